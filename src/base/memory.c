@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+bool gconv_multiply(size_t a, size_t b, size_t *product) {
+  if (b != 0 && a > SIZE_MAX / b) {
+    *product = SIZE_MAX;
+    return false;
+  }
+  *product = a * b;
+  return true;
+}
+
+size_t gconv_product(size_t count, const size_t *factors) {
+  size_t product = 1;
+  for (size_t i = 0; i < count; i++)
+    if (!gconv_multiply(product, factors[i], &product))
+      return SIZE_MAX;
+  return product;
+}
+
+gconv_status gconv_allocate(size_t bytes, const char *what, void **memory) {
+  size_t rounded = bytes == 0 ? GCONV_ALIGNMENT : (bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
+  void *result = rounded < bytes || bytes > PTRDIFF_MAX ? NULL : aligned_alloc(GCONV_ALIGNMENT, rounded);
+  if (!result)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %s (%.1f MiB)", what, (double)bytes / 1048576);
+  *memory = result;
+  return GCONV_OK;
+}
+
+void gconv_release(void *memory) {
+  free(memory);
+}
+
+char *gconv_format_text(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+  if (!text)
+    return NULL;
+  va_start(arguments, format);
+  vsnprintf(text, (size_t)length + 1, format, arguments);
+  va_end(arguments);
+  return text;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory, and products of sizes that cannot overflow unseen. */
+#ifndef GCONV_BASE_MEMORY_H
+#define GCONV_BASE_MEMORY_H
+
+#include "base/status.h"
+
+enum { GCONV_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
+
+/* *product = a * b. False, and *product = SIZE_MAX, if that does not fit. */
+bool gconv_multiply(size_t a, size_t b, size_t *product);
+
+/* The product of `count` factors, or SIZE_MAX if it does not fit (no allocation of SIZE_MAX succeeds). */
+size_t gconv_product(size_t count, const size_t *factors);
+
+/* Allocates `bytes` (0 counts as 1), aligned to GCONV_ALIGNMENT, contents undefined. `what` is for the error text:
+ * "the image". Free with gconv_release(). */
+gconv_status gconv_allocate(size_t bytes, const char *what, void **memory);
+
+/* NULL is allowed. */
+void gconv_release(void *memory);
+
+/* A copy on the heap of the formatted text, for free(); NULL without memory. */
+char *gconv_format_text(const char *format, ...) GCONV_PRINTF(1, 2);
+
+#endif

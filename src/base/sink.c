@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 256 };
+
+struct gconv_sink {
+  char *path;      /* where it shall be, links resolved; "-" for standard output */
+  char *temporary; /* what is written; NULL if `path` itself is */
+  int slot;        /* in `unfinished`, or -1 */
+  int file;
+  size_t used;
+  uint8_t *buffer;
+};
+
+/* The temporary names of all open sinks, for a signal handler: it may run at any moment, so each slot is one atomic pointer,
+ * and the text behind it is freed only after the slot is cleared. */
+static _Atomic(const char *) unfinished[UNFINISHED_SLOTS];
+
+void gconv_remove_unfinished(void) {
+  for (int i = 0; i < UNFINISHED_SLOTS; i++) {
+    const char *name = atomic_load(&unfinished[i]);
+    if (name)
+      unlink(name);
+  }
+}
+
+static int remember_unfinished(const char *name) {
+  for (int i = 0; i < UNFINISHED_SLOTS; i++) {
+    const char *empty = NULL;
+    if (atomic_compare_exchange_strong(&unfinished[i], &empty, name))
+      return i;
+  }
+  return -1;
+}
+
+static void free_sink(gconv_sink *sink) {
+  if (sink->slot >= 0)
+    atomic_store(&unfinished[sink->slot], NULL);
+  if (sink->file > STDERR_FILENO)
+    close(sink->file);
+  gconv_release(sink->buffer);
+  free(sink->temporary);
+  free(sink->path);
+  free(sink);
+}
+
+void gconv_sink_discard(gconv_sink *sink) {
+  if (!sink)
+    return;
+  if (sink->temporary)
+    unlink(sink->temporary);
+  free_sink(sink);
+}
+
+/* Creates and opens "<folder>/.<name>.XXXXXX", with the mode that the finished file shall have. */
+static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced) {
+  const char *slash = strrchr(sink->path, '/'), *name = slash ? slash + 1 : sink->path;
+  sink->temporary = gconv_format_text("%.*s.%.200s.XXXXXX", (int)(name - sink->path), sink->path, name);
+  if (!sink->temporary)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  sink->file = mkostemp(sink->temporary, O_CLOEXEC);
+  if (sink->file < 0) {
+    int error = errno;
+    free(sink->temporary);
+    sink->temporary = NULL;
+    if (error == ENOENT)
+      return gconv_fail(GCONV_IO_ERROR, "%s: the folder to write it in does not exist", sink->path);
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s", sink->path, strerror(error));
+  }
+  sink->slot = remember_unfinished(sink->temporary);
+  mode_t mode;
+  if (replaced) {
+    mode = replaced->st_mode & 07777;
+  } else {
+    /* umask() can only be read by setting it, and it belongs to the whole process. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    mode_t mask = umask(0);
+    umask(mask);
+    pthread_mutex_unlock(&lock);
+    mode = 0666 & ~mask;
+  }
+  if (fchmod(sink->file, mode) != 0) { /* some network file systems have no modes: the data matters more */
+  }
+  return GCONV_OK;
+}
+
+static gconv_status open_path(gconv_sink *sink, const char *path) {
+  if (strcmp(path, "-") == 0) {
+    sink->file = STDOUT_FILENO;
+    sink->path = strdup(path);
+    return sink->path ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  }
+  char *target = realpath(path, NULL);
+  sink->path = target ? target : strdup(path);
+  if (!sink->path)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  struct stat status;
+  bool exists = stat(sink->path, &status) == 0;
+  if (exists && S_ISDIR(status.st_mode))
+    return gconv_fail(GCONV_IO_ERROR, "%s: is a folder: name the file to write", path);
+  if (!exists || S_ISREG(status.st_mode))
+    return open_temporary(sink, exists ? &status : NULL);
+  sink->file = open(sink->path, O_WRONLY | O_CLOEXEC);
+  if (sink->file < 0)
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot open for writing: %s", path, strerror(errno));
+  return GCONV_OK;
+}
+
+gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
+  gconv_sink *sink = calloc(1, sizeof *sink);
+  if (!sink)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an output");
+  sink->file = -1;
+  sink->slot = -1;
+  void *buffer = NULL;
+  gconv_status status = gconv_allocate(BUFFER_BYTES, "a write buffer", &buffer);
+  sink->buffer = buffer;
+  if (status == GCONV_OK)
+    status = open_path(sink, path);
+  if (status != GCONV_OK) {
+    gconv_sink_discard(sink);
+    return status;
+  }
+  *result = sink;
+  return GCONV_OK;
+}
+
+static gconv_status write_all(gconv_sink *sink, const uint8_t *bytes, size_t size) {
+  while (size > 0) {
+    ssize_t count = write(sink->file, bytes, size < SSIZE_MAX ? size : SSIZE_MAX);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s",
+                        strcmp(sink->path, "-") == 0 ? "standard output" : sink->path, strerror(errno));
+    bytes += count;
+    size -= (size_t)count;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status flush(gconv_sink *sink) {
+  size_t used = sink->used;
+  sink->used = 0;
+  return write_all(sink, sink->buffer, used);
+}
+
+gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size) {
+  if (size > BUFFER_BYTES - sink->used)
+    GCONV_TRY(flush(sink));
+  if (size > BUFFER_BYTES)
+    return write_all(sink, bytes, size);
+  memcpy(sink->buffer + sink->used, bytes, size);
+  sink->used += size;
+  return GCONV_OK;
+}
+
+static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
+  if (keep_existing) { /* link() fails where the name exists, rename() would replace it */
+    if (link(sink->temporary, sink->path) == 0) {
+      unlink(sink->temporary);
+      return GCONV_OK;
+    }
+    if (errno == EEXIST || access(sink->path, F_OK) == 0)
+      return gconv_fail(GCONV_EXISTS, "%s: exists and is kept", sink->path);
+  }
+  if (rename(sink->temporary, sink->path) != 0)
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot rename the finished file to this name: %s", sink->path, strerror(errno));
+  return GCONV_OK;
+}
+
+gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing) {
+  gconv_status status = flush(sink);
+  if (status == GCONV_OK && sink->file > STDERR_FILENO) {
+    int file = sink->file;
+    sink->file = -1;
+    if (close(file) != 0) /* where a network file system tells that the disk is full */
+      status = gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s", sink->path, strerror(errno));
+  }
+  if (status == GCONV_OK && sink->temporary)
+    status = rename_to_path(sink, keep_existing);
+  if (status != GCONV_OK) {
+    gconv_sink_discard(sink);
+    return status;
+  }
+  free_sink(sink);
+  return GCONV_OK;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 65536, PEEK_BYTES = 4096 };
+
+gconv_status gconv_source_open(const char *path, gconv_source *source) {
+  bool standard = strcmp(path, "-") == 0;
+  *source = (gconv_source){.name = standard ? "standard input" : path, .file = -1, .size = UINT64_MAX};
+  source->file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+  if (source->file < 0)
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot open: %s", path, strerror(errno));
+  struct stat status;
+  if (fstat(source->file, &status) == 0) {
+    if (S_ISDIR(status.st_mode))
+      return gconv_fail(GCONV_IO_ERROR, "%s: is a folder, not a file", source->name);
+    if (S_ISREG(status.st_mode) && !standard)
+      source->size = (uint64_t)status.st_size;
+  }
+  void *buffer = NULL;
+  GCONV_TRY(gconv_allocate(BUFFER_BYTES, "a read buffer", &buffer));
+  source->buffer = buffer;
+  return GCONV_OK;
+}
+
+void gconv_source_close(gconv_source *source) {
+  gconv_release(source->buffer);
+  if (source->file > STDIN_FILENO)
+    close(source->file);
+  *source = (gconv_source){.file = -1};
+}
+
+/* One read(2) that survives signals; *got = 0 at the end. */
+static gconv_status read_some(gconv_source *source, void *bytes, size_t size, size_t *got) {
+  ssize_t count;
+  do
+    count = read(source->file, bytes, size < SSIZE_MAX ? size : SSIZE_MAX);
+  while (count < 0 && errno == EINTR);
+  if (count < 0)
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot read: %s", source->name, strerror(errno));
+  *got = (size_t)count;
+  return GCONV_OK;
+}
+
+/* Takes up to `wanted` bytes out of the buffer. */
+static size_t take(gconv_source *source, void *bytes, size_t wanted) {
+  size_t ready = source->end - source->begin, taken = wanted < ready ? wanted : ready;
+  if (taken > 0)
+    memcpy(bytes, source->buffer + source->begin, taken);
+  source->begin += taken;
+  source->position += taken;
+  return taken;
+}
+
+gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_t **bytes, size_t *got) {
+  if (wanted > PEEK_BYTES)
+    wanted = PEEK_BYTES;
+  if (source->begin > BUFFER_BYTES - PEEK_BYTES) {
+    memmove(source->buffer, source->buffer + source->begin, source->end - source->begin);
+    source->end -= source->begin;
+    source->begin = 0;
+  }
+  size_t count = 1;
+  while (source->end - source->begin < wanted && count > 0) {
+    GCONV_TRY(read_some(source, source->buffer + source->end, BUFFER_BYTES - source->end, &count));
+    source->end += count;
+  }
+  size_t ready = source->end - source->begin;
+  *bytes = source->buffer + source->begin;
+  *got = wanted < ready ? wanted : ready;
+  return GCONV_OK;
+}
+
+gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted, size_t *got) {
+  size_t done = take(source, bytes, wanted), count = 1;
+  while (done < wanted && count > 0) {
+    GCONV_TRY(read_some(source, (uint8_t *)bytes + done, wanted - done, &count));
+    done += count;
+    source->position += count;
+  }
+  *got = done;
+  return GCONV_OK;
+}
+
+gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t wanted, const char *what) {
+  size_t got = 0;
+  GCONV_TRY(gconv_source_read(source, bytes, wanted, &got));
+  if (got < wanted)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in %s", source->name, what);
+  return GCONV_OK;
+}
+
+gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got) {
+  if (source->begin == source->end) {
+    source->begin = 0;
+    GCONV_TRY(read_some(source, source->buffer, BUFFER_BYTES, &source->end));
+  }
+  *bytes = source->buffer + source->begin;
+  *got = source->end - source->begin;
+  source->position += *got;
+  source->begin = source->end;
+  return GCONV_OK;
+}
+
+gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t **bytes, size_t *size) {
+  size_t capacity = source->size < limit ? (size_t)source->size : BUFFER_BYTES, used = 0;
+  void *memory = NULL;
+  for (;;) {
+    void *larger = NULL;
+    gconv_status status = gconv_allocate(capacity + 1, "the contents of a file", &larger);
+    if (status == GCONV_OK && used > 0)
+      memcpy(larger, memory, used);
+    gconv_release(memory);
+    GCONV_TRY(status);
+    memory = larger;
+    size_t got = 0;
+    status = gconv_source_read(source, (uint8_t *)memory + used, capacity + 1 - used, &got);
+    used += got;
+    if (status == GCONV_OK && used > limit)
+      status = gconv_fail(GCONV_TOO_LARGE, "%s: larger than the %zu bytes allowed here", source->name, limit);
+    if (status != GCONV_OK) {
+      gconv_release(memory);
+      return status;
+    }
+    if (used <= capacity)
+      break;
+    capacity = capacity > limit / 2 ? limit : 2 * capacity;
+  }
+  ((uint8_t *)memory)[used] = 0;
+  *bytes = memory;
+  *size = used;
+  return GCONV_OK;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 2048 };
+
+static _Thread_local char last_error[TEXT_BYTES];
+static gconv_log_function *log_function;
+static void *log_user;
+
+const char *gconv_last_error(void) {
+  return last_error;
+}
+
+gconv_status gconv_fail(gconv_status status, const char *format, ...) {
+  char text[TEXT_BYTES]; /* the arguments may point into last_error */
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  memcpy(last_error, text, sizeof text);
+  return status;
+}
+
+gconv_status gconv_fail_in(gconv_status status, const char *format, ...) {
+  char text[TEXT_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  size_t used = strlen(text);
+  for (const char *rest = ": "; *rest && used + 1 < sizeof text; rest++)
+    text[used++] = *rest;
+  for (const char *rest = last_error; *rest && used + 1 < sizeof text; rest++)
+    text[used++] = *rest;
+  text[used] = '\0';
+  memcpy(last_error, text, sizeof text);
+  return status;
+}
+
+void gconv_set_log(gconv_log_function *function, void *user) {
+  log_function = function;
+  log_user = user;
+}
+
+static void log_text(gconv_log_level level, const char *format, va_list arguments) GCONV_PRINTF(2, 0);
+static void log_text(gconv_log_level level, const char *format, va_list arguments) {
+  if (!log_function)
+    return;
+  char text[TEXT_BYTES];
+  vsnprintf(text, sizeof text, format, arguments);
+  log_function(level, text, log_user);
+}
+
+void gconv_warn(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  log_text(GCONV_LOG_WARNING, format, arguments);
+  va_end(arguments);
+}
+
+void gconv_remark(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  log_text(GCONV_LOG_REMARK, format, arguments);
+  va_end(arguments);
+}

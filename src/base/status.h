@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* How a failure is reported: every function that can fail ends with `return gconv_fail(GCONV_..., "what, where, remedy")`.
+ */
+#ifndef GCONV_BASE_STATUS_H
+#define GCONV_BASE_STATUS_H
+
+#include "gconv.h"
+
+#if defined(__GNUC__)
+#define GCONV_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define GCONV_PRINTF(text, first)
+#endif
+
+/* Sets this thread's last error to the formatted text, and returns `status`. */
+gconv_status gconv_fail(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
+
+/* Puts "<formatted text>: " in front of this thread's last error, and returns `status`: who was at work when it failed. */
+gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
+
+/* A warning or a remark for gconv_set_log's function. */
+void gconv_warn(const char *format, ...) GCONV_PRINTF(1, 2);
+void gconv_remark(const char *format, ...) GCONV_PRINTF(1, 2);
+
+/* Returns from the calling function if `expression` is not GCONV_OK. */
+#define GCONV_TRY(expression)                                                                                               \
+  do {                                                                                                                      \
+    gconv_status gconv_try_status = (expression);                                                                           \
+    if (gconv_try_status != GCONV_OK)                                                                                       \
+      return gconv_try_status;                                                                                              \
+  } while (0)
+
+#endif

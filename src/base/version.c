@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: MIT */
+#include "gconv.h"
+const char *gconv_version(void) {
+  return GCONV_VERSION;
+}

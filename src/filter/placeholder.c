@@ -1,0 +1,1 @@
+/* placeholder */ typedef int gconv_placeholder;

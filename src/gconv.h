@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gconv: filter and convolve images, exactly and fast, on the CPU and on CUDA GPUs.
+ *
+ * This is the one public header: C11, and usable from C++. The way of the data is one street:
+ *
+ *     path -> image -> plan -> image -> path
+ *
+ *     gconv_image_read()   gconv_filters_read()   gconv_device_open()
+ *     gconv_plan_create()  gconv_plan_execute()   gconv_image_write()
+ *
+ * Rules that hold for every function here:
+ *  - A gconv_status is returned where something can fail. On failure the reason, and what to do about it, is in
+ *    gconv_last_error() of the same thread, and every output argument is left as it was, or empty and safe to free.
+ *  - Nothing is printed, and the process is never ended. Warnings go to the function given to gconv_set_log().
+ *  - Different objects may be used by different threads at the same time; one object by one thread at a time. A device may
+ *    be shared by plans that run on different threads.
+ *  - Strings are UTF-8 or plain bytes; a path "-" is standard input or standard output.
+ *  - Pointers in an argument list are required unless "may be NULL" is said.
+ */
+#ifndef GCONV_H
+#define GCONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Status -------------------------------------------------------------------------------------------------------- */
+
+typedef enum gconv_status {
+  GCONV_OK = 0,
+  GCONV_BAD_ARGUMENT, /* an argument, option or name that fits nothing: the caller's request is wrong */
+  GCONV_BAD_FILE,     /* the contents of a file are not what its format demands */
+  GCONV_IO_ERROR,     /* the system refused to open, read, write or rename */
+  GCONV_EXISTS,       /* the output exists and the caller asked to keep it */
+  GCONV_TOO_LARGE,    /* over a limit that has a name, such as max_pixels */
+  GCONV_NO_MEMORY,    /* an allocation failed, on the host or on the device */
+  GCONV_UNSUPPORTED,  /* understood, but not by this algorithm, device, format or build */
+  GCONV_DEVICE_ERROR, /* the device failed */
+  GCONV_MISMATCH      /* a verification found an error larger than allowed */
+} gconv_status;
+
+/* The text of the last failure in this thread: one or a few sentences without a final newline. Never NULL; "" before any
+ * failure. Valid until the next failing call in the same thread. */
+const char *gconv_last_error(void);
+
+/* "1.2.3" */
+const char *gconv_version(void);
+
+/* Where warnings and, if wanted, remarks go. */
+typedef enum gconv_log_level { GCONV_LOG_WARNING, GCONV_LOG_REMARK } gconv_log_level;
+typedef void gconv_log_function(gconv_log_level level, const char *text, void *user);
+
+/* Set before other threads use the library. NULL (the default) drops everything. The function may be called from any
+ * thread; text has no final newline. */
+void gconv_set_log(gconv_log_function *function, void *user);
+
+/* Async-signal-safe: removes every output of this process that is not complete yet. For a signal handler that then ends the
+ * process: finished outputs stay, nothing half-written does. */
+void gconv_remove_unfinished(void);
+
+/* ---- Images -------------------------------------------------------------------------------------------------------- */
+
+/* The type of one sample. Nominal range: u8 0..255, u16 0..65535, f32 0..1 (values outside are kept). */
+typedef enum gconv_type { GCONV_U8, GCONV_U16, GCONV_F32 } gconv_type;
+
+/* Bytes of one sample: 1, 2 or 4. */
+size_t gconv_type_bytes(gconv_type type);
+/* "u8", "u16", "f32" */
+const char *gconv_type_name(gconv_type type);
+
+/*
+ * Pixels as files have them, N x H x W x C. Zero-initialise before first use.
+ *
+ * interleaved (planar == false): sample (n, y, x, c) is at data + n * plane_bytes + y * row_bytes, element x * channels + c.
+ * planar: it is at data + (n * channels + c) * plane_bytes + y * row_bytes, element x.
+ *
+ * Interleaved images have 1 to 4 channels: grey, grey + alpha, RGB, RGBA (or just numbers, from .npy); planar ones any
+ * number. `alpha` says that the last channel is alpha.
+ */
+typedef struct gconv_image {
+  gconv_type type;
+  int32_t frames;   /* N, at least 1; 1 for every photo */
+  int32_t height;   /* H, at least 1 */
+  int32_t width;    /* W, at least 1 */
+  int32_t channels; /* C, at least 1 */
+  bool planar;
+  bool alpha;
+  size_t row_bytes;   /* from a row to the next */
+  size_t plane_bytes; /* from a plane (an interleaved frame, or one channel of a planar one) to the next */
+  void *data;         /* owned by the image; aligned to 64 bytes; NULL in a header without pixels */
+  void *icc;          /* ICC profile, owned, or NULL */
+  size_t icc_bytes;
+  double pixels_per_metre_x; /* physical resolution; 0 if unknown */
+  double pixels_per_metre_y;
+} gconv_image;
+
+/* Allocates the pixels of an image whose type, frames, height, width, channels and planar are set; their values are not.
+ * Sets row_bytes, plane_bytes (without gaps between rows) and data. GCONV_BAD_ARGUMENT for sizes below 1 or more than 4
+ * interleaved channels; GCONV_TOO_LARGE where bytes overflow; GCONV_NO_MEMORY. */
+gconv_status gconv_image_allocate(gconv_image *image);
+
+/* Copies ICC profile and resolution of `from` to `to`, replacing what is there. */
+gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
+
+/* Frees what the image owns and zeroes it. NULL is allowed. */
+void gconv_image_free(gconv_image *image);
+
+/* A file format. */
+typedef struct gconv_format_info {
+  const char *name;       /* as --format takes it: "png" */
+  const char *extensions; /* separated by spaces, the usual one first: "jpg jpeg" */
+  const char *help;       /* one line */
+  bool reads, writes;
+  bool holds[3];   /* by gconv_type: the sample types that can be written */
+  bool multiframe; /* frames > 1 and planar images can be written */
+} gconv_format_info;
+
+/* The formats in a fixed order; NULL past the end. Static storage. */
+const gconv_format_info *gconv_format_at(size_t index);
+/* The format called `name`, or whose extension the file name `path` has (case does not matter); NULL if there is none. */
+const gconv_format_info *gconv_format_by_name(const char *name);
+const gconv_format_info *gconv_format_by_path(const char *path);
+/* The type in which `format` stores results when `wanted` is asked for: `wanted` itself if it is held, else the next better
+ * one held, else the best. */
+gconv_type gconv_format_type(const gconv_format_info *format, gconv_type wanted);
+
+typedef struct gconv_read_options {
+  uint64_t max_pixels; /* frames * height * width of the largest image that is decoded; 0: the default */
+} gconv_read_options;
+#define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
+
+/* Reads the image at `path` (its format is known by its content) into *image, which must be empty. EXIF orientation is
+ * applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. options may be NULL. */
+gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image);
+
+/* Reads only the header: *image gets all but the pixels, as gconv_image_read() would set it, and *format (may be NULL) the
+ * format. Not limited by max_pixels. */
+gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format);
+
+typedef struct gconv_write_options {
+  const gconv_format_info *format; /* NULL: by the extension of the path; "-" needs a format */
+  bool keep_existing;              /* fail with GCONV_EXISTS rather than replace a file */
+  int jpeg_quality;                /* 1 to 100; 0: the default, 90 */
+  int png_level;                   /* 1 (fast) to 9 (small); 0: the default, 1 */
+} gconv_write_options;
+
+/* Writes the image whole or not at all: beside `path`, then renamed. The type of the image must be one that the format holds
+ * (gconv_format_type), else GCONV_UNSUPPORTED. options may be NULL. */
+gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image);
+
+/* ---- Filters ------------------------------------------------------------------------------------------------------- */
+
+/* One R x S plane of coefficients: data only. The response at a pixel is
+ * (sum over r, s of taps[r * columns + s] * sample at (y + r - anchor_row, x + s - anchor_column)) / divisor + offset. */
+typedef struct gconv_filter {
+  char *name;            /* owned; "sobel_x" */
+  int32_t rows, columns; /* R, S: at least 1 */
+  int32_t anchor_row;    /* the tap that lies on the output pixel: 0 .. rows - 1, by default rows / 2 */
+  int32_t anchor_column;
+  float divisor; /* finite, not 0; 1 unless the file has a scale */
+  float offset;  /* in levels of the input samples (255ths for u8); 0 unless the file has one */
+  float *taps;   /* owned; rows * columns, finite, by rows */
+} gconv_filter;
+
+typedef struct gconv_filters {
+  gconv_filter *items; /* owned */
+  size_t count;
+} gconv_filters;
+
+/* Appends to *list the filters that `spec` means, the first that fits of:
+ *   1. an existing file, in any known syntax (docs/filter-formats.md);
+ *   2. a built-in name with parameters: "gaussian", "gaussian:size=9,sigma=2" (gconv_builtin_at);
+ *   3. an inline ImageMagick kernel: "3x3: 0,-1,0 -1,5,-1 0,-1,0";
+ *   4. the name of a file in the folder of filters that ship with gconv (gconv_filter_folder), with or without ".txt".
+ * `syntax` forces the syntax of a file ("matrix", "vips", "imagemagick", "npy"); NULL: known by content. On failure *list is
+ * as before, and the error says file:line:column where there is one. */
+gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list);
+
+/* Frees all filters and zeroes the list. NULL is allowed. */
+void gconv_filters_free(gconv_filters *list);
+
+/* Writes the filter as a plain matrix, with comments for its name and 9 significant digits, so that float32 survives.
+ * *text is owned by the caller: free(). An offset or divisor makes it a vips matrix, which has both. */
+gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text);
+
+/* A built-in generator. */
+typedef struct gconv_builtin_info {
+  const char *name;       /* "gaussian" */
+  const char *parameters; /* names with defaults, "size=3,sigma=0.5"; "" if it has none */
+  const char *help;       /* one line, with the source of the formula */
+} gconv_builtin_info;
+
+/* The built-in filters in alphabetical order; NULL past the end. Static storage. */
+const gconv_builtin_info *gconv_builtin_at(size_t index);
+
+/* The syntaxes of filter files, NULL past the end: names as gconv_filters_read takes them. */
+const char *gconv_filter_syntax_at(size_t index);
+
+/* The folder of shipped filters: $GCONV_FILTERS if set, else where they were installed. Static or environment storage. */
+const char *gconv_filter_folder(void);
+
+/* What can be said of a filter from its taps. All sums are taken in float64 of taps / divisor. */
+typedef struct gconv_filter_analysis {
+  double sum;          /* 1: keeps brightness; 0: edges */
+  double positive_sum; /* of the taps > 0: the largest response to an image in [0, 1] */
+  double negative_sum; /* of the taps < 0: the smallest */
+  int64_t zero_taps;
+  bool symmetric_rows, symmetric_columns;         /* equal to itself upside down; left-right mirrored */
+  bool antisymmetric_rows, antisymmetric_columns; /* equal to its negative, upside down; mirrored (zero filters are not) */
+  int32_t rank; /* numerical rank at float32 precision: 1 is separable, 0 all zero; -1 if too large to be analysed (over
+                   512 x 512) */
+} gconv_filter_analysis;
+
+gconv_status gconv_filter_analyze(const gconv_filter *filter, gconv_filter_analysis *analysis);
+
+/* ---- What is computed ---------------------------------------------------------------------------------------------- */
+
+/* What lies outside the image, for the row  a b c d:                                                                  */
+typedef enum gconv_border {
+  GCONV_BORDER_ZERO,       /*        0 0 0 | a b c d | 0 0 0 */
+  GCONV_BORDER_CONSTANT,   /*        v v v | a b c d | v v v */
+  GCONV_BORDER_REPLICATE,  /*        a a a | a b c d | d d d */
+  GCONV_BORDER_SYMMETRIC,  /*        c b a | a b c d | d c b */
+  GCONV_BORDER_REFLECT101, /*        d c b | a b c d | c b a */
+  GCONV_BORDER_WRAP        /*        b c d | a b c d | a b c */
+} gconv_border;
+
+/* Which outputs there are. In terms of the dilated extent E = (R - 1) * dilation + 1 of the filter, along each axis: */
+typedef enum gconv_padding {
+  GCONV_PADDING_SAME,    /* ceil(H / stride): the anchor visits every stride-th pixel, from the first */
+  GCONV_PADDING_VALID,   /* only where the filter lies inside: floor((H - E) / stride) + 1 */
+  GCONV_PADDING_FULL,    /* wherever it touches the image: floor((H + E - 2) / stride) + 1 */
+  GCONV_PADDING_EXPLICIT /* floor((H + top + bottom - E) / stride) + 1 */
+} gconv_padding;
+
+typedef enum gconv_alpha {
+  GCONV_ALPHA_KEEP,       /* alpha is that of the pixel below the anchor */
+  GCONV_ALPHA_FILTER,     /* alpha is filtered as any channel */
+  GCONV_ALPHA_PREMULTIPLY /* colours are multiplied by alpha, all is filtered, and colours divided again; for filters whose
+                             sum is not 0 */
+} gconv_alpha;
+
+/* How the responses of several filters become outputs. */
+typedef enum gconv_combine {
+  GCONV_COMBINE_NONE,      /* one output each */
+  GCONV_COMBINE_MAGNITUDE, /* sqrt(sum of squares) */
+  GCONV_COMBINE_SUM,
+  GCONV_COMBINE_MAX,
+  GCONV_COMBINE_STACK /* one output with channels k * C + c, alpha last; planar where that exceeds 4 */
+} gconv_combine;
+
+/* How a response v (already scaled: v = response * scale + offset) becomes an integer sample. Float outputs are stored as
+ * they are, except that minmax and abs, if asked for, apply to them too. */
+typedef enum gconv_range {
+  GCONV_RANGE_CLAMP,  /* v */
+  GCONV_RANGE_ABS,    /* |v| */
+  GCONV_RANGE_SIGNED, /* v / 2 + 1/2: 0 is mid-grey; for integer outputs only */
+  GCONV_RANGE_MINMAX  /* (v - min) / (max - min) over the colour channels of each output frame; all 0 if max = min */
+} gconv_range;
+
+/* Everything a user may ask of a convolution. Start from gconv_options_default(). */
+typedef struct gconv_options {
+  bool flip; /* mathematical convolution: the filter is turned by 180 degrees, about its anchor */
+  gconv_border border;
+  double border_value; /* for GCONV_BORDER_CONSTANT; in [0, 1] for integer images (1 is white), as samples for f32 */
+  gconv_padding padding;
+  int32_t pad_top, pad_bottom, pad_left, pad_right; /* for GCONV_PADDING_EXPLICIT; at least 0 */
+  int32_t stride_y, stride_x;                       /* at least 1 */
+  int32_t dilation_y, dilation_x;                   /* at least 1 */
+
+  bool gray;   /* one grey channel (and alpha) first: Y' = 0.299 R + 0.587 G + 0.114 B of the stored samples (BT.601, as
+                  OpenCV, MATLAB and Pillow); with linear, Y = 0.2126 R + 0.7152 G + 0.0722 B of linear light (BT.709) */
+  bool linear; /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
+  gconv_alpha alpha;
+
+  gconv_combine combine;
+  double scale, offset; /* v = response * scale + offset; offset in [0, 1] units (0.5 is mid-grey); for f32 input and
+                           output in units of the samples */
+  gconv_range range;
+  bool keep_type;         /* the output has the type of the input (the default) ... */
+  gconv_type output_type; /* ... or, if not keep_type, this one */
+
+  const char *algorithm; /* "auto", or a name that gconv_algorithm_at() lists for the device */
+} gconv_options;
+
+/* correlation, zero border, same size, stride and dilation 1, alpha kept, clamp, scale 1, offset 0, keep_type, "auto" */
+gconv_options gconv_options_default(void);
+
+/* ---- Devices and algorithms ---------------------------------------------------------------------------------------- */
+
+/* A CPU with its threads, or a GPU. */
+typedef struct gconv_device gconv_device;
+
+typedef struct gconv_device_info {
+  char name[32];         /* "cpu", "cuda:0" */
+  char description[128]; /* "AMD EPYC, 2 threads, avx512f"; "NVIDIA H200, sm_90, 139.8 GiB" */
+  uint64_t memory_bytes;
+  bool usable;
+  char reason[256]; /* why not, if not usable */
+} gconv_device_info;
+
+/* Opens "cpu", "cuda", "cuda:N" or "auto" (a GPU if one is usable, else the CPU). `threads` bounds the threads of the CPU
+ * and of the work on the host; 0: as many as the process may use. GCONV_UNSUPPORTED says why a device cannot be used. */
+gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
+/* After its plans are freed. NULL is allowed. */
+void gconv_device_close(gconv_device *device);
+/* What was opened, and the milliseconds that opening took. */
+const gconv_device_info *gconv_device_get_info(const gconv_device *device);
+double gconv_device_start_ms(const gconv_device *device);
+
+/* Describes device number `index` of this machine: 0 is the CPU, then the GPUs, then, if CUDA cannot be used, one unusable
+ * entry "cuda" with the reason. False past the end. */
+bool gconv_device_at(size_t index, gconv_device_info *info);
+
+typedef struct gconv_algorithm_info {
+  const char *name;   /* "direct" */
+  const char *device; /* "cpu" or "cuda" */
+  const char *help;   /* one line */
+  bool exact;         /* of the exact family: the same bits on every device (docs/architecture.md) */
+} gconv_algorithm_info;
+
+/* The algorithms of this build; NULL past the end. Static storage. */
+const gconv_algorithm_info *gconv_algorithm_at(size_t index);
+
+/* ---- Plans --------------------------------------------------------------------------------------------------------- */
+
+/* A problem, the algorithm chosen for it, prepared weights and buffers: made once, executed many times. */
+typedef struct gconv_plan gconv_plan;
+
+/* Plans the convolution of images like `like` (its header counts, not its pixels) with `filters`, of which there must be at
+ * least one. Filters, options and `like` are not needed afterwards; the device is. Filters of different sizes can be
+ * combined where padding is same: they are laid on each other by their anchors.
+ * GCONV_BAD_ARGUMENT names the option that cannot be, GCONV_UNSUPPORTED why the algorithm cannot do it. */
+gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
+                               const gconv_options *options, gconv_plan **plan);
+/* NULL is allowed. */
+void gconv_plan_free(gconv_plan *plan);
+
+/* How many images an execution yields: 1, or with GCONV_COMBINE_NONE one a filter. */
+size_t gconv_plan_outputs(const gconv_plan *plan);
+
+/* Whether images like `like` can be executed with this plan. */
+bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like);
+
+/* Where the time of one execution went, in milliseconds. GPU times are from device events. */
+typedef struct gconv_timings {
+  double prepare_ms; /* on the host before: grey, linear light, premultiply */
+  double upload_ms;  /* 0 on the CPU */
+  double kernel_ms;
+  double download_ms; /* 0 on the CPU */
+  double finish_ms;   /* on the host after */
+} gconv_timings;
+
+/* Filters `in` into outputs[0 .. gconv_plan_outputs() - 1]. An output that is empty (zeroed) is allocated; one that already
+ * has pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. ICC profile and resolution are copied from `in`.
+ * timings may be NULL. */
+gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
+
+/* What a plan will do. */
+typedef struct gconv_plan_info {
+  const char *device;    /* "cuda:0" */
+  const char *algorithm; /* "direct" */
+  const char *math;      /* "fp32" */
+  bool exact;
+  int32_t frames, channels;      /* N, C as convolved (alpha kept aside is not counted) */
+  int32_t height, width;         /* H, W */
+  int32_t filters;               /* K */
+  int32_t rows, columns;         /* R, S */
+  int32_t out_height, out_width; /* P, Q */
+  int32_t out_channels;          /* of each output, with alpha */
+  gconv_type input_type, output_type;
+  double flop;  /* 2 * N * K * C * R * S * P * Q */
+  double bytes; /* input read once + outputs written once */
+  size_t workspace_bytes;
+  double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample| */
+} gconv_plan_info;
+
+/* Valid as long as the plan. */
+const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan);
+
+/* What was chosen and why, for people: several lines, each ended by a newline. *text is owned by the caller: free(). */
+gconv_status gconv_plan_explain(const gconv_plan *plan, char **text);
+
+/* The largest difference between outputs and their recomputation in float64. */
+typedef struct gconv_verification {
+  double max_error; /* in units of the samples of the output (levels for u8 and u16), before rounding is accounted for */
+  double allowed;   /* the bound at that place, with 1/2 level for the rounding of integer outputs */
+  size_t output;    /* where: the output, and its frame, row, column, channel */
+  int32_t frame, y, x, channel;
+  double got, expected;
+  uint64_t compared; /* samples */
+} gconv_verification;
+
+/* Recomputes everything from `in` in float64, slowly, on the host. `tolerance` < 0: each sample is held to the bound that
+ * the algorithm states; >= 0: to this difference in units of the output samples. GCONV_MISMATCH if any sample is further
+ * off. *result is filled in both cases. */
+gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                               gconv_verification *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
