@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The header of NumPy's .npy files, format versions 1, 2 and 3: magic, version, and a Python dict that says what follows. */
+#ifndef GCONV_BASE_NPY_HEADER_H
+#define GCONV_BASE_NPY_HEADER_H
+
+#include "base/file.h"
+
+enum { GCONV_NPY_DIMENSIONS = 8 };
+
+typedef struct gconv_npy_header {
+  char kind;         /* 'f' floating point, 'u' unsigned, 'i' signed integer, 'b' bool */
+  size_t item_bytes; /* of an element: 1, 2, 4 or 8 */
+  bool big_endian;   /* false for single bytes */
+  bool fortran_order;
+  int dimensions; /* 0 (a single number) to GCONV_NPY_DIMENSIONS */
+  size_t shape[GCONV_NPY_DIMENSIONS];
+  size_t items; /* the product of shape; items * item_bytes fits in size_t */
+} gconv_npy_header;
+
+/* Whether a file that begins with these bytes (6 are enough) is a .npy file. */
+bool gconv_npy_sniff(const uint8_t *bytes, size_t size);
+
+/* Reads the header; the elements are what the source hands out next. GCONV_BAD_FILE says what is wrong with it, and
+ * GCONV_UNSUPPORTED names element types that are not in the list above (objects, records, strings, complex numbers) and
+ * shapes of more dimensions. */
+gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header);
+
+/* Writes a version 1 header, padded as NumPy does so that the elements begin at a multiple of 64 bytes. `items` is not
+ * looked at. */
+gconv_status gconv_npy_header_write(gconv_sink *sink, const gconv_npy_header *header);
+
+#endif
