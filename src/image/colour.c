@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "image/colour.h"
+
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+/* ---- Grey of stored samples ---- */
+
+/* (299 R + 587 G + 114 B) / 1000 to the nearest, ties to even. At most 65535 * 1000, so 32 bits hold the sum. */
+static uint32_t luma(uint32_t red, uint32_t green, uint32_t blue) {
+  uint32_t sum = 299 * red + 587 * green + 114 * blue, level = sum / 1000, rest = sum % 1000;
+  return level + (rest + (level & 1) > 500);
+}
+
+static void grey_u8(int channels, bool alpha, const uint8_t *in, uint8_t *out, size_t pixels) {
+  for (size_t i = 0; i < pixels; i++, in += channels) {
+    *out++ = (uint8_t)luma(in[0], in[1], in[2]);
+    if (alpha)
+      *out++ = in[3];
+  }
+}
+
+static void grey_u16(int channels, bool alpha, const uint16_t *in, uint16_t *out, size_t pixels) {
+  for (size_t i = 0; i < pixels; i++, in += channels) {
+    *out++ = (uint16_t)luma(in[0], in[1], in[2]);
+    if (alpha)
+      *out++ = in[3];
+  }
+}
+
+static void weigh_f32(const float weights[3], int channels, bool alpha, const float *in, float *out, size_t pixels) {
+  for (size_t i = 0; i < pixels; i++, in += channels) {
+    *out++ = weights[0] * in[0] + weights[1] * in[1] + weights[2] * in[2];
+    if (alpha)
+      *out++ = in[3];
+  }
+}
+
+static void copy_row(const void *in, void *out, size_t bytes) {
+  if (in != out && bytes > 0)
+    memcpy(out, in, bytes);
+}
+
+void gconv_colour_grey_row(gconv_type type, int channels, bool alpha, const void *in, void *out, size_t pixels) {
+  static const float bt601[3] = {0.299f, 0.587f, 0.114f};
+  if (channels - alpha < 3)
+    copy_row(in, out, pixels * (size_t)channels * gconv_type_bytes(type));
+  else if (type == GCONV_U8)
+    grey_u8(channels, alpha, in, out, pixels);
+  else if (type == GCONV_U16)
+    grey_u16(channels, alpha, in, out, pixels);
+  else
+    weigh_f32(bt601, channels, alpha, in, out, pixels);
+}
+
+void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels) {
+  static const float bt709[3] = {0.2126f, 0.7152f, 0.0722f};
+  if (channels - alpha < 3)
+    copy_row(in, out, pixels * (size_t)channels * sizeof *in);
+  else
+    weigh_f32(bt709, channels, alpha, in, out, pixels);
+}
+
+/* ---- The sRGB curve ---- */
+
+/* The n-th root (n is 3 or 5) of a positive normal float, to double precision: the exponent divided by n in the bits of a
+ * float gives a start that is right to 4%, and each of Newton's steps squares the error. No table and no branch, so that
+ * compilers turn loops over it into vector code, which pow() prevents. */
+static inline double root(double x, int n) {
+  float seed = (float)x;
+  uint32_t bits;
+  memcpy(&bits, &seed, sizeof bits);
+  const uint32_t one = 0x3f800000; /* the bits of 1.0f */
+  bits = bits / (uint32_t)n + (one - one / (uint32_t)n);
+  memcpy(&seed, &bits, sizeof bits);
+  double r = (double)seed;
+  for (int step = 0; step < 4; step++) {
+    double square = r * r, power = n == 3 ? square : square * square;
+    r += (x / power - r) * (1.0 / n);
+  }
+  return r;
+}
+
+/* t = (v + 0.055) / 1.055, then t^2.4 = (t * fifth root of t)^2. Infinities and NaN come out as they are. */
+static inline float linear_of(float sample) {
+  double v = fabs((double)sample), t = (v + 0.055) / 1.055, p = t * root(t, 5);
+  double light = v <= 0.04045 ? v / 12.92 : v <= (double)FLT_MAX ? p * p : v;
+  return (float)copysign(light, (double)sample);
+}
+
+/* 1.055 v^(5/12) - 0.055, where v^(5/12) = v^(1/4) * v^(1/6) = s^(1/2) * s^(1/3) of s = v^(1/2). */
+static inline float srgb_of(float light) {
+  double v = fabs((double)light), s = sqrt(v);
+  double curved = 1.055 * sqrt(s) * root(s, 3) - 0.055;
+  double sample = v <= 0.0031308 ? 12.92 * v : v <= (double)FLT_MAX ? curved : v;
+  return (float)copysign(sample, (double)light);
+}
+
+static float linear_of_u8[256], linear_of_u16[65536];
+
+static void fill_u8_table(void) {
+  for (int i = 0; i < 256; i++) {
+    double v = i / 255.0;
+    linear_of_u8[i] = (float)(v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
+  }
+}
+
+static void fill_u16_table(void) {
+  for (int i = 0; i < 65536; i++) {
+    double v = i / 65535.0;
+    linear_of_u16[i] = (float)(v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
+  }
+}
+
+static void linear_u8(const uint8_t *in, float *out, size_t samples) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, fill_u8_table);
+  for (size_t i = 0; i < samples; i++)
+    out[i] = linear_of_u8[in[i]];
+}
+
+static void linear_u16(const uint16_t *in, float *out, size_t samples) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, fill_u16_table);
+  for (size_t i = 0; i < samples; i++)
+    out[i] = linear_of_u16[in[i]];
+}
+
+void gconv_colour_linear_row(gconv_type type, int channels, bool alpha, const void *in, float *out, size_t pixels) {
+  size_t step = (size_t)channels, samples = pixels * step;
+  if (type == GCONV_U8) {
+    const uint8_t *levels = in;
+    linear_u8(levels, out, samples);
+    for (size_t i = step - 1; alpha && i < samples; i += step)
+      out[i] = (float)levels[i] / 255.0f;
+  } else if (type == GCONV_U16) {
+    const uint16_t *levels = in;
+    linear_u16(levels, out, samples);
+    for (size_t i = step - 1; alpha && i < samples; i += step)
+      out[i] = (float)levels[i] / 65535.0f;
+  } else if (alpha) {
+    const float *values = in;
+    for (size_t i = 0; i < samples; i++)
+      out[i] = i % step == step - 1 ? values[i] : linear_of(values[i]);
+  } else {
+    const float *values = in;
+    for (size_t i = 0; i < samples; i++)
+      out[i] = linear_of(values[i]);
+  }
+}
+
+void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out, size_t pixels) {
+  size_t step = (size_t)channels, samples = pixels * step;
+  if (alpha)
+    for (size_t i = 0; i < samples; i++)
+      out[i] = i % step == step - 1 ? in[i] : srgb_of(in[i]);
+  else
+    for (size_t i = 0; i < samples; i++)
+      out[i] = srgb_of(in[i]);
+}
+
+/* ---- Premultiplied alpha ---- */
+
+void gconv_colour_premultiply_row(int channels, float *row, size_t pixels) {
+  for (size_t i = 0; i < pixels; i++, row += channels) {
+    float alpha = row[channels - 1];
+    for (int c = 0; c < channels - 1; c++)
+      row[c] = alpha == 0 ? 0 : row[c] * alpha;
+  }
+}
+
+void gconv_colour_unpremultiply_row(int channels, float *row, size_t pixels) {
+  for (size_t i = 0; i < pixels; i++, row += channels) {
+    float alpha = row[channels - 1];
+    for (int c = 0; c < channels - 1; c++)
+      row[c] = alpha == 0 ? 0 : row[c] / alpha;
+  }
+}
+
+/* ---- Sample types ---- */
+
+void gconv_colour_to_float_row(gconv_type type, const void *in, float *out, size_t samples) {
+  if (type == GCONV_U8) {
+    const uint8_t *levels = in;
+    for (size_t i = 0; i < samples; i++)
+      out[i] = (float)levels[i] / 255.0f;
+  } else if (type == GCONV_U16) {
+    const uint16_t *levels = in;
+    for (size_t i = 0; i < samples; i++)
+      out[i] = (float)levels[i] / 65535.0f;
+  } else {
+    copy_row(in, out, samples * sizeof *out);
+  }
+}
+
+/* 0 .. white, to the nearest level. The comparisons are false for NaN, which so becomes 0. From 2^23 on floats have no
+ * fractions: adding it rounds to nearest even, as the default mode of the processor does. */
+static inline float level_of(float value, float white) {
+  float scaled = value * white;
+  scaled = scaled > 0 ? scaled : 0;
+  scaled = scaled < white ? scaled : white;
+  return (scaled + 8388608.0f) - 8388608.0f;
+}
+
+void gconv_colour_from_float_row(gconv_type type, const float *in, void *out, size_t samples) {
+  if (type == GCONV_U8) {
+    uint8_t *levels = out;
+    for (size_t i = 0; i < samples; i++)
+      levels[i] = (uint8_t)(int)level_of(in[i], 255.0f);
+  } else if (type == GCONV_U16) {
+    uint16_t *levels = out;
+    for (size_t i = 0; i < samples; i++)
+      levels[i] = (uint16_t)(int)level_of(in[i], 65535.0f);
+  } else {
+    copy_row(in, out, samples * sizeof *in);
+  }
+}
