@@ -7,9 +7,6 @@
 
 typedef struct gconv_threads gconv_threads;
 
-/* The processors that this process may run on (affinity and cgroup quota counted), at least 1. */
-int gconv_processor_count(void);
-
 /* A pool of `count` threads, the caller of gconv_threads_run() being one of them: count - 1 are started. 0: one a
  * processor. */
 gconv_status gconv_threads_create(int count, gconv_threads **threads);

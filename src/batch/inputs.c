@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/inputs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What all functions here share. */
+struct search {
+  gconv_inputs *inputs;
+  bool recursive;
+  gconv_message *message;
+};
+
+/* A folder being read, and those around it: the way up tells whether a link leads back. */
+struct folder {
+  const char *path;     /* to open it */
+  const char *relative; /* "" at the top */
+  const struct folder *parent;
+  dev_t device;
+  ino_t inode;
+};
+
+static gconv_status add_input(struct search *search, const char *path, const char *relative) {
+  gconv_inputs *inputs = search->inputs;
+  gconv_input *items = gconv_grown(inputs->items, inputs->count, sizeof *items);
+  if (!items)
+    return gconv_complain_memory(search->message);
+  inputs->items = items;
+  gconv_input *input = &items[inputs->count++];
+  *input = (gconv_input){.path = strdup(path), .relative = strdup(relative)};
+  return input->path && input->relative ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
+/* "folder/name" on the heap; just "name" if the folder is "". */
+static char *join(const char *folder_path, const char *name) {
+  size_t length = strlen(folder_path);
+  const char *slash = length == 0 || folder_path[length - 1] == '/' ? "" : "/";
+  char *text = NULL;
+  return asprintf(&text, "%s%s%s", folder_path, slash, name) < 0 ? NULL : text;
+}
+
+static bool is_image_name(const char *name) {
+  const gconv_format_info *format = gconv_format_by_path(name);
+  return format && format->reads;
+}
+
+static int is_visible(const struct dirent *entry) {
+  return entry->d_name[0] != '.';
+}
+
+static bool leads_back(const struct folder *around, const struct stat *status) {
+  for (; around; around = around->parent)
+    if (around->device == status->st_dev && around->inode == status->st_ino)
+      return true;
+  return false;
+}
+
+static gconv_status search_folder(struct search *search, const struct folder *parent, const char *path, const char *relative,
+                                  const struct stat *status);
+
+static gconv_status search_entry(struct search *search, const struct folder *here, const char *path, const char *relative) {
+  struct stat status;
+  if (stat(path, &status) != 0) /* a dangling link, or gone since: as if it were not there */
+    return GCONV_OK;
+  if (!S_ISDIR(status.st_mode))
+    return is_image_name(path) ? add_input(search, path, relative) : GCONV_OK;
+  if (!search->recursive || leads_back(here, &status))
+    return GCONV_OK;
+  return search_folder(search, here, path, relative, &status);
+}
+
+static gconv_status search_folder(struct search *search, const struct folder *parent, const char *path, const char *relative,
+                                  const struct stat *status) {
+  struct folder here = {path, relative, parent, status->st_dev, status->st_ino};
+  struct dirent **entries = NULL;
+  int count = scandir(path, &entries, is_visible, alphasort);
+  if (count < 0)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot look into this folder: %s", path,
+                          strerror(errno));
+  gconv_status result = GCONV_OK;
+  for (int i = 0; i < count; i++) {
+    if (result == GCONV_OK) {
+      char *entry = join(path, entries[i]->d_name), *below = join(relative, entries[i]->d_name);
+      result = entry && below ? search_entry(search, &here, entry, below) : gconv_complain_memory(search->message);
+      free(entry);
+      free(below);
+    }
+    free(entries[i]);
+  }
+  free(entries);
+  return result;
+}
+
+/* "png, jpg, ...": the usual extensions of the formats that can be read. */
+static void list_extensions(char *text, size_t size) {
+  const gconv_format_info *format;
+  size_t used = 0;
+  text[0] = '\0';
+  for (size_t i = 0; used < size && (format = gconv_format_at(i)); i++)
+    if (format->reads)
+      used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "", (int)strcspn(format->extensions, " "),
+                               format->extensions);
+}
+
+static gconv_status find_in_folder(struct search *search, const char *path, const struct stat *status) {
+  size_t before = search->inputs->count;
+  search->inputs->many = true;
+  gconv_status result = search_folder(search, NULL, path, "", status);
+  if (result != GCONV_OK || search->inputs->count > before)
+    return result;
+  char extensions[256];
+  list_extensions(extensions, sizeof extensions);
+  return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no images in this folder (looked for %s%s)", path,
+                        extensions, search->recursive ? "" : "; -r looks into its sub-folders too");
+}
+
+/* The length of the folders of `pattern` before its first wildcard: matches are mirrored from there on. */
+static size_t fixed_length(const char *pattern) {
+  size_t length = strcspn(pattern, "*?[");
+  while (length > 0 && pattern[length - 1] != '/')
+    length--;
+  return length;
+}
+
+static gconv_status add_match(struct search *search, const char *path, const char *relative) {
+  struct stat status;
+  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+    return search->recursive ? search_folder(search, NULL, path, relative, &status) : GCONV_OK;
+  return add_input(search, path, relative);
+}
+
+static gconv_status find_by_pattern(struct search *search, const char *pattern) {
+  size_t before = search->inputs->count, fixed = fixed_length(pattern);
+  search->inputs->many = true;
+  glob_t found = {0};
+  int failed = glob(pattern, 0, NULL, &found);
+  if (failed)
+    return failed == GLOB_NOMATCH
+               ? gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no file matches this pattern", pattern)
+               : gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot follow this pattern", pattern);
+  gconv_status result = GCONV_OK;
+  for (size_t i = 0; i < found.gl_pathc && result == GCONV_OK; i++)
+    result = add_match(search, found.gl_pathv[i], found.gl_pathv[i] + fixed);
+  globfree(&found);
+  if (result == GCONV_OK && search->inputs->count == before)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: only folders match this pattern%s", pattern,
+                          search->recursive ? ", and they hold no images" : "; -r looks into them");
+  return result;
+}
+
+static gconv_status find_standard_input(struct search *search) {
+  for (size_t i = 0; i < search->inputs->count; i++)
+    if (strcmp(search->inputs->items[i].path, "-") == 0)
+      return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
+  return add_input(search, "-", "stdin");
+}
+
+static gconv_status find_one(struct search *search, const char *spec) {
+  struct stat status;
+  if (strcmp(spec, "-") == 0)
+    return find_standard_input(search);
+  if (stat(spec, &status) == 0) {
+    const char *slash = strrchr(spec, '/');
+    return S_ISDIR(status.st_mode) ? find_in_folder(search, spec, &status)
+                                   : add_input(search, spec, slash ? slash + 1 : spec);
+  }
+  int error = errno;
+  if (error == ENOENT && strpbrk(spec, "*?["))
+    return find_by_pattern(search, spec);
+  return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot find this input: %s", spec, strerror(error));
+}
+
+gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, gconv_inputs *inputs, gconv_message *message) {
+  struct search search = {inputs, recursive, message};
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
+    status = find_one(&search, specs->items[i]);
+  inputs->many |= inputs->count > 1;
+  if (status != GCONV_OK)
+    gconv_inputs_free(inputs);
+  return status;
+}
+
+void gconv_inputs_free(gconv_inputs *inputs) {
+  for (size_t i = 0; i < inputs->count; i++) {
+    free(inputs->items[i].path);
+    free(inputs->items[i].relative);
+  }
+  free(inputs->items);
+  *inputs = (gconv_inputs){0};
+}

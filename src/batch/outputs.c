@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/outputs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What all functions here share. */
+struct namer {
+  const gconv_inputs *inputs;
+  const gconv_naming *naming;
+  gconv_outputs *outputs;
+  gconv_message *message;
+  gconv_texts labels;         /* one a result of an input: what {filter} stands for */
+  char *template, *of_frames; /* for an input with one file a result; with one file a frame */
+  bool mirrors;               /* the folders of an input are put in front of the file name */
+};
+
+/* What the names in a template stand for, for one result. */
+struct values {
+  const char *stem;
+  int stem_length;
+  const char *filter;
+  size_t index, index_count; /* from 1 */
+  size_t frame, frame_count;
+};
+
+/* ---- Templates ----------------------------------------------------------------------------------------------------- */
+
+static int digits(size_t number) {
+  int count = 1;
+  for (; number >= 10; number /= 10)
+    count++;
+  return count;
+}
+
+/* Writes what the name in the `length` bytes at `name` stands for; false if there is no such name. */
+static bool put_value(FILE *out, const char *name, size_t length, const struct values *values) {
+  if (length == 4 && memcmp(name, "stem", 4) == 0)
+    fprintf(out, "%.*s", values->stem_length, values->stem);
+  else if (length == 6 && memcmp(name, "filter", 6) == 0)
+    fputs(values->filter, out);
+  else if (length == 5 && memcmp(name, "index", 5) == 0)
+    fprintf(out, "%0*zu", digits(values->index_count), values->index);
+  else if (length == 5 && memcmp(name, "frame", 5) == 0)
+    fprintf(out, "%0*zu", digits(values->frame_count), values->frame);
+  else
+    return false;
+  return true;
+}
+
+/* Writes the `length` bytes at `template` with their names replaced; GCONV_BAD_ARGUMENT for a name that is none. */
+static gconv_status expand(FILE *out, const char *template, size_t length, const struct values *values,
+                           gconv_message *message) {
+  const char *end = template + length;
+  for (const char *at = template; at < end; at++) {
+    if (*at != '{') {
+      fputc(*at, out);
+      continue;
+    }
+    size_t name = strcspn(at + 1, "{}/");
+    if (at[1 + name] != '}' || !put_value(out, at + 1, name, values))
+      return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                            "%s: \"%.*s\" is no name for a template: there are {stem}, {filter}, {index} and {frame}",
+                            template, (int)(name + (at[1 + name] == '}' ? 2 : 1)), at);
+    at += name + 1;
+  }
+  return GCONV_OK;
+}
+
+/* Appends one path: the folders of the template, those of the input, then the file name. */
+static gconv_status add_path(const struct namer *namer, const char *template, const char *relative,
+                             const struct values *values) {
+  const char *slash = strrchr(template, '/'), *inner = strrchr(relative, '/');
+  size_t folders = slash ? (size_t)(slash + 1 - template) : 0, length = strlen(template);
+  char *path = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&path, &size);
+  if (!out)
+    return gconv_complain_memory(namer->message);
+  gconv_status status = expand(out, template, folders, values, namer->message);
+  if (namer->mirrors && inner)
+    fprintf(out, "%.*s", (int)(inner + 1 - relative), relative);
+  if (status == GCONV_OK)
+    status = expand(out, template + folders, length - folders, values, namer->message);
+  bool whole = fclose(out) == 0;
+  if (status == GCONV_OK && whole)
+    return gconv_texts_add(&namer->outputs->paths, path) ? GCONV_OK : gconv_complain_memory(namer->message);
+  free(path);
+  return status == GCONV_OK ? gconv_complain_memory(namer->message) : status;
+}
+
+/* ---- What -o means ------------------------------------------------------------------------------------------------- */
+
+static bool is_folder(const char *path) {
+  struct stat status;
+  return path[strlen(path) - 1] == '/' || (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
+}
+
+/* "png jpg jpeg ...": every extension that can be written. */
+static void list_extensions(char *text, size_t size) {
+  const gconv_format_info *format;
+  size_t used = 0;
+  text[0] = '\0';
+  for (size_t i = 0; used < size && (format = gconv_format_at(i)); i++)
+    if (format->writes)
+      used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", format->extensions);
+}
+
+static gconv_status choose_format(const struct namer *namer, bool by_extension) {
+  const gconv_naming *naming = namer->naming;
+  const gconv_format_info *format = naming->format;
+  if (!format)
+    format = by_extension ? gconv_format_by_path(naming->output) : gconv_format_by_name("png");
+  if (!format) {
+    char known[256];
+    list_extensions(known, sizeof known);
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                          "%s: has no known extension (%s): give it one, or choose with --format; a folder ends in /",
+                          naming->output, known);
+  }
+  if (!format->writes)
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "%s: the format %s can be read, but not written",
+                          naming->output, format->name);
+  namer->outputs->format = format;
+  return GCONV_OK;
+}
+
+static gconv_status name_folder(struct namer *namer) {
+  GCONV_TRY(choose_format(namer, false));
+  const gconv_format_info *format = namer->outputs->format;
+  const char *folder = namer->naming->output, *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
+  const char *filter = namer->labels.count > 1 ? "_{filter}" : "";
+  int extension = (int)strcspn(format->extensions, " ");
+  namer->mirrors = namer->outputs->make_folders = true;
+  if (asprintf(&namer->template, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+    namer->template = NULL;
+  if (asprintf(&namer->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+    namer->of_frames = NULL;
+  return namer->template && namer->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
+}
+
+static gconv_status name_standard_output(struct namer *namer) {
+  GCONV_TRY(choose_format(namer, false));
+  if (isatty(STDOUT_FILENO))
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                          "-: an image is not written to a terminal: send it to a file or another program");
+  return GCONV_OK;
+}
+
+static gconv_status name_by_output(struct namer *namer) {
+  const char *output = namer->naming->output;
+  if (output[0] == '\0')
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "the name of the output is empty");
+  bool standard = strcmp(output, "-") == 0, template = strchr(output, '{') != NULL;
+  if (!standard && !template && (is_folder(output) || (namer->inputs->many && !gconv_format_by_path(output))))
+    return name_folder(namer);
+  namer->template = strdup(output);
+  namer->of_frames = strdup(output);
+  if (!namer->template || !namer->of_frames)
+    return gconv_complain_memory(namer->message);
+  namer->mirrors = namer->outputs->make_folders = template;
+  return standard ? name_standard_output(namer) : choose_format(namer, true);
+}
+
+/* ---- Filters and frames -------------------------------------------------------------------------------------------- */
+
+/* The name of filter k without what cannot be in a file name; numbered if another has the same. */
+static char *make_label(const gconv_filters *filters, size_t k) {
+  const char *name = filters->items[k].name;
+  bool unique = true;
+  for (size_t i = 0; i < filters->count; i++)
+    unique &= i == k || strcmp(filters->items[i].name, name) != 0;
+  char *label = NULL;
+  if ((unique ? asprintf(&label, "%s", name) : asprintf(&label, "%s_%zu", name, k + 1)) < 0)
+    return NULL;
+  for (char *at = label; *at; at++)
+    if (*at == '/' || (unsigned char)*at < ' ')
+      *at = '_';
+  return label;
+}
+
+/* One label a result of an input; if all filters make one result, their names with + between them. */
+static gconv_status make_labels(struct namer *namer) {
+  const gconv_filters *filters = namer->naming->filters;
+  for (size_t k = 0; k < filters->count; k++) {
+    char *label = make_label(filters, k);
+    if (k > 0 && !namer->naming->each_filter) {
+      char *joined = NULL;
+      if (label && asprintf(&joined, "%s+%s", namer->labels.items[0], label) < 0)
+        joined = NULL;
+      free(label);
+      if (!joined)
+        return gconv_complain_memory(namer->message);
+      free(namer->labels.items[0]);
+      namer->labels.items[0] = joined;
+    } else if (!gconv_texts_add(&namer->labels, label)) {
+      return gconv_complain_memory(namer->message);
+    }
+  }
+  return GCONV_OK;
+}
+
+/* The files that one result of this input takes. An input that cannot be read counts as one: its failure is reported when
+ * its turn comes. */
+static size_t count_frames(const struct namer *namer, const gconv_input *input) {
+  const gconv_format_info *format = gconv_format_by_path(input->path);
+  if (namer->outputs->format->multiframe || !format || !format->multiframe)
+    return 1;
+  gconv_image header = {0};
+  gconv_status status = gconv_image_read_header(input->path, &header, NULL);
+  size_t frames = status == GCONV_OK ? (size_t)header.frames : 1;
+  gconv_image_free(&header);
+  return frames;
+}
+
+/* Fills outputs->first. */
+static gconv_status count_results(const struct namer *namer) {
+  size_t count = namer->inputs->count, *first = calloc(count + 1, sizeof *first);
+  if (!first)
+    return gconv_complain_memory(namer->message);
+  namer->outputs->first = first;
+  for (size_t i = 0; i < count; i++)
+    first[i + 1] = first[i] + namer->labels.count * count_frames(namer, &namer->inputs->items[i]);
+  return GCONV_OK;
+}
+
+/* ---- All names ----------------------------------------------------------------------------------------------------- */
+
+static gconv_status name_results_of(const struct namer *namer, size_t i) {
+  const char *relative = namer->inputs->items[i].relative, *slash = strrchr(relative, '/');
+  const char *stem = slash ? slash + 1 : relative, *dot = strrchr(stem, '.');
+  const size_t *first = namer->outputs->first, results = namer->labels.count, frames = (first[i + 1] - first[i]) / results;
+  for (size_t n = 0; n < first[i + 1] - first[i]; n++) {
+    struct values values = {
+        .stem = stem,
+        .stem_length = (int)(dot && dot > stem ? (size_t)(dot - stem) : strlen(stem)),
+        .filter = namer->labels.items[n / frames],
+        .index = first[i] + n + 1,
+        .index_count = first[namer->inputs->count],
+        .frame = n % frames + 1,
+        .frame_count = frames,
+    };
+    GCONV_TRY(add_path(namer, frames > 1 ? namer->of_frames : namer->template, relative, &values));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status name_results(struct namer *namer) {
+  GCONV_TRY(make_labels(namer));
+  GCONV_TRY(name_by_output(namer));
+  GCONV_TRY(count_results(namer));
+  size_t count = namer->outputs->first[namer->inputs->count];
+  if (count > 1 && !namer->outputs->make_folders)
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                          "%s: is one file, but there are %zu results: name a folder (-o results/), or a template with "
+                          "{stem}, {filter}, {index} or {frame} (-o 'results/{stem}_{filter}.%.*s')",
+                          namer->naming->output, count, (int)strcspn(namer->outputs->format->extensions, " "),
+                          namer->outputs->format->extensions);
+  for (size_t i = 0; i < namer->inputs->count; i++)
+    GCONV_TRY(name_results_of(namer, i));
+  return GCONV_OK;
+}
+
+gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs,
+                                gconv_message *message) {
+  struct namer namer = {.inputs = inputs, .naming = naming, .outputs = outputs, .message = message};
+  gconv_status status = name_results(&namer);
+  if (status != GCONV_OK)
+    gconv_outputs_free(outputs);
+  gconv_texts_free(&namer.labels);
+  free(namer.template);
+  free(namer.of_frames);
+  return status;
+}
+
+void gconv_outputs_free(gconv_outputs *outputs) {
+  gconv_texts_free(&outputs->paths);
+  free(outputs->first);
+  *outputs = (gconv_outputs){0};
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many images through one convolution. Each of `jobs` threads takes the next input and carries it all the way: decode, plan,
+ * filter, encode. So the stages of different images overlap, and memory is bounded by jobs times one image with its results.
+ */
+#ifndef GCONV_BATCH_PIPELINE_H
+#define GCONV_BATCH_PIPELINE_H
+
+#include "batch/outputs.h"
+
+/* What happens to a result whose file exists. */
+typedef enum gconv_existing {
+  GCONV_EXISTING_REPLACE,
+  GCONV_EXISTING_KEEP, /* it is kept, and counts as failed */
+  GCONV_EXISTING_SKIP  /* it is kept, and counts as done */
+} gconv_existing;
+
+/* How one input went. All that is pointed to is valid during the call of the report function only. */
+typedef struct gconv_report {
+  const gconv_input *input;
+  char *const *outputs; /* the paths of its results */
+  size_t output_count;
+  size_t written, passed, failed; /* of the results; passed over because they exist */
+  const gconv_texts *errors;      /* each begins with the path it is about */
+  const char *explanation;        /* what a new plan does and why; NULL unless wanted */
+  bool executed;                  /* everything below is set */
+  bool cold;                      /* the first execution of this plan */
+  uint64_t pixels;                /* of the input: N * H * W */
+  gconv_plan_info plan;
+  gconv_timings timings;
+  double decode_ms, plan_ms, encode_ms;
+  double total_ms; /* all of this input, without its verification */
+  bool verified;
+  gconv_verification verification;
+  double elapsed_ms; /* since the run began */
+} gconv_report;
+
+typedef struct gconv_batch {
+  const gconv_inputs *inputs;
+  const gconv_outputs *outputs; /* checked */
+  const gconv_filters *filters;
+  gconv_options options;       /* keep_type and output_type: what is wanted; the format of the results has the last word */
+  const char *device;          /* as gconv_device_open() takes it */
+  int threads;                 /* of all jobs together; 0: one a processor */
+  int jobs;                    /* images at a time; 0: one a thread */
+  uint64_t max_pixels;         /* gconv_read_options */
+  int jpeg_quality, png_level; /* gconv_write_options */
+  gconv_existing existing;
+  bool fail_fast; /* begin no further image after a failure */
+  bool verify, explain;
+  double tolerance; /* gconv_plan_verify() */
+  /* Called once an input that was begun, from any thread, one call at a time. */
+  void (*report)(const gconv_report *report, void *user);
+  void *user;
+} gconv_batch;
+
+typedef struct gconv_batch_summary {
+  size_t begun;                   /* inputs */
+  size_t written, passed, failed; /* results; those of inputs that were not begun count as failed */
+  gconv_device_info device;
+  double device_start_ms, wall_ms;
+} gconv_batch_summary;
+
+/* The type of the results of an input of type `input`: what `options` want, or the next that `format` holds. */
+gconv_type gconv_batch_output_type(const gconv_options *options, const gconv_format_info *format, gconv_type input);
+
+/* Runs all inputs. Failures of single images are reported and counted, not returned; only what stops the whole run is:
+ * GCONV_BAD_ARGUMENT for a device or algorithm that fits nothing, else the status of opening the device. */
+gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message);
+
+#endif

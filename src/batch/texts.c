@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/texts.h"
+
+#include <stdlib.h>
+
+void *gconv_grown(void *items, size_t count, size_t size) {
+  if (count & (count - 1))
+    return items;
+  return reallocarray(items, count ? 2 * count : 1, size);
+}
+
+bool gconv_texts_add(gconv_texts *texts, char *text) {
+  char **items = text ? gconv_grown(texts->items, texts->count, sizeof *items) : NULL;
+  if (!items) {
+    free(text);
+    return false;
+  }
+  texts->items = items;
+  items[texts->count++] = text;
+  return true;
+}
+
+void gconv_texts_free(gconv_texts *texts) {
+  for (size_t i = 0; i < texts->count; i++)
+    free(texts->items[i]);
+  free(texts->items);
+  *texts = (gconv_texts){0};
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/worker.h"
+#include "batch/pieces.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* One input on its way. */
+struct task {
+  size_t input;
+  char *const *paths; /* of its results */
+  bool *wanted;       /* [count]: which of them are to be written */
+  size_t count;
+  gconv_image image;
+  gconv_report *report;
+  gconv_texts *errors;
+};
+
+double gconv_worker_clock_ms(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+gconv_type gconv_batch_output_type(const gconv_options *options, const gconv_format_info *format, gconv_type input) {
+  return gconv_format_type(format, options->keep_type ? input : options->output_type);
+}
+
+void gconv_worker_clear(gconv_worker *worker) {
+  for (size_t k = 0; k < worker->result_count; k++)
+    gconv_image_free(&worker->results[k]);
+  free(worker->results);
+  free(worker->explanation);
+  gconv_plan_free(worker->plan);
+  worker->results = NULL;
+  worker->result_count = 0;
+  worker->explanation = NULL;
+  worker->plan = NULL;
+}
+
+/* ---- Errors -------------------------------------------------------------------------------------------------------- */
+
+/* Adds an error about `path`, whose name is put in front unless the text has it. */
+static void add_error(struct task *task, const char *path, const char *text) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  const char *found = strcmp(path, "-") == 0 ? NULL : strstr(text, name);
+  bool named = (found && found[strlen(name)] == ':') || strncmp(text, "standard ", 9) == 0;
+  char *error = NULL;
+  if (asprintf(&error, "%s%s%s", named ? "" : path, named ? "" : ": ", text) < 0)
+    return;
+  gconv_texts_add(task->errors, error);
+}
+
+/* Every result still wanted failed for the reason in `text`. */
+static void fail_all(struct task *task, const char *path, const char *text) {
+  for (size_t n = 0; n < task->count; n++)
+    task->report->failed += task->wanted[n];
+  add_error(task, path, text);
+}
+
+/* ---- Results that exist -------------------------------------------------------------------------------------------- */
+
+static bool exists(const char *path) {
+  struct stat status; /* what is no regular file is written through, so it cannot be lost */
+  return strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static void count_existing(struct task *task, gconv_existing existing, const char *path) {
+  if (existing == GCONV_EXISTING_SKIP) {
+    task->report->passed++;
+    return;
+  }
+  task->report->failed++;
+  add_error(task, path, "exists and is kept (--no-clobber)");
+}
+
+/* Sets task->wanted; false if no result is. */
+static bool choose_wanted(struct task *task, gconv_existing existing) {
+  bool any = false;
+  for (size_t n = 0; n < task->count; n++) {
+    task->wanted[n] = existing == GCONV_EXISTING_REPLACE || !exists(task->paths[n]);
+    any |= task->wanted[n];
+    if (!task->wanted[n])
+      count_existing(task, existing, task->paths[n]);
+  }
+  return any;
+}
+
+/* ---- Read, plan, execute ------------------------------------------------------------------------------------------- */
+
+static gconv_status make_plan(gconv_worker *worker, const gconv_image *image) {
+  const gconv_batch *batch = worker->batch;
+  gconv_options options = batch->options;
+  options.keep_type = false;
+  options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, image->type);
+  GCONV_TRY(gconv_plan_create(worker->device, image, batch->filters, &options, &worker->plan));
+  worker->results = calloc(gconv_plan_outputs(worker->plan), sizeof *worker->results);
+  if (!worker->results)
+    return GCONV_NO_MEMORY;
+  worker->result_count = gconv_plan_outputs(worker->plan);
+  return batch->explain && worker->explains ? gconv_plan_explain(worker->plan, &worker->explanation) : GCONV_OK;
+}
+
+static gconv_status ensure_plan(gconv_worker *worker, const gconv_image *image, gconv_report *report) {
+  if (worker->plan && gconv_plan_fits(worker->plan, image))
+    return GCONV_OK;
+  double begin = gconv_worker_clock_ms();
+  gconv_worker_clear(worker);
+  gconv_status status = make_plan(worker, image);
+  report->plan_ms = gconv_worker_clock_ms() - begin;
+  report->cold = true;
+  report->explanation = worker->explanation;
+  if (status != GCONV_OK)
+    gconv_worker_clear(worker);
+  return status;
+}
+
+static gconv_status verify(gconv_worker *worker, const struct task *task) {
+  gconv_report *report = task->report;
+  gconv_status status =
+      gconv_plan_verify(worker->plan, &task->image, worker->results, worker->batch->tolerance, &report->verification);
+  report->verified = status == GCONV_OK || status == GCONV_MISMATCH;
+  return status;
+}
+
+/* From the file to worker->results. */
+static gconv_status convolve(gconv_worker *worker, struct task *task) {
+  gconv_report *report = task->report;
+  gconv_read_options options = {.max_pixels = worker->batch->max_pixels};
+  double begin = gconv_worker_clock_ms();
+  GCONV_TRY(gconv_image_read(report->input->path, &options, &task->image));
+  const gconv_image *image = &task->image;
+  report->decode_ms = gconv_worker_clock_ms() - begin;
+  report->pixels = (uint64_t)image->frames * (uint64_t)image->height * (uint64_t)image->width;
+  GCONV_TRY(ensure_plan(worker, image, report));
+  GCONV_TRY(gconv_plan_execute(worker->plan, image, worker->results, &report->timings));
+  report->executed = true;
+  report->plan = *gconv_plan_get_info(worker->plan);
+  return GCONV_OK;
+}
+
+/* ---- Write --------------------------------------------------------------------------------------------------------- */
+
+static gconv_status write_file(const gconv_batch *batch, const char *path, const gconv_image *image) {
+  gconv_write_options options = {
+      .format = batch->outputs->format,
+      .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
+      .jpeg_quality = batch->jpeg_quality,
+      .png_level = batch->png_level,
+  };
+  return gconv_image_write(path, &options, image);
+}
+
+/* Writes frame `frame` of a result, or all of it if the format holds that. */
+static gconv_status write_piece(const gconv_batch *batch, const char *path, const gconv_image *result, int32_t frame) {
+  if (batch->outputs->format->multiframe)
+    return write_file(batch, path, result);
+  gconv_image piece = {0};
+  GCONV_TRY(gconv_piece_take(result, frame, &piece));
+  gconv_status status = write_file(batch, path, &piece);
+  gconv_piece_free(result, &piece);
+  return status;
+}
+
+static void write_result(const gconv_batch *batch, struct task *task, size_t n, const gconv_image *result, int32_t frame) {
+  const char *path = task->paths[n];
+  gconv_message message;
+  if (batch->outputs->make_folders && gconv_outputs_make_folders(path, &message) != GCONV_OK) {
+    task->report->failed++;
+    add_error(task, path, message.text);
+    return;
+  }
+  gconv_status status = write_piece(batch, path, result, frame);
+  if (status == GCONV_OK) {
+    task->report->written++;
+  } else if (status == GCONV_EXISTS) { /* it was not there when this input was begun */
+    count_existing(task, batch->existing, path);
+  } else {
+    task->report->failed++;
+    add_error(task, path, gconv_last_error());
+  }
+}
+
+static void write_results(gconv_worker *worker, struct task *task) {
+  const gconv_batch *batch = worker->batch;
+  const char *input = task->report->input->path;
+  size_t pieces = batch->outputs->format->multiframe ? 1 : (size_t)task->image.frames;
+  if (worker->result_count * pieces != task->count) {
+    char text[160];
+    snprintf(text, sizeof text, "%zu frames, where %zu could be told beforehand: give it as a .npy file, or write .npy",
+             pieces, task->count / worker->result_count);
+    fail_all(task, input, text);
+    return;
+  }
+  double begin = gconv_worker_clock_ms();
+  for (size_t n = 0; n < task->count; n++)
+    if (task->wanted[n])
+      write_result(batch, task, n, &worker->results[n / pieces], (int32_t)(n % pieces));
+  task->report->encode_ms = gconv_worker_clock_ms() - begin;
+}
+
+/* ---- All of it ----------------------------------------------------------------------------------------------------- */
+
+static void carry(gconv_worker *worker, struct task *task) {
+  double begin = gconv_worker_clock_ms();
+  gconv_status status = convolve(worker, task);
+  double paused = gconv_worker_clock_ms();
+  if (status == GCONV_OK && worker->batch->verify)
+    status = verify(worker, task);
+  double resumed = gconv_worker_clock_ms();
+  if (status == GCONV_OK)
+    write_results(worker, task);
+  else
+    fail_all(task, task->report->input->path, status == GCONV_NO_MEMORY ? "out of memory" : gconv_last_error());
+  task->report->total_ms = gconv_worker_clock_ms() - begin - (resumed - paused);
+  gconv_image_free(&task->image);
+}
+
+void gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, gconv_texts *errors) {
+  const gconv_outputs *outputs = worker->batch->outputs;
+  struct task task = {
+      .input = i,
+      .paths = outputs->paths.items + outputs->first[i],
+      .count = outputs->first[i + 1] - outputs->first[i],
+      .report = report,
+      .errors = errors,
+  };
+  *report = (gconv_report){
+      .input = &worker->batch->inputs->items[i],
+      .outputs = task.paths,
+      .output_count = task.count,
+      .errors = errors,
+  };
+  worker->explains |= i == 0;
+  task.wanted = calloc(task.count, sizeof *task.wanted);
+  if (!task.wanted) {
+    report->failed = task.count;
+    add_error(&task, report->input->path, "out of memory");
+    return;
+  }
+  if (choose_wanted(&task, worker->batch->existing))
+    carry(worker, &task);
+  free(task.wanted);
+}
