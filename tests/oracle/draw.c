@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "draw.h"
+#include "oracle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Sums to compute in one case at most: the oracle takes some 5 ns for each. */
+static const double MOST_WORK = 2e6;
+
+uint64_t gconv_lot_next(uint64_t *state) {
+  uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return z ^ (z >> 31);
+}
+
+int32_t gconv_lot_below(uint64_t *state, int32_t n) {
+  return (int32_t)(gconv_lot_next(state) % (uint64_t)n);
+}
+
+static bool chance(uint64_t *state, int32_t percent) {
+  return gconv_lot_below(state, 100) < percent;
+}
+
+/* In [0, 1). */
+static double fraction(uint64_t *state) {
+  return (double)(gconv_lot_next(state) >> 11) * 0x1p-53;
+}
+
+#define PICK(state, list) ((list)[gconv_lot_below((state), (int32_t)(sizeof(list) / sizeof *(list)))])
+
+/* ---- The image ---- */
+
+static void draw_size(uint64_t *lot, gconv_image *image) {
+  static const int32_t edges[] = {1, 1, 2, 3, 5, 8, 31, 32, 33, 127};
+  if (chance(lot, 10)) {
+    image->height = 133;
+    image->width = 141;
+  } else {
+    image->height = PICK(lot, edges);
+    image->width = PICK(lot, edges);
+  }
+}
+
+static gconv_image draw_header(uint64_t *lot) {
+  gconv_image image = {.type = (gconv_type)gconv_lot_below(lot, 3), .frames = chance(lot, 25) ? 2 : 1};
+  draw_size(lot, &image);
+  image.planar = chance(lot, 40);
+  image.channels = 1 + gconv_lot_below(lot, image.planar ? 6 : 4);
+  image.alpha = image.channels > 1 && chance(lot, image.channels == 3 ? 10 : 50);
+  return image;
+}
+
+typedef enum contents { EVEN, NORMAL, EXTREME, WHITE, SPARSE, CONTENTS } contents;
+
+/* One sample in units of white. */
+static double draw_value(uint64_t *lot, contents kind) {
+  static const double magnitudes[] = {1e30, 1e20, 1e4, 1, 1e-4, 1e-30, 1e-37, 1e-39, 1e-42, 0};
+  switch (kind) {
+  case NORMAL: /* around the nominal range, below and above too */
+    return 2 * fraction(lot) - 0.5;
+  case EXTREME:
+    return (2 * fraction(lot) - 1) * PICK(lot, magnitudes);
+  case WHITE:
+    return 1;
+  case SPARSE:
+    return chance(lot, 5) ? fraction(lot) : 0;
+  default:
+    return fraction(lot);
+  }
+}
+
+static double draw_alpha(uint64_t *lot) {
+  return chance(lot, 20) ? 0 : chance(lot, 25) ? 1 : fraction(lot);
+}
+
+/* Row `row` holds element `element` of the image's type. */
+static void put(void *row, gconv_type type, size_t element, double v) {
+  double level = rint(fmin(fmax(v, 0), 1) * gconv_oracle_white(type));
+  if (type == GCONV_U8)
+    ((uint8_t *)row)[element] = (uint8_t)level;
+  else if (type == GCONV_U16)
+    ((uint16_t *)row)[element] = (uint16_t)level;
+  else
+    ((float *)row)[element] = (float)v;
+}
+
+/* Whether the grey of an integer pixel is so near to the middle of two levels that float32 and float64 may part. */
+static bool grey_is_doubtful(const gconv_image *image, int32_t n, int32_t y, int32_t x) {
+  double grey = 0.299 * gconv_oracle_sample_at(image, n, y, x, 0) + 0.587 * gconv_oracle_sample_at(image, n, y, x, 1) +
+                0.114 * gconv_oracle_sample_at(image, n, y, x, 2);
+  return fabs(grey - floor(grey) - 0.5) < 0.03;
+}
+
+static void draw_pixel(uint64_t *lot, const gconv_image *image, contents kind, int32_t n, int32_t y, int32_t x) {
+  for (int32_t c = 0; c < image->channels; c++) {
+    size_t plane = image->planar ? (size_t)n * (size_t)image->channels + (size_t)c : (size_t)n;
+    uint8_t *row = gconv_guarded_row(image, plane * (size_t)image->height + (size_t)y);
+    bool is_alpha = image->alpha && c == image->channels - 1;
+    put(row, image->type, image->planar ? (size_t)x : (size_t)x * (size_t)image->channels + (size_t)c,
+        is_alpha ? draw_alpha(lot) : draw_value(lot, kind));
+  }
+}
+
+static void draw_samples(uint64_t *lot, const gconv_image *image, contents kind, bool gray) {
+  bool grey = gray && image->channels >= 3 && image->type != GCONV_F32;
+  for (int32_t n = 0; n < image->frames; n++)
+    for (int32_t y = 0; y < image->height; y++)
+      for (int32_t x = 0; x < image->width; x++)
+        do
+          draw_pixel(lot, image, kind, n, y, x);
+        while (grey && grey_is_doubtful(image, n, y, x));
+}
+
+/* ---- Filters ---- */
+
+typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, ZERO, SHIFT, KERNELS } kernel;
+
+static double draw_tap(uint64_t *lot, kernel kind) {
+  switch (kind) {
+  case WHOLE:
+    return gconv_lot_below(lot, 9) - 4;
+  case POSITIVE:
+    return fraction(lot) + 0.01;
+  case ZERO:
+  case SHIFT:
+    return 0;
+  default:
+    return 2 * fraction(lot) - 1;
+  }
+}
+
+static bool draw_taps(uint64_t *lot, gconv_filter *f, kernel kind) {
+  int32_t taps = f->rows * f->columns;
+  f->taps = malloc((size_t)taps * sizeof *f->taps);
+  if (!f->taps)
+    return false;
+  double sum = 0, factor = 1;
+  for (int32_t i = 0; i < taps; i++) {
+    bool first_row = i < f->columns, first_column = i % f->columns == 0;
+    if (kind == OUTER && first_column && !first_row) /* every other row is a multiple of the first: separable */
+      factor = draw_tap(lot, kind);
+    f->taps[i] = (float)(kind == OUTER && !first_row ? factor * f->taps[i % f->columns] : draw_tap(lot, kind));
+    sum += f->taps[i];
+  }
+  for (int32_t i = 0; kind == POSITIVE && i < taps; i++) /* a blur: keeps brightness */
+    f->taps[i] = (float)(f->taps[i] / sum);
+  if (kind == SHIFT)
+    f->taps[gconv_lot_below(lot, taps)] = 1;
+  return true;
+}
+
+static void draw_filter_size(uint64_t *lot, const gconv_image *image, gconv_filter *f) {
+  static const int32_t sizes[][2] = {{1, 1}, {2, 2}, {3, 3}, {3, 3}, {4, 4}, {5, 5},  {7, 7},
+                                     {1, 9}, {9, 1}, {2, 3}, {5, 2}, {1, 4}, {11, 11}};
+  const int32_t *size = PICK(lot, sizes);
+  f->rows = size[0];
+  f->columns = size[1];
+  if (chance(lot, 15) && image->height <= 33 && image->width <= 33) { /* larger than the image */
+    f->rows = image->height + gconv_lot_below(lot, 4);
+    f->columns = image->width + 1 + gconv_lot_below(lot, 4);
+  }
+}
+
+static void draw_anchor(uint64_t *lot, gconv_filter *f) {
+  bool usual = chance(lot, 70);
+  f->anchor_row = usual ? f->rows / 2 : gconv_lot_below(lot, f->rows);
+  f->anchor_column = usual ? f->columns / 2 : gconv_lot_below(lot, f->columns);
+}
+
+/* Filters of different sizes and anchors need padding `same`. */
+static bool draw_filters(uint64_t *lot, const gconv_image *image, gconv_drawn *drawn) {
+  static const float divisors[] = {1, 1, 1, 3, 16, -2, 0.5F};
+  bool equal = drawn->options.padding != GCONV_PADDING_SAME || chance(lot, 60);
+  bool premultiply = drawn->options.alpha == GCONV_ALPHA_PREMULTIPLY && image->alpha;
+  size_t count = chance(lot, 50) ? 1 : 1 + (size_t)gconv_lot_below(lot, GCONV_DRAWN_FILTERS);
+  drawn->filters = (gconv_filters){drawn->items, count};
+  for (size_t k = 0; k < count; k++) {
+    gconv_filter *f = &drawn->items[k];
+    *f = (gconv_filter){.name = drawn->name, .divisor = premultiply ? 1 : PICK(lot, divisors)};
+    draw_filter_size(lot, image, f);
+    draw_anchor(lot, f);
+    if (equal && k > 0) {
+      f->rows = drawn->items[0].rows;
+      f->columns = drawn->items[0].columns;
+      f->anchor_row = drawn->items[0].anchor_row;
+      f->anchor_column = drawn->items[0].anchor_column;
+    }
+    if (chance(lot, 15) && !premultiply && !drawn->options.linear)
+      f->offset = (float)((fraction(lot) - 0.3) * gconv_oracle_white(image->type));
+    if (!draw_taps(lot, f, premultiply && chance(lot, 70) ? POSITIVE : (kernel)gconv_lot_below(lot, KERNELS)))
+      return false;
+  }
+  return true;
+}
+
+/* ---- Options ---- */
+
+static void draw_geometry(uint64_t *lot, gconv_type type, gconv_options *o) {
+  static const double values[] = {0, 0.25, 0.7, 1}, odd_values[] = {-2.5, 17, 0.5};
+  o->flip = chance(lot, 40);
+  o->border = (gconv_border)gconv_lot_below(lot, 6);
+  o->border_value = type == GCONV_F32 && chance(lot, 50) ? PICK(lot, odd_values) : PICK(lot, values);
+  o->padding = chance(lot, 40) ? GCONV_PADDING_SAME : (gconv_padding)gconv_lot_below(lot, 4);
+  if (o->padding == GCONV_PADDING_EXPLICIT) {
+    o->pad_top = gconv_lot_below(lot, 7);
+    o->pad_bottom = gconv_lot_below(lot, 7);
+    o->pad_left = gconv_lot_below(lot, 7);
+    o->pad_right = gconv_lot_below(lot, 7);
+  }
+  if (chance(lot, 40)) {
+    o->stride_y = 1 + gconv_lot_below(lot, 3);
+    o->stride_x = 1 + gconv_lot_below(lot, 3);
+  }
+  if (chance(lot, 40)) {
+    o->dilation_y = 1 + gconv_lot_below(lot, 3);
+    o->dilation_x = 1 + gconv_lot_below(lot, 3);
+  }
+}
+
+static void draw_values(uint64_t *lot, const gconv_image *image, gconv_options *o) {
+  static const double scales[] = {0.5, 2, -1, 0.125}, offsets[] = {0.5, -0.25, 1};
+  int32_t colours = image->channels - (image->alpha ? 1 : 0);
+  o->gray = chance(lot, 20) && (colours == 1 || colours == 3);
+  o->linear = chance(lot, 15);
+  o->alpha = (gconv_alpha)gconv_lot_below(lot, 3);
+  o->combine = chance(lot, 40) ? GCONV_COMBINE_NONE : (gconv_combine)gconv_lot_below(lot, 5);
+  o->scale = chance(lot, 60) ? 1 : PICK(lot, scales);
+  o->offset = chance(lot, 70) ? 0 : PICK(lot, offsets);
+  o->range = chance(lot, 40) ? GCONV_RANGE_CLAMP : (gconv_range)gconv_lot_below(lot, 4);
+  o->keep_type = chance(lot, 40);
+  o->output_type = (gconv_type)gconv_lot_below(lot, 3);
+}
+
+/* What gconv.h does not define is not asked for: which of combine and division by alpha comes first, what alpha is outside
+ * of a constant border, and what signed and minmax are in linear light. */
+static void keep_defined(uint64_t *lot, const gconv_image *image, gconv_options *o) {
+  if (image->alpha && o->alpha == GCONV_ALPHA_PREMULTIPLY) {
+    o->combine = GCONV_COMBINE_NONE;
+    if (o->border == GCONV_BORDER_CONSTANT)
+      o->border = chance(lot, 50) ? GCONV_BORDER_ZERO : GCONV_BORDER_REPLICATE;
+  }
+  if (o->linear && (o->range == GCONV_RANGE_SIGNED || o->range == GCONV_RANGE_MINMAX))
+    o->range = GCONV_RANGE_ABS;
+}
+
+/* Magnitudes of 1e30 have no square in float32, no curve, and make everything else equal to 0. */
+static contents draw_contents(uint64_t *lot, const gconv_image *image, const gconv_options *o) {
+  contents kind = chance(lot, 50) ? EVEN : (contents)gconv_lot_below(lot, CONTENTS);
+  bool mild = o->linear || o->gray || o->combine == GCONV_COMBINE_MAGNITUDE || o->range == GCONV_RANGE_MINMAX ||
+              (image->alpha && o->alpha != GCONV_ALPHA_KEEP) || image->type != GCONV_F32;
+  return kind == EXTREME && mild ? NORMAL : kind;
+}
+
+/* ---- Cases ---- */
+
+/* The float64 sums that the case takes; 0 if it has no outputs. */
+static double work_of(const gconv_drawn *drawn, const gconv_image *image) {
+  gconv_oracle_shape shape = gconv_oracle_get_shape(image, &drawn->filters, &drawn->options);
+  double taps = 0;
+  for (size_t k = 0; k < drawn->filters.count; k++)
+    taps += (double)drawn->items[k].rows * drawn->items[k].columns;
+  return taps * image->channels * shape.frames * shape.height * shape.width;
+}
+
+static void describe(gconv_drawn *drawn) {
+  static const char *const borders[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
+  static const char *const paddings[] = {"same", "valid", "full", "explicit"}, *const types[] = {"u8", "u16", "f32"};
+  static const char *const combines[] = {"none", "magnitude", "sum", "max", "stack"};
+  static const char *const ranges[] = {"clamp", "abs", "signed", "minmax"}, *const alphas[] = {"keep", "filter",
+                                                                                               "premultiply"};
+  const gconv_image *i = &drawn->in.image;
+  const gconv_options *o = &drawn->options;
+  const gconv_filter *f = drawn->items;
+  snprintf(drawn->text, sizeof drawn->text,
+           "%d x %dx%dx%d %s%s%s to %s, %zu filters %dx%d anchor %d,%d divisor %g offset %g%s, border %s %g, padding %s"
+           " %d,%d,%d,%d, stride %d,%d, dilation %d,%d, alpha %s%s%s, combine %s, scale %g, offset %g, range %s",
+           i->frames, i->height, i->width, i->channels, types[i->type], i->planar ? " planar" : "", i->alpha ? " alpha" : "",
+           types[o->keep_type ? i->type : o->output_type], drawn->filters.count, f->rows, f->columns, f->anchor_row,
+           f->anchor_column, (double)f->divisor, (double)f->offset, o->flip ? " flipped" : "", borders[o->border],
+           o->border_value, paddings[o->padding], o->pad_top, o->pad_bottom, o->pad_left, o->pad_right, o->stride_y,
+           o->stride_x, o->dilation_y, o->dilation_x, alphas[o->alpha], o->gray ? ", gray" : "", o->linear ? ", linear" : "",
+           combines[o->combine], o->scale, o->offset, ranges[o->range]);
+}
+
+bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
+  uint64_t lot = seed ^ number * UINT64_C(0xD1342543DE82EF95);
+  for (;;) {
+    *drawn = (gconv_drawn){.name = "drawn", .options = gconv_options_default()};
+    gconv_image header = draw_header(&lot);
+    draw_geometry(&lot, header.type, &drawn->options);
+    draw_values(&lot, &header, &drawn->options);
+    keep_defined(&lot, &header, &drawn->options);
+    if (!draw_filters(&lot, &header, drawn))
+      return false;
+    double work = work_of(drawn, &header);
+    if (work <= MOST_WORK && (work > 0 || chance(&lot, 10))) {
+      if (!gconv_guarded_make(&drawn->in, &header, (size_t)gconv_lot_below(&lot, 9), (size_t)gconv_lot_below(&lot, 9), 0xFF))
+        return false;
+      break;
+    }
+    gconv_drawn_free(drawn);
+  }
+  contents kind = draw_contents(&lot, &drawn->in.image, &drawn->options);
+  draw_samples(&lot, &drawn->in.image, kind, drawn->options.gray);
+  describe(drawn);
+  return true;
+}
+
+void gconv_drawn_free(gconv_drawn *drawn) {
+  for (size_t k = 0; k < drawn->filters.count; k++)
+    free(drawn->items[k].taps);
+  gconv_guarded_free(&drawn->in);
+  *drawn = (gconv_drawn){0};
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Cases drawn by lot, from awkward sizes and from all options: the same seed and number give the same case everywhere. */
+#ifndef GCONV_TESTS_DRAW_H
+#define GCONV_TESTS_DRAW_H
+
+#include "guarded.h"
+
+enum { GCONV_DRAWN_FILTERS = 4, GCONV_DRAWN_TEXT = 512 };
+
+typedef struct gconv_drawn {
+  gconv_guarded in; /* gaps between rows and around are 0xFF, which is NaN as f32 */
+  gconv_filter items[GCONV_DRAWN_FILTERS];
+  gconv_filters filters;       /* points to items */
+  char name[8];                /* of all filters */
+  gconv_options options;       /* algorithm is left at "auto" */
+  char text[GCONV_DRAWN_TEXT]; /* what it is, on one line */
+} gconv_drawn;
+
+/* *drawn must stay where it is until it is freed. False without memory. */
+bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number);
+void gconv_drawn_free(gconv_drawn *drawn);
+
+/* Numbers by lot (SplitMix64): the next one, and one of 0 .. n - 1. */
+uint64_t gconv_lot_next(uint64_t *state);
+int32_t gconv_lot_below(uint64_t *state, int32_t n);
+
+#endif

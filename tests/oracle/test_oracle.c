@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every algorithm of one device against the oracle, on cases drawn by lot.
+ *
+ *     test_oracle [--device cpu|cuda] [--seed S] [--cases N] [--case I] [--algorithm NAME]
+ *
+ * A case passes an algorithm if
+ *  - what it cannot do it refuses, and what nobody can do everyone refuses;
+ *  - every sample is within the bound that the algorithm states (oracle.h), and an algorithm of the exact family gives the
+ *    bits of cpu/reference;
+ *  - it writes all samples and nothing else, in outputs with gaps as well as in its own, and leaves the input alone;
+ *  - it gives the same bits again, and on the CPU with any number of threads;
+ *  - gconv_plan_verify() finds the outputs right, and finds the one sample that is then altered.
+ * Exit status: 0, 1 for a failure, 77 if the device cannot be used here.
+ */
+#include "draw.h"
+#include "oracle.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_CASES = 1500, MOST_ALGORITHMS = 32, MOST_FAILURES = 20, POISON = 0xA5, SKIPPED = 77 };
+static const int THREADS[] = {1, 2, 3, 7};
+enum { THREAD_COUNTS = sizeof THREADS / sizeof *THREADS };
+
+typedef struct tally {
+  const gconv_algorithm_info *algorithm;
+  uint64_t cases, unsupported, refused, samples, undecided;
+} tally;
+
+typedef struct session {
+  const char *device_name;
+  uint64_t seed;
+  gconv_device *device;              /* under test */
+  gconv_device *cpus[THREAD_COUNTS]; /* with so many threads; the first one computes what cpu/reference says */
+  tally tallies[MOST_ALGORITHMS];
+  size_t algorithms;
+  int failures;
+} session;
+
+/* One case on its way through the algorithms. */
+typedef struct trial {
+  session *session;
+  uint64_t number;
+  gconv_drawn drawn;
+  uint8_t *before;      /* the bytes of the input */
+  gconv_oracle *oracle; /* NULL where there is no output */
+  gconv_oracle_shape shape;
+  gconv_oracle_sample *samples; /* room for one output */
+  gconv_image *reference;       /* the outputs of cpu/reference */
+  tally *tally;                 /* of the algorithm that has its turn */
+} trial;
+
+/* ---- Failures ---- */
+
+__attribute__((format(printf, 2, 3))) static bool fail(const trial *t, const char *format, ...) {
+  session *s = t->session;
+  const char *algorithm = t->tally->algorithm->name;
+  printf("FAILED --device %s --seed %" PRIu64 " --case %" PRIu64 " --algorithm %s: ", s->device_name, s->seed, t->number,
+         algorithm);
+  va_list arguments;
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+  printf("\n  %s\n", t->drawn.text);
+  s->failures++;
+  return false;
+}
+
+/* ---- Outputs ---- */
+
+static gconv_image *make_images(size_t count) {
+  gconv_image *images = calloc(count, sizeof *images);
+  if (!images) {
+    puts("out of memory");
+    exit(EXIT_FAILURE);
+  }
+  return images;
+}
+
+static void free_images(gconv_image *images, size_t count) {
+  for (size_t i = 0; images && i < count; i++)
+    gconv_image_free(&images[i]);
+  free(images);
+}
+
+static bool check_shape(const trial *t, const gconv_image *image) {
+  const gconv_oracle_shape *shape = &t->shape;
+  bool planar = t->drawn.in.image.planar || shape->channels > 4;
+  if (image->type == shape->type && image->frames == shape->frames && image->height == shape->height &&
+      image->width == shape->width && image->channels == shape->channels && image->alpha == shape->alpha &&
+      image->planar == planar)
+    return true;
+  return fail(t, "an output is %d x %dx%dx%d type %d%s%s, expected %d x %dx%dx%d type %d%s%s", image->frames, image->height,
+              image->width, image->channels, (int)image->type, image->planar ? " planar" : "", image->alpha ? " alpha" : "",
+              shape->frames, shape->height, shape->width, shape->channels, (int)shape->type, planar ? " planar" : "",
+              shape->alpha ? " alpha" : "");
+}
+
+/* Holds one output to the oracle. A sample is undecided if even black and white would both pass. */
+static bool check_samples(trial *t, size_t output, const gconv_image *image, double error_bound) {
+  const gconv_oracle_sample *expected = t->samples;
+  double white = gconv_oracle_white(image->type);
+  if (!gconv_oracle_expect(t->oracle, output, error_bound, t->samples))
+    return fail(t, "out of memory");
+  for (int32_t n = 0; n < image->frames; n++)
+    for (int32_t y = 0; y < image->height; y++)
+      for (int32_t x = 0; x < image->width; x++)
+        for (int32_t c = 0; c < image->channels; c++, expected++) {
+          double got = gconv_oracle_sample_at(image, n, y, x, c);
+          t->tally->samples++;
+          t->tally->undecided += image->type == GCONV_F32 ? isinf(expected->error) : expected->error > white;
+          if (!(fabs(got - expected->value) <= expected->error))
+            return fail(t, "output %zu at frame %d, y %d, x %d, channel %d is %.9g, expected %.9g within %.3g", output, n, y,
+                        x, c, got, expected->value, expected->error);
+        }
+  return true;
+}
+
+static bool check_input(const trial *t) {
+  const gconv_guarded *in = &t->drawn.in;
+  return memcmp(in->memory, t->before, in->bytes) == 0 ? true : fail(t, "the input was changed");
+}
+
+static bool equal_all(const gconv_image *a, const gconv_image *b, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (!gconv_guarded_equal(&a[i], &b[i]))
+      return false;
+  return true;
+}
+
+/* ---- Plans ---- */
+
+static gconv_status make_plan(const trial *t, gconv_device *device, const char *algorithm, gconv_plan **plan) {
+  gconv_options options = t->drawn.options;
+  options.algorithm = algorithm;
+  return gconv_plan_create(device, &t->drawn.in.image, &t->drawn.filters, &options, plan);
+}
+
+/* What a plan says of itself agrees with what is expected of it. */
+static bool check_info(const trial *t, const gconv_plan *plan) {
+  const gconv_plan_info *info = gconv_plan_get_info(plan);
+  const gconv_image *in = &t->drawn.in.image;
+  const gconv_oracle_shape *shape = &t->shape;
+  if (strcmp(info->algorithm, t->tally->algorithm->name) != 0 || info->exact != t->tally->algorithm->exact)
+    return fail(t, "the plan runs %s", info->algorithm);
+  if (info->frames != in->frames || info->height != in->height || info->width != in->width ||
+      info->out_height != shape->height || info->out_width != shape->width || info->out_channels != shape->channels ||
+      info->input_type != in->type || info->output_type != shape->type || info->filters != (int32_t)t->drawn.filters.count)
+    return fail(t, "the plan gives other shapes: outputs %dx%dx%d", info->out_height, info->out_width, info->out_channels);
+  if (gconv_plan_outputs(plan) != shape->outputs)
+    return fail(t, "the plan has %zu outputs, expected %zu", gconv_plan_outputs(plan), shape->outputs);
+  if (!(info->error_bound >= 0 && info->error_bound < 1e-3))
+    return fail(t, "an error bound of %g is no bound", info->error_bound);
+  return true;
+}
+
+/* An image of another shape is refused before anything is touched. */
+static bool check_refusal(const trial *t, gconv_plan *plan) {
+  gconv_image other = t->drawn.in.image;
+  other.type = other.type == GCONV_U8 ? GCONV_U16 : GCONV_U8;
+  if (!gconv_plan_fits(plan, &t->drawn.in.image) || gconv_plan_fits(plan, &other))
+    return fail(t, "gconv_plan_fits is wrong");
+  gconv_image *outputs = make_images(t->shape.outputs);
+  gconv_status status = gconv_plan_execute(plan, &other, outputs, NULL);
+  bool refused = status == GCONV_BAD_ARGUMENT && !outputs[0].data;
+  free_images(outputs, t->shape.outputs);
+  return refused ? true : fail(t, "an image of another type was not refused: status %d", (int)status);
+}
+
+/* Executes into outputs that are poisoned and have gaps and guards. */
+static bool check_guarded(const trial *t, gconv_plan *plan, const gconv_image *expected) {
+  size_t count = t->shape.outputs;
+  gconv_guarded *guarded = calloc(count, sizeof *guarded);
+  gconv_image *outputs = make_images(count);
+  bool good = guarded != NULL;
+  for (size_t i = 0; i < count && good; i++) {
+    good = gconv_guarded_make(&guarded[i], &expected[i], 1 + (t->number + i) % 5, t->number % 3, POISON);
+    outputs[i] = guarded[i].image;
+  }
+  if (!good) {
+    fail(t, "out of memory");
+  } else if (gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) != GCONV_OK) {
+    good = fail(t, "outputs with gaps: %s", gconv_last_error());
+  } else if (!equal_all(outputs, expected, count)) {
+    good = fail(t, "outputs with gaps got other bits than outputs without");
+  }
+  for (size_t i = 0; i < count && good; i++)
+    if (!gconv_guarded_intact(&guarded[i]))
+      good = fail(t, "output %zu: bytes outside of the samples were written", i);
+  for (size_t i = 0; guarded && i < count; i++)
+    gconv_guarded_free(&guarded[i]);
+  free(guarded);
+  free(outputs);
+  return good;
+}
+
+/* ---- Verification ---- */
+
+/* A place in the outputs, by lot. */
+typedef struct spot {
+  size_t output;
+  int32_t frame, y, x, channel;
+} spot;
+
+static void *find(const gconv_image *image, const spot *at) {
+  size_t plane = image->planar ? (size_t)at->frame * (size_t)image->channels + (size_t)at->channel : (size_t)at->frame;
+  size_t bytes = gconv_type_bytes(image->type);
+  size_t element = image->planar ? (size_t)at->x : (size_t)at->x * (size_t)image->channels + (size_t)at->channel;
+  return gconv_guarded_row(image, plane * (size_t)image->height + (size_t)at->y) + element * bytes;
+}
+
+/* Changes a sample by half the range or more; a float by more than any of these images has errors. */
+static void alter(const gconv_image *image, const spot *at) {
+  void *sample = find(image, at);
+  if (image->type == GCONV_U8) {
+    *(uint8_t *)sample ^= 0x80;
+  } else if (image->type == GCONV_U16) {
+    *(uint16_t *)sample ^= 0x8000;
+  } else {
+    float *value = sample;
+    *value = 4 * *value + (*value < 0 ? -1e34F : 1e34F);
+  }
+}
+
+static bool check_verification(const trial *t, gconv_plan *plan, const gconv_image *outputs) {
+  const gconv_image *in = &t->drawn.in.image;
+  gconv_verification found = {0};
+  if (gconv_plan_verify(plan, in, outputs, -1, &found) != GCONV_OK)
+    return fail(t, "verification: %s", gconv_last_error());
+  const gconv_oracle_shape *shape = &t->shape;
+  uint64_t all = (uint64_t)shape->outputs * (uint64_t)shape->frames * (uint64_t)shape->height * (uint64_t)shape->width *
+                 (uint64_t)shape->channels;
+  if (found.compared != all || !(found.max_error <= found.allowed))
+    return fail(t, "verification compared %" PRIu64 " samples of %" PRIu64 ", error %g, allowed %g", found.compared, all,
+                found.max_error, found.allowed);
+  uint64_t lot = t->session->seed + t->number;
+  spot at = {(size_t)gconv_lot_below(&lot, (int32_t)shape->outputs), gconv_lot_below(&lot, shape->frames),
+             gconv_lot_below(&lot, shape->height), gconv_lot_below(&lot, shape->width),
+             gconv_lot_below(&lot, shape->channels)};
+  alter(&outputs[at.output], &at);
+  gconv_status status = gconv_plan_verify(plan, in, outputs, -1, &found);
+  if (status != GCONV_MISMATCH || found.output != at.output || found.frame != at.frame || found.y != at.y ||
+      found.x != at.x || found.channel != at.channel)
+    return fail(t, "altered output %zu, frame %d, y %d, x %d, channel %d; verification: status %d, %zu %d %d %d %d",
+                at.output, at.frame, at.y, at.x, at.channel, (int)status, found.output, found.frame, found.y, found.x,
+                found.channel);
+  return true;
+}
+
+/* ---- One algorithm, one case ---- */
+
+static bool check_threads(const trial *t, const gconv_image *expected) {
+  for (size_t i = 0; i < THREAD_COUNTS; i++) {
+    gconv_plan *plan = NULL;
+    gconv_image *outputs = make_images(t->shape.outputs);
+    bool good = make_plan(t, t->session->cpus[i], t->tally->algorithm->name, &plan) == GCONV_OK &&
+                gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) == GCONV_OK;
+    if (!good)
+      fail(t, "with %d threads: %s", THREADS[i], gconv_last_error());
+    else if (!equal_all(outputs, expected, t->shape.outputs))
+      good = fail(t, "other bits with %d threads", THREADS[i]);
+    free_images(outputs, t->shape.outputs);
+    gconv_plan_free(plan);
+    if (!good)
+      return false;
+  }
+  return true;
+}
+
+static bool check_outputs(trial *t, gconv_plan *plan, gconv_image *outputs) {
+  double bound = gconv_plan_get_info(plan)->error_bound;
+  size_t count = t->shape.outputs;
+  if (gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) != GCONV_OK)
+    return fail(t, "%s", gconv_last_error());
+  for (size_t i = 0; i < count; i++)
+    if (!check_shape(t, &outputs[i]) || !check_samples(t, i, &outputs[i], bound))
+      return false;
+  if (t->tally->algorithm->exact && t->reference && !equal_all(outputs, t->reference, count))
+    return fail(t, "other bits than cpu/reference");
+  if (!check_guarded(t, plan, outputs) || !check_refusal(t, plan) || !check_input(t))
+    return false;
+  if (t->number % 8 == 0 && strcmp(t->session->device_name, "cpu") == 0 && !check_threads(t, outputs))
+    return false;
+  return t->number % 4 == 0 ? check_verification(t, plan, outputs) : true;
+}
+
+/* The turn of t->tally's algorithm. */
+static bool check(trial *t) {
+  gconv_plan *plan = NULL;
+  gconv_status status = make_plan(t, t->session->device, t->tally->algorithm->name, &plan);
+  t->tally->cases++;
+  if (!t->oracle) {
+    t->tally->refused++;
+    gconv_plan_free(plan);
+    return status == GCONV_BAD_ARGUMENT ? true : fail(t, "a filter that finds no place gave status %d", (int)status);
+  }
+  if (status == GCONV_UNSUPPORTED) {
+    t->tally->unsupported++;
+    return true;
+  }
+  if (status != GCONV_OK)
+    return fail(t, "%s", gconv_last_error());
+  bool good = check_info(t, plan);
+  if (good) {
+    gconv_image *outputs = make_images(t->shape.outputs);
+    good = check_outputs(t, plan, outputs);
+    free_images(outputs, t->shape.outputs);
+  }
+  gconv_plan_free(plan);
+  return good;
+}
+
+/* ---- A case ---- */
+
+/* What cpu/reference says; nothing if that fails, which its own turn will report. */
+static void refer(trial *t) {
+  gconv_plan *plan = NULL;
+  gconv_image *outputs = make_images(t->shape.outputs);
+  if (make_plan(t, t->session->cpus[0], "reference", &plan) == GCONV_OK && gconv_plan_outputs(plan) == t->shape.outputs &&
+      gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) == GCONV_OK)
+    t->reference = outputs;
+  else
+    free_images(outputs, t->shape.outputs);
+  gconv_plan_free(plan);
+}
+
+static bool prepare(trial *t) {
+  if (!gconv_drawn_make(&t->drawn, t->session->seed, t->number))
+    return false;
+  t->shape = gconv_oracle_get_shape(&t->drawn.in.image, &t->drawn.filters, &t->drawn.options);
+  size_t samples = (size_t)t->shape.frames * (size_t)t->shape.height * (size_t)t->shape.width * (size_t)t->shape.channels;
+  t->before = malloc(t->drawn.in.bytes);
+  t->samples = calloc(samples + 1, sizeof *t->samples);
+  t->oracle = gconv_oracle_create(&t->drawn.in.image, &t->drawn.filters, &t->drawn.options);
+  if (!t->before || !t->samples || (samples > 0 && !t->oracle))
+    return false;
+  memcpy(t->before, t->drawn.in.memory, t->drawn.in.bytes);
+  if (t->oracle)
+    refer(t);
+  return true;
+}
+
+static void run_case(session *s, uint64_t number, bool verbose) {
+  trial t = {.session = s, .number = number};
+  if (prepare(&t)) {
+    if (verbose)
+      printf("case %" PRIu64 ": %s\n", number, t.drawn.text);
+    for (size_t i = 0; i < s->algorithms; i++) {
+      t.tally = &s->tallies[i];
+      check(&t);
+    }
+  } else {
+    puts("out of memory");
+    s->failures++;
+  }
+  free_images(t.reference, t.shape.outputs);
+  gconv_oracle_free(t.oracle);
+  free(t.samples);
+  free(t.before);
+  gconv_drawn_free(&t.drawn);
+}
+
+/* ---- The session ---- */
+
+typedef struct arguments {
+  const char *device, *algorithm;
+  uint64_t seed, cases, only;
+  bool single;
+} arguments;
+
+static bool parse(int count, char **words, arguments *a) {
+  *a = (arguments){.device = "cpu", .seed = 1, .cases = DEFAULT_CASES};
+  for (int i = 1; i + 1 < count; i += 2) {
+    const char *value = words[i + 1];
+    if (strcmp(words[i], "--device") == 0)
+      a->device = value;
+    else if (strcmp(words[i], "--algorithm") == 0)
+      a->algorithm = value;
+    else if (strcmp(words[i], "--seed") == 0)
+      a->seed = strtoull(value, NULL, 10);
+    else if (strcmp(words[i], "--cases") == 0)
+      a->cases = strtoull(value, NULL, 10);
+    else if (strcmp(words[i], "--case") == 0)
+      a->only = strtoull(value, NULL, 10), a->single = true;
+    else
+      return false;
+  }
+  return count % 2 == 1;
+}
+
+static void close_devices(session *s) {
+  gconv_device_close(s->device);
+  for (size_t i = 0; i < THREAD_COUNTS; i++)
+    gconv_device_close(s->cpus[i]);
+}
+
+static bool open_devices(session *s) {
+  for (size_t i = 0; i < THREAD_COUNTS; i++)
+    if (gconv_device_open("cpu", THREADS[i], &s->cpus[i]) != GCONV_OK) {
+      printf("cannot open the CPU: %s\n", gconv_last_error());
+      return false;
+    }
+  return gconv_device_open(s->device_name, 0, &s->device) == GCONV_OK;
+}
+
+static void choose_algorithms(session *s, const char *only) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)) != NULL && s->algorithms < MOST_ALGORITHMS; i++)
+    if (strcmp(algorithm->device, s->device_name) == 0 && (!only || strcmp(algorithm->name, only) == 0))
+      s->tallies[s->algorithms++].algorithm = algorithm;
+}
+
+/* What was reached, and whether that is enough to mean something. */
+static void sum_up(session *s, bool single) {
+  for (size_t i = 0; i < s->algorithms; i++) {
+    const tally *t = &s->tallies[i];
+    printf("%s/%s: %" PRIu64 " cases, %" PRIu64 " not supported, %" PRIu64 " refused by all; %" PRIu64 " samples, %" PRIu64
+           " undecided\n",
+           s->device_name, t->algorithm->name, t->cases, t->unsupported, t->refused, t->samples, t->undecided);
+    bool enough = 3 * t->unsupported <= t->cases && 20 * t->undecided <= t->samples;
+    if (!enough && !single) {
+      printf("FAILED %s: more than a third of the cases not supported, or more than 1 sample in 20 undecided\n",
+             t->algorithm->name);
+      s->failures++;
+    }
+  }
+  if (s->algorithms == 0) {
+    puts("FAILED: there is no such algorithm");
+    s->failures++;
+  }
+}
+
+int main(int count, char **words) {
+  arguments a;
+  if (!parse(count, words, &a)) {
+    puts("usage: test_oracle [--device cpu|cuda] [--seed S] [--cases N] [--case I] [--algorithm NAME]");
+    return EXIT_FAILURE;
+  }
+  session s = {.device_name = a.device, .seed = a.seed};
+  if (!open_devices(&s)) {
+    bool skip = strcmp(a.device, "cpu") != 0;
+    printf("%s: %s\n", skip ? "skipped: no GPU" : "FAILED", gconv_last_error());
+    close_devices(&s);
+    return skip ? SKIPPED : EXIT_FAILURE;
+  }
+  choose_algorithms(&s, a.algorithm);
+  printf("device %s, seed %" PRIu64 "\n", a.device, a.seed);
+  if (a.single)
+    run_case(&s, a.only, true);
+  for (uint64_t i = 0; !a.single && i < a.cases && s.failures < MOST_FAILURES; i++)
+    run_case(&s, i, false);
+  sum_up(&s, a.single);
+  close_devices(&s);
+  return s.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
