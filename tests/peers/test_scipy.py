@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""The program against scipy.ndimage and scipy.signal, which compute in float64."""
+import unittest
+
+import numpy as np
+from scipy import ndimage, signal
+
+from peer import gconv
+
+MODES = {"zero": "constant", "constant:0.25": "constant", "replicate": "nearest", "symmetric": "reflect",
+         "reflect101": "mirror", "wrap": "wrap"}
+SIZES = [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (2, 5), (1, 9), (9, 1), (11, 10)]
+
+
+class ScipyTest(unittest.TestCase):
+    def setUp(self):
+        self.random = np.random.default_rng(11)
+
+    def taps(self, size):
+        return self.random.uniform(-1, 1, size).astype(np.float32)
+
+    def near(self, got, expected, taps, largest=1.0):
+        """float32 sums are within a rounding a tap of the true ones."""
+        self.assertEqual(got.shape, expected.shape)
+        self.assertEqual(got.dtype, np.float32)
+        bound = (taps.size + 4) * 2.0**-24 * np.abs(taps).sum() * largest
+        np.testing.assert_allclose(got, expected, rtol=0, atol=bound)
+
+    def test_float_borders_and_sizes(self):
+        image = self.random.random((17, 14), np.float32)
+        for size in SIZES:
+            taps = self.taps(size)
+            for border, mode in MODES.items():
+                for flip, function in [((), ndimage.correlate), (("--flip",), ndimage.convolve)]:
+                    with self.subTest(size=size, border=border, flip=flip):
+                        expected = function(image.astype(float), taps.astype(float), mode=mode, cval=0.25 if ":" in border else 0)
+                        self.near(gconv(image, taps, "--border", border, *flip), expected, taps)
+
+    def test_bytes(self):
+        image = self.random.integers(0, 256, (19, 23), np.uint8)
+        for size in SIZES:
+            taps = self.taps(size)
+            taps /= np.abs(taps).sum()
+            for border, mode in MODES.items():
+                with self.subTest(size=size, border=border):
+                    expected = ndimage.correlate(image.astype(float), taps.astype(float), mode=mode,
+                                                 cval=0.25 * 255 if ":" in border else 0)
+                    got = gconv(image, taps, "--border", border)
+                    self.assertEqual(got.dtype, np.uint8)
+                    self.assertLess(np.abs(got - np.clip(expected, 0, 255)).max(), 0.5 + 1e-3)
+
+    def test_filters_larger_than_the_image(self):
+        image = self.random.random((3, 2), np.float32)
+        pads = {"replicate": "edge", "symmetric": "symmetric", "reflect101": "reflect", "wrap": "wrap"}
+        taps = self.taps((11, 13))
+        for border, pad in pads.items():
+            with self.subTest(border=border):
+                padded = np.pad(image.astype(float), ((5, 5), (6, 6)), mode=pad)
+                expected = signal.correlate2d(padded, taps.astype(float), mode="valid")
+                self.near(gconv(image, taps, "--border", border), expected, taps)
+
+    def test_valid_and_full(self):
+        image = self.random.random((12, 9), np.float32)
+        for size in SIZES:
+            taps = self.taps(size)
+            for padding in ["valid", "full"]:
+                if padding == "valid" and (size[0] > 12 or size[1] > 9):
+                    continue
+                with self.subTest(size=size, padding=padding):
+                    plain, kernel = image.astype(float), taps.astype(float)
+                    expected = self.inside(plain, kernel) if padding == "valid" else signal.correlate2d(plain, kernel)
+                    self.near(gconv(image, taps, "--padding", padding), expected, taps)
+                    expected = self.inside(plain, kernel[::-1, ::-1]) if padding == "valid" else signal.convolve2d(plain, kernel)
+                    self.near(gconv(image, taps, "--padding", padding, "--flip"), expected, taps)
+
+    @staticmethod
+    def inside(image, taps):
+        """scipy's `valid` swaps image and filter where that is larger along an axis; the windows do not."""
+        windows = np.lib.stride_tricks.sliding_window_view(image, taps.shape)
+        return np.einsum("pqrs,rs->pq", windows, taps)
+
+    def test_colour_planes_are_filtered_one_by_one(self):
+        image, taps = self.random.random((10, 11, 3), np.float32), self.taps((4, 3))
+        expected = np.dstack([ndimage.convolve(image[..., c].astype(float), taps.astype(float), mode="wrap") for c in range(3)])
+        self.near(gconv(image, taps, "--border", "wrap", "--flip"), expected, taps)
+
+
+if __name__ == "__main__":
+    unittest.main()
