@@ -22,13 +22,15 @@ typedef struct gconv_reader {
   gconv_image header;  /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
   int orientation;     /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
   uint64_t max_pixels; /* checked by gconv_reader_open() between open() and the first row */
-  int64_t rows_read;   /* of frames * (planar ? channels : 1) * height */
+  int64_t rows_read;   /* of frames * (planar ? channels : 1) * height; counted by gconv_reader_rows() */
   void *state;         /* the format's own; freed by close() */
+  uint8_t *whole;      /* all rows, where they were wanted piecemeal of a format that cannot: gconv_reader_whole() */
 } gconv_reader;
 
 /* An image being written. */
 typedef struct gconv_writer {
   const gconv_format *format;
+  const char *name; /* of the file, for error texts */
   gconv_sink *sink;
   const gconv_image *header;          /* shapes, type, alpha, icc and resolution; its pixels are not looked at */
   const gconv_write_options *options; /* never NULL, defaults filled in */
@@ -37,6 +39,7 @@ typedef struct gconv_writer {
 
 struct gconv_format {
   gconv_format_info info;
+  bool alpha; /* 2 and 4 channels can be written, as grey + alpha and RGBA */
 
   /* Whether a file that begins with these bytes (up to 16; fewer if it is shorter) is of this format. */
   bool (*sniff)(const uint8_t *bytes, size_t size);
@@ -54,5 +57,51 @@ struct gconv_format {
   /* Frees the state, after success or failure of start(). */
   void (*end)(gconv_writer *writer);
 };
+
+/* ---- The formats, in the order of the table ---- */
+
+extern const gconv_format gconv_format_png, gconv_format_jpeg, gconv_format_pnm, gconv_format_pam, gconv_format_pfm,
+    gconv_format_npy;
+
+/* The format of a file that begins with these bytes, or NULL. */
+const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size);
+
+/* ---- Reading ---- */
+
+/* Finds the format of `source` by its content and reads the header, at most `max_pixels` large. Needs
+ * gconv_reader_close() in any case; the source stays the caller's. */
+gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels);
+
+/* frames * (planar ? channels : 1) * height, and the bytes of one such row. */
+int64_t gconv_reader_row_count(const gconv_reader *reader);
+size_t gconv_reader_row_bytes(const gconv_reader *reader);
+
+/* Reads the next `count` rows (no more than there are) to rows + i * row_bytes. The last of them succeeds only if the file
+ * is complete. */
+gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+
+void gconv_reader_close(gconv_reader *reader);
+
+/* For open(): GCONV_BAD_FILE if the file is known to have fewer than `bytes` left. */
+gconv_status gconv_reader_expect(const gconv_reader *reader, size_t bytes);
+
+/* Reads all rows of an image to rows + i * row_bytes. */
+typedef gconv_status gconv_read_all_rows(gconv_reader *reader, uint8_t *rows, size_t row_bytes);
+
+/* For read_rows() of formats that cannot go by rows: calls read_all once, straight into `rows` if all are wanted at once,
+ * else into memory from which later calls are served. */
+gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_all, void *rows, size_t row_bytes,
+                                int32_t count);
+
+/* ---- Details that formats share ---- */
+
+/* Whether the ICC profile of `image` describes colours such as it has: grey or RGB. */
+bool gconv_icc_fits(const gconv_image *image);
+
+/* Reverses the bytes of each item, in place; item_bytes is 1, 2, 4 or 8. */
+void gconv_swap_bytes(void *items, size_t count, size_t item_bytes);
+
+/* Whether numbers in memory begin with their most significant byte. */
+bool gconv_host_is_big_endian(void);
 
 #endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* The one table of formats. */
+#include "image/format.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* The common ones first. No two know the same file, so that the order does not matter for finding one by its content. */
+static const gconv_format *const formats[] = {
+    &gconv_format_png, &gconv_format_jpeg, &gconv_format_pnm, &gconv_format_pam, &gconv_format_pfm, &gconv_format_npy,
+};
+enum { FORMATS = sizeof formats / sizeof formats[0] };
+
+const gconv_format_info *gconv_format_at(size_t index) {
+  return index < FORMATS ? &formats[index]->info : NULL;
+}
+
+/* Whether `word` is one of those in `list`, which spaces separate; case does not matter. */
+static bool is_in_list(const char *word, const char *list) {
+  size_t length = strlen(word);
+  while (*list) {
+    size_t next = strcspn(list, " ");
+    if (next == length && strncasecmp(word, list, length) == 0)
+      return true;
+    list += next + strspn(list + next, " ");
+  }
+  return false;
+}
+
+const gconv_format_info *gconv_format_by_name(const char *name) {
+  for (size_t i = 0; i < FORMATS; i++)
+    if (strcasecmp(name, formats[i]->info.name) == 0 || is_in_list(name, formats[i]->info.extensions))
+      return &formats[i]->info;
+  return NULL;
+}
+
+const gconv_format_info *gconv_format_by_path(const char *path) {
+  const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+  for (size_t i = 0; dot && i < FORMATS; i++)
+    if (is_in_list(dot + 1, formats[i]->info.extensions))
+      return &formats[i]->info;
+  return NULL;
+}
+
+const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size) {
+  for (size_t i = 0; i < FORMATS; i++)
+    if (formats[i]->sniff(bytes, size))
+      return formats[i];
+  return NULL;
+}
+
+gconv_type gconv_format_type(const gconv_format_info *format, gconv_type wanted) {
+  for (int type = (int)wanted; type <= GCONV_F32; type++) /* the types are in order of what they can hold */
+    if (format->holds[type])
+      return (gconv_type)type;
+  int best = GCONV_F32;
+  while (best > GCONV_U8 && !format->holds[best])
+    best--;
+  return (gconv_type)best;
+}

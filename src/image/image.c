@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/* Images in memory, and their way from and to files whatever the format. */
+#include "image/format.h"
+#include "image/orientation.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- In memory ---- */
+
+size_t gconv_type_bytes(gconv_type type) {
+  return (size_t)1 << type;
+}
+
+const char *gconv_type_name(gconv_type type) {
+  static const char *const names[] = {"u8", "u16", "f32"};
+  return names[type];
+}
+
+gconv_status gconv_image_allocate(gconv_image *image) {
+  if (image->frames < 1 || image->height < 1 || image->width < 1 || image->channels < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "an image of %d frames, %d x %d pixels and %d channels: all must be at least 1",
+                      image->frames, image->width, image->height, image->channels);
+  if (!image->planar && image->channels > 4)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "an interleaved image has 1 to 4 channels, not %d", image->channels);
+  size_t planes = (size_t)image->frames, samples = (size_t)image->width;
+  *(image->planar ? &planes : &samples) *= (size_t)image->channels; /* two int32_t: no overflow in 64 bits */
+  size_t row_bytes = samples * gconv_type_bytes(image->type), plane_bytes, bytes;
+  if (!gconv_multiply(row_bytes, (size_t)image->height, &plane_bytes) || !gconv_multiply(plane_bytes, planes, &bytes))
+    return gconv_fail(GCONV_TOO_LARGE, "an image of %d x %d x %d x %d samples is larger than any memory", image->frames,
+                      image->height, image->width, image->channels);
+  GCONV_TRY(gconv_allocate(bytes, "an image", &image->data));
+  image->row_bytes = row_bytes;
+  image->plane_bytes = plane_bytes;
+  return GCONV_OK;
+}
+
+gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from) {
+  if (to == from)
+    return GCONV_OK;
+  void *icc = NULL;
+  if (from->icc) {
+    GCONV_TRY(gconv_allocate(from->icc_bytes, "an ICC profile", &icc));
+    memcpy(icc, from->icc, from->icc_bytes);
+  }
+  gconv_release(to->icc);
+  to->icc = icc;
+  to->icc_bytes = icc ? from->icc_bytes : 0;
+  to->pixels_per_metre_x = from->pixels_per_metre_x;
+  to->pixels_per_metre_y = from->pixels_per_metre_y;
+  return GCONV_OK;
+}
+
+void gconv_image_free(gconv_image *image) {
+  if (!image)
+    return;
+  gconv_release(image->data);
+  gconv_release(image->icc);
+  *image = (gconv_image){0};
+}
+
+/* ---- Details that formats share ---- */
+
+bool gconv_icc_fits(const gconv_image *image) {
+  enum { ICC_HEADER_BYTES = 128, ICC_COLOUR_SPACE = 16 };
+  if (!image->icc || image->icc_bytes < ICC_HEADER_BYTES)
+    return false;
+  const char *space = (const char *)image->icc + ICC_COLOUR_SPACE;
+  return memcmp(space, image->channels >= 3 ? "RGB " : "GRAY", 4) == 0;
+}
+
+void gconv_swap_bytes(void *items, size_t count, size_t item_bytes) {
+  uint8_t *bytes = items;
+  for (size_t i = 0; item_bytes == 2 && i < 2 * count; i += 2) {
+    uint8_t first = bytes[i];
+    bytes[i] = bytes[i + 1];
+    bytes[i + 1] = first;
+  }
+  for (size_t i = 0; item_bytes > 2 && i < count; i++, bytes += item_bytes)
+    for (size_t low = 0, high = item_bytes - 1; low < high; low++, high--) {
+      uint8_t first = bytes[low];
+      bytes[low] = bytes[high];
+      bytes[high] = first;
+    }
+}
+
+bool gconv_host_is_big_endian(void) {
+  const uint16_t one = 1;
+  return *(const uint8_t *)&one == 0;
+}
+
+/* ---- Reading by rows ---- */
+
+/* Writes "png, jpeg, ..." */
+static void list_formats(char *text, size_t size) {
+  text[0] = '\0';
+  for (size_t i = 0; gconv_format_at(i); i++) {
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ", gconv_format_at(i)->name);
+  }
+}
+
+/* The name of a format that is known but not read, or NULL. */
+static const char *foreign_format(const uint8_t *bytes, size_t size) {
+  static const struct {
+    const char *name;
+    size_t offset, length;
+    const char *bytes;
+  } known[] = {
+      {"GIF", 0, 4, "GIF8"},
+      {"WebP", 8, 4, "WEBP"},
+      {"BMP", 0, 2, "BM"},
+      {"TIFF", 0, 4, "II*\0"},
+      {"TIFF", 0, 4, "MM\0*"},
+      {"HEIC", 4, 8, "ftypheic"},
+      {"HEIC", 4, 8, "ftypmif1"},
+      {"AVIF", 4, 8, "ftypavif"},
+      {"JPEG XL", 0, 2, "\xff\x0a"},
+      {"JPEG XL", 4, 4, "JXL "},
+      {"JPEG 2000", 4, 4, "jP  "},
+      {"PDF", 0, 5, "%PDF-"},
+      {"OpenEXR", 0, 4, "\x76\x2f\x31\x01"},
+      {"SVG or XML", 0, 1, "<"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (size >= known[i].offset + known[i].length && memcmp(bytes + known[i].offset, known[i].bytes, known[i].length) == 0)
+      return known[i].name;
+  return NULL;
+}
+
+static gconv_status fail_unknown(const char *name, const uint8_t *bytes, size_t size) {
+  if (size == 0)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the file is empty", name);
+  char list[256];
+  list_formats(list, sizeof list);
+  const char *foreign = foreign_format(bytes, size);
+  if (foreign)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: a %s file, which is not read here (only %s): convert it first, for example with "
+                      "ImageMagick: convert IN OUT.png",
+                      name, foreign, list);
+  return gconv_fail(GCONV_BAD_FILE, "%s: not an image of a known format (%s)", name, list);
+}
+
+/* Four channels at most make one pixel of the limit, so that it bounds memory for planar images of many channels too. */
+static gconv_status check_limit(const gconv_reader *reader) {
+  const gconv_image *header = &reader->header;
+  size_t factors[] = {(size_t)header->frames, (size_t)header->height, (size_t)header->width,
+                      ((size_t)header->channels + 3) / 4};
+  if (gconv_product(4, factors) <= reader->max_pixels)
+    return GCONV_OK;
+  char frames[64] = "";
+  if (header->planar)
+    snprintf(frames, sizeof frames, " (%d x %d channels)", header->frames, header->channels);
+  return gconv_fail(GCONV_TOO_LARGE, "%s: is %d x %d pixels%s; the limit is %" PRIu64 ": raise it with --max-pixels",
+                    reader->source->name, header->width, header->height, frames, reader->max_pixels);
+}
+
+gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
+  enum { SNIFFED_BYTES = 16 };
+  *reader = (gconv_reader){.source = source, .max_pixels = max_pixels, .orientation = 1};
+  const uint8_t *bytes;
+  size_t size;
+  GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
+  reader->format = gconv_format_by_content(bytes, size);
+  if (!reader->format)
+    return fail_unknown(source->name, bytes, size);
+  GCONV_TRY(reader->format->open(reader));
+  return check_limit(reader);
+}
+
+int64_t gconv_reader_row_count(const gconv_reader *reader) {
+  const gconv_image *header = &reader->header;
+  return (int64_t)header->frames * (header->planar ? header->channels : 1) * header->height;
+}
+
+size_t gconv_reader_row_bytes(const gconv_reader *reader) {
+  const gconv_image *header = &reader->header;
+  return (size_t)header->width * (header->planar ? 1 : (size_t)header->channels) * gconv_type_bytes(header->type);
+}
+
+gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  GCONV_TRY(reader->format->read_rows(reader, rows, row_bytes, count));
+  reader->rows_read += count;
+  return GCONV_OK;
+}
+
+void gconv_reader_close(gconv_reader *reader) {
+  if (reader->format)
+    reader->format->close(reader);
+  gconv_image_free(&reader->header);
+  gconv_release(reader->whole);
+  *reader = (gconv_reader){0};
+}
+
+gconv_status gconv_reader_expect(const gconv_reader *reader, size_t bytes) {
+  const gconv_source *source = reader->source;
+  if (source->size == UINT64_MAX || (source->size >= source->position && source->size - source->position >= bytes))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early: its header promises %zu bytes of pixels", source->name,
+                    bytes);
+}
+
+gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_all, void *rows, size_t row_bytes,
+                                int32_t count) {
+  if (count == gconv_reader_row_count(reader))
+    return read_all(reader, rows, row_bytes);
+  size_t bytes = gconv_reader_row_bytes(reader);
+  if (!reader->whole) {
+    size_t size;
+    void *whole = NULL;
+    gconv_multiply(bytes, (size_t)gconv_reader_row_count(reader), &size);
+    GCONV_TRY(gconv_allocate(size, "an image", &whole));
+    reader->whole = whole;
+    GCONV_TRY(read_all(reader, whole, bytes));
+  }
+  const uint8_t *next = reader->whole + (size_t)reader->rows_read * bytes;
+  for (size_t i = 0; i < (size_t)count; i++)
+    memcpy((uint8_t *)rows + i * row_bytes, next + i * bytes, bytes);
+  return GCONV_OK;
+}
+
+/* ---- Reading whole images ---- */
+
+/* Allocates *image after the header, which it takes over, and reads all rows. */
+static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
+  GCONV_TRY(gconv_image_allocate(&reader->header));
+  *image = reader->header;
+  reader->header.data = reader->header.icc = NULL;
+  int64_t left = gconv_reader_row_count(reader);
+  uint8_t *next = image->data;
+  while (left > 0) {
+    int32_t count = left < INT32_MAX ? (int32_t)left : INT32_MAX;
+    GCONV_TRY(gconv_reader_rows(reader, next, image->row_bytes, count));
+    next += (size_t)count * image->row_bytes;
+    left -= count;
+  }
+  return gconv_orient(image, reader->orientation);
+}
+
+gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
+  uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
+  gconv_source source;
+  gconv_reader reader = {0};
+  *image = (gconv_image){0};
+  gconv_status status = gconv_source_open(path, &source);
+  if (status == GCONV_OK)
+    status = gconv_reader_open(&reader, &source, max_pixels);
+  if (status == GCONV_OK)
+    status = read_pixels(&reader, image);
+  if (status == GCONV_NO_MEMORY)
+    gconv_fail_in(status, "%s", path);
+  if (status != GCONV_OK)
+    gconv_image_free(image);
+  gconv_reader_close(&reader);
+  gconv_source_close(&source);
+  return status;
+}
+
+gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
+  gconv_source source;
+  gconv_reader reader = {0};
+  *image = (gconv_image){0};
+  gconv_status status = gconv_source_open(path, &source);
+  if (status == GCONV_OK)
+    status = gconv_reader_open(&reader, &source, UINT64_MAX);
+  if (status == GCONV_OK) {
+    *image = reader.header;
+    reader.header.icc = NULL;
+    gconv_orient_header(image, reader.orientation);
+    if (format)
+      *format = &reader.format->info;
+  }
+  gconv_reader_close(&reader);
+  gconv_source_close(&source);
+  return status;
+}
+
+/* ---- Writing ---- */
+
+static gconv_status fill_options(const char *path, const gconv_write_options *given, gconv_write_options *options) {
+  enum { DEFAULT_QUALITY = 90, DEFAULT_LEVEL = 1 };
+  *options = given ? *given : (gconv_write_options){0};
+  if (options->jpeg_quality < 0 || options->jpeg_quality > 100)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a JPEG quality of %d: it is 1 to 100", options->jpeg_quality);
+  if (options->png_level < 0 || options->png_level > 9)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a PNG level of %d: it is 1 (fast) to 9 (small)", options->png_level);
+  if (options->jpeg_quality == 0)
+    options->jpeg_quality = DEFAULT_QUALITY;
+  if (options->png_level == 0)
+    options->png_level = DEFAULT_LEVEL;
+  if (!options->format)
+    options->format = gconv_format_by_path(path);
+  if (options->format)
+    return GCONV_OK;
+  char list[256];
+  list_formats(list, sizeof list);
+  if (strcmp(path, "-") == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "standard output has no file name to know the format by: give --format (%s)",
+                      list);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: its name does not tell the format: end it in a known extension or give --format (%s)", path, list);
+}
+
+/* Whether the format can hold the image at all; limits of its own are checked by its start(). */
+static gconv_status check_fits(const char *path, const gconv_format *format, const gconv_image *image) {
+  const gconv_format_info *info = &format->info;
+  if (!info->writes)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s is only read, not written", path, info->name);
+  if (!info->holds[image->type])
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s does not hold %s samples; it holds %s", path, info->name,
+                      gconv_type_name(image->type), gconv_type_name(gconv_format_type(info, image->type)));
+  if (!info->multiframe && (image->frames > 1 || image->planar))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s does not hold frames or planes (N x C x H x W): write .npy", path,
+                      info->name);
+  if (!format->alpha && (image->channels == 2 || image->channels == 4))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s has no alpha: write %s", path, info->name,
+                      image->type == GCONV_F32 ? ".npy, or without alpha" : ".png, .pam or .npy, or without alpha");
+  return GCONV_OK;
+}
+
+static gconv_status write_all_rows(gconv_writer *writer, const gconv_image *image) {
+  size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+  for (size_t i = 0; i < planes; i++)
+    GCONV_TRY(writer->format->write_rows(writer, (const uint8_t *)image->data + i * image->plane_bytes, image->row_bytes,
+                                         image->height));
+  return GCONV_OK;
+}
+
+gconv_status gconv_image_write(const char *path, const gconv_write_options *given, const gconv_image *image) {
+  gconv_write_options options;
+  GCONV_TRY(fill_options(path, given, &options));
+  const gconv_format *format = (const gconv_format *)options.format; /* every info is the first member of its row */
+  GCONV_TRY(check_fits(path, format, image));
+  gconv_writer writer = {.format = format, .name = path, .header = image, .options = &options};
+  GCONV_TRY(gconv_sink_open(path, &writer.sink));
+  gconv_status status = format->start(&writer);
+  if (status == GCONV_OK)
+    status = write_all_rows(&writer, image);
+  if (status == GCONV_OK)
+    status = format->finish(&writer);
+  format->end(&writer);
+  if (status == GCONV_OK)
+    return gconv_sink_commit(writer.sink, options.keep_existing);
+  gconv_sink_discard(writer.sink);
+  return status;
+}

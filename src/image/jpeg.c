@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * JPEG over libjpeg-turbo: baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK in; grey and YCbCr out.
+ *
+ * As in png.c, every call that can longjmp() is made in a step, a function that has all it needs in its session.
+ */
+#include "image/format.h"
+#include "image/orientation.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h> /* behind jpeglib.h, whose version decides which messages there are */
+
+typedef struct jpeg_session {
+  struct jpeg_error_mgr errors; /* libjpeg knows the session by this first member */
+  jmp_buf failed;
+  gconv_status status; /* why, after a jump */
+  const char *name;    /* of the file */
+  gconv_reader *reader;
+  gconv_writer *writer;
+  struct jpeg_decompress_struct read;
+  struct jpeg_compress_struct write;
+  struct jpeg_source_mgr source;
+  struct jpeg_destination_mgr sink;
+  struct jpeg_progress_mgr progress;
+  uint8_t *cmyk; /* a row of 4 samples a pixel, where the image is CMYK */
+
+  /* Arguments of the steps that read and write rows. */
+  uint8_t *rows;
+  const uint8_t *const_rows;
+  size_t row_bytes;
+  int32_t count;
+
+  uint8_t output[65536];
+} jpeg_session;
+
+typedef void jpeg_step(jpeg_session *session);
+
+static gconv_status run(jpeg_session *session, jpeg_step *step) {
+  session->status = GCONV_OK;
+  if (setjmp(session->failed) == 0)
+    step(session);
+  return session->status;
+}
+
+static _Noreturn void fail(jpeg_session *session, gconv_status status) {
+  session->status = status;
+  longjmp(session->failed, 1);
+}
+
+static _Noreturn void on_error(j_common_ptr info) {
+  jpeg_session *session = (jpeg_session *)info->err;
+  int code = info->err->msg_code;
+  char text[JMSG_LENGTH_MAX];
+  info->err->format_message(info, text);
+  if (code == JERR_OUT_OF_MEMORY)
+    fail(session, gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a JPEG", session->name));
+  if (code == JERR_BAD_PRECISION || code == JERR_SOF_UNSUPPORTED || code == JERR_ARITH_NOTIMPL ||
+      code == JERR_CONVERSION_NOTIMPL)
+    fail(session, gconv_fail(GCONV_UNSUPPORTED, "%s: a kind of JPEG that is not read here: %s", session->name, text));
+  gconv_status status = session->reader ? GCONV_BAD_FILE : GCONV_BAD_ARGUMENT;
+  fail(session,
+       gconv_fail(status, "%s: %s JPEG: %s", session->name, session->reader ? "damaged" : "cannot be written as", text));
+}
+
+/* Negative levels are warnings. libjpeg goes on with grey or shifted blocks after those that are listed here: half an image
+ * is none. The rest are oddities that do not touch the pixels. */
+static void on_message(j_common_ptr info, int level) {
+  static const int fatal[] = {JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_JPEG_EOF, JWRN_MUST_RESYNC, JWRN_ARITH_BAD_CODE};
+  jpeg_session *session = (jpeg_session *)info->err;
+  if (level >= 0)
+    return;
+  for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
+    if (info->err->msg_code == fatal[i])
+      on_error(info);
+  char text[JMSG_LENGTH_MAX];
+  info->err->format_message(info, text);
+  gconv_remark("%s: JPEG: %s", session->name, text);
+}
+
+static gconv_status create_session(const char *name, jpeg_session **result) {
+  jpeg_session *session = calloc(1, sizeof *session);
+  if (!session)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a JPEG", name);
+  jpeg_std_error(&session->errors);
+  session->errors.error_exit = on_error;
+  session->errors.emit_message = on_message;
+  session->name = name;
+  *result = session;
+  return GCONV_OK;
+}
+
+/* ---- Reading ---- */
+
+static bool sniff(const uint8_t *bytes, size_t size) {
+  return size >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
+}
+
+static void ignore_start(j_decompress_ptr read) {
+  (void)read;
+}
+
+static boolean fill_input(j_decompress_ptr read) {
+  jpeg_session *session = (jpeg_session *)read->err;
+  size_t size;
+  gconv_status status = gconv_source_next(session->reader->source, &session->source.next_input_byte, &size);
+  if (status == GCONV_OK && size == 0)
+    status = gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its JPEG data", session->name);
+  if (status != GCONV_OK)
+    fail(session, status);
+  session->source.bytes_in_buffer = size;
+  return TRUE;
+}
+
+static void skip_input(j_decompress_ptr read, long size) {
+  struct jpeg_source_mgr *source = read->src;
+  for (size_t left = size > 0 ? (size_t)size : 0; left > 0;) {
+    if (source->bytes_in_buffer == 0)
+      fill_input(read);
+    size_t step = left < source->bytes_in_buffer ? left : source->bytes_in_buffer;
+    source->next_input_byte += step;
+    source->bytes_in_buffer -= step;
+    left -= step;
+  }
+}
+
+/* Each scan of a progressive file goes over the whole image, and can be a few bytes: a bomb has thousands. Encoders make
+ * about ten, and the format can use a few dozen. */
+static void check_scans(j_common_ptr info) {
+  enum { MAX_SCANS = 100 };
+  jpeg_session *session = (jpeg_session *)info->err;
+  if (session->read.input_scan_number > MAX_SCANS)
+    fail(session, gconv_fail(GCONV_TOO_LARGE, "%s: a JPEG of more than %d scans: convert it to a baseline one",
+                             session->name, MAX_SCANS));
+}
+
+static void read_orientation(jpeg_session *session) {
+  static const uint8_t prefix[6] = "Exif\0";
+  for (jpeg_saved_marker_ptr marker = session->read.marker_list; marker; marker = marker->next)
+    if (marker->marker == JPEG_APP0 + 1 && marker->data_length > sizeof prefix &&
+        memcmp(marker->data, prefix, sizeof prefix) == 0) {
+      session->reader->orientation =
+          gconv_exif_orientation(marker->data + sizeof prefix, marker->data_length - sizeof prefix);
+      return;
+    }
+}
+
+/* libjpeg joins the segments of the profile in memory of malloc(). */
+static void read_icc(jpeg_session *session) {
+  gconv_image *header = &session->reader->header;
+  JOCTET *bytes = NULL;
+  unsigned size = 0;
+  if (!jpeg_read_icc_profile(&session->read, &bytes, &size))
+    return;
+  gconv_status status = gconv_allocate(size, "an ICC profile", &header->icc);
+  if (status == GCONV_OK) {
+    memcpy(header->icc, bytes, size);
+    header->icc_bytes = size;
+  }
+  free(bytes);
+  if (status != GCONV_OK)
+    fail(session, status);
+}
+
+static void read_density(jpeg_session *session) {
+  enum { PER_INCH = 1, PER_CENTIMETRE = 2 };
+  const struct jpeg_decompress_struct *read = &session->read;
+  double metre = read->density_unit == PER_INCH ? 1 / 0.0254 : read->density_unit == PER_CENTIMETRE ? 100 : 0;
+  if (!read->saw_JFIF_marker || read->X_density == 0 || read->Y_density == 0)
+    return;
+  session->reader->header.pixels_per_metre_x = read->X_density * metre;
+  session->reader->header.pixels_per_metre_y = read->Y_density * metre;
+}
+
+static bool is_cmyk(const jpeg_session *session) {
+  return session->read.jpeg_color_space == JCS_CMYK || session->read.jpeg_color_space == JCS_YCCK;
+}
+
+static void read_header(jpeg_session *session) {
+  enum { MARKER_BYTES = 0xffff };
+  struct jpeg_decompress_struct *read = &session->read;
+  gconv_image *header = &session->reader->header;
+  read->err = &session->errors;
+  jpeg_create_decompress(read);
+  session->source = (struct jpeg_source_mgr){.init_source = ignore_start,
+                                             .fill_input_buffer = fill_input,
+                                             .skip_input_data = skip_input,
+                                             .resync_to_restart = jpeg_resync_to_restart,
+                                             .term_source = ignore_start};
+  session->progress.progress_monitor = check_scans;
+  read->src = &session->source;
+  read->progress = &session->progress;
+  jpeg_save_markers(read, JPEG_APP0 + 1, MARKER_BYTES);
+  jpeg_save_markers(read, JPEG_APP0 + 2, MARKER_BYTES);
+  jpeg_read_header(read, TRUE);
+
+  header->type = GCONV_U8;
+  header->frames = 1;
+  header->width = (int32_t)read->image_width;
+  header->height = (int32_t)read->image_height;
+  header->channels = read->jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
+  read->out_color_space = is_cmyk(session) ? JCS_CMYK : header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  read_orientation(session);
+  read_density(session);
+  if (!is_cmyk(session))
+    read_icc(session);
+  else
+    gconv_remark("%s: CMYK becomes RGB by a plain formula, without its ICC profile", session->name);
+}
+
+static gconv_status open_jpeg(gconv_reader *reader) {
+  jpeg_session *session = NULL;
+  GCONV_TRY(create_session(reader->source->name, &session));
+  session->reader = reader;
+  reader->state = session;
+  return run(session, read_header);
+}
+
+static void close_jpeg(gconv_reader *reader) {
+  jpeg_session *session = reader->state;
+  if (!session)
+    return;
+  jpeg_destroy_decompress(&session->read); /* nothing if it was not created */
+  gconv_release(session->cmyk);
+  free(session);
+  reader->state = NULL;
+}
+
+/* Four-colour JPEGs come from Adobe programs, which store 255 - ink. An ink c over black k leaves (255 - c)(255 - k) / 255
+ * of white; rounded and clipped as by Pillow's convert("RGB"): n - MULDIV255(c, n), n = 255 - k. */
+static void rgb_of_cmyk(const uint8_t *in, uint8_t *out, int32_t pixels) {
+  for (int32_t i = 0; i < pixels; i++, in += 4, out += 3)
+    for (int c = 0; c < 3; c++) {
+      int white = in[3], product = (255 - in[c]) * white + 128;
+      int level = white - (((product >> 8) + product) >> 8);
+      out[c] = (uint8_t)(level > 0 ? level : 0);
+    }
+}
+
+static void start_rows(jpeg_session *session) {
+  jpeg_start_decompress(&session->read);
+  if (!is_cmyk(session))
+    return;
+  void *row = NULL;
+  gconv_status status = gconv_allocate((size_t)session->read.output_width * 4, "a row of a JPEG", &row);
+  if (status != GCONV_OK)
+    fail(session, status);
+  session->cmyk = row;
+}
+
+/* The last rows are read with the end mark behind them, so that a file that is cut there is not taken for a whole one. */
+static void read_some_rows(jpeg_session *session) {
+  const gconv_reader *reader = session->reader;
+  if (reader->rows_read == 0)
+    start_rows(session);
+  for (int32_t i = 0; i < session->count; i++) {
+    uint8_t *row = session->rows + (size_t)i * session->row_bytes;
+    JSAMPROW target = session->cmyk ? session->cmyk : row;
+    jpeg_read_scanlines(&session->read, &target, 1);
+    if (session->cmyk)
+      rgb_of_cmyk(session->cmyk, row, reader->header.width);
+  }
+  if (session->read.output_scanline == session->read.output_height)
+    jpeg_finish_decompress(&session->read);
+}
+
+static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  jpeg_session *session = reader->state;
+  session->rows = rows;
+  session->row_bytes = row_bytes;
+  session->count = count;
+  return run(session, read_some_rows);
+}
+
+/* ---- Writing ---- */
+
+static void start_output(j_compress_ptr write) {
+  jpeg_session *session = (jpeg_session *)write->err;
+  session->sink.next_output_byte = session->output;
+  session->sink.free_in_buffer = sizeof session->output;
+}
+
+static void send_output(jpeg_session *session, size_t size) {
+  gconv_status status = gconv_sink_write(session->writer->sink, session->output, size);
+  if (status != GCONV_OK)
+    fail(session, status);
+}
+
+static boolean empty_output(j_compress_ptr write) {
+  jpeg_session *session = (jpeg_session *)write->err;
+  send_output(session, sizeof session->output);
+  start_output(write);
+  return TRUE;
+}
+
+static void end_output(j_compress_ptr write) {
+  jpeg_session *session = (jpeg_session *)write->err;
+  send_output(session, sizeof session->output - session->sink.free_in_buffer);
+}
+
+/* JFIF has whole dots an inch, in 16 bits. */
+static void set_density(jpeg_session *session) {
+  const gconv_image *header = session->writer->header;
+  double x = round(header->pixels_per_metre_x * 0.0254), y = round(header->pixels_per_metre_y * 0.0254);
+  if (!(x >= 1 && x <= UINT16_MAX && y >= 1 && y <= UINT16_MAX))
+    return;
+  session->write.density_unit = 1;
+  session->write.X_density = (UINT16)x;
+  session->write.Y_density = (UINT16)y;
+}
+
+/* Colours are stored at full resolution (4:4:4) from quality 90 on, at half of it in both directions (4:2:0) below: whoever
+ * asks for quality wants sharp edges of colour too. */
+static void set_quality(jpeg_session *session) {
+  enum { FULL_COLOUR_QUALITY = 90 };
+  int quality = session->writer->options->jpeg_quality;
+  jpeg_set_quality(&session->write, quality, TRUE);
+  if (quality >= FULL_COLOUR_QUALITY)
+    session->write.comp_info[0].h_samp_factor = session->write.comp_info[0].v_samp_factor = 1;
+}
+
+static void write_header(jpeg_session *session) {
+  struct jpeg_compress_struct *write = &session->write;
+  const gconv_image *header = session->writer->header;
+  write->err = &session->errors;
+  jpeg_create_compress(write);
+  session->sink = (struct jpeg_destination_mgr){
+      .init_destination = start_output, .empty_output_buffer = empty_output, .term_destination = end_output};
+  write->dest = &session->sink;
+  write->image_width = (JDIMENSION)header->width;
+  write->image_height = (JDIMENSION)header->height;
+  write->input_components = header->channels;
+  write->in_color_space = header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  jpeg_set_defaults(write);
+  set_quality(session);
+  set_density(session);
+  jpeg_start_compress(write, TRUE);
+  if (gconv_icc_fits(header) && header->icc_bytes <= UINT32_MAX)
+    jpeg_write_icc_profile(write, header->icc, (unsigned)header->icc_bytes);
+  else if (header->icc)
+    gconv_remark("%s: the ICC profile is left out: it is not one of %s", session->name,
+                 header->channels == 3 ? "RGB colours" : "grey");
+}
+
+static gconv_status start(gconv_writer *writer) {
+  if (writer->header->width > JPEG_MAX_DIMENSION || writer->header->height > JPEG_MAX_DIMENSION)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %d x %d pixels are too many for JPEG, which has at most %ld x %ld: write .png",
+                      writer->name, writer->header->width, writer->header->height, JPEG_MAX_DIMENSION, JPEG_MAX_DIMENSION);
+  jpeg_session *session = NULL;
+  GCONV_TRY(create_session(writer->name, &session));
+  session->writer = writer;
+  writer->state = session;
+  return run(session, write_header);
+}
+
+static void write_some_rows(jpeg_session *session) {
+  for (int32_t i = 0; i < session->count; i++) {
+    JSAMPROW row = (JSAMPROW)(uintptr_t)(session->const_rows + (size_t)i * session->row_bytes); /* only read from */
+    jpeg_write_scanlines(&session->write, &row, 1);
+  }
+}
+
+static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
+  jpeg_session *session = writer->state;
+  session->const_rows = rows;
+  session->row_bytes = row_bytes;
+  session->count = count;
+  return run(session, write_some_rows);
+}
+
+static void write_end(jpeg_session *session) {
+  jpeg_finish_compress(&session->write);
+}
+
+static gconv_status finish(gconv_writer *writer) {
+  return run(writer->state, write_end);
+}
+
+static void end(gconv_writer *writer) {
+  jpeg_session *session = writer->state;
+  if (!session)
+    return;
+  jpeg_destroy_compress(&session->write);
+  free(session);
+  writer->state = NULL;
+}
+
+const gconv_format gconv_format_jpeg = {
+    .info = {.name = "jpeg",
+             .extensions = "jpg jpeg jpe jfif",
+             .help = "JPEG: 8 bits, lossy",
+             .reads = true,
+             .writes = true,
+             .holds = {true, false, false}},
+    .alpha = false,
+    .sniff = sniff,
+    .open = open_jpeg,
+    .read_rows = read_rows,
+    .close = close_jpeg,
+    .start = start,
+    .write_rows = write_rows,
+    .finish = finish,
+    .end = end,
+};

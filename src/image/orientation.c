@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "image/orientation.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* ---- EXIF ---- */
+
+static uint32_t number(const uint8_t *bytes, int count, bool big_endian) {
+  uint32_t value = 0;
+  for (int i = 0; i < count; i++)
+    value = value << 8 | bytes[big_endian ? i : count - 1 - i];
+  return value;
+}
+
+/* TIFF 6.0: byte order, 42, the offset of a directory: a count, then entries of 12 bytes, tag, type, count, value. */
+int gconv_exif_orientation(const uint8_t *bytes, size_t size) {
+  enum { HEADER_BYTES = 8, ENTRY_BYTES = 12, TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3 };
+  if (size < HEADER_BYTES || (memcmp(bytes, "II", 2) != 0 && memcmp(bytes, "MM", 2) != 0))
+    return 1;
+  bool big = bytes[0] == 'M';
+  size_t directory = number(bytes + 4, 4, big);
+  if (number(bytes + 2, 2, big) != 42 || directory > size || size - directory < 2)
+    return 1;
+  size_t entries = number(bytes + directory, 2, big), room = (size - directory - 2) / ENTRY_BYTES;
+  const uint8_t *entry = bytes + directory + 2;
+  for (size_t i = 0; i < entries && i < room; i++, entry += ENTRY_BYTES)
+    if (number(entry, 2, big) == TAG_ORIENTATION && number(entry + 2, 2, big) == TYPE_SHORT) {
+      uint32_t orientation = number(entry + 8, 2, big);
+      return orientation >= 1 && orientation <= 8 ? (int)orientation : 1;
+    }
+  return 1;
+}
+
+/* ---- Turning ---- */
+
+/* How the stored image must be changed to stand upright:
+ *   1 not at all     2 mirrored left to right     3 turned by 180 degrees     4 mirrored top to bottom
+ *   5 transposed     6 turned clockwise           7 transposed and turned     8 turned anticlockwise
+ * From 5 on, rows become columns; and the axes of the stored image are walked along forwards or backwards. */
+static bool is_transposed(int orientation) {
+  return orientation >= 5;
+}
+static bool runs_backwards_in_x(int orientation) {
+  return orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+}
+static bool runs_backwards_in_y(int orientation) {
+  return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+}
+
+void gconv_orient_header(gconv_image *image, int orientation) {
+  if (!is_transposed(orientation))
+    return;
+  int32_t width = image->width;
+  image->width = image->height;
+  image->height = width;
+  double resolution = image->pixels_per_metre_x;
+  image->pixels_per_metre_x = image->pixels_per_metre_y;
+  image->pixels_per_metre_y = resolution;
+}
+
+/* Where the pixels of an upright image are found: those of the next column and row lie `step_x` and `step_y` bytes on. */
+typedef struct walk {
+  const uint8_t *first;
+  ptrdiff_t step_x, step_y;
+} walk;
+
+static walk plan_walk(const gconv_image *stored, size_t pixel_bytes, int orientation) {
+  ptrdiff_t along_x = (ptrdiff_t)pixel_bytes, along_y = (ptrdiff_t)stored->row_bytes;
+  const uint8_t *first = stored->data;
+  if (runs_backwards_in_x(orientation)) {
+    first += (stored->width - 1) * along_x;
+    along_x = -along_x;
+  }
+  if (runs_backwards_in_y(orientation)) {
+    first += (stored->height - 1) * along_y;
+    along_y = -along_y;
+  }
+  return is_transposed(orientation) ? (walk){first, along_y, along_x} : (walk){first, along_x, along_y};
+}
+
+/* Copies a block of pixels; inlined with a constant `bytes`, so that a pixel is one or two moves. */
+static inline void copy_block(uint8_t *out, size_t row_bytes, walk from, int32_t width, int32_t height, size_t bytes) {
+  for (int32_t y = 0; y < height; y++) {
+    const uint8_t *in = from.first + y * from.step_y;
+    uint8_t *to = out + (size_t)y * row_bytes;
+    for (int32_t x = 0; x < width; x++, in += from.step_x, to += bytes)
+      memcpy(to, in, bytes);
+  }
+}
+
+static void copy_block_of(uint8_t *out, size_t row_bytes, walk from, int32_t width, int32_t height, size_t bytes) {
+  switch (bytes) {
+  case 1:
+    copy_block(out, row_bytes, from, width, height, 1);
+    break;
+  case 3:
+    copy_block(out, row_bytes, from, width, height, 3);
+    break;
+  case 4:
+    copy_block(out, row_bytes, from, width, height, 4);
+    break;
+  case 6:
+    copy_block(out, row_bytes, from, width, height, 6);
+    break;
+  default:
+    copy_block(out, row_bytes, from, width, height, bytes);
+  }
+}
+
+gconv_status gconv_orient(gconv_image *image, int orientation) {
+  enum { BLOCK = 64 }; /* 64 x 64 pixels of 3 bytes, twice, stay in a first-level cache of 32 KiB */
+  if (orientation <= 1)
+    return GCONV_OK;
+  gconv_image upright = *image;
+  gconv_orient_header(&upright, orientation);
+  upright.data = NULL;
+  GCONV_TRY(gconv_image_allocate(&upright));
+  size_t pixel_bytes = (size_t)image->channels * gconv_type_bytes(image->type);
+  walk from = plan_walk(image, pixel_bytes, orientation);
+  for (int32_t y = 0; y < upright.height; y += BLOCK)
+    for (int32_t x = 0; x < upright.width; x += BLOCK) {
+      int32_t width = upright.width - x < BLOCK ? upright.width - x : BLOCK;
+      int32_t height = upright.height - y < BLOCK ? upright.height - y : BLOCK;
+      walk block = {from.first + x * from.step_x + y * from.step_y, from.step_x, from.step_y};
+      uint8_t *out = (uint8_t *)upright.data + (size_t)y * upright.row_bytes + (size_t)x * pixel_bytes;
+      copy_block_of(out, upright.row_bytes, block, width, height, pixel_bytes);
+    }
+  gconv_release(image->data);
+  *image = upright;
+  return GCONV_OK;
+}

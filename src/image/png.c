@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * PNG over libpng: every colour type and depth in; grey, grey + alpha, RGB, RGBA of 8 and 16 bits out.
+ *
+ * libpng reports failures by longjmp(). So that no local variable lives across one, every call of it is made in a step, a
+ * function that has all it needs in its session; run() is the only place that a failure can return to.
+ */
+#include "image/format.h"
+#include "image/orientation.h"
+
+#include <math.h>
+#include <png.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct png_session {
+  png_structp png;
+  png_infop info;
+  jmp_buf failed;
+  gconv_status status; /* why, after a jump */
+  const char *name;    /* of the file */
+  gconv_reader *reader;
+  gconv_writer *writer;
+
+  /* Arguments of the steps that read and write rows. */
+  uint8_t *rows;
+  const uint8_t *const_rows;
+  size_t row_bytes;
+  int32_t count;
+} png_session;
+
+typedef void png_step(png_session *session);
+
+static gconv_status run(png_session *session, png_step *step) {
+  session->status = GCONV_OK;
+  if (setjmp(session->failed) == 0)
+    step(session);
+  return session->status;
+}
+
+static _Noreturn void fail(png_session *session, gconv_status status) {
+  session->status = status;
+  longjmp(session->failed, 1);
+}
+
+/* libpng's own complaint: the file is bad, or, while writing, an argument of ours. */
+static _Noreturn void on_error(png_structp png, png_const_charp text) {
+  png_session *session = png_get_error_ptr(png);
+  gconv_status status = session->reader ? GCONV_BAD_FILE : GCONV_BAD_ARGUMENT;
+  fail(session,
+       gconv_fail(status, "%s: %s PNG: %s", session->name, session->reader ? "damaged" : "cannot be written as", text));
+}
+
+static void on_warning(png_structp png, png_const_charp text) {
+  const png_session *session = png_get_error_ptr(png);
+  gconv_remark("%s: PNG: %s", session->name, text);
+}
+
+static void read_bytes(png_structp png, png_bytep bytes, size_t size) {
+  png_session *session = png_get_io_ptr(png);
+  gconv_status status = gconv_source_read_exactly(session->reader->source, bytes, size, "its PNG data");
+  if (status != GCONV_OK)
+    fail(session, status);
+}
+
+static void write_bytes(png_structp png, png_bytep bytes, size_t size) {
+  png_session *session = png_get_io_ptr(png);
+  gconv_status status = gconv_sink_write(session->writer->sink, bytes, size);
+  if (status != GCONV_OK)
+    fail(session, status);
+}
+
+static void flush_bytes(png_structp png) {
+  (void)png;
+}
+
+static void free_session(png_session *session) {
+  if (session && session->reader)
+    png_destroy_read_struct(&session->png, &session->info, NULL);
+  else if (session)
+    png_destroy_write_struct(&session->png, &session->info);
+  free(session);
+}
+
+/* Either `reader` or `writer` is NULL. */
+static gconv_status create_session(gconv_reader *reader, gconv_writer *writer, png_session **result) {
+  png_session *session = calloc(1, sizeof *session);
+  if (!session)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  session->reader = reader;
+  session->writer = writer;
+  session->name = reader ? reader->source->name : writer->name;
+  *result = session;
+  session->png = reader ? png_create_read_struct(PNG_LIBPNG_VER_STRING, session, on_error, on_warning)
+                        : png_create_write_struct(PNG_LIBPNG_VER_STRING, session, on_error, on_warning);
+  if (session->png)
+    session->info = png_create_info_struct(session->png);
+  if (!session->info)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  return GCONV_OK;
+}
+
+/* ---- Reading ---- */
+
+static bool sniff(const uint8_t *bytes, size_t size) {
+  return size >= 8 && png_sig_cmp(bytes, 0, 8) == 0;
+}
+
+static void read_metadata(png_session *session) {
+  gconv_image *header = &session->reader->header;
+  png_uint_32 x, y, size;
+  int unit, compression;
+  if (png_get_pHYs(session->png, session->info, &x, &y, &unit) && unit == PNG_RESOLUTION_METER) {
+    header->pixels_per_metre_x = x;
+    header->pixels_per_metre_y = y;
+  }
+  png_charp name;
+  png_bytep bytes;
+  if (png_get_iCCP(session->png, session->info, &name, &compression, &bytes, &size)) {
+    if (gconv_allocate(size, "an ICC profile", &header->icc) != GCONV_OK)
+      fail(session, GCONV_NO_MEMORY);
+    memcpy(header->icc, bytes, size);
+    header->icc_bytes = size;
+  }
+  if (png_get_eXIf_1(session->png, session->info, &size, &bytes))
+    session->reader->orientation = gconv_exif_orientation(bytes, size);
+}
+
+/* What the rows will be when read_image() has set its transformations. Only IHDR and tRNS matter; libpng's own answer is not
+ * asked for, because for that it allocates rows. */
+static void read_header(png_session *session) {
+  static const uint8_t unused[] = "tEXt\0zTXt\0iTXt\0sPLT\0hIST"; /* passed over: a thousand of them could be large */
+  png_structp png = session->png;
+  gconv_image *header = &session->reader->header;
+  png_set_read_fn(png, session, read_bytes);
+  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* max_pixels is the limit, and it comes next */
+  png_set_chunk_malloc_max(png, 16 << 20);                    /* ICC profiles of printers have up to 4 MB */
+  png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, unused, (int)sizeof unused / 5);
+  png_read_info(png, session->info);
+
+  int colour = png_get_color_type(png, session->info), transparent = 0;
+  png_get_tRNS(png, session->info, NULL, &transparent, NULL);
+  header->type = png_get_bit_depth(png, session->info) == 16 ? GCONV_U16 : GCONV_U8;
+  header->frames = 1;
+  header->width = (int32_t)png_get_image_width(png, session->info);
+  header->height = (int32_t)png_get_image_height(png, session->info);
+  header->alpha = (colour & PNG_COLOR_MASK_ALPHA) || transparent > 0;
+  header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
+  read_metadata(session);
+}
+
+static gconv_status open_png(gconv_reader *reader) {
+  png_session *session = NULL;
+  gconv_status status = create_session(reader, NULL, &session);
+  reader->state = session;
+  return status == GCONV_OK ? run(session, read_header) : status;
+}
+
+static void close_png(gconv_reader *reader) {
+  free_session(reader->state);
+  reader->state = NULL;
+}
+
+/* Palettes, depths below 8 and tRNS are expanded; 16 bits become those of this machine. */
+static void start_rows(png_session *session) {
+  png_set_expand(session->png);
+  if (!gconv_host_is_big_endian())
+    png_set_swap(session->png);
+  png_set_interlace_handling(session->png);
+  png_read_update_info(session->png, session->info);
+  if (png_get_rowbytes(session->png, session->info) != gconv_reader_row_bytes(session->reader))
+    png_error(session->png, "rows of an unexpected size");
+}
+
+/* The last rows are read with all that follows them, so that a file that is cut there is not taken for a whole one. */
+static void read_some_rows(png_session *session) {
+  if (session->reader->rows_read == 0)
+    start_rows(session);
+  for (int32_t i = 0; i < session->count; i++)
+    png_read_row(session->png, session->rows + (size_t)i * session->row_bytes, NULL);
+  if (session->reader->rows_read + session->count == session->reader->header.height)
+    png_read_end(session->png, NULL);
+}
+
+/* Each of the seven passes adds some pixels to some rows. */
+static void read_interlaced(png_session *session) {
+  start_rows(session);
+  for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
+    for (int32_t y = 0; y < session->reader->header.height; y++)
+      png_read_row(session->png, session->rows + (size_t)y * session->row_bytes, NULL);
+  png_read_end(session->png, NULL);
+}
+
+static gconv_status read_all_interlaced(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
+  png_session *session = reader->state;
+  session->rows = rows;
+  session->row_bytes = row_bytes;
+  return run(session, read_interlaced);
+}
+
+static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  png_session *session = reader->state;
+  if (png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE)
+    return gconv_reader_whole(reader, read_all_interlaced, rows, row_bytes, count);
+  session->rows = rows;
+  session->row_bytes = row_bytes;
+  session->count = count;
+  return run(session, read_some_rows);
+}
+
+/* ---- Writing ---- */
+
+static png_uint_32 resolution_of(double pixels_per_metre) {
+  return pixels_per_metre < PNG_UINT_31_MAX ? (png_uint_32)lround(pixels_per_metre) : PNG_UINT_31_MAX;
+}
+
+static void write_metadata(png_session *session) {
+  const gconv_image *header = session->writer->header;
+  if (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0)
+    png_set_pHYs(session->png, session->info, resolution_of(header->pixels_per_metre_x),
+                 resolution_of(header->pixels_per_metre_y), PNG_RESOLUTION_METER);
+  if (gconv_icc_fits(header) && header->icc_bytes <= PNG_UINT_31_MAX)
+    png_set_iCCP(session->png, session->info, "ICC profile", PNG_COMPRESSION_TYPE_BASE, header->icc,
+                 (png_uint_32)header->icc_bytes);
+  else if (header->icc)
+    gconv_remark("%s: the ICC profile is left out: it is not one of %s", session->name,
+                 header->channels >= 3 ? "RGB colours" : "grey");
+}
+
+static void write_header(png_session *session) {
+  static const int colours[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+                                PNG_COLOR_TYPE_RGB_ALPHA};
+  png_structp png = session->png;
+  const gconv_image *header = session->writer->header;
+  int level = session->writer->options->png_level;
+  png_set_write_fn(png, session, write_bytes, flush_bytes);
+  png_set_benign_errors(png, 1); /* a profile that libpng finds at fault is left out, with a remark */
+  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+  png_set_compression_level(png, level);
+  png_set_compression_buffer_size(png, 1 << 16);
+  png_set_filter(png, PNG_FILTER_TYPE_BASE, level == 1 ? PNG_FILTER_SUB : PNG_ALL_FILTERS);
+  png_set_IHDR(png, session->info, (png_uint_32)header->width, (png_uint_32)header->height,
+               (int)gconv_type_bytes(header->type) * 8, colours[header->channels - 1], PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  write_metadata(session);
+  png_write_info(png, session->info);
+  if (header->type == GCONV_U16 && !gconv_host_is_big_endian())
+    png_set_swap(png);
+}
+
+static gconv_status start(gconv_writer *writer) {
+  png_session *session = NULL;
+  gconv_status status = create_session(NULL, writer, &session);
+  writer->state = session;
+  return status == GCONV_OK ? run(session, write_header) : status;
+}
+
+static void write_some_rows(png_session *session) {
+  for (int32_t i = 0; i < session->count; i++)
+    png_write_row(session->png, session->const_rows + (size_t)i * session->row_bytes);
+}
+
+static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
+  png_session *session = writer->state;
+  session->const_rows = rows;
+  session->row_bytes = row_bytes;
+  session->count = count;
+  return run(session, write_some_rows);
+}
+
+static void write_end(png_session *session) {
+  png_write_end(session->png, NULL);
+}
+
+static gconv_status finish(gconv_writer *writer) {
+  return run(writer->state, write_end);
+}
+
+static void end(gconv_writer *writer) {
+  free_session(writer->state);
+  writer->state = NULL;
+}
+
+const gconv_format gconv_format_png = {
+    .info = {.name = "png",
+             .extensions = "png",
+             .help = "Portable Network Graphics: 8 and 16 bits, alpha, lossless",
+             .reads = true,
+             .writes = true,
+             .holds = {true, true, false}},
+    .alpha = true,
+    .sniff = sniff,
+    .open = open_png,
+    .read_rows = read_rows,
+    .close = close_png,
+    .start = start,
+    .write_rows = write_rows,
+    .finish = finish,
+    .end = end,
+};

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Netpbm's formats. PNM: P1 to P3 are bitmaps, grey and RGB as text, P4 to P6 the same as bytes. PAM: P7, which adds alpha.
+ * Samples run from 0 to any maxval up to 65535; where that is not 255 or 65535, they are rescaled to the full range.
+ */
+#include "image/format.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct pnm_state {
+  int kind;         /* 1 to 7, the digit of the magic */
+  uint32_t maxval;  /* 1 to 65535 */
+  uint16_t *scaled; /* sample -> rescaled sample; NULL if they stay as they are */
+  uint8_t *bits;    /* of P4: a row, 8 pixels a byte */
+  size_t bits_bytes;
+} pnm_state;
+
+/* ---- Text ---- */
+
+enum { END = -1, PIECE = 4096 };
+
+static bool is_space(int c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static gconv_status next_byte(gconv_source *source, int *c) {
+  uint8_t byte = 0;
+  size_t got = 0;
+  GCONV_TRY(gconv_source_read(source, &byte, 1, &got));
+  *c = got == 1 ? byte : END;
+  return GCONV_OK;
+}
+
+/* The first byte that is neither white space nor in a comment (from # to the end of the line). */
+static gconv_status skip_space(gconv_source *source, int *c) {
+  bool comment = false;
+  do {
+    GCONV_TRY(next_byte(source, c));
+    comment = *c == '#' || (comment && *c != '\n' && *c != '\r' && *c != END);
+  } while (comment || is_space(*c));
+  return GCONV_OK;
+}
+
+/* A number after white space and comments, and the one byte behind it. */
+static gconv_status read_number(gconv_source *source, const char *what, uint32_t limit, uint32_t *value) {
+  int c;
+  GCONV_TRY(skip_space(source, &c));
+  if (c == END)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, before its %s", source->name, what);
+  uint64_t number = 0;
+  bool any = false;
+  for (; c >= '0' && c <= '9' && number <= limit; any = true) {
+    number = number * 10 + (uint64_t)(c - '0');
+    GCONV_TRY(next_byte(source, &c));
+  }
+  if (number > limit)
+    return gconv_fail(GCONV_BAD_FILE, "%s: its %s is over %u", source->name, what, limit);
+  if (!any || !(is_space(c) || c == END || c == '#'))
+    return gconv_fail(GCONV_BAD_FILE, "%s: its %s is not a whole number, at byte %llu", source->name, what,
+                      (unsigned long long)source->position);
+  while (c == '#' || (c != '\n' && c != END && !is_space(c))) /* a comment straight behind a number */
+    GCONV_TRY(next_byte(source, &c));
+  *value = (uint32_t)number;
+  return GCONV_OK;
+}
+
+/* ---- Headers ---- */
+
+static gconv_status read_pnm_header(gconv_reader *reader, pnm_state *state) {
+  gconv_source *source = reader->source;
+  uint32_t width, height;
+  GCONV_TRY(read_number(source, "width", INT32_MAX, &width));
+  GCONV_TRY(read_number(source, "height", INT32_MAX, &height));
+  state->maxval = 1;
+  if (state->kind != 1 && state->kind != 4)
+    GCONV_TRY(read_number(source, "maxval", UINT16_MAX, &state->maxval));
+  reader->header.width = (int32_t)width;
+  reader->header.height = (int32_t)height;
+  reader->header.channels = state->kind == 3 || state->kind == 6 ? 3 : 1;
+  return GCONV_OK;
+}
+
+/* A line without its end; what does not fit is cut, which leaves no word that is known. */
+static gconv_status read_line(gconv_source *source, char *line, size_t size) {
+  size_t used = 0;
+  int c;
+  for (;;) {
+    GCONV_TRY(next_byte(source, &c));
+    if (c == END)
+      return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its PAM header", source->name);
+    if (c == '\n')
+      break;
+    if (used + 1 < size)
+      line[used++] = (char)c;
+  }
+  while (used > 0 && is_space(line[used - 1]))
+    used--;
+  line[used] = '\0';
+  return GCONV_OK;
+}
+
+static gconv_status set_tuple_type(gconv_reader *reader, const char *type, uint32_t depth) {
+  static const struct {
+    const char *name;
+    uint32_t depth;
+    bool alpha;
+  } known[] = {{"BLACKANDWHITE", 1, false},      {"GRAYSCALE", 1, false},      {"RGB", 3, false},
+               {"BLACKANDWHITE_ALPHA", 2, true}, {"GRAYSCALE_ALPHA", 2, true}, {"RGB_ALPHA", 4, true}};
+  bool found = type[0] == '\0' && depth >= 1 && depth <= 4; /* without a name they are just numbers */
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (strcmp(type, known[i].name) == 0 && depth == known[i].depth) {
+      found = true;
+      reader->header.alpha = known[i].alpha;
+    }
+  if (!found)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: a PAM of type '%s' and depth %u; known are BLACKANDWHITE, GRAYSCALE and RGB (depth 1, 1, 3), and "
+                      "the same with _ALPHA (2, 2, 4)",
+                      reader->source->name, type, depth);
+  reader->header.channels = (int32_t)depth;
+  return GCONV_OK;
+}
+
+/* The decimal number in `text`, alone and at least 1; else `*value` is not changed. */
+static void parse_field(const char *text, uint32_t *value) {
+  uint64_t number = 0;
+  const char *c = text + strspn(text, " \t");
+  if (*c == '\0' || strspn(c, "0123456789") != strlen(c))
+    return;
+  for (; *c && number <= INT32_MAX; c++)
+    number = number * 10 + (uint64_t)(*c - '0');
+  if (number >= 1 && number <= INT32_MAX)
+    *value = (uint32_t)number;
+}
+
+/* Lines "WIDTH 640", in any order, up to ENDHDR. */
+static gconv_status read_pam_header(gconv_reader *reader, pnm_state *state) {
+  enum { FIELDS = 4, MAX_LINES = 1000 };
+  static const char *const names[FIELDS] = {"WIDTH", "HEIGHT", "DEPTH", "MAXVAL"};
+  uint32_t values[FIELDS] = {0, 0, 0, 0};
+  char line[256], type[256] = "";
+  for (int i = 0;; i++) {
+    GCONV_TRY(read_line(reader->source, line, sizeof line));
+    size_t length = strcspn(line, " \t");
+    if (strcmp(line, "ENDHDR") == 0)
+      break;
+    if (i == MAX_LINES)
+      return gconv_fail(GCONV_BAD_FILE, "%s: no ENDHDR within %d lines of its PAM header", reader->source->name, MAX_LINES);
+    if (length == 8 && memcmp(line, "TUPLTYPE", 8) == 0)
+      snprintf(type, sizeof type, "%s", line + 8 + strspn(line + 8, " \t"));
+    for (int field = 0; field < FIELDS; field++)
+      if (length == strlen(names[field]) && memcmp(line, names[field], length) == 0)
+        parse_field(line + length, &values[field]);
+  }
+  for (int field = 0; field < FIELDS; field++)
+    if (values[field] == 0)
+      return gconv_fail(GCONV_BAD_FILE, "%s: its PAM header has no valid %s", reader->source->name, names[field]);
+  if (values[3] > UINT16_MAX)
+    return gconv_fail(GCONV_BAD_FILE, "%s: its maxval is over 65535", reader->source->name);
+  reader->header.width = (int32_t)values[0];
+  reader->header.height = (int32_t)values[1];
+  state->maxval = values[3];
+  return set_tuple_type(reader, type, values[2]);
+}
+
+/* ---- Reading ---- */
+
+static bool sniff_pnm(const uint8_t *bytes, size_t size) {
+  return size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' && (is_space(bytes[2]) || bytes[2] == '#');
+}
+
+static bool sniff_pam(const uint8_t *bytes, size_t size) {
+  return size >= 3 && memcmp(bytes, "P7\n", 3) == 0;
+}
+
+/* value * full / maxval, rounded to nearest, ties to even. */
+static gconv_status make_scale(pnm_state *state, uint32_t full) {
+  void *table = NULL;
+  GCONV_TRY(gconv_allocate(((size_t)state->maxval + 1) * sizeof *state->scaled, "a table of samples", &table));
+  state->scaled = table;
+  for (uint32_t value = 0; value <= state->maxval; value++) {
+    uint64_t product = (uint64_t)value * full, level = product / state->maxval, rest = product % state->maxval;
+    state->scaled[value] = (uint16_t)(level + (2 * rest + (level & 1) > state->maxval));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status prepare(gconv_reader *reader, pnm_state *state) {
+  gconv_image *header = &reader->header;
+  if (header->width < 1 || header->height < 1 || state->maxval < 1)
+    return gconv_fail(GCONV_BAD_FILE, "%s: %d x %d pixels with a maxval of %u: all must be at least 1", reader->source->name,
+                      header->width, header->height, state->maxval);
+  header->frames = 1;
+  header->type = state->maxval > UINT8_MAX ? GCONV_U16 : GCONV_U8;
+  size_t row_bytes = state->kind == 4 ? ((size_t)header->width + 7) / 8 : gconv_reader_row_bytes(reader), bytes;
+  if (state->kind <= 3) /* a digit is the least that a sample of text can have */
+    row_bytes = (size_t)header->width * (size_t)header->channels;
+  gconv_multiply(row_bytes, (size_t)header->height, &bytes);
+  GCONV_TRY(gconv_reader_expect(reader, bytes));
+  uint32_t full = header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX;
+  bool is_bitmap = state->kind == 1 || state->kind == 4; /* where 1 is black */
+  state->bits_bytes = state->kind == 4 ? row_bytes : 0;
+  return is_bitmap || state->maxval == full ? GCONV_OK : make_scale(state, full);
+}
+
+static gconv_status open_pnm(gconv_reader *reader) {
+  uint8_t magic[2];
+  pnm_state *state = calloc(1, sizeof *state);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a PNM", reader->source->name);
+  reader->state = state;
+  GCONV_TRY(gconv_source_read_exactly(reader->source, magic, sizeof magic, "its header"));
+  state->kind = magic[1] - '0';
+  if (state->kind == 7) {
+    char rest[2];
+    GCONV_TRY(read_line(reader->source, rest, sizeof rest));
+    GCONV_TRY(read_pam_header(reader, state));
+  } else {
+    GCONV_TRY(read_pnm_header(reader, state));
+  }
+  return prepare(reader, state);
+}
+
+/* P1: digits 0 and 1, with or without white space between. */
+static gconv_status read_text_bits(gconv_reader *reader, uint8_t *row) {
+  for (int32_t x = 0; x < reader->header.width; x++) {
+    int c;
+    GCONV_TRY(skip_space(reader->source, &c));
+    if (c != '0' && c != '1')
+      return gconv_fail(GCONV_BAD_FILE, c == END ? "%s: the file ends too early, in its bits" : "%s: a bit is not 0 or 1",
+                        reader->source->name);
+    row[x] = c == '1' ? 0 : UINT8_MAX;
+  }
+  return GCONV_OK;
+}
+
+/* P2 and P3. */
+static gconv_status read_text_samples(gconv_reader *reader, void *row, size_t samples) {
+  const pnm_state *state = reader->state;
+  for (size_t i = 0; i < samples; i++) {
+    uint32_t value;
+    GCONV_TRY(read_number(reader->source, "sample", state->maxval, &value));
+    if (state->scaled)
+      value = state->scaled[value];
+    if (reader->header.type == GCONV_U8)
+      ((uint8_t *)row)[i] = (uint8_t)value;
+    else
+      ((uint16_t *)row)[i] = (uint16_t)value;
+  }
+  return GCONV_OK;
+}
+
+/* P4: the highest bit is the leftmost pixel. */
+static gconv_status read_packed_bits(gconv_reader *reader, uint8_t *row) {
+  pnm_state *state = reader->state;
+  if (!state->bits) {
+    void *bits = NULL;
+    GCONV_TRY(gconv_allocate(state->bits_bytes, "a row of bits", &bits));
+    state->bits = bits;
+  }
+  GCONV_TRY(gconv_source_read_exactly(reader->source, state->bits, state->bits_bytes, "its pixels"));
+  for (int32_t x = 0; x < reader->header.width; x++)
+    row[x] = state->bits[x / 8] >> (7 - x % 8) & 1 ? 0 : UINT8_MAX;
+  return GCONV_OK;
+}
+
+static gconv_status fail_sample(const gconv_reader *reader, uint32_t value) {
+  return gconv_fail(GCONV_BAD_FILE, "%s: a sample is %u, over the maxval of %u", reader->source->name, value,
+                    ((const pnm_state *)reader->state)->maxval);
+}
+
+/* P5, P6 and P7: 16 bit samples begin with the most significant byte. */
+static gconv_status read_samples(gconv_reader *reader, void *row, size_t samples) {
+  const pnm_state *state = reader->state;
+  size_t item_bytes = gconv_type_bytes(reader->header.type);
+  GCONV_TRY(gconv_source_read_exactly(reader->source, row, samples * item_bytes, "its pixels"));
+  if (item_bytes == 2 && !gconv_host_is_big_endian())
+    gconv_swap_bytes(row, samples, item_bytes);
+  if (!state->scaled)
+    return GCONV_OK;
+  for (size_t i = 0; i < samples; i++) {
+    uint32_t value = item_bytes == 2 ? ((uint16_t *)row)[i] : ((uint8_t *)row)[i];
+    if (value > state->maxval)
+      return fail_sample(reader, value);
+    if (item_bytes == 2)
+      ((uint16_t *)row)[i] = state->scaled[value];
+    else
+      ((uint8_t *)row)[i] = (uint8_t)state->scaled[value];
+  }
+  return GCONV_OK;
+}
+
+static gconv_status read_row(gconv_reader *reader, void *row) {
+  size_t samples = (size_t)reader->header.width * (size_t)reader->header.channels;
+  switch (((const pnm_state *)reader->state)->kind) {
+  case 1:
+    return read_text_bits(reader, row);
+  case 2:
+  case 3:
+    return read_text_samples(reader, row, samples);
+  case 4:
+    return read_packed_bits(reader, row);
+  default:
+    return read_samples(reader, row, samples);
+  }
+}
+
+static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  for (size_t i = 0; i < (size_t)count; i++)
+    GCONV_TRY(read_row(reader, (uint8_t *)rows + i * row_bytes));
+  return GCONV_OK;
+}
+
+static void close_pnm(gconv_reader *reader) {
+  pnm_state *state = reader->state;
+  if (!state)
+    return;
+  gconv_release(state->scaled);
+  gconv_release(state->bits);
+  free(state);
+  reader->state = NULL;
+}
+
+/* ---- Writing ---- */
+
+static gconv_status write_text(gconv_writer *writer, const char *text) {
+  return gconv_sink_write(writer->sink, text, strlen(text));
+}
+
+static int maxval_of(const gconv_image *image) {
+  return image->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX;
+}
+
+static gconv_status start_pnm(gconv_writer *writer) {
+  const gconv_image *header = writer->header;
+  char text[64];
+  snprintf(text, sizeof text, "P%c\n%d %d\n%d\n", header->channels == 3 ? '6' : '5', header->width, header->height,
+           maxval_of(header));
+  return write_text(writer, text);
+}
+
+static gconv_status start_pam(gconv_writer *writer) {
+  static const char *const types[] = {"GRAYSCALE", "GRAYSCALE_ALPHA", "RGB", "RGB_ALPHA"};
+  const gconv_image *header = writer->header;
+  char text[160];
+  snprintf(text, sizeof text, "P7\nWIDTH %d\nHEIGHT %d\nDEPTH %d\nMAXVAL %d\nTUPLTYPE %s\nENDHDR\n", header->width,
+           header->height, header->channels, maxval_of(header), types[header->channels - 1]);
+  return write_text(writer, text);
+}
+
+/* The most significant byte first; a few samples at a time, so that the row need not be changed. */
+static gconv_status write_u16(gconv_sink *sink, const uint16_t *row, size_t samples) {
+  uint8_t bytes[2 * PIECE];
+  for (size_t done = 0; done < samples; done += PIECE) {
+    size_t count = samples - done < PIECE ? samples - done : PIECE;
+    for (size_t i = 0; i < count; i++) {
+      bytes[2 * i] = (uint8_t)(row[done + i] >> 8);
+      bytes[2 * i + 1] = (uint8_t)(row[done + i] & 255);
+    }
+    GCONV_TRY(gconv_sink_write(sink, bytes, 2 * count));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
+  size_t samples = (size_t)writer->header->width * (size_t)writer->header->channels;
+  for (size_t i = 0; i < (size_t)count; i++) {
+    const void *row = (const uint8_t *)rows + i * row_bytes;
+    GCONV_TRY(writer->header->type == GCONV_U16 ? write_u16(writer->sink, row, samples)
+                                                : gconv_sink_write(writer->sink, row, samples));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status finish(gconv_writer *writer) {
+  (void)writer;
+  return GCONV_OK;
+}
+
+static void end(gconv_writer *writer) {
+  (void)writer;
+}
+
+const gconv_format gconv_format_pnm = {
+    .info = {.name = "pnm",
+             .extensions = "pnm ppm pgm pbm",
+             .help = "Netpbm grey and RGB: 8 and 16 bits, no alpha, not compressed",
+             .reads = true,
+             .writes = true,
+             .holds = {true, true, false}},
+    .alpha = false,
+    .sniff = sniff_pnm,
+    .open = open_pnm,
+    .read_rows = read_rows,
+    .close = close_pnm,
+    .start = start_pnm,
+    .write_rows = write_rows,
+    .finish = finish,
+    .end = end,
+};
+
+const gconv_format gconv_format_pam = {
+    .info = {.name = "pam",
+             .extensions = "pam",
+             .help = "Netpbm with alpha: 8 and 16 bits, not compressed",
+             .reads = true,
+             .writes = true,
+             .holds = {true, true, false}},
+    .alpha = true,
+    .sniff = sniff_pam,
+    .open = open_pnm,
+    .read_rows = read_rows,
+    .close = close_pnm,
+    .start = start_pam,
+    .write_rows = write_rows,
+    .finish = finish,
+    .end = end,
+};
