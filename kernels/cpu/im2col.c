@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * im2col: the convolution as a product of matrices.
+ *
+ * For a block of output samples, the patch matrix has a row for each tap (r, s) and a column for each sample: entry
+ * ((r, s), i) is the input that tap (r, s) meets for sample i. The K x RS matrix of taps times the patch matrix gives the
+ * sums of all filters. The matrix is R * S times as large as the input, so it is made in blocks of columns that stay in
+ * cache.
+ *
+ * It wins where many filters share a patch matrix (K large); for one filter the copying costs more than it saves. The
+ * product adds the taps in the order of the definition, hence the same bits.
+ */
+#include "base/cpu.h"
+#include "conv/algorithm.h"
+#include "conv/rows.h"
+
+#include <string.h>
+
+enum { COLUMNS = 64 }; /* of a block: 4 vectors of 16 floats are kept as sums */
+
+static int64_t taps_of(const gconv_problem *problem) {
+  return (int64_t)problem->rows * problem->columns;
+}
+
+static size_t sums_floats(const gconv_problem *problem) {
+  return ((size_t)problem->out_width * (size_t)problem->channels + COLUMNS - 1) / COLUMNS * COLUMNS;
+}
+
+/* Fills the columns of the patch matrix for the samples first .. first + COLUMNS - 1 of an output row (zeros past its end).
+ */
+static void gather(const gconv_problem *problem, const float *rows, size_t row_floats, int64_t first, float *matrix) {
+  int64_t channels = problem->channels, samples = (int64_t)problem->out_width * channels;
+  int64_t columns = samples - first < COLUMNS ? samples - first : COLUMNS;
+  for (int64_t r = 0; r < problem->rows; r++)
+    for (int64_t s = 0; s < problem->columns; s++, matrix += COLUMNS) {
+      const float *row = rows + (size_t)r * row_floats + s * problem->dilation_x * channels;
+      if (problem->stride_x == 1) {
+        memcpy(matrix, row + first, (size_t)columns * sizeof *matrix);
+      } else {
+        for (int64_t i = 0; i < columns; i++)
+          matrix[i] = row[(first + i) / channels * problem->stride_x * channels + (first + i) % channels];
+      }
+      for (int64_t i = columns; i < COLUMNS; i++)
+        matrix[i] = 0.0f;
+    }
+}
+
+/* sums[0 .. COLUMNS - 1] = the row of taps times the matrix. */
+GCONV_INLINE void multiply_body(const float *restrict taps, int64_t count, const float *restrict matrix,
+                                float *restrict sums) {
+  float sum[COLUMNS] = {0};
+  for (int64_t t = 0; t < count; t++)
+    for (int i = 0; i < COLUMNS; i++)
+      sum[i] = fmaf(taps[t], matrix[t * COLUMNS + i], sum[i]);
+  for (int i = 0; i < COLUMNS; i++)
+    sums[i] = sum[i];
+}
+GCONV_VECTORIZED(multiply, (const float *restrict taps, int64_t count, const float *restrict matrix, float *restrict sums),
+                 (taps, count, matrix, sums))
+
+static size_t workspace_bytes(const gconv_problem *problem) {
+  size_t rows = gconv_row_floats(problem) * (size_t)problem->rows, matrix = (size_t)taps_of(problem) * COLUMNS;
+  return (rows + matrix + sums_floats(problem) * (size_t)problem->filters) * sizeof(float);
+}
+
+static gconv_status execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  size_t row_floats = gconv_row_floats(problem), stride = sums_floats(problem);
+  int64_t taps = taps_of(problem), samples = (int64_t)problem->out_width * problem->channels;
+  float *rows = execution->workspace, *matrix = rows + row_floats * (size_t)problem->rows, *sums = matrix + taps * COLUMNS;
+  for (int32_t p = execution->first_row; p < execution->end_row; p++) {
+    for (int64_t r = 0; r < problem->rows; r++)
+      gconv_load_row(execution, (int64_t)p * problem->stride_y - problem->pad_top + r * problem->dilation_y,
+                     rows + (size_t)r * row_floats);
+    for (int64_t first = 0; first < samples; first += COLUMNS) {
+      gather(problem, rows, row_floats, first, matrix);
+      for (int32_t k = 0; k < problem->filters; k++)
+        multiply(execution->weights + k * taps, taps, matrix, sums + stride * (size_t)k + first);
+    }
+    gconv_store_row(execution, p, sums, stride);
+  }
+  return GCONV_OK;
+}
+
+static const char *supports(const gconv_problem *problem) {
+  return workspace_bytes(problem) > ((size_t)1 << 31) ? "its workspace would exceed 2 GiB a thread" : NULL;
+}
+
+static double cost(const gconv_problem *problem) {
+  double copying = 1e-6 * gconv_problem_flop(problem) / problem->filters;
+  return copying + gconv_problem_flop(problem) * 5e-8;
+}
+
+const gconv_algorithm gconv_algorithm_cpu_im2col = {
+    .info = {.name = "im2col", .device = "cpu", .help = "patch matrix in blocks, then a product of matrices", .exact = true},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+};

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* What an algorithm is: a descriptor in one file of kernels/, and a row in algorithms.def. */
+#ifndef GCONV_CONV_ALGORITHM_H
+#define GCONV_CONV_ALGORITHM_H
+
+#include "conv/problem.h"
+
+/* One call of an algorithm: where the samples are. Addresses are of the device's memory; distances are in bytes. */
+typedef struct gconv_execution {
+  const gconv_problem *problem;
+  const float *weights; /* what prepare() wrote */
+
+  /* Input sample (n, m, y, x, c): in + n * in_image + m * in_plane + y * in_row, element x * channels + c. */
+  const uint8_t *in;
+  int64_t in_image, in_plane, in_row;
+
+  /* Output sample (k, n, m, p, q, c): out[k] + n * out_image + m * out_plane + p * out_row + q * out_pixel + c *
+   * out_channel; k = 0 alone where responses are combined. Alpha that is kept is at out_alpha instead of c * out_channel,
+   * and is written once a distinct out[k] (all of them, or only out[0] if stacked). The array `out` itself is in host
+   * memory. */
+  uint8_t *const *out;
+  int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
+
+  void *workspace; /* workspace_bytes() of it, aligned to 64 bytes; on the CPU each thread has its own */
+
+  /* CPU: the rows first_row .. end_row - 1 of image `image`, plane `plane`. CUDA: everything, on the stream. */
+  int32_t image, plane, first_row, end_row;
+  void *stream; /* cudaStream_t */
+} gconv_execution;
+
+typedef struct gconv_algorithm {
+  gconv_algorithm_info info;
+
+  /* NULL if the algorithm can solve the problem, else why not: "filters larger than 32 x 32". */
+  const char *(*supports)(const gconv_problem *problem);
+
+  /* On the CPU: of each thread. May be NULL: none. */
+  size_t (*workspace_bytes)(const gconv_problem *problem);
+
+  /* Called once, only after supports() said yes; allocates nothing. */
+  gconv_status (*execute)(const gconv_execution *execution);
+
+  /* An estimate in milliseconds, for `auto`, on a middling machine of its device: only the order counts. */
+  double (*cost)(const gconv_problem *problem);
+
+  /* The largest |error| of a response, relative to (sum |tap|) * max |x|. */
+  double (*error_bound)(const gconv_problem *problem);
+} gconv_algorithm;
+
+#define ALGORITHM(device, name) extern const gconv_algorithm gconv_algorithm_##device##_##name;
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "conv/algorithms.def"
+#ifdef __cplusplus
+}
+#endif
+#undef ALGORITHM
+
+/* The algorithms of this build in the order of algorithms.def; NULL past the end. */
+const gconv_algorithm *gconv_algorithm_row(size_t index);
+
+/* The bound of a chain of `taps` fused multiply-adds, each rounded once: taps * u / (1 - taps * u), u = 2^-24 (Higham,
+ * Accuracy and Stability of Numerical Algorithms, 3.1). */
+double gconv_chain_bound(const gconv_problem *problem);
+
+/* 2 * N * K * C * R * S * P * Q, kept alpha not counted. */
+double gconv_problem_flop(const gconv_problem *problem);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What lies outside an image, once and for all: compiled for the host and for CUDA. */
+#ifndef GCONV_CONV_BORDER_H
+#define GCONV_CONV_BORDER_H
+
+#include "gconv.h"
+
+#ifdef __CUDACC__
+#define GCONV_BOTH static __host__ __device__ __forceinline__
+#else
+#define GCONV_BOTH static inline __attribute__((always_inline))
+#endif
+
+enum { GCONV_OUTSIDE = -1 };
+
+/* The position in 0 .. size - 1 whose sample stands at position `i`, which may be any distance outside; GCONV_OUTSIDE where
+ * the constant of the border (0 for zero) does. size is at least 1. */
+GCONV_BOTH int64_t gconv_border_index(gconv_border border, int64_t i, int64_t size) {
+  if (i >= 0 && i < size)
+    return i;
+  switch (border) {
+  case GCONV_BORDER_REPLICATE:
+    return i < 0 ? 0 : size - 1;
+  case GCONV_BORDER_SYMMETRIC: { /* d c b a | a b c d | d c b a: period 2n */
+    int64_t j = i % (2 * size);
+    if (j < 0)
+      j += 2 * size;
+    return j < size ? j : 2 * size - 1 - j;
+  }
+  case GCONV_BORDER_REFLECT101: { /* d c b | a b c d | c b a: period 2n - 2, or the only sample there is */
+    if (size == 1)
+      return 0;
+    int64_t period = 2 * size - 2, j = i % period;
+    if (j < 0)
+      j += period;
+    return j < size ? j : period - j;
+  }
+  case GCONV_BORDER_WRAP: {
+    int64_t j = i % size;
+    return j < 0 ? j + size : j;
+  }
+  case GCONV_BORDER_ZERO:
+  case GCONV_BORDER_CONSTANT:
+    break;
+  }
+  return GCONV_OUTSIDE;
+}
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "conv/device.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const gconv_device_type *const types[] = {
+    &gconv_device_type_cpu,
+#ifdef GCONV_WITH_CUDA
+    &gconv_device_type_cuda,
+#endif
+};
+enum { TYPES = sizeof types / sizeof types[0] };
+
+bool gconv_device_at(size_t index, gconv_device_info *info) {
+  for (size_t t = 0; t < TYPES; t++)
+    for (int i = 0; types[t]->describe(i, info); i++)
+      if (index-- == 0)
+        return true;
+#ifndef GCONV_WITH_CUDA
+  if (index == 0) {
+    *info = (gconv_device_info){.name = "cuda", .reason = "this gconv was built without CUDA"};
+    return true;
+  }
+#endif
+  return false;
+}
+
+/* "cuda:1" is number 1 of the type "cuda"; "cuda" is number 0. NULL for anything else. */
+static const gconv_device_type *parse_name(const char *name, int *index) {
+  for (size_t t = 0; t < TYPES; t++) {
+    size_t length = strlen(types[t]->name);
+    if (strncmp(name, types[t]->name, length) != 0)
+      continue;
+    *index = 0;
+    if (name[length] == '\0')
+      return types[t];
+    char *end;
+    long number = strtol(name + length + 1, &end, 10);
+    if (name[length] == ':' && name[length + 1] >= '0' && name[length + 1] <= '9' && *end == '\0' && number <= 1023) {
+      *index = (int)number;
+      return types[t];
+    }
+  }
+  return NULL;
+}
+
+/* The first usable GPU, or else the CPU with a remark about why. */
+static const gconv_device_type *choose(int *index, gconv_device_info *info) {
+#ifdef GCONV_WITH_CUDA
+  for (*index = 0; gconv_device_type_cuda.describe(*index, info); ++*index)
+    if (info->usable)
+      return &gconv_device_type_cuda;
+    else
+      gconv_remark("%s is not used: %s", info->name, info->reason);
+#endif
+  *index = 0;
+  gconv_device_type_cpu.describe(0, info);
+  return &gconv_device_type_cpu;
+}
+
+static gconv_status find(const char *name, const gconv_device_type **type, int *index, gconv_device_info *info) {
+  if (strcmp(name, "auto") == 0) {
+    *type = choose(index, info);
+    return GCONV_OK;
+  }
+  *type = parse_name(name, index);
+#ifndef GCONV_WITH_CUDA
+  if (strncmp(name, "cuda", 4) == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "device %s: this gconv was built without CUDA; use the device cpu or auto", name);
+#endif
+  if (!*type)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no device called %s: the devices are auto, cpu, cuda and cuda:N", name);
+  if (!(*type)->describe(*index, info))
+    return gconv_fail(GCONV_UNSUPPORTED, "device %s: there is no device of this number here", name);
+  if (!info->usable)
+    return gconv_fail(GCONV_UNSUPPORTED, "device %s cannot be used: %s", name, info->reason);
+  return GCONV_OK;
+}
+
+gconv_status gconv_device_open(const char *name, int threads, gconv_device **result) {
+  double start = gconv_now_ms();
+  gconv_device *device = calloc(1, sizeof *device);
+  if (!device)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a device");
+  gconv_status status = find(name, &device->type, &device->index, &device->info);
+  if (status == GCONV_OK)
+    status = gconv_threads_create(threads, &device->threads);
+  if (status == GCONV_OK)
+    status = device->type->open(device);
+  if (status != GCONV_OK) {
+    gconv_threads_free(device->threads);
+    free(device);
+    return status;
+  }
+  device->start_ms = gconv_now_ms() - start;
+  *result = device;
+  return GCONV_OK;
+}
+
+void gconv_device_close(gconv_device *device) {
+  if (!device)
+    return;
+  device->type->close(device);
+  gconv_threads_free(device->threads);
+  free(device);
+}
+
+const gconv_device_info *gconv_device_get_info(const gconv_device *device) {
+  return &device->info;
+}
+
+double gconv_device_start_ms(const gconv_device *device) {
+  return device->start_ms;
+}
+
+size_t gconv_pass_outputs(const gconv_pass *pass) {
+  return pass->problem.epilogue.combine == GCONV_COMBINE_NONE ? (size_t)pass->problem.filters : 1;
+}
+
+void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs, uint8_t **out,
+                gconv_execution *execution) {
+  const gconv_problem *problem = &pass->problem;
+  const gconv_image *like = &outputs[0];
+  int64_t size = (int64_t)gconv_type_bytes(like->type), colours = problem->channels - problem->keep_alpha;
+  int64_t plane = (int64_t)like->plane_bytes;
+  bool split = like->planar && !in->planar; /* channels of a pixel become planes: a stack of more than 4 */
+  *execution = (gconv_execution){
+      .problem = problem,
+      .weights = pass->weights,
+      .in = in->data,
+      .in_image = (int64_t)in->plane_bytes * problem->planes,
+      .in_plane = (int64_t)in->plane_bytes,
+      .in_row = (int64_t)in->row_bytes,
+      .out = out,
+      .out_image = like->planar ? plane * like->channels : plane,
+      .out_plane = plane,
+      .out_row = (int64_t)like->row_bytes,
+      .out_pixel = like->planar ? size : size * like->channels,
+      .out_channel = split ? plane : size,
+      .out_alpha = (like->channels - 1) * (split ? plane : size),
+  };
+  int64_t stacked = in->planar ? plane * in->channels : colours * execution->out_channel; /* from a filter to the next */
+  for (int64_t k = 0; k < problem->filters; k++) {
+    if (problem->epilogue.combine == GCONV_COMBINE_STACK)
+      out[k] = (uint8_t *)like->data + k * stacked;
+    else
+      out[k] = outputs[problem->epilogue.combine == GCONV_COMBINE_NONE ? k : 0].data;
+  }
+}

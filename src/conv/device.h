@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* A device: the CPU or a GPU, each a small table of functions (device_cpu.c, device_cuda.cu). */
+#ifndef GCONV_CONV_DEVICE_H
+#define GCONV_CONV_DEVICE_H
+
+#include "base/threads.h"
+#include "conv/algorithm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One problem of a plan and how it is solved. A plan has one pass for all its filters, or, where filters of different sizes
+ * have outputs of their own, a pass a filter. */
+typedef struct gconv_pass {
+  gconv_problem problem;
+  float *weights; /* owned by the plan */
+  size_t weight_count;
+  const gconv_algorithm *algorithm;
+  size_t workspace_bytes;
+  size_t first_output; /* the outputs of the pass are outputs[first_output ..], one or K */
+} gconv_pass;
+
+typedef struct gconv_device_type {
+  const char *name; /* "cpu" */
+
+  /* Describes device number `index` of this type; false past the end. */
+  bool (*describe)(int index, gconv_device_info *info);
+
+  /* Sets device->state. The device was described as usable. */
+  gconv_status (*open)(gconv_device *device);
+  void (*close)(gconv_device *device);
+
+  /* Takes the memory that executing the passes will need: *run, freed by release(). */
+  gconv_status (*prepare)(gconv_device *device, const gconv_pass *passes, size_t count, void **run);
+  /* Convolves `in` into outputs (images in host memory, their pixels allocated), adding to upload, kernel and download. */
+  gconv_status (*execute)(void *run, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
+  void (*release)(void *run);
+} gconv_device_type;
+
+struct gconv_device {
+  const gconv_device_type *type;
+  int index;
+  gconv_device_info info;
+  double start_ms;
+  gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
+  void *state;
+};
+
+extern const gconv_device_type gconv_device_type_cpu;
+#ifdef GCONV_WITH_CUDA
+extern const gconv_device_type gconv_device_type_cuda;
+#endif
+
+/* How many outputs a pass has. */
+size_t gconv_pass_outputs(const gconv_pass *pass);
+
+/* Describes where the samples of `in` and `outputs` (the pass's own) are: all of an execution but workspace, part and
+ * stream. `out` has room for one pointer a filter. */
+void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs, uint8_t **out,
+                gconv_execution *execution);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

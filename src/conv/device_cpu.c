@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* The CPU: strips of output rows, spread over the threads. */
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/memory.h"
+#include "conv/device.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void read_model(char *model, size_t size) {
+  snprintf(model, size, "CPU");
+  FILE *file = fopen("/proc/cpuinfo", "re");
+  char line[256];
+  while (file && fgets(line, sizeof line, file)) {
+    char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
+    if (!colon)
+      continue;
+    colon[strcspn(colon, "\n")] = '\0';
+    snprintf(model, size, "%s", colon + 1 + (colon[1] == ' '));
+    break;
+  }
+  if (file)
+    fclose(file);
+}
+
+static bool describe(int index, gconv_device_info *info) {
+  if (index > 0)
+    return false;
+  *info = (gconv_device_info){.name = "cpu", .usable = true};
+  char model[64];
+  read_model(model, sizeof model);
+  int processors = gconv_processor_count();
+  snprintf(info->description, sizeof info->description, "%s, %d %s, %s", model, processors,
+           processors == 1 ? "thread" : "threads", gconv_isa_name(gconv_cpu_isa()));
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  info->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+  return true;
+}
+
+static gconv_status open_cpu(gconv_device *device) {
+  (void)device;
+  return GCONV_OK;
+}
+
+static void close_cpu(gconv_device *device) {
+  (void)device;
+}
+
+/* What executing the passes of a plan needs. */
+typedef struct cpu_run {
+  gconv_threads *threads;
+  const gconv_pass *passes;
+  size_t count;
+  uint8_t *workspace;     /* of all threads */
+  size_t workspace_bytes; /* of each */
+  uint8_t **out;          /* room for the addresses of the outputs of a pass */
+} cpu_run;
+
+static void release(void *memory) {
+  cpu_run *run = memory;
+  if (!run)
+    return;
+  gconv_release(run->workspace);
+  free(run->out);
+  free(run);
+}
+
+static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, void **result) {
+  cpu_run *run = calloc(1, sizeof *run);
+  if (!run)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  run->threads = device->threads;
+  run->passes = passes;
+  run->count = count;
+  size_t filters = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (passes[i].workspace_bytes > run->workspace_bytes)
+      run->workspace_bytes = passes[i].workspace_bytes;
+    if ((size_t)passes[i].problem.filters > filters)
+      filters = (size_t)passes[i].problem.filters;
+  }
+  run->workspace_bytes = (run->workspace_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
+  run->out = calloc(filters, sizeof *run->out);
+  size_t bytes;
+  gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(device->threads), &bytes);
+  void *workspace = NULL;
+  gconv_status status =
+      run->out ? gconv_allocate(bytes, "the workspace", &workspace) : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  if (status != GCONV_OK) {
+    release(run);
+    return status;
+  }
+  run->workspace = workspace;
+  *result = run;
+  return GCONV_OK;
+}
+
+/* A pass cut into turns: strips of rows of every plane of every image. */
+typedef struct strip_job {
+  const cpu_run *run;
+  const gconv_algorithm *algorithm;
+  gconv_execution execution;
+  int32_t rows;        /* of a strip */
+  size_t strips;       /* of a plane */
+  atomic_int *failure; /* the first status that was not GCONV_OK */
+} strip_job;
+
+static void execute_strip(void *context, size_t turn, int thread) {
+  const strip_job *strips = context;
+  gconv_execution execution = strips->execution;
+  const gconv_problem *problem = execution.problem;
+  size_t plane = turn / strips->strips, strip = turn % strips->strips;
+  execution.workspace = strips->run->workspace + (size_t)thread * strips->run->workspace_bytes;
+  execution.image = (int32_t)(plane / (size_t)problem->planes);
+  execution.plane = (int32_t)(plane % (size_t)problem->planes);
+  execution.first_row = (int32_t)strip * strips->rows;
+  execution.end_row =
+      problem->out_height - execution.first_row < strips->rows ? problem->out_height : execution.first_row + strips->rows;
+  gconv_status status = strips->algorithm->execute(&execution);
+  int none = GCONV_OK;
+  if (status != GCONV_OK)
+    atomic_compare_exchange_strong(strips->failure, &none, (int)status);
+}
+
+/* Rows of a strip: enough strips to keep all threads busy to the end, yet so high that the rows above a strip, which it
+ * loads again, are few beside its own. */
+static int32_t strip_rows(const gconv_problem *problem, int threads) {
+  int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
+  int64_t per_plane = (wanted + planes - 1) / planes, rows = (problem->out_height + per_plane - 1) / per_plane;
+  int64_t least = (4 * ((int64_t)(problem->rows - 1) * problem->dilation_y + 1)) / problem->stride_y;
+  if (least > problem->out_height / threads)
+    least = problem->out_height / threads;
+  rows = rows > least ? rows : least;
+  return (int32_t)(rows < 1 ? 1 : rows);
+}
+
+static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  const cpu_run *run = memory;
+  double start = gconv_now_ms();
+  atomic_int failure = GCONV_OK;
+  for (size_t i = 0; i < run->count; i++) {
+    const gconv_pass *pass = &run->passes[i];
+    const gconv_problem *problem = &pass->problem;
+    strip_job strips = {.run = run, .algorithm = pass->algorithm, .failure = &failure};
+    gconv_bind(pass, in, outputs + pass->first_output, run->out, &strips.execution);
+    strips.rows = strip_rows(problem, gconv_threads_count(run->threads));
+    strips.strips = (size_t)((problem->out_height - 1) / strips.rows + 1);
+    size_t turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
+    gconv_threads_run(run->threads, turns, execute_strip, &strips);
+  }
+  timings->kernel_ms += gconv_now_ms() - start;
+  int status = atomic_load(&failure);
+  return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
+}
+
+const gconv_device_type gconv_device_type_cpu = {
+    .name = "cpu",
+    .describe = describe,
+    .open = open_cpu,
+    .close = close_cpu,
+    .prepare = prepare,
+    .execute = execute,
+    .release = release,
+};

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* GPUs through the CUDA runtime: memory, transfers, events. Host code only; the kernels are in kernels/cuda. */
+#include "base/status.h"
+#include "conv/device.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns from the calling function if a CUDA call fails, with the expression, its place and CUDA's text. */
+#define CUDA_TRY(expression)                                                                                                \
+  do {                                                                                                                      \
+    cudaError_t cuda_try_error = (expression);                                                                              \
+    if (cuda_try_error != cudaSuccess)                                                                                      \
+      return cuda_failure(cuda_try_error, #expression, __FILE__, __LINE__);                                                 \
+  } while (0)
+
+static gconv_status cuda_failure(cudaError_t error, const char *expression, const char *file, int line) {
+  cudaGetLastError(); /* so that the next call is not blamed for it */
+  const char *slash = strrchr(file, '/');
+  return gconv_fail(error == cudaErrorMemoryAllocation ? GCONV_NO_MEMORY : GCONV_DEVICE_ERROR,
+                    "CUDA: %s (%s) in %s at %s:%d", cudaGetErrorString(error), cudaGetErrorName(error), expression,
+                    slash ? slash + 1 : file, line);
+}
+
+/* ---- Describing and opening ---- */
+
+static bool describe_unusable(int index, cudaError_t error, gconv_device_info *info) {
+  if (index > 0)
+    return false;
+  *info = gconv_device_info();
+  snprintf(info->name, sizeof info->name, "cuda");
+  if (error == cudaErrorNoDevice || error == cudaSuccess)
+    snprintf(info->reason, sizeof info->reason, "there is no NVIDIA GPU here");
+  else if (error == cudaErrorInsufficientDriver)
+    snprintf(info->reason, sizeof info->reason, "there is no NVIDIA driver, or one that is too old for CUDA %d.%d",
+             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  else
+    snprintf(info->reason, sizeof info->reason, "CUDA says: %s", cudaGetErrorString(error));
+  return true;
+}
+
+static bool describe(int index, gconv_device_info *info) {
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (error != cudaSuccess || count == 0)
+    return describe_unusable(index, error, info);
+  if (index >= count)
+    return false;
+  *info = gconv_device_info();
+  snprintf(info->name, sizeof info->name, "cuda:%d", index);
+  cudaDeviceProp properties;
+  error = cudaGetDeviceProperties(&properties, index);
+  if (error != cudaSuccess) {
+    snprintf(info->reason, sizeof info->reason, "CUDA says: %s", cudaGetErrorString(error));
+    return true;
+  }
+  snprintf(info->description, sizeof info->description, "%.80s, sm_%d%d, %.1f GiB", properties.name, properties.major,
+           properties.minor, (double)properties.totalGlobalMem / (1 << 30));
+  info->memory_bytes = properties.totalGlobalMem;
+  info->usable = properties.major * 10 + properties.minor >= 75;
+  if (!info->usable)
+    snprintf(info->reason, sizeof info->reason, "compute capability %d.%d is below 7.5", properties.major, properties.minor);
+  return true;
+}
+
+static gconv_status open_cuda(gconv_device *device) {
+  CUDA_TRY(cudaSetDevice(device->index));
+  CUDA_TRY(cudaFree(NULL)); /* makes the context, so that the first image does not pay for it */
+  return GCONV_OK;
+}
+
+static void close_cuda(gconv_device *device) {
+  (void)device; /* the context belongs to the process */
+}
+
+/* ---- Runs ---- */
+
+/* A moment in the stream: what lies between two of them is timed. */
+enum moment { BEGIN, UPLOADED, CONVOLVED, DOWNLOADED, MOMENTS };
+
+/* What executing the passes of a plan needs: buffers on the device, a stream and events. */
+struct cuda_run {
+  gconv_device *device;
+  gconv_pass *passes; /* copies, whose weights are on the device */
+  size_t count;
+  cudaStream_t stream;
+  cudaEvent_t events[MOMENTS];
+  gconv_image in;       /* shape of the input, its pixels on the device */
+  gconv_image *outputs; /* likewise, of all passes */
+  size_t output_count;
+  uint8_t *output_memory; /* of all outputs, one behind the other */
+  void *workspace;
+  uint8_t **out; /* room for the addresses of the outputs of a pass */
+};
+
+static size_t sample_rows(const gconv_image *image) {
+  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * (size_t)image->height;
+}
+
+static size_t dense_row_bytes(const gconv_image *image) {
+  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
+}
+
+/* Sets the distances of an image without gaps; returns its bytes, rounded up to 256. */
+static size_t make_dense(gconv_image *image) {
+  image->row_bytes = dense_row_bytes(image);
+  image->plane_bytes = image->row_bytes * (size_t)image->height;
+  return (image->row_bytes * sample_rows(image) + 255) / 256 * 256;
+}
+
+static void release(void *memory) {
+  cuda_run *run = (cuda_run *)memory;
+  if (!run)
+    return;
+  cudaSetDevice(run->device->index);
+  for (size_t i = 0; run->passes && i < run->count; i++)
+    cudaFree(run->passes[i].weights);
+  cudaFree(run->in.data);
+  cudaFree(run->output_memory);
+  cudaFree(run->workspace);
+  for (int i = 0; i < MOMENTS; i++)
+    if (run->events[i])
+      cudaEventDestroy(run->events[i]);
+  if (run->stream)
+    cudaStreamDestroy(run->stream);
+  cudaGetLastError();
+  free(run->passes);
+  free(run->outputs);
+  free(run->out);
+  free(run);
+}
+
+/* The shape of the input of a problem, as gconv_bind() reads it back. */
+static gconv_image input_shape(const gconv_problem *problem) {
+  gconv_image image = {};
+  image.type = problem->in_type;
+  image.frames = problem->images;
+  image.height = problem->height;
+  image.width = problem->width;
+  image.planar = problem->planes > 1;
+  image.channels = image.planar ? problem->planes : problem->channels;
+  return image;
+}
+
+static gconv_status upload_weights(cuda_run *run) {
+  for (size_t i = 0; i < run->count; i++) {
+    gconv_pass *pass = &run->passes[i];
+    size_t bytes = pass->weight_count * sizeof(float);
+    const float *host = pass->weights;
+    pass->weights = NULL;
+    CUDA_TRY(cudaMalloc(&pass->weights, bytes));
+    CUDA_TRY(cudaMemcpyAsync(pass->weights, host, bytes, cudaMemcpyHostToDevice, run->stream));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status fill_run(cuda_run *run) {
+  CUDA_TRY(cudaSetDevice(run->device->index));
+  CUDA_TRY(cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking));
+  for (int i = 0; i < MOMENTS; i++)
+    CUDA_TRY(cudaEventCreate(&run->events[i]));
+  size_t workspace = 0;
+  for (size_t i = 0; i < run->count; i++)
+    workspace = run->passes[i].workspace_bytes > workspace ? run->passes[i].workspace_bytes : workspace;
+  run->in = input_shape(&run->passes[0].problem);
+  CUDA_TRY(cudaMalloc(&run->in.data, make_dense(&run->in)));
+  if (workspace > 0)
+    CUDA_TRY(cudaMalloc(&run->workspace, workspace));
+  return upload_weights(run);
+}
+
+static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, void **result) {
+  cuda_run *run = (cuda_run *)calloc(1, sizeof *run);
+  if (!run)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  run->device = device;
+  run->count = count;
+  size_t filters = 0;
+  for (size_t i = 0; i < count; i++) {
+    filters = (size_t)passes[i].problem.filters > filters ? (size_t)passes[i].problem.filters : filters;
+    run->output_count = passes[i].first_output + gconv_pass_outputs(&passes[i]);
+  }
+  run->passes = (gconv_pass *)calloc(count, sizeof *run->passes);
+  run->outputs = (gconv_image *)calloc(run->output_count, sizeof *run->outputs);
+  run->out = (uint8_t **)calloc(filters, sizeof *run->out);
+  gconv_status status = GCONV_OK;
+  if (!run->passes || !run->outputs || !run->out) {
+    status = gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  } else {
+    memcpy(run->passes, passes, count * sizeof *passes);
+    status = fill_run(run);
+  }
+  if (status != GCONV_OK) {
+    release(run);
+    return status;
+  }
+  *result = run;
+  return GCONV_OK;
+}
+
+/* ---- Execution ---- */
+
+/* Copies all rows between an image of the host and one of the device; one copy where there are no gaps. */
+static cudaError_t copy_image(const gconv_image *to, const gconv_image *from, cudaMemcpyKind kind, cudaStream_t stream) {
+  size_t row = dense_row_bytes(from), plane = row * (size_t)from->height;
+  if (to->row_bytes == row && from->row_bytes == row && to->plane_bytes == plane && from->plane_bytes == plane)
+    return cudaMemcpyAsync(to->data, from->data, row * sample_rows(from), kind, stream);
+  cudaError_t error = cudaSuccess;
+  for (size_t i = 0; i < sample_rows(from) / (size_t)from->height && error == cudaSuccess; i++)
+    error = cudaMemcpy2DAsync((uint8_t *)to->data + i * to->plane_bytes, to->row_bytes,
+                              (const uint8_t *)from->data + i * from->plane_bytes, from->row_bytes, row,
+                              (size_t)from->height, kind, stream);
+  return error;
+}
+
+/* Device memory for outputs shaped like those of the host: made at the first execution, as shapes never change. The outputs
+ * of a pass lie at equal distances, as kernels expect. */
+static gconv_status shape_outputs(cuda_run *run, const gconv_image *outputs) {
+  if (run->output_memory)
+    return GCONV_OK;
+  size_t total = 0;
+  for (size_t i = 0; i < run->output_count; i++) {
+    run->outputs[i] = outputs[i];
+    run->outputs[i].icc = NULL;
+    total += make_dense(&run->outputs[i]);
+  }
+  CUDA_TRY(cudaMalloc(&run->output_memory, total));
+  uint8_t *next = run->output_memory;
+  for (size_t i = 0; i < run->output_count; i++) {
+    run->outputs[i].data = next;
+    next += make_dense(&run->outputs[i]);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status convolve(cuda_run *run) {
+  for (size_t i = 0; i < run->count; i++) {
+    gconv_pass *pass = &run->passes[i];
+    gconv_execution execution;
+    gconv_bind(pass, &run->in, run->outputs + pass->first_output, run->out, &execution);
+    execution.workspace = run->workspace;
+    execution.stream = run->stream;
+    gconv_status status = pass->algorithm->execute(&execution);
+    cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess)
+      return cuda_failure(error, pass->algorithm->info.name, __FILE__, __LINE__);
+    if (status != GCONV_OK)
+      return gconv_fail(status, "the algorithm %s failed on %s", pass->algorithm->info.name, run->device->info.name);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status read_timings(cuda_run *run, gconv_timings *timings) {
+  float upload, kernel, download;
+  CUDA_TRY(cudaEventElapsedTime(&upload, run->events[BEGIN], run->events[UPLOADED]));
+  CUDA_TRY(cudaEventElapsedTime(&kernel, run->events[UPLOADED], run->events[CONVOLVED]));
+  CUDA_TRY(cudaEventElapsedTime(&download, run->events[CONVOLVED], run->events[DOWNLOADED]));
+  timings->upload_ms += upload;
+  timings->kernel_ms += kernel;
+  timings->download_ms += download;
+  return GCONV_OK;
+}
+
+static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  cuda_run *run = (cuda_run *)memory;
+  CUDA_TRY(cudaSetDevice(run->device->index));
+  GCONV_TRY(shape_outputs(run, outputs));
+  CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
+  CUDA_TRY(copy_image(&run->in, in, cudaMemcpyHostToDevice, run->stream));
+  CUDA_TRY(cudaEventRecord(run->events[UPLOADED], run->stream));
+  GCONV_TRY(convolve(run));
+  CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
+  for (size_t i = 0; i < run->output_count; i++)
+    CUDA_TRY(copy_image(&outputs[i], &run->outputs[i], cudaMemcpyDeviceToHost, run->stream));
+  CUDA_TRY(cudaEventRecord(run->events[DOWNLOADED], run->stream));
+  CUDA_TRY(cudaStreamSynchronize(run->stream));
+  return read_timings(run, timings);
+}
+
+extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",  describe, open_cuda, close_cuda,
+                                                             prepare, execute,  release};

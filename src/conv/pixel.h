@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a sum of products to a stored sample, once and for all: compiled for the host and for CUDA, where every operation
+ * below is correctly rounded, so that both yield the same bits.
+ *
+ * Integer samples are convolved as the levels they are (0 .. 255, 0 .. 65535), not as fractions of white: integers are exact
+ * in float32, so integer and dyadic filters give exact sums, and a result that lies half-way between two levels is seen to.
+ * The division by the level of white is part of the epilogue's scale.
+ */
+#ifndef GCONV_CONV_PIXEL_H
+#define GCONV_CONV_PIXEL_H
+
+#include "conv/border.h"
+
+#include <math.h>
+
+/* What happens to the sums before they are stored. */
+typedef struct gconv_epilogue {
+  gconv_combine combine;
+  float scale, scale_low; /* y = v * (scale + scale_low) + offset, in units of output samples. scale_low is what float32 */
+  float offset;           /*   cannot hold of the scale, so that u8 v becomes v / 255 rounded once; 0 for f32 input */
+  bool absolute;          /* |y| */
+  bool center;            /* y / 2 + middle: the signed range */
+  float middle;           /* half the level of white */
+  float alpha_scale, alpha_scale_low; /* for alpha that is kept: from input to output levels */
+} gconv_epilogue;
+
+/* The response of one filter from its sum of products. */
+GCONV_BOTH float gconv_response(float sum, float divisor, float bias) {
+  if (divisor != 1.0f)
+    sum = sum / divisor;
+  if (bias != 0.0f)
+    sum = sum + bias;
+  return sum;
+}
+
+/* Combining responses: start with gconv_combine_first() of filter 0, go on with gconv_combine_next(), end with _last(). */
+GCONV_BOTH float gconv_combine_first(gconv_combine combine, float response) {
+  return combine == GCONV_COMBINE_MAGNITUDE ? fmaf(response, response, 0.0f) : response;
+}
+
+GCONV_BOTH float gconv_combine_next(gconv_combine combine, float combined, float response) {
+  switch (combine) {
+  case GCONV_COMBINE_MAGNITUDE:
+    return fmaf(response, response, combined);
+  case GCONV_COMBINE_SUM:
+    return combined + response;
+  default: /* max */
+    return response > combined ? response : combined;
+  }
+}
+
+GCONV_BOTH float gconv_combine_last(gconv_combine combine, float combined) {
+  return combine == GCONV_COMBINE_MAGNITUDE ? sqrtf(combined) : combined;
+}
+
+/* v * (scale + low) + offset */
+GCONV_BOTH float gconv_scale(float v, float scale, float low, float offset) {
+  if (low != 0.0f)
+    offset = fmaf(v, low, offset);
+  return fmaf(v, scale, offset);
+}
+
+/* The value in units of output samples, not yet rounded or saturated. */
+GCONV_BOTH float gconv_finish(float v, const gconv_epilogue *epilogue) {
+  float y = gconv_scale(v, epilogue->scale, epilogue->scale_low, epilogue->offset);
+  if (epilogue->absolute)
+    y = fabsf(y);
+  if (epilogue->center)
+    y = fmaf(y, 0.5f, epilogue->middle);
+  return y;
+}
+
+/* To an integer level: saturated, to nearest even; NaN becomes 0. Between 2^23 and 2^24 the spacing of float32 is 1, so that
+ * adding 2^23 rounds to an integer, which then stands in the low bits. */
+GCONV_BOTH uint32_t gconv_to_level(float y, float white) {
+  union {
+    float value;
+    uint32_t bits;
+  } shifted;
+  y = y > 0.0f ? y : 0.0f;
+  y = y < white ? y : white;
+  shifted.value = y + 8388608.0f;
+  return shifted.bits & 0xffffu;
+}
+
+#ifdef __cplusplus
+/* Stores a finished value, by type. */
+GCONV_BOTH void gconv_store(float y, uint8_t *to) {
+  *to = (uint8_t)gconv_to_level(y, 255.0f);
+}
+GCONV_BOTH void gconv_store(float y, uint16_t *to) {
+  *to = (uint16_t)gconv_to_level(y, 65535.0f);
+}
+GCONV_BOTH void gconv_store(float y, float *to) {
+  *to = y;
+}
+#endif
+
+/* The level of white: 255, 65535, 1. */
+GCONV_BOTH float gconv_white(gconv_type type) {
+  return type == GCONV_U8 ? 255.0f : type == GCONV_U16 ? 65535.0f : 1.0f;
+}
+
+#endif

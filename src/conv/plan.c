@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/* Making plans and executing them. */
+#include "conv/plan.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "conv/stages.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Checks ---- */
+
+static gconv_status check_image(const gconv_image *image) {
+  if (image->frames < 1 || image->height < 1 || image->width < 1 || image->channels < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "an image of %d x %d x %d x %d (frames, height, width, channels) has no pixels",
+                      image->frames, image->height, image->width, image->channels);
+  if (!image->planar && image->channels > 4)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "interleaved images have 1 to 4 channels, not %d", image->channels);
+  return GCONV_OK;
+}
+
+static gconv_status check_filter(const gconv_filter *filter) {
+  const char *name = filter->name ? filter->name : "a filter";
+  if (!filter->taps || filter->rows < 1 || filter->columns < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no taps", name);
+  if (filter->anchor_row < 0 || filter->anchor_row >= filter->rows || filter->anchor_column < 0 ||
+      filter->anchor_column >= filter->columns)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has its anchor outside", name);
+  if (!isfinite(filter->divisor) || filter->divisor == 0 || !isfinite(filter->offset))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s must have a finite divisor that is not 0, and a finite offset", name);
+  return GCONV_OK;
+}
+
+/* Whether the filter sums to 0 but for rounding. */
+static bool sums_to_zero(const gconv_filter *filter) {
+  double sum = 0, magnitude = 0;
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
+    sum += (double)filter->taps[i];
+    magnitude += fabs((double)filter->taps[i]);
+  }
+  return fabs(sum) <= 1e-6 * magnitude;
+}
+
+static gconv_status check_premultiply(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
+  if (options->alpha != GCONV_ALPHA_PREMULTIPLY || !like->alpha)
+    return GCONV_OK;
+  if (options->combine != GCONV_COMBINE_NONE)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "alpha premultiply divides each response by its alpha, so responses cannot be "
+                                          "combined: use combine none, or alpha keep");
+  for (size_t k = 0; k < filters->count; k++)
+    if (sums_to_zero(&filters->items[k]))
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "alpha premultiply divides by the filtered alpha, and %s sums to 0: use alpha keep",
+                        filters->items[k].name ? filters->items[k].name : "a filter");
+  return GCONV_OK;
+}
+
+static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
+  return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
+         a->anchor_column == b->anchor_column;
+}
+
+static bool all_same_frame(const gconv_filters *filters) {
+  for (size_t k = 1; k < filters->count; k++)
+    if (!same_frame(&filters->items[0], &filters->items[k]))
+      return false;
+  return true;
+}
+
+/* ---- Filters ---- */
+
+static gconv_status copy_filter(const gconv_filter *from, gconv_filter *to) {
+  gconv_filter copy = *from;
+  size_t bytes = gconv_product(3, (size_t[]){(size_t)from->rows, (size_t)from->columns, sizeof *from->taps});
+  copy.name = strdup(from->name ? from->name : "filter");
+  copy.taps = bytes == SIZE_MAX ? NULL : malloc(bytes);
+  if (!copy.name || !copy.taps) {
+    free(copy.name);
+    free(copy.taps);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", from->rows, from->columns);
+  }
+  memcpy(copy.taps, from->taps, bytes);
+  *to = copy;
+  return GCONV_OK;
+}
+
+static gconv_status copy_filters(const gconv_filters *from, gconv_filters *to) {
+  to->items = calloc(from->count, sizeof *to->items);
+  if (!to->items)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", from->count);
+  for (; to->count < from->count; to->count++) {
+    GCONV_TRY(check_filter(&from->items[to->count]));
+    GCONV_TRY(copy_filter(&from->items[to->count], &to->items[to->count]));
+  }
+  return GCONV_OK;
+}
+
+static int32_t larger(int32_t a, int32_t b) {
+  return a > b ? a : b;
+}
+
+/* Puts a filter into a larger frame of zeros, anchor on anchor. */
+static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t columns, int32_t anchor_row,
+                                 int32_t anchor_column) {
+  float *taps = calloc(gconv_product(2, (size_t[]){(size_t)rows, (size_t)columns}), sizeof *taps);
+  if (!taps)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", rows, columns);
+  int32_t top = anchor_row - filter->anchor_row, left = anchor_column - filter->anchor_column;
+  for (int32_t r = 0; r < filter->rows; r++)
+    memcpy(taps + (size_t)(top + r) * (size_t)columns + left, filter->taps + (size_t)r * (size_t)filter->columns,
+           (size_t)filter->columns * sizeof *taps);
+  free(filter->taps);
+  filter->taps = taps;
+  filter->rows = rows;
+  filter->columns = columns;
+  filter->anchor_row = anchor_row;
+  filter->anchor_column = anchor_column;
+  return GCONV_OK;
+}
+
+/* Gives all filters the smallest frame that holds each of them with its anchor at one place. */
+static gconv_status align_filters(gconv_filters *filters) {
+  int32_t above = 0, below = 0, before = 0, behind = 0;
+  for (size_t k = 0; k < filters->count; k++) {
+    const gconv_filter *filter = &filters->items[k];
+    above = larger(above, filter->anchor_row);
+    below = larger(below, filter->rows - filter->anchor_row);
+    before = larger(before, filter->anchor_column);
+    behind = larger(behind, filter->columns - filter->anchor_column);
+  }
+  for (size_t k = 0; k < filters->count; k++)
+    GCONV_TRY(embed_filter(&filters->items[k], above + below, before + behind, above, before));
+  return GCONV_OK;
+}
+
+/* ---- Choosing ---- */
+
+/* The algorithm that is named, or the cheapest of those that support the problem; `reasons` tells how it came to that. */
+static gconv_status choose(const gconv_problem *problem, const char *device, const char *name, FILE *reasons,
+                           const gconv_algorithm **chosen) {
+  bool automatic = strcmp(name, "auto") == 0, known = false;
+  char names[256] = "";
+  *chosen = NULL;
+  const gconv_algorithm *row;
+  for (size_t i = 0; (row = gconv_algorithm_row(i)); i++) {
+    if (strcmp(row->info.device, device) != 0)
+      continue;
+    size_t used = strlen(names);
+    snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", row->info.name);
+    if (!automatic && strcmp(name, row->info.name) != 0)
+      continue;
+    known = true;
+    const char *obstacle = row->supports(problem);
+    if (obstacle)
+      fprintf(reasons, "  %-10s cannot: %s\n", row->info.name, obstacle);
+    else
+      fprintf(reasons, "  %-10s estimated at %.3g ms\n", row->info.name, row->cost(problem));
+    if (!obstacle && (!*chosen || row->cost(problem) < (*chosen)->cost(problem)))
+      *chosen = row;
+    if (obstacle && !automatic)
+      return gconv_fail(GCONV_UNSUPPORTED, "the algorithm %s on %s cannot solve this: %s", name, device, obstacle);
+  }
+  if (!automatic && !known)
+    return gconv_fail(GCONV_UNSUPPORTED, "there is no algorithm %s on the device %s: it has %s", name, device, names);
+  if (!*chosen)
+    return gconv_fail(GCONV_UNSUPPORTED, "no algorithm of the device %s can solve this", device);
+  return GCONV_OK;
+}
+
+/* ---- Passes ---- */
+
+/* The header of the outputs of a pass. */
+static gconv_image output_header(const gconv_plan *plan, const gconv_pass *pass, gconv_type type) {
+  const gconv_image *in = &plan->convolved;
+  const gconv_problem *problem = &pass->problem;
+  gconv_image header = {.type = type,
+                        .frames = in->frames,
+                        .height = problem->out_height,
+                        .width = problem->out_width,
+                        .channels = in->channels,
+                        .planar = in->planar,
+                        .alpha = in->alpha};
+  if (problem->epilogue.combine == GCONV_COMBINE_STACK) {
+    header.channels = problem->filters * (in->channels - problem->keep_alpha) + problem->keep_alpha;
+    header.planar = in->planar || header.channels > 4;
+    header.alpha = problem->keep_alpha || (in->alpha && problem->filters == 1);
+  }
+  return header;
+}
+
+static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, size_t count, FILE *reasons) {
+  gconv_options core = gconv_core_options(&plan->like, &plan->options);
+  gconv_pass *pass = &plan->passes[plan->pass_count];
+  GCONV_TRY(gconv_problem_create(&plan->convolved, filters, count, &core, &pass->problem, &pass->weights));
+  plan->pass_count++; /* from here on, it is freed with the plan */
+  const gconv_problem *problem = &pass->problem;
+  pass->weight_count = (size_t)gconv_tap_count(problem) + 2 * (size_t)problem->filters;
+  /* Offsets of filters are in levels of the inputs, which a stage before may have changed. */
+  float *biases = pass->weights + gconv_tap_count(problem) + problem->filters;
+  for (size_t k = 0; k < count; k++)
+    biases[k] =
+        (float)((double)biases[k] / (double)gconv_white(plan->like.type) * (double)gconv_white(plan->convolved.type));
+  GCONV_TRY(choose(problem, plan->device->type->name, plan->options.algorithm, reasons, &pass->algorithm));
+  pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
+  pass->first_output = plan->output_count;
+  gconv_type type = plan->options.keep_type ? plan->like.type : plan->options.output_type;
+  for (size_t i = 0; i < gconv_pass_outputs(pass); i++) {
+    plan->outputs[plan->output_count] = output_header(plan, pass, type);
+    plan->raw_outputs[plan->output_count++] = output_header(plan, pass, problem->out_type);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status make_passes(gconv_plan *plan, FILE *reasons) {
+  size_t count = plan->filters.count;
+  plan->passes = calloc(count, sizeof *plan->passes);
+  plan->outputs = calloc(count, sizeof *plan->outputs);
+  plan->raw_outputs = calloc(count, sizeof *plan->raw_outputs);
+  if (!plan->passes || !plan->outputs || !plan->raw_outputs)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan of %zu filters", count);
+  if (!all_same_frame(&plan->filters) && plan->options.combine == GCONV_COMBINE_NONE) {
+    for (size_t k = 0; k < count; k++)
+      GCONV_TRY(make_pass(plan, &plan->filters.items[k], 1, reasons));
+    return GCONV_OK;
+  }
+  if (!all_same_frame(&plan->filters)) {
+    if (plan->options.padding != GCONV_PADDING_SAME)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "filters of different sizes or anchors can be combined with padding same only");
+    GCONV_TRY(align_filters(&plan->filters));
+  }
+  return make_pass(plan, plan->filters.items, count, reasons);
+}
+
+/* ---- Plans ---- */
+
+static double image_bytes(const gconv_image *image) {
+  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
+}
+
+static void fill_info(gconv_plan *plan) {
+  const gconv_pass *first = &plan->passes[0];
+  const gconv_problem *problem = &first->problem;
+  gconv_plan_info *info = &plan->info;
+  *info = (gconv_plan_info){.device = plan->device->info.name,
+                            .algorithm = first->algorithm->info.name,
+                            .math = "fp32",
+                            .exact = true,
+                            .frames = problem->images,
+                            .channels = problem->planes * (problem->channels - problem->keep_alpha),
+                            .height = problem->height,
+                            .width = problem->width,
+                            .filters = (int32_t)plan->filters.count,
+                            .rows = problem->rows,
+                            .columns = problem->columns,
+                            .out_height = problem->out_height,
+                            .out_width = problem->out_width,
+                            .out_channels = plan->outputs[0].channels,
+                            .input_type = plan->like.type,
+                            .output_type = plan->outputs[0].type};
+  for (size_t i = 0; i < plan->pass_count; i++) {
+    const gconv_pass *pass = &plan->passes[i];
+    info->exact = info->exact && pass->algorithm->info.exact;
+    info->flop += gconv_problem_flop(&pass->problem);
+    info->bytes += image_bytes(&plan->convolved);
+    info->workspace_bytes = pass->workspace_bytes > info->workspace_bytes ? pass->workspace_bytes : info->workspace_bytes;
+    info->error_bound = fmax(info->error_bound, pass->algorithm->error_bound(&pass->problem));
+  }
+  for (size_t i = 0; i < plan->output_count; i++)
+    info->bytes += image_bytes(&plan->raw_outputs[i]);
+}
+
+static gconv_status fill_plan(gconv_plan *plan, const gconv_filters *filters) {
+  GCONV_TRY(copy_filters(filters, &plan->filters));
+  plan->before = gconv_needs_before(&plan->like, &plan->options);
+  plan->after = gconv_needs_after(&plan->like, &plan->options);
+  GCONV_TRY(gconv_before_header(&plan->like, &plan->options, &plan->convolved));
+  size_t size = 0;
+  FILE *reasons = open_memstream(&plan->reasons, &size);
+  if (!reasons)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  gconv_status status = make_passes(plan, reasons);
+  fclose(reasons);
+  GCONV_TRY(status);
+  fill_info(plan);
+  return plan->device->type->prepare(plan->device, plan->passes, plan->pass_count, &plan->run);
+}
+
+gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
+                               const gconv_options *options, gconv_plan **result) {
+  if (filters->count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter to convolve with");
+  GCONV_TRY(gconv_options_check(options));
+  GCONV_TRY(check_image(like));
+  GCONV_TRY(check_premultiply(like, filters, options));
+  gconv_plan *plan = calloc(1, sizeof *plan);
+  char *algorithm = strdup(options->algorithm);
+  if (!plan || !algorithm) {
+    free(plan);
+    free(algorithm);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  }
+  plan->device = device;
+  plan->options = *options;
+  plan->options.algorithm = algorithm;
+  plan->like = (gconv_image){.type = like->type,
+                             .frames = like->frames,
+                             .height = like->height,
+                             .width = like->width,
+                             .channels = like->channels,
+                             .planar = like->planar,
+                             .alpha = like->alpha};
+  gconv_status status = fill_plan(plan, filters);
+  if (status != GCONV_OK) {
+    gconv_plan_free(plan);
+    return status;
+  }
+  *result = plan;
+  return GCONV_OK;
+}
+
+void gconv_plan_free(gconv_plan *plan) {
+  if (!plan)
+    return;
+  plan->device->type->release(plan->run);
+  for (size_t i = 0; i < plan->pass_count; i++)
+    gconv_release(plan->passes[i].weights);
+  free(plan->passes);
+  free(plan->outputs);
+  free(plan->raw_outputs);
+  gconv_filters_free(&plan->filters);
+  free(plan->reasons);
+  free((char *)plan->options.algorithm); /* a copy of its own */
+  free(plan);
+}
+
+size_t gconv_plan_outputs(const gconv_plan *plan) {
+  return plan->output_count;
+}
+
+const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan) {
+  return &plan->info;
+}
+
+/* ---- Execution ---- */
+
+static bool same_shape(const gconv_image *a, const gconv_image *b) {
+  return a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
+         a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
+}
+
+bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like) {
+  return same_shape(&plan->like, like);
+}
+
+gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image) {
+  if (image->data) {
+    if (!same_shape(header, image))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has pixels of another shape or type than the plan yields", what);
+    return GCONV_OK;
+  }
+  gconv_image fresh = *header;
+  GCONV_TRY(gconv_image_allocate(&fresh));
+  *image = fresh;
+  return GCONV_OK;
+}
+
+/* The images between the stages: what is convolved, and the raw outputs. Where there is no stage, they are the caller's. */
+typedef struct middle_images {
+  gconv_image in;
+  gconv_image *outputs;
+} middle_images;
+
+static void free_middle(const gconv_plan *plan, middle_images *middle) {
+  if (plan->before)
+    gconv_image_free(&middle->in);
+  if (plan->after) {
+    for (size_t i = 0; middle->outputs && i < plan->output_count; i++)
+      gconv_image_free(&middle->outputs[i]);
+    free(middle->outputs);
+  }
+}
+
+static gconv_status prepare_middle(const gconv_plan *plan, const gconv_image *in, gconv_image *outputs,
+                                   middle_images *middle) {
+  middle->in = *in;
+  middle->outputs = outputs;
+  if (plan->before) {
+    middle->in = plan->convolved;
+    GCONV_TRY(gconv_image_allocate(&middle->in));
+    GCONV_TRY(gconv_run_before(plan->device->threads, &plan->options, in, &middle->in));
+  }
+  if (plan->after) {
+    middle->outputs = calloc(plan->output_count, sizeof *middle->outputs);
+    if (!middle->outputs)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
+    for (size_t i = 0; i < plan->output_count; i++)
+      GCONV_TRY(gconv_plan_fit_image(&plan->raw_outputs[i], "an output", &middle->outputs[i]));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status finish_outputs(const gconv_plan *plan, const gconv_image *in, middle_images *middle,
+                                   gconv_image *outputs) {
+  for (size_t i = 0; i < plan->output_count; i++) {
+    if (plan->after)
+      GCONV_TRY(gconv_run_after(plan->device->threads, &plan->options, &middle->outputs[i], &outputs[i]));
+    GCONV_TRY(gconv_image_copy_metadata(&outputs[i], in));
+  }
+  return GCONV_OK;
+}
+
+/* Everything between allocated outputs and finished ones. */
+static gconv_status execute_stages(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  middle_images middle = {.outputs = NULL};
+  double start = gconv_now_ms();
+  gconv_status status = prepare_middle(plan, in, outputs, &middle);
+  timings->prepare_ms = gconv_now_ms() - start;
+  if (status == GCONV_OK)
+    status = plan->device->type->execute(plan->run, &middle.in, middle.outputs, timings);
+  start = gconv_now_ms();
+  if (status == GCONV_OK)
+    status = finish_outputs(plan, in, &middle, outputs);
+  free_middle(plan, &middle);
+  timings->finish_ms = gconv_now_ms() - start;
+  return status;
+}
+
+gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  if (!gconv_plan_fits(plan, in) || !in->data)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
+  gconv_timings local = {0};
+  bool *allocated = calloc(plan->output_count, sizeof *allocated);
+  if (!allocated)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < plan->output_count && status == GCONV_OK; i++) {
+    char what[32];
+    snprintf(what, sizeof what, "output %zu", i + 1);
+    bool empty = !outputs[i].data;
+    status = gconv_plan_fit_image(&plan->outputs[i], what, &outputs[i]);
+    allocated[i] = empty && status == GCONV_OK;
+  }
+  if (status == GCONV_OK)
+    status = execute_stages(plan, in, outputs, &local);
+  for (size_t i = 0; i < plan->output_count && status != GCONV_OK; i++)
+    if (allocated[i])
+      gconv_image_free(&outputs[i]);
+  free(allocated);
+  if (timings)
+    *timings = local;
+  return status;
+}

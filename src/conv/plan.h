@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef GCONV_CONV_PLAN_H
+#define GCONV_CONV_PLAN_H
+
+#include "conv/device.h"
+
+struct gconv_plan {
+  gconv_device *device;
+  gconv_options options; /* as asked for, the algorithm's name owned */
+  gconv_image like;      /* header of the inputs */
+  gconv_image convolved; /* header of what is convolved, after the stage before */
+  bool before, after;    /* whether there are these stages */
+  gconv_filters filters; /* copies, as asked for */
+  gconv_pass *passes;
+  size_t pass_count;
+  size_t output_count;
+  gconv_image *outputs;     /* headers of the outputs */
+  gconv_image *raw_outputs; /* headers of what the convolution yields: the same but for the type */
+  void *run;                /* of the device */
+  gconv_plan_info info;
+  char *reasons; /* why these algorithms: lines of text */
+};
+
+/* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
+gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
+
+#endif

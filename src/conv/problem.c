@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "conv/problem.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Sizes along one axis. Everything is bounded so that sums and products of a few of these fit in 64 bits. */
+enum { LARGEST_EXTENT = 1 << 30 };
+
+gconv_options gconv_options_default(void) {
+  return (gconv_options){
+      .stride_y = 1, .stride_x = 1, .dilation_y = 1, .dilation_x = 1, .scale = 1, .keep_type = true, .algorithm = "auto"};
+}
+
+static gconv_status check_range(const char *what, int64_t value, int64_t least, int64_t most) {
+  if (value < least || value > most)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %lld: it must be %lld to %lld", what, (long long)value, (long long)least,
+                      (long long)most);
+  return GCONV_OK;
+}
+
+gconv_status gconv_options_check(const gconv_options *options) {
+  GCONV_TRY(check_range("border", options->border, GCONV_BORDER_ZERO, GCONV_BORDER_WRAP));
+  GCONV_TRY(check_range("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));
+  GCONV_TRY(check_range("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_PREMULTIPLY));
+  GCONV_TRY(check_range("combine", options->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_STACK));
+  GCONV_TRY(check_range("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_MINMAX));
+  if (!options->keep_type)
+    GCONV_TRY(check_range("output_type", options->output_type, GCONV_U8, GCONV_F32));
+  GCONV_TRY(check_range("stride (vertical)", options->stride_y, 1, LARGEST_EXTENT));
+  GCONV_TRY(check_range("stride (horizontal)", options->stride_x, 1, LARGEST_EXTENT));
+  GCONV_TRY(check_range("dilation (vertical)", options->dilation_y, 1, LARGEST_EXTENT));
+  GCONV_TRY(check_range("dilation (horizontal)", options->dilation_x, 1, LARGEST_EXTENT));
+  if (options->padding == GCONV_PADDING_EXPLICIT) {
+    GCONV_TRY(check_range("padding (top)", options->pad_top, 0, LARGEST_EXTENT));
+    GCONV_TRY(check_range("padding (bottom)", options->pad_bottom, 0, LARGEST_EXTENT));
+    GCONV_TRY(check_range("padding (left)", options->pad_left, 0, LARGEST_EXTENT));
+    GCONV_TRY(check_range("padding (right)", options->pad_right, 0, LARGEST_EXTENT));
+  }
+  if (!isfinite(options->scale) || !isfinite(options->offset) || !isfinite(options->border_value))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset and border value must be finite numbers");
+  if (!options->algorithm)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "no algorithm is named: \"auto\" lets gconv choose");
+  return GCONV_OK;
+}
+
+/* Resolves one axis: the padding before the first pixel, the dilated anchor, and the number of outputs. */
+static gconv_status resolve_axis(const gconv_options *options, const char *axis, int32_t size, int32_t taps, int32_t anchor,
+                                 int32_t stride, int32_t dilation, int32_t before, int32_t after, int32_t *pad,
+                                 int32_t *dilated_anchor, int32_t *outputs) {
+  int64_t extent = (int64_t)(taps - 1) * dilation + 1, count = 0;
+  if (extent > LARGEST_EXTENT)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a filter of %s %d with dilation %d spans more than %d pixels", axis, taps,
+                      dilation, LARGEST_EXTENT);
+  *dilated_anchor = anchor * dilation;
+  switch (options->padding) {
+  case GCONV_PADDING_SAME:
+    *pad = *dilated_anchor;
+    count = ((int64_t)size - 1) / stride + 1;
+    break;
+  case GCONV_PADDING_VALID:
+    *pad = 0;
+    count = size < extent ? 0 : (size - extent) / stride + 1;
+    break;
+  case GCONV_PADDING_FULL:
+    *pad = (int32_t)(extent - 1);
+    count = (size + extent - 2) / stride + 1;
+    break;
+  case GCONV_PADDING_EXPLICIT:
+    *pad = before;
+    count = (int64_t)size + before + after < extent ? 0 : ((int64_t)size + before + after - extent) / stride + 1;
+    break;
+  }
+  if (count < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "padding %s leaves no output: the filter spans %lld pixels of %s, the image has %d; pad more, or use "
+                      "padding same",
+                      options->padding == GCONV_PADDING_VALID ? "valid" : "as given", (long long)extent, axis, size);
+  if (count > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "the output would have %s %lld, the largest is %d", axis, (long long)count,
+                      INT32_MAX);
+  *outputs = (int32_t)count;
+  return GCONV_OK;
+}
+
+static gconv_epilogue make_epilogue(const gconv_options *options, gconv_type in, gconv_type out) {
+  double white_in = gconv_white(in), white_out = gconv_white(out), scale = options->scale * white_out / white_in;
+  gconv_epilogue epilogue = {
+      .combine = options->combine, .scale = (float)scale, .offset = (float)(options->offset * white_out)};
+  epilogue.alpha_scale = (float)(white_out / white_in);
+  if (in != GCONV_F32) {
+    epilogue.scale_low = (float)(scale - (double)epilogue.scale);
+    epilogue.alpha_scale_low = (float)(white_out / white_in - (double)epilogue.alpha_scale);
+  }
+  epilogue.absolute = options->range == GCONV_RANGE_ABS;
+  epilogue.center = options->range == GCONV_RANGE_SIGNED && out != GCONV_F32;
+  epilogue.middle = (float)(white_out / 2);
+  return epilogue;
+}
+
+/* Taps (turned by 180 degrees if asked), divisors and biases of all filters, in the layout of problem.h. */
+static gconv_status make_weights(const gconv_filter *filters, const gconv_problem *problem, bool flip, float **result) {
+  size_t plane = (size_t)problem->rows * (size_t)problem->columns, count = (size_t)problem->filters;
+  size_t bytes = gconv_product(3, (size_t[]){plane + 2, count, sizeof(float)});
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate(bytes, "the weights", &memory));
+  float *weights = memory, *divisors = weights + plane * count, *biases = divisors + count;
+  for (size_t k = 0; k < count; k++) {
+    for (size_t t = 0; t < plane; t++)
+      weights[k * plane + t] = filters[k].taps[flip ? plane - 1 - t : t];
+    divisors[k] = filters[k].divisor;
+    biases[k] = filters[k].offset;
+  }
+  *result = weights;
+  return GCONV_OK;
+}
+
+gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
+                                  const gconv_options *options, gconv_problem *result, float **weights) {
+  const gconv_filter *filter = &filters[0];
+  gconv_problem problem = {
+      .in_type = like->type,
+      .out_type = options->keep_type ? like->type : options->output_type,
+      .images = like->frames,
+      .planes = like->planar ? like->channels : 1,
+      .channels = like->planar ? 1 : like->channels,
+      .keep_alpha = like->alpha && !like->planar && options->alpha == GCONV_ALPHA_KEEP,
+      .height = like->height,
+      .width = like->width,
+      .filters = (int32_t)count,
+      .rows = filter->rows,
+      .columns = filter->columns,
+      .stride_y = options->stride_y,
+      .stride_x = options->stride_x,
+      .dilation_y = options->dilation_y,
+      .dilation_x = options->dilation_x,
+      .border = options->border,
+  };
+  if (options->border == GCONV_BORDER_CONSTANT)
+    problem.border_level = (float)(options->border_value * (double)gconv_white(like->type));
+  int32_t anchor_row = options->flip ? filter->rows - 1 - filter->anchor_row : filter->anchor_row;
+  int32_t anchor_column = options->flip ? filter->columns - 1 - filter->anchor_column : filter->anchor_column;
+  GCONV_TRY(resolve_axis(options, "height", like->height, filter->rows, anchor_row, options->stride_y, options->dilation_y,
+                         options->pad_top, options->pad_bottom, &problem.pad_top, &problem.anchor_y, &problem.out_height));
+  GCONV_TRY(resolve_axis(options, "width", like->width, filter->columns, anchor_column, options->stride_x,
+                         options->dilation_x, options->pad_left, options->pad_right, &problem.pad_left, &problem.anchor_x,
+                         &problem.out_width));
+  problem.epilogue = make_epilogue(options, problem.in_type, problem.out_type);
+  GCONV_TRY(make_weights(filters, &problem, options->flip, weights));
+  *result = problem;
+  return GCONV_OK;
+}

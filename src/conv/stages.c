@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "conv/stages.h"
+#include "base/memory.h"
+#include "image/colour.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRIP = 32 }; /* rows of a turn */
+
+static int colours_of(const gconv_image *image) {
+  return image->channels - (image->alpha ? 1 : 0);
+}
+
+static bool greys(const gconv_image *like, const gconv_options *options) {
+  return options->gray && colours_of(like) > 1;
+}
+
+static bool premultiplies(const gconv_image *like, const gconv_options *options) {
+  return options->alpha == GCONV_ALPHA_PREMULTIPLY && like->alpha && !like->planar;
+}
+
+bool gconv_needs_before(const gconv_image *like, const gconv_options *options) {
+  return greys(like, options) || options->linear || premultiplies(like, options);
+}
+
+bool gconv_needs_after(const gconv_image *like, const gconv_options *options) {
+  return options->linear || premultiplies(like, options) || options->range == GCONV_RANGE_MINMAX;
+}
+
+gconv_status gconv_before_header(const gconv_image *like, const gconv_options *options, gconv_image *header) {
+  if (greys(like, options) && (like->planar || colours_of(like) != 3))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "gray needs pixels of red, green and blue; this image has %s%d channels",
+                      like->planar ? "planes of " : "", like->channels);
+  *header = (gconv_image){.type = options->linear || premultiplies(like, options) ? GCONV_F32 : like->type,
+                          .frames = like->frames,
+                          .height = like->height,
+                          .width = like->width,
+                          .channels = greys(like, options) ? like->channels - 2 : like->channels,
+                          .planar = like->planar,
+                          .alpha = like->alpha};
+  return GCONV_OK;
+}
+
+gconv_options gconv_core_options(const gconv_image *like, const gconv_options *options) {
+  gconv_options core = *options;
+  if (options->keep_type) {
+    core.keep_type = false;
+    core.output_type = like->type;
+  }
+  if (gconv_needs_after(like, options)) {
+    core.output_type = GCONV_F32;
+    core.scale = 1;
+    core.offset = 0;
+    core.range = GCONV_RANGE_CLAMP;
+  }
+  if (premultiplies(like, options))
+    core.alpha = GCONV_ALPHA_FILTER;
+  return core;
+}
+
+/* ---- Rows of an image, spread over threads ---- */
+
+static int64_t planes_of(const gconv_image *image) {
+  return (int64_t)image->frames * (image->planar ? image->channels : 1);
+}
+
+static size_t strips_of(const gconv_image *image) {
+  return ((size_t)image->height + STRIP - 1) / STRIP;
+}
+
+static void *row_of(const gconv_image *image, int64_t plane, int64_t y) {
+  return (uint8_t *)image->data + (size_t)plane * image->plane_bytes + (size_t)y * image->row_bytes;
+}
+
+/* The plane and the rows of a turn. */
+typedef struct row_strip {
+  int64_t plane, first, end;
+} row_strip;
+
+static row_strip strip_of(const gconv_image *image, size_t turn) {
+  size_t strips = strips_of(image);
+  row_strip strip = {.plane = (int64_t)(turn / strips), .first = (int64_t)(turn % strips) * STRIP};
+  strip.end = strip.first + STRIP < image->height ? strip.first + STRIP : image->height;
+  return strip;
+}
+
+/* ---- Before ---- */
+
+typedef struct before_job {
+  const gconv_options *options;
+  const gconv_image *in;
+  gconv_image *out;
+  float *rows; /* a row of `in` in f32 for each thread */
+  size_t row_floats;
+} before_job;
+
+/* A row in linear light, grey if asked. */
+static void linear_row(const before_job *before, const void *in, float *out, float *row) {
+  const gconv_image *image = before->in;
+  int channels = image->planar ? 1 : image->channels;
+  size_t pixels = (size_t)image->width;
+  if (!greys(image, before->options)) {
+    gconv_colour_linear_row(image->type, channels, image->alpha, in, out, pixels);
+    return;
+  }
+  gconv_colour_linear_row(image->type, channels, image->alpha, in, row, pixels);
+  gconv_colour_luminance_row(channels, image->alpha, row, out, pixels);
+}
+
+/* A row of stored samples, grey if asked, as f32. */
+static void encoded_row(const before_job *before, const void *in, float *out, float *row) {
+  const gconv_image *image = before->in;
+  size_t samples = (size_t)before->out->width * (size_t)before->out->channels;
+  if (greys(image, before->options)) {
+    gconv_colour_grey_row(image->type, image->channels, image->alpha, in, row, (size_t)image->width);
+    in = row;
+  }
+  gconv_colour_to_float_row(image->type, in, out, samples);
+}
+
+static void before_strip(void *context, size_t turn, int thread) {
+  const before_job *before = context;
+  const gconv_image *in = before->in;
+  row_strip strip = strip_of(in, turn);
+  for (int64_t y = strip.first; y < strip.end; y++) {
+    const void *from = row_of(in, strip.plane, y);
+    void *to = row_of(before->out, strip.plane, y);
+    float *row = before->rows + (size_t)thread * before->row_floats;
+    if (before->out->type != GCONV_F32 || (!before->options->linear && !premultiplies(in, before->options)))
+      gconv_colour_grey_row(in->type, in->channels, in->alpha, from, to, (size_t)in->width);
+    else if (before->options->linear)
+      linear_row(before, from, to, row);
+    else
+      encoded_row(before, from, to, row);
+    if (premultiplies(in, before->options))
+      gconv_colour_premultiply_row(before->out->channels, to, (size_t)in->width);
+  }
+}
+
+gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *options, const gconv_image *in,
+                              gconv_image *out) {
+  before_job before = {.options = options, .in = in, .out = out};
+  before.row_floats = (size_t)in->width * (size_t)(in->planar ? 1 : in->channels);
+  void *rows = NULL;
+  GCONV_TRY(
+      gconv_allocate(before.row_floats * sizeof(float) * (size_t)gconv_threads_count(threads), "rows of pixels", &rows));
+  before.rows = rows;
+  gconv_threads_run(threads, (size_t)planes_of(in) * strips_of(in), before_strip, &before);
+  gconv_release(rows);
+  return GCONV_OK;
+}
+
+/* ---- After ---- */
+
+typedef struct after_job {
+  const gconv_options *options;
+  gconv_image *raw, *out;
+  int channels, colours; /* of a row of raw: samples of a pixel, and those that are ranged */
+  float (*limits)[2];    /* smallest and largest colour of each turn */
+  float low, high;       /* of the frame that is being finished */
+  int64_t first_plane;   /* of it */
+} after_job;
+
+/* Planar alpha, a plane of its own, is only converted. */
+static bool is_alpha_plane(const gconv_image *image, int64_t plane) {
+  return image->planar && image->alpha && plane % image->channels == image->channels - 1;
+}
+
+static void scale_row(const after_job *after, float *row, size_t pixels) {
+  float scale = (float)after->options->scale, offset = (float)after->options->offset;
+  for (size_t i = 0; i < pixels; i++)
+    for (int c = 0; c < after->colours; c++) {
+      float v = fmaf(row[i * (size_t)after->channels + (size_t)c], scale, offset);
+      row[i * (size_t)after->channels + (size_t)c] = after->options->range == GCONV_RANGE_ABS ? fabsf(v) : v;
+    }
+}
+
+/* Widens limits[0] .. limits[1] to the colours of a row; NaN does not count. */
+static void measure_row(const after_job *after, const float *row, size_t pixels, float *limits) {
+  int colours = after->raw->planar ? 1 : colours_of(after->raw);
+  for (size_t i = 0; i < pixels; i++)
+    for (int c = 0; c < colours; c++) {
+      float v = row[i * (size_t)after->channels + (size_t)c];
+      limits[0] = v < limits[0] ? v : limits[0];
+      limits[1] = v > limits[1] ? v : limits[1];
+    }
+}
+
+/* Everything up to the range, in place. */
+static void colour_strip(void *context, size_t turn, int thread) {
+  const after_job *after = context;
+  const gconv_image *raw = after->raw;
+  (void)thread;
+  row_strip strip = strip_of(raw, turn);
+  size_t pixels = (size_t)raw->width;
+  after->limits[turn][0] = INFINITY;
+  after->limits[turn][1] = -INFINITY;
+  if (is_alpha_plane(raw, strip.plane))
+    return;
+  bool alpha = raw->alpha && !raw->planar;
+  for (int64_t y = strip.first; y < strip.end; y++) {
+    float *row = row_of(raw, strip.plane, y);
+    if (alpha && after->options->alpha == GCONV_ALPHA_PREMULTIPLY)
+      gconv_colour_unpremultiply_row(after->channels, row, pixels);
+    scale_row(after, row, pixels);
+    if (after->options->linear)
+      gconv_colour_srgb_row(after->channels, alpha, row, row, pixels);
+    measure_row(after, row, pixels, after->limits[turn]);
+  }
+}
+
+/* Minmax or signed: to [0, 1]. */
+static void range_row(const after_job *after, float *row, size_t pixels) {
+  int colours = after->raw->planar ? 1 : colours_of(after->raw);
+  float low = after->low, span = after->high - after->low;
+  for (size_t i = 0; i < pixels; i++)
+    for (int c = 0; c < colours; c++) {
+      float *v = &row[i * (size_t)after->channels + (size_t)c];
+      if (after->options->range == GCONV_RANGE_MINMAX)
+        *v = span > 0 ? (*v - low) / span : 0.0f;
+      else
+        *v = fmaf(*v, 0.5f, 0.5f);
+    }
+}
+
+static void store_strip(void *context, size_t turn, int thread) {
+  const after_job *after = context;
+  const gconv_image *raw = after->raw, *out = after->out;
+  (void)thread;
+  row_strip strip = strip_of(raw, turn);
+  strip.plane += after->first_plane;
+  bool ranged =
+      after->options->range == GCONV_RANGE_MINMAX || (after->options->range == GCONV_RANGE_SIGNED && out->type != GCONV_F32);
+  for (int64_t y = strip.first; y < strip.end; y++) {
+    float *row = row_of(raw, strip.plane, y);
+    if (ranged && !is_alpha_plane(raw, strip.plane))
+      range_row(after, row, (size_t)raw->width);
+    gconv_colour_from_float_row(out->type, row, row_of(out, strip.plane, y), (size_t)raw->width * (size_t)after->channels);
+  }
+}
+
+gconv_status gconv_run_after(gconv_threads *threads, const gconv_options *options, gconv_image *raw, gconv_image *out) {
+  after_job after = {.options = options, .raw = raw, .out = out, .channels = raw->planar ? 1 : raw->channels};
+  bool keeps_alpha = raw->alpha && !raw->planar && options->alpha != GCONV_ALPHA_FILTER;
+  after.colours = after.channels - (keeps_alpha ? 1 : 0);
+  size_t turns = (size_t)planes_of(raw) * strips_of(raw), per_frame = turns / (size_t)raw->frames;
+  void *limits = NULL;
+  GCONV_TRY(gconv_allocate(gconv_product(2, (size_t[]){turns, sizeof *after.limits}), "a reduction", &limits));
+  after.limits = limits;
+  gconv_threads_run(threads, turns, colour_strip, &after);
+  for (size_t frame = 0; frame < (size_t)raw->frames; frame++) {
+    after.low = INFINITY;
+    after.high = -INFINITY;
+    for (size_t turn = frame * per_frame; turn < (frame + 1) * per_frame; turn++) {
+      after.low = fminf(after.low, after.limits[turn][0]);
+      after.high = fmaxf(after.high, after.limits[turn][1]);
+    }
+    after.first_plane = (int64_t)frame * (planes_of(raw) / raw->frames);
+    gconv_threads_run(threads, per_frame, store_strip, &after);
+  }
+  gconv_release(limits);
+  return GCONV_OK;
+}
