@@ -18,8 +18,6 @@ struct search {
 
 /* A folder being read, and those around it: the way up tells whether a link leads back. */
 struct folder {
-  const char *path;     /* to open it */
-  const char *relative; /* "" at the top */
   const struct folder *parent;
   dev_t device;
   ino_t inode;
@@ -76,7 +74,7 @@ static gconv_status search_entry(struct search *search, const struct folder *her
 
 static gconv_status search_folder(struct search *search, const struct folder *parent, const char *path, const char *relative,
                                   const struct stat *status) {
-  struct folder here = {path, relative, parent, status->st_dev, status->st_ino};
+  struct folder here = {parent, status->st_dev, status->st_ino};
   struct dirent **entries = NULL;
   int count = scandir(path, &entries, is_visible, alphasort);
   if (count < 0)

@@ -10,7 +10,6 @@
 
 /* One input on its way. */
 struct task {
-  size_t input;
   char *const *paths; /* of its results */
   bool *wanted;       /* [count]: which of them are to be written */
   size_t count;
@@ -222,7 +221,6 @@ static void carry(gconv_worker *worker, struct task *task) {
 void gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, gconv_texts *errors) {
   const gconv_outputs *outputs = worker->batch->outputs;
   struct task task = {
-      .input = i,
       .paths = outputs->paths.items + outputs->first[i],
       .count = outputs->first[i + 1] - outputs->first[i],
       .report = report,

@@ -1,1 +1,56 @@
-int main(void) { return 0; }
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Finished results stay, unfinished ones go. */
+static void end_by_signal(int signal) {
+  gconv_remove_unfinished();
+  _exit(128 + signal);
+}
+
+static void watch_signals(void) {
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction action = {.sa_handler = end_by_signal};
+  for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+    struct sigaction old;
+    if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup stays in force */
+      sigaction(ends[i], &action, NULL);
+  }
+  signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error like any other */
+}
+
+static int run(int count, char *const *words) {
+  if (count == 0) {
+    fputs("Usage: gconv -i INPUT -f FILTER -o OUTPUT [OPTION...]\n"
+          "       gconv -i photo.jpg -f sobel_x -o edges.png\n"
+          "       gconv help\n",
+          stderr);
+    return GCONV_EXIT_USAGE;
+  }
+  if (strcmp(words[0], "--version") == 0) {
+    printf("gconv %s\n", gconv_version());
+    return GCONV_EXIT_OK;
+  }
+  if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)
+    return gconv_command_help.run(&gconv_command_help, 0, NULL);
+  if (words[0][0] == '-')
+    return gconv_command_filter.run(&gconv_command_filter, count, words);
+  const gconv_command *command = gconv_command_find(words[0]);
+  return command ? command->run(command, count - 1, words + 1) : gconv_command_unknown(words[0]);
+}
+
+int main(int count, char **words) {
+  watch_signals();
+  int status = run(count - 1, words + 1);
+  errno = 0;
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    gconv_say("standard output: cannot write: %s", strerror(errno));
+    return status == GCONV_EXIT_OK ? GCONV_EXIT_FAILED : status;
+  }
+  return status;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* The main job: images in, filtered images out. */
+#include "cli/command.h"
+#include "cli/filter_options.h"
+#include "cli/terminal.h"
+#include "cli/timings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the parts of one run share. */
+struct job {
+  gconv_settings settings;
+  gconv_inputs inputs;
+  gconv_outputs outputs;
+  gconv_filters filters;
+  gconv_timings_total total;
+  FILE *out;     /* where reports go: standard output, unless an image goes there */
+  bool progress; /* a line of progress is wanted */
+};
+
+/* ---- Before the work ----------------------------------------------------------------------------------------------- */
+
+static void log_to_terminal(gconv_log_level level, const char *text, void *user) {
+  const gconv_settings *settings = user;
+  if (level == GCONV_LOG_WARNING && !settings->quiet)
+    gconv_say("warning: %s", text);
+  else if (level == GCONV_LOG_REMARK && settings->verbose)
+    gconv_say("%s", text);
+}
+
+static gconv_status read_filters(struct job *job, gconv_message *message) {
+  const gconv_settings *settings = &job->settings;
+  for (size_t i = 0; i < settings->filters.count; i++) {
+    gconv_status status = gconv_filters_read(settings->filters.items[i], settings->syntax, &job->filters);
+    if (status != GCONV_OK)
+      return gconv_complain(message, status, "%s", gconv_last_error());
+  }
+  return GCONV_OK;
+}
+
+static gconv_status name_outputs(struct job *job, gconv_message *message) {
+  gconv_naming naming = {
+      .output = job->settings.output,
+      .format = job->settings.format,
+      .filters = &job->filters,
+      .each_filter = job->settings.convolution.combine == GCONV_COMBINE_NONE,
+  };
+  GCONV_TRY(gconv_outputs_name(&job->inputs, &naming, &job->outputs, message));
+  return gconv_outputs_check(&job->inputs, &job->outputs, message);
+}
+
+/* Options that only some formats have. */
+static gconv_status check_format(const struct job *job, gconv_message *message) {
+  static const char *const depths[] = {"8", "16", "float"};
+  const gconv_settings *settings = &job->settings;
+  const gconv_format_info *format = job->outputs.format;
+  if (settings->depth >= 0 && !format->holds[settings->depth])
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--depth %s: the format %s cannot hold that: choose another with --format",
+                          depths[settings->depth], format->name);
+  if (settings->png_level && strcmp(format->name, "png") != 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--png-level: the results are %s, not PNG", format->name);
+  if (settings->jpeg_quality && format != gconv_format_by_name("jpg"))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--jpeg-quality: the results are %s, not JPEG", format->name);
+  return GCONV_OK;
+}
+
+/* Everything that can be known before the first image is read. */
+static gconv_status prepare(struct job *job, gconv_message *message) {
+  GCONV_TRY(gconv_settings_finish(&job->settings, message));
+  GCONV_TRY(read_filters(job, message));
+  GCONV_TRY(gconv_inputs_find(&job->settings.inputs, job->settings.recursive, &job->inputs, message));
+  GCONV_TRY(name_outputs(job, message));
+  return check_format(job, message);
+}
+
+/* ---- --dry-run ----------------------------------------------------------------------------------------------------- */
+
+static const char *remark_on(const gconv_settings *settings, const char *path) {
+  if (strcmp(path, "-") == 0 || access(path, F_OK) != 0)
+    return "";
+  if (settings->no_clobber)
+    return " (exists: kept)";
+  return settings->skip_existing ? " (exists: passed over)" : " (exists: replaced)";
+}
+
+/* Plans the first image by its header. */
+static gconv_status explain_header(const struct job *job, gconv_device *device, const gconv_image *header) {
+  gconv_options options = job->settings.convolution;
+  options.keep_type = false;
+  options.output_type = gconv_batch_output_type(&job->settings.convolution, job->outputs.format, header->type);
+  gconv_plan *plan = NULL;
+  char *text = NULL;
+  gconv_status status = gconv_plan_create(device, header, &job->filters, &options, &plan);
+  if (status == GCONV_OK)
+    status = gconv_plan_explain(plan, &text);
+  if (status == GCONV_OK)
+    fputs(text, stderr);
+  free(text);
+  gconv_plan_free(plan);
+  return status;
+}
+
+static int explain_first(const struct job *job) {
+  gconv_device *device = NULL;
+  gconv_image header = {0};
+  gconv_status status = gconv_image_read_header(job->inputs.items[0].path, &header, NULL);
+  if (status == GCONV_OK)
+    status = gconv_device_open(job->settings.device, job->settings.threads, &device);
+  if (status == GCONV_OK)
+    status = explain_header(job, device, &header);
+  if (status != GCONV_OK)
+    gconv_say("%s", gconv_last_error());
+  gconv_device_close(device);
+  gconv_image_free(&header);
+  return status == GCONV_OK ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
+}
+
+static int dry_run(const struct job *job) {
+  const gconv_settings *settings = &job->settings;
+  for (size_t i = 0; i < job->inputs.count; i++)
+    for (size_t n = job->outputs.first[i]; n < job->outputs.first[i + 1]; n++)
+      fprintf(job->out, "%s -> %s%s\n", job->inputs.items[i].path, job->outputs.paths.items[n],
+              remark_on(settings, job->outputs.paths.items[n]));
+  return settings->explain ? explain_first(job) : GCONV_EXIT_OK;
+}
+
+/* ---- While it works ------------------------------------------------------------------------------------------------ */
+
+enum { BAR_WIDTH = 24 };
+
+static void show_progress(const struct job *job, const gconv_report *report) {
+  size_t done = job->total.inputs, all = job->inputs.count;
+  char bar[BAR_WIDTH + 1], text[160];
+  size_t filled = done * BAR_WIDTH / all;
+  memset(bar, '#', filled);
+  memset(bar + filled, '.', BAR_WIDTH - filled);
+  bar[BAR_WIDTH] = '\0';
+  double seconds = report->elapsed_ms * 1e-3;
+  snprintf(text, sizeof text, "[%s] %zu/%zu images, %.1f Mpix/s, %.0f s left", bar, done, all,
+           seconds > 0 ? (double)job->total.pixels * 1e-6 / seconds : 0.0, seconds * (double)(all - done) / (double)done);
+  gconv_progress_show(text);
+}
+
+static void print_verification(FILE *out, const gconv_report *report) {
+  const gconv_verification *found = &report->verification;
+  fprintf(out,
+          "%s: largest error %.3g, allowed %.3g, at (x %d, y %d, channel %d, frame %d) of result %zu: got %.9g, expected "
+          "%.9g; %llu samples compared\n",
+          report->input->path, found->max_error, found->allowed, (int)found->x, (int)found->y, (int)found->channel,
+          (int)found->frame, found->output + 1, found->got, found->expected, (unsigned long long)found->compared);
+}
+
+static void print_remarks(const struct job *job, const gconv_report *report) {
+  if (report->explanation)
+    fputs(report->explanation, stderr);
+  if (job->settings.verbose && report->executed)
+    gconv_say("%s: %s, %s, %s, %.1f ms", report->input->path, report->plan.device, report->plan.algorithm, report->plan.math,
+              report->total_ms);
+  if (report->verified && job->settings.timings != GCONV_TIMINGS_JSON)
+    print_verification(job->out, report);
+}
+
+static void take_report(const gconv_report *report, void *user) {
+  struct job *job = user;
+  gconv_progress_hide();
+  print_remarks(job, report);
+  for (size_t i = 0; i < report->errors->count; i++)
+    gconv_say("%s", report->errors->items[i]);
+  if (job->settings.timings == GCONV_TIMINGS_JSON)
+    gconv_timings_print_json(&job->total, report);
+  else if (job->settings.timings == GCONV_TIMINGS_TABLE)
+    gconv_timings_print_row(&job->total, report);
+  else
+    gconv_timings_count(&job->total, report);
+  if (job->progress)
+    show_progress(job, report);
+}
+
+static gconv_existing choose_existing(const gconv_settings *settings) {
+  if (settings->no_clobber)
+    return GCONV_EXISTING_KEEP;
+  return settings->skip_existing ? GCONV_EXISTING_SKIP : GCONV_EXISTING_REPLACE;
+}
+
+/* ---- The work ------------------------------------------------------------------------------------------------------ */
+
+static int exit_status(const gconv_batch_summary *summary) {
+  if (summary->failed == 0)
+    return GCONV_EXIT_OK;
+  return summary->written + summary->passed > 0 ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
+}
+
+static int finish(const struct job *job, const gconv_batch_summary *summary) {
+  gconv_progress_hide();
+  if (summary->begun < job->inputs.count)
+    gconv_say("stopped by --fail-fast: %zu of %zu images were not read", job->inputs.count - summary->begun,
+              job->inputs.count);
+  if (job->settings.timings == GCONV_TIMINGS_JSON)
+    gconv_timings_print_json_summary(&job->total, summary);
+  else if (job->settings.timings == GCONV_TIMINGS_TABLE)
+    gconv_timings_print_summary(&job->total, summary);
+  return exit_status(summary);
+}
+
+static int work(struct job *job) {
+  const gconv_settings *settings = &job->settings;
+  gconv_batch batch = {
+      .inputs = &job->inputs,
+      .outputs = &job->outputs,
+      .filters = &job->filters,
+      .options = settings->convolution,
+      .device = settings->device,
+      .threads = settings->threads,
+      .jobs = settings->jobs,
+      .max_pixels = settings->max_pixels,
+      .jpeg_quality = settings->jpeg_quality,
+      .png_level = settings->png_level,
+      .existing = choose_existing(settings),
+      .fail_fast = settings->fail_fast,
+      .verify = settings->verify,
+      .explain = settings->explain,
+      .tolerance = settings->tolerance,
+      .report = take_report,
+      .user = job,
+  };
+  gconv_batch_summary summary;
+  gconv_message message;
+  job->total.out = job->out;
+  job->progress = job->inputs.count > 1 && !settings->quiet && isatty(STDERR_FILENO);
+  gconv_status status = gconv_batch_run(&batch, &summary, &message);
+  if (status == GCONV_OK)
+    return finish(job, &summary);
+  gconv_say("%s", message.text);
+  return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+}
+
+static int run_job(struct job *job) {
+  gconv_message message;
+  gconv_set_log(log_to_terminal, &job->settings);
+  if (prepare(job, &message) != GCONV_OK) {
+    gconv_say("%s", message.text);
+    return GCONV_EXIT_USAGE;
+  }
+  job->out = strcmp(job->settings.output, "-") == 0 ? stderr : stdout;
+  return job->settings.dry_run ? dry_run(job) : work(job);
+}
+
+static int refuse_word(const char *word) {
+  gconv_say("%s: what is this for? Images are given with -i, each with one of its own; patterns are quoted: -i '*.png'",
+            word);
+  return GCONV_EXIT_USAGE;
+}
+
+static int run(const gconv_command *self, int count, char *const *words) {
+  struct job job = {.settings = gconv_settings_default()};
+  gconv_texts operands = {0};
+  int status;
+  if (gconv_command_parse(self, count, words, &job.settings, &operands, &status))
+    status = operands.count > 0 ? refuse_word(operands.items[0]) : run_job(&job);
+  gconv_texts_free(&operands);
+  gconv_outputs_free(&job.outputs);
+  gconv_inputs_free(&job.inputs);
+  gconv_filters_free(&job.filters);
+  gconv_settings_free(&job.settings);
+  return status;
+}
+
+const gconv_command gconv_command_filter = {
+    .name = "filter",
+    .synopsis = "[filter] -i INPUT... -f FILTER... -o OUTPUT [OPTION...]",
+    .help = "filter images: the main job, and what is done without a command",
+    .details = "Borders of the row  a b c d:\n"
+               "  zero         0 0 0 | a b c d | 0 0 0        symmetric    c b a | a b c d | d c b\n"
+               "  constant:V   v v v | a b c d | v v v        reflect101   d c b | a b c d | c b a\n"
+               "  replicate    a a a | a b c d | d d d        wrap         b c d | a b c d | a b c\n\n"
+               "Ends with 0 if all is well, 1 if everything failed, 2 if the request is wrong and nothing was done,\n"
+               "3 if some failed.\n",
+    .options = gconv_filter_options,
+    .run = run,
+};

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { PRINTED_SIZE = 15 }; /* taps are printed of filters up to this size */
+
+struct settings {
+  const char *syntax;
+};
+
+static const gconv_option options[] = {
+    {.name = "filter-format",
+     .value = "SYNTAX",
+     .help = "the syntax of filter files: matrix, vips, imagemagick or npy; default: known by content",
+     .parse = gconv_option_text,
+     .field = offsetof(struct settings, syntax)},
+    GCONV_OPTIONS_END,
+};
+
+/* ---- Images -------------------------------------------------------------------------------------------------------- */
+
+static void print_resolution(const gconv_image *image) {
+  const double inch = 0.0254; /* metres */
+  if (image->pixels_per_metre_x > 0 && image->pixels_per_metre_y > 0)
+    printf("  resolution  %.4g x %.4g pixels an inch\n", image->pixels_per_metre_x * inch, image->pixels_per_metre_y * inch);
+}
+
+static void print_image(const char *path, const gconv_image *image, const gconv_format_info *format) {
+  printf("%s: image, %s\n", path, format->name);
+  printf("  size        %d x %d (width x height)", (int)image->width, (int)image->height);
+  if (image->frames > 1)
+    printf(", %d frames", (int)image->frames);
+  printf("\n  channels    %d%s\n", (int)image->channels, image->alpha ? ", the last is alpha" : "");
+  printf("  depth       %s\n", gconv_type_name(image->type));
+  if (image->icc_bytes > 0)
+    printf("  ICC profile %zu bytes\n", image->icc_bytes);
+  print_resolution(image);
+}
+
+/* ---- Filters ------------------------------------------------------------------------------------------------------- */
+
+/* "symmetric", "antisymmetric" or "neither". */
+static const char *parity(bool symmetric, bool antisymmetric) {
+  return symmetric ? "symmetric" : antisymmetric ? "antisymmetric" : "neither symmetric nor antisymmetric";
+}
+
+static void print_rank(int32_t rank) {
+  if (rank < 0)
+    puts("  rank        not computed for a filter of this size");
+  else
+    printf("  rank        %d%s\n", (int)rank, rank == 1 ? " (separable)" : "");
+}
+
+static void print_taps(const gconv_filter *filter) {
+  if (filter->rows > PRINTED_SIZE || filter->columns > PRINTED_SIZE)
+    return;
+  for (int32_t r = 0; r < filter->rows; r++) {
+    fputs("   ", stdout);
+    for (int32_t s = 0; s < filter->columns; s++)
+      printf(" %10.5g", (double)filter->taps[(size_t)r * (size_t)filter->columns + (size_t)s]);
+    putchar('\n');
+  }
+}
+
+static gconv_status print_filter(const gconv_filter *filter) {
+  gconv_filter_analysis found;
+  gconv_status status = gconv_filter_analyze(filter, &found);
+  if (status != GCONV_OK)
+    return status;
+  printf("%s: filter\n", filter->name);
+  printf("  size        %d x %d (rows x columns), anchor at row %d, column %d\n", (int)filter->rows, (int)filter->columns,
+         (int)filter->anchor_row, (int)filter->anchor_column);
+  printf("  sum         %.6g (positive taps %.6g, negative taps %.6g)\n", found.sum, found.positive_sum, found.negative_sum);
+  if (filter->divisor != 1 || filter->offset != 0)
+    printf("  divisor     %.9g, offset %.9g\n", (double)filter->divisor, (double)filter->offset);
+  printf("  upside down %s\n", parity(found.symmetric_rows, found.antisymmetric_rows));
+  printf("  mirrored    %s\n", parity(found.symmetric_columns, found.antisymmetric_columns));
+  print_rank(found.rank);
+  printf("  zero taps   %lld of %lld\n", (long long)found.zero_taps, (long long)filter->rows * filter->columns);
+  print_taps(filter);
+  return GCONV_OK;
+}
+
+static gconv_status inform_filter(const char *spec, const char *syntax) {
+  gconv_filters filters = {0};
+  gconv_status status = gconv_filters_read(spec, syntax, &filters);
+  for (size_t i = 0; i < filters.count && status == GCONV_OK; i++)
+    status = print_filter(&filters.items[i]);
+  gconv_filters_free(&filters);
+  return status;
+}
+
+/* ---- Either -------------------------------------------------------------------------------------------------------- */
+
+/* A file that is an image by its content is an image, whatever else it might be; all the rest is a filter. */
+static gconv_status inform(const char *word, const char *syntax) {
+  gconv_image image = {0};
+  const gconv_format_info *format = NULL;
+  bool file = strcmp(word, "-") == 0 || access(word, F_OK) == 0;
+  if (file && !syntax && gconv_image_read_header(word, &image, &format) == GCONV_OK) {
+    print_image(word, &image, format);
+    gconv_image_free(&image);
+    return GCONV_OK;
+  }
+  gconv_message why_no_image;
+  gconv_complain(&why_no_image, GCONV_OK, "%s", gconv_last_error());
+  gconv_status status = inform_filter(word, syntax);
+  if (status != GCONV_OK)
+    gconv_say("%s", file && !syntax && gconv_format_by_path(word) ? why_no_image.text : gconv_last_error());
+  return status;
+}
+
+static int inform_all(const struct settings *settings, const gconv_texts *words) {
+  size_t failed = 0;
+  if (words->count == 0) {
+    gconv_say("info: name an image or a filter");
+    return GCONV_EXIT_USAGE;
+  }
+  for (size_t i = 0; i < words->count; i++)
+    failed += inform(words->items[i], settings->syntax) != GCONV_OK;
+  if (failed == 0)
+    return GCONV_EXIT_OK;
+  return failed < words->count ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
+}
+
+static int run(const gconv_command *self, int count, char *const *words) {
+  struct settings settings = {0};
+  gconv_texts operands = {0};
+  int status;
+  if (!gconv_command_parse(self, count, words, &settings, &operands, &status))
+    return status;
+  status = inform_all(&settings, &operands);
+  gconv_texts_free(&operands);
+  return status;
+}
+
+const gconv_command gconv_command_info = {
+    .name = "info",
+    .synopsis = "info PATH|SPEC... [OPTION...]",
+    .help = "what an image or a filter is: size, depth and profile; sum, symmetry, rank and taps",
+    .options = options,
+    .run = run,
+};

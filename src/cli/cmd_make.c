@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct settings {
+  const char *output, *syntax;
+};
+
+static const gconv_option options[] = {
+    {.letter = 'o',
+     .name = "output",
+     .value = "FILE",
+     .help = "write to this file; default: standard output",
+     .parse = gconv_option_text,
+     .field = offsetof(struct settings, output)},
+    {.name = "filter-format",
+     .value = "SYNTAX",
+     .help = "the syntax of filter files: matrix, vips, imagemagick or npy; default: known by content",
+     .parse = gconv_option_text,
+     .field = offsetof(struct settings, syntax)},
+    GCONV_OPTIONS_END,
+};
+
+static int print_filters(FILE *out, const gconv_filters *filters) {
+  for (size_t i = 0; i < filters->count; i++) {
+    char *text = NULL;
+    if (gconv_filter_to_text(&filters->items[i], &text) != GCONV_OK) {
+      gconv_say("%s", gconv_last_error());
+      return GCONV_EXIT_FAILED;
+    }
+    fprintf(out, "%s%s", i > 0 ? "\n" : "", text);
+    free(text);
+  }
+  return GCONV_EXIT_OK;
+}
+
+static int write_filters(const char *path, const gconv_filters *filters) {
+  if (!path || strcmp(path, "-") == 0)
+    return print_filters(stdout, filters);
+  FILE *out = fopen(path, "we");
+  if (!out) {
+    gconv_say("%s: cannot open for writing: %s", path, strerror(errno));
+    return GCONV_EXIT_USAGE;
+  }
+  int status = print_filters(out, filters);
+  bool whole = !ferror(out);
+  if ((fclose(out) != 0 || !whole) && status == GCONV_EXIT_OK) {
+    gconv_say("%s: cannot write: %s", path, strerror(errno));
+    status = GCONV_EXIT_FAILED;
+  }
+  return status;
+}
+
+static int make(const struct settings *settings, const gconv_texts *specs) {
+  gconv_filters filters = {0};
+  int status = GCONV_EXIT_OK;
+  if (specs->count == 0) {
+    gconv_say("make: name a filter, such as gaussian:size=9,sigma=2; gconv filters lists them");
+    status = GCONV_EXIT_USAGE;
+  }
+  for (size_t i = 0; i < specs->count && status == GCONV_EXIT_OK; i++)
+    if (gconv_filters_read(specs->items[i], settings->syntax, &filters) != GCONV_OK) {
+      gconv_say("%s", gconv_last_error());
+      status = GCONV_EXIT_USAGE;
+    }
+  if (status == GCONV_EXIT_OK)
+    status = write_filters(settings->output, &filters);
+  gconv_filters_free(&filters);
+  return status;
+}
+
+static int run(const gconv_command *self, int count, char *const *words) {
+  struct settings settings = {0};
+  gconv_texts specs = {0};
+  int status;
+  if (!gconv_command_parse(self, count, words, &settings, &specs, &status))
+    return status;
+  status = make(&settings, &specs);
+  gconv_texts_free(&specs);
+  return status;
+}
+
+const gconv_command gconv_command_make = {
+    .name = "make",
+    .synopsis = "make SPEC... [OPTION...]",
+    .help = "print filters as text, to be read again with -f",
+    .details = "A SPEC is what -f takes: a file, a built-in filter such as log:size=9,sigma=1.4, or an ImageMagick kernel.\n"
+               "Several filters are separated by an empty line.\n",
+    .options = options,
+    .run = run,
+};

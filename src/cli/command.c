@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command.h"
+#include "cli/guess.h"
+#include "cli/terminal.h"
+
+#include <string.h>
+
+static const gconv_command *const commands[] = {
+    &gconv_command_filter,  &gconv_command_make,       &gconv_command_filters, &gconv_command_info,
+    &gconv_command_devices, &gconv_command_algorithms, &gconv_command_help,
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+const gconv_command *gconv_command_at(size_t index) {
+  return index < COMMANDS ? commands[index] : NULL;
+}
+
+const gconv_command *gconv_command_find(const char *name) {
+  for (size_t i = 0; i < COMMANDS; i++)
+    if (strcmp(commands[i]->name, name) == 0)
+      return commands[i];
+  return NULL;
+}
+
+int gconv_command_unknown(const char *name) {
+  gconv_guess guess = gconv_guess_for(name);
+  for (size_t i = 0; i < COMMANDS; i++)
+    gconv_guess_offer(&guess, commands[i]->name);
+  if (guess.best)
+    gconv_say("%s: no such command: did you mean %s?", name, guess.best);
+  else
+    gconv_say("%s: no such command: gconv help lists them; images are given with -i", name);
+  return GCONV_EXIT_USAGE;
+}
+
+bool gconv_command_parse(const gconv_command *command, int count, char *const *words, void *settings, gconv_texts *operands,
+                         int *status) {
+  gconv_message message;
+  bool help = false;
+  gconv_status parsed = gconv_options_parse(command->options, count, words, settings, operands, &help, &message);
+  *status = parsed == GCONV_OK ? GCONV_EXIT_OK : GCONV_EXIT_USAGE;
+  if (parsed == GCONV_OK && !help)
+    return true;
+  if (help)
+    gconv_command_print(stdout, command);
+  else
+    gconv_say("%s", message.text);
+  gconv_texts_free(operands);
+  return false;
+}
+
+void gconv_command_print(FILE *out, const gconv_command *command) {
+  fprintf(out, "Usage: gconv %s\n%s\n", command->synopsis, command->help);
+  if (!command->options[0].group)
+    fputs("\nOptions:\n", out);
+  gconv_options_print(out, command->options);
+  if (command->details)
+    fprintf(out, "\n%s", command->details);
+}
+
+int gconv_command_refuse(const gconv_command *command, const gconv_texts *operands) {
+  if (operands->count == 0)
+    return GCONV_EXIT_OK;
+  gconv_say("%s: gconv %s takes no such word", operands->items[0], command->name);
+  return GCONV_EXIT_USAGE;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/filter_options.h"
+#include "cli/command.h"
+#include "cli/guess.h"
+#include "cli/numbers.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Parsers of single options ------------------------------------------------------------------------------------- */
+
+/* In the order of gconv_border. */
+static const char *const borders[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap", NULL};
+
+static const char reflect_text[] = "there are two ways to reflect the row  a b c d:\n"
+                                   "  symmetric    c b a | a b c d | d c b    the edge twice (scipy's \"reflect\")\n"
+                                   "  reflect101   d c b | a b c d | c b a    the edge once (NumPy's, OpenCV's default)";
+
+static gconv_status parse_border(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  gconv_options *options = &((gconv_settings *)settings)->convolution;
+  int border = 0;
+  if (strcmp(value, "reflect") == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", reflect_text);
+  if (strncmp(value, "constant:", 9) == 0) {
+    if (!gconv_parse_number(value + 9, &options->border_value))
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "constant takes a number, such as constant:0.5");
+    border = GCONV_BORDER_CONSTANT;
+  } else {
+    GCONV_TRY(gconv_option_find(borders, value, &border, message));
+    if (border == GCONV_BORDER_CONSTANT)
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "constant takes a value, such as constant:0.5");
+  }
+  options->border = (gconv_border)border;
+  return GCONV_OK;
+}
+
+static gconv_status parse_padding(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  static const char *const names[] = {"same", "valid", "full"}; /* in the order of gconv_padding */
+  (void)option;
+  gconv_options *options = &((gconv_settings *)settings)->convolution;
+  for (int i = 0; i < 3; i++)
+    if (strcmp(names[i], value) == 0) {
+      options->padding = (gconv_padding)i;
+      return GCONV_OK;
+    }
+  int32_t pad[4];
+  int count = gconv_parse_integers(value, 4, 0, INT32_MAX, pad);
+  if (count == 0 || count == 3)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "this takes same, valid, full, or pixels: N, Y,X or TOP,BOTTOM,LEFT,RIGHT");
+  options->padding = GCONV_PADDING_EXPLICIT;
+  options->pad_top = pad[0];
+  options->pad_bottom = count == 4 ? pad[1] : pad[0];
+  options->pad_left = count == 4 ? pad[2] : pad[count - 1];
+  options->pad_right = count == 4 ? pad[3] : pad[count - 1];
+  return GCONV_OK;
+}
+
+/* N or Y,X, at least 1, into two int32_t: y, x. */
+static gconv_status parse_steps(const char *value, int32_t *y, int32_t *x, gconv_message *message) {
+  int32_t steps[2];
+  int count = gconv_parse_integers(value, 2, 1, INT32_MAX, steps);
+  if (count == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes one or two integers from 1 on: N or Y,X");
+  *y = steps[0];
+  *x = steps[count - 1];
+  return GCONV_OK;
+}
+
+static gconv_status parse_stride(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  gconv_options *options = &((gconv_settings *)settings)->convolution;
+  return parse_steps(value, &options->stride_y, &options->stride_x, message);
+}
+
+static gconv_status parse_dilation(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  gconv_options *options = &((gconv_settings *)settings)->convolution;
+  return parse_steps(value, &options->dilation_y, &options->dilation_x, message);
+}
+
+static gconv_status parse_format(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  const gconv_format_info *format = gconv_format_by_name(value);
+  if (format && format->writes) {
+    ((gconv_settings *)settings)->format = format;
+    return GCONV_OK;
+  }
+  const char *names[32] = {NULL};
+  size_t count = 0;
+  for (size_t i = 0; count < 31 && (format = gconv_format_at(i)); i++)
+    if (format->writes)
+      names[count++] = format->name;
+  int index;
+  return gconv_option_find(names, value, &index, message);
+}
+
+static gconv_status parse_algorithm(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  const gconv_algorithm_info *algorithm;
+  const char *names[64] = {"auto"};
+  size_t count = 1;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++) {
+    size_t known = 0;
+    while (known < count && strcmp(names[known], algorithm->name) != 0)
+      known++;
+    if (known == count && count < 63)
+      names[count++] = algorithm->name;
+  }
+  int index;
+  GCONV_TRY(gconv_option_find(names, value, &index, message));
+  ((gconv_settings *)settings)->convolution.algorithm = names[index];
+  return GCONV_OK;
+}
+
+static gconv_status parse_device(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  static const char *const names[] = {"auto", "cpu", "cuda", NULL};
+  int64_t number;
+  bool numbered = strncmp(value, "cuda:", 5) == 0;
+  if (numbered && !gconv_parse_integer(value + 5, 0, INT_MAX, &number))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "cuda takes the number of a GPU, such as cuda:0");
+  int index;
+  if (!numbered)
+    GCONV_TRY(gconv_option_find(names, value, &index, message));
+  ((gconv_settings *)settings)->device = value;
+  return GCONV_OK;
+}
+
+static gconv_status parse_max_pixels(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  if (!gconv_parse_count(value, &((gconv_settings *)settings)->max_pixels))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number of pixels, such as 500M (there are k, M and G)");
+  return GCONV_OK;
+}
+
+static gconv_status parse_timings(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  static const char *const styles[] = {"table", "json", NULL};
+  (void)option;
+  int style = 0;
+  if (value)
+    GCONV_TRY(gconv_option_find(styles, value, &style, message));
+  ((gconv_settings *)settings)->timings = GCONV_TIMINGS_TABLE + style;
+  return GCONV_OK;
+}
+
+static gconv_status parse_verify(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  gconv_settings *all = settings;
+  all->verify = true;
+  if (value && (!gconv_parse_number(value, &all->tolerance) || all->tolerance < 0))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes the largest difference allowed, from 0 on");
+  return GCONV_OK;
+}
+
+/* ---- The table ----------------------------------------------------------------------------------------------------- */
+
+static const char *const depths[] = {"8", "16", "float", NULL};                           /* gconv_type */
+static const char *const alphas[] = {"keep", "filter", "premultiply", NULL};              /* gconv_alpha */
+static const char *const combines[] = {"none", "magnitude", "sum", "max", "stack", NULL}; /* gconv_combine */
+static const char *const ranges[] = {"clamp", "abs", "signed", "minmax", NULL};           /* gconv_range */
+
+#define FIELD(name) offsetof(gconv_settings, name)
+
+#define OPTION(letter_, name_, value_, parse_, ...)                                                                         \
+  { .letter = letter_, .name = name_, .value = value_, .parse = parse_, __VA_ARGS__ }
+
+const gconv_option gconv_filter_options[] = {
+    OPTION('i', "input", "PATH", gconv_option_texts, .field = FIELD(inputs), .group = "Input",
+           .help = "an image, a folder, a quoted pattern such as 'shots/*.png', or - for standard input; may be repeated"),
+    OPTION('r', "recursive", NULL, gconv_option_flag, .field = FIELD(recursive),
+           .help = "look into the sub-folders of folders"),
+    OPTION('f', "filter", "FILTER", gconv_option_texts, .field = FIELD(filters),
+           .help = "a file, a built-in filter such as gaussian:size=9,sigma=2 (gconv filters lists them), or an ImageMagick "
+                   "kernel such as '3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated"),
+    OPTION(0, "filter-format", "SYNTAX", gconv_option_text, .field = FIELD(syntax),
+           .help = "the syntax of filter files: matrix, vips, imagemagick or npy; default: known by content"),
+    OPTION(0, "max-pixels", "N", parse_max_pixels,
+           .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
+
+    OPTION('o', "output", "PATH", gconv_option_text, .field = FIELD(output), .group = "Output",
+           .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index} or {frame}, or - "
+                   "for standard output"),
+    OPTION(0, "format", "NAME", parse_format,
+           .help = "the file format of the results; default: by the extension of the output, else png"),
+    OPTION(0, "depth", "8|16|float", gconv_option_choice, .field = FIELD(depth), .choices = depths,
+           .help = "the samples of the results; default: as those of the input, where the format has them"),
+    OPTION(0, "png-level", "N", gconv_option_integer, .field = FIELD(png_level), .least = 1, .most = 9,
+           .help = "compression of PNG, from 1 (fast, the default) to 9 (small)"),
+    OPTION(0, "jpeg-quality", "N", gconv_option_integer, .field = FIELD(jpeg_quality), .least = 1, .most = 100,
+           .help = "quality of JPEG, from 1 to 100; default: 90"),
+    OPTION(0, "no-clobber", NULL, gconv_option_flag, .field = FIELD(no_clobber),
+           .help = "keep results that exist, and count them as failed; default: replace them"),
+    OPTION(0, "skip-existing", NULL, gconv_option_flag, .field = FIELD(skip_existing),
+           .help = "pass over results that exist: to go on with a run that was stopped"),
+
+    OPTION(0, "flip", NULL, gconv_option_flag, .field = FIELD(convolution.flip), .group = "Convolution",
+           .help = "mathematical convolution: turn the filter by 180 degrees; default: correlation"),
+    OPTION(0, "border", "MODE", parse_border,
+           .help = "outside the image: zero (default), constant:V, replicate, symmetric, reflect101 or wrap"),
+    OPTION(0, "padding", "MODE", parse_padding,
+           .help = "which pixels there are: same (default), valid, full, or pixels around: N, Y,X or T,B,L,R"),
+    OPTION(0, "stride", "N|Y,X", parse_stride, .help = "take every N-th pixel; default: 1"),
+    OPTION(0, "dilation", "N|Y,X", parse_dilation, .help = "pixels from a tap to the next; default: 1"),
+    OPTION(0, "gray", NULL, gconv_option_flag, .field = FIELD(convolution.gray),
+           .help = "make it grey first: 0.299 R + 0.587 G + 0.114 B"),
+    OPTION(0, "linear", NULL, gconv_option_flag, .field = FIELD(convolution.linear),
+           .help = "filter in linear light: undo the sRGB curve before, redo it after"),
+    OPTION(0, "alpha", "MODE", gconv_option_choice, .field = FIELD(alpha), .choices = alphas,
+           .help =
+               "keep (default): alpha is left as it is; filter: as any channel; premultiply: colours count by their alpha"),
+    OPTION(0, "combine", "MODE", gconv_option_choice, .field = FIELD(combine), .choices = combines,
+           .help = "several filters become: none (default), a result each; magnitude, sum, max or stack, one of all"),
+    OPTION(0, "scale", "S", gconv_option_number, .field = FIELD(convolution.scale),
+           .help = "multiply responses by S; default: 1"),
+    OPTION(0, "offset", "O", gconv_option_number, .field = FIELD(convolution.offset),
+           .help = "then add O, where 1 is white; default: 0"),
+    OPTION(0, "range", "MODE", gconv_option_choice, .field = FIELD(range), .choices = ranges,
+           .help = "what becomes of values below 0 and above white: clamp (default), abs, signed (0 is mid-grey) or minmax"),
+
+    OPTION('a', "algorithm", "NAME", parse_algorithm, .group = "How it is computed",
+           .help = "auto (default), or one that gconv algorithms lists"),
+    OPTION('d', "device", "NAME", parse_device,
+           .help = "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"),
+    OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 4096,
+           .help = "threads on the CPU; default: one a processor"),
+    OPTION(0, "jobs", "N", gconv_option_integer, .field = FIELD(jobs), .least = 1, .most = 4096,
+           .help = "images at a time, where there are several; default: as many as threads"),
+    OPTION(0, "fail-fast", NULL, gconv_option_flag, .field = FIELD(fail_fast),
+           .help = "stop at the first failure; default: report it and go on"),
+
+    OPTION(0, "dry-run", NULL, gconv_option_flag, .field = FIELD(dry_run), .group = "What is told",
+           .help = "print what would be read and written, and do nothing"),
+    OPTION(0, "timings", "[=table|json]", parse_timings, .help = "where the time went, for each image and all together"),
+    OPTION(0, "verify", "[=TOL]", parse_verify, .field = 0,
+           .help =
+               "compute everything again in float64; errors above the stated bound, or above TOL in units of the result's "
+               "samples, are failures, and nothing is written"),
+    OPTION(0, "explain", NULL, gconv_option_flag, .field = FIELD(explain),
+           .help = "what was chosen for the first image, and why"),
+    OPTION('v', "verbose", NULL, gconv_option_flag, .field = FIELD(verbose), .help = "remarks, too"),
+    OPTION('q', "quiet", NULL, gconv_option_flag, .field = FIELD(quiet), .help = "no warnings and no progress; only errors"),
+    GCONV_OPTIONS_END,
+};
+
+/* ---- All together -------------------------------------------------------------------------------------------------- */
+
+gconv_settings gconv_settings_default(void) {
+  return (gconv_settings){.depth = -1, .convolution = gconv_options_default(), .tolerance = -1};
+}
+
+void gconv_settings_free(gconv_settings *settings) {
+  gconv_texts_free(&settings->inputs);
+  gconv_texts_free(&settings->filters);
+}
+
+static gconv_status choose_device(gconv_settings *settings, gconv_message *message) {
+  const char *environment = getenv("GCONV_DEVICE");
+  if (settings->device)
+    return GCONV_OK;
+  if (!environment || environment[0] == '\0') {
+    settings->device = "auto";
+    return GCONV_OK;
+  }
+  gconv_status status = parse_device(NULL, environment, settings, message);
+  return status == GCONV_OK ? status : gconv_complain(message, status, "GCONV_DEVICE=%s: %s", environment, message->text);
+}
+
+static gconv_status check_given(const gconv_settings *settings, gconv_message *message) {
+  const char *missing = NULL;
+  if (!settings->inputs.count)
+    missing = "no input: name an image, a folder or a pattern with -i";
+  else if (!settings->filters.count)
+    missing = "no filter: name one with -f; gconv filters lists those that are built in";
+  else if (!settings->output)
+    missing = "no output: name a file, a folder or a template with -o";
+  return missing ? gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", missing) : GCONV_OK;
+}
+
+static gconv_status check_exclusive(const gconv_settings *settings, gconv_message *message) {
+  if (settings->no_clobber && settings->skip_existing)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--no-clobber and --skip-existing exclude each other: one calls a "
+                          "result that exists a failure, the other does not");
+  if (settings->verbose && settings->quiet)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--verbose and --quiet exclude each other");
+  return GCONV_OK;
+}
+
+gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message) {
+  GCONV_TRY(check_given(settings, message));
+  GCONV_TRY(check_exclusive(settings, message));
+  GCONV_TRY(choose_device(settings, message));
+  gconv_options *options = &settings->convolution;
+  options->alpha = (gconv_alpha)settings->alpha;
+  options->combine = (gconv_combine)settings->combine;
+  options->range = (gconv_range)settings->range;
+  options->keep_type = settings->depth < 0;
+  if (!options->keep_type)
+    options->output_type = (gconv_type)settings->depth;
+  return GCONV_OK;
+}

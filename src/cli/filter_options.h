@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of the main job, and what they come to. */
+#ifndef GCONV_CLI_FILTER_OPTIONS_H
+#define GCONV_CLI_FILTER_OPTIONS_H
+
+#include "batch/pipeline.h"
+#include "cli/options.h"
+
+typedef enum gconv_timings_style { GCONV_TIMINGS_NONE, GCONV_TIMINGS_TABLE, GCONV_TIMINGS_JSON } gconv_timings_style;
+
+/* Enumerations are int here, for gconv_option_choice. */
+typedef struct gconv_settings {
+  gconv_texts inputs, filters;
+  bool recursive;
+  const char *syntax; /* --filter-format; NULL: by content */
+  const char *output;
+  const gconv_format_info *format; /* --format; NULL: by name */
+  int depth;                       /* a gconv_type, or -1: as the input */
+
+  gconv_options convolution; /* what is not below, and after gconv_settings_finish() all of it */
+  int alpha, combine, range;
+
+  const char *device;
+  int threads, jobs;
+  uint64_t max_pixels;
+  int png_level, jpeg_quality; /* 0: not given */
+
+  bool no_clobber, skip_existing, fail_fast, dry_run;
+  int timings;
+  bool verify;
+  double tolerance;
+  bool explain, verbose, quiet;
+} gconv_settings;
+
+extern const gconv_option gconv_filter_options[];
+
+/* What holds where no option is given. */
+gconv_settings gconv_settings_default(void);
+
+/* Completes settings->convolution and settings->device, and checks what the options come to together. */
+gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);
+
+void gconv_settings_free(gconv_settings *settings);
+
+#endif

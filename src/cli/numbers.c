@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/numbers.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* strtod() follows the locale, but this program never calls setlocale(): it is always "C". */
+bool gconv_parse_number(const char *text, double *number) {
+  if (text[strspn(text, "0123456789+-.eE")] != '\0' || text[0] == '\0')
+    return false;
+  char *end;
+  double value = strtod(text, &end);
+  if (end == text || *end != '\0' || !isfinite(value))
+    return false;
+  *number = value;
+  return true;
+}
+
+bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t *integer) {
+  if (text[strspn(text, "0123456789+-")] != '\0' || text[0] == '\0')
+    return false;
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (end == text || *end != '\0' || errno == ERANGE || value < least || value > most)
+    return false;
+  *integer = value;
+  return true;
+}
+
+bool gconv_parse_count(const char *text, uint64_t *count) {
+  static const char suffixes[] = "kMG";
+  size_t length = strspn(text, "0123456789");
+  uint64_t value = 0, unit = 1;
+  if (length == 0 || length > 18) /* 18 digits fit in 63 bits */
+    return false;
+  for (size_t i = 0; i < length; i++)
+    value = value * 10 + (uint64_t)(text[i] - '0');
+  if (text[length] != '\0') {
+    const char *suffix = strchr(suffixes, text[length]);
+    if (!suffix || text[length + 1] != '\0')
+      return false;
+    for (const char *at = suffixes; at <= suffix; at++)
+      unit *= 1000;
+  }
+  if (value == 0 || value > UINT64_MAX / unit)
+    return false;
+  *count = value * unit;
+  return true;
+}
+
+int gconv_parse_integers(const char *text, int limit, int64_t least, int64_t most, int32_t *integers) {
+  for (int count = 0; count < limit; count++) {
+    char word[16];
+    size_t length = strcspn(text, ",");
+    int64_t value;
+    if (length >= sizeof word)
+      return 0;
+    memcpy(word, text, length);
+    word[length] = '\0';
+    if (!gconv_parse_integer(word, least, most, &value))
+      return 0;
+    integers[count] = (int32_t)value;
+    if (text[length] == '\0')
+      return count + 1;
+    text += length + 1;
+  }
+  return 0;
+}

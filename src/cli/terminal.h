@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Everything said on standard error goes through here, so that messages and the progress line do not mix. */
+#ifndef GCONV_CLI_TERMINAL_H
+#define GCONV_CLI_TERMINAL_H
+
+/* Prints "gconv: <text>" and a newline. May be called from any thread. */
+void gconv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Shows one line of progress in place of the one before; it has no newline, and is short. */
+void gconv_progress_show(const char *text);
+
+/* Removes the line of progress, if there is one: before something else is printed, and at the end. */
+void gconv_progress_hide(void);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/timings.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Sums ---------------------------------------------------------------------------------------------------------- */
+
+static void note(char *known, size_t size, const char *name) {
+  if (known[0] == '\0')
+    snprintf(known, size, "%s", name);
+  else if (strcmp(known, name) != 0)
+    snprintf(known, size, "several");
+}
+
+void gconv_timings_count(gconv_timings_total *total, const gconv_report *report) {
+  total->inputs++;
+  total->failed += report->failed > 0;
+  if (!report->executed)
+    return;
+  gconv_timings_sum *sum = report->cold ? &total->cold : &total->warm;
+  sum->images++;
+  sum->kernel_ms += report->timings.kernel_ms;
+  sum->bytes += report->plan.bytes;
+  sum->flop += report->plan.flop;
+  total->pixels += report->pixels;
+  note(total->algorithm, sizeof total->algorithm, report->plan.algorithm);
+  note(total->math, sizeof total->math, report->plan.math);
+}
+
+/* The executions that tell the speed: the warm ones, where there are any. */
+static const gconv_timings_sum *speed_of(const gconv_timings_total *total) {
+  return total->warm.images > 0 ? &total->warm : &total->cold;
+}
+
+/* Units of 10^9 a second; 0 if no time was measured. */
+static double giga_per_s(double amount, double ms) {
+  return ms > 0 ? amount / ms * 1e-6 : 0;
+}
+
+static double mpix_per_s(const gconv_timings_total *total, const gconv_batch_summary *summary) {
+  return giga_per_s((double)total->pixels, summary->wall_ms) * 1e3;
+}
+
+/* ---- Table --------------------------------------------------------------------------------------------------------- */
+
+void gconv_timings_print_row(gconv_timings_total *total, const gconv_report *report) {
+  if (total->inputs == 0)
+    fprintf(total->out, "  decode    host  upload  kernel download  encode   total ms\n");
+  gconv_timings_count(total, report);
+  const gconv_timings *timings = &report->timings;
+  if (report->executed)
+    fprintf(total->out, "%8.2f%8.2f%8.2f%8.2f%9.2f%8.2f%8.2f     %s%s\n", report->decode_ms,
+            timings->prepare_ms + timings->finish_ms, timings->upload_ms, timings->kernel_ms, timings->download_ms,
+            report->encode_ms, report->total_ms, report->input->path, report->cold ? " (cold)" : "");
+  else
+    fprintf(total->out, "%57s     %s (%s)\n", "", report->input->path, report->failed ? "failed" : "passed over");
+}
+
+void gconv_timings_print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
+  const gconv_timings_sum *speed = speed_of(total);
+  fprintf(total->out, "device     %s (%s), started in %.1f ms\n", summary->device.name, summary->device.description,
+          summary->device_start_ms);
+  if (speed->images > 0) {
+    fprintf(total->out, "algorithm  %s, %s\n", total->algorithm, total->math);
+    fprintf(total->out, "kernel     %.3g GB/s, %.3g GFLOP/s (%zu %s)\n", giga_per_s(speed->bytes, speed->kernel_ms),
+            giga_per_s(speed->flop, speed->kernel_ms), speed->images,
+            speed == &total->warm ? "warm" : "cold: the first of its plan");
+  }
+  fprintf(total->out, "images     %zu, %zu failed, %.3g Mpix in %.1f ms wall: %.4g Mpix/s\n", total->inputs, total->failed,
+          (double)total->pixels * 1e-6, summary->wall_ms, mpix_per_s(total, summary));
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------------------- */
+
+/* A path as a JSON string; bytes that are no UTF-8 are replaced. */
+static json_t *json_path(const char *path) {
+  json_t *string = json_string(path);
+  char *copy = string ? NULL : strdup(path);
+  if (!copy)
+    return string;
+  for (char *at = copy; *at; at++)
+    if ((unsigned char)*at >= 0x80)
+      *at = '?';
+  string = json_string(copy);
+  free(copy);
+  return string;
+}
+
+static json_t *json_paths(char *const *items, size_t count) {
+  json_t *array = json_array();
+  for (size_t i = 0; i < count; i++)
+    json_array_append_new(array, json_path(items[i]));
+  return array;
+}
+
+/* "a; b", or null. */
+static json_t *json_errors(const gconv_texts *errors) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = errors->count > 0 ? open_memstream(&text, &size) : NULL;
+  if (!out)
+    return json_null();
+  for (size_t i = 0; i < errors->count; i++)
+    fprintf(out, "%s%s", i > 0 ? "; " : "", errors->items[i]);
+  json_t *string = fclose(out) == 0 ? json_path(text) : json_null();
+  free(text);
+  return string;
+}
+
+/* Microseconds are what the clocks are good for. */
+static json_t *json_ms(double ms) {
+  return json_real((double)(int64_t)(ms * 1e3 + 0.5) * 1e-3);
+}
+
+static json_t *json_rate(double amount, double ms) {
+  return ms > 0 ? json_real(giga_per_s(amount, ms)) : json_null();
+}
+
+static void set_execution(json_t *line, const gconv_report *report) {
+  const gconv_plan_info *plan = &report->plan;
+  const gconv_timings *timings = &report->timings;
+  json_object_set_new(line, "device", json_string(plan->device));
+  json_object_set_new(line, "algorithm", json_string(plan->algorithm));
+  json_object_set_new(line, "math", json_string(plan->math));
+  json_object_set_new(line, "input_shape",
+                      json_pack("[i,i,i,i]", (int)plan->frames, (int)plan->channels, (int)plan->height, (int)plan->width));
+  json_object_set_new(line, "filter_shape", json_pack("[i,i,i]", (int)plan->filters, (int)plan->rows, (int)plan->columns));
+  json_object_set_new(
+      line, "output_shape",
+      json_pack("[i,i,i,i]", (int)plan->frames, (int)plan->out_channels, (int)plan->out_height, (int)plan->out_width));
+  json_object_set_new(line, "decode_ms", json_ms(report->decode_ms));
+  json_object_set_new(line, "plan_ms", json_ms(report->plan_ms));
+  json_object_set_new(line, "prepare_ms", json_ms(timings->prepare_ms));
+  json_object_set_new(line, "upload_ms", json_ms(timings->upload_ms));
+  json_object_set_new(line, "kernel_ms", json_ms(timings->kernel_ms));
+  json_object_set_new(line, "download_ms", json_ms(timings->download_ms));
+  json_object_set_new(line, "finish_ms", json_ms(timings->finish_ms));
+  json_object_set_new(line, "encode_ms", json_ms(report->encode_ms));
+  json_object_set_new(line, "total_ms", json_ms(report->total_ms));
+  json_object_set_new(line, "gb_per_s", json_rate(plan->bytes, timings->kernel_ms));
+  json_object_set_new(line, "gflop_per_s", json_rate(plan->flop, timings->kernel_ms));
+  json_object_set_new(line, "cold", json_boolean(report->cold));
+}
+
+static void set_verification(json_t *line, const gconv_verification *verification) {
+  json_object_set_new(line, "max_error", json_real(verification->max_error));
+  json_object_set_new(line, "allowed_error", json_real(verification->allowed));
+}
+
+static void print_line(FILE *out, json_t *line) {
+  char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  if (text)
+    fprintf(out, "%s\n", text);
+  fflush(out); /* whoever reads along sees whole lines, and an interrupt loses none */
+  free(text);
+  json_decref(line);
+}
+
+void gconv_timings_print_json(gconv_timings_total *total, const gconv_report *report) {
+  gconv_timings_count(total, report);
+  json_t *line = json_object();
+  json_object_set_new(line, "input", json_path(report->input->path));
+  json_object_set_new(line, "outputs", json_paths(report->outputs, report->output_count));
+  json_object_set_new(line, "written", json_integer((json_int_t)report->written));
+  json_object_set_new(line, "passed_over", json_integer((json_int_t)report->passed));
+  json_object_set_new(line, "failed", json_integer((json_int_t)report->failed));
+  if (report->executed)
+    set_execution(line, report);
+  if (report->verified)
+    set_verification(line, &report->verification);
+  json_object_set_new(line, "error", json_errors(report->errors));
+  print_line(total->out, line);
+}
+
+void gconv_timings_print_json_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
+  const gconv_timings_sum *speed = speed_of(total);
+  json_t *all = json_object(), *line = json_object();
+  json_object_set_new(all, "images", json_integer((json_int_t)total->inputs));
+  json_object_set_new(all, "failed", json_integer((json_int_t)total->failed));
+  json_object_set_new(all, "results_written", json_integer((json_int_t)summary->written));
+  json_object_set_new(all, "results_passed_over", json_integer((json_int_t)summary->passed));
+  json_object_set_new(all, "results_failed", json_integer((json_int_t)summary->failed));
+  json_object_set_new(all, "device", json_string(summary->device.name));
+  json_object_set_new(all, "description", json_path(summary->device.description));
+  json_object_set_new(all, "algorithm", speed->images ? json_string(total->algorithm) : json_null());
+  json_object_set_new(all, "math", speed->images ? json_string(total->math) : json_null());
+  json_object_set_new(all, "device_start_ms", json_ms(summary->device_start_ms));
+  json_object_set_new(all, "wall_ms", json_ms(summary->wall_ms));
+  json_object_set_new(all, "mpix", json_real((double)total->pixels * 1e-6));
+  json_object_set_new(all, "mpix_per_s", json_real(mpix_per_s(total, summary)));
+  json_object_set_new(all, "cold_images", json_integer((json_int_t)total->cold.images));
+  json_object_set_new(all, "warm_images", json_integer((json_int_t)total->warm.images));
+  json_object_set_new(all, "gb_per_s", json_rate(speed->bytes, speed->kernel_ms));
+  json_object_set_new(all, "gflop_per_s", json_rate(speed->flop, speed->kernel_ms));
+  json_object_set_new(line, "summary", all);
+  print_line(total->out, line);
+}

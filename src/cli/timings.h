@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* --timings: where the time of each image went, and of all together. */
+#ifndef GCONV_CLI_TIMINGS_H
+#define GCONV_CLI_TIMINGS_H
+
+#include "batch/pipeline.h"
+
+#include <stdio.h>
+
+/* Sums over executions. */
+typedef struct gconv_timings_sum {
+  size_t images;
+  double kernel_ms, bytes, flop;
+} gconv_timings_sum;
+
+/* Set out, zero the rest. */
+typedef struct gconv_timings_total {
+  FILE *out;
+  size_t inputs, failed;        /* inputs begun; of them, those with a failed result */
+  uint64_t pixels;              /* of executed inputs */
+  gconv_timings_sum cold, warm; /* first executions of their plan, and the others */
+  char algorithm[32], math[16]; /* of the executions; "several" if they differ */
+} gconv_timings_total;
+
+/* Brings *total up to date with one image. */
+void gconv_timings_count(gconv_timings_total *total, const gconv_report *report);
+
+/* The same, and prints a line of the table, or of JSON, for it. */
+void gconv_timings_print_row(gconv_timings_total *total, const gconv_report *report);
+void gconv_timings_print_json(gconv_timings_total *total, const gconv_report *report);
+
+/* The summary in the same manner. */
+void gconv_timings_print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary);
+void gconv_timings_print_json_summary(const gconv_timings_total *total, const gconv_batch_summary *summary);
+
+#endif
