@@ -184,8 +184,10 @@ gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filt
 /* Frees all filters and zeroes the list. NULL is allowed. */
 void gconv_filters_free(gconv_filters *list);
 
-/* Writes the filter as a plain matrix, with comments for its name and 9 significant digits, so that float32 survives.
- * *text is owned by the caller: free(). An offset or divisor makes it a vips matrix, which has both. */
+/* Writes the filter as a plain matrix, with a comment for its name and 9 significant digits, so that float32 survives.
+ * *text is owned by the caller: free(). An offset or divisor makes it a vips matrix, which has both; an anchor that is not
+ * the default makes it an ImageMagick kernel, which has one; GCONV_UNSUPPORTED for a filter that has both. Text that could
+ * be read in two ways states its syntax in a comment that gconv_filters_read understands. */
 gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text);
 
 /* A built-in generator. */
@@ -213,7 +215,7 @@ typedef struct gconv_filter_analysis {
   bool symmetric_rows, symmetric_columns;         /* equal to itself upside down; left-right mirrored */
   bool antisymmetric_rows, antisymmetric_columns; /* equal to its negative, upside down; mirrored (zero filters are not) */
   int32_t rank; /* numerical rank at float32 precision: 1 is separable, 0 all zero; -1 if too large to be analysed (over
-                   512 x 512) */
+                   512 x 512 taps) */
 } gconv_filter_analysis;
 
 gconv_status gconv_filter_analyze(const gconv_filter *filter, gconv_filter_analysis *analysis);

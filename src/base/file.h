@@ -21,6 +21,9 @@ typedef struct gconv_source {
 gconv_status gconv_source_open(const char *path, gconv_source *source);
 void gconv_source_close(gconv_source *source);
 
+/* A source of bytes that are in memory and stay the caller's; it is not closed. `name` is for error texts. */
+void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_source *source);
+
 /* Makes up to `wanted` (at most 4096) next bytes visible at *bytes without handing them out; *got is smaller only at the
  * end. */
 gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_t **bytes, size_t *got);

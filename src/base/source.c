@@ -37,9 +37,17 @@ void gconv_source_close(gconv_source *source) {
   *source = (gconv_source){.file = -1};
 }
 
+void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_source *source) {
+  *source = (gconv_source){.name = name, .file = -1, .buffer = bytes, .end = size, .size = size};
+}
+
 /* One read(2) that survives signals; *got = 0 at the end. */
 static gconv_status read_some(gconv_source *source, void *bytes, size_t size, size_t *got) {
   ssize_t count;
+  if (source->file < 0) { /* of bytes: all of them are in the buffer */
+    *got = 0;
+    return GCONV_OK;
+  }
   do
     count = read(source->file, bytes, size < SSIZE_MAX ? size : SSIZE_MAX);
   while (count < 0 && errno == EINTR);
@@ -62,7 +70,7 @@ static size_t take(gconv_source *source, void *bytes, size_t wanted) {
 gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_t **bytes, size_t *got) {
   if (wanted > PEEK_BYTES)
     wanted = PEEK_BYTES;
-  if (source->begin > BUFFER_BYTES - PEEK_BYTES) {
+  if (source->file >= 0 && source->begin > BUFFER_BYTES - PEEK_BYTES) {
     memmove(source->buffer, source->buffer + source->begin, source->end - source->begin);
     source->end -= source->begin;
     source->begin = 0;

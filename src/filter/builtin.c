@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of built-in filters, and the parsing of their parameters. */
+#include "filter/builtin.h"
+#include "base/memory.h"
+#include "filter/number.h"
+#include "filter/suggest.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* In alphabetical order. */
+static const gconv_builtin *const builtins[] = {
+    &gconv_builtin_average,   &gconv_builtin_binomial,  &gconv_builtin_disk,        &gconv_builtin_dog,
+    &gconv_builtin_emboss,    &gconv_builtin_gabor,     &gconv_builtin_gaussian,    &gconv_builtin_identity,
+    &gconv_builtin_kirsch,    &gconv_builtin_laplacian, &gconv_builtin_laplacian_4, &gconv_builtin_laplacian_8,
+    &gconv_builtin_log,       &gconv_builtin_motion,    &gconv_builtin_prewitt_x,   &gconv_builtin_prewitt_y,
+    &gconv_builtin_roberts_x, &gconv_builtin_roberts_y, &gconv_builtin_scharr_x,    &gconv_builtin_scharr_y,
+    &gconv_builtin_sharpen,   &gconv_builtin_sobel_x,   &gconv_builtin_sobel_y,     &gconv_builtin_unsharp,
+};
+enum { BUILTINS = sizeof builtins / sizeof *builtins, TEXT_BYTES = 128 };
+
+/* ---- What there is ---- */
+
+static gconv_builtin_info infos[BUILTINS];
+static char parameter_texts[BUILTINS][TEXT_BYTES];
+static pthread_once_t infos_once = PTHREAD_ONCE_INIT;
+
+static void make_infos(void) {
+  for (size_t i = 0; i < BUILTINS; i++) {
+    size_t used = 0;
+    for (const gconv_parameter *p = builtins[i]->parameters; p->name && used < TEXT_BYTES; p++)
+      used +=
+          (size_t)snprintf(parameter_texts[i] + used, TEXT_BYTES - used, "%s%s=%s", used ? "," : "", p->name, p->standard);
+    infos[i] = (gconv_builtin_info){builtins[i]->name, parameter_texts[i], builtins[i]->help};
+  }
+}
+
+const gconv_builtin_info *gconv_builtin_at(size_t index) {
+  pthread_once(&infos_once, make_infos);
+  return index < BUILTINS ? &infos[index] : NULL;
+}
+
+const gconv_builtin *gconv_builtin_find(const char *spec) {
+  size_t length = strcspn(spec, ":");
+  for (size_t i = 0; i < BUILTINS; i++)
+    if (strlen(builtins[i]->name) == length && memcmp(builtins[i]->name, spec, length) == 0)
+      return builtins[i];
+  return NULL;
+}
+
+/* "size=3,sigma=0.5", for error texts. */
+static const char *parameters_of(const gconv_builtin *builtin) {
+  for (size_t i = 0; i < BUILTINS; i++)
+    if (builtins[i] == builtin)
+      return gconv_builtin_at(i)->parameters;
+  return "";
+}
+
+/* ---- Arguments: "size=9,sigma=2" ---- */
+
+/* A piece of a spec. */
+typedef struct piece {
+  const char *begin, *end;
+} piece;
+
+static int length_of(piece p) {
+  return (int)(p.end - p.begin);
+}
+
+static piece trim(piece p) {
+  while (p.begin < p.end && (*p.begin == ' ' || *p.begin == '\t'))
+    p.begin++;
+  while (p.end > p.begin && (p.end[-1] == ' ' || p.end[-1] == '\t'))
+    p.end--;
+  return p;
+}
+
+static bool is_word(piece p, const char *word, size_t length) {
+  return (size_t)length_of(p) == length && memcmp(p.begin, word, length) == 0;
+}
+
+/* Digits; 0 if they are none, or too many. */
+static int32_t read_side(piece p) {
+  int32_t value = 0;
+  if (p.end - p.begin > 9)
+    return 0;
+  for (const char *at = p.begin; at < p.end; at++) {
+    if (*at < '0' || *at > '9')
+      return 0;
+    value = value * 10 + (*at - '0');
+  }
+  return value;
+}
+
+static gconv_status read_size(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
+  to->rows = to->columns = 0;
+  if (p->min == 0 && is_word(value, "auto", 4))
+    return GCONV_OK;
+  const char *x = memchr(value.begin, 'x', (size_t)length_of(value));
+  to->rows = read_side((piece){value.begin, x ? x : value.end});
+  to->columns = x ? read_side((piece){x + 1, value.end}) : to->rows;
+  if (to->rows < 1 || to->columns < 1 || to->rows > p->max || to->columns > p->max)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s:%s=%.*s: a size is a number from 1 to %.0f, or two, rows x columns, such as 3x5%s", builtin->name,
+                      p->name, length_of(value), value.begin, p->max, p->min == 0 ? ", or auto" : "");
+  return GCONV_OK;
+}
+
+static gconv_status read_number(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
+  const char *wrong = gconv_number_read(value.begin, value.end, &to->number);
+  if (wrong)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s:%s=%.*s: '%.*s' %s", builtin->name, p->name, length_of(value), value.begin,
+                      length_of(value), value.begin, wrong);
+  if (!(to->number >= p->min && to->number <= p->max))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s:%s=%.*s: %s goes from %g to %g", builtin->name, p->name, length_of(value),
+                      value.begin, p->name, p->min, p->max);
+  return GCONV_OK;
+}
+
+static gconv_status read_choice(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
+  const char *word = p->choices;
+  for (to->choice = 0; *word; to->choice++) {
+    size_t length = strcspn(word, " ");
+    if (is_word(value, word, length))
+      return GCONV_OK;
+    word += length + strspn(word + length, " ");
+  }
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s:%s=%.*s: %s is one of: %s", builtin->name, p->name, length_of(value),
+                    value.begin, p->name, p->choices);
+}
+
+static gconv_status read_value(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
+  return p->kind == GCONV_PARAMETER_SIZE     ? read_size(builtin, p, value, to)
+         : p->kind == GCONV_PARAMETER_NUMBER ? read_number(builtin, p, value, to)
+                                             : read_choice(builtin, p, value, to);
+}
+
+static gconv_status fail_unknown_parameter(const gconv_builtin *builtin, piece name) {
+  char word[64];
+  snprintf(word, sizeof word, "%.*s", length_of(name), name.begin);
+  gconv_suggestion best = {0};
+  for (const gconv_parameter *p = builtin->parameters; p->name; p++)
+    gconv_suggest(&best, word, p->name);
+  const char *parameters = parameters_of(builtin);
+  if (!*parameters)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no parameter '%s', nor any other", builtin->name, word);
+  if (best.name[0])
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s has no parameter '%s'; did you mean '%s'? Its parameters and their defaults: %s", builtin->name,
+                      word, best.name, parameters);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no parameter '%s'; its parameters and their defaults: %s", builtin->name,
+                    word, parameters);
+}
+
+/* One "name=value". */
+static gconv_status read_argument(const gconv_builtin *builtin, piece text, gconv_argument *arguments) {
+  const char *equals = memchr(text.begin, '=', (size_t)length_of(text));
+  if (!equals) {
+    const char *parameters = parameters_of(builtin);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: '%.*s' is not of the form name=value; parameters and their defaults: %s",
+                      builtin->name, length_of(text), text.begin, *parameters ? parameters : "none");
+  }
+  piece name = trim((piece){text.begin, equals}), value = trim((piece){equals + 1, text.end});
+  for (size_t i = 0; builtin->parameters[i].name; i++) {
+    const gconv_parameter *p = &builtin->parameters[i];
+    if (!is_word(name, p->name, strlen(p->name)))
+      continue;
+    if (arguments[i].given)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s is given twice", builtin->name, p->name);
+    arguments[i].given = true;
+    return read_value(builtin, p, value, &arguments[i]);
+  }
+  return fail_unknown_parameter(builtin, name);
+}
+
+static gconv_status read_arguments(const gconv_builtin *builtin, const char *spec, gconv_argument *arguments) {
+  for (size_t i = 0; builtin->parameters[i].name; i++) {
+    const char *standard = builtin->parameters[i].standard;
+    GCONV_TRY(read_value(builtin, &builtin->parameters[i], (piece){standard, standard + strlen(standard)}, &arguments[i]));
+  }
+  const char *at = spec + strcspn(spec, ":");
+  while (*at) {
+    at++; /* the ':' or ',' */
+    const char *end = at + strcspn(at, ",");
+    GCONV_TRY(read_argument(builtin, trim((piece){at, end}), arguments));
+    at = end;
+  }
+  return GCONV_OK;
+}
+
+/* A name that can be part of a file name: "gaussian:size=9,sigma=1/2" becomes "gaussian_size9_sigma1-2". */
+static void make_name(const char *spec, char *name) {
+  for (; *spec; spec++)
+    if (!strchr(" \t=", *spec))
+      *name++ = strchr(":,", *spec) ? '_' : *spec == '/' ? '-' : *spec;
+  *name = '\0';
+}
+
+gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, gconv_filters *list) {
+  gconv_argument arguments[GCONV_PARAMETERS] = {{0}};
+  size_t first = list->count;
+  char name[256];
+  if (strlen(spec) >= sizeof name)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has more than %zu characters of parameters", builtin->name, sizeof name - 1);
+  gconv_status status = read_arguments(builtin, spec, arguments);
+  if (status == GCONV_OK)
+    status = builtin->make(builtin, arguments, list);
+  make_name(spec, name);
+  if (status == GCONV_OK)
+    status = gconv_filters_name(list, first, name);
+  if (status != GCONV_OK)
+    gconv_filters_truncate(list, first);
+  return status;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Built-in filters: a descriptor each, in builtin_smooth.c, builtin_edge.c or builtin_fixed.c, and a row in the table of
+ * builtin.c. Parameters are declared in the descriptor, once; parsing, errors and help derive from it.
+ */
+#ifndef GCONV_FILTER_BUILTIN_H
+#define GCONV_FILTER_BUILTIN_H
+
+#include "filter/filter.h"
+
+enum { GCONV_PARAMETERS = 6 };
+
+typedef enum gconv_parameter_kind {
+  GCONV_PARAMETER_NUMBER,
+  GCONV_PARAMETER_SIZE,  /* "9", or "3x5": 3 rows, 5 columns; "auto" where min is 0 */
+  GCONV_PARAMETER_CHOICE /* one of the words in choices */
+} gconv_parameter_kind;
+
+typedef struct gconv_parameter {
+  const char *name; /* NULL ends the parameters */
+  gconv_parameter_kind kind;
+  const char *standard; /* the default, as it would be written */
+  double min, max;      /* of a number, and of each side of a size; included */
+  const char *choices;  /* words separated by blanks */
+} gconv_parameter;
+
+/* What a parameter is this time. */
+typedef struct gconv_argument {
+  bool given;
+  double number;         /* of a number */
+  int32_t rows, columns; /* of a size; 0 for "auto" */
+  int choice;            /* of a choice: 0 is the first */
+} gconv_argument;
+
+typedef struct gconv_builtin gconv_builtin;
+struct gconv_builtin {
+  const char *name, *help;
+  gconv_parameter parameters[GCONV_PARAMETERS + 1];
+  /* Appends the filter; arguments are in the order of the parameters. */
+  gconv_status (*make)(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list);
+  int32_t side;       /* of fixed taps */
+  const int8_t *taps; /* side * side, by rows; NULL if they are computed */
+};
+
+/* The built-in filter that `spec` names, "gaussian" or "gaussian:...", or NULL. */
+const gconv_builtin *gconv_builtin_find(const char *spec);
+
+/* Appends what `spec`, "gaussian:size=9,sigma=2", means. */
+gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, gconv_filters *list);
+
+/* A plane of float64 in the making. */
+typedef struct gconv_plane {
+  int32_t rows, columns;
+  size_t count;   /* rows * columns */
+  double *values; /* owned; all 0 at the beginning */
+} gconv_plane;
+
+/* Begins a plane; the size is checked. After success, finish or drop it. */
+gconv_status gconv_plane_begin(const gconv_builtin *self, int32_t rows, int32_t columns, gconv_plane *plane);
+/* Frees the plane. */
+void gconv_plane_drop(gconv_plane *plane);
+/* Appends the plane, rounded once to float32, and frees it. */
+gconv_status gconv_plane_finish(gconv_plane *plane, gconv_filters *list);
+
+/* Distance of row r from the middle of a plane; of column s. Halves where the size is even. */
+static inline double gconv_plane_y(const gconv_plane *plane, int32_t r) {
+  return r - (plane->rows - 1) / 2.0;
+}
+static inline double gconv_plane_x(const gconv_plane *plane, int32_t s) {
+  return s - (plane->columns - 1) / 2.0;
+}
+/* Divides by the sum. */
+void gconv_plane_normalise(gconv_plane *plane);
+/* Fills the plane with a Gaussian of sum 1; what is below 2^-52 of its peak is 0, as in fspecial. */
+void gconv_plane_fill_gaussian(gconv_plane *plane, double sigma);
+
+/* The side that holds a Gaussian of this width to 3 sigma: 2 * ceil(3 * sigma) + 1. */
+int32_t gconv_side_of_sigma(double sigma);
+
+/* Appends the fixed taps of `self`. */
+gconv_status gconv_make_fixed(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list);
+
+extern const gconv_builtin gconv_builtin_average, gconv_builtin_binomial, gconv_builtin_disk, gconv_builtin_dog,
+    gconv_builtin_emboss, gconv_builtin_gabor, gconv_builtin_gaussian, gconv_builtin_identity, gconv_builtin_kirsch,
+    gconv_builtin_laplacian, gconv_builtin_laplacian_4, gconv_builtin_laplacian_8, gconv_builtin_log, gconv_builtin_motion,
+    gconv_builtin_prewitt_x, gconv_builtin_prewitt_y, gconv_builtin_roberts_x, gconv_builtin_roberts_y,
+    gconv_builtin_scharr_x, gconv_builtin_scharr_y, gconv_builtin_sharpen, gconv_builtin_sobel_x, gconv_builtin_sobel_y,
+    gconv_builtin_unsharp;
+
+#endif

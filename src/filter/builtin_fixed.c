@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filters of fixed small integers. As correlation kernels: an x filter answers positively where the image grows brighter to
+ * the right, a y filter where it does downwards, as in OpenCV. fspecial('sobel') and fspecial('prewitt') answer to
+ * brightness upwards: they are the negatives of sobel_y and prewitt_y.
+ */
+#include "base/memory.h"
+#include "filter/builtin.h"
+
+#include <string.h>
+
+gconv_status gconv_make_fixed(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
+  (void)arguments;
+  gconv_filter *filter;
+  GCONV_TRY(gconv_filters_add(list, self->side, self->side, &filter));
+  for (int32_t i = 0; i < self->side * self->side; i++)
+    filter->taps[i] = self->taps[i];
+  return GCONV_OK;
+}
+
+#define FIXED(name_, side_, help_, ...)                                                                                     \
+  const gconv_builtin gconv_builtin_##name_ = {.name = #name_,                                                              \
+                                               .help = help_,                                                               \
+                                               .make = gconv_make_fixed,                                                    \
+                                               .side = side_,                                                               \
+                                               .taps = (const int8_t[(side_) * (side_)]){__VA_ARGS__}}
+
+/* clang-format off */
+FIXED(sobel_x, 3, "horizontal derivative, smoothed 1 2 1 (Sobel; OpenCV's dx = 1; answers to vertical edges)",
+      -1, 0, 1,
+      -2, 0, 2,
+      -1, 0, 1);
+FIXED(sobel_y, 3, "vertical derivative, smoothed 1 2 1 (Sobel; OpenCV's dy = 1; the negative of fspecial's sobel)",
+      -1, -2, -1,
+       0,  0,  0,
+       1,  2,  1);
+FIXED(prewitt_x, 3, "horizontal derivative, smoothed 1 1 1 (Prewitt)",
+      -1, 0, 1,
+      -1, 0, 1,
+      -1, 0, 1);
+FIXED(prewitt_y, 3, "vertical derivative, smoothed 1 1 1 (Prewitt; the negative of fspecial's prewitt)",
+      -1, -1, -1,
+       0,  0,  0,
+       1,  1,  1);
+FIXED(scharr_x, 3, "horizontal derivative, smoothed 3 10 3 (Scharr; OpenCV's dx = 1)",
+       -3, 0,  3,
+      -10, 0, 10,
+       -3, 0,  3);
+FIXED(scharr_y, 3, "vertical derivative, smoothed 3 10 3 (Scharr; OpenCV's dy = 1)",
+      -3, -10, -3,
+       0,   0,  0,
+       3,  10,  3);
+FIXED(roberts_x, 2, "falling diagonal difference (Roberts' cross, first)",
+      1,  0,
+      0, -1);
+FIXED(roberts_y, 2, "rising diagonal difference (Roberts' cross, second)",
+       0, 1,
+      -1, 0);
+FIXED(laplacian_4, 3, "Laplacian of the 4 nearest neighbours (laplacian:alpha=0; OpenCV's Laplacian, ksize 1)",
+      0,  1, 0,
+      1, -4, 1,
+      0,  1, 0);
+FIXED(laplacian_8, 3, "Laplacian of all 8 neighbours (laplacian:alpha=0.5, times 3)",
+      1,  1, 1,
+      1, -8, 1,
+      1,  1, 1);
+FIXED(sharpen, 3, "the image less laplacian_4; sum 1",
+       0, -1,  0,
+      -1,  5, -1,
+       0, -1,  0);
+FIXED(emboss, 3, "relief lit from the top left; sum 1",
+      -2, -1, 0,
+      -1,  1, 1,
+       0,  1, 2);
+/* clang-format on */
+
+/* ---- Kirsch's compass ---- */
+
+#define DIRECTIONS "n ne e se s sw w nw"
+enum { DIRECTION_COUNT = 8 };
+
+/* Direction number d, clockwise from north: the three 5s lie on that side of the rim. */
+static gconv_status add_kirsch(int d, const char *direction, gconv_filters *list) {
+  static const int rim[DIRECTION_COUNT] = {1, 2, 5, 8, 7, 6, 3, 0}; /* places n, ne, e, ... of a 3 x 3 */
+  gconv_filter *filter;
+  GCONV_TRY(gconv_filters_add(list, 3, 3, &filter));
+  for (int i = 0; i < DIRECTION_COUNT; i++) {
+    int apart = (i - d + DIRECTION_COUNT) % DIRECTION_COUNT;
+    filter->taps[rim[i]] = apart <= 1 || apart == DIRECTION_COUNT - 1 ? 5 : -3;
+  }
+  filter->name = gconv_format_text("kirsch_%.*s", (int)strcspn(direction, " "), direction);
+  return filter->name ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a filter");
+}
+
+static gconv_status make_kirsch(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
+  (void)self;
+  const char *direction = DIRECTIONS;
+  for (int d = 0; d < DIRECTION_COUNT; d++) {
+    if (arguments[0].choice == 0 || arguments[0].choice == d + 1)
+      GCONV_TRY(add_kirsch(d, direction, list));
+    direction += strcspn(direction, " ") + 1;
+  }
+  return GCONV_OK;
+}
+
+const gconv_builtin gconv_builtin_kirsch = {
+    .name = "kirsch",
+    .help = "compass edges, 5 against -3: all 8 directions, clockwise from north, or one of them (Kirsch)",
+    .parameters = {{"direction", GCONV_PARAMETER_CHOICE, "all", 0, 0, "all " DIRECTIONS}},
+    .make = make_kirsch,
+};

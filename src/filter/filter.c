@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "filter/filter.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+gconv_status gconv_filter_check_size(const char *where, int64_t rows, int64_t columns) {
+  if (rows < 1 || columns < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: a filter of %" PRId64 " rows and %" PRId64 " columns; it needs at least 1 of each", where, rows,
+                      columns);
+  if (rows > GCONV_FILTER_MAX_SIDE || columns > GCONV_FILTER_MAX_SIDE)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a filter of %" PRId64 " rows and %" PRId64 " columns; the limit is %d of each",
+                      where, rows, columns, GCONV_FILTER_MAX_SIDE);
+  if (rows * columns > GCONV_FILTER_MAX_TAPS)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a filter of %" PRId64 " x %" PRId64 " taps; the limit is %d taps", where, rows,
+                      columns, GCONV_FILTER_MAX_TAPS);
+  return GCONV_OK;
+}
+
+gconv_status gconv_filter_check(const gconv_filter *filter) {
+  const char *name = filter->name ? filter->name : "filter";
+  GCONV_TRY(gconv_filter_check_size(name, filter->rows, filter->columns));
+  if (filter->anchor_row < 0 || filter->anchor_row >= filter->rows || filter->anchor_column < 0 ||
+      filter->anchor_column >= filter->columns)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: its anchor (%d, %d) lies outside of its %d x %d taps", name,
+                      filter->anchor_row, filter->anchor_column, filter->rows, filter->columns);
+  if (!isfinite(filter->divisor) || filter->divisor == 0 || !isfinite(filter->offset))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: its divisor and offset must be finite, and the divisor not 0", name);
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
+    if (!isfinite(filter->taps[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: tap %zu is not finite", name, i);
+  return GCONV_OK;
+}
+
+gconv_status gconv_filters_add(gconv_filters *list, int32_t rows, int32_t columns, gconv_filter **filter) {
+  size_t bytes = gconv_product(3, (size_t[]){(size_t)rows, (size_t)columns, sizeof(float)});
+  void *taps = NULL;
+  GCONV_TRY(gconv_allocate(bytes, "a filter", &taps));
+  gconv_filter *items = realloc(list->items, (list->count + 1) * sizeof *items);
+  if (!items) {
+    gconv_release(taps);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of %zu filters", list->count + 1);
+  }
+  memset(taps, 0, bytes);
+  list->items = items;
+  *filter = &items[list->count++];
+  **filter = (gconv_filter){
+      .rows = rows, .columns = columns, .anchor_row = rows / 2, .anchor_column = columns / 2, .divisor = 1, .taps = taps};
+  return GCONV_OK;
+}
+
+void gconv_filters_truncate(gconv_filters *list, size_t count) {
+  while (list->count > count) {
+    gconv_filter *last = &list->items[--list->count];
+    free(last->name);
+    gconv_release(last->taps);
+  }
+}
+
+gconv_status gconv_filters_name(gconv_filters *list, size_t first, const char *name) {
+  bool several = list->count - first > 1;
+  for (size_t i = first; i < list->count; i++) {
+    gconv_filter *filter = &list->items[i];
+    if (!filter->name)
+      filter->name = several ? gconv_format_text("%s_%zu", name, i - first + 1) : gconv_format_text("%s", name);
+    if (!filter->name)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a filter");
+  }
+  return GCONV_OK;
+}
+
+void gconv_filters_free(gconv_filters *list) {
+  if (!list)
+    return;
+  gconv_filters_truncate(list, 0);
+  free(list->items);
+  *list = (gconv_filters){0};
+}
+
+/* Three digits leave the sum of an average off by 1e-3, dlmwrite's five by less; taps rounded to float32 leave it off by
+ * less than 1e-6 of its terms. */
+void gconv_filter_warn_rounded(const char *where, const gconv_filter *filter) {
+  const double seen = 1e-6, nearly_one = 2e-3, nearly_zero = 1e-3;
+  double sum = 0, magnitude = 0;
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
+    sum += (double)filter->taps[i] / (double)filter->divisor;
+    magnitude += fabs((double)filter->taps[i] / (double)filter->divisor);
+  }
+  bool one = fabs(sum - 1) > seen * magnitude && fabs(sum - 1) < nearly_one;
+  bool zero = fabs(sum) > seen * magnitude && fabs(sum) < nearly_zero * fmin(magnitude, 1);
+  if (one || zero)
+    gconv_warn("%s: the taps sum to %.7g, nearly but not quite %d: were they written with too few digits? They are used as "
+               "they are",
+               where, sum, one ? 1 : 0);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* Files that are handed over as filters, but are of a kind that is not read: each is known, so that the error can help. */
+#include "filter/syntax.h"
+
+#include <string.h>
+
+typedef struct foreign {
+  const char *start; /* the bytes that such a file begins with */
+  size_t size;
+  const char *is, *remedy;
+} foreign;
+
+#define START(text) (text), sizeof(text) - 1
+
+static const foreign kinds[] = {
+    {START("MATLAB 5.0"), "a binary .mat file of MATLAB",
+     "save the matrix as text: dlmwrite('filter.txt', h, 'precision', 9)"},
+    {START("\x89HDF"), "an HDF5 file, or a .mat file of MATLAB 7.3",
+     "save the matrix as text: dlmwrite('filter.txt', h, 'precision', 9)"},
+    {START("gconv-bank"), "a gconv bank, which is not read yet", "give each filter as a file of its own"},
+    {START("%YAML"), "an OpenCV FileStorage file, which is not read yet", "save the matrix with numpy.save"},
+    {START("<?xml"), "XML, perhaps of OpenCV, which is not read yet", "save the matrix with numpy.save"},
+    {START("<opencv_storage"), "an OpenCV FileStorage file, which is not read yet", "save the matrix with numpy.save"},
+    {START("PK\x03\x04"), "a zip archive, perhaps a .npz of NumPy", "save one array with numpy.save"},
+    {START("\x1F\x8B"), "compressed with gzip", "unpack it first"},
+    {START("\x89PNG"), "a PNG image, not a filter", "give images with -i"},
+    {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},
+};
+
+static uint64_t little_endian(const uint8_t *bytes, size_t count) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < count; i++)
+    value |= (uint64_t)bytes[i] << (8 * i);
+  return value;
+}
+
+/* u64le N, then N bytes of JSON. */
+static bool is_safetensors(const gconv_content *content) {
+  return content->size > 9 && content->bytes[8] == '{' && little_endian(content->bytes, 8) <= content->size - 8;
+}
+
+/* A protobuf whose first field is ir_version = a small number, then a string or a graph: enough to tell it from text. */
+static bool is_onnx(const gconv_content *content) {
+  const uint8_t *bytes = content->bytes;
+  return content->size > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
+         (bytes[2] == 0x12 || bytes[2] == 0x1A || bytes[2] == 0x22 || bytes[2] == 0x3A || bytes[2] == 0x42);
+}
+
+gconv_status gconv_refuse_foreign(const gconv_content *content) {
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (content->size >= kinds[i].size && memcmp(content->bytes, kinds[i].start, kinds[i].size) == 0)
+      return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s; %s", content->name, kinds[i].is, kinds[i].remedy);
+  if (is_safetensors(content) || is_onnx(content))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s, which is not read yet; save the weights of a layer with numpy.save",
+                      content->name, is_onnx(content) ? "an ONNX model" : "a safetensors file");
+  return GCONV_OK;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ImageMagick's kernel strings: "[W[xH][+X+Y][@|>|<]:] values", several separated by ';'.
+ *
+ * Values are separated by commas or blanks, lines included; nan or - is outside of the neighbourhood, which for a sum is a
+ * tap of 0. W alone means W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1) / 2,
+ * (H - 1) / 2. Then, as `convert -define morphology:showkernel=1` prints them,
+ *   @  adds the rotations by 45, 90, ... degrees, clockwise, of a 3 x 3 kernel, until the first comes back;
+ *   >  adds those by 90, 180, 270 degrees, until the first comes back;
+ *   <  adds those by 180, 270 and 90 degrees, in this order, always.
+ * Only square kernels and single rows and columns can be turned by 90 degrees. Unlike ImageMagick, which then prints a
+ * complaint and goes on, this reader refuses.
+ */
+#include "filter/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+typedef struct geometry {
+  int32_t width, height; /* 0: a square */
+  int32_t x, y;          /* -1: the default */
+  char expansion;        /* '@', '>', '<', or 0 */
+} geometry;
+
+/* ---- The text ---- */
+
+static bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/* Where the part before a ':' ends, if there is a ':' before a comment or the end of the line; else NULL. */
+static const char *find_colon(const gconv_text *text) {
+  for (const char *at = text->at; at < text->end && !strchr(";#%\n\r", *at); at++)
+    if (*at == ':')
+      return at;
+  return NULL;
+}
+
+static bool recognise(const gconv_content *content) {
+  gconv_text text = gconv_text_begin(content);
+  return gconv_text_find_line(&text) && find_colon(&text);
+}
+
+/* Where this kernel ends: a ';' outside of a comment, or the end of the text. */
+static const char *find_kernel_end(const gconv_text *text) {
+  bool comment = false;
+  const char *at = text->at;
+  for (; at < text->end && (comment || *at != ';'); at++)
+    comment = *at == '\n' || *at == '\r' ? false : comment || *at == '#' || *at == '%';
+  return at;
+}
+
+static gconv_status fail_at(const gconv_text *text, const char *at, const char *what) {
+  gconv_field field = {at, at, text->line, (size_t)(at - text->line_start) + 1};
+  return gconv_field_fail(text, &field, GCONV_BAD_FILE, "%s", what);
+}
+
+/* Digits; -1 if there are none, or too many. */
+static int32_t read_digits(const char **at) {
+  int32_t value = -1;
+  for (int count = 0; is_digit(**at); (*at)++, count++)
+    value = count == 0 ? **at - '0' : value < 0 || value > INT32_MAX / 10 - 1 ? INT32_MAX : value * 10 + (**at - '0');
+  return value;
+}
+
+static void skip_blanks(const char **at) {
+  while (**at == ' ' || **at == '\t')
+    (*at)++;
+}
+
+/* W, xH, and +X+Y; a part that is wrong is left in *at. */
+static void read_size_and_origin(const char **at, geometry *g) {
+  g->width = g->height = read_digits(at);
+  if (g->width > 0 && (**at == 'x' || **at == 'X')) {
+    (*at)++;
+    g->height = read_digits(at);
+  }
+  g->x = g->y = -1;
+  for (int i = 0; i < 2 && **at == '+' && is_digit((*at)[1]); i++) {
+    (*at)++;
+    *(i == 0 ? &g->x : &g->y) = read_digits(at);
+  }
+}
+
+/* What stands before the ':', and the ':' itself. */
+static gconv_status read_geometry(gconv_text *text, const char *colon, geometry *g) {
+  const char *at = text->at, *start = at;
+  read_size_and_origin(&at, g);
+  skip_blanks(&at);
+  if (at < colon && strchr("@<>", *at))
+    g->expansion = *at++;
+  skip_blanks(&at);
+  if (at != colon)
+    return fail_at(text, at, "before the ':' stands the size of a kernel, \"W[xH][+X+Y][@|>|<]\", such as 3x3 or 5x1+0+0>");
+  if (g->width < 1 || g->height < 1)
+    return fail_at(text, start, "the width and height of a kernel are positive numbers");
+  gconv_field place = {start, colon, text->line, (size_t)(start - text->line_start) + 1};
+  if (g->x >= g->width || g->y >= g->height)
+    return gconv_field_fail(text, &place, GCONV_BAD_FILE, "the origin +%d+%d lies outside of the %d x %d kernel",
+                            g->x < 0 ? (g->width - 1) / 2 : g->x, g->y < 0 ? (g->height - 1) / 2 : g->y, g->width,
+                            g->height);
+  text->at = colon + 1;
+  return gconv_filter_check_size(text->name, g->height, g->width);
+}
+
+static bool is_outside_mark(const gconv_field *field) {
+  size_t length = (size_t)(field->end - field->begin);
+  return (length == 1 && *field->begin == '-') || (length == 3 && strncasecmp(field->begin, "nan", 3) == 0);
+}
+
+static gconv_status read_values(gconv_text *text, gconv_numbers *numbers) {
+  while (gconv_text_find_line(text)) {
+    gconv_field field;
+    while (gconv_text_field(text, &field)) {
+      double value = (double)NAN;
+      if (!is_outside_mark(&field))
+        GCONV_TRY(gconv_field_number(text, &field, &value));
+      GCONV_TRY(gconv_numbers_add(numbers, (float)value, text->name));
+    }
+  }
+  return GCONV_OK;
+}
+
+/* The size of a kernel without one: a square of its values. */
+static gconv_status infer_square(const gconv_text *text, size_t count, geometry *g) {
+  int32_t side = (int32_t)sqrt((double)count);
+  if (count == 0 || (size_t)side * (size_t)side != count)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s:%zu: %zu values without a size are no square kernel; begin with the size, such as \"3x1: 1,2,1\"",
+                      text->name, text->line, count);
+  g->width = g->height = side;
+  return gconv_filter_check_size(text->name, side, side);
+}
+
+/* ---- Turning ---- */
+
+/* Appends filter number `from`, turned by 90 degrees clockwise, with its anchor. */
+static gconv_status add_quarter_turn(gconv_filters *list, size_t from) {
+  int32_t rows = list->items[from].rows, columns = list->items[from].columns;
+  gconv_filter *to;
+  GCONV_TRY(gconv_filters_add(list, columns, rows, &to));
+  const gconv_filter *source = &list->items[from];
+  for (int32_t r = 0; r < columns; r++)
+    for (int32_t s = 0; s < rows; s++)
+      to->taps[(size_t)r * (size_t)rows + (size_t)s] = source->taps[(size_t)(rows - 1 - s) * (size_t)columns + (size_t)r];
+  to->anchor_row = source->anchor_column;
+  to->anchor_column = rows - 1 - source->anchor_row;
+  return GCONV_OK;
+}
+
+static gconv_status add_half_turn(gconv_filters *list, size_t from) {
+  int32_t rows = list->items[from].rows, columns = list->items[from].columns;
+  gconv_filter *to;
+  GCONV_TRY(gconv_filters_add(list, rows, columns, &to));
+  const gconv_filter *source = &list->items[from];
+  size_t count = (size_t)rows * (size_t)columns;
+  for (size_t i = 0; i < count; i++)
+    to->taps[i] = source->taps[count - 1 - i];
+  to->anchor_row = rows - 1 - source->anchor_row;
+  to->anchor_column = columns - 1 - source->anchor_column;
+  return GCONV_OK;
+}
+
+/* Of a 3 x 3 kernel: its rim goes one place on, clockwise. */
+static gconv_status add_eighth_turn(gconv_filters *list, size_t from) {
+  static const int rim[8] = {0, 1, 2, 5, 8, 7, 6, 3};
+  gconv_filter *to;
+  GCONV_TRY(gconv_filters_add(list, 3, 3, &to));
+  const gconv_filter *source = &list->items[from];
+  int anchor = source->anchor_row * 3 + source->anchor_column, turned = anchor;
+  to->taps[4] = source->taps[4];
+  for (int i = 0; i < 8; i++) {
+    to->taps[rim[(i + 1) % 8]] = source->taps[rim[i]];
+    if (anchor == rim[i])
+      turned = rim[(i + 1) % 8];
+  }
+  to->anchor_row = turned / 3;
+  to->anchor_column = turned % 3;
+  return GCONV_OK;
+}
+
+/* Equal in all that ImageMagick compares; nan is equal to nan, and not to 0. */
+static bool same(const gconv_filter *a, const gconv_filter *b) {
+  if (a->rows != b->rows || a->columns != b->columns || a->anchor_row != b->anchor_row ||
+      a->anchor_column != b->anchor_column)
+    return false;
+  for (size_t i = 0; i < (size_t)a->rows * (size_t)a->columns; i++)
+    if (isnan(a->taps[i]) ? !isnan(b->taps[i]) : a->taps[i] != b->taps[i])
+      return false;
+  return true;
+}
+
+/* Appends turned copies of the last filter until it comes back, which 4 or 8 turns make sure of. */
+static gconv_status expand_turns(gconv_filters *list, gconv_status (*add_turn)(gconv_filters *, size_t)) {
+  size_t first = list->count - 1;
+  do
+    GCONV_TRY(add_turn(list, list->count - 1));
+  while (!same(&list->items[first], &list->items[list->count - 1]));
+  gconv_filters_truncate(list, list->count - 1);
+  return GCONV_OK;
+}
+
+/* Appends what the sign of an expansion demands of the last filter. */
+static gconv_status expand(gconv_filters *list, const char *name, char sign) {
+  const gconv_filter *filter = &list->items[list->count - 1];
+  if (sign == '@' && (filter->rows != 3 || filter->columns != 3))
+    return gconv_fail(GCONV_BAD_FILE, "%s: '@' turns by 45 degrees, which only 3 x 3 kernels can", name);
+  if (filter->rows != filter->columns && filter->rows != 1 && filter->columns != 1)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: '%c' turns by 90 degrees, which only square kernels, single rows and single columns "
+                      "can",
+                      name, sign);
+  if (sign != '<')
+    return expand_turns(list, sign == '@' ? add_eighth_turn : add_quarter_turn);
+  GCONV_TRY(add_half_turn(list, list->count - 1));
+  GCONV_TRY(add_quarter_turn(list, list->count - 1));
+  return add_half_turn(list, list->count - 1);
+}
+
+/* ---- Kernels ---- */
+
+/* Appends the kernel that the numbers are, with nan where a tap is outside, and its turns. */
+static gconv_status add_kernel(const gconv_text *text, const gconv_numbers *numbers, geometry *g, gconv_filters *list) {
+  if (g->width == 0)
+    GCONV_TRY(infer_square(text, numbers->count, g));
+  size_t wanted = (size_t)g->width * (size_t)g->height;
+  if (numbers->count != wanted)
+    return gconv_fail(GCONV_BAD_FILE, "%s:%zu: the kernel of %d x %d needs %zu values, but has %zu", text->name, text->line,
+                      g->width, g->height, wanted, numbers->count);
+  gconv_filter *filter;
+  GCONV_TRY(gconv_filters_add(list, g->height, g->width, &filter));
+  memcpy(filter->taps, numbers->values, wanted * sizeof *filter->taps);
+  filter->anchor_column = g->x < 0 ? (g->width - 1) / 2 : g->x;
+  filter->anchor_row = g->y < 0 ? (g->height - 1) / 2 : g->y;
+  return g->expansion ? expand(list, text->name, g->expansion) : GCONV_OK;
+}
+
+/* Reads the kernel that `text` stands at and consists of. */
+static gconv_status read_kernel(gconv_text *text, gconv_filters *list) {
+  gconv_field first;
+  gconv_text ahead = *text;
+  gconv_text_field(&ahead, &first);
+  text->at = first.begin;
+  if (is_letter(*first.begin) && !is_outside_mark(&first))
+    return gconv_field_fail(text, &first, GCONV_UNSUPPORTED,
+                            "'%.*s': ImageMagick's named kernels are not read; gconv has its own, such as sobel_x or "
+                            "gaussian:sigma=1 (`gconv filters` lists them)",
+                            (int)(first.end - first.begin > 24 ? 24 : first.end - first.begin), first.begin);
+  geometry g = {.x = -1, .y = -1};
+  const char *colon = find_colon(text);
+  if (colon)
+    GCONV_TRY(read_geometry(text, colon, &g));
+  gconv_numbers numbers = {0};
+  gconv_status status = read_values(text, &numbers);
+  if (status == GCONV_OK)
+    status = add_kernel(text, &numbers, &g, list);
+  free(numbers.values);
+  return status;
+}
+
+/* What is outside of a neighbourhood adds nothing to a sum. */
+static void clear_outside(gconv_filter *filter) {
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
+    if (isnan(filter->taps[i]))
+      filter->taps[i] = 0;
+}
+
+static gconv_status parse(const gconv_content *content, gconv_filters *list) {
+  GCONV_TRY(gconv_text_check(content));
+  size_t first = list->count;
+  gconv_text text = gconv_text_begin(content);
+  while (gconv_text_find_line(&text)) {
+    gconv_text kernel = text;
+    kernel.end = find_kernel_end(&text);
+    if (!gconv_text_find_line(&kernel))
+      return fail_at(&kernel, kernel.at, "a kernel is missing before the ';'");
+    GCONV_TRY(read_kernel(&kernel, list));
+    const char *next = kernel.end < text.end ? kernel.end + 1 : text.end;
+    text = (gconv_text){text.name, next, text.end, kernel.line_start, kernel.line, false};
+  }
+  if (list->count == first)
+    return gconv_fail(GCONV_BAD_FILE, "%s: has no kernel", content->name);
+  for (size_t i = first; i < list->count; i++) {
+    clear_outside(&list->items[i]);
+    gconv_filter_warn_rounded(content->name, &list->items[i]);
+  }
+  return GCONV_OK;
+}
+
+const gconv_syntax gconv_syntax_imagemagick = {
+    .name = "imagemagick",
+    .help = "a kernel string, \"3x3: 0,-1,0 -1,5,-1 0,-1,0\"; several separated by ';'",
+    .recognise = recognise,
+    .parse = parse,
+};

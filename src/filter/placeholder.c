@@ -1,1 +1,0 @@
-/* placeholder */ typedef int gconv_placeholder;

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* The float64 planes in which built-in filters are computed. */
+#include "base/memory.h"
+#include "filter/builtin.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+gconv_status gconv_plane_begin(const gconv_builtin *self, int32_t rows, int32_t columns, gconv_plane *plane) {
+  GCONV_TRY(gconv_filter_check_size(self->name, rows, columns));
+  size_t count = (size_t)rows * (size_t)columns;
+  void *values = NULL;
+  GCONV_TRY(gconv_allocate(count * sizeof(double), "a filter", &values));
+  memset(values, 0, count * sizeof(double));
+  *plane = (gconv_plane){rows, columns, count, values};
+  return GCONV_OK;
+}
+
+void gconv_plane_drop(gconv_plane *plane) {
+  gconv_release(plane->values);
+  *plane = (gconv_plane){0};
+}
+
+gconv_status gconv_plane_finish(gconv_plane *plane, gconv_filters *list) {
+  gconv_filter *filter;
+  gconv_status status = gconv_filters_add(list, plane->rows, plane->columns, &filter);
+  for (size_t i = 0; status == GCONV_OK && i < plane->count; i++)
+    filter->taps[i] = (float)plane->values[i];
+  gconv_plane_drop(plane);
+  return status;
+}
+
+void gconv_plane_normalise(gconv_plane *plane) {
+  double sum = 0;
+  for (size_t i = 0; i < plane->count; i++)
+    sum += plane->values[i];
+  for (size_t i = 0; i < plane->count; i++)
+    plane->values[i] /= sum;
+}
+
+void gconv_plane_fill_gaussian(gconv_plane *plane, double sigma) {
+  double least_y = gconv_plane_y(plane, plane->rows / 2), least_x = gconv_plane_x(plane, plane->columns / 2);
+  double nearest = least_x * least_x + least_y * least_y; /* the square of 0, or of 1/2 where a side is even */
+  for (size_t i = 0; i < plane->count; i++) {
+    double y = gconv_plane_y(plane, (int32_t)(i / (size_t)plane->columns));
+    double x = gconv_plane_x(plane, (int32_t)(i % (size_t)plane->columns));
+    double value = exp((nearest - x * x - y * y) / (2 * sigma * sigma)); /* the peak is 1, however narrow it is */
+    plane->values[i] = value < DBL_EPSILON ? 0 : value;
+  }
+  gconv_plane_normalise(plane);
+}
+
+int32_t gconv_side_of_sigma(double sigma) {
+  double side = 2 * ceil(3 * sigma) + 1;
+  return side < INT32_MAX ? (int32_t)side : INT32_MAX;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "filter/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t count_fields(gconv_text *text) {
+  size_t count = 0;
+  gconv_field field;
+  while (gconv_text_field(text, &field))
+    count++;
+  return count;
+}
+
+bool gconv_rows_count(gconv_text text, size_t *rows, size_t *columns) {
+  *rows = *columns = 0;
+  for (; gconv_text_find_line(&text); (*rows)++) {
+    size_t count = count_fields(&text);
+    if (*rows > 0 && count != *columns)
+      return false;
+    *columns = count;
+  }
+  return *rows > 0;
+}
+
+gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *where) {
+  if (numbers->count == GCONV_FILTER_MAX_TAPS)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d numbers, which is the limit of a filter", where,
+                      GCONV_FILTER_MAX_TAPS);
+  if (numbers->count == numbers->capacity) {
+    size_t capacity = numbers->capacity == 0 ? 64 : 2 * numbers->capacity;
+    float *values = realloc(numbers->values, capacity * sizeof *values);
+    if (!values)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu numbers", capacity);
+    numbers->values = values;
+    numbers->capacity = capacity;
+  }
+  numbers->values[numbers->count++] = value;
+  return GCONV_OK;
+}
+
+/* "1 2; 3 4" on one line is two rows to MATLAB, but one row here, as it is to those who separate "1; 2; 3". */
+static void warn_mixed(const gconv_text *text, size_t line) {
+  gconv_warn("%s:%zu: ';' and other separators are mixed; both separate the numbers of one row here: write one row a line, "
+             "and decimal points, not commas",
+             text->name, line);
+}
+
+/* Reads one row; *width is its length, demanded if not 0. */
+static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *numbers) {
+  int32_t count = 0, semicolons = 0;
+  gconv_field field;
+  for (const char *last = NULL; gconv_text_field(text, &field); last = field.end, count++) {
+    if (*width > 0 && count == *width)
+      return gconv_field_fail(text, &field, GCONV_BAD_FILE,
+                              "this row has more than the %d numbers expected; all rows have "
+                              "one length",
+                              *width);
+    if (count == GCONV_FILTER_MAX_SIDE)
+      return gconv_field_fail(text, &field, GCONV_TOO_LARGE, "a row of more than %d numbers, which is the limit of a filter",
+                              GCONV_FILTER_MAX_SIDE);
+    double value;
+    GCONV_TRY(gconv_field_number(text, &field, &value));
+    GCONV_TRY(gconv_numbers_add(numbers, (float)value, text->name));
+    semicolons += last && memchr(last, ';', (size_t)(field.begin - last));
+  }
+  if (*width > 0 && count < *width)
+    return gconv_field_fail(text, &field, GCONV_BAD_FILE,
+                            "this row ends after %d of the %d numbers expected; all rows have "
+                            "one length",
+                            count, *width);
+  if (semicolons > 0 && semicolons < count - 1)
+    warn_mixed(text, field.line);
+  *width = count;
+  return GCONV_OK;
+}
+
+static gconv_status read_numbers(gconv_text *text, int32_t *rows, int32_t *columns, gconv_numbers *numbers) {
+  int32_t wanted = *rows, count = 0;
+  for (; gconv_text_find_line(text); count++) {
+    if (wanted > 0 && count == wanted)
+      return gconv_fail(GCONV_BAD_FILE, "%s:%zu: more than the %d rows that the first line promises", text->name, text->line,
+                        wanted);
+    if (count == GCONV_FILTER_MAX_SIDE)
+      return gconv_fail(GCONV_TOO_LARGE, "%s:%zu: more than %d rows, which is the limit of a filter", text->name, text->line,
+                        GCONV_FILTER_MAX_SIDE);
+    GCONV_TRY(read_row(text, columns, numbers));
+  }
+  if (count == 0 || count < wanted)
+    return wanted == 0
+               ? gconv_fail(GCONV_BAD_FILE, "%s: has no numbers; a filter has at least one row of them", text->name)
+               : gconv_fail(GCONV_BAD_FILE, "%s:%zu: the text ends after %d of the %d rows that the first line promises",
+                            text->name, text->line, count, wanted);
+  *rows = count;
+  return GCONV_OK;
+}
+
+gconv_status gconv_rows_read(gconv_text *text, int32_t rows, int32_t columns, gconv_filters *list) {
+  gconv_numbers numbers = {0};
+  gconv_filter *filter = NULL;
+  gconv_status status = read_numbers(text, &rows, &columns, &numbers);
+  if (status == GCONV_OK)
+    status = gconv_filters_add(list, rows, columns, &filter);
+  if (status == GCONV_OK)
+    memcpy(filter->taps, numbers.values, numbers.count * sizeof *filter->taps);
+  free(numbers.values);
+  return status;
+}

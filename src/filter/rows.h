@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of numbers, one a line, all of one length: what plain and vips matrices are made of. */
+#ifndef GCONV_FILTER_ROWS_H
+#define GCONV_FILTER_ROWS_H
+
+#include "filter/text.h"
+
+/* Counts the rows of `text` from where it stands to its end; false if there are none, or if their lengths differ. */
+bool gconv_rows_count(gconv_text text, size_t *rows, size_t *columns);
+
+/* Appends the filter that the rows of `text`, from where it stands to its end, are. `rows` and `columns` are demanded; 0
+ * accepts any number of rows, and as many columns as the first row has. */
+gconv_status gconv_rows_read(gconv_text *text, int32_t rows, int32_t columns, gconv_filters *list);
+
+/* Numbers that are being collected. Zero-initialise; free(values). */
+typedef struct gconv_numbers {
+  float *values;
+  size_t count, capacity;
+} gconv_numbers;
+
+/* Appends a number; GCONV_TOO_LARGE beyond GCONV_FILTER_MAX_TAPS. `where` starts the error text. */
+gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *where);
+
+#endif

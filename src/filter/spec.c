@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* From what a user writes to filters: a file, a built-in name, an inline kernel, or a shipped file, in this order. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "filter/builtin.h"
+#include "filter/suggest.h"
+#include "filter/syntax.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+const char *gconv_filter_folder(void) {
+  const char *folder = getenv("GCONV_FILTERS");
+  return folder && *folder ? folder : GCONV_FILTER_FOLDER;
+}
+
+/* ---- Files ---- */
+
+/* Whether `path` is something to open: not a folder, and there, or hidden behind an error that opening will tell. */
+static bool is_file(const char *path) {
+  struct stat status;
+  if (strcmp(path, "-") == 0)
+    return true;
+  if (stat(path, &status) == 0)
+    return !S_ISDIR(status.st_mode);
+  return errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG;
+}
+
+static bool is_folder(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* "sobel_x" of "filters/sobel_x.txt"; for free(), NULL without memory. */
+static char *stem_of(const char *path) {
+  if (strcmp(path, "-") == 0)
+    return strdup("stdin");
+  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
+  return dot && dot > base ? strndup(base, (size_t)(dot - base)) : strdup(base);
+}
+
+static gconv_status parse_content(const gconv_content *content, const char *syntax, gconv_filters *list) {
+  const gconv_syntax *found = NULL;
+  if (syntax)
+    GCONV_TRY(gconv_syntax_by_name(syntax, &found));
+  else
+    GCONV_TRY(gconv_syntax_find(content, &found));
+  return found->parse(content, list);
+}
+
+static gconv_status read_content(const char *path, gconv_source *source, gconv_content *content) {
+  gconv_status status = gconv_source_open(path, source);
+  if (status == GCONV_OK)
+    status = gconv_source_read_all(source, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size);
+  content->name = strcmp(path, "-") == 0 ? "standard input" : path;
+  gconv_source_close(source);
+  return status;
+}
+
+static gconv_status read_file(const char *path, const char *syntax, gconv_filters *list) {
+  gconv_source source;
+  gconv_content content = {0};
+  size_t first = list->count;
+  GCONV_TRY(read_content(path, &source, &content));
+  gconv_status status = parse_content(&content, syntax, list);
+  gconv_release(content.bytes);
+  if (status != GCONV_OK)
+    return status;
+  char *stem = stem_of(path);
+  status = stem ? gconv_filters_name(list, first, stem) : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its name", path);
+  free(stem);
+  return status;
+}
+
+/* ---- Shipped files ---- */
+
+/* The shipped file that `name` names, with or without ".txt", in `path`. */
+static bool find_shipped(const char *name, char path[PATH_MAX]) {
+  if (strchr(name, '/') || *name == '.' || *name == '\0')
+    return false;
+  for (int i = 0; i < 2; i++) {
+    int length = snprintf(path, PATH_MAX, "%s/%s%s", gconv_filter_folder(), name, i == 0 ? "" : ".txt");
+    if (length < PATH_MAX && is_file(path))
+      return true;
+  }
+  return false;
+}
+
+static void suggest_shipped(gconv_suggestion *best, const char *word) {
+  DIR *folder = opendir(gconv_filter_folder());
+  if (!folder)
+    return;
+  for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+    char name[NAME_MAX + 1];
+    const char *dot = strrchr(entry->d_name, '.');
+    if (!dot || strcmp(dot, ".txt") != 0)
+      continue;
+    snprintf(name, sizeof name, "%.*s", (int)(dot - entry->d_name), entry->d_name);
+    gconv_suggest(best, word, name);
+  }
+  closedir(folder);
+}
+
+/* A file that has the name of another filter is meant, but may not be known of. */
+static void remark_shadow(const char *spec) {
+  char shipped[PATH_MAX];
+  if (gconv_builtin_find(spec))
+    gconv_remark("'%s' is read from the file of this name, not the built-in filter", spec);
+  else if (find_shipped(spec, shipped))
+    gconv_remark("'%s' is read from the file of this name, not the shipped %s", spec, shipped);
+}
+
+/* ---- Inline kernels ---- */
+
+/* Whether `spec` begins with a number, or nan, and goes on: no name, but a kernel. */
+static bool is_inline(const char *spec) {
+  const char *first = spec + strspn(spec, " \t\r\n");
+  return *first && (strchr("+-.0123456789", *first) || strncasecmp(first, "nan", 3) == 0) && strpbrk(first, ":,; \t\n");
+}
+
+static gconv_status read_inline(const char *spec, gconv_filters *list) {
+  char *copy = strdup(spec);
+  if (!copy)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an inline kernel");
+  size_t first = list->count;
+  gconv_content content = {"inline kernel", (uint8_t *)copy, strlen(copy)};
+  gconv_status status = gconv_syntax_imagemagick.parse(&content, list);
+  free(copy);
+  if (status == GCONV_OK)
+    status = gconv_filters_name(list, first, "kernel");
+  return status == GCONV_BAD_FILE ? GCONV_BAD_ARGUMENT : status;
+}
+
+/* ---- All of them ---- */
+
+static gconv_status fail_unknown(const char *spec) {
+  if (is_folder(spec))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is a folder; a filter is a file, or a name that `gconv filters` lists", spec);
+  if (strchr(spec, '/'))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no such file", spec);
+  char word[64];
+  size_t length = strcspn(spec, ":"), dot = length > 4 && strncmp(spec + length - 4, ".txt", 4) == 0 ? length - 4 : length;
+  snprintf(word, sizeof word, "%.*s", (int)(dot < sizeof word ? dot : sizeof word - 1), spec);
+  gconv_suggestion best = {0};
+  for (size_t i = 0; gconv_builtin_at(i); i++)
+    gconv_suggest(&best, word, gconv_builtin_at(i)->name);
+  suggest_shipped(&best, word);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "there is no filter '%s': no file, built-in or shipped filter is called so%s%s%s (`gconv filters` lists "
+                    "them; a kernel can also be written out, as '3x3: 0,-1,0 -1,5,-1 0,-1,0')",
+                    spec, best.name[0] ? "; did you mean '" : "", best.name, best.name[0] ? "'?" : "");
+}
+
+static gconv_status read_spec(const char *spec, const char *syntax, gconv_filters *list) {
+  const gconv_syntax *known;
+  char shipped[PATH_MAX];
+  if (syntax)
+    GCONV_TRY(gconv_syntax_by_name(syntax, &known));
+  if (*spec && is_file(spec)) {
+    remark_shadow(spec);
+    return read_file(spec, syntax, list);
+  }
+  const gconv_builtin *builtin = gconv_builtin_find(spec);
+  if (builtin)
+    return gconv_builtin_make(builtin, spec, list);
+  if (is_inline(spec))
+    return read_inline(spec, list);
+  if (find_shipped(spec, shipped))
+    return read_file(shipped, NULL, list);
+  return fail_unknown(spec);
+}
+
+gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list) {
+  size_t before = list->count;
+  gconv_status status = read_spec(spec, syntax, list);
+  if (status != GCONV_OK)
+    gconv_filters_truncate(list, before);
+  return status;
+}

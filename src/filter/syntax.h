@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a syntax of filter files offers: one row in the table of syntaxes.c, one file each (matrix.c vips.c imagemagick.c
+ * npy.c). A new syntax is a new file and a new row.
+ */
+#ifndef GCONV_FILTER_SYNTAX_H
+#define GCONV_FILTER_SYNTAX_H
+
+#include "filter/filter.h"
+
+/* A whole file in memory. */
+typedef struct gconv_content {
+  const char *name; /* for error texts: the path */
+  uint8_t *bytes;   /* size bytes, and a 0 behind them */
+  size_t size;
+} gconv_content;
+
+typedef struct gconv_syntax {
+  const char *name; /* as gconv_filters_read takes it */
+  const char *help; /* one line */
+  /* Whether the content has the shape of this syntax. Several may say yes to one file: then the caller must choose. Cheap:
+   * numbers need not be looked into. */
+  bool (*recognise)(const gconv_content *content);
+  /* Appends the filters of the content, without names. On failure it may have appended some already; the caller drops
+   * them. */
+  gconv_status (*parse)(const gconv_content *content, gconv_filters *list);
+} gconv_syntax;
+
+extern const gconv_syntax gconv_syntax_matrix, gconv_syntax_vips, gconv_syntax_imagemagick, gconv_syntax_npy;
+
+/* The syntax called `name`; GCONV_BAD_ARGUMENT lists those that there are. */
+gconv_status gconv_syntax_by_name(const char *name, const gconv_syntax **syntax);
+
+/* The syntax of the content: the one that a line "# syntax: NAME" states before the first number, else the only one that
+ * recognises it. GCONV_BAD_FILE where two do; GCONV_UNSUPPORTED names a known format that is not read. */
+gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax **syntax);
+
+/* Fails, with what can be done, if the content is of a kind that is not read as a filter: MATLAB's binary .mat, an image, an
+ * archive, a format of networks. */
+gconv_status gconv_refuse_foreign(const gconv_content *content);
+
+#endif

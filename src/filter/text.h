@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Text of numbers: fields in lines, with the place of each for error texts. */
+#ifndef GCONV_FILTER_TEXT_H
+#define GCONV_FILTER_TEXT_H
+
+#include "filter/syntax.h"
+
+/* Where one is in a text. Lines end with \n, \r\n or a lone \r, and count from 1. */
+typedef struct gconv_text {
+  const char *name; /* of the file */
+  const char *at, *end;
+  const char *line_start;
+  size_t line;
+  bool after_field; /* in this line, without a comma or semicolon since */
+} gconv_text;
+
+/* A field, begin .. end; columns count bytes from 1. It is empty where a comma or semicolon has no number before it. */
+typedef struct gconv_field {
+  const char *begin, *end;
+  size_t line, column;
+} gconv_field;
+
+/* Begins at the start of the content, behind a UTF-8 byte order mark. */
+gconv_text gconv_text_begin(const gconv_content *content);
+
+/* Fails if the content is not text: UTF-16, or bytes that no text has. */
+gconv_status gconv_text_check(const gconv_content *content);
+
+/* The next field of this line. Fields are separated by blanks, or by one comma or semicolon and blanks; a comment (# or %)
+ * ends the line. False if there is no more; then `field` is empty, and tells the place behind the last one. */
+bool gconv_text_field(gconv_text *text, gconv_field *field);
+
+/* Goes on to the next line; false if there is none. */
+bool gconv_text_next_line(gconv_text *text);
+
+/* Goes on to the next line that has a field, or stays in this one; false if there is none. */
+bool gconv_text_find_line(gconv_text *text);
+
+/* The number in a field, which an error text shows with its place. */
+gconv_status gconv_field_number(const gconv_text *text, const gconv_field *field, double *value);
+
+/* Fails with "<name>:<line>:<column>: <formatted text>". */
+gconv_status gconv_field_fail(const gconv_text *text, const gconv_field *field, gconv_status status, const char *format, ...)
+    GCONV_PRINTF(4, 5);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* A filter as a file that gconv reads back, to the last bit. */
+#include "filter/number.h"
+#include "filter/syntax.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "# sobel_x": a comment, whatever the name has in it. */
+static void write_name(FILE *out, const char *name) {
+  fputs("# ", out);
+  for (const char *at = name ? name : "filter"; *at; at++)
+    fputc((unsigned char)*at < ' ' || *at == 0x7F ? '?' : *at, out);
+  fputc('\n', out);
+}
+
+static void write_rows(FILE *out, const gconv_filter *filter) {
+  char number[GCONV_NUMBER_BYTES];
+  const float *tap = filter->taps;
+  for (int32_t r = 0; r < filter->rows; r++)
+    for (int32_t s = 0; s < filter->columns; s++) {
+      fputs(gconv_number_write(*tap++, number), out);
+      fputc(s + 1 < filter->columns ? ' ' : '\n', out);
+    }
+}
+
+/* What stands between the comments and the rows: nothing for a plain matrix. */
+static void write_header(FILE *out, const gconv_filter *filter, const gconv_syntax *syntax) {
+  char divisor[GCONV_NUMBER_BYTES], offset[GCONV_NUMBER_BYTES];
+  if (syntax == &gconv_syntax_vips)
+    fprintf(out, "%d %d %s %s\n", filter->columns, filter->rows, gconv_number_write(filter->divisor, divisor),
+            gconv_number_write(filter->offset, offset));
+  if (syntax == &gconv_syntax_imagemagick)
+    fprintf(out, "%dx%d+%d+%d:\n", filter->columns, filter->rows, filter->anchor_column, filter->anchor_row);
+}
+
+static gconv_status write_text(const gconv_filter *filter, const gconv_syntax *syntax, bool state_syntax, char **text,
+                               size_t *size) {
+  char *buffer = NULL;
+  FILE *out = open_memstream(&buffer, size);
+  if (!out)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the text of a filter");
+  write_name(out, filter->name);
+  if (state_syntax)
+    fprintf(out, "# syntax: %s\n", syntax->name);
+  write_header(out, filter, syntax);
+  write_rows(out, filter);
+  bool failed = ferror(out) != 0;
+  failed = fclose(out) != 0 || failed;
+  if (failed) {
+    free(buffer);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the text of a filter");
+  }
+  *text = buffer;
+  return GCONV_OK;
+}
+
+/* The simplest syntax that holds all of the filter. */
+static gconv_status choose_syntax(const gconv_filter *filter, const gconv_syntax **syntax) {
+  bool scaled = filter->divisor != 1 || filter->offset != 0;
+  bool centred = filter->anchor_row == filter->rows / 2 && filter->anchor_column == filter->columns / 2;
+  if (scaled && !centred)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: no text syntax holds both an anchor of its own and a divisor or offset; divide the taps first",
+                      filter->name ? filter->name : "filter");
+  *syntax = scaled ? &gconv_syntax_vips : centred ? &gconv_syntax_matrix : &gconv_syntax_imagemagick;
+  return GCONV_OK;
+}
+
+gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
+  const gconv_syntax *syntax = NULL, *found = NULL;
+  char *plain = NULL;
+  size_t size = 0;
+  GCONV_TRY(gconv_filter_check(filter));
+  GCONV_TRY(choose_syntax(filter, &syntax));
+  GCONV_TRY(write_text(filter, syntax, false, &plain, &size));
+  gconv_content content = {"filter", (uint8_t *)plain, size};
+  if (gconv_syntax_find(&content, &found) == GCONV_OK && found == syntax) {
+    *text = plain;
+    return GCONV_OK;
+  }
+  free(plain); /* it could be read in two ways: the text must state which is meant */
+  return write_text(filter, syntax, true, text, &size);
+}
