@@ -12,6 +12,10 @@
 #define GCONV_PRINTF(text, first)
 #endif
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Sets this thread's last error to the formatted text, and returns `status`. */
 gconv_status gconv_fail(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
 
@@ -22,6 +26,9 @@ gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_P
 void gconv_warn(const char *format, ...) GCONV_PRINTF(1, 2);
 void gconv_remark(const char *format, ...) GCONV_PRINTF(1, 2);
 
+#ifdef __cplusplus
+}
+#endif
 /* Returns from the calling function if `expression` is not GCONV_OK. */
 #define GCONV_TRY(expression)                                                                                               \
   do {                                                                                                                      \

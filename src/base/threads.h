@@ -5,6 +5,10 @@
 
 #include "base/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gconv_threads gconv_threads;
 
 /* A pool of `count` threads, the caller of gconv_threads_run() being one of them: count - 1 are started. 0: one a
@@ -21,4 +25,7 @@ typedef void gconv_turn(void *context, size_t turn, int thread);
  * threads at a time are run one after another. */
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

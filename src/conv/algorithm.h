@@ -57,6 +57,10 @@ extern "C" {
 #endif
 #undef ALGORITHM
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The algorithms of this build in the order of algorithms.def; NULL past the end. */
 const gconv_algorithm *gconv_algorithm_row(size_t index);
 
@@ -67,4 +71,7 @@ double gconv_chain_bound(const gconv_problem *problem);
 /* 2 * N * K * C * R * S * P * Q, kept alpha not counted. */
 double gconv_problem_flop(const gconv_problem *problem);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const border_names[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
 static const char *const combine_names[] = {"none", "magnitude", "sum", "max", "stack"};
@@ -62,9 +63,9 @@ static void print_shapes(FILE *text, const gconv_plan *plan) {
 static void print_choice(FILE *text, const gconv_plan *plan) {
   const gconv_plan_info *info = &plan->info;
   fprintf(text, "device %s (%s)\n", info->device, plan->device->info.description);
-  fprintf(text, "algorithm %s%s, math %s, %s\n", info->algorithm,
-          plan->options.algorithm[0] == 'a' && plan->options.algorithm[1] == 'u' ? ", the cheapest of" : ", as asked for",
-          info->math, info->exact ? "exact family: the same bits on every device" : "not of the exact family");
+  fprintf(text, "algorithm %s, math %s, %s\n", info->algorithm, info->math,
+          info->exact ? "exact family: the same bits on every device" : "not of the exact family");
+  fprintf(text, strcmp(plan->options.algorithm, "auto") == 0 ? "  the cheapest of:\n" : "  as asked for:\n");
   fputs(plan->reasons, text);
   fprintf(text, "work %.3g GFLOP, at least %.3g MB moved; workspace %.3g MB%s\n", info->flop * 1e-9, info->bytes * 1e-6,
           (double)info->workspace_bytes * 1e-6, plan->device->type == &gconv_device_type_cpu ? " a thread" : "");

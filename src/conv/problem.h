@@ -56,6 +56,10 @@ GCONV_BOTH int64_t gconv_reach(const gconv_problem *problem) {
   return (int64_t)(problem->out_width - 1) * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
 }
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Resolves `options` for images like `like` and `filters` (all of one size and anchor) into *problem and its weights (see
  * above; for gconv_release()). `like` is as convolved: grey, linear light and premultiplication are behind it. */
 gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
@@ -64,4 +68,7 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
 /* GCONV_BAD_ARGUMENT if an option is out of its range by itself. */
 gconv_status gconv_options_check(const gconv_options *options);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* The base room: errors, sizes, threads, sources and sinks. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/threads.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void errors_keep_their_text(void **state) {
+  (void)state;
+  assert_int_equal(gconv_fail(GCONV_BAD_FILE, "line %d is odd", 3), GCONV_BAD_FILE);
+  assert_string_equal(gconv_last_error(), "line 3 is odd");
+  assert_int_equal(gconv_fail_in(GCONV_BAD_FILE, "%s", "a.txt"), GCONV_BAD_FILE);
+  assert_string_equal(gconv_last_error(), "a.txt: line 3 is odd");
+  gconv_fail(GCONV_BAD_FILE, "again: %s", gconv_last_error());
+  assert_string_equal(gconv_last_error(), "again: a.txt: line 3 is odd");
+  char longer[5000];
+  memset(longer, 'x', sizeof longer - 1);
+  longer[sizeof longer - 1] = '\0';
+  gconv_fail(GCONV_BAD_FILE, "%s", longer);
+  gconv_fail_in(GCONV_BAD_FILE, "%s", longer);
+  assert_in_range(strlen(gconv_last_error()), 1000, 4999);
+}
+
+static void remember(gconv_log_level level, const char *text, void *user) {
+  snprintf(user, 64, "%d %s", (int)level, text);
+}
+
+static void log_reaches_the_function(void **state) {
+  (void)state;
+  char heard[64] = "";
+  gconv_warn("nobody hears %d", 1);
+  gconv_set_log(remember, heard);
+  gconv_warn("sum is %g", 0.5);
+  assert_string_equal(heard, "0 sum is 0.5");
+  gconv_remark("note");
+  assert_string_equal(heard, "1 note");
+  gconv_set_log(NULL, NULL);
+}
+
+static void products_do_not_overflow(void **state) {
+  (void)state;
+  size_t product = 0;
+  assert_true(gconv_multiply(1u << 20, 1u << 20, &product));
+  assert_int_equal(product, (size_t)1 << 40);
+  assert_false(gconv_multiply(SIZE_MAX / 2, 3, &product));
+  assert_int_equal(product, SIZE_MAX);
+  assert_int_equal(gconv_product(3, (size_t[]){SIZE_MAX / 4, 5, 1}), SIZE_MAX);
+  assert_int_equal(gconv_product(3, (size_t[]){3, 5, 7}), 105);
+  void *memory = NULL;
+  assert_int_equal(gconv_allocate(SIZE_MAX, "everything", &memory), GCONV_NO_MEMORY);
+  assert_null(memory);
+  assert_non_null(strstr(gconv_last_error(), "everything"));
+  assert_int_equal(gconv_allocate(0, "nothing", &memory), GCONV_OK);
+  assert_int_equal((uintptr_t)memory % GCONV_ALIGNMENT, 0);
+  gconv_release(memory);
+}
+
+/* ---- Threads ---- */
+
+typedef struct count {
+  atomic_int calls[1000];
+  atomic_int bad_thread;
+  int threads;
+} count;
+
+static void count_turn(void *context, size_t turn, int thread) {
+  count *counted = context;
+  atomic_fetch_add(&counted->calls[turn], 1);
+  if (thread < 0 || thread >= counted->threads)
+    atomic_store(&counted->bad_thread, 1);
+}
+
+static void each_turn_is_taken_once(void **state) {
+  (void)state;
+  for (int threads = 1; threads <= 8; threads++) {
+    gconv_threads *pool = NULL;
+    assert_int_equal(gconv_threads_create(threads, &pool), GCONV_OK);
+    count *counted = calloc(1, sizeof *counted);
+    assert_non_null(counted);
+    counted->threads = gconv_threads_count(pool);
+    const size_t turns[] = {0, 1, 2, 7, 1000, 1000};
+    int expected[1000] = {0};
+    for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++) {
+      gconv_threads_run(pool, turns[i], count_turn, counted);
+      for (size_t turn = 0; turn < 1000; turn++) {
+        expected[turn] += turn < turns[i];
+        assert_int_equal(atomic_load(&counted->calls[turn]), expected[turn]);
+      }
+    }
+    assert_int_equal(atomic_load(&counted->bad_thread), 0);
+    gconv_threads_free(pool);
+    free(counted);
+  }
+}
+
+/* ---- Sources and sinks, in a folder of their own ---- */
+
+static char folder[] = "/tmp/gconv-base-XXXXXX";
+
+static int make_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1; /* fails if a test left something */
+}
+
+static void write_text(const char *path, const char *text, size_t size) {
+  gconv_sink *sink = NULL;
+  assert_int_equal(gconv_sink_open(path, &sink), GCONV_OK);
+  assert_int_equal(gconv_sink_write(sink, text, size), GCONV_OK);
+  assert_int_equal(gconv_sink_commit(sink, false), GCONV_OK);
+}
+
+static void source_hands_out_every_byte_once(void **state) {
+  (void)state;
+  enum { SIZE = 300000 };
+  uint8_t *bytes = malloc(SIZE), *got = malloc(SIZE);
+  assert_true(bytes && got);
+  for (int i = 0; i < SIZE; i++)
+    bytes[i] = (uint8_t)(i * 7 + i / 251);
+  write_text("data", (const char *)bytes, SIZE);
+  gconv_source source;
+  assert_int_equal(gconv_source_open("data", &source), GCONV_OK);
+  assert_int_equal(source.size, SIZE);
+  size_t done = 0, count_got = 1;
+  for (int round = 0; count_got > 0; round++) {
+    const uint8_t *ahead;
+    size_t seen;
+    assert_int_equal(gconv_source_peek(&source, 1000, &ahead, &seen), GCONV_OK);
+    assert_int_equal(seen, SIZE - done < 1000 ? SIZE - done : 1000);
+    assert_memory_equal(ahead, bytes + done, seen);
+    if (round % 3 == 0) {
+      const uint8_t *next;
+      assert_int_equal(gconv_source_next(&source, &next, &count_got), GCONV_OK);
+      assert_memory_equal(next, bytes + done, count_got);
+    } else {
+      assert_int_equal(gconv_source_read(&source, got, (size_t)round * 777, &count_got), GCONV_OK);
+      assert_memory_equal(got, bytes + done, count_got);
+    }
+    done += count_got;
+    assert_int_equal(source.position, done);
+  }
+  assert_int_equal(done, SIZE);
+  assert_int_equal(gconv_source_read_exactly(&source, got, 1, "the end"), GCONV_BAD_FILE);
+  assert_string_equal(gconv_last_error(), "data: the file ends too early, in the end");
+  gconv_source_close(&source);
+  free(bytes);
+  free(got);
+  unlink("data");
+}
+
+static void source_reads_all_within_its_limit(void **state) {
+  (void)state;
+  write_text("data", "0123456789", 10);
+  for (size_t limit = 9; limit <= 11; limit++) {
+    gconv_source source;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    assert_int_equal(gconv_source_open("data", &source), GCONV_OK);
+    assert_int_equal(gconv_source_read_all(&source, limit, &bytes, &size), limit < 10 ? GCONV_TOO_LARGE : GCONV_OK);
+    if (limit >= 10) {
+      assert_int_equal(size, 10);
+      assert_string_equal((const char *)bytes, "0123456789");
+    }
+    gconv_release(bytes);
+    gconv_source_close(&source);
+  }
+  unlink("data");
+}
+
+static void source_refuses_what_is_no_file(void **state) {
+  (void)state;
+  gconv_source source;
+  assert_int_equal(gconv_source_open("missing", &source), GCONV_IO_ERROR);
+  gconv_source_close(&source);
+  assert_int_equal(gconv_source_open(".", &source), GCONV_IO_ERROR);
+  assert_non_null(strstr(gconv_last_error(), "folder"));
+  gconv_source_close(&source);
+}
+
+static void assert_content(const char *path, const char *expected) {
+  char text[64] = "";
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  size_t size = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  assert_int_equal(size, strlen(expected));
+  assert_string_equal(text, expected);
+}
+
+static void sink_replaces_whole_or_not_at_all(void **state) {
+  (void)state;
+  write_text("out", "old", 3);
+  assert_int_equal(chmod("out", 0640), 0);
+  gconv_sink *sink = NULL;
+  assert_int_equal(gconv_sink_open("out", &sink), GCONV_OK);
+  assert_int_equal(gconv_sink_write(sink, "half", 4), GCONV_OK);
+  assert_content("out", "old");
+  gconv_sink_discard(sink);
+  assert_content("out", "old");
+  assert_int_equal(gconv_sink_open("out", &sink), GCONV_OK);
+  assert_int_equal(gconv_sink_write(sink, "new", 3), GCONV_OK);
+  assert_int_equal(gconv_sink_commit(sink, true), GCONV_EXISTS);
+  assert_content("out", "old");
+  write_text("out", "new", 3);
+  assert_content("out", "new");
+  struct stat status;
+  assert_int_equal(stat("out", &status), 0);
+  assert_int_equal(status.st_mode & 07777, 0640);
+  unlink("out");
+}
+
+static void sink_follows_links(void **state) {
+  (void)state;
+  write_text("target", "old", 3);
+  assert_int_equal(symlink("target", "link"), 0);
+  write_text("link", "new", 3);
+  struct stat status;
+  assert_int_equal(lstat("link", &status), 0);
+  assert_true(S_ISLNK(status.st_mode));
+  assert_content("target", "new");
+  unlink("link");
+  unlink("target");
+}
+
+static void sink_removes_what_is_unfinished(void **state) {
+  (void)state;
+  gconv_sink *sink = NULL;
+  assert_int_equal(gconv_sink_open("out", &sink), GCONV_OK);
+  assert_int_equal(gconv_sink_write(sink, "half", 4), GCONV_OK);
+  gconv_remove_unfinished();
+  assert_int_not_equal(access("out", F_OK), 0);
+  assert_int_equal(gconv_sink_commit(sink, false), GCONV_IO_ERROR);
+}
+
+static void sink_reports_what_cannot_be_written(void **state) {
+  (void)state;
+  gconv_sink *sink = NULL;
+  assert_int_equal(gconv_sink_open("missing/out", &sink), GCONV_IO_ERROR);
+  assert_non_null(strstr(gconv_last_error(), "does not exist"));
+  assert_int_equal(gconv_sink_open(".", &sink), GCONV_IO_ERROR);
+  if (access("/dev/full", W_OK) != 0)
+    return;
+  assert_int_equal(gconv_sink_open("/dev/full", &sink), GCONV_OK);
+  assert_int_equal(gconv_sink_write(sink, "x", 1), GCONV_OK);
+  assert_int_equal(gconv_sink_commit(sink, false), GCONV_IO_ERROR);
+  assert_non_null(strstr(gconv_last_error(), "No space left"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(errors_keep_their_text),
+      cmocka_unit_test(log_reaches_the_function),
+      cmocka_unit_test(products_do_not_overflow),
+      cmocka_unit_test(each_turn_is_taken_once),
+      cmocka_unit_test(source_hands_out_every_byte_once),
+      cmocka_unit_test(source_reads_all_within_its_limit),
+      cmocka_unit_test(source_refuses_what_is_no_file),
+      cmocka_unit_test(sink_replaces_whole_or_not_at_all),
+      cmocka_unit_test(sink_follows_links),
+      cmocka_unit_test(sink_removes_what_is_unfinished),
+      cmocka_unit_test(sink_reports_what_cannot_be_written),
+  };
+  return cmocka_run_group_tests_name("base", tests, make_folder, remove_folder);
+}
