@@ -80,7 +80,7 @@ const char *gconv_type_name(gconv_type type);
  * planar: it is at data + (n * channels + c) * plane_bytes + y * row_bytes, element x.
  *
  * Interleaved images have 1 to 4 channels: grey, grey + alpha, RGB, RGBA (or just numbers, from .npy); planar ones any
- * number. `alpha` says that the last channel is alpha.
+ * number. `alpha` says that the last channel is alpha; planar images that have it can be written, not filtered.
  */
 typedef struct gconv_image {
   gconv_type type;

@@ -21,7 +21,7 @@ struct arguments {
   const uint8_t *in;
   int64_t in_image, in_plane, in_row;
   uint8_t *out;
-  int64_t out_filter; /* from out[k] to out[k + 1] */
+  int64_t out_filter; /* from the output of a filter to that of the next */
   int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
 };
 
@@ -150,11 +150,11 @@ static gconv_status execute(const gconv_execution *execution) {
   a.in_image = execution->in_image;
   a.in_plane = execution->in_plane;
   a.in_row = execution->in_row;
-  a.out = execution->out[0];
-  a.out_filter = problem->filters > 1 ? execution->out[1] - execution->out[0] : 0;
-  a.out_image = execution->out_image;
-  a.out_plane = execution->out_plane;
-  a.out_row = execution->out_row;
+  a.out = execution->out[0].base;
+  a.out_filter = problem->filters > 1 ? execution->out[1].base - execution->out[0].base : 0;
+  a.out_image = execution->out[0].image;
+  a.out_plane = execution->out[0].plane;
+  a.out_row = execution->out[0].row;
   a.out_pixel = execution->out_pixel;
   a.out_channel = execution->out_channel;
   a.out_alpha = execution->out_alpha;

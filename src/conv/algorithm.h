@@ -5,6 +5,12 @@
 
 #include "conv/problem.h"
 
+/* Where the output of filter k begins, or what is combined of all, and the distances within it, in bytes. */
+typedef struct gconv_target {
+  uint8_t *base;
+  int64_t image, plane, row;
+} gconv_target;
+
 /* One call of an algorithm: where the samples are. Addresses are of the device's memory; distances are in bytes. */
 typedef struct gconv_execution {
   const gconv_problem *problem;
@@ -14,12 +20,12 @@ typedef struct gconv_execution {
   const uint8_t *in;
   int64_t in_image, in_plane, in_row;
 
-  /* Output sample (k, n, m, p, q, c): out[k] + n * out_image + m * out_plane + p * out_row + q * out_pixel + c *
-   * out_channel; k = 0 alone where responses are combined. Alpha that is kept is at out_alpha instead of c * out_channel,
-   * and is written once a distinct out[k] (all of them, or only out[0] if stacked). The array `out` itself is in host
-   * memory. */
-  uint8_t *const *out;
-  int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
+  /* Output sample (k, n, m, p, q, c): out[k].base + n * out[k].image + m * out[k].plane + p * out[k].row + q * out_pixel +
+   * c * out_channel; k = 0 alone where responses are combined. Alpha that is kept is at out_alpha instead of c *
+   * out_channel, and is written once a filter, or only for k = 0 if stacked. The array is in host memory; on CUDA the bases
+   * lie at equal distances, and the rest is the same for all k. */
+  const gconv_target *out;
+  int64_t out_pixel, out_channel, out_alpha;
 
   void *workspace; /* workspace_bytes() of it, aligned to 64 bytes; on the CPU each thread has its own */
 

@@ -56,8 +56,8 @@ extern const gconv_device_type gconv_device_type_cuda;
 size_t gconv_pass_outputs(const gconv_pass *pass);
 
 /* Describes where the samples of `in` and `outputs` (the pass's own) are: all of an execution but workspace, part and
- * stream. `out` has room for one pointer a filter. */
-void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs, uint8_t **out,
+ * stream. `targets` has room for one a filter. */
+void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs, gconv_target *targets,
                 gconv_execution *execution);
 
 #ifdef __cplusplus

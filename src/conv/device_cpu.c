@@ -57,7 +57,7 @@ typedef struct cpu_run {
   size_t count;
   uint8_t *workspace;     /* of all threads */
   size_t workspace_bytes; /* of each */
-  uint8_t **out;          /* room for the addresses of the outputs of a pass */
+  gconv_target *targets;  /* room for the outputs of a pass */
 } cpu_run;
 
 static void release(void *memory) {
@@ -65,7 +65,7 @@ static void release(void *memory) {
   if (!run)
     return;
   gconv_release(run->workspace);
-  free(run->out);
+  free(run->targets);
   free(run);
 }
 
@@ -84,12 +84,12 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
       filters = (size_t)passes[i].problem.filters;
   }
   run->workspace_bytes = (run->workspace_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
-  run->out = calloc(filters, sizeof *run->out);
+  run->targets = calloc(filters, sizeof *run->targets);
   size_t bytes;
   gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(device->threads), &bytes);
   void *workspace = NULL;
-  gconv_status status =
-      run->out ? gconv_allocate(bytes, "the workspace", &workspace) : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  gconv_status status = run->targets ? gconv_allocate(bytes, "the workspace", &workspace)
+                                     : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   if (status != GCONV_OK) {
     release(run);
     return status;
@@ -146,7 +146,7 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
     const gconv_pass *pass = &run->passes[i];
     const gconv_problem *problem = &pass->problem;
     strip_job strips = {.run = run, .algorithm = pass->algorithm, .failure = &failure};
-    gconv_bind(pass, in, outputs + pass->first_output, run->out, &strips.execution);
+    gconv_bind(pass, in, outputs + pass->first_output, run->targets, &strips.execution);
     strips.rows = strip_rows(problem, gconv_threads_count(run->threads));
     strips.strips = (size_t)((problem->out_height - 1) / strips.rows + 1);
     size_t turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;

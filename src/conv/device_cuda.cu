@@ -93,7 +93,7 @@ struct cuda_run {
   size_t output_count;
   uint8_t *output_memory; /* of all outputs, one behind the other */
   void *workspace;
-  uint8_t **out; /* room for the addresses of the outputs of a pass */
+  gconv_target *targets; /* room for the outputs of a pass */
 };
 
 static size_t sample_rows(const gconv_image *image) {
@@ -129,7 +129,7 @@ static void release(void *memory) {
   cudaGetLastError();
   free(run->passes);
   free(run->outputs);
-  free(run->out);
+  free(run->targets);
   free(run);
 }
 
@@ -185,9 +185,9 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   }
   run->passes = (gconv_pass *)calloc(count, sizeof *run->passes);
   run->outputs = (gconv_image *)calloc(run->output_count, sizeof *run->outputs);
-  run->out = (uint8_t **)calloc(filters, sizeof *run->out);
+  run->targets = (gconv_target *)calloc(filters, sizeof *run->targets);
   gconv_status status = GCONV_OK;
-  if (!run->passes || !run->outputs || !run->out) {
+  if (!run->passes || !run->outputs || !run->targets) {
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   } else {
     memcpy(run->passes, passes, count * sizeof *passes);
@@ -240,7 +240,7 @@ static gconv_status convolve(cuda_run *run) {
   for (size_t i = 0; i < run->count; i++) {
     gconv_pass *pass = &run->passes[i];
     gconv_execution execution;
-    gconv_bind(pass, &run->in, run->outputs + pass->first_output, run->out, &execution);
+    gconv_bind(pass, &run->in, run->outputs + pass->first_output, run->targets, &execution);
     execution.workspace = run->workspace;
     execution.stream = run->stream;
     gconv_status status = pass->algorithm->execute(&execution);

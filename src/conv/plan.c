@@ -17,6 +17,9 @@ static gconv_status check_image(const gconv_image *image) {
                       image->frames, image->height, image->width, image->channels);
   if (!image->planar && image->channels > 4)
     return gconv_fail(GCONV_BAD_ARGUMENT, "interleaved images have 1 to 4 channels, not %d", image->channels);
+  if (image->planar && image->alpha)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
   return GCONV_OK;
 }
 

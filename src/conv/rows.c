@@ -159,8 +159,6 @@ void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, s
   const gconv_problem *problem = execution->problem;
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
   size_t count = (size_t)problem->out_width * (size_t)problem->channels;
-  int64_t offset =
-      execution->image * execution->out_image + execution->plane * execution->out_plane + p * execution->out_row;
   for (int32_t k = 0; k < problem->filters; k++)
     if (divisors[k] != 1.0f || biases[k] != 0.0f)
       respond(sums + (size_t)k * sums_stride, count, divisors[k], biases[k]);
@@ -171,9 +169,11 @@ void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, s
   }
   for (int32_t k = 0; k < outputs; k++) {
     float *values = sums + (size_t)k * sums_stride;
+    const gconv_target *target = &execution->out[k];
+    uint8_t *row = target->base + execution->image * target->image + execution->plane * target->plane + p * target->row;
     finish(&problem->epilogue, values, count);
-    store_values(execution, values, execution->out[k] + offset);
+    store_values(execution, values, row);
     if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
-      store_alpha(execution, p, execution->out[k] + offset);
+      store_alpha(execution, p, row);
   }
 }
