@@ -83,6 +83,10 @@ static void close_npy(gconv_reader *reader) {
   reader->state = NULL;
 }
 
+static size_t smaller(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
 /* The next elements, in the byte order of this machine; `size` is that of an element in the file. */
 static gconv_status read_stored(gconv_reader *reader, void *items, size_t count, size_t size) {
   const npy_state *state = reader->state;
@@ -100,7 +104,7 @@ static gconv_status read_samples(gconv_reader *reader, void *samples, size_t cou
   double piece[PIECE];
   float *out = samples;
   for (size_t done = 0; done < count; done += PIECE) {
-    size_t step = count - done < PIECE ? count - done : PIECE;
+    size_t step = smaller(count - done, PIECE);
     GCONV_TRY(read_stored(reader, piece, step, sizeof(double)));
     for (size_t i = 0; i < step; i++) {
       *out = (float)piece[i];
@@ -121,7 +125,7 @@ static gconv_status read_fortran(gconv_reader *reader, uint8_t *rows, size_t row
   size_t index[4] = {0, 0, 0, 0}, offset = 0;
   float piece[PIECE]; /* samples of any type: none is larger */
   for (size_t left = file->items; left > 0;) {
-    size_t count = left < PIECE ? left : PIECE;
+    size_t count = smaller(left, PIECE);
     GCONV_TRY(read_samples(reader, piece, count));
     for (size_t i = 0; i < count; i++) {
       memcpy(rows + offset, (const uint8_t *)piece + i * bytes, bytes);

@@ -350,11 +350,15 @@ static gconv_status start_pam(gconv_writer *writer) {
   return write_text(writer, text);
 }
 
+static size_t smaller(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+
 /* The most significant byte first; a few samples at a time, so that the row need not be changed. */
 static gconv_status write_u16(gconv_sink *sink, const uint16_t *row, size_t samples) {
   uint8_t bytes[2 * PIECE];
   for (size_t done = 0; done < samples; done += PIECE) {
-    size_t count = samples - done < PIECE ? samples - done : PIECE;
+    size_t count = smaller(samples - done, PIECE);
     for (size_t i = 0; i < count; i++) {
       bytes[2 * i] = (uint8_t)(row[done + i] >> 8);
       bytes[2 * i + 1] = (uint8_t)(row[done + i] & 255);
