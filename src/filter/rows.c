@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many fields the line has; 0 if one of them can be no number. */
 static size_t count_fields(gconv_text *text) {
   size_t count = 0;
   gconv_field field;
-  while (gconv_text_field(text, &field))
-    count++;
+  for (; gconv_text_field(text, &field); count++)
+    if (memchr(field.begin, ':', (size_t)(field.end - field.begin)))
+      return 0;
   return count;
 }
 
@@ -16,7 +18,7 @@ bool gconv_rows_count(gconv_text text, size_t *rows, size_t *columns) {
   *rows = *columns = 0;
   for (; gconv_text_find_line(&text); (*rows)++) {
     size_t count = count_fields(&text);
-    if (*rows > 0 && count != *columns)
+    if (count == 0 || (*rows > 0 && count != *columns))
       return false;
     *columns = count;
   }

@@ -5,7 +5,8 @@
 
 #include "filter/text.h"
 
-/* Counts the rows of `text` from where it stands to its end; false if there are none, or if their lengths differ. */
+/* Counts the rows of `text` from where it stands to its end; false if there are none, if their lengths
+ * differ, or if a field has a ':', which no number has. Otherwise the numbers are not looked into. */
 bool gconv_rows_count(gconv_text text, size_t *rows, size_t *columns);
 
 /* Appends the filter that the rows of `text`, from where it stands to its end, are. `rows` and `columns` are demanded; 0

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "filter/suggest.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ void gconv_suggest(gconv_suggestion *best, const char *word, const char *name) {
   size_t d = distance(word, name), near = 1 + length / 4;
   if (strncmp(name, word, length) == 0) /* "sobel" for "sobel_x" */
     d = d < near ? d : near;
-  if (d > near || (best->name[0] && d >= best->distance))
+  bool first = best->name[0] == '\0', longer = strlen(name) > strlen(best->name);
+  if (d > near || (!first && (d > best->distance || (d == best->distance && !longer)))) /* "laplacian_4" for "laplacian4" */
     return;
   snprintf(best->name, sizeof best->name, "%s", name);
   best->distance = d;
