@@ -167,7 +167,7 @@ void gconv_colour_premultiply_row(int channels, float *row, size_t pixels) {
   for (size_t i = 0; i < pixels; i++, row += channels) {
     float alpha = row[channels - 1];
     for (int c = 0; c < channels - 1; c++)
-      row[c] = alpha == 0 ? 0 : row[c] * alpha;
+      row[c] = alpha > 0 ? row[c] * alpha : 0;
   }
 }
 

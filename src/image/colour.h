@@ -28,7 +28,8 @@ void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out
  * are grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
-/* Multiplies the colours by the last channel, alpha in [0, 1]; divides them by it. Where alpha is not above 0, colours become 0. */
+/* Multiplies the colours by the last channel, alpha in [0, 1]; divides them by it. Colours under no alpha become 0, and so
+ * do those under a negative one, which a filter can leave behind. */
 void gconv_colour_premultiply_row(int channels, float *row, size_t pixels);
 void gconv_colour_unpremultiply_row(int channels, float *row, size_t pixels);
 

@@ -145,6 +145,9 @@ static void test_premultiply(void **state) {
   assert_true(row[0] == 0.25f && row[1] == 0.125f && row[2] == 0.5f && row[3] == 0 && row[4] == 0 && row[5] == 0);
   gconv_colour_unpremultiply_row(3, row, 3);
   assert_true(row[0] == 0.5f && row[1] == 0.25f && row[2] == 0.5f && row[3] == 0 && row[6] == 0.3f && row[7] == 0.6f);
+  row[2] = -0.1f;
+  gconv_colour_unpremultiply_row(3, row, 1);
+  assert_true(row[0] == 0 && row[1] == 0 && row[2] == -0.1f);
 }
 
 static void test_to_float(void **state) {

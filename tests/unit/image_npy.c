@@ -85,8 +85,8 @@ static void test_types(void **state) {
 
 /* The bytes count up in Fortran order; `place` says where in C order each must be. */
 static void check_fortran(const char *dict, int dimensions, const size_t shape[4], const char *type) {
-  uint8_t items[256], expected[256];
-  size_t count = 1, strides[4];
+  uint8_t items[256] = {0}, expected[256] = {0};
+  size_t count = 1, strides[4] = {0};
   for (int d = dimensions; d-- > 0;) {
     strides[d] = count;
     count *= shape[d];
@@ -97,7 +97,7 @@ static void check_fortran(const char *dict, int dimensions, const size_t shape[4
       place += rest % shape[d] * strides[d];
     items[i] = expected[place] = (uint8_t)(i + 1);
   }
-  double doubles[256];
+  double doubles[256] = {0};
   for (size_t i = 0; i < count; i++)
     doubles[i] = items[i];
   bool is_double = strcmp(type, "f8") == 0;
