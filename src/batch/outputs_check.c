@@ -190,8 +190,8 @@ static gconv_status check_folders(const gconv_outputs *outputs, gconv_message *m
 gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
   if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
     return GCONV_OK;
-  GCONV_TRY(check_collisions(inputs, outputs, message));
   GCONV_TRY(check_inputs(inputs, outputs, message));
+  GCONV_TRY(check_collisions(inputs, outputs, message));
   return check_folders(outputs, message);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PRINTED_SIZE = 15 }; /* taps are printed of filters up to this size */
+enum { PRINTED_SIZE = 9 }; /* taps are printed of filters up to this size */
 
 struct settings {
   const char *syntax;

@@ -64,9 +64,9 @@ void gconv_timings_print_summary(const gconv_timings_total *total, const gconv_b
           summary->device_start_ms);
   if (speed->images > 0) {
     fprintf(total->out, "algorithm  %s, %s\n", total->algorithm, total->math);
-    fprintf(total->out, "kernel     %.3g GB/s, %.3g GFLOP/s (%zu %s)\n", giga_per_s(speed->bytes, speed->kernel_ms),
+    fprintf(total->out, "kernel     %.3g GB/s, %.3g GFLOP/s (%zu %s images)\n", giga_per_s(speed->bytes, speed->kernel_ms),
             giga_per_s(speed->flop, speed->kernel_ms), speed->images,
-            speed == &total->warm ? "warm" : "cold: the first of its plan");
+            speed == &total->warm ? "warm" : "cold");
   }
   fprintf(total->out, "images     %zu, %zu failed, %.3g Mpix in %.1f ms wall: %.4g Mpix/s\n", total->inputs, total->failed,
           (double)total->pixels * 1e-6, summary->wall_ms, mpix_per_s(total, summary));

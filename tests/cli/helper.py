@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the command line share: a folder of their own, small photos, and a way to run gconv."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy
+from PIL import Image
+
+GCONV = os.environ["GCONV"]
+NOBODY = 65534
+
+
+class CommandTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gconv-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.folder.chmod(0o755)
+
+    def environment(self, extra=None):
+        return {**os.environ, "GCONV_DEVICE": "cpu", **(extra or {})}
+
+    def gconv(self, *words, status=0, stdin=None, env=None, unprivileged=False, text=True):
+        """Runs gconv in the folder of the test, and demands the exit status."""
+        options = {}
+        if unprivileged and os.geteuid() == 0:
+            options = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+        result = subprocess.run([GCONV, *map(str, words)], cwd=self.folder, env=self.environment(env), input=stdin,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False, **options)
+        errors = result.stderr.decode()
+        self.assertEqual(result.returncode, status, f"gconv {' '.join(map(str, words))}\n{errors}")
+        result.stderr = errors
+        if text:
+            result.stdout = result.stdout.decode()
+        return result
+
+    def usage_error(self, fragment, *words, **options):
+        """A request that is refused: exit status 2, one message with this in it, and no file made or changed."""
+        before = self.snapshot()
+        result = self.gconv(*words, status=2, **options)
+        self.assertIn(fragment, result.stderr)
+        self.assertTrue(result.stderr.startswith("gconv: "), result.stderr)
+        self.assertEqual(self.snapshot(), before)
+        return result
+
+    def photo(self, name, width=17, height=13, seed=0, channels=3):
+        """Writes a photo of noise, and returns its pixels."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shape = (height, width, channels) if channels > 1 else (height, width)
+        pixels = numpy.random.default_rng(seed).integers(0, 256, shape, dtype=numpy.uint8)
+        Image.fromarray(pixels).save(path)
+        return pixels
+
+    def pixels(self, name):
+        with Image.open(self.folder / name) as image:
+            return numpy.asarray(image).copy()
+
+    def assert_pixels(self, name, expected):
+        numpy.testing.assert_array_equal(self.pixels(name), expected)
+
+    def files(self, folder="."):
+        """The files below a folder, sorted, with the hidden ones: temporaries would show."""
+        top = self.folder / folder
+        return sorted(str(path.relative_to(top)) for path in top.rglob("*") if not path.is_dir())
+
+    def snapshot(self):
+        """Every entry with its size, time of change and inode."""
+        entries = {}
+        for path in self.folder.rglob("*"):
+            status = path.lstat()
+            entries[str(path)] = (status.st_size, status.st_mtime_ns, status.st_ino)
+        return entries

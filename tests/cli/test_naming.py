@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: MIT
+"""Which inputs are found, and what their results are called. Each photo is different noise and the filter is the identity, so
+that the pixels tell which input a result is of."""
+import os
+import unittest
+
+import numpy
+
+from helper import CommandTest
+
+
+class Inputs(CommandTest):
+    def listed(self, *words):
+        """The inputs in the order of --dry-run."""
+        result = self.gconv(*words, "-f", "identity", "-o", "out/", "--dry-run")
+        return [line.split(" -> ")[0] for line in result.stdout.splitlines()]
+
+    def outputs(self, *words):
+        result = self.gconv(*words, "-f", "identity", "-o", "out/", "--dry-run")
+        return [line.split(" -> ")[1] for line in result.stdout.splitlines()]
+
+    def setUp(self):
+        super().setUp()
+        for name in ("p/b.png", "p/a.png", "p/c.jpg", "p/.hidden.png", "p/sub/d.png", "p/sub/deep/e.png", "p/.git/f.png"):
+            self.photo(name)
+        (self.folder / "p/notes.txt").write_text("not an image\n")
+
+    def test_folder(self):
+        for name in ("p", "p/", "./p"):
+            prefix = name.rstrip("/")
+            self.assertEqual(self.listed("-i", name), [f"{prefix}/{n}" for n in ("a.png", "b.png", "c.jpg")])
+
+    def test_recursive(self):
+        self.assertEqual(self.listed("-i", "p", "-r"),
+                         ["p/a.png", "p/b.png", "p/c.jpg", "p/sub/d.png", "p/sub/deep/e.png"])
+
+    def test_links_that_lead_back(self):
+        os.symlink("..", self.folder / "p/sub/up")
+        os.symlink(".", self.folder / "p/self")
+        os.symlink("nowhere", self.folder / "p/dangling.png")
+        self.assertEqual(self.listed("-i", "p", "-r"),
+                         ["p/a.png", "p/b.png", "p/c.jpg", "p/sub/d.png", "p/sub/deep/e.png"])
+
+    def test_patterns(self):
+        self.assertEqual(self.listed("-i", "p/*.png"), ["p/a.png", "p/b.png"])
+        self.assertEqual(self.listed("-i", "p/[bc].*"), ["p/b.png", "p/c.jpg"])
+        self.assertEqual(self.outputs("-i", "p/*/*.png"), ["out/sub/d.png"])
+        self.assertEqual(self.outputs("-i", "p/sub*", "-r"), ["out/sub/d.png", "out/sub/deep/e.png"])
+
+    def test_file_named_like_a_pattern(self):
+        self.photo("p/[x].png")
+        self.photo("p/x.png")
+        self.assertEqual(self.listed("-i", "p/[x].png"), ["p/[x].png"])
+
+    def test_order_and_kinds_mixed(self):
+        self.assertEqual(self.listed("-i", "p/sub/d.png", "-i", "p/a*", "-i", "p/c.jpg"), ["p/sub/d.png", "p/a.png", "p/c.jpg"])
+        self.assertEqual(self.listed("-i", "-", "-i", "p/a.png"), ["-", "p/a.png"])
+
+    def test_nothing_found(self):
+        (self.folder / "empty").mkdir()
+        (self.folder / "empty/deep").mkdir()
+        rest = ("-f", "identity", "-o", "out/")
+        self.usage_error("nope.png: cannot find this input: No such file", "-i", "nope.png", *rest)
+        self.usage_error("nope.png: cannot find this input", "-i", "p/a.png", "-i", "nope.png", *rest)
+        self.usage_error("p/a.png/x: cannot find this input: Not a directory", "-i", "p/a.png/x", *rest)
+        self.usage_error("no images in this folder", "-i", "empty", *rest)
+        self.assertIn("-r looks into its sub-folders", self.gconv("-i", "empty", *rest, status=2).stderr)
+        self.assertNotIn("-r looks", self.gconv("-i", "empty", "-r", *rest, status=2).stderr)
+        self.usage_error("no file matches this pattern", "-i", "*.tiff", *rest)
+        self.usage_error("only folders match", "-i", "em*", *rest)
+        self.usage_error("standard input can be read only once", "-i", "-", "-i", "-", *rest)
+
+
+class Outputs(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.a = self.photo("p/a.png", seed=1)
+        self.b = self.photo("p/b.png", seed=2)
+        self.c = self.photo("p/sub/c.png", seed=3)
+
+    def test_one_file(self):
+        self.gconv("-i", "p/a.png", "-f", "identity", "-o", "x.png")
+        self.assertEqual(self.files(), ["p/a.png", "p/b.png", "p/sub/c.png", "x.png"])
+        self.assert_pixels("x.png", self.a)
+
+    def test_format_by_name_and_by_option(self):
+        self.gconv("-i", "p/a.png", "-f", "identity", "-o", "x.ppm")
+        self.assertEqual((self.folder / "x.ppm").read_bytes()[:2], b"P6")
+        self.gconv("-i", "p/a.png", "-f", "identity", "-o", "plain", "--format", "png")
+        self.assert_pixels("plain", self.a)
+        self.gconv("-i", "p/a.png", "-f", "identity", "-o", "x.jpg", "--format", "png")
+        self.assertEqual((self.folder / "x.jpg").read_bytes()[1:4], b"PNG")
+
+    def test_unknown_extension(self):
+        for name in ("x", "x.xyz", "x.txt"):
+            result = self.usage_error("has no known extension", "-i", "p/a.png", "-f", "identity", "-o", name)
+            for extension in ("png", "jpg", "npy"):
+                self.assertIn(extension, result.stderr)
+        self.usage_error("output is empty", "-i", "p/a.png", "-f", "identity", "-o", "")
+
+    def test_folders(self):
+        (self.folder / "there").mkdir()
+        for output in ("there", "there/", "made/", "made/deeper/"):
+            self.gconv("-i", "p/a.png", "-f", "identity", "-o", output)
+            self.assert_pixels(f"{output}/a.png", self.a)
+
+    def test_several_inputs_make_a_folder(self):
+        self.gconv("-i", "p/a.png", "-i", "p/sub/c.png", "-f", "identity", "-o", "new")
+        self.assertEqual(self.files("new"), ["a.png", "c.png"])
+        self.gconv("-i", "p", "-f", "identity", "-o", "new2", "--format", "jpg")
+        self.assertEqual(self.files("new2"), ["a.jpg", "b.jpg"])
+
+    def test_mirror(self):
+        self.gconv("-i", "p", "-r", "-f", "identity", "-o", "out")
+        self.assertEqual(self.files("out"), ["a.png", "b.png", "sub/c.png"])
+        for name, pixels in (("a.png", self.a), ("b.png", self.b), ("sub/c.png", self.c)):
+            self.assert_pixels(f"out/{name}", pixels)
+
+    def test_mirror_of_a_pattern_from_its_first_wildcard(self):
+        self.gconv("-i", f"{self.folder}/p/*/*.png", "-f", "identity", "-o", "out/")
+        self.assertEqual(self.files("out"), ["sub/c.png"])
+
+    def test_several_filters(self):
+        self.gconv("-i", "p/a.png", "-f", "identity", "-f", "sobel_x", "-o", "out/")
+        self.assertEqual(self.files("out"), ["a_identity.png", "a_sobel_x.png"])
+        self.assert_pixels("out/a_identity.png", self.a)
+
+    def test_combined_filters_make_one(self):
+        self.gconv("-i", "p/a.png", "-f", "sobel_x", "-f", "sobel_y", "--combine", "magnitude", "-o", "x.png")
+        self.gconv("-i", "p/a.png", "-f", "sobel_x", "-f", "sobel_y", "--combine", "sum", "-o", "out/")
+        self.assertEqual(self.files("out"), ["a.png"])
+        self.gconv("-i", "p/a.png", "-f", "sobel_x", "-f", "sobel_y", "--combine", "max", "-o", "{stem}-{filter}.png")
+        self.assertIn("a-sobel_x+sobel_y.png", self.files())
+
+    def test_filters_of_one_name(self):
+        for folder in ("one", "two"):
+            (self.folder / folder).mkdir()
+            (self.folder / folder / "k.txt").write_text("0 0 0\n0 1 0\n0 0 0\n")
+        self.gconv("-i", "p/a.png", "-f", "one/k.txt", "-f", "two/k.txt", "-o", "out/")
+        self.assertEqual(self.files("out"), ["a_k_1.png", "a_k_2.png"])
+
+    def test_one_file_for_several_results(self):
+        rest = ("-o", "x.png")
+        for words in (["-i", "p/a.png", "-f", "identity", "-f", "sobel_x"], ["-i", "p/a.png", "-i", "p/b.png", "-f", "identity"],
+                      ["-i", "p", "-f", "identity"]):
+            result = self.usage_error("x.png: is one file, but there are 2 results", *words, *rest)
+            self.assertIn("{stem}_{filter}.png", result.stderr)
+        self.gconv("-i", "p/sub", "-f", "identity", *rest)  # a folder with one image is one result
+        self.assert_pixels("x.png", self.c)
+
+    def test_templates(self):
+        self.gconv("-i", "p", "-r", "-f", "identity", "-f", "sobel_x", "-o", "out/{filter}/{stem}-{index}.png")
+        self.assertEqual(self.files("out"), ["identity/a-1.png", "identity/b-3.png", "identity/sub/c-5.png",
+                                             "sobel_x/a-2.png", "sobel_x/b-4.png", "sobel_x/sub/c-6.png"])
+        self.assert_pixels("out/identity/sub/c-5.png", self.c)
+
+    def test_index_has_the_width_of_the_last(self):
+        for i in range(10):
+            self.photo(f"q/{i}.png")
+        self.gconv("-i", "q", "-f", "identity", "-o", "out/{index}.png")
+        self.assertEqual(self.files("out"), [f"{i:02}.png" for i in range(1, 11)])
+
+    def test_stems(self):
+        for name in ("q/x.y.png", "q/plain"):
+            self.photo(f"{name}.png")
+        os.rename(self.folder / "q/plain.png", self.folder / "q/plain")
+        self.gconv("-i", "q/x.y.png.png", "-i", "q/plain", "-f", "identity", "-o", "out/<{stem}>.png")
+        self.assertEqual(self.files("out"), ["<plain>.png", "<x.y.png>.png"])
+
+    def test_wrong_templates(self):
+        for template, fragment in (("{nonsense}.png", '"{nonsense}" is no name'), ("{stem.png", '"{stem.png" is no name'),
+                                   ("{}.png", '"{}" is no name'), ("{stem}.xyz", "has no known extension"),
+                                   ("{stem/}.png", "is no name")):
+            self.usage_error(fragment, "-i", "p/a.png", "-f", "identity", "-o", template)
+
+    def test_collisions(self):
+        self.photo("q/a.png")
+        self.photo("p/a.jpg")
+        both = ("-f", "identity", "-o", "out/")
+        result = self.usage_error("out/a.png", "-i", "p/a.png", "-i", "q/a.png", *both)
+        for name in ("p/a.png", "q/a.png", "{index}"):
+            self.assertIn(name, result.stderr)
+        self.usage_error("would both land on this file", "-i", "p", *both)
+        self.usage_error("would both land on this file", "-i", "p/a.png", "-i", "p/./a.png", *both)
+        self.usage_error("several results of p/a.png", "-i", "p/a.png", "-f", "identity", "-f", "sobel_x", "-o", "{stem}.png")
+
+    def test_collisions_through_links_and_dots(self):
+        self.photo("q/sub/a.png")
+        self.photo("q/a.png")
+        (self.folder / "out").mkdir()
+        os.symlink(".", self.folder / "out/sub")
+        self.usage_error("would both land", "-i", "q", "-r", "-f", "identity", "-o", "out/")
+        self.usage_error("would both land", "-i", "q/a.png", "-i", "p/b.png", "-f", "identity", "-o", "new/../{filter}.png")
+
+    def test_an_output_that_is_an_input(self):
+        rest = ("-f", "identity")
+        os.symlink("a.png", self.folder / "p/link.png")
+        os.link(self.folder / "p/b.png", self.folder / "hard.png")
+        for output in ("p/a.png", "./p/../p/a.png", "p/link.png"):
+            self.usage_error("this output is one of the inputs", "-i", "p/a.png", *rest, "-o", output)
+        self.usage_error("this output is one of the inputs", "-i", "p/b.png", *rest, "-o", "hard.png")
+        self.usage_error("this output is one of the inputs", "-i", "p", *rest, "-o", "p")
+
+
+class Frames(CommandTest):
+    def setUp(self):
+        super().setUp()
+        generator = numpy.random.default_rng(5)
+        self.frames = generator.integers(0, 256, (3, 2, 6, 7), dtype=numpy.uint8)  # N x C x H x W: grey and alpha
+        self.colour = generator.integers(0, 256, (1, 3, 6, 7), dtype=numpy.uint8)
+        numpy.save(self.folder / "many.npy", self.frames)
+        numpy.save(self.folder / "colour.npy", self.colour)
+
+    def test_each_frame_a_file(self):
+        self.gconv("-i", "many.npy", "-f", "identity", "-o", "out/")
+        self.assertEqual(self.files("out"), ["many_1.png", "many_2.png", "many_3.png"])
+        for n in range(3):
+            self.assert_pixels(f"out/many_{n + 1}.png", self.frames[n].transpose(1, 2, 0))
+
+    def test_by_template(self):
+        self.gconv("-i", "many.npy", "-i", "colour.npy", "-f", "identity", "-o", "out/{index}-{stem}{frame}.png")
+        self.assertEqual(self.files("out"), ["1-many1.png", "2-many2.png", "3-many3.png", "4-colour1.png"])
+        self.usage_error("several results of many.npy", "-i", "many.npy", "-f", "identity", "-o", "{stem}.png")
+        self.usage_error("is one file, but there are 3 results", "-i", "many.npy", "-f", "identity", "-o", "x.png")
+
+    def test_planar_colour_becomes_interleaved(self):
+        self.gconv("-i", "colour.npy", "-f", "identity", "-o", "x.png")
+        self.assert_pixels("x.png", self.colour[0].transpose(1, 2, 0))
+
+    def test_planar_depths(self):
+        for dtype, high in ((numpy.uint16, 65535), (numpy.uint8, 255)):
+            values = numpy.random.default_rng(6).integers(0, high, (1, 3, 5, 4)).astype(dtype)
+            numpy.save(self.folder / "v.npy", values)
+            self.gconv("-i", "v.npy", "-f", "identity", "-o", "v.ppm")
+            data = (self.folder / "v.ppm").read_bytes()[-values.nbytes:]
+            got = numpy.frombuffer(data, numpy.dtype(dtype).newbyteorder(">")).reshape(5, 4, 3)
+            numpy.testing.assert_array_equal(got, values[0].transpose(1, 2, 0))
+        values = numpy.random.default_rng(7).random((1, 3, 5, 4), dtype=numpy.float32)
+        numpy.save(self.folder / "v.npy", values)
+        self.gconv("-i", "v.npy", "-f", "identity", "-o", "v.pfm")
+        got = numpy.frombuffer((self.folder / "v.pfm").read_bytes()[-values.nbytes:], "<f4").reshape(5, 4, 3)[::-1]
+        numpy.testing.assert_array_equal(got, values[0].transpose(1, 2, 0))
+
+    def test_npy_stays_one_file(self):
+        self.gconv("-i", "many.npy", "-f", "identity", "-o", "same.npy")
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "same.npy"), self.frames)
+
+    def test_frames_from_standard_input_cannot_be_foretold(self):
+        data = (self.folder / "many.npy").read_bytes()
+        result = self.gconv("-i", "-", "-f", "identity", "-o", "x.png", stdin=data, status=1)
+        self.assertIn("3 frames, where 1 could be told beforehand", result.stderr)
+        self.gconv("-i", "-", "-f", "identity", "-o", "x.npy", stdin=data)
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "x.npy"), self.frames)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""Options: how they are parsed, refused and listed."""
+import pathlib
+import re
+import unittest
+
+from helper import CommandTest
+
+SOURCES = pathlib.Path(__file__).resolve().parents[2]
+COMMANDS = ["filter", "make", "filters", "info", "devices", "algorithms", "help"]
+
+
+class Usage(CommandTest):
+    def job(self, *options):
+        return ("-i", "a.png", "-f", "identity", "-o", "b.png", *options)
+
+    def refused(self, fragment, *options):
+        return self.usage_error(fragment, *self.job(*options))
+
+    def setUp(self):
+        super().setUp()
+        self.source = self.photo("a.png")
+
+    def test_nothing_at_all(self):
+        result = self.gconv(status=2)
+        self.assertEqual(result.stdout, "")
+        self.assertIn("Usage: gconv -i INPUT -f FILTER -o OUTPUT", result.stderr)
+
+    def test_version(self):
+        self.assertRegex(self.gconv("--version").stdout, r"^gconv \d+\.\d+\.\d+\n$")
+
+    def test_forms_of_options(self):
+        for words in (["-i", "a.png", "-f", "identity", "-o", "b.png"],
+                      ["--input", "a.png", "--filter", "identity", "--output", "b.png"],
+                      ["--input=a.png", "--filter=identity", "--output=b.png"],
+                      ["filter", "-i", "a.png", "-f", "identity", "-o", "b.png", "--"]):
+            self.gconv(*words)
+            self.assert_pixels("b.png", self.source)
+            (self.folder / "b.png").unlink()
+
+    def test_last_of_two_counts(self):
+        self.gconv(*self.job("-o", "c.png"))
+        self.assertEqual(self.files(), ["a.png", "c.png"])
+
+    def test_missing(self):
+        self.usage_error("no input", "-f", "identity", "-o", "b.png")
+        self.usage_error("no filter", "-i", "a.png", "-o", "b.png")
+        self.usage_error("no output", "-i", "a.png", "-f", "identity")
+        self.usage_error("--border needs a value: --border MODE", *self.job("--border"))
+        self.usage_error("-i needs a value: -i PATH", "-i")
+
+    def test_unknown(self):
+        self.refused("unknown option --bordr: did you mean --border?", "--bordr", "zero")
+        self.refused("unknown option --outptu: did you mean --output?", "--outptu=x")
+        self.refused("unknown option --zzzzzzz: --help lists all", "--zzzzzzz")
+        self.refused("unknown option -x", "-x")
+        self.refused("unknown option -ia.png", "-ia.png")
+        self.refused("--gray takes no value, and got yes", "--gray=yes")
+        self.usage_error("mkae: no such command: did you mean make?", "mkae")
+        self.usage_error("photo.jpg: no such command", "photo.jpg")
+        self.usage_error("patterns are quoted", "-i", "a.png", "b.png", "-f", "identity", "-o", "c.png")
+        self.usage_error("a.png: what is this for?", *self.job("--", "a.png"))
+
+    def test_numbers_are_strict(self):
+        for number in ("0.5x", "nan", "inf", "-inf", "0x10", "", "0,5", " 1", "1e999", ".", "-", "e5"):
+            self.refused("this takes a number", f"--scale={number}")
+        for number in ("1.5", "0", "10", "", "x", "1x", "99999999999999999999"):
+            self.refused("this takes an integer from 1 to 9", f"--png-level={number}")
+        self.refused("an integer from 1 to 100", "--jpeg-quality", "101")
+        self.refused("an integer from 1 to", "--threads", "0")
+        self.refused("an integer from 1 to", "--jobs", "-1")
+        for number in ("0", "1T", "1.5M", "M", "-5", "kk", "99999999999999999999", "999999999999999999G"):
+            self.refused("this takes a number of pixels", f"--max-pixels={number}")
+        for number in ("-1", "x", "nan"):
+            self.refused("the largest difference allowed", f"--verify={number}")
+
+    def test_numbers_that_are_fine(self):
+        for number in ("0.5", "-1", "+2", "1e-3", ".5", "5.", "1E2"):
+            self.gconv(*self.job("--scale", number))
+        for number in ("221", "1k", "2M", "3G"):
+            self.gconv(*self.job("--max-pixels", number))
+
+    def test_shapes(self):
+        self.refused("same, valid, full, or pixels", "--padding", "some")
+        self.refused("same, valid, full, or pixels", "--padding", "1,2,3")
+        self.refused("same, valid, full, or pixels", "--padding", "1,2,3,4,5")
+        self.refused("same, valid, full, or pixels", "--padding", "-1")
+        self.refused("same, valid, full, or pixels", "--padding", "1,")
+        for option in ("--stride", "--dilation"):
+            for value in ("0", "1,0", "1,2,3", "x", "", "1,,2", "99999999999"):
+                self.refused("one or two integers from 1 on", f"{option}={value}")
+
+    def test_padding_and_stride_reach_the_convolution(self):
+        for options, size in ((["--padding", "valid"], (15, 11)), (["--padding", "full"], (19, 15)),
+                              (["--padding", "2"], (19, 15)), (["--padding", "1,2"], (19, 13)),
+                              (["--padding", "0,1,2,3"], (20, 12)), (["--stride", "2"], (9, 7)),
+                              (["--stride", "3,2"], (9, 5)), (["--dilation", "2", "--padding", "valid"], (13, 9)),
+                              (["--dilation", "3,1", "--padding", "valid"], (15, 7))):
+            self.gconv("-i", "a.png", "-f", "average", "-o", "b.png", *options)
+            height, width = self.pixels("b.png").shape[:2]
+            self.assertEqual((width, height), size, options)
+
+    def test_choices(self):
+        self.refused("did you mean replicate?", "--border", "replicat")
+        self.refused("there are zero, constant, replicate, symmetric, reflect101, wrap", "--border", "mirror-it")
+        self.refused("such as constant:0.5", "--border", "constant")
+        self.refused("such as constant:0.5", "--border", "constant:x")
+        self.refused("8, 16, float", "--depth", "12")
+        self.refused("keep, filter, premultiply", "--alpha", "nothing-like-it")
+        self.refused("did you mean magnitude?", "--combine", "magnitud")
+        self.refused("clamp, abs, signed, minmax", "--range", "x")
+        self.refused("did you mean json?", "--timings=jsn")
+        self.refused("did you mean png?", "--format", "pgn")
+        self.refused("did you mean direct?", "--algorithm", "dirct")
+        self.refused("auto, cpu, cuda", "--device", "tpu")
+        self.refused("cuda takes the number of a GPU", "--device", "cuda:x")
+
+    def test_reflect_is_explained(self):
+        text = self.refused("two ways to reflect", "--border", "reflect").stderr
+        self.assertIn("c b a | a b c d | d c b", text)
+        self.assertIn("d c b | a b c d | c b a", text)
+
+    def test_device_from_the_environment(self):
+        self.usage_error("GCONV_DEVICE=tpu", *self.job(), env={"GCONV_DEVICE": "tpu"})
+        self.gconv(*self.job("-d", "cpu"), env={"GCONV_DEVICE": "tpu"})
+        (self.folder / "b.png").unlink()
+        self.gconv(*self.job(), env={"GCONV_DEVICE": ""})
+
+    def test_options_that_exclude_each_other(self):
+        self.refused("exclude each other", "--no-clobber", "--skip-existing")
+        self.refused("exclude each other", "-q", "-v")
+
+    def test_options_that_fit_nothing(self):
+        self.refused("--depth float: the format png cannot hold that", "--depth", "float")
+        self.refused("--jpeg-quality: the results are png", "--jpeg-quality", "50")
+        self.usage_error("--png-level: the results are", "-i", "a.png", "-f", "identity", "-o", "b.ppm", "--png-level", "3")
+
+    def test_words_after_commands_that_take_none(self):
+        for command in ("filters", "devices", "algorithms"):
+            self.usage_error("takes no such word", command, "x")
+        self.usage_error("name a filter", "make")
+        self.usage_error("name an image or a filter", "info")
+
+
+class Help(CommandTest):
+    def options_of(self, command):
+        return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", self.gconv("help", command).stdout))
+
+    def test_overview_lists_every_command(self):
+        for words in (["help"], ["--help"], ["-h"]):
+            text = self.gconv(*words).stdout
+            for command in COMMANDS:
+                self.assertRegex(text, rf"(?m)^  {command} ")
+
+    def test_help_of_each_command(self):
+        for command in COMMANDS:
+            text = self.gconv("help", command).stdout
+            self.assertIn("Usage: gconv", text)
+            self.assertIn("--help", text)
+            self.assertEqual(text, self.gconv(command, "--help").stdout)
+            self.assertEqual(text, self.gconv(command, "-h").stdout)
+            self.assertLessEqual(max(map(len, text.splitlines())), 110)
+        self.usage_error("no such command", "help", "nonsense")
+
+    def test_main_job_has_the_promised_options(self):
+        promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray
+            linear alpha combine scale offset range algorithm device threads jobs max-pixels png-level jpeg-quality no-clobber
+            skip-existing fail-fast dry-run timings verify explain verbose quiet help""".split())
+        self.assertEqual({option[2:] for option in self.options_of("filter")}, promised)
+
+    def test_manual_has_every_option_and_command(self):
+        manual = (SOURCES / "docs" / "gconv.1").read_text().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
+        listed = set()
+        for command in COMMANDS:
+            self.assertRegex(manual, rf"(?m)^\.SS (gconv )?{command}\b", command)
+            listed |= self.options_of(command)
+        self.assertGreater(len(listed), 30)
+        for option in listed | {"--version"}:
+            self.assertRegex(manual, rf"{option}(?![a-z-])", option)
+
+    def test_manual_has_no_option_of_its_own(self):
+        manual = (SOURCES / "docs" / "gconv.1").read_text().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
+        known = {"--version"}.union(*(self.options_of(command) for command in COMMANDS))
+        self.assertEqual(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", manual)) - known, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
