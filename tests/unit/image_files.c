@@ -276,6 +276,7 @@ static void test_pnm(void **state) {
   EXPECT_U8("P4\n10 2\n\x80\x40\xff\x00", 1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255);
   EXPECT_U8("P2 # grey\n# more\r3\t1 #\n255\n0 128 255", 1, 0, 128, 255);
   EXPECT_U8("P2\n3 1\n2\n0 1 2\n", 1, 0, 128, 255);
+  EXPECT_U8("P2 2 1 10 1 3", 1, 26, 76); /* 25.5 and 76.5, to even */
   EXPECT_U8("P3\n1 2\n255\n1 2 3\n4 5 6", 3, 1, 2, 3, 4, 5, 6);
   EXPECT_U8("P5\n3 1\n15\n\x00\x07\x0f", 1, 0, 119, 255);
   EXPECT_U8("P5\n1 1\n255\n\nrest", 1, 10); /* one white space only: the pixel is a line feed */
