@@ -49,7 +49,7 @@ static gconv_image draw_header(uint64_t *lot) {
   draw_size(lot, &image);
   image.planar = chance(lot, 40);
   image.channels = 1 + gconv_lot_below(lot, image.planar ? 6 : 4);
-  image.alpha = image.channels > 1 && chance(lot, image.channels == 3 ? 10 : 50);
+  image.alpha = !image.planar && image.channels > 1 && chance(lot, image.channels == 3 ? 10 : 50);
   return image;
 }
 
@@ -117,6 +117,12 @@ static void draw_samples(uint64_t *lot, const gconv_image *image, contents kind,
 /* ---- Filters ---- */
 
 typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, ZERO, SHIFT, KERNELS } kernel;
+
+/* Filters that sum to 0 do not go with premultiplied alpha. */
+static kernel draw_kernel(uint64_t *lot, bool premultiply) {
+  static const kernel sums[] = {ROUGH, POSITIVE, SHIFT};
+  return premultiply ? PICK(lot, sums) : (kernel)gconv_lot_below(lot, KERNELS);
+}
 
 static double draw_tap(uint64_t *lot, kernel kind) {
   switch (kind) {
@@ -190,7 +196,7 @@ static bool draw_filters(uint64_t *lot, const gconv_image *image, gconv_drawn *d
     }
     if (chance(lot, 15) && !premultiply && !drawn->options.linear)
       f->offset = (float)((fraction(lot) - 0.3) * gconv_oracle_white(image->type));
-    if (!draw_taps(lot, f, premultiply && chance(lot, 70) ? POSITIVE : (kernel)gconv_lot_below(lot, KERNELS)))
+    if (!draw_taps(lot, f, draw_kernel(lot, premultiply)))
       return false;
   }
   return true;
@@ -223,7 +229,7 @@ static void draw_geometry(uint64_t *lot, gconv_type type, gconv_options *o) {
 static void draw_values(uint64_t *lot, const gconv_image *image, gconv_options *o) {
   static const double scales[] = {0.5, 2, -1, 0.125}, offsets[] = {0.5, -0.25, 1};
   int32_t colours = image->channels - (image->alpha ? 1 : 0);
-  o->gray = chance(lot, 20) && (colours == 1 || colours == 3);
+  o->gray = chance(lot, 20) && (colours == 1 || (colours == 3 && !image->planar));
   o->linear = chance(lot, 15);
   o->alpha = (gconv_alpha)gconv_lot_below(lot, 3);
   o->combine = chance(lot, 40) ? GCONV_COMBINE_NONE : (gconv_combine)gconv_lot_below(lot, 5);
@@ -234,14 +240,15 @@ static void draw_values(uint64_t *lot, const gconv_image *image, gconv_options *
   o->output_type = (gconv_type)gconv_lot_below(lot, 3);
 }
 
-/* What gconv.h does not define is not asked for: which of combine and division by alpha comes first, what alpha is outside
- * of a constant border, and what signed and minmax are in linear light. */
+/* What gconv.h does not define is not asked for: which of combine and division by alpha comes first, what alpha is in a
+ * constant border where colours are made linear or multiplied by it, and what signed and minmax are in linear light. */
 static void keep_defined(uint64_t *lot, const gconv_image *image, gconv_options *o) {
-  if (image->alpha && o->alpha == GCONV_ALPHA_PREMULTIPLY) {
+  bool premultiply = image->alpha && o->alpha == GCONV_ALPHA_PREMULTIPLY;
+  bool linear_alpha = image->alpha && o->alpha == GCONV_ALPHA_FILTER && o->linear;
+  if (premultiply)
     o->combine = GCONV_COMBINE_NONE;
-    if (o->border == GCONV_BORDER_CONSTANT)
-      o->border = chance(lot, 50) ? GCONV_BORDER_ZERO : GCONV_BORDER_REPLICATE;
-  }
+  if ((premultiply || linear_alpha) && o->border == GCONV_BORDER_CONSTANT)
+    o->border = chance(lot, 50) ? GCONV_BORDER_ZERO : GCONV_BORDER_REPLICATE;
   if (o->linear && (o->range == GCONV_RANGE_SIGNED || o->range == GCONV_RANGE_MINMAX))
     o->range = GCONV_RANGE_ABS;
 }
@@ -288,7 +295,7 @@ static void describe(gconv_drawn *drawn) {
 bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
   uint64_t lot = seed ^ number * UINT64_C(0xD1342543DE82EF95);
   for (;;) {
-    *drawn = (gconv_drawn){.name = "drawn", .options = gconv_options_default()};
+    *drawn = (gconv_drawn){.name = "drawn", .profile = "a profile", .options = gconv_options_default()};
     gconv_image header = draw_header(&lot);
     draw_geometry(&lot, header.type, &drawn->options);
     draw_values(&lot, &header, &drawn->options);
@@ -302,6 +309,12 @@ bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
       break;
     }
     gconv_drawn_free(drawn);
+  }
+  if (chance(&lot, 50)) {
+    drawn->in.image.icc = drawn->profile;
+    drawn->in.image.icc_bytes = sizeof drawn->profile;
+    drawn->in.image.pixels_per_metre_x = 2835;
+    drawn->in.image.pixels_per_metre_y = 3937;
   }
   contents kind = draw_contents(&lot, &drawn->in.image, &drawn->options);
   draw_samples(&lot, &drawn->in.image, kind, drawn->options.gray);

@@ -12,6 +12,7 @@ typedef struct gconv_drawn {
   gconv_filter items[GCONV_DRAWN_FILTERS];
   gconv_filters filters;       /* points to items */
   char name[8];                /* of all filters */
+  char profile[10];            /* the ICC profile of every second image; not one that means anything */
   gconv_options options;       /* algorithm is left at "auto" */
   char text[GCONV_DRAWN_TEXT]; /* what it is, on one line */
 } gconv_drawn;

@@ -95,7 +95,7 @@ gconv_oracle_shape gconv_oracle_get_shape(const gconv_image *in, const gconv_fil
       .height = (int32_t)rows_of(options, in->height, &filters->items[0]).outputs,
       .width = (int32_t)columns_of(options, in->width, &filters->items[0]).outputs,
       .channels = planes * (stacked ? (int32_t)filters->count : 1) + (aside ? 1 : 0),
-      .alpha = in->alpha,
+      .alpha = in->alpha && (aside || !stacked || filters->count == 1),
   };
 }
 
@@ -363,10 +363,8 @@ static gconv_oracle_sample encoded(gconv_oracle_sample v) {
 static gconv_oracle_sample finished(const gconv_oracle *oracle, const gconv_oracle_sample *filtered, int32_t c) {
   const gconv_options *o = &oracle->options;
   bool premultiplied = o->alpha == GCONV_ALPHA_PREMULTIPLY, is_alpha = c == oracle->colours;
-  if (premultiplied && is_alpha) {
-    filtered += c;
-    return (gconv_oracle_sample){fmin(fmax(filtered->value, 0), 1), filtered->error};
-  }
+  if (premultiplied && is_alpha)
+    return filtered[c];
   gconv_oracle_sample v = scaled(oracle, premultiplied ? divided(filtered[c], filtered[oracle->colours]) : filtered[c]);
   if (o->range == GCONV_RANGE_ABS)
     v.value = fabs(v.value);
@@ -407,9 +405,9 @@ static void finish_pixel(const gconv_oracle *oracle, size_t output, double bound
     *pixel = kept_alpha(oracle, first, at[0], at[1], at[2]);
 }
 
-/* Whether channel c of an output is stretched by minmax: colours are, and alpha that is filtered as one. */
+/* Whether channel c of an output is stretched by minmax: colours are. */
 static bool stretched(const gconv_oracle *oracle, int32_t c) {
-  return !oracle->alpha || oracle->options.alpha == GCONV_ALPHA_FILTER || c < oracle->shape.channels - 1;
+  return !oracle->shape.alpha || c < oracle->shape.channels - 1;
 }
 
 /* All responses are equal whatever the rounding: no filter has a tap that is not 0. */

@@ -16,6 +16,10 @@
  *  - linear and premultiply happen to the image before its border is drawn. The curve is applied to a constant border as
  *    well, and alpha does not change it.
  *  - sRGB curves are odd: f(-v) = -f(v); beyond 1 they go on. Alpha has no curve.
+ *  - A stack of filters with alpha filtered along has as many alphas as filters, and is not marked as having alpha.
+ *  - Where alpha is premultiplied, colours are divided before scale, offset and range, which leave alpha alone; a
+ *    colour whose alpha is not above 0 becomes 0.
+ *  - Alpha that is filtered is scaled and ranged as colours are, but has no sRGB curve, and minmax leaves it alone.
  *  - Alpha kept aside is that of the position of the anchor, by the rule of the border where that lies outside.
  */
 #ifndef GCONV_TESTS_ORACLE_H

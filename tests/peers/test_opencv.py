@@ -111,8 +111,10 @@ class OpenCvTest(unittest.TestCase):
             "sobel_y": lambda border: cv2.Sobel(image, cv2.CV_32F, 0, 1, borderType=border),
             "scharr_x": lambda border: cv2.Scharr(image, cv2.CV_32F, 1, 0, borderType=border),
             "scharr_y": lambda border: cv2.Scharr(image, cv2.CV_32F, 0, 1, borderType=border),
-            "laplacian4": lambda border: cv2.Laplacian(image, cv2.CV_32F, ksize=1, borderType=border),
+            "laplacian_4": lambda border: cv2.Laplacian(image, cv2.CV_32F, ksize=1, borderType=border),
             "gaussian:size=5,sigma=1.3": lambda border: cv2.GaussianBlur(image, (5, 5), 1.3, borderType=border),
+            "gabor:size=9,sigma=2,theta=30,lambda=4,gamma=0.5,psi=90": lambda border: cv2.filter2D(
+                image, cv2.CV_32F, cv2.getGaborKernel((9, 9), 2, np.pi / 6, 4, 0.5, np.pi / 2), borderType=border),
             "average:size=3": lambda border: cv2.blur(image, (3, 3), borderType=border),
         }
         for name, peer in peers.items():

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "by_hand.h"
+#include "oracle.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { MOST = 6 };
+
+/* One row of pixels, filtered with padding `valid`. */
+typedef struct known {
+  const char *what;
+  gconv_type in, out;
+  int32_t width, channels;
+  bool alpha;
+  gconv_alpha mode;
+  int32_t columns;
+  float taps[2];
+  float samples[MOST];
+  size_t outputs;
+  double expected[MOST];
+} known;
+
+static const known KNOWN[] = {
+    {"ties go to the even level",
+     GCONV_U8,
+     GCONV_U8,
+     5,
+     1,
+     false,
+     GCONV_ALPHA_KEEP,
+     2,
+     {0.5F, 0.5F},
+     {0, 1, 2, 3, 4},
+     4,
+     {0, 2, 2, 4}},
+    {"ties of 16 bits go to the even level",
+     GCONV_U16,
+     GCONV_U16,
+     4,
+     1,
+     false,
+     GCONV_ALPHA_KEEP,
+     2,
+     {0.5F, 0.5F},
+     {65532, 65533, 65534, 65535},
+     3,
+     {65532, 65534, 65534}},
+    {"a depth more or less keeps black and white",
+     GCONV_U8,
+     GCONV_U16,
+     2,
+     1,
+     false,
+     GCONV_ALPHA_KEEP,
+     1,
+     {1, 0},
+     {0, 255},
+     2,
+     {0, 65535}},
+    {"an infinity saturates, what is no number becomes 0",
+     GCONV_F32,
+     GCONV_U8,
+     3,
+     1,
+     false,
+     GCONV_ALPHA_KEEP,
+     1,
+     {1, 0},
+     {NAN, INFINITY, -INFINITY},
+     3,
+     {0, 255, 0}},
+    {"what is transparent is black",
+     GCONV_U8,
+     GCONV_U8,
+     3,
+     2,
+     true,
+     GCONV_ALPHA_PREMULTIPLY,
+     1,
+     {1, 0},
+     {200, 0, 7, 0, 9, 255},
+     6,
+     {0, 0, 0, 0, 9, 255}},
+    {"alpha is that below the anchor",
+     GCONV_U8,
+     GCONV_U8,
+     3,
+     2,
+     true,
+     GCONV_ALPHA_KEEP,
+     2,
+     {1, 0},
+     {200, 1, 100, 2, 50, 3},
+     4,
+     {200, 2, 100, 3}},
+};
+
+static void fill(const known *k, gconv_image *image) {
+  for (int32_t i = 0; i < k->width * k->channels; i++)
+    if (k->in == GCONV_U8)
+      ((uint8_t *)image->data)[i] = (uint8_t)k->samples[i];
+    else if (k->in == GCONV_U16)
+      ((uint16_t *)image->data)[i] = (uint16_t)k->samples[i];
+    else
+      ((float *)image->data)[i] = k->samples[i];
+}
+
+static int compare(const known *k, const char *algorithm, const gconv_image *out) {
+  int failures = (size_t)out->width * (size_t)out->channels != k->outputs;
+  for (size_t i = 0; i < k->outputs && !failures; i++) {
+    double got = gconv_oracle_sample_at(out, 0, 0, (int32_t)i / k->channels, (int32_t)i % k->channels);
+    if (got != k->expected[i]) {
+      printf("FAILED %s, %s: sample %zu is %g, expected %g\n", algorithm, k->what, i, got, k->expected[i]);
+      failures++;
+    }
+  }
+  return failures;
+}
+
+static int run(gconv_device *device, const char *algorithm, const known *k, gconv_image *in, gconv_image *out) {
+  float taps[2] = {k->taps[0], k->taps[1]};
+  char name[] = "known";
+  gconv_filter filter = {
+      .name = name, .rows = 1, .columns = k->columns, .anchor_column = k->columns / 2, .divisor = 1, .taps = taps};
+  gconv_filters filters = {&filter, 1};
+  gconv_options options = gconv_options_default();
+  options.padding = GCONV_PADDING_VALID;
+  options.alpha = k->mode;
+  options.keep_type = false;
+  options.output_type = k->out;
+  options.algorithm = algorithm;
+  gconv_plan *plan = NULL;
+  int failures = 1;
+  *in =
+      (gconv_image){.type = k->in, .frames = 1, .height = 1, .width = k->width, .channels = k->channels, .alpha = k->alpha};
+  if (gconv_image_allocate(in) == GCONV_OK) {
+    fill(k, in);
+    if (gconv_plan_create(device, in, &filters, &options, &plan) == GCONV_OK &&
+        gconv_plan_execute(plan, in, out, NULL) == GCONV_OK)
+      failures = compare(k, algorithm, out);
+    else
+      printf("FAILED %s, %s: %s\n", algorithm, k->what, gconv_last_error());
+  }
+  gconv_plan_free(plan);
+  return failures;
+}
+
+int gconv_by_hand_failures(gconv_device *device, const char *algorithm) {
+  int failures = 0;
+  for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++) {
+    gconv_image in = {0}, out = {0};
+    failures += run(device, algorithm, &KNOWN[i], &in, &out);
+    gconv_image_free(&in);
+    gconv_image_free(&out);
+  }
+  return failures;
+}
