@@ -65,36 +65,41 @@ void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float
 
 /* ---- The sRGB curve ---- */
 
-/* The n-th root (n is 3 or 5) of a positive normal float, to double precision: the exponent divided by n in the bits of a
- * float gives a start that is right to 4%, and each of Newton's steps squares the error. No table and no branch, so that
- * compilers turn loops over it into vector code, which pow() prevents. */
-static inline double root(double x, int n) {
+/* 1 / the n-th root (n is 3 or 5) of a positive normal float, to 1e-12: the exponent divided by -n in the bits of a float
+ * gives a start that is right to 4%, and each of Newton's steps squares the error. No table, no branch and no
+ * division, so that compilers turn loops over it into vector code, which pow() prevents. */
+static inline double inverse_root(double x, int n) {
   float seed = (float)x;
   uint32_t bits;
   memcpy(&bits, &seed, sizeof bits);
-  const uint32_t one = 0x3f800000; /* the bits of 1.0f */
-  bits = bits / (uint32_t)n + (one - one / (uint32_t)n);
+  /* The bits of a float are 2^23 * (127 + log2 of it), less up to 0.09 of that unit: by 0.045 in the
+   * mean, in x and in the result. */
+  const uint32_t one = 0x3f800000, mean = 377487, divisor = (uint32_t)n;
+  bits = one + one / divisor - bits / divisor - (mean + mean / divisor);
   memcpy(&seed, &bits, sizeof bits);
   double r = (double)seed;
   for (int step = 0; step < 4; step++) {
-    double square = r * r, power = n == 3 ? square : square * square;
-    r += (x / power - r) * (1.0 / n);
+    double square = r * r, power = (n == 3 ? square : square * square) * r;
+    r += r * (1.0 - x * power) * (1.0 / n);
   }
   return r;
 }
 
 /* t = (v + 0.055) / 1.055, then t^2.4 = (t * fifth root of t)^2. Infinities and NaN come out as they are. */
 static inline float linear_of(float sample) {
-  double v = fabs((double)sample), t = (v + 0.055) / 1.055, p = t * root(t, 5);
-  double light = v <= 0.04045 ? v / 12.92 : v <= (double)FLT_MAX ? p * p : v;
+  double v = fabs((double)sample), t = (v + 0.055) * (1 / 1.055), r = inverse_root(t, 5), square = r * r;
+  double curved = t * t * square * square, low = v * (1 / 12.92); /* t * (t r^4) is the square root of what is wanted */
+  double light = v <= 0.04045 ? low : curved * curved;
+  light = v <= (double)FLT_MAX ? light : v;
   return (float)copysign(light, (double)sample);
 }
 
 /* 1.055 v^(5/12) - 0.055, where v^(5/12) = v^(1/4) * v^(1/6) = s^(1/2) * s^(1/3) of s = v^(1/2). */
 static inline float srgb_of(float light) {
-  double v = fabs((double)light), s = sqrt(v);
-  double curved = 1.055 * sqrt(s) * root(s, 3) - 0.055;
-  double sample = v <= 0.0031308 ? 12.92 * v : v <= (double)FLT_MAX ? curved : v;
+  double v = fabs((double)light), s = sqrt(v), r = inverse_root(s, 3);
+  double curved = 1.055 * sqrt(s) * (s * r * r) - 0.055, low = 12.92 * v;
+  double sample = v <= 0.0031308 ? low : curved;
+  sample = v <= (double)FLT_MAX ? sample : v;
   return (float)copysign(sample, (double)light);
 }
 
