@@ -13,7 +13,7 @@ static gconv_status make_laplacian_like(const gconv_builtin *self, double alpha,
                                         gconv_filters *list) {
   double corner = factor * alpha / (alpha + 1), side = factor * (1 - alpha) / (alpha + 1);
   double middle = centre - factor * 4 / (alpha + 1);
-  double values[9] = {corner, side, corner, side, middle, side, corner, side, corner};
+  const double values[9] = {corner, side, corner, side, middle, side, corner, side, corner};
   gconv_plane plane;
   GCONV_TRY(gconv_plane_begin(self, 3, 3, &plane));
   for (size_t i = 0; i < plane.count; i++)

@@ -74,7 +74,7 @@ static float element(const gconv_npy_header *header, const uint8_t *at) {
   }
   if (header->kind == 'i') {
     uint64_t sign = UINT64_C(1) << (8 * header->item_bytes - 1);
-    return bits & sign ? -(float)(sign - (bits ^ sign)) : (float)bits;
+    return (bits & sign) != 0 ? -(float)(sign - (bits ^ sign)) : (float)bits;
   }
   return (float)bits;
 }

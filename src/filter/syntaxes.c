@@ -34,13 +34,11 @@ static const gconv_syntax *by_name(const char *name, size_t length) {
 }
 
 gconv_status gconv_syntax_by_name(const char *name, const gconv_syntax **syntax) {
+  *syntax = by_name(name, strlen(name));
+  if (*syntax)
+    return GCONV_OK;
   char names[NAMES_BYTES];
-  const gconv_syntax *found = by_name(name, strlen(name));
-  if (!found)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no syntax of filters called '%s'; known are %s", name,
-                      list_names(names));
-  *syntax = found;
-  return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "there is no syntax of filters called '%s'; known are %s", name, list_names(names));
 }
 
 /* What a comment "# syntax: NAME" before the first field says; *stated stays NULL if there is none. */
@@ -58,11 +56,11 @@ static gconv_status find_statement(const gconv_content *content, const gconv_syn
     while (*end >= 'a' && *end <= 'z')
       end++;
     *stated = by_name(name, (size_t)(end - name));
+    if (*stated)
+      return GCONV_OK;
     char names[NAMES_BYTES];
-    if (!*stated)
-      return gconv_fail(GCONV_BAD_FILE, "%s:%zu: the comment '# syntax: %.*s' names no known syntax; known are %s",
-                        text.name, text.line, (int)(end - name < 24 ? end - name : 24), name, list_names(names));
-    return GCONV_OK;
+    return gconv_fail(GCONV_BAD_FILE, "%s:%zu: the comment '# syntax: %.*s' names no known syntax; known are %s", text.name,
+                      text.line, (int)(end - name < 24 ? end - name : 24), name, list_names(names));
   } while (gconv_text_next_line(&text));
   return GCONV_OK;
 }

@@ -27,10 +27,11 @@ static void write_rows(FILE *out, const gconv_filter *filter) {
 
 /* What stands between the comments and the rows: nothing for a plain matrix. */
 static void write_header(FILE *out, const gconv_filter *filter, const gconv_syntax *syntax) {
-  char divisor[GCONV_NUMBER_BYTES], offset[GCONV_NUMBER_BYTES];
-  if (syntax == &gconv_syntax_vips)
+  if (syntax == &gconv_syntax_vips) {
+    char divisor[GCONV_NUMBER_BYTES], offset[GCONV_NUMBER_BYTES];
     fprintf(out, "%d %d %s %s\n", filter->columns, filter->rows, gconv_number_write(filter->divisor, divisor),
             gconv_number_write(filter->offset, offset));
+  }
   if (syntax == &gconv_syntax_imagemagick)
     fprintf(out, "%dx%d+%d+%d:\n", filter->columns, filter->rows, filter->anchor_column, filter->anchor_row);
 }
@@ -41,9 +42,9 @@ static gconv_status write_text(const gconv_filter *filter, const gconv_syntax *s
   FILE *out = open_memstream(&buffer, size);
   if (!out)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the text of a filter");
-  write_name(out, filter->name);
-  if (state_syntax)
+  if (state_syntax) /* first, so that a name cannot be taken for it */
     fprintf(out, "# syntax: %s\n", syntax->name);
+  write_name(out, filter->name);
   write_header(out, filter, syntax);
   write_rows(out, filter);
   bool failed = ferror(out) != 0;
