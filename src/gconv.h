@@ -60,7 +60,7 @@ typedef void gconv_log_function(gconv_log_level level, const char *text, void *u
 void gconv_set_log(gconv_log_function *function, void *user);
 
 /* Async-signal-safe: removes every output of this process that is not complete yet. For a signal handler that then ends the
- * process: finished outputs stay, nothing half-written does. */
+ * process: finished outputs stay, nothing half-written does. No output can be begun afterwards. */
 void gconv_remove_unfinished(void);
 
 /* ---- Images -------------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +29,13 @@ struct gconv_sink {
 /* The temporary names of all open sinks, for a signal handler: it may run at any moment, so each slot is one atomic pointer,
  * and the text behind it is freed only after the slot is cleared. */
 static _Atomic(const char *) unfinished[UNFINISHED_SLOTS];
+static atomic_int creating; /* threads that may have made a file which is not in `unfinished` yet */
+static atomic_bool ending;  /* no more files are made */
 
 void gconv_remove_unfinished(void) {
+  atomic_store(&ending, true);
+  for (int i = 0; i < 1000 && atomic_load(&creating) > 0; i++) /* at most a second, if a file system hangs */
+    poll(NULL, 0, 1);
   for (int i = 0; i < UNFINISHED_SLOTS; i++) {
     const char *name = atomic_load(&unfinished[i]);
     if (name)
@@ -64,13 +71,30 @@ void gconv_sink_discard(gconv_sink *sink) {
   free_sink(sink);
 }
 
+/* Makes the temporary file and remembers it: one step, between whose parts no signal handler runs on this thread, and one on
+ * another thread waits. -1 with errno on failure. */
+static int create_temporary(gconv_sink *sink) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  atomic_fetch_add(&creating, 1);
+  errno = EINTR;
+  int file = atomic_load(&ending) ? -1 : mkostemp(sink->temporary, O_CLOEXEC), error = errno;
+  if (file >= 0)
+    sink->slot = remember_unfinished(sink->temporary);
+  atomic_fetch_sub(&creating, 1);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = error;
+  return file;
+}
+
 /* Creates and opens "<folder>/.<name>.XXXXXX", with the mode that the finished file shall have. */
 static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced) {
   const char *slash = strrchr(sink->path, '/'), *name = slash ? slash + 1 : sink->path;
   sink->temporary = gconv_format_text("%.*s.%.200s.XXXXXX", (int)(name - sink->path), sink->path, name);
   if (!sink->temporary)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
-  sink->file = mkostemp(sink->temporary, O_CLOEXEC);
+  sink->file = create_temporary(sink);
   if (sink->file < 0) {
     int error = errno;
     free(sink->temporary);
@@ -79,7 +103,6 @@ static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced
       return gconv_fail(GCONV_IO_ERROR, "%s: the folder to write it in does not exist", sink->path);
     return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s", sink->path, strerror(error));
   }
-  sink->slot = remember_unfinished(sink->temporary);
   mode_t mode;
   if (replaced) {
     mode = replaced->st_mode & 07777;
