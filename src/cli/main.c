@@ -9,6 +9,7 @@
 
 /* Finished results stay, unfinished ones go. */
 static void end_by_signal(int signal) {
+  gconv_say_no_more();
   gconv_remove_unfinished();
   _exit(128 + signal);
 }

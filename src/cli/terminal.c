@@ -2,9 +2,11 @@
 #include "cli/terminal.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 
+static atomic_bool silent;
 static bool progress_shown; /* guarded by the lock of stderr */
 
 void gconv_progress_hide(void) {
@@ -23,7 +25,13 @@ void gconv_progress_show(const char *text) {
   funlockfile(stderr);
 }
 
+void gconv_say_no_more(void) {
+  atomic_store(&silent, true);
+}
+
 void gconv_say(const char *format, ...) {
+  if (atomic_load(&silent))
+    return;
   va_list arguments;
   va_start(arguments, format);
   flockfile(stderr);

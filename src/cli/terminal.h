@@ -12,4 +12,8 @@ void gconv_progress_show(const char *text);
 /* Removes the line of progress, if there is one: before something else is printed, and at the end. */
 void gconv_progress_hide(void);
 
+/* From now on nothing is said: for a signal handler, after which the failures of other threads are no news.
+ * Async-signal-safe. */
+void gconv_say_no_more(void);
+
 #endif

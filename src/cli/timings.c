@@ -47,7 +47,7 @@ static double mpix_per_s(const gconv_timings_total *total, const gconv_batch_sum
 
 void gconv_timings_print_row(gconv_timings_total *total, const gconv_report *report) {
   if (total->inputs == 0)
-    fprintf(total->out, "  decode    host  upload  kernel download  encode   total ms\n");
+    fprintf(total->out, "  decode    host  upload  kernel download  encode   total     image (times in ms)\n");
   gconv_timings_count(total, report);
   const gconv_timings *timings = &report->timings;
   if (report->executed)
@@ -65,8 +65,7 @@ void gconv_timings_print_summary(const gconv_timings_total *total, const gconv_b
   if (speed->images > 0) {
     fprintf(total->out, "algorithm  %s, %s\n", total->algorithm, total->math);
     fprintf(total->out, "kernel     %.3g GB/s, %.3g GFLOP/s (%zu %s images)\n", giga_per_s(speed->bytes, speed->kernel_ms),
-            giga_per_s(speed->flop, speed->kernel_ms), speed->images,
-            speed == &total->warm ? "warm" : "cold");
+            giga_per_s(speed->flop, speed->kernel_ms), speed->images, speed == &total->warm ? "warm" : "cold");
   }
   fprintf(total->out, "images     %zu, %zu failed, %.3g Mpix in %.1f ms wall: %.4g Mpix/s\n", total->inputs, total->failed,
           (double)total->pixels * 1e-6, summary->wall_ms, mpix_per_s(total, summary));

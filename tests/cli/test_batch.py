@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""Many images: failures among them, results that exist, threads, progress, interrupts."""
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import numpy
+from PIL import Image
+
+from helper import GCONV, CommandTest
+
+
+class Many(CommandTest):
+    COUNT = 12
+
+    def setUp(self):
+        super().setUp()
+        self.sources = {f"{i:02}": self.photo(f"in/{i:02}.png", 20 + i, 30 - i, seed=i) for i in range(self.COUNT)}
+
+    def assert_results(self, folder="out", names=None):
+        names = sorted(self.sources) if names is None else names
+        self.assertEqual(self.files(folder), [f"{name}.png" for name in names])
+        for name in names:
+            self.assert_pixels(f"{folder}/{name}.png", self.sources[name])
+
+    def job(self, *options):
+        return ("-i", "in", "-f", "identity", "-o", "out", *options)
+
+    def test_any_number_of_jobs_and_threads(self):
+        expected = None
+        for jobs, threads in ((None, None), (1, 1), (1, 4), (3, 2), (4, 8), (100, 1)):
+            options = (["--jobs", jobs] if jobs else []) + (["--threads", threads] if threads else [])
+            folder = f"out-{jobs}-{threads}"
+            self.gconv("-i", "in", "-f", "gaussian:size=7,sigma=2", "-o", folder + "/", *options)
+            results = [self.pixels(f"{folder}/{name}.png").tobytes() for name in sorted(self.sources)]
+            expected = expected or results
+            self.assertEqual(results, expected, folder)
+        self.assertNotEqual(expected[0], self.sources["00"].tobytes())
+
+    def test_results_belong_to_their_inputs(self):
+        self.gconv(*self.job("--jobs", "4"))
+        self.assert_results()
+
+    def test_quiet_where_nothing_is_asked_for(self):
+        result = self.gconv(*self.job())
+        self.assertEqual((result.stdout, result.stderr), ("", ""))
+
+    def test_a_bad_file_among_good_ones(self):
+        (self.folder / "in/05.png").write_bytes(b"no image")
+        result = self.gconv(*self.job(), status=3)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.assertIn("gconv: in/05.png: ", result.stderr)
+        self.assert_results(names=[name for name in sorted(self.sources) if name != "05"])
+
+    def test_all_bad(self):
+        for name in self.sources:
+            (self.folder / f"in/{name}.png").write_bytes(b"no image")
+        result = self.gconv(*self.job(), status=1)
+        self.assertEqual(len(result.stderr.splitlines()), self.COUNT)
+        self.assertEqual(self.files("out") if (self.folder / "out").exists() else [], [])
+
+    def test_fail_fast(self):
+        (self.folder / "in/03.png").write_bytes(b"no image")
+        result = self.gconv(*self.job("--fail-fast", "--jobs", "1"), status=3)
+        self.assertIn("gconv: in/03.png: ", result.stderr)
+        self.assertIn("stopped by --fail-fast: 8 of 12 images were not read", result.stderr)
+        self.assert_results(names=["00", "01", "02"])
+        (self.folder / "in/00.png").write_bytes(b"no image")
+        self.gconv(*self.job("--fail-fast", "--jobs", "1", "-o", "out2"), status=1)
+
+    def test_existing_results_are_replaced(self):
+        (self.folder / "out").mkdir()
+        (self.folder / "out/04.png").write_bytes(b"old")
+        (self.folder / "out/04.png").chmod(0o640)
+        self.gconv(*self.job())
+        self.assert_results()
+        self.assertEqual((self.folder / "out/04.png").stat().st_mode & 0o777, 0o640)
+
+    def test_no_clobber(self):
+        (self.folder / "out").mkdir()
+        (self.folder / "out/04.png").write_bytes(b"old")
+        result = self.gconv(*self.job("--no-clobber"), status=3)
+        self.assertIn("out/04.png: exists and is kept (--no-clobber)", result.stderr)
+        self.assertEqual((self.folder / "out/04.png").read_bytes(), b"old")
+        self.assert_results_but("04")
+        before = self.snapshot()
+        result = self.gconv(*self.job("--no-clobber"), status=1)
+        self.assertEqual(len(result.stderr.splitlines()), self.COUNT)
+        self.assertEqual(self.snapshot(), before)
+
+    def test_skip_existing(self):
+        (self.folder / "out").mkdir()
+        (self.folder / "out/04.png").write_bytes(b"old")
+        (self.folder / "in/04.png").write_bytes(b"no image")  # it is not read, so it does not fail
+        result = self.gconv(*self.job("--skip-existing"))
+        self.assertEqual(result.stderr, "")
+        self.assertEqual((self.folder / "out/04.png").read_bytes(), b"old")
+        self.assert_results_but("04")
+        before = self.snapshot()
+        self.gconv(*self.job("--skip-existing"))
+        self.assertEqual(self.snapshot(), before)
+
+    def test_some_results_of_an_image_exist(self):
+        (self.folder / "out").mkdir()
+        (self.folder / "out/00_sobel_x.png").write_bytes(b"old")
+        words = ("-i", "in/00.png", "-f", "identity", "-f", "sobel_x", "-o", "out/")
+        self.gconv(*words, "--skip-existing")
+        self.assert_pixels("out/00_identity.png", self.sources["00"])
+        self.assertEqual((self.folder / "out/00_sobel_x.png").read_bytes(), b"old")
+        (self.folder / "out/00_identity.png").unlink()
+        self.gconv(*words, "--no-clobber", status=3)
+        self.assert_pixels("out/00_identity.png", self.sources["00"])
+
+    def assert_results_but(self, missing):
+        for name in sorted(set(self.sources) - {missing}):
+            self.assert_pixels(f"out/{name}.png", self.sources[name])
+
+    def test_dry_run_touches_nothing(self):
+        before = self.snapshot()
+        result = self.gconv(*self.job("--dry-run", "-f", "sobel_x"))
+        self.assertEqual(result.stdout.splitlines()[:2], ["in/00.png -> out/00_identity.png", "in/00.png -> out/00_sobel_x.png"])
+        self.assertEqual(len(result.stdout.splitlines()), 2 * self.COUNT)
+        self.assertEqual(self.snapshot(), before)
+
+    def test_dry_run_says_what_exists(self):
+        (self.folder / "out").mkdir()
+        (self.folder / "out/00.png").write_bytes(b"old")
+        for options, remark in (((), "replaced"), (("--no-clobber",), "kept"), (("--skip-existing",), "passed over")):
+            lines = self.gconv(*self.job("--dry-run", *options)).stdout.splitlines()
+            self.assertEqual(lines[:2], [f"in/00.png -> out/00.png (exists: {remark})", "in/01.png -> out/01.png"])
+
+    def test_dry_run_explains_by_the_header(self):
+        data = (self.folder / "in/00.png").read_bytes()
+        (self.folder / "in/00.png").write_bytes(data[:60])  # the header is whole, the pixels are gone
+        result = self.gconv("-i", "in/00.png", "-f", "sobel_x", "-o", "x.png", "--dry-run", "--explain")
+        self.assertIn("direct", result.stderr)
+        self.assertEqual(result.stdout, "in/00.png -> x.png\n")
+        (self.folder / "in/00.png").write_bytes(b"")
+        self.gconv("-i", "in/00.png", "-f", "sobel_x", "-o", "x.png", "--dry-run", "--explain", status=1)
+
+    def test_types_and_sizes_mixed(self):
+        """A plan is kept for the images that fit it, and no longer."""
+        grey = self.photo("in/06.png", 20, 30, channels=1)
+        wide = numpy.arange(35 * 40, dtype=numpy.uint16).reshape(35, 40) * 47
+        Image.fromarray(wide).save(self.folder / "in/07.png")
+        self.sources.update({"06": grey, "07": wide})
+        self.gconv(*self.job("--jobs", "1"))
+        self.assert_results()
+
+    def test_several_results_each(self):
+        self.gconv(*self.job("-f", "sobel_x", "--jobs", "3"))
+        self.assertEqual(len(self.files("out")), 2 * self.COUNT)
+        self.gconv("-i", "in/03.png", "-f", "sobel_x", "-o", "alone.png")
+        self.assert_pixels("out/03_sobel_x.png", self.pixels("alone.png"))
+
+    def on_a_terminal(self, *words):
+        """What gconv writes to a terminal on its standard error."""
+        master, slave = pty.openpty()
+        with subprocess.Popen([GCONV, *words], cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE,
+                              stderr=slave) as process:
+            os.close(slave)
+            text = b""
+            while select.select([master], [], [], 60)[0]:
+                try:
+                    data = os.read(master, 65536)
+                except OSError:  # the other side is closed
+                    break
+                if not data:
+                    break
+                text += data
+            status = process.wait()
+        os.close(master)
+        return status, text.decode()
+
+    def test_progress(self):
+        (self.folder / "in/05.png").write_bytes(b"no image")
+        status, text = self.on_a_terminal(*self.job())
+        self.assertEqual(status, 3)
+        self.assertIn(f"{self.COUNT}/{self.COUNT} images, ", text)
+        self.assertRegex(text, r"Mpix/s, \d+ s left")
+        self.assertTrue(text.endswith("\r\033[K"), repr(text[-80:]))
+        self.assertIn("\r\033[Kgconv: in/05.png: ", text)
+        self.assertEqual(self.on_a_terminal(*self.job("-q", "-i", "in/00.png", "-o", "{index}.png"))[1].count("left"), 0)
+        self.assertEqual(self.on_a_terminal("-i", "in/00.png", "-f", "identity", "-o", "x.png"), (0, ""))
+
+
+class Interrupt(CommandTest):
+    """Small images and many jobs, so that a signal finds some threads just making a file."""
+    COUNT = 1500
+
+    def setUp(self):
+        super().setUp()
+        self.source = self.photo("in/0000.png", 60, 60)
+        for i in range(1, self.COUNT):
+            os.link(self.folder / "in/0000.png", self.folder / f"in/{i:04}.png")
+
+    def interrupt(self, number):
+        """Ends a run by this signal when it has written a few results; these are whole, and there is nothing else."""
+        with subprocess.Popen([GCONV, "-i", "in", "-f", "identity", "-o", "out", "--jobs", "8"], cwd=self.folder,
+                              env=self.environment(), stderr=subprocess.PIPE) as process:
+            while process.poll() is None and (not (self.folder / "out").exists() or len(os.listdir(self.folder / "out")) < 20):
+                time.sleep(0.001)
+            process.send_signal(number)
+            errors = process.stderr.read()
+            status = process.wait()
+        self.assertEqual((status, errors), (128 + number, b""))
+        names = self.files("out")
+        self.assertGreaterEqual(len(names), 10)
+        self.assertLess(len(names), self.COUNT)
+        for name in names:
+            self.assertRegex(name, r"^\d{4}\.png$")
+            self.assert_pixels(f"out/{name}", self.source)
+        return names
+
+    def test_only_whole_results_stay(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            self.interrupt(number)
+            shutil.rmtree(self.folder / "out")
+
+    def test_going_on(self):
+        names = self.interrupt(signal.SIGINT)
+        before = {name: (self.folder / "out" / name).stat().st_ino for name in names}
+        self.gconv("-i", "in", "-f", "identity", "-o", "out", "--skip-existing")
+        self.assertEqual(len(self.files("out")), self.COUNT)
+        self.assertEqual({name: (self.folder / "out" / name).stat().st_ino for name in names}, before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""make, filters, info, devices, algorithms."""
+import unittest
+
+import numpy
+from PIL import Image
+
+from helper import CommandTest
+
+
+class Make(CommandTest):
+    def test_text_that_can_be_read_again(self):
+        source = self.photo("a.png")
+        text = self.gconv("make", "gaussian:size=5,sigma=1.5").stdout
+        rows = [[float(word) for word in line.split()] for line in text.splitlines() if not line.startswith("#")]
+        self.assertEqual(numpy.shape(rows), (5, 5))
+        self.assertAlmostEqual(numpy.sum(rows), 1, places=6)
+        (self.folder / "k.txt").write_text(text)
+        self.gconv("-i", "a.png", "-f", "k.txt", "-o", "x.png")
+        self.gconv("-i", "a.png", "-f", "gaussian:size=5,sigma=1.5", "-o", "y.png")
+        self.assert_pixels("x.png", self.pixels("y.png"))
+        self.assertFalse(numpy.array_equal(self.pixels("x.png"), source))
+
+    def test_several_and_a_file(self):
+        both = self.gconv("make", "sobel_x", "sobel_y").stdout
+        self.assertEqual(both, self.gconv("make", "sobel_x").stdout + "\n" + self.gconv("make", "sobel_y").stdout)
+        result = self.gconv("make", "sobel_x", "-o", "k.txt", "sobel_y")
+        self.assertEqual(result.stdout, "")
+        self.assertEqual((self.folder / "k.txt").read_text(), both)
+
+    def test_mistakes(self):
+        self.usage_error("sobelx", "make", "sobel_x", "sobelx")
+        self.usage_error("nowhere/k.txt: cannot open for writing: No such file", "make", "sobel_x", "-o", "nowhere/k.txt")
+
+    def test_filter_format(self):
+        (self.folder / "k").write_text("1 2\n3 4\n")
+        self.assertIn("1 2\n3 4\n", self.gconv("make", "k", "--filter-format", "matrix").stdout)
+        self.usage_error("k", "make", "k", "--filter-format", "npy")
+
+
+class Filters(CommandTest):
+    def test_builtins_and_files(self):
+        text = self.gconv("filters").stdout
+        for name in ("gaussian:size=3,sigma=0.5", "sobel_x", "identity", "motion:", "unsharp"):
+            self.assertRegex(text, rf"(?m)^  {name}")
+        builtins, files = text.split("\nFiles in ")
+        self.assertGreater(len(builtins.splitlines()), 20)
+        self.assertIn("sobel_x", files)
+
+    def test_folder_of_ones_own(self):
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine/edge.txt").write_text("# finds edges\n-1 0 1\n")
+        (self.folder / "mine/plain.txt").write_text("1\n")
+        (self.folder / "mine/.hidden.txt").write_text("1\n")
+        (self.folder / "mine/readme.md").write_text("no filter\n")
+        own = {"GCONV_FILTERS": str(self.folder / "mine")}
+        files = self.gconv("filters", env=own).stdout.split("\nFiles in ")[1].splitlines()
+        self.assertEqual([line.split() for line in files[1:]], [["edge", "finds", "edges"], ["plain"]])
+        self.photo("a.png")
+        self.gconv("-i", "a.png", "-f", "plain", "-o", "x.png", env=own)
+        self.assert_pixels("x.png", self.pixels("a.png"))
+        text = self.gconv("filters", env={"GCONV_FILTERS": "/nowhere"}).stdout
+        self.assertIn("there is no such folder", text)
+
+
+class Info(CommandTest):
+    def test_images(self):
+        self.photo("a.png", 17, 13)
+        text = self.gconv("info", "a.png").stdout
+        for fragment in ("a.png: image, png\n", "17 x 13 (width x height)", "channels    3\n", "u8"):
+            self.assertIn(fragment, text)
+        self.assertNotIn("resolution", text)
+        profile = b"p" * 200
+        pixels = numpy.zeros((4, 5, 4), numpy.uint8)
+        Image.fromarray(pixels).save(self.folder / "b.png", dpi=(300, 300))
+        text = self.gconv("info", "b.png").stdout
+        self.assertIn("channels    4, the last is alpha", text)
+        self.assertIn("resolution  300 x 300 pixels an inch", text)
+        Image.fromarray(pixels[..., :3]).save(self.folder / "c.jpg", icc_profile=profile)
+        self.assertIn("ICC profile 200 bytes", self.gconv("info", "c.jpg").stdout)
+        numpy.save(self.folder / "d.npy", numpy.zeros((2, 3, 4, 5), numpy.float32))
+        text = self.gconv("info", "d.npy").stdout
+        for fragment in ("d.npy: image, npy", "5 x 4 (width x height), 2 frames", "f32"):
+            self.assertIn(fragment, text)
+
+    def test_filters(self):
+        text = self.gconv("info", "sobel_x").stdout
+        for fragment in ("sobel_x: filter", "3 x 3 (rows x columns), anchor at row 1, column 1",
+                         "sum         0 (positive taps 4, negative taps -4)", "upside down symmetric", "mirrored    antisymmetric",
+                         "rank        1 (separable)", "zero taps   3 of 9"):
+            self.assertIn(fragment, text)
+        self.assertRegex(text, r"(?m)^ +-2 +0 +2$")
+        (self.folder / "k.txt").write_text("2 1 3\n1 2\n")
+        text = self.gconv("info", "k.txt").stdout
+        self.assertIn("divisor     3, offset 0", text)
+        self.assertIn("neither symmetric nor antisymmetric", text)
+        self.assertIn("rank        not computed", self.gconv("info", "average:size=601").stdout)
+        self.assertEqual(self.gconv("info", "average:size=31").stdout.count("\n"), 7)
+
+    def test_several_and_mistakes(self):
+        self.photo("a.png")
+        text = self.gconv("info", "a.png", "sobel_x").stdout
+        self.assertLess(text.index("a.png: image"), text.index("sobel_x: filter"))
+        self.assertIn("nonsense", self.gconv("info", "a.png", "nonsense", status=3).stderr)
+        self.assertIn("nonsense", self.gconv("info", "nonsense", status=1).stderr)
+        (self.folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\nxx")
+        self.assertIn("bad.png: ", self.gconv("info", "bad.png", status=1).stderr)
+        self.assertIn("a.png", self.gconv("info", "a.png", "--filter-format", "matrix", status=1).stderr)
+
+
+class Lists(CommandTest):
+    def test_devices(self):
+        lines = self.gconv("devices").stdout.splitlines()
+        self.assertRegex(lines[0], r"^cpu +\S.*thread")
+        self.assertRegex(lines[1], r"^cuda(:0 +\S| +cannot be used: \S)")
+
+    def test_algorithms(self):
+        lines = self.gconv("algorithms").stdout.splitlines()
+        for name in ("direct", "reference", "im2col"):
+            self.assertTrue(any(line.split()[:3] == ["cpu", name, "exact"] for line in lines), name)
+        for line in lines:
+            self.assertRegex(line, r"^(cpu |cuda)  \w+ +(exact  |bounded)  \S")
+
+
+if __name__ == "__main__":
+    unittest.main()
