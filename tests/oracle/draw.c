@@ -241,11 +241,11 @@ static void draw_values(uint64_t *lot, const gconv_image *image, gconv_options *
 }
 
 /* What gconv.h does not define is not asked for: which of combine and division by alpha comes first, what alpha is in a
- * constant border where colours are made linear or multiplied by it, and what signed and minmax are in linear light. */
+ * constant border where colours are multiplied by it or made linear, and what signed and minmax are in linear light; nor
+ * what is refused, a stack of alphas in linear light. */
 static void keep_defined(uint64_t *lot, const gconv_image *image, gconv_options *o) {
-  bool premultiply = image->alpha && o->alpha == GCONV_ALPHA_PREMULTIPLY;
-  bool linear_alpha = image->alpha && o->alpha == GCONV_ALPHA_FILTER && o->linear;
-  if (premultiply)
+  bool premultiply = image->alpha && o->alpha == GCONV_ALPHA_PREMULTIPLY, linear_alpha = image->alpha && o->linear;
+  if (premultiply || (linear_alpha && o->alpha == GCONV_ALPHA_FILTER && o->combine == GCONV_COMBINE_STACK))
     o->combine = GCONV_COMBINE_NONE;
   if ((premultiply || linear_alpha) && o->border == GCONV_BORDER_CONSTANT)
     o->border = chance(lot, 50) ? GCONV_BORDER_ZERO : GCONV_BORDER_REPLICATE;
@@ -317,6 +317,7 @@ bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
     drawn->in.image.pixels_per_metre_y = 3937;
   }
   contents kind = draw_contents(&lot, &drawn->in.image, &drawn->options);
+  drawn->extreme = kind == EXTREME;
   draw_samples(&lot, &drawn->in.image, kind, drawn->options.gray);
   describe(drawn);
   return true;

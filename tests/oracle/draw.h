@@ -13,6 +13,7 @@ typedef struct gconv_drawn {
   gconv_filters filters;       /* points to items */
   char name[8];                /* of all filters */
   char profile[10];            /* the ICC profile of every second image; not one that means anything */
+  bool extreme;                /* samples of all magnitudes, from 1e-42 to 1e30 */
   gconv_options options;       /* algorithm is left at "auto" */
   char text[GCONV_DRAWN_TEXT]; /* what it is, on one line */
 } gconv_drawn;

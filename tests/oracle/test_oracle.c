@@ -250,16 +250,18 @@ static void *find(const gconv_image *image, const spot *at) {
   return gconv_guarded_row(image, plane * (size_t)image->height + (size_t)at->y) + element * bytes;
 }
 
-/* Changes a sample by half the range; a float by more than any of these images has errors. False where the bound of the
- * algorithm does not tell right from wrong. */
+/* Changes a sample by half the range; a float by more than any of these images has errors. False where verification need
+ * not be sure that this is wrong: where the bound is wide, in frames that minmax finds flat, and where integers are far
+ * beyond their range. */
 static bool alter(const trial *t, const gconv_plan *plan, const gconv_image *image, const spot *at) {
   size_t row = ((size_t)at->frame * (size_t)image->height + (size_t)at->y) * (size_t)image->width + (size_t)at->x;
   const gconv_oracle_sample *expected = &t->samples[row * (size_t)image->channels + (size_t)at->channel];
   if (!gconv_oracle_expect(t->oracle, at->output, gconv_plan_get_info(plan)->error_bound, t->samples))
     return false;
-  /* 0 after minmax may mean a flat frame, of which verification need not be sure. */
   bool flat = t->drawn.options.range == GCONV_RANGE_MINMAX && expected->value == 0;
-  if (flat || !(expected->error < 0.25 * (image->type == GCONV_F32 ? 1e34 : gconv_oracle_white(image->type))))
+  bool beyond = t->drawn.extreme && image->type != GCONV_F32;
+  double range = image->type == GCONV_F32 ? 1e34 : gconv_oracle_white(image->type);
+  if (flat || beyond || !(expected->error < 0.25 * range))
     return false;
   void *sample = find(image, at);
   if (image->type == GCONV_U8)
