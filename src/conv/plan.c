@@ -59,6 +59,15 @@ static gconv_status check_premultiply(const gconv_image *like, const gconv_filte
   return GCONV_OK;
 }
 
+/* Which of the channels of a stack are alphas is not known to the stage that redoes the sRGB curve. */
+static gconv_status check_stack(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
+  if (options->combine == GCONV_COMBINE_STACK && filters->count > 1 && options->linear && like->alpha &&
+      options->alpha == GCONV_ALPHA_FILTER)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a stack with an alpha of every filter has no linear light: use alpha keep, or "
+                                          "combine none");
+  return GCONV_OK;
+}
+
 static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
   return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
          a->anchor_column == b->anchor_column;
@@ -296,6 +305,7 @@ gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, co
   GCONV_TRY(gconv_options_check(options));
   GCONV_TRY(check_image(like));
   GCONV_TRY(check_premultiply(like, filters, options));
+  GCONV_TRY(check_stack(like, filters, options));
   gconv_plan *plan = calloc(1, sizeof *plan);
   char *algorithm = strdup(options->algorithm);
   if (!plan || !algorithm) {
