@@ -272,8 +272,8 @@ int main(void) {
       cmocka_unit_test(source_refuses_what_is_no_file),
       cmocka_unit_test(sink_replaces_whole_or_not_at_all),
       cmocka_unit_test(sink_follows_links),
-      cmocka_unit_test(sink_removes_what_is_unfinished),
       cmocka_unit_test(sink_reports_what_cannot_be_written),
+      cmocka_unit_test(sink_removes_what_is_unfinished), /* the last: no file can be made after it */
   };
   return cmocka_run_group_tests_name("base", tests, make_folder, remove_folder);
 }
