@@ -33,7 +33,8 @@ class ScipyTest(unittest.TestCase):
             for border, mode in MODES.items():
                 for flip, function in [((), ndimage.correlate), (("--flip",), ndimage.convolve)]:
                     with self.subTest(size=size, border=border, flip=flip):
-                        expected = function(image.astype(float), taps.astype(float), mode=mode, cval=0.25 if ":" in border else 0)
+                        value = 0.25 if ":" in border else 0
+                        expected = function(image.astype(float), taps.astype(float), mode=mode, cval=value)
                         self.near(gconv(image, taps, "--border", border, *flip), expected, taps)
 
     def test_bytes(self):
@@ -68,10 +69,10 @@ class ScipyTest(unittest.TestCase):
                     continue
                 with self.subTest(size=size, padding=padding):
                     plain, kernel = image.astype(float), taps.astype(float)
-                    expected = self.inside(plain, kernel) if padding == "valid" else signal.correlate2d(plain, kernel)
-                    self.near(gconv(image, taps, "--padding", padding), expected, taps)
-                    expected = self.inside(plain, kernel[::-1, ::-1]) if padding == "valid" else signal.convolve2d(plain, kernel)
-                    self.near(gconv(image, taps, "--padding", padding, "--flip"), expected, taps)
+                    for flip, turned in [((), kernel), (("--flip",), kernel[::-1, ::-1])]:
+                        inside = padding == "valid"
+                        expected = self.inside(plain, turned) if inside else signal.correlate2d(plain, turned)
+                        self.near(gconv(image, taps, "--padding", padding, *flip), expected, taps)
 
     @staticmethod
     def inside(image, taps):
@@ -81,7 +82,8 @@ class ScipyTest(unittest.TestCase):
 
     def test_colour_planes_are_filtered_one_by_one(self):
         image, taps = self.random.random((10, 11, 3), np.float32), self.taps((4, 3))
-        expected = np.dstack([ndimage.convolve(image[..., c].astype(float), taps.astype(float), mode="wrap") for c in range(3)])
+        planes = [image[..., c].astype(float) for c in range(3)]
+        expected = np.dstack([ndimage.convolve(plane, taps.astype(float), mode="wrap") for plane in planes])
         self.near(gconv(image, taps, "--border", "wrap", "--flip"), expected, taps)
 
 
