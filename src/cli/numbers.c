@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/numbers.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +21,8 @@ bool gconv_parse_integer(const char *text, int64_t least, int64_t most, int64_t 
   if (text[strspn(text, "0123456789+-")] != '\0' || text[0] == '\0')
     return false;
   char *end;
-  errno = 0;
-  long long value = strtoll(text, &end, 10);
-  if (end == text || *end != '\0' || errno == ERANGE || value < least || value > most)
+  long long value = strtoll(text, &end, 10); /* saturates at its ends, far outside of least to most */
+  if (end == text || *end != '\0' || value < least || value > most)
     return false;
   *integer = value;
   return true;

@@ -227,6 +227,13 @@ class Frames(CommandTest):
         self.gconv("-i", "colour.npy", "-f", "identity", "-o", "x.png")
         self.assert_pixels("x.png", self.colour[0].transpose(1, 2, 0))
 
+    def test_planar_grey(self):
+        grey = numpy.random.default_rng(8).integers(0, 256, (2, 1, 5, 4), dtype=numpy.uint8)
+        numpy.save(self.folder / "grey.npy", grey)
+        self.gconv("-i", "grey.npy", "-f", "identity", "-o", "out/")
+        for n in range(2):
+            self.assert_pixels(f"out/grey_{n + 1}.png", grey[n, 0])
+
     def test_planar_depths(self):
         for dtype, high in ((numpy.uint16, 65535), (numpy.uint8, 255)):
             values = numpy.random.default_rng(6).integers(0, high, (1, 3, 5, 4)).astype(dtype)
