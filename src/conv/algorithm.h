@@ -14,7 +14,7 @@ typedef struct gconv_target {
 /* One call of an algorithm: where the samples are. Addresses are of the device's memory; distances are in bytes. */
 typedef struct gconv_execution {
   const gconv_problem *problem;
-  const float *weights; /* what prepare() wrote */
+  const float *weights; /* taps, divisors, biases, and what prepare() wrote (problem.h) */
 
   /* Input sample (n, m, y, x, c): in + n * in_image + m * in_plane + y * in_row, element x * channels + c. */
   const uint8_t *in;
@@ -51,6 +51,11 @@ typedef struct gconv_algorithm {
 
   /* The largest |error| of a response, relative to (sum |tap|) * max |x|. */
   double (*error_bound)(const gconv_problem *problem);
+
+  /* Both NULL for algorithms that take the taps as they are. Else how many floats the algorithm wants behind the weights,
+   * and what writes them, once, on the host, from taps[k][r][s]; only after supports() said yes. */
+  size_t (*prepared_floats)(const gconv_problem *problem);
+  gconv_status (*prepare)(const gconv_problem *problem, const float *taps, float *prepared);
 } gconv_algorithm;
 
 #define ALGORITHM(device, name) extern const gconv_algorithm gconv_algorithm_##device##_##name;

@@ -201,19 +201,38 @@ static gconv_image output_header(const gconv_plan *plan, const gconv_pass *pass,
   return header;
 }
 
+/* Lets the algorithm write what it wants to have behind the weights. */
+static gconv_status prepare_weights(gconv_pass *pass) {
+  const gconv_problem *problem = &pass->problem;
+  size_t plain = (size_t)gconv_weight_floats(problem);
+  pass->weight_count = plain;
+  if (!pass->algorithm->prepare)
+    return GCONV_OK;
+  size_t prepared = pass->algorithm->prepared_floats(problem);
+  if (prepared > PTRDIFF_MAX / sizeof(float) - plain)
+    return gconv_fail(GCONV_TOO_LARGE, "the prepared weights would exceed the address space");
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate((plain + prepared) * sizeof(float), "the prepared weights", &memory));
+  memcpy(memory, pass->weights, plain * sizeof(float));
+  gconv_release(pass->weights);
+  pass->weights = memory;
+  pass->weight_count = plain + prepared;
+  return pass->algorithm->prepare(problem, pass->weights, pass->weights + plain);
+}
+
 static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, size_t count, FILE *reasons) {
   gconv_options core = gconv_core_options(&plan->like, &plan->options);
   gconv_pass *pass = &plan->passes[plan->pass_count];
   GCONV_TRY(gconv_problem_create(&plan->convolved, filters, count, &core, &pass->problem, &pass->weights));
   plan->pass_count++; /* from here on, it is freed with the plan */
   const gconv_problem *problem = &pass->problem;
-  pass->weight_count = (size_t)gconv_tap_count(problem) + 2 * (size_t)problem->filters;
   /* Offsets of filters are in levels of the inputs, which a stage before may have changed. */
   float *biases = pass->weights + gconv_tap_count(problem) + problem->filters;
   for (size_t k = 0; k < count; k++)
     biases[k] =
         (float)((double)biases[k] / (double)gconv_white(plan->like.type) * (double)gconv_white(plan->convolved.type));
   GCONV_TRY(choose(problem, plan->device->type->name, plan->options.algorithm, reasons, &pass->algorithm));
+  GCONV_TRY(prepare_weights(pass));
   pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
   pass->first_output = plan->output_count;
   gconv_type type = plan->options.keep_type ? plan->like.type : plan->options.output_type;

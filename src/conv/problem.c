@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/problem.h"
 #include "base/memory.h"
+#include "conv/factor.h"
 
 #include <string.h>
 
@@ -86,7 +87,7 @@ static gconv_status resolve_axis(const gconv_options *options, const char *axis,
 static gconv_epilogue make_epilogue(const gconv_options *options, gconv_type in, gconv_type out) {
   double white_in = gconv_white(in), white_out = gconv_white(out), scale = options->scale * white_out / white_in;
   gconv_epilogue epilogue = {
-      .combine = options->combine, .scale = (float)scale, .offset = (float)(options->offset * white_out)};
+      .combine = options->combine, .scale = (float)scale, .offset = (float)(options->offset * white_out) + 0.0f};
   epilogue.alpha_scale = (float)(white_out / white_in);
   if (in != GCONV_F32) {
     epilogue.scale_low = (float)(scale - (double)epilogue.scale);
@@ -103,6 +104,8 @@ static gconv_status make_weights(const gconv_filter *filters, const gconv_proble
   size_t plane = (size_t)problem->rows * (size_t)problem->columns, count = (size_t)problem->filters;
   size_t bytes = gconv_product(3, (size_t[]){plane + 2, count, sizeof(float)});
   void *memory = NULL;
+  if (bytes < SIZE_MAX - 64)
+    bytes = (size_t)gconv_weight_floats(problem) * sizeof(float);
   GCONV_TRY(gconv_allocate(bytes, "the weights", &memory));
   float *weights = memory, *divisors = weights + plane * count, *biases = divisors + count;
   for (size_t k = 0; k < count; k++) {
@@ -146,7 +149,14 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
                          options->dilation_x, options->pad_left, options->pad_right, &problem.pad_left, &problem.anchor_x,
                          &problem.out_width));
   problem.epilogue = make_epilogue(options, problem.in_type, problem.out_type);
-  GCONV_TRY(make_weights(filters, &problem, options->flip, weights));
+  float *made = NULL;
+  GCONV_TRY(make_weights(filters, &problem, options->flip, &made));
+  gconv_status status = gconv_find_structure(&problem, made, &problem.structure);
+  if (status != GCONV_OK) {
+    gconv_release(made);
+    return status;
+  }
+  *weights = made;
   *result = problem;
   return GCONV_OK;
 }

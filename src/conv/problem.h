@@ -14,6 +14,17 @@
 #include "conv/pixel.h"
 #include "gconv.h"
 
+/* What is special about the taps of a problem's filters: found once, so that algorithms can tell whether they pay. */
+typedef struct gconv_structure {
+  int64_t nonzero_taps; /* of all filters together */
+  int32_t rank;    /* pairs of a column and a row that each filter is the sum of, but for the residual; 0: all taps are 0; */
+                   /*   GCONV_RANK_HIGH: so many that they would not save anything, or too many taps to find out */
+  double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
+  double growth;   /* sum over pairs of (sum |column|) * (sum |row|) / sum |tap|, of the worst filter; at least about 1 */
+} gconv_structure;
+
+enum { GCONV_RANK_HIGH = -1 };
+
 typedef struct gconv_problem {
   gconv_type in_type, out_type;
   int32_t images;             /* N */
@@ -31,10 +42,11 @@ typedef struct gconv_problem {
   gconv_border border;
   float border_level; /* of the constant border, in levels of the input; 0 for zero */
   gconv_epilogue epilogue;
+  gconv_structure structure;
 } gconv_problem;
 
-/* The prepared weights of every algorithm that wants nothing better: K x R x S taps (already turned, where flip is asked),
- * then K divisors, then K biases. */
+/* The weights of a problem: K x R x S taps (already turned, where flip is asked), then K divisors, then K biases. Behind
+ * them, at gconv_prepared(), stands what the algorithm's prepare() wrote. */
 GCONV_BOTH int64_t gconv_tap_count(const gconv_problem *problem) {
   return (int64_t)problem->filters * problem->rows * problem->columns;
 }
@@ -43,6 +55,14 @@ GCONV_BOTH const float *gconv_divisors(const gconv_problem *problem, const float
 }
 GCONV_BOTH const float *gconv_biases(const gconv_problem *problem, const float *weights) {
   return weights + gconv_tap_count(problem) + problem->filters;
+}
+
+/* Floats of taps, divisors and biases, rounded up so that what is prepared is aligned to 64 bytes. */
+GCONV_BOTH int64_t gconv_weight_floats(const gconv_problem *problem) {
+  return (gconv_tap_count(problem) + 2 * (int64_t)problem->filters + 15) / 16 * 16;
+}
+GCONV_BOTH const float *gconv_prepared(const gconv_problem *problem, const float *weights) {
+  return weights + gconv_weight_floats(problem);
 }
 
 /* Whether each filter has an output (or a part of the stacked one) of its own. */
@@ -60,8 +80,9 @@ GCONV_BOTH int64_t gconv_reach(const gconv_problem *problem) {
 extern "C" {
 #endif
 
-/* Resolves `options` for images like `like` and `filters` (all of one size and anchor) into *problem and its weights (see
- * above; for gconv_release()). `like` is as convolved: grey, linear light and premultiplication are behind it. */
+/* Resolves `options` for images like `like` and `filters` (all of one size and anchor) into *problem and its weights
+ * (gconv_weight_floats() of them, nothing prepared yet; for gconv_release()). `like` is as convolved: grey, linear light and
+ * premultiplication are behind it. */
 gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
                                   const gconv_options *options, gconv_problem *problem, float **weights);
 

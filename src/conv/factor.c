@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Crosses instead of singular vectors: a matrix minus column_j * row_i / a_ij has zeros in row i and column j, and its rank
+ * is one less (Wedderburn 1934). Taking the largest entry as a_ij keeps entries from growing (Gaussian elimination with
+ * complete pivoting), the residual is seen rather than estimated, and integers may stay integers, which singular vectors
+ * never are.
+ */
+#include "conv/factor.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Beyond, it would take longer to find pairs than they save. */
+static const double MAX_WORK = 1e8;
+
+typedef struct matrix {
+  double *values;
+  int32_t rows, columns;
+} matrix;
+
+/* A place whose cross is taken away: what remains is a - column * row / (scale of the two). */
+typedef struct cross {
+  int32_t row, column;
+  double divisor; /* of the row; the column is divided by pivot / divisor */
+} cross;
+
+static double *at(const matrix *m, int32_t r, int32_t s) {
+  return &m->values[(size_t)r * (size_t)m->columns + (size_t)s];
+}
+
+static double sum_of_magnitudes(const matrix *m) {
+  double sum = 0;
+  for (size_t i = 0; i < (size_t)m->rows * (size_t)m->columns; i++)
+    sum += fabs(m->values[i]);
+  return sum;
+}
+
+/* Integers whose sums float32 and float64 hold without doubt. */
+static bool is_integer(const matrix *m) {
+  for (size_t i = 0; i < (size_t)m->rows * (size_t)m->columns; i++)
+    if (fabs(m->values[i]) > 0x1p23 || m->values[i] != rint(m->values[i]))
+      return false;
+  return true;
+}
+
+static double greatest_divisor(double a, double b) {
+  while (b != 0) {
+    double rest = fmod(a, b);
+    a = b;
+    b = rest;
+  }
+  return fabs(a);
+}
+
+static double divisor_of_row(const matrix *m, int32_t row) {
+  double divisor = 0;
+  for (int32_t s = 0; s < m->columns; s++)
+    divisor = greatest_divisor(divisor, *at(m, row, s));
+  return divisor;
+}
+
+static bool column_is_divisible(const matrix *m, int32_t column, double divisor) {
+  for (int32_t r = 0; r < m->rows; r++)
+    if (fmod(*at(m, r, column), divisor) != 0)
+      return false;
+  return true;
+}
+
+/* A cross whose row, divided by its greatest common divisor, and whose column, divided by what remains of the pivot, are
+ * integers. There always is one if the rank is 1. */
+static bool find_integer_cross(const matrix *m, cross *found) {
+  for (int32_t r = 0; r < m->rows; r++) {
+    double divisor = divisor_of_row(m, r);
+    for (int32_t s = 0; s < m->columns && divisor != 0; s++) {
+      double entry = *at(m, r, s);
+      if (entry == 0 || !column_is_divisible(m, s, entry / divisor))
+        continue;
+      *found = (cross){r, s, divisor};
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The largest entry; column and row share it evenly, so that neither overflows. */
+static cross find_largest(const matrix *m) {
+  cross found = {0, 0, 0};
+  double largest = 0;
+  for (int32_t r = 0; r < m->rows; r++)
+    for (int32_t s = 0; s < m->columns; s++)
+      if (fabs(*at(m, r, s)) > largest) {
+        largest = fabs(*at(m, r, s));
+        found = (cross){r, s, sqrt(largest)};
+      }
+  return found;
+}
+
+/* Writes the pair of a cross as float32 and takes it, as it was rounded, from the matrix. */
+static void take_away(const matrix *m, const cross *c, float *column, float *row) {
+  double pivot = *at(m, c->row, c->column) / c->divisor;
+  for (int32_t r = 0; r < m->rows; r++)
+    column[r] = (float)(*at(m, r, c->column) / pivot);
+  for (int32_t s = 0; s < m->columns; s++)
+    row[s] = (float)(*at(m, c->row, s) / c->divisor);
+  for (int32_t r = 0; r < m->rows; r++)
+    for (int32_t s = 0; s < m->columns; s++)
+      *at(m, r, s) -= (double)column[r] * (double)row[s];
+}
+
+static double size_of_pair(const matrix *m, const float *column, const float *row) {
+  double columns = 0, rows = 0;
+  for (int32_t r = 0; r < m->rows; r++)
+    columns += fabs((double)column[r]);
+  for (int32_t s = 0; s < m->columns; s++)
+    rows += fabs((double)row[s]);
+  return columns * rows;
+}
+
+static void fill(matrix *m, const float *taps) {
+  for (size_t i = 0; i < (size_t)m->rows * (size_t)m->columns; i++)
+    m->values[i] = (double)taps[i];
+}
+
+/* Takes crosses away until the residual is small, or `most` are gone. `scratch` has room for a pair. */
+static void find_pairs(matrix *m, int32_t most, bool integer, float *pairs, float *scratch, gconv_structure *structure) {
+  double all = sum_of_magnitudes(m), size = 0, rest = all;
+  double enough = integer ? 0 : GCONV_FACTOR_TOLERANCE * all;
+  int32_t rank = 0;
+  for (; rest > enough && rank < most; rank++) {
+    cross c = find_largest(m);
+    if (integer && !find_integer_cross(m, &c))
+      break;
+    float *column = pairs ? pairs + (size_t)rank * (size_t)(m->rows + m->columns) : scratch, *row = column + m->rows;
+    take_away(m, &c, column, row);
+    size += size_of_pair(m, column, row);
+    rest = sum_of_magnitudes(m);
+    if (integer && !is_integer(m)) /* grown too large */
+      break;
+  }
+  structure->rank = rest <= enough ? rank : GCONV_RANK_HIGH;
+  structure->residual = all > 0 ? rest / all : 0;
+  structure->growth = all > 0 ? size / all : 1;
+}
+
+gconv_status gconv_factor(const float *taps, int32_t rows, int32_t columns, int32_t most, float *pairs,
+                          gconv_structure *structure) {
+  size_t count = (size_t)rows * (size_t)columns;
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate(gconv_product(2, (size_t[]){count, sizeof(double)}), "the factors of a filter", &memory));
+  matrix m = {memory, rows, columns};
+  gconv_status status = gconv_allocate(((size_t)rows + (size_t)columns) * sizeof(float), "a pair of factors", &memory);
+  if (status == GCONV_OK) {
+    fill(&m, taps);
+    bool integer = is_integer(&m);
+    find_pairs(&m, most, integer, pairs, memory, structure);
+    if (integer && structure->rank == GCONV_RANK_HIGH) {
+      fill(&m, taps);
+      find_pairs(&m, most, false, pairs, memory, structure);
+    }
+    gconv_release(memory);
+  }
+  gconv_release(m.values);
+  return status;
+}
+
+int32_t gconv_factor_most(int32_t rows, int32_t columns) {
+  return (int32_t)(((int64_t)rows * columns - 1) / ((int64_t)rows + columns));
+}
+
+gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure) {
+  int64_t plane = (int64_t)problem->rows * problem->columns;
+  int32_t most = gconv_factor_most(problem->rows, problem->columns);
+  gconv_structure all = {.growth = 1};
+  for (int64_t i = 0; i < gconv_tap_count(problem); i++)
+    all.nonzero_taps += taps[i] != 0;
+  if ((double)gconv_tap_count(problem) * (most + 1) > MAX_WORK)
+    all.rank = GCONV_RANK_HIGH;
+  for (int32_t k = 0; k < problem->filters && all.rank != GCONV_RANK_HIGH; k++) {
+    gconv_structure one;
+    GCONV_TRY(gconv_factor(taps + k * plane, problem->rows, problem->columns, most, NULL, &one));
+    all.rank = one.rank == GCONV_RANK_HIGH || one.rank > all.rank ? one.rank : all.rank;
+    all.residual = fmax(all.residual, one.residual);
+    all.growth = fmax(all.growth, one.growth);
+  }
+  *structure = all;
+  return GCONV_OK;
+}

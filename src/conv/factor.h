@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Filters as sums of few outer products of a column and a row: what separable algorithms are made of. */
+#ifndef GCONV_CONV_FACTOR_H
+#define GCONV_CONV_FACTOR_H
+
+#include "conv/problem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a residual may be, relative to sum |tap|: as much as a few roundings of the taps themselves, and a few
+ * ten-thousandths of a level of u8. */
+#define GCONV_FACTOR_TOLERANCE 0x1p-20
+
+/*
+ * Finds pairs of a column u (R) and a row v (S) so that taps[r * columns + s] = sum over pairs of u[r] * v[s], but for a
+ * residual of at most GCONV_FACTOR_TOLERANCE: structure->rank of them, `most` at most, or GCONV_RANK_HIGH. Sets rank,
+ * residual and growth of *structure, for this filter.
+ * Filters of small integers of rank 1 (Sobel, binomials, boxes), and many of higher rank, get pairs of integers and a
+ * residual of 0, so that sums of integer samples stay exact where float32 holds them.
+ * pairs (may be NULL) has room for most * (rows + columns) floats: each column is followed by its row. Allocates scratch
+ * memory: GCONV_NO_MEMORY.
+ */
+gconv_status gconv_factor(const float *taps, int32_t rows, int32_t columns, int32_t most, float *pairs,
+                          gconv_structure *structure);
+
+/* The most pairs that can save anything: r * (R + S) < R * S. */
+int32_t gconv_factor_most(int32_t rows, int32_t columns);
+
+/* The structure of all filters of a problem. */
+gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
