@@ -176,12 +176,27 @@ static expectation expect(row_check *check, int32_t frame, int64_t p, int64_t q,
   return finish_colour(check, v);
 }
 
+static double saturate(double level, double white) {
+  return level > white ? white : level > 0 ? level : 0;
+}
+
+/* To levels: both ends of what is allowed are saturated, then each may be rounded by half a level. */
+static expectation round_and_saturate(expectation v, double white) {
+  double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
+  expectation stored = {saturate(value, white), 0};
+  stored.allowed =
+      fmax(saturate(value + allowed, white) - stored.value, stored.value - saturate(value - allowed, white)) + 0.5;
+  return stored;
+}
+
 /* Minmax or signed, then the levels of the output with their rounding. */
 static expectation store(const row_check *check, expectation v, bool colour) {
   gconv_range range = check->plan->options.range;
   gconv_type type = check->out->type;
   if (range == GCONV_RANGE_MINMAX && colour) {
     double span = check->high - check->low;
+    if (span == 0 && check->limits_allowed == 0)
+      return (expectation){0, 0};
     if (span <= 2 * check->limits_allowed)
       return (expectation){0, INFINITY};
     v.value = (v.value - check->low) / span;
@@ -194,11 +209,7 @@ static expectation store(const row_check *check, expectation v, bool colour) {
   }
   if (type == GCONV_F32)
     return v;
-  double white = (double)gconv_white(type);
-  v.allowed = v.allowed * white + 0.5 + EPILOGUE * white;
-  v.value = v.value * white;
-  v.value = v.value > white ? white : v.value > 0 ? v.value : 0;
-  return v;
+  return round_and_saturate(v, (double)gconv_white(type));
 }
 
 /* ---- Comparing ---- */
