@@ -1,28 +1,279 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: one thread, one output sample.
+ * direct: sums slide down the rows in registers.
  *
- * Neighbouring threads take neighbouring samples of a row (q * channels + c), so that their loads of one tap are neighbours
- * too, and channels need no care: the neighbour of a sample is `channels` samples further on. Rows are reused through the
- * caches only. Every thread lays on the taps of a filter in the order of the definition, hence the bits of the exact family.
+ * A row of an interleaved image is W * C samples, and the neighbour of a sample is C samples further on; so a thread takes V
+ * neighbouring samples of a row, whatever their channels, and walks down a strip of rows. It holds the sums of the K output
+ * rows that the current input row contributes to, K x V of them: the row is loaded once, as V + (K - 1) * C samples, lays
+ * row K - 1 - j of the filter on the j-th oldest row of sums, and the oldest is finished and stored. Sums move up one row
+ * by being written to another register than they were read from, so that costs nothing. No shared memory, no barrier.
  *
- * The arithmetic: 2 * R * S flop for R * S loads, nearly all from the L1 cache, so it is bound by load instructions, not by
- * memory: a plain kernel, to be right and to be read. Samples whose filter lies inside the image take a path without
- * look-ups at the border.
+ * The arithmetic: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded, most of them from the L1 cache, where
+ * the neighbours' loads have put them. Taps are kernel parameters, which lie in constant memory, so that a multiply-add
+ * takes its tap as an operand. Up to K = 5 it is bound by memory bandwidth, from 9 on by the rate of multiply-adds.
+ *
+ * The order of taps for each sum is that of the definition (r, then s): the exact family.
+ *
+ * Square filters of odd size to 17, anchored in the middle, stride and dilation 1, 1, 3 or 4 channels. Everything else takes
+ * the general kernel at the end: a thread a sample, taps from memory, any problem.
  */
 #include "conv/algorithm.h"
 
 #include <cuda_runtime_api.h>
 
-/* What a kernel needs to know of an execution: passed by value. */
+/* What any kernel needs to know of an execution: passed by value. */
 struct arguments {
   gconv_problem problem;
-  const float *weights;
   const uint8_t *in;
   int64_t in_image, in_plane, in_row;
   uint8_t *out;
   int64_t out_filter; /* from the output of a filter to that of the next */
   int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
+};
+
+/* The level at row y, column x, channel c of a plane, inside or outside. */
+template <class In>
+__device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t y, int64_t x, int c) {
+  y = gconv_border_index(problem.border, y, problem.height);
+  x = gconv_border_index(problem.border, x, problem.width);
+  if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
+    return problem.border_level;
+  return ((const In *)(plane + y * in_row))[x * problem.channels + c];
+}
+
+/* Alpha that is kept: the sample below the anchor, scaled to output levels. */
+template <class In>
+__device__ float kept_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t p, int64_t q) {
+  int64_t y = p * problem.stride_y - problem.pad_top + problem.anchor_y;
+  int64_t x = q * problem.stride_x - problem.pad_left + problem.anchor_x;
+  float alpha = sample_at<In>(problem, plane, in_row, y, x, problem.channels - 1);
+  return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
+}
+
+/* ---- Sliding sums ---- */
+
+/* F filters of K x K taps whose responses are combined (F = 1: or not). */
+template <int K, int F> struct sliding_arguments {
+  arguments common;
+  int32_t strip;   /* output rows of a thread */
+  int32_t samples; /* of an output row: Q * C */
+  bool combined;   /* the response is one of combine's */
+  bool plain;      /* sum * scale + offset is all there is to the epilogue, or of two filters, magnitude * scale + offset */
+  float divisor[F], bias[F];
+  float taps[F][K * K];
+};
+
+/* Four samples, the unit of loading, and how they become levels. */
+template <class In> struct four;
+template <> struct four<float> {
+  float4 word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = word.x, levels[1] = word.y, levels[2] = word.z, levels[3] = word.w;
+  }
+};
+/* An integer i below 2^23 in the low bits of 2^23 as a float is 2^23 + i: a byte permutation and a subtraction, both at a
+ * higher rate than the conversion instruction. */
+__device__ inline float level_of_bits(uint32_t bits) {
+  return __uint_as_float(bits) - 8388608.0f;
+}
+template <> struct four<uint8_t> {
+  uint32_t word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7440));
+    levels[1] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7441));
+    levels[2] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7442));
+    levels[3] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7443));
+  }
+};
+template <> struct four<uint16_t> {
+  uint2 word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7410));
+    levels[1] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7432));
+    levels[2] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7410));
+    levels[3] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7432));
+  }
+};
+
+/* Stores four finished values at a multiple of four samples, of which the first `count` are in the row. */
+static __device__ __forceinline__ void store_four(const float (&y)[4], int count, gconv_type type, uint8_t *row, int first) {
+  if (type == GCONV_F32) {
+    float *to = (float *)row + first;
+    if (count >= 4)
+      __stcs((float4 *)to, make_float4(y[0], y[1], y[2], y[3]));
+    else
+      for (int i = 0; i < 3; i++)
+        if (i < count)
+          to[i] = y[i];
+    return;
+  }
+  float white = type == GCONV_U8 ? 255.0f : 65535.0f;
+  uint32_t low = gconv_to_level(y[0], white), high = gconv_to_level(y[1], white);
+  uint32_t third = gconv_to_level(y[2], white), fourth = gconv_to_level(y[3], white);
+  if (type == GCONV_U8 && count >= 4)
+    *(uint32_t *)(row + first) = low | high << 8 | third << 16 | fourth << 24;
+  else if (count >= 4)
+    *(uint2 *)((uint16_t *)row + first) = make_uint2(low | high << 16, third | fourth << 16);
+  else
+    for (int i = 0; i < 3; i++) {
+      uint32_t level = i == 0 ? low : i == 1 ? high : third;
+      if (i < count && type == GCONV_U8)
+        row[first + i] = (uint8_t)level;
+      else if (i < count)
+        ((uint16_t *)row)[first + i] = (uint16_t)level;
+    }
+}
+
+/* The samples that a thread sees of an input row: those from `LEFT` before its first output sample, in fours. */
+template <int K, int C, int V> struct window {
+  static constexpr int PAD = K / 2 * C;
+  static constexpr int LEFT = (PAD + 3) / 4 * 4;
+  static constexpr int WORDS = (LEFT + V - 1 + (K - 1) * C - PAD) / 4 + 1;
+  static constexpr int FIRST = LEFT - PAD; /* index of the sample that tap 0 meets for output 0 */
+};
+
+/* gconv_border_index() for positions less than `size` - 1 outside, which need no division: all that a sliding kernel meets.
+ */
+static __device__ __forceinline__ int near_index(gconv_border border, int i, int size) {
+  if ((unsigned)i < (unsigned)size)
+    return i;
+  int mirrored = i < 0 ? -i : 2 * size - 2 - i; /* reflect101 */
+  switch (border) {
+  case GCONV_BORDER_REPLICATE:
+    return i < 0 ? 0 : size - 1;
+  case GCONV_BORDER_SYMMETRIC:
+    return i < 0 ? mirrored - 1 : mirrored + 1;
+  case GCONV_BORDER_REFLECT101:
+    return mirrored;
+  case GCONV_BORDER_WRAP:
+    return i < 0 ? i + size : i - size;
+  default:
+    return GCONV_OUTSIDE;
+  }
+}
+
+/* The level of sample number `sample` of a row, which may be outside: for threads near the left or right border. */
+template <class In, int C> __device__ float near_level(const gconv_problem &problem, const uint8_t *row, int sample) {
+  int x = (sample + C * 1024) / C - 1024; /* rounded down: no window begins further outside */
+  int c = sample - x * C;
+  x = near_index(problem.border, x, problem.width);
+  return x == GCONV_OUTSIDE ? problem.border_level : (float)((const In *)row)[x * C + c];
+}
+
+/* Lays an input row on all sums: sums[j] is of the j-th oldest row; before, it was sums[j + 1]. */
+template <int K, int C, int V, int N> __device__ void lay_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
+  constexpr int FIRST = window<K, C, V>::FIRST;
+#pragma unroll
+  for (int j = 0; j < K; j++)
+#pragma unroll
+    for (int s = 0; s < K; s++)
+#pragma unroll
+      for (int v = 0; v < V; v++) {
+        float before = s > 0 ? sums[j][v] : j + 1 < K ? sums[j + 1 < K ? j + 1 : j][v] : 0.0f;
+        sums[j][v] = fmaf(taps[(K - 1 - j) * K + s], x[FIRST + v + s * C], before);
+      }
+}
+
+/* Alpha that is kept of output pixel (p, q), as kept_alpha(). */
+template <class In, int C>
+__device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int p, int q) {
+  int y = near_index(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
+  int x = near_index(problem.border, q - problem.pad_left + problem.anchor_x, problem.width);
+  float alpha = problem.border_level;
+  if (y != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
+    alpha = ((const In *)(plane + y * in_row))[x * C + C - 1];
+  return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
+}
+
+/* A value of the output from the sums of one or two filters. */
+template <int K, int F> __device__ float finish_value(const sliding_arguments<K, F> &a, float first, float last) {
+  const gconv_epilogue &epilogue = a.common.problem.epilogue;
+  if (F == 1 && a.plain)
+    return fmaf(first, epilogue.scale, epilogue.offset);
+  float y = gconv_response(first, a.divisor[0], a.bias[0]);
+  if (a.combined) {
+    y = gconv_combine_first(epilogue.combine, y);
+    if (F > 1)
+      y = gconv_combine_next(epilogue.combine, y, gconv_response(last, a.divisor[F - 1], a.bias[F - 1]));
+    y = gconv_combine_last(epilogue.combine, y);
+  }
+  return gconv_finish(y, &epilogue);
+}
+
+/* Puts the sums of a finished row through the epilogue and stores them. */
+template <class In, int K, int C, int V, int F>
+__device__ void finish_row(const sliding_arguments<K, F> &a, float (&sums)[F][K][V], const uint8_t *plane, uint8_t *row,
+                           int p, int first) {
+  const gconv_problem &problem = a.common.problem;
+#pragma unroll
+  for (int v = 0; v < V; v += 4) {
+    float y[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      y[i] = finish_value<K, F>(a, sums[0][0][v + i], sums[F - 1][0][v + i]);
+    if (C == 4 && problem.keep_alpha)
+      y[3] = near_alpha<In, C>(problem, plane, a.common.in_row, p, (first + v) / C);
+    store_four(y, a.samples - first - v, problem.out_type, row, first + v);
+  }
+}
+
+/* Block: x over the samples of a row, V each; y over strips. Grid: the same, z over planes of all images. */
+template <class In, int K, int C, int V, int F>
+__global__ void __launch_bounds__(128) slide(const __grid_constant__ sliding_arguments<K, F> a) {
+  using shape = window<K, C, V>;
+  const gconv_problem &problem = a.common.problem;
+  const int first = (blockIdx.x * blockDim.x + threadIdx.x) * V, top = (blockIdx.y * blockDim.y + threadIdx.y) * a.strip;
+  if (first >= a.samples || top >= problem.out_height)
+    return;
+  const int image = blockIdx.z / problem.planes, plane = blockIdx.z - image * problem.planes;
+  const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
+  uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + top * a.common.out_row;
+  const int left = first + (problem.anchor_x - problem.pad_left) * C - shape::LEFT; /* the first sample of the window */
+  const bool inner = left >= 0 && left + 4 * shape::WORDS <= problem.width * C;
+  const int rows = min(a.strip, problem.out_height - top);
+  int y = top - problem.pad_top, source = near_index(problem.border, y, problem.height);
+  four<In> ahead[shape::WORDS] = {};
+  if (inner && source != GCONV_OUTSIDE)
+#pragma unroll
+    for (int w = 0; w < shape::WORDS; w++)
+      ahead[w].word = __ldg((const decltype(four<In>::word) *)((const In *)(in + source * a.common.in_row) + left) + w);
+  float sums[F][K][V] = {};
+#pragma unroll 1
+  for (int i = 1 - K; i < rows; i++) {
+    float x[4 * shape::WORDS];
+    if (source == GCONV_OUTSIDE) {
+#pragma unroll
+      for (int w = 0; w < 4 * shape::WORDS; w++)
+        x[w] = problem.border_level;
+    } else if (inner) {
+#pragma unroll
+      for (int w = 0; w < shape::WORDS; w++)
+        ahead[w].unpack(x + 4 * w);
+    } else {
+#pragma unroll
+      for (int w = 0; w < 4 * shape::WORDS; w++)
+        x[w] = near_level<In, C>(problem, in + source * a.common.in_row, left + w);
+    }
+    source = near_index(problem.border, ++y, problem.height);
+    if (inner && source != GCONV_OUTSIDE && i + 1 < rows) /* while this row is laid on, the next one comes */
+#pragma unroll
+      for (int w = 0; w < shape::WORDS; w++)
+        ahead[w].word = __ldg((const decltype(four<In>::word) *)((const In *)(in + source * a.common.in_row) + left) + w);
+#pragma unroll
+    for (int f = 0; f < F; f++)
+      lay_row<K, C, V>(a.taps[f], x, sums[f]);
+    if (i >= 0) {
+      finish_row<In, K, C, V, F>(a, sums, in, out, top + i, first);
+      out += a.common.out_row;
+    }
+  }
+}
+
+/* ---- The general kernel ---- */
+
+struct general_arguments {
+  arguments common;
+  const float *weights;
 };
 
 /* An output sample's place, and the input row 0 of its plane. */
@@ -32,21 +283,12 @@ struct place {
   const uint8_t *in;
 };
 
-/* The level at (y, x), inside or outside. */
-template <class In> __device__ float sample_at(const arguments &a, const place &at, int64_t y, int64_t x) {
-  y = gconv_border_index(a.problem.border, y, a.problem.height);
-  x = gconv_border_index(a.problem.border, x, a.problem.width);
-  if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
-    return a.problem.border_level;
-  return ((const In *)(at.in + y * a.in_row))[x * a.problem.channels + at.c];
-}
-
-/* The sum of filter k, the filter lying inside the image. */
+/* The sum of the filter at `tap`, which lies inside the image. */
 template <class In> __device__ float sum_inside(const arguments &a, const place &at, const float *tap) {
   const gconv_problem &problem = a.problem;
   int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
   const uint8_t *row = at.in + top * a.in_row + (left * problem.channels + at.c) * (int64_t)sizeof(In);
-  int32_t step = problem.dilation_x * problem.channels;
+  int64_t step = (int64_t)problem.dilation_x * problem.channels;
   float sum = 0.0f;
   for (int32_t r = 0; r < problem.rows; r++, row += problem.dilation_y * a.in_row) {
     const In *sample = (const In *)row;
@@ -62,23 +304,21 @@ template <class In> __device__ float sum_at_border(const arguments &a, const pla
   float sum = 0.0f;
   for (int64_t r = 0; r < problem.rows; r++)
     for (int64_t s = 0; s < problem.columns; s++)
-      sum = fmaf(__ldg(tap++), sample_at<In>(a, at, top + r * problem.dilation_y, left + s * problem.dilation_x), sum);
+      sum = fmaf(__ldg(tap++),
+                 sample_at<In>(problem, at.in, a.in_row, top + r * problem.dilation_y, left + s * problem.dilation_x, at.c),
+                 sum);
   return sum;
 }
 
-/* Alpha that is kept: the sample below the anchor. */
 template <class In, class Out> __device__ void keep_alpha(const arguments &a, const place &at, uint8_t *pixel) {
-  const gconv_problem &problem = a.problem;
-  int64_t y = at.p * problem.stride_y - problem.pad_top + problem.anchor_y;
-  int64_t x = at.q * problem.stride_x - problem.pad_left + problem.anchor_x;
-  float alpha =
-      gconv_scale(sample_at<In>(a, at, y, x), problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
-  int32_t copies = problem.epilogue.combine == GCONV_COMBINE_NONE ? problem.filters : 1;
+  float alpha = kept_alpha<In>(a.problem, at.in, a.in_row, at.p, at.q);
+  int32_t copies = a.problem.epilogue.combine == GCONV_COMBINE_NONE ? a.problem.filters : 1;
   for (int32_t k = 0; k < copies; k++)
     gconv_store(alpha, (Out *)(pixel + k * a.out_filter + a.out_alpha));
 }
 
-template <class In, class Out> __device__ void convolve(const arguments &a, const place &at, uint8_t *pixel) {
+template <class In, class Out> __device__ void convolve(const general_arguments &g, const place &at, uint8_t *pixel) {
+  const arguments &a = g.common;
   const gconv_problem &problem = a.problem;
   int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
   bool inside = top >= 0 && left >= 0 && top + (int64_t)(problem.rows - 1) * problem.dilation_y < problem.height &&
@@ -86,9 +326,9 @@ template <class In, class Out> __device__ void convolve(const arguments &a, cons
   bool combined = gconv_is_combined(&problem);
   float value = 0.0f;
   for (int32_t k = 0; k < problem.filters; k++) {
-    const float *taps = a.weights + (int64_t)k * problem.rows * problem.columns;
+    const float *taps = g.weights + (int64_t)k * problem.rows * problem.columns;
     float sum = inside ? sum_inside<In>(a, at, taps) : sum_at_border<In>(a, at, taps);
-    float response = gconv_response(sum, gconv_divisors(&problem, a.weights)[k], gconv_biases(&problem, a.weights)[k]);
+    float response = gconv_response(sum, gconv_divisors(&problem, g.weights)[k], gconv_biases(&problem, g.weights)[k]);
     if (!combined)
       gconv_store(gconv_finish(response, &problem.epilogue), (Out *)(pixel + k * a.out_filter + at.c * a.out_channel));
     else if (k == 0)
@@ -104,7 +344,8 @@ template <class In, class Out> __device__ void convolve(const arguments &a, cons
 
 /* Grid: x over the samples of a row, y over rows, z over planes of all images; rows and planes beyond the grid are strided.
  */
-template <class In, class Out> __global__ void direct(const __grid_constant__ arguments a) {
+template <class In, class Out> __global__ void general(const __grid_constant__ general_arguments g) {
+  const arguments &a = g.common;
   const gconv_problem &problem = a.problem;
   int64_t sample = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (sample >= (int64_t)problem.out_width * problem.channels)
@@ -122,47 +363,137 @@ template <class In, class Out> __global__ void direct(const __grid_constant__ ar
       if (problem.keep_alpha && at.c == problem.channels - 1)
         keep_alpha<In, Out>(a, at, pixel);
       else
-        convolve<In, Out>(a, at, pixel);
+        convolve<In, Out>(g, at, pixel);
     }
   }
 }
 
 /* ---- Launching ---- */
 
-typedef void kernel_function(arguments);
-
-#define GCONV_DIRECT_ROW(In)                                                                                                \
-  { direct<In, uint8_t>, direct<In, uint16_t>, direct<In, float> }
-static kernel_function *const kernels[3][3] = {GCONV_DIRECT_ROW(uint8_t), GCONV_DIRECT_ROW(uint16_t),
-                                               GCONV_DIRECT_ROW(float)};
-
 static unsigned blocks_for(int64_t count, int64_t block, int64_t most) {
   int64_t blocks = (count - 1) / block + 1;
   return (unsigned)(blocks < most ? blocks : most);
 }
 
-static gconv_status execute(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
+static arguments common_arguments(const gconv_execution *execution) {
   arguments a = {};
-  a.problem = *problem;
-  a.weights = execution->weights;
+  a.problem = *execution->problem;
   a.in = execution->in;
   a.in_image = execution->in_image;
   a.in_plane = execution->in_plane;
   a.in_row = execution->in_row;
   a.out = execution->out[0].base;
-  a.out_filter = problem->filters > 1 ? execution->out[1].base - execution->out[0].base : 0;
+  a.out_filter = a.problem.filters > 1 ? execution->out[1].base - execution->out[0].base : 0;
   a.out_image = execution->out[0].image;
   a.out_plane = execution->out[0].plane;
   a.out_row = execution->out[0].row;
   a.out_pixel = execution->out_pixel;
   a.out_channel = execution->out_channel;
   a.out_alpha = execution->out_alpha;
+  return a;
+}
+
+template <class In, class Out> static void launch_general(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  general_arguments a = {common_arguments(execution), execution->weights};
   dim3 block(64, 4);
   dim3 grid(blocks_for((int64_t)problem->out_width * problem->channels, block.x, INT32_MAX),
             blocks_for(problem->out_height, block.y, 65535),
             blocks_for((int64_t)problem->images * problem->planes, 1, 65535));
-  kernels[problem->in_type][problem->out_type]<<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+  general<In, Out><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+}
+
+/* Rows of a strip: many, so that the K - 1 rows above it that are loaded again count little, yet so few that the strips of
+ * the image fill the device several times over. */
+static int32_t strip_rows(const gconv_problem *problem, int64_t blocks_of_a_row) {
+  const int64_t wanted = 8 * 132 * 2; /* blocks: a few to each multiprocessor of a large GPU */
+  int64_t planes = (int64_t)problem->images * problem->planes;
+  int64_t rows = (int64_t)problem->out_height * planes * blocks_of_a_row / wanted;
+  int64_t least = problem->rows < 8 ? 8 : problem->rows, most = problem->rows < 9 ? 64 : 128;
+  return (int32_t)(rows < least ? least : rows > most ? most : rows);
+}
+
+/* Fills the filters first .. first + F - 1 and launches: their output is that of filter `first`. */
+template <class In, int K, int C, int V, int F> static void launch_slide(const gconv_execution *execution, int32_t first) {
+  const gconv_problem *problem = execution->problem;
+  sliding_arguments<K, F> a = {};
+  a.common = common_arguments(execution);
+  a.common.out += first * a.common.out_filter;
+  a.samples = problem->out_width * C;
+  a.combined = gconv_is_combined(problem);
+  const gconv_epilogue *epilogue = &problem->epilogue;
+  a.plain = epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center &&
+            (F == 1 ? !a.combined : epilogue->combine == GCONV_COMBINE_MAGNITUDE);
+  for (int f = 0; f < F; f++) {
+    const float *taps = execution->host_weights + (int64_t)(first + f) * K * K;
+    for (int t = 0; t < K * K; t++)
+      a.taps[f][t] = taps[t];
+    a.divisor[f] = gconv_divisors(problem, execution->host_weights)[first + f];
+    a.bias[f] = gconv_biases(problem, execution->host_weights)[first + f];
+    a.plain = a.plain && a.divisor[f] == 1 && a.bias[f] == 0;
+  }
+  int64_t threads = (a.samples - 1) / V + 1;
+  dim3 block(threads > 96 ? 128 : threads > 32 ? 64 : 32);
+  block.y = 128 / block.x;
+  int64_t across = (threads - 1) / block.x + 1;
+  a.strip = strip_rows(problem, across);
+  dim3 grid((unsigned)across, blocks_for(problem->out_height, (int64_t)a.strip * block.y, 65535),
+            blocks_for((int64_t)problem->images * problem->planes, 1, 65535));
+  slide<In, K, C, V, F><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+}
+
+template <class In, int K, int C> static void launch_filters(const gconv_execution *execution) {
+  constexpr int V = sizeof(In) == 1 && K <= 5 ? 8 : 4;
+  const gconv_problem *problem = execution->problem;
+  if (problem->filters == 2 && gconv_is_combined(problem)) {
+    launch_slide<In, K, C, 4, K <= 7 ? 2 : 1>(execution, 0);
+    return;
+  }
+  for (int32_t k = 0; k < problem->filters; k++)
+    launch_slide<In, K, C, V, 1>(execution, k);
+}
+
+/* Whether the sliding kernel can take the problem: see the head of this file. */
+static bool slides(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  int64_t size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4, K = problem->rows;
+  bool shape = K == problem->columns && K % 2 == 1 && K >= 3 && K <= 17 && problem->channels != 2;
+  bool plain = problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 && problem->dilation_x == 1;
+  /* Fours of input samples lie at multiples of four for every thread only if the shift of the output is one. */
+  bool aligned = problem->anchor_x == K / 2 && (problem->pad_left - problem->anchor_x) * problem->channels % 4 == 0;
+  bool dense = execution->out_pixel == problem->channels * size && execution->out_channel == size;
+  bool stored = dense && (!problem->keep_alpha || problem->channels == 4);
+  /* A window reaches less than a size outside on either side, with what full or explicit padding may add. */
+  bool large = problem->width >= 64 && problem->height >= 64 && problem->pad_left <= 24 && problem->pad_top <= 24 &&
+               problem->out_width <= problem->width + 24 && problem->out_height <= problem->height + 24;
+  bool narrow = ((int64_t)problem->width + problem->out_width + 1024) * problem->channels < INT32_MAX;
+  bool gridded = (int64_t)problem->images * problem->planes <= 65535 && problem->out_height <= 8 * 65535 &&
+                 (int64_t)problem->height + problem->out_height < INT32_MAX - 1024;
+  int32_t combined = gconv_is_combined(problem) ? problem->filters : 1;
+  return shape && plain && aligned && stored && large && narrow && gridded && (combined == 1 || (combined == 2 && K <= 7));
+}
+
+typedef void launcher(const gconv_execution *);
+
+/* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17). */
+#define SIZES(In, C)                                                                                                        \
+  {                                                                                                                         \
+    launch_filters<In, 3, C>, launch_filters<In, 5, C>, launch_filters<In, 7, C>, launch_filters<In, 9, C>,                 \
+        launch_filters<In, 11, C>, launch_filters<In, 13, C>, launch_filters<In, 15, C>, launch_filters<In, 17, C>          \
+  }
+#define CHANNELS(In)                                                                                                        \
+  { SIZES(In, 1), SIZES(In, 3), SIZES(In, 4) }
+static launcher *const sliding[3][3][8] = {CHANNELS(uint8_t), CHANNELS(uint16_t), CHANNELS(float)};
+#define OUTPUTS(In)                                                                                                         \
+  { launch_general<In, uint8_t>, launch_general<In, uint16_t>, launch_general<In, float> }
+static launcher *const anything[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
+
+static gconv_status execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  if (slides(execution))
+    sliding[problem->in_type][problem->channels == 1 ? 0 : problem->channels - 2][(problem->rows - 3) / 2](execution);
+  else
+    anything[problem->in_type][problem->out_type](execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
@@ -176,10 +507,12 @@ static double cost(const gconv_problem *problem) {
 }
 
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
-    {"direct", "cuda", "one thread an output sample, taps in order, rows reused through the caches", true},
+    {"direct", "cuda", "sums slide down the rows in registers; taps as operands", true},
     supports,
     NULL,
     execute,
     cost,
     gconv_chain_bound,
+    NULL,
+    NULL,
 };

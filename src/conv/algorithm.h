@@ -14,7 +14,8 @@ typedef struct gconv_target {
 /* One call of an algorithm: where the samples are. Addresses are of the device's memory; distances are in bytes. */
 typedef struct gconv_execution {
   const gconv_problem *problem;
-  const float *weights; /* taps, divisors, biases, and what prepare() wrote (problem.h) */
+  const float *weights;      /* taps, divisors, biases, and what prepare() wrote (problem.h) */
+  const float *host_weights; /* the same in host memory, to be passed to a kernel by value */
 
   /* Input sample (n, m, y, x, c): in + n * in_image + m * in_plane + y * in_row, element x * channels + c. */
   const uint8_t *in;

@@ -131,6 +131,7 @@ void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image
   *execution = (gconv_execution){
       .problem = problem,
       .weights = pass->weights,
+      .host_weights = pass->weights,
       .in = in->data,
       .in_image = (int64_t)in->plane_bytes * problem->planes,
       .in_plane = (int64_t)in->plane_bytes,

@@ -36,6 +36,10 @@ typedef struct gconv_device_type {
   /* Convolves `in` into outputs (images in host memory, their pixels allocated), adding to upload, kernel and download. */
   gconv_status (*execute)(void *run, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
   void (*release)(void *run);
+
+  /* gconv_plan_measure() and gconv_device_measure_copy() of what is on the device. `outputs` have pixels to be spoilt. */
+  gconv_status (*measure)(void *run, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
+  gconv_status (*measure_copy)(gconv_device *device, size_t bytes, int runs, double *milliseconds);
 } gconv_device_type;
 
 struct gconv_device {

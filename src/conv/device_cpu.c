@@ -157,6 +157,52 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
 }
 
+static gconv_status measure(void *memory, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
+  for (int i = -1; i < runs; i++) { /* the first warms up */
+    gconv_timings timings = {0};
+    GCONV_TRY(execute(memory, in, outputs, &timings));
+    if (i >= 0)
+      milliseconds[i] = timings.kernel_ms;
+  }
+  return GCONV_OK;
+}
+
+/* A copy of `bytes`, cut into parts that threads take in turn. */
+typedef struct copy_job {
+  uint8_t *to;
+  const uint8_t *from;
+  size_t bytes;
+} copy_job;
+
+enum { COPY_PART = 1 << 20 };
+
+static void copy_part(void *context, size_t turn, int thread) {
+  const copy_job *job = context;
+  (void)thread;
+  size_t begin = turn * COPY_PART, size = job->bytes - begin < COPY_PART ? job->bytes - begin : COPY_PART;
+  memcpy(job->to + begin, job->from + begin, size);
+}
+
+static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
+  void *from = NULL, *to = NULL;
+  gconv_status status = gconv_allocate(bytes, "a copy", &from);
+  if (status == GCONV_OK)
+    status = gconv_allocate(bytes, "a copy", &to);
+  if (status == GCONV_OK) {
+    memset(from, 1, bytes);
+    copy_job job = {to, from, bytes};
+    for (int i = -1; i < runs; i++) {
+      double start = gconv_now_ms();
+      gconv_threads_run(device->threads, (bytes + COPY_PART - 1) / COPY_PART, copy_part, &job);
+      if (i >= 0)
+        milliseconds[i] = gconv_now_ms() - start;
+    }
+  }
+  gconv_release(from);
+  gconv_release(to);
+  return status;
+}
+
 const gconv_device_type gconv_device_type_cpu = {
     .name = "cpu",
     .describe = describe,
@@ -165,4 +211,6 @@ const gconv_device_type gconv_device_type_cpu = {
     .prepare = prepare,
     .execute = execute,
     .release = release,
+    .measure = measure,
+    .measure_copy = measure_copy,
 };

@@ -84,7 +84,8 @@ enum moment { BEGIN, UPLOADED, CONVOLVED, DOWNLOADED, MOMENTS };
 /* What executing the passes of a plan needs: buffers on the device, a stream and events. */
 struct cuda_run {
   gconv_device *device;
-  gconv_pass *passes; /* copies, whose weights are on the device */
+  const gconv_pass *source; /* the plan's passes */
+  gconv_pass *passes;       /* copies, whose weights are on the device */
   size_t count;
   cudaStream_t stream;
   cudaEvent_t events[MOMENTS];
@@ -104,9 +105,10 @@ static size_t dense_row_bytes(const gconv_image *image) {
   return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
 }
 
-/* Sets the distances of an image without gaps; returns its bytes, rounded up to 256. */
-static size_t make_dense(gconv_image *image) {
-  image->row_bytes = dense_row_bytes(image);
+/* Sets the distances of an image on the device, where every row begins at a multiple of 16 bytes, the widest access; returns
+ * its bytes, rounded up to 256. */
+static size_t lay_out(gconv_image *image) {
+  image->row_bytes = (dense_row_bytes(image) + 15) / 16 * 16;
   image->plane_bytes = image->row_bytes * (size_t)image->height;
   return (image->row_bytes * sample_rows(image) + 255) / 256 * 256;
 }
@@ -166,7 +168,7 @@ static gconv_status fill_run(cuda_run *run) {
   for (size_t i = 0; i < run->count; i++)
     workspace = run->passes[i].workspace_bytes > workspace ? run->passes[i].workspace_bytes : workspace;
   run->in = input_shape(&run->passes[0].problem);
-  CUDA_TRY(cudaMalloc(&run->in.data, make_dense(&run->in)));
+  CUDA_TRY(cudaMalloc(&run->in.data, lay_out(&run->in)));
   if (workspace > 0)
     CUDA_TRY(cudaMalloc(&run->workspace, workspace));
   return upload_weights(run);
@@ -177,6 +179,7 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   run->device = device;
+  run->source = passes;
   run->count = count;
   size_t filters = 0;
   for (size_t i = 0; i < count; i++) {
@@ -225,13 +228,13 @@ static gconv_status shape_outputs(cuda_run *run, const gconv_image *outputs) {
   for (size_t i = 0; i < run->output_count; i++) {
     run->outputs[i] = outputs[i];
     run->outputs[i].icc = NULL;
-    total += make_dense(&run->outputs[i]);
+    total += lay_out(&run->outputs[i]);
   }
   CUDA_TRY(cudaMalloc(&run->output_memory, total));
   uint8_t *next = run->output_memory;
   for (size_t i = 0; i < run->output_count; i++) {
     run->outputs[i].data = next;
-    next += make_dense(&run->outputs[i]);
+    next += lay_out(&run->outputs[i]);
   }
   return GCONV_OK;
 }
@@ -241,6 +244,7 @@ static gconv_status convolve(cuda_run *run) {
     gconv_pass *pass = &run->passes[i];
     gconv_execution execution;
     gconv_bind(pass, &run->in, run->outputs + pass->first_output, run->targets, &execution);
+    execution.host_weights = run->source[i].weights;
     execution.workspace = run->workspace;
     execution.stream = run->stream;
     gconv_status status = pass->algorithm->execute(&execution);
@@ -280,5 +284,109 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
   return read_timings(run, timings);
 }
 
-extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",  describe, open_cuda, close_cuda,
-                                                             prepare, execute,  release};
+/* ---- Measuring ---- */
+
+/* The time of the work that `enqueue` puts into the stream, once. */
+template <class Work> static gconv_status time_once(cuda_run *run, Work enqueue, double *milliseconds) {
+  float elapsed;
+  CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
+  GCONV_TRY(enqueue());
+  CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
+  CUDA_TRY(cudaEventSynchronize(run->events[CONVOLVED]));
+  CUDA_TRY(cudaEventElapsedTime(&elapsed, run->events[BEGIN], run->events[CONVOLVED]));
+  *milliseconds = elapsed;
+  return GCONV_OK;
+}
+
+/* Copies of a run's input and outputs, so that rotating through them leaves no cache anything of the last time. */
+enum { MOST_COPIES = 64 };
+static const size_t ROTATED_BYTES = (size_t)256 << 20; /* several times the largest L2 */
+
+struct rotation {
+  int copies;
+  void *inputs[MOST_COPIES];
+  uint8_t *outputs[MOST_COPIES];
+};
+
+/* Puts copy number i in the place of the run's own buffers. */
+static void rotate(cuda_run *run, const rotation *turns, int i) {
+  ptrdiff_t shift = turns->outputs[i % turns->copies] - run->output_memory;
+  run->in.data = turns->inputs[i % turns->copies];
+  run->output_memory += shift;
+  for (size_t k = 0; k < run->output_count; k++)
+    run->outputs[k].data = (uint8_t *)run->outputs[k].data + shift;
+}
+
+static gconv_status make_copies(cuda_run *run, rotation *turns, size_t in_bytes, size_t out_bytes) {
+  turns->inputs[0] = run->in.data;
+  turns->outputs[0] = run->output_memory;
+  size_t wanted = ROTATED_BYTES / (in_bytes + out_bytes) + 1;
+  for (turns->copies = 1; turns->copies < MOST_COPIES && (size_t)turns->copies < wanted; turns->copies++) {
+    CUDA_TRY(cudaMalloc(&turns->inputs[turns->copies], in_bytes));
+    CUDA_TRY(cudaMemcpyAsync(turns->inputs[turns->copies], run->in.data, in_bytes, cudaMemcpyDeviceToDevice, run->stream));
+    cudaError_t error = cudaMalloc(&turns->outputs[turns->copies], out_bytes);
+    if (error != cudaSuccess)
+      cudaFree(turns->inputs[turns->copies]);
+    CUDA_TRY(error);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status measure(void *memory, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
+  cuda_run *run = (cuda_run *)memory;
+  gconv_timings timings = {};
+  GCONV_TRY(execute(run, in, outputs, &timings)); /* warms up, and uploads */
+  gconv_image shape = run->in;
+  size_t in_bytes = lay_out(&shape), out_bytes = 0;
+  for (size_t i = 0; i < run->output_count; i++) {
+    shape = run->outputs[i];
+    out_bytes += lay_out(&shape);
+  }
+  rotation turns = {};
+  gconv_status status = make_copies(run, &turns, in_bytes, out_bytes);
+  for (int i = -3; i < runs && status == GCONV_OK; i++) {
+    double unused;
+    rotate(run, &turns, i + 3);
+    status = time_once(
+        run, [=] { return convolve(run); }, i < 0 ? &unused : &milliseconds[i]);
+  }
+  if (turns.copies > 0)
+    rotate(run, &turns, 0);
+  for (int i = 1; i < turns.copies; i++) {
+    cudaFree(turns.inputs[i]);
+    cudaFree(turns.outputs[i]);
+  }
+  return status;
+}
+
+static gconv_status copy_runs(cuda_run *run, size_t bytes, int runs, double *milliseconds) {
+  CUDA_TRY(cudaSetDevice(run->device->index));
+  CUDA_TRY(cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking));
+  CUDA_TRY(cudaEventCreate(&run->events[BEGIN]));
+  CUDA_TRY(cudaEventCreate(&run->events[CONVOLVED]));
+  CUDA_TRY(cudaMalloc(&run->in.data, bytes));
+  CUDA_TRY(cudaMalloc(&run->output_memory, bytes));
+  CUDA_TRY(cudaMemsetAsync(run->in.data, 1, bytes, run->stream));
+  for (int i = -3; i < runs; i++) {
+    double unused;
+    auto copy = [=]() -> gconv_status {
+      CUDA_TRY(cudaMemcpyAsync(run->output_memory, run->in.data, bytes, cudaMemcpyDeviceToDevice, run->stream));
+      return GCONV_OK;
+    };
+    GCONV_TRY(time_once(run, copy, i < 0 ? &unused : &milliseconds[i]));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
+  cuda_run *run = (cuda_run *)calloc(1, sizeof *run);
+  if (!run)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a measurement");
+  run->device = device;
+  gconv_status status = copy_runs(run, bytes, runs, milliseconds);
+  release(run);
+  return status;
+}
+
+extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",  describe, open_cuda, close_cuda,  prepare,
+                                                             execute, release,  measure,   measure_copy};
