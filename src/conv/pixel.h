@@ -71,17 +71,25 @@ GCONV_BOTH float gconv_finish(float v, const gconv_epilogue *epilogue) {
   return y;
 }
 
-/* To an integer level: saturated, to nearest even; NaN becomes 0. Between 2^23 and 2^24 the spacing of float32 is 1, so that
- * adding 2^23 rounds to an integer, which then stands in the low bits. */
-GCONV_BOTH uint32_t gconv_to_level(float y, float white) {
+/* To an integer level, in two steps: saturated, to nearest even; NaN becomes 0. Between 2^23 and 2^24 the spacing of float32
+ * is 1, so that adding 2^23 rounds to an integer, which then stands in the low bits. */
+GCONV_BOTH float gconv_saturate(float y, float white) {
+  y = y > 0.0f ? y : 0.0f;
+  y = y < white ? y : white;
+  return y + 8388608.0f;
+}
+
+GCONV_BOTH uint32_t gconv_level_bits(float saturated) {
   union {
     float value;
     uint32_t bits;
   } shifted;
-  y = y > 0.0f ? y : 0.0f;
-  y = y < white ? y : white;
-  shifted.value = y + 8388608.0f;
+  shifted.value = saturated;
   return shifted.bits & 0xffffu;
+}
+
+GCONV_BOTH uint32_t gconv_to_level(float y, float white) {
+  return gconv_level_bits(gconv_saturate(y, white));
 }
 
 #ifdef __cplusplus

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { CACHE_LINE = 64 };
+
 /* ---- Loading ---- */
 
 /* `count` samples as levels. */
@@ -37,36 +39,74 @@ static const uint8_t *input_row(const gconv_execution *execution, int64_t y) {
          y * execution->in_row;
 }
 
-/* The pixels first .. end - 1 of a row (counted as gconv_load_row() does), one by one: for the borders. */
-static void load_border(const gconv_problem *problem, const void *samples, int64_t first, int64_t end, float *row) {
+/* The pixels i .. end - 1 of those that gconv_load_pixels() writes, one by one: for borders, and for steps. */
+static void load_singly(const gconv_problem *problem, const void *samples, int64_t first, int64_t step, int64_t i,
+                        int64_t end, float *row) {
   int32_t channels = problem->channels;
-  for (int64_t i = first; i < end; i++) {
-    int64_t x = gconv_border_index(problem->border, i - problem->pad_left, problem->width);
+  for (; i < end; i++) {
+    int64_t x = gconv_border_index(problem->border, first + i * step, problem->width);
     for (int32_t c = 0; c < channels; c++)
       row[i * channels + c] =
           x == GCONV_OUTSIDE ? problem->border_level : level_at(problem->in_type, samples, x * channels + c);
   }
 }
 
-void gconv_load_row(const gconv_execution *execution, int64_t y, float *row) {
+static int64_t clamp(int64_t value, int64_t least, int64_t most) {
+  return value < least ? least : value > most ? most : value;
+}
+
+void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t first, int64_t step, int64_t count, float *row) {
   const gconv_problem *problem = execution->problem;
-  int64_t reach = gconv_reach(problem), channels = problem->channels;
+  int64_t channels = problem->channels;
   y = gconv_border_index(problem->border, y, problem->height);
   if (y == GCONV_OUTSIDE) {
-    for (int64_t i = 0; i < reach * channels; i++)
+    for (int64_t i = 0; i < count * channels; i++)
       row[i] = problem->border_level;
     return;
   }
   const uint8_t *samples = input_row(execution, y);
-  int64_t left = problem->pad_left < reach ? problem->pad_left : reach;
-  int64_t right = (int64_t)problem->pad_left + problem->width < reach ? (int64_t)problem->pad_left + problem->width : reach;
-  load_border(problem, samples, 0, left, row);
+  if (step != 1) {
+    load_singly(problem, samples, first, step, 0, count, row);
+    return;
+  }
+  int64_t left = clamp(-first, 0, count), right = clamp(problem->width - first, left, count);
+  load_singly(problem, samples, first, 1, 0, left, row);
   if (right > left)
-    widen(problem->in_type, samples, (size_t)((right - left) * channels), row + left * channels);
-  load_border(problem, samples, right, reach, row);
+    widen(problem->in_type, samples + (first + left) * channels * (int64_t)gconv_type_bytes(problem->in_type),
+          (size_t)((right - left) * channels), row + left * channels);
+  load_singly(problem, samples, first, 1, right, count, row);
+}
+
+void gconv_load_row(const gconv_execution *execution, int64_t y, float *row) {
+  gconv_load_pixels(execution, y, -(int64_t)execution->problem->pad_left, 1, gconv_reach(execution->problem), row);
+}
+
+void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count) {
+  const gconv_problem *problem = execution->problem;
+  y = gconv_border_index(problem->border, y, problem->height);
+  int64_t left = clamp(first, 0, problem->width), right = clamp(first + count, 0, problem->width);
+  int64_t pixel = problem->channels * (int64_t)gconv_type_bytes(problem->in_type);
+  if (y != GCONV_OUTSIDE)
+    for (int64_t byte = left * pixel; byte < right * pixel; byte += CACHE_LINE)
+      __builtin_prefetch(input_row(execution, y) + byte, 0, 2);
 }
 
 /* ---- Storing ---- */
+
+static uint8_t *output_row(const gconv_execution *execution, int32_t k, int64_t p) {
+  const gconv_target *target = &execution->out[k];
+  return target->base + execution->image * target->image + execution->plane * target->plane + p * target->row;
+}
+
+void gconv_expect_store(const gconv_execution *execution, int32_t p, size_t first, size_t count) {
+  const gconv_problem *problem = execution->problem;
+  int32_t outputs = gconv_is_combined(problem) ? 1 : problem->filters;
+  int64_t left = (int64_t)first / problem->channels * execution->out_pixel;
+  int64_t right = (int64_t)(first + count) / problem->channels * execution->out_pixel;
+  for (int32_t k = 0; k < outputs; k++)
+    for (int64_t byte = left; byte < right; byte += CACHE_LINE)
+      __builtin_prefetch(output_row(execution, k, p) + byte, 1, 3);
+}
 
 GCONV_INLINE void respond_body(float *restrict sums, size_t count, float divisor, float bias) {
   for (size_t i = 0; i < count; i++)
@@ -94,25 +134,41 @@ GCONV_INLINE void combine_body(gconv_combine how, float *restrict sums, size_t s
 GCONV_VECTORIZED(combine, (gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count),
                  (how, sums, stride, filters, count))
 
-GCONV_INLINE void finish_body(const gconv_epilogue *epilogue, float *restrict values, size_t count) {
+/* In two loops, the first in place: compilers would turn one into blends of bytes. An epilogue that changes nothing but -0,
+ * which no integer tells from +0, has a loop of its own. */
+GCONV_INLINE void saturate(const gconv_epilogue *epilogue, bool as_it_is, float white, float *restrict values,
+                           size_t count) {
   const gconv_epilogue local = *epilogue; /* so that it is known not to change */
   for (size_t i = 0; i < count; i++)
-    values[i] = gconv_finish(values[i], &local);
+    values[i] = gconv_saturate(as_it_is ? values[i] : gconv_finish(values[i], &local), white);
 }
-GCONV_VECTORIZED(finish, (const gconv_epilogue *epilogue, float *restrict values, size_t count), (epilogue, values, count))
-
-GCONV_INLINE void narrow_body(gconv_type type, const float *restrict values, size_t count, void *restrict samples) {
-  if (type == GCONV_U8)
-    for (size_t i = 0; i < count; i++)
-      ((uint8_t *)samples)[i] = (uint8_t)gconv_to_level(values[i], 255.0f);
-  else if (type == GCONV_U16)
-    for (size_t i = 0; i < count; i++)
-      ((uint16_t *)samples)[i] = (uint16_t)gconv_to_level(values[i], 65535.0f);
+GCONV_INLINE void emit_integers(const gconv_epilogue *e, gconv_type type, float *restrict values, size_t count,
+                                void *restrict samples) {
+  if (e->scale == 1.0f && e->scale_low == 0.0f && e->offset == 0.0f && !e->absolute && !e->center)
+    saturate(e, true, gconv_white(type), values, count);
   else
-    memcpy(samples, values, count * sizeof *values);
+    saturate(e, false, gconv_white(type), values, count);
+  for (size_t i = 0; i < count; i++)
+    if (type == GCONV_U8)
+      ((uint8_t *)samples)[i] = (uint8_t)gconv_level_bits(values[i]);
+    else
+      ((uint16_t *)samples)[i] = (uint16_t)gconv_level_bits(values[i]);
 }
-GCONV_VECTORIZED(narrow, (gconv_type type, const float *restrict values, size_t count, void *restrict samples),
-                 (type, values, count, samples))
+GCONV_INLINE void emit_body(const gconv_epilogue *e, gconv_type type, float *restrict values, size_t count,
+                            void *restrict samples) {
+  const gconv_epilogue local = *e;
+  if (type == GCONV_U8)
+    emit_integers(e, GCONV_U8, values, count, samples);
+  else if (type == GCONV_U16)
+    emit_integers(e, GCONV_U16, values, count, samples);
+  else
+    for (size_t i = 0; i < count; i++)
+      ((float *)samples)[i] = gconv_finish(values[i], &local);
+}
+/* Values, which are destroyed, through the epilogue into samples that lie side by side. */
+GCONV_VECTORIZED(emit,
+                 (const gconv_epilogue *e, gconv_type type, float *restrict values, size_t count, void *restrict samples),
+                 (e, type, values, count, samples))
 
 static void store_sample(gconv_type type, float value, uint8_t *to) {
   if (type == GCONV_U8)
@@ -123,28 +179,35 @@ static void store_sample(gconv_type type, float value, uint8_t *to) {
     *(float *)(void *)to = value;
 }
 
-/* Stores one output's row; values are finished, q * channels + c. */
-static void store_values(const gconv_execution *execution, const float *values, uint8_t *to) {
+/* Pixels of an output row, first .. end - 1. */
+typedef struct pixel_range {
+  int64_t first, end;
+} pixel_range;
+
+/* Stores one output's pixels; values[0] is channel 0 of the first. They are destroyed. */
+static void store_values(const gconv_execution *execution, pixel_range pixels, float *values, uint8_t *to) {
   const gconv_problem *problem = execution->problem;
   int32_t channels = problem->channels, stored = channels - problem->keep_alpha;
   int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
   bool dense = execution->out_pixel == channels * size && (channels == 1 || execution->out_channel == size);
   if (dense) { /* alpha that is kept is written over what stands in its place */
-    narrow(problem->out_type, values, (size_t)problem->out_width * (size_t)channels, to);
+    emit(&problem->epilogue, problem->out_type, values, (size_t)((pixels.end - pixels.first) * channels),
+         to + pixels.first * execution->out_pixel);
     return;
   }
-  for (int64_t q = 0; q < problem->out_width; q++)
+  for (int64_t q = pixels.first; q < pixels.end; q++, values += channels)
     for (int64_t c = 0; c < stored; c++)
-      store_sample(problem->out_type, values[q * channels + c], to + q * execution->out_pixel + c * execution->out_channel);
+      store_sample(problem->out_type, gconv_finish(values[c], &problem->epilogue),
+                   to + q * execution->out_pixel + c * execution->out_channel);
 }
 
-static void store_alpha(const gconv_execution *execution, int32_t p, uint8_t *to) {
+static void store_alpha(const gconv_execution *execution, int32_t p, pixel_range pixels, uint8_t *to) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *epilogue = &problem->epilogue;
   int64_t y = (int64_t)p * problem->stride_y - problem->pad_top + problem->anchor_y;
   y = gconv_border_index(problem->border, y, problem->height);
   const uint8_t *samples = y == GCONV_OUTSIDE ? NULL : input_row(execution, y);
-  for (int64_t q = 0; q < problem->out_width; q++) {
+  for (int64_t q = pixels.first; q < pixels.end; q++) {
     int64_t x =
         gconv_border_index(problem->border, q * problem->stride_x - problem->pad_left + problem->anchor_x, problem->width);
     float alpha = problem->border_level;
@@ -155,10 +218,11 @@ static void store_alpha(const gconv_execution *execution, int32_t p, uint8_t *to
   }
 }
 
-void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, size_t sums_stride) {
+void gconv_store_samples(const gconv_execution *execution, int32_t p, size_t first, size_t count, float *sums,
+                         size_t sums_stride) {
   const gconv_problem *problem = execution->problem;
   const float *divisors = gconv_divisors(problem, execution->weights), *biases = gconv_biases(problem, execution->weights);
-  size_t count = (size_t)problem->out_width * (size_t)problem->channels;
+  pixel_range pixels = {(int64_t)first / problem->channels, (int64_t)(first + count) / problem->channels};
   for (int32_t k = 0; k < problem->filters; k++)
     if (divisors[k] != 1.0f || biases[k] != 0.0f)
       respond(sums + (size_t)k * sums_stride, count, divisors[k], biases[k]);
@@ -168,12 +232,14 @@ void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, s
     outputs = 1;
   }
   for (int32_t k = 0; k < outputs; k++) {
-    float *values = sums + (size_t)k * sums_stride;
-    const gconv_target *target = &execution->out[k];
-    uint8_t *row = target->base + execution->image * target->image + execution->plane * target->plane + p * target->row;
-    finish(&problem->epilogue, values, count);
-    store_values(execution, values, row);
+    uint8_t *row = output_row(execution, k, p);
+    store_values(execution, pixels, sums + (size_t)k * sums_stride, row);
     if (problem->keep_alpha && (k == 0 || problem->epilogue.combine == GCONV_COMBINE_NONE))
-      store_alpha(execution, p, row);
+      store_alpha(execution, p, pixels, row);
   }
+}
+
+void gconv_store_row(const gconv_execution *execution, int32_t p, float *sums, size_t sums_stride) {
+  size_t count = (size_t)execution->problem->out_width * (size_t)execution->problem->channels;
+  gconv_store_samples(execution, p, 0, count, sums, sums_stride);
 }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The innermost loops of the CPU's algorithms: sums that stay in registers while taps are laid on them, in vector code for
+ * the processor at hand. Every sum is sum = fmaf(tap, x, sum) over the taps in the order given, from +0: so all of them, on
+ * every processor, have the bits of the exact family.
+ */
+#ifndef GCONV_KERNELS_CPU_TILE_H
+#define GCONV_KERNELS_CPU_TILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Rows that gconv_tile_rows() lays at once, and the samples in whose multiples both work: that many floats are written, and
+ * read from every source, where `samples` is rounded up to a multiple. */
+enum { GCONV_TILE_ROWS = 6, GCONV_TILE_SAMPLES = 64 };
+
+/* sums[i * stride + x] = sum over r, s of taps[s * R + r] * rows[i + r][offsets[s] + first + x], for all i <
+ * GCONV_TILE_ROWS, x < samples. Taps are added by rows: all s of r = 0 first. Note that they are stored by columns. */
+void gconv_tile_rows(const float *const *rows, size_t first, const int64_t *offsets, const float *taps, int32_t R, int32_t S,
+                     size_t samples, float *sums, size_t stride);
+
+/* sums[x] = sum over t of taps[t] * sources[t][x], for all x < samples. */
+void gconv_tile_list(const float *const *sources, const float *taps, size_t count, size_t samples, float *sums);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loops of tile.h for one kind of vector. Included by tile.c once for each, with these macros, which are undefined at
+ * the end:
+ *
+ *   NAME(x)    x with the kind appended
+ *   TARGET     the attribute that lets the compiler use its instructions
+ *   VECTOR     the type, of LANES floats
+ *   VECTORS    of them side by side in gconv_tile_rows(): 6 * VECTORS sums, VECTORS samples and a tap must fit in registers
+ *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA rounds once
+ */
+
+typedef VECTOR NAME(sums)[GCONV_TILE_ROWS][VECTORS];
+
+/* Lays one input row on the sums of the output rows lo .. hi, which are constants where this is inlined. tap points to the
+ * tap (r, s = 0) of output row 0; that of output row i is i rows higher in the filter. */
+GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, const float *row, const int64_t *offsets, const float *tap, int32_t R,
+                                    int32_t S, int lo, int hi) {
+  for (int32_t s = 0; s < S; s++, tap += R) {
+    const float *samples = row + offsets[s];
+    VECTOR x[VECTORS];
+    GCONV_UNROLL for (int v = 0; v < VECTORS; v++) x[v] = LOAD(samples + v * LANES);
+    GCONV_UNROLL for (int i = lo; i <= hi; i++) {
+      VECTOR t = SPREAD(tap - i);
+      GCONV_UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = FMA(t, x[v], sum[i][v]);
+    }
+  }
+}
+
+/* Input row y meets the output rows y - R + 1 .. y of 0 .. 5: a ramp up, the rows that meet all six, and a ramp down. With
+ * fewer than 6 rows of taps there is no middle; those are written out. */
+#define STEP(y, lo, hi) NAME(step)(sum, rows[y] + x, offsets, taps + (y), R, S, lo, hi);
+
+GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, const float *const *rows, const int64_t *offsets, const float *taps,
+                                     int32_t R, int32_t S, size_t x) {
+  if (R == 1) {
+    STEP(0, 0, 0) STEP(1, 1, 1) STEP(2, 2, 2) STEP(3, 3, 3) STEP(4, 4, 4) STEP(5, 5, 5)
+  } else if (R == 2) {
+    STEP(0, 0, 0) STEP(1, 0, 1) STEP(2, 1, 2) STEP(3, 2, 3) STEP(4, 3, 4) STEP(5, 4, 5) STEP(6, 5, 5)
+  } else if (R == 3) {
+    STEP(0, 0, 0) STEP(1, 0, 1) STEP(2, 0, 2) STEP(3, 1, 3) STEP(4, 2, 4) STEP(5, 3, 5) STEP(6, 4, 5) STEP(7, 5, 5)
+  } else if (R == 4) {
+    STEP(0, 0, 0)
+    STEP(1, 0, 1) STEP(2, 0, 2) STEP(3, 0, 3) STEP(4, 1, 4) STEP(5, 2, 5) STEP(6, 3, 5) STEP(7, 4, 5) STEP(8, 5, 5)
+  } else if (R == 5) {
+    STEP(0, 0, 0)
+    STEP(1, 0, 1)
+    STEP(2, 0, 2) STEP(3, 0, 3) STEP(4, 0, 4) STEP(5, 1, 5) STEP(6, 2, 5) STEP(7, 3, 5) STEP(8, 4, 5) STEP(9, 5, 5)
+  } else {
+    STEP(0, 0, 0)
+    STEP(1, 0, 1)
+    STEP(2, 0, 2) STEP(3, 0, 3) STEP(4, 0, 4) for (int32_t y = 5; y < R; y++) STEP(y, 0, 5) STEP(R, 1, 5) STEP(R + 1, 2, 5)
+        STEP(R + 2, 3, 5) STEP(R + 3, 4, 5) STEP(R + 4, 5, 5)
+  }
+}
+#undef STEP
+
+/* R and S are constants where this is inlined, or are not. */
+GCONV_INLINE TARGET void NAME(tile)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
+                                    int32_t R, int32_t S, size_t samples, float *sums, size_t stride) {
+  for (size_t x = 0; x < samples; x += VECTORS * LANES) {
+    NAME(sums) sum;
+    GCONV_UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) GCONV_UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = ZERO;
+    NAME(steps)(sum, rows, offsets, taps, R, S, first + x);
+    GCONV_UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) GCONV_UNROLL for (int v = 0; v < VECTORS; v++)
+        STORE(sums + (size_t)i * stride + x + v * LANES, sum[i][v]);
+  }
+}
+
+#define SIZE(id, R_, S_)                                                                                                    \
+  static TARGET __attribute__((noinline)) void NAME(tile_##id)(const float *const *rows, size_t first,                      \
+                                                               const int64_t *offsets, const float *taps, int32_t R,        \
+                                                               int32_t S, size_t samples, float *sums, size_t stride) {     \
+    (void)R;                                                                                                                \
+    (void)S;                                                                                                                \
+    NAME(tile)(rows, first, offsets, taps, R_, S_, samples, sums, stride);                                                  \
+  }
+SIZE(1, 1, S)
+SIZE(2, 2, S)
+SIZE(3, 3, S)
+SIZE(4, 4, S)
+SIZE(5, 5, S)
+SIZE(more, R, S)
+#undef SIZE
+
+static TARGET void NAME(tile_rows)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
+                                   int32_t R, int32_t S, size_t samples, float *sums, size_t stride) {
+  static gconv_tile_function *const functions[] = {NAME(tile_more), NAME(tile_1), NAME(tile_2),
+                                                   NAME(tile_3),    NAME(tile_4), NAME(tile_5)};
+  gconv_tile_function *function = functions[R <= 5 ? R : 0];
+  function(rows, first, offsets, taps, R, S, samples, sums, stride);
+}
+
+/* One row of sums; as many vectors as make GCONV_TILE_SAMPLES, so that additions need not wait for each other. */
+static TARGET void NAME(tile_list)(const float *const *sources, const float *taps, size_t count, size_t samples,
+                                   float *sums) {
+  enum { SIDE = GCONV_TILE_SAMPLES / LANES < 8 ? GCONV_TILE_SAMPLES / LANES : 8 };
+  for (size_t x = 0; x < samples; x += SIDE * LANES) {
+    VECTOR sum[SIDE];
+    GCONV_UNROLL for (int v = 0; v < SIDE; v++) sum[v] = ZERO;
+    for (size_t t = 0; t < count; t++) {
+      const float *source = sources[t] + x;
+      VECTOR tap = SPREAD(taps + t);
+      GCONV_UNROLL for (int v = 0; v < SIDE; v++) sum[v] = FMA(tap, LOAD(source + v * LANES), sum[v]);
+    }
+    GCONV_UNROLL for (int v = 0; v < SIDE; v++) STORE(sums + x + v * LANES, sum[v]);
+  }
+}
+
+#undef NAME
+#undef TARGET
+#undef VECTOR
+#undef VECTORS
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SPREAD
+#undef ZERO
+#undef FMA

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include "conv/window.h"
+#include "base/memory.h"
+#include "conv/rows.h"
+
+static int32_t greatest_divisor(int32_t a, int32_t b) {
+  while (b != 0) {
+    int32_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static size_t round_up(size_t value, size_t to) {
+  return (value + to - 1) / to * to;
+}
+
+/* ---- Layout ---- */
+
+enum { UNIT = 64, PIECE = 512 };
+
+static void set_block(const gconv_problem *problem, gconv_layout *layout, size_t block) {
+  size_t shift = (size_t)(problem->columns - 1) * (size_t)problem->dilation_x / (size_t)problem->stride_x;
+  layout->block = block;
+  layout->phase = round_up(block + shift * (size_t)problem->channels + GCONV_WINDOW_SLACK, 16);
+  /* An odd number of cache lines: rows at a distance of a power of two would fight for the same lines of L1. */
+  layout->row = layout->phases * layout->phase | 16;
+}
+
+gconv_layout gconv_layout_of(const gconv_problem *problem, int32_t band, size_t ring_bytes) {
+  int32_t common_y = greatest_divisor(problem->stride_y, problem->dilation_y);
+  int32_t common_x = greatest_divisor(problem->stride_x, problem->dilation_x);
+  int32_t period = problem->stride_x / common_x;
+  gconv_layout layout = {.classes = problem->dilation_y / common_y, .step = problem->stride_y / common_y};
+  layout.band = layout.step == 1 ? band : 1;
+  layout.phases = (size_t)(problem->columns < period ? problem->columns : period);
+  layout.ring_rows = (size_t)problem->rows + (size_t)layout.band - 1;
+  size_t unit = UNIT * (size_t)problem->channels, samples = (size_t)problem->out_width * (size_t)problem->channels;
+  layout.piece = unit * (PIECE / unit);
+  size_t block = layout.piece, most = round_up(samples, layout.piece);
+  set_block(problem, &layout, block);
+  size_t fixed = layout.row - layout.phases * block, all = ring_bytes / sizeof(float) / layout.ring_rows;
+  if (all > fixed)
+    block = (all - fixed) / layout.phases / layout.piece * layout.piece;
+  block = block < layout.piece ? layout.piece : block > most ? most : block;
+  size_t blocks = (samples + block - 1) / block; /* of equal width, as far as pieces allow */
+  set_block(problem, &layout, round_up((samples + blocks - 1) / blocks, layout.piece));
+  return layout;
+}
+
+/* ---- Workspace: ring, sums, row pointers, offsets, flags, what the algorithm wants ---- */
+
+typedef struct places {
+  size_t sums, rows, offsets, flags, extra, end;
+} places;
+
+static size_t row_pointers(const gconv_problem *problem, const gconv_layout *layout) {
+  return (size_t)(layout->band - 1) * (size_t)layout->step + (size_t)problem->rows;
+}
+
+static places places_of(const gconv_problem *problem, const gconv_layout *layout, size_t extra) {
+  places at;
+  at.sums = layout->ring_rows * layout->row * sizeof(float);
+  at.rows = at.sums + (size_t)problem->filters * (size_t)layout->band * layout->piece * sizeof(float);
+  at.offsets = at.rows + round_up(row_pointers(problem, layout) * sizeof(float *), GCONV_ALIGNMENT);
+  at.flags = at.offsets + round_up((size_t)problem->columns * sizeof(int64_t), GCONV_ALIGNMENT);
+  at.extra = at.flags + round_up(layout->ring_rows, GCONV_ALIGNMENT);
+  at.end = at.extra + extra;
+  return at;
+}
+
+size_t gconv_window_bytes(const gconv_problem *problem, const gconv_layout *layout, size_t extra) {
+  size_t sums = gconv_product(4, (size_t[]){(size_t)problem->filters, (size_t)layout->band, layout->piece, sizeof(float)});
+  size_t ring = gconv_product(3, (size_t[]){layout->ring_rows, layout->row, sizeof(float)});
+  if (sums > SIZE_MAX / 8 || ring > SIZE_MAX / 8 || extra > SIZE_MAX / 8)
+    return SIZE_MAX;
+  return places_of(problem, layout, extra).end;
+}
+
+/* ---- The walk ---- */
+
+typedef struct walk {
+  gconv_window window;
+  const gconv_problem *problem;
+  float *ring;
+  const float **rows;
+  bool *flags; /* of each row of the ring: whether it is finite */
+  bool check_finite;
+  int64_t first_row;  /* output row j of the class is first_row + j * classes */
+  int64_t loaded;     /* lattice rows below this one are in the ring, or were */
+  size_t first_pixel; /* of the block, in outputs */
+  size_t pixels;
+} walk;
+
+static void fill_offsets(const gconv_problem *problem, const gconv_layout *layout, int64_t *offsets) {
+  for (int64_t s = 0; s < problem->columns; s++)
+    offsets[s] = s % (int64_t)layout->phases * (int64_t)layout->phase +
+                 s * problem->dilation_x / problem->stride_x * problem->channels;
+}
+
+/* Whether all are; the sum of differences with themselves is 0 for finite numbers only. */
+static bool is_finite(const float *row, size_t count) {
+  float sum = 0;
+  for (size_t i = 0; i < count; i++)
+    sum += row[i] - row[i];
+  return sum == 0.0f;
+}
+
+/* Converts a lattice row into the ring. */
+static void load(walk *w, int64_t lattice) {
+  const gconv_problem *problem = w->problem;
+  const gconv_layout *layout = &w->window.layout;
+  size_t slot = (size_t)lattice % layout->ring_rows;
+  int64_t y = w->first_row * problem->stride_y - problem->pad_top + lattice * problem->dilation_y;
+  int64_t left = (int64_t)w->first_pixel * problem->stride_x - problem->pad_left;
+  int64_t shift = (int64_t)(problem->columns - 1) * problem->dilation_x / problem->stride_x;
+  float *row = w->ring + slot * layout->row;
+  for (size_t f = 0; f < layout->phases; f++) {
+    int64_t residue = (int64_t)f * problem->dilation_x % problem->stride_x;
+    gconv_load_pixels(w->window.execution, y, left + residue, problem->stride_x, (int64_t)w->pixels + shift,
+                      row + f * layout->phase);
+  }
+  if (w->check_finite) {
+    w->flags[slot] = true;
+    for (size_t f = 0; f < layout->phases && problem->in_type == GCONV_F32; f++)
+      w->flags[slot] =
+          w->flags[slot] && is_finite(row + f * layout->phase, ((size_t)shift + w->pixels) * (size_t)problem->channels);
+  }
+}
+
+/* What the next band will load of the columns of this piece: asked for piece by piece, which memory takes better than all at
+ * once. */
+static void expect_next(const walk *w) {
+  const gconv_problem *problem = w->problem;
+  const gconv_layout *layout = &w->window.layout;
+  int64_t top = w->first_row * problem->stride_y - problem->pad_top;
+  int64_t left = (int64_t)(w->first_pixel + w->window.first / (size_t)problem->channels) * problem->stride_x;
+  int64_t pixels = (int64_t)(w->window.samples / (size_t)problem->channels) * problem->stride_x;
+  for (int64_t i = 0; i < (int64_t)layout->band * layout->step; i++)
+    gconv_expect_load(w->window.execution, top + (w->loaded + i) * problem->dilation_y,
+                      left - problem->pad_left + problem->anchor_x, pixels);
+}
+
+/* Loads what the output rows j .. j + count - 1 of the class need, and points to it. */
+static void load_band(walk *w, int64_t j, int32_t count) {
+  const gconv_layout *layout = &w->window.layout;
+  int64_t top = j * layout->step, needed = (int64_t)(count - 1) * layout->step + w->problem->rows;
+  for (w->loaded = w->loaded > top ? w->loaded : top; w->loaded < top + needed; w->loaded++)
+    load(w, w->loaded);
+  w->window.finite = true;
+  size_t pointers = row_pointers(w->problem, layout);
+  for (size_t i = 0; i < pointers; i++) {
+    size_t slot = ((size_t)top + i) % layout->ring_rows;
+    w->rows[i] = w->ring + slot * layout->row;
+    if (w->check_finite && i < (size_t)needed)
+      w->window.finite = w->window.finite && w->flags[slot];
+  }
+  w->window.count = count;
+}
+
+/* The output row that is the j-th of the class. */
+static int32_t output_row(const walk *w, int64_t j) {
+  return (int32_t)(w->first_row + j * w->window.layout.classes);
+}
+
+static void lay_band(walk *w, int64_t j, gconv_lay *lay) {
+  gconv_window *window = &w->window;
+  const gconv_layout *layout = &window->layout;
+  size_t channels = (size_t)w->problem->channels, samples = w->pixels * channels;
+  size_t stride = (size_t)layout->band * layout->piece;
+  for (window->first = 0; window->first < samples; window->first += layout->piece) {
+    window->samples = samples - window->first < layout->piece ? samples - window->first : layout->piece;
+    size_t sample = w->first_pixel * channels + window->first;
+    for (int32_t i = 0; i < window->count; i++)
+      gconv_expect_store(window->execution, output_row(w, j + i), sample, window->samples);
+    expect_next(w);
+    lay(window);
+    for (int32_t i = 0; i < window->count; i++)
+      gconv_store_samples(window->execution, output_row(w, j + i), sample, window->samples,
+                          window->sums + (size_t)i * layout->piece, stride);
+  }
+}
+
+/* The rows of a class within the strip. The last band is moved up to be whole: it makes some rows again, which costs less
+ * than a tile of fewer rows. */
+static void walk_class(walk *w, int64_t rows, gconv_lay *lay) {
+  int32_t band = w->window.layout.band;
+  w->loaded = 0;
+  for (int64_t j = 0; j < rows; j += band) {
+    int32_t count = rows < band ? (int32_t)rows : band;
+    if (j + count > rows)
+      j = rows - count;
+    load_band(w, j, count);
+    lay_band(w, j, lay);
+  }
+}
+
+void gconv_walk(const gconv_execution *execution, const gconv_layout *layout, bool check_finite, gconv_lay *lay) {
+  const gconv_problem *problem = execution->problem;
+  uint8_t *memory = execution->workspace;
+  places at = places_of(problem, layout, 0);
+  int64_t *offsets = (void *)(memory + at.offsets);
+  const float **rows = (void *)(memory + at.rows);
+  walk w = {.problem = problem,
+            .ring = (void *)memory,
+            .rows = rows,
+            .flags = (void *)(memory + at.flags),
+            .check_finite = check_finite,
+            .window = {.execution = execution,
+                       .layout = *layout,
+                       .rows = rows,
+                       .offsets = offsets,
+                       .sums = (void *)(memory + at.sums),
+                       .extra = memory + at.extra}};
+  fill_offsets(problem, layout, offsets);
+  size_t block = layout->block / (size_t)problem->channels, width = (size_t)problem->out_width;
+  for (w.first_pixel = 0; w.first_pixel < width; w.first_pixel += block) {
+    w.pixels = width - w.first_pixel < block ? width - w.first_pixel : block;
+    for (int32_t c = 0; c < layout->classes && execution->first_row + c < execution->end_row; c++) {
+      w.first_row = execution->first_row + c;
+      walk_class(&w, (execution->end_row - w.first_row - 1) / layout->classes + 1, lay);
+    }
+  }
+}

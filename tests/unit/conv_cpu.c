@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/* The algorithms of the CPU on images that are wider than their blocks and higher than their bands, which drawn cases of the
+ * oracle are not: bit by bit for the exact family, within the stated bound for the others. */
+#include "base/status.h"
+#include "conv/algorithm.h"
+#include "gconv.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef enum contents { ORDINARY, SPARSE, SEPARABLE, RANK_2 } contents;
+
+typedef struct shape {
+  gconv_type type, out;
+  int32_t height, width, channels, rows, columns, filters;
+  contents taps;
+  int32_t stride_y, stride_x, dilation_y, dilation_x; /* 0 means 1 */
+  gconv_border border;
+  gconv_padding padding;
+  gconv_combine combine;
+  bool alpha, infinite;
+} shape;
+
+static const shape shapes[] = {
+    {GCONV_U8, GCONV_U8, 40, 700, 3, 3, 3, 1, ORDINARY, .border = GCONV_BORDER_ZERO},
+    {GCONV_U8, GCONV_U8, 37, 500, 3, 5, 5, 1, ORDINARY, .border = GCONV_BORDER_REFLECT101},
+    {GCONV_U8, GCONV_U8, 23, 301, 4, 1, 7, 1, ORDINARY, .alpha = true},
+    {GCONV_U8, GCONV_U8, 23, 301, 4, 7, 1, 1, ORDINARY, .border = GCONV_BORDER_ZERO},
+    {GCONV_U8, GCONV_F32, 19, 333, 1, 2, 3, 2, ORDINARY, .border = GCONV_BORDER_WRAP},
+    {GCONV_U16, GCONV_U8, 31, 222, 2, 4, 4, 1, ORDINARY, .border = GCONV_BORDER_SYMMETRIC},
+    {GCONV_U16, GCONV_U16, 31, 222, 2, 6, 3, 3, ORDINARY, .combine = GCONV_COMBINE_MAX},
+    {GCONV_F32, GCONV_F32, 29, 1201, 1, 8, 8, 1, ORDINARY, .border = GCONV_BORDER_REPLICATE},
+    {GCONV_F32, GCONV_F32, 29, 401, 1, 9, 5, 1, ORDINARY, .infinite = true},
+    {GCONV_U8, GCONV_U8, 14, 6000, 1, 60, 2, 1, ORDINARY, .padding = GCONV_PADDING_FULL},
+    {GCONV_U8, GCONV_U8, 50, 300, 3, 3, 3, 1, ORDINARY, .dilation_y = 3, .dilation_x = 2},
+    {GCONV_U8, GCONV_U8, 50, 900, 3, 3, 5, 1, ORDINARY, .stride_y = 2, .stride_x = 2},
+    {GCONV_U8, GCONV_U8, 50, 900, 1, 5, 5, 1, ORDINARY, .stride_y = 2, .stride_x = 3, .dilation_y = 3, .dilation_x = 2},
+    {GCONV_U8, GCONV_U8, 50, 900, 1, 2, 3, 1, ORDINARY, .stride_y = 4, .stride_x = 6, .dilation_y = 2, .dilation_x = 4},
+    {GCONV_U8, GCONV_U8, 40, 700, 3, 9, 9, 1, SPARSE, .border = GCONV_BORDER_ZERO},
+    {GCONV_F32, GCONV_F32, 40, 300, 3, 9, 9, 1, SPARSE, .infinite = true},
+    {GCONV_F32, GCONV_F32, 40, 300, 1, 7, 7, 2, SPARSE, .combine = GCONV_COMBINE_MAGNITUDE},
+    {GCONV_U8, GCONV_U8, 40, 300, 1, 7, 7, 2, SPARSE, .stride_x = 2, .dilation_y = 2},
+    {GCONV_U8, GCONV_F32, 40, 700, 3, 9, 9, 1, SEPARABLE, .border = GCONV_BORDER_ZERO},
+    {GCONV_F32, GCONV_F32, 40, 300, 4, 15, 15, 1, SEPARABLE, .border = GCONV_BORDER_REFLECT101},
+    {GCONV_F32, GCONV_F32, 40, 500, 3, 15, 11, 1, RANK_2, .border = GCONV_BORDER_WRAP},
+    {GCONV_U16, GCONV_F32, 40, 500, 1, 11, 13, 3, RANK_2, .combine = GCONV_COMBINE_SUM},
+    {GCONV_U8, GCONV_F32, 50, 900, 1, 9, 9, 1, SEPARABLE, .stride_y = 2, .stride_x = 3, .dilation_y = 3, .dilation_x = 2},
+    {GCONV_U8, GCONV_F32, 4, 90, 3, 9, 9, 1, SEPARABLE, .border = GCONV_BORDER_ZERO},
+};
+
+/* ---- Making ---- */
+
+static uint32_t lot = 1;
+
+static uint32_t draw(uint32_t below) {
+  lot = lot * 1664525u + 1013904223u;
+  return (uint32_t)((uint64_t)(lot >> 8) * below >> 24);
+}
+
+static float draw_tap(void) {
+  return (float)draw(2001) / 1000.0f - 1.0f;
+}
+
+static gconv_image make_image(const shape *s) {
+  gconv_image image = {
+      .type = s->type, .frames = 1, .height = s->height, .width = s->width, .channels = s->channels, .alpha = s->alpha};
+  assert_int_equal(gconv_image_allocate(&image), GCONV_OK);
+  size_t samples = (size_t)s->height * (size_t)s->width * (size_t)s->channels;
+  for (size_t i = 0; i < samples; i++)
+    if (s->type == GCONV_U8)
+      ((uint8_t *)image.data)[i] = (uint8_t)draw(256);
+    else if (s->type == GCONV_U16)
+      ((uint16_t *)image.data)[i] = (uint16_t)draw(65536);
+    else
+      ((float *)image.data)[i] = (float)draw(1 << 20) * 0x1p-19f - 1.0f;
+  if (s->infinite)
+    ((float *)image.data)[samples / 2 + 5] = INFINITY;
+  return image;
+}
+
+static float tap_of(const shape *s, const float *columns, const float *rows, int32_t r, int32_t c) {
+  switch (s->taps) {
+  case SPARSE:
+    return r == c || r == 0 ? draw_tap() : 0;
+  case SEPARABLE:
+    return columns[r] * rows[c];
+  case RANK_2:
+    return columns[r] * rows[c] + columns[r + s->rows] * rows[c + s->columns];
+  default:
+    return draw_tap();
+  }
+}
+
+static void make_filter(const shape *s, gconv_filter *filter) {
+  float columns[256], rows[256];
+  for (int i = 0; i < 256; i++) {
+    columns[i] = draw_tap();
+    rows[i] = draw_tap();
+  }
+  *filter = (gconv_filter){
+      .rows = s->rows, .columns = s->columns, .anchor_row = s->rows / 2, .anchor_column = s->columns / 2, .divisor = 2};
+  filter->taps = malloc((size_t)s->rows * (size_t)s->columns * sizeof(float));
+  filter->name = strdup("test");
+  assert_non_null(filter->taps);
+  for (int32_t r = 0; r < s->rows; r++)
+    for (int32_t c = 0; c < s->columns; c++)
+      filter->taps[r * s->columns + c] = tap_of(s, columns, rows, r, c);
+}
+
+static gconv_filters make_filters(const shape *s) {
+  gconv_filters filters = {calloc((size_t)s->filters, sizeof(gconv_filter)), (size_t)s->filters};
+  assert_non_null(filters.items);
+  for (size_t k = 0; k < filters.count; k++)
+    make_filter(s, &filters.items[k]);
+  return filters;
+}
+
+static gconv_options options_of(const shape *s) {
+  gconv_options o = gconv_options_default();
+  o.stride_y = s->stride_y ? s->stride_y : 1;
+  o.stride_x = s->stride_x ? s->stride_x : 1;
+  o.dilation_y = s->dilation_y ? s->dilation_y : 1;
+  o.dilation_x = s->dilation_x ? s->dilation_x : 1;
+  o.border = s->border;
+  o.padding = s->padding;
+  o.combine = s->combine;
+  o.keep_type = false;
+  o.output_type = s->out;
+  return o;
+}
+
+/* ---- Checking ---- */
+
+enum { MOST_OUTPUTS = 3 };
+
+static bool same(const gconv_image *a, const gconv_image *b) {
+  size_t bytes = (size_t)a->width * (size_t)a->channels * gconv_type_bytes(a->type);
+  for (int32_t y = 0; y < a->height; y++)
+    if (memcmp((const uint8_t *)a->data + (size_t)y * a->row_bytes, (const uint8_t *)b->data + (size_t)y * b->row_bytes,
+               bytes) != 0)
+      return false;
+  return true;
+}
+
+/* Runs a shape with an algorithm; its outputs, or none if it is not supported. */
+static size_t run(gconv_device *device, const shape *s, const gconv_image *image, const gconv_filters *filters,
+                  const char *algorithm, bool verify, gconv_image *outputs) {
+  gconv_options options = options_of(s);
+  options.algorithm = algorithm;
+  gconv_plan *plan = NULL;
+  gconv_status status = gconv_plan_create(device, image, filters, &options, &plan);
+  if (status == GCONV_UNSUPPORTED)
+    return 0;
+  assert_int_equal(status, GCONV_OK);
+  size_t count = gconv_plan_outputs(plan);
+  assert_true(count <= MOST_OUTPUTS);
+  assert_int_equal(gconv_plan_execute(plan, image, outputs, NULL), GCONV_OK);
+  gconv_verification result;
+  if (verify && gconv_plan_verify(plan, image, outputs, -1, &result) != GCONV_OK)
+    fail_msg("shape %zd, %s: %s", s - shapes, algorithm, gconv_last_error());
+  gconv_plan_free(plan);
+  return count;
+}
+
+static void free_images(gconv_image *images, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    gconv_image_free(&images[i]);
+}
+
+static int check_shape(gconv_device *device, const shape *s, const gconv_algorithm_info *algorithm) {
+  gconv_image image = make_image(s), expected[MOST_OUTPUTS] = {0}, outputs[MOST_OUTPUTS] = {0};
+  gconv_filters filters = make_filters(s);
+  size_t count = run(device, s, &image, &filters, algorithm->name, !algorithm->exact, outputs);
+  if (count > 0 && algorithm->exact) {
+    run(device, s, &image, &filters, "reference", false, expected);
+    for (size_t i = 0; i < count; i++)
+      if (!same(&outputs[i], &expected[i]))
+        fail_msg("shape %zd: %s has other bits than reference", s - shapes, algorithm->name);
+  }
+  free_images(outputs, count);
+  free_images(expected, count);
+  gconv_filters_free(&filters);
+  gconv_image_free(&image);
+  return count > 0;
+}
+
+static void every_algorithm_is_right_on_wide_images(void **state) {
+  (void)state;
+  const gconv_algorithm_info *algorithm;
+  for (int threads = 1; threads <= 2; threads++) {
+    gconv_device *device = NULL;
+    assert_int_equal(gconv_device_open("cpu", threads, &device), GCONV_OK);
+    for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++) {
+      int supported = 0;
+      for (size_t s = 0; s < sizeof shapes / sizeof shapes[0] && strcmp(algorithm->device, "cpu") == 0; s++)
+        supported += check_shape(device, &shapes[s], algorithm);
+      if (strcmp(algorithm->device, "cpu") == 0 && supported < 4)
+        fail_msg("%s supports %d shapes", algorithm->name, supported);
+    }
+    gconv_device_close(device);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_algorithm_is_right_on_wide_images)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
