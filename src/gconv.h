@@ -142,11 +142,14 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
  * format. Not limited by max_pixels. */
 gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format);
 
+enum { GCONV_PNG_STORED = -1 }; /* not compressed */
+
 typedef struct gconv_write_options {
   const gconv_format_info *format; /* NULL: by the extension of the path; "-" needs a format */
   bool keep_existing;              /* fail with GCONV_EXISTS rather than replace a file */
   int jpeg_quality;                /* 1 to 100; 0: the default, 90 */
-  int png_level;                   /* 1 (fast) to 9 (small); 0: the default, 1 */
+  int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
+  int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
 } gconv_write_options;
 
 /* Writes the image whole or not at all: beside `path`, then renamed. The type of the image must be one that the format holds

@@ -20,9 +20,14 @@ gconv_isa gconv_cpu_isa(void);
 const char *gconv_isa_name(gconv_isa isa);
 
 #if defined(__x86_64__) && defined(__GNUC__)
+#ifdef __clang__ /* which does not know it */
+#define GCONV_WIDE_VECTORS ""
+#else
+#define GCONV_WIDE_VECTORS ",prefer-vector-width=512"
+#endif
 #define GCONV_VECTORIZED(name, parameters, arguments)                                                                       \
-  __attribute__((target(                                                                                                    \
-      "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512"))) static void name##_avx512 parameters {       \
+  __attribute__((                                                                                                           \
+      target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma" GCONV_WIDE_VECTORS))) static void name##_avx512 parameters {     \
     name##_body arguments;                                                                                                  \
   }                                                                                                                         \
   __attribute__((target("avx2,fma"))) static void name##_avx2 parameters {                                                  \

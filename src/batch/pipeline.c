@@ -147,7 +147,8 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   if (!run.seats)
     return gconv_complain_memory(message);
   for (int i = 0; i < run.jobs; i++)
-    run.seats[i] = (struct seat){.run = &run, .worker.batch = batch};
+    run.seats[i] =
+        (struct seat){.run = &run, .worker = {.batch = batch, .threads = threads > run.jobs ? threads / run.jobs : 1}};
   gconv_status status = open_devices(&run, threads, message);
   if (status == GCONV_OK) {
     run_workers(&run);

@@ -143,28 +143,31 @@ static gconv_status convolve(gconv_worker *worker, struct task *task) {
 
 /* ---- Write --------------------------------------------------------------------------------------------------------- */
 
-static gconv_status write_file(const gconv_batch *batch, const char *path, const gconv_image *image) {
+static gconv_status write_file(const gconv_worker *worker, const char *path, const gconv_image *image) {
+  const gconv_batch *batch = worker->batch;
   gconv_write_options options = {
       .format = batch->outputs->format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
       .jpeg_quality = batch->jpeg_quality,
       .png_level = batch->png_level,
+      .threads = worker->threads,
   };
   return gconv_image_write(path, &options, image);
 }
 
 /* Writes frame `frame` of a result, or all of it if the format holds that. */
-static gconv_status write_piece(const gconv_batch *batch, const char *path, const gconv_image *result, int32_t frame) {
-  if (batch->outputs->format->multiframe)
-    return write_file(batch, path, result);
+static gconv_status write_piece(const gconv_worker *worker, const char *path, const gconv_image *result, int32_t frame) {
+  if (worker->batch->outputs->format->multiframe)
+    return write_file(worker, path, result);
   gconv_image piece = {0};
   GCONV_TRY(gconv_piece_take(result, frame, &piece));
-  gconv_status status = write_file(batch, path, &piece);
+  gconv_status status = write_file(worker, path, &piece);
   gconv_piece_free(result, &piece);
   return status;
 }
 
-static void write_result(const gconv_batch *batch, struct task *task, size_t n, const gconv_image *result, int32_t frame) {
+static void write_result(const gconv_worker *worker, struct task *task, size_t n, const gconv_image *result, int32_t frame) {
+  const gconv_batch *batch = worker->batch;
   const char *path = task->paths[n];
   gconv_message message;
   if (batch->outputs->make_folders && gconv_outputs_make_folders(path, &message) != GCONV_OK) {
@@ -172,7 +175,7 @@ static void write_result(const gconv_batch *batch, struct task *task, size_t n, 
     add_error(task, path, message.text);
     return;
   }
-  gconv_status status = write_piece(batch, path, result, frame);
+  gconv_status status = write_piece(worker, path, result, frame);
   if (status == GCONV_OK) {
     task->report->written++;
   } else if (status == GCONV_EXISTS) { /* it was not there when this input was begun */
@@ -184,9 +187,8 @@ static void write_result(const gconv_batch *batch, struct task *task, size_t n, 
 }
 
 static void write_results(gconv_worker *worker, struct task *task) {
-  const gconv_batch *batch = worker->batch;
   const char *input = task->report->input->path;
-  size_t pieces = batch->outputs->format->multiframe ? 1 : (size_t)task->image.frames;
+  size_t pieces = worker->batch->outputs->format->multiframe ? 1 : (size_t)task->image.frames;
   if (worker->result_count * pieces != task->count) {
     char text[160];
     snprintf(text, sizeof text, "%zu frames, where %zu could be told beforehand: give it as a .npy file, or write .npy",
@@ -197,7 +199,7 @@ static void write_results(gconv_worker *worker, struct task *task) {
   double begin = gconv_worker_clock_ms();
   for (size_t n = 0; n < task->count; n++)
     if (task->wanted[n])
-      write_result(batch, task, n, &worker->results[n / pieces], (int32_t)(n % pieces));
+      write_result(worker, task, n, &worker->results[n / pieces], (int32_t)(n % pieces));
   task->report->encode_ms = gconv_worker_clock_ms() - begin;
 }
 

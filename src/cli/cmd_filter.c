@@ -60,7 +60,7 @@ static gconv_status check_format(const struct job *job, gconv_message *message) 
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
                           "--depth %s: the format %s cannot hold that: choose another with --format",
                           depths[settings->depth], format->name);
-  if (settings->png_level && strcmp(format->name, "png") != 0)
+  if (settings->png_level >= 0 && strcmp(format->name, "png") != 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--png-level: the results are %s, not PNG", format->name);
   if (settings->jpeg_quality && format != gconv_format_by_name("jpg"))
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--jpeg-quality: the results are %s, not JPEG", format->name);
@@ -205,6 +205,11 @@ static int finish(const struct job *job, const gconv_batch_summary *summary) {
   return exit_status(summary);
 }
 
+/* As gconv_write_options has it. */
+static int choose_png_level(const gconv_settings *settings) {
+  return settings->png_level < 0 ? 0 : settings->png_level == 0 ? GCONV_PNG_STORED : settings->png_level;
+}
+
 static int work(struct job *job) {
   const gconv_settings *settings = &job->settings;
   gconv_batch batch = {
@@ -217,7 +222,7 @@ static int work(struct job *job) {
       .jobs = settings->jobs,
       .max_pixels = settings->max_pixels,
       .jpeg_quality = settings->jpeg_quality,
-      .png_level = settings->png_level,
+      .png_level = choose_png_level(settings),
       .existing = choose_existing(settings),
       .fail_fast = settings->fail_fast,
       .verify = settings->verify,

@@ -187,8 +187,8 @@ const gconv_option gconv_filter_options[] = {
            .help = "the file format of the results; default: by the extension of the output, else png"),
     OPTION(0, "depth", "8|16|float", gconv_option_choice, .field = FIELD(depth), .choices = depths,
            .help = "the samples of the results; default: as those of the input, where the format has them"),
-    OPTION(0, "png-level", "N", gconv_option_integer, .field = FIELD(png_level), .least = 1, .most = 9,
-           .help = "compression of PNG, from 1 (fast, the default) to 9 (small)"),
+    OPTION(0, "png-level", "N", gconv_option_integer, .field = FIELD(png_level), .least = 0, .most = 9,
+           .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(0, "jpeg-quality", "N", gconv_option_integer, .field = FIELD(jpeg_quality), .least = 1, .most = 100,
            .help = "quality of JPEG, from 1 to 100; default: 90"),
     OPTION(0, "no-clobber", NULL, gconv_option_flag, .field = FIELD(no_clobber),
@@ -248,7 +248,7 @@ const gconv_option gconv_filter_options[] = {
 /* ---- All together -------------------------------------------------------------------------------------------------- */
 
 gconv_settings gconv_settings_default(void) {
-  return (gconv_settings){.depth = -1, .convolution = gconv_options_default(), .tolerance = -1};
+  return (gconv_settings){.depth = -1, .png_level = -1, .convolution = gconv_options_default(), .tolerance = -1};
 }
 
 void gconv_settings_free(gconv_settings *settings) {

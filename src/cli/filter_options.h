@@ -23,7 +23,8 @@ typedef struct gconv_settings {
   const char *device;
   int threads, jobs;
   uint64_t max_pixels;
-  int png_level, jpeg_quality; /* 0: not given */
+  int png_level;    /* -1: not given */
+  int jpeg_quality; /* 0: not given */
 
   bool no_clobber, skip_existing, fail_fast, dry_run;
   int timings;

@@ -285,7 +285,7 @@ static gconv_status fill_options(const char *path, const gconv_write_options *gi
   *options = given ? *given : (gconv_write_options){0};
   if (options->jpeg_quality < 0 || options->jpeg_quality > 100)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a JPEG quality of %d: it is 1 to 100", options->jpeg_quality);
-  if (options->png_level < 0 || options->png_level > 9)
+  if (options->png_level < GCONV_PNG_STORED || options->png_level > 9)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a PNG level of %d: it is 1 (fast) to 9 (small)", options->png_level);
   if (options->jpeg_quality == 0)
     options->jpeg_quality = DEFAULT_QUALITY;

@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PNG over libpng: every colour type and depth in; grey, grey + alpha, RGB, RGBA of 8 and 16 bits out.
+ * PNG: every colour type and depth in, over libpng; what goes out is in png_write.c.
  *
  * libpng reports failures by longjmp(). So that no local variable lives across one, every call of it is made in a step, a
  * function that has all it needs in its session; run() is the only place that a failure can return to.
  */
-#include "image/format.h"
+#include "image/png.h"
 #include "image/orientation.h"
 
-#include <math.h>
 #include <png.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 typedef struct png_session {
   png_structp png;
   png_infop info;
   jmp_buf failed;
   gconv_status status; /* why, after a jump */
-  const char *name;    /* of the file */
   gconv_reader *reader;
-  gconv_writer *writer;
 
-  /* Arguments of the steps that read and write rows. */
+  /* Arguments of the steps that read rows. */
   uint8_t *rows;
-  const uint8_t *const_rows;
   size_t row_bytes;
   int32_t count;
 } png_session;
@@ -45,17 +40,14 @@ static _Noreturn void fail(png_session *session, gconv_status status) {
   longjmp(session->failed, 1);
 }
 
-/* libpng's own complaint: the file is bad, or, while writing, an argument of ours. */
 static _Noreturn void on_error(png_structp png, png_const_charp text) {
   png_session *session = png_get_error_ptr(png);
-  gconv_status status = session->reader ? GCONV_BAD_FILE : GCONV_BAD_ARGUMENT;
-  fail(session,
-       gconv_fail(status, "%s: %s PNG: %s", session->name, session->reader ? "damaged" : "cannot be written as", text));
+  fail(session, gconv_fail(GCONV_BAD_FILE, "%s: damaged PNG: %s", session->reader->source->name, text));
 }
 
 static void on_warning(png_structp png, png_const_charp text) {
   const png_session *session = png_get_error_ptr(png);
-  gconv_remark("%s: PNG: %s", session->name, text);
+  gconv_remark("%s: PNG: %s", session->reader->source->name, text);
 }
 
 static void read_bytes(png_structp png, png_bytep bytes, size_t size) {
@@ -65,44 +57,19 @@ static void read_bytes(png_structp png, png_bytep bytes, size_t size) {
     fail(session, status);
 }
 
-static void write_bytes(png_structp png, png_bytep bytes, size_t size) {
-  png_session *session = png_get_io_ptr(png);
-  gconv_status status = gconv_sink_write(session->writer->sink, bytes, size);
-  if (status != GCONV_OK)
-    fail(session, status);
-}
-
-static void flush_bytes(png_structp png) {
-  (void)png;
-}
-
-static void free_session(png_session *session) {
-  if (session && session->reader)
-    png_destroy_read_struct(&session->png, &session->info, NULL);
-  else if (session)
-    png_destroy_write_struct(&session->png, &session->info);
-  free(session);
-}
-
-/* Either `reader` or `writer` is NULL. */
-static gconv_status create_session(gconv_reader *reader, gconv_writer *writer, png_session **result) {
+static gconv_status create_session(gconv_reader *reader, png_session **result) {
   png_session *session = calloc(1, sizeof *session);
   if (!session)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
   session->reader = reader;
-  session->writer = writer;
-  session->name = reader ? reader->source->name : writer->name;
   *result = session;
-  session->png = reader ? png_create_read_struct(PNG_LIBPNG_VER_STRING, session, on_error, on_warning)
-                        : png_create_write_struct(PNG_LIBPNG_VER_STRING, session, on_error, on_warning);
+  session->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, session, on_error, on_warning);
   if (session->png)
     session->info = png_create_info_struct(session->png);
   if (!session->info)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
   return GCONV_OK;
 }
-
-/* ---- Reading ---- */
 
 static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 8 && png_sig_cmp(bytes, 0, 8) == 0;
@@ -154,13 +121,16 @@ static void read_header(png_session *session) {
 
 static gconv_status open_png(gconv_reader *reader) {
   png_session *session = NULL;
-  gconv_status status = create_session(reader, NULL, &session);
+  gconv_status status = create_session(reader, &session);
   reader->state = session;
   return status == GCONV_OK ? run(session, read_header) : status;
 }
 
 static void close_png(gconv_reader *reader) {
-  free_session(reader->state);
+  png_session *session = reader->state;
+  if (session)
+    png_destroy_read_struct(&session->png, &session->info, NULL);
+  free(session);
   reader->state = NULL;
 }
 
@@ -211,87 +181,6 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   return run(session, read_some_rows);
 }
 
-/* ---- Writing ---- */
-
-static png_uint_32 resolution_of(double pixels_per_metre) {
-  return pixels_per_metre < PNG_UINT_31_MAX ? (png_uint_32)lround(pixels_per_metre) : PNG_UINT_31_MAX;
-}
-
-static void write_metadata(png_session *session) {
-  const gconv_image *header = session->writer->header;
-  if (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0)
-    png_set_pHYs(session->png, session->info, resolution_of(header->pixels_per_metre_x),
-                 resolution_of(header->pixels_per_metre_y), PNG_RESOLUTION_METER);
-  if (gconv_icc_fits(header) && header->icc_bytes <= PNG_UINT_31_MAX)
-    png_set_iCCP(session->png, session->info, "ICC profile", PNG_COMPRESSION_TYPE_BASE, header->icc,
-                 (png_uint_32)header->icc_bytes);
-  else if (header->icc)
-    gconv_remark("%s: the ICC profile is left out: it is not one of %s", session->name,
-                 header->channels >= 3 ? "RGB colours" : "grey");
-}
-
-/* Level 1 is for speed: of all filters and strategies, differences to the row above, in which only runs of one byte are
- * looked for, are the fastest that also make small files of photos (4 Mpixel in 95 ms to 3 MB; with zlib's usual search 110
- * ms and 3.4 MB). From level 2 on, the best filter is chosen for each row. */
-static void choose_compression(png_structp png, int level) {
-  png_set_compression_level(png, level);
-  if (level == 1)
-    png_set_compression_strategy(png, Z_RLE);
-  png_set_filter(png, PNG_FILTER_TYPE_BASE, level == 1 ? PNG_FILTER_UP : PNG_ALL_FILTERS);
-}
-
-static void write_header(png_session *session) {
-  static const int colours[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
-                                PNG_COLOR_TYPE_RGB_ALPHA};
-  png_structp png = session->png;
-  const gconv_image *header = session->writer->header;
-  png_set_write_fn(png, session, write_bytes, flush_bytes);
-  png_set_benign_errors(png, 1); /* a profile that libpng finds at fault is left out, with a remark */
-  png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-  choose_compression(png, session->writer->options->png_level);
-  png_set_compression_buffer_size(png, 1 << 16);
-  png_set_IHDR(png, session->info, (png_uint_32)header->width, (png_uint_32)header->height,
-               (int)gconv_type_bytes(header->type) * 8, colours[header->channels - 1], PNG_INTERLACE_NONE,
-               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-  write_metadata(session);
-  png_write_info(png, session->info);
-  if (header->type == GCONV_U16 && !gconv_host_is_big_endian())
-    png_set_swap(png);
-}
-
-static gconv_status start(gconv_writer *writer) {
-  png_session *session = NULL;
-  gconv_status status = create_session(NULL, writer, &session);
-  writer->state = session;
-  return status == GCONV_OK ? run(session, write_header) : status;
-}
-
-static void write_some_rows(png_session *session) {
-  for (int32_t i = 0; i < session->count; i++)
-    png_write_row(session->png, session->const_rows + (size_t)i * session->row_bytes);
-}
-
-static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
-  png_session *session = writer->state;
-  session->const_rows = rows;
-  session->row_bytes = row_bytes;
-  session->count = count;
-  return run(session, write_some_rows);
-}
-
-static void write_end(png_session *session) {
-  png_write_end(session->png, NULL);
-}
-
-static gconv_status finish(gconv_writer *writer) {
-  return run(writer->state, write_end);
-}
-
-static void end(gconv_writer *writer) {
-  free_session(writer->state);
-  writer->state = NULL;
-}
-
 const gconv_format gconv_format_png = {
     .info = {.name = "png",
              .extensions = "png",
@@ -304,8 +193,8 @@ const gconv_format gconv_format_png = {
     .open = open_png,
     .read_rows = read_rows,
     .close = close_png,
-    .start = start,
-    .write_rows = write_rows,
-    .finish = finish,
-    .end = end,
+    .start = gconv_png_start,
+    .write_rows = gconv_png_write_rows,
+    .finish = gconv_png_finish,
+    .end = gconv_png_end,
 };

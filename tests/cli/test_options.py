@@ -134,11 +134,12 @@ class Formats(CommandTest):
         smooth = numpy.add.outer(numpy.arange(200), numpy.arange(300)).astype(numpy.uint8)
         Image.fromarray(smooth).save(self.folder / "a.png")
         sizes = {}
-        for option, values, name in (("--png-level", (1, 9), "x.png"), ("--jpeg-quality", (10, 95), "x.jpg")):
+        for option, values, name in (("--png-level", (0, 1, 9), "x.png"), ("--jpeg-quality", (10, 95), "x.jpg")):
             for value in values:
                 self.gconv("-i", "a.png", "-f", "identity", "-o", name, option, value)
                 sizes[value] = (self.folder / name).stat().st_size
         self.assertLess(sizes[9], sizes[1])
+        self.assertLess(sizes[1], sizes[0])
         self.assertLess(sizes[10], sizes[95])
 
 

@@ -64,8 +64,8 @@ class Usage(CommandTest):
     def test_numbers_are_strict(self):
         for number in ("0.5x", "nan", "inf", "-inf", "0x10", "", "0,5", " 1", "1e999", ".", "-", "e5"):
             self.refused("this takes a number", f"--scale={number}")
-        for number in ("1.5", "0", "10", "", "x", "1x", "99999999999999999999"):
-            self.refused("this takes an integer from 1 to 9", f"--png-level={number}")
+        for number in ("1.5", "-1", "10", "", "x", "1x", "99999999999999999999"):
+            self.refused("this takes an integer from 0 to 9", f"--png-level={number}")
         self.refused("an integer from 1 to 100", "--jpeg-quality", "101")
         self.refused("an integer from 1 to", "--threads", "0")
         self.refused("an integer from 1 to", "--jobs", "-1")

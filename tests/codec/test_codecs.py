@@ -209,6 +209,18 @@ class WritePng(unittest.TestCase):
                         with Image.open(path("out.png")) as image:
                             np.testing.assert_array_equal(np.asarray(image).astype(dtype), squeezed(array))
 
+    @unittest.skipUnless(shutil.which("pngcheck"), "no pngcheck")
+    def test_pngcheck(self):
+        for height, width, channels in ((1, 1, 1), (1, 5000, 3), (5000, 1, 4), (900, 700, 3), (600, 1500, 2)):
+            for level in ("1", "-1", "5"):
+                for content in ("noise", "constant", "waves"):
+                    array = (photo(height, width)[:, :, [0] * channels] if content == "waves" else
+                             RANDOM.integers(0, 256 if content == "noise" else 1, (height, width, channels)).astype(np.uint8))
+                    np.save(path("in.npy"), squeezed(array))
+                    convert(path("in.npy"), path("out.png"), LEVEL=level)
+                    done = subprocess.run(["pngcheck", "-q", path("out.png")], capture_output=True, text=True)
+                    self.assertEqual((done.returncode, done.stdout), (0, ""))
+
     def test_standard_output(self):
         array = RANDOM.integers(0, 256, (5, 6, 3)).astype(np.uint8)
         np.save(path("in.npy"), array)

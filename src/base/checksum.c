@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/checksum.h"
+
+#ifdef GCONV_WITH_ISAL
+#include <isa-l/crc.h>
+#include <isa-l/igzip_lib.h>
+#else
+#include <zlib.h>
+#endif
+
+uint32_t gconv_crc32(uint32_t crc, const void *bytes, size_t size) {
+#ifdef GCONV_WITH_ISAL
+  return crc32_gzip_refl(crc, bytes, size);
+#else
+  return (uint32_t)crc32_z(crc, bytes, size);
+#endif
+}
+
+uint32_t gconv_adler32(uint32_t adler, const void *bytes, size_t size) {
+#ifdef GCONV_WITH_ISAL
+  return isal_adler32(adler, bytes, size);
+#else
+  return (uint32_t)adler32_z(adler, bytes, size);
+#endif
+}
+
+/* The lower half is 1 + the sum of the bytes, the upper the sum of all lower halves on the way, both modulo 65521. Each
+ * lower half of the second run grows by the first one's, less the 1 that each began with. */
+uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_size) {
+  const uint64_t modulus = 65521;
+  uint64_t shift = ((first & 0xffff) + modulus - 1) % modulus;
+  uint64_t low = (shift + (second & 0xffff)) % modulus;
+  uint64_t high = ((first >> 16) + (second >> 16) + shift * (second_size % modulus)) % modulus;
+  return (uint32_t)(high << 16 | low);
+}

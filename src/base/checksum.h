@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The checksums of PNG and zlib, by the fastest code there is: ISA-L's, or zlib's where gconv was built without it. */
+#ifndef GCONV_BASE_CHECKSUM_H
+#define GCONV_BASE_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* CRC-32 (ISO 3309) of what gave `crc` followed by these bytes; 0 begins. */
+uint32_t gconv_crc32(uint32_t crc, const void *bytes, size_t size);
+
+/* Adler-32 (RFC 1950) of what gave `adler` followed by these bytes; 1 begins. */
+uint32_t gconv_adler32(uint32_t adler, const void *bytes, size_t size);
+
+/* That of two runs of bytes, one after the other: from the Adler-32 of each, begun with 1, and the size of the second. */
+uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_size);
+
+#endif

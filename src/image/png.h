@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The writing half of the PNG format, png_write.c, for its row in the table: see gconv_format. */
+#ifndef GCONV_IMAGE_PNG_H
+#define GCONV_IMAGE_PNG_H
+
+#include "image/format.h"
+
+gconv_status gconv_png_start(gconv_writer *writer);
+gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
+gconv_status gconv_png_finish(gconv_writer *writer);
+void gconv_png_end(gconv_writer *writer);
+
+#endif

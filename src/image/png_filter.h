@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The row filters of PNG (specification, clause 9), with vector code. */
+#ifndef GCONV_IMAGE_PNG_FILTER_H
+#define GCONV_IMAGE_PNG_FILTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* By their numbers in the file. */
+enum gconv_png_filter { GCONV_PNG_NONE, GCONV_PNG_SUB, GCONV_PNG_UP, GCONV_PNG_AVERAGE, GCONV_PNG_PAETH, GCONV_PNG_FILTERS };
+
+/* out[i] = row[i] - what the filter predicts from the pixel to the left, the one above, and the one above that to the left.
+ * `pixel` is the bytes of a pixel: 1, 2, 3, 4, 6 or 8; `bytes` a multiple of it. `above` is the row above; zeros for the
+ * first row. The three do not overlap. */
+void gconv_png_filter_row(int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out);
+
+/* The inverse, in place: `row` holds differences and gets the samples. */
+void gconv_png_unfilter_row(int filter, uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel);
+
+#endif

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing PNG on all processors.
+ *
+ * The rows are cut into strips, of a number of rows that depends on nothing but the image, and each strip is filtered and
+ * compressed by itself: blocks of deflate that end at a byte, so that strips one after another are one stream. Each is an
+ * IDAT chunk. Threads take strips in turn and hand them in; whoever completes the next one in order writes it. So the file
+ * is the same for any number of threads, and few strips are in memory at a time.
+ */
+#include "base/checksum.h"
+#include "base/threads.h"
+#include "image/png.h"
+#include "image/png_deflate.h"
+#include "image/png_filter.h"
+
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum {
+  STRIP_BYTES = 768 * 1024,
+  SAMPLE_BYTES = 16 * 1024, /* of a strip, on which filters are tried */
+  MOST_ROW_BYTES = 1 << 30, /* a strip fits into a chunk, and its sizes into zlib's 32 bits */
+  SLOTS_PER_THREAD = 2,     /* one is worked on, one waits for its turn to be written */
+  CHUNK_HEAD = 8,
+  CHUNK_TAIL = 4,  /* length and type; CRC */
+  STREAM_HEAD = 2, /* of zlib */
+  FAST_LEVEL = 1,  /* the level that is png_deflate.c's, not zlib's */
+};
+
+/* A strip on its way. */
+struct slot {
+  uint8_t *lines;      /* filtered */
+  uint8_t *chunk;      /* the whole IDAT */
+  uint8_t *swapped[2]; /* 16 bits: a row and the one above it, as the file has them */
+  size_t chunk_bytes, line_bytes;
+  uint32_t adler;
+  bool ready; /* to be written */
+};
+
+/* What a thread compresses with: one of the two. */
+struct compressor {
+  gconv_png_deflater *deflater;
+  z_stream zlib;
+  bool zlib_begun;
+};
+
+struct state {
+  gconv_writer *writer;
+  gconv_threads *pool;            /* NULL: no threads but the caller's */
+  struct compressor *compressors; /* one a thread */
+  struct slot *slots;
+  int threads;
+  size_t slot_count;
+  size_t height, row_bytes, pixel, strip_rows;
+  size_t chunk_room; /* bytes of slot.chunk */
+  bool swap;         /* samples have two bytes, and this machine's order is not the file's */
+  int level;
+
+  size_t rows_taken; /* of the image, so far */
+  uint8_t *above;    /* the last row compressed; zeros at first */
+  uint8_t *held;     /* rows that wait for others; NULL until there are any */
+  size_t held_rows, held_room;
+
+  /* The rows being compressed. */
+  const uint8_t *rows;
+  size_t stride, row_count;
+
+  pthread_mutex_t lock; /* guards all below, and slot.ready */
+  pthread_cond_t written_more;
+  size_t written; /* strips of these rows */
+  uint32_t adler; /* of all lines written */
+  gconv_status status;
+  char error[512];
+};
+
+static void put_be32(uint8_t *bytes, uint32_t value) {
+  for (int i = 0; i < 4; i++)
+    bytes[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+/* Makes a chunk of `size` bytes that stand CHUNK_HEAD behind `chunk`; returns its whole size. */
+static size_t frame_chunk(uint8_t *chunk, const char *type, size_t size) {
+  put_be32(chunk, (uint32_t)size);
+  memcpy(chunk + 4, type, 4);
+  put_be32(chunk + CHUNK_HEAD + size, gconv_crc32(0, chunk + 4, size + 4));
+  return CHUNK_HEAD + size + CHUNK_TAIL;
+}
+
+/* A chunk of at most 16 bytes. */
+static gconv_status write_small_chunk(gconv_writer *writer, const char *type, const uint8_t *bytes, size_t size) {
+  uint8_t chunk[CHUNK_HEAD + 16 + CHUNK_TAIL];
+  if (size > 0)
+    memcpy(chunk + CHUNK_HEAD, bytes, size);
+  return gconv_sink_write(writer->sink, chunk, frame_chunk(chunk, type, size));
+}
+
+/* ---- A strip: filtered, compressed ---- */
+
+/* Row y of those being compressed, or with y = -1 the one above them, as the file has it. */
+static const uint8_t *fetch_row(const struct state *state, struct slot *slot, ptrdiff_t y) {
+  const uint8_t *row = y < 0 ? state->above : state->rows + (size_t)y * state->stride;
+  if (!state->swap)
+    return row;
+  uint8_t *swapped = slot->swapped[y & 1];
+  memcpy(swapped, row, state->row_bytes);
+  gconv_swap_bytes(swapped, state->row_bytes / 2, 2);
+  return swapped;
+}
+
+static gconv_png_lines filter_rows(const struct state *state, struct slot *slot, int filter, size_t begin, size_t count) {
+  size_t line = state->row_bytes + 1;
+  uint8_t *out = slot->lines;
+  const uint8_t *above = fetch_row(state, slot, (ptrdiff_t)begin - 1);
+  for (size_t y = begin; y < begin + count; y++, out += line) {
+    const uint8_t *row = fetch_row(state, slot, (ptrdiff_t)y);
+    out[0] = (uint8_t)filter;
+    gconv_png_filter_row(filter, row, above, state->row_bytes, state->pixel, out + 1);
+    above = row;
+  }
+  return (gconv_png_lines){.bytes = slot->lines, .size = count * line, .line = line, .pixel = state->pixel};
+}
+
+/* The filter that makes the middle rows of the strip smallest. Sums of absolute differences, the usual measure, do not see
+ * what makes a photo small: that differences of its channels are alike. */
+static int choose_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, size_t begin,
+                         size_t count) {
+  size_t sample = SAMPLE_BYTES / (state->row_bytes + 1) + 1;
+  if (sample > count)
+    sample = count;
+  uint64_t least = UINT64_MAX;
+  int best = GCONV_PNG_NONE;
+  for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS && state->level > 0; filter++) {
+    gconv_png_lines lines = filter_rows(state, slot, filter, begin + (count - sample) / 2, sample);
+    uint64_t bits = gconv_png_deflate_estimate(deflater, &lines);
+    if (bits < least) {
+      least = bits;
+      best = filter;
+    }
+  }
+  return best;
+}
+
+/* Raw deflate into out[0 .. room). `room` is enough for zlib to do it at once. */
+static size_t deflate_by_zlib(z_stream *stream, const gconv_png_lines *lines, bool last, uint8_t *out, size_t room) {
+  deflateReset(stream);
+  stream->next_in = (z_const Bytef *)lines->bytes;
+  stream->avail_in = (uInt)lines->size;
+  stream->next_out = out;
+  stream->avail_out = (uInt)room;
+  deflate(stream, last ? Z_FINISH : Z_SYNC_FLUSH);
+  return room - stream->avail_out;
+}
+
+/* The two bytes of RFC 1950: deflate with a window of 32 KB; how hard it was tried. */
+static void put_stream_head(int level, uint8_t *out) {
+  unsigned effort = level < 2 ? 0 : level < 6 ? 1 : level == 6 ? 2 : 3;
+  unsigned head = 0x78 << 8 | effort << 6;
+  head += 31 - head % 31;
+  out[0] = (uint8_t)(head >> 8);
+  out[1] = (uint8_t)head;
+}
+
+static void make_chunk(const struct state *state, struct slot *slot, struct compressor *compressor, size_t begin) {
+  size_t left = state->row_count - begin, count = left < state->strip_rows ? left : state->strip_rows;
+  size_t first_row = state->rows_taken + begin, head = first_row == 0 ? STREAM_HEAD : 0;
+  bool last = first_row + count == state->height;
+  int filter = choose_filter(state, slot, compressor->deflater, begin, count);
+  gconv_png_lines lines = filter_rows(state, slot, filter, begin, count);
+  uint8_t *out = slot->chunk + CHUNK_HEAD;
+  if (head > 0)
+    put_stream_head(state->level, out);
+  size_t size = compressor->zlib_begun ? deflate_by_zlib(&compressor->zlib, &lines, last, out + head, state->chunk_room)
+                                       : gconv_png_deflate(compressor->deflater, &lines, last, out + head);
+  slot->chunk_bytes = frame_chunk(slot->chunk, "IDAT", head + size);
+  slot->line_bytes = lines.size;
+  slot->adler = gconv_adler32(1, lines.bytes, lines.size);
+}
+
+/* ---- Strips in order ---- */
+
+/* Waits until the slot of strip `turn` is free; false after a failure. The strip that is next in order never waits. */
+static bool wait_for_slot(struct state *state, size_t turn) {
+  pthread_mutex_lock(&state->lock);
+  while (state->status == GCONV_OK && turn >= state->written + state->slot_count)
+    pthread_cond_wait(&state->written_more, &state->lock);
+  bool go = state->status == GCONV_OK;
+  pthread_mutex_unlock(&state->lock);
+  return go;
+}
+
+static void write_strip(struct state *state, struct slot *slot) {
+  gconv_status status = gconv_sink_write(state->writer->sink, slot->chunk, slot->chunk_bytes);
+  if (status != GCONV_OK) { /* the text is this thread's, and the caller may be another */
+    state->status = status;
+    strncpy(state->error, gconv_last_error(), sizeof state->error - 1);
+  }
+  state->adler = gconv_adler32_combine(state->adler, slot->adler, slot->line_bytes);
+  slot->ready = false;
+  state->written++;
+}
+
+static void hand_in(struct state *state, struct slot *slot) {
+  pthread_mutex_lock(&state->lock);
+  slot->ready = true;
+  while (state->status == GCONV_OK && state->slots[state->written % state->slot_count].ready)
+    write_strip(state, &state->slots[state->written % state->slot_count]);
+  pthread_cond_broadcast(&state->written_more);
+  pthread_mutex_unlock(&state->lock);
+}
+
+static void do_strip(void *context, size_t turn, int thread) {
+  struct state *state = context;
+  struct slot *slot = &state->slots[turn % state->slot_count];
+  if (!wait_for_slot(state, turn))
+    return;
+  make_chunk(state, slot, &state->compressors[thread], turn * state->strip_rows);
+  hand_in(state, slot);
+}
+
+/* Compresses and writes rows, which begin at a strip and end with one. */
+static gconv_status write_strips(struct state *state, const uint8_t *rows, size_t stride, size_t count) {
+  size_t strips = (count - 1) / state->strip_rows + 1;
+  state->rows = rows;
+  state->stride = stride;
+  state->row_count = count;
+  state->written = 0;
+  if (state->pool)
+    gconv_threads_run(state->pool, strips, do_strip, state);
+  for (size_t turn = 0; !state->pool && turn < strips; turn++)
+    do_strip(state, turn, 0);
+  if (state->status != GCONV_OK)
+    return gconv_fail(state->status, "%s", state->error);
+  memcpy(state->above, rows + (count - 1) * stride, state->row_bytes);
+  state->rows_taken += count;
+  return GCONV_OK;
+}
+
+/* ---- Beginning ---- */
+
+static gconv_status allocate_slot(const struct state *state, struct slot *slot) {
+  size_t size = state->strip_rows * (state->row_bytes + 1);
+  void *memory;
+  GCONV_TRY(gconv_allocate(size + GCONV_PNG_DEFLATE_SLACK, "a strip of a PNG", &memory));
+  slot->lines = memory;
+  memset(slot->lines + size, 0, GCONV_PNG_DEFLATE_SLACK);
+  GCONV_TRY(gconv_allocate(CHUNK_HEAD + STREAM_HEAD + state->chunk_room + CHUNK_TAIL, "a strip of a PNG", &memory));
+  slot->chunk = memory;
+  for (int i = 0; i < 2 && state->swap; i++) {
+    GCONV_TRY(gconv_allocate(state->row_bytes, "a row of a PNG", &memory));
+    slot->swapped[i] = memory;
+  }
+  return GCONV_OK;
+}
+
+/* Filters are tried with our own deflate, whatever compresses in the end. */
+static gconv_status begin_compressor(const struct state *state, struct compressor *compressor) {
+  enum { RAW = -15, MOST_MEMORY = 9 };
+  GCONV_TRY(gconv_png_deflater_create(&compressor->deflater));
+  if (state->level == FAST_LEVEL)
+    return GCONV_OK;
+  if (deflateInit2(&compressor->zlib, state->level, Z_DEFLATED, RAW, MOST_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory to compress a PNG");
+  compressor->zlib_begun = true;
+  return GCONV_OK;
+}
+
+static gconv_status allocate_state(struct state *state) {
+  size_t strips = (state->height - 1) / state->strip_rows + 1;
+  int threads = state->writer->options->threads;
+  if (threads <= 0)
+    threads = gconv_processor_count();
+  if ((size_t)threads > strips)
+    threads = (int)strips;
+  if (threads > 1)
+    GCONV_TRY(gconv_threads_create(threads, &state->pool));
+  state->threads = state->pool ? gconv_threads_count(state->pool) : 1;
+  state->slot_count = state->threads > 1 ? SLOTS_PER_THREAD * (size_t)state->threads : 1;
+  state->held_room = state->strip_rows * (size_t)state->threads;
+  state->slots = calloc(state->slot_count, sizeof *state->slots);
+  state->compressors = calloc((size_t)state->threads, sizeof *state->compressors);
+  if (!state->slots || !state->compressors)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  void *above;
+  GCONV_TRY(gconv_allocate(state->row_bytes, "a row of a PNG", &above));
+  state->above = memset(above, 0, state->row_bytes);
+  for (int i = 0; i < state->threads; i++)
+    GCONV_TRY(begin_compressor(state, &state->compressors[i]));
+  size_t size = state->strip_rows * (state->row_bytes + 1);
+  state->chunk_room = state->level == FAST_LEVEL ? gconv_png_deflate_bound(size)
+                                                 : deflateBound(&state->compressors[0].zlib, size) + 16; /* and a flush */
+  for (size_t i = 0; i < state->slot_count; i++)
+    GCONV_TRY(allocate_slot(state, &state->slots[i]));
+  return GCONV_OK;
+}
+
+static gconv_status write_header(gconv_writer *writer) {
+  static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  static const uint8_t colours[] = {0, 4, 2, 6}; /* grey, grey + alpha, RGB, RGBA */
+  const gconv_image *header = writer->header;
+  uint8_t bytes[13] = {0}; /* compression, filters and interlacing: the only one, the only ones, none */
+  put_be32(bytes, (uint32_t)header->width);
+  put_be32(bytes + 4, (uint32_t)header->height);
+  bytes[8] = (uint8_t)(8 * gconv_type_bytes(header->type));
+  bytes[9] = colours[header->channels - 1];
+  GCONV_TRY(gconv_sink_write(writer->sink, signature, sizeof signature));
+  return write_small_chunk(writer, "IHDR", bytes, sizeof bytes);
+}
+
+static gconv_status write_profile(gconv_writer *writer) {
+  static const char name[] = "ICC profile\0"; /* its end, and the method of compression, 0 */
+  const gconv_image *header = writer->header;
+  uLongf size = compressBound((uLong)header->icc_bytes);
+  void *memory;
+  GCONV_TRY(gconv_allocate(CHUNK_HEAD + sizeof name + size + CHUNK_TAIL, "an ICC profile", &memory));
+  uint8_t *chunk = memory, *bytes = chunk + CHUNK_HEAD;
+  memcpy(bytes, name, sizeof name);
+  gconv_status status = GCONV_OK;
+  if (compress2(bytes + sizeof name, &size, header->icc, (uLong)header->icc_bytes, Z_DEFAULT_COMPRESSION) != Z_OK)
+    status = gconv_fail(GCONV_NO_MEMORY, "no memory to compress an ICC profile");
+  else
+    status = gconv_sink_write(writer->sink, chunk, frame_chunk(chunk, "iCCP", sizeof name + size));
+  gconv_release(memory);
+  return status;
+}
+
+static uint32_t be32_at(const uint8_t *bytes) {
+  return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* Why readers would not take the profile, or NULL: it is not of the image's colours, or not a profile at all (ICC.1, 7.2).
+ */
+static const char *fault_of_profile(const gconv_image *header) {
+  enum { HEADER_BYTES = 128, SIGNATURE = 36, MOST_BYTES = 1 << 30 };
+  const uint8_t *profile = header->icc;
+  if (!gconv_icc_fits(header))
+    return header->channels >= 3 ? "it is not one of RGB colours" : "it is not one of grey";
+  if (header->icc_bytes > MOST_BYTES || be32_at(profile) != header->icc_bytes || header->icc_bytes < HEADER_BYTES + 4 ||
+      memcmp(profile + SIGNATURE, "acsp", 4) != 0 ||
+      be32_at(profile + HEADER_BYTES) > (header->icc_bytes - HEADER_BYTES - 4) / 12)
+    return "it is damaged";
+  return NULL;
+}
+
+static uint32_t resolution_of(double pixels_per_metre) {
+  return pixels_per_metre < INT32_MAX ? (uint32_t)lround(pixels_per_metre) : INT32_MAX;
+}
+
+static gconv_status write_metadata(gconv_writer *writer) {
+  const gconv_image *header = writer->header;
+  const char *fault = header->icc ? fault_of_profile(header) : NULL;
+  if (fault)
+    gconv_remark("%s: the ICC profile is left out: %s", writer->name, fault);
+  else if (header->icc)
+    GCONV_TRY(write_profile(writer));
+  if (!(header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0))
+    return GCONV_OK;
+  uint8_t bytes[9];
+  put_be32(bytes, resolution_of(header->pixels_per_metre_x));
+  put_be32(bytes + 4, resolution_of(header->pixels_per_metre_y));
+  bytes[8] = 1; /* the unit: a metre */
+  return write_small_chunk(writer, "pHYs", bytes, sizeof bytes);
+}
+
+gconv_status gconv_png_start(gconv_writer *writer) {
+  const gconv_image *header = writer->header;
+  size_t pixel = (size_t)header->channels * gconv_type_bytes(header->type), row_bytes = (size_t)header->width * pixel;
+  if (row_bytes > MOST_ROW_BYTES)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: rows of %zu bytes: this program writes PNG rows of up to a gigabyte",
+                      writer->name, row_bytes);
+  struct state *state = calloc(1, sizeof *state);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  writer->state = state;
+  pthread_mutex_init(&state->lock, NULL);
+  pthread_cond_init(&state->written_more, NULL);
+  state->writer = writer;
+  state->height = (size_t)header->height;
+  state->row_bytes = row_bytes;
+  state->pixel = pixel;
+  state->swap = header->type == GCONV_U16 && !gconv_host_is_big_endian();
+  state->level = writer->options->png_level == GCONV_PNG_STORED ? 0 : writer->options->png_level;
+  state->adler = 1;
+  state->strip_rows = STRIP_BYTES / (row_bytes + 1) + 1;
+  if (state->strip_rows > state->height)
+    state->strip_rows = state->height;
+  GCONV_TRY(allocate_state(state));
+  GCONV_TRY(write_header(writer));
+  return write_metadata(writer);
+}
+
+/* ---- Rows ---- */
+
+/* Copies rows to those that are held; returns how many. */
+static size_t hold(struct state *state, const uint8_t *rows, size_t stride, size_t count) {
+  size_t room = state->held_room - state->held_rows, taken = count < room ? count : room;
+  for (size_t i = 0; i < taken; i++)
+    memcpy(state->held + (state->held_rows + i) * state->row_bytes, rows + i * stride, state->row_bytes);
+  state->held_rows += taken;
+  return taken;
+}
+
+/* Whole strips, and the last one, are compressed from where they are; other rows wait in a copy until there are as many as
+ * keep all threads busy. */
+gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t stride, int32_t row_count) {
+  struct state *state = writer->state;
+  const uint8_t *next = rows;
+  for (size_t count = (size_t)row_count, taken; count > 0; count -= taken, next += taken * stride) {
+    bool to_end = state->rows_taken + state->held_rows + count == state->height;
+    if (state->held_rows == 0 && (count >= state->strip_rows || to_end)) {
+      taken = to_end ? count : count - count % state->strip_rows;
+      GCONV_TRY(write_strips(state, next, stride, taken));
+      continue;
+    }
+    if (!state->held) {
+      void *held;
+      GCONV_TRY(gconv_allocate(state->held_room * state->row_bytes, "rows of a PNG", &held));
+      state->held = held;
+    }
+    taken = hold(state, next, stride, count);
+    if (state->held_rows == state->held_room || (to_end && taken == count)) {
+      GCONV_TRY(write_strips(state, state->held, state->row_bytes, state->held_rows));
+      state->held_rows = 0;
+    }
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_png_finish(gconv_writer *writer) {
+  const struct state *state = writer->state;
+  uint8_t adler[4];
+  put_be32(adler, state->adler);
+  GCONV_TRY(write_small_chunk(writer, "IDAT", adler, sizeof adler));
+  return write_small_chunk(writer, "IEND", NULL, 0);
+}
+
+void gconv_png_end(gconv_writer *writer) {
+  struct state *state = writer->state;
+  if (!state)
+    return;
+  for (size_t i = 0; state->slots && i < state->slot_count; i++) {
+    gconv_release(state->slots[i].lines);
+    gconv_release(state->slots[i].chunk);
+    gconv_release(state->slots[i].swapped[0]);
+    gconv_release(state->slots[i].swapped[1]);
+  }
+  for (int i = 0; state->compressors && i < state->threads; i++) {
+    gconv_png_deflater_free(state->compressors[i].deflater);
+    if (state->compressors[i].zlib_begun)
+      deflateEnd(&state->compressors[i].zlib);
+  }
+  gconv_threads_free(state->pool);
+  gconv_release(state->above);
+  gconv_release(state->held);
+  free(state->slots);
+  free(state->compressors);
+  pthread_cond_destroy(&state->written_more);
+  pthread_mutex_destroy(&state->lock);
+  free(state);
+  writer->state = NULL;
+}
