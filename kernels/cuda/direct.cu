@@ -57,8 +57,6 @@ template <int K, int F> struct sliding_arguments {
   arguments common;
   int32_t strip;   /* output rows of a thread */
   int32_t samples; /* of an output row: Q * C */
-  bool combined;   /* the response is one of combine's */
-  bool plain;      /* sum * scale + offset is all there is to the epilogue, or of two filters, magnitude * scale + offset */
   float divisor[F], bias[F];
   float taps[F][K * K];
 };
@@ -95,33 +93,30 @@ template <> struct four<uint16_t> {
   }
 };
 
-/* Stores four finished values at a multiple of four samples, of which the first `count` are in the row. */
-static __device__ __forceinline__ void store_four(const float (&y)[4], int count, gconv_type type, uint8_t *row, int first) {
-  if (type == GCONV_F32) {
-    float *to = (float *)row + first;
-    if (count >= 4)
-      __stcs((float4 *)to, make_float4(y[0], y[1], y[2], y[3]));
-    else
-      for (int i = 0; i < 3; i++)
-        if (i < count)
-          to[i] = y[i];
+/* Four finished values as a word of the output. */
+static __device__ __forceinline__ float4 pack_four(const float (&y)[4], float) {
+  return make_float4(y[0], y[1], y[2], y[3]);
+}
+static __device__ __forceinline__ uint2 pack_four(const float (&y)[4], uint16_t) {
+  return make_uint2(gconv_to_level(y[0], 65535.0f) | gconv_to_level(y[1], 65535.0f) << 16,
+                    gconv_to_level(y[2], 65535.0f) | gconv_to_level(y[3], 65535.0f) << 16);
+}
+static __device__ __forceinline__ uint32_t pack_four(const float (&y)[4], uint8_t) {
+  return gconv_to_level(y[0], 255.0f) | gconv_to_level(y[1], 255.0f) << 8 | gconv_to_level(y[2], 255.0f) << 16 |
+         gconv_to_level(y[3], 255.0f) << 24;
+}
+
+/* Stores four finished values at sample `first`, a multiple of four, or only `count` of them at the end of a row. */
+template <class Out> __device__ __forceinline__ void store_four(const float (&y)[4], Out *row, int first, int count) {
+  using word = decltype(pack_four(y, Out()));
+  if (count >= 4) {
+    __stcs((word *)(row + first), pack_four(y, Out())); /* not to be read again here */
     return;
   }
-  float white = type == GCONV_U8 ? 255.0f : 65535.0f;
-  uint32_t low = gconv_to_level(y[0], white), high = gconv_to_level(y[1], white);
-  uint32_t third = gconv_to_level(y[2], white), fourth = gconv_to_level(y[3], white);
-  if (type == GCONV_U8 && count >= 4)
-    *(uint32_t *)(row + first) = low | high << 8 | third << 16 | fourth << 24;
-  else if (count >= 4)
-    *(uint2 *)((uint16_t *)row + first) = make_uint2(low | high << 16, third | fourth << 16);
-  else
-    for (int i = 0; i < 3; i++) {
-      uint32_t level = i == 0 ? low : i == 1 ? high : third;
-      if (i < count && type == GCONV_U8)
-        row[first + i] = (uint8_t)level;
-      else if (i < count)
-        ((uint16_t *)row)[first + i] = (uint16_t)level;
-    }
+#pragma unroll
+  for (int i = 0; i < 3; i++)
+    if (i < count)
+      gconv_store(y[i], row + first + i);
 }
 
 /* The samples that a thread sees of an input row: those from `LEFT` before its first output sample, in fours. */
@@ -152,12 +147,12 @@ static __device__ __forceinline__ int near_index(gconv_border border, int i, int
   }
 }
 
-/* The level of sample number `sample` of a row, which may be outside: for threads near the left or right border. */
-template <class In, int C> __device__ float near_level(const gconv_problem &problem, const uint8_t *row, int sample) {
+/* Where in its row sample number `sample` is found, which may be outside; or GCONV_OUTSIDE. */
+template <int C> __device__ int near_sample(const gconv_problem &problem, int sample) {
   int x = (sample + C * 1024) / C - 1024; /* rounded down: no window begins further outside */
   int c = sample - x * C;
   x = near_index(problem.border, x, problem.width);
-  return x == GCONV_OUTSIDE ? problem.border_level : (float)((const In *)row)[x * C + c];
+  return x == GCONV_OUTSIDE ? GCONV_OUTSIDE : x * C + c;
 }
 
 /* Lays an input row on all sums: sums[j] is of the j-th oldest row; before, it was sums[j + 1]. */
@@ -185,88 +180,138 @@ __device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, 
   return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
 }
 
-/* A value of the output from the sums of one or two filters. */
-template <int K, int F> __device__ float finish_value(const sliding_arguments<K, F> &a, float first, float last) {
+/* A value of the output from the sums of one or two filters. PLAIN: there is nothing to the epilogue but scale and offset,
+ * after the magnitude of two. */
+template <int K, int F, bool PLAIN>
+__device__ float finish_value(const sliding_arguments<K, F> &a, float first, float second) {
   const gconv_epilogue &epilogue = a.common.problem.epilogue;
-  if (F == 1 && a.plain)
-    return fmaf(first, epilogue.scale, epilogue.offset);
+  if (PLAIN)
+    return fmaf(F == 1 ? first : sqrtf(fmaf(second, second, fmaf(first, first, 0.0f))), epilogue.scale, epilogue.offset);
   float y = gconv_response(first, a.divisor[0], a.bias[0]);
-  if (a.combined) {
+  if (gconv_is_combined(&a.common.problem)) {
     y = gconv_combine_first(epilogue.combine, y);
     if (F > 1)
-      y = gconv_combine_next(epilogue.combine, y, gconv_response(last, a.divisor[F - 1], a.bias[F - 1]));
+      y = gconv_combine_next(epilogue.combine, y, gconv_response(second, a.divisor[F - 1], a.bias[F - 1]));
     y = gconv_combine_last(epilogue.combine, y);
   }
   return gconv_finish(y, &epilogue);
 }
 
-/* Puts the sums of a finished row through the epilogue and stores them. */
-template <class In, int K, int C, int V, int F>
-__device__ void finish_row(const sliding_arguments<K, F> &a, float (&sums)[F][K][V], const uint8_t *plane, uint8_t *row,
-                           int p, int first) {
-  const gconv_problem &problem = a.common.problem;
+/* The input rows of a strip, one after the other, as levels. INNER: every sample that the thread sees of a row lies in it,
+ * and is loaded in fours, while the row before is laid on. Else each is loaded from its place, found once. */
+template <class In, int K, int C, int V, bool INNER> struct row_reader {
+  using shape = window<K, C, V>;
+  using word = decltype(four<In>::word);
+  static constexpr int AHEAD =
+      sizeof(In) < 4 && K <= 7 ? 2 : 1; /* rows under way: enough bytes to hide the memory's latency */
+
+  const arguments &a;
+  const uint8_t *in;
+  int left, y;
+  int source[AHEAD]; /* rows under way, or GCONV_OUTSIDE */
+  four<In> words[AHEAD][INNER ? shape::WORDS : 1];
+  int places[INNER ? 1 : 4 * shape::WORDS];
+
+  __device__ __forceinline__ row_reader(const arguments &arguments, const uint8_t *plane, int first_sample, int row)
+      : a(arguments), in(plane), left(first_sample), y(row) {
+    if (!INNER)
+#pragma unroll 1
+      for (int i = 0; i < 4 * shape::WORDS; i++)
+        places[i] = near_sample<C>(a.problem, left + i);
 #pragma unroll
-  for (int v = 0; v < V; v += 4) {
-    float y[4];
+    for (int i = 0; i < AHEAD; i++)
+      fetch(i);
+  }
+
+  __device__ __forceinline__ void fetch(int slot) {
+    source[slot] = near_index(a.problem.border, y++, a.problem.height);
+    if (INNER && source[slot] != GCONV_OUTSIDE)
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-      y[i] = finish_value<K, F>(a, sums[0][0][v + i], sums[F - 1][0][v + i]);
-    if (C == 4 && problem.keep_alpha)
-      y[3] = near_alpha<In, C>(problem, plane, a.common.in_row, p, (first + v) / C);
-    store_four(y, a.samples - first - v, problem.out_type, row, first + v);
+      for (int w = 0; w < shape::WORDS; w++)
+        words[slot][w].word = __ldg((const word *)((const In *)(in + source[slot] * a.in_row) + left) + w);
+  }
+
+  __device__ __forceinline__ void next(float (&x)[4 * shape::WORDS]) {
+    if (source[0] == GCONV_OUTSIDE) {
+#pragma unroll
+      for (int w = 0; w < 4 * shape::WORDS; w++)
+        x[w] = a.problem.border_level;
+    } else if (INNER) {
+#pragma unroll
+      for (int w = 0; w < shape::WORDS; w++)
+        words[0][w].unpack(x + 4 * w);
+    } else {
+      const In *row = (const In *)(in + source[0] * a.in_row);
+#pragma unroll
+      for (int w = 0; w < 4 * shape::WORDS; w++)
+        x[w] = places[w] == GCONV_OUTSIDE ? a.problem.border_level : (float)row[places[w]];
+    }
+#pragma unroll
+    for (int i = 0; i + 1 < AHEAD; i++) {
+      source[i] = source[i + 1];
+#pragma unroll
+      for (int w = 0; w < (INNER ? shape::WORDS : 1); w++)
+        words[i][w] = words[i + 1][w];
+    }
+    fetch(AHEAD - 1);
+  }
+};
+
+/* A thread's walk down its strip. INNER: every sample that it sees of a row, and every one that it stores, lies in the row.
+ */
+template <class In, int K, int C, int V, int F, bool PLAIN, bool INNER>
+__device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int left,
+                                     int top, int rows) {
+  row_reader<In, K, C, V, INNER> reader(a.common, in, left, top - a.common.problem.pad_top);
+  float sums[F][K][V] = {};
+#pragma unroll 1
+  for (int i = 1 - K; i < rows; i++) {
+    float x[4 * window<K, C, V>::WORDS];
+    reader.next(x);
+#pragma unroll
+    for (int f = 0; f < F; f++)
+      lay_row<K, C, V>(a.taps[f], x, sums[f]);
+    if (i < 0)
+      continue;
+#pragma unroll
+    for (int v = 0; v < V; v += 4) {
+      float y[4];
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        y[j] = finish_value<K, F, PLAIN>(a, sums[0][0][v + j], sums[F - 1][0][v + j]);
+      if (C == 4 && a.common.problem.keep_alpha)
+        y[3] = near_alpha<In, C>(a.common.problem, in, a.common.in_row, top + i, (first + v) / C);
+      gconv_type type = PLAIN ? (sizeof(In) == 1 ? GCONV_U8 : GCONV_F32) : a.common.problem.out_type;
+      int count = INNER ? 4 : a.samples - first - v;
+      if (type == GCONV_U8)
+        store_four(y, (uint8_t *)out, first + v, count);
+      else if (type == GCONV_U16)
+        store_four(y, (uint16_t *)out, first + v, count);
+      else
+        store_four(y, (float *)out, first + v, count);
+    }
+    out += a.common.out_row;
   }
 }
 
 /* Block: x over the samples of a row, V each; y over strips. Grid: the same, z over planes of all images. */
-template <class In, int K, int C, int V, int F>
+template <class In, int K, int C, int V, int F, bool PLAIN>
 __global__ void __launch_bounds__(128) slide(const __grid_constant__ sliding_arguments<K, F> a) {
   using shape = window<K, C, V>;
   const gconv_problem &problem = a.common.problem;
   const int first = (blockIdx.x * blockDim.x + threadIdx.x) * V, top = (blockIdx.y * blockDim.y + threadIdx.y) * a.strip;
-  if (first >= a.samples || top >= problem.out_height)
+  const int left = first + (problem.anchor_x - problem.pad_left) * C - shape::LEFT; /* the first sample of the window */
+  const bool inner = left >= 0 && left + 4 * shape::WORDS <= problem.width * C && first + V <= a.samples;
+  if (top >= problem.out_height)
     return;
   const int image = blockIdx.z / problem.planes, plane = blockIdx.z - image * problem.planes;
   const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
   uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + top * a.common.out_row;
-  const int left = first + (problem.anchor_x - problem.pad_left) * C - shape::LEFT; /* the first sample of the window */
-  const bool inner = left >= 0 && left + 4 * shape::WORDS <= problem.width * C;
   const int rows = min(a.strip, problem.out_height - top);
-  int y = top - problem.pad_top, source = near_index(problem.border, y, problem.height);
-  four<In> ahead[shape::WORDS] = {};
-  if (inner && source != GCONV_OUTSIDE)
-#pragma unroll
-    for (int w = 0; w < shape::WORDS; w++)
-      ahead[w].word = __ldg((const decltype(four<In>::word) *)((const In *)(in + source * a.common.in_row) + left) + w);
-  float sums[F][K][V] = {};
-#pragma unroll 1
-  for (int i = 1 - K; i < rows; i++) {
-    float x[4 * shape::WORDS];
-    if (source == GCONV_OUTSIDE) {
-#pragma unroll
-      for (int w = 0; w < 4 * shape::WORDS; w++)
-        x[w] = problem.border_level;
-    } else if (inner) {
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
-        ahead[w].unpack(x + 4 * w);
-    } else {
-#pragma unroll
-      for (int w = 0; w < 4 * shape::WORDS; w++)
-        x[w] = near_level<In, C>(problem, in + source * a.common.in_row, left + w);
-    }
-    source = near_index(problem.border, ++y, problem.height);
-    if (inner && source != GCONV_OUTSIDE && i + 1 < rows) /* while this row is laid on, the next one comes */
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
-        ahead[w].word = __ldg((const decltype(four<In>::word) *)((const In *)(in + source * a.common.in_row) + left) + w);
-#pragma unroll
-    for (int f = 0; f < F; f++)
-      lay_row<K, C, V>(a.taps[f], x, sums[f]);
-    if (i >= 0) {
-      finish_row<In, K, C, V, F>(a, sums, in, out, top + i, first);
-      out += a.common.out_row;
-    }
-  }
+  if (__all_sync(0xffffffff, inner)) /* a warp goes one way: both would take the time of both */
+    walk<In, K, C, V, F, PLAIN, true>(a, in, out, first, left, top, rows);
+  else if (first < a.samples)
+    walk<In, K, C, V, F, PLAIN, false>(a, in, out, first, left, top, rows);
 }
 
 /* ---- The general kernel ---- */
@@ -403,54 +448,83 @@ template <class In, class Out> static void launch_general(const gconv_execution 
   general<In, Out><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
-/* Rows of a strip: many, so that the K - 1 rows above it that are loaded again count little, yet so few that the strips of
- * the image fill the device several times over. */
-static int32_t strip_rows(const gconv_problem *problem, int64_t blocks_of_a_row) {
-  const int64_t wanted = 8 * 132 * 2; /* blocks: a few to each multiprocessor of a large GPU */
-  int64_t planes = (int64_t)problem->images * problem->planes;
-  int64_t rows = (int64_t)problem->out_height * planes * blocks_of_a_row / wanted;
-  int64_t least = problem->rows < 8 ? 8 : problem->rows, most = problem->rows < 9 ? 64 : 128;
-  return (int32_t)(rows < least ? least : rows > most ? most : rows);
+/* Rows of a strip, given the blocks of a row of strips and how many blocks the device runs at a time: of the numbers of
+ * strips that fill it a whole number of times, the one that takes the least time, which is in proportion to the rows that a
+ * block walks (its own and the K - 1 before them) times the number of fillings. */
+static int32_t strip_rows(const gconv_problem *problem, int64_t blocks_of_a_row, int64_t blocks_at_a_time) {
+  int64_t best = problem->out_height, best_cost = INT64_MAX;
+  for (int64_t fillings = 1; fillings <= 16; fillings++) {
+    int64_t strips = fillings * blocks_at_a_time / blocks_of_a_row;
+    strips = strips < 1 ? 1 : strips > problem->out_height ? problem->out_height : strips;
+    int64_t rows = (problem->out_height - 1) / strips + 1;
+    int64_t needed = (((problem->out_height - 1) / rows + 1) * blocks_of_a_row - 1) / blocks_at_a_time + 1;
+    int64_t cost = (rows + problem->rows - 1 + 2) * needed; /* 2: for starting */
+    if (cost < best_cost) {
+      best_cost = cost;
+      best = rows;
+    }
+  }
+  int64_t least = (problem->out_height - 1) / 65535 + 1;
+  return (int32_t)(best > least ? best : least);
 }
 
-/* Fills the filters first .. first + F - 1 and launches: their output is that of filter `first`. */
-template <class In, int K, int C, int V, int F> static void launch_slide(const gconv_execution *execution, int32_t first) {
+/* Whether scale and offset are all there is to the epilogue of filters first .. first + count - 1, after a magnitude if they
+ * are combined. */
+static bool is_plain(const gconv_execution *execution, int32_t first, int32_t count) {
+  const gconv_problem *problem = execution->problem;
+  const gconv_epilogue *epilogue = &problem->epilogue;
+  bool plain = epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center;
+  for (int32_t k = first; k < first + count; k++)
+    plain = plain && gconv_divisors(problem, execution->host_weights)[k] == 1 &&
+            gconv_biases(problem, execution->host_weights)[k] == 0;
+  return plain && (count == 1 ? !gconv_is_combined(problem) : epilogue->combine == GCONV_COMBINE_MAGNITUDE);
+}
+
+/* Launches for the filters first .. first + F - 1, whose output is that of filter `first`. */
+template <class In, int K, int C, int V, int F, bool PLAIN>
+static void launch_slide(const gconv_execution *execution, int32_t first) {
   const gconv_problem *problem = execution->problem;
   sliding_arguments<K, F> a = {};
   a.common = common_arguments(execution);
   a.common.out += first * a.common.out_filter;
   a.samples = problem->out_width * C;
-  a.combined = gconv_is_combined(problem);
-  const gconv_epilogue *epilogue = &problem->epilogue;
-  a.plain = epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center &&
-            (F == 1 ? !a.combined : epilogue->combine == GCONV_COMBINE_MAGNITUDE);
   for (int f = 0; f < F; f++) {
     const float *taps = execution->host_weights + (int64_t)(first + f) * K * K;
     for (int t = 0; t < K * K; t++)
       a.taps[f][t] = taps[t];
     a.divisor[f] = gconv_divisors(problem, execution->host_weights)[first + f];
     a.bias[f] = gconv_biases(problem, execution->host_weights)[first + f];
-    a.plain = a.plain && a.divisor[f] == 1 && a.bias[f] == 0;
   }
   int64_t threads = (a.samples - 1) / V + 1;
   dim3 block(threads > 96 ? 128 : threads > 32 ? 64 : 32);
   block.y = 128 / block.x;
-  int64_t across = (threads - 1) / block.x + 1;
-  a.strip = strip_rows(problem, across);
-  dim3 grid((unsigned)across, blocks_for(problem->out_height, (int64_t)a.strip * block.y, 65535),
-            blocks_for((int64_t)problem->images * problem->planes, 1, 65535));
-  slide<In, K, C, V, F><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+  int64_t across = (threads - 1) / block.x + 1, planes = (int64_t)problem->images * problem->planes;
+  int device = 0, multiprocessors = 1, blocks = 1;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, slide<In, K, C, V, F, PLAIN>, 128, 0);
+  a.strip = strip_rows(problem, across * planes, (int64_t)multiprocessors * (blocks < 1 ? 1 : blocks) * block.y);
+  dim3 grid((unsigned)across, blocks_for(problem->out_height, (int64_t)a.strip * block.y, 65535), (unsigned)planes);
+  slide<In, K, C, V, F, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
-template <class In, int K, int C> static void launch_filters(const gconv_execution *execution) {
-  constexpr int V = sizeof(In) == 1 && K <= 5 ? 8 : 4;
+/* Plain epilogues from u8 to u8 and from f32 to f32 have instances of their own. */
+template <class In, int K, int C, int F> static void launch_filters(const gconv_execution *execution, int32_t first) {
+  constexpr int V = sizeof(In) == 1 && K <= 5 && F == 1 ? 8 : 4;
   const gconv_problem *problem = execution->problem;
-  if (problem->filters == 2 && gconv_is_combined(problem)) {
-    launch_slide<In, K, C, 4, K <= 7 ? 2 : 1>(execution, 0);
-    return;
-  }
-  for (int32_t k = 0; k < problem->filters; k++)
-    launch_slide<In, K, C, V, 1>(execution, k);
+  if (sizeof(In) != 2 && problem->in_type == problem->out_type && is_plain(execution, first, F))
+    launch_slide<In, K, C, V, F, sizeof(In) != 2>(execution, first);
+  else
+    launch_slide<In, K, C, V, F, false>(execution, first);
+}
+
+template <class In, int K, int C> static void launch_all(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  if (K <= 7 && problem->filters == 2 && gconv_is_combined(problem))
+    launch_filters<In, K, C, K <= 7 ? 2 : 1>(execution, 0);
+  else
+    for (int32_t k = 0; k < problem->filters; k++)
+      launch_filters<In, K, C, 1>(execution, k);
 }
 
 /* Whether the sliding kernel can take the problem: see the head of this file. */
@@ -478,8 +552,8 @@ typedef void launcher(const gconv_execution *);
 /* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17). */
 #define SIZES(In, C)                                                                                                        \
   {                                                                                                                         \
-    launch_filters<In, 3, C>, launch_filters<In, 5, C>, launch_filters<In, 7, C>, launch_filters<In, 9, C>,                 \
-        launch_filters<In, 11, C>, launch_filters<In, 13, C>, launch_filters<In, 15, C>, launch_filters<In, 17, C>          \
+    launch_all<In, 3, C>, launch_all<In, 5, C>, launch_all<In, 7, C>, launch_all<In, 9, C>, launch_all<In, 11, C>,          \
+        launch_all<In, 13, C>, launch_all<In, 15, C>, launch_all<In, 17, C>                                                 \
   }
 #define CHANNELS(In)                                                                                                        \
   { SIZES(In, 1), SIZES(In, 3), SIZES(In, 4) }
