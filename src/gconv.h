@@ -392,12 +392,12 @@ typedef struct gconv_plan_info {
 const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan);
 
 /* Runs the convolution alone, without stages on the host and without transfers, `runs` times after a warm-up, on data in the
- * memory of the device, and stores the milliseconds of each run. On a GPU, inputs and outputs are rotated through more memory
- * than its caches hold, and the times are from events. */
+ * memory of the device, and stores the milliseconds of each run. On a GPU, inputs and outputs are rotated through more
+ * memory than its caches hold, and the times are from events. */
 gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, int runs, double *milliseconds);
 
-/* The same for a copy of `bytes` within the memory of the device: 2 * bytes over the time is the bandwidth that nothing bound
- * by memory can exceed. */
+/* The same for a copy of `bytes` within the memory of the device: 2 * bytes over the time is the bandwidth that nothing
+ * bound by memory can exceed. */
 gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds);
 
 /* What was chosen and why, for people: several lines, each ended by a newline. *text is owned by the caller: free(). */
