@@ -20,6 +20,7 @@ enum {
   BLOCK_BYTES = 131072, /* enough for a code to pay for its description, about 100 bytes */
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
   STORED_BYTES = 65535, /* the most that one stored block holds */
+  CODE_BITS = 24,
 };
 
 /* Some literals and then a match. The last of a block has length 0: it is no match. */
@@ -39,9 +40,8 @@ struct gconv_png_deflater {
   uint32_t counts[SYMBOLS], distance_counts[DISTANCE_SYMBOLS];
   uint64_t extra_bits; /* of lengths and distances */
   uint8_t lengths[SYMBOLS + DISTANCE_SYMBOLS];
-  uint32_t literal_codes[LITERALS]; /* code | bits << 24 */
-  uint32_t length_codes[LONGEST + 1];
-  uint16_t end_code, distance_codes[DISTANCE_SYMBOLS];
+  /* Bits to put, and above them, at CODE_BITS, how many they are. Those of lengths have their extra bits. */
+  uint32_t literal_codes[LITERALS], length_codes[LONGEST + 1], distance_codes[DISTANCE_SYMBOLS], end_code;
 };
 
 gconv_status gconv_png_deflater_create(gconv_png_deflater **deflater) {
@@ -145,13 +145,18 @@ GCONV_INLINE size_t cut_block_body(gconv_png_deflater *deflater, const gconv_png
       deflater->counts[bytes[at++]]++; /* the number of the filter */
     while (at + unit <= line_end && at < stop) {
       size_t distance = look_up(deflater, bytes, at, mask);
-      __builtin_prefetch(slot_of(deflater, load(bytes + at + step) & mask));
       if (distance > 0) {
         size_t most = line_end - at < LONGEST ? line_end - at : LONGEST;
         size_t length = common_length(bytes + at, bytes + at - distance, most);
-        length -= length % step;
-        add_match(deflater, at - literals, length, distance);
-        literals = at += length;
+        if (length < unit + step) { /* a branch that is foreseen, where a sum would be waited for */
+          add_match(deflater, at - literals, unit, distance);
+          at += unit;
+        } else {
+          length -= length % step;
+          add_match(deflater, at - literals, length, distance);
+          at += length;
+        }
+        literals = at;
       } else {
         for (size_t i = 0; i < step; i++)
           deflater->counts[bytes[at++]]++;
@@ -203,16 +208,19 @@ static uint64_t make_lengths(gconv_png_deflater *deflater) {
 
 /* The tables that put_block() looks codes up in. */
 static void make_codes(gconv_png_deflater *deflater) {
-  uint16_t codes[SYMBOLS];
-  gconv_huffman_codes(deflater->lengths, SYMBOLS, codes);
-  gconv_huffman_codes(deflater->lengths + SYMBOLS, DISTANCE_SYMBOLS, deflater->distance_codes);
+  const uint8_t *lengths = deflater->lengths, *distance_lengths = lengths + SYMBOLS;
+  uint16_t codes[SYMBOLS], distance_codes[DISTANCE_SYMBOLS];
+  gconv_huffman_codes(lengths, SYMBOLS, codes);
+  gconv_huffman_codes(distance_lengths, DISTANCE_SYMBOLS, distance_codes);
   for (int i = 0; i < LITERALS; i++)
-    deflater->literal_codes[i] = codes[i] | (uint32_t)deflater->lengths[i] << 24;
-  deflater->end_code = codes[END_OF_BLOCK];
+    deflater->literal_codes[i] = codes[i] | (uint32_t)lengths[i] << CODE_BITS;
+  for (int i = 0; i < DISTANCE_SYMBOLS; i++)
+    deflater->distance_codes[i] = distance_codes[i] | (uint32_t)distance_lengths[i] << CODE_BITS;
+  deflater->end_code = codes[END_OF_BLOCK] | (uint32_t)lengths[END_OF_BLOCK] << CODE_BITS;
   for (unsigned length = SHORTEST; length <= LONGEST; length++) {
-    unsigned extra, symbol = LITERALS + 1 + length_symbol(length, &extra), bits = deflater->lengths[symbol];
+    unsigned extra, symbol = LITERALS + 1 + length_symbol(length, &extra), bits = lengths[symbol];
     unsigned low = (length - SHORTEST) & ((1u << extra) - 1);
-    deflater->length_codes[length] = codes[symbol] | low << bits | (bits + extra) << 24;
+    deflater->length_codes[length] = codes[symbol] | low << bits | (bits + extra) << CODE_BITS;
   }
 }
 
@@ -300,8 +308,21 @@ static void put_codes(const gconv_png_deflater *deflater, bit_writer *writer) {
   drain(writer);
 }
 
-GCONV_INLINE void put_packed(bit_writer *writer, uint32_t code) {
-  put(writer, code & 0xffffff, code >> 24);
+GCONV_INLINE uint64_t code_of(uint32_t packed) {
+  return packed & ((1u << CODE_BITS) - 1);
+}
+
+GCONV_INLINE void put_packed(bit_writer *writer, uint32_t packed) {
+  put(writer, code_of(packed), packed >> CODE_BITS);
+}
+
+/* Put at once, because each put waits for the one before it. */
+GCONV_INLINE void put_match(const gconv_png_deflater *deflater, unsigned length, unsigned back, bit_writer *writer) {
+  unsigned extra, symbol = distance_symbol(back, &extra);
+  uint32_t first = deflater->length_codes[length], second = deflater->distance_codes[symbol];
+  unsigned first_count = first >> CODE_BITS, count = first_count + (second >> CODE_BITS);
+  uint64_t low = back & ((1u << extra) - 1);
+  put(writer, code_of(first) | code_of(second) << first_count | low << count, count + extra);
 }
 
 /* Literals and matches from `bytes` on. At most 7 + 3 * 15 or 7 + 15 + 5 + 15 + 13 bits are in the writer at a time. */
@@ -317,19 +338,18 @@ static void put_sequences(const gconv_png_deflater *deflater, const uint8_t *byt
       put_packed(&writer, literals[bytes[2]]);
       drain(&writer);
     }
-    for (; left > 0; left--)
-      put_packed(&writer, literals[*bytes++]);
-    drain(&writer);
+    if (left > 0) {
+      for (; left > 0; left--)
+        put_packed(&writer, literals[*bytes++]);
+      drain(&writer);
+    }
     if (s->length == 0)
       break;
-    unsigned extra, symbol = distance_symbol(s->back, &extra);
-    put_packed(&writer, deflater->length_codes[s->length]);
-    put(&writer, deflater->distance_codes[symbol], deflater->lengths[SYMBOLS + symbol]);
-    put(&writer, s->back & ((1u << extra) - 1), extra);
+    put_match(deflater, s->length, s->back, &writer);
     drain(&writer);
     bytes += s->length;
   }
-  put(&writer, deflater->end_code, deflater->lengths[END_OF_BLOCK]);
+  put_packed(&writer, deflater->end_code);
   drain(&writer);
   *result = writer;
 }
