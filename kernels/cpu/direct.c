@@ -37,31 +37,17 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
   return GCONV_OK;
 }
 
-/* Output row j of the band by itself, where there are too few for a tile. */
-static void lay_row(const gconv_window *window, int32_t j) {
-  const gconv_problem *problem = window->execution->problem;
-  const float **sources = window->extra;
-  size_t t = 0, plane = tap_plane(problem), stride = (size_t)window->layout.band * window->layout.piece;
-  for (int32_t r = 0; r < problem->rows; r++)
-    for (int32_t s = 0; s < problem->columns; s++)
-      sources[t++] = window->rows[j * window->layout.step + r] + window->offsets[s] + window->first;
-  for (size_t k = 0; k < (size_t)problem->filters; k++)
-    gconv_tile_list(sources, window->execution->weights + k * plane, plane, window->samples,
-                    window->sums + k * stride + (size_t)j * window->layout.piece);
-}
-
 static void lay(const gconv_window *window) {
   const gconv_problem *problem = window->execution->problem;
-  const gconv_layout *layout = &window->layout;
   if (window->count < GCONV_TILE_ROWS) {
     for (int32_t j = 0; j < window->count; j++)
-      lay_row(window, j);
+      gconv_tile_one_row(window, j, window->extra);
     return;
   }
   const float *taps = gconv_prepared(problem, window->execution->weights);
   for (size_t k = 0; k < (size_t)problem->filters; k++)
     gconv_tile_rows(window->rows, window->first, window->offsets, taps + k * tap_plane(problem), problem->rows,
-                    problem->columns, window->samples, window->sums + k * GCONV_TILE_ROWS * layout->piece, layout->piece);
+                    problem->columns, window->samples, gconv_window_sums(window, k, 0), window->layout.piece);
 }
 
 static size_t workspace_bytes(const gconv_problem *problem) {
@@ -80,7 +66,9 @@ static const char *supports(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem) {
-  return gconv_problem_flop(problem) * 5e-8; /* 20 GFLOP/s */
+  bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;
+  double taps = (double)tap_plane(problem);
+  return gconv_tile_ms(problem, tiles ? taps : 0, tiles ? 0 : taps);
 }
 
 const gconv_algorithm gconv_algorithm_cpu_direct = {

@@ -7,8 +7,7 @@
 #ifndef GCONV_KERNELS_CPU_TILE_H
 #define GCONV_KERNELS_CPU_TILE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "conv/window.h"
 
 /* Rows that gconv_tile_rows() lays at once, and the samples in whose multiples both work: that many floats are written, and
  * read from every source, where `samples` is rounded up to a multiple. */
@@ -21,5 +20,18 @@ void gconv_tile_rows(const float *const *rows, size_t first, const int64_t *offs
 
 /* sums[x] = sum over t of taps[t] * sources[t][x], for all x < samples. */
 void gconv_tile_list(const float *const *sources, const float *taps, size_t count, size_t samples, float *sums);
+
+/* Output row j of the window's band with all taps of all filters, where it cannot be part of a tile. `sources` has room for
+ * R x S pointers. */
+void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources);
+
+/* Where the sums of filter k, output row j of the window's band begin. */
+static inline float *gconv_window_sums(const gconv_window *window, size_t k, int32_t j) {
+  return window->sums + (k * (size_t)window->layout.band + (size_t)j) * window->layout.piece;
+}
+
+/* The milliseconds that one thread needs for a problem whose filters take so many taps a sample in tiles and in lists: for
+ * cost(). */
+double gconv_tile_ms(const gconv_problem *problem, double tile_taps, double list_taps);
 
 #endif

@@ -20,10 +20,14 @@ static size_t round_up(size_t value, size_t to) {
 
 enum { UNIT = 64, PIECE = 512 };
 
+size_t gconv_window_halo(const gconv_problem *problem) {
+  size_t pixels = (size_t)(problem->columns - 1) * (size_t)problem->dilation_x / (size_t)problem->stride_x;
+  return pixels * (size_t)problem->channels;
+}
+
 static void set_block(const gconv_problem *problem, gconv_layout *layout, size_t block) {
-  size_t shift = (size_t)(problem->columns - 1) * (size_t)problem->dilation_x / (size_t)problem->stride_x;
   layout->block = block;
-  layout->phase = round_up(block + shift * (size_t)problem->channels + GCONV_WINDOW_SLACK, 16);
+  layout->phase = round_up(block + gconv_window_halo(problem) + GCONV_WINDOW_SLACK, 16);
   /* An odd number of cache lines: rows at a distance of a power of two would fight for the same lines of L1. */
   layout->row = layout->phases * layout->phase | 16;
 }
@@ -114,18 +118,16 @@ static void load(walk *w, int64_t lattice) {
   size_t slot = (size_t)lattice % layout->ring_rows;
   int64_t y = w->first_row * problem->stride_y - problem->pad_top + lattice * problem->dilation_y;
   int64_t left = (int64_t)w->first_pixel * problem->stride_x - problem->pad_left;
-  int64_t shift = (int64_t)(problem->columns - 1) * problem->dilation_x / problem->stride_x;
+  size_t count = w->pixels + gconv_window_halo(problem) / (size_t)problem->channels;
   float *row = w->ring + slot * layout->row;
   for (size_t f = 0; f < layout->phases; f++) {
     int64_t residue = (int64_t)f * problem->dilation_x % problem->stride_x;
-    gconv_load_pixels(w->window.execution, y, left + residue, problem->stride_x, (int64_t)w->pixels + shift,
-                      row + f * layout->phase);
+    gconv_load_pixels(w->window.execution, y, left + residue, problem->stride_x, (int64_t)count, row + f * layout->phase);
   }
   if (w->check_finite) {
     w->flags[slot] = true;
     for (size_t f = 0; f < layout->phases && problem->in_type == GCONV_F32; f++)
-      w->flags[slot] =
-          w->flags[slot] && is_finite(row + f * layout->phase, ((size_t)shift + w->pixels) * (size_t)problem->channels);
+      w->flags[slot] = w->flags[slot] && is_finite(row + f * layout->phase, count * (size_t)problem->channels);
   }
 }
 
@@ -169,6 +171,7 @@ static void lay_band(walk *w, int64_t j, gconv_lay *lay) {
   const gconv_layout *layout = &window->layout;
   size_t channels = (size_t)w->problem->channels, samples = w->pixels * channels;
   size_t stride = (size_t)layout->band * layout->piece;
+  window->width = samples;
   for (window->first = 0; window->first < samples; window->first += layout->piece) {
     window->samples = samples - window->first < layout->piece ? samples - window->first : layout->piece;
     size_t sample = w->first_pixel * channels + window->first;

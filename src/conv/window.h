@@ -38,6 +38,7 @@ typedef struct gconv_window {
   const float *const *rows; /* tap row r of the j-th output row of the band meets rows[j * layout.step + r] */
   const int64_t *offsets;   /* S: tap column s meets rows[..][offsets[s] + i] for sample i of the block */
   int32_t count;            /* output rows of this band: layout.band, or fewer if a strip has fewer of the class */
+  size_t width;             /* samples of this block: layout.block, or fewer in the last */
   size_t first;             /* sample of the block where the piece begins: a multiple of 64 */
   size_t samples;           /* of the piece */
   bool finite;              /* whether all samples of `rows` are, if the algorithm asked */
@@ -46,7 +47,11 @@ typedef struct gconv_window {
   void *extra; /* the algorithm's part of the workspace, aligned to 64 bytes */
 } gconv_window;
 
+/* Called for the pieces of a block from left to right, then for the next band. */
 typedef void gconv_lay(const gconv_window *window);
+
+/* Floats of a phase that taps reach beyond those of the block's samples: (S - 1) * dilation_x / stride_x pixels. */
+size_t gconv_window_halo(const gconv_problem *problem);
 
 /* How to walk: bands of `band` rows, a ring of about ring_bytes. */
 gconv_layout gconv_layout_of(const gconv_problem *problem, int32_t band, size_t ring_bytes);

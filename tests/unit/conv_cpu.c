@@ -2,7 +2,7 @@
 /* The algorithms of the CPU on images that are wider than their blocks and higher than their bands, which drawn cases of the
  * oracle are not: bit by bit for the exact family, within the stated bound for the others. */
 #include "base/status.h"
-#include "conv/algorithm.h"
+#include "conv/factor.h"
 #include "gconv.h"
 
 #include <math.h>
@@ -206,7 +206,92 @@ static void every_algorithm_is_right_on_wide_images(void **state) {
   }
 }
 
+/* ---- Choosing ---- */
+
+/* The algorithm that is chosen for a 4K RGB photo. */
+static const char *chosen(gconv_device *device, const char *spec) {
+  gconv_image like = {.frames = 1, .height = 2160, .width = 3840, .channels = 3};
+  gconv_filters filters = {0};
+  gconv_options options = gconv_options_default();
+  gconv_plan *plan = NULL;
+  assert_int_equal(gconv_filters_read(spec, NULL, &filters), GCONV_OK);
+  assert_int_equal(gconv_plan_create(device, &like, &filters, &options, &plan), GCONV_OK);
+  const char *name = gconv_plan_get_info(plan)->algorithm; /* static */
+  gconv_plan_free(plan);
+  gconv_filters_free(&filters);
+  return name;
+}
+
+static void auto_chooses_by_rank_and_zeros(void **state) {
+  (void)state;
+  gconv_device *device = NULL;
+  assert_int_equal(gconv_device_open("cpu", 1, &device), GCONV_OK);
+  assert_string_equal(chosen(device, "3x3: 1,2,3 4,5,7 8,9,-1"), "direct");
+  assert_string_equal(chosen(device, "gaussian:size=31,sigma=5"), "separable");
+  assert_string_equal(chosen(device, "log:size=31,sigma=4"), "separable");
+  assert_string_equal(chosen(device, "motion:len=31,theta=45"), "sparse");
+  gconv_device_close(device);
+}
+
+/* ---- Factors ---- */
+
+/* The structure of a filter, after its pairs were seen to make its taps. */
+static gconv_structure factor(const float *taps, int32_t rows, int32_t columns) {
+  float pairs[256];
+  gconv_structure structure;
+  int32_t most = rows < columns ? rows : columns;
+  assert_true((size_t)most * (size_t)(rows + columns) <= sizeof pairs / sizeof *pairs);
+  assert_int_equal(gconv_factor(taps, rows, columns, most, pairs, &structure), GCONV_OK);
+  double magnitude = 0, rest = 0;
+  for (int32_t i = 0; i < rows * columns; i++) {
+    double sum = 0;
+    for (int32_t p = 0; p < structure.rank; p++) {
+      const float *pair = pairs + p * (rows + columns);
+      sum += (double)pair[i / columns] * (double)pair[rows + i % columns];
+    }
+    magnitude += fabs((double)taps[i]);
+    rest += fabs((double)taps[i] - sum);
+  }
+  assert_true(fabs(rest - structure.residual * magnitude) <= 1e-12 * magnitude);
+  assert_true(structure.residual <= GCONV_FACTOR_TOLERANCE);
+  return structure;
+}
+
+static void integers_have_integer_factors(void **state) {
+  (void)state;
+  static const float sobel[] = {-1, 0, 1, -2, 0, 2, -1, 0, 1}, laplacian[] = {0, 1, 0, 1, -4, 1, 0, 1, 0};
+  static const float six[] = {4, 6, 10, 6, 9, 15}, zero[6] = {0};
+  gconv_structure s = factor(sobel, 3, 3);
+  assert_int_equal(s.rank, 1);
+  assert_true(s.residual == 0 && s.growth == 1);
+  s = factor(six, 2, 3);
+  assert_int_equal(s.rank, 1);
+  assert_true(s.residual == 0);
+  s = factor(laplacian, 3, 3);
+  assert_int_equal(s.rank, 2);
+  assert_true(s.residual == 0);
+  assert_int_equal(factor(zero, 2, 3).rank, 0);
+}
+
+static void rounded_products_have_one_pair(void **state) {
+  (void)state;
+  float taps[49], scaled[49];
+  for (int i = 0; i < 49; i++) {
+    taps[i] = (float)exp(-((i / 7 - 3) * (i / 7 - 3) + (i % 7 - 3) * (i % 7 - 3)) / 2.7);
+    scaled[i] = taps[i] * 1e-30f; /* magnitudes do not matter */
+  }
+  assert_int_equal(factor(taps, 7, 7).rank, 1);
+  assert_int_equal(factor(scaled, 7, 7).rank, 1);
+  taps[48] += 0.001f;
+  assert_int_equal(factor(taps, 7, 7).rank, 2);
+  gconv_structure s;
+  assert_int_equal(gconv_factor(taps, 7, 7, 1, NULL, &s), GCONV_OK);
+  assert_int_equal(s.rank, GCONV_RANK_HIGH);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_algorithm_is_right_on_wide_images)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_algorithm_is_right_on_wide_images), cmocka_unit_test(auto_chooses_by_rank_and_zeros),
+      cmocka_unit_test(integers_have_integer_factors), cmocka_unit_test(rounded_products_have_one_pair)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * separable: filters that are sums of few columns times rows.
+ *
+ * A filter of rank r is the sum of r outer products (conv/factor.h), so it takes r passes of R taps down the columns and one
+ * of r * S taps along the rows: r * (R + S) multiply-adds a sample in place of R * S. Both directions are done band by band:
+ * the 6 rows between them are never further away than L2.
+ *
+ * Columns come first, because there a tile shares its loads among 6 rows (tile.c); along the rows each multiply-add has a
+ * load of its own, which costs about twice as much. All pairs are summed in one chain, without a pass of their own.
+ *
+ * Not of the exact family: the order of additions is another one. With a chain of R and one of r * S roundings, the error of
+ * a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|. Integer filters of integer
+ * factors (Sobel, binomials, boxes) still give exact sums of integer samples, as long as those stay below 2^24.
+ */
+#include "base/memory.h"
+#include "conv/factor.h"
+#include "tile.h"
+
+#include <string.h>
+
+enum { RING_BYTES = 256 << 10 };
+
+static gconv_layout layout_of(const gconv_problem *problem) {
+  return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
+}
+
+/* ---- Weights: for each filter its columns and rows, pair by pair; pairs that it does not need are 0 ---- */
+
+static size_t pair_floats(const gconv_problem *problem) {
+  return (size_t)problem->rows + (size_t)problem->columns;
+}
+
+static size_t filter_floats(const gconv_problem *problem) {
+  return (size_t)problem->structure.rank * pair_floats(problem);
+}
+
+static size_t prepared_floats(const gconv_problem *problem) {
+  return (size_t)problem->filters * filter_floats(problem);
+}
+
+/* The columns of all pairs, then their rows: gconv_factor() yields them pair by pair. */
+static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
+  int32_t R = problem->rows, S = problem->columns, rank = problem->structure.rank;
+  size_t floats = filter_floats(problem), plane = (size_t)R * (size_t)S;
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate(floats * sizeof(float), "the factors of a filter", &memory));
+  float *pairs = memory;
+  gconv_status status = GCONV_OK;
+  for (size_t k = 0; k < (size_t)problem->filters && status == GCONV_OK; k++) {
+    gconv_structure structure;
+    memset(pairs, 0, floats * sizeof(float));
+    status = gconv_factor(taps + k * plane, R, S, rank, pairs, &structure);
+    float *columns = prepared + k * floats, *rows = columns + (size_t)rank * (size_t)R;
+    for (int32_t i = 0; i < rank; i++) {
+      memcpy(columns + (size_t)i * (size_t)R, pairs + (size_t)i * pair_floats(problem), (size_t)R * sizeof(float));
+      memcpy(rows + (size_t)i * (size_t)S, pairs + (size_t)i * pair_floats(problem) + R, (size_t)S * sizeof(float));
+    }
+  }
+  gconv_release(memory);
+  return status;
+}
+
+/* ---- The two directions ---- */
+
+/* What the columns yield lies as the ring does: row (k * rank + i) * band + j holds pair i of filter k, output row j. Behind
+ * it, pointers to the sources of a list. */
+static size_t middle_floats(const gconv_problem *problem, const gconv_layout *layout) {
+  return (size_t)problem->filters * (size_t)problem->structure.rank * (size_t)layout->band * layout->row;
+}
+
+static size_t list_length(const gconv_problem *problem) {
+  size_t along = (size_t)problem->structure.rank * (size_t)problem->columns, down = (size_t)problem->rows;
+  return along > down ? along : down;
+}
+
+/* One column of taps down the rows of one phase of the block; `to` is the middle row of output row 0. */
+static void lay_column(const gconv_window *window, const float *column, size_t phase, float *to) {
+  const gconv_problem *problem = window->execution->problem;
+  const gconv_layout *layout = &window->layout;
+  size_t samples = window->width + gconv_window_halo(problem), first = phase * layout->phase;
+  const int64_t no_shift = 0;
+  if (window->count == GCONV_TILE_ROWS) {
+    gconv_tile_rows(window->rows, first, &no_shift, column, problem->rows, 1, samples, to + first, layout->row);
+    return;
+  }
+  const float **sources = (const float **)(void *)((float *)window->extra + middle_floats(problem, layout));
+  for (int32_t j = 0; j < window->count; j++) {
+    for (int32_t r = 0; r < problem->rows; r++)
+      sources[r] = window->rows[(int64_t)j * layout->step + r] + first;
+    gconv_tile_list(sources, column, (size_t)problem->rows, samples, to + (size_t)j * layout->row + first);
+  }
+}
+
+/* All pairs of filter k along output row j, for the piece. */
+static void lay_row(const gconv_window *window, size_t k, int32_t j) {
+  const gconv_problem *problem = window->execution->problem;
+  const gconv_layout *layout = &window->layout;
+  size_t rank = (size_t)problem->structure.rank, t = 0;
+  const float *middle = window->extra;
+  const float **sources = (const float **)(void *)((float *)window->extra + middle_floats(problem, layout));
+  for (size_t i = 0; i < rank; i++)
+    for (int32_t s = 0; s < problem->columns; s++)
+      sources[t++] =
+          middle + ((k * rank + i) * (size_t)layout->band + (size_t)j) * layout->row + window->offsets[s] + window->first;
+  const float *rows =
+      gconv_prepared(problem, window->execution->weights) + k * filter_floats(problem) + rank * (size_t)problem->rows;
+  gconv_tile_list(sources, rows, t, window->samples, gconv_window_sums(window, k, j));
+}
+
+static void lay(const gconv_window *window) {
+  const gconv_problem *problem = window->execution->problem;
+  const gconv_layout *layout = &window->layout;
+  size_t rank = (size_t)problem->structure.rank;
+  float *middle = window->extra;
+  for (size_t k = 0; k < (size_t)problem->filters; k++) {
+    const float *columns = gconv_prepared(problem, window->execution->weights) + k * filter_floats(problem);
+    for (size_t i = 0; i < rank && window->first == 0; i++) /* for the whole block */
+      for (size_t phase = 0; phase < layout->phases; phase++)
+        lay_column(window, columns + i * (size_t)problem->rows, phase,
+                   middle + (k * rank + i) * (size_t)layout->band * layout->row);
+    for (int32_t j = 0; j < window->count; j++)
+      lay_row(window, k, j);
+  }
+}
+
+/* ---- The descriptor ---- */
+
+static size_t workspace_bytes(const gconv_problem *problem) {
+  gconv_layout layout = layout_of(problem);
+  size_t middle = gconv_product(5, (size_t[]){(size_t)problem->filters, (size_t)problem->structure.rank, (size_t)layout.band,
+                                              layout.row, sizeof(float)});
+  if (middle > SIZE_MAX / 16)
+    return SIZE_MAX;
+  return gconv_window_bytes(problem, &layout, middle + list_length(problem) * sizeof(float *));
+}
+
+static gconv_status execute(const gconv_execution *execution) {
+  gconv_layout layout = layout_of(execution->problem);
+  gconv_walk(execution, &layout, false, lay);
+  return GCONV_OK;
+}
+
+static double error_bound(const gconv_problem *problem) {
+  double n = ((double)problem->rows + (double)problem->structure.rank * problem->columns + 4) * 0x1p-24;
+  return problem->structure.residual + problem->structure.growth * n / (1 - n);
+}
+
+static const char *supports(const gconv_problem *problem) {
+  if (problem->structure.rank == GCONV_RANK_HIGH)
+    return "the rank of the filter is so high that columns and rows would take more taps";
+  if (error_bound(problem) > 1e-3)
+    return "its columns and rows would lose too many digits";
+  return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
+}
+
+/* The exact family is left for a clear gain only. The rows between the directions take as long as a few taps. */
+static double cost(const gconv_problem *problem) {
+  const double clear = 1.25, between = 4;
+  double rank = problem->structure.rank, down = rank * (problem->rows + between), along = rank * problem->columns;
+  bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;
+  return clear * gconv_tile_ms(problem, tiles ? down : 0, tiles ? along : along + down);
+}
+
+const gconv_algorithm gconv_algorithm_cpu_separable = {
+    .info = {.name = "separable",
+             .device = "cpu",
+             .help = "few columns times rows, for filters of low rank",
+             .exact = false},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};
