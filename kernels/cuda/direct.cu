@@ -198,53 +198,58 @@ __device__ float finish_value(const sliding_arguments<K, F> &a, float first, flo
 }
 
 /* The input rows of a strip, one after the other, as levels. INNER: every sample that the thread sees of a row lies in it,
- * and is loaded in fours, while the row before is laid on. Else each is loaded from its place, found once. */
+ * and is loaded in fours, while the row before is laid on. Else each is loaded from its place (near_sample). What it needs
+ * of the arguments it holds by value, so that they stay in registers. */
 template <class In, int K, int C, int V, bool INNER> struct row_reader {
   using shape = window<K, C, V>;
   using word = decltype(four<In>::word);
-  static constexpr int AHEAD =
-      sizeof(In) < 4 && K <= 7 ? 2 : 1; /* rows under way: enough bytes to hide the memory's latency */
+  static constexpr int AHEAD = INNER && sizeof(In) < 4 && K <= 7 ? 2 : 1; /* rows under way: enough to hide the latency */
 
-  const arguments &a;
-  const uint8_t *in;
-  int left, y;
+  const uint8_t *in; /* the plane, from sample `left` on if INNER */
+  int64_t in_row;
+  gconv_border border;
+  float level;
+  int y, height;
   int source[AHEAD]; /* rows under way, or GCONV_OUTSIDE */
   four<In> words[AHEAD][INNER ? shape::WORDS : 1];
-  int places[INNER ? 1 : 4 * shape::WORDS];
+  In samples[INNER ? 1 : 4 * shape::WORDS];
+  const int *places; /* of the samples in a row, if not INNER */
 
-  __device__ __forceinline__ row_reader(const arguments &arguments, const uint8_t *plane, int first_sample, int row)
-      : a(arguments), in(plane), left(first_sample), y(row) {
-    if (!INNER)
-#pragma unroll 1
-      for (int i = 0; i < 4 * shape::WORDS; i++)
-        places[i] = near_sample<C>(a.problem, left + i);
+  __device__ __forceinline__ row_reader(const arguments &a, const uint8_t *plane, int left, int row,
+                                        const int *sample_places)
+      : in(INNER ? plane + left * (int64_t)sizeof(In) : plane), in_row(a.in_row), border(a.problem.border),
+        level(a.problem.border_level), y(row), height(a.problem.height), places(sample_places) {
 #pragma unroll
     for (int i = 0; i < AHEAD; i++)
       fetch(i);
   }
 
   __device__ __forceinline__ void fetch(int slot) {
-    source[slot] = near_index(a.problem.border, y++, a.problem.height);
+    source[slot] = (unsigned)y < (unsigned)height ? y : near_index(border, y, height);
+    y++;
     if (INNER && source[slot] != GCONV_OUTSIDE)
 #pragma unroll
       for (int w = 0; w < shape::WORDS; w++)
-        words[slot][w].word = __ldg((const word *)((const In *)(in + source[slot] * a.in_row) + left) + w);
+        words[slot][w].word = __ldg((const word *)(in + source[slot] * in_row) + w);
+    if (!INNER && source[slot] != GCONV_OUTSIDE)
+#pragma unroll
+      for (int i = 0; i < 4 * shape::WORDS; i++)
+        samples[i] = ((const In *)(in + source[slot] * in_row))[places[i] == GCONV_OUTSIDE ? 0 : places[i]];
   }
 
   __device__ __forceinline__ void next(float (&x)[4 * shape::WORDS]) {
     if (source[0] == GCONV_OUTSIDE) {
 #pragma unroll
       for (int w = 0; w < 4 * shape::WORDS; w++)
-        x[w] = a.problem.border_level;
+        x[w] = level;
     } else if (INNER) {
 #pragma unroll
       for (int w = 0; w < shape::WORDS; w++)
         words[0][w].unpack(x + 4 * w);
     } else {
-      const In *row = (const In *)(in + source[0] * a.in_row);
 #pragma unroll
       for (int w = 0; w < 4 * shape::WORDS; w++)
-        x[w] = places[w] == GCONV_OUTSIDE ? a.problem.border_level : (float)row[places[w]];
+        x[w] = places[w] == GCONV_OUTSIDE ? level : (float)samples[w];
     }
 #pragma unroll
     for (int i = 0; i + 1 < AHEAD; i++) {
@@ -262,7 +267,14 @@ template <class In, int K, int C, int V, bool INNER> struct row_reader {
 template <class In, int K, int C, int V, int F, bool PLAIN, bool INNER>
 __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int left,
                                      int top, int rows) {
-  row_reader<In, K, C, V, INNER> reader(a.common, in, left, top - a.common.problem.pad_top);
+  int places[4 * window<K, C, V>::WORDS];
+  if (!INNER)
+#pragma unroll 1
+    for (int i = 0; i < 4 * window<K, C, V>::WORDS; i++)
+      places[i] = near_sample<C>(a.common.problem, left + i);
+  row_reader<In, K, C, V, INNER> reader(a.common, in, left, top - a.common.problem.pad_top, places);
+  const int samples = a.samples;
+  const int64_t out_row = a.common.out_row;
   float sums[F][K][V] = {};
 #pragma unroll 1
   for (int i = 1 - K; i < rows; i++) {
@@ -282,7 +294,7 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
       if (C == 4 && a.common.problem.keep_alpha)
         y[3] = near_alpha<In, C>(a.common.problem, in, a.common.in_row, top + i, (first + v) / C);
       gconv_type type = PLAIN ? (sizeof(In) == 1 ? GCONV_U8 : GCONV_F32) : a.common.problem.out_type;
-      int count = INNER ? 4 : a.samples - first - v;
+      int count = INNER ? 4 : samples - first - v;
       if (type == GCONV_U8)
         store_four(y, (uint8_t *)out, first + v, count);
       else if (type == GCONV_U16)
@@ -290,7 +302,7 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
       else
         store_four(y, (float *)out, first + v, count);
     }
-    out += a.common.out_row;
+    out += out_row;
   }
 }
 
