@@ -29,28 +29,68 @@ GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, const float *row, const int6
 
 /* Input row y meets the output rows y - R + 1 .. y of 0 .. 5: a ramp up, the rows that meet all six, and a ramp down. With
  * fewer than 6 rows of taps there is no middle; those are written out. */
-#define STEP(y, lo, hi) NAME(step)(sum, rows[y] + x, offsets, taps + (y), R, S, lo, hi);
+#define STEP(y, lo, hi) NAME(step)(sum, rows[y] + x, offsets, taps + (y), R, S, lo, hi)
 
 GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, const float *const *rows, const int64_t *offsets, const float *taps,
                                      int32_t R, int32_t S, size_t x) {
   if (R == 1) {
-    STEP(0, 0, 0) STEP(1, 1, 1) STEP(2, 2, 2) STEP(3, 3, 3) STEP(4, 4, 4) STEP(5, 5, 5)
+    STEP(0, 0, 0);
+    STEP(1, 1, 1);
+    STEP(2, 2, 2);
+    STEP(3, 3, 3);
+    STEP(4, 4, 4);
+    STEP(5, 5, 5);
   } else if (R == 2) {
-    STEP(0, 0, 0) STEP(1, 0, 1) STEP(2, 1, 2) STEP(3, 2, 3) STEP(4, 3, 4) STEP(5, 4, 5) STEP(6, 5, 5)
+    STEP(0, 0, 0);
+    STEP(1, 0, 1);
+    STEP(2, 1, 2);
+    STEP(3, 2, 3);
+    STEP(4, 3, 4);
+    STEP(5, 4, 5);
+    STEP(6, 5, 5);
   } else if (R == 3) {
-    STEP(0, 0, 0) STEP(1, 0, 1) STEP(2, 0, 2) STEP(3, 1, 3) STEP(4, 2, 4) STEP(5, 3, 5) STEP(6, 4, 5) STEP(7, 5, 5)
+    STEP(0, 0, 0);
+    STEP(1, 0, 1);
+    STEP(2, 0, 2);
+    STEP(3, 1, 3);
+    STEP(4, 2, 4);
+    STEP(5, 3, 5);
+    STEP(6, 4, 5);
+    STEP(7, 5, 5);
   } else if (R == 4) {
-    STEP(0, 0, 0)
-    STEP(1, 0, 1) STEP(2, 0, 2) STEP(3, 0, 3) STEP(4, 1, 4) STEP(5, 2, 5) STEP(6, 3, 5) STEP(7, 4, 5) STEP(8, 5, 5)
+    STEP(0, 0, 0);
+    STEP(1, 0, 1);
+    STEP(2, 0, 2);
+    STEP(3, 0, 3);
+    STEP(4, 1, 4);
+    STEP(5, 2, 5);
+    STEP(6, 3, 5);
+    STEP(7, 4, 5);
+    STEP(8, 5, 5);
   } else if (R == 5) {
-    STEP(0, 0, 0)
-    STEP(1, 0, 1)
-    STEP(2, 0, 2) STEP(3, 0, 3) STEP(4, 0, 4) STEP(5, 1, 5) STEP(6, 2, 5) STEP(7, 3, 5) STEP(8, 4, 5) STEP(9, 5, 5)
+    STEP(0, 0, 0);
+    STEP(1, 0, 1);
+    STEP(2, 0, 2);
+    STEP(3, 0, 3);
+    STEP(4, 0, 4);
+    STEP(5, 1, 5);
+    STEP(6, 2, 5);
+    STEP(7, 3, 5);
+    STEP(8, 4, 5);
+    STEP(9, 5, 5);
   } else {
-    STEP(0, 0, 0)
-    STEP(1, 0, 1)
-    STEP(2, 0, 2) STEP(3, 0, 3) STEP(4, 0, 4) for (int32_t y = 5; y < R; y++) STEP(y, 0, 5) STEP(R, 1, 5) STEP(R + 1, 2, 5)
-        STEP(R + 2, 3, 5) STEP(R + 3, 4, 5) STEP(R + 4, 5, 5)
+    STEP(0, 0, 0);
+    STEP(1, 0, 1);
+    STEP(2, 0, 2);
+    STEP(3, 0, 3);
+    STEP(4, 0, 4);
+    for (int32_t y = 5; y < R; y++)
+      STEP(y, 0, 5);
+    STEP(R, 1, 5);
+    STEP(R + 1, 2, 5);
+    STEP(R + 2, 3, 5);
+    STEP(R + 3, 4, 5);
+    STEP(R + 4, 5, 5);
   }
 }
 #undef STEP

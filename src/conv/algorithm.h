@@ -57,6 +57,10 @@ typedef struct gconv_algorithm {
    * and what writes them, once, on the host, from taps[k][r][s]; only after supports() said yes. */
   size_t (*prepared_floats)(const gconv_problem *problem);
   gconv_status (*prepare)(const gconv_problem *problem, const float *taps, float *prepared);
+
+  /* CPU: executions begin at multiples of this many output rows, so that results do not depend on the number of threads.
+   * NULL: anywhere. */
+  int32_t (*row_step)(const gconv_problem *problem);
 } gconv_algorithm;
 
 #define ALGORITHM(device, name) extern const gconv_algorithm gconv_algorithm_##device##_##name;

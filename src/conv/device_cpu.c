@@ -148,6 +148,8 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
     strip_job strips = {.run = run, .algorithm = pass->algorithm, .failure = &failure};
     gconv_bind(pass, in, outputs + pass->first_output, run->targets, &strips.execution);
     strips.rows = strip_rows(problem, gconv_threads_count(run->threads));
+    int32_t step = pass->algorithm->row_step ? pass->algorithm->row_step(problem) : 1;
+    strips.rows = (int32_t)(((int64_t)strips.rows + step - 1) / step * step);
     strips.strips = (size_t)((problem->out_height - 1) / strips.rows + 1);
     size_t turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
     gconv_threads_run(run->threads, turns, execute_strip, &strips);
