@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 256 };
+enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 4096 };
 
 struct gconv_sink {
   char *path;      /* where it shall be, links resolved; "-" for standard output */
@@ -27,7 +27,7 @@ struct gconv_sink {
 };
 
 /* The temporary names of all open sinks, for a signal handler: it may run at any moment, so each slot is one atomic pointer,
- * and the text behind it is freed only after the slot is cleared. */
+ * and once `ending` is set, the text behind it is not freed any more. */
 static _Atomic(const char *) unfinished[UNFINISHED_SLOTS];
 static atomic_int creating; /* threads that may have made a file which is not in `unfinished` yet */
 static atomic_bool ending;  /* no more files are made */
@@ -53,8 +53,13 @@ static int remember_unfinished(const char *name) {
 }
 
 static void free_sink(gconv_sink *sink) {
-  if (sink->slot >= 0)
+  if (sink->slot >= 0) {
     atomic_store(&unfinished[sink->slot], NULL);
+    if (atomic_load(&ending)) { /* in this order: the handler may have read the slot before */
+      atomic_store(&unfinished[sink->slot], sink->temporary);
+      sink->temporary = NULL;
+    }
+  }
   if (sink->file > STDERR_FILENO)
     close(sink->file);
   gconv_release(sink->buffer);
@@ -127,6 +132,9 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
     return sink->path ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
   }
   char *target = realpath(path, NULL);
+  struct stat link_status;
+  if (!target && errno == ENOENT && lstat(path, &link_status) == 0)
+    return gconv_fail(GCONV_IO_ERROR, "%s: is a symbolic link to a file that does not exist: name that file", path);
   sink->path = target ? target : strdup(path);
   if (!sink->path)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");

@@ -3,6 +3,7 @@
 #include "cli/terminal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,7 +46,19 @@ static int run(int count, char *const *words) {
   return command ? command->run(command, count - 1, words + 1) : gconv_command_unknown(words[0]);
 }
 
+/* Opens /dev/null in the place of standard streams that are closed: else the first file that is opened would take their
+ * place, and reports would be written into it. */
+static void open_standard_streams(void) {
+  int file; /* for reading only, so that what needs the output still fails */
+  do
+    file = open("/dev/null", O_RDONLY);
+  while (file >= 0 && file <= STDERR_FILENO);
+  if (file > STDERR_FILENO)
+    close(file);
+}
+
 int main(int count, char **words) {
+  open_standard_streams();
   watch_signals();
   int status = run(count - 1, words + 1);
   errno = 0;

@@ -322,11 +322,14 @@ static gconv_status make_copies(cuda_run *run, rotation *turns, size_t in_bytes,
   turns->outputs[0] = run->output_memory;
   size_t wanted = ROTATED_BYTES / (in_bytes + out_bytes) + 1;
   for (turns->copies = 1; turns->copies < MOST_COPIES && (size_t)turns->copies < wanted; turns->copies++) {
-    CUDA_TRY(cudaMalloc(&turns->inputs[turns->copies], in_bytes));
-    CUDA_TRY(cudaMemcpyAsync(turns->inputs[turns->copies], run->in.data, in_bytes, cudaMemcpyDeviceToDevice, run->stream));
-    cudaError_t error = cudaMalloc(&turns->outputs[turns->copies], out_bytes);
+    int i = turns->copies;
+    cudaError_t error = cudaMalloc(&turns->inputs[i], in_bytes);
+    if (error == cudaSuccess)
+      error = cudaMemcpyAsync(turns->inputs[i], run->in.data, in_bytes, cudaMemcpyDeviceToDevice, run->stream);
+    if (error == cudaSuccess)
+      error = cudaMalloc(&turns->outputs[i], out_bytes);
     if (error != cudaSuccess)
-      cudaFree(turns->inputs[turns->copies]);
+      cudaFree(turns->inputs[i]);
     CUDA_TRY(error);
   }
   return GCONV_OK;

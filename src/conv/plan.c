@@ -32,6 +32,27 @@ static gconv_status check_filter(const gconv_filter *filter) {
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has its anchor outside", name);
   if (!isfinite(filter->divisor) || filter->divisor == 0 || !isfinite(filter->offset))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s must have a finite divisor that is not 0, and a finite offset", name);
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
+    if (!isfinite(filter->taps[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has a tap that is not finite: %g", name, (double)filter->taps[i]);
+  return GCONV_OK;
+}
+
+static gconv_status check_filters(const gconv_filters *filters) {
+  if (filters->count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter to convolve with");
+  for (size_t k = 0; k < filters->count; k++)
+    GCONV_TRY(check_filter(&filters->items[k]));
+  return GCONV_OK;
+}
+
+static gconv_status check_border(const gconv_image *like, const gconv_options *options) {
+  if (options->border == GCONV_BORDER_CONSTANT && like->type != GCONV_F32 &&
+      !(options->border_value >= 0 && options->border_value <= 1))
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "the constant of the border is %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
+        options->border_value, gconv_type_name(like->type), (double)gconv_white(like->type));
   return GCONV_OK;
 }
 
@@ -102,7 +123,6 @@ static gconv_status copy_filters(const gconv_filters *from, gconv_filters *to) {
   if (!to->items)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", from->count);
   for (; to->count < from->count; to->count++) {
-    GCONV_TRY(check_filter(&from->items[to->count]));
     GCONV_TRY(copy_filter(&from->items[to->count], &to->items[to->count]));
   }
   return GCONV_OK;
@@ -231,6 +251,8 @@ static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, siz
   for (size_t k = 0; k < count; k++)
     biases[k] =
         (float)((double)biases[k] / (double)gconv_white(plan->like.type) * (double)gconv_white(plan->convolved.type));
+  if (plan->filters.count > 1 && count == 1)
+    fprintf(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
   GCONV_TRY(choose(problem, plan->device->type->name, plan->options.algorithm, reasons, &pass->algorithm));
   GCONV_TRY(prepare_weights(pass));
   pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
@@ -293,10 +315,14 @@ static void fill_info(gconv_plan *plan) {
     const gconv_pass *pass = &plan->passes[i];
     info->exact = info->exact && pass->algorithm->info.exact;
     info->flop += gconv_problem_flop(&pass->problem);
-    info->bytes += image_bytes(&plan->convolved);
+    info->rows = pass->problem.rows > info->rows ? pass->problem.rows : info->rows;
+    info->columns = pass->problem.columns > info->columns ? pass->problem.columns : info->columns;
+    if (pass->algorithm != first->algorithm)
+      info->algorithm = "several";
     info->workspace_bytes = pass->workspace_bytes > info->workspace_bytes ? pass->workspace_bytes : info->workspace_bytes;
     info->error_bound = fmax(info->error_bound, pass->algorithm->error_bound(&pass->problem));
   }
+  info->bytes = image_bytes(&plan->convolved);
   for (size_t i = 0; i < plan->output_count; i++)
     info->bytes += image_bytes(&plan->raw_outputs[i]);
 }
@@ -319,10 +345,10 @@ static gconv_status fill_plan(gconv_plan *plan, const gconv_filters *filters) {
 
 gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
                                const gconv_options *options, gconv_plan **result) {
-  if (filters->count == 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter to convolve with");
+  GCONV_TRY(check_filters(filters));
   GCONV_TRY(gconv_options_check(options));
   GCONV_TRY(check_image(like));
+  GCONV_TRY(check_border(like, options));
   GCONV_TRY(check_premultiply(like, filters, options));
   GCONV_TRY(check_stack(like, filters, options));
   gconv_plan *plan = calloc(1, sizeof *plan);
@@ -393,6 +419,7 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
   }
   gconv_image fresh = *header;
   GCONV_TRY(gconv_image_allocate(&fresh));
+  gconv_image_free(image); /* metadata that it may have */
   *image = fresh;
   return GCONV_OK;
 }
@@ -461,6 +488,10 @@ static gconv_status execute_stages(gconv_plan *plan, const gconv_image *in, gcon
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
   if (!gconv_plan_fits(plan, in) || !in->data)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
+  for (size_t i = 0; i < plan->output_count; i++)
+    if (outputs[i].data == in->data)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "an output cannot be the input: pixels are read after their neighbours are written");
   gconv_timings local = {0};
   bool *allocated = calloc(plan->output_count, sizeof *allocated);
   if (!allocated)

@@ -149,6 +149,8 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
                          options->dilation_x, options->pad_left, options->pad_right, &problem.pad_left, &problem.anchor_x,
                          &problem.out_width));
   problem.epilogue = make_epilogue(options, problem.in_type, problem.out_type);
+  if (!isfinite(problem.epilogue.scale) || !isfinite(problem.epilogue.offset) || !isfinite(problem.border_level))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset or border value is too large for float32");
   float *made = NULL;
   GCONV_TRY(make_weights(filters, &problem, options->flip, &made));
   gconv_status status = gconv_find_structure(&problem, made, &problem.structure);
