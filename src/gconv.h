@@ -131,6 +131,7 @@ gconv_type gconv_format_type(const gconv_format_info *format, gconv_type wanted)
 
 typedef struct gconv_read_options {
   uint64_t max_pixels; /* frames * height * width of the largest image that is decoded; 0: the default */
+  int threads;         /* that decode, with the caller's; 0: one a processor */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 

@@ -105,6 +105,22 @@ gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t
   return GCONV_OK;
 }
 
+bool gconv_source_can_rewind(const gconv_source *source) {
+  return source->size != UINT64_MAX;
+}
+
+gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
+  if (source->file < 0) {
+    source->begin = (size_t)position;
+  } else {
+    if (lseek(source->file, (off_t)position, SEEK_SET) < 0)
+      return gconv_fail(GCONV_IO_ERROR, "%s: cannot read again: %s", source->name, strerror(errno));
+    source->begin = source->end = 0;
+  }
+  source->position = position;
+  return GCONV_OK;
+}
+
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got) {
   if (source->begin == source->end) {
     source->begin = 0;

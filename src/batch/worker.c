@@ -16,6 +16,7 @@ struct task {
   gconv_image image;
   gconv_report *report;
   gconv_texts *errors;
+  gconv_message why; /* it failed, if it did before the writing */
 };
 
 double gconv_worker_clock_ms(void) {
@@ -41,6 +42,12 @@ void gconv_worker_clear(gconv_worker *worker) {
 }
 
 /* ---- Errors -------------------------------------------------------------------------------------------------------- */
+
+/* Keeps the text of a failure of the library, with advice that only options can follow. */
+static gconv_status keep_text(struct task *task, gconv_status status) {
+  const char *advice = status == GCONV_NO_MEMORY ? ": a smaller --padding or fewer --jobs need less" : "";
+  return status == GCONV_OK ? status : gconv_complain(&task->why, status, "%s%s", gconv_last_error(), advice);
+}
 
 /* Adds an error about `path`, whose name is put in front unless the text has it. */
 static void add_error(struct task *task, const char *path, const char *text) {
@@ -90,25 +97,28 @@ static bool choose_wanted(struct task *task, gconv_existing existing) {
 
 /* ---- Read, plan, execute ------------------------------------------------------------------------------------------- */
 
-static gconv_status make_plan(gconv_worker *worker, const gconv_image *image) {
+static gconv_status make_plan(gconv_worker *worker, struct task *task) {
   const gconv_batch *batch = worker->batch;
   gconv_options options = batch->options;
   options.keep_type = false;
-  options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, image->type);
-  GCONV_TRY(gconv_plan_create(worker->device, image, batch->filters, &options, &worker->plan));
+  options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, task->image.type);
+  GCONV_TRY(keep_text(task, gconv_plan_create(worker->device, &task->image, batch->filters, &options, &worker->plan)));
   worker->results = calloc(gconv_plan_outputs(worker->plan), sizeof *worker->results);
   if (!worker->results)
-    return GCONV_NO_MEMORY;
+    return gconv_complain_memory(&task->why);
   worker->result_count = gconv_plan_outputs(worker->plan);
-  return batch->explain && worker->explains ? gconv_plan_explain(worker->plan, &worker->explanation) : GCONV_OK;
+  if (batch->explain && worker->explains)
+    return keep_text(task, gconv_plan_explain(worker->plan, &worker->explanation));
+  return GCONV_OK;
 }
 
-static gconv_status ensure_plan(gconv_worker *worker, const gconv_image *image, gconv_report *report) {
-  if (worker->plan && gconv_plan_fits(worker->plan, image))
+static gconv_status ensure_plan(gconv_worker *worker, struct task *task) {
+  gconv_report *report = task->report;
+  if (worker->plan && gconv_plan_fits(worker->plan, &task->image))
     return GCONV_OK;
   double begin = gconv_worker_clock_ms();
   gconv_worker_clear(worker);
-  gconv_status status = make_plan(worker, image);
+  gconv_status status = make_plan(worker, task);
   report->plan_ms = gconv_worker_clock_ms() - begin;
   report->cold = true;
   report->explanation = worker->explanation;
@@ -117,25 +127,25 @@ static gconv_status ensure_plan(gconv_worker *worker, const gconv_image *image, 
   return status;
 }
 
-static gconv_status verify(gconv_worker *worker, const struct task *task) {
+static gconv_status verify(gconv_worker *worker, struct task *task) {
   gconv_report *report = task->report;
   gconv_status status =
       gconv_plan_verify(worker->plan, &task->image, worker->results, worker->batch->tolerance, &report->verification);
   report->verified = status == GCONV_OK || status == GCONV_MISMATCH;
-  return status;
+  return keep_text(task, status);
 }
 
 /* From the file to worker->results. */
 static gconv_status convolve(gconv_worker *worker, struct task *task) {
   gconv_report *report = task->report;
-  gconv_read_options options = {.max_pixels = worker->batch->max_pixels};
+  gconv_read_options options = {.max_pixels = worker->batch->max_pixels, .threads = worker->threads};
   double begin = gconv_worker_clock_ms();
-  GCONV_TRY(gconv_image_read(report->input->path, &options, &task->image));
+  GCONV_TRY(keep_text(task, gconv_image_read(report->input->path, &options, &task->image)));
   const gconv_image *image = &task->image;
   report->decode_ms = gconv_worker_clock_ms() - begin;
   report->pixels = (uint64_t)image->frames * (uint64_t)image->height * (uint64_t)image->width;
-  GCONV_TRY(ensure_plan(worker, image, report));
-  GCONV_TRY(gconv_plan_execute(worker->plan, image, worker->results, &report->timings));
+  GCONV_TRY(ensure_plan(worker, task));
+  GCONV_TRY(keep_text(task, gconv_plan_execute(worker->plan, image, worker->results, &report->timings)));
   report->executed = true;
   report->plan = *gconv_plan_get_info(worker->plan);
   return GCONV_OK;
@@ -215,7 +225,7 @@ static void carry(gconv_worker *worker, struct task *task) {
   if (status == GCONV_OK)
     write_results(worker, task);
   else
-    fail_all(task, task->report->input->path, status == GCONV_NO_MEMORY ? "out of memory" : gconv_last_error());
+    fail_all(task, task->report->input->path, task->why.text);
   task->report->total_ms = gconv_worker_clock_ms() - begin - (resumed - paused);
   gconv_image_free(&task->image);
 }

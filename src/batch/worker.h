@@ -8,7 +8,7 @@
 /* Set batch, threads and device, zero the rest. */
 typedef struct gconv_worker {
   const gconv_batch *batch;
-  int threads;          /* of its own, for compressing */
+  int threads;          /* of its own, for reading and writing */
   gconv_device *device; /* may be shared */
   gconv_plan *plan;     /* of the last image, for the next ones that fit it; or NULL */
   gconv_image *results; /* one an output of the plan, allocated by its first execution */

@@ -21,6 +21,7 @@ typedef struct gconv_reader {
   gconv_source *source;
   gconv_image header;  /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
   int orientation;     /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
+  int threads;         /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
   uint64_t max_pixels; /* checked by gconv_reader_open() between open() and the first row */
   int64_t rows_read;   /* of frames * (planar ? channels : 1) * height; counted by gconv_reader_rows() */
   void *state;         /* the format's own; freed by close() */

@@ -160,7 +160,7 @@ static gconv_status check_limit(const gconv_reader *reader) {
 
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
   enum { SNIFFED_BYTES = 16 };
-  *reader = (gconv_reader){.source = source, .max_pixels = max_pixels, .orientation = 1};
+  *reader = (gconv_reader){.source = source, .threads = 1, .max_pixels = max_pixels, .orientation = 1};
   const uint8_t *bytes;
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
@@ -248,6 +248,7 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
   gconv_status status = gconv_source_open(path, &source);
   if (status == GCONV_OK)
     status = gconv_reader_open(&reader, &source, max_pixels);
+  reader.threads = options && options->threads > 0 ? options->threads : gconv_processor_count();
   if (status == GCONV_OK)
     status = read_pixels(&reader, image);
   if (status == GCONV_NO_MEMORY)

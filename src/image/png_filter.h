@@ -14,7 +14,7 @@ enum gconv_png_filter { GCONV_PNG_NONE, GCONV_PNG_SUB, GCONV_PNG_UP, GCONV_PNG_A
  * first row. The three do not overlap. */
 void gconv_png_filter_row(int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out);
 
-/* The inverse, in place: `row` holds differences and gets the samples. */
-void gconv_png_unfilter_row(int filter, uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel);
+/* The inverse: `out` gets the samples of the row, `in` holds the differences. */
+void gconv_png_unfilter_row(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out);
 
 #endif
