@@ -106,6 +106,16 @@ class BadImages(CommandTest):
         self.assertTrue(result.stderr.startswith("gconv: a.png: "), result.stderr)
         self.assertEqual(self.files(), ["a.png"])
 
+    def test_no_memory(self):
+        """Larger than any address space: the allocation fails on every machine, and the text says for what and how much."""
+        self.photo("a.png")
+        sanitizers = {"ASAN_OPTIONS": "allocator_may_return_null=1", "TSAN_OPTIONS": "allocator_may_return_null=1"}
+        result = self.gconv("-i", "a.png", "-f", "identity", "-o", "x.png", "--padding", "200000000", status=1, env=sanitizers)
+        errors = [line for line in result.stderr.splitlines() if line.startswith("gconv: ")]
+        self.assertEqual(len(errors), 1, result.stderr)
+        self.assertRegex(errors[0], r"^gconv: a\.png: no memory for .* \([\d.]+ MiB\): a smaller --padding or fewer --jobs")
+        self.assertEqual(self.files(), ["a.png"])
+
     def test_a_stack_that_png_cannot_hold(self):
         self.photo("a.png")
         stack = ("-i", "a.png", "-f", "identity", "-f", "sobel_x", "--combine", "stack")

@@ -7,7 +7,7 @@ import unittest
 from helper import CommandTest
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["filter", "make", "filters", "info", "devices", "algorithms", "help"]
+COMMANDS = ["filter", "make", "bench", "filters", "info", "devices", "algorithms", "help"]
 
 
 class Usage(CommandTest):
