@@ -601,4 +601,5 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     gconv_chain_bound,
     NULL,
     NULL,
+    NULL,
 };
