@@ -153,6 +153,9 @@ typedef struct gconv_write_options {
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
 } gconv_write_options;
 
+/* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */
+gconv_status gconv_format_check(const gconv_format_info *format, const gconv_image *image);
+
 /* Writes the image whole or not at all: beside `path`, then renamed. The type of the image must be one that the format holds
  * (gconv_format_type), else GCONV_UNSUPPORTED. options may be NULL. */
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image);

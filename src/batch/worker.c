@@ -97,6 +97,32 @@ static bool choose_wanted(struct task *task, gconv_existing existing) {
 
 /* ---- Read, plan, execute ------------------------------------------------------------------------------------------- */
 
+/* Whether the results of the plan could be written if they had this many channels. */
+static gconv_status check_channels(const gconv_worker *worker, const gconv_image *image, int32_t channels) {
+  const gconv_format_info *format = worker->batch->outputs->format;
+  gconv_image piece = {
+      .type = gconv_plan_get_info(worker->plan)->output_type,
+      .frames = 1,
+      .channels = channels,
+      .planar = channels > 4, /* what is not is made interleaved */
+      .alpha = image->alpha,
+  };
+  return format->multiframe ? GCONV_OK : gconv_format_check(format, &piece);
+}
+
+/* Better said before the work than after it. */
+static gconv_status check_results(const gconv_worker *worker, struct task *task) {
+  const gconv_options *options = &worker->batch->options;
+  const gconv_image *image = &task->image;
+  gconv_status status = check_channels(worker, image, gconv_plan_get_info(worker->plan)->out_channels);
+  if (status == GCONV_OK || options->combine != GCONV_COMBINE_STACK)
+    return keep_text(task, status);
+  gconv_complain(&task->why, status, "in the stack, %s", gconv_last_error());
+  bool grey_helps = !options->gray && image->channels - image->alpha == 3 &&
+                    check_channels(worker, image, (int32_t)worker->batch->filters->count + image->alpha) == GCONV_OK;
+  return gconv_complain(&task->why, status, "%s%s", task->why.text, grey_helps ? ", or use --gray" : "");
+}
+
 static gconv_status make_plan(gconv_worker *worker, struct task *task) {
   const gconv_batch *batch = worker->batch;
   gconv_options options = batch->options;
@@ -107,6 +133,7 @@ static gconv_status make_plan(gconv_worker *worker, struct task *task) {
   if (!worker->results)
     return gconv_complain_memory(&task->why);
   worker->result_count = gconv_plan_outputs(worker->plan);
+  GCONV_TRY(check_results(worker, task));
   if (batch->explain && worker->explains)
     return keep_text(task, gconv_plan_explain(worker->plan, &worker->explanation));
   return GCONV_OK;

@@ -305,21 +305,31 @@ static gconv_status fill_options(const char *path, const gconv_write_options *gi
                     "%s: its name does not tell the format: end it in a known extension or give --format (%s)", path, list);
 }
 
-/* Whether the format can hold the image at all; limits of its own are checked by its start(). */
-static gconv_status check_fits(const char *path, const gconv_format *format, const gconv_image *image) {
-  const gconv_format_info *info = &format->info;
+static gconv_status check_channels(const gconv_format *format, const gconv_image *image) {
+  const char *name = format->info.name, *other = image->type == GCONV_F32 ? ".npy" : ".png";
+  int most = format->alpha ? 4 : 3;
+  if (image->channels > 4)
+    return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds %d: write .npy", image->channels, name, most);
+  if (format->alpha || image->channels == 1 || image->channels == 3)
+    return GCONV_OK;
+  if (image->alpha)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s has no alpha: write %s instead", name, other);
+  return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds 1 or 3: write %s instead", image->channels, name,
+                    other);
+}
+
+/* Limits of its own, such as the largest size, are checked by the format's start(). */
+gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image *image) {
   if (!info->writes)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s is only read, not written", path, info->name);
+    return gconv_fail(GCONV_UNSUPPORTED, "%s is only read, not written", info->name);
   if (!info->holds[image->type])
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s does not hold %s samples; it holds %s", path, info->name,
+    return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold %s samples; it holds %s", info->name,
                       gconv_type_name(image->type), gconv_type_name(gconv_format_type(info, image->type)));
-  if (!info->multiframe && (image->frames > 1 || image->planar))
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s does not hold frames or planes (N x C x H x W): write .npy", path,
-                      info->name);
-  if (!format->alpha && (image->channels == 2 || image->channels == 4))
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s has no alpha: write %s", path, info->name,
-                      image->type == GCONV_F32 ? ".npy, or without alpha" : ".png, .pam or .npy, or without alpha");
-  return GCONV_OK;
+  if (info->multiframe)
+    return GCONV_OK;
+  if (image->frames > 1 || (image->planar && image->channels <= 4))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold frames or planes (N x C x H x W): write .npy", info->name);
+  return check_channels((const gconv_format *)info, image); /* every info is the first member of its row */
 }
 
 static gconv_status write_all_rows(gconv_writer *writer, const gconv_image *image) {
@@ -333,11 +343,13 @@ static gconv_status write_all_rows(gconv_writer *writer, const gconv_image *imag
 gconv_status gconv_image_write(const char *path, const gconv_write_options *given, const gconv_image *image) {
   gconv_write_options options;
   GCONV_TRY(fill_options(path, given, &options));
-  const gconv_format *format = (const gconv_format *)options.format; /* every info is the first member of its row */
-  GCONV_TRY(check_fits(path, format, image));
+  gconv_status status = gconv_format_check(options.format, image);
+  if (status != GCONV_OK)
+    return gconv_fail_in(status, "%s", path);
+  const gconv_format *format = (const gconv_format *)options.format;
   gconv_writer writer = {.format = format, .name = path, .header = image, .options = &options};
   GCONV_TRY(gconv_sink_open(path, &writer.sink));
-  gconv_status status = format->start(&writer);
+  status = format->start(&writer);
   if (status == GCONV_OK)
     status = write_all_rows(&writer, image);
   if (status == GCONV_OK)

@@ -119,10 +119,31 @@ class BadImages(CommandTest):
     def test_a_stack_that_png_cannot_hold(self):
         self.photo("a.png")
         stack = ("-i", "a.png", "-f", "identity", "-f", "sobel_x", "--combine", "stack")
-        self.assertIn("x.png: ", self.gconv(*stack, "-o", "x.png", status=1).stderr)
-        self.assertEqual(self.files(), ["a.png"])
+        for output in ("x.png", "made/"):
+            result = self.gconv(*stack, "-o", output, "--timings=json", status=1)
+            self.assertEqual(result.stderr, "gconv: a.png: in the stack, there are 6 channels, png holds 4: write .npy, or use "
+                                            "--gray\n")
+            self.assertNotIn("kernel_ms", result.stdout)  # it was not filtered
+            self.assertEqual(os.listdir(self.folder), ["a.png"])
         self.gconv(*stack, "-o", "x.npy")
         self.assertEqual(numpy.load(self.folder / "x.npy").shape, (1, 6, 13, 17))
+        self.gconv(*stack, "-o", "x.png", "--gray")
+
+    def test_gray_is_advised_only_where_it_helps(self):
+        self.photo("a.png")
+        for words in (["-o", "x.jpg"], ["-o", "x.png", "-f", "sobel_y", "-f", "laplacian", "-f", "average"],
+                      ["-o", "x.png", "--gray", "-f", "sobel_y", "-f", "laplacian", "-f", "average"]):
+            result = self.gconv("-i", "a.png", "-f", "identity", "-f", "sobel_x", "--combine", "stack", *words, status=1)
+            self.assertRegex(result.stderr, r"^gconv: a\.png: in the stack, there are \d+ channels, .* holds \d: write \.npy\n$")
+
+    def test_alpha_that_jpeg_cannot_hold(self):
+        self.photo("a.png", channels=4)
+        result = self.gconv("-i", "a.png", "-f", "identity", "-o", "made/x.{stem}.jpg", "--timings=json", status=1)
+        self.assertEqual(result.stderr, "gconv: a.png: jpeg has no alpha: write .png instead\n")
+        self.assertNotIn("kernel_ms", result.stdout)
+        self.assertEqual(os.listdir(self.folder), ["a.png"])
+        result = self.gconv("-i", "a.png", "-f", "identity", "-o", "x.pfm", status=1)
+        self.assertEqual(result.stderr, "gconv: a.png: pfm has no alpha: write .npy instead\n")
 
 
 class BadFilters(CommandTest):
