@@ -13,9 +13,9 @@ struct namer {
   const gconv_naming *naming;
   gconv_outputs *outputs;
   gconv_message *message;
-  gconv_texts labels;         /* one a result of an input: what {filter} stands for */
-  char *template, *of_frames; /* for an input with one file a result; with one file a frame */
-  bool mirrors;               /* the folders of an input are put in front of the file name */
+  gconv_texts labels; /* one a result of an input: what {filter} stands for */
+  char *of_frames;    /* the template for an input with one file a frame; outputs->template is for the others */
+  bool mirrors;       /* the folders of an input are put in front of the file name */
 };
 
 /* What the names in a template stand for, for one result. */
@@ -51,20 +51,20 @@ static bool put_value(FILE *out, const char *name, size_t length, const struct v
   return true;
 }
 
-/* Writes the `length` bytes at `template` with their names replaced; GCONV_BAD_ARGUMENT for a name that is none. */
-static gconv_status expand(FILE *out, const char *template, size_t length, const struct values *values,
-                           gconv_message *message) {
-  const char *end = template + length;
-  for (const char *at = template; at < end; at++) {
+/* Writes `part`, `length` bytes of a template, with its names replaced; GCONV_BAD_ARGUMENT for a name that is none. */
+static gconv_status expand(const struct namer *namer, FILE *out, const char *part, size_t length,
+                           const struct values *values) {
+  const char *end = part + length;
+  for (const char *at = part; at < end; at++) {
     if (*at != '{') {
       fputc(*at, out);
       continue;
     }
     size_t name = strcspn(at + 1, "{}/");
     if (at[1 + name] != '}' || !put_value(out, at + 1, name, values))
-      return gconv_complain(message, GCONV_BAD_ARGUMENT,
+      return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
                             "%s: \"%.*s\" is no name for a template: there are {stem}, {filter}, {index} and {frame}",
-                            template, (int)(name + (at[1 + name] == '}' ? 2 : 1)), at);
+                            namer->naming->output, (int)(name + (at[1 + name] == '}' ? 2 : 1)), at);
     at += name + 1;
   }
   return GCONV_OK;
@@ -80,11 +80,11 @@ static gconv_status add_path(const struct namer *namer, const char *template, co
   FILE *out = open_memstream(&path, &size);
   if (!out)
     return gconv_complain_memory(namer->message);
-  gconv_status status = expand(out, template, folders, values, namer->message);
+  gconv_status status = expand(namer, out, template, folders, values);
   if (namer->mirrors && inner)
     fprintf(out, "%.*s", (int)(inner + 1 - relative), relative);
   if (status == GCONV_OK)
-    status = expand(out, template + folders, length - folders, values, namer->message);
+    status = expand(namer, out, template + folders, length - folders, values);
   bool whole = fclose(out) == 0;
   if (status == GCONV_OK && whole)
     return gconv_texts_add(&namer->outputs->paths, path) ? GCONV_OK : gconv_complain_memory(namer->message);
@@ -135,11 +135,11 @@ static gconv_status name_folder(struct namer *namer) {
   const char *filter = namer->labels.count > 1 ? "_{filter}" : "";
   int extension = (int)strcspn(format->extensions, " ");
   namer->mirrors = namer->outputs->make_folders = true;
-  if (asprintf(&namer->template, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
-    namer->template = NULL;
+  if (asprintf(&namer->outputs->template, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+    namer->outputs->template = NULL;
   if (asprintf(&namer->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension, format->extensions) < 0)
     namer->of_frames = NULL;
-  return namer->template && namer->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
+  return namer->outputs->template && namer->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
 }
 
 static gconv_status name_standard_output(struct namer *namer) {
@@ -157,9 +157,9 @@ static gconv_status name_by_output(struct namer *namer) {
   bool standard = strcmp(output, "-") == 0, template = strchr(output, '{') != NULL;
   if (!standard && !template && (is_folder(output) || (namer->inputs->many && !gconv_format_by_path(output))))
     return name_folder(namer);
-  namer->template = strdup(output);
+  namer->outputs->template = strdup(output);
   namer->of_frames = strdup(output);
-  if (!namer->template || !namer->of_frames)
+  if (!namer->outputs->template || !namer->of_frames)
     return gconv_complain_memory(namer->message);
   namer->mirrors = namer->outputs->make_folders = template;
   return standard ? name_standard_output(namer) : choose_format(namer, true);
@@ -243,7 +243,7 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
         .frame = n % frames + 1,
         .frame_count = frames,
     };
-    GCONV_TRY(add_path(namer, frames > 1 ? namer->of_frames : namer->template, relative, &values));
+    GCONV_TRY(add_path(namer, frames > 1 ? namer->of_frames : namer->outputs->template, relative, &values));
   }
   return GCONV_OK;
 }
@@ -271,12 +271,12 @@ gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *
   if (status != GCONV_OK)
     gconv_outputs_free(outputs);
   gconv_texts_free(&namer.labels);
-  free(namer.template);
   free(namer.of_frames);
   return status;
 }
 
 void gconv_outputs_free(gconv_outputs *outputs) {
+  free(outputs->template);
   gconv_texts_free(&outputs->paths);
   free(outputs->first);
   *outputs = (gconv_outputs){0};

@@ -16,6 +16,7 @@ typedef struct gconv_naming {
 /* Zero-initialise before first use. */
 typedef struct gconv_outputs {
   const gconv_format_info *format; /* of every result */
+  char *template;                  /* by which they are named, as -o would take it; owned */
   gconv_texts paths;
   size_t *first;     /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
   bool make_folders; /* folders that are missing are made when a result is written */

@@ -62,18 +62,48 @@ static const char *input_of(const gconv_inputs *inputs, const gconv_outputs *out
   return inputs->items[low].path;
 }
 
+/* The length of `path` without its extension. */
+static size_t stem_length(const char *path) {
+  const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+  return dot ? (size_t)(dot - path) : strlen(path);
+}
+
+/* Writes which of the `count` names the template lacks, "{stem}, {filter} or {index}", and a template that has the last. */
+static void advise(const char *template, size_t count, const char *const *names, char *text, size_t size) {
+  const char *lacking[4];
+  size_t lacks = 0, used, stem = stem_length(template);
+  for (size_t i = 0; i < count; i++)
+    if (!strstr(template, names[i]))
+      lacking[lacks++] = names[i];
+  snprintf(text, size, lacks ? "tell them apart with " : "choose another name");
+  for (size_t i = 0; i < lacks; i++) {
+    used = strlen(text);
+    snprintf(text + used, size - used, "%s%s", lacking[i], i + 1 == lacks ? "" : i + 2 == lacks ? " or " : ", ");
+  }
+  used = strlen(text);
+  if (lacks > 0)
+    snprintf(text + used, size - used, ", such as -o '%.*s_%s%s'", (int)stem, template, lacking[lacks - 1], template + stem);
+}
+
+static bool differ_by_extension(const char *a, const char *b) {
+  size_t length = stem_length(a);
+  return length == stem_length(b) && strncmp(a, b, length) == 0 && strcmp(a, b) != 0;
+}
+
 static gconv_status complain_collision(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t a, size_t b,
                                        gconv_message *message) {
-  const char *first = input_of(inputs, outputs, a), *second = input_of(inputs, outputs, b);
-  if (first == second)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "%s: several results of %s would land on this file: tell them apart with {filter}, {index} or "
-                          "{frame} in -o",
-                          outputs->paths.items[b], first);
-  return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                        "%s: the results of %s and of %s would both land on this file: tell them apart with {stem} or "
-                        "{index} in -o",
-                        outputs->paths.items[b], first, second);
+  const char *first = input_of(inputs, outputs, a), *second = input_of(inputs, outputs, b), *path = outputs->paths.items[b];
+  static const char *const of_one[] = {"{filter}", "{frame}", "{index}"}, *const of_two[] = {"{stem}", "{index}"};
+  char advice[1024];
+  if (first == second) {
+    advise(outputs->template, 3, of_one, advice, sizeof advice);
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: several results of %s would land on this file: %s", path, first,
+                          advice);
+  }
+  bool similar = differ_by_extension(first, second);
+  advise(outputs->template, similar ? 1 : 2, similar ? of_two + 1 : of_two, advice, sizeof advice);
+  return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: the results of %s and of %s%s would both land on this file: %s",
+                        path, first, second, similar ? ", which differ by their extension only," : "", advice);
 }
 
 static gconv_status check_collisions(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {

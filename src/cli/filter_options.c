@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LARGEST_EXTENT = 1 << 30 }; /* of strides, dilations and paddings: the library's */
+
 /* ---- Parsers of single options ------------------------------------------------------------------------------------- */
 
 /* In the order of gconv_border. */
@@ -46,10 +48,11 @@ static gconv_status parse_padding(const gconv_option *option, const char *value,
       return GCONV_OK;
     }
   int32_t pad[4];
-  int count = gconv_parse_integers(value, 4, 0, INT32_MAX, pad);
+  int count = gconv_parse_integers(value, 4, 0, LARGEST_EXTENT, pad);
   if (count == 0 || count == 3)
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "this takes same, valid, full, or pixels: N, Y,X or TOP,BOTTOM,LEFT,RIGHT");
+                          "this takes same, valid, full, or pixels up to %d: N, Y,X or TOP,BOTTOM,LEFT,RIGHT",
+                          LARGEST_EXTENT);
   options->padding = GCONV_PADDING_EXPLICIT;
   options->pad_top = pad[0];
   options->pad_bottom = count == 4 ? pad[1] : pad[0];
@@ -58,12 +61,13 @@ static gconv_status parse_padding(const gconv_option *option, const char *value,
   return GCONV_OK;
 }
 
-/* N or Y,X, at least 1, into two int32_t: y, x. */
+/* N or Y,X, from 1 to LARGEST_EXTENT, into two int32_t: y, x. */
 static gconv_status parse_steps(const char *value, int32_t *y, int32_t *x, gconv_message *message) {
   int32_t steps[2];
-  int count = gconv_parse_integers(value, 2, 1, INT32_MAX, steps);
+  int count = gconv_parse_integers(value, 2, 1, LARGEST_EXTENT, steps);
   if (count == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes one or two integers from 1 on: N or Y,X");
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes one or two integers from 1 to %d: N or Y,X",
+                          LARGEST_EXTENT);
   *y = steps[0];
   *x = steps[count - 1];
   return GCONV_OK;

@@ -170,7 +170,8 @@ class Outputs(CommandTest):
     def test_wrong_templates(self):
         for template, fragment in (("{nonsense}.png", '"{nonsense}" is no name'), ("{stem.png", '"{stem.png" is no name'),
                                    ("{}.png", '"{}" is no name'), ("{stem}.xyz", "has no known extension"),
-                                   ("{stem/}.png", "is no name")):
+                                   ("{stem/}.png", "is no name"), ("q/{foo}.png", 'q/{foo}.png: "{foo}" is no name'),
+                                   ("{foo}/{stem}.png", '{foo}/{stem}.png: "{foo}" is no name')):
             self.usage_error(fragment, "-i", "p/a.png", "-f", "identity", "-o", template)
 
     def test_collisions(self):
@@ -183,6 +184,28 @@ class Outputs(CommandTest):
         self.usage_error("would both land on this file", "-i", "p", *both)
         self.usage_error("would both land on this file", "-i", "p/a.png", "-i", "p/./a.png", *both)
         self.usage_error("several results of p/a.png", "-i", "p/a.png", "-f", "identity", "-f", "sobel_x", "-o", "{stem}.png")
+
+    def test_advice_names_only_what_the_template_lacks(self):
+        self.photo("q/a.png")
+        self.photo("p/a.jpg")
+        self.photo("p/a.b.png")
+        different, similar = ("-i", "p/a.png", "-i", "q/a.png"), ("-i", "p/a.png", "-i", "p/a.jpg")
+        only = ", which differ by their extension only,"
+        for words, output, remark, advice in (
+                (different, "{filter}.png", "", "{stem} or {index}, such as -o '{filter}_{index}.png'"),
+                (different, "{stem}.png", "", "{index}, such as -o '{stem}_{index}.png'"),
+                (different, "d.d/", "", "{index}, such as -o 'd.d/{stem}_{index}.png'"),
+                (similar, "{filter}.png", only, "{index}, such as -o '{filter}_{index}.png'"),
+                (("-i", "p/a.png", "-i", "p/a.b.png"), "{filter}.png", "", "{stem} or {index}, such as -o '{filter}_{index}.png'"),
+                (similar, "out/", only, "{index}, such as -o 'out/{stem}_{index}.png'"),
+                (("-i", "p/a.png", "-f", "sobel_x"), "{stem}.png", None,
+                 "{filter}, {frame} or {index}, such as -o '{stem}_{index}.png'"),
+                (("-i", "p/a.png", "-f", "sobel_x"), "{stem}{frame}.png", None,
+                 "{filter} or {index}, such as -o '{stem}{frame}_{index}.png'")):
+            result = self.usage_error("land on this file", *words, "-f", "identity", "-o", output)
+            self.assertTrue(result.stderr.endswith(f": tell them apart with {advice}\n"), result.stderr)
+            if remark is not None:
+                self.assertIn(f"{words[1]} and of {words[3]}{remark} would both land", result.stderr)
 
     def test_collisions_through_links_and_dots(self):
         self.photo("q/sub/a.png")

@@ -86,9 +86,12 @@ class Usage(CommandTest):
         self.refused("same, valid, full, or pixels", "--padding", "1,2,3,4,5")
         self.refused("same, valid, full, or pixels", "--padding", "-1")
         self.refused("same, valid, full, or pixels", "--padding", "1,")
+        for value in ("2000000000", "0,1073741825", "0,0,0,1073741825"):
+            self.refused("pixels up to 1073741824", "--padding", value)
         for option in ("--stride", "--dilation"):
-            for value in ("0", "1,0", "1,2,3", "x", "", "1,,2", "99999999999"):
-                self.refused("one or two integers from 1 on", f"{option}={value}")
+            for value in ("0", "1,0", "1,2,3", "x", "", "1,,2", "99999999999", "2000000000", "1073741825", "1,1073741825"):
+                self.refused("one or two integers from 1 to 1073741824", f"{option}={value}")
+        self.gconv("-i", "a.png", "-f", "identity:size=1", "-o", "b.png", "--dilation", "1073741824")
 
     def test_padding_and_stride_reach_the_convolution(self):
         for options, size in ((["--padding", "valid"], (15, 11)), (["--padding", "full"], (19, 15)),
