@@ -9,15 +9,42 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+/* The filters beside the program that runs, as installed or as built in a checkout; "" if there are none. */
+static char folder_near_program[PATH_MAX];
+
+static void find_folder_near_program(void) {
+  static const char *const places[] = {"../share/gconv/filters", "../filters"};
+  char program[PATH_MAX], path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  if (length <= 0)
+    return;
+  program[length] = '\0';
+  *strrchr(program, '/') = '\0';
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    struct stat status;
+    int used = snprintf(path, sizeof path, "%s/%s", program, places[i]);
+    if (used < (int)sizeof path && stat(path, &status) == 0 && S_ISDIR(status.st_mode)) {
+      memcpy(folder_near_program, path, (size_t)used + 1);
+      return;
+    }
+  }
+}
 
 const char *gconv_filter_folder(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   const char *folder = getenv("GCONV_FILTERS");
-  return folder && *folder ? folder : GCONV_FILTER_FOLDER;
+  if (folder && *folder)
+    return folder;
+  pthread_once(&once, find_folder_near_program);
+  return folder_near_program[0] ? folder_near_program : GCONV_FILTER_FOLDER;
 }
 
 /* ---- Files ---- */

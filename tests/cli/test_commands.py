@@ -63,6 +63,20 @@ class Filters(CommandTest):
         self.assertIn("there is no such folder", text)
 
 
+class ShippedFilters(CommandTest):
+    def test_found_without_installation(self):
+        """The folder of the checkout that the program was built in, or of the place it is installed in."""
+        listed = self.gconv("filters", env={"GCONV_FILTERS": ""}).stdout
+        self.assertRegex(listed, r"(?m)^  sharpen_8 ")
+        self.assertIn("-4", self.gconv("make", "laplacian_4.txt", env={"GCONV_FILTERS": ""}).stdout)
+
+    def test_folder_of_the_environment(self):
+        (self.folder / "mine").mkdir()
+        (self.folder / "mine" / "odd_one.txt").write_text("# no built-in: a test\n1 2 3\n")
+        self.assertIn("1 2 3", self.gconv("make", "odd_one", env={"GCONV_FILTERS": "mine"}).stdout)
+        self.usage_error("sharpen_8", "make", "sharpen_8", env={"GCONV_FILTERS": "mine"})
+
+
 class Info(CommandTest):
     def test_images(self):
         self.photo("a.png", 17, 13)
@@ -106,6 +120,19 @@ class Info(CommandTest):
         (self.folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\nxx")
         self.assertIn("bad.png: ", self.gconv("info", "bad.png", status=1).stderr)
         self.assertIn("a.png", self.gconv("info", "a.png", "--filter-format", "matrix", status=1).stderr)
+
+    def test_info_of_standard_input(self):
+        self.photo("a.png")
+        self.assertIn("-: image, png", self.gconv("info", "-", stdin=(self.folder / "a.png").read_bytes()).stdout)
+        text = b"1 2 1\n2 4 2\n1 2 1\n"
+        self.assertEqual(self.gconv("info", "-", stdin=text, status=1).stderr.count("for a filter, give its --filter-format"), 1)
+        self.assertIn("sum         16", self.gconv("info", "-", "--filter-format", "matrix", stdin=text).stdout)
+
+    def test_info_of_files_that_are_not_there(self):
+        for name in ("nosuch.jpg", "nosuch.npy", "no/such", "./such.txt"):
+            self.assertEqual(self.gconv("info", name, status=1).stderr, f"gconv: {name}: no such file\n")
+        for name in ("sobelx", "such.txt", "3x3: 1/0,2"):
+            self.assertNotIn("no such file", self.gconv("info", name, status=1).stderr)
 
 
 class Lists(CommandTest):
