@@ -16,7 +16,7 @@ enum {
   SHORTEST = 3,
   LONGEST = 258,
   WINDOW = 32768,
-  HASH_BITS = 15,
+  HASH_BITS = 13,
   BLOCK_BYTES = 131072, /* enough for a code to pay for its description, about 100 bytes */
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
   STORED_BYTES = 65535, /* the most that one stored block holds */
@@ -31,10 +31,10 @@ typedef struct sequence {
 } sequence;
 
 struct gconv_png_deflater {
-  /* Where pixels of a hash were seen last, as positions modulo 65536: in the lower half the last place of the latest
-   * pixel, in the upper half of the one before it that was another. Since candidates are compared, neither collisions nor
-   * stale places do harm. */
-  uint32_t seen[1 << HASH_BITS];
+  /* Where pixels of a hash were seen: in the lower half the last place of the latest pixel, in the upper half of the one
+   * before it that was another. Each is 16 more bits of the hash, which tell most pixels apart, over 16 of the position,
+   * modulo 65536. What is found is compared, so that neither collisions nor stale places do harm. */
+  uint64_t seen[1 << HASH_BITS];
   sequence sequences[MOST_MATCHES + 1];
   size_t count;
   uint32_t counts[SYMBOLS], distance_counts[DISTANCE_SYMBOLS];
@@ -101,27 +101,18 @@ GCONV_INLINE unsigned distance_symbol(unsigned back, unsigned *extra) {
   return 2 * log + (back >> *extra) % 2;
 }
 
-GCONV_INLINE uint32_t *slot_of(gconv_png_deflater *deflater, uint64_t pixel) {
-  return &deflater->seen[(pixel * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - HASH_BITS)];
-}
-
-/* `back` if `pixel`, which stands at `at`, stands there too, else 0. `mask` covers the bytes of a pixel. */
-GCONV_INLINE size_t check(const uint8_t *bytes, size_t at, size_t back, uint64_t pixel, uint64_t mask) {
-  size_t most = at < WINDOW ? at : WINDOW;
-  return back - 1 < most && (load(bytes + at - back) & mask) == pixel ? back : 0;
-}
-
-/* Where the pixel at `at` was seen before, within the window: how far back, or 0. Remembers it. */
-GCONV_INLINE size_t look_up(gconv_png_deflater *deflater, const uint8_t *bytes, size_t at, uint64_t mask) {
-  uint64_t pixel = load(bytes + at) & mask;
-  uint32_t *slot = slot_of(deflater, pixel), seen = *slot;
-  size_t back = check(bytes, at, (uint16_t)(at - seen), pixel, mask);
-  if (back > 0) {
-    *slot = (seen & 0xffff0000) | (uint16_t)at;
-    return back;
+/* How far back `pixel`, which stands at `at`, was probably seen; 0 or more than the window: it was not. Remembers it. No
+ * other place is looked at, because the branch that follows, which is often foreseen wrongly, would wait for that. */
+GCONV_INLINE size_t look_up(gconv_png_deflater *deflater, size_t at, uint64_t pixel) {
+  uint64_t hash = pixel * UINT64_C(0x9e3779b97f4a7c15), *slot = &deflater->seen[hash >> (64 - HASH_BITS)], seen = *slot;
+  uint32_t entry = (uint32_t)(hash >> (32 - HASH_BITS) & 0xffff0000) | (uint16_t)at;
+  uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);
+  if ((latest ^ entry) >> 16 == 0) {
+    *slot = (seen & ~(uint64_t)UINT32_MAX) | entry;
+    return (uint16_t)(at - latest);
   }
-  *slot = seen << 16 | (uint16_t)at;
-  return check(bytes, at, (uint16_t)(at - (seen >> 16)), pixel, mask);
+  *slot = seen << 32 | entry;
+  return (other ^ entry) >> 16 == 0 ? (uint16_t)(at - other) : 0;
 }
 
 GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_t length, size_t distance) {
@@ -144,23 +135,24 @@ GCONV_INLINE size_t cut_block_body(gconv_png_deflater *deflater, const gconv_png
     if (at % lines->line == 0)
       deflater->counts[bytes[at++]]++; /* the number of the filter */
     while (at + unit <= line_end && at < stop) {
-      size_t distance = look_up(deflater, bytes, at, mask);
-      if (distance > 0) {
+      size_t distance = look_up(deflater, at, load(bytes + at) & mask);
+      if (distance - 1 < (at < WINDOW ? at : WINDOW)) {
         size_t most = line_end - at < LONGEST ? line_end - at : LONGEST;
         size_t length = common_length(bytes + at, bytes + at - distance, most);
-        if (length < unit + step) { /* a branch that is foreseen, where a sum would be waited for */
-          add_match(deflater, at - literals, unit, distance);
-          at += unit;
-        } else {
+        if (length >= unit + step) {
           length -= length % step;
           add_match(deflater, at - literals, length, distance);
-          at += length;
+          literals = at += length;
+          continue;
         }
-        literals = at;
-      } else {
-        for (size_t i = 0; i < step; i++)
-          deflater->counts[bytes[at++]]++;
+        if (length >= unit) { /* a sum that need not be waited for, as long as this is foreseen */
+          add_match(deflater, at - literals, unit, distance);
+          literals = at += unit;
+          continue;
+        }
       }
+      for (size_t i = 0; i < step; i++)
+        deflater->counts[bytes[at++]]++;
     }
     if (at + unit > line_end)
       while (at < line_end)

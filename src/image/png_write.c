@@ -22,7 +22,7 @@
 
 enum {
   STRIP_BYTES = 768 * 1024,
-  SAMPLE_BYTES = 16 * 1024, /* of a strip, on which filters are tried */
+  SAMPLE_BYTES = 8 * 1024,  /* of a strip, on which filters are tried */
   MOST_ROW_BYTES = 1 << 30, /* a strip fits into a chunk, and its sizes into zlib's 32 bits */
   SLOTS_PER_THREAD = 2,     /* one is worked on, one waits for its turn to be written */
   CHUNK_HEAD = 8,
