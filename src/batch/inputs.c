@@ -162,6 +162,8 @@ static gconv_status find_one(struct search *search, const char *spec) {
   struct stat status;
   if (strcmp(spec, "-") == 0)
     return find_standard_input(search);
+  if (spec[0] == '\0')
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "the name of an input is empty");
   if (stat(spec, &status) == 0) {
     const char *slash = strrchr(spec, '/');
     return S_ISDIR(status.st_mode) ? find_in_folder(search, spec, &status)

@@ -95,21 +95,43 @@ static gconv_status inform_filter(const char *spec, const char *syntax) {
 
 /* ---- Either -------------------------------------------------------------------------------------------------------- */
 
-/* A file that is an image by its content is an image, whatever else it might be; all the rest is a filter. */
-static gconv_status inform(const char *word, const char *syntax) {
+/* False with its error, if it is no image that can be read. */
+static bool inform_image(const char *word) {
   gconv_image image = {0};
   const gconv_format_info *format = NULL;
-  bool file = strcmp(word, "-") == 0 || access(word, F_OK) == 0;
-  if (file && !syntax && gconv_image_read_header(word, &image, &format) == GCONV_OK) {
-    print_image(word, &image, format);
-    gconv_image_free(&image);
+  if (gconv_image_read_header(word, &image, &format) != GCONV_OK)
+    return false;
+  print_image(word, &image, format);
+  gconv_image_free(&image);
+  return true;
+}
+
+/* Standard input can be read only once: it is an image, unless the syntax of filters is given. */
+static gconv_status inform_standard_input(void) {
+  if (inform_image("-"))
     return GCONV_OK;
+  gconv_say("%s; for a filter, give its --filter-format", gconv_last_error());
+  return GCONV_BAD_FILE;
+}
+
+/* A file that is an image by its content is an image, whatever else it might be; all the rest is a filter. */
+static gconv_status inform(const char *word, const char *syntax) {
+  gconv_message why_no_image = {.text = ""};
+  bool file = access(word, F_OK) == 0, image_name = gconv_format_by_path(word) != NULL;
+  if (!syntax && strcmp(word, "-") == 0)
+    return inform_standard_input();
+  if (!syntax && file) {
+    if (inform_image(word))
+      return GCONV_OK;
+    gconv_complain(&why_no_image, GCONV_OK, "%s", gconv_last_error());
   }
-  gconv_message why_no_image;
-  gconv_complain(&why_no_image, GCONV_OK, "%s", gconv_last_error());
   gconv_status status = inform_filter(word, syntax);
-  if (status != GCONV_OK)
-    gconv_say("%s", file && !syntax && gconv_format_by_path(word) ? why_no_image.text : gconv_last_error());
+  if (status == GCONV_OK)
+    return status;
+  if (!file && (image_name || strchr(word, '/')) && !strchr(word, ':')) /* kernels as text have a colon */
+    gconv_say("%s: no such file", word);
+  else
+    gconv_say("%s", image_name && why_no_image.text[0] ? why_no_image.text : gconv_last_error());
   return status;
 }
 

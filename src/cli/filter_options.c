@@ -184,7 +184,7 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "max-pixels", "N", parse_max_pixels,
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
 
-    OPTION('o', "output", "PATH", gconv_option_text, .field = FIELD(output), .group = "Output",
+    OPTION('o', "output", "PATH", gconv_option_text_once, .field = FIELD(output), .group = "Output",
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index} or {frame}, or - "
                    "for standard output"),
     OPTION(0, "format", "NAME", parse_format,
@@ -283,6 +283,16 @@ static gconv_status check_given(const gconv_settings *settings, gconv_message *m
   return missing ? gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", missing) : GCONV_OK;
 }
 
+/* As an image, or as a filter. */
+static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
+  size_t uses = 0;
+  for (size_t i = 0; i < settings->inputs.count; i++)
+    uses += strcmp(settings->inputs.items[i], "-") == 0;
+  for (size_t i = 0; i < settings->filters.count; i++)
+    uses += strcmp(settings->filters.items[i], "-") == 0;
+  return uses <= 1 ? GCONV_OK : gconv_complain(message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
+}
+
 static gconv_status check_exclusive(const gconv_settings *settings, gconv_message *message) {
   if (settings->no_clobber && settings->skip_existing)
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
@@ -296,6 +306,7 @@ static gconv_status check_exclusive(const gconv_settings *settings, gconv_messag
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message) {
   GCONV_TRY(check_given(settings, message));
   GCONV_TRY(check_exclusive(settings, message));
+  GCONV_TRY(check_standard_input(settings, message));
   GCONV_TRY(choose_device(settings, message));
   gconv_options *options = &settings->convolution;
   options->alpha = (gconv_alpha)settings->alpha;

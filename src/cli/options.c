@@ -25,6 +25,14 @@ gconv_status gconv_option_text(const gconv_option *option, const char *value, vo
   return GCONV_OK;
 }
 
+gconv_status gconv_option_text_once(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  const char **text = field_of(option, settings);
+  if (*text)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "given twice, before with %s", *text);
+  *text = value;
+  return GCONV_OK;
+}
+
 gconv_status gconv_option_texts(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   return gconv_texts_add(field_of(option, settings), strdup(value)) ? GCONV_OK : gconv_complain_memory(message);
 }
@@ -82,7 +90,15 @@ static const gconv_option *find_name(const gconv_option *table, const char *name
   return NULL;
 }
 
+static bool takes_value(const gconv_option *option) {
+  return option->value && option->value[0] != '[';
+}
+
 static gconv_status complain_unknown(const gconv_option *table, const char *word, int length, gconv_message *message) {
+  const gconv_option *glued = word[1] == '-' ? NULL : find_letter(table, word[1]);
+  if (glued && takes_value(glued))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %s: the value stands apart: -%c %s", word, word[1],
+                          word + 2 + (word[2] == '='));
   char name[64];
   snprintf(name, sizeof name, "%.*s", length - 2 > 0 ? length - 2 : 0, word + 2);
   gconv_guess guess = gconv_guess_for(name);
@@ -91,10 +107,6 @@ static gconv_status complain_unknown(const gconv_option *table, const char *word
   if (guess.best)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %.*s: did you mean --%s?", length, word, guess.best);
   return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %.*s: --help lists all", length, word);
-}
-
-static bool takes_value(const gconv_option *option) {
-  return option->value && option->value[0] != '[';
 }
 
 /* Parses the option that begins at words[*at], and leaves *at at its last word. */

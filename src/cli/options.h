@@ -27,19 +27,20 @@ struct gconv_option {
   const char *const *choices; /* for gconv_option_choice; ended by NULL */
 };
 
-gconv_option_parser gconv_option_flag;    /* bool: true */
-gconv_option_parser gconv_option_text;    /* const char *: the value, which lives as long as the arguments */
-gconv_option_parser gconv_option_texts;   /* gconv_texts: a copy is appended */
-gconv_option_parser gconv_option_number;  /* double: finite */
-gconv_option_parser gconv_option_integer; /* int: least to most */
-gconv_option_parser gconv_option_choice;  /* int: the index in choices */
+gconv_option_parser gconv_option_flag;      /* bool: true */
+gconv_option_parser gconv_option_text;      /* const char *: the value, which lives as long as the arguments */
+gconv_option_parser gconv_option_text_once; /* the same, NULL before: refused when given twice */
+gconv_option_parser gconv_option_texts;     /* gconv_texts: a copy is appended */
+gconv_option_parser gconv_option_number;    /* double: finite */
+gconv_option_parser gconv_option_integer;   /* int: least to most */
+gconv_option_parser gconv_option_choice;    /* int: the index in choices */
 
 /* GCONV_OK and the index of `value` in `names` (ended by NULL), or a message that lists them. */
 gconv_status gconv_option_find(const char *const *names, const char *value, int *index, gconv_message *message);
 
 /* Parses `words`: options of `table` into *settings, the rest into *operands. -x VALUE, --name VALUE, --name=VALUE; "--"
- * ends the options; of an option given twice, the last counts. *help becomes true if it is asked for. GCONV_BAD_ARGUMENT
- * names the word that is wrong. */
+ * ends the options; of an option given twice, the last counts, unless its parser refuses. *help becomes true if it is asked
+ * for. GCONV_BAD_ARGUMENT names the word that is wrong. */
 gconv_status gconv_options_parse(const gconv_option *table, int count, char *const *words, void *settings,
                                  gconv_texts *operands, bool *help, gconv_message *message);
 

@@ -68,7 +68,10 @@ class Inputs(CommandTest):
         self.assertNotIn("-r looks", self.gconv("-i", "empty", "-r", *rest, status=2).stderr)
         self.usage_error("no file matches this pattern", "-i", "*.tiff", *rest)
         self.usage_error("only folders match", "-i", "em*", *rest)
+        self.usage_error("the name of an input is empty", "-i", "", *rest)
         self.usage_error("standard input can be read only once", "-i", "-", "-i", "-", *rest)
+        self.usage_error("standard input can be read only once", "-i", "-", "-f", "-", "-o", "out/")
+        self.usage_error("standard input can be read only once", "-i", "p/a.png", "-f", "-", "-f", "-", "-o", "out/")
 
 
 class Outputs(CommandTest):

@@ -38,10 +38,6 @@ class Usage(CommandTest):
             self.assert_pixels("b.png", self.source)
             (self.folder / "b.png").unlink()
 
-    def test_last_of_two_counts(self):
-        self.gconv(*self.job("-o", "c.png"))
-        self.assertEqual(self.files(), ["a.png", "c.png"])
-
     def test_missing(self):
         self.usage_error("no input", "-f", "identity", "-o", "b.png")
         self.usage_error("no filter", "-i", "a.png", "-o", "b.png")
@@ -54,12 +50,20 @@ class Usage(CommandTest):
         self.refused("unknown option --outptu: did you mean --output?", "--outptu=x")
         self.refused("unknown option --zzzzzzz: --help lists all", "--zzzzzzz")
         self.refused("unknown option -x", "-x")
-        self.refused("unknown option -ia.png", "-ia.png")
+        self.refused("unknown option -ia.png: the value stands apart: -i a.png", "-ia.png")
+        self.refused("unknown option -f=sobel_x: the value stands apart: -f sobel_x", "-f=sobel_x")
+        self.refused("unknown option -rv: --help lists all", "-rv")
         self.refused("--gray takes no value, and got yes", "--gray=yes")
         self.usage_error("mkae: no such command: did you mean make?", "mkae")
         self.usage_error("photo.jpg: no such command", "photo.jpg")
         self.usage_error("patterns are quoted", "-i", "a.png", "b.png", "-f", "identity", "-o", "c.png")
         self.usage_error("a.png: what is this for?", *self.job("--", "a.png"))
+
+    def test_given_twice(self):
+        self.refused("-o c.png: given twice, before with b.png", "-o", "c.png")
+        self.usage_error("--output d.txt: given twice, before with c.txt", "make", "sobel_x", "-o", "c.txt", "--output", "d.txt")
+        self.gconv(*self.job("--stride", "2", "--stride", "3"))  # the last counts
+        self.assertEqual(self.pixels("b.png").shape[:2], (5, 6))
 
     def test_numbers_are_strict(self):
         for number in ("0.5x", "nan", "inf", "-inf", "0x10", "", "0,5", " 1", "1e999", ".", "-", "e5"):
