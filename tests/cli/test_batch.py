@@ -71,7 +71,7 @@ class Many(CommandTest):
         self.assertIn("stopped by --fail-fast: 8 of 12 images were not read", result.stderr)
         self.assert_results(names=["00", "01", "02"])
         (self.folder / "in/00.png").write_bytes(b"no image")
-        self.gconv(*self.job("--fail-fast", "--jobs", "1", "-o", "out2"), status=1)
+        self.gconv("-i", "in", "-f", "identity", "-o", "out2", "--fail-fast", "--jobs", "1", status=1)
 
     def test_existing_results_are_replaced(self):
         (self.folder / "out").mkdir()
