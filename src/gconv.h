@@ -298,6 +298,11 @@ typedef struct gconv_options {
   const char *algorithm; /* "auto", or a name that gconv_algorithm_at() lists for the device */
 } gconv_options;
 
+/* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static
+ * storage. */
+const char *gconv_border_name(gconv_border border);
+const char *gconv_combine_name(gconv_combine combine);
+
 /* correlation, zero border, same size, stride and dilation 1, alpha kept, clamp, scale 1, offset 0, keep_type, "auto" */
 gconv_options gconv_options_default(void);
 

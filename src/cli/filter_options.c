@@ -12,8 +12,7 @@ enum { LARGEST_EXTENT = 1 << 30 }; /* of strides, dilations and paddings: the li
 
 /* ---- Parsers of single options ------------------------------------------------------------------------------------- */
 
-/* In the order of gconv_border. */
-static const char *const borders[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap", NULL};
+enum { MOST_NAMES = 16 }; /* of the values of an enumeration, with the NULL behind them */
 
 static const char reflect_text[] = "there are two ways to reflect the row  a b c d:\n"
                                    "  symmetric    c b a | a b c d | d c b    the edge twice (scipy's \"reflect\")\n"
@@ -22,6 +21,9 @@ static const char reflect_text[] = "there are two ways to reflect the row  a b c
 static gconv_status parse_border(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   gconv_options *options = &((gconv_settings *)settings)->convolution;
+  const char *names[MOST_NAMES] = {NULL};
+  for (int i = 0; i < MOST_NAMES - 1; i++)
+    names[i] = gconv_border_name((gconv_border)i);
   int border = 0;
   if (strcmp(value, "reflect") == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", reflect_text);
@@ -30,11 +32,22 @@ static gconv_status parse_border(const gconv_option *option, const char *value, 
       return gconv_complain(message, GCONV_BAD_ARGUMENT, "constant takes a number, such as constant:0.5");
     border = GCONV_BORDER_CONSTANT;
   } else {
-    GCONV_TRY(gconv_option_find(borders, value, &border, message));
+    GCONV_TRY(gconv_option_find(names, value, &border, message));
     if (border == GCONV_BORDER_CONSTANT)
       return gconv_complain(message, GCONV_BAD_ARGUMENT, "constant takes a value, such as constant:0.5");
   }
   options->border = (gconv_border)border;
+  return GCONV_OK;
+}
+
+static gconv_status parse_combine(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  const char *names[MOST_NAMES] = {NULL};
+  for (int i = 0; i < MOST_NAMES - 1; i++)
+    names[i] = gconv_combine_name((gconv_combine)i);
+  int combine = 0;
+  GCONV_TRY(gconv_option_find(names, value, &combine, message));
+  ((gconv_settings *)settings)->convolution.combine = (gconv_combine)combine;
   return GCONV_OK;
 }
 
@@ -161,10 +174,9 @@ static gconv_status parse_verify(const gconv_option *option, const char *value, 
 
 /* ---- The table ----------------------------------------------------------------------------------------------------- */
 
-static const char *const depths[] = {"8", "16", "float", NULL};                           /* gconv_type */
-static const char *const alphas[] = {"keep", "filter", "premultiply", NULL};              /* gconv_alpha */
-static const char *const combines[] = {"none", "magnitude", "sum", "max", "stack", NULL}; /* gconv_combine */
-static const char *const ranges[] = {"clamp", "abs", "signed", "minmax", NULL};           /* gconv_range */
+static const char *const depths[] = {"8", "16", "float", NULL};                 /* gconv_type */
+static const char *const alphas[] = {"keep", "filter", "premultiply", NULL};    /* gconv_alpha */
+static const char *const ranges[] = {"clamp", "abs", "signed", "minmax", NULL}; /* gconv_range */
 
 #define FIELD(name) offsetof(gconv_settings, name)
 
@@ -215,7 +227,7 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "alpha", "MODE", gconv_option_choice, .field = FIELD(alpha), .choices = alphas,
            .help =
                "keep (default): alpha is left as it is; filter: as any channel; premultiply: colours count by their alpha"),
-    OPTION(0, "combine", "MODE", gconv_option_choice, .field = FIELD(combine), .choices = combines,
+    OPTION(0, "combine", "MODE", parse_combine,
            .help = "several filters become: none (default), a result each; magnitude, sum, max or stack, one of all"),
     OPTION(0, "scale", "S", gconv_option_number, .field = FIELD(convolution.scale),
            .help = "multiply responses by S; default: 1"),
@@ -310,7 +322,6 @@ gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *mess
   GCONV_TRY(choose_device(settings, message));
   gconv_options *options = &settings->convolution;
   options->alpha = (gconv_alpha)settings->alpha;
-  options->combine = (gconv_combine)settings->combine;
   options->range = (gconv_range)settings->range;
   options->keep_type = settings->depth < 0;
   if (!options->keep_type)

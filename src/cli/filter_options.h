@@ -18,7 +18,7 @@ typedef struct gconv_settings {
   int depth;                       /* a gconv_type, or -1: as the input */
 
   gconv_options convolution; /* what is not below, and after gconv_settings_finish() all of it */
-  int alpha, combine, range;
+  int alpha, range;
 
   const char *device;
   int threads, jobs;

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const border_names[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
-static const char *const combine_names[] = {"none", "magnitude", "sum", "max", "stack"};
-
 static const char *symmetry_of(const gconv_filter_analysis *analysis) {
   if (analysis->symmetric_rows && analysis->symmetric_columns)
     return "symmetric both ways";
@@ -55,9 +52,9 @@ static void print_shapes(FILE *text, const gconv_plan *plan) {
   fprintf(text, "output %d x %d x %d x %d %s, %zu of them\n", out->frames, out->channels, out->height, out->width,
           gconv_type_name(out->type), plan->output_count);
   fprintf(text, "%s, border %s, stride %d,%d, dilation %d,%d, combine %s%s\n",
-          plan->options.flip ? "convolution (filters turned by 180 degrees)" : "correlation", border_names[problem->border],
-          problem->stride_y, problem->stride_x, problem->dilation_y, problem->dilation_x,
-          combine_names[problem->epilogue.combine], problem->keep_alpha ? ", alpha kept" : "");
+          plan->options.flip ? "convolution (filters turned by 180 degrees)" : "correlation",
+          gconv_border_name(problem->border), problem->stride_y, problem->stride_x, problem->dilation_y, problem->dilation_x,
+          gconv_combine_name(problem->epilogue.combine), problem->keep_alpha ? ", alpha kept" : "");
 }
 
 static void print_choice(FILE *text, const gconv_plan *plan) {

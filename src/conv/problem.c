@@ -13,6 +13,16 @@ gconv_options gconv_options_default(void) {
       .stride_y = 1, .stride_x = 1, .dilation_y = 1, .dilation_x = 1, .scale = 1, .keep_type = true, .algorithm = "auto"};
 }
 
+const char *gconv_border_name(gconv_border border) {
+  static const char *const names[] = {"zero", "constant", "replicate", "symmetric", "reflect101", "wrap"};
+  return (size_t)border < sizeof names / sizeof names[0] ? names[border] : NULL;
+}
+
+const char *gconv_combine_name(gconv_combine combine) {
+  static const char *const names[] = {"none", "magnitude", "sum", "max", "stack"};
+  return (size_t)combine < sizeof names / sizeof names[0] ? names[combine] : NULL;
+}
+
 static gconv_status check_range(const char *what, int64_t value, int64_t least, int64_t most) {
   if (value < least || value > most)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %lld: it must be %lld to %lld", what, (long long)value, (long long)least,

@@ -138,6 +138,15 @@ class Remarks(CommandTest):
         self.assertEqual(result.stdout, "")
         self.assertEqual(self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png").stderr, "")
 
+    def test_explain_names_border_and_combine_as_their_options_do(self):
+        for option, names in (("border", ("zero", "constant:0.5", "replicate", "symmetric", "reflect101", "wrap")),
+                              ("combine", ("none", "magnitude", "sum", "max", "stack"))):
+            for name in names:
+                result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "--explain", f"--{option}", name)
+                self.assertRegex(result.stderr, rf"\b{option} {name.split(':')[0]}\b")
+            self.usage_error(f"There are {', '.join(names)}".replace(":0.5", ""), "-i", "a.png", "-f", "sobel_x", "-o", "x.png",
+                             f"--{option}", names[-1] + "s")
+
     def test_explain_each_plan_of_a_worker(self):
         result = self.gconv("-i", "a.png", "-i", "b.png", "-i", "b.png", "-f", "sobel_x", "-o", "{index}.png", "--explain",
                             "--jobs", "1")
