@@ -210,8 +210,8 @@ const gconv_builtin_info *gconv_builtin_at(size_t index);
 /* The syntaxes of filter files, NULL past the end: names as gconv_filters_read takes them. */
 const char *gconv_filter_syntax_at(size_t index);
 
-/* The folder of shipped filters: $GCONV_FILTERS if set, else share/gconv/filters or filters beside the folder of the program,
- * else where they were installed. Static or environment storage. */
+/* The folder of shipped filters: $GCONV_FILTERS if set, else share/gconv/filters or filters beside the folder of the
+ * program, else where they were installed. Static or environment storage. */
 const char *gconv_filter_folder(void);
 
 /* What can be said of a filter from its taps. All sums are taken in float64 of taps / divisor. */

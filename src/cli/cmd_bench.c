@@ -330,11 +330,10 @@ const gconv_command gconv_command_bench = {
     .synopsis = "bench [OPTION...]",
     .help = "how fast the algorithms are on this machine, by themselves",
     .details =
-        "Times are of the convolution alone, on samples in the memory of the device, without files and transfers; on a GPU\n"
-        "they are from events, and inputs are rotated past its caches. `copy` is the bandwidth used (input read once, "
-        "output\n"
-        "written once) as a part of that of a copy measured in the same run. Several filters in one FILTER are combined to\n"
-        "their magnitude.\n",
+        "Times are of the convolution alone, on samples in the memory of the device, without files and transfers; on\n"
+        "a GPU they are from events, and inputs are rotated past its caches. `copy` is the bandwidth used (input read\n"
+        "once, output written once) as a part of that of a copy in the same run; TFLOP/s count the taps as they are\n"
+        "written, whatever the algorithm does with them. Several filters in one FILTER are combined to their magnitude.\n",
     .options = options,
     .run = run,
 };

@@ -131,11 +131,15 @@ static void load(walk *w, int64_t lattice) {
   }
 }
 
+enum { FORESEEN_STEP = 8 }; /* rows from an output row to the next, above which most of what is between is not needed */
+
 /* What the next band will load of the columns of this piece: asked for piece by piece, which memory takes better than all at
  * once. */
 static void expect_next(const walk *w) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;
+  if (layout->step > FORESEEN_STEP)
+    return;
   int64_t top = w->first_row * problem->stride_y - problem->pad_top;
   int64_t left = (int64_t)(w->first_pixel + w->window.first / (size_t)problem->channels) * problem->stride_x;
   int64_t pixels = (int64_t)(w->window.samples / (size_t)problem->channels) * problem->stride_x;

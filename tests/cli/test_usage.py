@@ -166,7 +166,7 @@ class Help(CommandTest):
             self.assertIn("--help", text)
             self.assertEqual(text, self.gconv(command, "--help").stdout)
             self.assertEqual(text, self.gconv(command, "-h").stdout)
-            self.assertLessEqual(max(map(len, text.splitlines())), 115)
+            self.assertLessEqual(max(map(len, text.splitlines())), 110)
         self.usage_error("no such command", "help", "nonsense")
 
     def test_main_job_has_the_promised_options(self):
