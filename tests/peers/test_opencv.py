@@ -44,7 +44,9 @@ FILTERS = {
 
 
 def photo():
-    """A photo of 3840 x 2160 RGB pixels: the first in images/, enlarged; else waves and noise."""
+    """The photo $GCONV_PHOTO as it is; else the first in images/, enlarged to 3840 x 2160; else waves and noise."""
+    if "GCONV_PHOTO" in os.environ:
+        return os.environ["GCONV_PHOTO"], cv2.imread(os.environ["GCONV_PHOTO"], cv2.IMREAD_COLOR)
     folder = os.path.join(os.environ.get("GCONV_SOURCE_FOLDER", "."), "images")
     for path in sorted(glob.glob(os.path.join(folder, "*.jpg")) + glob.glob(os.path.join(folder, "*.png"))):
         image = cv2.imread(path, cv2.IMREAD_COLOR)
