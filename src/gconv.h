@@ -382,7 +382,7 @@ gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_i
 /* What a plan will do. */
 typedef struct gconv_plan_info {
   const char *device;    /* "cuda:0" */
-  const char *algorithm; /* "direct" */
+  const char *algorithm; /* "direct"; "several" if filters of different sizes take different ones */
   const char *math;      /* "fp32" */
   bool exact;
   int32_t frames, channels;      /* N, C as convolved (alpha kept aside is not counted) */
@@ -395,7 +395,7 @@ typedef struct gconv_plan_info {
   double flop;  /* 2 * N * K * C * R * S * P * Q */
   double bytes; /* input read once + outputs written once */
   size_t workspace_bytes;
-  double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample| */
+  double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; that of fft is statistical */
 } gconv_plan_info;
 
 /* Valid as long as the plan. */
