@@ -295,7 +295,9 @@ typedef struct gconv_options {
   bool keep_type;         /* the output has the type of the input (the default) ... */
   gconv_type output_type; /* ... or, if not keep_type, this one */
 
-  const char *algorithm; /* "auto", or a name that gconv_algorithm_at() lists for the device */
+  const char *algorithm;  /* "auto", or a name that gconv_algorithm_at() lists for the device */
+  const char *without;    /* names with commas between that auto shall not choose; NULL: none */
+  size_t workspace_bytes; /* that an algorithm may take on a GPU beside input, output and taps; 0: the default, 256 MiB */
 } gconv_options;
 
 /* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static

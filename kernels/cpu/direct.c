@@ -65,7 +65,8 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-static double cost(const gconv_problem *problem) {
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  (void)machine;
   bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;
   double taps = (double)tap_plane(problem);
   return gconv_tile_ms(problem, tiles ? taps : 0, tiles ? 0 : taps);

@@ -338,7 +338,8 @@ static int32_t row_step(const gconv_problem *problem) {
 }
 
 /* The exact family is left for a clear gain only; where fmaf() is a call, everything is a gain, so it takes more. */
-static double cost(const gconv_problem *problem) {
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  (void)machine;
   double clear = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 20 : 1.5;
   double samples = gconv_problem_flop(problem) / (2.0 * (double)gconv_tap_count(problem));
   return clear * samples * pace_of(problem, choose_log(problem)) * 1e-6;

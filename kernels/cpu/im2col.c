@@ -87,7 +87,8 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its workspace would exceed 2 GiB a thread" : NULL;
 }
 
-static double cost(const gconv_problem *problem) {
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  (void)machine;
   double copying = 3.5e-8 * gconv_problem_flop(problem) / problem->filters; /* 0.07 ns a tap, once for all filters */
   return copying + gconv_tile_ms(problem, 0, (double)taps_of(problem));
 }

@@ -67,7 +67,8 @@ static size_t workspace_bytes(const gconv_problem *problem) {
   return row_floats(problem) * (size_t)problem->filters * sizeof(float);
 }
 
-static double cost(const gconv_problem *problem) {
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  (void)machine;
   return gconv_problem_flop(problem) * 5e-6; /* 200 MFLOP/s */
 }
 

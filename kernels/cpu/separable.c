@@ -155,7 +155,8 @@ static const char *supports(const gconv_problem *problem) {
 }
 
 /* The exact family is left for a clear gain only. The rows between the directions take as long as a few taps. */
-static double cost(const gconv_problem *problem) {
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  (void)machine;
   const double clear = 1.25, between = 4;
   double rank = problem->structure.rank, down = rank * (problem->rows + between), along = rank * problem->columns;
   bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;

@@ -88,7 +88,8 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-static double cost(const gconv_problem *problem) {
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  (void)machine;
   return gconv_tile_ms(problem, 0, (double)problem->structure.nonzero_taps / problem->filters);
 }
 

@@ -17,38 +17,7 @@
  * Square filters of odd size to 17, anchored in the middle, stride and dilation 1, 1, 3 or 4 channels. Everything else takes
  * the general kernel at the end: a thread a sample, taps from memory, any problem.
  */
-#include "conv/algorithm.h"
-
-#include <cuda_runtime_api.h>
-
-/* What any kernel needs to know of an execution: passed by value. */
-struct arguments {
-  gconv_problem problem;
-  const uint8_t *in;
-  int64_t in_image, in_plane, in_row;
-  uint8_t *out;
-  int64_t out_filter; /* from the output of a filter to that of the next */
-  int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
-};
-
-/* The level at row y, column x, channel c of a plane, inside or outside. */
-template <class In>
-__device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t y, int64_t x, int c) {
-  y = gconv_border_index(problem.border, y, problem.height);
-  x = gconv_border_index(problem.border, x, problem.width);
-  if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
-    return problem.border_level;
-  return ((const In *)(plane + y * in_row))[x * problem.channels + c];
-}
-
-/* Alpha that is kept: the sample below the anchor, scaled to output levels. */
-template <class In>
-__device__ float kept_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t p, int64_t q) {
-  int64_t y = p * problem.stride_y - problem.pad_top + problem.anchor_y;
-  int64_t x = q * problem.stride_x - problem.pad_left + problem.anchor_x;
-  float alpha = sample_at<In>(problem, plane, in_row, y, x, problem.channels - 1);
-  return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
-}
+#include "common.cuh"
 
 /* ---- Sliding sums ---- */
 
@@ -61,64 +30,6 @@ template <int K, int F> struct sliding_arguments {
   float taps[F][K * K];
 };
 
-/* Four samples, the unit of loading, and how they become levels. */
-template <class In> struct four;
-template <> struct four<float> {
-  float4 word;
-  __device__ void unpack(float *levels) const {
-    levels[0] = word.x, levels[1] = word.y, levels[2] = word.z, levels[3] = word.w;
-  }
-};
-/* An integer i below 2^23 in the low bits of 2^23 as a float is 2^23 + i: a byte permutation and a subtraction, both at a
- * higher rate than the conversion instruction. */
-__device__ inline float level_of_bits(uint32_t bits) {
-  return __uint_as_float(bits) - 8388608.0f;
-}
-template <> struct four<uint8_t> {
-  uint32_t word;
-  __device__ void unpack(float *levels) const {
-    levels[0] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7440));
-    levels[1] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7441));
-    levels[2] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7442));
-    levels[3] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7443));
-  }
-};
-template <> struct four<uint16_t> {
-  uint2 word;
-  __device__ void unpack(float *levels) const {
-    levels[0] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7410));
-    levels[1] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7432));
-    levels[2] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7410));
-    levels[3] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7432));
-  }
-};
-
-/* Four finished values as a word of the output. */
-static __device__ __forceinline__ float4 pack_four(const float (&y)[4], float) {
-  return make_float4(y[0], y[1], y[2], y[3]);
-}
-static __device__ __forceinline__ uint2 pack_four(const float (&y)[4], uint16_t) {
-  return make_uint2(gconv_to_level(y[0], 65535.0f) | gconv_to_level(y[1], 65535.0f) << 16,
-                    gconv_to_level(y[2], 65535.0f) | gconv_to_level(y[3], 65535.0f) << 16);
-}
-static __device__ __forceinline__ uint32_t pack_four(const float (&y)[4], uint8_t) {
-  return gconv_to_level(y[0], 255.0f) | gconv_to_level(y[1], 255.0f) << 8 | gconv_to_level(y[2], 255.0f) << 16 |
-         gconv_to_level(y[3], 255.0f) << 24;
-}
-
-/* Stores four finished values at sample `first`, a multiple of four, or only `count` of them at the end of a row. */
-template <class Out> __device__ __forceinline__ void store_four(const float (&y)[4], Out *row, int first, int count) {
-  using word = decltype(pack_four(y, Out()));
-  if (count >= 4) {
-    __stcs((word *)(row + first), pack_four(y, Out())); /* not to be read again here */
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < 3; i++)
-    if (i < count)
-      gconv_store(y[i], row + first + i);
-}
-
 /* The samples that a thread sees of an input row: those from `LEFT` before its first output sample, in fours. */
 template <int K, int C, int V> struct window {
   static constexpr int PAD = K / 2 * C;
@@ -126,26 +37,6 @@ template <int K, int C, int V> struct window {
   static constexpr int WORDS = (LEFT + V - 1 + (K - 1) * C - PAD) / 4 + 1;
   static constexpr int FIRST = LEFT - PAD; /* index of the sample that tap 0 meets for output 0 */
 };
-
-/* gconv_border_index() for positions less than `size` - 1 outside, which need no division: all that a sliding kernel meets.
- */
-static __device__ __forceinline__ int near_index(gconv_border border, int i, int size) {
-  if ((unsigned)i < (unsigned)size)
-    return i;
-  int mirrored = i < 0 ? -i : 2 * size - 2 - i; /* reflect101 */
-  switch (border) {
-  case GCONV_BORDER_REPLICATE:
-    return i < 0 ? 0 : size - 1;
-  case GCONV_BORDER_SYMMETRIC:
-    return i < 0 ? mirrored - 1 : mirrored + 1;
-  case GCONV_BORDER_REFLECT101:
-    return mirrored;
-  case GCONV_BORDER_WRAP:
-    return i < 0 ? i + size : i - size;
-  default:
-    return GCONV_OUTSIDE;
-  }
-}
 
 /* Where in its row sample number `sample` is found, which may be outside; or GCONV_OUTSIDE. */
 template <int C> __device__ int near_sample(const gconv_problem &problem, int sample) {
@@ -333,13 +224,6 @@ struct general_arguments {
   const float *weights;
 };
 
-/* An output sample's place, and the input row 0 of its plane. */
-struct place {
-  int64_t p, q;
-  int32_t c;
-  const uint8_t *in;
-};
-
 /* The sum of the filter at `tap`, which lies inside the image. */
 template <class In> __device__ float sum_inside(const arguments &a, const place &at, const float *tap) {
   const gconv_problem &problem = a.problem;
@@ -367,36 +251,16 @@ template <class In> __device__ float sum_at_border(const arguments &a, const pla
   return sum;
 }
 
-template <class In, class Out> __device__ void keep_alpha(const arguments &a, const place &at, uint8_t *pixel) {
-  float alpha = kept_alpha<In>(a.problem, at.in, a.in_row, at.p, at.q);
-  int32_t copies = a.problem.epilogue.combine == GCONV_COMBINE_NONE ? a.problem.filters : 1;
-  for (int32_t k = 0; k < copies; k++)
-    gconv_store(alpha, (Out *)(pixel + k * a.out_filter + a.out_alpha));
-}
-
 template <class In, class Out> __device__ void convolve(const general_arguments &g, const place &at, uint8_t *pixel) {
   const arguments &a = g.common;
   const gconv_problem &problem = a.problem;
   int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
   bool inside = top >= 0 && left >= 0 && top + (int64_t)(problem.rows - 1) * problem.dilation_y < problem.height &&
                 left + (int64_t)(problem.columns - 1) * problem.dilation_x < problem.width;
-  bool combined = gconv_is_combined(&problem);
-  float value = 0.0f;
-  for (int32_t k = 0; k < problem.filters; k++) {
+  store_responses<Out>(a, g.weights, at.c, pixel, [&](int32_t k) {
     const float *taps = g.weights + (int64_t)k * problem.rows * problem.columns;
-    float sum = inside ? sum_inside<In>(a, at, taps) : sum_at_border<In>(a, at, taps);
-    float response = gconv_response(sum, gconv_divisors(&problem, g.weights)[k], gconv_biases(&problem, g.weights)[k]);
-    if (!combined)
-      gconv_store(gconv_finish(response, &problem.epilogue), (Out *)(pixel + k * a.out_filter + at.c * a.out_channel));
-    else if (k == 0)
-      value = gconv_combine_first(problem.epilogue.combine, response);
-    else
-      value = gconv_combine_next(problem.epilogue.combine, value, response);
-  }
-  if (combined) {
-    value = gconv_combine_last(problem.epilogue.combine, value);
-    gconv_store(gconv_finish(value, &problem.epilogue), (Out *)(pixel + at.c * a.out_channel));
-  }
+    return inside ? sum_inside<In>(a, at, taps) : sum_at_border<In>(a, at, taps);
+  });
 }
 
 /* Grid: x over the samples of a row, y over rows, z over planes of all images; rows and planes beyond the grid are strided.
@@ -426,29 +290,6 @@ template <class In, class Out> __global__ void general(const __grid_constant__ g
 }
 
 /* ---- Launching ---- */
-
-static unsigned blocks_for(int64_t count, int64_t block, int64_t most) {
-  int64_t blocks = (count - 1) / block + 1;
-  return (unsigned)(blocks < most ? blocks : most);
-}
-
-static arguments common_arguments(const gconv_execution *execution) {
-  arguments a = {};
-  a.problem = *execution->problem;
-  a.in = execution->in;
-  a.in_image = execution->in_image;
-  a.in_plane = execution->in_plane;
-  a.in_row = execution->in_row;
-  a.out = execution->out[0].base;
-  a.out_filter = a.problem.filters > 1 ? execution->out[1].base - execution->out[0].base : 0;
-  a.out_image = execution->out[0].image;
-  a.out_plane = execution->out[0].plane;
-  a.out_row = execution->out[0].row;
-  a.out_pixel = execution->out_pixel;
-  a.out_channel = execution->out_channel;
-  a.out_alpha = execution->out_alpha;
-  return a;
-}
 
 template <class In, class Out> static void launch_general(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
@@ -588,18 +429,23 @@ static const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-static double cost(const gconv_problem *problem) {
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  (void)machine;
   return 0.01 + gconv_problem_flop(problem) * 5e-10; /* a launch; 2 TFLOP/s */
 }
 
+/* Members in the order of the structure: C++17 has no names here. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     {"direct", "cuda", "sums slide down the rows in registers; taps as operands", true},
+    NULL, /* available */
     supports,
-    NULL,
+    NULL, /* workspace_bytes */
     execute,
     cost,
     gconv_chain_bound,
-    NULL,
-    NULL,
-    NULL,
+    NULL, /* prepared_floats */
+    NULL, /* prepare */
+    NULL, /* row_step */
+    NULL, /* acquire */
+    NULL, /* dismiss */
 };

@@ -153,6 +153,15 @@ static gconv_status parse_max_pixels(const gconv_option *option, const char *val
   return GCONV_OK;
 }
 
+static gconv_status parse_workspace(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  uint64_t bytes;
+  if (!gconv_parse_count(value, &bytes) || bytes == 0 || bytes > SIZE_MAX / 2)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number of bytes, such as 256M (there are k, M and G)");
+  ((gconv_settings *)settings)->convolution.workspace_bytes = (size_t)bytes;
+  return GCONV_OK;
+}
+
 static gconv_status parse_timings(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   static const char *const styles[] = {"table", "json", NULL};
   (void)option;
@@ -238,6 +247,10 @@ const gconv_option gconv_filter_options[] = {
 
     OPTION('a', "algorithm", "NAME", parse_algorithm, .group = "How it is computed",
            .help = "auto (default), or one that gconv algorithms lists"),
+    OPTION(0, "without", "NAMES", gconv_option_text, .field = FIELD(convolution.without),
+           .help = "algorithms that auto shall not choose, with commas between"),
+    OPTION(0, "workspace", "SIZE", parse_workspace,
+           .help = "memory of a GPU that an algorithm may take beside the images; k, M and G may follow; default: 256M"),
     OPTION('d', "device", "NAME", parse_device,
            .help = "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"),
     OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 4096,

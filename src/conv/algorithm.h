@@ -28,6 +28,7 @@ typedef struct gconv_execution {
   const gconv_target *out;
   int64_t out_pixel, out_channel, out_alpha;
 
+  void *state;     /* what acquire() made; NULL without one */
   void *workspace; /* workspace_bytes() of it, aligned to 64 bytes; on the CPU each thread has its own */
 
   /* CPU: the rows first_row .. end_row - 1 of image `image`, plane `plane`. CUDA: everything, on the stream. */
@@ -35,8 +36,19 @@ typedef struct gconv_execution {
   void *stream; /* cudaStream_t */
 } gconv_execution;
 
+/* How fast a device is, for cost(). */
+typedef struct gconv_machine {
+  double fma_per_ms;   /* fused multiply-adds of float32, at best */
+  double bytes_per_ms; /* read + written by a copy in the memory of the device */
+  double launch_ms;    /* of an empty piece of work: launching a kernel, waking the threads */
+} gconv_machine;
+
 typedef struct gconv_algorithm {
   gconv_algorithm_info info;
+
+  /* NULL: always there. Else loads the library that the algorithm is made of, and returns NULL, or why that cannot be:
+   * "libcufft.so.12 was not found". Thread-safe; the answer stays the same. */
+  const char *(*available)(void);
 
   /* NULL if the algorithm can solve the problem, else why not: "filters larger than 32 x 32". */
   const char *(*supports)(const gconv_problem *problem);
@@ -47,20 +59,27 @@ typedef struct gconv_algorithm {
   /* Called once, only after supports() said yes; allocates nothing. */
   gconv_status (*execute)(const gconv_execution *execution);
 
-  /* An estimate in milliseconds, for `auto`, on a middling machine of its device: only the order counts. */
-  double (*cost)(const gconv_problem *problem);
+  /* An estimate in milliseconds of one execution on `machine`, for `auto`. */
+  double (*cost)(const gconv_problem *problem, const gconv_machine *machine);
 
   /* The largest |error| of a response, relative to (sum |tap|) * max |x|. */
   double (*error_bound)(const gconv_problem *problem);
 
   /* Both NULL for algorithms that take the taps as they are. Else how many floats the algorithm wants behind the weights,
-   * and what writes them, once, on the host, from taps[k][r][s]; only after supports() said yes. */
+   * and what writes them, once, on the host, from taps[k][r][s]; only after supports() said yes. prepare alone may be NULL:
+   * then acquire() writes them, on the device. */
   size_t (*prepared_floats)(const gconv_problem *problem);
   gconv_status (*prepare)(const gconv_problem *problem, const float *taps, float *prepared);
 
   /* CPU: executions begin at multiples of this many output rows, so that results do not depend on the number of threads.
    * NULL: anywhere. */
   int32_t (*row_step)(const gconv_problem *problem);
+
+  /* CUDA; both NULL or neither: what a plan keeps on the device beside weights and workspace, such as the handles and plans
+   * of a library. acquire() is called once for a plan and gets the execution without samples (in and out are NULL); it may
+   * enqueue work on the stream. On failure it leaves nothing and has set the last error. dismiss() frees the state. */
+  gconv_status (*acquire)(const gconv_execution *execution, void **state);
+  void (*dismiss)(void *state);
 } gconv_algorithm;
 
 #define ALGORITHM(device, name) extern const gconv_algorithm gconv_algorithm_##device##_##name;

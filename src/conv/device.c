@@ -2,6 +2,7 @@
 #include "conv/device.h"
 #include "base/clock.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static const gconv_device_type *parse_name(const char *name, int *index) {
       return types[t];
     char *end;
     long number = strtol(name + length + 1, &end, 10);
-    if (name[length] == ':' && name[length + 1] >= '0' && name[length + 1] <= '9' && *end == '\0' && number <= 1023) {
+    if (name[length] == ':' && name[length + 1] >= '0' && name[length + 1] <= '9' && *end == '\0' && number <= INT_MAX) {
       *index = (int)number;
       return types[t];
     }

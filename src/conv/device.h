@@ -47,6 +47,7 @@ struct gconv_device {
   int index;
   gconv_device_info info;
   double start_ms;
+  gconv_machine machine;  /* set by open() */
   gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
   void *state;
 };

@@ -3,6 +3,7 @@
 #include "conv/plan.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "conv/choose.h"
 #include "conv/stages.h"
 
 #include <stdio.h>
@@ -166,40 +167,6 @@ static gconv_status align_filters(gconv_filters *filters) {
   return GCONV_OK;
 }
 
-/* ---- Choosing ---- */
-
-/* The algorithm that is named, or the cheapest of those that support the problem; `reasons` tells how it came to that. */
-static gconv_status choose(const gconv_problem *problem, const char *device, const char *name, FILE *reasons,
-                           const gconv_algorithm **chosen) {
-  bool automatic = strcmp(name, "auto") == 0, known = false;
-  char names[256] = "";
-  *chosen = NULL;
-  const gconv_algorithm *row;
-  for (size_t i = 0; (row = gconv_algorithm_row(i)); i++) {
-    if (strcmp(row->info.device, device) != 0)
-      continue;
-    size_t used = strlen(names);
-    snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", row->info.name);
-    if (!automatic && strcmp(name, row->info.name) != 0)
-      continue;
-    known = true;
-    const char *obstacle = row->supports(problem);
-    if (obstacle)
-      fprintf(reasons, "  %-10s cannot: %s\n", row->info.name, obstacle);
-    else
-      fprintf(reasons, "  %-10s estimated at %.3g ms\n", row->info.name, row->cost(problem));
-    if (!obstacle && (!*chosen || row->cost(problem) < (*chosen)->cost(problem)))
-      *chosen = row;
-    if (obstacle && !automatic)
-      return gconv_fail(GCONV_UNSUPPORTED, "the algorithm %s on %s cannot solve this: %s", name, device, obstacle);
-  }
-  if (!automatic && !known)
-    return gconv_fail(GCONV_UNSUPPORTED, "there is no algorithm %s on the device %s: it has %s", name, device, names);
-  if (!*chosen)
-    return gconv_fail(GCONV_UNSUPPORTED, "no algorithm of the device %s can solve this", device);
-  return GCONV_OK;
-}
-
 /* ---- Passes ---- */
 
 /* The header of the outputs of a pass. */
@@ -226,7 +193,7 @@ static gconv_status prepare_weights(gconv_pass *pass) {
   const gconv_problem *problem = &pass->problem;
   size_t plain = (size_t)gconv_weight_floats(problem);
   pass->weight_count = plain;
-  if (!pass->algorithm->prepare)
+  if (!pass->algorithm->prepared_floats)
     return GCONV_OK;
   size_t prepared = pass->algorithm->prepared_floats(problem);
   if (prepared > PTRDIFF_MAX / sizeof(float) - plain)
@@ -237,7 +204,7 @@ static gconv_status prepare_weights(gconv_pass *pass) {
   gconv_release(pass->weights);
   pass->weights = memory;
   pass->weight_count = plain + prepared;
-  return pass->algorithm->prepare(problem, pass->weights, pass->weights + plain);
+  return pass->algorithm->prepare ? pass->algorithm->prepare(problem, pass->weights, pass->weights + plain) : GCONV_OK;
 }
 
 static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, size_t count, FILE *reasons) {
@@ -253,7 +220,7 @@ static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, siz
         (float)((double)biases[k] / (double)gconv_white(plan->like.type) * (double)gconv_white(plan->convolved.type));
   if (plan->filters.count > 1 && count == 1)
     fprintf(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
-  GCONV_TRY(choose(problem, plan->device->type->name, plan->options.algorithm, reasons, &pass->algorithm));
+  GCONV_TRY(gconv_choose(problem, plan->device, &plan->options, reasons, &pass->algorithm));
   GCONV_TRY(prepare_weights(pass));
   pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
   pass->first_output = plan->output_count;
@@ -352,15 +319,17 @@ gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, co
   GCONV_TRY(check_premultiply(like, filters, options));
   GCONV_TRY(check_stack(like, filters, options));
   gconv_plan *plan = calloc(1, sizeof *plan);
-  char *algorithm = strdup(options->algorithm);
-  if (!plan || !algorithm) {
+  char *algorithm = strdup(options->algorithm), *without = strdup(options->without ? options->without : "");
+  if (!plan || !algorithm || !without) {
     free(plan);
     free(algorithm);
+    free(without);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   }
   plan->device = device;
   plan->options = *options;
   plan->options.algorithm = algorithm;
+  plan->options.without = without;
   plan->like = (gconv_image){.type = like->type,
                              .frames = like->frames,
                              .height = like->height,
@@ -388,7 +357,8 @@ void gconv_plan_free(gconv_plan *plan) {
   free(plan->raw_outputs);
   gconv_filters_free(&plan->filters);
   free(plan->reasons);
-  free((char *)plan->options.algorithm); /* a copy of its own */
+  free((char *)plan->options.algorithm); /* copies of its own */
+  free((char *)plan->options.without);
   free(plan);
 }
 

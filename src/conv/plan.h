@@ -6,7 +6,7 @@
 
 struct gconv_plan {
   gconv_device *device;
-  gconv_options options; /* as asked for, the algorithm's name owned */
+  gconv_options options; /* as asked for, the names of algorithms owned */
   gconv_image like;      /* header of the inputs */
   gconv_image convolved; /* header of what is convolved, after the stage before */
   bool before, after;    /* whether there are these stages */

@@ -8,6 +8,8 @@
 /* Sizes along one axis. Everything is bounded so that sums and products of a few of these fit in 64 bits. */
 enum { LARGEST_EXTENT = 1 << 30 };
 
+static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
+
 gconv_options gconv_options_default(void) {
   return (gconv_options){
       .stride_y = 1, .stride_x = 1, .dilation_y = 1, .dilation_x = 1, .scale = 1, .keep_type = true, .algorithm = "auto"};
@@ -149,6 +151,7 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
       .dilation_x = options->dilation_x,
       .border = options->border,
   };
+  problem.workspace_limit = options->workspace_bytes ? options->workspace_bytes : DEFAULT_WORKSPACE;
   if (options->border == GCONV_BORDER_CONSTANT)
     problem.border_level = (float)(options->border_value * (double)gconv_white(like->type));
   int32_t anchor_row = options->flip ? filter->rows - 1 - filter->anchor_row : filter->anchor_row;

@@ -42,6 +42,8 @@ typedef struct gconv_problem {
   gconv_border border;
   float border_level; /* of the constant border, in levels of the input; 0 for zero */
   gconv_epilogue epilogue;
+  size_t workspace_limit; /* bytes that an algorithm may want as workspace, state and prepared weights together; on the CPU,
+                             not counted */
   gconv_structure structure;
 } gconv_problem;
 

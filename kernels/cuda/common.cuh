@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* What the CUDA kernels share: where samples are, what lies outside, and how results are stored. Everything here has
+ * internal linkage, as each .cu file is compiled by itself. */
+#ifndef GCONV_CUDA_COMMON_CUH
+#define GCONV_CUDA_COMMON_CUH
+
+#include "conv/algorithm.h"
+
+#include <cuda_runtime_api.h>
+
+namespace {
+
+/* ---- Where samples are ---- */
+
+/* What any kernel needs to know of an execution: passed by value. */
+struct arguments {
+  gconv_problem problem;
+  const uint8_t *in;
+  int64_t in_image, in_plane, in_row;
+  uint8_t *out;
+  int64_t out_filter; /* from the output of a filter to that of the next */
+  int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
+};
+
+/* The level at row y, column x, channel c of a plane, inside or outside. */
+template <class In>
+__device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t y, int64_t x, int c) {
+  y = gconv_border_index(problem.border, y, problem.height);
+  x = gconv_border_index(problem.border, x, problem.width);
+  if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
+    return problem.border_level;
+  return ((const In *)(plane + y * in_row))[x * problem.channels + c];
+}
+
+/* Alpha that is kept: the sample below the anchor, scaled to output levels. */
+template <class In>
+__device__ float kept_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t p, int64_t q) {
+  int64_t y = p * problem.stride_y - problem.pad_top + problem.anchor_y;
+  int64_t x = q * problem.stride_x - problem.pad_left + problem.anchor_x;
+  float alpha = sample_at<In>(problem, plane, in_row, y, x, problem.channels - 1);
+  return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
+}
+
+/* gconv_border_index() for positions less than `size` - 1 outside, which need no division: all that a sliding kernel meets.
+ */
+__device__ __forceinline__ int near_index(gconv_border border, int i, int size) {
+  if ((unsigned)i < (unsigned)size)
+    return i;
+  int mirrored = i < 0 ? -i : 2 * size - 2 - i; /* reflect101 */
+  switch (border) {
+  case GCONV_BORDER_REPLICATE:
+    return i < 0 ? 0 : size - 1;
+  case GCONV_BORDER_SYMMETRIC:
+    return i < 0 ? mirrored - 1 : mirrored + 1;
+  case GCONV_BORDER_REFLECT101:
+    return mirrored;
+  case GCONV_BORDER_WRAP:
+    return i < 0 ? i + size : i - size;
+  default:
+    return GCONV_OUTSIDE;
+  }
+}
+
+/* ---- Four samples at a time ---- */
+
+/* Four samples, the unit of loading, and how they become levels. */
+template <class In> struct four;
+template <> struct four<float> {
+  float4 word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = word.x, levels[1] = word.y, levels[2] = word.z, levels[3] = word.w;
+  }
+};
+/* An integer i below 2^23 in the low bits of 2^23 as a float is 2^23 + i: a byte permutation and a subtraction, both at a
+ * higher rate than the conversion instruction. */
+__device__ inline float level_of_bits(uint32_t bits) {
+  return __uint_as_float(bits) - 8388608.0f;
+}
+template <> struct four<uint8_t> {
+  uint32_t word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7440));
+    levels[1] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7441));
+    levels[2] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7442));
+    levels[3] = level_of_bits(__byte_perm(word, 0x4b000000, 0x7443));
+  }
+};
+template <> struct four<uint16_t> {
+  uint2 word;
+  __device__ void unpack(float *levels) const {
+    levels[0] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7410));
+    levels[1] = level_of_bits(__byte_perm(word.x, 0x4b000000, 0x7432));
+    levels[2] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7410));
+    levels[3] = level_of_bits(__byte_perm(word.y, 0x4b000000, 0x7432));
+  }
+};
+
+/* Four finished values as a word of the output. */
+__device__ __forceinline__ float4 pack_four(const float (&y)[4], float) {
+  return make_float4(y[0], y[1], y[2], y[3]);
+}
+__device__ __forceinline__ uint2 pack_four(const float (&y)[4], uint16_t) {
+  return make_uint2(gconv_to_level(y[0], 65535.0f) | gconv_to_level(y[1], 65535.0f) << 16,
+                    gconv_to_level(y[2], 65535.0f) | gconv_to_level(y[3], 65535.0f) << 16);
+}
+__device__ __forceinline__ uint32_t pack_four(const float (&y)[4], uint8_t) {
+  return gconv_to_level(y[0], 255.0f) | gconv_to_level(y[1], 255.0f) << 8 | gconv_to_level(y[2], 255.0f) << 16 |
+         gconv_to_level(y[3], 255.0f) << 24;
+}
+
+/* Stores four finished values at sample `first`, a multiple of four, or only `count` of them at the end of a row. */
+template <class Out> __device__ __forceinline__ void store_four(const float (&y)[4], Out *row, int first, int count) {
+  using word = decltype(pack_four(y, Out()));
+  if (count >= 4) {
+    __stcs((word *)(row + first), pack_four(y, Out())); /* not to be read again here */
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 3; i++)
+    if (i < count)
+      gconv_store(y[i], row + first + i);
+}
+
+/* ---- One output sample at a time ---- */
+
+/* An output sample's place, and the input row 0 of its plane. */
+struct place {
+  int64_t p, q;
+  int32_t c;
+  const uint8_t *in;
+};
+
+template <class In, class Out> __device__ void keep_alpha(const arguments &a, const place &at, uint8_t *pixel) {
+  float alpha = kept_alpha<In>(a.problem, at.in, a.in_row, at.p, at.q);
+  int32_t copies = a.problem.epilogue.combine == GCONV_COMBINE_NONE ? a.problem.filters : 1;
+  for (int32_t k = 0; k < copies; k++)
+    gconv_store(alpha, (Out *)(pixel + k * a.out_filter + a.out_alpha));
+}
+
+/* Stores what becomes of the sums of all filters at one output sample: sum_of(k) is that of filter k, before divisor and
+ * bias. `pixel` is the output pixel of filter 0, `c` the sample's channel. */
+template <class Out, class Sum>
+__device__ void store_responses(const arguments &a, const float *weights, int32_t c, uint8_t *pixel, Sum sum_of) {
+  const gconv_problem &problem = a.problem;
+  const float *divisors = gconv_divisors(&problem, weights), *biases = gconv_biases(&problem, weights);
+  bool combined = gconv_is_combined(&problem);
+  float value = 0.0f;
+  for (int32_t k = 0; k < problem.filters; k++) {
+    float response = gconv_response(sum_of(k), divisors[k], biases[k]);
+    if (!combined)
+      gconv_store(gconv_finish(response, &problem.epilogue), (Out *)(pixel + k * a.out_filter + c * a.out_channel));
+    else if (k == 0)
+      value = gconv_combine_first(problem.epilogue.combine, response);
+    else
+      value = gconv_combine_next(problem.epilogue.combine, value, response);
+  }
+  if (combined) {
+    value = gconv_combine_last(problem.epilogue.combine, value);
+    gconv_store(gconv_finish(value, &problem.epilogue), (Out *)(pixel + c * a.out_channel));
+  }
+}
+
+/* ---- Launching ---- */
+
+/* Blocks of `block` that cover `count`, but no more than `most`. */
+inline unsigned blocks_for(int64_t count, int64_t block, int64_t most) {
+  int64_t blocks = (count - 1) / block + 1;
+  return (unsigned)(blocks < most ? blocks : most);
+}
+
+inline arguments common_arguments(const gconv_execution *execution) {
+  arguments a = {};
+  a.problem = *execution->problem;
+  a.in = execution->in;
+  a.in_image = execution->in_image;
+  a.in_plane = execution->in_plane;
+  a.in_row = execution->in_row;
+  a.out = execution->out[0].base;
+  a.out_filter = a.problem.filters > 1 ? execution->out[1].base - execution->out[0].base : 0;
+  a.out_image = execution->out[0].image;
+  a.out_plane = execution->out[0].plane;
+  a.out_row = execution->out[0].row;
+  a.out_pixel = execution->out_pixel;
+  a.out_channel = execution->out_channel;
+  a.out_alpha = execution->out_alpha;
+  return a;
+}
+
+} // namespace
+
+#endif

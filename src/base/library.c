@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *open_first(gconv_library *library) {
+  for (const char *const *file = library->files; *file; file++) {
+    void *handle = dlopen(*file, RTLD_NOW | RTLD_LOCAL);
+    if (handle)
+      return handle;
+  }
+  const char *said = dlerror();
+  if (!said || strstr(said, "No such file"))
+    snprintf(library->trouble, sizeof library->trouble, "%s was not found", library->files[0]);
+  else
+    snprintf(library->trouble, sizeof library->trouble, "%s", said);
+  return NULL;
+}
+
+static void load(gconv_library *library) {
+  void *handle = open_first(library);
+  for (const gconv_symbol *symbol = library->symbols; handle && symbol->name; symbol++) {
+    void *address = dlsym(handle, symbol->name);
+    if (!address) {
+      snprintf(library->trouble, sizeof library->trouble, "%s has no %s: it is of another version", library->files[0],
+               symbol->name);
+      return;
+    }
+    memcpy(symbol->address, &address, sizeof address);
+  }
+}
+
+const char *gconv_library_load(gconv_library *library) {
+  pthread_mutex_lock(&lock);
+  if (!library->tried)
+    load(library);
+  library->tried = 1;
+  pthread_mutex_unlock(&lock);
+  return library->trouble[0] ? library->trouble : NULL;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Which algorithm solves a problem. */
+#ifndef GCONV_CONV_CHOOSE_H
+#define GCONV_CONV_CHOOSE_H
+
+#include "conv/device.h"
+
+#include <stdio.h>
+
+/* The algorithm that options->algorithm names, or, for "auto", the one that costs least of those that support the problem,
+ * can be loaded and are not in options->without. A line for each that was looked at is written to `reasons`.
+ * GCONV_BAD_ARGUMENT for names that no algorithm of the device has, GCONV_UNSUPPORTED with the obstacle. */
+gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
+                          FILE *reasons, const gconv_algorithm **chosen);
+
+#endif
