@@ -298,6 +298,9 @@ typedef struct gconv_options {
   const char *algorithm;  /* "auto", or a name that gconv_algorithm_at() lists for the device */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */
   size_t workspace_bytes; /* that an algorithm may take on a GPU beside input, output and taps; 0: the default, 256 MiB */
+  int32_t block_width, block_height; /* threads of a block on a GPU, across and down: a hint, for measurements of what they
+                                        change, to algorithms that have a choice; both 0: their own. The product is at
+                                        most 1024 */
 } gconv_options;
 
 /* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static
@@ -346,6 +349,11 @@ typedef struct gconv_algorithm_info {
 
 /* The algorithms of this build; NULL past the end. Static storage. */
 const gconv_algorithm_info *gconv_algorithm_at(size_t index);
+
+/* What keeps algorithm number `index` from being used here, whatever the problem: "libcudnn.so.9 was not found"; NULL if
+ * nothing does, and past the end. Loads the library that the algorithm is made of, which may take a moment. Thread-safe;
+ * static storage. */
+const char *gconv_algorithm_obstacle(size_t index);
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------- */
 

@@ -168,6 +168,14 @@ inline unsigned blocks_for(int64_t count, int64_t block, int64_t most) {
   return (unsigned)(blocks < most ? blocks : most);
 }
 
+/* The block that the problem hints at, if that has no more than `most` threads; else `width` x `height`. */
+inline dim3 block_for(const gconv_problem *problem, int most, int width, int height) {
+  int hinted = problem->block_width * problem->block_height;
+  if (hinted == 0 || hinted > most)
+    return dim3((unsigned)width, (unsigned)height);
+  return dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
+}
+
 inline arguments common_arguments(const gconv_execution *execution) {
   arguments a = {};
   a.problem = *execution->problem;

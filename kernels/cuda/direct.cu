@@ -219,6 +219,8 @@ __global__ void __launch_bounds__(128) slide(const __grid_constant__ sliding_arg
 
 /* ---- The general kernel ---- */
 
+enum { GENERAL_THREADS = 512 }; /* of a block, at most: more would leave too few registers for each */
+
 struct general_arguments {
   arguments common;
   const float *weights;
@@ -265,7 +267,8 @@ template <class In, class Out> __device__ void convolve(const general_arguments 
 
 /* Grid: x over the samples of a row, y over rows, z over planes of all images; rows and planes beyond the grid are strided.
  */
-template <class In, class Out> __global__ void general(const __grid_constant__ general_arguments g) {
+template <class In, class Out>
+__global__ void __launch_bounds__(GENERAL_THREADS) general(const __grid_constant__ general_arguments g) {
   const arguments &a = g.common;
   const gconv_problem &problem = a.problem;
   int64_t sample = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -294,7 +297,7 @@ template <class In, class Out> __global__ void general(const __grid_constant__ g
 template <class In, class Out> static void launch_general(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   general_arguments a = {common_arguments(execution), execution->weights};
-  dim3 block(64, 4);
+  dim3 block = block_for(problem, GENERAL_THREADS, 64, 4);
   dim3 grid(blocks_for((int64_t)problem->out_width * problem->channels, block.x, INT32_MAX),
             blocks_for(problem->out_height, block.y, 65535),
             blocks_for((int64_t)problem->images * problem->planes, 1, 65535));

@@ -3,6 +3,15 @@
 
 static const gconv_option options[] = {GCONV_OPTIONS_END};
 
+static void print_row(size_t index, const gconv_algorithm_info *algorithm) {
+  const char *obstacle = gconv_algorithm_obstacle(index);
+  printf("%-4s  %-13s  %-7s  %s", algorithm->device, algorithm->name, algorithm->exact ? "exact" : "bounded",
+         algorithm->help);
+  if (obstacle)
+    printf(" (not here: %s)", obstacle);
+  putchar('\n');
+}
+
 static int run(const gconv_command *self, int count, char *const *words) {
   gconv_texts operands = {0};
   int status;
@@ -11,8 +20,7 @@ static int run(const gconv_command *self, int count, char *const *words) {
   status = gconv_command_refuse(self, &operands);
   const gconv_algorithm_info *algorithm;
   for (size_t i = 0; status == GCONV_EXIT_OK && (algorithm = gconv_algorithm_at(i)); i++)
-    printf("%-4s  %-12s  %-7s  %s\n", algorithm->device, algorithm->name, algorithm->exact ? "exact" : "bounded",
-           algorithm->help);
+    print_row(i, algorithm);
   gconv_texts_free(&operands);
   return status;
 }
@@ -23,7 +31,7 @@ const gconv_command gconv_command_algorithms = {
     .help = "the algorithms of this build, for --algorithm",
     .details =
         "Exact algorithms give the same bits on every device; the others state a bound on their error, which --verify\n"
-        "holds them to.\n",
+        "holds them to. Some are made of a library, and say so where it is missing.\n",
     .options = options,
     .run = run,
 };

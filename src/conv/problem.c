@@ -8,6 +8,9 @@
 /* Sizes along one axis. Everything is bounded so that sums and products of a few of these fit in 64 bits. */
 enum { LARGEST_EXTENT = 1 << 30 };
 
+/* Threads of a block on any GPU. */
+enum { LARGEST_BLOCK = 1024 };
+
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
 
 gconv_options gconv_options_default(void) {
@@ -50,6 +53,12 @@ gconv_status gconv_options_check(const gconv_options *options) {
     GCONV_TRY(check_range("padding (left)", options->pad_left, 0, LARGEST_EXTENT));
     GCONV_TRY(check_range("padding (right)", options->pad_right, 0, LARGEST_EXTENT));
   }
+  GCONV_TRY(check_range("block width", options->block_width, 0, LARGEST_BLOCK));
+  GCONV_TRY(check_range("block height", options->block_height, 0, LARGEST_BLOCK));
+  if (options->block_width * options->block_height > LARGEST_BLOCK ||
+      (options->block_width == 0) != (options->block_height == 0))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a block of %d x %d threads: the product must be 1 to %d, or both sides 0",
+                      options->block_width, options->block_height, LARGEST_BLOCK);
   if (!isfinite(options->scale) || !isfinite(options->offset) || !isfinite(options->border_value))
     return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset and border value must be finite numbers");
   if (!options->algorithm)
@@ -150,6 +159,8 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
       .dilation_y = options->dilation_y,
       .dilation_x = options->dilation_x,
       .border = options->border,
+      .block_width = options->block_width,
+      .block_height = options->block_height,
   };
   problem.workspace_limit = options->workspace_bytes ? options->workspace_bytes : DEFAULT_WORKSPACE;
   if (options->border == GCONV_BORDER_CONSTANT)

@@ -44,6 +44,7 @@ typedef struct gconv_problem {
   gconv_epilogue epilogue;
   size_t workspace_limit; /* bytes that an algorithm may want as workspace, state and prepared weights together; on the CPU,
                              not counted */
+  int32_t block_width, block_height; /* CUDA: threads of a block, where the algorithm has a choice; 0: its own */
   gconv_structure structure;
 } gconv_problem;
 

@@ -25,6 +25,11 @@ const gconv_algorithm_info *gconv_algorithm_at(size_t index) {
   return algorithm ? &algorithm->info : NULL;
 }
 
+const char *gconv_algorithm_obstacle(size_t index) {
+  const gconv_algorithm *algorithm = gconv_algorithm_row(index);
+  return algorithm && algorithm->available ? algorithm->available() : NULL;
+}
+
 double gconv_problem_flop(const gconv_problem *problem) {
   double samples = (double)problem->images * problem->planes * (problem->channels - problem->keep_alpha) *
                    problem->out_height * problem->out_width;

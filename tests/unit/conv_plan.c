@@ -103,6 +103,11 @@ static void bad_options(void **state) {
   options.dilation_y = 10;
   refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "leaves no output");
   options = gconv_options_default();
+  options.block_width = 64;
+  refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "a block of 64 x 0");
+  options.block_height = 17;
+  refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "a block of 64 x 17");
+  options = gconv_options_default();
   options.algorithm = "nosuch";
   refuse(&image, box_filter(), options, GCONV_UNSUPPORTED, "it has direct");
   image.planar = true;
