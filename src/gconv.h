@@ -301,6 +301,8 @@ typedef struct gconv_options {
   int32_t block_width, block_height; /* threads of a block on a GPU, across and down: a hint, for measurements of what they
                                         change, to algorithms that have a choice; both 0: their own. The product is at
                                         most 1024 */
+  size_t executions;      /* that are expected of this and similar plans, for auto: what a library takes to start counts as
+                             spread over them; 0: one */
 } gconv_options;
 
 /* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static
@@ -322,6 +324,7 @@ typedef struct gconv_device_info {
   uint64_t memory_bytes;
   bool usable;
   char reason[256]; /* why not, if not usable */
+  char driver[64];  /* "CUDA 13.0, driver 13.0"; "" for a CPU */
 } gconv_device_info;
 
 /* The processors that this process may run on (affinity and cgroup quota counted), at least 1. */
@@ -340,6 +343,20 @@ double gconv_device_start_ms(const gconv_device *device);
  * entry "cuda" with the reason. False past the end. */
 bool gconv_device_at(size_t index, gconv_device_info *info);
 
+/* How fast a device is. */
+typedef struct gconv_machine {
+  double fma_per_ms;   /* fused multiply-adds of float32, at best */
+  double bytes_per_ms; /* read + written by a copy in the memory of the device */
+  double launch_ms;    /* of an empty piece of work: launching a kernel, waking the threads */
+  double units;        /* that work side by side: threads, or multiprocessors of a GPU */
+} gconv_machine;
+
+/* What estimates are based on: what is known of devices of this kind, or what was measured of this one. */
+const gconv_machine *gconv_device_get_machine(const gconv_device *device);
+
+/* Measures it, in less than a second. */
+gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine);
+
 typedef struct gconv_algorithm_info {
   const char *name;   /* "direct" */
   const char *device; /* "cpu" or "cuda" */
@@ -354,6 +371,41 @@ const gconv_algorithm_info *gconv_algorithm_at(size_t index);
  * nothing does, and past the end. Loads the library that the algorithm is made of, which may take a moment. Thread-safe;
  * static storage. */
 const char *gconv_algorithm_obstacle(size_t index);
+/* ---- Tuning -------------------------------------------------------------------------------------------------------- */
+
+/* How long an algorithm took, relative to its estimate, for problems of one size. */
+typedef struct gconv_tuning_row {
+  const char *algorithm; /* static storage: the name in its gconv_algorithm_info */
+  gconv_type type;       /* of the input */
+  int32_t channels;      /* of an interleaved pixel; 1 for planes */
+  double samples;        /* of the outputs of all filters */
+  double taps;           /* of a filter that are not 0 */
+  double ratio;          /* milliseconds measured / estimated */
+} gconv_tuning_row;
+
+/* What was measured of a device, so that auto chooses by this machine and not by one like it. */
+typedef struct gconv_tuning {
+  gconv_machine machine;
+  gconv_tuning_row *rows; /* owned; any order */
+  size_t count;
+} gconv_tuning;
+
+/* Frees the rows and zeroes all. */
+void gconv_tuning_free(gconv_tuning *tuning);
+
+/* What is in force for the device: what its cache file had when it was opened, if that is of this device, driver and version
+ * of gconv, or what was set since. NULL: nothing. */
+const gconv_tuning *gconv_device_get_tuning(const gconv_device *device);
+
+/* Puts a copy of `tuning` in force, for plans made from now on; NULL: none. No plan may be made meanwhile. */
+gconv_status gconv_device_set_tuning(gconv_device *device, const gconv_tuning *tuning);
+
+/* Writes what is in force to the cache file of the device, or removes the file if that is nothing. GCONV_IO_ERROR. */
+gconv_status gconv_device_remember_tuning(gconv_device *device);
+
+/* Where that file is: in $GCONV_CACHE, else in gconv below $XDG_CACHE_HOME, else in .cache/gconv below $HOME. For free();
+ * NULL if there is no such folder. */
+char *gconv_device_tuning_path(const gconv_device *device);
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------- */
 
@@ -406,6 +458,7 @@ typedef struct gconv_plan_info {
   double bytes; /* input read once + outputs written once */
   size_t workspace_bytes;
   double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; that of fft is statistical */
+  double estimate_ms; /* of an execution, by the cost model, before what was learned by tuning */
 } gconv_plan_info;
 
 /* Valid as long as the plan. */

@@ -66,10 +66,9 @@ static const char *supports(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  (void)machine;
   bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;
   double taps = (double)tap_plane(problem);
-  return gconv_tile_ms(problem, tiles ? taps : 0, tiles ? 0 : taps);
+  return gconv_tile_ms(problem, machine, tiles ? taps : 0, tiles ? 0 : taps);
 }
 
 const gconv_algorithm gconv_algorithm_cpu_direct = {

@@ -337,12 +337,11 @@ static int32_t row_step(const gconv_problem *problem) {
   return (int32_t)sizes_of(problem).valid_y;
 }
 
-/* The exact family is left for a clear gain only; where fmaf() is a call, everything is a gain, so it takes more. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  (void)machine;
-  double clear = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 20 : 1.5;
+  double narrow = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 12 : 1; /* against vectors, which the paces are of */
   double samples = gconv_problem_flop(problem) / (2.0 * (double)gconv_tap_count(problem));
-  return clear * samples * pace_of(problem, choose_log(problem)) * 1e-6;
+  double strips = (double)problem->images * problem->planes * ceil((double)problem->out_height / row_step(problem));
+  return gconv_cpu_ms(problem, machine, narrow * samples * pace_of(problem, choose_log(problem)) * 1e-6, strips);
 }
 
 /* Each of the 2 log2 N^2 levels of butterflies adds independent errors of at most about 4 u to the root mean square of its

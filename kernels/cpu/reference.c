@@ -8,6 +8,7 @@
  */
 #include "conv/algorithm.h"
 #include "conv/rows.h"
+#include "tile.h"
 
 /* The level at row y, column x, channel c of the execution's image and plane, inside or outside. */
 static float sample_at(const gconv_execution *execution, int64_t y, int64_t x, int32_t c) {
@@ -68,8 +69,8 @@ static size_t workspace_bytes(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  (void)machine;
-  return gconv_problem_flop(problem) * 5e-6; /* 200 MFLOP/s */
+  double rows = (double)problem->images * problem->planes * problem->out_height;
+  return gconv_cpu_ms(problem, machine, gconv_problem_flop(problem) * 5e-6, rows); /* 200 MFLOP/s */
 }
 
 const gconv_algorithm gconv_algorithm_cpu_reference = {

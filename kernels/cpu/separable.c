@@ -154,13 +154,12 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* The exact family is left for a clear gain only. The rows between the directions take as long as a few taps. */
+/* The rows between the directions take as long as a few taps. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  (void)machine;
-  const double clear = 1.25, between = 4;
+  const double between = 4;
   double rank = problem->structure.rank, down = rank * (problem->rows + between), along = rank * problem->columns;
   bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;
-  return clear * gconv_tile_ms(problem, tiles ? down : 0, tiles ? along : along + down);
+  return gconv_tile_ms(problem, machine, tiles ? down : 0, tiles ? along : along + down);
 }
 
 const gconv_algorithm gconv_algorithm_cpu_separable = {

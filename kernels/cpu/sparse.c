@@ -89,8 +89,7 @@ static const char *supports(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  (void)machine;
-  return gconv_tile_ms(problem, 0, (double)problem->structure.nonzero_taps / problem->filters);
+  return gconv_tile_ms(problem, machine, 0, (double)problem->structure.nonzero_taps / problem->filters);
 }
 
 const gconv_algorithm gconv_algorithm_cpu_sparse = {

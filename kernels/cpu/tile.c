@@ -125,27 +125,40 @@ void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sou
                     gconv_window_sums(window, k, j));
 }
 
-/* Nanoseconds of a 3.7 GHz Zen 4, by bench_cpu_kernels: to load a sample, to store one, and of a tap. */
+/* Nanoseconds of one thread of a 3.7 GHz Zen 4, by bench_cpu_kernels: to load a sample, to store one, and of a tap; and the
+ * multiply-adds that this thread does in a millisecond at best, so that other processors can be compared with it. */
 typedef struct pace {
-  double load, store, tile, list;
+  double load, store, tile, list, fma_per_ms;
 } pace;
 
 static pace pace_of(gconv_isa isa) {
   static const pace paces[] = {
 #ifdef __ARM_NEON
-      {0.15, 0.3, 0.05, 0.07}, /* an estimate */
+      {0.15, 0.3, 0.05, 0.07, 2.5e7}, /* an estimate */
 #else
-      {0.12, 0.3, 2.5, 2.5}, /* fmaf() is a call */
+      {0.12, 0.3, 2.5, 2.5, 4e5}, /* fmaf() is a call */
 #endif
-      {0.12, 0.22, 0.020, 0.030},
-      {0.12, 0.16, 0.0184, 0.031},
+      {0.12, 0.22, 0.020, 0.030, 5.5e7},
+      {0.12, 0.16, 0.0184, 0.031, 5.8e7},
   };
   return paces[isa];
 }
 
-double gconv_tile_ms(const gconv_problem *problem, double tile_taps, double list_taps) {
+double gconv_cpu_ms(const gconv_problem *problem, const gconv_machine *machine, double thread_ms, double turns) {
+  double scaled = thread_ms * pace_of(gconv_cpu_isa()).fma_per_ms / machine->fma_per_ms;
+  double rounds = ceil(turns / machine->units) * machine->units / turns; /* the last round keeps few threads busy */
+  double pixels_in = (double)problem->images * problem->planes * problem->height * problem->width;
+  double pixels_out = (double)problem->images * problem->planes * problem->out_height * problem->out_width;
+  double outputs = gconv_is_combined(problem) ? 1 : problem->filters;
+  double bytes = problem->channels * (pixels_in * (double)gconv_type_bytes(problem->in_type) +
+                                      pixels_out * outputs * (double)gconv_type_bytes(problem->out_type));
+  return machine->launch_ms + fmax(scaled * fmax(rounds, 1), bytes / machine->bytes_per_ms);
+}
+
+double gconv_tile_ms(const gconv_problem *problem, const gconv_machine *machine, double tile_taps, double list_taps) {
   pace p = pace_of(gconv_cpu_isa());
-  double pixels = (double)problem->images * problem->planes * problem->out_height * problem->out_width;
+  double rows = (double)problem->images * problem->planes * problem->out_height;
   double filter = p.store + p.tile * tile_taps + p.list * list_taps;
-  return pixels * problem->channels * (p.load + problem->filters * filter) * 1e-6;
+  double thread_ms = rows * problem->out_width * problem->channels * (p.load + problem->filters * filter) * 1e-6;
+  return gconv_cpu_ms(problem, machine, thread_ms, rows);
 }

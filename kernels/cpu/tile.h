@@ -30,8 +30,13 @@ static inline float *gconv_window_sums(const gconv_window *window, size_t k, int
   return window->sums + (k * (size_t)window->layout.band + (size_t)j) * window->layout.piece;
 }
 
-/* The milliseconds that one thread needs for a problem whose filters take so many taps a sample in tiles and in lists: for
- * cost(). */
-double gconv_tile_ms(const gconv_problem *problem, double tile_taps, double list_taps);
+/* ---- For cost() ---- */
+
+/* The milliseconds on `machine` of what takes one thread of the processor that all was measured on `thread_ms`, and can be
+ * cut into so many equal turns; never less than moving input and output takes. */
+double gconv_cpu_ms(const gconv_problem *problem, const gconv_machine *machine, double thread_ms, double turns);
+
+/* The same for a problem whose filters take so many taps a sample in tiles and in lists. */
+double gconv_tile_ms(const gconv_problem *problem, const gconv_machine *machine, double tile_taps, double list_taps);
 
 #endif

@@ -451,4 +451,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     NULL, /* row_step */
     NULL, /* acquire */
     NULL, /* dismiss */
+    0,    /* start_ms */
+    NULL, /* started */
 };

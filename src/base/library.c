@@ -43,3 +43,10 @@ const char *gconv_library_load(gconv_library *library) {
   pthread_mutex_unlock(&lock);
   return library->trouble[0] ? library->trouble : NULL;
 }
+
+bool gconv_library_is_loaded(const gconv_library *library) {
+  pthread_mutex_lock(&lock);
+  bool loaded = library->tried && library->trouble[0] == '\0';
+  pthread_mutex_unlock(&lock);
+  return loaded;
+}

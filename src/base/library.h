@@ -3,6 +3,7 @@
 #ifndef GCONV_BASE_LIBRARY_H
 #define GCONV_BASE_LIBRARY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -25,6 +26,9 @@ typedef struct gconv_library {
 /* Loads the library, once, and stores its symbols. NULL, or why that cannot be. Thread-safe. The library stays loaded until
  * the process ends. */
 const char *gconv_library_load(gconv_library *library);
+
+/* Whether that has been done, with success. Thread-safe. */
+bool gconv_library_is_loaded(const gconv_library *library);
 
 #ifdef __cplusplus
 }

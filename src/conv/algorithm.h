@@ -36,13 +36,6 @@ typedef struct gconv_execution {
   void *stream; /* cudaStream_t */
 } gconv_execution;
 
-/* How fast a device is, for cost(). */
-typedef struct gconv_machine {
-  double fma_per_ms;   /* fused multiply-adds of float32, at best */
-  double bytes_per_ms; /* read + written by a copy in the memory of the device */
-  double launch_ms;    /* of an empty piece of work: launching a kernel, waking the threads */
-} gconv_machine;
-
 typedef struct gconv_algorithm {
   gconv_algorithm_info info;
 
@@ -80,6 +73,11 @@ typedef struct gconv_algorithm {
    * enqueue work on the stream. On failure it leaves nothing and has set the last error. dismiss() frees the state. */
   gconv_status (*acquire)(const gconv_execution *execution, void **state);
   void (*dismiss)(void *state);
+
+  /* Both 0, or, where the algorithm is made of a library: the milliseconds that loading it and making its first handle or
+   * plan take, once a process, and whether the library is loaded by now. `auto` counts them until then. */
+  double start_ms;
+  bool (*started)(void);
 } gconv_algorithm;
 
 #define ALGORITHM(device, name) extern const gconv_algorithm gconv_algorithm_##device##_##name;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/choose.h"
+#include "conv/tuning.h"
 
 #include <math.h>
 #include <string.h>
@@ -57,23 +58,53 @@ static const char *why_unavailable(const gconv_algorithm *row) {
   return row->available ? row->available() : NULL;
 }
 
-static gconv_status choose_named(const gconv_problem *problem, const gconv_device *device, const char *name, FILE *reasons,
-                                 const gconv_algorithm **chosen) {
+/* ---- What a choice costs ---- */
+
+typedef struct gconv_request {
+  const gconv_problem *problem;
+  const gconv_device *device;
+  const gconv_options *options;
+  FILE *reasons;
+} gconv_request;
+
+/* What is not of the exact family must be faster by this much: the same bits everywhere are worth something. */
+static const double EXACT_IS_WORTH = 1.05;
+
+/* Milliseconds of an execution, with the part that it bears of starting a library; what they are made of is told. */
+static double price(const gconv_request *request, const gconv_algorithm *row) {
+  double estimate = fmin(row->cost(request->problem, &request->device->machine), 1e300);
+  double ratio = gconv_tuning_ratio(gconv_device_get_tuning(request->device), row->info.name, request->problem);
+  fprintf(request->reasons, "  %-13s estimated at %.3g ms", row->info.name, estimate * ratio);
+  if (ratio != 1)
+    fprintf(request->reasons, " (%.3g by the model, times %.3g as gconv tune found)", estimate, ratio);
+  double start = row->started && !row->started() ? row->start_ms : 0;
+  double executions = request->options->executions > 0 ? (double)request->options->executions : 1;
+  if (start > 0)
+    fprintf(request->reasons, ", and %.3g ms to start its library", start);
+  if (start > 0 && executions > 1)
+    fprintf(request->reasons, " for %.0f executions", executions);
+  fputc('\n', request->reasons);
+  return (estimate * ratio + start / executions) * (row->info.exact ? 1 : EXACT_IS_WORTH);
+}
+
+/* ---- Choosing ---- */
+
+static gconv_status choose_named(const gconv_request *request, const gconv_algorithm **chosen) {
+  const char *name = request->options->algorithm, *device = request->device->type->name;
   const gconv_algorithm *row;
-  for (size_t i = 0; (row = row_of(device, i)); i++) {
+  for (size_t i = 0; (row = row_of(request->device, i)); i++) {
     if (strcmp(row->info.name, name) != 0)
       continue;
-    const char *obstacle = row->supports(problem);
+    const char *obstacle = row->supports(request->problem);
     if (obstacle)
-      return gconv_fail(GCONV_UNSUPPORTED, "the algorithm %s on %s cannot solve this: %s", name, device->type->name,
-                        obstacle);
+      return gconv_fail(GCONV_UNSUPPORTED, "the algorithm %s on %s cannot solve this: %s", name, device, obstacle);
     if ((obstacle = why_unavailable(row)))
       return gconv_fail(GCONV_UNSUPPORTED, "the algorithm %s cannot be used here: %s", name, obstacle);
-    fprintf(reasons, "  %-13s estimated at %.3g ms\n", name, row->cost(problem, &device->machine));
+    price(request, row);
     *chosen = row;
     return GCONV_OK;
   }
-  return complain_of_name(device, name, (int)strlen(name));
+  return complain_of_name(request->device, name, (int)strlen(name));
 }
 
 /* The cheapest of the candidates that can be loaded: what is dearer is not even tried. */
@@ -93,33 +124,30 @@ static const gconv_algorithm *cheapest(const gconv_algorithm **candidates, doubl
   }
 }
 
-static gconv_status choose_cheapest(const gconv_problem *problem, const gconv_device *device, const char *without,
-                                    FILE *reasons, const gconv_algorithm **chosen) {
+static gconv_status choose_cheapest(const gconv_request *request, const gconv_algorithm **chosen) {
+  const char *without = request->options->without;
   const gconv_algorithm *candidates[MOST_ROWS], *row;
   double costs[MOST_ROWS];
   size_t count = 0;
-  for (size_t i = 0; (row = row_of(device, i)) && count < MOST_ROWS; i++) {
-    const char *obstacle = is_among(row->info.name, without) ? "it is switched off" : row->supports(problem);
+  for (size_t i = 0; (row = row_of(request->device, i)) && count < MOST_ROWS; i++) {
+    const char *obstacle = is_among(row->info.name, without) ? "it is switched off" : row->supports(request->problem);
     if (obstacle) {
-      fprintf(reasons, "  %-13s cannot: %s\n", row->info.name, obstacle);
+      fprintf(request->reasons, "  %-13s cannot: %s\n", row->info.name, obstacle);
       continue;
     }
     candidates[count] = row;
-    costs[count] = fmin(row->cost(problem, &device->machine), 1e300);
-    fprintf(reasons, "  %-13s estimated at %.3g ms\n", row->info.name, costs[count]);
-    count++;
+    costs[count++] = price(request, row);
   }
-  *chosen = cheapest(candidates, costs, count, reasons);
+  *chosen = cheapest(candidates, costs, count, request->reasons);
   if (!*chosen)
-    return gconv_fail(GCONV_UNSUPPORTED, "no algorithm of the device %s can solve this%s", device->type->name,
+    return gconv_fail(GCONV_UNSUPPORTED, "no algorithm of the device %s can solve this%s", request->device->type->name,
                       without && *without ? ", as some are switched off" : "");
   return GCONV_OK;
 }
 
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen) {
+  gconv_request request = {problem, device, options, reasons};
   GCONV_TRY(check_without(device, options->without));
-  if (strcmp(options->algorithm, "auto") == 0)
-    return choose_cheapest(problem, device, options->without, reasons, chosen);
-  return choose_named(problem, device, options->algorithm, reasons, chosen);
+  return strcmp(options->algorithm, "auto") == 0 ? choose_cheapest(&request, chosen) : choose_named(&request, chosen);
 }

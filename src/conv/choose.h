@@ -8,7 +8,9 @@
 #include <stdio.h>
 
 /* The algorithm that options->algorithm names, or, for "auto", the one that costs least of those that support the problem,
- * can be loaded and are not in options->without. A line for each that was looked at is written to `reasons`.
+ * can be loaded and are not in options->without. What it costs is its own estimate for this device, times what gconv tune
+ * found, and, for a library that is not loaded yet, its start, spread over options->executions. A line for each that was
+ * looked at is written to `reasons`.
  * GCONV_BAD_ARGUMENT for names that no algorithm of the device has, GCONV_UNSUPPORTED with the obstacle. */
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/device.h"
 #include "base/clock.h"
+#include "conv/tuning.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -100,6 +101,7 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
     free(device);
     return status;
   }
+  gconv_tuning_recall(device);
   device->start_ms = gconv_now_ms() - start;
   *result = device;
   return GCONV_OK;
@@ -110,6 +112,7 @@ void gconv_device_close(gconv_device *device) {
     return;
   device->type->close(device);
   gconv_threads_free(device->threads);
+  gconv_tuning_free(&device->tuning);
   free(device);
 }
 

@@ -40,6 +40,9 @@ typedef struct gconv_device_type {
   /* gconv_plan_measure() and gconv_device_measure_copy() of what is on the device. `outputs` have pixels to be spoilt. */
   gconv_status (*measure)(void *run, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
   gconv_status (*measure_copy)(gconv_device *device, size_t bytes, int runs, double *milliseconds);
+  /* The milliseconds of the fastest of a few runs: of *count fused multiply-adds at full rate, and of an empty launch. */
+  gconv_status (*measure_fma)(gconv_device *device, double *count, double *milliseconds);
+  gconv_status (*measure_launch)(gconv_device *device, double *milliseconds);
 } gconv_device_type;
 
 struct gconv_device {
@@ -47,7 +50,10 @@ struct gconv_device {
   int index;
   gconv_device_info info;
   double start_ms;
-  gconv_machine machine;  /* set by open() */
+  gconv_machine machine;       /* what estimates are based on: set by open(), unless it was measured */
+  gconv_machine stock_machine; /* as open() set it */
+  gconv_tuning tuning;         /* in force, if tuned (tuning.h) */
+  bool tuned;
   gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
   void *state;
 };
@@ -55,6 +61,12 @@ struct gconv_device {
 extern const gconv_device_type gconv_device_type_cpu;
 #ifdef GCONV_WITH_CUDA
 extern const gconv_device_type gconv_device_type_cuda;
+#endif
+
+#ifdef GCONV_WITH_CUDA
+/* Of the type cuda (measure_cuda.cu). */
+gconv_status gconv_cuda_measure_fma(gconv_device *device, double *count, double *milliseconds);
+gconv_status gconv_cuda_measure_launch(gconv_device *device, double *milliseconds);
 #endif
 
 /* How many outputs a pass has. */

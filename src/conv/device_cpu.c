@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "conv/device.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,9 +43,13 @@ static bool describe(int index, gconv_device_info *info) {
 }
 
 static gconv_status open_cpu(gconv_device *device) {
-  static const double fma_per_ms[] = {[GCONV_ISA_PLAIN] = 4e6, [GCONV_ISA_AVX2] = 4e7, [GCONV_ISA_AVX512] = 6e7};
-  double threads = gconv_threads_count(device->threads);
-  device->machine = (gconv_machine){fma_per_ms[gconv_cpu_isa()] * threads, 5e6 * threads, 0.02};
+  static const double fma_per_ms[] = {[GCONV_ISA_PLAIN] = 4e5, [GCONV_ISA_AVX2] = 5.5e7, [GCONV_ISA_AVX512] = 5.8e7};
+  const int saturating = 16; /* threads that take all of the memory's bandwidth */
+  int threads = gconv_threads_count(device->threads);
+  device->machine = (gconv_machine){.fma_per_ms = fma_per_ms[gconv_cpu_isa()] * threads,
+                                    .bytes_per_ms = 1.2e7 * (threads < saturating ? threads : saturating),
+                                    .launch_ms = 0.02,
+                                    .units = threads};
   return GCONV_OK;
 }
 
@@ -207,6 +212,63 @@ static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, d
   return status;
 }
 
+/* ---- The machine ---- */
+
+/* 112 sums are 7 chains of AVX-512, or 14 of AVX2: enough to keep two units of a latency of 4 busy, and few enough to stay
+ * in registers beside two constants. */
+enum { CHAINS = 112 };
+typedef struct spin {
+  int64_t turns;
+  _Alignas(64) float sums[CHAINS];
+} spin;
+
+GCONV_INLINE void spin_once_body(spin *work) {
+  float sums[CHAINS];
+  memcpy(sums, work->sums, sizeof sums);
+  for (int64_t turn = 0; turn < work->turns; turn++)
+    for (int i = 0; i < CHAINS; i++)
+      sums[i] = fmaf(sums[i], 0.999f, 0.001f);
+  memcpy(work->sums, sums, sizeof sums);
+}
+GCONV_VECTORIZED(spin_once, (spin * work), (work))
+
+static void spin_turn(void *context, size_t turn, int thread) {
+  const spin *work = context;
+  spin own = *work;
+  own.sums[turn % CHAINS] += (float)thread;
+  spin_once(&own);
+}
+
+static gconv_status measure_fma(gconv_device *device, double *count, double *milliseconds) {
+  size_t threads = (size_t)gconv_threads_count(device->threads);
+  spin work = {.turns = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 20000 : 1000000}; /* some 3 ms; without vectors some 8 */
+  *milliseconds = HUGE_VAL;
+  for (int i = 0; i < 5; i++) {
+    double start = gconv_now_ms();
+    gconv_threads_run(device->threads, threads, spin_turn, &work);
+    *milliseconds = fmin(*milliseconds, gconv_now_ms() - start);
+  }
+  *count = (double)work.turns * CHAINS * (double)threads;
+  return GCONV_OK;
+}
+
+static void do_nothing(void *context, size_t turn, int thread) {
+  (void)context;
+  (void)turn;
+  (void)thread;
+}
+
+static gconv_status measure_launch(gconv_device *device, double *milliseconds) {
+  size_t threads = (size_t)gconv_threads_count(device->threads);
+  *milliseconds = HUGE_VAL;
+  for (int i = 0; i < 20; i++) {
+    double start = gconv_now_ms();
+    gconv_threads_run(device->threads, 4 * threads, do_nothing, NULL);
+    *milliseconds = fmin(*milliseconds, gconv_now_ms() - start);
+  }
+  return GCONV_OK;
+}
+
 const gconv_device_type gconv_device_type_cpu = {
     .name = "cpu",
     .describe = describe,
@@ -217,4 +279,6 @@ const gconv_device_type gconv_device_type_cpu = {
     .release = release,
     .measure = measure,
     .measure_copy = measure_copy,
+    .measure_fma = measure_fma,
+    .measure_launch = measure_launch,
 };

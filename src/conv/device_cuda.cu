@@ -51,6 +51,10 @@ static bool describe(int index, gconv_device_info *info) {
   }
   snprintf(info->description, sizeof info->description, "%.80s, sm_%d%d, %.1f GiB", properties.name, properties.major,
            properties.minor, (double)properties.totalGlobalMem / (1 << 30));
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  snprintf(info->driver, sizeof info->driver, "CUDA %d.%d, driver for %d.%d", CUDART_VERSION / 1000,
+           CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10);
   info->memory_bytes = properties.totalGlobalMem;
   info->usable = properties.major * 10 + properties.minor >= 75;
   if (!info->usable)
@@ -68,6 +72,7 @@ static gconv_status read_machine(int index, gconv_machine *machine) {
   machine->fma_per_ms = 128.0 * multiprocessors * clock_khz;
   machine->bytes_per_ms = 0.87 * 2 * memory_khz * (bus_bits / 8);
   machine->launch_ms = 0.003;
+  machine->units = multiprocessors;
   return GCONV_OK;
 }
 
@@ -428,5 +433,14 @@ static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, d
   return status;
 }
 
-extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",  describe, open_cuda, close_cuda,  prepare,
-                                                             execute, release,  measure,   measure_copy};
+extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
+                                                             describe,
+                                                             open_cuda,
+                                                             close_cuda,
+                                                             prepare,
+                                                             execute,
+                                                             release,
+                                                             measure,
+                                                             measure_copy,
+                                                             gconv_cuda_measure_fma,
+                                                             gconv_cuda_measure_launch};

@@ -287,6 +287,7 @@ static void fill_info(gconv_plan *plan) {
     if (pass->algorithm != first->algorithm)
       info->algorithm = "several";
     info->workspace_bytes = pass->workspace_bytes > info->workspace_bytes ? pass->workspace_bytes : info->workspace_bytes;
+    info->estimate_ms += pass->algorithm->cost(&pass->problem, &plan->device->machine);
     info->error_bound = fmax(info->error_bound, pass->algorithm->error_bound(&pass->problem));
   }
   info->bytes = image_bytes(&plan->convolved);
@@ -513,6 +514,27 @@ gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, int run
     gconv_image_free(&outputs[i]);
   free(outputs);
   return status;
+}
+
+static gconv_status measure_bandwidth(gconv_device *device, double *bytes_per_ms) {
+  const size_t bytes = (size_t)1 << 28; /* several times the caches */
+  double milliseconds[9], least = HUGE_VAL;
+  GCONV_TRY(device->type->measure_copy(device, bytes, 9, milliseconds));
+  for (int i = 0; i < 9; i++)
+    least = fmin(least, milliseconds[i]);
+  *bytes_per_ms = 2 * (double)bytes / least;
+  return GCONV_OK;
+}
+
+gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine) {
+  gconv_machine measured = device->machine;
+  double count, milliseconds;
+  GCONV_TRY(measure_bandwidth(device, &measured.bytes_per_ms));
+  GCONV_TRY(device->type->measure_fma(device, &count, &milliseconds));
+  GCONV_TRY(device->type->measure_launch(device, &measured.launch_ms));
+  measured.fma_per_ms = count / milliseconds;
+  *machine = measured;
+  return GCONV_OK;
 }
 
 gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {

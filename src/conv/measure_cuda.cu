@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* How fast a GPU is when nothing is in the way: its rate of fused multiply-adds, and what an empty launch takes. */
+#include "conv/cuda_error.h"
+#include "conv/device.h"
+
+#include <cuda_runtime.h>
+#include <math.h>
+
+/* 8 independent chains a thread hide the latency of 4 cycles even at few threads; the result is stored only if it is what it
+ * never becomes, so that the compiler cannot know. */
+enum { CHAINS = 8, TURNS = 4096, THREADS = 256, BLOCKS_AN_SM = 8 };
+
+__global__ static void spin(float factor, float *never) {
+  float sums[CHAINS];
+#pragma unroll
+  for (int i = 0; i < CHAINS; i++)
+    sums[i] = (float)(threadIdx.x + i);
+  for (int turn = 0; turn < TURNS; turn++)
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++)
+      sums[i] = __fmaf_rn(sums[i], factor, 0.001f);
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < CHAINS; i++)
+    sum += sums[i];
+  if (sum == -1.0f)
+    *never = sum;
+}
+
+__global__ static void do_nothing() {}
+
+struct stopwatch {
+  cudaStream_t stream;
+  cudaEvent_t begin, end;
+};
+
+static gconv_status make_stopwatch(stopwatch *watch) {
+  CUDA_TRY(cudaStreamCreateWithFlags(&watch->stream, cudaStreamNonBlocking));
+  CUDA_TRY(cudaEventCreate(&watch->begin));
+  CUDA_TRY(cudaEventCreate(&watch->end));
+  return GCONV_OK;
+}
+
+static void free_stopwatch(stopwatch *watch) {
+  if (watch->begin)
+    cudaEventDestroy(watch->begin);
+  if (watch->end)
+    cudaEventDestroy(watch->end);
+  if (watch->stream)
+    cudaStreamDestroy(watch->stream);
+  cudaGetLastError();
+}
+
+/* The fastest of `runs` turns of what `launch` puts into the stream, after as many to warm up: clocks rise slowly. */
+template <class Launch> static gconv_status time_launches(stopwatch *watch, int runs, Launch launch, double *milliseconds) {
+  *milliseconds = HUGE_VAL;
+  for (int i = -runs; i < runs; i++) {
+    float elapsed;
+    CUDA_TRY(cudaEventRecord(watch->begin, watch->stream));
+    launch(watch->stream);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaEventRecord(watch->end, watch->stream));
+    CUDA_TRY(cudaEventSynchronize(watch->end));
+    CUDA_TRY(cudaEventElapsedTime(&elapsed, watch->begin, watch->end));
+    if (i >= 0)
+      *milliseconds = fmin(*milliseconds, (double)elapsed);
+  }
+  return GCONV_OK;
+}
+
+template <class Launch> static gconv_status time_on(gconv_device *device, int runs, Launch launch, double *milliseconds) {
+  stopwatch watch = {};
+  CUDA_TRY(cudaSetDevice(device->index));
+  gconv_status status = make_stopwatch(&watch);
+  if (status == GCONV_OK)
+    status = time_launches(&watch, runs, launch, milliseconds);
+  free_stopwatch(&watch);
+  return status;
+}
+
+extern "C" gconv_status gconv_cuda_measure_fma(gconv_device *device, double *count, double *milliseconds) {
+  int multiprocessors = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device->index));
+  unsigned blocks = (unsigned)(multiprocessors * BLOCKS_AN_SM);
+  *count = (double)blocks * THREADS * TURNS * CHAINS;
+  return time_on(
+      device, 10, [=](cudaStream_t stream) { spin<<<blocks, THREADS, 0, stream>>>(0.999f, NULL); }, milliseconds);
+}
+
+extern "C" gconv_status gconv_cuda_measure_launch(gconv_device *device, double *milliseconds) {
+  return time_on(
+      device, 30, [](cudaStream_t stream) { do_nothing<<<1, 32, 0, stream>>>(); }, milliseconds);
+}
