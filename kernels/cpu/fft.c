@@ -338,7 +338,7 @@ static int32_t row_step(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  double narrow = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 12 : 1; /* against vectors, which the paces are of */
+  double narrow = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 15 : 1; /* against vectors, which the paces are of */
   double samples = gconv_problem_flop(problem) / (2.0 * (double)gconv_tap_count(problem));
   double strips = (double)problem->images * problem->planes * ceil((double)problem->out_height / row_step(problem));
   return gconv_cpu_ms(problem, machine, narrow * samples * pace_of(problem, choose_log(problem)) * 1e-6, strips);
