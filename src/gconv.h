@@ -301,8 +301,8 @@ typedef struct gconv_options {
   int32_t block_width, block_height; /* threads of a block on a GPU, across and down: a hint, for measurements of what they
                                         change, to algorithms that have a choice; both 0: their own. The product is at
                                         most 1024 */
-  size_t executions;      /* that are expected of this and similar plans, for auto: what a library takes to start counts as
-                             spread over them; 0: one */
+  size_t executions; /* that are expected of this and similar plans, for auto: what a library takes to start counts as
+                        spread over them; 0: one */
 } gconv_options;
 
 /* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static
@@ -371,6 +371,7 @@ const gconv_algorithm_info *gconv_algorithm_at(size_t index);
  * nothing does, and past the end. Loads the library that the algorithm is made of, which may take a moment. Thread-safe;
  * static storage. */
 const char *gconv_algorithm_obstacle(size_t index);
+
 /* ---- Tuning -------------------------------------------------------------------------------------------------------- */
 
 /* How long an algorithm took, relative to its estimate, for problems of one size. */
