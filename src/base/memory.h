@@ -7,6 +7,10 @@
 
 enum { GCONV_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* *product = a * b. False, and *product = SIZE_MAX, if that does not fit. */
 bool gconv_multiply(size_t a, size_t b, size_t *product);
 
@@ -23,4 +27,7 @@ void gconv_release(void *memory);
 /* A copy on the heap of the formatted text, for free(); NULL without memory. */
 char *gconv_format_text(const char *format, ...) GCONV_PRINTF(1, 2);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

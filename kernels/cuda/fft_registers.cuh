@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* Discrete Fourier transforms of a few points in the registers of a thread, in natural order: what fft's passes are made
+ * of. Everything has internal linkage, as in common.cuh. */
+#ifndef GCONV_CUDA_FFT_REGISTERS_CUH
+#define GCONV_CUDA_FFT_REGISTERS_CUH
+
+#include <cuda_runtime_api.h>
+
+namespace {
+
+/* Complex numbers are float2: x + i y. Fused multiply-adds are written out, as the compiler may not make any. */
+
+__device__ __forceinline__ float2 plus(float2 a, float2 b) {
+  return make_float2(a.x + b.x, a.y + b.y);
+}
+__device__ __forceinline__ float2 minus(float2 a, float2 b) {
+  return make_float2(a.x - b.x, a.y - b.y);
+}
+__device__ __forceinline__ float2 times(float2 a, float2 b) {
+  return make_float2(fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x));
+}
+__device__ __forceinline__ float2 times_conjugate(float2 a, float2 b) {
+  return make_float2(fmaf(a.x, b.x, a.y * b.y), fmaf(a.y, b.x, -(a.x * b.y)));
+}
+
+/* cos(2 pi part / whole), at compile time: a Taylor series. */
+__host__ __device__ constexpr double cosine_of_turn(int part, int whole) {
+  double angle = 6.283185307179586476925 * part / whole, term = 1, sum = 1;
+  if (angle > 3.14159265358979323846) /* by symmetry: smaller angles have a better series */
+    angle = 6.283185307179586476925 * (whole - part) / whole;
+  for (int i = 2; i < 40; i += 2) {
+    term *= -angle * angle / (i * (i - 1));
+    sum += term;
+  }
+  return sum;
+}
+
+/* The roots of unity: exp(2 pi i e / N), e < N. */
+template <int N> struct roots {
+  float re[N] = {}, im[N] = {};
+  __host__ __device__ constexpr roots() {
+    for (int e = 0; e < N; e++) {
+      re[e] = (float)cosine_of_turn(e, N);
+      im[e] = (float)cosine_of_turn((4 * e + 3 * N) % (4 * N), 4 * N); /* a quarter of a turn behind */
+    }
+  }
+};
+
+/* a * exp(SIGN * 2 pi i e / N) for an e that is known when the loop around is unrolled. */
+template <int N, int SIGN> __device__ __forceinline__ float2 times_root(float2 a, int e) {
+  constexpr roots<N> unity;
+  e = SIGN > 0 ? e % N : (N - e % N) % N;
+  if (e == 0)
+    return a;
+  if (4 * e == N)
+    return make_float2(-a.y, a.x);
+  if (2 * e == N)
+    return make_float2(-a.x, -a.y);
+  if (4 * e == 3 * N)
+    return make_float2(a.y, -a.x);
+  constexpr float half = 0.70710678118654752f; /* its square */
+  if (8 * e == N)
+    return make_float2((a.x - a.y) * half, (a.x + a.y) * half);
+  if (8 * e == 3 * N)
+    return make_float2(-(a.x + a.y) * half, (a.x - a.y) * half);
+  if (8 * e == 5 * N)
+    return make_float2((a.y - a.x) * half, -(a.x + a.y) * half);
+  if (8 * e == 7 * N)
+    return make_float2((a.x + a.y) * half, (a.y - a.x) * half);
+  return times(a, make_float2(unity.re[e], unity.im[e]));
+}
+
+/* x[k] = sum over n of x[n] * exp(SIGN * 2 pi i n k / N), in place. P * Q points are Q transforms of P points, a twist, and
+ * P transforms of Q points: n = Q * i + j, k = k1 + P * k2. */
+template <int P, int Q, int SIGN> struct transform {
+  static constexpr int N = P * Q;
+  static __device__ __forceinline__ void apply(float2 (&x)[N]);
+};
+
+template <int N, int SIGN> struct small;
+template <int SIGN> struct small<2, SIGN> {
+  static __device__ __forceinline__ void apply(float2 (&x)[2]) {
+    float2 sum = plus(x[0], x[1]);
+    x[1] = minus(x[0], x[1]);
+    x[0] = sum;
+  }
+};
+template <int SIGN> struct small<4, SIGN> {
+  static __device__ __forceinline__ void apply(float2 (&x)[4]) {
+    float2 s = plus(x[0], x[2]), t = minus(x[0], x[2]), u = plus(x[1], x[3]);
+    float2 v = times_root<4, SIGN>(minus(x[1], x[3]), 1);
+    x[0] = plus(s, u);
+    x[1] = plus(t, v);
+    x[2] = minus(s, u);
+    x[3] = minus(t, v);
+  }
+};
+template <int SIGN> struct small<5, SIGN> {
+  static __device__ __forceinline__ void apply(float2 (&x)[5]) {
+    constexpr float c1 = (float)cosine_of_turn(1, 5), c2 = (float)cosine_of_turn(2, 5);
+    constexpr float s1 = SIGN * (float)cosine_of_turn(1, 20), s2 = SIGN * (float)cosine_of_turn(3, 20);
+    float2 a = plus(x[1], x[4]), b = minus(x[1], x[4]), c = plus(x[2], x[3]), d = minus(x[2], x[3]), first = x[0];
+    float2 p = make_float2(fmaf(c2, c.x, fmaf(c1, a.x, first.x)), fmaf(c2, c.y, fmaf(c1, a.y, first.y)));
+    float2 q = make_float2(fmaf(c1, c.x, fmaf(c2, a.x, first.x)), fmaf(c1, c.y, fmaf(c2, a.y, first.y)));
+    float2 r = make_float2(fmaf(s2, d.x, s1 * b.x), fmaf(s2, d.y, s1 * b.y));
+    float2 t = make_float2(fmaf(-s1, d.x, s2 * b.x), fmaf(-s1, d.y, s2 * b.y));
+    x[0] = plus(first, plus(a, c));
+    x[1] = make_float2(p.x - r.y, p.y + r.x);
+    x[4] = make_float2(p.x + r.y, p.y - r.x);
+    x[2] = make_float2(q.x - t.y, q.y + t.x);
+    x[3] = make_float2(q.x + t.y, q.y - t.x);
+  }
+};
+template <int SIGN> struct small<8, SIGN> : transform<4, 2, SIGN> {};
+template <int SIGN> struct small<16, SIGN> : transform<4, 4, SIGN> {};
+template <int SIGN> struct small<20, SIGN> : transform<4, 5, SIGN> {};
+
+template <int P, int Q, int SIGN> __device__ __forceinline__ void transform<P, Q, SIGN>::apply(float2 (&x)[N]) {
+  float2 twisted[P][Q];
+#pragma unroll
+  for (int j = 0; j < Q; j++) {
+    float2 y[P];
+#pragma unroll
+    for (int i = 0; i < P; i++)
+      y[i] = x[Q * i + j];
+    small<P, SIGN>::apply(y);
+#pragma unroll
+    for (int k = 0; k < P; k++)
+      twisted[k][j] = times_root<N, SIGN>(y[k], j * k);
+  }
+#pragma unroll
+  for (int k = 0; k < P; k++) {
+    small<Q, SIGN>::apply(twisted[k]);
+#pragma unroll
+    for (int l = 0; l < Q; l++)
+      x[k + P * l] = twisted[k][l];
+  }
+}
+
+template <int SIGN, int N> __device__ __forceinline__ void transform_points(float2 (&x)[N]) {
+  small<N, SIGN>::apply(x);
+}
+
+enum { BACKWARD = 1, FORWARD = -1 }; /* the signs */
+
+} // namespace
+
+#endif
