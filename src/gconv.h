@@ -467,8 +467,10 @@ const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan);
 
 /* Runs the convolution alone, without stages on the host and without transfers, `runs` times after a warm-up, on data in the
  * memory of the device, and stores the milliseconds of each run. On a GPU, inputs and outputs are rotated through more
- * memory than its caches hold, and the times are from events. */
-gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, int runs, double *milliseconds);
+ * memory than its caches hold, and the times are from events. `outputs` may be NULL, or get the results, as those of
+ * gconv_plan_execute() do. */
+gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
+                                double *milliseconds);
 
 /* The same for a copy of `bytes` within the memory of the device: 2 * bytes over the time is the bandwidth that nothing
  * bound by memory can exceed. */
@@ -492,6 +494,11 @@ typedef struct gconv_verification {
  * off. *result is filled in both cases. */
 gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                gconv_verification *result);
+
+/* The same for the bounds that are stated, but only of some rows of each output, at equal distances and with the first and
+ * the last: as many as take about `budget` multiply-adds, and at least 3. */
+gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
+                                   gconv_verification *result);
 
 #ifdef __cplusplus
 }

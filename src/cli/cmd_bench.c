@@ -1,324 +1,293 @@
 /* SPDX-License-Identifier: MIT */
 /* Algorithms against each other and against the machine: data in the memory of the device, medians, no files. */
+#include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/terminal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SIZES = 64 };
-
-typedef struct bench_settings {
-  gconv_texts filters, algorithms;
-  int32_t width, height, channels;
-  int32_t sizes[MOST_SIZES];
-  int size_count;
-  int type, runs, threads;
-  bool planar, csv, verify;
-  const char *device;
-} bench_settings;
-
 /* ---- Options ---- */
 
-static const char *const type_names[] = {"u8", "u16", "f32", NULL}; /* in the order of gconv_type */
+/* WxH, or with `most` of 3 also WxHxC, into numbers; how many there are, 0 if it is anything else. */
+static int parse_extents(const char *value, size_t length, int most, int32_t *numbers) {
+  char text[64];
+  if (length >= sizeof text)
+    return 0;
+  memcpy(text, value, length);
+  text[length] = '\0';
+  for (char *at = text; *at; at++)
+    *at = *at == 'x' ? ',' : *at == ',' ? '?' : *at;
+  int count = gconv_parse_integers(text, most, 1, INT32_MAX, numbers);
+  return count >= 2 ? count : 0;
+}
 
 static gconv_status parse_image(const gconv_option *option, const char *value, void *memory, gconv_message *message) {
   (void)option;
-  bench_settings *settings = memory;
-  char numbers[64];
-  snprintf(numbers, sizeof numbers, "%s", value);
-  for (char *at = numbers; *at; at++)
-    *at = *at == 'x' ? ',' : *at;
+  gconv_bench_settings *settings = memory;
+  size_t length = strlen(value);
+  bool planar = length > 0 && value[length - 1] == 'p';
   int32_t parts[3] = {0, 0, 1};
-  int count = gconv_parse_integers(numbers, 3, 1, INT32_MAX, parts);
-  if (count < 2)
+  if (parse_extents(value, length - planar, 3, parts) == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
                           "this takes WIDTHxHEIGHT or WIDTHxHEIGHTxCHANNELS, such as 3840x2160x3");
-  settings->width = parts[0];
-  settings->height = parts[1];
-  settings->channels = parts[2];
+  if (settings->image_count == GCONV_BENCH_MOST)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "there are %d images already", GCONV_BENCH_MOST);
+  settings->images[settings->image_count++] = (gconv_bench_image){parts[0], parts[1], parts[2], planar};
+  return GCONV_OK;
+}
+
+static gconv_status parse_types(const gconv_option *option, const char *value, void *memory, gconv_message *message) {
+  (void)option;
+  static const char *const names[] = {"u8", "u16", "f32", NULL}; /* in the order of gconv_type */
+  gconv_bench_settings *settings = memory;
+  while (*value) {
+    char word[16];
+    size_t length = strcspn(value, ",");
+    int type;
+    snprintf(word, sizeof word, "%.*s", (int)length, value);
+    GCONV_TRY(gconv_option_find(names, word, &type, message));
+    bool known = false;
+    for (int i = 0; i < settings->type_count; i++)
+      known |= settings->types[i] == (gconv_type)type;
+    if (!known)
+      settings->types[settings->type_count++] = (gconv_type)type;
+    value += length + (value[length] == ',');
+  }
   return GCONV_OK;
 }
 
 static gconv_status parse_sizes(const gconv_option *option, const char *value, void *memory, gconv_message *message) {
   (void)option;
-  bench_settings *settings = memory;
-  settings->size_count = gconv_parse_integers(value, MOST_SIZES, 1, 4096, settings->sizes);
+  gconv_bench_settings *settings = memory;
+  settings->size_count = gconv_parse_integers(value, GCONV_BENCH_MOST, 1, 4096, settings->sizes);
   if (settings->size_count == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes sizes from 1 to 4096 with commas between: 3,5,7");
   return GCONV_OK;
 }
 
-static const gconv_option options[] = {
-    {.name = "image",
-     .value = "WxH[xC]",
-     .help = "the image, of random samples; default: 3840x2160x3",
-     .parse = parse_image},
-    {.name = "planar",
-     .help = "its channels as planes; default: interleaved pixels",
-     .parse = gconv_option_flag,
-     .field = offsetof(bench_settings, planar)},
-    {.name = "type",
-     .value = "TYPE",
-     .help = "samples of input and output: u8 (default), u16 or f32",
-     .parse = gconv_option_choice,
-     .field = offsetof(bench_settings, type),
-     .choices = type_names},
-    {.name = "sizes",
-     .value = "N,N...",
-     .help = "square filters of random taps; default: 3,5,7,9,11,15,31, unless there are filters",
-     .parse = parse_sizes},
-    {.letter = 'f',
-     .name = "filter",
-     .value = "FILTER",
-     .help = "a filter instead, as for the main job; may be repeated",
-     .parse = gconv_option_texts,
-     .field = offsetof(bench_settings, filters)},
-    {.letter = 'a',
-     .name = "algorithm",
-     .value = "NAME",
-     .help = "auto, or an algorithm of the device; may be repeated; default: all but reference",
-     .parse = gconv_option_texts,
-     .field = offsetof(bench_settings, algorithms)},
-    {.letter = 'd',
-     .name = "device",
-     .value = "NAME",
-     .help = "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts",
-     .parse = gconv_option_text,
-     .field = offsetof(bench_settings, device)},
-    {.name = "threads",
-     .value = "N",
-     .help = "threads on the CPU; default: one a processor",
-     .parse = gconv_option_integer,
-     .field = offsetof(bench_settings, threads),
-     .least = 1,
-     .most = 1024},
-    {.name = "runs",
-     .value = "N",
-     .help = "runs, of which the median counts; default: 20",
-     .parse = gconv_option_integer,
-     .field = offsetof(bench_settings, runs),
-     .least = 1,
-     .most = 10000},
-    {.name = "verify",
-     .help = "hold one result of each to float64, too; slow for large filters",
-     .parse = gconv_option_flag,
-     .field = offsetof(bench_settings, verify)},
-    {.name = "csv", .help = "rows with commas", .parse = gconv_option_flag, .field = offsetof(bench_settings, csv)},
-    GCONV_OPTIONS_END,
-};
-
-/* ---- Inputs ---- */
-
-/* The same numbers for every run of the program: a linear congruential generator (Numerical Recipes). */
-static uint32_t next_random(uint32_t *state) {
-  return *state = *state * 1664525u + 1013904223u;
-}
-
-static gconv_status make_image(const bench_settings *settings, gconv_image *image) {
-  *image = (gconv_image){.type = (gconv_type)settings->type,
-                         .frames = 1,
-                         .height = settings->height,
-                         .width = settings->width,
-                         .channels = settings->channels,
-                         .planar = settings->planar};
-  gconv_status status = gconv_image_allocate(image);
-  if (status != GCONV_OK)
-    return status;
-  uint32_t state = 1;
-  size_t samples = (size_t)settings->height * (size_t)settings->width * (size_t)settings->channels;
-  for (size_t i = 0; i < samples; i++) {
-    uint32_t bits = next_random(&state);
-    if (image->type == GCONV_U8)
-      ((uint8_t *)image->data)[i] = (uint8_t)(bits >> 24);
-    else if (image->type == GCONV_U16)
-      ((uint16_t *)image->data)[i] = (uint16_t)(bits >> 16);
-    else
-      ((float *)image->data)[i] = (float)(bits >> 8) * 0x1p-24f;
+static gconv_status parse_blocks(const gconv_option *option, const char *value, void *memory, gconv_message *message) {
+  (void)option;
+  gconv_bench_settings *settings = memory;
+  while (*value) {
+    size_t length = strcspn(value, ",");
+    int32_t sides[2];
+    if (parse_extents(value, length, 2, sides) == 0 || settings->block_count == GCONV_BENCH_MOST)
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes WIDTHxHEIGHT in threads, such as 32x8 or 16x16,32x4");
+    settings->blocks[settings->block_count++] = (gconv_bench_block){sides[0], sides[1]};
+    value += length + (value[length] == ',');
   }
   return GCONV_OK;
 }
 
-/* A filter of random taps as an ImageMagick kernel, read as any other. */
-static gconv_status read_random_filter(int32_t size, gconv_filters *filters) {
-  size_t taps = (size_t)size * (size_t)size, bytes = 32 + 16 * taps;
-  char *text = malloc(bytes);
-  if (!text)
-    return GCONV_NO_MEMORY;
-  uint32_t state = (uint32_t)size;
-  size_t used = (size_t)snprintf(text, bytes, "%dx%d+%d+%d:", size, size, size / 2, size / 2);
-  for (size_t i = 0; i < taps; i++)
-    used += (size_t)snprintf(text + used, bytes - used, "%s%.6f", i ? "," : " ",
-                             ((double)next_random(&state) * 0x1p-32 - 0.5) * 4 / (double)taps);
-  gconv_status status = gconv_filters_read(text, NULL, filters);
-  free(text);
-  return status;
+/* What --sweep may be of: threads of a block. */
+static gconv_status parse_sweep(const gconv_option *option, const char *value, void *memory, gconv_message *message) {
+  (void)option;
+  static const char *const names[] = {"block", NULL};
+  int index;
+  GCONV_TRY(gconv_option_find(names, value, &index, message));
+  ((gconv_bench_settings *)memory)->sweep_blocks = true;
+  return GCONV_OK;
 }
 
-/* ---- Measuring ---- */
+static const char *const plot_kinds[] = {"filter", "image", "block", "roofline", NULL}; /* as gconv_bench_plot_kind */
 
-typedef struct bench_run {
-  const bench_settings *settings;
-  gconv_device *device;
-  gconv_image image;
-  double copy_gb_per_s; /* of a copy in the memory of the device, read + written */
-  bool failed;
-} bench_run;
+#define FIELD(name) offsetof(gconv_bench_settings, name)
+/* A row of the table, in the order of its columns. */
+#define OPTION(l, n, v, p, ...)                                                                                             \
+  { .letter = l, .name = n, .value = v, .parse = p, __VA_ARGS__ }
 
-static int compare_numbers(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
+static const gconv_option options[] = {
+    OPTION(0, "image", "WxH[xC[p]]", parse_image, .group = "What is measured",
+           .help = "an image of random samples, interleaved or, with p, as planes; may be repeated; default: 3840x2160x3"),
+    OPTION(0, "planar", NULL, gconv_option_flag, .field = FIELD(planar), .help = "all images as planes"),
+    OPTION(0, "type", "TYPE,...", parse_types,
+           .help = "samples of input and output: u8 (default), u16 or f32; several with commas between"),
+    OPTION(0, "sizes", "N,N...", parse_sizes,
+           .help = "square filters of random taps; default: 3,5,7,9,11,15,31, unless there are filters"),
+    OPTION('f', "filter", "FILTER", gconv_option_texts, .field = FIELD(filters),
+           .help = "a filter, as for the main job; may be repeated"),
+    OPTION('a', "algorithm", "NAME", gconv_option_texts, .field = FIELD(algorithms),
+           .help = "auto, or an algorithm of the device; may be repeated; default: all but reference"),
+    OPTION(0, "block", "WxH,...", parse_blocks,
+           .help = "threads of a block on a GPU, for the algorithms that have a choice; may be repeated"),
+    OPTION(0, "sweep", "block", parse_sweep, .help = "the usual blocks, from 8x8 to 256x4"),
+    OPTION(0, "figure", "NAME", gconv_option_text, .field = FIELD(figure),
+           .help = "a grid that is known by name: below; other options still count"),
+
+    OPTION('d', "device", "NAME", gconv_option_text, .field = FIELD(device), .group = "How",
+           .help = "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"),
+    OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 1024,
+           .help = "threads on the CPU; default: one a processor"),
+    OPTION(0, "runs", "N", gconv_option_integer, .field = FIELD(runs), .least = 1, .most = 10000,
+           .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
+    OPTION(0, "verify", NULL, gconv_option_flag, .field = FIELD(verify),
+           .help = "hold all rows of the results to float64, in place of some; slow for large filters"),
+    OPTION(0, "auto-check", NULL, gconv_option_flag, .field = FIELD(auto_check),
+           .help = "compare what auto chooses with the best algorithm at every point; fails if it is too far behind"),
+
+    OPTION(0, "csv", NULL, gconv_option_flag, .field = FIELD(csv), .group = "What is told", .help = "rows with commas"),
+    OPTION(0, "json", NULL, gconv_option_flag, .field = FIELD(json), .help = "one JSON document"),
+    OPTION(0, "plot", "FILE", gconv_option_text, .field = FIELD(plot),
+           .help = "draw it with gnuplot, too: FILE.svg or FILE.png"),
+    OPTION(0, "plot-kind", "KIND", gconv_option_choice, .field = FIELD(plot_kind), .choices = plot_kinds,
+           .help = "time against filter (default), image or block; or a roofline: rate against arithmetic intensity"),
+    GCONV_OPTIONS_END,
+};
+
+/* ---- What is not given ---- */
+
+static void add_sizes(gconv_bench_settings *settings, const int32_t *sizes) {
+  for (; *sizes > 0; sizes++)
+    settings->sizes[settings->size_count++] = *sizes;
 }
 
-static double median(double *numbers, int count) {
-  qsort(numbers, (size_t)count, sizeof *numbers, compare_numbers);
-  return numbers[count / 2];
-}
-
-static gconv_status measure_copy(bench_run *bench) {
-  enum { RUNS = 9 };
-  const size_t bytes = (size_t)1 << 28; /* several times the caches */
-  double milliseconds[RUNS];
-  gconv_status status = gconv_device_measure_copy(bench->device, bytes, RUNS, milliseconds);
-  if (status == GCONV_OK)
-    bench->copy_gb_per_s = 2e-6 * (double)bytes / median(milliseconds, RUNS);
-  return status;
-}
-
-static void print_head(const bench_run *bench) {
-  const gconv_device_info *info = gconv_device_get_info(bench->device);
-  if (bench->settings->csv) {
-    printf("device,algorithm,type,width,height,channels,filter,rows,columns,ms,gsample_per_s,gb_per_s,copy_gb_per_s,"
-           "tflop_per_s\n");
+/* The grid that auto is held to. */
+static void fill_auto_grid(gconv_bench_settings *settings) {
+  static const gconv_bench_image images[] = {{256, 256, 1, false},  {1024, 1024, 1, false}, {3840, 2160, 3, false},
+                                             {3840, 2160, 3, true}, {7680, 4320, 3, false}, {7680, 4320, 3, true}};
+  static const int32_t sizes[] = {3, 5, 7, 9, 11, 15, 21, 31, 63, 0};
+  static const char *const filters[] = {
+      "gaussian:size=5,sigma=1",    "gaussian:size=9,sigma=1.5",
+      "gaussian:size=15,sigma=2.5", "gaussian:size=31,sigma=5",
+      "gaussian:size=63,sigma=10",  "3x3: -1,0,1 -2,0,2 -1,0,1; 3x3: -1,-2,-1 0,0,0 1,2,1", /* Sobel's magnitude */
+      "motion:len=31,theta=30",     "log:size=9,sigma=1.4"};
+  bool none = settings->filters.count == 0 && settings->size_count == 0;
+  if (settings->image_count == 0) {
+    memcpy(settings->images, images, sizeof images);
+    settings->image_count = sizeof images / sizeof *images;
+  }
+  for (int type = GCONV_U8; settings->type_count == type; type++)
+    if (type <= GCONV_F32)
+      settings->types[settings->type_count++] = (gconv_type)type;
+  if (!none)
     return;
+  add_sizes(settings, sizes);
+  for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
+    gconv_texts_add(&settings->filters, strdup(filters[i]));
+}
+
+static void fill_settings(gconv_bench_settings *settings) {
+  static const int32_t usual_sizes[] = {3, 5, 7, 9, 11, 15, 31, 0};
+  static const gconv_bench_block usual_blocks[] = {{8, 8},   {16, 4},  {16, 8},  {16, 16}, {32, 2},  {32, 4},
+                                                   {32, 8},  {32, 16}, {32, 32}, {64, 2},  {64, 4},  {64, 8},
+                                                   {128, 1}, {128, 2}, {128, 4}, {256, 1}, {256, 2}, {256, 4}};
+  if (settings->auto_check)
+    fill_auto_grid(settings);
+  if (settings->runs == 0)
+    settings->runs = settings->auto_check ? 9 : 20;
+  if (settings->image_count == 0)
+    settings->images[settings->image_count++] = (gconv_bench_image){3840, 2160, 3, false};
+  if (settings->type_count == 0)
+    settings->types[settings->type_count++] = GCONV_U8;
+  if (settings->size_count == 0 && settings->filters.count == 0)
+    add_sizes(settings, usual_sizes);
+  if (settings->sweep_blocks && settings->block_count == 0) {
+    memcpy(settings->blocks, usual_blocks, sizeof usual_blocks);
+    settings->block_count = sizeof usual_blocks / sizeof *usual_blocks;
   }
-  printf("%s (%s), copy %.0f GB/s read + written\n", info->name, info->description, bench->copy_gb_per_s);
-  printf("%d x %d x %d %s %s, median of %d runs\n", bench->settings->width, bench->settings->height,
-         bench->settings->channels, type_names[bench->settings->type], bench->settings->planar ? "planes" : "interleaved",
-         bench->settings->runs);
-  printf("%-12s %-20s %9s %10s %8s %6s %9s\n", "algorithm", "filter", "ms", "Gsample/s", "GB/s", "copy", "TFLOP/s");
+  if (settings->plot_kind < 0 && settings->block_count > 1)
+    settings->plot_kind = GCONV_PLOT_BLOCK;
+  if (settings->block_count == 0)
+    settings->block_count = 1; /* 0 x 0: their own */
 }
 
-static void print_row(const bench_run *bench, const gconv_plan_info *info, const char *filter, double ms) {
-  double samples = (double)info->out_height * info->out_width * info->out_channels * info->frames;
-  double gb_per_s = info->bytes / ms * 1e-6, tflop_per_s = info->flop / ms * 1e-9;
-  if (bench->settings->csv)
-    printf("%s,%s,%s,%d,%d,%d,%s,%d,%d,%.6g,%.6g,%.6g,%.6g,%.6g\n", info->device, info->algorithm,
-           type_names[bench->settings->type], info->width, info->height, info->channels, filter, info->rows, info->columns,
-           ms, samples / ms * 1e-6, gb_per_s, bench->copy_gb_per_s, tflop_per_s);
-  else
-    printf("%-12s %-20.20s %9.4f %10.2f %8.1f %5.0f%% %9.3f\n", info->algorithm, filter, ms, samples / ms * 1e-6, gb_per_s,
-           100 * gb_per_s / bench->copy_gb_per_s, tflop_per_s);
-  fflush(stdout);
+static gconv_status check_settings(const gconv_bench_settings *settings, gconv_message *message) {
+  if (settings->csv && settings->json)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--csv and --json exclude each other");
+  if (settings->auto_check && (settings->csv || settings->json || settings->plot || settings->algorithms.count > 0))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--auto-check compares all algorithms, in a table of its own: --csv, --json, --plot and "
+                          "--algorithm are for the others");
+  return gconv_bench_check_plot(settings, message);
 }
 
-static gconv_status verify_once(const bench_run *bench, gconv_plan *plan) {
-  gconv_image *outputs = calloc(gconv_plan_outputs(plan), sizeof *outputs);
-  gconv_verification result;
-  gconv_status status = outputs ? gconv_plan_execute(plan, &bench->image, outputs, NULL) : GCONV_NO_MEMORY;
-  if (status == GCONV_OK)
-    status = gconv_plan_verify(plan, &bench->image, outputs, -1, &result);
-  for (size_t i = 0; outputs && i < gconv_plan_outputs(plan); i++)
-    gconv_image_free(&outputs[i]);
-  free(outputs);
-  return status;
-}
+/* ---- The work ---- */
 
-/* One row: an algorithm with a filter. What the algorithm cannot do is said, and is no failure. */
-static void bench_one(bench_run *bench, const char *algorithm, const gconv_filters *filters, const char *name) {
-  gconv_options convolution = gconv_options_default();
-  convolution.algorithm = algorithm;
-  convolution.combine = filters->count > 1 ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
-  gconv_plan *plan = NULL;
-  gconv_status status = gconv_plan_create(bench->device, &bench->image, filters, &convolution, &plan);
-  if (status == GCONV_UNSUPPORTED) {
-    if (!bench->settings->csv)
-      printf("%-12s %-20.20s %s\n", algorithm, name, gconv_last_error());
-    return;
+typedef struct last_group {
+  gconv_bench_image image;
+  gconv_type type;
+} last_group;
+
+static void measure_algorithm(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters,
+                              const gconv_bench_row *shape, const char *algorithm, last_group *group) {
+  for (int i = 0; i < bench->settings->block_count; i++) {
+    gconv_bench_row row = *shape;
+    row.algorithm = algorithm;
+    row.block = bench->settings->blocks[i];
+    gconv_bench_measure(bench, image, filters, &row);
+    bool first = group->type != row.type || memcmp(&group->image, &row.image, sizeof row.image) != 0;
+    *group = (last_group){row.image, row.type};
+    gconv_bench_print_row(bench, &row, first);
+    gconv_bench_keep(bench, &row);
   }
-  double *milliseconds = calloc((size_t)bench->settings->runs, sizeof *milliseconds);
-  if (status == GCONV_OK && milliseconds)
-    status = gconv_plan_measure(plan, &bench->image, bench->settings->runs, milliseconds);
-  if (status == GCONV_OK && milliseconds)
-    print_row(bench, gconv_plan_get_info(plan), name, median(milliseconds, bench->settings->runs));
-  if (status == GCONV_OK && bench->settings->verify)
-    status = verify_once(bench, plan);
-  if (status != GCONV_OK || !milliseconds) {
-    gconv_say("%s, %s: %s", algorithm, name, gconv_last_error());
-    bench->failed = true;
-  }
-  free(milliseconds);
-  gconv_plan_free(plan);
 }
 
-static void bench_filter(bench_run *bench, const gconv_filters *filters, const char *name) {
+static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, const gconv_bench_row *shape,
+                  void *user) {
   const gconv_texts *names = &bench->settings->algorithms;
-  for (size_t i = 0; i < names->count; i++)
-    bench_one(bench, names->items[i], filters, name);
-  if (names->count > 0)
-    return;
-  const char *device = gconv_device_get_info(bench->device)->name;
   const gconv_algorithm_info *info;
-  for (size_t i = 0; (info = gconv_algorithm_at(i)); i++)
-    if (strncmp(info->device, device, strlen(info->device)) == 0 && strcmp(info->name, "reference") != 0)
-      bench_one(bench, info->name, filters, name);
+  for (size_t i = 0; i < names->count; i++)
+    measure_algorithm(bench, image, filters, shape, names->items[i], user);
+  for (size_t i = 0; names->count == 0 && (info = gconv_algorithm_at(i)); i++)
+    if (strcmp(info->device, bench->type_name) == 0 && strcmp(info->name, "reference") != 0)
+      measure_algorithm(bench, image, filters, shape, info->name, user);
 }
 
-static int bench_all(bench_run *bench) {
-  const bench_settings *settings = bench->settings;
-  print_head(bench);
-  for (size_t i = 0; i < settings->filters.count; i++) {
-    gconv_filters filters = {0};
-    if (gconv_filters_read(settings->filters.items[i], NULL, &filters) != GCONV_OK) {
-      gconv_say("%s", gconv_last_error());
-      return GCONV_EXIT_USAGE;
-    }
-    bench_filter(bench, &filters, settings->filters.items[i]);
-    gconv_filters_free(&filters);
-  }
-  for (int i = 0; i < settings->size_count; i++) {
-    gconv_filters filters = {0};
-    char name[32];
-    snprintf(name, sizeof name, "random %dx%d", settings->sizes[i], settings->sizes[i]);
-    if (read_random_filter(settings->sizes[i], &filters) != GCONV_OK) {
-      gconv_say("%s: %s", name, gconv_last_error());
-      return GCONV_EXIT_FAILED;
-    }
-    bench_filter(bench, &filters, name);
-    gconv_filters_free(&filters);
-  }
-  return bench->failed ? GCONV_EXIT_FAILED : GCONV_EXIT_OK;
+static int bench_all(gconv_bench *bench) {
+  last_group group = {.type = GCONV_U8};
+  gconv_bench_print_head(bench);
+  if (bench->settings->auto_check)
+    return gconv_bench_auto(bench);
+  int status = gconv_bench_walk(bench, visit, &group);
+  gconv_bench_print_end(bench);
+  int plotted = bench->settings->plot && status != GCONV_EXIT_USAGE ? gconv_bench_plot(bench) : GCONV_EXIT_OK;
+  return status == GCONV_EXIT_OK ? plotted : status;
 }
 
-static int start(const bench_settings *settings) {
-  bench_run bench = {.settings = settings};
+static void log_to_terminal(gconv_log_level level, const char *text, void *user) {
+  (void)user;
+  if (level == GCONV_LOG_WARNING)
+    gconv_say("warning: %s", text);
+}
+
+static int start(const gconv_bench_settings *settings) {
+  gconv_bench bench = {.settings = settings, .patience_ms = HUGE_VAL};
   const char *device = settings->device ? settings->device : getenv("GCONV_DEVICE");
   int exit = GCONV_EXIT_FAILED;
+  gconv_set_log(log_to_terminal, NULL);
   if (gconv_device_open(device && *device ? device : "auto", settings->threads, &bench.device) != GCONV_OK ||
-      make_image(settings, &bench.image) != GCONV_OK || measure_copy(&bench) != GCONV_OK)
+      gconv_device_measure(bench.device, &bench.machine) != GCONV_OK) {
     gconv_say("%s", gconv_last_error());
-  else
+  } else {
+    bench.type_name = strcmp(gconv_device_get_info(bench.device)->name, "cpu") == 0 ? "cpu" : "cuda";
     exit = bench_all(&bench);
-  gconv_image_free(&bench.image);
+  }
+  free(bench.rows);
   gconv_device_close(bench.device);
   return exit;
 }
 
 static int run(const gconv_command *self, int count, char *const *words) {
-  bench_settings settings = {.width = 3840, .height = 2160, .channels = 3, .runs = 20};
+  gconv_bench_settings settings = {.plot_kind = -1};
   gconv_texts operands = {0};
+  gconv_message message;
   int status;
   if (!gconv_command_parse(self, count, words, &settings, &operands, &status))
     return status;
   status = gconv_command_refuse(self, &operands);
-  static const int32_t usual_sizes[] = {3, 5, 7, 9, 11, 15, 31};
-  if (settings.size_count == 0 && settings.filters.count == 0) {
-    settings.size_count = sizeof usual_sizes / sizeof usual_sizes[0];
-    memcpy(settings.sizes, usual_sizes, sizeof usual_sizes);
+  if (status == GCONV_EXIT_OK && !gconv_bench_apply_figure(&settings))
+    status = GCONV_EXIT_USAGE;
+  if (status == GCONV_EXIT_OK && check_settings(&settings, &message) != GCONV_OK) {
+    gconv_say("%s", message.text);
+    status = GCONV_EXIT_USAGE;
   }
-  if (status == GCONV_EXIT_OK)
+  if (status == GCONV_EXIT_OK) {
+    fill_settings(&settings);
     status = start(&settings);
+  }
   gconv_texts_free(&operands);
   gconv_texts_free(&settings.filters);
   gconv_texts_free(&settings.algorithms);
@@ -331,9 +300,12 @@ const gconv_command gconv_command_bench = {
     .help = "how fast the algorithms are on this machine, by themselves",
     .details =
         "Times are of the convolution alone, on samples in the memory of the device, without files and transfers; on\n"
-        "a GPU they are from events, and inputs are rotated past its caches. `copy` is the bandwidth used (input read\n"
-        "once, output written once) as a part of that of a copy in the same run; TFLOP/s count the taps as they are\n"
-        "written, whatever the algorithm does with them. Several filters in one FILTER are combined to their magnitude.\n",
+        "a GPU they are from events, and inputs are rotated past its caches. A sample is a channel of a pixel. `copy`\n"
+        "is the bandwidth used (input read once, output written once) as a part of that of a copy, and `peak` the\n"
+        "multiply-adds as a part of the best rate, both measured in the same run; TFLOP/s count the taps as they are\n"
+        "written, whatever the algorithm does with them. `error` is the largest difference to float64, in samples of\n"
+        "the result, of some of the rows. Several filters in one FILTER are combined to their magnitude.\n\n"
+        "Figures:\n" GCONV_BENCH_FIGURES,
     .options = options,
     .run = run,
 };

@@ -494,25 +494,34 @@ static gconv_status check_runs(int runs) {
   return GCONV_OK;
 }
 
-gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, int runs, double *milliseconds) {
-  if (!gconv_plan_fits(plan, in) || !in->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
-  GCONV_TRY(check_runs(runs));
-  gconv_image *outputs = calloc(plan->output_count, sizeof *outputs);
-  if (!outputs)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
+static gconv_status measure_into(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
+                                 double *milliseconds) {
   middle_images middle = {.outputs = NULL};
   gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < plan->output_count && status == GCONV_OK && !plan->after; i++)
+  for (size_t i = 0; i < plan->output_count && status == GCONV_OK; i++)
     status = gconv_plan_fit_image(&plan->outputs[i], "an output", &outputs[i]);
   if (status == GCONV_OK)
     status = prepare_middle(plan, in, outputs, &middle);
   if (status == GCONV_OK)
     status = plan->device->type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds);
+  if (status == GCONV_OK)
+    status = finish_outputs(plan, in, &middle, outputs);
   free_middle(plan, &middle);
-  for (size_t i = 0; i < plan->output_count; i++)
-    gconv_image_free(&outputs[i]);
-  free(outputs);
+  return status;
+}
+
+gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
+                                double *milliseconds) {
+  if (!gconv_plan_fits(plan, in) || !in->data)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
+  GCONV_TRY(check_runs(runs));
+  gconv_image *own = outputs ? NULL : calloc(plan->output_count, sizeof *own);
+  if (!outputs && !own)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
+  gconv_status status = measure_into(plan, in, outputs ? outputs : own, runs, milliseconds);
+  for (size_t i = 0; own && i < plan->output_count; i++)
+    gconv_image_free(&own[i]);
+  free(own);
   return status;
 }
 

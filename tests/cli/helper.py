@@ -21,7 +21,7 @@ class CommandTest(unittest.TestCase):
         self.folder.chmod(0o755)
 
     def environment(self, extra=None):
-        return {**os.environ, "GCONV_DEVICE": "cpu", **(extra or {})}
+        return {**os.environ, "GCONV_DEVICE": "cpu", "GCONV_CACHE": "", **(extra or {})}
 
     def gconv(self, *words, status=0, stdin=None, env=None, unprivileged=False, text=True):
         """Runs gconv in the folder of the test, and demands the exit status."""

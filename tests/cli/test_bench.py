@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """bench: the rows that are asked for, with figures that fit together."""
 import csv
+import json
+import shutil
+import subprocess
 import unittest
 
-from helper import CommandTest
+from helper import GCONV, CommandTest
 
 
 class Bench(CommandTest):
@@ -33,7 +36,63 @@ class Bench(CommandTest):
         self.assertIn("copy", text)
         self.assertIn("sobel_x", text)
 
+    def test_grids(self):
+        rows = self.rows("--image", "31x17x2p", "--type", "u8,f32", "--sizes", "3,5", "-a", "direct")
+        self.assertEqual([(row["width"], row["planar"], row["type"], row["rows"]) for row in rows],
+                         [(width, planar, kind, size) for width, planar in (("97", "0"), ("31", "1"))
+                          for kind in ("u8", "f32") for size in ("3", "5")])
+        for row in rows:
+            self.assertLessEqual(float(row["error"]), float(row["allowed"]))
+
+    def test_auto_says_what_it_chose(self):
+        row, = self.rows("-f", "gaussian:size=31,sigma=5", "-a", "auto")
+        self.assertEqual((row["algorithm"], row["chosen"]), ("auto", "separable"))
+
+    def test_several_filters_are_combined(self):
+        pair = "3x3: -1,0,1 -2,0,2 -1,0,1; 3x3: -1,-2,-1 0,0,0 1,2,1"
+        row, = self.rows("-f", pair, "-a", "direct", "--verify")
+        self.assertAlmostEqual(float(row["tflop_per_s"]) * float(row["ms"]), 2 * 2 * 97 * 61 * 3 * 9 / 1e9, delta=1e-8)
+
+    def test_json(self):
+        words = ("bench", "-d", "cpu", "--image", "97x61x3", "--runs", "3", "--sizes", "5", "--json")
+        report = json.loads(self.gconv(*words).stdout)
+        self.assertEqual(report["device"], "cpu")
+        self.assertGreater(report["fma_tflop_per_s"], 0)
+        rows = {row["algorithm"]: row for row in report["rows"]}
+        self.assertIn("rank", rows["separable"]["obstacle"])
+        self.assertGreater(rows["direct"]["ms"], 0)
+        self.assertEqual(rows["direct"]["image"], [97, 61, 3])
+
+    def test_auto_check(self):
+        result = subprocess.run([GCONV, "bench", "-d", "cpu", "--image", "64x48", "--runs", "1", "--sizes", "3",
+                                 "--auto-check"], capture_output=True, text=True, timeout=120, check=False,
+                                env=self.environment())
+        self.assertIn(result.returncode, (0, 1), result.stderr)  # a busy machine is no mistake
+        self.assertRegex(result.stdout, r"auto within 10% of the best on \d of 3 points")
+
+    def test_plots(self):
+        words = ("bench", "-d", "cpu", "--image", "32x32", "--image", "48x16", "--runs", "1", "--sizes", "3,5", "-a", "direct")
+        for kind in ("filter", "image", "block", "roofline"):
+            if shutil.which("gnuplot"):
+                self.gconv(*words, "--plot", "it's.svg", "--plot-kind", kind)
+                self.assertIn("<svg", (self.folder / "it's.svg").read_text())
+                self.assertEqual(self.files(), ["it's.svg"])
+            self.gconv(*words, "--plot", "b.png", "--plot-kind", kind, env={"PATH": "/nowhere"}, status=1)
+            self.assertIn("$series0", (self.folder / "b.png.gp").read_text())
+            (self.folder / "b.png.gp").unlink()
+
+    def test_figures(self):
+        rows = self.rows("--figure", "large-2048", "--sizes", "4", "-a", "direct")
+        self.assertEqual([(row["type"], row["rows"], row["width"]) for row in rows], [("f32", "4", "97")])
+        self.usage_error("did you mean roofline?", "bench", "--figure", "rooflin")
+
     def test_mistakes(self):
+        self.usage_error("must end with .svg or .png", "bench", "--plot", "x.pdf")
+        self.usage_error("exclude each other", "bench", "--csv", "--json")
+        self.usage_error("table of its own", "bench", "--auto-check", "-a", "direct")
+        self.usage_error("such as 32x8", "bench", "--block", "32")
+        self.usage_error("there are u8, u16, f32", "bench", "--type", "u8,u32768")
+        self.usage_error("there are block", "bench", "--sweep", "everything")
         self.usage_error("WIDTHxHEIGHT", "bench", "--image", "640")
         self.usage_error("sizes from 1 to 4096", "bench", "--sizes", "0")
         self.usage_error("nosuch", "bench", "-d", "cpu", "--image", "8x8", "-f", "nosuch")

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Measuring: medians of runs on the device, with results that were checked. */
+#include "cli/bench.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_numbers(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+double gconv_bench_median(double *numbers, int count) {
+  qsort(numbers, (size_t)count, sizeof *numbers, compare_numbers);
+  return numbers[count / 2];
+}
+
+/* ---- One plan ---- */
+
+gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms) {
+  const double most_ms = 1000;
+  double estimate = gconv_plan_get_info(plan)->estimate_ms;
+  if (estimate * runs > most_ms)
+    runs = estimate * 3 > most_ms ? 3 : (int)(most_ms / estimate);
+  double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
+  if (!milliseconds)
+    return GCONV_NO_MEMORY;
+  gconv_status status = gconv_plan_measure(plan, image, outputs, runs, milliseconds);
+  if (status == GCONV_OK)
+    *ms = gconv_bench_median(milliseconds, runs);
+  free(milliseconds);
+  return status;
+}
+
+/* A few rows of the results, or all of them with --verify, against float64. */
+static gconv_status check_results(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
+                                  const gconv_image *outputs, gconv_bench_row *row) {
+  const double budget = 1e7; /* some ms */
+  gconv_verification result;
+  gconv_status status = bench->settings->verify ? gconv_plan_verify(plan, image, outputs, -1, &result)
+                                                : gconv_plan_spot_check(plan, image, outputs, budget, &result);
+  row->checked = status == GCONV_OK || status == GCONV_MISMATCH;
+  row->error = result.max_error;
+  row->allowed = result.allowed;
+  return status;
+}
+
+static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, const gconv_image *image,
+                                 gconv_bench_row *row) {
+  const gconv_plan_info *info = gconv_plan_get_info(plan);
+  row->chosen = info->algorithm;
+  row->rows = info->rows;
+  row->columns = info->columns;
+  row->samples = (double)info->out_height * info->out_width * info->out_channels * info->frames;
+  row->bytes = info->bytes;
+  row->flop = info->flop;
+  row->estimate_ms = info->estimate_ms;
+  if (info->estimate_ms > bench->patience_ms) {
+    snprintf(row->obstacle, sizeof row->obstacle, "not waited for: estimated at %.3g ms", info->estimate_ms);
+    return GCONV_OK;
+  }
+  size_t count = gconv_plan_outputs(plan);
+  gconv_image *outputs = calloc(count, sizeof *outputs);
+  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->settings->runs, &row->ms) : GCONV_NO_MEMORY;
+  if (status == GCONV_OK)
+    status = check_results(bench, plan, image, outputs, row);
+  for (size_t i = 0; outputs && i < count; i++)
+    gconv_image_free(&outputs[i]);
+  free(outputs);
+  return status;
+}
+
+/* Errors begin with the name of the algorithm, which stands in the row as well. */
+static const char *without_name(const char *text) {
+  const char *colon = strncmp(text, "the algorithm ", 14) == 0 ? strstr(text, ": ") : NULL;
+  return colon ? colon + 2 : text;
+}
+
+void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, gconv_bench_row *row) {
+  gconv_options options = gconv_options_default();
+  options.algorithm = row->algorithm;
+  options.combine = filters->count > 1 ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
+  options.block_width = row->block.width;
+  options.block_height = row->block.height;
+  options.executions = 1000000; /* what is measured is speed, not the start of libraries */
+  gconv_plan *plan = NULL;
+  gconv_status status = gconv_plan_create(bench->device, image, filters, &options, &plan);
+  if (status == GCONV_OK)
+    status = measure_plan(bench, plan, image, row);
+  if (status != GCONV_OK)
+    snprintf(row->obstacle, sizeof row->obstacle, "%s", without_name(gconv_last_error()));
+  if (status != GCONV_OK && status != GCONV_UNSUPPORTED) {
+    gconv_say("%s, %s: %s", row->algorithm, row->filter, gconv_last_error());
+    bench->failed = true;
+  }
+  gconv_plan_free(plan);
+}
+
+const gconv_bench_row *gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row) {
+  gconv_bench_row *rows = gconv_grown(bench->rows, bench->count, sizeof *rows);
+  if (!rows)
+    return NULL;
+  bench->rows = rows;
+  rows[bench->count] = *row;
+  return &rows[bench->count++];
+}
+
+/* ---- The grid ---- */
+
+typedef struct grid_visitor {
+  gconv_bench *bench;
+  gconv_bench_visit *visit;
+  void *user;
+} grid_visitor;
+
+/* GCONV_BAD_ARGUMENT for a filter that cannot be read. */
+static gconv_status visit_filters(const grid_visitor *to, const gconv_image *image, gconv_bench_row *shape) {
+  const gconv_bench_settings *settings = to->bench->settings;
+  for (size_t i = 0; i < settings->filters.count + (size_t)settings->size_count; i++) {
+    gconv_filters filters = {0};
+    bool named = i < settings->filters.count;
+    int32_t size = named ? 0 : settings->sizes[i - settings->filters.count];
+    if (named)
+      snprintf(shape->filter, sizeof shape->filter, "%s", settings->filters.items[i]);
+    else
+      snprintf(shape->filter, sizeof shape->filter, "random %dx%d", size, size);
+    gconv_status status =
+        named ? gconv_filters_read(settings->filters.items[i], NULL, &filters) : gconv_bench_random_filter(size, &filters);
+    if (status == GCONV_OK)
+      to->visit(to->bench, image, &filters, shape, to->user);
+    gconv_filters_free(&filters);
+    if (status != GCONV_OK)
+      return named ? GCONV_BAD_ARGUMENT : status;
+  }
+  return GCONV_OK;
+}
+
+int gconv_bench_walk(gconv_bench *bench, gconv_bench_visit *visit, void *user) {
+  const gconv_bench_settings *settings = bench->settings;
+  grid_visitor to = {bench, visit, user};
+  for (int i = 0; i < settings->image_count * settings->type_count; i++) {
+    gconv_bench_row shape = {.image = settings->images[i / settings->type_count],
+                             .type = settings->types[i % settings->type_count]};
+    shape.image.planar |= settings->planar;
+    gconv_image image;
+    gconv_status status = gconv_bench_make_image(&shape.image, shape.type, &image);
+    if (status == GCONV_OK)
+      status = visit_filters(&to, &image, &shape);
+    gconv_image_free(&image);
+    if (status != GCONV_OK) {
+      gconv_say("%s", gconv_last_error());
+      return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+    }
+  }
+  return bench->failed ? GCONV_EXIT_FAILED : GCONV_EXIT_OK;
+}
