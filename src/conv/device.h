@@ -37,7 +37,8 @@ typedef struct gconv_device_type {
   gconv_status (*execute)(void *run, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
   void (*release)(void *run);
 
-  /* gconv_plan_measure() and gconv_device_measure_copy() of what is on the device. `outputs` have pixels, and get the results. */
+  /* gconv_plan_measure() and gconv_device_measure_copy() of what is on the device. `outputs` have pixels, and get the
+   * results. */
   gconv_status (*measure)(void *run, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
   gconv_status (*measure_copy)(gconv_device *device, size_t bytes, int runs, double *milliseconds);
   /* The milliseconds of the fastest of a few runs: of *count fused multiply-adds at full rate, and of an empty launch. */
