@@ -160,6 +160,31 @@ gconv_status gconv_format_check(const gconv_format_info *format, const gconv_ima
  * (gconv_format_type), else GCONV_UNSUPPORTED. options may be NULL. */
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image);
 
+/* Images by rows, from the top: for those that need not, or cannot, be in memory at once. The rows of a planar image are
+ * those of all its planes, one after the other. */
+typedef struct gconv_row_reader gconv_row_reader;
+typedef struct gconv_row_writer gconv_row_writer;
+
+/* Opens the image at `path` and reads its header. */
+gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
+/* All but the pixels; as the file has it, before EXIF orientation. Valid until the reader is closed. */
+const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
+/* Whether rows can be had as they come from the file, upright and in bounded memory: not those of interlaced PNG, PFM,
+ * .npy in Fortran order, and photos that EXIF turns, which gconv_image_read() is for. */
+bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
+/* Reads the next `count` rows, no more than are left, to samples + i * row_bytes. */
+gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
+/* NULL is allowed. */
+void gconv_row_reader_close(gconv_row_reader *reader);
+
+/* Begins an image like `header`, whose profile must outlive the writer, as `path` must; otherwise as gconv_image_write(). */
+gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
+                                   gconv_row_writer **writer);
+gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
+/* Ends the writer: the file appears, if all rows were written, or nothing does. Both free it, in success and failure. */
+gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
+void gconv_row_writer_discard(gconv_row_writer *writer); /* NULL is allowed */
+
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
 
 /* One R x S plane of coefficients: data only. The response at a pixel is

@@ -20,6 +20,7 @@ typedef struct gconv_reader {
   const gconv_format *format;
   gconv_source *source;
   gconv_image header;  /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
+  bool out_of_order;   /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
   int orientation;     /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
   int threads;         /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
   uint64_t max_pixels; /* checked by gconv_reader_open() between open() and the first row */

@@ -222,7 +222,54 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
   return GCONV_OK;
 }
 
-/* ---- Reading whole images ---- */
+/* ---- Reading by rows, and whole ---- */
+
+struct gconv_row_reader {
+  gconv_source source;
+  gconv_reader reader;
+};
+
+gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
+  uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
+  gconv_row_reader *rows = calloc(1, sizeof *rows);
+  if (!rows)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to read it", path);
+  gconv_status status = gconv_source_open(path, &rows->source);
+  if (status == GCONV_OK)
+    status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
+  rows->reader.threads = options && options->threads > 0 ? options->threads : gconv_processor_count();
+  if (status == GCONV_NO_MEMORY)
+    gconv_fail_in(status, "%s", path);
+  if (status == GCONV_OK)
+    *result = rows;
+  else
+    gconv_row_reader_close(rows);
+  return status;
+}
+
+const gconv_image *gconv_row_reader_header(const gconv_row_reader *rows) {
+  return &rows->reader.header;
+}
+
+bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
+  return !rows->reader.out_of_order && rows->reader.orientation == 1;
+}
+
+gconv_status gconv_row_reader_read(gconv_row_reader *rows, void *samples, size_t row_bytes, int32_t count) {
+  gconv_reader *reader = &rows->reader;
+  if (count < 1 || count > gconv_reader_row_count(reader) - reader->rows_read)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d rows are asked for, %" PRId64 " are left", rows->source.name, count,
+                      gconv_reader_row_count(reader) - reader->rows_read);
+  return gconv_reader_rows(reader, samples, row_bytes, count);
+}
+
+void gconv_row_reader_close(gconv_row_reader *rows) {
+  if (!rows)
+    return;
+  gconv_reader_close(&rows->reader);
+  gconv_source_close(&rows->source);
+  free(rows);
+}
 
 /* Allocates *image after the header, which it takes over, and reads all rows. */
 static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
@@ -241,22 +288,15 @@ static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
 }
 
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
-  uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
-  gconv_source source;
-  gconv_reader reader = {0};
+  gconv_row_reader *rows = NULL;
   *image = (gconv_image){0};
-  gconv_status status = gconv_source_open(path, &source);
-  if (status == GCONV_OK)
-    status = gconv_reader_open(&reader, &source, max_pixels);
-  reader.threads = options && options->threads > 0 ? options->threads : gconv_processor_count();
-  if (status == GCONV_OK)
-    status = read_pixels(&reader, image);
+  GCONV_TRY(gconv_row_reader_open(path, options, &rows));
+  gconv_status status = read_pixels(&rows->reader, image);
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
   if (status != GCONV_OK)
     gconv_image_free(image);
-  gconv_reader_close(&reader);
-  gconv_source_close(&source);
+  gconv_row_reader_close(rows);
   return status;
 }
 
@@ -332,31 +372,89 @@ gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image
   return check_channels((const gconv_format *)info, image); /* every info is the first member of its row */
 }
 
-static gconv_status write_all_rows(gconv_writer *writer, const gconv_image *image) {
-  size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
-  for (size_t i = 0; i < planes; i++)
-    GCONV_TRY(writer->format->write_rows(writer, (const uint8_t *)image->data + i * image->plane_bytes, image->row_bytes,
-                                         image->height));
-  return GCONV_OK;
+struct gconv_row_writer {
+  gconv_writer writer;
+  gconv_write_options options;
+  gconv_image header; /* the caller's, whose profile is only borrowed */
+  int64_t rows_left;
+};
+
+static int64_t row_count(const gconv_image *image) {
+  return (int64_t)image->frames * (image->planar ? image->channels : 1) * image->height;
 }
 
-gconv_status gconv_image_write(const char *path, const gconv_write_options *given, const gconv_image *image) {
+gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *given, const gconv_image *header,
+                                   gconv_row_writer **result) {
   gconv_write_options options;
   GCONV_TRY(fill_options(path, given, &options));
-  gconv_status status = gconv_format_check(options.format, image);
+  gconv_status status = gconv_format_check(options.format, header);
   if (status != GCONV_OK)
     return gconv_fail_in(status, "%s", path);
-  const gconv_format *format = (const gconv_format *)options.format;
-  gconv_writer writer = {.format = format, .name = path, .header = image, .options = &options};
-  GCONV_TRY(gconv_sink_open(path, &writer.sink));
-  status = format->start(&writer);
+  gconv_row_writer *rows = calloc(1, sizeof *rows);
+  if (!rows)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to write it", path);
+  rows->options = options;
+  rows->header = *header;
+  rows->rows_left = row_count(header);
+  rows->writer = (gconv_writer){.format = (const gconv_format *)options.format, /* the first member of its row */
+                                .name = path,
+                                .header = &rows->header,
+                                .options = &rows->options};
+  status = gconv_sink_open(path, &rows->writer.sink);
   if (status == GCONV_OK)
-    status = write_all_rows(&writer, image);
+    status = rows->writer.format->start(&rows->writer);
   if (status == GCONV_OK)
-    status = format->finish(&writer);
-  format->end(&writer);
-  if (status == GCONV_OK)
-    return gconv_sink_commit(writer.sink, options.keep_existing);
-  gconv_sink_discard(writer.sink);
+    *result = rows;
+  else
+    gconv_row_writer_discard(rows);
   return status;
+}
+
+gconv_status gconv_row_writer_write(gconv_row_writer *rows, const void *samples, size_t row_bytes, int32_t count) {
+  if (count < 1 || count > rows->rows_left)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d rows are given, %" PRId64 " are missing", rows->writer.name, count,
+                      rows->rows_left);
+  rows->rows_left -= count;
+  return rows->writer.format->write_rows(&rows->writer, samples, row_bytes, count);
+}
+
+gconv_status gconv_row_writer_commit(gconv_row_writer *rows) {
+  gconv_status status = GCONV_OK;
+  if (rows->rows_left > 0)
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: %" PRId64 " rows are missing", rows->writer.name, rows->rows_left);
+  if (status == GCONV_OK)
+    status = rows->writer.format->finish(&rows->writer);
+  if (status != GCONV_OK) {
+    gconv_row_writer_discard(rows);
+    return status;
+  }
+  rows->writer.format->end(&rows->writer);
+  status = gconv_sink_commit(rows->writer.sink, rows->options.keep_existing);
+  free(rows);
+  return status;
+}
+
+void gconv_row_writer_discard(gconv_row_writer *rows) {
+  if (!rows)
+    return;
+  if (rows->writer.sink) {
+    rows->writer.format->end(&rows->writer);
+    gconv_sink_discard(rows->writer.sink);
+  }
+  free(rows);
+}
+
+gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image) {
+  gconv_row_writer *rows = NULL;
+  GCONV_TRY(gconv_row_writer_open(path, options, image, &rows));
+  size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+  for (size_t i = 0; i < planes; i++) {
+    const uint8_t *plane = (const uint8_t *)image->data + i * image->plane_bytes;
+    gconv_status status = gconv_row_writer_write(rows, plane, image->row_bytes, image->height);
+    if (status != GCONV_OK) {
+      gconv_row_writer_discard(rows);
+      return status;
+    }
+  }
+  return gconv_row_writer_commit(rows);
 }

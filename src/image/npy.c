@@ -70,6 +70,7 @@ static gconv_status open_npy(gconv_reader *reader) {
   GCONV_TRY(create_state(reader->source->name, &reader->state));
   gconv_npy_header *file = &((npy_state *)reader->state)->file;
   GCONV_TRY(gconv_npy_header_read(reader->source, file));
+  reader->out_of_order = file->fortran_order;
   GCONV_TRY(set_type(reader, file));
   GCONV_TRY(set_shape(reader, file));
   return gconv_reader_expect(reader, file->items * file->item_bytes);

@@ -102,6 +102,7 @@ static void free_state(pfm_state *state) {
 
 static gconv_status open_pfm(gconv_reader *reader) {
   GCONV_TRY(create_state(reader->source->name, &reader->state));
+  reader->out_of_order = true; /* from the bottom up */
   return read_header(reader, reader->state);
 }
 

@@ -123,6 +123,7 @@ static void read_header(png_session *session) {
   header->height = (int32_t)png_get_image_height(png, session->info);
   header->alpha = (colour & PNG_COLOR_MASK_ALPHA) || transparent > 0;
   header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
+  session->reader->out_of_order = png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE;
   read_metadata(session);
 }
 
