@@ -450,6 +450,10 @@ void gconv_plan_free(gconv_plan *plan);
 /* How many images an execution yields: 1, or with GCONV_COMBINE_NONE one a filter. */
 size_t gconv_plan_outputs(const gconv_plan *plan);
 
+/* The shape and type of output number `output`, without pixels and metadata; NULL past the end. Valid as long as the plan.
+ */
+const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t output);
+
 /* Whether images like `like` can be executed with this plan. */
 bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like);
 
@@ -466,6 +470,20 @@ typedef struct gconv_timings {
  * has pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. ICC profile and resolution are copied from `in`.
  * timings may be NULL. */
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
+
+/* Plans by rows, for images that are not in memory at once. Output rows are made in strips from the top or in any order; a
+ * strip begins at a multiple of gconv_plan_row_step(), which is 0 for plans that need the whole image: on a GPU, of several
+ * frames or planes, with border wrap or range minmax, or with outputs of different heights. */
+int32_t gconv_plan_row_step(const gconv_plan *plan);
+
+/* The input rows *begin .. *end - 1 that the output rows first .. first + count - 1 are made of, borders included. */
+void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
+
+/* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,
+ * and no metadata are copied. `window` has the input's rows window_row .. window_row + window->height - 1, at least those
+ * needed. The bits are those of the whole image. Times are added to *timings. */
+gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                     gconv_image *outputs, gconv_timings *timings);
 
 /* What a plan will do. */
 typedef struct gconv_plan_info {

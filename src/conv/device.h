@@ -44,6 +44,12 @@ typedef struct gconv_device_type {
   /* The milliseconds of the fastest of a few runs: of *count fused multiply-adds at full rate, and of an empty launch. */
   gconv_status (*measure_fma)(gconv_device *device, double *count, double *milliseconds);
   gconv_status (*measure_launch)(gconv_device *device, double *milliseconds);
+
+  /* The output rows first .. end - 1 of each pass alone, or NULL if the device makes images as a whole. The rows of images
+   * that are not there are not touched: row y of `in` is where data + y * row_bytes points, as is row p of an output. first
+   * is a multiple of the row_step() of every pass's algorithm. */
+  gconv_status (*execute_rows)(void *run, const gconv_image *in, gconv_image *outputs, int32_t first, int32_t end,
+                               gconv_timings *timings);
 } gconv_device_type;
 
 struct gconv_device {

@@ -106,11 +106,12 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   return GCONV_OK;
 }
 
-/* A pass cut into turns: strips of rows of every plane of every image. */
+/* Output rows of a pass cut into turns: strips of every plane of every image. */
 typedef struct strip_job {
   const cpu_run *run;
   const gconv_algorithm *algorithm;
   gconv_execution execution;
+  int32_t first, end;  /* output rows that are wanted */
   int32_t rows;        /* of a strip */
   size_t strips;       /* of a plane */
   atomic_int *failure; /* the first status that was not GCONV_OK */
@@ -124,46 +125,55 @@ static void execute_strip(void *context, size_t turn, int thread) {
   execution.workspace = strips->run->workspace + (size_t)thread * strips->run->workspace_bytes;
   execution.image = (int32_t)(plane / (size_t)problem->planes);
   execution.plane = (int32_t)(plane % (size_t)problem->planes);
-  execution.first_row = (int32_t)strip * strips->rows;
-  execution.end_row =
-      problem->out_height - execution.first_row < strips->rows ? problem->out_height : execution.first_row + strips->rows;
+  execution.first_row = strips->first + (int32_t)strip * strips->rows;
+  execution.end_row = strips->end - execution.first_row < strips->rows ? strips->end : execution.first_row + strips->rows;
   gconv_status status = strips->algorithm->execute(&execution);
   int none = GCONV_OK;
   if (status != GCONV_OK)
     atomic_compare_exchange_strong(strips->failure, &none, (int)status);
 }
 
-/* Rows of a strip: enough strips to keep all threads busy to the end, yet so high that the rows above a strip, which it
- * loads again, are few beside its own. */
-static int32_t strip_rows(const gconv_problem *problem, int threads) {
+/* Rows of a strip of `count` output rows: enough strips to keep all threads busy to the end, yet so high that the rows above
+ * a strip, which it loads again, are few beside its own. */
+static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threads) {
   int64_t planes = (int64_t)problem->images * problem->planes, wanted = threads == 1 ? 1 : 4 * (int64_t)threads;
-  int64_t per_plane = (wanted + planes - 1) / planes, rows = (problem->out_height + per_plane - 1) / per_plane;
+  int64_t per_plane = (wanted + planes - 1) / planes, rows = (count + per_plane - 1) / per_plane;
   int64_t least = (4 * ((int64_t)(problem->rows - 1) * problem->dilation_y + 1)) / problem->stride_y;
-  if (least > problem->out_height / threads)
-    least = problem->out_height / threads;
+  if (least > count / threads)
+    least = count / threads;
   rows = rows > least ? rows : least;
   return (int32_t)(rows < 1 ? 1 : rows);
 }
 
-static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs,
+                         int32_t first, int32_t end, atomic_int *failure) {
+  const gconv_problem *problem = &pass->problem;
+  strip_job strips = {.run = run, .algorithm = pass->algorithm, .first = first, .end = end, .failure = failure};
+  gconv_bind(pass, in, outputs + pass->first_output, run->targets, &strips.execution);
+  strips.rows = strip_rows(problem, end - first, gconv_threads_count(run->threads));
+  int32_t step = pass->algorithm->row_step ? pass->algorithm->row_step(problem) : 1;
+  strips.rows = (int32_t)(((int64_t)strips.rows + step - 1) / step * step);
+  strips.strips = (size_t)((end - first - 1) / strips.rows + 1);
+  size_t turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
+  gconv_threads_run(run->threads, turns, execute_strip, &strips);
+}
+
+static gconv_status execute_rows(void *memory, const gconv_image *in, gconv_image *outputs, int32_t first, int32_t end,
+                                 gconv_timings *timings) {
   const cpu_run *run = memory;
   double start = gconv_now_ms();
   atomic_int failure = GCONV_OK;
   for (size_t i = 0; i < run->count; i++) {
-    const gconv_pass *pass = &run->passes[i];
-    const gconv_problem *problem = &pass->problem;
-    strip_job strips = {.run = run, .algorithm = pass->algorithm, .failure = &failure};
-    gconv_bind(pass, in, outputs + pass->first_output, run->targets, &strips.execution);
-    strips.rows = strip_rows(problem, gconv_threads_count(run->threads));
-    int32_t step = pass->algorithm->row_step ? pass->algorithm->row_step(problem) : 1;
-    strips.rows = (int32_t)(((int64_t)strips.rows + step - 1) / step * step);
-    strips.strips = (size_t)((problem->out_height - 1) / strips.rows + 1);
-    size_t turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
-    gconv_threads_run(run->threads, turns, execute_strip, &strips);
+    int32_t height = run->passes[i].problem.out_height;
+    execute_pass(run, &run->passes[i], in, outputs, first, end < height ? end : height, &failure);
   }
   timings->kernel_ms += gconv_now_ms() - start;
   int status = atomic_load(&failure);
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
+}
+
+static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  return execute_rows(memory, in, outputs, 0, INT32_MAX, timings);
 }
 
 static gconv_status measure(void *memory, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
@@ -282,6 +292,7 @@ const gconv_device_type gconv_device_type_cpu = {
     .close = close_cpu,
     .prepare = prepare,
     .execute = execute,
+    .execute_rows = execute_rows,
     .release = release,
     .measure = measure,
     .measure_copy = measure_copy,

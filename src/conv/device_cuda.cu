@@ -443,4 +443,5 @@ extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
                                                              measure,
                                                              measure_copy,
                                                              gconv_cuda_measure_fma,
-                                                             gconv_cuda_measure_launch};
+                                                             gconv_cuda_measure_launch,
+                                                             NULL};

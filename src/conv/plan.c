@@ -367,6 +367,10 @@ size_t gconv_plan_outputs(const gconv_plan *plan) {
   return plan->output_count;
 }
 
+const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t output) {
+  return output < plan->output_count ? &plan->outputs[output] : NULL;
+}
+
 const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan) {
   return &plan->info;
 }
