@@ -174,6 +174,8 @@ const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
 /* Reads the next `count` rows, no more than are left, to samples + i * row_bytes. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
+/* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. */
+gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image);
 /* NULL is allowed. */
 void gconv_row_reader_close(gconv_row_reader *reader);
 

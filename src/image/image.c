@@ -287,15 +287,23 @@ static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
   return gconv_orient(image, reader->orientation);
 }
 
+gconv_status gconv_row_reader_image(gconv_row_reader *rows, gconv_image *image) {
+  *image = (gconv_image){0};
+  if (rows->reader.rows_read > 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: rows have been read already", rows->source.name);
+  gconv_status status = read_pixels(&rows->reader, image);
+  if (status == GCONV_NO_MEMORY)
+    gconv_fail_in(status, "%s", rows->source.name);
+  if (status != GCONV_OK)
+    gconv_image_free(image);
+  return status;
+}
+
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
   gconv_row_reader *rows = NULL;
   *image = (gconv_image){0};
   GCONV_TRY(gconv_row_reader_open(path, options, &rows));
-  gconv_status status = read_pixels(&rows->reader, image);
-  if (status == GCONV_NO_MEMORY)
-    gconv_fail_in(status, "%s", path);
-  if (status != GCONV_OK)
-    gconv_image_free(image);
+  gconv_status status = gconv_row_reader_image(rows, image);
   gconv_row_reader_close(rows);
   return status;
 }

@@ -140,7 +140,7 @@ static void plans_that_need_the_whole_say_so(void **state) {
 
 static void wrong_parts_are_refused(void **state) {
   (void)state;
-  const shape s = {"direct", "gaussian:size=9,sigma=2", GCONV_U8, 61, 40, 3, 7};
+  const shape s = {"direct", "gaussian:size=9,sigma=2", GCONV_U8, 61, 40, 3, 7, .border = GCONV_BORDER_ZERO};
   gconv_image in = make_image(&s), window = cut(&in, 10, 30), out = cut(&in, 14, 26);
   gconv_plan *plan = make_plan(&s, &in);
   assert_int_equal(gconv_plan_execute_rows(plan, &window, 10, 14, &out, NULL), GCONV_OK);

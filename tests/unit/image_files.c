@@ -196,19 +196,20 @@ static void test_jpeg_is_near(void **state) {
 
 static void read_piecemeal(const char *name, const gconv_image *expected) {
   enum { GUARD = 32, POISON = 0xa5 };
-  gconv_source source;
-  gconv_reader reader = {0};
-  assert_int_equal(gconv_source_open(path_of(name), &source), GCONV_OK);
-  assert_int_equal(gconv_reader_open(&reader, &source, UINT64_MAX), GCONV_OK);
-  size_t bytes = gconv_reader_row_bytes(&reader), stride = bytes + GUARD;
-  int64_t left = gconv_reader_row_count(&reader);
-  assert_int_equal(bytes, expected->row_bytes);
+  gconv_row_reader *reader = NULL;
+  assert_int_equal(gconv_row_reader_open(path_of(name), NULL, &reader), GCONV_OK);
+  const gconv_image *header = gconv_row_reader_header(reader);
+  assert_int_equal(header->height, expected->height);
+  assert_int_equal(header->width, expected->width);
+  assert_int_equal(gconv_row_reader_is_in_order(reader), strstr(name, ".pfm") == NULL);
+  size_t bytes = expected->row_bytes, stride = bytes + GUARD;
+  int32_t left = expected->frames * (expected->planar ? expected->channels : 1) * expected->height;
   uint8_t *rows = test_malloc(GUARD + 3 * stride);
   const uint8_t *next = expected->data;
   while (left > 0) {
-    int32_t count = left < 3 ? (int32_t)left : 3;
+    int32_t count = left < 3 ? left : 3;
     memset(rows, POISON, GUARD + 3 * stride);
-    if (gconv_reader_rows(&reader, rows + GUARD, stride, count) != GCONV_OK)
+    if (gconv_row_reader_read(reader, rows + GUARD, stride, count) != GCONV_OK)
       fail_msg("%s: %s", name, gconv_last_error());
     for (int32_t i = 0; i < count; i++, next += bytes)
       assert_memory_equal(rows + GUARD + (size_t)i * stride, next, bytes);
@@ -217,26 +218,45 @@ static void read_piecemeal(const char *name, const gconv_image *expected) {
         assert_int_equal(rows[(size_t)i * stride + g], POISON);
     left -= count;
   }
+  gconv_image none;
+  assert_int_equal(gconv_row_reader_read(reader, rows, stride, 1), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_row_reader_image(reader, &none), GCONV_BAD_ARGUMENT);
   test_free(rows);
-  gconv_reader_close(&reader);
-  gconv_source_close(&source);
+  gconv_row_reader_close(reader);
 }
 
 static void write_piecemeal(const char *name, const gconv_image *image) {
-  const gconv_format *format = (const gconv_format *)gconv_format_by_path(name);
-  gconv_write_options options = {.png_level = 1, .jpeg_quality = 90};
-  gconv_writer writer = {.format = format, .name = name, .header = image, .options = &options};
-  assert_int_equal(gconv_sink_open(path_of(name), &writer.sink), GCONV_OK);
-  assert_int_equal(format->start(&writer), GCONV_OK);
+  char path[128];
+  gconv_row_writer *writer = NULL;
+  snprintf(path, sizeof path, "%s", path_of(name));
+  assert_int_equal(gconv_row_writer_open(path, NULL, image, &writer), GCONV_OK);
   const uint8_t *next = image->data;
   int32_t rows = image->frames * (image->planar ? image->channels : 1) * image->height;
   for (int32_t y = 0, count; y < rows; y += count, next += (size_t)count * image->row_bytes) {
     count = rows - y < 2 ? rows - y : 2;
-    assert_int_equal(format->write_rows(&writer, next, image->row_bytes, count), GCONV_OK);
+    assert_int_equal(gconv_row_writer_write(writer, next, image->row_bytes, count), GCONV_OK);
   }
-  assert_int_equal(format->finish(&writer), GCONV_OK);
-  format->end(&writer);
-  assert_int_equal(gconv_sink_commit(writer.sink, false), GCONV_OK);
+  assert_int_equal(gconv_row_writer_write(writer, image->data, image->row_bytes, 1), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_row_writer_commit(writer), GCONV_OK);
+}
+
+/* Nothing appears that is not whole. */
+static void test_rows_missing(void **state) {
+  (void)state;
+  gconv_image image = make_image(GCONV_U8, 1, 7, 13, 3, false);
+  char path[128];
+  snprintf(path, sizeof path, "%s", path_of("missing.png"));
+  for (int turn = 0; turn < 2; turn++) {
+    gconv_row_writer *writer = NULL;
+    assert_int_equal(gconv_row_writer_open(path, NULL, &image, &writer), GCONV_OK);
+    assert_int_equal(gconv_row_writer_write(writer, image.data, image.row_bytes, 6), GCONV_OK);
+    if (turn == 0)
+      expect_error(gconv_row_writer_commit(writer), GCONV_BAD_ARGUMENT, "1 rows are missing");
+    else
+      gconv_row_writer_discard(writer);
+    assert_int_not_equal(access(path, F_OK), 0);
+  }
+  gconv_image_free(&image);
 }
 
 static void test_rows_piecemeal(void **state) {
@@ -565,6 +585,7 @@ int main(void) {
       cmocka_unit_test(test_frames_are_transposed),
       cmocka_unit_test(test_jpeg_is_near),
       cmocka_unit_test(test_rows_piecemeal),
+      cmocka_unit_test(test_rows_missing),
       cmocka_unit_test(test_jpeg_piecemeal),
       cmocka_unit_test(test_pnm),
       cmocka_unit_test(test_pam),
