@@ -10,8 +10,8 @@
  * Not of the exact family. See error_bound() for what is stated. An infinity or a NaN spreads over its tile and the one that
  * shares its points.
  */
-#include "base/memory.h"
-#include "common.cuh"
+#include "conv/cuda_error.h"
+#include "fft_lines.cuh"
 #include "fft_tile.cuh"
 
 #include <math.h>
@@ -27,167 +27,207 @@ int extent_x(const gconv_problem *problem) {
   return (problem->columns - 1) * problem->dilation_x + 1;
 }
 
-/* How the output is cut into tiles of `size`. */
+/* How the output is cut into tiles of height x width points. */
 struct cutting {
-  int size;
-  int valid_y, valid_x, first_x; /* as in tile_arguments */
-  int64_t tiles_y, tiles_x, tiles;
+  int height, width;
+  int valid_y, valid_x, first_x; /* as in struct tiling */
+  int64_t tiles_y, tiles_x, tiles, pairs;
 };
 
-/* valid_x is a multiple of 8 and tiles begin there, if that costs little: loads and stores of 8 neighbours are of whole
- * sectors of memory then. */
-cutting cut(const gconv_problem *problem, int size) {
-  cutting c = {};
-  c.size = size;
-  c.valid_y = (size - extent_y(problem) + 1) / problem->stride_y * problem->stride_y;
-  c.valid_x = (size - extent_x(problem) + 1) / problem->stride_x * problem->stride_x;
-  if (c.valid_y < 1 || c.valid_x < 1)
-    return c;
-  int first = (problem->pad_left % 8 + 8) % 8 ? 8 - (problem->pad_left % 8 + 8) % 8 : 0;
-  int aligned = (c.valid_x - first) / 8 * 8;
-  if (problem->stride_x == 1 && aligned >= 0.93 * c.valid_x) {
-    c.first_x = first;
-    c.valid_x = aligned;
+/* False if the filters leave nothing of such tiles. valid_x is a multiple of 8 and tiles begin there, if that costs little:
+ * loads and stores of 8 neighbours are of whole sectors of memory then. */
+bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
+  *c = {height, width, 0, 0, 0, 0, 0, 0, 0};
+  if (extent_y(problem) > height || extent_x(problem) > width)
+    return false;
+  c->valid_y = (height - extent_y(problem) + 1) / problem->stride_y * problem->stride_y;
+  c->valid_x = (width - extent_x(problem) + 1) / problem->stride_x * problem->stride_x;
+  if (c->valid_y < 1 || c->valid_x < 1)
+    return false;
+  int first = (8 - problem->pad_left % 8) % 8, aligned = (c->valid_x - first) / 8 * 8;
+  if (problem->stride_x == 1 && problem->pad_left >= 0 && aligned >= 0.93 * c->valid_x) {
+    c->first_x = first;
+    c->valid_x = aligned;
   }
-  c.tiles_y = (problem->out_height - 1) / (c.valid_y / problem->stride_y) + 1;
-  c.tiles_x = (problem->out_width - 1) / (c.valid_x / problem->stride_x) + 1;
-  c.tiles = c.tiles_y * c.tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
-  return c;
+  c->tiles_y = (problem->out_height - 1) / (c->valid_y / problem->stride_y) + 1;
+  c->tiles_x = (problem->out_width - 1) / (c->valid_x / problem->stride_x) + 1;
+  c->tiles = c->tiles_y * c->tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
+  c->pairs = (c->tiles + 1) / 2;
+  return c->tiles <= INT32_MAX / 2;
 }
 
-/* Shared memory that a block of the current device may ask for, and its multiprocessors. */
-size_t shared_limit(void) {
-  int device = 0, bytes = 0;
+int device_attribute(enum cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
   cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return (size_t)bytes;
-}
-int multiprocessors(void) {
-  int device = 0, count = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
+  cudaDeviceGetAttribute(&value, attribute, device);
+  return value;
 }
 
-/* ---- The tile engine ---- */
+/* ---- The engines ---- */
 
-/* What depends on the size of its tiles. */
+/* Tiles in shared memory. */
 struct tile_engine {
   int size, radix; /* N, A */
   size_t shared;
   int threads, blocks; /* of a block; of a multiprocessor */
   double work;         /* multiply-adds that would take as long as a real point, measured on an H200 */
   void (*kernel)(tile_arguments);
+  void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
 
-template <int A> tile_engine engine_of(double work) {
+template <int A> tile_engine tile_engine_of(double work) {
   using shape = tile_shape<A>;
-  return {shape::SIZE, A, shape::SHARED, shape::THREADS, shape::BLOCKS, work, convolve_tiles<A>};
+  return {shape::SIZE,   A,    shape::SHARED,     shape::THREADS,
+          shape::BLOCKS, work, convolve_tiles<A>, make_spectra<tile_order<A>>};
 }
 
-const tile_engine engines[] = {engine_of<8>(120), engine_of<16>(135), engine_of<20>(140)};
+const tile_engine tile_engines[] = {tile_engine_of<8>(120), tile_engine_of<16>(135), tile_engine_of<20>(140)};
 
-/* Multiply-adds that would take as long as all tiles: pairs of tiles go to the multiprocessors in rounds. */
-double work_of(const tile_engine &engine, const cutting &c) {
-  int64_t at_a_time = (int64_t)multiprocessors() * engine.blocks, pairs = (c.tiles + 1) / 2;
-  int64_t rounds = (pairs - 1) / at_a_time + 1;
-  return (double)(rounds * at_a_time) * 2 * engine.size * engine.size * engine.work;
-}
-
-/* The fastest engine for the problem, NULL if its filters are too large for all. */
-const tile_engine *choose_engine(const gconv_problem *problem) {
-  const tile_engine *best = NULL;
-  double least = INFINITY;
-  size_t limit = shared_limit();
-  for (const tile_engine &engine : engines) {
-    cutting c = cut(problem, engine.size);
-    if (c.valid_y < 1 || c.valid_x < 1 || engine.shared > limit || work_of(engine, c) >= least)
-      continue;
-    best = &engine;
-    least = work_of(engine, c);
-  }
-  return best;
-}
-
-/* ---- The spectra of filters, on the host in float64 ---- */
-
-struct complex64 {
-  double re, im;
+/* Lines in shared memory: either those of columns or those of rows. */
+struct line_engine {
+  line_order order;
+  int twists, rows, columns, column_threads; /* see line_shape */
+  size_t rows_shared, columns_shared;
+  void (*enter)(line_arguments);
+  void (*filter)(line_arguments);
+  void (*leave)(line_arguments);
+  void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
 
-/* The frequency at a position of a line of A * 8: the first pass leaves residues modulo A, eight of each together. */
-int frequency_at(int position, int A) {
-  return position / 8 + A * (position % 8);
+template <class Line> line_engine line_engine_of(void) {
+  return {{Line::P, Line::Q, Line::S},
+          Line::TWISTS,
+          Line::ROWS,
+          Line::COLUMNS,
+          Line::COLUMN_THREADS,
+          Line::ROWS_SHARED,
+          Line::COLUMNS_SHARED,
+          enter_lines<Line>,
+          filter_lines<Line>,
+          leave_lines<Line>,
+          make_spectra<columns_order<Line::COLUMNS>>};
 }
 
-/* to[f] = sum over i of taps[i * distance] * exp(2 pi i f * (i * dilation) / N): the conjugate of what convolution takes,
- * as this is correlation. circle[e] = exp(2 pi i e / N). */
-void transform_taps(const complex64 *taps, int count, int distance, int dilation, int f, const complex64 *circle, int N,
-                    complex64 *to) {
-  *to = {};
-  int step = (int)((int64_t)f * dilation % N);
-  for (int i = 0, e = 0; i < count; i++, e = (e + step) % N) {
-    const complex64 w = circle[e], t = taps[(int64_t)i * distance];
-    to->re += t.re * w.re - t.im * w.im;
-    to->im += t.re * w.im + t.im * w.re;
+const line_engine line_engines[] = {line_engine_of<line_shape<4, 8>>(), line_engine_of<line_shape<8, 8>>(),
+                                    line_engine_of<line_shape<8, 16>>(), line_engine_of<line_shape<16, 16>>()};
+const double LINE_WORK = 285; /* as tile_engine.work */
+
+/* ---- The choice of an engine ---- */
+
+/* How a problem is solved. */
+struct solution {
+  const tile_engine *tile; /* NULL: */
+  const line_engine *lines_y, *lines_x;
+  cutting c;
+  int64_t at_a_time;       /* blocks of the tile engine; pairs of tiles of a batch of the line engine */
+  size_t state, workspace; /* bytes */
+  double work;             /* multiply-adds that would take as long */
+};
+
+size_t point_bytes(const cutting &c) {
+  return (size_t)c.height * c.width * sizeof(float2);
+}
+
+/* Pairs of tiles go to the multiprocessors in rounds. */
+bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, solution *s) {
+  if (!cut(problem, engine.size, engine.size, &s->c) ||
+      engine.shared > (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
+    return false;
+  s->tile = &engine;
+  s->at_a_time = (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) * engine.blocks;
+  int64_t rounds = (s->c.pairs - 1) / s->at_a_time + 1;
+  s->work = problem->filters * (double)(rounds * s->at_a_time) * 2 * engine.size * engine.size * engine.work;
+  s->at_a_time = s->c.pairs < s->at_a_time ? s->c.pairs : s->at_a_time;
+  s->state = 8 * (engine.radix + 2) * sizeof(float2) + problem->filters * point_bytes(s->c);
+  size_t kept = (problem->filters > 1) + gconv_is_combined(problem);
+  s->workspace = (size_t)s->at_a_time * kept * point_bytes(s->c);
+  s->workspace = fmax(s->workspace, row_spectra_bytes(problem, {engine.radix, 1, 8}));
+  return s->state + s->workspace <= problem->workspace_limit;
+}
+
+size_t batch_bytes = (size_t)192 << 20; /* of points at most: more gains nothing */
+
+bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
+  size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
+  if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) ||
+      shared > (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
+    return false;
+  s->lines_y = &y;
+  s->lines_x = &x;
+  s->work = problem->filters * (double)s->c.pairs * 2 * s->c.height * s->c.width * LINE_WORK;
+  s->state = (y.twists + x.twists) * sizeof(float2) + problem->filters * point_bytes(s->c);
+  size_t pair = (1 + (problem->filters > 1) + gconv_is_combined(problem)) * point_bytes(s->c);
+  if (s->state + pair > problem->workspace_limit)
+    return false;
+  size_t room = fmin(problem->workspace_limit - s->state, batch_bytes);
+  s->at_a_time = room / pair < 1 ? 1 : room / pair;
+  int64_t batches = (s->c.pairs - 1) / s->at_a_time + 1;
+  s->at_a_time = (s->c.pairs - 1) / batches + 1; /* all alike */
+  s->workspace = fmax(s->at_a_time * pair, row_spectra_bytes(problem, x.order));
+  return s->state + s->workspace <= problem->workspace_limit;
+}
+
+void keep_better(const solution &candidate, solution *best) {
+  if (best->work == 0 || candidate.work < best->work)
+    *best = candidate;
+}
+
+/* The fastest way within the limits of the device and of memory; false if there is none. */
+bool solve(const gconv_problem *problem, solution *best) {
+  *best = {};
+  for (const tile_engine &engine : tile_engines) {
+    solution candidate = {};
+    if (solve_by_tiles(problem, engine, &candidate))
+      keep_better(candidate, best);
   }
+  for (const line_engine &y : line_engines)
+    for (const line_engine &x : line_engines) {
+      solution candidate = {};
+      if (solve_by_lines(problem, y, x, &candidate))
+        keep_better(candidate, best);
+    }
+  return best->work > 0;
 }
 
-/* The place of point (y, x) of a spectrum in the order of use by multiply_columns(), in points. */
-int64_t place_of(int y, int x, int A) {
-  int warp = x / 8, m = y / 8, i = y % 8, lane = m % 4 * 8 + x % 8;
-  return ((int64_t)(warp * (A / 4) + m / 4) * 4 + i / 2) * 64 + 2 * lane + i % 2;
+size_t workspace_bytes(const gconv_problem *problem) {
+  solution s;
+  return solve(problem, &s) ? s.workspace : 0;
 }
 
-/* memory: N + S + R * N numbers. */
-void make_spectrum(const gconv_problem *problem, const float *taps, int A, complex64 *memory, float *to) {
-  const int R = problem->rows, S = problem->columns, N = 8 * A;
-  complex64 *circle = memory, *row = circle + N, *rows = row + S;
-  for (int j = 0; j < N; j++)
-    circle[j] = {cos(2 * M_PI * j / N), sin(2 * M_PI * j / N)};
-  for (int r = 0; r < R; r++) {
-    for (int s = 0; s < S; s++)
-      row[s] = {(double)taps[(int64_t)r * S + s], 0};
-    for (int f = 0; f < N; f++)
-      transform_taps(row, S, 1, problem->dilation_x, f, circle, N, &rows[r * N + f]);
+/* ---- What a plan keeps: twists and spectra, on the device ---- */
+
+float2 *spectra_of(const solution &s, float2 *state) {
+  return state + (s.tile ? 8 * (s.tile->radix + 2) : s.lines_y->twists + s.lines_x->twists);
+}
+
+void make_line_twists(line_order order, cudaStream_t stream, float2 *to) {
+  int step = order.Q * order.S;
+  make_twists<<<order.P, step, 0, stream>>>(size_of(order), step, to);
+  make_twists<<<order.Q, order.S, 0, stream>>>(step, order.S, to + size_of(order));
+}
+
+gconv_status acquire(const gconv_execution *execution, void **state) {
+  const gconv_problem *problem = execution->problem;
+  cudaStream_t stream = (cudaStream_t)execution->stream;
+  solution s;
+  if (!solve(problem, &s))
+    return GCONV_UNSUPPORTED;
+  CUDA_TRY(cudaMalloc(state, s.state));
+  float2 *twists = (float2 *)*state, *spectra = spectra_of(s, twists);
+  double2 *rows = (double2 *)execution->workspace;
+  if (s.tile) {
+    make_twists<<<8, s.tile->radix + 2, 0, stream>>>(s.tile->size, s.tile->radix + 2, twists);
+    s.tile->make_spectra(execution, {s.tile->radix, 1, 8}, {s.tile->radix, 1, 8}, rows, spectra);
+  } else {
+    make_line_twists(s.lines_y->order, stream, twists);
+    make_line_twists(s.lines_x->order, stream, twists + s.lines_y->twists);
+    s.lines_y->make_spectra(execution, s.lines_y->order, s.lines_x->order, rows, spectra);
   }
-  for (int y = 0; y < N; y++)
-    for (int x = 0; x < N; x++) {
-      complex64 sum;
-      transform_taps(rows + frequency_at(x, A), R, N, problem->dilation_y, frequency_at(y, A), circle, N, &sum);
-      float *point = to + 2 * place_of(y, x, A);
-      point[0] = (float)(sum.re / ((double)N * N));
-      point[1] = (float)(sum.im / ((double)N * N));
-    }
-}
-
-/* What is prepared: 8 * (A + 2) twists, then the spectra. */
-size_t twist_floats(int A) {
-  return 2 * 8 * (size_t)(A + 2);
-}
-
-size_t prepared_floats(const gconv_problem *problem) {
-  const tile_engine *engine = choose_engine(problem);
-  return twist_floats(engine->radix) + 2 * (size_t)problem->filters * engine->size * engine->size;
-}
-
-gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
-  const tile_engine *engine = choose_engine(problem);
-  const int A = engine->radix, N = engine->size;
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate(((size_t)N + problem->columns + (size_t)problem->rows * N) * sizeof(complex64),
-                           "the spectrum of a filter", &memory));
-  for (int j = 0; j < 8; j++)
-    for (int k = 0; k < A + 2; k++) {
-      prepared[2 * (j * (A + 2) + k)] = (float)cos(2 * M_PI * j * k / N);
-      prepared[2 * (j * (A + 2) + k) + 1] = (float)-sin(2 * M_PI * j * k / N);
-    }
-  prepared += twist_floats(A);
-  for (int k = 0; k < problem->filters; k++)
-    make_spectrum(problem, taps + (int64_t)k * problem->rows * problem->columns, A, (complex64 *)memory,
-                  prepared + 2 * (int64_t)k * N * N);
-  gconv_release(memory);
   return GCONV_OK;
+}
+
+void dismiss(void *state) {
+  cudaFree(state);
 }
 
 /* ---- Alpha that is kept ---- */
@@ -222,18 +262,6 @@ void launch_alpha(const gconv_execution *execution) {
 
 /* ---- Execution ---- */
 
-int64_t blocks_of(const gconv_problem *problem, const tile_engine *engine) {
-  int64_t most = (int64_t)multiprocessors() * engine->blocks, pairs = (cut(problem, engine->size).tiles + 1) / 2;
-  return pairs < most ? pairs : most;
-}
-
-/* For several filters: the spectrum of each block's tile, and what is combined of it. */
-size_t workspace_bytes(const gconv_problem *problem) {
-  const tile_engine *engine = choose_engine(problem);
-  size_t tile = (size_t)engine->size * engine->size * sizeof(float2);
-  return problem->filters == 1 ? 0 : (size_t)blocks_of(problem, engine) * tile * (gconv_is_combined(problem) ? 2 : 1);
-}
-
 /* Whether scale and offset are all there is to the epilogue. */
 bool is_plain(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
@@ -245,29 +273,77 @@ bool is_plain(const gconv_execution *execution) {
   return plain;
 }
 
-gconv_status execute(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  const tile_engine *engine = choose_engine(problem);
-  const cutting c = cut(problem, engine->size);
-  const int64_t blocks = blocks_of(problem, engine), points = (int64_t)engine->size * engine->size;
+tiling tiling_of(const gconv_execution *execution, const cutting &c) {
+  tiling t = {};
+  t.common = common_arguments(execution);
+  t.weights = execution->weights;
+  t.valid_y = c.valid_y;
+  t.valid_x = c.valid_x;
+  t.first_x = c.first_x;
+  t.tiles_y = (int32_t)c.tiles_y;
+  t.tiles_x = (int32_t)c.tiles_x;
+  t.colours = execution->problem->channels - execution->problem->keep_alpha;
+  t.tiles = (int32_t)c.tiles;
+  t.plain = is_plain(execution);
+  return t;
+}
+
+/* Lets blocks of the kernel have so much shared memory, and launches it. */
+template <class Arguments>
+void launch(void (*kernel)(Arguments), dim3 grid, int threads, size_t shared, const gconv_execution *execution,
+            const Arguments &a) {
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  kernel<<<grid, threads, shared, (cudaStream_t)execution->stream>>>(a);
+}
+
+void execute_tiles(const gconv_execution *execution, const solution &s) {
   tile_arguments a = {};
-  a.common = common_arguments(execution);
-  a.weights = execution->weights;
-  a.twists = (const float2 *)gconv_prepared(problem, execution->weights);
-  a.spectra = (const float4 *)((const float *)a.twists + twist_floats(engine->radix));
+  a.t = tiling_of(execution, s.c);
+  a.twists = (const float2 *)execution->state;
+  a.spectra = (const float4 *)spectra_of(s, (float2 *)execution->state);
   a.kept = (float4 *)execution->workspace;
-  a.combined = (float2 *)execution->workspace + blocks * points;
-  a.valid_y = c.valid_y;
-  a.valid_x = c.valid_x;
-  a.first_x = c.first_x;
-  a.tiles_y = (int32_t)c.tiles_y;
-  a.tiles_x = (int32_t)c.tiles_x;
-  a.colours = problem->channels - problem->keep_alpha;
-  a.tiles = (int32_t)c.tiles;
-  a.plain = is_plain(execution);
-  cudaFuncSetAttribute(engine->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)engine->shared);
-  engine->kernel<<<(unsigned)blocks, engine->threads, engine->shared, (cudaStream_t)execution->stream>>>(a);
-  if (problem->keep_alpha)
+  a.combined = (float2 *)execution->workspace + s.at_a_time * s.c.height * s.c.width;
+  launch(s.tile->kernel, dim3((unsigned)s.at_a_time), s.tile->threads, s.tile->shared, execution, a);
+}
+
+/* The pairs of tiles from a.first_pair on, `count` of them. */
+void execute_batch(const gconv_execution *execution, const solution &s, unsigned count, line_arguments a) {
+  const line_engine &y = *s.lines_y, &x = *s.lines_x;
+  const float2 *spectra = spectra_of(s, (float2 *)execution->state);
+  launch(x.enter, dim3(s.c.height / x.rows, count), LINE_THREADS, x.rows_shared, execution, a);
+  for (a.k = 0; a.k < execution->problem->filters; a.k++) {
+    a.spectrum = spectra + (int64_t)a.k * s.c.height * s.c.width;
+    launch(y.filter, dim3(s.c.width / y.columns, count), y.column_threads, y.columns_shared, execution, a);
+    launch(x.leave, dim3((s.c.valid_y - 1) / x.rows + 1, count), LINE_THREADS, x.rows_shared, execution, a);
+  }
+}
+
+void execute_lines(const gconv_execution *execution, const solution &s) {
+  const int64_t points = s.at_a_time * s.c.height * s.c.width; /* of a batch */
+  line_arguments a = {};
+  a.t = tiling_of(execution, s.c);
+  a.height = s.c.height;
+  a.width = s.c.width;
+  a.twists_y = (const float2 *)execution->state;
+  a.twists_x = a.twists_y + s.lines_y->twists;
+  a.points = (float2 *)execution->workspace;
+  a.filtered = execution->problem->filters > 1 ? a.points + points : a.points;
+  a.combined = a.filtered + points;
+  for (int64_t first = 0; first < s.c.pairs; first += s.at_a_time) {
+    a.first_pair = (int32_t)first;
+    execute_batch(execution, s, (unsigned)fmin(s.at_a_time, s.c.pairs - first), a);
+  }
+}
+
+gconv_status execute(const gconv_execution *execution) {
+  solution s;
+  if (!solve(execution->problem, &s))
+    return GCONV_UNSUPPORTED;
+  if (s.tile)
+    execute_tiles(execution, s);
+  else
+    execute_lines(execution, s);
+  if (execution->problem->keep_alpha)
     launch_alpha(execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
@@ -279,17 +355,21 @@ const char *supports(const gconv_problem *problem) {
     return "colours may be divided by alpha later, and it does not keep alphas of 0 at 0";
   if (problem->stride_y > 4 || problem->stride_x > 4)
     return "strides above 4: it computes all samples between";
-  const tile_engine *engine = choose_engine(problem);
-  if (!engine)
-    return "filters that span more pixels than a tile";
-  if (cut(problem, engine->size).tiles > INT32_MAX / 2)
-    return "images this large";
-  return NULL;
+  solution s;
+  if (solve(problem, &s))
+    return NULL;
+  gconv_problem unlimited = *problem;
+  unlimited.workspace_limit = SIZE_MAX;
+  return solve(&unlimited, &s) ? "spectra and tiles larger than the workspace may be"
+                               : "filters that span more pixels than a tile";
 }
 
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  const tile_engine *engine = choose_engine(problem);
-  return machine->launch_ms + problem->filters * work_of(*engine, cut(problem, engine->size)) / machine->fma_per_ms;
+  solution s;
+  if (!solve(problem, &s))
+    return HUGE_VAL;
+  double launches = s.tile ? 1 : ((s.c.pairs - 1) / s.at_a_time + 1) * (1 + 2.0 * problem->filters);
+  return launches * machine->launch_ms + s.work / machine->fma_per_ms;
 }
 
 /* Each of the 2 log2 N^2 levels of butterflies adds independent errors of at most about 4 u to the root mean square of its
@@ -297,8 +377,9 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
  * way back; such errors add as their squares do. 16 deviations are never seen. The certain bound grows with N in place of
  * the square root of log N, and is a hundred times as large. */
 double error_bound(const gconv_problem *problem) {
-  const tile_engine *engine = choose_engine(problem);
-  return 16 * 4 * 0x1p-24 * sqrt(4.0 * log2(engine->size) + 2);
+  solution s;
+  double points = solve(problem, &s) ? (double)s.c.height * s.c.width : 1;
+  return 16 * 4 * 0x1p-24 * sqrt(2 * log2(points) + 2);
 }
 
 } // namespace
@@ -311,9 +392,11 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_fft = {
     execute,
     cost,
     error_bound,
-    prepared_floats,
-    prepare,
+    NULL, /* prepared_floats */
+    NULL, /* prepare */
     NULL, /* row_step */
-    NULL, /* acquire */
-    NULL, /* dismiss */
+    acquire,
+    dismiss,
+    0,    /* start_ms */
+    NULL, /* started */
 };

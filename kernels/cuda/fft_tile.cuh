@@ -16,8 +16,9 @@
 #ifndef GCONV_CUDA_FFT_TILE_CUH
 #define GCONV_CUDA_FFT_TILE_CUH
 
-#include "common.cuh"
 #include "fft_registers.cuh"
+#include "fft_samples.cuh"
+#include "fft_spectrum.cuh"
 
 namespace {
 
@@ -48,45 +49,20 @@ template <int A> struct tile_shape {
 };
 
 struct tile_arguments {
-  arguments common;
-  const float *weights;
-  const float2 *twists;     /* exp(-2 pi i j k / N) at j * TWISTS + k, j < 8, k < A */
-  const float4 *spectra;    /* of the filters, divided by N * N, two points each, in the order of their use */
-  float4 *kept;             /* several filters: room for the spectrum of a block's tile */
-  float2 *combined;         /* combined filters: room for what is combined of a block's tile */
-  int32_t valid_y, valid_x; /* output pixels of a tile, before striding */
-  int32_t first_x;          /* column of the first of them */
-  int32_t tiles_y, tiles_x;
-  int32_t colours; /* channels that are filtered */
-  int32_t tiles;   /* of all images, planes and colours */
-  bool plain;      /* the epilogue is a scale and an offset */
+  tiling t;
+  const float2 *twists;  /* exp(-2 pi i j k / N) at j * TWISTS + k, j < 8, k < A */
+  const float4 *spectra; /* of the filters, divided by N * N, two points each, in the order of their use */
+  float4 *kept;          /* several filters: room for the spectrum of a block's tile */
+  float2 *combined;      /* combined filters: room for what is combined of a block's tile */
 };
 
-/* A real tile: where its samples come from and go to. */
-struct real_tile {
-  const uint8_t *in; /* the plane, from its colour's first sample on */
-  uint8_t *out;      /* likewise */
-  int32_t top, left; /* of its first point in the image */
-  int32_t p, q;      /* the first output pixel */
+/* The order of spectra: as the threads of multiply_columns() take them. */
+template <int A> struct tile_order {
+  static __device__ position position_of(int64_t index, line_order, line_order) {
+    int point = (int)index % 2, lane = (int)index / 2 % 32, i = (int)index / 64 % 4, m = (int)index / 256 % (A / 4);
+    return {8 * (4 * m + lane / 8) + 2 * i + point, (int)index / (64 * A) * 8 + lane % 8};
+  }
 };
-
-__device__ inline real_tile locate_tile(const tile_arguments &a, int index) {
-  const gconv_problem &problem = a.common.problem;
-  int rest = index / a.colours, colour = index - rest * a.colours;
-  int plane = rest / (a.tiles_y * a.tiles_x);
-  rest -= plane * (a.tiles_y * a.tiles_x);
-  int row = rest / a.tiles_x, column = rest - row * a.tiles_x, image = plane / problem.planes;
-  plane -= image * problem.planes;
-  int bytes = problem.in_type == GCONV_U8 ? 1 : problem.in_type == GCONV_U16 ? 2 : 4;
-  real_tile tile;
-  tile.in = a.common.in + image * a.common.in_image + plane * a.common.in_plane + colour * bytes;
-  tile.out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + colour * a.common.out_channel;
-  tile.top = row * a.valid_y - problem.pad_top;
-  tile.left = column * a.valid_x - problem.pad_left - a.first_x;
-  tile.p = row * (a.valid_y / problem.stride_y);
-  tile.q = column * (a.valid_x / problem.stride_x);
-  return tile;
-}
 
 /* ---- From memory ---- */
 
@@ -98,38 +74,29 @@ template <int A> __device__ __forceinline__ bool lies_inside(const gconv_problem
          tile.left + tile_shape<A>::SIZE <= problem.width;
 }
 
-template <int A>
-__device__ void find_places(const gconv_problem &problem, const real_tile &first, const real_tile &second,
-                            places<A> &found) {
+template <int A> __device__ void find_places(const gconv_problem &problem, const tile_pair &pair, places<A> &found) {
   constexpr int N = tile_shape<A>::SIZE;
   for (int i = threadIdx.x; i < 4 * N; i += tile_shape<A>::THREADS) {
     int at = i / 4;
     if (i & 2) {
-      int top = i & 1 ? second.top : first.top;
+      int top = i & 1 ? pair.second.top : pair.first.top;
       found.rows[i & 1][at] = (int)gconv_border_index(problem.border, (int64_t)top + at, problem.height);
     } else {
-      int left = i & 1 ? second.left : first.left;
+      int left = i & 1 ? pair.second.left : pair.first.left;
       int x = (int)gconv_border_index(problem.border, (int64_t)left + at, problem.width);
       found.columns[i & 1][at] = x == GCONV_OUTSIDE ? GCONV_OUTSIDE : x * problem.channels;
     }
   }
 }
 
-/* Points x, x + 8, x + 16 .. of a row of tiles that lie inside: samples from `first` and `second` on, `step` apart. */
+/* Points x, x + 8, x + 16 .. of row y of tiles that may lie anywhere. */
 template <class In, int A>
-__device__ __forceinline__ void load_inner(const In *first, const In *second, int step, float2 (&points)[A]) {
-#pragma unroll
-  for (int i = 0; i < A; i++)
-    points[i] = make_float2((float)__ldg(first + i * step), (float)__ldg(second + i * step));
-}
-
-/* The same of any row of any tiles. */
-template <class In, int A>
-__device__ __forceinline__ void load_outer(const arguments &a, const real_tile &first, const real_tile &second,
-                                           const places<A> &found, int y, int x, float2 (&points)[A]) {
+__device__ __forceinline__ void load_outside(const arguments &a, const tile_pair &pair, const places<A> &found, int y, int x,
+                                             float2 (&points)[A]) {
   const float level = a.problem.border_level;
   const int row0 = found.rows[0][y], row1 = found.rows[1][y];
-  const In *in0 = (const In *)(first.in + max(row0, 0) * a.in_row), *in1 = (const In *)(second.in + max(row1, 0) * a.in_row);
+  const In *in0 = (const In *)(pair.first.in + max(row0, 0) * a.in_row);
+  const In *in1 = (const In *)(pair.second.in + max(row1, 0) * a.in_row);
 #pragma unroll
   for (int i = 0; i < A; i++) {
     int column0 = found.columns[0][x + 8 * i], column1 = found.columns[1][x + 8 * i];
@@ -139,14 +106,12 @@ __device__ __forceinline__ void load_outer(const arguments &a, const real_tile &
 }
 
 template <class In, int A>
-__device__ __forceinline__ void load_points(const arguments &a, const real_tile &first, const real_tile &second, bool inner,
-                                            const places<A> &found, int y, int x, float2 (&points)[A]) {
-  if (!inner)
-    return load_outer<In, A>(a, first, second, found, y, x, points);
-  const int channels = a.problem.channels;
-  load_inner<In, A>((const In *)(first.in + (first.top + y) * a.in_row) + (int64_t)(first.left + x) * channels,
-                    (const In *)(second.in + (second.top + y) * a.in_row) + (int64_t)(second.left + x) * channels,
-                    8 * channels, points);
+__device__ __forceinline__ void load_points(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
+                                            int y, int x, float2 (&points)[A]) {
+  if (inner)
+    load_inside<In, 8>(a, pair, y, x, points);
+  else
+    load_outside<In, A>(a, pair, found, y, x, points);
 }
 
 /* ---- Passes over shared memory ---- */
@@ -183,21 +148,20 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *til
 
 /* Rows from `top` on, four: from memory to spectra of rows. */
 template <int A>
-__device__ __forceinline__ void enter_rows(const tile_arguments &a, const real_tile &first, const real_tile &second,
-                                           bool inner, const places<A> &found, const float2 *twists, int top, int lane,
-                                           float2 *tile) {
+__device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
+                                           const float2 *twists, int top, int lane, float2 *tile) {
   using shape = tile_shape<A>;
   const int j = lane % 8, y = top + lane / 8;
   float2 points[A], *at = tile + shape::down(y) + j;
-  switch (a.common.problem.in_type) {
+  switch (a.problem.in_type) {
   case GCONV_U8:
-    load_points<uint8_t, A>(a.common, first, second, inner, found, y, j, points);
+    load_points<uint8_t, A>(a, pair, inner, found, y, j, points);
     break;
   case GCONV_U16:
-    load_points<uint16_t, A>(a.common, first, second, inner, found, y, j, points);
+    load_points<uint16_t, A>(a, pair, inner, found, y, j, points);
     break;
   default:
-    load_points<float, A>(a.common, first, second, inner, found, y, j, points);
+    load_points<float, A>(a, pair, inner, found, y, j, points);
   }
   transform_points<FORWARD>(points);
   twist<A, FORWARD>(twists, j, points);
@@ -247,7 +211,7 @@ __device__ __forceinline__ void multiply_columns(const tile_arguments &a, int k,
       for (int i = 0; i < 8; i++)
         points[i] = at[shape::down(i)];
       transform_points<FORWARD>(points);
-      if (a.common.problem.filters > 1)
+      if (a.t.common.problem.filters > 1)
 #pragma unroll
         for (int i = 0; i < 4; i++)
           kept[32 * i] = make_float4(points[2 * i].x, points[2 * i].y, points[2 * i + 1].x, points[2 * i + 1].y);
@@ -284,84 +248,11 @@ __device__ __forceinline__ void filter_columns(const tile_arguments &a, int k, c
   pass_columns<A, BACKWARD>(twists, columns, lane);
 }
 
-/* ---- To memory ---- */
-
-/* From sums of filter k to finished values, or to what is combined so far. */
-template <int A>
-__device__ __forceinline__ void finish_points(const tile_arguments &a, int k, int where, float2 (&points)[A]) {
-  const gconv_problem &problem = a.common.problem;
-  const gconv_epilogue &epilogue = problem.epilogue;
-  if (a.plain) {
-#pragma unroll
-    for (int i = 0; i < A; i++)
-      points[i] = make_float2(fmaf(points[i].x, epilogue.scale, epilogue.offset),
-                              fmaf(points[i].y, epilogue.scale, epilogue.offset));
-    return;
-  }
-  const float divisor = gconv_divisors(&problem, a.weights)[k], bias = gconv_biases(&problem, a.weights)[k];
-  const bool combined = gconv_is_combined(&problem);
-  float2 *before = a.combined + ((int64_t)blockIdx.x * (2 * A) + where / 4) * (A * 32) + threadIdx.x % 32;
-#pragma unroll
-  for (int i = 0; i < A; i++) {
-    float2 value = make_float2(gconv_response(points[i].x, divisor, bias), gconv_response(points[i].y, divisor, bias));
-    if (combined && k == 0)
-      value = make_float2(gconv_combine_first(epilogue.combine, value.x), gconv_combine_first(epilogue.combine, value.y));
-    else if (combined) {
-      float2 old = before[i * 32];
-      value = make_float2(gconv_combine_next(epilogue.combine, old.x, value.x),
-                          gconv_combine_next(epilogue.combine, old.y, value.y));
-    }
-    if (combined && k + 1 < problem.filters) {
-      before[i * 32] = value;
-      continue;
-    }
-    if (combined)
-      value = make_float2(gconv_combine_last(epilogue.combine, value.x), gconv_combine_last(epilogue.combine, value.y));
-    points[i] = make_float2(gconv_finish(value.x, &epilogue), gconv_finish(value.y, &epilogue));
-  }
-}
-
-/* Stores one of the two tiles of points: those 8 apart, from column `x` of the valid ones on (which may be negative). */
-template <class Out, int A, int TILE>
-__device__ __forceinline__ void store_points(const tile_arguments &a, int k, const real_tile &tile, int y, int x,
-                                             const float2 (&points)[A]) {
-  const gconv_problem &problem = a.common.problem;
-  const int stride = problem.stride_x, limit = min(a.valid_x, (problem.out_width - tile.q) * stride);
-  const int down = problem.stride_y == 1 ? y : y / problem.stride_y;
-  if (y >= a.valid_y || down * problem.stride_y != y || tile.p + down >= problem.out_height)
-    return;
-  uint8_t *row = tile.out + k * a.common.out_filter + (tile.p + down) * a.common.out_row;
-  if (stride == 1) {
-    uint8_t *to = row + (tile.q + x) * a.common.out_pixel;
-    const int64_t step = 8 * a.common.out_pixel;
-#pragma unroll
-    for (int i = 0; i < A; i++, to += step)
-      if ((unsigned)(x + 8 * i) < (unsigned)limit)
-        gconv_store(TILE == 0 ? points[i].x : points[i].y, (Out *)to);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < A; i++) {
-    int q = (x + 8 * i) / stride;
-    if ((unsigned)(x + 8 * i) < (unsigned)limit && q * stride == x + 8 * i)
-      gconv_store(TILE == 0 ? points[i].x : points[i].y, (Out *)(row + (tile.q + q) * a.common.out_pixel));
-  }
-}
-
-template <class Out, int A>
-__device__ __forceinline__ void store_two(const tile_arguments &a, int k, const real_tile &first, const real_tile &second,
-                                          bool two, int y, int x, const float2 (&points)[A]) {
-  store_points<Out, A, 0>(a, k, first, y, x, points);
-  if (two)
-    store_points<Out, A, 1>(a, k, second, y, x, points);
-}
-
 /* Four rows from `top` on: from spectra of rows to memory. */
 template <int A>
-__device__ __forceinline__ void leave_rows(const tile_arguments &a, int k, const real_tile &first, const real_tile &second,
-                                           bool two, const float2 *twists, int top, int lane, float2 *tile) {
+__device__ __forceinline__ void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, const float2 *twists,
+                                           int top, int lane, float2 *tile) {
   using shape = tile_shape<A>;
-  const gconv_problem &problem = a.common.problem;
   pass_rows<A, BACKWARD>(tile, top, lane);
   __syncwarp();
   const int j = lane % 8, y = top + lane / 8;
@@ -371,16 +262,9 @@ __device__ __forceinline__ void leave_rows(const tile_arguments &a, int k, const
     points[i] = at[shape::across(8 * i)];
   twist<A, BACKWARD>(twists, j, points);
   transform_points<BACKWARD>(points);
-  finish_points<A>(a, k, top, points);
-  if (gconv_is_combined(&problem) && k + 1 < problem.filters)
-    return;
-  int filter = gconv_is_combined(&problem) ? 0 : k;
-  if (problem.out_type == GCONV_U8)
-    store_two<uint8_t, A>(a, filter, first, second, two, y, j - a.first_x, points);
-  else if (problem.out_type == GCONV_U16)
-    store_two<uint16_t, A>(a, filter, first, second, two, y, j - a.first_x, points);
-  else
-    store_two<float, A>(a, filter, first, second, two, y, j - a.first_x, points);
+  float2 *before = a.combined + ((int64_t)blockIdx.x * (2 * A) + top / 4) * (A * 32) + lane;
+  finish_points(a.t, k, before, 32, points);
+  store_points<8>(a.t, k, pair, y, j - a.t.first_x, points);
 }
 
 /* ---- The kernel ---- */
@@ -398,23 +282,22 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
   for (int i = threadIdx.x; i < 8 * shape::TWISTS; i += shape::THREADS)
     twists[i] = a.twists[i];
   __syncthreads();
-  for (int pair = blockIdx.x; 2 * pair < a.tiles; pair += gridDim.x) {
-    const bool two = 2 * pair + 1 < a.tiles;
-    const real_tile first = locate_tile(a, 2 * pair), second = locate_tile(a, 2 * pair + two);
-    const bool inner = lies_inside<A>(a.common.problem, first) && lies_inside<A>(a.common.problem, second);
+  for (int index = blockIdx.x; 2 * index < a.t.tiles; index += gridDim.x) {
+    const tile_pair pair = locate_pair(a.t, index);
+    const bool inner = lies_inside<A>(a.t.common.problem, pair.first) && lies_inside<A>(a.t.common.problem, pair.second);
     if (!inner) {
-      find_places<A>(a.common.problem, first, second, found);
+      find_places<A>(a.t.common.problem, pair, found);
       __syncthreads();
     }
     for (int top = 4 * warp; top < shape::SIZE; top += 4 * A)
-      enter_rows<A>(a, first, second, inner, found, twists, top, lane, tile);
+      enter_rows<A>(a.t.common, pair, inner, found, twists, top, lane, tile);
     __syncthreads();
-    for (int k = 0; k < a.common.problem.filters; k++) {
+    for (int k = 0; k < a.t.common.problem.filters; k++) {
       filter_columns<A>(a, k, twists, warp, lane, tile);
       __syncthreads();
-      for (int top = 4 * warp; top < a.valid_y; top += 4 * A)
-        leave_rows<A>(a, k, first, second, two, twists, top, lane, tile);
-      if (k + 1 < a.common.problem.filters)
+      for (int top = 4 * warp; top < a.t.valid_y; top += 4 * A)
+        leave_rows<A>(a, k, pair, twists, top, lane, tile);
+      if (k + 1 < a.t.common.problem.filters)
         __syncthreads();
     }
     __syncwarp();

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fft's engine for larger filters: whole lines in shared memory, tiles of 512 to 4096 points a side in device memory. Three
+ * kernels, which read and write each point once:
+ *
+ *     enter_lines    image -> rows forward -> points
+ *     filter_lines   points -> columns forward, product, columns back -> points
+ *     leave_lines    points -> rows back, those that are wanted -> image
+ *
+ * A line of N = P * Q * 16 points is transformed in three passes, in place: P points that are Q * 16 apart, twist, Q points
+ * that are 16 apart, twist, 16 neighbours; and back in the opposite order, so that nothing is ever reordered. As in the
+ * tile engine, a point holds samples of two real tiles.
+ *
+ * 48 bytes a point, two samples: at the bandwidth of the memory that is 175 G samples a second on an H200 before what is
+ * lost at the edges of tiles.
+ */
+#ifndef GCONV_CUDA_FFT_LINES_CUH
+#define GCONV_CUDA_FFT_LINES_CUH
+
+#include "fft_registers.cuh"
+#include "fft_samples.cuh"
+#include "fft_spectrum.cuh"
+
+namespace {
+
+/* ---- Shapes ---- */
+
+enum { LINE_THREADS = 256, LINE_BLOCKS = 3, BLOCK_POINTS = 4096 }; /* blocks: of a multiprocessor */
+
+/* A line in shared memory: a gap after every 16 points, so that neither points 16 apart nor neighbours share banks. */
+template <int P_, int Q_> struct line_shape {
+  static constexpr int P = P_, Q = Q_, S = 16, SIZE = P * Q * S;
+  static constexpr int LENGTH = SIZE + SIZE / 16;
+  static constexpr int PART = LENGTH / P;                                     /* from k1 to k1 + 1 */
+  static constexpr int ROWS = BLOCK_POINTS / SIZE;                            /* of a block, rows at a time */
+  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;                        /* likewise columns, interleaved */
+  static constexpr size_t ROWS_SHARED = ROWS * LENGTH * sizeof(float2);       /* 34 KB */
+  static constexpr size_t COLUMNS_SHARED = COLUMNS * LENGTH * sizeof(float2); /* 34, 68, 68, 136 KB */
+  static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
+  static constexpr int COLUMN_BLOCKS = SIZE == 4096 ? 1 : 3;
+  static constexpr int TWISTS = SIZE + Q * S; /* of the first pass, of the second */
+};
+
+struct line_arguments {
+  tiling t;
+  int32_t first_pair;                /* of the batch */
+  int32_t height, width;             /* points of a tile */
+  const float2 *twists_y, *twists_x; /* first pass: exp(-2 pi i k1 * j / N) at k1 * Q * 16 + j; then the second's */
+  const float2 *spectrum;            /* of the filter, in the order of columns_order */
+  int32_t k;                         /* its number */
+  float2 *points, *filtered;         /* of the batch: what rows became; what columns became, maybe in place */
+  float2 *combined;                  /* what is combined of the batch */
+};
+
+/* The order of spectra: as the threads of filter_lines() take them. Columns are stored as enter_lines() leaves them:
+ * position 16 * m + i of a row is column i * (N / 16) + m. */
+template <int COLUMNS> struct columns_order {
+  static __device__ position position_of(int64_t index, line_order y, line_order x) {
+    int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
+    index /= COLUMNS;
+    int m = (int)(index % (size_of(y) / 16));
+    index /= size_of(y) / 16;
+    int i = (int)(index % 16), column = (int)(index / 16) * COLUMNS + c;
+    return {16 * m + i, 16 * (column % sixteenth) + column / sixteenth};
+  }
+};
+
+/* ---- Passes; `pitch` is the distance of neighbouring points of a line ---- */
+
+template <int SIGN, int N>
+__device__ __forceinline__ void twist_points(const float2 *twists, int step, float2 (&points)[N]) {
+#pragma unroll
+  for (int k = 1; k < N; k++) {
+    float2 factor = __ldg(twists + k * step);
+    points[k] = SIGN == FORWARD ? times(points[k], factor) : times_conjugate(points[k], factor);
+  }
+}
+
+/* The second pass, in place: the points j, j + 16 .. of part k1, task being k1 * 16 + j. */
+template <class Line, int PITCH, int SIGN>
+__device__ __forceinline__ void pass_middle(float2 *line, const float2 *twists, int task) {
+  float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
+  const float2 *factors = twists + Line::SIZE + task % 16;
+#pragma unroll
+  for (int i = 0; i < Line::Q; i++)
+    points[i] = at[17 * PITCH * i];
+  if (SIGN == BACKWARD)
+    twist_points<SIGN>(factors, 16, points);
+  transform_points<SIGN>(points);
+  if (SIGN == FORWARD)
+    twist_points<SIGN>(factors, 16, points);
+#pragma unroll
+  for (int i = 0; i < Line::Q; i++)
+    at[17 * PITCH * i] = points[i];
+}
+
+/* ---- Rows forward ---- */
+
+/* gconv_border_index() of a position outside. */
+__device__ __noinline__ int outer_index(gconv_border border, int i, int size) {
+  return (int)gconv_border_index(border, i, size);
+}
+__device__ __forceinline__ int any_index(gconv_border border, int i, int size) {
+  return (unsigned)i < (unsigned)size ? i : outer_index(border, i, size);
+}
+
+/* One part of the points x, x + STEP .. of row y of a tile that may lie anywhere. */
+template <class In, int STEP, int PART, int N>
+__device__ __forceinline__ void load_anywhere(const arguments &a, const real_tile &tile, int y, int x, float2 (&points)[N]) {
+  const gconv_problem &problem = a.problem;
+  const int row = any_index(problem.border, tile.top + y, problem.height);
+  const In *in = (const In *)(tile.in + max(row, 0) * a.in_row);
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    int column = any_index(problem.border, tile.left + x + STEP * i, problem.width);
+    float level = (row | column) < 0 ? problem.border_level : (float)__ldg(in + (int64_t)max(column, 0) * problem.channels);
+    (PART == 0 ? points[i].x : points[i].y) = level;
+  }
+}
+
+template <class In, int STEP, int N>
+__device__ __forceinline__ void load_line(const arguments &a, const tile_pair &pair, int width, int y, int x,
+                                          float2 (&points)[N]) {
+  const gconv_problem &problem = a.problem;
+  const real_tile &first = pair.first, &second = pair.second;
+  bool inner = first.left >= 0 && first.left + width <= problem.width && second.left >= 0 &&
+               second.left + width <= problem.width && (unsigned)(first.top + y) < (unsigned)problem.height &&
+               (unsigned)(second.top + y) < (unsigned)problem.height;
+  if (inner)
+    return load_inside<In, STEP>(a, pair, y, x, points);
+  load_anywhere<In, STEP, 0>(a, first, y, x, points);
+  load_anywhere<In, STEP, 1>(a, second, y, x, points);
+}
+
+/* The first pass: the points j, j + STEP .. of row y. */
+template <class Line>
+__device__ __forceinline__ void enter_part(const line_arguments &a, const tile_pair &pair, int y, int j, float2 *line) {
+  constexpr int STEP = Line::SIZE / Line::P;
+  float2 points[Line::P], *at = line + j + j / 16;
+  switch (a.t.common.problem.in_type) {
+  case GCONV_U8:
+    load_line<uint8_t, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
+    break;
+  case GCONV_U16:
+    load_line<uint16_t, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
+    break;
+  default:
+    load_line<float, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
+  }
+  transform_points<FORWARD>(points);
+  twist_points<FORWARD>(a.twists_x + j, STEP, points);
+#pragma unroll
+  for (int k = 0; k < Line::P; k++)
+    at[k * Line::PART] = points[k];
+}
+
+/* Grid: x over groups of ROWS rows, y over pairs of tiles. */
+template <class Line>
+__global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const __grid_constant__ line_arguments a) {
+  extern __shared__ float2 lines[];
+  const tile_pair pair = locate_pair(a.t, a.first_pair + blockIdx.y);
+  const int top = blockIdx.x * Line::ROWS;
+#pragma unroll 1
+  for (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
+    int row = task / (Line::SIZE / Line::P), j = task % (Line::SIZE / Line::P);
+    enter_part<Line>(a, pair, top + row, j, lines + row * Line::LENGTH);
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
+    int row = task / (Line::SIZE / Line::Q);
+    pass_middle<Line, 1, FORWARD>(lines + row * Line::LENGTH, a.twists_x, task % (Line::SIZE / Line::Q));
+  }
+  __syncthreads();
+  int row = threadIdx.x / (Line::SIZE / 16), m = threadIdx.x % (Line::SIZE / 16);
+  float2 points[16], *at = lines + row * Line::LENGTH + 17 * m;
+#pragma unroll
+  for (int i = 0; i < 16; i++)
+    points[i] = at[i];
+  transform_points<FORWARD>(points);
+  float2 *to = a.points + ((int64_t)blockIdx.y * a.height + top + row) * Line::SIZE + m;
+#pragma unroll
+  for (int i = 0; i < 16; i++)
+    to[i * (Line::SIZE / 16)] = points[i];
+}
+
+/* ---- Columns ---- */
+
+/* The last pass forward, the product and the first pass back: points 16 * m .. 16 * m + 15. */
+template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(const float2 *spectrum, float2 *at) {
+  float2 points[16], factors[16];
+#pragma unroll
+  for (int i = 0; i < 16; i++)
+    factors[i] = __ldg(spectrum + i * FACTORS);
+#pragma unroll
+  for (int i = 0; i < 16; i++)
+    points[i] = at[i * PITCH];
+  transform_points<FORWARD>(points);
+#pragma unroll
+  for (int i = 0; i < 16; i++)
+    points[i] = times(points[i], factors[i]);
+  transform_points<BACKWARD>(points);
+#pragma unroll
+  for (int i = 0; i < 16; i++)
+    at[i * PITCH] = points[i];
+}
+
+/* Grid: x over groups of COLUMNS columns, y over pairs of tiles. */
+template <class Line>
+__global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
+    filter_lines(const __grid_constant__ line_arguments a) {
+  constexpr int C = Line::COLUMNS, STEP = Line::SIZE / Line::P, TASKS = Line::COLUMN_THREADS / C;
+  extern __shared__ float2 lines[];
+  const int c = threadIdx.x % C, first = threadIdx.x / C;
+  const int64_t corner = (int64_t)blockIdx.y * Line::SIZE * a.width + blockIdx.x * C + c;
+#pragma unroll 1
+  for (int j = first; j < STEP; j += TASKS) {
+    float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
+    const float2 *from = a.points + corner + (int64_t)j * a.width;
+#pragma unroll
+    for (int i = 0; i < Line::P; i++)
+      points[i] = from[i * STEP * a.width];
+    transform_points<FORWARD>(points);
+    twist_points<FORWARD>(a.twists_y + j, STEP, points);
+#pragma unroll
+    for (int k = 0; k < Line::P; k++)
+      at[C * k * Line::PART] = points[k];
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int task = first; task < Line::SIZE / Line::Q; task += TASKS)
+    pass_middle<Line, C, FORWARD>(lines + c, a.twists_y, task);
+  __syncthreads();
+  const float2 *spectrum = a.spectrum + (int64_t)blockIdx.x * C * Line::SIZE + c;
+#pragma unroll 1
+  for (int m = first; m < Line::SIZE / 16; m += TASKS)
+    multiply_part<C, C * Line::SIZE / 16>(spectrum + m * C, lines + 17 * C * m + c);
+  __syncthreads();
+#pragma unroll 1
+  for (int task = first; task < Line::SIZE / Line::Q; task += TASKS)
+    pass_middle<Line, C, BACKWARD>(lines + c, a.twists_y, task);
+  __syncthreads();
+#pragma unroll 1
+  for (int j = first; j < STEP; j += TASKS) {
+    float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
+#pragma unroll
+    for (int k = 0; k < Line::P; k++)
+      points[k] = at[C * k * Line::PART];
+    twist_points<BACKWARD>(a.twists_y + j, STEP, points);
+    transform_points<BACKWARD>(points);
+    float2 *to = a.filtered + corner + (int64_t)j * a.width;
+#pragma unroll
+    for (int i = 0; i < Line::P; i++)
+      to[i * STEP * a.width] = points[i];
+  }
+}
+
+/* ---- Rows back ---- */
+
+/* The last pass: the points j, j + STEP .. of row y, to the image. */
+template <class Line>
+__device__ __forceinline__ void leave_part(const line_arguments &a, const tile_pair &pair, int y, int j,
+                                           const float2 *line) {
+  constexpr int STEP = Line::SIZE / Line::P;
+  float2 points[Line::P];
+  const float2 *at = line + j + j / 16;
+#pragma unroll
+  for (int k = 0; k < Line::P; k++)
+    points[k] = at[k * Line::PART];
+  twist_points<BACKWARD>(a.twists_x + j, STEP, points);
+  transform_points<BACKWARD>(points);
+  float2 *before = a.combined + ((int64_t)blockIdx.y * a.height + y) * Line::SIZE + j;
+  finish_points(a.t, a.k, before, STEP, points);
+  store_points<STEP>(a.t, a.k, pair, y, j - a.t.first_x, points);
+}
+
+/* Grid: x over groups of ROWS valid rows, y over pairs of tiles. */
+template <class Line>
+__global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const __grid_constant__ line_arguments a) {
+  extern __shared__ float2 lines[];
+  const int top = blockIdx.x * Line::ROWS;
+  {
+    int row = threadIdx.x / (Line::SIZE / 16), m = threadIdx.x % (Line::SIZE / 16);
+    float2 points[16], *at = lines + row * Line::LENGTH + 17 * m;
+    const float2 *from = a.filtered + ((int64_t)blockIdx.y * a.height + top + row) * Line::SIZE + m;
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+      points[i] = from[i * (Line::SIZE / 16)];
+    transform_points<BACKWARD>(points);
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+      at[i] = points[i];
+  }
+  __syncthreads();
+#pragma unroll 1
+  for (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
+    int row = task / (Line::SIZE / Line::Q);
+    pass_middle<Line, 1, BACKWARD>(lines + row * Line::LENGTH, a.twists_x, task % (Line::SIZE / Line::Q));
+  }
+  __syncthreads();
+  const tile_pair pair = locate_pair(a.t, a.first_pair + blockIdx.y);
+#pragma unroll 1
+  for (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
+    int row = task / (Line::SIZE / Line::P), j = task % (Line::SIZE / Line::P);
+    leave_part<Line>(a, pair, top + row, j, lines + row * Line::LENGTH);
+  }
+}
+
+} // namespace
+
+#endif

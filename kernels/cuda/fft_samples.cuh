@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* fft's way from the image to the points of its tiles, and back. Everything has internal linkage, as in common.cuh. */
+#ifndef GCONV_CUDA_FFT_SAMPLES_CUH
+#define GCONV_CUDA_FFT_SAMPLES_CUH
+
+#include "common.cuh"
+
+namespace {
+
+/* ---- Tiles ---- */
+
+/* How all samples are cut into tiles, two of which share their points: one the real parts, one the imaginary parts. */
+struct tiling {
+  arguments common;
+  const float *weights;
+  int32_t valid_y, valid_x; /* output pixels of a tile, before striding */
+  int32_t first_x;          /* column of the first of them */
+  int32_t tiles_y, tiles_x;
+  int32_t colours; /* channels that are filtered */
+  int32_t tiles;   /* of all images, planes and colours */
+  bool plain;      /* the epilogue is a scale and an offset */
+};
+
+/* A tile: where its samples come from and go to. */
+struct real_tile {
+  const uint8_t *in; /* the plane, from its colour's first sample on */
+  uint8_t *out;      /* likewise */
+  int32_t top, left; /* of its first point in the image */
+  int32_t p, q;      /* the first output pixel */
+};
+
+/* The tiles that share points; the last one, if it has no other, shares with itself. */
+struct tile_pair {
+  real_tile first, second;
+  bool two;
+};
+
+__device__ inline real_tile locate_tile(const tiling &t, int index) {
+  const gconv_problem &problem = t.common.problem;
+  int rest = index / t.colours, colour = index - rest * t.colours;
+  int plane = rest / (t.tiles_y * t.tiles_x);
+  rest -= plane * (t.tiles_y * t.tiles_x);
+  int row = rest / t.tiles_x, column = rest - row * t.tiles_x, image = plane / problem.planes;
+  plane -= image * problem.planes;
+  int bytes = problem.in_type == GCONV_U8 ? 1 : problem.in_type == GCONV_U16 ? 2 : 4;
+  real_tile tile;
+  tile.in = t.common.in + image * t.common.in_image + plane * t.common.in_plane + colour * bytes;
+  tile.out = t.common.out + image * t.common.out_image + plane * t.common.out_plane + colour * t.common.out_channel;
+  tile.top = row * t.valid_y - problem.pad_top;
+  tile.left = column * t.valid_x - problem.pad_left - t.first_x;
+  tile.p = row * (t.valid_y / problem.stride_y);
+  tile.q = column * (t.valid_x / problem.stride_x);
+  return tile;
+}
+
+__device__ __forceinline__ tile_pair locate_pair(const tiling &t, int pair) {
+  const bool two = 2 * pair + 1 < t.tiles;
+  return {locate_tile(t, 2 * pair), locate_tile(t, 2 * pair + two), two};
+}
+
+/* ---- From memory to points ---- */
+
+/* N points, STEP columns apart, from samples that lie inside the image, from `first` and `second` on. */
+template <class In, int STEP, int N>
+__device__ __forceinline__ void load_inner(const In *first, const In *second, int channels, float2 (&points)[N]) {
+  if (channels == 1) { /* distances are constants */
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      points[i] = make_float2((float)__ldg(first + i * STEP), (float)__ldg(second + i * STEP));
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    points[i] = make_float2((float)__ldg(first + i * STEP * channels), (float)__ldg(second + i * STEP * channels));
+}
+
+/* The points of column x, x + STEP .. of row y of two tiles that lie inside the image there. */
+template <class In, int STEP, int N>
+__device__ __forceinline__ void load_inside(const arguments &a, const tile_pair &pair, int y, int x, float2 (&points)[N]) {
+  const real_tile &first = pair.first, &second = pair.second;
+  const int channels = a.problem.channels;
+  load_inner<In, STEP, N>((const In *)(first.in + (first.top + y) * a.in_row) + (int64_t)(first.left + x) * channels,
+                          (const In *)(second.in + (second.top + y) * a.in_row) + (int64_t)(second.left + x) * channels,
+                          channels, points);
+}
+
+/* ---- From points to memory ---- */
+
+/* From sums of filter k to finished values, or to what is combined so far: that is at before[i * step]. */
+template <int N>
+__device__ __forceinline__ void finish_points(const tiling &t, int k, float2 *before, int step, float2 (&points)[N]) {
+  const gconv_problem &problem = t.common.problem;
+  const gconv_epilogue &epilogue = problem.epilogue;
+  if (t.plain) {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      points[i] = make_float2(fmaf(points[i].x, epilogue.scale, epilogue.offset),
+                              fmaf(points[i].y, epilogue.scale, epilogue.offset));
+    return;
+  }
+  const float divisor = gconv_divisors(&problem, t.weights)[k], bias = gconv_biases(&problem, t.weights)[k];
+  const bool combined = gconv_is_combined(&problem);
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    float2 value = make_float2(gconv_response(points[i].x, divisor, bias), gconv_response(points[i].y, divisor, bias));
+    if (combined && k == 0)
+      value = make_float2(gconv_combine_first(epilogue.combine, value.x), gconv_combine_first(epilogue.combine, value.y));
+    else if (combined) {
+      float2 old = before[i * step];
+      value = make_float2(gconv_combine_next(epilogue.combine, old.x, value.x),
+                          gconv_combine_next(epilogue.combine, old.y, value.y));
+    }
+    if (combined && k + 1 < problem.filters) {
+      before[i * step] = value;
+      continue;
+    }
+    if (combined)
+      value = make_float2(gconv_combine_last(epilogue.combine, value.x), gconv_combine_last(epilogue.combine, value.y));
+    points[i] = make_float2(gconv_finish(value.x, &epilogue), gconv_finish(value.y, &epilogue));
+  }
+}
+
+/* Stores the points of valid row y that are STEP columns apart, from valid column x on (which may be negative), as far as
+ * they are valid: their real parts (PART 0) or imaginary parts (1). */
+template <class Out, int STEP, int PART, int N>
+__device__ __forceinline__ void store_part(const tiling &t, int k, const real_tile &tile, int y, int x,
+                                           const float2 (&points)[N]) {
+  const gconv_problem &problem = t.common.problem;
+  const int stride = problem.stride_x, limit = min(t.valid_x, (problem.out_width - tile.q) * stride);
+  const int down = problem.stride_y == 1 ? y : y / problem.stride_y;
+  if (y >= t.valid_y || down * problem.stride_y != y || tile.p + down >= problem.out_height)
+    return;
+  uint8_t *row = tile.out + k * t.common.out_filter + (tile.p + down) * t.common.out_row;
+  if (stride == 1) {
+    uint8_t *to = row + (tile.q + x) * t.common.out_pixel;
+    const int64_t step = STEP * t.common.out_pixel;
+#pragma unroll
+    for (int i = 0; i < N; i++, to += step)
+      if ((unsigned)(x + STEP * i) < (unsigned)limit)
+        gconv_store(PART == 0 ? points[i].x : points[i].y, (Out *)to);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    int q = (x + STEP * i) / stride;
+    if ((unsigned)(x + STEP * i) < (unsigned)limit && q * stride == x + STEP * i)
+      gconv_store(PART == 0 ? points[i].x : points[i].y, (Out *)(row + (tile.q + q) * t.common.out_pixel));
+  }
+}
+
+/* Stores points of both tiles, finished, as output of filter k. */
+template <int STEP, int N>
+__device__ __forceinline__ void store_points(const tiling &t, int k, const tile_pair &pair, int y, int x,
+                                             const float2 (&points)[N]) {
+  const bool combined = gconv_is_combined(&t.common.problem);
+  if (combined && k + 1 < t.common.problem.filters)
+    return;
+  k = combined ? 0 : k;
+  switch (t.common.problem.out_type) {
+  case GCONV_U8:
+    store_part<uint8_t, STEP, 0>(t, k, pair.first, y, x, points);
+    if (pair.two)
+      store_part<uint8_t, STEP, 1>(t, k, pair.second, y, x, points);
+    break;
+  case GCONV_U16:
+    store_part<uint16_t, STEP, 0>(t, k, pair.first, y, x, points);
+    if (pair.two)
+      store_part<uint16_t, STEP, 1>(t, k, pair.second, y, x, points);
+    break;
+  default:
+    store_part<float, STEP, 0>(t, k, pair.first, y, x, points);
+    if (pair.two)
+      store_part<float, STEP, 1>(t, k, pair.second, y, x, points);
+  }
+}
+
+} // namespace
+
+#endif
