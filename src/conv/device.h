@@ -31,8 +31,10 @@ typedef struct gconv_device_type {
   gconv_status (*open)(gconv_device *device);
   void (*close)(gconv_device *device);
 
-  /* Takes the memory that executing the passes will need: *run, freed by release(). */
-  gconv_status (*prepare)(gconv_device *device, const gconv_pass *passes, size_t count, void **run);
+  /* Takes the memory that executing the passes will need: *run, freed by release(). `outputs` are headers of what execute()
+   * will write, of all passes. GCONV_NO_MEMORY says how much there is and how much it takes. */
+  gconv_status (*prepare)(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
+                          void **run);
   /* Convolves `in` into outputs (images in host memory, their pixels allocated), adding to upload, kernel and download. */
   gconv_status (*execute)(void *run, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
   void (*release)(void *run);

@@ -76,7 +76,9 @@ static void release(void *memory) {
   free(run);
 }
 
-static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, void **result) {
+static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
+                            void **result) {
+  (void)outputs; /* they are written where they are */
   cpu_run *run = calloc(1, sizeof *run);
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");

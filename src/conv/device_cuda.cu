@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs through the CUDA runtime: memory, transfers, events. Host code only; the kernels are in kernels/cuda. */
+/* GPUs through the CUDA runtime: memory, streams, events. Host code only; the kernels are in kernels/cuda. */
+#include "base/clock.h"
+#include "base/memory.h"
 #include "conv/cuda_error.h"
+#include "conv/cuda_start.h"
 #include "conv/device.h"
+#include "conv/transfer_cuda.h"
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +19,34 @@ gconv_status gconv_cuda_failure(cudaError_t error, const char *expression, const
   return gconv_fail(error == cudaErrorMemoryAllocation ? GCONV_NO_MEMORY : GCONV_DEVICE_ERROR,
                     "CUDA: %s (%s) in %s at %s:%d", cudaGetErrorString(error), cudaGetErrorName(error), expression,
                     slash ? slash + 1 : file, line);
+}
+
+/* ---- Starting ---- */
+
+/* The driver is started by the first call that asks it something, a context by the first that needs one: each takes about
+ * 100 ms. */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static double driver_ms; /* what starting the driver took; 0 before */
+static bool remembered;  /* this process has remembered its start */
+
+static cudaError_t count_devices(int *count) {
+  pthread_mutex_lock(&start_lock);
+  double start = gconv_now_ms();
+  cudaError_t error = cudaGetDeviceCount(count);
+  if (driver_ms == 0)
+    driver_ms = gconv_now_ms() - start;
+  pthread_mutex_unlock(&start_lock);
+  cudaGetLastError();
+  return error;
+}
+
+/* The first context is the one that counts: later ones, of the same device, are there already. */
+static void remember_start(double context_ms) {
+  pthread_mutex_lock(&start_lock);
+  if (!remembered)
+    gconv_cuda_start_remember(driver_ms + context_ms);
+  remembered = true;
+  pthread_mutex_unlock(&start_lock);
 }
 
 /* ---- Describing and opening ---- */
@@ -35,8 +68,7 @@ static bool describe_unusable(int index, cudaError_t error, gconv_device_info *i
 
 static bool describe(int index, gconv_device_info *info) {
   int count = 0;
-  cudaError_t error = cudaGetDeviceCount(&count);
-  cudaGetLastError();
+  cudaError_t error = count_devices(&count);
   if (error != cudaSuccess || count == 0)
     return describe_unusable(index, error, info);
   if (index >= count)
@@ -77,14 +109,19 @@ static gconv_status read_machine(int index, gconv_machine *machine) {
 }
 
 static gconv_status open_cuda(gconv_device *device) {
+  double start = gconv_now_ms();
   CUDA_TRY(cudaSetDevice(device->index));
   CUDA_TRY(cudaFree(NULL)); /* makes the context, so that the first image does not pay for it */
+  gconv_slabs *slabs = NULL;
   GCONV_TRY(read_machine(device->index, &device->machine));
+  GCONV_TRY(gconv_slabs_create(&slabs));
+  device->state = slabs;
+  remember_start(gconv_now_ms() - start);
   return GCONV_OK;
 }
 
 static void close_cuda(gconv_device *device) {
-  (void)device; /* the context belongs to the process */
+  gconv_slabs_free((gconv_slabs *)device->state); /* the context belongs to the process */
 }
 
 /* ---- Runs ---- */
@@ -109,20 +146,30 @@ struct cuda_run {
   gconv_target *targets; /* room for the outputs of a pass */
 };
 
-static size_t sample_rows(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * (size_t)image->height;
-}
-
-static size_t dense_row_bytes(const gconv_image *image) {
-  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
-}
-
 /* Sets the distances of an image on the device, where every row begins at a multiple of 16 bytes, the widest access; returns
- * its bytes, rounded up to 256. */
+ * its bytes, rounded up to 256, or SIZE_MAX if they cannot be counted. */
 static size_t lay_out(gconv_image *image) {
-  image->row_bytes = (dense_row_bytes(image) + 15) / 16 * 16;
+  size_t bytes;
+  image->row_bytes = (gconv_dense_row_bytes(image) + 15) / 16 * 16;
   image->plane_bytes = image->row_bytes * (size_t)image->height;
-  return (image->row_bytes * sample_rows(image) + 255) / 256 * 256;
+  if (!gconv_multiply(image->row_bytes, gconv_all_rows(image), &bytes) || bytes > PTRDIFF_MAX)
+    return SIZE_MAX;
+  return (bytes + 255) / 256 * 256;
+}
+
+/* Memory of the device; what it lacks, a user can do something about. */
+static gconv_status allocate(const cuda_run *run, size_t bytes, const char *what, void **memory) {
+  cudaError_t error = bytes <= PTRDIFF_MAX ? cudaMalloc(memory, bytes) : cudaErrorMemoryAllocation;
+  if (error != cudaErrorMemoryAllocation) {
+    CUDA_TRY(error);
+    return GCONV_OK;
+  }
+  size_t available = 0, total = 0;
+  cudaGetLastError();
+  cudaMemGetInfo(&available, &total);
+  const double GiB = 1 << 30;
+  return gconv_fail(GCONV_NO_MEMORY, "%s has no memory for %s: that takes %.1f GiB, and %.1f of %.1f GiB are free",
+                    run->device->info.name, what, (double)bytes / GiB, (double)available / GiB, (double)total / GiB);
 }
 
 static void release(void *memory) {
@@ -169,7 +216,7 @@ static gconv_status upload_weights(cuda_run *run) {
     size_t bytes = pass->weight_count * sizeof(float);
     const float *host = pass->weights;
     pass->weights = NULL;
-    CUDA_TRY(cudaMalloc(&pass->weights, bytes));
+    GCONV_TRY(allocate(run, bytes, "the filters", (void **)&pass->weights));
     CUDA_TRY(cudaMemcpyAsync(pass->weights, host, bytes, cudaMemcpyHostToDevice, run->stream));
   }
   return GCONV_OK;
@@ -198,7 +245,24 @@ static gconv_status acquire_states(cuda_run *run) {
   return GCONV_OK;
 }
 
-static gconv_status fill_run(cuda_run *run) {
+/* Gives outputs shaped like `headers` a place. The outputs of a pass lie at equal distances, as kernels expect. */
+static gconv_status make_outputs(cuda_run *run, const gconv_image *headers) {
+  size_t total = 0;
+  for (size_t i = 0; i < run->output_count; i++) {
+    run->outputs[i] = headers[i];
+    size_t bytes = lay_out(&run->outputs[i]);
+    total = bytes <= PTRDIFF_MAX - total ? total + bytes : SIZE_MAX;
+  }
+  GCONV_TRY(allocate(run, total, "the results", (void **)&run->output_memory));
+  uint8_t *next = run->output_memory;
+  for (size_t i = 0; i < run->output_count; i++) {
+    run->outputs[i].data = next;
+    next += lay_out(&run->outputs[i]);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
   CUDA_TRY(cudaSetDevice(run->device->index));
   CUDA_TRY(cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking));
   for (int i = 0; i < MOMENTS; i++)
@@ -207,14 +271,17 @@ static gconv_status fill_run(cuda_run *run) {
   for (size_t i = 0; i < run->count; i++)
     workspace = run->passes[i].workspace_bytes > workspace ? run->passes[i].workspace_bytes : workspace;
   run->in = input_shape(&run->passes[0].problem);
-  CUDA_TRY(cudaMalloc(&run->in.data, lay_out(&run->in)));
+  size_t bytes = lay_out(&run->in);
+  GCONV_TRY(allocate(run, bytes, "the image", &run->in.data));
+  GCONV_TRY(make_outputs(run, outputs));
   if (workspace > 0)
-    CUDA_TRY(cudaMalloc(&run->workspace, workspace));
+    GCONV_TRY(allocate(run, workspace, "the workspace", &run->workspace));
   GCONV_TRY(upload_weights(run));
   return acquire_states(run);
 }
 
-static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, void **result) {
+static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
+                            void **result) {
   cuda_run *run = (cuda_run *)calloc(1, sizeof *run);
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
@@ -235,7 +302,7 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   } else {
     memcpy(run->passes, passes, count * sizeof *passes);
-    status = fill_run(run);
+    status = fill_run(run, outputs);
   }
   if (status != GCONV_OK) {
     release(run);
@@ -246,39 +313,6 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
 }
 
 /* ---- Execution ---- */
-
-/* Copies all rows between an image of the host and one of the device; one copy where there are no gaps. */
-static cudaError_t copy_image(const gconv_image *to, const gconv_image *from, cudaMemcpyKind kind, cudaStream_t stream) {
-  size_t row = dense_row_bytes(from), plane = row * (size_t)from->height;
-  if (to->row_bytes == row && from->row_bytes == row && to->plane_bytes == plane && from->plane_bytes == plane)
-    return cudaMemcpyAsync(to->data, from->data, row * sample_rows(from), kind, stream);
-  cudaError_t error = cudaSuccess;
-  for (size_t i = 0; i < sample_rows(from) / (size_t)from->height && error == cudaSuccess; i++)
-    error = cudaMemcpy2DAsync((uint8_t *)to->data + i * to->plane_bytes, to->row_bytes,
-                              (const uint8_t *)from->data + i * from->plane_bytes, from->row_bytes, row,
-                              (size_t)from->height, kind, stream);
-  return error;
-}
-
-/* Device memory for outputs shaped like those of the host: made at the first execution, as shapes never change. The outputs
- * of a pass lie at equal distances, as kernels expect. */
-static gconv_status shape_outputs(cuda_run *run, const gconv_image *outputs) {
-  if (run->output_memory)
-    return GCONV_OK;
-  size_t total = 0;
-  for (size_t i = 0; i < run->output_count; i++) {
-    run->outputs[i] = outputs[i];
-    run->outputs[i].icc = NULL;
-    total += lay_out(&run->outputs[i]);
-  }
-  CUDA_TRY(cudaMalloc(&run->output_memory, total));
-  uint8_t *next = run->output_memory;
-  for (size_t i = 0; i < run->output_count; i++) {
-    run->outputs[i].data = next;
-    next += lay_out(&run->outputs[i]);
-  }
-  return GCONV_OK;
-}
 
 static gconv_status convolve(cuda_run *run) {
   for (size_t i = 0; i < run->count; i++) {
@@ -312,15 +346,15 @@ static gconv_status read_timings(cuda_run *run, gconv_timings *timings) {
 
 static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
   cuda_run *run = (cuda_run *)memory;
+  gconv_slabs *slabs = (gconv_slabs *)run->device->state;
   CUDA_TRY(cudaSetDevice(run->device->index));
-  GCONV_TRY(shape_outputs(run, outputs));
   CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
-  CUDA_TRY(copy_image(&run->in, in, cudaMemcpyHostToDevice, run->stream));
+  GCONV_TRY(gconv_upload(slabs, &run->in, in, run->stream));
   CUDA_TRY(cudaEventRecord(run->events[UPLOADED], run->stream));
   GCONV_TRY(convolve(run));
   CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
   for (size_t i = 0; i < run->output_count; i++)
-    CUDA_TRY(copy_image(&outputs[i], &run->outputs[i], cudaMemcpyDeviceToHost, run->stream));
+    GCONV_TRY(gconv_download(slabs, &run->outputs[i], &outputs[i], run->stream));
   CUDA_TRY(cudaEventRecord(run->events[DOWNLOADED], run->stream));
   CUDA_TRY(cudaStreamSynchronize(run->stream));
   return read_timings(run, timings);

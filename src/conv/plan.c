@@ -221,7 +221,6 @@ static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, siz
   if (plan->filters.count > 1 && count == 1)
     fprintf(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
   GCONV_TRY(gconv_choose(problem, plan->device, &plan->options, reasons, &pass->algorithm));
-  GCONV_TRY(prepare_weights(pass));
   pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
   pass->first_output = plan->output_count;
   gconv_type type = plan->options.keep_type ? plan->like.type : plan->options.output_type;
@@ -295,7 +294,8 @@ static void fill_info(gconv_plan *plan) {
     info->bytes += image_bytes(&plan->raw_outputs[i]);
 }
 
-static gconv_status fill_plan(gconv_plan *plan, const gconv_filters *filters) {
+/* All that is decided, before anything is prepared for it. */
+static gconv_status decide(gconv_plan *plan, const gconv_filters *filters) {
   GCONV_TRY(copy_filters(filters, &plan->filters));
   plan->before = gconv_needs_before(&plan->like, &plan->options);
   plan->after = gconv_needs_after(&plan->like, &plan->options);
@@ -308,11 +308,11 @@ static gconv_status fill_plan(gconv_plan *plan, const gconv_filters *filters) {
   fclose(reasons);
   GCONV_TRY(status);
   fill_info(plan);
-  return plan->device->type->prepare(plan->device, plan->passes, plan->pass_count, &plan->run);
+  return GCONV_OK;
 }
 
-gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
-                               const gconv_options *options, gconv_plan **result) {
+gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
+                                const gconv_options *options, gconv_plan **result) {
   GCONV_TRY(check_filters(filters));
   GCONV_TRY(gconv_options_check(options));
   GCONV_TRY(check_image(like));
@@ -338,7 +338,24 @@ gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, co
                              .channels = like->channels,
                              .planar = like->planar,
                              .alpha = like->alpha};
-  gconv_status status = fill_plan(plan, filters);
+  gconv_status status = decide(plan, filters);
+  if (status != GCONV_OK) {
+    gconv_plan_free(plan);
+    return status;
+  }
+  *result = plan;
+  return GCONV_OK;
+}
+
+gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
+                               const gconv_options *options, gconv_plan **result) {
+  gconv_plan *plan = NULL;
+  GCONV_TRY(gconv_plan_outline(device, like, filters, options, &plan));
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
+    status = prepare_weights(&plan->passes[i]);
+  if (status == GCONV_OK)
+    status = device->type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
   if (status != GCONV_OK) {
     gconv_plan_free(plan);
     return status;

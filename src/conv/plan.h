@@ -21,6 +21,10 @@ struct gconv_plan {
   char *reasons; /* why these algorithms: lines of text */
 };
 
+/* As gconv_plan_create(), but without what executions need: for what can be told of a plan, and for gconv_plan_free(). */
+gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
+                                const gconv_options *options, gconv_plan **plan);
+
 /* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
 
