@@ -360,6 +360,13 @@ int gconv_processor_count(void);
 /* Opens "cpu", "cuda", "cuda:N" or "auto" (a GPU if one is usable, else the CPU). `threads` bounds the threads of the CPU
  * and of the work on the host; 0: as many as the process may use. GCONV_UNSUPPORTED says why a device cannot be used. */
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
+
+/* The same in two steps, between which images can be read: starting CUDA takes 0.2 to 0.3 s, in a thread of its own. Every
+ * begin needs its end, which waits until the device is open, and returns what gconv_device_open() would have. */
+typedef struct gconv_device_opening gconv_device_opening;
+gconv_status gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening);
+gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device **device);
+
 /* After its plans are freed. NULL is allowed. */
 void gconv_device_close(gconv_device *device);
 /* What was opened, and the milliseconds that opening took. */
@@ -434,6 +441,33 @@ gconv_status gconv_device_remember_tuning(gconv_device *device);
 /* Where that file is: in $GCONV_CACHE, else in gconv below $XDG_CACHE_HOME, else in .cache/gconv below $HOME. For free();
  * NULL if there is no such folder. */
 char *gconv_device_tuning_path(const gconv_device *device);
+
+/* ---- Which device pays ---------------------------------------------------------------------------------------------- */
+
+/* A job: some images, all of them through the same filters. */
+typedef struct gconv_job {
+  const gconv_image *likes; /* headers: all of the images, or a sample of them */
+  size_t like_count;        /* at least 1 */
+  size_t images;            /* how many the job has; each header stands for images / like_count of them */
+  double hidden_ms;         /* until the first image is decoded: what of the start of a GPU goes by meanwhile */
+  const gconv_filters *filters;
+  const gconv_options *options;
+} gconv_job;
+
+/* The device on which a job is done first. All times are estimates. */
+typedef struct gconv_device_choice {
+  const char *name; /* "cpu" or "auto", for gconv_device_open() */
+  double start_ms;  /* starting CUDA: as it was on this machine before, else 300 */
+  bool remembered;  /* it was measured */
+  double cpu_ms;    /* the convolutions of all images on the CPU */
+  double gpu_ms;    /* the same on a GPU, with transfers */
+  char reason[192]; /* "starting CUDA takes about 280 ms, filtering 1 image here about 20 ms"; "" without a choice */
+} gconv_device_choice;
+
+/* Chooses between `cpu`, an open CPU with the threads that the job may use, and a GPU, of which nothing is touched: no
+ * driver is loaded. "auto" where a GPU is expected to pay, or where the CPU has not the algorithm that options name;
+ * "cpu" where it does not, or where this build or machine has none. Says so in a remark. */
+gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/pipeline.h"
+#include "batch/devices.h"
 #include "batch/worker.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A run, shared by its workers. */
 struct run {
@@ -12,10 +12,11 @@ struct run {
   gconv_batch_summary *summary;
   double begin_ms;
   int jobs;
-  gconv_device *shared; /* a GPU, or the CPU of a single job; NULL if each worker has its own */
   pthread_mutex_t lock; /* guards what is below, and *summary */
   size_t next;          /* the input that is begun next */
-  bool stopped;         /* after a failure, with fail_fast */
+  bool stopped;         /* after a failure, with fail_fast, or without a device */
+  gconv_status status;  /* why the whole run failed */
+  gconv_message why;
   struct seat {
     gconv_worker worker;
     struct run *run;
@@ -23,61 +24,6 @@ struct run {
     bool started;
   } * seats; /* [jobs]; the caller of gconv_batch_run() has the first */
 };
-
-/* ---- Devices ------------------------------------------------------------------------------------------------------- */
-
-static gconv_status complain_library(gconv_message *message, gconv_status status) {
-  return gconv_complain(message, status, "%s", gconv_last_error());
-}
-
-/* Whether the algorithm that is asked for exists on this device: better said once than for every image. */
-static gconv_status check_algorithm(const char *name, const char *device, gconv_message *message) {
-  const gconv_algorithm_info *algorithm;
-  if (!name || strcmp(name, "auto") == 0)
-    return GCONV_OK;
-  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
-    if (strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0)
-      return GCONV_OK;
-  return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                        "--algorithm %s: there is none of this name for the device %s: see gconv algorithms", name, device);
-}
-
-/* The CPU is divided among the workers, so that each runs by itself; a GPU is one queue that all share. */
-static gconv_status divide_cpu(struct run *run, int threads, gconv_message *message) {
-  gconv_device_close(run->shared);
-  run->shared = NULL;
-  for (int i = 0; i < run->jobs; i++) {
-    gconv_status status =
-        gconv_device_open("cpu", threads > run->jobs ? threads / run->jobs : 1, &run->seats[i].worker.device);
-    if (status != GCONV_OK)
-      return complain_library(message, status);
-  }
-  return GCONV_OK;
-}
-
-static gconv_status open_devices(struct run *run, int threads, gconv_message *message) {
-  const gconv_batch *batch = run->batch;
-  gconv_status status = gconv_device_open(batch->device, threads, &run->shared);
-  if (status != GCONV_OK)
-    return complain_library(message, status);
-  run->summary->device = *gconv_device_get_info(run->shared);
-  run->summary->device_start_ms = gconv_device_start_ms(run->shared);
-  GCONV_TRY(check_algorithm(batch->options.algorithm, run->summary->device.name, message));
-  if (run->jobs > 1 && strcmp(run->summary->device.name, "cpu") == 0)
-    return divide_cpu(run, threads, message);
-  for (int i = 0; i < run->jobs; i++)
-    run->seats[i].worker.device = run->shared;
-  return GCONV_OK;
-}
-
-static void close_devices(struct run *run) {
-  for (int i = 0; i < run->jobs; i++) {
-    gconv_worker_clear(&run->seats[i].worker);
-    if (run->seats[i].worker.device != run->shared)
-      gconv_device_close(run->seats[i].worker.device);
-  }
-  gconv_device_close(run->shared);
-}
 
 /* ---- Workers ------------------------------------------------------------------------------------------------------- */
 
@@ -103,17 +49,37 @@ static void hand_in(struct run *run, gconv_report *report) {
   pthread_mutex_unlock(&run->lock);
 }
 
+/* There is no device: nobody has to begin another input to be told the same. */
+static void give_up(struct run *run, gconv_status status, const gconv_message *why) {
+  pthread_mutex_lock(&run->lock);
+  run->stopped = true;
+  run->status = status;
+  run->why = *why;
+  pthread_mutex_unlock(&run->lock);
+}
+
 static void *work(void *argument) {
   struct seat *seat = argument;
   size_t input;
   while (take_input(seat->run, &input)) {
     gconv_report report = {0};
     gconv_texts errors = {0};
-    gconv_worker_process(&seat->worker, input, &report, &errors);
-    hand_in(seat->run, &report);
+    gconv_message why;
+    gconv_status status = gconv_worker_process(&seat->worker, input, &report, &errors, &why);
+    if (status == GCONV_OK)
+      hand_in(seat->run, &report);
+    else
+      give_up(seat->run, status, &why);
     gconv_texts_free(&errors);
   }
   return NULL;
+}
+
+static void seat_workers(struct run *run, gconv_devices *devices, int threads) {
+  for (int i = 0; i < run->jobs; i++) {
+    gconv_worker worker = {.batch = run->batch, .threads = threads, .devices = devices, .index = i};
+    run->seats[i] = (struct seat){.run = run, .worker = worker};
+  }
 }
 
 /* A thread that cannot be started is done without: the others take its inputs. */
@@ -124,6 +90,8 @@ static void run_workers(struct run *run) {
   for (int i = 1; i < run->jobs; i++)
     if (run->seats[i].started)
       pthread_join(run->seats[i].thread, NULL);
+  for (int i = 0; i < run->jobs; i++)
+    gconv_worker_clear(&run->seats[i].worker);
 }
 
 /* ---- The run ------------------------------------------------------------------------------------------------------- */
@@ -143,19 +111,19 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
       .lock = PTHREAD_MUTEX_INITIALIZER,
   };
   *summary = (gconv_batch_summary){0};
+  gconv_devices *devices = NULL;
+  GCONV_TRY(gconv_devices_begin(batch, threads, run.jobs, &devices, message));
   run.seats = calloc((size_t)run.jobs, sizeof *run.seats);
-  if (!run.seats)
-    return gconv_complain_memory(message);
-  for (int i = 0; i < run.jobs; i++)
-    run.seats[i] =
-        (struct seat){.run = &run, .worker = {.batch = batch, .threads = threads > run.jobs ? threads / run.jobs : 1}};
-  gconv_status status = open_devices(&run, threads, message);
+  gconv_status status = run.seats ? GCONV_OK : gconv_complain_memory(message);
   if (status == GCONV_OK) {
+    seat_workers(&run, devices, threads > run.jobs ? threads / run.jobs : 1);
     run_workers(&run);
-    for (size_t i = run.next; i < batch->inputs->count; i++)
-      summary->failed += batch->outputs->first[i + 1] - batch->outputs->first[i];
+    status = run.status == GCONV_OK ? GCONV_OK : gconv_complain(message, run.status, "%s", run.why.text);
   }
-  close_devices(&run);
+  for (size_t i = run.next; i < batch->inputs->count; i++)
+    summary->failed += batch->outputs->first[i + 1] - batch->outputs->first[i];
+  gconv_devices_summarize(devices, summary);
+  gconv_devices_close(devices);
   free(run.seats);
   summary->wall_ms = gconv_worker_clock_ms() - run.begin_ms;
   return status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Many images through one convolution. Each of `jobs` threads takes the next input and carries it all the way: decode, plan,
- * filter, encode. So the stages of different images overlap, and memory is bounded by jobs times one image with its results.
+ * filter, encode. So the stages of different images overlap, and memory is bounded by jobs times one image with the results
+ * of two.
  */
 #ifndef GCONV_BATCH_PIPELINE_H
 #define GCONV_BATCH_PIPELINE_H
@@ -23,12 +24,14 @@ typedef struct gconv_report {
   size_t written, passed, failed; /* of the results; passed over because they exist */
   const gconv_texts *errors;      /* each begins with the path it is about */
   const char *explanation;        /* what a new plan does and why; NULL unless wanted */
+  const char *remark;             /* why a new plan is not on the device of the run; NULL if it is */
   bool executed;                  /* everything below is set */
   bool cold;                      /* the first execution of this plan */
   uint64_t pixels;                /* of the input: N * H * W */
   gconv_plan_info plan;
   gconv_timings timings;
   double decode_ms, plan_ms, encode_ms;
+  double wait_ms;  /* for the device, before the plan: 0 once it is open */
   double total_ms; /* all of this input, without its verification */
   bool verified;
   gconv_verification verification;
@@ -58,7 +61,10 @@ typedef struct gconv_batch_summary {
   size_t begun;                   /* inputs */
   size_t written, passed, failed; /* results; those of inputs that were not begun count as failed */
   gconv_device_info device;
-  double device_start_ms, wall_ms;
+  char device_reason[192]; /* what "auto" chose it for (gconv_device_choice); "" if there was no choice */
+  double device_start_ms;  /* it took to open */
+  double device_wait_ms;   /* the part of that in which nothing could be done but wait */
+  double wall_ms;
 } gconv_batch_summary;
 
 /* The type of the results of an input of type `input`: what `options` want, or the next that `format` holds. */

@@ -16,7 +16,8 @@ struct task {
   gconv_image image;
   gconv_report *report;
   gconv_texts *errors;
-  gconv_message why; /* it failed, if it did before the writing */
+  gconv_message why;     /* it failed, if it did before the writing */
+  gconv_status stranded; /* it failed because there is no device */
 };
 
 double gconv_worker_clock_ms(void) {
@@ -29,16 +30,18 @@ gconv_type gconv_batch_output_type(const gconv_options *options, const gconv_for
   return gconv_format_type(format, options->keep_type ? input : options->output_type);
 }
 
+static void clear(gconv_planned *planned) {
+  for (size_t k = 0; k < planned->result_count; k++)
+    gconv_image_free(&planned->results[k]);
+  free(planned->results);
+  free(planned->explanation);
+  gconv_plan_free(planned->plan);
+  *planned = (gconv_planned){0};
+}
+
 void gconv_worker_clear(gconv_worker *worker) {
-  for (size_t k = 0; k < worker->result_count; k++)
-    gconv_image_free(&worker->results[k]);
-  free(worker->results);
-  free(worker->explanation);
-  gconv_plan_free(worker->plan);
-  worker->results = NULL;
-  worker->result_count = 0;
-  worker->explanation = NULL;
-  worker->plan = NULL;
+  clear(&worker->now);
+  clear(&worker->before);
 }
 
 /* ---- Errors -------------------------------------------------------------------------------------------------------- */
@@ -101,7 +104,7 @@ static bool choose_wanted(struct task *task, gconv_existing existing) {
 static gconv_status check_channels(const gconv_worker *worker, const gconv_image *image, int32_t channels) {
   const gconv_format_info *format = worker->batch->outputs->format;
   gconv_image piece = {
-      .type = gconv_plan_get_info(worker->plan)->output_type,
+      .type = gconv_plan_get_info(worker->now.plan)->output_type,
       .frames = 1,
       .channels = channels,
       .planar = channels > 4, /* what is not is made interleaved */
@@ -114,7 +117,7 @@ static gconv_status check_channels(const gconv_worker *worker, const gconv_image
 static gconv_status check_results(const gconv_worker *worker, struct task *task) {
   const gconv_options *options = &worker->batch->options;
   const gconv_image *image = &task->image;
-  gconv_status status = check_channels(worker, image, gconv_plan_get_info(worker->plan)->out_channels);
+  gconv_status status = check_channels(worker, image, gconv_plan_get_info(worker->now.plan)->out_channels);
   if (status == GCONV_OK || options->combine != GCONV_COMBINE_STACK)
     return keep_text(task, status);
   gconv_complain(&task->why, status, "in the stack, %s", gconv_last_error());
@@ -123,46 +126,88 @@ static gconv_status check_results(const gconv_worker *worker, struct task *task)
   return gconv_complain(&task->why, status, "%s%s", task->why.text, grey_helps ? ", or use --gray" : "");
 }
 
+/* On the worker's device; where that has no memory for the image, and another may do, on the CPU. */
+static gconv_status plan_somewhere(gconv_worker *worker, const gconv_image *image, const gconv_options *options) {
+  const gconv_filters *filters = worker->batch->filters;
+  gconv_status status = gconv_plan_create(worker->device, image, filters, options, &worker->now.plan);
+  if (status == GCONV_NO_MEMORY && worker->before.plan) {
+    clear(&worker->before);
+    status = gconv_plan_create(worker->device, image, filters, options, &worker->now.plan);
+  }
+  gconv_device *spare = status == GCONV_NO_MEMORY ? gconv_devices_spare(worker->devices, worker->index) : NULL;
+  if (!spare)
+    return status;
+  snprintf(worker->now.remark, sizeof worker->now.remark, "%s, so the CPU takes it", gconv_last_error());
+  return gconv_plan_create(spare, image, filters, options, &worker->now.plan);
+}
+
 static gconv_status make_plan(gconv_worker *worker, struct task *task) {
   const gconv_batch *batch = worker->batch;
   gconv_options options = batch->options;
   options.keep_type = false;
   options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, task->image.type);
-  GCONV_TRY(keep_text(task, gconv_plan_create(worker->device, &task->image, batch->filters, &options, &worker->plan)));
-  worker->results = calloc(gconv_plan_outputs(worker->plan), sizeof *worker->results);
-  if (!worker->results)
+  options.executions = batch->inputs->count;
+  GCONV_TRY(keep_text(task, plan_somewhere(worker, &task->image, &options)));
+  worker->now.results = calloc(gconv_plan_outputs(worker->now.plan), sizeof *worker->now.results);
+  if (!worker->now.results)
     return gconv_complain_memory(&task->why);
-  worker->result_count = gconv_plan_outputs(worker->plan);
+  worker->now.result_count = gconv_plan_outputs(worker->now.plan);
   GCONV_TRY(check_results(worker, task));
   if (batch->explain && worker->explains)
-    return keep_text(task, gconv_plan_explain(worker->plan, &worker->explanation));
+    return keep_text(task, gconv_plan_explain(worker->now.plan, &worker->now.explanation));
   return GCONV_OK;
+}
+
+static gconv_status ensure_device(gconv_worker *worker, struct task *task) {
+  if (worker->device)
+    return GCONV_OK;
+  double begin = gconv_worker_clock_ms();
+  task->stranded = gconv_devices_wait(worker->devices, worker->index, &task->image, &worker->device, &task->why);
+  task->report->wait_ms = gconv_worker_clock_ms() - begin;
+  return task->stranded;
+}
+
+/* Whether the worker has a plan for the image, which then is worker->now; else there is room for one. */
+static bool find_plan(gconv_worker *worker, const gconv_image *image) {
+  static const double MOST_BYTES = 1e9; /* what is larger is made again rather than kept */
+  if (worker->now.plan && gconv_plan_fits(worker->now.plan, image))
+    return true;
+  gconv_planned last = worker->now;
+  worker->now = worker->before;
+  worker->before = last;
+  if (worker->now.plan && gconv_plan_fits(worker->now.plan, image))
+    return true;
+  clear(&worker->now);
+  if (worker->before.plan && gconv_plan_get_info(worker->before.plan)->bytes > MOST_BYTES)
+    clear(&worker->before);
+  return false;
 }
 
 static gconv_status ensure_plan(gconv_worker *worker, struct task *task) {
   gconv_report *report = task->report;
-  if (worker->plan && gconv_plan_fits(worker->plan, &task->image))
+  GCONV_TRY(ensure_device(worker, task));
+  if (find_plan(worker, &task->image))
     return GCONV_OK;
   double begin = gconv_worker_clock_ms();
-  gconv_worker_clear(worker);
   gconv_status status = make_plan(worker, task);
   report->plan_ms = gconv_worker_clock_ms() - begin;
   report->cold = true;
-  report->explanation = worker->explanation;
+  report->explanation = worker->now.explanation;
+  report->remark = worker->now.remark[0] ? worker->now.remark : NULL;
   if (status != GCONV_OK)
-    gconv_worker_clear(worker);
+    clear(&worker->now);
   return status;
 }
 
 static gconv_status verify(gconv_worker *worker, struct task *task) {
   gconv_report *report = task->report;
-  gconv_status status =
-      gconv_plan_verify(worker->plan, &task->image, worker->results, worker->batch->tolerance, &report->verification);
+  gconv_status status = gconv_plan_verify(worker->now.plan, &task->image, worker->now.results, worker->batch->tolerance,
+                                          &report->verification);
   report->verified = status == GCONV_OK || status == GCONV_MISMATCH;
   return keep_text(task, status);
 }
 
-/* From the file to worker->results. */
+/* From the file to the results of the plan. */
 static gconv_status convolve(gconv_worker *worker, struct task *task) {
   gconv_report *report = task->report;
   gconv_read_options options = {.max_pixels = worker->batch->max_pixels, .threads = worker->threads};
@@ -172,9 +217,9 @@ static gconv_status convolve(gconv_worker *worker, struct task *task) {
   report->decode_ms = gconv_worker_clock_ms() - begin;
   report->pixels = (uint64_t)image->frames * (uint64_t)image->height * (uint64_t)image->width;
   GCONV_TRY(ensure_plan(worker, task));
-  GCONV_TRY(keep_text(task, gconv_plan_execute(worker->plan, image, worker->results, &report->timings)));
+  GCONV_TRY(keep_text(task, gconv_plan_execute(worker->now.plan, image, worker->now.results, &report->timings)));
   report->executed = true;
-  report->plan = *gconv_plan_get_info(worker->plan);
+  report->plan = *gconv_plan_get_info(worker->now.plan);
   return GCONV_OK;
 }
 
@@ -226,17 +271,17 @@ static void write_result(const gconv_worker *worker, struct task *task, size_t n
 static void write_results(gconv_worker *worker, struct task *task) {
   const char *input = task->report->input->path;
   size_t pieces = worker->batch->outputs->format->multiframe ? 1 : (size_t)task->image.frames;
-  if (worker->result_count * pieces != task->count) {
+  if (worker->now.result_count * pieces != task->count) {
     char text[160];
     snprintf(text, sizeof text, "%zu frames, where %zu could be told beforehand: give it as a .npy file, or write .npy",
-             pieces, task->count / worker->result_count);
+             pieces, task->count / worker->now.result_count);
     fail_all(task, input, text);
     return;
   }
   double begin = gconv_worker_clock_ms();
   for (size_t n = 0; n < task->count; n++)
     if (task->wanted[n])
-      write_result(worker, task, n, &worker->results[n / pieces], (int32_t)(n % pieces));
+      write_result(worker, task, n, &worker->now.results[n / pieces], (int32_t)(n % pieces));
   task->report->encode_ms = gconv_worker_clock_ms() - begin;
 }
 
@@ -251,13 +296,14 @@ static void carry(gconv_worker *worker, struct task *task) {
   double resumed = gconv_worker_clock_ms();
   if (status == GCONV_OK)
     write_results(worker, task);
-  else
+  else if (task->stranded == GCONV_OK)
     fail_all(task, task->report->input->path, task->why.text);
   task->report->total_ms = gconv_worker_clock_ms() - begin - (resumed - paused);
   gconv_image_free(&task->image);
 }
 
-void gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, gconv_texts *errors) {
+gconv_status gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, gconv_texts *errors,
+                                  gconv_message *message) {
   const gconv_outputs *outputs = worker->batch->outputs;
   struct task task = {
       .paths = outputs->paths.items + outputs->first[i],
@@ -276,9 +322,10 @@ void gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, 
   if (!task.wanted) {
     report->failed = task.count;
     add_error(&task, report->input->path, "out of memory");
-    return;
+    return GCONV_OK;
   }
   if (choose_wanted(&task, worker->batch->existing))
     carry(worker, &task);
   free(task.wanted);
+  return task.stranded == GCONV_OK ? GCONV_OK : gconv_complain(message, task.stranded, "%s", task.why.text);
 }

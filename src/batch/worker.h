@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* One thread's share of a batch: its device, the plan it made last, and the images that the plan writes to. */
+/* One thread's share of a batch: its device, the plans it made last, and the images that they write to. */
 #ifndef GCONV_BATCH_WORKER_H
 #define GCONV_BATCH_WORKER_H
 
-#include "batch/pipeline.h"
+#include "batch/devices.h"
 
-/* Set batch, threads and device, zero the rest. */
-typedef struct gconv_worker {
-  const gconv_batch *batch;
-  int threads;          /* of its own, for reading and writing */
-  gconv_device *device; /* may be shared */
-  gconv_plan *plan;     /* of the last image, for the next ones that fit it; or NULL */
+/* A plan and what belongs to it. */
+typedef struct gconv_planned {
+  gconv_plan *plan;     /* NULL: none */
   gconv_image *results; /* one an output of the plan, allocated by its first execution */
   size_t result_count;
-  char *explanation; /* of `plan` */
-  bool explains;     /* this worker's plans are explained: it has begun the first input */
+  char *explanation;
+  char remark[512]; /* why it is on another device than the run, or "" */
+} gconv_planned;
+
+/* Set batch, threads, devices and index, zero the rest. */
+typedef struct gconv_worker {
+  const gconv_batch *batch;
+  int threads;               /* of its own, for reading and writing */
+  gconv_devices *devices;    /* of all workers */
+  int index;                 /* of this one */
+  gconv_device *device;      /* from `devices`, once it has waited for it; may be shared */
+  gconv_planned now, before; /* of the last image, and of the last one that had another shape: photos lie or stand */
+  bool explains;             /* this worker's plans are explained: it has begun the first input */
 } gconv_worker;
 
 /* Milliseconds of a clock that never runs backwards. */
 double gconv_worker_clock_ms(void);
 
 /* Carries input i all the way, and says how it went: *report (zeroed) is set but for elapsed_ms, and its errors go to
- * *errors (empty). Existing results are looked for first: if no other is wanted, the input is not read. */
-void gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, gconv_texts *errors);
+ * *errors (empty). Existing results are looked for first: if no other is wanted, the input is not read. Fails only where
+ * there is no device: then nothing is reported. */
+gconv_status gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, gconv_texts *errors,
+                                  gconv_message *message);
 
-/* Frees the plan and the images; the device stays. */
+/* Frees the plan and the images; the devices stay. */
 void gconv_worker_clear(gconv_worker *worker);
 
 #endif

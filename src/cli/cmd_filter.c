@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The main job: images in, filtered images out. */
+#include "batch/devices.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
 #include "cli/terminal.h"
@@ -76,57 +77,6 @@ static gconv_status prepare(struct job *job, gconv_message *message) {
   return check_format(job, message);
 }
 
-/* ---- --dry-run ----------------------------------------------------------------------------------------------------- */
-
-static const char *remark_on(const gconv_settings *settings, const char *path) {
-  if (strcmp(path, "-") == 0 || access(path, F_OK) != 0)
-    return "";
-  if (settings->no_clobber)
-    return " (exists: kept)";
-  return settings->skip_existing ? " (exists: passed over)" : " (exists: replaced)";
-}
-
-/* Plans the first image by its header. */
-static gconv_status explain_header(const struct job *job, gconv_device *device, const gconv_image *header) {
-  gconv_options options = job->settings.convolution;
-  options.keep_type = false;
-  options.output_type = gconv_batch_output_type(&job->settings.convolution, job->outputs.format, header->type);
-  gconv_plan *plan = NULL;
-  char *text = NULL;
-  gconv_status status = gconv_plan_create(device, header, &job->filters, &options, &plan);
-  if (status == GCONV_OK)
-    status = gconv_plan_explain(plan, &text);
-  if (status == GCONV_OK)
-    fputs(text, stderr);
-  free(text);
-  gconv_plan_free(plan);
-  return status;
-}
-
-static int explain_first(const struct job *job) {
-  gconv_device *device = NULL;
-  gconv_image header = {0};
-  gconv_status status = gconv_image_read_header(job->inputs.items[0].path, &header, NULL);
-  if (status == GCONV_OK)
-    status = gconv_device_open(job->settings.device, job->settings.threads, &device);
-  if (status == GCONV_OK)
-    status = explain_header(job, device, &header);
-  if (status != GCONV_OK)
-    gconv_say("%s", gconv_last_error());
-  gconv_device_close(device);
-  gconv_image_free(&header);
-  return status == GCONV_OK ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
-}
-
-static int dry_run(const struct job *job) {
-  const gconv_settings *settings = &job->settings;
-  for (size_t i = 0; i < job->inputs.count; i++)
-    for (size_t n = job->outputs.first[i]; n < job->outputs.first[i + 1]; n++)
-      fprintf(job->out, "%s -> %s%s\n", job->inputs.items[i].path, job->outputs.paths.items[n],
-              remark_on(settings, job->outputs.paths.items[n]));
-  return settings->explain ? explain_first(job) : GCONV_EXIT_OK;
-}
-
 /* ---- While it works ------------------------------------------------------------------------------------------------ */
 
 enum { BAR_WIDTH = 24 };
@@ -157,6 +107,8 @@ static void print_verification(FILE *out, const gconv_report *report) {
 static void print_remarks(const struct job *job, const gconv_report *report) {
   if (report->explanation)
     fputs(report->explanation, stderr);
+  if (job->settings.verbose && report->remark)
+    gconv_say("%s: %s", report->input->path, report->remark);
   if (job->settings.verbose && report->executed)
     gconv_say("%s: %s, %s, %s, %.1f ms", report->input->path, report->plan.device, report->plan.algorithm, report->plan.math,
               report->total_ms);
@@ -187,34 +139,16 @@ static gconv_existing choose_existing(const gconv_settings *settings) {
   return settings->skip_existing ? GCONV_EXISTING_SKIP : GCONV_EXISTING_REPLACE;
 }
 
-/* ---- The work ------------------------------------------------------------------------------------------------------ */
-
-static int exit_status(const gconv_batch_summary *summary) {
-  if (summary->failed == 0)
-    return GCONV_EXIT_OK;
-  return summary->written + summary->passed > 0 ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
-}
-
-static int finish(const struct job *job, const gconv_batch_summary *summary) {
-  gconv_progress_hide();
-  if (summary->begun < job->inputs.count)
-    gconv_say("stopped by --fail-fast: %zu of %zu images were not read", job->inputs.count - summary->begun,
-              job->inputs.count);
-  if (job->settings.timings == GCONV_TIMINGS_JSON)
-    gconv_timings_print_json_summary(&job->total, summary);
-  else if (job->settings.timings == GCONV_TIMINGS_TABLE)
-    gconv_timings_print_summary(&job->total, summary);
-  return exit_status(summary);
-}
+/* ---- The batch ----------------------------------------------------------------------------------------------------- */
 
 /* As gconv_write_options has it. */
 static int choose_png_level(const gconv_settings *settings) {
   return settings->png_level < 0 ? 0 : settings->png_level == 0 ? GCONV_PNG_STORED : settings->png_level;
 }
 
-static int work(struct job *job) {
+static gconv_batch make_batch(struct job *job) {
   const gconv_settings *settings = &job->settings;
-  gconv_batch batch = {
+  return (gconv_batch){
       .inputs = &job->inputs,
       .outputs = &job->outputs,
       .filters = &job->filters,
@@ -233,13 +167,112 @@ static int work(struct job *job) {
       .report = take_report,
       .user = job,
   };
+}
+
+/* ---- --dry-run ----------------------------------------------------------------------------------------------------- */
+
+static const char *remark_on(const gconv_settings *settings, const char *path) {
+  if (strcmp(path, "-") == 0 || access(path, F_OK) != 0)
+    return "";
+  if (settings->no_clobber)
+    return " (exists: kept)";
+  return settings->skip_existing ? " (exists: passed over)" : " (exists: replaced)";
+}
+
+/* Plans the first image by its header. */
+static gconv_status explain_header(const struct job *job, gconv_device *device, const gconv_image *header) {
+  gconv_options options = job->settings.convolution;
+  options.keep_type = false;
+  options.output_type = gconv_batch_output_type(&job->settings.convolution, job->outputs.format, header->type);
+  gconv_plan *plan = NULL;
+  char *text = NULL;
+  gconv_status status = gconv_plan_create(device, header, &job->filters, &options, &plan);
+  if (status == GCONV_OK)
+    status = gconv_plan_explain(plan, &text);
+  if (status == GCONV_OK)
+    fputs(text, stderr);
+  free(text);
+  gconv_plan_free(plan);
+  return status;
+}
+
+/* On the device that the run would have. */
+static gconv_status explain_on_device(struct job *job, const gconv_image *header, gconv_message *message) {
+  gconv_batch batch = make_batch(job);
+  gconv_devices *devices = NULL;
+  gconv_device *device = NULL;
+  int threads = batch.threads > 0 ? batch.threads : gconv_processor_count();
+  GCONV_TRY(gconv_devices_begin(&batch, threads, 1, &devices, message));
+  gconv_status status = gconv_devices_wait(devices, 0, header, &device, message);
+  if (status == GCONV_OK && explain_header(job, device, header) != GCONV_OK)
+    status = gconv_complain(message, GCONV_UNSUPPORTED, "%s", gconv_last_error());
+  gconv_devices_close(devices);
+  return status;
+}
+
+static int explain_first(struct job *job) {
+  gconv_image header = {0};
+  gconv_message message;
+  gconv_status status = gconv_image_read_header(job->inputs.items[0].path, &header, NULL);
+  if (status == GCONV_OK)
+    status = explain_on_device(job, &header, &message);
+  else
+    gconv_complain(&message, status, "%s", gconv_last_error());
+  if (status != GCONV_OK)
+    gconv_say("%s", message.text);
+  gconv_image_free(&header);
+  return status == GCONV_OK ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
+}
+
+static int dry_run(struct job *job) {
+  const gconv_settings *settings = &job->settings;
+  for (size_t i = 0; i < job->inputs.count; i++)
+    for (size_t n = job->outputs.first[i]; n < job->outputs.first[i + 1]; n++)
+      fprintf(job->out, "%s -> %s%s\n", job->inputs.items[i].path, job->outputs.paths.items[n],
+              remark_on(settings, job->outputs.paths.items[n]));
+  return settings->explain ? explain_first(job) : GCONV_EXIT_OK;
+}
+
+/* ---- The work ------------------------------------------------------------------------------------------------------ */
+
+static int exit_status(const gconv_batch_summary *summary) {
+  if (summary->failed == 0)
+    return GCONV_EXIT_OK;
+  return summary->written + summary->passed > 0 ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
+}
+
+/* What starting CUDA cost. */
+static void remark_on_start(const gconv_batch_summary *summary) {
+  double hidden = summary->device_start_ms - summary->device_wait_ms;
+  if (strncmp(summary->device.name, "cuda", 4) == 0 && summary->device_start_ms > 0)
+    gconv_say("%s: CUDA started in %.0f ms, of which %.0f ms were hidden behind reading and decoding", summary->device.name,
+              summary->device_start_ms, hidden > 0 ? hidden : 0);
+}
+
+static int finish(const struct job *job, const gconv_batch_summary *summary) {
+  gconv_progress_hide();
+  if (job->settings.verbose)
+    remark_on_start(summary);
+  if (summary->begun < job->inputs.count)
+    gconv_say("stopped by --fail-fast: %zu of %zu images were not read", job->inputs.count - summary->begun,
+              job->inputs.count);
+  if (job->settings.timings == GCONV_TIMINGS_JSON)
+    gconv_timings_print_json_summary(&job->total, summary);
+  else if (job->settings.timings == GCONV_TIMINGS_TABLE)
+    gconv_timings_print_summary(&job->total, summary);
+  return exit_status(summary);
+}
+
+static int work(struct job *job) {
+  gconv_batch batch = make_batch(job);
   gconv_batch_summary summary;
   gconv_message message;
   job->total.out = job->out;
-  job->progress = job->inputs.count > 1 && !settings->quiet && isatty(STDERR_FILENO);
+  job->progress = job->inputs.count > 1 && !job->settings.quiet && isatty(STDERR_FILENO);
   gconv_status status = gconv_batch_run(&batch, &summary, &message);
   if (status == GCONV_OK)
     return finish(job, &summary);
+  gconv_progress_hide();
   gconv_say("%s", message.text);
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }

@@ -252,7 +252,9 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "workspace", "SIZE", parse_workspace,
            .help = "memory of a GPU that an algorithm may take beside the images; k, M and G may follow; default: 256M"),
     OPTION('d', "device", "NAME", parse_device,
-           .help = "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"),
+           .help =
+               "auto (default: a GPU where the job is done sooner with it), cpu, cuda or cuda:N; without it, $GCONV_DEVICE "
+               "counts"),
     OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 4096,
            .help = "threads on the CPU; default: one a processor"),
     OPTION(0, "jobs", "N", gconv_option_integer, .field = FIELD(jobs), .least = 1, .most = 4096,

@@ -60,8 +60,10 @@ void gconv_timings_print_row(gconv_timings_total *total, const gconv_report *rep
 
 void gconv_timings_print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
   const gconv_timings_sum *speed = speed_of(total);
-  fprintf(total->out, "device     %s (%s), started in %.1f ms\n", summary->device.name, summary->device.description,
-          summary->device_start_ms);
+  fprintf(total->out, "device     %s (%s), started in %.1f ms, waited for %.1f ms\n", summary->device.name,
+          summary->device.description, summary->device_start_ms, summary->device_wait_ms);
+  if (summary->device_reason[0])
+    fprintf(total->out, "           because %s\n", summary->device_reason);
   if (speed->images > 0) {
     fprintf(total->out, "algorithm  %s, %s\n", total->algorithm, total->math);
     fprintf(total->out, "kernel     %.3g GB/s, %.3g GFLOP/s (%zu %s images)\n", giga_per_s(speed->bytes, speed->kernel_ms),
@@ -130,6 +132,7 @@ static void set_execution(json_t *line, const gconv_report *report) {
       line, "output_shape",
       json_pack("[i,i,i,i]", (int)plan->frames, (int)plan->out_channels, (int)plan->out_height, (int)plan->out_width));
   json_object_set_new(line, "decode_ms", json_ms(report->decode_ms));
+  json_object_set_new(line, "wait_ms", json_ms(report->wait_ms));
   json_object_set_new(line, "plan_ms", json_ms(report->plan_ms));
   json_object_set_new(line, "prepare_ms", json_ms(timings->prepare_ms));
   json_object_set_new(line, "upload_ms", json_ms(timings->upload_ms));
@@ -185,7 +188,9 @@ void gconv_timings_print_json_summary(const gconv_timings_total *total, const gc
   json_object_set_new(all, "description", json_path(summary->device.description));
   json_object_set_new(all, "algorithm", speed->images ? json_string(total->algorithm) : json_null());
   json_object_set_new(all, "math", speed->images ? json_string(total->math) : json_null());
+  json_object_set_new(all, "device_reason", summary->device_reason[0] ? json_string(summary->device_reason) : json_null());
   json_object_set_new(all, "device_start_ms", json_ms(summary->device_start_ms));
+  json_object_set_new(all, "device_wait_ms", json_ms(summary->device_wait_ms));
   json_object_set_new(all, "wall_ms", json_ms(summary->wall_ms));
   json_object_set_new(all, "mpix", json_real((double)total->pixels * 1e-6));
   json_object_set_new(all, "mpix_per_s", json_real(mpix_per_s(total, summary)));

@@ -4,6 +4,7 @@
 #include "conv/tuning.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,57 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
   device->start_ms = gconv_now_ms() - start;
   *result = device;
   return GCONV_OK;
+}
+
+/* ---- Opening in two steps ---- */
+
+struct gconv_device_opening {
+  char *name; /* owned */
+  int threads;
+  pthread_t thread;
+  bool started; /* the thread */
+  gconv_status status;
+  gconv_device *device;
+  char *error; /* owned: what the thread's last error was */
+};
+
+static void *open_in_thread(void *argument) {
+  gconv_device_opening *opening = argument;
+  opening->status = gconv_device_open(opening->name, opening->threads, &opening->device);
+  if (opening->status != GCONV_OK)
+    opening->error = strdup(gconv_last_error());
+  return NULL;
+}
+
+gconv_status gconv_device_open_begin(const char *name, int threads, gconv_device_opening **result) {
+  gconv_device_opening *opening = calloc(1, sizeof *opening);
+  char *copy = strdup(name);
+  if (!opening || !copy) {
+    free(opening);
+    free(copy);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a device");
+  }
+  opening->name = copy;
+  opening->threads = threads;
+  opening->started = pthread_create(&opening->thread, NULL, open_in_thread, opening) == 0;
+  if (!opening->started)
+    open_in_thread(opening);
+  *result = opening;
+  return GCONV_OK;
+}
+
+gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device **device) {
+  if (opening->started)
+    pthread_join(opening->thread, NULL);
+  gconv_status status = opening->status;
+  if (status == GCONV_OK)
+    *device = opening->device;
+  else
+    gconv_fail(status, "%s", opening->error ? opening->error : "the device cannot be opened");
+  free(opening->error);
+  free(opening->name);
+  free(opening);
+  return status;
 }
 
 void gconv_device_close(gconv_device *device) {

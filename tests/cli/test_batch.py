@@ -230,5 +230,48 @@ class Interrupt(CommandTest):
         self.assertEqual({name: (self.folder / "out" / name).stat().st_ino for name in names}, before)
 
 
+class AnyDevice(CommandTest):
+    """-d auto, wherever it leads: a device that is known late must not change what is done."""
+
+    def test_results_are_those_of_the_cpu(self):
+        for i in range(5):
+            self.photo(f"in/{i}.png", 40 + i % 2, 30, seed=i)
+        for words in ((), ("--jobs", "1"), ("--jobs", "3", "--threads", "2")):
+            for device in ("cpu", "auto"):
+                self.gconv("-i", "in", "-f", "gaussian_5", "-a", "direct", "-d", device, "-o", device + "/", *words)
+            for i in range(5):
+                self.assert_pixels(f"auto/{i}.png", self.pixels(f"cpu/{i}.png"))
+
+    def test_standard_input_decides_when_it_is_read(self):
+        self.photo("a.png", 40, 30)
+        photo = (self.folder / "a.png").read_bytes()
+        for device in ("cpu", "auto"):
+            self.gconv("-i", "-", "-f", "sobel_x", "-d", device, "-o", f"{device}.png", stdin=photo, text=False)
+        self.assert_pixels("auto.png", self.pixels("cpu.png"))
+
+    def test_images_that_cannot_be_read_are_told_as_on_the_cpu(self):
+        (self.folder / "broken.png").write_bytes(b"no image")
+        for device in ("cpu", "auto"):
+            result = self.gconv("-i", "broken.png", "-f", "sobel_x", "-d", device, "-o", "x.png", status=1)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+            self.assertIn("broken.png: ", result.stderr)
+        self.photo("whole.png")
+        self.gconv("-i", "broken.png", "-i", "whole.png", "-f", "sobel_x", "-d", "auto", "-o", "out/", status=3)
+        self.assertEqual(self.files("out"), ["whole.png"])
+
+    def test_a_device_that_cannot_be_used_is_told_once(self):
+        for i in range(6):
+            self.photo(f"in/{i}.png", seed=i)
+        result = self.gconv("-i", "in", "-f", "sobel_x", "-d", "cuda:9999", "-o", "out/", status=1)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertEqual(self.files("out") if (self.folder / "out").exists() else [], [])
+
+    def test_explaining_a_dry_run_on_it(self):
+        self.photo("a.png")
+        result = self.gconv("-i", "a.png", "-f", "sobel_x", "-d", "auto", "-o", "x.png", "--dry-run", "--explain")
+        self.assertIn("algorithm ", result.stderr)
+        self.assertEqual(self.files(), ["a.png"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -8,7 +8,7 @@ import numpy
 
 from helper import CommandTest
 
-MS = ["decode_ms", "plan_ms", "prepare_ms", "upload_ms", "kernel_ms", "download_ms", "finish_ms", "encode_ms", "total_ms"]
+MS = ["decode_ms", "wait_ms", "plan_ms", "prepare_ms", "upload_ms", "kernel_ms", "download_ms", "finish_ms", "encode_ms", "total_ms"]
 
 
 class Timings(CommandTest):
@@ -45,6 +45,8 @@ class Timings(CommandTest):
         self.assertAlmostEqual(summary["mpix"], 0.064)
         self.assertGreaterEqual(summary["wall_ms"], line["total_ms"])
         self.assertGreaterEqual(summary["device_start_ms"], 0)
+        self.assertGreaterEqual(summary["device_wait_ms"], 0)
+        self.assertIsNone(summary["device_reason"])
 
     def test_json_of_many(self):
         (self.folder / "in/2.png").write_bytes(b"no image")
@@ -57,6 +59,12 @@ class Timings(CommandTest):
         self.assertEqual((summary["images"], summary["failed"], summary["results_written"], summary["results_failed"]),
                          (4, 1, 3, 1))
         self.assertEqual((summary["cold_images"], summary["warm_images"]), (1, 2))
+
+    def test_plans_of_two_shapes_are_kept(self):
+        for i, size in enumerate(((30, 40), (40, 30), (30, 40), (40, 30), (50, 50), (40, 30))):
+            self.photo(f"mixed/{i}.png", *size, seed=i)
+        *lines, _ = self.lines("-i", "mixed", "-f", "sobel_x", "-o", "out/", "--jobs", "1")
+        self.assertEqual([line["cold"] for line in lines], [True, True, False, False, True, False])
 
     def test_json_of_results_passed_over(self):
         self.gconv("-i", "in/0.png", "-f", "sobel_x", "-o", "out/")

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/devices.h"
+#include "batch/worker.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct gconv_devices {
+  const gconv_batch *batch;
+  int threads, workers;
+  pthread_mutex_t lock;          /* guards all below */
+  bool decided;                  /* which device it is */
+  gconv_device_opening *opening; /* a device on its way; NULL before and after */
+  gconv_device *first;           /* what was opened: a GPU, which is of all workers, or the CPU of worker 0 */
+  gconv_device **own;            /* [workers]: of each worker, once it has asked */
+  gconv_device **spare;          /* [workers]: likewise, a CPU beside a GPU */
+  gconv_status status;           /* why there is none; GCONV_OK: there is, or will be */
+  gconv_message why;
+  gconv_device_choice choice;
+  double wait_ms; /* that the first worker who asked waited */
+  bool waited;
+};
+
+static gconv_status keep_library_text(gconv_devices *devices, gconv_status status) {
+  return status == GCONV_OK ? status : gconv_complain(&devices->why, status, "%s", gconv_last_error());
+}
+
+/* Whether the algorithm that is asked for exists on this device: better said once than for every image. */
+static gconv_status check_algorithm(gconv_devices *devices, const char *device) {
+  const char *name = devices->batch->options.algorithm;
+  const gconv_algorithm_info *algorithm;
+  if (!name || strcmp(name, "auto") == 0)
+    return GCONV_OK;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    if (strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0)
+      return GCONV_OK;
+  return gconv_complain(&devices->why, GCONV_BAD_ARGUMENT,
+                        "--algorithm %s: there is none of this name for the device %s: see gconv algorithms", name, device);
+}
+
+static bool is_cpu(const gconv_device *device) {
+  return strcmp(gconv_device_get_info(device)->name, "cpu") == 0;
+}
+
+/* Opens the CPU with the share of one worker. */
+static gconv_status open_share(gconv_devices *devices, gconv_device **device) {
+  int share = devices->threads > devices->workers ? devices->threads / devices->workers : 1;
+  return keep_library_text(devices, gconv_device_open("cpu", share, device));
+}
+
+/* ---- Deciding ------------------------------------------------------------------------------------------------------ */
+
+enum { MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
+
+/* Milliseconds until the image in the file is decoded: compressed bytes tell that better than pixels do, some 100 MB/s for
+ * JPEG and PNG; what is not compressed is read 20 times as fast. */
+static double decoding_ms(const char *path, const gconv_image *header) {
+  struct stat file;
+  if (stat(path, &file) != 0)
+    return 0;
+  double samples = (double)header->frames * header->height * header->width * header->channels;
+  bool compressed = (double)file.st_size < 0.9 * samples * (double)gconv_type_bytes(header->type);
+  return (double)file.st_size / (compressed ? 1e5 : 2e6);
+}
+
+/* Reads the headers of inputs at equal distances; returns how many could be read. Standard input is left alone. */
+static size_t read_headers(const gconv_inputs *inputs, gconv_image *headers, double *hidden_ms) {
+  size_t count = 0, samples = inputs->count < MOST_HEADERS ? inputs->count : MOST_HEADERS;
+  for (size_t i = 0; i < samples; i++) {
+    const char *path = inputs->items[i * inputs->count / samples].path;
+    if (strcmp(path, "-") == 0 || gconv_image_read_header(path, &headers[count], NULL) != GCONV_OK)
+      continue;
+    if (count == 0)
+      *hidden_ms = decoding_ms(path, &headers[0]);
+    count++;
+  }
+  return count;
+}
+
+/* Keeps the CPU that is open, or begins to open a GPU in its place. `headers` are of images that nobody has decoded yet, or
+ * the one that somebody has. */
+static gconv_status decide(gconv_devices *devices, const gconv_image *headers, size_t count, double hidden_ms) {
+  gconv_options options = devices->batch->options;
+  options.keep_type = false;
+  options.output_type = gconv_batch_output_type(&devices->batch->options, devices->batch->outputs->format, headers[0].type);
+  gconv_job job = {.likes = headers,
+                   .like_count = count,
+                   .images = devices->batch->inputs->count,
+                   .hidden_ms = hidden_ms,
+                   .filters = devices->batch->filters,
+                   .options = &options};
+  devices->decided = true;
+  if (gconv_device_choose(devices->first, &job, &devices->choice) != GCONV_OK)
+    devices->choice.name = "auto"; /* where it cannot be told, whoever plans will say why */
+  if (strcmp(devices->choice.name, "cpu") == 0)
+    return GCONV_OK;
+  gconv_device_close(devices->first);
+  devices->first = NULL;
+  return keep_library_text(devices, gconv_device_open_begin(devices->choice.name, devices->threads, &devices->opening));
+}
+
+/* With an open CPU for the estimates. If no header can be read, the first image that is decoded decides. */
+static gconv_status begin_auto(gconv_devices *devices) {
+  gconv_image headers[MOST_HEADERS] = {{0}};
+  double hidden_ms = 0;
+  GCONV_TRY(keep_library_text(devices, gconv_device_open("cpu", devices->threads, &devices->first)));
+  size_t count = read_headers(devices->batch->inputs, headers, &hidden_ms);
+  gconv_status status = count > 0 ? decide(devices, headers, count, hidden_ms) : GCONV_OK;
+  for (size_t i = 0; i < count; i++)
+    gconv_image_free(&headers[i]);
+  return status;
+}
+
+static gconv_status begin(gconv_devices *devices) {
+  const char *name = devices->batch->device;
+  devices->own = calloc((size_t)devices->workers, sizeof *devices->own);
+  devices->spare = calloc((size_t)devices->workers, sizeof *devices->spare);
+  if (!devices->own || !devices->spare)
+    return gconv_complain_memory(&devices->why);
+  if (strcmp(name, "auto") == 0)
+    return begin_auto(devices);
+  devices->decided = true;
+  GCONV_TRY(check_algorithm(devices, name));
+  if (strcmp(name, "cpu") == 0)
+    return keep_library_text(devices, gconv_device_open(name, devices->threads, &devices->first));
+  return keep_library_text(devices, gconv_device_open_begin(name, devices->threads, &devices->opening));
+}
+
+gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, gconv_devices **result,
+                                 gconv_message *message) {
+  gconv_devices *devices = calloc(1, sizeof *devices);
+  if (!devices)
+    return gconv_complain_memory(message);
+  devices->batch = batch;
+  devices->threads = threads;
+  devices->workers = workers;
+  pthread_mutex_init(&devices->lock, NULL);
+  gconv_status status = begin(devices);
+  if (status != GCONV_OK) {
+    gconv_complain(message, status, "%s", devices->why.text);
+    gconv_devices_close(devices);
+    return status;
+  }
+  *result = devices;
+  return GCONV_OK;
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------------------------- */
+
+/* Waits for what is on its way, and divides the CPU where it is that. */
+static gconv_status settle(gconv_devices *devices, const gconv_image *like) {
+  if (!devices->decided)
+    GCONV_TRY(decide(devices, like, 1, 0));
+  if (devices->opening) {
+    gconv_status status = gconv_device_open_end(devices->opening, &devices->first);
+    devices->opening = NULL;
+    GCONV_TRY(keep_library_text(devices, status));
+  }
+  GCONV_TRY(check_algorithm(devices, gconv_device_get_info(devices->first)->name));
+  if (!is_cpu(devices->first) || devices->workers == 1)
+    return GCONV_OK;
+  gconv_device *share = NULL;
+  GCONV_TRY(open_share(devices, &share));
+  gconv_device_close(devices->first);
+  devices->first = share;
+  return GCONV_OK;
+}
+
+/* Sets the device of a worker, under the lock. */
+static gconv_status assign(gconv_devices *devices, int worker, const gconv_image *like) {
+  if (!devices->waited) {
+    devices->waited = true;
+    double begin = gconv_worker_clock_ms();
+    devices->status = settle(devices, like);
+    devices->wait_ms = gconv_worker_clock_ms() - begin;
+  }
+  GCONV_TRY(devices->status);
+  if (worker > 0 && is_cpu(devices->first))
+    return open_share(devices, &devices->own[worker]);
+  devices->own[worker] = devices->first;
+  return GCONV_OK;
+}
+
+gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_image *like, gconv_device **device,
+                                gconv_message *message) {
+  pthread_mutex_lock(&devices->lock);
+  gconv_status status = devices->own[worker] ? GCONV_OK : assign(devices, worker, like);
+  if (status == GCONV_OK)
+    *device = devices->own[worker];
+  else
+    gconv_complain(message, status, "%s", devices->why.text);
+  pthread_mutex_unlock(&devices->lock);
+  return status;
+}
+
+gconv_device *gconv_devices_spare(gconv_devices *devices, int worker) {
+  pthread_mutex_lock(&devices->lock);
+  bool wanted = strcmp(devices->batch->device, "auto") == 0 && devices->first && !is_cpu(devices->first);
+  if (wanted && !devices->spare[worker])
+    open_share(devices, &devices->spare[worker]);
+  gconv_device *device = devices->spare[worker];
+  pthread_mutex_unlock(&devices->lock);
+  return device;
+}
+
+/* ---- After the work ------------------------------------------------------------------------------------------------ */
+
+void gconv_devices_summarize(const gconv_devices *devices, gconv_batch_summary *summary) {
+  snprintf(summary->device_reason, sizeof summary->device_reason, "%s", devices->choice.reason);
+  summary->device_wait_ms = devices->wait_ms;
+  snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
+  if (!devices->first)
+    return;
+  summary->device = *gconv_device_get_info(devices->first);
+  summary->device_start_ms = gconv_device_start_ms(devices->first);
+}
+
+void gconv_devices_close(gconv_devices *devices) {
+  if (!devices)
+    return;
+  if (devices->opening && gconv_device_open_end(devices->opening, &devices->first) != GCONV_OK)
+    devices->first = NULL; /* nobody has asked for it */
+  for (int i = 0; devices->own && devices->spare && i < devices->workers; i++) {
+    if (devices->own[i] != devices->first)
+      gconv_device_close(devices->own[i]);
+    gconv_device_close(devices->spare[i]);
+  }
+  gconv_device_close(devices->first);
+  pthread_mutex_destroy(&devices->lock);
+  free(devices->own);
+  free(devices->spare);
+  free(devices);
+}

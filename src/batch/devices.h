@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The devices of a run. A GPU is opened in the background while the first images are decoded, and "auto" is decided by the
+ * job, from the headers of its images: each worker asks for its device when it has decoded its first image.
+ */
+#ifndef GCONV_BATCH_DEVICES_H
+#define GCONV_BATCH_DEVICES_H
+
+#include "batch/pipeline.h"
+
+typedef struct gconv_devices gconv_devices;
+
+/* Begins to open what `batch->device` names, for `workers` workers with `threads` threads together. The CPU is divided among
+ * the workers, so that each runs by itself; a GPU is one queue that all share. GCONV_BAD_ARGUMENT for an algorithm that the
+ * device has not, else the status of opening it: a GPU that cannot be used may show here or when it is waited for. */
+gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, gconv_devices **devices,
+                                 gconv_message *message);
+
+/* Waits for the device of worker `worker`, which is about to plan for images like `like`. Thread-safe. */
+gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_image *like, gconv_device **device,
+                                gconv_message *message);
+
+/* A CPU for a worker whose GPU has no memory for an image, if the user left the device open; else NULL. */
+gconv_device *gconv_devices_spare(gconv_devices *devices, int worker);
+
+/* What became of it: the device's part of *summary. */
+void gconv_devices_summarize(const gconv_devices *devices, gconv_batch_summary *summary);
+
+/* Closes all, once the plans are freed. NULL is allowed. */
+void gconv_devices_close(gconv_devices *devices);
+
+#endif

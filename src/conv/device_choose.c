@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a job is done first on the CPU or on a GPU, told before the GPU is started. */
+#include "conv/device_choose.h"
+#include "conv/cuda_start.h"
+#include "conv/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a GPU does without doubt, whichever it is: a slow one is still told from a CPU by these. With samples of its memory
+ * on both sides of the bus, and a direct kernel. */
+static const double BUS_BYTES_PER_MS = 8e6;
+static const double FLOP_PER_MS = 4e9;
+static const double IMAGE_MS = 0.2; /* for launching, waiting, buffers */
+
+bool gconv_gpu_pays(const gconv_device_choice *choice, double hidden_ms) {
+  double waiting = choice->start_ms > hidden_ms ? choice->start_ms - hidden_ms : 0;
+  return waiting + choice->gpu_ms < choice->cpu_ms;
+}
+
+/* Adds what images like `like` take, `count` of them. */
+static gconv_status add_images(gconv_device *cpu, const gconv_image *like, double count, const gconv_job *job,
+                               gconv_device_choice *choice) {
+  gconv_plan *plan = NULL;
+  GCONV_TRY(gconv_plan_outline(cpu, like, job->filters, job->options, &plan));
+  choice->cpu_ms += count * plan->info.estimate_ms;
+  choice->gpu_ms += count * (plan->info.bytes / BUS_BYTES_PER_MS + plan->info.flop / FLOP_PER_MS + IMAGE_MS);
+  gconv_plan_free(plan);
+  return GCONV_OK;
+}
+
+static bool is_same(const gconv_image *a, const gconv_image *b) {
+  return a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
+         a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
+}
+
+/* Neighbours of one shape are estimated once. */
+static gconv_status add_all(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
+  double share = (double)job->images / (double)job->like_count;
+  for (size_t i = 0, run; i < job->like_count; i += run) {
+    for (run = 1; i + run < job->like_count && is_same(&job->likes[i], &job->likes[i + run]);)
+      run++;
+    GCONV_TRY(add_images(cpu, &job->likes[i], (double)run * share, job, choice));
+  }
+  return GCONV_OK;
+}
+
+static bool cpu_has(const char *algorithm) {
+  const gconv_algorithm *row;
+  for (size_t i = 0; (row = gconv_algorithm_row(i)); i++)
+    if (strcmp(row->info.device, "cpu") == 0 && strcmp(row->info.name, algorithm) == 0)
+      return true;
+  return strcmp(algorithm, "auto") == 0;
+}
+
+/* "280 ms", "1.5 s". */
+static void print_time(char *text, size_t size, double milliseconds) {
+  if (milliseconds < 1000)
+    snprintf(text, size, milliseconds < 9.5 ? "%.1f ms" : "%.0f ms", milliseconds);
+  else
+    snprintf(text, size, "%.1f s", milliseconds * 1e-3);
+}
+
+static void explain(const gconv_job *job, gconv_device_choice *choice) {
+  char start[32], filtering[32];
+  print_time(start, sizeof start, choice->start_ms);
+  print_time(filtering, sizeof filtering, choice->cpu_ms);
+  snprintf(choice->reason, sizeof choice->reason,
+           "starting CUDA takes about %s%s, filtering %zu image%s on the CPU about %s", start,
+           choice->remembered ? "" : " (not measured yet)", job->images, job->images == 1 ? "" : "s", filtering);
+}
+
+gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
+  *choice = (gconv_device_choice){.name = "auto"};
+  if (!gconv_cuda_may_start()) /* opening "auto" then finds that out at once, and remarks why */
+    return GCONV_OK;
+  if (!cpu_has(job->options->algorithm))
+    return GCONV_OK;
+  choice->remembered = gconv_cuda_start_recall(&choice->start_ms);
+  GCONV_TRY(add_all(cpu, job, choice));
+  explain(job, choice);
+  if (!gconv_gpu_pays(choice, job->hidden_ms))
+    choice->name = "cpu";
+  gconv_remark("device %s: %s", strcmp(choice->name, "cpu") == 0 ? "cpu" : "cuda", choice->reason);
+  return GCONV_OK;
+}

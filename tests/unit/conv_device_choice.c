@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Choosing the device by the job: the arithmetic, and what is remembered of starting CUDA. */
+#include "conv/cuda_start.h"
+#include "conv/device_choose.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/gconv-test.XXXXXX";
+
+static int make_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) && setenv("GCONV_CACHE", folder, 1) == 0 ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  char command[64];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+static bool pays(double start, double hidden, double gpu, double cpu) {
+  gconv_device_choice choice = {.start_ms = start, .gpu_ms = gpu, .cpu_ms = cpu};
+  return gconv_gpu_pays(&choice, hidden);
+}
+
+static void a_gpu_pays_where_the_whole_job_is_sooner_done(void **state) {
+  (void)state;
+  assert_false(pays(280, 20, 1, 20));   /* one photo */
+  assert_true(pays(280, 20, 60, 2000)); /* a large filter, or many photos */
+  assert_false(pays(280, 20, 60, 319)); /* 260 + 60 */
+  assert_true(pays(280, 20, 60, 321));  /* likewise */
+  assert_true(pays(280, 500, 2, 5));    /* it starts while a large image is decoded */
+  assert_false(pays(280, 500, 5, 2));   /* but then has to be faster */
+  assert_false(pays(300, 0, 1e9, 1e9)); /* a tie is the CPU's */
+}
+
+static void expect(const char *text, const char *key, double expected) {
+  double found = -1;
+  assert_int_equal(gconv_cuda_start_find(text, key, &found), expected > 0);
+  if (expected > 0)
+    assert_true(found == expected);
+}
+
+static void a_line_is_found_by_its_whole_key(void **state) {
+  (void)state;
+  const char *text = "280.5\tbox driver 1\n190\tbox driver 12\n";
+  expect(text, "box driver 1", 280.5);
+  expect(text, "box driver 12", 190);
+  expect(text, "box driver", 0);
+  expect(text, "other", 0);
+  expect("", "box", 0);
+}
+
+static void what_makes_no_sense_is_not_found(void **state) {
+  (void)state;
+  const char *const texts[] = {"x\tbox\n",   "\tbox\n",    "280 box\n", "-3\tbox\n", "0\tbox\n", "nan\tbox\n",
+                               "inf\tbox\n", "1e9\tbox\n", "280\t\n",   "280",       "\n\n\n",   " 5\tbox\n"};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    expect(texts[i], "box", 0);
+  expect("garbage\n\n\x01\xff\n250\tbox", "box", 250);
+}
+
+static void expect_replaced(const char *text, const char *expected) {
+  char *replaced = gconv_cuda_start_replace(text, "box", 200);
+  assert_string_equal(replaced, expected);
+  free(replaced);
+}
+
+static void a_line_is_replaced_and_others_are_kept(void **state) {
+  (void)state;
+  expect_replaced(NULL, "200.0\tbox\n");
+  expect_replaced("", "200.0\tbox\n");
+  expect_replaced("100\tbox\n300\tother\n", "200.0\tbox\n300.0\tother\n");
+  expect_replaced("nonsense\n300\tother", "200.0\tbox\n300.0\tother\n");
+}
+
+static void lines_do_not_become_ever_more(void **state) {
+  (void)state;
+  char *text = NULL, key[16];
+  for (int i = 0; i < 40; i++) {
+    snprintf(key, sizeof key, "box %d", i);
+    char *next = gconv_cuda_start_replace(text, key, 100 + i);
+    free(text);
+    text = next;
+  }
+  expect(text, "box 39", 139);
+  expect(text, "box 24", 124);
+  expect(text, "box 23", 0);
+  free(text);
+}
+
+static void a_start_is_remembered_and_calmed(void **state) {
+  (void)state;
+  double ms = 0;
+  assert_false(gconv_cuda_start_recall(&ms));
+  assert_true(ms == GCONV_CUDA_START_MS);
+  gconv_cuda_start_remember(200);
+  assert_true(gconv_cuda_start_recall(&ms));
+  assert_true(ms == 200);
+  gconv_cuda_start_remember(400);
+  assert_true(gconv_cuda_start_recall(&ms));
+  assert_true(ms == 300);
+  setenv("GCONV_CACHE", "", 1);
+  gconv_cuda_start_remember(5);
+  assert_false(gconv_cuda_start_recall(&ms));
+  assert_true(ms == GCONV_CUDA_START_MS);
+  setenv("GCONV_CACHE", folder, 1);
+}
+
+/* What the choice comes to depends on the machine; that it can be made does not. */
+static void a_choice_is_made_on_any_machine(void **state) {
+  (void)state;
+  gconv_device *cpu = NULL;
+  assert_int_equal(gconv_device_open("cpu", 2, &cpu), GCONV_OK);
+  gconv_filters filters = {0};
+  assert_int_equal(gconv_filters_read("gaussian:size=9,sigma=2", NULL, &filters), GCONV_OK);
+  gconv_options options = gconv_options_default();
+  gconv_image likes[3];
+  for (int i = 0; i < 3; i++)
+    likes[i] = (gconv_image){.type = GCONV_U8, .frames = 1, .height = 100 + i / 2, .width = 80, .channels = 3};
+  gconv_job job = {.likes = likes, .like_count = 3, .images = 3, .filters = &filters, .options = &options};
+  gconv_device_choice choice;
+  assert_int_equal(gconv_device_choose(cpu, &job, &choice), GCONV_OK);
+  if (choice.reason[0]) { /* with a GPU */
+    assert_string_equal(choice.name, "cpu");
+    double once = choice.cpu_ms;
+    job.images = 3000;
+    assert_int_equal(gconv_device_choose(cpu, &job, &choice), GCONV_OK);
+    assert_true(choice.cpu_ms > 900 * once && choice.cpu_ms < 1100 * once);
+  }
+  gconv_filters_free(&filters);
+  gconv_device_close(cpu);
+}
+
+static void a_device_opens_in_two_steps(void **state) {
+  (void)state;
+  gconv_device_opening *opening = NULL;
+  gconv_device *device = NULL;
+  assert_int_equal(gconv_device_open_begin("cpu", 2, &opening), GCONV_OK);
+  assert_int_equal(gconv_device_open_end(opening, &device), GCONV_OK);
+  assert_string_equal(gconv_device_get_info(device)->name, "cpu");
+  gconv_device_close(device);
+  device = NULL;
+  assert_int_equal(gconv_device_open_begin("tpu", 2, &opening), GCONV_OK);
+  assert_int_equal(gconv_device_open_end(opening, &device), GCONV_BAD_ARGUMENT);
+  assert_non_null(strstr(gconv_last_error(), "tpu"));
+  assert_null(device);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_gpu_pays_where_the_whole_job_is_sooner_done),
+      cmocka_unit_test(a_line_is_found_by_its_whole_key),
+      cmocka_unit_test(what_makes_no_sense_is_not_found),
+      cmocka_unit_test(a_line_is_replaced_and_others_are_kept),
+      cmocka_unit_test(lines_do_not_become_ever_more),
+      cmocka_unit_test(a_start_is_remembered_and_calmed),
+      cmocka_unit_test(a_choice_is_made_on_any_machine),
+      cmocka_unit_test(a_device_opens_in_two_steps),
+  };
+  return cmocka_run_group_tests_name("conv/device choice", tests, make_folder, remove_folder);
+}
