@@ -357,8 +357,9 @@ typedef struct gconv_device_info {
 /* The processors that this process may run on (affinity and cgroup quota counted), at least 1. */
 int gconv_processor_count(void);
 
-/* Opens "cpu", "cuda", "cuda:N" or "auto" (a GPU if one is usable, else the CPU). `threads` bounds the threads of the CPU
- * and of the work on the host; 0: as many as the process may use. GCONV_UNSUPPORTED says why a device cannot be used. */
+/* Opens "cpu", "cuda", "cuda:N" or "auto": a GPU if one is usable, else the CPU (gconv_device_choose() tells whether a GPU
+ * pays). `threads` bounds the threads of the CPU and of the work on the host; 0: as many as the process may use.
+ * GCONV_UNSUPPORTED says why a device cannot be used. */
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
 
 /* The same in two steps, between which images can be read: starting CUDA takes 0.2 to 0.3 s, in a thread of its own. Every
