@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tiled: the classic. A block copies the samples that its outputs need into shared memory, once, and reads them from there.
+ *
+ *            tile: what the block reads                  A tile of TW x TH outputs needs (TW + S - 1) x (TH + R - 1)
+ *      +---------------------------------+               samples: each is read from memory once or a little more, and
+ *      |  halo: half a filter            |               R * S times from shared memory, at 128 bytes a cycle. Borders
+ *      |    +-----------------------+    |               and conversion to float are behind it when the tile is full:
+ *      |    | TW x TH outputs       |    |               the inner loops know of neither.
+ *      |    +-----------------------+    |
+ *      +---------------------------------+
+ *
+ * Two kernels share the tile:
+ *
+ * `classic`: a thread an output sample, any stride, dilation and layout. Each multiply-add reads a sample from shared
+ * memory, 4 bytes of the 128 a cycle that a multiprocessor has for the 128 multiply-adds it could do: a quarter of the peak
+ * at best.
+ *
+ * `strips`: a thread makes V = 16 neighbouring outputs of a row, from windows of V + 15 samples in registers: 8 loads of 16
+ * bytes for 16 x 16 multiply-adds, half of what shared memory delivers meanwhile. Taps are kernel parameters, hence operands
+ * in uniform registers. So the rate of multiply-adds is the limit, whatever the size of the filter, and this is the exact
+ * algorithm for large ones; `direct`, whose sums slide through registers, needs no tile and is faster for small ones.
+ *
+ * In both, the taps of a sum are taken in the order r, s: the exact family.
+ */
+#include "tile.cuh"
+
+/* ---- A thread a sample ---- */
+
+struct classic_arguments {
+  arguments common;
+  tile_shape shape;
+  const float *weights;
+};
+
+/* The output samples of a block: blockDim.x of a row, whatever their channels, and blockDim.y rows. Grid: x over the samples
+ * of a row, y over rows, z over planes of all images; what is beyond the grid is strided over. */
+template <class In, class Out> __global__ void __launch_bounds__(1024) classic(const __grid_constant__ classic_arguments k) {
+  extern __shared__ float4 memory[];
+  float *tile = (float *)memory;
+  const arguments &a = k.common;
+  const gconv_problem &problem = a.problem;
+  const int channels = problem.channels;
+  const int64_t begin = (int64_t)blockIdx.x * blockDim.x, sample = begin + threadIdx.x;
+  const int64_t left = begin / channels * problem.stride_x - problem.pad_left; /* in pixels */
+  place at;
+  at.q = sample / channels;
+  at.c = (int32_t)(sample - at.q * channels);
+  const int column = (int)(at.q * problem.stride_x - problem.pad_left - left) * channels + at.c;
+  for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
+    int64_t image = z / problem.planes, plane = z - image * problem.planes;
+    at.in = a.in + image * a.in_image + plane * a.in_plane;
+    uint8_t *out = a.out + image * a.out_image + plane * a.out_plane + at.q * a.out_pixel;
+    for (int64_t first = (int64_t)blockIdx.y * blockDim.y; first < problem.out_height;
+         first += (int64_t)gridDim.y * blockDim.y) {
+      fill_tile<In>(a, k.shape, at.in, first * problem.stride_y - problem.pad_top, left, tile);
+      at.p = first + threadIdx.y;
+      const float *corner = tile + threadIdx.y * problem.stride_y * k.shape.pitch + column;
+      uint8_t *pixel = out + at.p * a.out_row;
+      if (at.p >= problem.out_height || at.q >= problem.out_width)
+        ;
+      else if (problem.keep_alpha && at.c == channels - 1)
+        keep_alpha<In, Out>(a, at, pixel);
+      else
+        store_responses<Out>(a, k.weights, at.c, pixel, [&](int32_t filter) {
+          const float *tap = k.weights + (int64_t)filter * problem.rows * problem.columns;
+          const int step = problem.dilation_x * channels;
+          float sum = 0.0f;
+          for (int r = 0; r < problem.rows; r++) {
+            const float *x = corner + r * problem.dilation_y * k.shape.pitch;
+            for (int s = 0; s < problem.columns; s++, x += step)
+              sum = fmaf(__ldg(tap++), *x, sum);
+          }
+          return sum;
+        });
+      __syncthreads(); /* before the tile is filled again */
+    }
+  }
+}
+
+/* ---- A thread a strip of V samples ---- */
+
+enum { V = 16, RUN = 16, STRIP_THREADS = 256 };
+
+struct strip_shape {
+  tile_shape tile;
+  int32_t stage, stage_pitch; /* where finished outputs are put, in floats from the tile's begin, and from row to row */
+  int64_t bytes;              /* of shared memory in all */
+};
+
+template <int MOST> struct strip_arguments {
+  arguments common;
+  strip_shape shape;
+  const float *weights;
+  int32_t first, filters; /* those of this launch */
+  int32_t pitch;          /* floats of a row of taps: even */
+  float taps[MOST];
+};
+
+/* Lays N taps on V outputs; `x` is the sample that the first tap meets for the first output, at a multiple of 16 bytes. */
+template <int N> __device__ __forceinline__ void lay_run(const float *taps, const float *x, float (&sums)[V]) {
+  constexpr int FOURS = (V + N - 1 + 3) / 4;
+  float window[4 * FOURS];
+#pragma unroll
+  for (int i = 0; i < FOURS; i++) {
+    float4 word = ((const float4 *)x)[i];
+    window[4 * i] = word.x, window[4 * i + 1] = word.y, window[4 * i + 2] = word.z, window[4 * i + 3] = word.w;
+  }
+#pragma unroll
+  for (int s = 0; s < N; s++)
+#pragma unroll
+    for (int v = 0; v < V; v++)
+      sums[v] = fmaf(taps[s], window[v + s], sums[v]);
+}
+
+/* Lays a row of taps: runs of 16, then what is left, so that every loop inside is unrolled. */
+__device__ __forceinline__ void lay_taps(const float *taps, int count, const float *x, float (&sums)[V]) {
+#pragma unroll 1
+  for (; count > RUN; count -= RUN, taps += RUN, x += RUN)
+    lay_run<RUN>(taps, x, sums);
+#define CASE(N)                                                                                                             \
+  case N:                                                                                                                   \
+    return lay_run<N>(taps, x, sums);
+  switch (count) {
+    CASE(1)
+    CASE(2)
+    CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11) CASE(12) CASE(13) CASE(14) CASE(15) CASE(16)
+  }
+#undef CASE
+}
+
+/* Where a thread's strip lies: threads that follow one another take rows that do, for the sake of the banks. */
+struct strip {
+  int row, card, number; /* of the tile's outputs: row, pile, place in the pile */
+};
+
+__device__ __forceinline__ strip strip_of(const tile_shape &shape, int id) {
+  int column = id / shape.out_rows;
+  return {id - column * shape.out_rows, column % shape.piles, column / shape.piles * V};
+}
+
+/* Puts the finished values of a strip to where store_stage() finds them in the order of the image. */
+__device__ __forceinline__ void stage_strip(const strip_shape &shape, const strip &at, const float (&y)[V], float *stage) {
+  const int piles = shape.tile.piles;
+  float *to = stage + at.row * shape.stage_pitch + at.number * piles + at.card;
+  if (piles == 1) {
+#pragma unroll
+    for (int v = 0; v < V; v += 4)
+      *(float4 *)(to + v) = make_float4(y[v], y[v + 1], y[v + 2], y[v + 3]);
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; v++)
+      to[v * piles] = y[v];
+  }
+}
+
+/* The place of a tile of output: its first row and pixel, and row 0 of its planes in input and output. */
+struct tile_place {
+  int64_t row, pixel;
+  const uint8_t *in;
+  uint8_t *out;
+};
+
+/* Stores `count` finished values from sample `first` of a tile's row p on, wherever their places are, with kept alpha. */
+template <class In, class Out>
+__device__ __forceinline__ void store_pixels(const arguments &a, const tile_place &at, const float (&y)[4], int64_t p,
+                                             int first, int count, int filter) {
+  const gconv_problem &problem = a.problem;
+  uint8_t *row = at.out + p * a.out_row + filter * a.out_filter;
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    if (j >= count)
+      return;
+    int pixel = (first + j) / problem.channels, c = first + j - pixel * problem.channels;
+    int64_t q = at.pixel + pixel;
+    if (!problem.keep_alpha || c < problem.channels - 1)
+      gconv_store(y[j], (Out *)(row + q * a.out_pixel + c * a.out_channel));
+    else if (filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE)
+      gconv_store(kept_alpha<In>(problem, at.in, a.in_row, p, q), (Out *)(row + q * a.out_pixel + a.out_alpha));
+  }
+}
+
+/* Stores what is staged, the output of filter `filter`: a warp takes a row at a time. */
+template <class In, class Out>
+__device__ __forceinline__ void store_stage(const arguments &a, const strip_shape &shape, const tile_place &at,
+                                            const float *stage, int filter) {
+  const gconv_problem &problem = a.problem;
+  const int id = threadIdx.y * blockDim.x + threadIdx.x, warps = blockDim.x * blockDim.y / LANES;
+  const bool dense =
+      a.out_channel == sizeof(Out) && a.out_pixel == problem.channels * (int)sizeof(Out) && !problem.keep_alpha;
+  const int64_t left = (problem.out_width - at.pixel) * problem.channels, down = problem.out_height - at.row;
+  const int samples = (int)(left < shape.tile.across ? left : shape.tile.across);
+  const int rows = (int)(down < shape.tile.out_rows ? down : shape.tile.out_rows);
+  for (int row = id / LANES; row < rows && id / LANES < warps; row += warps) {
+    Out *out = (Out *)(at.out + filter * a.out_filter + (at.row + row) * a.out_row) + at.pixel * problem.channels;
+    for (int first = id % LANES * 4; first < samples; first += LANES * 4) {
+      float4 word = *(const float4 *)(stage + row * shape.stage_pitch + first);
+      const float y[4] = {word.x, word.y, word.z, word.w};
+      if (dense)
+        store_four(y, out, first, samples - first);
+      else
+        store_pixels<In, Out>(a, at, y, at.row + row, first, samples - first, filter);
+    }
+  }
+}
+
+/* The sums of filter number `filter` of the launch. */
+template <int MOST>
+__device__ __forceinline__ void lay_filter(const strip_arguments<MOST> &k, int filter, const float *x, float (&sums)[V]) {
+  const int columns = k.common.problem.columns, rows = k.common.problem.rows, pitch = k.pitch;
+  const int step = k.common.problem.dilation_y * k.shape.tile.pitch;
+  const float *taps = k.taps + filter * rows * pitch;
+#pragma unroll
+  for (int v = 0; v < V; v++)
+    sums[v] = 0.0f;
+#pragma unroll 1
+  for (int r = 0; r < rows; r++, taps += pitch, x += step)
+    lay_taps(taps, columns, x, sums);
+}
+
+/* Makes all outputs of a tile that is filled. */
+template <class In, int MOST>
+__device__ __forceinline__ void make_strips(const strip_arguments<MOST> &k, const tile_place &at, const strip &mine,
+                                            const float *tile, float *stage) {
+  const arguments &a = k.common;
+  const gconv_problem &problem = a.problem;
+  const tile_shape &shape = k.shape.tile;
+  /* Threads without a strip compute nonsense beside the others: taps come by uniform registers only where no thread may
+   * stay away. */
+  const bool combined = gconv_is_combined(&problem), busy = mine.number * shape.piles < shape.across;
+  const int column = busy ? mine.card * shape.pile + mine.number : 0;
+  const float *x = tile + mine.row * problem.stride_y * shape.pitch + column;
+  float values[V];
+  for (int f = 0; f < k.filters; f++) {
+    float sums[V];
+    lay_filter(k, f, x, sums);
+    float divisor = gconv_divisors(&problem, k.weights)[k.first + f], bias = gconv_biases(&problem, k.weights)[k.first + f];
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      float response = gconv_response(sums[v], divisor, bias);
+      values[v] = !combined ? response
+                  : f == 0  ? gconv_combine_first(problem.epilogue.combine, response)
+                            : gconv_combine_next(problem.epilogue.combine, values[v], response);
+    }
+    if (combined && f + 1 < k.filters)
+      continue;
+#pragma unroll
+    for (int v = 0; v < V; v++)
+      values[v] =
+          gconv_finish(combined ? gconv_combine_last(problem.epilogue.combine, values[v]) : values[v], &problem.epilogue);
+    __syncthreads(); /* the place may be that of the tile, or hold the filter before */
+    if (busy)
+      stage_strip(k.shape, mine, values, stage);
+    __syncthreads();
+    int filter = combined ? 0 : k.first + f;
+    if (problem.out_type == GCONV_U8)
+      store_stage<In, uint8_t>(a, k.shape, at, stage, filter);
+    else if (problem.out_type == GCONV_U16)
+      store_stage<In, uint16_t>(a, k.shape, at, stage, filter);
+    else
+      store_stage<In, float>(a, k.shape, at, stage, filter);
+  }
+}
+
+/* Grid: x over the tiles of a row of them, y over rows of tiles, z over planes of all images; what is beyond the grid is
+ * strided over. */
+template <class In, int MOST>
+__global__ void __launch_bounds__(STRIP_THREADS) strips(const __grid_constant__ strip_arguments<MOST> k) {
+  extern __shared__ float4 memory[];
+  float *tile = (float *)memory, *stage = tile + k.shape.stage;
+  const arguments &a = k.common;
+  const gconv_problem &problem = a.problem;
+  const strip mine = strip_of(k.shape.tile, threadIdx.y * blockDim.x + threadIdx.x);
+  tile_place at;
+  at.pixel = (int64_t)blockIdx.x * (k.shape.tile.across / problem.channels);
+  for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
+    int64_t image = z / problem.planes, plane = z - image * problem.planes;
+    at.in = a.in + image * a.in_image + plane * a.in_plane;
+    at.out = a.out + image * a.out_image + plane * a.out_plane;
+    for (at.row = (int64_t)blockIdx.y * k.shape.tile.out_rows; at.row < problem.out_height;
+         at.row += (int64_t)gridDim.y * k.shape.tile.out_rows) {
+      fill_tile<In>(a, k.shape.tile, at.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left, tile);
+      make_strips<In>(k, at, mine, tile, stage);
+      __syncthreads(); /* before the tile is filled again */
+    }
+  }
+}
+
+/* ---- Launching ---- */
+
+/* Whether the problem hints at a block; fewer than a warp cannot fill a tile. */
+static bool is_hinted(const gconv_problem *problem, int most, dim3 *block) {
+  *block = dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
+  return (int)(block->x * block->y) >= LANES && (int)(block->x * block->y) <= most;
+}
+
+/* The block that the problem hints at, or the largest one up to 32 x 8 whose tile fits; false if there is none. */
+static bool block_classic(const gconv_problem *problem, dim3 *block, tile_shape *shape) {
+  int64_t most = shared_bytes();
+  if (is_hinted(problem, 1024, block) && lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, most, shape))
+    return true;
+  for (*block = dim3(32, 8); block->y > 0; block->y /= 2)
+    if (lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, most, shape))
+      return true;
+  return false;
+}
+
+/* Where finished outputs are put: into the tile, if that is read no more, else behind it. */
+static void lay_stage(const gconv_problem *problem, strip_shape *shape) {
+  bool alone = problem->filters == 1 || gconv_is_combined(problem);
+  int64_t pitch = (shape->tile.across / 4 | 1) * 4, bytes = pitch * shape->tile.out_rows * (int64_t)sizeof(float);
+  shape->stage = alone ? 0 : shape->tile.bytes / (int32_t)sizeof(float);
+  shape->stage_pitch = (int32_t)pitch;
+  shape->bytes = !alone ? shape->tile.bytes + bytes : shape->tile.bytes > bytes ? shape->tile.bytes : bytes;
+}
+
+static bool shape_strips(const gconv_problem *problem, dim3 block, int64_t most, strip_shape *shape) {
+  int64_t piles = (int64_t)problem->channels * problem->dilation_x;
+  if (piles > block.x)
+    return false;
+  int64_t outputs = block.x / piles * V, across = outputs * piles; /* of a pile; of all */
+  int64_t pile = (outputs + problem->columns - 1 + 3) / 4 * 4, samples = across + (problem->columns - 1) * piles;
+  if (!lay_out(problem, (int32_t)block.y, across, piles, pile, samples, most, &shape->tile))
+    return false;
+  lay_stage(problem, shape);
+  return shape->bytes <= most;
+}
+
+/* What the problem hints at; or 8 strips across, or a multiple of the piles near that, and rows in eights that make up 256
+ * threads, or fewer, if the tile would not fit. */
+static bool block_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
+  int64_t most = shared_bytes(), piles = (int64_t)problem->channels * problem->dilation_x;
+  if (problem->stride_x != 1 || piles > 32)
+    return false;
+  if (is_hinted(problem, STRIP_THREADS, block) && shape_strips(problem, *block, most, shape))
+    return true;
+  int across = (int)(piles < 8 ? 8 / piles * piles : piles);
+  for (*block = dim3(across, STRIP_THREADS / across / 8 * 8); block->y >= 8; block->y = block->y / 16 * 8)
+    if (shape_strips(problem, *block, most, shape))
+      return true;
+  return false;
+}
+
+template <class In, class Out> static gconv_status launch_classic(const gconv_execution *execution) {
+  classic_arguments a = {common_arguments(execution), {}, execution->weights};
+  dim3 block;
+  if (!block_classic(execution->problem, &block, &a.shape))
+    return GCONV_UNSUPPORTED;
+  auto *kernel = classic<In, Out>;
+  GCONV_TRY(allow_shared(kernel, a.shape.bytes));
+  kernel<<<grid_for(execution->problem, &a.shape), block, a.shape.bytes, (cudaStream_t)execution->stream>>>(a);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+/* Floats from a row of taps to the next: even, as constants are read in pairs. */
+static int32_t tap_pitch(const gconv_problem *problem) {
+  return (problem->columns + 1) / 2 * 2;
+}
+
+/* Launches for `count` filters from `first` on. */
+template <class In, int MOST>
+static gconv_status launch_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape, int32_t first,
+                                  int32_t count) {
+  const gconv_problem *problem = execution->problem;
+  strip_arguments<MOST> a = {common_arguments(execution), *shape, execution->weights, first, count, tap_pitch(problem), {}};
+  const float *tap = execution->host_weights + (int64_t)first * problem->rows * problem->columns;
+  for (int row = 0; row < count * problem->rows; row++)
+    for (int s = 0; s < problem->columns; s++)
+      a.taps[row * a.pitch + s] = *tap++;
+  auto *kernel = strips<In, MOST>;
+  GCONV_TRY(allow_shared(kernel, shape->bytes));
+  kernel<<<grid_for(problem, &shape->tile), block, shape->bytes, (cudaStream_t)execution->stream>>>(a);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+/* Taps that one launch can take as parameters: few, as in the 4 KB that launches took from the beginning, or many. */
+enum { FEW_TAPS = 800, MANY_TAPS = 8000 };
+
+/* All filters, as many at a time as parameters hold. */
+template <class In> static gconv_status run_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape) {
+  const gconv_problem *problem = execution->problem;
+  int64_t taps = (int64_t)tap_pitch(problem) * problem->rows;
+  int32_t most = problem->filters * taps <= FEW_TAPS ? problem->filters : (int32_t)(MANY_TAPS / taps);
+  for (int32_t first = 0; first < problem->filters; first += most) {
+    int32_t count = problem->filters - first < most ? problem->filters - first : most;
+    auto *launch = count * taps <= FEW_TAPS ? launch_strips<In, FEW_TAPS> : launch_strips<In, MANY_TAPS>;
+    GCONV_TRY(launch(execution, block, shape, first, count));
+  }
+  return GCONV_OK;
+}
+
+/* Whether the taps fit in parameters: those of all filters at once, if they are combined. */
+static bool fits_parameters(const gconv_problem *problem) {
+  int32_t together = gconv_is_combined(problem) ? problem->filters : 1;
+  return (int64_t)problem->rows * tap_pitch(problem) <= MANY_TAPS / together;
+}
+
+typedef gconv_status classic_launcher(const gconv_execution *);
+typedef gconv_status strips_launcher(const gconv_execution *, dim3, const strip_shape *);
+
+/* The instances, by input and output type. */
+#define OUTPUTS(In)                                                                                                         \
+  { launch_classic<In, uint8_t>, launch_classic<In, uint16_t>, launch_classic<In, float> }
+static classic_launcher *const classics[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
+static strips_launcher *const strip_runs[3] = {run_strips<uint8_t>, run_strips<uint16_t>, run_strips<float>};
+
+static gconv_status execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  dim3 block;
+  strip_shape shape;
+  if (fits_parameters(problem) && block_strips(problem, &block, &shape))
+    return strip_runs[problem->in_type](execution, block, &shape);
+  return classics[problem->in_type][problem->out_type](execution);
+}
+
+static const char *supports(const gconv_problem *problem) {
+  dim3 block;
+  tile_shape shape;
+  return block_classic(problem, &block, &shape) ? NULL : "its tile would not fit in the shared memory of the GPU";
+}
+
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  (void)machine;
+  return 0.02 + gconv_problem_flop(problem) * 5e-10;
+}
+
+/* Members in the order of the structure: C++17 has no names here. */
+extern "C" const gconv_algorithm gconv_algorithm_cuda_tiled = {
+    {"tiled", "cuda", "tiles in shared memory, read from there in strips", true},
+    NULL, /* available */
+    supports,
+    NULL, /* workspace_bytes */
+    execute,
+    cost,
+    gconv_chain_bound,
+    NULL, /* prepared_floats */
+    NULL, /* prepare */
+    NULL, /* row_step */
+    NULL, /* acquire */
+    NULL, /* dismiss */
+};
