@@ -1,0 +1,926 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * toeplitz: rows of the filter as banded matrices, on the integer tensor cores; for u8 and u16 images.
+ *
+ * The sums of eight neighbouring output samples over one row of the filter are a product of the window of input samples that
+ * they see and a banded (Toeplitz) matrix: column j holds the taps from row j on, C apart, as neighbours of a channel are.
+ *
+ *     window (16 bytes)         band (16 x 8), taps a b c, one channel    eight sums
+ *                               a . . . . . . .
+ *                               b a . . . . . .
+ *     [x0 x1 x2 .. x15]    x    c b a . . . . .                        =  [y0 y1 .. y7]
+ *                               . c b a . . . .
+ *                               . . c b a . . .   ...
+ *
+ * Sixteen such windows, eight samples apart, are the 16 x 16 or 16 x 32 matrix that mma.sync multiplies with a band: a warp
+ * makes 128 neighbouring samples of a row, whatever their channels. The tensor cores take bytes as they are, so that samples
+ * go from memory to the multiplication without being touched; u16 samples are two bytes, 256 * high + low.
+ *
+ * A tap is a multiple of a quantum: an integer of up to three digits of base 256, each -128 to 127, and each digit has a
+ * band and an int32 sum of its own. All sums are exact, and are joined in float32 at the end. Integer filters (Sobel, boxes,
+ * binomials), and whatever is a real number times small integers, need one or two digits; every other filter is rounded to
+ * 24 bits of its largest tap, and takes three: hence the error bound, about that of as many float32 additions.
+ *
+ * The arithmetic: R * D products of 16 x 8 x 16W for 128 samples, D digits and 16 W bytes of window: with 7 x 7 taps, 21
+ * instructions, where float32 would take 49 * 4, and some 60 more to load, finish and store. So it is bound by memory up to
+ * about 9 x 9, and wins over float32 from 5 x 5 on.
+ */
+#include "common.cuh"
+
+#include <math.h>
+
+namespace {
+
+enum { LANES = 32, BLOCK = 8, TILE = 16 * BLOCK /* samples of a warp */, HALF = TILE / 2, WARPS = 4, MOST_DIGITS = 3 };
+
+/* From the sum of a filter, in quanta, to its response. */
+struct scaling {
+  float multiplier; /* the quantum, over the divisor if that is a power of two */
+  float divisor;    /* what remains of it */
+  float bias;
+};
+
+struct banded_arguments {
+  arguments common;
+  const uint32_t *bands;   /* [K][rows][digits][words][lane]: what a lane holds of the right factor */
+  const scaling *scalings; /* [K] */
+  int32_t samples;         /* of an output row: Q * C */
+  int32_t left;            /* of the window of output sample 0, in samples; a multiple of 4 */
+  int32_t rows, words;     /* of the bands of a filter */
+  int32_t across;          /* warps of a block side by side, if it walks */
+  int32_t strips, strip;   /* of a phase of the dilation, and rows of a strip */
+  bool combined;           /* the responses of all filters are */
+  bool dense;              /* output samples are neighbours */
+  bool plain;              /* scale and offset are all that follows responses and combination */
+};
+
+/* ---- Products ---- */
+
+/* c += a * b: sixteen windows of 16 bytes, eight outputs. Lane 4 g + t holds bytes 4 t .. 4 t + 3 of windows g and g + 8,
+ * and of output g; and the sums of window g, outputs 2 t and 2 t + 1, then those of window g + 8. */
+__device__ __forceinline__ void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(b));
+#else
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+      : "+r"(c[0]), "+r"(c[1])
+      : "r"(a0), "r"(b));
+  asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+      : "+r"(c[2]), "+r"(c[3])
+      : "r"(a1), "r"(b));
+#endif
+}
+
+/* The same of 32 bytes, whose second half is a2, a3 and d. */
+__device__ __forceinline__ void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b,
+                                         uint32_t d) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b), "r"(d));
+#else
+  multiply(c, a0, a1, b);
+  multiply(c, a2, a3, d);
+#endif
+}
+
+/* What a lane holds of sixteen windows: of each byte of a sample, W words of windows g and g + 8. */
+template <int P, int W> struct windows { uint32_t byte[P][W][2]; };
+
+/* sums[p + d] += byte p of the windows * digit d of the taps, for all p and d. */
+template <int P, int W, int D>
+__device__ __forceinline__ void lay(const windows<P, W> &x, const uint32_t (&band)[D][W], int (&sums)[D + P - 1][4]) {
+#pragma unroll
+  for (int p = 0; p < P; p++)
+#pragma unroll
+    for (int d = 0; d < D; d++) {
+#pragma unroll
+      for (int w = 0; w + 1 < W; w += 2)
+        multiply(sums[p + d], x.byte[p][w][0], x.byte[p][w][1], x.byte[p][w + 1][0], x.byte[p][w + 1][1], band[d][w],
+                 band[d][w + 1]);
+      if (W % 2 == 1)
+        multiply(sums[p + d], x.byte[p][W - 1][0], x.byte[p][W - 1][1], band[d][W - 1]);
+    }
+}
+
+/* ---- Samples ---- */
+
+/* gconv_border_index() for sizes up to 2^29 and positions up to 2^30 away, in 32 bits. */
+__device__ __forceinline__ int index_of(gconv_border border, int i, int size) {
+  if ((unsigned)i < (unsigned)size)
+    return i;
+  if (border == GCONV_BORDER_ZERO || border == GCONV_BORDER_CONSTANT)
+    return GCONV_OUTSIDE;
+  if (border == GCONV_BORDER_REPLICATE || size == 1)
+    return i < 0 ? 0 : size - 1;
+  const int period = border == GCONV_BORDER_WRAP ? size : border == GCONV_BORDER_SYMMETRIC ? 2 * size : 2 * size - 2;
+  int j = i % period;
+  j = j < 0 ? j + period : j;
+  return j < size ? j : border == GCONV_BORDER_SYMMETRIC ? 2 * size - 1 - j : period - j;
+}
+
+/* Where in its row sample number `sample` is found, which may be outside; or GCONV_OUTSIDE. */
+__device__ __forceinline__ int place_of(const gconv_problem &problem, int sample) {
+  const int channels = problem.channels;
+  const int x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels);
+  const int at = index_of(problem.border, x, problem.width);
+  return at == GCONV_OUTSIDE ? GCONV_OUTSIDE : at * channels + (sample - x * channels);
+}
+
+/* Splits four samples into the words of their bytes. */
+__device__ __forceinline__ void split(uint32_t samples, uint32_t (&bytes)[1]) {
+  bytes[0] = samples;
+}
+__device__ __forceinline__ void split(uint2 samples, uint32_t (&bytes)[2]) {
+  bytes[0] = __byte_perm(samples.x, samples.y, 0x6420);
+  bytes[1] = __byte_perm(samples.x, samples.y, 0x7531);
+}
+
+/* Four samples of one level. */
+__device__ __forceinline__ uint32_t repeat(uint32_t level, uint8_t) {
+  return level * 0x01010101u;
+}
+__device__ __forceinline__ uint2 repeat(uint32_t level, uint16_t) {
+  return make_uint2(level * 0x00010001u, level * 0x00010001u);
+}
+__device__ __forceinline__ uint32_t gather(const uint32_t (&s)[4], uint8_t) {
+  return s[0] | s[1] << 8 | s[2] << 16 | s[3] << 24;
+}
+__device__ __forceinline__ uint2 gather(const uint32_t (&s)[4], uint16_t) {
+  return make_uint2(s[0] | s[1] << 16, s[2] | s[3] << 16);
+}
+
+/* The input rows of a strip as a lane sees them. In most warps all windows lie within the row, and samples are loaded in
+ * fours; at its ends each is loaded from its place, which is found beforehand and kept in shared memory. */
+template <class In, int W> struct row_source {
+  using word = decltype(four<In>::word);
+  const uint8_t *in; /* the plane; if inner, from the lane's first sample on */
+  int64_t in_row;
+  int height;
+  gconv_border border;
+  uint32_t level; /* of the border */
+  bool inner;
+  int *places; /* [8 W][lane] */
+
+  /* `left` is the first sample of the warp's first window. */
+  __device__ __forceinline__ row_source(const arguments &a, const uint8_t *plane, int left, int *memory)
+      : in(plane), in_row(a.in_row), height(a.problem.height), border(a.problem.border),
+        level((uint32_t)a.problem.border_level), places(memory + threadIdx.x % LANES) {
+    const int lane = threadIdx.x % LANES, first = left + BLOCK * (lane / 4) + 4 * (lane % 4);
+    inner = left >= 0 && left + TILE - BLOCK + 16 * W <= a.problem.width * a.problem.channels;
+    if (inner)
+      in += (int64_t)first * sizeof(In);
+    else
+#pragma unroll 1
+      for (int i = 0; i < 8 * W; i++)
+        places[i * LANES] = place_of(a.problem, first + i / 8 * 16 + i / 4 % 2 * HALF + i % 4);
+  }
+
+  __device__ __forceinline__ void fetch(int y, word (&to)[W][2]) const {
+    if (inner && (unsigned)y < (unsigned)height) {
+      const word *row = (const word *)(in + y * in_row);
+#pragma unroll
+      for (int i = 0; i < 2 * W; i++)
+        to[i / 2][i % 2] = __ldg(row + (HALF * (i % 2) + 16 * (i / 2)) / 4);
+    } else {
+      fetch_at_border(index_of(border, y, height), to);
+    }
+  }
+
+  __device__ __forceinline__ void fetch_at_border(int source, word (&to)[W][2]) const {
+    const uint8_t *row = in + source * in_row;
+#pragma unroll
+    for (int i = 0; i < 2 * W; i++) {
+      if (source == GCONV_OUTSIDE)
+        to[i / 2][i % 2] = repeat(level, In());
+      else if (inner)
+        to[i / 2][i % 2] = __ldg((const word *)row + (HALF * (i % 2) + 16 * (i / 2)) / 4);
+      else
+        to[i / 2][i % 2] = pick((const In *)row, places + 4 * i * LANES);
+    }
+  }
+
+  __device__ __forceinline__ word pick(const In *row, const int *at) const {
+    uint32_t samples[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int place = at[i * LANES];
+      samples[i] = place == GCONV_OUTSIDE ? level : row[place];
+    }
+    return gather(samples, In());
+  }
+};
+
+template <class In, int W>
+__device__ __forceinline__ void split_all(const decltype(four<In>::word) (&from)[W][2], windows<sizeof(In), W> &to) {
+#pragma unroll
+  for (int w = 0; w < W; w++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      uint32_t bytes[sizeof(In)];
+      split(from[w][h], bytes);
+#pragma unroll
+      for (int p = 0; p < (int)sizeof(In); p++)
+        to.byte[p][w][h] = bytes[p];
+    }
+}
+
+/* ---- Results ---- */
+
+/* What a lane has to do with an output row of a warp: four neighbouring samples of it. */
+struct outlet {
+  const uint8_t *in; /* the plane that kept alpha is read from */
+  uint8_t *out;      /* the plane of filter 0 */
+  int first, samples;
+  unsigned alphas; /* bit i: sample first + i is alpha that is kept */
+};
+
+__device__ __forceinline__ outlet make_outlet(const banded_arguments &a, const uint8_t *in, uint8_t *out, int tile) {
+  const int channels = a.common.problem.channels;
+  outlet to = {in, out, tile + 4 * (int)(threadIdx.x % LANES), a.samples, 0};
+  if (a.common.problem.keep_alpha)
+    for (int i = 0; i < 4; i++)
+      to.alphas |= (unsigned)(to.first + i < to.samples && (to.first + i) % channels == channels - 1) << i;
+  return to;
+}
+
+/* The sum in float32 from those of its orders, low first. SMALL: the two lowest fit an int32 together. */
+template <bool SMALL, int N> __device__ __forceinline__ float join(const int (&sums)[N][4], int i) {
+  if (SMALL && N == 2)
+    return (float)(sums[N - 1][i] * 256 + sums[0][i]);
+  float sum = (float)sums[N - 1][i];
+#pragma unroll
+  for (int n = N - 2; n > (SMALL ? 1 : -1); n--)
+    sum = fmaf(sum, 256.0f, (float)sums[n][i]);
+  return SMALL && N > 2 ? fmaf(sum, 65536.0f, (float)(sums[N > 2][i] * 256 + sums[0][i])) : sum;
+}
+
+/* Lays the sums of a tile out in shared memory, in the order of samples. */
+template <bool SMALL, int N> __device__ __forceinline__ void stage_sums(const int (&sums)[N][4], float *stage) {
+  const int lane = threadIdx.x % LANES;
+  float2 *at = (float2 *)(stage + BLOCK * (lane / 4) + 2 * (lane % 4));
+  at[0] = make_float2(join<SMALL>(sums, 0), join<SMALL>(sums, 1));
+  at[HALF / 2] = make_float2(join<SMALL>(sums, 2), join<SMALL>(sums, 3));
+}
+
+/* Alpha that is kept of sample `sample` of row p, as kept_alpha(). */
+template <class In> __device__ float alpha_at(const arguments &a, const uint8_t *plane, int sample, int p) {
+  const gconv_problem &problem = a.problem;
+  const int y = index_of(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
+  const int x = place_of(problem, sample + (problem.anchor_x - problem.pad_left) * problem.channels);
+  float alpha = problem.border_level;
+  if (y != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
+    alpha = ((const In *)(plane + y * a.in_row))[x];
+  return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
+}
+
+/* One sample after the other, where neighbours do not lie side by side; but for alpha that is kept. */
+template <class Out>
+__device__ __forceinline__ void store_apart(const arguments &a, const outlet &to, uint8_t *row, const float (&y)[4]) {
+  int q = to.first / a.problem.channels, c = to.first - q * a.problem.channels;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    if (to.first + i < to.samples && !(to.alphas >> i & 1))
+      gconv_store(y[i], (Out *)(row + q * a.out_pixel + c * a.out_channel));
+    c++;
+    if (c == a.problem.channels)
+      q++, c = 0;
+  }
+}
+
+/* Stores finished values of row p in the output of filter k, then alpha that is kept, of which stacked responses have one.
+ */
+template <class In, class Out>
+__device__ __forceinline__ void store(const banded_arguments &a, const outlet &to, int k, int p, const float (&y)[4]) {
+  uint8_t *row = to.out + k * a.common.out_filter + p * a.common.out_row;
+  if (a.dense)
+    store_four(y, (Out *)row, to.first, to.samples - to.first);
+  else
+    store_apart<Out>(a.common, to, row, y);
+  if (k > 0 && a.common.problem.epilogue.combine == GCONV_COMBINE_STACK)
+    return;
+  for (unsigned left = to.alphas; left != 0; left &= left - 1) {
+    const int sample = to.first + __ffs(left) - 1;
+    gconv_store(alpha_at<In>(a.common, to.in, sample, p),
+                (Out *)(row + sample / a.common.problem.channels * a.common.out_pixel + a.common.out_alpha));
+  }
+}
+
+/* Lets the responses of filter k take part in what is combined of all, which until then waits in `values`. True if it is
+ * complete, and y is that. */
+__device__ __forceinline__ bool combine(const gconv_problem &problem, int k, float (&y)[4], float *values) {
+  const gconv_combine how = problem.epilogue.combine;
+  const bool last = k == problem.filters - 1;
+  float4 value = make_float4(0, 0, 0, 0);
+  if (k == 0)
+    value = make_float4(gconv_combine_first(how, y[0]), gconv_combine_first(how, y[1]), gconv_combine_first(how, y[2]),
+                        gconv_combine_first(how, y[3]));
+  else {
+    value = *(float4 *)values;
+    value = make_float4(gconv_combine_next(how, value.x, y[0]), gconv_combine_next(how, value.y, y[1]),
+                        gconv_combine_next(how, value.z, y[2]), gconv_combine_next(how, value.w, y[3]));
+  }
+  if (!last)
+    *(float4 *)values = value;
+  y[0] = gconv_combine_last(how, value.x);
+  y[1] = gconv_combine_last(how, value.y);
+  y[2] = gconv_combine_last(how, value.z);
+  y[3] = gconv_combine_last(how, value.w);
+  return last;
+}
+
+/* From the sums of filter k at row p, this lane's four of them, to what is stored. */
+template <class In>
+__device__ __forceinline__ void finish(const banded_arguments &a, const outlet &to, int k, int p, const scaling &s,
+                                       const float *sums, float *values) {
+  const gconv_problem &problem = a.common.problem;
+  const float4 sum = *(const float4 *)sums;
+  float y[4] = {sum.x * s.multiplier, sum.y * s.multiplier, sum.z * s.multiplier, sum.w * s.multiplier};
+  if (s.divisor != 1.0f || s.bias != 0.0f)
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      y[i] = gconv_response(y[i], s.divisor, s.bias);
+  if (a.combined) {
+    if (!combine(problem, k, y, values))
+      return;
+    k = 0;
+  }
+  if (a.plain)
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      y[i] = fmaf(y[i], problem.epilogue.scale, problem.epilogue.offset);
+  else
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      y[i] = gconv_finish(y[i], &problem.epilogue);
+  if (problem.out_type == GCONV_U8)
+    store<In, uint8_t>(a, to, k, p, y);
+  else if (problem.out_type == GCONV_U16)
+    store<In, uint16_t>(a, to, k, p, y);
+  else
+    store<In, float>(a, to, k, p, y);
+}
+
+/* Floats of a warp's stage of so many rows: sums, then as many combined values, if any. */
+__host__ __device__ __forceinline__ int stage_floats(const banded_arguments &a, int rows) {
+  return rows * TILE * (a.combined ? 2 : 1);
+}
+
+/* ---- Walking down the rows ---- */
+
+/* A small filter: the windows of the R rows that it spans stay in registers, and move up as the warp walks down a strip, Y
+ * rows a step. The bands of a single filter stay in registers as well; those of MANY come from the L1 cache at each step. */
+template <class In, int R, int W, int D, bool MANY> struct walker {
+  static constexpr int P = sizeof(In), Y = R <= 5 && W == 1 ? 4 : 2, PLACES = 8 * W * LANES;
+  using word = decltype(four<In>::word);
+
+  static __device__ __forceinline__ void load_bands(const uint32_t *from, uint32_t (&bands)[R][D][W]) {
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+      for (int d = 0; d < D; d++)
+#pragma unroll
+        for (int w = 0; w < W; w++)
+          bands[r][d][w] = __ldg(from + ((r * D + d) * W + w) * LANES);
+  }
+
+  static __device__ __forceinline__ void convolve(const windows<P, W> (&x)[R - 1 + Y], const uint32_t (&bands)[R][D][W],
+                                                  float *stage) {
+    int sums[Y][D + P - 1][4] = {};
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+      for (int j = 0; j < Y; j++)
+        lay<P, W, D>(x[r + j], bands[r], sums[j]);
+    __syncwarp(); /* the stage was read */
+#pragma unroll
+    for (int j = 0; j < Y; j++)
+      stage_sums<P == 1>(sums[j], stage + j * TILE);
+    __syncwarp();
+  }
+
+  /* All filters at output rows p, p + step .., `rows` of them at most. */
+  static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to,
+                                                   const windows<P, W> (&x)[R - 1 + Y], const uint32_t *from,
+                                                   uint32_t (&bands)[R][D][W], scaling &s, float *stage, int p, int rows) {
+    const int own = 4 * (threadIdx.x % LANES), step = a.common.problem.dilation_y;
+#pragma unroll 1
+    for (int k = 0; k < (MANY ? a.common.problem.filters : 1); k++) {
+      if (MANY) {
+        load_bands(from + (int64_t)k * (R * D * W * LANES), bands);
+        s = a.scalings[k];
+      }
+      convolve(x, bands, stage);
+#pragma unroll 1
+      for (int j = 0; j < min(Y, rows); j++)
+        finish<In>(a, to, k, p + j * step, s, stage + j * TILE + own, stage + (Y + j) * TILE + own);
+    }
+  }
+
+  /* Output rows top, top + step .., `rows` of them. Windows become complete after the first steps. */
+  static __device__ __forceinline__ void walk(const banded_arguments &a, const uint8_t *in, uint8_t *out, float *stage,
+                                              int tile, int top, int rows) {
+    constexpr int EARLY = (R - 1 + Y - 1) / Y * Y; /* rows before the windows are complete, in whole steps */
+    const int step = a.common.problem.dilation_y;
+    const row_source<In, W> source(a.common, in, tile + a.left, (int *)(stage + stage_floats(a, Y)));
+    const outlet to = make_outlet(a, in, out, tile);
+    const uint32_t *from = a.bands + threadIdx.x % LANES;
+    uint32_t bands[R][D][W];
+    scaling s = a.scalings[0];
+    if (!MANY)
+      load_bands(from, bands);
+    windows<P, W> x[R - 1 + Y];
+    word next[Y][W][2] = {};
+    int y = top - a.common.problem.pad_top + (R - 1 - EARLY) * step; /* of the row that is fetched next */
+#pragma unroll 1
+    for (int i = -EARLY - Y; i < rows; i += Y) {
+#pragma unroll
+      for (int j = 0; j < Y; j++, y += step) {
+        split_all<In, W>(next[j], x[R - 1 + j]);
+        source.fetch(y, next[j]);
+      }
+      if (i >= 0)
+        make_rows(a, to, x, from, bands, s, stage, top + i * step, rows - i);
+#pragma unroll
+      for (int r = 0; r < R - 1; r++)
+        x[r] = x[r + Y];
+    }
+  }
+};
+
+/* The planes that a block reads and writes. */
+struct planes {
+  const uint8_t *in;
+  uint8_t *out;
+};
+
+__device__ __forceinline__ planes planes_of(const arguments &a, int z) {
+  const int image = z / a.problem.planes, plane = z - image * a.problem.planes;
+  return {a.in + image * a.in_image + plane * a.in_plane, a.out + image * a.out_image + plane * a.out_plane};
+}
+
+/* Block: x over tiles of a row, a warp each; y over strips. Grid: x over tiles; y over strips of all phases of the dilation;
+ * z over planes of all images. */
+template <class In, int R, int W, int D, bool MANY>
+__global__ void __launch_bounds__(WARPS *LANES) walk_down(const __grid_constant__ banded_arguments a) {
+  extern __shared__ __align__(16) uint8_t memory[];
+  const gconv_problem &problem = a.common.problem;
+  const int warp = threadIdx.x / LANES, tile = (blockIdx.x * a.across + warp % a.across) * TILE;
+  const int strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
+  const int top = phase + (strip - phase * a.strips) * a.strip * problem.dilation_y;
+  if (tile >= a.samples || phase >= problem.dilation_y || top >= problem.out_height)
+    return;
+  const int rows = min(a.strip, (problem.out_height - 1 - top) / problem.dilation_y + 1);
+  const planes at = planes_of(a.common, blockIdx.z);
+  using small = walker<In, R, W, D, MANY>;
+  small::walk(a, at.in, at.out, (float *)memory + warp * (stage_floats(a, small::Y) + small::PLACES), tile, top, rows);
+}
+
+/* ---- Any filter: input staged in shared memory ---- */
+
+/* A block of four warps, one above the other, each of which makes X tiles side by side and Y rows. It stages the input that
+ * they see, byte by byte of a sample; then, for every 32 bytes of the windows, walks down the rows of input. In each row it
+ * meets Y rows of the filter, of which only one is new: their bands go round in registers. */
+template <class In, int D> struct stager {
+  static constexpr int P = sizeof(In), N = D + P - 1, X = P == 1 ? 2 : 1, Y = 4;
+  using word = decltype(four<In>::word);
+
+  /* Bytes of a staged row. */
+  static __host__ __device__ int pitch(int words) {
+    return X * TILE - BLOCK + 16 * words;
+  }
+  /* Rows that are staged, given those of the bands, of which the last Y - 1 are zeros. */
+  static __host__ __device__ int staged_rows(int rows) {
+    return (WARPS - 1) * Y + rows;
+  }
+
+  static __device__ __forceinline__ word load(const gconv_problem &problem, const In *row, int sample) {
+    if (sample >= 0 && sample + 4 <= problem.width * problem.channels)
+      return __ldg((const word *)(row + sample));
+    uint32_t samples[4];
+#pragma unroll 1
+    for (int i = 0; i < 4; i++) {
+      int place = place_of(problem, sample + i);
+      samples[i] = place == GCONV_OUTSIDE ? (uint32_t)problem.border_level : row[place];
+    }
+    return gather(samples, In());
+  }
+
+  /* Input rows y, y + step ..; samples from `left` on. */
+  static __device__ __forceinline__ void stage_input(const banded_arguments &a, const uint8_t *in, int left, int y,
+                                                     uint8_t *to) {
+    const gconv_problem &problem = a.common.problem;
+    const int words = pitch(a.words) / 4, rows = staged_rows(a.rows);
+    for (int r = threadIdx.x / LANES; r < rows; r += WARPS) {
+      const int source = index_of(problem.border, y + r * problem.dilation_y, problem.height);
+      const In *row = (const In *)(in + source * a.common.in_row);
+      for (int i = threadIdx.x % LANES; i < words; i += LANES) {
+        uint32_t bytes[P];
+        split(source == GCONV_OUTSIDE ? repeat((uint32_t)problem.border_level, In()) : load(problem, row, left + 4 * i),
+              bytes);
+#pragma unroll
+        for (int p = 0; p < P; p++)
+          ((uint32_t *)to)[(p * rows + r) * words + i] = bytes[p];
+      }
+    }
+  }
+
+  static __device__ __forceinline__ void load_band(const uint32_t *from, int words, uint32_t (&band)[D][2]) {
+#pragma unroll
+    for (int d = 0; d < D; d++) {
+      band[d][0] = __ldg(from + d * words * LANES);
+      band[d][1] = __ldg(from + (d * words + 1) * LANES);
+    }
+  }
+
+  /* `from`: the lane's first word of the window of the first row; `plane`: words from a byte of samples to the next. */
+  static __device__ __forceinline__ void load_windows(const uint32_t *from, int plane, windows<P, 2> (&x)[X]) {
+#pragma unroll
+    for (int i = 0; i < 4 * X * P; i++) {
+      const int p = i / 4 % P, tile = i / 4 / P;
+      x[tile].byte[p][i / 2 % 2][i % 2] = from[p * plane + (tile * TILE + i / 2 % 2 * 16 + i % 2 * HALF) / 4];
+    }
+  }
+
+  /* The sums of a filter over 32 bytes of the windows. The rows of bands go on with zeros. */
+  static __device__ __forceinline__ void add(const banded_arguments &a, const uint32_t *bands, const uint32_t *input,
+                                             int (&sums)[X][Y][N][4]) {
+    const int words = pitch(a.words) / 4, plane = staged_rows(a.rows) * words;
+    uint32_t ring[Y][D][2] = {};
+#pragma unroll 1
+    for (int r = 0; r < a.rows; r += Y)
+#pragma unroll
+      for (int u = 0; u < Y; u++, bands += D * a.words * LANES, input += words) {
+        if (r + u >= a.rows)
+          break;
+        windows<P, 2> x[X];
+        load_band(bands, a.words, ring[u]);
+        load_windows(input, plane, x);
+#pragma unroll
+        for (int j = 0; j < Y; j++)
+#pragma unroll
+          for (int i = 0; i < X; i++)
+            lay<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
+      }
+  }
+
+  /* Filter k at rows p, p + step .. */
+  static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to, const uint32_t *input,
+                                                   float *stage, int k, int p) {
+    const int lane = threadIdx.x % LANES, step = a.common.problem.dilation_y;
+    const uint32_t *bands = a.bands + (int64_t)k * a.rows * D * a.words * LANES + lane;
+    int sums[X][Y][N][4] = {};
+#pragma unroll 1
+    for (int w = 0; w < a.words; w += 2)
+      add(a, bands + w * LANES, input + 4 * w, sums);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < X * Y; i++)
+      stage_sums<false>(sums[i / Y][i % Y], stage + i * TILE);
+    __syncwarp();
+    const scaling s = a.scalings[k];
+#pragma unroll 1
+    for (int i = 0; i < X * Y; i++) {
+      outlet tile = to;
+      tile.first += i / Y * TILE;
+      if (p + i % Y * step < a.common.problem.out_height)
+        finish<In>(a, tile, k, p + i % Y * step, s, stage + i * TILE + 4 * lane, stage + (X * Y + i) * TILE + 4 * lane);
+    }
+  }
+};
+
+/* Grid: x over X tiles of a row; y over 16 rows of all phases of the dilation; z over planes of all images. */
+template <class In, int D>
+__global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ banded_arguments a) {
+  using S = stager<In, D>;
+  extern __shared__ __align__(16) uint8_t memory[];
+  const gconv_problem &problem = a.common.problem;
+  const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, tile = blockIdx.x * (S::X * TILE);
+  const int phase = blockIdx.y / a.strips, step = problem.dilation_y;
+  const int top = phase + (blockIdx.y - phase * a.strips) * (WARPS * S::Y) * step;
+  const planes at = planes_of(a.common, blockIdx.z);
+  float *stage = (float *)memory + warp * stage_floats(a, S::X * S::Y);
+  uint8_t *input = memory + sizeof(float) * WARPS * stage_floats(a, S::X * S::Y);
+  S::stage_input(a, at.in, tile + a.left, top - problem.pad_top, input);
+  __syncthreads();
+  const outlet to = make_outlet(a, at.in, at.out, tile);
+  const uint32_t *own = (const uint32_t *)input + warp * S::Y * S::pitch(a.words) / 4 + 2 * (lane / 4) + lane % 4;
+#pragma unroll 1
+  for (int k = 0; k < problem.filters; k++)
+    S::make_rows(a, to, own, stage, k, top + warp * S::Y * step);
+}
+
+/* ---- Bands, made on the host ---- */
+
+/* How the filters of a problem become bands. */
+struct shape {
+  bool walks;    /* which kernel takes them */
+  int32_t words; /* W: the window in units of 16 samples; even if staged */
+  int32_t rows;  /* of bands: R and some of zeros */
+  int32_t left;  /* as in banded_arguments */
+  int32_t shift; /* the sample of the window that the first tap meets for output 0 */
+};
+
+/* What stands before the scalings and bands of all filters, which it fills up to 64 bytes. */
+struct header {
+  int32_t digits;
+};
+enum { HEADER_FLOATS = 16, MOST_WALKED_ROWS = 9, MOST_WALKED_WORDS = 2, MOST_WORDS = 1024 };
+
+} // namespace
+
+static shape shape_of(const gconv_problem *problem) {
+  shape s;
+  s.shift = (int32_t)(-(int64_t)problem->pad_left * problem->channels & 3);
+  s.left = -problem->pad_left * problem->channels - s.shift;
+  int64_t window = s.shift + BLOCK + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x;
+  s.words = (int32_t)(window <= 16 * MOST_WORDS ? (window - 1) / 16 + 1 : MOST_WORDS + 1);
+  s.walks = problem->in_type == GCONV_U8 && problem->rows <= MOST_WALKED_ROWS && s.words <= MOST_WALKED_WORDS;
+  if (s.walks) {
+    s.rows = problem->rows <= 3 ? 3 : problem->rows + 1 - problem->rows % 2;
+  } else {
+    s.rows = problem->rows + stager<uint8_t, 1>::Y - 1;
+    s.words += s.words % 2;
+  }
+  return s;
+}
+
+/* Floats before the bands: header and scalings, rounded up. */
+static size_t front_floats(const gconv_problem *problem) {
+  return HEADER_FLOATS + ((size_t)problem->filters * (sizeof(scaling) / sizeof(float)) + 15) / 16 * 16;
+}
+
+static size_t prepared_floats(const gconv_problem *problem) {
+  shape s = shape_of(problem);
+  return front_floats(problem) + (size_t)problem->filters * s.rows * MOST_DIGITS * s.words * LANES;
+}
+
+/* The largest integers of one and of three digits that the negatives have as well: 127 * (1 + 256 + 65536). */
+enum { LARGEST_SHORT = 127, LARGEST_LONG = 127 * 65793 };
+
+static double largest_tap(const gconv_problem *problem, const float *taps) {
+  double largest = 0;
+  for (int64_t i = 0; i < (int64_t)problem->rows * problem->columns; i++)
+    largest = fmax(largest, fabs((double)taps[i]));
+  return largest;
+}
+
+/* Whether every tap is an integer times the quantum, but for a rounding of its own and one of the quantum. */
+static bool is_multiple(const gconv_problem *problem, const float *taps, double quantum) {
+  for (int64_t i = 0; i < (int64_t)problem->rows * problem->columns; i++) {
+    double tap = (double)taps[i], error = tap - rint(tap / quantum) * quantum;
+    if (fabs(error) > fabs(tap) * 0x1p-23)
+      return false;
+  }
+  return true;
+}
+
+/* The number of digits that a filter needs, 1 or 3, and the quantum. */
+struct grid_of_taps {
+  int32_t digits;
+  double quantum;
+};
+
+static grid_of_taps find_grid(const gconv_problem *problem, const float *taps) {
+  double largest = largest_tap(problem, taps);
+  if (largest == 0)
+    return {1, 1};
+  for (int32_t multiple = 1; multiple <= LARGEST_SHORT; multiple++)
+    if (is_multiple(problem, taps, largest / multiple))
+      return {1, largest / multiple};
+  return {3, largest / LARGEST_LONG};
+}
+
+/* Digit number `digit` of an integer, -128 .. 127. */
+static int8_t digit_of(int32_t integer, int32_t digit) {
+  for (; digit > 0; digit--)
+    integer = (integer - (int8_t)(integer & 255)) / 256;
+  return (int8_t)(integer & 255);
+}
+
+/* The band of one digit of a row of taps, as lanes hold it: lane 4 g + t has rows 16 w + 4 t .. + 3 of column g as bytes of
+ * word w. Column g begins with the first tap in row shift + g. */
+static void write_band(const gconv_problem *problem, const shape *s, const float *taps, double quantum, int32_t digit,
+                       uint32_t *band) {
+  int64_t step = (int64_t)problem->channels * problem->dilation_x;
+  for (int32_t c = 0; c < problem->columns; c++) {
+    uint32_t byte = (uint8_t)digit_of((int32_t)rint((double)taps[c] / quantum), digit);
+    for (int32_t g = 0; g < BLOCK; g++) {
+      int64_t row = s->shift + g + c * step;
+      band[row / 16 * LANES + 4 * g + row % 16 / 4] |= byte << 8 * (row % 4);
+    }
+  }
+}
+
+/* The scaling of a filter, its divisor folded in where that rounds nothing. */
+static scaling make_scaling(double quantum, float divisor, float bias) {
+  int exponent;
+  bool power = fabsf(frexpf(divisor, &exponent)) == 0.5f;
+  scaling s = {(float)(power ? quantum / (double)divisor : quantum), power ? 1.0f : divisor, bias};
+  return s;
+}
+
+static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
+  shape s = shape_of(problem);
+  int64_t plane = (int64_t)problem->rows * problem->columns;
+  header *head = (header *)prepared;
+  scaling *scalings = (scaling *)(prepared + HEADER_FLOATS);
+  uint32_t *bands = (uint32_t *)(prepared + front_floats(problem));
+  for (size_t i = 0; i < prepared_floats(problem); i++)
+    ((uint32_t *)prepared)[i] = 0;
+  head->digits = 1;
+  for (int32_t k = 0; k < problem->filters; k++) {
+    grid_of_taps grid = find_grid(problem, taps + k * plane);
+    head->digits = grid.digits > head->digits ? grid.digits : head->digits;
+  }
+  for (int32_t k = 0; k < problem->filters; k++) {
+    double quantum = find_grid(problem, taps + k * plane).quantum;
+    scalings[k] = make_scaling(quantum, gconv_divisors(problem, taps)[k], gconv_biases(problem, taps)[k]);
+    for (int32_t r = 0; r < problem->rows; r++)
+      for (int32_t d = 0; d < head->digits; d++)
+        write_band(problem, &s, taps + k * plane + (int64_t)r * problem->columns, quantum, d,
+                   bands + (((int64_t)k * s.rows + r) * head->digits + d) * s.words * LANES);
+  }
+  return GCONV_OK;
+}
+
+/* ---- Launching ---- */
+
+static bool is_dense(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  int64_t size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  return execution->out_pixel == problem->channels * size && (problem->channels == 1 || execution->out_channel == size) &&
+         (!problem->keep_alpha || execution->out_alpha == (problem->channels - 1) * size);
+}
+
+static banded_arguments make_arguments(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  const float *prepared = gconv_prepared(problem, execution->weights);
+  shape s = shape_of(problem);
+  banded_arguments a = {};
+  a.common = common_arguments(execution);
+  a.scalings = (const scaling *)(prepared + HEADER_FLOATS);
+  a.bands = (const uint32_t *)(prepared + front_floats(problem));
+  a.samples = problem->out_width * problem->channels;
+  a.left = s.left;
+  a.rows = s.rows;
+  a.words = s.words;
+  a.combined = gconv_is_combined(problem);
+  a.dense = is_dense(execution);
+  a.plain = problem->epilogue.scale_low == 0 && !problem->epilogue.absolute && !problem->epilogue.center;
+  return a;
+}
+
+/* Rows of a strip, so that the strips fill the device a whole number of times, and few rows are loaded twice. `across` warps
+ * stand side by side, `at_once` run at a time; a strip of n rows takes the time of n + R + 2. */
+static int32_t strip_rows(int64_t height, int64_t overlap, int64_t across, int64_t at_once) {
+  int64_t best = height, best_cost = INT64_MAX;
+  for (int64_t fillings = 1; fillings <= 16; fillings++) {
+    int64_t strips = fillings * at_once / across;
+    strips = strips < 1 ? 1 : strips > height ? height : strips;
+    int64_t rows = (height - 1) / strips + 1, needed = (((height - 1) / rows + 1) * across - 1) / at_once + 1;
+    int64_t cost = (rows + overlap + 2) * needed;
+    if (cost < best_cost) {
+      best_cost = cost;
+      best = rows;
+    }
+  }
+  return (int32_t)best;
+}
+
+template <class In, int R, int W, int D, bool MANY> static void launch_walk(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  banded_arguments a = make_arguments(execution);
+  using small = walker<In, R, W, D, MANY>;
+  const size_t bytes = sizeof(float) * WARPS * (stage_floats(a, small::Y) + small::PLACES);
+  int64_t tiles = (a.samples - 1) / TILE + 1, planes = (int64_t)problem->images * problem->planes;
+  a.across = tiles > 2 ? 4 : (int32_t)tiles;
+  int device = 0, multiprocessors = 1, blocks = 1;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, walk_down<In, R, W, D, MANY>, WARPS * LANES, bytes);
+  int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of a phase */
+  int64_t across = (tiles - 1) / a.across + 1, down = WARPS / a.across;
+  a.strip = strip_rows(height, problem->rows - 1, across * planes * problem->dilation_y,
+                       (int64_t)multiprocessors * (blocks < 1 ? 1 : blocks) * down);
+  a.strips = (int32_t)((height - 1) / a.strip + 1);
+  dim3 grid((unsigned)across, (unsigned)(((int64_t)a.strips * problem->dilation_y - 1) / down + 1), (unsigned)planes);
+  walk_down<In, R, W, D, MANY><<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
+}
+
+/* Bytes of shared memory that the staging kernel takes. */
+template <class In> static int64_t staged_bytes(const gconv_problem *problem) {
+  using S = stager<In, 1>;
+  shape s = shape_of(problem);
+  int64_t tiles = (int64_t)sizeof(float) * WARPS * S::X * S::Y * TILE * (gconv_is_combined(problem) ? 2 : 1);
+  return tiles + (int64_t)S::P * ((WARPS - 1) * S::Y + (int64_t)s.rows) * S::pitch(s.words);
+}
+
+template <class In, int D> static void launch_staged(const gconv_execution *execution) {
+  using S = stager<In, D>;
+  const gconv_problem *problem = execution->problem;
+  banded_arguments a = make_arguments(execution);
+  const size_t bytes = (size_t)staged_bytes<In>(problem);
+  int32_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of a phase */
+  a.strips = (height - 1) / (WARPS * S::Y) + 1;
+  dim3 grid((a.samples - 1) / (S::X * TILE) + 1, (unsigned)(a.strips * problem->dilation_y),
+            (unsigned)(problem->images * problem->planes));
+  cudaFuncSetAttribute(staged<In, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+  staged<In, D><<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
+}
+
+/* ---- The descriptor ---- */
+
+/* What one block may have on every device. */
+static const int64_t MOST_SHARED_BYTES = 64 << 10;
+
+static const char *supports(const gconv_problem *problem) {
+  if (problem->in_type == GCONV_F32)
+    return "float32 samples: the tensor cores take bytes";
+  if (problem->stride_y != 1 || problem->stride_x != 1)
+    return "strides: it makes eight neighbours at a time";
+  float level = problem->border_level, white = gconv_white(problem->in_type);
+  if (!(level >= 0 && level <= white && level == rintf(level)))
+    return "a constant border between the levels of the input, or beyond";
+  const int64_t most = 1 << 29, taps = (int64_t)problem->rows * problem->columns;
+  if (problem->height > most || (int64_t)problem->width * problem->channels > most || problem->out_height > 65535 * 16 ||
+      (int64_t)problem->out_width * problem->channels > most || (int64_t)problem->pad_left * problem->channels > most)
+    return "rows of more than 2^29 samples, or more than 1048560 rows";
+  if (problem->dilation_y > problem->height || (int64_t)problem->images * problem->planes > 65535)
+    return "more than 65535 planes, or a dilation over the height";
+  shape s = shape_of(problem);
+  if (s.words > MOST_WORDS || taps > 16384)
+    return "filters of more than 16384 taps, or that span more than 16376 samples";
+  if (!s.walks &&
+      (problem->in_type == GCONV_U8 ? staged_bytes<uint8_t>(problem) : staged_bytes<uint16_t>(problem)) > MOST_SHARED_BYTES)
+    return "filters so large that their tile would exceed 64 KiB of shared memory";
+  return NULL;
+}
+
+typedef void launcher(const gconv_execution *);
+
+/* The instances of the walking kernel: by words, rows (3, 5, 7, 9) and digits (1 or 3). Several filters have others. */
+template <class In, int R, int W, int D> static void launch_filters(const gconv_execution *execution) {
+  if (execution->problem->filters > 1)
+    launch_walk<In, R, W, D, true>(execution);
+  else
+    launch_walk<In, R, W, D, false>(execution);
+}
+#define ROWS(W)                                                                                                             \
+  {                                                                                                                         \
+    {launch_filters<uint8_t, 3, W, 1>, launch_filters<uint8_t, 3, W, 3>},                                                   \
+        {launch_filters<uint8_t, 5, W, 1>, launch_filters<uint8_t, 5, W, 3>},                                               \
+        {launch_filters<uint8_t, 7, W, 1>, launch_filters<uint8_t, 7, W, 3>},                                               \
+        {launch_filters<uint8_t, 9, W, 1>, launch_filters<uint8_t, 9, W, 3>},                                               \
+  }
+static launcher *const walking[MOST_WALKED_WORDS][4][2] = {ROWS(1), ROWS(2)};
+static launcher *const staging[2][2] = {{launch_staged<uint8_t, 1>, launch_staged<uint8_t, 3>},
+                                        {launch_staged<uint16_t, 1>, launch_staged<uint16_t, 3>}};
+
+static gconv_status execute(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  const header *head = (const header *)gconv_prepared(problem, execution->host_weights);
+  shape s = shape_of(problem);
+  if (s.walks)
+    walking[s.words - 1][(s.rows - 3) / 2][head->digits > 1](execution);
+  else
+    staging[problem->in_type][head->digits > 1](execution);
+  return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
+}
+
+/* The cycles that a quarter of a multiprocessor takes for a tile, measured: what a product of 32 bytes of windows and a band
+ * takes, and what loading and storing does. Three digits, as it is not known whether one would do. */
+static double tile_cycles(const gconv_problem *problem) {
+  shape s = shape_of(problem);
+  double bytes = problem->in_type == GCONV_U16 ? 2 : 1, products = (double)s.rows * ((s.words + 1) / 2) * 3 * bytes;
+  return s.walks ? 800 * s.words + 12 * products : 600 + 12 * products;
+}
+
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  double tiles = ceil((double)problem->out_width * problem->channels / TILE) * problem->out_height * problem->planes *
+                 problem->images * problem->filters;
+  double cycles_per_ms = machine->fma_per_ms / 128 * 4; /* of all quarters */
+  return machine->launch_ms + 0.005 + tiles * tile_cycles(problem) / cycles_per_ms;
+}
+
+static double error_bound(const gconv_problem *problem) {
+  return (1.01 * problem->rows * problem->columns + 16) * 0x1p-24;
+}
+
+/* Members in the order of the structure: C++17 has no names here. */
+extern "C" const gconv_algorithm gconv_algorithm_cuda_toeplitz = {
+    {"toeplitz", "cuda", "rows of the filter as banded matrices, on the tensor cores; for u8 and u16", false},
+    NULL, /* available */
+    supports,
+    NULL, /* workspace_bytes */
+    execute,
+    cost,
+    error_bound,
+    prepared_floats,
+    prepare,
+    NULL, /* row_step */
+    NULL, /* acquire */
+    NULL, /* dismiss */
+};
