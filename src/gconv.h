@@ -415,7 +415,7 @@ typedef struct gconv_tuning_row {
   gconv_type type;       /* of the input */
   int32_t channels;      /* of an interleaved pixel; 1 for planes */
   double samples;        /* of the outputs of all filters */
-  double taps;           /* of a filter that are not 0 */
+  double taps;           /* of a filter: R * S */
   double ratio;          /* milliseconds measured / estimated */
 } gconv_tuning_row;
 
@@ -561,9 +561,10 @@ gconv_status gconv_plan_explain(const gconv_plan *plan, char **text);
 
 /* The largest difference between outputs and their recomputation in float64. */
 typedef struct gconv_verification {
-  double max_error; /* in units of the samples of the output (levels for u8 and u16), before rounding is accounted for */
-  double allowed;   /* the bound at that place, with 1/2 level for the rounding of integer outputs */
-  size_t output;    /* where: the output, and its frame, row, column, channel */
+  double max_error;    /* in units of the samples of the output (levels for u8 and u16), before rounding is accounted for */
+  double allowed;      /* the bound at that place, with 1/2 level for the rounding of integer outputs */
+  double most_allowed; /* the largest finite bound of all places */
+  size_t output;       /* where: the output, and its frame, row, column, channel */
   int32_t frame, y, x, channel;
   double got, expected;
   uint64_t compared; /* samples */

@@ -76,6 +76,7 @@ typedef struct gconv_bench {
   gconv_bench_row *rows; /* all so far */
   size_t count;
   double patience_ms; /* what is estimated at more is not measured */
+  bool unchecked;     /* results are not looked at */
   bool failed;
 } gconv_bench;
 
@@ -97,6 +98,17 @@ gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_
 /* Measures the row whose algorithm, block and shapes are set, and checks the results. What the algorithm cannot do becomes
  * its obstacle; what fails is said, and becomes one, too. */
 void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, gconv_bench_row *row);
+
+/* What an error of making a plan says behind the name of the algorithm, which stands in the row as well. */
+const char *gconv_bench_obstacle(const char *text);
+
+/* What auto chooses, in static storage; NULL if it fails. Sets how long other algorithms are waited for. */
+const char *gconv_bench_ask_auto(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters);
+
+/* Opens a device, for gconv_bench_close(). NULL: $GCONV_DEVICE or auto. False, and said, if it fails, as for the next. */
+bool gconv_bench_open(gconv_bench *bench, const char *device, int threads);
+bool gconv_bench_measure_machine(gconv_bench *bench);
+void gconv_bench_close(gconv_bench *bench);
 
 /* Calls `visit` for every image, type and filter of the grid. The status that the program ends with. */
 typedef void gconv_bench_visit(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters,

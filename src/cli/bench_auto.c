@@ -10,9 +10,6 @@
 /* What auto is held to: at most 10% behind at 95% of the points, and nowhere more than 25%. */
 static const double NEAR = 1.10, NEARLY_ALL = 0.95, WORST = 1.25;
 
-/* Algorithms estimated at more than this many times the best are not measured. */
-static const double HOPELESS = 6;
-
 /* How measured times compare with estimates, of one algorithm. */
 typedef struct accuracy {
   const char *algorithm;
@@ -77,26 +74,11 @@ static void judge(gconv_bench *bench, size_t first, const char *choice, tally *a
   fflush(stdout);
 }
 
-/* What auto chooses, in static storage; NULL if it fails. Sets how long other algorithms are waited for. */
-static const char *ask_auto(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters) {
-  gconv_options options = gconv_options_default();
-  options.combine = filters->count > 1 ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
-  options.executions = 1000000;
-  gconv_plan *plan = NULL;
-  if (gconv_plan_create(bench->device, image, filters, &options, &plan) != GCONV_OK)
-    return NULL;
-  const gconv_plan_info *info = gconv_plan_get_info(plan);
-  const char *name = info->algorithm;
-  bench->patience_ms = HOPELESS * info->estimate_ms;
-  gconv_plan_free(plan);
-  return name;
-}
-
 static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, const gconv_bench_row *shape,
                   void *user) {
   tally *all = user;
   size_t first = bench->count;
-  const char *choice = ask_auto(bench, image, filters);
+  const char *choice = gconv_bench_ask_auto(bench, image, filters);
   const gconv_algorithm_info *info;
   for (size_t i = 0; choice && (info = gconv_algorithm_at(i)); i++) {
     if (strcmp(info->device, bench->type_name) != 0 || strcmp(info->name, "reference") == 0)

@@ -17,6 +17,9 @@ double gconv_bench_median(double *numbers, int count) {
   return numbers[count / 2];
 }
 
+/* Algorithms estimated at more than this many times the best are not worth measuring. */
+static const double HOPELESS = 6;
+
 /* ---- One plan ---- */
 
 gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms) {
@@ -64,7 +67,7 @@ static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, con
   size_t count = gconv_plan_outputs(plan);
   gconv_image *outputs = calloc(count, sizeof *outputs);
   gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->settings->runs, &row->ms) : GCONV_NO_MEMORY;
-  if (status == GCONV_OK)
+  if (status == GCONV_OK && !bench->unchecked)
     status = check_results(bench, plan, image, outputs, row);
   for (size_t i = 0; outputs && i < count; i++)
     gconv_image_free(&outputs[i]);
@@ -72,30 +75,46 @@ static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, con
   return status;
 }
 
-/* Errors begin with the name of the algorithm, which stands in the row as well. */
-static const char *without_name(const char *text) {
+const char *gconv_bench_obstacle(const char *text) {
   const char *colon = strncmp(text, "the algorithm ", 14) == 0 ? strstr(text, ": ") : NULL;
   return colon ? colon + 2 : text;
 }
 
-void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, gconv_bench_row *row) {
+static gconv_options common_options(const gconv_filters *filters) {
   gconv_options options = gconv_options_default();
-  options.algorithm = row->algorithm;
   options.combine = filters->count > 1 ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
+  options.executions = 1000000; /* what is measured is speed, not the start of libraries */
+  return options;
+}
+
+void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, gconv_bench_row *row) {
+  gconv_options options = common_options(filters);
+  options.algorithm = row->algorithm;
   options.block_width = row->block.width;
   options.block_height = row->block.height;
-  options.executions = 1000000; /* what is measured is speed, not the start of libraries */
   gconv_plan *plan = NULL;
   gconv_status status = gconv_plan_create(bench->device, image, filters, &options, &plan);
   if (status == GCONV_OK)
     status = measure_plan(bench, plan, image, row);
   if (status != GCONV_OK)
-    snprintf(row->obstacle, sizeof row->obstacle, "%s", without_name(gconv_last_error()));
+    snprintf(row->obstacle, sizeof row->obstacle, "%s", gconv_bench_obstacle(gconv_last_error()));
   if (status != GCONV_OK && status != GCONV_UNSUPPORTED) {
     gconv_say("%s, %s: %s", row->algorithm, row->filter, gconv_last_error());
     bench->failed = true;
   }
   gconv_plan_free(plan);
+}
+
+const char *gconv_bench_ask_auto(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters) {
+  gconv_options options = common_options(filters);
+  gconv_plan *plan = NULL;
+  if (gconv_plan_create(bench->device, image, filters, &options, &plan) != GCONV_OK)
+    return NULL;
+  const gconv_plan_info *info = gconv_plan_get_info(plan);
+  const char *name = info->algorithm;
+  bench->patience_ms = HOPELESS * info->estimate_ms;
+  gconv_plan_free(plan);
+  return name;
 }
 
 const gconv_bench_row *gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row) {
@@ -105,6 +124,37 @@ const gconv_bench_row *gconv_bench_keep(gconv_bench *bench, const gconv_bench_ro
   bench->rows = rows;
   rows[bench->count] = *row;
   return &rows[bench->count++];
+}
+
+/* ---- The device ---- */
+
+static void log_to_terminal(gconv_log_level level, const char *text, void *user) {
+  (void)user;
+  if (level == GCONV_LOG_WARNING)
+    gconv_say("warning: %s", text);
+}
+
+bool gconv_bench_open(gconv_bench *bench, const char *device, int threads) {
+  const char *name = device ? device : getenv("GCONV_DEVICE");
+  gconv_set_log(log_to_terminal, NULL);
+  if (gconv_device_open(name && *name ? name : "auto", threads, &bench->device) != GCONV_OK) {
+    gconv_say("%s", gconv_last_error());
+    return false;
+  }
+  bench->type_name = strcmp(gconv_device_get_info(bench->device)->name, "cpu") == 0 ? "cpu" : "cuda";
+  return true;
+}
+
+bool gconv_bench_measure_machine(gconv_bench *bench) {
+  bool measured = gconv_device_measure(bench->device, &bench->machine) == GCONV_OK;
+  if (!measured)
+    gconv_say("%s", gconv_last_error());
+  return measured;
+}
+
+void gconv_bench_close(gconv_bench *bench) {
+  free(bench->rows);
+  gconv_device_close(bench->device);
 }
 
 /* ---- The grid ---- */

@@ -239,34 +239,21 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
 static int bench_all(gconv_bench *bench) {
   last_group group = {.type = GCONV_U8};
   gconv_bench_print_head(bench);
-  if (bench->settings->auto_check)
+  if (bench->settings->auto_check) {
+    bench->unchecked = true; /* of this mode, only the times are wanted */
     return gconv_bench_auto(bench);
+  }
   int status = gconv_bench_walk(bench, visit, &group);
   gconv_bench_print_end(bench);
   int plotted = bench->settings->plot && status != GCONV_EXIT_USAGE ? gconv_bench_plot(bench) : GCONV_EXIT_OK;
   return status == GCONV_EXIT_OK ? plotted : status;
 }
 
-static void log_to_terminal(gconv_log_level level, const char *text, void *user) {
-  (void)user;
-  if (level == GCONV_LOG_WARNING)
-    gconv_say("warning: %s", text);
-}
-
 static int start(const gconv_bench_settings *settings) {
   gconv_bench bench = {.settings = settings, .patience_ms = HUGE_VAL};
-  const char *device = settings->device ? settings->device : getenv("GCONV_DEVICE");
-  int exit = GCONV_EXIT_FAILED;
-  gconv_set_log(log_to_terminal, NULL);
-  if (gconv_device_open(device && *device ? device : "auto", settings->threads, &bench.device) != GCONV_OK ||
-      gconv_device_measure(bench.device, &bench.machine) != GCONV_OK) {
-    gconv_say("%s", gconv_last_error());
-  } else {
-    bench.type_name = strcmp(gconv_device_get_info(bench.device)->name, "cpu") == 0 ? "cpu" : "cuda";
-    exit = bench_all(&bench);
-  }
-  free(bench.rows);
-  gconv_device_close(bench.device);
+  bool ready = gconv_bench_open(&bench, settings->device, settings->threads) && gconv_bench_measure_machine(&bench);
+  int exit = ready ? bench_all(&bench) : GCONV_EXIT_FAILED;
+  gconv_bench_close(&bench);
   return exit;
 }
 

@@ -3,6 +3,7 @@
 #include "batch/devices.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
+#include "cli/race.h"
 #include "cli/terminal.h"
 #include "cli/timings.h"
 
@@ -17,8 +18,9 @@ struct job {
   gconv_outputs outputs;
   gconv_filters filters;
   gconv_timings_total total;
-  FILE *out;     /* where reports go: standard output, unless an image goes there */
-  bool progress; /* a line of progress is wanted */
+  FILE *out;      /* where reports go: standard output, unless an image goes there */
+  bool progress;  /* a line of progress is wanted */
+  char raced[32]; /* the device of the race, with --algorithm all */
 };
 
 /* ---- Before the work ----------------------------------------------------------------------------------------------- */
@@ -233,6 +235,30 @@ static int dry_run(struct job *job) {
   return settings->explain ? explain_first(job) : GCONV_EXIT_OK;
 }
 
+/* ---- --algorithm all ---- */
+
+/* Lets the fastest algorithm do the job that follows. GCONV_EXIT_OK, or what the program ends with. */
+static int race(struct job *job) {
+  gconv_settings *settings = &job->settings;
+  if (job->inputs.count != 1 || strcmp(job->inputs.items[0].path, "-") == 0) {
+    gconv_say(
+        "--algorithm all is a race on one image, which is read twice: name a single file, not a folder, a pattern or -");
+    return GCONV_EXIT_USAGE;
+  }
+  gconv_race entry = {.device = settings->device,
+                      .threads = settings->threads,
+                      .input = job->inputs.items[0].path,
+                      .max_pixels = settings->max_pixels,
+                      .format = job->outputs.format,
+                      .filters = &job->filters,
+                      .options = &settings->convolution,
+                      .verify = settings->verify,
+                      .out = settings->timings == GCONV_TIMINGS_JSON ? stderr : job->out};
+  settings->convolution.algorithm = gconv_race_run(&entry, job->raced);
+  settings->device = job->raced;
+  return settings->convolution.algorithm ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
+}
+
 /* ---- The work ------------------------------------------------------------------------------------------------------ */
 
 static int exit_status(const gconv_batch_summary *summary) {
@@ -267,6 +293,7 @@ static int work(struct job *job) {
   gconv_batch batch = make_batch(job);
   gconv_batch_summary summary;
   gconv_message message;
+  batch.options.executions = job->inputs.count;
   job->total.out = job->out;
   job->progress = job->inputs.count > 1 && !job->settings.quiet && isatty(STDERR_FILENO);
   gconv_status status = gconv_batch_run(&batch, &summary, &message);
@@ -285,7 +312,10 @@ static int run_job(struct job *job) {
     return GCONV_EXIT_USAGE;
   }
   job->out = strcmp(job->settings.output, "-") == 0 ? stderr : stdout;
-  return job->settings.dry_run ? dry_run(job) : work(job);
+  if (job->settings.dry_run)
+    return dry_run(job);
+  int status = job->settings.race ? race(job) : GCONV_EXIT_OK;
+  return status == GCONV_EXIT_OK ? work(job) : status;
 }
 
 static int refuse_word(const char *word) {

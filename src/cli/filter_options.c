@@ -117,8 +117,8 @@ static gconv_status parse_format(const gconv_option *option, const char *value, 
 static gconv_status parse_algorithm(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   const gconv_algorithm_info *algorithm;
-  const char *names[64] = {"auto"};
-  size_t count = 1;
+  const char *names[64] = {"auto", "all"};
+  size_t count = 2;
   for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++) {
     size_t known = 0;
     while (known < count && strcmp(names[known], algorithm->name) != 0)
@@ -128,7 +128,8 @@ static gconv_status parse_algorithm(const gconv_option *option, const char *valu
   }
   int index;
   GCONV_TRY(gconv_option_find(names, value, &index, message));
-  ((gconv_settings *)settings)->convolution.algorithm = names[index];
+  ((gconv_settings *)settings)->race = index == 1;
+  ((gconv_settings *)settings)->convolution.algorithm = index == 1 ? "auto" : names[index];
   return GCONV_OK;
 }
 
@@ -246,7 +247,8 @@ const gconv_option gconv_filter_options[] = {
            .help = "what becomes of values below 0 and above white: clamp (default), abs, signed (0 is mid-grey) or minmax"),
 
     OPTION('a', "algorithm", "NAME", parse_algorithm, .group = "How it is computed",
-           .help = "auto (default), or one that gconv algorithms lists"),
+           .help = "auto (default), one that gconv algorithms lists, or all: a race of all on one image, which must agree; "
+                   "the result is that of the fastest"),
     OPTION(0, "without", "NAMES", gconv_option_text, .field = FIELD(convolution.without),
            .help = "algorithms that auto shall not choose, with commas between"),
     OPTION(0, "workspace", "SIZE", parse_workspace,

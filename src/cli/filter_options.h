@@ -20,6 +20,8 @@ typedef struct gconv_settings {
   gconv_options convolution; /* what is not below, and after gconv_settings_finish() all of it */
   int alpha, range;
 
+  bool race; /* --algorithm all: the fastest is to be found out */
+
   const char *device;
   int threads, jobs;
   uint64_t max_pixels;

@@ -60,36 +60,40 @@ static const char *why_unavailable(const gconv_algorithm *row) {
 
 /* ---- What a choice costs ---- */
 
-typedef struct gconv_request {
-  const gconv_problem *problem;
-  const gconv_device *device;
-  const gconv_options *options;
-  FILE *reasons;
-} gconv_request;
-
 /* What is not of the exact family must be faster by this much: the same bits everywhere are worth something. */
 static const double EXACT_IS_WORTH = 1.05;
 
-/* Milliseconds of an execution, with the part that it bears of starting a library; what they are made of is told. */
-static double price(const gconv_request *request, const gconv_algorithm *row) {
-  double estimate = fmin(row->cost(request->problem, &request->device->machine), 1e300);
-  double ratio = gconv_tuning_ratio(gconv_device_get_tuning(request->device), row->info.name, request->problem);
-  fprintf(request->reasons, "  %-13s estimated at %.3g ms", row->info.name, estimate * ratio);
+double gconv_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
+                   const gconv_algorithm *row, FILE *reasons) {
+  double estimate = fmin(row->cost(problem, &device->machine), 1e300);
+  double ratio = gconv_tuning_ratio(gconv_device_get_tuning(device), row->info.name, problem);
+  fprintf(reasons, "  %-13s estimated at %.3g ms", row->info.name, estimate * ratio);
   if (ratio != 1)
-    fprintf(request->reasons, " (%.3g by the model, times %.3g as gconv tune found)", estimate, ratio);
+    fprintf(reasons, " (%.3g by the model, times %.3g as gconv tune found)", estimate, ratio);
   double start = row->started && !row->started() ? row->start_ms : 0;
-  double executions = request->options->executions > 0 ? (double)request->options->executions : 1;
+  double executions = options->executions > 0 ? (double)options->executions : 1;
   if (start > 0)
-    fprintf(request->reasons, ", and %.3g ms to start its library", start);
+    fprintf(reasons, ", and %.3g ms to start its library", start);
   if (start > 0 && executions > 1)
-    fprintf(request->reasons, " for %.0f executions", executions);
-  fputc('\n', request->reasons);
+    fprintf(reasons, " for %.0f executions", executions);
+  fputc('\n', reasons);
   return (estimate * ratio + start / executions) * (row->info.exact ? 1 : EXACT_IS_WORTH);
 }
 
 /* ---- Choosing ---- */
 
-static gconv_status choose_named(const gconv_request *request, const gconv_algorithm **chosen) {
+typedef struct choice_request {
+  const gconv_problem *problem;
+  const gconv_device *device;
+  const gconv_options *options;
+  FILE *reasons;
+} choice_request;
+
+static double price(const choice_request *request, const gconv_algorithm *row) {
+  return gconv_price(request->problem, request->device, request->options, row, request->reasons);
+}
+
+static gconv_status choose_named(const choice_request *request, const gconv_algorithm **chosen) {
   const char *name = request->options->algorithm, *device = request->device->type->name;
   const gconv_algorithm *row;
   for (size_t i = 0; (row = row_of(request->device, i)); i++) {
@@ -124,7 +128,7 @@ static const gconv_algorithm *cheapest(const gconv_algorithm **candidates, doubl
   }
 }
 
-static gconv_status choose_cheapest(const gconv_request *request, const gconv_algorithm **chosen) {
+static gconv_status choose_cheapest(const choice_request *request, const gconv_algorithm **chosen) {
   const char *without = request->options->without;
   const gconv_algorithm *candidates[MOST_ROWS], *row;
   double costs[MOST_ROWS];
@@ -147,7 +151,7 @@ static gconv_status choose_cheapest(const gconv_request *request, const gconv_al
 
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen) {
-  gconv_request request = {problem, device, options, reasons};
+  choice_request request = {problem, device, options, reasons};
   GCONV_TRY(check_without(device, options->without));
   return strcmp(options->algorithm, "auto") == 0 ? choose_cheapest(&request, chosen) : choose_named(&request, chosen);
 }

@@ -226,32 +226,41 @@ static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, d
 
 /* ---- The machine ---- */
 
-/* 112 sums are 7 chains of AVX-512, or 14 of AVX2: enough to keep two units of a latency of 4 busy, and few enough to stay
- * in registers beside two constants. */
-enum { CHAINS = 112 };
+/* 12 chains of vectors keep two units of a latency of 4 or 5 cycles busy, and leave registers for two constants. */
+enum { CHAINS_AVX512 = 12 * 16, CHAINS = 12 * 8 };
 typedef struct spin {
   int64_t turns;
-  _Alignas(64) float sums[CHAINS];
+  _Alignas(64) float sums[CHAINS_AVX512];
 } spin;
 
-GCONV_INLINE void spin_once_body(spin *work) {
-  float sums[CHAINS];
+GCONV_INLINE void spin_chains(spin *work, int chains) {
+  float sums[CHAINS_AVX512];
   memcpy(sums, work->sums, sizeof sums);
   for (int64_t turn = 0; turn < work->turns; turn++)
-    for (int i = 0; i < CHAINS; i++)
+    for (int i = 0; i < chains; i++)
       sums[i] = fmaf(sums[i], 0.999f, 0.001f);
   memcpy(work->sums, sums, sizeof sums);
 }
-GCONV_VECTORIZED(spin_once, (spin * work), (work))
+GCONV_INLINE void spin_wide_body(spin *work) {
+  spin_chains(work, CHAINS_AVX512);
+}
+GCONV_VECTORIZED(spin_wide, (spin * work), (work))
+GCONV_INLINE void spin_narrow_body(spin *work) {
+  spin_chains(work, CHAINS);
+}
+GCONV_VECTORIZED(spin_narrow, (spin * work), (work))
 
 /* What becomes of the sums goes where the compiler cannot know that nobody reads it. */
 static void spin_turn(void *context, size_t turn, int thread) {
   const spin *work = context;
   spin own = *work;
   own.sums[turn % CHAINS] += (float)thread;
-  spin_once(&own);
+  if (gconv_cpu_isa() == GCONV_ISA_AVX512)
+    spin_wide(&own);
+  else
+    spin_narrow(&own);
   float sum = 0;
-  for (int i = 0; i < CHAINS; i++)
+  for (int i = 0; i < CHAINS_AVX512; i++)
     sum += own.sums[i];
   volatile float kept = sum;
   (void)kept;
@@ -261,12 +270,13 @@ static gconv_status measure_fma(gconv_device *device, double *count, double *mil
   size_t threads = (size_t)gconv_threads_count(device->threads);
   spin work = {.turns = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 20000 : 1000000}; /* some 3 ms; without vectors some 8 */
   *milliseconds = HUGE_VAL;
-  for (int i = 0; i < 5; i++) {
+  for (int i = 0; i < 8; i++) { /* the first wake the wide units */
     double start = gconv_now_ms();
     gconv_threads_run(device->threads, threads, spin_turn, &work);
     *milliseconds = fmin(*milliseconds, gconv_now_ms() - start);
   }
-  *count = (double)work.turns * CHAINS * (double)threads;
+  int chains = gconv_cpu_isa() == GCONV_ISA_AVX512 ? CHAINS_AVX512 : CHAINS;
+  *count = (double)work.turns * chains * (double)threads;
   return GCONV_OK;
 }
 

@@ -314,7 +314,7 @@ static double log_ratio_at(const question *asked, double samples, double taps) {
 double gconv_tuning_ratio(const gconv_tuning *tuning, const char *algorithm, const gconv_problem *problem) {
   double outputs = (double)problem->images * problem->planes * problem->channels * problem->filters;
   double samples = outputs * problem->out_height * problem->out_width;
-  double taps = fmax((double)problem->structure.nonzero_taps / problem->filters, 1);
+  double taps = (double)problem->rows * problem->columns;
   question asked = {tuning, algorithm, problem->in_type, problem->channels};
   bracket around = {NAN, NAN};
   for (size_t i = 0; tuning && i < tuning->count; i++)

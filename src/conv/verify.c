@@ -248,6 +248,8 @@ static void compare_row(void *context, size_t turn, int thread) {
       if (!isfinite(got) && !check.finite && !check.pass->algorithm->info.exact)
         error = 0; /* algorithms that do not take taps one by one may carry what is not finite further */
       worst->compared++;
+      if (isfinite(v.allowed))
+        worst->most_allowed = fmax(worst->most_allowed, v.allowed);
       double excess = isinf(v.allowed) ? -INFINITY : error - v.allowed;
       if (excess > 0 && worst_excess <= 0 ? true : (excess > 0) == (worst_excess > 0) && error > worst->max_error) {
         worst_excess = excess;
@@ -329,10 +331,12 @@ static void find_limits(row_check *check, int32_t frame) {
 /* Keeps in `all` the worse of two: a mismatch before a match, then the larger error. */
 static void merge(gconv_verification *all, const gconv_verification *one) {
   uint64_t compared = all->compared + one->compared;
+  double most_allowed = fmax(all->most_allowed, one->most_allowed);
   bool bad = one->max_error > one->allowed, was_bad = all->max_error > all->allowed;
   if (all->compared == 0 || (bad && !was_bad) || (bad == was_bad && one->max_error > all->max_error))
     *all = *one;
   all->compared = compared;
+  all->most_allowed = most_allowed;
 }
 
 static void compare_output(row_check *check, gconv_verification *result) {

@@ -7,7 +7,7 @@ import unittest
 from helper import CommandTest
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["filter", "make", "bench", "filters", "info", "devices", "algorithms", "help"]
+COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "devices", "algorithms", "help"]
 
 
 class Usage(CommandTest):
@@ -143,7 +143,7 @@ class Usage(CommandTest):
         self.usage_error("--png-level: the results are", "-i", "a.png", "-f", "identity", "-o", "b.ppm", "--png-level", "3")
 
     def test_words_after_commands_that_take_none(self):
-        for command in ("filters", "devices", "algorithms"):
+        for command in ("filters", "devices", "algorithms", "tune"):
             self.usage_error("takes no such word", command, "x")
         self.usage_error("name a filter", "make")
         self.usage_error("name an image or a filter", "info")

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""tune: what is measured is remembered, told, used, and forgotten; files of no use are ignored, and said."""
+import re
+import unittest
+
+from helper import CommandTest
+
+
+class Tune(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.cache = self.folder / "cache"
+        self.file = self.cache / "tune-cpu.txt"
+
+    def run_here(self, *words, **options):
+        return self.gconv(*words, env={"GCONV_CACHE": str(self.cache)}, **options)
+
+    def tune(self, *words, **options):
+        return self.run_here("tune", "-d", "cpu", "--threads", "1", *words, **options)
+
+    def explain(self):
+        if not (self.folder / "a.png").exists():
+            self.photo("a.png")
+        return self.run_here("-i", "a.png", "-f", "sharpen", "-o", "b.png", "--explain", "--threads", "1").stderr
+
+    def test_tuning_is_remembered_used_and_forgotten(self):
+        self.assertIn("not tuned", self.tune("--show").stdout)
+        self.assertNotIn("gconv tune", self.explain())
+        told = self.tune("--quick").stdout
+        self.assertIn(str(self.file), told)
+        self.assertRegex(told, r"direct +u8 +x1 +65536 samples: 3:[\d.]+ 7:")
+        self.assertEqual(self.tune("--show").stdout, told)
+        self.assertEqual(sorted(path.name for path in self.cache.iterdir()), ["tune-cpu.txt"])
+        text = self.file.read_text()
+        self.file.write_text(re.sub(r"(ratio direct u8 \d \d+ \d+) .*", r"\1 2.5", text))
+        self.assertRegex(self.explain(), r"direct +estimated at .* times 2.5 as gconv tune found")
+        self.tune("--forget")
+        self.assertFalse(self.file.exists())
+        self.tune("--forget")
+        self.assertNotIn("gconv tune", self.explain())
+
+    def test_files_of_no_use_are_ignored(self):
+        self.cache.mkdir()
+        for text, reason in (("gconv 0.0.0\n", "another version"), ("nonsense\n", "broken"), ("", "not whole"),
+                             ("device ENIAC\n", "another device"), ("\0\1\2", "not whole")):
+            self.file.write_text(text)
+            said = self.explain()
+            self.assertIn("warning: ", said, text)
+            self.assertIn(reason, said)
+            self.assertIn("gconv tune -d cpu", said)
+            self.assertTrue((self.folder / "b.png").exists())
+
+    def test_a_folder_that_cannot_be(self):
+        self.cache.write_text("no folder")
+        self.assertIn("cannot be written", self.tune("--quick", status=1).stderr)
+        self.assertIn("no folder to remember", self.gconv("tune", "-d", "cpu", "--forget", status=1).stderr)
+
+    def test_mistakes(self):
+        self.usage_error("exclude each other", "tune", "--show", "--forget")
+        self.usage_error("takes no such word", "tune", "cpu")
+        self.gconv("tune", "-d", "nosuch", status=1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* Choosing: whatever is switched off, the result of what remains is right; and what tuning makes of estimates. */
+#include "conv/choose.h"
+#include "conv/tuning.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static gconv_device *device;
+static const char *device_name = "cpu";
+static char folder[] = "/tmp/gconv-test.XXXXXX";
+
+static int open_device(void **state) {
+  (void)state;
+  if (!mkdtemp(folder) || setenv("GCONV_CACHE", folder, 1) != 0)
+    return -1;
+  return gconv_device_open(device_name, 2, &device) == GCONV_OK ? 0 : -1;
+}
+
+static int close_device(void **state) {
+  (void)state;
+  char command[64];
+  gconv_device_close(device);
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command);
+}
+
+/* ---- Switching off ---- */
+
+static gconv_image make_image(gconv_type type, int32_t channels, bool planar) {
+  gconv_image image = {.type = type, .frames = 1, .height = 45, .width = 67, .channels = channels, .planar = planar};
+  assert_int_equal(gconv_image_allocate(&image), GCONV_OK);
+  uint32_t random = 1;
+  for (int32_t i = 0; i < 45 * 67 * channels; i++) {
+    random = random * 1664525u + 1013904223u;
+    if (type == GCONV_U8)
+      ((uint8_t *)image.data)[i] = (uint8_t)(random >> 24);
+    else if (type == GCONV_U16)
+      ((uint16_t *)image.data)[i] = (uint16_t)(random >> 16);
+    else
+      ((float *)image.data)[i] = (float)(random >> 8) * 0x1p-24f;
+  }
+  return image;
+}
+
+/* The plan's algorithm, after its result was held to float64; NULL if nothing is left that could do it. */
+static const char *chosen_and_right(const gconv_image *image, const gconv_filters *filters, const char *without) {
+  gconv_options options = gconv_options_default();
+  options.combine = filters->count > 1 ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
+  options.without = without;
+  options.executions = 1000;
+  gconv_plan *plan = NULL;
+  gconv_status status = gconv_plan_create(device, image, filters, &options, &plan);
+  if (status == GCONV_UNSUPPORTED)
+    return NULL;
+  assert_int_equal(status, GCONV_OK);
+  gconv_image output = {.data = NULL};
+  gconv_verification found;
+  status = gconv_plan_execute(plan, image, &output, NULL);
+  if (status == GCONV_OK)
+    status = gconv_plan_verify(plan, image, &output, -1, &found);
+  if (status != GCONV_OK)
+    fail_msg("%s, without %s: %s", gconv_plan_get_info(plan)->algorithm, without, gconv_last_error());
+  const char *name = gconv_plan_get_info(plan)->algorithm;
+  gconv_image_free(&output);
+  gconv_plan_free(plan);
+  return name;
+}
+
+/* Switches off what is chosen until nothing is left: each algorithm that can do it comes up, and is right. */
+static void exhaust(const gconv_image *image, const char *spec) {
+  gconv_filters filters = {0};
+  char without[512] = "";
+  int rounds = 0;
+  assert_int_equal(gconv_filters_read(spec, NULL, &filters), GCONV_OK);
+  for (const char *name; (name = chosen_and_right(image, &filters, without)); rounds++) {
+    assert_null(strstr(without, name));
+    size_t used = strlen(without);
+    snprintf(without + used, sizeof without - used, "%s%s", used ? "," : "", name);
+  }
+  assert_true(rounds >= 1);
+  assert_non_null(strstr(gconv_last_error(), "some are switched off"));
+  gconv_filters_free(&filters);
+}
+
+static void whatever_is_switched_off_the_rest_is_right(void **state) {
+  (void)state;
+  static const char *const specs[] = {
+      "sharpen",       "gaussian:size=9,sigma=1.5", "motion:len=15,theta=45",
+      "disk:radius=6", "gaussian:size=33,sigma=5",  "3x3: -1,0,1 -2,0,2 -1,0,1; 3x3: -1,-2,-1 0,0,0 1,2,1"};
+  for (int type = GCONV_U8; type <= GCONV_F32; type++)
+    for (int32_t channels = 1; channels <= 3; channels += 2)
+      for (int planar = 0; planar <= channels / 3; planar++) {
+        gconv_image image = make_image((gconv_type)type, channels, planar);
+        for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+          exhaust(&image, specs[i]);
+        gconv_image_free(&image);
+      }
+}
+
+static void names_must_be_known(void **state) {
+  (void)state;
+  gconv_image image = make_image(GCONV_U8, 1, false);
+  gconv_filters filters = {0};
+  gconv_options options = gconv_options_default();
+  gconv_plan *plan = NULL;
+  assert_int_equal(gconv_filters_read("sharpen", NULL, &filters), GCONV_OK);
+  options.without = "direct,dirct";
+  assert_int_equal(gconv_plan_create(device, &image, &filters, &options, &plan), GCONV_UNSUPPORTED);
+  assert_non_null(strstr(gconv_last_error(), "dirct"));
+  gconv_filters_free(&filters);
+  gconv_image_free(&image);
+}
+
+/* ---- The start of a library ---- */
+
+static bool is_started;
+static bool started(void) {
+  return is_started;
+}
+
+/* What is put on the bill of a choice is told in its reasons, so they are where it can be seen. */
+static void starts_are_spread_over_executions(void **state) {
+  (void)state;
+  const gconv_algorithm *row = gconv_algorithm_row(0);
+  gconv_algorithm with_library = *row;
+  with_library.start_ms = 100;
+  with_library.started = started;
+  gconv_problem problem = {.in_type = GCONV_U8,
+                           .images = 1,
+                           .planes = 1,
+                           .channels = 1,
+                           .height = 8,
+                           .width = 8,
+                           .filters = 1,
+                           .rows = 3,
+                           .columns = 3,
+                           .stride_y = 1,
+                           .stride_x = 1,
+                           .dilation_y = 1,
+                           .dilation_x = 1,
+                           .out_height = 8,
+                           .out_width = 8};
+  gconv_options options = gconv_options_default();
+  char *text = NULL;
+  size_t size = 0;
+  FILE *reasons = open_memstream(&text, &size);
+  double bare = gconv_price(&problem, device, &options, row, reasons);
+  assert_true(fabs(gconv_price(&problem, device, &options, &with_library, reasons) - bare - 100) < 1e-6 * 100);
+  options.executions = 50;
+  assert_true(fabs(gconv_price(&problem, device, &options, &with_library, reasons) - bare - 2) < 1e-6 * 100);
+  is_started = true;
+  assert_true(fabs(gconv_price(&problem, device, &options, &with_library, reasons) - bare) < 1e-9);
+  fclose(reasons);
+  assert_non_null(strstr(text, "and 100 ms to start its library\n"));
+  assert_non_null(strstr(text, "for 50 executions"));
+  free(text);
+}
+
+/* ---- Tuning ---- */
+
+static char head[512]; /* the lines that a file of this device begins with */
+
+static void make_head(void) {
+  const gconv_device_info *info = gconv_device_get_info(device);
+  snprintf(head, sizeof head, "gconv %s\ndevice %s\ndriver %s\nthreads 2\nmachine 1e8 1e7 0.01\n", gconv_version(),
+           info->description, info->driver);
+}
+
+/* Reads head and `rest`; NULL if it is taken, else why not. */
+static const char *refusal(const char *text, const char *rest, gconv_tuning *tuning) {
+  char whole[1024];
+  const char *why = NULL;
+  snprintf(whole, sizeof whole, "%s%s", text, rest);
+  return gconv_tuning_parse(device, whole, tuning, &why) ? NULL : why;
+}
+
+static void broken_files_are_refused(void **state) {
+  (void)state;
+  static const char *const broken[] = {
+      "ratio direct u8 1 100 9\n",
+      "ratio direct u8 1 100 9 0\n",
+      "ratio direct u8 1 100 9 nan\n",
+      "ratio direct u9 1 100 9 1\n",
+      "ratio direct u8 5 100 9 1\n",
+      "ratio direct u8 1 -1 9 1\n",
+      "ratio direct u8 1 100 9 1 1\n",
+      "ration direct u8 1 100 9 1\n",
+      "machine 1 2\n",
+      "machine -1 1e7 1\n",
+      "ratio direct u8 1 100 inf 1\n",
+      "ratio\n",
+  };
+  gconv_tuning tuning;
+  make_head();
+  for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+    const char *why = refusal(head, broken[i], &tuning);
+    if (!why)
+      fail_msg("taken: %s", broken[i]);
+    assert_string_equal(why, "it is broken");
+  }
+  assert_non_null(refusal("", "", &tuning));
+  assert_non_null(refusal("", "ratio direct u8 1 100 9 1\n", &tuning));
+  assert_string_equal(refusal("gconv 0.0.0\n", "", &tuning), "it was made by another version of gconv");
+  char text[600];
+  snprintf(text, sizeof text, "gconv %s\ndevice something else\n", gconv_version());
+  assert_string_equal(refusal(text, "", &tuning), "it is of another device");
+  snprintf(text, sizeof text, "driver other\n%s", head);
+  assert_string_equal(refusal(text, "", &tuning), "it is of another driver");
+}
+
+static void whole_files_are_taken(void **state) {
+  (void)state;
+  gconv_tuning tuning, again;
+  make_head();
+  const char *rest = "# for people\n\nratio nosuch u8 1 100 9 1.5\nratio direct u16 3 1000 25 1.25\n";
+  assert_null(refusal(head, rest, &tuning));
+  assert_int_equal(tuning.count, 1); /* of algorithms that are there */
+  assert_string_equal(tuning.rows[0].algorithm, "direct");
+  assert_int_equal(tuning.rows[0].type, GCONV_U16);
+  assert_true(tuning.machine.fma_per_ms == 1e8 && tuning.rows[0].ratio == 1.25);
+  char *text = gconv_tuning_print(device, &tuning);
+  assert_null(refusal(text, "", &again));
+  assert_int_equal(again.count, 1);
+  assert_true(again.rows[0].ratio == 1.25 && again.rows[0].taps == 25 && again.machine.launch_ms == 0.01);
+  free(text);
+  gconv_tuning_free(&again);
+  gconv_tuning_free(&tuning);
+}
+
+static double ratio_of(const gconv_tuning *tuning, gconv_type type, int32_t side, int32_t size) {
+  gconv_problem problem = {.in_type = type,
+                           .images = 1,
+                           .planes = 1,
+                           .channels = 1,
+                           .filters = 1,
+                           .rows = size,
+                           .columns = size,
+                           .out_height = side,
+                           .out_width = side};
+  return gconv_tuning_ratio(tuning, "direct", &problem);
+}
+
+static void ratios_are_interpolated(void **state) {
+  (void)state;
+  gconv_tuning_row rows[] = {{"direct", GCONV_U8, 1, 100, 1, 1},    {"direct", GCONV_U8, 1, 100, 81, 4},
+                             {"direct", GCONV_U8, 1, 10000, 1, 1},  {"direct", GCONV_U8, 1, 10000, 81, 16},
+                             {"direct", GCONV_F32, 1, 100, 9, 0.5}, {"sparse", GCONV_U16, 1, 100, 9, 3}};
+  gconv_tuning tuning = {.rows = rows, .count = 6};
+  assert_true(ratio_of(NULL, GCONV_U8, 10, 3) == 1);
+  assert_true(ratio_of(&tuning, GCONV_U16, 10, 3) == 1); /* of another algorithm */
+  assert_true(fabs(ratio_of(&tuning, GCONV_U8, 10, 9) - 4) < 1e-9);
+  assert_true(fabs(ratio_of(&tuning, GCONV_U8, 10, 3) - 2) < 1e-9); /* 9 taps: half-way from 1 to 81 */
+  assert_true(fabs(ratio_of(&tuning, GCONV_U8, 100, 3) - 4) < 1e-9);
+  assert_true(fabs(ratio_of(&tuning, GCONV_U8, 1000, 63) - 16) < 1e-9); /* beyond what was measured */
+  assert_true(fabs(ratio_of(&tuning, GCONV_U8, 1, 1) - 1) < 1e-9);
+  gconv_tuning_row middle = {"direct", GCONV_U8, 1, 1000, 1, 1};
+  rows[2] = middle; /* sides of a size may be missing */
+  assert_true(fabs(ratio_of(&tuning, GCONV_U8, 100, 1) - 16) < 1e-9);
+  assert_true(fabs(ratio_of(&tuning, GCONV_F32, 500, 63) - 0.5) < 1e-9);
+}
+
+static void tuning_changes_the_choice_and_is_remembered(void **state) {
+  (void)state;
+  gconv_image image = make_image(GCONV_U8, 1, false);
+  gconv_filters filters = {0};
+  assert_int_equal(gconv_filters_read("sharpen", NULL, &filters), GCONV_OK);
+  const char *first = chosen_and_right(&image, &filters, "");
+  gconv_tuning_row row = {first, GCONV_U8, 1, 3000, 9, 500};
+  gconv_tuning tuning = {.machine = *gconv_device_get_machine(device), .rows = &row, .count = 1};
+  assert_int_equal(gconv_device_set_tuning(device, &tuning), GCONV_OK);
+  assert_string_not_equal(chosen_and_right(&image, &filters, ""), first);
+  assert_int_equal(gconv_device_remember_tuning(device), GCONV_OK);
+  gconv_device *other = NULL;
+  assert_int_equal(gconv_device_open(device_name, 2, &other), GCONV_OK);
+  assert_non_null(gconv_device_get_tuning(other));
+  assert_int_equal(gconv_device_get_tuning(other)->count, 1);
+  gconv_device_close(other);
+  assert_int_equal(gconv_device_set_tuning(device, NULL), GCONV_OK);
+  assert_int_equal(gconv_device_remember_tuning(device), GCONV_OK);
+  assert_string_equal(chosen_and_right(&image, &filters, ""), first);
+  assert_int_equal(gconv_device_open(device_name, 2, &other), GCONV_OK);
+  assert_null(gconv_device_get_tuning(other));
+  gconv_device_close(other);
+  gconv_filters_free(&filters);
+  gconv_image_free(&image);
+}
+
+int main(int count, char **words) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(whatever_is_switched_off_the_rest_is_right),
+      cmocka_unit_test(names_must_be_known),
+      cmocka_unit_test(starts_are_spread_over_executions),
+      cmocka_unit_test(broken_files_are_refused),
+      cmocka_unit_test(whole_files_are_taken),
+      cmocka_unit_test(ratios_are_interpolated),
+      cmocka_unit_test(tuning_changes_the_choice_and_is_remembered),
+  };
+  if (count > 1)
+    device_name = words[1];
+  gconv_device_info info;
+  bool usable = false;
+  for (size_t i = 0; gconv_device_at(i, &info); i++)
+    usable |= info.usable && strncmp(info.name, device_name, strlen(device_name)) == 0;
+  if (!usable)
+    return 77; /* skipped */
+  return cmocka_run_group_tests_name("choose", tests, open_device, close_device);
+}
