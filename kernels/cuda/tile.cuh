@@ -122,6 +122,46 @@ __device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &
   __syncthreads();
 }
 
+/* ---- From sums to values ---- */
+
+/* Takes the sums of filter number `filter` of `filters` that are combined, or not: values become what is to be stored, if
+ * they are the last; whether they are. All conditions are the same for all values, and most epilogues are plain: so each is
+ * asked once, not for every value. */
+template <int N>
+__device__ __forceinline__ bool take_sums(const gconv_problem &problem, const float *weights, int filter, int filters,
+                                          float (&sums)[N], float (&values)[N]) {
+  const gconv_epilogue &epilogue = problem.epilogue;
+  const float divisor = gconv_divisors(&problem, weights)[filter], bias = gconv_biases(&problem, weights)[filter];
+  if (divisor != 1.0f || bias != 0.0f)
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      sums[i] = gconv_response(sums[i], divisor, bias);
+  if (!gconv_is_combined(&problem)) {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      values[i] = sums[i];
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      values[i] = filter == 0 ? gconv_combine_first(epilogue.combine, sums[i])
+                              : gconv_combine_next(epilogue.combine, values[i], sums[i]);
+    if (filter + 1 < filters)
+      return false;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      values[i] = gconv_combine_last(epilogue.combine, values[i]);
+  }
+  if (epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center)
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      values[i] = fmaf(values[i], epilogue.scale, epilogue.offset); /* gconv_finish() of a plain one */
+  else
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      values[i] = gconv_finish(values[i], &epilogue);
+  return true;
+}
+
 /* ---- Launching ---- */
 
 /* Shared memory that a block may have. */

@@ -234,20 +234,8 @@ __device__ __forceinline__ void make_strips(const strip_arguments<MOST> &k, cons
   for (int f = 0; f < k.filters; f++) {
     float sums[V];
     lay_filter(k, f, x, sums);
-    float divisor = gconv_divisors(&problem, k.weights)[k.first + f], bias = gconv_biases(&problem, k.weights)[k.first + f];
-#pragma unroll
-    for (int v = 0; v < V; v++) {
-      float response = gconv_response(sums[v], divisor, bias);
-      values[v] = !combined ? response
-                  : f == 0  ? gconv_combine_first(problem.epilogue.combine, response)
-                            : gconv_combine_next(problem.epilogue.combine, values[v], response);
-    }
-    if (combined && f + 1 < k.filters)
+    if (!take_sums(problem, k.weights, k.first + f, problem.filters, sums, values))
       continue;
-#pragma unroll
-    for (int v = 0; v < V; v++)
-      values[v] =
-          gconv_finish(combined ? gconv_combine_last(problem.epilogue.combine, values[v]) : values[v], &problem.epilogue);
     __syncthreads(); /* the place may be that of the tile, or hold the filter before */
     if (busy)
       stage_strip(k.shape, mine, values, stage);
@@ -440,4 +428,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_tiled = {
     NULL, /* row_step */
     NULL, /* acquire */
     NULL, /* dismiss */
+    0,    /* start_ms */
+    NULL, /* started */
 };
