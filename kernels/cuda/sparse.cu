@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constan
       places[j * GROUPS + g] = (threadIdx.y * ROWS + j) * problem.stride_y * k.shape.pitch + column;
   }
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = z / problem.planes, plane = z - image * problem.planes;
+    int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
     at.in = a.in + image * a.in_image + plane * a.in_plane;
     at.out = a.out + image * a.out_image + plane * a.out_plane;
     for (int64_t row = (int64_t)blockIdx.y * k.shape.out_rows; row < problem.out_height;

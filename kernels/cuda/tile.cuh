@@ -26,9 +26,8 @@ struct tile_shape {
   int32_t bytes;            /* of the tile */
 };
 
-/* Stores an element of a row as a level, without waiting for it if it is one (an asynchronous copy from sm_80 on). */
-__device__ __forceinline__ void copy_sample(float *to, const float *from) {
-  __pipeline_memcpy_async(to, from, sizeof(float));
+__device__ __forceinline__ float level_of(float sample) {
+  return sample;
 }
 __device__ __forceinline__ float level_of(uint8_t sample) {
   return level_of_bits(0x4b000000u | sample);
@@ -37,63 +36,56 @@ __device__ __forceinline__ float level_of(uint16_t sample) {
   return level_of_bits(0x4b000000u | sample);
 }
 
-/* A thread's walk along a row, sample `lane`, lane + 32, lane + 64 ..., as places among piles: what the division of the
- * sample by their number would say, without dividing each time. */
-struct dealer {
-  int piles, card, number, next_card, next_number;
+/* A tile is filled by columns, AT_ONCE warps' widths of them at a time: the samples of most tiles, 128 and a halo of 32. A
+ * thread has AT_ONCE samples of each of its rows. */
+enum { AT_ONCE = 5 };
 
-  __device__ __forceinline__ dealer(int lane, int count)
-      : piles(count), card(lane % count), number(lane / count), next_card(LANES % count), next_number(LANES / count) {}
-  __device__ __forceinline__ void next() {
-    card += next_card;
-    number += next_number + (card >= piles);
-    card -= card >= piles ? piles : 0;
-  }
+struct tile_columns {
+  int begin, end;          /* samples of the tile's rows */
+  int place[AT_ONCE];      /* in a tile row */
+  int64_t source[AT_ONCE]; /* in a row of the image, or GCONV_OUTSIDE */
 };
 
-/* A thread's part of a tile row whose samples `from`, `from` + 1 ... all lie in the image. Integers are loaded several at a
- * time, so that their latencies overlap. */
-template <bool DEALT>
-__device__ __forceinline__ void fill_inside(const tile_shape &shape, const float *from, int lane, dealer at, float *to) {
-#pragma unroll 5
-  for (int t = lane; t < shape.samples; t += LANES) {
-    copy_sample(to + (DEALT ? at.card * shape.pile + at.number : t), from + t);
-    if (DEALT)
-      at.next();
-  }
-}
-
-template <bool DEALT, class In>
-__device__ __forceinline__ void fill_inside(const tile_shape &shape, const In *from, int lane, dealer at, float *to) {
-  constexpr int AT_ONCE = 5; /* the samples of most tiles, 128 and a halo of 32 */
-  for (int first = lane; first < shape.samples; first += AT_ONCE * LANES) {
-    In samples[AT_ONCE];
+/* The columns from `begin` on. `left` is the pixel of the image, inside or not, that is the first of the tile. */
+__device__ __forceinline__ tile_columns find_columns(const gconv_problem &problem, const tile_shape &shape, int begin,
+                                                     int64_t left, bool inside) {
+  tile_columns columns;
+  columns.begin = begin + (threadIdx.y * blockDim.x + threadIdx.x) % LANES;
+  columns.end = shape.samples;
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; i++)
-      if (first + i * LANES < shape.samples)
-        samples[i] = from[first + i * LANES];
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++) {
-      if (first + i * LANES < shape.samples)
-        to[DEALT ? at.card * shape.pile + at.number : first + i * LANES] = level_of(samples[i]);
-      if (DEALT)
-        at.next();
+  for (int i = 0; i < AT_ONCE; i++) {
+    int t = columns.begin + i * LANES;
+    columns.place[i] = shape.piles == 1 ? t : t % shape.piles * shape.pile + t / shape.piles;
+    if (inside) {
+      columns.source[i] = left * problem.channels + t;
+    } else {
+      int pixel = t / problem.channels;
+      int64_t x = gconv_border_index(problem.border, left + pixel, problem.width);
+      columns.source[i] = x == GCONV_OUTSIDE ? GCONV_OUTSIDE : x * problem.channels + t - pixel * problem.channels;
     }
   }
+  return columns;
 }
 
-/* The same for any row, NULL if it lies outside; `left` is the pixel of the row that goes first. */
-template <class In>
-__device__ __forceinline__ void fill_at_border(const gconv_problem &problem, const tile_shape &shape, const In *row,
-                                               int64_t left, int lane, dealer at, float *to) {
-  dealer pixel(lane, problem.channels);
-  for (int t = lane; t < shape.samples; t += LANES) {
-    int64_t x = row ? gconv_border_index(problem.border, left + pixel.number, problem.width) : GCONV_OUTSIDE;
-    to[at.card * shape.pile + at.number] =
-        x == GCONV_OUTSIDE ? problem.border_level : (float)row[x * problem.channels + pixel.card];
-    at.next();
-    pixel.next();
+/* A thread's part of a tile row from `row` of the image, or NULL for one outside. All sources lie INSIDE, or not. Floats are
+ * copied asynchronously (from sm_80 on); integers are loaded all before the first is stored, so that latencies overlap. */
+template <bool INSIDE, class In>
+__device__ __forceinline__ void fill_row(const tile_columns &columns, const In *row, float level, float *to) {
+  In samples[AT_ONCE];
+#pragma unroll
+  for (int i = 0; i < AT_ONCE; i++) {
+    bool there = columns.begin + i * LANES < columns.end;
+    if (INSIDE && sizeof(In) == sizeof(float) && there)
+      __pipeline_memcpy_async(to + columns.place[i], row + columns.source[0] + i * LANES, sizeof(float));
+    else if (INSIDE && there)
+      samples[i] = row[columns.source[0] + i * LANES];
+    else if (!INSIDE && there && row && columns.source[i] != GCONV_OUTSIDE)
+      samples[i] = row[columns.source[i]];
   }
+#pragma unroll
+  for (int i = 0; i < AT_ONCE; i++)
+    if ((!INSIDE || sizeof(In) < sizeof(float)) && columns.begin + i * LANES < columns.end)
+      to[columns.place[i]] = INSIDE || (row && columns.source[i] != GCONV_OUTSIDE) ? level_of(samples[i]) : level;
 }
 
 /* Fills the tile whose first pixel is number `left` of input row `top` of a plane, either of which may be outside. A warp
@@ -102,20 +94,18 @@ template <class In>
 __device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top,
                                           int64_t left, float *tile) {
   const gconv_problem &problem = a.problem;
-  const int id = threadIdx.y * blockDim.x + threadIdx.x, lane = id % LANES, warps = blockDim.x * blockDim.y / LANES;
-  const int64_t first = left * problem.channels;
-  const bool inside = first >= 0 && first + shape.samples <= (int64_t)problem.width * problem.channels;
-  const dealer at(lane, shape.piles);
-  for (int row = id / LANES; row < shape.rows && id / LANES < warps; row += warps) {
-    int64_t y = gconv_border_index(problem.border, top + row, problem.height);
-    const In *from = y == GCONV_OUTSIDE ? nullptr : (const In *)(plane + y * a.in_row);
-    float *to = tile + row * shape.pitch;
-    if (!inside || !from)
-      fill_at_border(problem, shape, from, left, lane, at, to);
-    else if (shape.piles == 1)
-      fill_inside<false>(shape, from + first, lane, at, to);
-    else
-      fill_inside<true>(shape, from + first, lane, at, to);
+  const int warp = (threadIdx.y * blockDim.x + threadIdx.x) / LANES, warps = blockDim.x * blockDim.y / LANES;
+  const bool inside = left >= 0 && left * problem.channels + shape.samples <= (int64_t)problem.width * problem.channels;
+  for (int begin = 0; begin < shape.samples && warp < warps; begin += AT_ONCE * LANES) {
+    const tile_columns columns = find_columns(problem, shape, begin, left, inside);
+    for (int row = warp; row < shape.rows; row += warps) {
+      int64_t y = gconv_border_index(problem.border, top + row, problem.height);
+      const In *from = y == GCONV_OUTSIDE ? nullptr : (const In *)(plane + y * a.in_row);
+      if (inside && from)
+        fill_row<true>(columns, from, problem.border_level, tile + row * shape.pitch);
+      else
+        fill_row<false>(columns, from, problem.border_level, tile + row * shape.pitch);
+    }
   }
   __pipeline_commit();
   __pipeline_wait_prior(0);

@@ -48,7 +48,7 @@ template <class In, class Out> __global__ void __launch_bounds__(1024) classic(c
   at.c = (int32_t)(sample - at.q * channels);
   const int column = (int)(at.q * problem.stride_x - problem.pad_left - left) * channels + at.c;
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = z / problem.planes, plane = z - image * problem.planes;
+    int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
     at.in = a.in + image * a.in_image + plane * a.in_plane;
     uint8_t *out = a.out + image * a.out_image + plane * a.out_plane + at.q * a.out_pixel;
     for (int64_t first = (int64_t)blockIdx.y * blockDim.y; first < problem.out_height;
@@ -129,14 +129,17 @@ __device__ __forceinline__ void lay_taps(const float *taps, int count, const flo
 #undef CASE
 }
 
-/* Where a thread's strip lies: threads that follow one another take rows that do, for the sake of the banks. */
+/* Where a thread's strip lies. Threads that follow one another take rows that do, for the sake of the banks: so x is the row
+ * in these blocks, and y the strip across. */
 struct strip {
   int row, card, number; /* of the tile's outputs: row, pile, place in the pile */
 };
 
-__device__ __forceinline__ strip strip_of(const tile_shape &shape, int id) {
-  int column = id / shape.out_rows;
-  return {id - column * shape.out_rows, column % shape.piles, column / shape.piles * V};
+__device__ __forceinline__ strip strip_of(const tile_shape &shape) {
+  const int across = threadIdx.y;
+  if (shape.piles == 1)
+    return {(int)threadIdx.x, 0, across * V};
+  return {(int)threadIdx.x, across % shape.piles, across / shape.piles * V};
 }
 
 /* Puts the finished values of a strip to where store_stage() finds them in the order of the image. */
@@ -191,17 +194,17 @@ __device__ __forceinline__ void store_stage(const arguments &a, const strip_shap
   const int64_t left = (problem.out_width - at.pixel) * problem.channels, down = problem.out_height - at.row;
   const int samples = (int)(left < shape.tile.across ? left : shape.tile.across);
   const int rows = (int)(down < shape.tile.out_rows ? down : shape.tile.out_rows);
-  for (int row = id / LANES; row < rows && id / LANES < warps; row += warps) {
-    Out *out = (Out *)(at.out + filter * a.out_filter + (at.row + row) * a.out_row) + at.pixel * problem.channels;
+  uint8_t *to =
+      at.out + filter * a.out_filter + (at.row + id / LANES) * a.out_row + at.pixel * problem.channels * (int)sizeof(Out);
+  for (int row = id / LANES; row < rows && id / LANES < warps; row += warps, to += warps * a.out_row)
     for (int first = id % LANES * 4; first < samples; first += LANES * 4) {
       float4 word = *(const float4 *)(stage + row * shape.stage_pitch + first);
       const float y[4] = {word.x, word.y, word.z, word.w};
       if (dense)
-        store_four(y, out, first, samples - first);
+        store_four(y, (Out *)to, first, samples - first);
       else
         store_pixels<In, Out>(a, at, y, at.row + row, first, samples - first, filter);
     }
-  }
 }
 
 /* The sums of filter number `filter` of the launch. */
@@ -253,16 +256,16 @@ __device__ __forceinline__ void make_strips(const strip_arguments<MOST> &k, cons
 /* Grid: x over the tiles of a row of them, y over rows of tiles, z over planes of all images; what is beyond the grid is
  * strided over. */
 template <class In, int MOST>
-__global__ void __launch_bounds__(STRIP_THREADS) strips(const __grid_constant__ strip_arguments<MOST> k) {
+__global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant__ strip_arguments<MOST> k) {
   extern __shared__ float4 memory[];
   float *tile = (float *)memory, *stage = tile + k.shape.stage;
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
-  const strip mine = strip_of(k.shape.tile, threadIdx.y * blockDim.x + threadIdx.x);
+  const strip mine = strip_of(k.shape.tile);
   tile_place at;
   at.pixel = (int64_t)blockIdx.x * (k.shape.tile.across / problem.channels);
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = z / problem.planes, plane = z - image * problem.planes;
+    int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
     at.in = a.in + image * a.in_image + plane * a.in_plane;
     at.out = a.out + image * a.out_image + plane * a.out_plane;
     for (at.row = (int64_t)blockIdx.y * k.shape.tile.out_rows; at.row < problem.out_height;
@@ -358,7 +361,7 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
       a.taps[row * a.pitch + s] = *tap++;
   auto *kernel = strips<In, MOST>;
   GCONV_TRY(allow_shared(kernel, shape->bytes));
-  kernel<<<grid_for(problem, &shape->tile), block, shape->bytes, (cudaStream_t)execution->stream>>>(a);
+  kernel<<<grid_for(problem, &shape->tile), dim3(block.y, block.x), shape->bytes, (cudaStream_t)execution->stream>>>(a);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
