@@ -30,25 +30,36 @@ struct product {
 
 /* ---- Few filters: matrix-vector products ---- */
 
-/* A thread makes the sums of F filters for four columns, down the whole matrix. */
-template <int F> __global__ void __launch_bounds__(128) multiply_few(const product m) {
-  int64_t column = 4 * ((int64_t)blockIdx.x * blockDim.x + threadIdx.x);
-  if (column >= m.pitch)
-    return;
-  const float *taps = m.taps, *x = m.patches + column;
-  const int64_t pitch = m.pitch;
-  float sums[F][4] = {};
-#pragma unroll 8
-  for (int64_t t = 0; t < m.depth; t++, x += pitch, taps += F) {
-    const float4 four = __ldcs((const float4 *)x); /* read once */
+/* Adds the products of one tap of F filters with four samples. */
+template <int F> __device__ __forceinline__ void add_taps(float (&sums)[F][4], const float *taps, const float4 &x) {
 #pragma unroll
-    for (int k = 0; k < F; k++) {
-      const float tap = __ldg(taps + k);
-      sums[k][0] = fmaf(tap, four.x, sums[k][0]);
-      sums[k][1] = fmaf(tap, four.y, sums[k][1]);
-      sums[k][2] = fmaf(tap, four.z, sums[k][2]);
-      sums[k][3] = fmaf(tap, four.w, sums[k][3]);
-    }
+  for (int k = 0; k < F; k++) {
+    const float tap = __ldg(taps + k);
+    sums[k][0] = fmaf(tap, x.x, sums[k][0]);
+    sums[k][1] = fmaf(tap, x.y, sums[k][1]);
+    sums[k][2] = fmaf(tap, x.z, sums[k][2]);
+    sums[k][3] = fmaf(tap, x.w, sums[k][3]);
+  }
+}
+
+/* A thread makes the sums of F filters for four columns, down the whole matrix, AHEAD rows of which are under way. */
+template <int F> __global__ void __launch_bounds__(128) multiply_few(const product m) {
+  constexpr int AHEAD = 8;
+  const int64_t column = 4 * ((int64_t)blockIdx.x * blockDim.x + threadIdx.x), pitch = m.pitch;
+  if (column >= pitch)
+    return;
+  const float *taps = m.taps, *row = m.patches + column;
+  float sums[F][4] = {};
+  for (int64_t left = m.depth; left > 0; left -= AHEAD, row += AHEAD * pitch, taps += AHEAD * F) {
+    float4 x[AHEAD];
+#pragma unroll
+    for (int t = 0; t < AHEAD; t++)
+      if (t < left)
+        x[t] = __ldcs((const float4 *)(row + t * pitch)); /* read once */
+#pragma unroll
+    for (int t = 0; t < AHEAD; t++)
+      if (t < left)
+        add_taps<F>(sums, taps + t * F, x[t]);
   }
 #pragma unroll
   for (int k = 0; k < F; k++)
@@ -249,4 +260,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col = {
     NULL, /* row_step */
     NULL, /* acquire */
     NULL, /* dismiss */
+    0,    /* start_ms */
+    NULL, /* started */
 };

@@ -53,6 +53,10 @@ const char *available(void) {
   return gconv_library_load(&cublas);
 }
 
+bool started(void) {
+  return gconv_library_is_loaded(&cublas);
+}
+
 /* Returns from the calling function if a call of cuBLAS fails. */
 #define CUBLAS_TRY(expression)                                                                                              \
   do {                                                                                                                      \
@@ -160,4 +164,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col_cublas = {
     NULL, /* row_step */
     acquire,
     dismiss,
+    300, /* start_ms: cuBLAS is large */
+    started,
 };

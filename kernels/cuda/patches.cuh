@@ -14,8 +14,8 @@
  *                      +------------------+
  *
  * which a last kernel turns into responses and stores. The patch matrix is R * S times as large as the output, so it is made
- * for a chunk of n samples at a time, of any length: a chunk may be many rows or a part of one. Small chunks are better than
- * large ones as long as they fill the device, because matrix and sums then stay in the L2 cache between the kernels.
+ * for a chunk of n samples at a time, of any length: a chunk may be many rows or a part of one. The larger the better, up to
+ * the workspace: chunks so small that matrix and sums stay in the L2 cache were slower, as they do not fill the device.
  */
 #ifndef GCONV_CUDA_PATCHES_CUH
 #define GCONV_CUDA_PATCHES_CUH
@@ -27,9 +27,10 @@ namespace {
 /* ---- Chunks ---- */
 
 enum : int64_t {
-  CACHED_BYTES = 24 << 20,   /* of patches and sums: about half of the L2 cache of a large GPU */
-  FILLING_COLUMNS = 1 << 17, /* that keep a large GPU busy; worth leaving the cache for */
-  COLUMN_STEP = 32           /* rows of both matrices begin at multiples of 128 bytes */
+  COLUMN_STEP = 32,       /* rows of both matrices begin at multiples of 128 bytes */
+  MOST_COLUMNS = 1 << 28, /* so that 32 bits number them */
+  MANY_THREADS = 1 << 18, /* that keep a large GPU busy */
+  FILTERS_AT_ONCE = 8     /* whose sums a thread of the last kernel stores */
 };
 
 int64_t taps_of(const gconv_problem *problem) {
@@ -51,15 +52,12 @@ int64_t column_floats(const gconv_problem *problem) {
 
 /* Columns of a chunk, a multiple of COLUMN_STEP, such that patches and sums fit into `bytes`; 0 if none do. */
 int64_t chunk_columns(const gconv_problem *problem, int64_t bytes) {
-  int64_t column_bytes = column_floats(problem) * (int64_t)sizeof(float), samples = samples_of(problem);
-  int64_t columns = CACHED_BYTES / column_bytes;
-  columns = columns > FILLING_COLUMNS ? columns : (int64_t)FILLING_COLUMNS;
-  columns = columns < bytes / column_bytes ? columns : bytes / column_bytes;
-  columns = columns / COLUMN_STEP * COLUMN_STEP;
+  int64_t columns = bytes / (column_floats(problem) * (int64_t)sizeof(float)) / COLUMN_STEP * COLUMN_STEP;
   if (columns <= 0)
     return 0;
-  int64_t chunks = (samples - 1) / columns + 1, even = (samples - 1) / chunks + 1; /* all chunks about as long */
-  return (even - 1) / COLUMN_STEP * COLUMN_STEP + COLUMN_STEP;
+  columns = columns < MOST_COLUMNS ? columns : (int64_t)MOST_COLUMNS;
+  int64_t samples = samples_of(problem), chunks = (samples - 1) / columns + 1; /* all about as long */
+  return ((samples - 1) / chunks / COLUMN_STEP + 1) * COLUMN_STEP;
 }
 
 size_t chunk_bytes(const gconv_problem *problem, int64_t columns) {
@@ -141,19 +139,41 @@ __global__ void make_patches(const __grid_constant__ arguments a, int64_t first,
 
 /* ---- From sums to the output ---- */
 
-/* A thread stores what becomes of the sums of one sample: sums is K x `pitch`. */
+/* Stores the responses of filters k .. end - 1 at one sample. */
+template <class Out>
+__device__ void store_some(const arguments &a, const float *weights, int32_t k, int32_t end, const place &at, uint8_t *pixel,
+                           const float *sums, int64_t pitch) {
+  const gconv_problem &problem = a.problem;
+  const float *divisors = gconv_divisors(&problem, weights), *biases = gconv_biases(&problem, weights);
+  uint8_t *to = pixel + k * a.out_filter + at.c * a.out_channel;
+#pragma unroll 4
+  for (; k < end; k++, to += a.out_filter)
+    gconv_store(
+        gconv_finish(gconv_response(__ldcs(sums + k * pitch), __ldg(divisors + k), __ldg(biases + k)), &problem.epilogue),
+        (Out *)to);
+}
+
+/* A thread stores what becomes of the sums of one sample, of FILTERS_AT_ONCE filters or, if they are combined, of all: sums
+ * is K x `pitch`. Grid: x over columns, y over filters, strided. */
 template <class In, class Out>
 __global__ void finish_sums(const __grid_constant__ arguments a, const float *weights, int64_t first, int32_t columns,
                             int32_t pitch, const float *sums) {
-  int32_t column = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+  const gconv_problem &problem = a.problem;
+  const int32_t column = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
   if (column >= columns)
     return;
   uint8_t *pixel;
   const place at = place_of(a, first + column, &pixel);
-  if (a.problem.keep_alpha && at.c == a.problem.channels - 1)
-    keep_alpha<In, Out>(a, at, pixel);
-  else
-    store_responses<Out>(a, weights, at.c, pixel, [&](int32_t k) { return sums[(int64_t)k * pitch + column]; });
+  sums += column;
+  if (problem.keep_alpha && at.c == problem.channels - 1) {
+    if (blockIdx.y == 0)
+      keep_alpha<In, Out>(a, at, pixel);
+  } else if (gconv_is_combined(&problem)) {
+    store_responses<Out>(a, weights, at.c, pixel, [&](int32_t k) { return sums[(int64_t)k * pitch]; });
+  } else {
+    for (int32_t k = (int32_t)blockIdx.y * FILTERS_AT_ONCE; k < problem.filters; k += (int32_t)gridDim.y * FILTERS_AT_ONCE)
+      store_some<Out>(a, weights, k, min(k + (int32_t)FILTERS_AT_ONCE, problem.filters), at, pixel, sums, pitch);
+  }
 }
 
 /* ---- Launching ---- */
@@ -168,16 +188,17 @@ struct chunk {
 };
 
 template <class In> void launch_patches(const gconv_execution *execution, const arguments &a, const chunk &part) {
-  unsigned across = blocks_for(part.columns, 256, INT32_MAX);
-  /* Threads as many as a large GPU runs at a time; no more, since each finds its place first. */
-  int64_t rows = blocks_for(FILLING_COLUMNS * 3, part.columns, execution->problem->rows);
-  dim3 grid(across, (unsigned)(rows < 65535 ? rows : 65535));
+  /* No more threads than are needed, since each finds its place first. */
+  int64_t rows = blocks_for(MANY_THREADS, part.columns, a.problem.rows);
+  dim3 grid(blocks_for(part.columns, 256, INT32_MAX), blocks_for(rows, 1, 65535));
   make_patches<In><<<grid, 256, 0, (cudaStream_t)execution->stream>>>(a, part.first, part.columns, part.pitch, part.patches);
 }
 
 template <class In, class Out> void launch_finish(const gconv_execution *execution, const arguments &a, const chunk &part) {
-  finish_sums<In, Out><<<blocks_for(part.columns, 256, INT32_MAX), 256, 0, (cudaStream_t)execution->stream>>>(
-      a, execution->weights, part.first, part.columns, part.pitch, part.sums);
+  int64_t filters = gconv_is_combined(&a.problem) ? 1 : a.problem.filters;
+  dim3 grid(blocks_for(part.columns, 256, INT32_MAX), blocks_for(filters, FILTERS_AT_ONCE, 65535));
+  finish_sums<In, Out><<<grid, 256, 0, (cudaStream_t)execution->stream>>>(a, execution->weights, part.first, part.columns,
+                                                                          part.pitch, part.sums);
 }
 
 typedef void part_launcher(const gconv_execution *, const arguments &, const chunk &);
