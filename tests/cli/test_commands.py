@@ -32,7 +32,7 @@ class Make(CommandTest):
         self.usage_error("sobelx", "make", "sobel_x", "sobelx")
         self.usage_error("sobelx", "make", "sobelx", "-o", "k.txt")
         result = self.gconv("make", "sobel_x", "-o", "nowhere/k.txt", status=1)
-        self.assertIn("No such file", result.stderr)
+        self.assertIn("nowhere/k.txt: the folder to write it in does not exist", result.stderr)
         self.assertEqual(self.files(), [])
 
     def test_filter_format(self):
