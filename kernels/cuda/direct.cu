@@ -106,12 +106,17 @@ template <class In, class Out> void launch_general(const gconv_execution *execut
 
 /* Outputs a thread of slide(): as many as leave enough warps to hide the latency of memory. */
 template <class In, int K> constexpr int slide_width() {
-  return sizeof(In) == 1 ? (K == 3 ? 16 : K == 5 ? 8 : 4) : 4;
+  return sizeof(In) == 1 ? (K == 3 ? 16 : K == 5 ? 8 : 4) : sizeof(In) == 4 && K == 3 ? 8 : 4;
 }
 
 /* Sobel and its like: the magnitude of two, from and to the same type. */
 bool is_plain_pair(const gconv_execution *execution, int32_t size) {
   return execution->problem->filters == 2 && size <= 7 && is_plain(execution, 0, 2);
+}
+
+/* Whether the windows of all threads begin at multiples of four samples. */
+bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shift) {
+  return ((int64_t)problem->pad_left + shift - size / 2) * problem->channels % 4 == 0;
 }
 
 /* Plain epilogues have instances of their own where they are a good part of the work; pairs have no other. */
@@ -120,14 +125,20 @@ template <class In, int K, int C> void launch_size(const gconv_execution *execut
   constexpr bool SMALL = sizeof(In) != 2 && K <= 7;
   if constexpr (SMALL)
     if (is_plain_pair(execution, K)) {
-      launch_slide<In, K, C, 4, 2, true>(execution, shift, 0);
+      launch_slide<In, K, C, 4, 2, true, true>(execution, shift, 0);
+      return;
+    }
+  if constexpr (sizeof(In) == 4 && C == 1)
+    if (!lies_by_four(execution->problem, K, shift)) {
+      for (int32_t k = 0; k < execution->problem->filters; k++)
+        launch_slide<In, K, C, V, 1, false, false>(execution, shift, k);
       return;
     }
   for (int32_t k = 0; k < execution->problem->filters; k++)
     if (SMALL && is_plain(execution, k, 1))
-      launch_slide<In, K, C, V, 1, SMALL>(execution, shift, k);
+      launch_slide<In, K, C, V, 1, SMALL, true>(execution, shift, k);
     else
-      launch_slide<In, K, C, V, 1, false>(execution, shift, k);
+      launch_slide<In, K, C, V, 1, false, true>(execution, shift, k);
 }
 
 /* Whether slide() can take the taps: integers must stay exact with scaled taps, and plain scales with what undoes that. */
@@ -183,7 +194,8 @@ bool slides(const gconv_execution *execution, frame in) {
   bool indexed = ((int64_t)problem->width + problem->out_width + 1024) * problem->channels < INT32_MAX &&
                  (samples + 1) * problem->out_height / 32 * problem->images * problem->planes < INT32_MAX;
   bool combined = gconv_is_combined(problem) && problem->filters > 1;
-  return shape && near && wide && indexed && slides_layout(execution) && is_level(problem) &&
+  bool loaded = lies_by_four(problem, in.size, in.shift) || (problem->channels == 1 && !combined);
+  return shape && loaded && near && wide && indexed && slides_layout(execution) && is_level(problem) &&
          (!combined || is_plain_pair(execution, in.size)) && slides_taps(execution, in.size);
 }
 

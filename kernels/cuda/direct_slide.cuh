@@ -44,7 +44,6 @@ template <int K, int F> struct sliding_arguments {
   int32_t walkers;     /* blocks of a plane that walk; */
   int32_t edge_blocks; /* those for all other samples */
   int32_t samples;     /* of an output row: Q * C */
-  bool by_four;        /* windows begin at multiples of four samples; those of integers always do */
   float unit;          /* what a sum is to be multiplied with: the scale of taps, undone */
   float scale, offset; /* of a plain epilogue, from scaled sums */
   bool at_once;        /* whether `scale`, a power of two, leads from scaled sums to levels in units of 2^-149 */
@@ -104,9 +103,10 @@ template <> struct samples4<uint16_t> {
   }
 };
 
-/* The input rows of a strip, one after the other, some of them under way. What it needs of the arguments it holds by value,
+/* The input rows of a strip, one after the other, some of them under way. BY_FOUR: its windows begin at multiples of four
+ * samples. What it needs of the arguments it holds by value,
  * so that it stays in registers. */
-template <class In, int K, int C, int V> struct row_reader {
+template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   using shape = window<K, C, V>;
   using word = typename samples4<In>::word;
   static constexpr int AHEAD = (sizeof(In) < 4 && K <= 7) || K <= 3 ? 2 : 1; /* rows under way: to hide the latency */
@@ -115,13 +115,12 @@ template <class In, int K, int C, int V> struct row_reader {
   int64_t in_row;
   gconv_border border;
   int y, height;
-  bool by_four;
   In level;
   word words[AHEAD][shape::WORDS];
 
-  __device__ __forceinline__ row_reader(const arguments &a, const uint8_t *window_of_row_0, int row, bool is_by_four)
+  __device__ __forceinline__ row_reader(const arguments &a, const uint8_t *window_of_row_0, int row)
       : in(window_of_row_0), in_row(a.in_row), border(a.problem.border), y(row), height(a.problem.height),
-        by_four(is_by_four), level((In)a.problem.border_level) {
+        level((In)a.problem.border_level) {
 #pragma unroll
     for (int i = 0; i < AHEAD; i++)
       fetch(i);
@@ -131,7 +130,7 @@ template <class In, int K, int C, int V> struct row_reader {
     const int source = (unsigned)y < (unsigned)height ? y : near_index(border, y, height);
     const uint8_t *row = in + source * in_row;
     y++;
-    if (source != GCONV_OUTSIDE && (sizeof(In) < 4 || by_four)) {
+    if (source != GCONV_OUTSIDE && BY_FOUR) {
 #pragma unroll
       for (int w = 0; w < shape::WORDS; w++)
         words[slot][w] = __ldg((const word *)row + w);
@@ -283,12 +282,12 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
 
 /* A thread's walk down its strip. PLAIN: there is nothing to the epilogue but scale and offset, after the magnitude of two.
  */
-template <class In, int K, int C, int V, int F, bool PLAIN>
+template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int top,
                                      int rows) {
   const gconv_problem &problem = a.common.problem;
   const int left = first - problem.pad_left * C - window<K, C, V>::FIRST; /* the first sample of the window */
-  row_reader<In, K, C, V> reader(a.common, in + left * (int64_t)sizeof(In), top - problem.pad_top, a.by_four);
+  row_reader<In, K, C, V, BY_FOUR> reader(a.common, in + left * (int64_t)sizeof(In), top - problem.pad_top);
   float sums[F][K][V] = {};
 #pragma unroll 1
   for (int i = 1 - K; i < rows; i++) {
@@ -343,7 +342,7 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
 
 /* Grid: blocks that walk, of all planes of all images: x of the block over the samples of a row, V each, y over strips; then
  * blocks for the ends of rows, a thread a sample: short work comes last, and fills what the walks leave idle. */
-template <class In, int K, int C, int V, int F, bool PLAIN>
+template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ sliding_arguments<K, F> a) {
   const gconv_problem &problem = a.common.problem;
   const int all_walkers = a.walkers * problem.images * problem.planes;
@@ -356,7 +355,8 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
     const int block = number - sheet * a.walkers, strip = block / a.across, column = block - strip * a.across;
     const int first = (column * blockDim.x + threadIdx.x) * V, top = (strip * blockDim.y + threadIdx.y) * a.strip;
     if (first >= a.begin && first < a.end && top < problem.out_height)
-      walk<In, K, C, V, F, PLAIN>(a, in, out + top * a.common.out_row, first, top, min(a.strip, problem.out_height - top));
+      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out + top * a.common.out_row, first, top,
+                                           min(a.strip, problem.out_height - top));
   } else {
     const int width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
     const int64_t sample = (int64_t)(number - sheet * a.edge_blocks) * SLIDE_THREADS + thread;
@@ -495,7 +495,7 @@ template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a
 }
 
 /* Launches for the filters first .. first + F - 1, laid into K x K taps, whose output is that of filter `first`. */
-template <class In, int K, int C, int V, int F, bool PLAIN>
+template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first) {
   const gconv_problem *problem = execution->problem;
   sliding_arguments<K, F> a = {};
@@ -504,22 +504,24 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   a.common.problem.pad_left += shift;
   a.common.problem.anchor_x += shift;
   a.samples = problem->out_width * C;
-  a.by_four = (a.common.problem.pad_left * C + window<K, C, V>::FIRST) % 4 == 0;
   set_weights<In>(execution, first, shift, &a);
   find_inner<K, C, V>(&a);
+  /* What memory bounds goes through the image in low blocks, row by row, as memory likes it; the rows that they share are in
+   * the L1 cache. What arithmetic bounds takes strips as high as it can. */
+  constexpr bool SWEEPS = sizeof(In) == 4 && K == 3 && F == 1;
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
-  dim3 block(threads > 96 ? 128 : threads > 32 ? 64 : 32);
+  dim3 block(threads > 96 && !SWEEPS ? 128 : threads > 32 && !SWEEPS ? 64 : 32);
   block.y = SLIDE_THREADS / block.x;
   a.across = (int32_t)((threads + block.x - 1) / block.x);
-  a.strip = problem->out_height;
-  if (a.across > 0)
-    a.strip = strip_rows(problem, K, a.across * planes, blocks_at_a_time<slide<In, K, C, V, F, PLAIN>>() * block.y);
+  a.strip = SWEEPS ? 4 : problem->out_height;
+  if (a.across > 0 && !SWEEPS)
+    a.strip = strip_rows(problem, K, a.across * planes, blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>() * block.y);
   const int64_t edges = (int64_t)(a.samples - (a.end - a.begin)) * problem->out_height;
   a.edge_blocks = (int32_t)((edges + SLIDE_THREADS - 1) / SLIDE_THREADS);
   const int64_t strips = (problem->out_height - 1) / ((int64_t)a.strip * block.y) + 1;
   a.walkers = (int32_t)(a.across * strips);
   dim3 grid((unsigned)((a.edge_blocks + a.walkers) * planes));
-  slide<In, K, C, V, F, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+  slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
 } // namespace
