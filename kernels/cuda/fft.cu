@@ -53,7 +53,7 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   c->tiles_x = (problem->out_width - 1) / (c->valid_x / problem->stride_x) + 1;
   c->tiles = c->tiles_y * c->tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
   c->pairs = (c->tiles + 1) / 2;
-  return c->tiles <= INT32_MAX / 2;
+  return c->tiles <= INT32_MAX / 2 && (int64_t)problem->width * problem->channels <= INT32_MAX / 2;
 }
 
 int device_attribute(enum cudaDeviceAttr attribute) {
@@ -70,54 +70,54 @@ struct tile_engine {
   int size, radix; /* N, A */
   size_t shared;
   int threads, blocks; /* of a block; of a multiprocessor */
-  double work;         /* multiply-adds that would take as long as a real point, measured on an H200 */
+  double work, back; /* multiply-adds that would take as long as a sample of a tile, measured on an H200: for all but rows */
+                     /*   back, and for those, of which only valid ones are made */
   void (*kernel)(tile_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
 
-template <int A> tile_engine tile_engine_of(double work) {
+template <int A> tile_engine tile_engine_of(double work, double back) {
   using shape = tile_shape<A>;
-  return {shape::SIZE,   A,    shape::SHARED,     shape::THREADS,
-          shape::BLOCKS, work, convolve_tiles<A>, make_spectra<tile_order<A>>};
+  return {shape::SIZE,
+          A,
+          shape::SHARED,
+          shape::THREADS,
+          shape::BLOCKS,
+          work,
+          back,
+          convolve_tiles<A>,
+          make_spectra<tile_order<A>>};
 }
 
-const tile_engine tile_engines[] = {tile_engine_of<8>(120), tile_engine_of<16>(135), tile_engine_of<20>(140)};
+const tile_engine tile_engines[] = {tile_engine_of<8>(67, 67), tile_engine_of<16>(59, 100), tile_engine_of<20>(64, 107)};
 
 /* Lines in shared memory: either those of columns or those of rows. */
 struct line_engine {
   line_order order;
   int twists, rows, columns, column_threads; /* see line_shape */
   size_t rows_shared, columns_shared;
+  double work; /* of tiles with such columns: as tile_engine.work */
   void (*enter)(line_arguments);
   void (*filter)(line_arguments);
   void (*leave)(line_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
 
-template <class Line> line_engine line_engine_of(void) {
-  return {{Line::P, Line::Q, Line::S},
-          Line::TWISTS,
-          Line::ROWS,
-          Line::COLUMNS,
-          Line::COLUMN_THREADS,
-          Line::ROWS_SHARED,
-          Line::COLUMNS_SHARED,
-          enter_lines<Line>,
-          filter_lines<Line>,
-          leave_lines<Line>,
-          make_spectra<columns_order<Line::COLUMNS>>};
+template <class Line> line_engine line_engine_of(double work) {
+  return {{Line::P, Line::Q, Line::S}, Line::TWISTS,       Line::ROWS,           Line::COLUMNS,
+          Line::COLUMN_THREADS,        Line::ROWS_SHARED,  Line::COLUMNS_SHARED, work,
+          enter_lines<Line>,           filter_lines<Line>, leave_lines<Line>,    make_spectra<columns_order<Line::COLUMNS>>};
 }
 
-const line_engine line_engines[] = {line_engine_of<line_shape<4, 8>>(), line_engine_of<line_shape<8, 8>>(),
-                                    line_engine_of<line_shape<8, 16>>(), line_engine_of<line_shape<16, 16>>()};
-const double LINE_WORK = 285; /* as tile_engine.work */
+const line_engine line_engines[] = {line_engine_of<line_shape<4, 8>>(270), line_engine_of<line_shape<8, 8>>(275),
+                                    line_engine_of<line_shape<8, 16>>(320), line_engine_of<line_shape<16, 16>>(345)};
 
 /* ---- The choice of an engine ---- */
 
 /* How a problem is solved. */
 struct solution {
-  const tile_engine *tile; /* NULL: */
-  const line_engine *lines_y, *lines_x;
+  const tile_engine *tile;              /* or NULL: */
+  const line_engine *lines_y, *lines_x; /* for columns, which go along y, and rows */
   cutting c;
   int64_t at_a_time;       /* blocks of the tile engine; pairs of tiles of a batch of the line engine */
   size_t state, workspace; /* bytes */
@@ -136,17 +136,19 @@ bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, sol
   s->tile = &engine;
   s->at_a_time = (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) * engine.blocks;
   int64_t rounds = (s->c.pairs - 1) / s->at_a_time + 1;
-  s->work = problem->filters * (double)(rounds * s->at_a_time) * 2 * engine.size * engine.size * engine.work;
+  double sample = engine.work + engine.back * s->c.valid_y / engine.size;
+  s->work = problem->filters * (double)(rounds * s->at_a_time) * 2 * engine.size * engine.size * sample;
   s->at_a_time = s->c.pairs < s->at_a_time ? s->c.pairs : s->at_a_time;
-  s->state = 8 * (engine.radix + 2) * sizeof(float2) + problem->filters * point_bytes(s->c);
+  s->state = 8 * TWISTS * sizeof(float2) + problem->filters * point_bytes(s->c);
   size_t kept = (problem->filters > 1) + gconv_is_combined(problem);
   s->workspace = (size_t)s->at_a_time * kept * point_bytes(s->c);
   s->workspace = fmax(s->workspace, row_spectra_bytes(problem, {engine.radix, 1, 8}));
   return s->state + s->workspace <= problem->workspace_limit;
 }
 
-size_t batch_bytes = (size_t)192 << 20; /* of points at most: more gains nothing */
+const size_t batch_bytes = (size_t)192 << 20; /* of points at most: more gains nothing */
 
+/* Batches of pairs, as many as there is room for: each takes three launches and leaves the device half idle at its end. */
 bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
   size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
   if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) ||
@@ -154,7 +156,7 @@ bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const li
     return false;
   s->lines_y = &y;
   s->lines_x = &x;
-  s->work = problem->filters * (double)s->c.pairs * 2 * s->c.height * s->c.width * LINE_WORK;
+  s->work = problem->filters * (double)s->c.pairs * 2 * s->c.height * s->c.width * y.work;
   s->state = (y.twists + x.twists) * sizeof(float2) + problem->filters * point_bytes(s->c);
   size_t pair = (1 + (problem->filters > 1) + gconv_is_combined(problem)) * point_bytes(s->c);
   if (s->state + pair > problem->workspace_limit)
@@ -167,6 +169,7 @@ bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const li
   return s->state + s->workspace <= problem->workspace_limit;
 }
 
+/* Work is above 0 for all solutions. */
 void keep_better(const solution &candidate, solution *best) {
   if (best->work == 0 || candidate.work < best->work)
     *best = candidate;
@@ -197,13 +200,14 @@ size_t workspace_bytes(const gconv_problem *problem) {
 /* ---- What a plan keeps: twists and spectra, on the device ---- */
 
 float2 *spectra_of(const solution &s, float2 *state) {
-  return state + (s.tile ? 8 * (s.tile->radix + 2) : s.lines_y->twists + s.lines_x->twists);
+  return state + (s.tile ? 8 * TWISTS : s.lines_y->twists + s.lines_x->twists);
 }
 
+/* As line_shape lays them out. */
 void make_line_twists(line_order order, cudaStream_t stream, float2 *to) {
-  int step = order.Q * order.S;
-  make_twists<<<order.P, step, 0, stream>>>(size_of(order), step, to);
-  make_twists<<<order.Q, order.S, 0, stream>>>(step, order.S, to + size_of(order));
+  int step = order.Q * order.S, powers = powers_of_twist(order.P);
+  make_twists<<<powers, step, 0, stream>>>(size_of(order), 1, step, to);
+  make_twists<<<powers_of_twist(order.Q), order.S, 0, stream>>>(step, 1, order.S, to + powers * step);
 }
 
 gconv_status acquire(const gconv_execution *execution, void **state) {
@@ -216,7 +220,7 @@ gconv_status acquire(const gconv_execution *execution, void **state) {
   float2 *twists = (float2 *)*state, *spectra = spectra_of(s, twists);
   double2 *rows = (double2 *)execution->workspace;
   if (s.tile) {
-    make_twists<<<8, s.tile->radix + 2, 0, stream>>>(s.tile->size, s.tile->radix + 2, twists);
+    make_twists<<<TWISTS - 1, 8, 0, stream>>>(s.tile->size, TWISTS, 1, twists);
     s.tile->make_spectra(execution, {s.tile->radix, 1, 8}, {s.tile->radix, 1, 8}, rows, spectra);
   } else {
     make_line_twists(s.lines_y->order, stream, twists);
@@ -313,7 +317,7 @@ void execute_batch(const gconv_execution *execution, const solution &s, unsigned
   launch(x.enter, dim3(s.c.height / x.rows, count), LINE_THREADS, x.rows_shared, execution, a);
   for (a.k = 0; a.k < execution->problem->filters; a.k++) {
     a.spectrum = spectra + (int64_t)a.k * s.c.height * s.c.width;
-    launch(y.filter, dim3(s.c.width / y.columns, count), y.column_threads, y.columns_shared, execution, a);
+    launch(y.filter, dim3(count, s.c.width / y.columns), y.column_threads, y.columns_shared, execution, a);
     launch(x.leave, dim3((s.c.valid_y - 1) / x.rows + 1, count), LINE_THREADS, x.rows_shared, execution, a);
   }
 }
@@ -322,6 +326,7 @@ void execute_lines(const gconv_execution *execution, const solution &s) {
   const int64_t points = s.at_a_time * s.c.height * s.c.width; /* of a batch */
   line_arguments a = {};
   a.t = tiling_of(execution, s.c);
+  a.columns = s.lines_y->columns;
   a.height = s.c.height;
   a.width = s.c.width;
   a.twists_y = (const float2 *)execution->state;
@@ -364,12 +369,17 @@ const char *supports(const gconv_problem *problem) {
                                : "filters that span more pixels than a tile";
 }
 
+/* Tiles in shared memory are bound by instructions, tiles in device memory by its bandwidth, of which they reach 0.7. A
+ * first block takes as long as two launches before it is under way. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   solution s;
   if (!solve(problem, &s))
     return HUGE_VAL;
-  double launches = s.tile ? 1 : ((s.c.pairs - 1) / s.at_a_time + 1) * (1 + 2.0 * problem->filters);
-  return launches * machine->launch_ms + s.work / machine->fma_per_ms;
+  if (s.tile)
+    return 3 * machine->launch_ms + s.work / machine->fma_per_ms;
+  double batches = (double)((s.c.pairs - 1) / s.at_a_time + 1), points = (double)s.c.pairs * s.c.height * s.c.width;
+  double bytes = points * (16 + 32.0 * problem->filters) / 0.7;
+  return (2 + batches * (1 + 2.0 * problem->filters)) * machine->launch_ms + bytes / machine->bytes_per_ms;
 }
 
 /* Each of the 2 log2 N^2 levels of butterflies adds independent errors of at most about 4 u to the root mean square of its

@@ -31,21 +31,24 @@ enum { LINE_THREADS = 256, LINE_BLOCKS = 3, BLOCK_POINTS = 4096 }; /* blocks: of
 template <int P_, int Q_> struct line_shape {
   static constexpr int P = P_, Q = Q_, S = 16, SIZE = P * Q * S;
   static constexpr int LENGTH = SIZE + SIZE / 16;
-  static constexpr int PART = LENGTH / P;                                     /* from k1 to k1 + 1 */
-  static constexpr int ROWS = BLOCK_POINTS / SIZE;                            /* of a block, rows at a time */
-  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;                        /* likewise columns, interleaved */
-  static constexpr size_t ROWS_SHARED = ROWS * LENGTH * sizeof(float2);       /* 34 KB */
+  static constexpr int PART = LENGTH / P;                            /* from k1 to k1 + 1 */
+  static constexpr int ROW = LENGTH + 8;                             /* from a row to the next: neighbours in other banks */
+  static constexpr int ROWS = BLOCK_POINTS / SIZE;                   /* of a block, rows at a time */
+  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;               /* likewise columns, interleaved */
+  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2); /* 34 KB */
   static constexpr size_t COLUMNS_SHARED = COLUMNS * LENGTH * sizeof(float2); /* 34, 68, 68, 136 KB */
   static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
   static constexpr int COLUMN_BLOCKS = SIZE == 4096 ? 1 : 3;
-  static constexpr int TWISTS = SIZE + Q * S; /* of the first pass, of the second */
+  static constexpr int FIRST_TWISTS = powers_of_twist(P) * Q * S;
+  static constexpr int TWISTS = FIRST_TWISTS + powers_of_twist(Q) * S; /* of the first pass, of the second */
 };
 
 struct line_arguments {
   tiling t;
   int32_t first_pair;                /* of the batch */
+  int32_t columns;                   /* of a block of filter_lines() */
   int32_t height, width;             /* points of a tile */
-  const float2 *twists_y, *twists_x; /* first pass: exp(-2 pi i k1 * j / N) at k1 * Q * 16 + j; then the second's */
+  const float2 *twists_y, *twists_x; /* first pass: exp(-2 pi i j 2^k / N) at k * Q * 16 + j; then the second's */
   const float2 *spectrum;            /* of the filter, in the order of columns_order */
   int32_t k;                         /* its number */
   float2 *points, *filtered;         /* of the batch: what rows became; what columns became, maybe in place */
@@ -67,31 +70,47 @@ template <int COLUMNS> struct columns_order {
 
 /* ---- Passes; `pitch` is the distance of neighbouring points of a line ---- */
 
-template <int SIGN, int N>
-__device__ __forceinline__ void twist_points(const float2 *twists, int step, float2 (&points)[N]) {
+/* Twists points whose powers are at twists[i * step]. */
+template <int SIGN, int N> __device__ __forceinline__ void twist(const float2 *twists, int step, float2 (&points)[N]) {
+  float2 powers[powers_of_twist(N)];
 #pragma unroll
-  for (int k = 1; k < N; k++) {
-    float2 factor = __ldg(twists + k * step);
-    points[k] = SIGN == FORWARD ? times(points[k], factor) : times_conjugate(points[k], factor);
-  }
+  for (int i = 0; i < powers_of_twist(N); i++)
+    powers[i] = __ldg(twists + i * step);
+  twist_points<SIGN>(powers, points);
 }
 
 /* The second pass, in place: the points j, j + 16 .. of part k1, task being k1 * 16 + j. */
 template <class Line, int PITCH, int SIGN>
 __device__ __forceinline__ void pass_middle(float2 *line, const float2 *twists, int task) {
   float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
-  const float2 *factors = twists + Line::SIZE + task % 16;
+  const float2 *factors = twists + Line::FIRST_TWISTS + task % 16;
 #pragma unroll
   for (int i = 0; i < Line::Q; i++)
     points[i] = at[17 * PITCH * i];
   if (SIGN == BACKWARD)
-    twist_points<SIGN>(factors, 16, points);
+    twist<SIGN>(factors, 16, points);
   transform_points<SIGN>(points);
   if (SIGN == FORWARD)
-    twist_points<SIGN>(factors, 16, points);
+    twist<SIGN>(factors, 16, points);
 #pragma unroll
   for (int i = 0; i < Line::Q; i++)
     at[17 * PITCH * i] = points[i];
+}
+
+/* ---- Points in memory ---- */
+
+/* The columns of a block of filter_lines() lie together, row by row. A thread has every N / 16th column of a row, from
+ * column m on. */
+struct stored_place {
+  int row, m;    /* of the block's rows */
+  int64_t first; /* where column m is; the next is N / 16 * height points further on */
+};
+
+/* Neighbouring threads have neighbours in memory: first across the columns that lie together, then down the block's rows. */
+template <class Line> __device__ __forceinline__ stored_place place_of_thread(const line_arguments &a, int top) {
+  const int c = threadIdx.x % a.columns, rest = threadIdx.x / a.columns, row = rest % Line::ROWS, block = rest / Line::ROWS;
+  const int64_t tile = (int64_t)blockIdx.y * a.height * Line::SIZE;
+  return {row, block * a.columns + c, tile + ((int64_t)block * a.height + top + row) * a.columns + c};
 }
 
 /* ---- Rows forward ---- */
@@ -113,7 +132,7 @@ __device__ __forceinline__ void load_anywhere(const arguments &a, const real_til
 #pragma unroll
   for (int i = 0; i < N; i++) {
     int column = any_index(problem.border, tile.left + x + STEP * i, problem.width);
-    float level = (row | column) < 0 ? problem.border_level : (float)__ldg(in + (int64_t)max(column, 0) * problem.channels);
+    float level = (row | column) < 0 ? problem.border_level : level_at(in + (int64_t)max(column, 0) * problem.channels);
     (PART == 0 ? points[i].x : points[i].y) = level;
   }
 }
@@ -148,7 +167,7 @@ __device__ __forceinline__ void enter_part(const line_arguments &a, const tile_p
     load_line<float, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
   }
   transform_points<FORWARD>(points);
-  twist_points<FORWARD>(a.twists_x + j, STEP, points);
+  twist<FORWARD>(a.twists_x + j, STEP, points);
 #pragma unroll
   for (int k = 0; k < Line::P; k++)
     at[k * Line::PART] = points[k];
@@ -158,30 +177,32 @@ __device__ __forceinline__ void enter_part(const line_arguments &a, const tile_p
 template <class Line>
 __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const __grid_constant__ line_arguments a) {
   extern __shared__ float2 lines[];
-  const tile_pair pair = locate_pair(a.t, a.first_pair + blockIdx.y);
+  __shared__ tile_pair pair;
   const int top = blockIdx.x * Line::ROWS;
+  locate_pair(a.t, a.first_pair + blockIdx.y, &pair);
+  __syncthreads();
 #pragma unroll 1
   for (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::P), j = task % (Line::SIZE / Line::P);
-    enter_part<Line>(a, pair, top + row, j, lines + row * Line::LENGTH);
+    enter_part<Line>(a, pair, top + row, j, lines + row * Line::ROW);
   }
   __syncthreads();
 #pragma unroll 1
   for (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::Q);
-    pass_middle<Line, 1, FORWARD>(lines + row * Line::LENGTH, a.twists_x, task % (Line::SIZE / Line::Q));
+    pass_middle<Line, 1, FORWARD>(lines + row * Line::ROW, a.twists_x, task % (Line::SIZE / Line::Q));
   }
   __syncthreads();
-  int row = threadIdx.x / (Line::SIZE / 16), m = threadIdx.x % (Line::SIZE / 16);
-  float2 points[16], *at = lines + row * Line::LENGTH + 17 * m;
+  const stored_place place = place_of_thread<Line>(a, top);
+  float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
 #pragma unroll
   for (int i = 0; i < 16; i++)
     points[i] = at[i];
   transform_points<FORWARD>(points);
-  float2 *to = a.points + ((int64_t)blockIdx.y * a.height + top + row) * Line::SIZE + m;
+  float2 *to = a.points + place.first;
 #pragma unroll
   for (int i = 0; i < 16; i++)
-    to[i * (Line::SIZE / 16)] = points[i];
+    to[(int64_t)i * (Line::SIZE / 16) * a.height] = points[i];
 }
 
 /* ---- Columns ---- */
@@ -205,23 +226,23 @@ template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(
     at[i * PITCH] = points[i];
 }
 
-/* Grid: x over groups of COLUMNS columns, y over pairs of tiles. */
+/* Grid: x over pairs of tiles, so that those share a part of the spectrum in L2, y over groups of COLUMNS columns. */
 template <class Line>
 __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
     filter_lines(const __grid_constant__ line_arguments a) {
   constexpr int C = Line::COLUMNS, STEP = Line::SIZE / Line::P, TASKS = Line::COLUMN_THREADS / C;
   extern __shared__ float2 lines[];
   const int c = threadIdx.x % C, first = threadIdx.x / C;
-  const int64_t corner = (int64_t)blockIdx.y * Line::SIZE * a.width + blockIdx.x * C + c;
+  const int64_t corner = ((int64_t)blockIdx.x * a.width + blockIdx.y * C) * Line::SIZE + c;
 #pragma unroll 1
   for (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
-    const float2 *from = a.points + corner + (int64_t)j * a.width;
+    const float2 *from = a.points + corner + j * C;
 #pragma unroll
     for (int i = 0; i < Line::P; i++)
-      points[i] = from[i * STEP * a.width];
+      points[i] = from[i * STEP * C];
     transform_points<FORWARD>(points);
-    twist_points<FORWARD>(a.twists_y + j, STEP, points);
+    twist<FORWARD>(a.twists_y + j, STEP, points);
 #pragma unroll
     for (int k = 0; k < Line::P; k++)
       at[C * k * Line::PART] = points[k];
@@ -231,7 +252,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
   for (int task = first; task < Line::SIZE / Line::Q; task += TASKS)
     pass_middle<Line, C, FORWARD>(lines + c, a.twists_y, task);
   __syncthreads();
-  const float2 *spectrum = a.spectrum + (int64_t)blockIdx.x * C * Line::SIZE + c;
+  const float2 *spectrum = a.spectrum + (int64_t)blockIdx.y * C * Line::SIZE + c;
 #pragma unroll 1
   for (int m = first; m < Line::SIZE / 16; m += TASKS)
     multiply_part<C, C * Line::SIZE / 16>(spectrum + m * C, lines + 17 * C * m + c);
@@ -246,12 +267,12 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
 #pragma unroll
     for (int k = 0; k < Line::P; k++)
       points[k] = at[C * k * Line::PART];
-    twist_points<BACKWARD>(a.twists_y + j, STEP, points);
+    twist<BACKWARD>(a.twists_y + j, STEP, points);
     transform_points<BACKWARD>(points);
-    float2 *to = a.filtered + corner + (int64_t)j * a.width;
+    float2 *to = a.filtered + corner + j * C;
 #pragma unroll
     for (int i = 0; i < Line::P; i++)
-      to[i * STEP * a.width] = points[i];
+      to[i * STEP * C] = points[i];
   }
 }
 
@@ -267,7 +288,7 @@ __device__ __forceinline__ void leave_part(const line_arguments &a, const tile_p
 #pragma unroll
   for (int k = 0; k < Line::P; k++)
     points[k] = at[k * Line::PART];
-  twist_points<BACKWARD>(a.twists_x + j, STEP, points);
+  twist<BACKWARD>(a.twists_x + j, STEP, points);
   transform_points<BACKWARD>(points);
   float2 *before = a.combined + ((int64_t)blockIdx.y * a.height + y) * Line::SIZE + j;
   finish_points(a.t, a.k, before, STEP, points);
@@ -278,14 +299,16 @@ __device__ __forceinline__ void leave_part(const line_arguments &a, const tile_p
 template <class Line>
 __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const __grid_constant__ line_arguments a) {
   extern __shared__ float2 lines[];
+  __shared__ tile_pair pair;
   const int top = blockIdx.x * Line::ROWS;
+  locate_pair(a.t, a.first_pair + blockIdx.y, &pair);
   {
-    int row = threadIdx.x / (Line::SIZE / 16), m = threadIdx.x % (Line::SIZE / 16);
-    float2 points[16], *at = lines + row * Line::LENGTH + 17 * m;
-    const float2 *from = a.filtered + ((int64_t)blockIdx.y * a.height + top + row) * Line::SIZE + m;
+    const stored_place place = place_of_thread<Line>(a, top);
+    float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
+    const float2 *from = a.filtered + place.first;
 #pragma unroll
     for (int i = 0; i < 16; i++)
-      points[i] = from[i * (Line::SIZE / 16)];
+      points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.height];
     transform_points<BACKWARD>(points);
 #pragma unroll
     for (int i = 0; i < 16; i++)
@@ -295,14 +318,13 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
 #pragma unroll 1
   for (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::Q);
-    pass_middle<Line, 1, BACKWARD>(lines + row * Line::LENGTH, a.twists_x, task % (Line::SIZE / Line::Q));
+    pass_middle<Line, 1, BACKWARD>(lines + row * Line::ROW, a.twists_x, task % (Line::SIZE / Line::Q));
   }
   __syncthreads();
-  const tile_pair pair = locate_pair(a.t, a.first_pair + blockIdx.y);
 #pragma unroll 1
   for (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::P), j = task % (Line::SIZE / Line::P);
-    leave_part<Line>(a, pair, top + row, j, lines + row * Line::LENGTH);
+    leave_part<Line>(a, pair, top + row, j, lines + row * Line::ROW);
   }
 }
 

@@ -143,6 +143,24 @@ template <int SIGN, int N> __device__ __forceinline__ void transform_points(floa
 
 enum { BACKWARD = 1, FORWARD = -1 }; /* the signs */
 
+/* Numbers of powers that a twist of N points takes: w, w^2, w^4 .. */
+__host__ __device__ constexpr int powers_of_twist(int N) {
+  return N > 16 ? 5 : N > 8 ? 4 : N > 4 ? 3 : 2;
+}
+
+/* points[k] times w^k, or its conjugate if SIGN is BACKWARD, from w^(2^i) = powers[i]. The other powers are products of at
+ * most log2 N of those, as loads would take longer. */
+template <int SIGN, int N>
+__device__ __forceinline__ void twist_points(const float2 (&powers)[powers_of_twist(N)], float2 (&points)[N]) {
+  float2 w[N];
+#pragma unroll
+  for (int k = 1; k < N; k++) {
+    const int i = k >= 16 ? 4 : k >= 8 ? 3 : k >= 4 ? 2 : k >= 2 ? 1 : 0;
+    w[k] = k == 1 << i ? powers[i] : times(powers[i], w[k - (1 << i)]);
+    points[k] = SIGN == FORWARD ? times(points[k], w[k]) : times_conjugate(points[k], w[k]);
+  }
+}
+
 } // namespace
 
 #endif

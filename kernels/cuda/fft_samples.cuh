@@ -53,12 +53,28 @@ __device__ inline real_tile locate_tile(const tiling &t, int index) {
   return tile;
 }
 
-__device__ __forceinline__ tile_pair locate_pair(const tiling &t, int pair) {
+/* Two threads of the block locate the tiles of a pair, in shared memory: for all threads, that would take as long as a
+ * tenth of their points. */
+__device__ __forceinline__ void locate_pair(const tiling &t, int pair, tile_pair *shared) {
+  const int half = threadIdx.x;
+  if (half > 1 || 2 * pair >= t.tiles)
+    return;
   const bool two = 2 * pair + 1 < t.tiles;
-  return {locate_tile(t, 2 * pair), locate_tile(t, 2 * pair + two), two};
+  real_tile *tile = half == 0 ? &shared->first : &shared->second;
+  *tile = locate_tile(t, 2 * pair + (two ? half : 0));
+  if (half == 0)
+    shared->two = two;
 }
 
 /* ---- From memory to points ---- */
+
+/* A sample as a level. */
+template <class In> __device__ __forceinline__ float level_at(const In *sample) {
+  return level_of_bits(0x4b000000 | __ldg(sample));
+}
+template <> __device__ __forceinline__ float level_at(const float *sample) {
+  return __ldg(sample);
+}
 
 /* N points, STEP columns apart, from samples that lie inside the image, from `first` and `second` on. */
 template <class In, int STEP, int N>
@@ -66,12 +82,12 @@ __device__ __forceinline__ void load_inner(const In *first, const In *second, in
   if (channels == 1) { /* distances are constants */
 #pragma unroll
     for (int i = 0; i < N; i++)
-      points[i] = make_float2((float)__ldg(first + i * STEP), (float)__ldg(second + i * STEP));
+      points[i] = make_float2(level_at(first + i * STEP), level_at(second + i * STEP));
     return;
   }
 #pragma unroll
   for (int i = 0; i < N; i++)
-    points[i] = make_float2((float)__ldg(first + i * STEP * channels), (float)__ldg(second + i * STEP * channels));
+    points[i] = make_float2(level_at(first + i * STEP * channels), level_at(second + i * STEP * channels));
 }
 
 /* The points of column x, x + STEP .. of row y of two tiles that lie inside the image there. */

@@ -70,11 +70,11 @@ __global__ void transform_filter_columns(const double2 *rows, int count, int dil
   spectrum[i] = make_float2((float)(sum.x / (double)size), (float)(sum.y / (double)size));
 }
 
-/* to[j * pitch + k] = exp(-2 pi i j * k / size) for j < gridDim.x and k < blockDim.x. */
-__global__ void make_twists(int size, int pitch, float2 *to) {
+/* to[j * step_j + i * step_i] = exp(-2 pi i j 2^i / size) for j < blockDim.x and i < gridDim.x. */
+__global__ void make_twists(int size, int step_j, int step_i, float2 *to) {
   double2 w;
-  sincospi(-2.0 * (double)((int64_t)blockIdx.x * threadIdx.x % size) / size, &w.y, &w.x);
-  to[blockIdx.x * pitch + threadIdx.x] = make_float2((float)w.x, (float)w.y);
+  sincospi(-2.0 * (double)(((int64_t)threadIdx.x << blockIdx.x) % size) / size, &w.y, &w.x);
+  to[threadIdx.x * step_j + blockIdx.x * step_i] = make_float2((float)w.x, (float)w.y);
 }
 
 /* Room for the spectra of rows, on the device. */

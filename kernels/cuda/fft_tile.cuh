@@ -27,6 +27,10 @@ namespace {
 /* Shared memory has 16 banks of 8 bytes. Gaps put the points that half a warp reads or writes at a time into 16 different
  * ones: two neighbouring rows at 8 neighbouring columns; A points that are 8 apart in a row; 8 columns of two rows that
  * are 1 or 8 apart. */
+enum {
+  TWISTS = 6
+}; /* powers of the twists of a point, at most 5, and a gap: 16 bytes of other banks for each of 8 points */
+
 template <int A> struct tile_shape {
   static constexpr int SIZE = 8 * A;
   static constexpr int THREADS = 32 * A;
@@ -36,7 +40,6 @@ template <int A> struct tile_shape {
   static constexpr int TWO_ROWS = ODD_ROW + ROW;          /* from an even row to the next even one */
   static constexpr int EIGHT_ROWS = (4 * TWO_ROWS + 7) / 16 * 16 + 8;
   static constexpr int POINTS = EIGHT_ROWS * A;
-  static constexpr int TWISTS = A + 2; /* distance of the twist factors of neighbouring points: 16 bytes, other banks */
   static constexpr size_t SHARED = (POINTS + 8 * TWISTS) * sizeof(float2) + 4 * SIZE * sizeof(int);
   static constexpr int BLOCKS = A == 8 ? 4 : 1; /* of a multiprocessor */
 
@@ -50,7 +53,7 @@ template <int A> struct tile_shape {
 
 struct tile_arguments {
   tiling t;
-  const float2 *twists;  /* exp(-2 pi i j k / N) at j * TWISTS + k, j < 8, k < A */
+  const float2 *twists;  /* exp(-2 pi i j 2^k / N) at j * TWISTS + k, j < 8 */
   const float4 *spectra; /* of the filters, divided by N * N, two points each, in the order of their use */
   float4 *kept;          /* several filters: room for the spectrum of a block's tile */
   float2 *combined;      /* combined filters: room for what is combined of a block's tile */
@@ -100,34 +103,25 @@ __device__ __forceinline__ void load_outside(const arguments &a, const tile_pair
 #pragma unroll
   for (int i = 0; i < A; i++) {
     int column0 = found.columns[0][x + 8 * i], column1 = found.columns[1][x + 8 * i];
-    points[i].x = (row0 | column0) < 0 ? level : (float)__ldg(in0 + column0);
-    points[i].y = (row1 | column1) < 0 ? level : (float)__ldg(in1 + column1);
+    points[i].x = (row0 | column0) < 0 ? level : level_at(in0 + column0);
+    points[i].y = (row1 | column1) < 0 ? level : level_at(in1 + column1);
   }
-}
-
-template <class In, int A>
-__device__ __forceinline__ void load_points(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
-                                            int y, int x, float2 (&points)[A]) {
-  if (inner)
-    load_inside<In, 8>(a, pair, y, x, points);
-  else
-    load_outside<In, A>(a, pair, found, y, x, points);
 }
 
 /* ---- Passes over shared memory ---- */
 
-/* The A points y, y + 8, y + 16 .. of a column or row, `at` being the address of the first: multiplied by their twists, or
- * the conjugates of them. */
+/* Twists the A points j, j + 8 .. of a column or row. */
 template <int A, int SIGN> __device__ __forceinline__ void twist(const float2 *twists, int j, float2 (&points)[A]) {
-  const float4 *factors = (const float4 *)(twists + j * tile_shape<A>::TWISTS);
+  const float4 *from = (const float4 *)(twists + j * TWISTS);
+  float2 powers[powers_of_twist(A)];
 #pragma unroll
-  for (int k = 0; k < A; k += 2) {
-    float4 two = factors[k / 2];
-    float2 even = make_float2(two.x, two.y), odd = make_float2(two.z, two.w);
-    if (k > 0)
-      points[k] = SIGN == FORWARD ? times(points[k], even) : times_conjugate(points[k], even);
-    points[k + 1] = SIGN == FORWARD ? times(points[k + 1], odd) : times_conjugate(points[k + 1], odd);
+  for (int i = 0; i < powers_of_twist(A); i += 2) {
+    float4 two = from[i / 2];
+    powers[i] = make_float2(two.x, two.y);
+    if (i + 1 < powers_of_twist(A))
+      powers[i + 1] = make_float2(two.z, two.w);
   }
+  twist_points<SIGN>(powers, points);
 }
 
 /* The second pass forward, or the first backward, of four rows from `top` on: 8 neighbouring points at a time. */
@@ -146,7 +140,17 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *til
   }
 }
 
-/* Rows from `top` on, four: from memory to spectra of rows. */
+/* The points j, j + 8 .. of row y. */
+template <class In, int A>
+__device__ __forceinline__ void load_row(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
+                                         int y, int j, float2 (&points)[A]) {
+  if (inner)
+    load_inside<In, 8>(a, pair, y, j, points);
+  else
+    load_outside<In, A>(a, pair, found, y, j, points);
+}
+
+/* Four rows from `top` on: from memory to spectra of rows. */
 template <int A>
 __device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
                                            const float2 *twists, int top, int lane, float2 *tile) {
@@ -155,13 +159,13 @@ __device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &
   float2 points[A], *at = tile + shape::down(y) + j;
   switch (a.problem.in_type) {
   case GCONV_U8:
-    load_points<uint8_t, A>(a, pair, inner, found, y, j, points);
+    load_row<uint8_t>(a, pair, inner, found, y, j, points);
     break;
   case GCONV_U16:
-    load_points<uint16_t, A>(a, pair, inner, found, y, j, points);
+    load_row<uint16_t>(a, pair, inner, found, y, j, points);
     break;
   default:
-    load_points<float, A>(a, pair, inner, found, y, j, points);
+    load_row<float>(a, pair, inner, found, y, j, points);
   }
   transform_points<FORWARD>(points);
   twist<A, FORWARD>(twists, j, points);
@@ -277,13 +281,15 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
   using shape = tile_shape<A>;
   extern __shared__ float4 shared[];
   float2 *tile = (float2 *)shared, *twists = tile + shape::POINTS;
-  places<A> &found = *(places<A> *)(twists + 8 * shape::TWISTS);
+  places<A> &found = *(places<A> *)(twists + 8 * TWISTS);
+  __shared__ tile_pair pairs[2]; /* the one at hand and the next, in turn */
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  for (int i = threadIdx.x; i < 8 * shape::TWISTS; i += shape::THREADS)
+  for (int i = threadIdx.x; i < 8 * TWISTS; i += shape::THREADS)
     twists[i] = a.twists[i];
+  locate_pair(a.t, blockIdx.x, &pairs[0]);
   __syncthreads();
-  for (int index = blockIdx.x; 2 * index < a.t.tiles; index += gridDim.x) {
-    const tile_pair pair = locate_pair(a.t, index);
+  for (int index = blockIdx.x, turn = 0; 2 * index < a.t.tiles; index += gridDim.x, turn ^= 1) {
+    const tile_pair &pair = pairs[turn];
     const bool inner = lies_inside<A>(a.t.common.problem, pair.first) && lies_inside<A>(a.t.common.problem, pair.second);
     if (!inner) {
       find_places<A>(a.t.common.problem, pair, found);
@@ -292,6 +298,7 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
     for (int top = 4 * warp; top < shape::SIZE; top += 4 * A)
       enter_rows<A>(a.t.common, pair, inner, found, twists, top, lane, tile);
     __syncthreads();
+    locate_pair(a.t, index + gridDim.x, &pairs[turn ^ 1]);
     for (int k = 0; k < a.t.common.problem.filters; k++) {
       filter_columns<A>(a, k, twists, warp, lane, tile);
       __syncthreads();
