@@ -224,6 +224,9 @@ void gconv_filters_free(gconv_filters *list);
  * be read in two ways states its syntax in a comment that gconv_filters_read understands. */
 gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text);
 
+/* Writes filters as such texts, with an empty line between, to `path` ("-": standard output): whole, or not at all. */
+gconv_status gconv_filters_write(const char *path, const gconv_filters *filters);
+
 /* A built-in generator. */
 typedef struct gconv_builtin_info {
   const char *name;       /* "gaussian" */

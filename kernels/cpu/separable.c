@@ -17,48 +17,15 @@
 #include "conv/factor.h"
 #include "tile.h"
 
-#include <string.h>
-
 enum { RING_BYTES = 256 << 10 };
 
 static gconv_layout layout_of(const gconv_problem *problem) {
   return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
 }
 
-/* ---- Weights: for each filter its columns and rows, pair by pair; pairs that it does not need are 0 ---- */
-
-static size_t pair_floats(const gconv_problem *problem) {
-  return (size_t)problem->rows + (size_t)problem->columns;
-}
-
+/* Of a filter: its columns, then its rows, as gconv_factor_filters() writes them. */
 static size_t filter_floats(const gconv_problem *problem) {
-  return (size_t)problem->structure.rank * pair_floats(problem);
-}
-
-static size_t prepared_floats(const gconv_problem *problem) {
-  return (size_t)problem->filters * filter_floats(problem);
-}
-
-/* The columns of all pairs, then their rows: gconv_factor() yields them pair by pair. */
-static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
-  int32_t R = problem->rows, S = problem->columns, rank = problem->structure.rank;
-  size_t floats = filter_floats(problem), plane = (size_t)R * (size_t)S;
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate(floats * sizeof(float), "the factors of a filter", &memory));
-  float *pairs = memory;
-  gconv_status status = GCONV_OK;
-  for (size_t k = 0; k < (size_t)problem->filters && status == GCONV_OK; k++) {
-    gconv_structure structure;
-    memset(pairs, 0, floats * sizeof(float));
-    status = gconv_factor(taps + k * plane, R, S, rank, pairs, &structure);
-    float *columns = prepared + k * floats, *rows = columns + (size_t)rank * (size_t)R;
-    for (int32_t i = 0; i < rank; i++) {
-      memcpy(columns + (size_t)i * (size_t)R, pairs + (size_t)i * pair_floats(problem), (size_t)R * sizeof(float));
-      memcpy(rows + (size_t)i * (size_t)S, pairs + (size_t)i * pair_floats(problem) + R, (size_t)S * sizeof(float));
-    }
-  }
-  gconv_release(memory);
-  return status;
+  return gconv_factor_floats(problem) / (size_t)problem->filters;
 }
 
 /* ---- The two directions ---- */
@@ -172,6 +139,6 @@ const gconv_algorithm gconv_algorithm_cpu_separable = {
     .execute = execute,
     .cost = cost,
     .error_bound = error_bound,
-    .prepared_floats = prepared_floats,
-    .prepare = prepare,
+    .prepared_floats = gconv_factor_floats,
+    .prepare = gconv_factor_filters,
 };

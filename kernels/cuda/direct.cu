@@ -1,221 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: sums slide down the rows in registers.
+ * direct: multiply and add, tap by tap, in the order of the definition (r, then s): the exact family. Three kernels, each
+ * for what the ones before it cannot take:
  *
- * A row of an interleaved image is W * C samples, and the neighbour of a sample is C samples further on; so a thread takes V
- * neighbouring samples of a row, whatever their channels, and walks down a strip of rows. It holds the sums of the K output
- * rows that the current input row contributes to, K x V of them: the row is loaded once, as V + (K - 1) * C samples, lays
- * row K - 1 - j of the filter on the j-th oldest row of sums, and the oldest is finished and stored. Sums move up one row
- * by being written to another register than they were read from, so that costs nothing. No shared memory, no barrier.
+ *   slide (direct_slide.cuh)   odd squares to 17 x 17 without stride and dilation: sums slide down the rows in registers.
+ *   bands (direct_bands.cuh)   any other filter, stride, dilation and number of filters that are combined: a warp makes 8
+ *                              rows of 256 samples from rows in shared memory.
+ *   general (here)             what is left, such as rows of a filter some thousands of pixels apart: a thread a sample.
  *
- * The arithmetic: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded, most of them from the L1 cache, where
- * the neighbours' loads have put them. Taps are kernel parameters, which lie in constant memory, so that a multiply-add
- * takes its tap as an operand. Up to K = 5 it is bound by memory bandwidth, from 9 on by the rate of multiply-adds.
- *
- * The order of taps for each sum is that of the definition (r, then s): the exact family.
- *
- * Square filters of odd size to 17, anchored in the middle, stride and dilation 1, 1, 3 or 4 channels. Everything else takes
- * the general kernel at the end: a thread a sample, taps from memory, any problem.
+ * It wins where each tap counts: all filters to about 9 x 9, and larger ones where bits must not change. The work is that of
+ * the taps: 2 * R * S flop a sample, 40 to 47 TFLOP/s on an H200 from 9 x 9 on; below, memory bounds it, or, for bytes, the
+ * instructions that unpack and pack them.
  */
-#include "common.cuh"
+#include "direct_bands.cuh"
+#include "direct_slide.cuh"
 
-/* ---- Sliding sums ---- */
-
-/* F filters of K x K taps whose responses are combined (F = 1: or not). */
-template <int K, int F> struct sliding_arguments {
-  arguments common;
-  int32_t strip;   /* output rows of a thread */
-  int32_t samples; /* of an output row: Q * C */
-  float divisor[F], bias[F];
-  float taps[F][K * K];
-};
-
-/* The samples that a thread sees of an input row: those from `LEFT` before its first output sample, in fours. */
-template <int K, int C, int V> struct window {
-  static constexpr int PAD = K / 2 * C;
-  static constexpr int LEFT = (PAD + 3) / 4 * 4;
-  static constexpr int WORDS = (LEFT + V - 1 + (K - 1) * C - PAD) / 4 + 1;
-  static constexpr int FIRST = LEFT - PAD; /* index of the sample that tap 0 meets for output 0 */
-};
-
-/* Where in its row sample number `sample` is found, which may be outside; or GCONV_OUTSIDE. */
-template <int C> __device__ int near_sample(const gconv_problem &problem, int sample) {
-  int x = (sample + C * 1024) / C - 1024; /* rounded down: no window begins further outside */
-  int c = sample - x * C;
-  x = near_index(problem.border, x, problem.width);
-  return x == GCONV_OUTSIDE ? GCONV_OUTSIDE : x * C + c;
-}
-
-/* Lays an input row on all sums: sums[j] is of the j-th oldest row; before, it was sums[j + 1]. */
-template <int K, int C, int V, int N> __device__ void lay_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
-  constexpr int FIRST = window<K, C, V>::FIRST;
-#pragma unroll
-  for (int j = 0; j < K; j++)
-#pragma unroll
-    for (int s = 0; s < K; s++)
-#pragma unroll
-      for (int v = 0; v < V; v++) {
-        float before = s > 0 ? sums[j][v] : j + 1 < K ? sums[j + 1 < K ? j + 1 : j][v] : 0.0f;
-        sums[j][v] = fmaf(taps[(K - 1 - j) * K + s], x[FIRST + v + s * C], before);
-      }
-}
-
-/* Alpha that is kept of output pixel (p, q), as kept_alpha(). */
-template <class In, int C>
-__device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int p, int q) {
-  int y = near_index(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
-  int x = near_index(problem.border, q - problem.pad_left + problem.anchor_x, problem.width);
-  float alpha = problem.border_level;
-  if (y != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
-    alpha = ((const In *)(plane + y * in_row))[x * C + C - 1];
-  return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
-}
-
-/* A value of the output from the sums of one or two filters. PLAIN: there is nothing to the epilogue but scale and offset,
- * after the magnitude of two. */
-template <int K, int F, bool PLAIN>
-__device__ float finish_value(const sliding_arguments<K, F> &a, float first, float second) {
-  const gconv_epilogue &epilogue = a.common.problem.epilogue;
-  if (PLAIN)
-    return fmaf(F == 1 ? first : sqrtf(fmaf(second, second, fmaf(first, first, 0.0f))), epilogue.scale, epilogue.offset);
-  float y = gconv_response(first, a.divisor[0], a.bias[0]);
-  if (gconv_is_combined(&a.common.problem)) {
-    y = gconv_combine_first(epilogue.combine, y);
-    if (F > 1)
-      y = gconv_combine_next(epilogue.combine, y, gconv_response(second, a.divisor[F - 1], a.bias[F - 1]));
-    y = gconv_combine_last(epilogue.combine, y);
-  }
-  return gconv_finish(y, &epilogue);
-}
-
-/* The input rows of a strip, one after the other, as levels. INNER: every sample that the thread sees of a row lies in it,
- * and is loaded in fours, while the row before is laid on. Else each is loaded from its place (near_sample). What it needs
- * of the arguments it holds by value, so that they stay in registers. */
-template <class In, int K, int C, int V, bool INNER> struct row_reader {
-  using shape = window<K, C, V>;
-  using word = decltype(four<In>::word);
-  static constexpr int AHEAD = INNER && sizeof(In) < 4 && K <= 7 ? 2 : 1; /* rows under way: enough to hide the latency */
-
-  const uint8_t *in; /* the plane, from sample `left` on if INNER */
-  int64_t in_row;
-  gconv_border border;
-  float level;
-  int y, height;
-  int source[AHEAD]; /* rows under way, or GCONV_OUTSIDE */
-  four<In> words[AHEAD][INNER ? shape::WORDS : 1];
-  In samples[INNER ? 1 : 4 * shape::WORDS];
-  const int *places; /* of the samples in a row, if not INNER */
-
-  __device__ __forceinline__ row_reader(const arguments &a, const uint8_t *plane, int left, int row,
-                                        const int *sample_places)
-      : in(INNER ? plane + left * (int64_t)sizeof(In) : plane), in_row(a.in_row), border(a.problem.border),
-        level(a.problem.border_level), y(row), height(a.problem.height), places(sample_places) {
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++)
-      fetch(i);
-  }
-
-  __device__ __forceinline__ void fetch(int slot) {
-    source[slot] = (unsigned)y < (unsigned)height ? y : near_index(border, y, height);
-    y++;
-    if (INNER && source[slot] != GCONV_OUTSIDE)
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
-        words[slot][w].word = __ldg((const word *)(in + source[slot] * in_row) + w);
-    if (!INNER && source[slot] != GCONV_OUTSIDE)
-#pragma unroll
-      for (int i = 0; i < 4 * shape::WORDS; i++)
-        samples[i] = ((const In *)(in + source[slot] * in_row))[places[i] == GCONV_OUTSIDE ? 0 : places[i]];
-  }
-
-  __device__ __forceinline__ void next(float (&x)[4 * shape::WORDS]) {
-    if (source[0] == GCONV_OUTSIDE) {
-#pragma unroll
-      for (int w = 0; w < 4 * shape::WORDS; w++)
-        x[w] = level;
-    } else if (INNER) {
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
-        words[0][w].unpack(x + 4 * w);
-    } else {
-#pragma unroll
-      for (int w = 0; w < 4 * shape::WORDS; w++)
-        x[w] = places[w] == GCONV_OUTSIDE ? level : (float)samples[w];
-    }
-#pragma unroll
-    for (int i = 0; i + 1 < AHEAD; i++) {
-      source[i] = source[i + 1];
-#pragma unroll
-      for (int w = 0; w < (INNER ? shape::WORDS : 1); w++)
-        words[i][w] = words[i + 1][w];
-    }
-    fetch(AHEAD - 1);
-  }
-};
-
-/* A thread's walk down its strip. INNER: every sample that it sees of a row, and every one that it stores, lies in the row.
- */
-template <class In, int K, int C, int V, int F, bool PLAIN, bool INNER>
-__device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int left,
-                                     int top, int rows) {
-  int places[4 * window<K, C, V>::WORDS];
-  if (!INNER)
-#pragma unroll 1
-    for (int i = 0; i < 4 * window<K, C, V>::WORDS; i++)
-      places[i] = near_sample<C>(a.common.problem, left + i);
-  row_reader<In, K, C, V, INNER> reader(a.common, in, left, top - a.common.problem.pad_top, places);
-  const int samples = a.samples;
-  const int64_t out_row = a.common.out_row;
-  float sums[F][K][V] = {};
-#pragma unroll 1
-  for (int i = 1 - K; i < rows; i++) {
-    float x[4 * window<K, C, V>::WORDS];
-    reader.next(x);
-#pragma unroll
-    for (int f = 0; f < F; f++)
-      lay_row<K, C, V>(a.taps[f], x, sums[f]);
-    if (i < 0)
-      continue;
-#pragma unroll
-    for (int v = 0; v < V; v += 4) {
-      float y[4];
-#pragma unroll
-      for (int j = 0; j < 4; j++)
-        y[j] = finish_value<K, F, PLAIN>(a, sums[0][0][v + j], sums[F - 1][0][v + j]);
-      if (C == 4 && a.common.problem.keep_alpha)
-        y[3] = near_alpha<In, C>(a.common.problem, in, a.common.in_row, top + i, (first + v) / C);
-      gconv_type type = PLAIN ? (sizeof(In) == 1 ? GCONV_U8 : GCONV_F32) : a.common.problem.out_type;
-      int count = INNER ? 4 : samples - first - v;
-      if (type == GCONV_U8)
-        store_four(y, (uint8_t *)out, first + v, count);
-      else if (type == GCONV_U16)
-        store_four(y, (uint16_t *)out, first + v, count);
-      else
-        store_four(y, (float *)out, first + v, count);
-    }
-    out += out_row;
-  }
-}
-
-/* Block: x over the samples of a row, V each; y over strips. Grid: the same, z over planes of all images. */
-template <class In, int K, int C, int V, int F, bool PLAIN>
-__global__ void __launch_bounds__(128) slide(const __grid_constant__ sliding_arguments<K, F> a) {
-  using shape = window<K, C, V>;
-  const gconv_problem &problem = a.common.problem;
-  const int first = (blockIdx.x * blockDim.x + threadIdx.x) * V, top = (blockIdx.y * blockDim.y + threadIdx.y) * a.strip;
-  const int left = first + (problem.anchor_x - problem.pad_left) * C - shape::LEFT; /* the first sample of the window */
-  const bool inner = left >= 0 && left + 4 * shape::WORDS <= problem.width * C && first + V <= a.samples;
-  if (top >= problem.out_height)
-    return;
-  const int image = blockIdx.z / problem.planes, plane = blockIdx.z - image * problem.planes;
-  const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
-  uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + top * a.common.out_row;
-  const int rows = min(a.strip, problem.out_height - top);
-  if (__all_sync(0xffffffff, inner)) /* a warp goes one way: both would take the time of both */
-    walk<In, K, C, V, F, PLAIN, true>(a, in, out, first, left, top, rows);
-  else if (first < a.samples)
-    walk<In, K, C, V, F, PLAIN, false>(a, in, out, first, left, top, rows);
-}
+namespace {
 
 /* ---- The general kernel ---- */
 
@@ -292,9 +92,7 @@ __global__ void __launch_bounds__(GENERAL_THREADS) general(const __grid_constant
   }
 }
 
-/* ---- Launching ---- */
-
-template <class In, class Out> static void launch_general(const gconv_execution *execution) {
+template <class In, class Out> void launch_general(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   general_arguments a = {common_arguments(execution), execution->weights};
   dim3 block = block_for(problem, GENERAL_THREADS, 64, 4);
@@ -304,150 +102,190 @@ template <class In, class Out> static void launch_general(const gconv_execution 
   general<In, Out><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
-/* Rows of a strip, given the blocks of a row of strips and how many blocks the device runs at a time: of the numbers of
- * strips that fill it a whole number of times, the one that takes the least time, which is in proportion to the rows that a
- * block walks (its own and the K - 1 before them) times the number of fillings. */
-static int32_t strip_rows(const gconv_problem *problem, int64_t blocks_of_a_row, int64_t blocks_at_a_time) {
-  int64_t best = problem->out_height, best_cost = INT64_MAX;
-  for (int64_t fillings = 1; fillings <= 16; fillings++) {
-    int64_t strips = fillings * blocks_at_a_time / blocks_of_a_row;
-    strips = strips < 1 ? 1 : strips > problem->out_height ? problem->out_height : strips;
-    int64_t rows = (problem->out_height - 1) / strips + 1;
-    int64_t needed = (((problem->out_height - 1) / rows + 1) * blocks_of_a_row - 1) / blocks_at_a_time + 1;
-    int64_t cost = (rows + problem->rows - 1 + 2) * needed; /* 2: for starting */
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = rows;
+/* ---- Choosing ---- */
+
+/* Outputs a thread of slide(): as many as leave enough warps to hide the latency of memory. */
+template <class In, int K> constexpr int slide_width() {
+  return sizeof(In) == 1 ? (K == 3 ? 16 : K == 5 ? 8 : 4) : sizeof(In) == 4 && K == 3 ? 8 : 4;
+}
+
+/* Sobel and its like: the magnitude of two, from and to the same type. */
+bool is_plain_pair(const gconv_execution *execution, int32_t size) {
+  return execution->problem->filters == 2 && size <= 7 && is_plain(execution, 0, 2);
+}
+
+/* Whether the windows of all threads begin at multiples of four samples. */
+bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shift) {
+  return ((int64_t)problem->pad_left + shift - size / 2) * problem->channels % 4 == 0;
+}
+
+/* Plain epilogues have instances of their own where they are a good part of the work; pairs have no other. */
+template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
+  constexpr int V = slide_width<In, K>();
+  constexpr bool SMALL = sizeof(In) != 2 && K <= 7;
+  if constexpr (SMALL)
+    if (is_plain_pair(execution, K)) {
+      launch_slide<In, K, C, 4, 2, true, true>(execution, shift, 0);
+      return;
     }
+  if constexpr (sizeof(In) == 4 && C == 1)
+    if (!lies_by_four(execution->problem, K, shift)) {
+      for (int32_t k = 0; k < execution->problem->filters; k++)
+        launch_slide<In, K, C, V, 1, false, false>(execution, shift, k);
+      return;
+    }
+  for (int32_t k = 0; k < execution->problem->filters; k++)
+    if (SMALL && is_plain(execution, k, 1))
+      launch_slide<In, K, C, V, 1, SMALL, true>(execution, shift, k);
+    else
+      launch_slide<In, K, C, V, 1, false, true>(execution, shift, k);
+}
+
+/* Whether slide() can take the taps: integers must stay exact with scaled taps, and plain scales with what undoes that. */
+bool slides_taps(const gconv_execution *execution, int32_t size) {
+  const gconv_problem *problem = execution->problem;
+  const int taps = problem->rows * problem->columns, group = is_plain_pair(execution, size) ? 2 : 1;
+  const float scale = fabsf(problem->epilogue.scale);
+  if (problem->in_type == GCONV_F32)
+    return true;
+  bool whole = scale > 0x1p-60f && scale < 0x1p60f;
+  for (int32_t k = 0; whole && k < problem->filters; k += group) {
+    int e;
+    whole = scale_taps(execution->host_weights + (int64_t)k * taps, group * taps, &e);
   }
-  int64_t least = (problem->out_height - 1) / 65535 + 1;
-  return (int32_t)(best > least ? best : least);
+  return whole;
 }
 
-/* Whether scale and offset are all there is to the epilogue of filters first .. first + count - 1, after a magnitude if they
- * are combined. */
-static bool is_plain(const gconv_execution *execution, int32_t first, int32_t count) {
+/* Whether the constant outside the image is a level of the input, as slide() treats it like one. */
+bool is_level(const gconv_problem *problem) {
+  const float level = problem->border_level, white = gconv_white(problem->in_type);
+  return problem->in_type == GCONV_F32 || (level >= 0 && level <= white && level == rintf(level));
+}
+
+/* Whether the positions that windows meet, and a few rows that are fetched in vain, are what near_index() allows. */
+bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps) {
+  return pad < size && out_size - pad + taps + 2 < 2 * (int64_t)size - 1;
+}
+
+/* Whether samples lie as slide() expects them: without gaps, rows at multiples of 16 bytes. */
+bool slides_layout(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *epilogue = &problem->epilogue;
-  bool plain = epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center;
-  for (int32_t k = first; k < first + count; k++)
-    plain = plain && gconv_divisors(problem, execution->host_weights)[k] == 1 &&
-            gconv_biases(problem, execution->host_weights)[k] == 0;
-  return plain && (count == 1 ? !gconv_is_combined(problem) : epilogue->combine == GCONV_COMBINE_MAGNITUDE);
+  const gconv_target *out = execution->out;
+  int64_t size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  int64_t places = (int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image |
+                   (int64_t)(uintptr_t)out->base | out->row | out->plane | out->image;
+  if (problem->filters > 1 && !gconv_is_combined(problem))
+    places |= out[1].base - out[0].base;
+  bool dense =
+      execution->out_pixel == problem->channels * size && (problem->channels == 1 || execution->out_channel == size);
+  return dense && places % 16 == 0 && (!problem->keep_alpha || problem->channels == 4);
 }
 
-/* Launches for the filters first .. first + F - 1, whose output is that of filter `first`. */
-template <class In, int K, int C, int V, int F, bool PLAIN>
-static void launch_slide(const gconv_execution *execution, int32_t first) {
+/* Whether slide() is to take the problem, its filters laid into the frame: see its file. */
+bool slides(const gconv_execution *execution, frame in) {
   const gconv_problem *problem = execution->problem;
-  sliding_arguments<K, F> a = {};
-  a.common = common_arguments(execution);
-  a.common.out += first * a.common.out_filter;
-  a.samples = problem->out_width * C;
-  for (int f = 0; f < F; f++) {
-    const float *taps = execution->host_weights + (int64_t)(first + f) * K * K;
-    for (int t = 0; t < K * K; t++)
-      a.taps[f][t] = taps[t];
-    a.divisor[f] = gconv_divisors(problem, execution->host_weights)[first + f];
-    a.bias[f] = gconv_biases(problem, execution->host_weights)[first + f];
-  }
-  int64_t threads = (a.samples - 1) / V + 1;
-  dim3 block(threads > 96 ? 128 : threads > 32 ? 64 : 32);
-  block.y = 128 / block.x;
-  int64_t across = (threads - 1) / block.x + 1, planes = (int64_t)problem->images * problem->planes;
-  int device = 0, multiprocessors = 1, blocks = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, slide<In, K, C, V, F, PLAIN>, 128, 0);
-  a.strip = strip_rows(problem, across * planes, (int64_t)multiprocessors * (blocks < 1 ? 1 : blocks) * block.y);
-  dim3 grid((unsigned)across, blocks_for(problem->out_height, (int64_t)a.strip * block.y, 65535), (unsigned)planes);
-  slide<In, K, C, V, F, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+  const int64_t samples = (int64_t)problem->out_width * problem->channels, margin = 2 * in.size * problem->channels;
+  bool shape = in.size > 0 && problem->channels != 2 && problem->stride_y == 1 && problem->stride_x == 1 &&
+               problem->dilation_y == 1 && problem->dilation_x == 1;
+  bool near = is_near(problem->height, problem->pad_top, problem->out_height, in.size) &&
+              is_near(problem->width, problem->pad_left + in.shift, problem->out_width, in.size);
+  /* In narrower images, the ends of rows would be most of the work. */
+  bool wide = samples >= 64 && (int64_t)problem->width * problem->channels >= 64 + margin;
+  bool indexed = ((int64_t)problem->width + problem->out_width + 1024) * problem->channels < INT32_MAX &&
+                 (samples + 1) * problem->out_height / 32 * problem->images * problem->planes < INT32_MAX;
+  bool combined = gconv_is_combined(problem) && problem->filters > 1;
+  bool loaded = lies_by_four(problem, in.size, in.shift) || (problem->channels == 1 && !combined);
+  return shape && loaded && near && wide && indexed && slides_layout(execution) && is_level(problem) &&
+         (!combined || is_plain_pair(execution, in.size)) && slides_taps(execution, in.size);
 }
 
-/* Plain epilogues from u8 to u8 and from f32 to f32 have instances of their own. */
-template <class In, int K, int C, int F> static void launch_filters(const gconv_execution *execution, int32_t first) {
-  constexpr int V = sizeof(In) == 1 && K <= 5 && F == 1 ? 8 : 4;
-  const gconv_problem *problem = execution->problem;
-  if (sizeof(In) != 2 && problem->in_type == problem->out_type && is_plain(execution, first, F))
-    launch_slide<In, K, C, V, F, sizeof(In) != 2>(execution, first);
-  else
-    launch_slide<In, K, C, V, F, false>(execution, first);
-}
-
-template <class In, int K, int C> static void launch_all(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  if (K <= 7 && problem->filters == 2 && gconv_is_combined(problem))
-    launch_filters<In, K, C, K <= 7 ? 2 : 1>(execution, 0);
-  else
-    for (int32_t k = 0; k < problem->filters; k++)
-      launch_filters<In, K, C, 1>(execution, k);
-}
-
-/* Whether the sliding kernel can take the problem: see the head of this file. */
-static bool slides(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  int64_t size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4, K = problem->rows;
-  bool shape = K == problem->columns && K % 2 == 1 && K >= 3 && K <= 17 && problem->channels != 2;
-  bool plain = problem->stride_y == 1 && problem->stride_x == 1 && problem->dilation_y == 1 && problem->dilation_x == 1;
-  /* Fours of input samples lie at multiples of four for every thread only if the shift of the output is one. */
-  bool aligned = problem->anchor_x == K / 2 && (problem->pad_left - problem->anchor_x) * problem->channels % 4 == 0;
-  bool dense = execution->out_pixel == problem->channels * size && execution->out_channel == size;
-  bool stored = dense && (!problem->keep_alpha || problem->channels == 4);
-  /* A window reaches less than a size outside on either side, with what full or explicit padding may add. */
-  bool large = problem->width >= 64 && problem->height >= 64 && problem->pad_left <= 24 && problem->pad_top <= 24 &&
-               problem->out_width <= problem->width + 24 && problem->out_height <= problem->height + 24;
-  bool narrow = ((int64_t)problem->width + problem->out_width + 1024) * problem->channels < INT32_MAX;
-  bool gridded = (int64_t)problem->images * problem->planes <= 65535 && problem->out_height <= 8 * 65535 &&
-                 (int64_t)problem->height + problem->out_height < INT32_MAX - 1024;
-  int32_t combined = gconv_is_combined(problem) ? problem->filters : 1;
-  return shape && plain && aligned && stored && large && narrow && gridded && (combined == 1 || (combined == 2 && K <= 7));
-}
-
-typedef void launcher(const gconv_execution *);
+typedef void size_launcher(const gconv_execution *, int32_t shift);
+typedef void type_launcher(const gconv_execution *);
 
 /* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17). */
 #define SIZES(In, C)                                                                                                        \
   {                                                                                                                         \
-    launch_all<In, 3, C>, launch_all<In, 5, C>, launch_all<In, 7, C>, launch_all<In, 9, C>, launch_all<In, 11, C>,          \
-        launch_all<In, 13, C>, launch_all<In, 15, C>, launch_all<In, 17, C>                                                 \
+    launch_size<In, 3, C>, launch_size<In, 5, C>, launch_size<In, 7, C>, launch_size<In, 9, C>, launch_size<In, 11, C>,     \
+        launch_size<In, 13, C>, launch_size<In, 15, C>, launch_size<In, 17, C>                                              \
   }
 #define CHANNELS(In)                                                                                                        \
   { SIZES(In, 1), SIZES(In, 3), SIZES(In, 4) }
-static launcher *const sliding[3][3][8] = {CHANNELS(uint8_t), CHANNELS(uint16_t), CHANNELS(float)};
+size_launcher *const sliding[3][3][8] = {CHANNELS(uint8_t), CHANNELS(uint16_t), CHANNELS(float)};
 #define OUTPUTS(In)                                                                                                         \
   { launch_general<In, uint8_t>, launch_general<In, uint16_t>, launch_general<In, float> }
-static launcher *const anything[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
+type_launcher *const anything[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
 
-static gconv_status execute(const gconv_execution *execution) {
+gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  if (slides(execution))
-    sliding[problem->in_type][problem->channels == 1 ? 0 : problem->channels - 2][(problem->rows - 3) / 2](execution);
+  const frame in = find_frame(problem);
+  if (slides(execution, in))
+    sliding[problem->in_type][problem->channels == 1 ? 0 : problem->channels - 2][(in.size - 3) / 2](execution, in.shift);
+  else if (fits_bands(problem))
+    launch_any_bands(execution);
   else
     anything[problem->in_type][problem->out_type](execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
-static const char *supports(const gconv_problem *problem) {
+/* ---- The descriptor ---- */
+
+const char *supports(const gconv_problem *problem) {
   (void)problem;
   return NULL;
 }
 
-static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  (void)machine;
-  return 0.01 + gconv_problem_flop(problem) * 5e-10; /* a launch; 2 TFLOP/s */
+size_t prepared_floats(const gconv_problem *problem) {
+  return fits_bands(problem) ? table_floats(problem) * (size_t)problem->filters : 0;
 }
+
+gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
+  if (fits_bands(problem))
+    write_tables(problem, taps, prepared);
+  return GCONV_OK;
+}
+
+/* The side of the frame in which slide() takes the problem, as far as is known before samples are; 0: it does not. */
+int32_t sliding_size(const gconv_problem *problem) {
+  const int32_t size = find_frame(problem).size;
+  const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;
+  const bool combined = problem->filters > 1 && gconv_is_combined(problem);
+  return strided || problem->channels == 2 || problem->width < 64 || (combined && size > 7) ? 0 : size;
+}
+
+/* Instructions a sample, as measured on an H200, of which the device issues as many as multiply-adds. */
+double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  const double filters = problem->filters, taps = (double)problem->rows * problem->columns;
+  const double samples = gconv_problem_flop(problem) / (2 * taps * filters);
+  const double in_bytes = problem->in_type == GCONV_U8 ? 1 : problem->in_type == GCONV_U16 ? 2 : 4;
+  const double out_bytes = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  const double overlap = (double)problem->stride_y * problem->stride_x;
+  const bool combined = gconv_is_combined(problem);
+  double instructions, passes = combined ? 1 : filters;
+  if (const int32_t size = sliding_size(problem))
+    instructions = filters * (1.42 * size * size + 15);
+  else if (fits_bands(problem))
+    instructions = filters * ((problem->channels * problem->dilation_x * problem->stride_x == 1 ? 1.5 : 1.8) * taps + 60);
+  else
+    instructions = filters * (18 * taps + 60);
+  const double idle = 1 + 3e5 / (samples * problem->channels + 1); /* of a device that small images cannot fill */
+  const double bytes = samples * passes * (in_bytes * overlap + out_bytes);
+  return machine->launch_ms * passes +
+         fmax(samples * instructions * fmin(idle, 64) / machine->fma_per_ms, bytes / (0.9 * machine->bytes_per_ms));
+}
+
+} // namespace
 
 /* Members in the order of the structure: C++17 has no names here. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
-    {"direct", "cuda", "sums slide down the rows in registers; taps as operands", true},
+    {"direct", "cuda", "sums in registers, taps as operands, every tap in order", true},
     NULL, /* available */
     supports,
     NULL, /* workspace_bytes */
     execute,
     cost,
     gconv_chain_bound,
-    NULL, /* prepared_floats */
-    NULL, /* prepare */
+    prepared_floats,
+    prepare,
     NULL, /* row_step */
     NULL, /* acquire */
     NULL, /* dismiss */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/worker.h"
 #include "batch/pieces.h"
+#include "batch/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct task {
   gconv_texts *errors;
   gconv_message why;     /* it failed, if it did before the writing */
   gconv_status stranded; /* it failed because there is no device */
+  bool streamed;         /* it was carried by rows, and its results are counted */
 };
 
 double gconv_worker_clock_ms(void) {
@@ -207,33 +209,21 @@ static gconv_status verify(gconv_worker *worker, struct task *task) {
   return keep_text(task, status);
 }
 
-/* From the file to the results of the plan. */
-static gconv_status convolve(gconv_worker *worker, struct task *task) {
-  gconv_report *report = task->report;
-  gconv_read_options options = {.max_pixels = worker->batch->max_pixels, .threads = worker->threads};
-  double begin = gconv_worker_clock_ms();
-  GCONV_TRY(keep_text(task, gconv_image_read(report->input->path, &options, &task->image)));
-  const gconv_image *image = &task->image;
-  report->decode_ms = gconv_worker_clock_ms() - begin;
-  report->pixels = (uint64_t)image->frames * (uint64_t)image->height * (uint64_t)image->width;
-  GCONV_TRY(ensure_plan(worker, task));
-  GCONV_TRY(keep_text(task, gconv_plan_execute(worker->now.plan, image, worker->now.results, &report->timings)));
-  report->executed = true;
-  report->plan = *gconv_plan_get_info(worker->now.plan);
-  return GCONV_OK;
-}
-
 /* ---- Write --------------------------------------------------------------------------------------------------------- */
 
-static gconv_status write_file(const gconv_worker *worker, const char *path, const gconv_image *image) {
+static gconv_write_options write_options(const gconv_worker *worker) {
   const gconv_batch *batch = worker->batch;
-  gconv_write_options options = {
+  return (gconv_write_options){
       .format = batch->outputs->format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
       .jpeg_quality = batch->jpeg_quality,
       .png_level = batch->png_level,
       .threads = worker->threads,
   };
+}
+
+static gconv_status write_file(const gconv_worker *worker, const char *path, const gconv_image *image) {
+  gconv_write_options options = write_options(worker);
   return gconv_image_write(path, &options, image);
 }
 
@@ -248,24 +238,31 @@ static gconv_status write_piece(const gconv_worker *worker, const char *path, co
   return status;
 }
 
-static void write_result(const gconv_worker *worker, struct task *task, size_t n, const gconv_image *result, int32_t frame) {
-  const gconv_batch *batch = worker->batch;
-  const char *path = task->paths[n];
-  gconv_message message;
-  if (batch->outputs->make_folders && gconv_outputs_make_folders(path, &message) != GCONV_OK) {
-    task->report->failed++;
-    add_error(task, path, message.text);
-    return;
-  }
-  gconv_status status = write_piece(worker, path, result, frame);
+/* Counts result n: written, or why it is not. */
+static void count_result(const gconv_worker *worker, struct task *task, size_t n, gconv_status status) {
   if (status == GCONV_OK) {
     task->report->written++;
   } else if (status == GCONV_EXISTS) { /* it was not there when this input was begun */
-    count_existing(task, batch->existing, path);
+    count_existing(task, worker->batch->existing, task->paths[n]);
   } else {
     task->report->failed++;
-    add_error(task, path, gconv_last_error());
+    add_error(task, task->paths[n], gconv_last_error());
   }
+}
+
+/* Makes the folder of result n, if folders are to be made. False, and the result is counted as failed, if that cannot be. */
+static bool make_folder(const gconv_worker *worker, struct task *task, size_t n) {
+  gconv_message message;
+  if (!worker->batch->outputs->make_folders || gconv_outputs_make_folders(task->paths[n], &message) == GCONV_OK)
+    return true;
+  task->report->failed++;
+  add_error(task, task->paths[n], message.text);
+  return false;
+}
+
+static void write_result(const gconv_worker *worker, struct task *task, size_t n, const gconv_image *result, int32_t frame) {
+  if (make_folder(worker, task, n))
+    count_result(worker, task, n, write_piece(worker, task->paths[n], result, frame));
 }
 
 static void write_results(gconv_worker *worker, struct task *task) {
@@ -285,7 +282,127 @@ static void write_results(gconv_worker *worker, struct task *task) {
   task->report->encode_ms = gconv_worker_clock_ms() - begin;
 }
 
+/* ---- By rows ------------------------------------------------------------------------------------------------------- */
+
+/* A stream, and whose it is. */
+typedef struct carriage {
+  gconv_stream stream;
+  const gconv_worker *worker;
+  struct task *task;
+} carriage;
+
+static void writing_failed(void *user, size_t output) {
+  carriage *c = user;
+  count_result(c->worker, c->task, output, GCONV_IO_ERROR);
+}
+
+static void open_writers(carriage *c) {
+  const gconv_image *in = gconv_row_reader_header(c->stream.reader);
+  gconv_write_options options = write_options(c->worker);
+  for (size_t n = 0; n < c->task->count; n++) {
+    if (!c->task->wanted[n] || !make_folder(c->worker, c->task, n))
+      continue;
+    gconv_image header = *gconv_plan_output_header(c->stream.plan, n);
+    header.icc = in->icc;
+    header.icc_bytes = in->icc_bytes;
+    header.pixels_per_metre_x = in->pixels_per_metre_x;
+    header.pixels_per_metre_y = in->pixels_per_metre_y;
+    gconv_status status = gconv_row_writer_open(c->task->paths[n], &options, &header, &c->stream.writers[n]);
+    if (status != GCONV_OK)
+      count_result(c->worker, c->task, n, status);
+  }
+}
+
+/* Commits the results, or, if the input failed, discards them and counts them as failed. */
+static void close_writers(carriage *c, gconv_status status) {
+  double begin = gconv_worker_clock_ms();
+  for (size_t n = 0; n < c->task->count; n++) {
+    if (!c->stream.writers[n])
+      continue;
+    if (status == GCONV_OK) {
+      count_result(c->worker, c->task, n, gconv_row_writer_commit(c->stream.writers[n]));
+    } else {
+      gconv_row_writer_discard(c->stream.writers[n]);
+      c->task->report->failed++;
+    }
+  }
+  if (status != GCONV_OK)
+    add_error(c->task, c->task->report->input->path, c->task->why.text);
+  c->stream.encode_ms += gconv_worker_clock_ms() - begin;
+}
+
+static gconv_status run_stream(carriage *c) {
+  gconv_report *report = c->task->report;
+  c->stream.writers = calloc(c->task->count, sizeof *c->stream.writers);
+  if (!c->stream.writers)
+    return gconv_complain_memory(&c->task->why);
+  c->task->streamed = true;
+  open_writers(c);
+  gconv_status status = keep_text(c->task, gconv_stream_run(&c->stream));
+  close_writers(c, status);
+  free(c->stream.writers);
+  report->timings = c->stream.timings;
+  report->decode_ms += c->stream.decode_ms;
+  report->encode_ms = c->stream.encode_ms;
+  report->executed = status == GCONV_OK;
+  report->plan = *gconv_plan_get_info(c->worker->now.plan);
+  return status;
+}
+
+/* A GPU takes images whole. */
+static bool may_go_by_rows(const gconv_worker *worker, const gconv_row_reader *reader) {
+  const gconv_image *header = gconv_row_reader_header(reader);
+  return !worker->batch->verify && strncmp(worker->batch->device, "cuda", 4) != 0 && gconv_row_reader_is_in_order(reader) &&
+         header->frames == 1 && !header->planar && gconv_stream_pays(header);
+}
+
+/* Carries the image from file to file if its plan goes by rows; else the plan is kept for the whole. */
+static gconv_status convolve_by_rows(gconv_worker *worker, struct task *task, gconv_row_reader *reader) {
+  task->image = *gconv_row_reader_header(reader);
+  task->image.icc = NULL; /* it stays the reader's */
+  GCONV_TRY(ensure_plan(worker, task));
+  if (gconv_plan_row_step(worker->now.plan) == 0 || worker->now.result_count != task->count)
+    return GCONV_OK;
+  carriage c = {
+      .stream = {.reader = reader, .plan = worker->now.plan, .failed = writing_failed}, .worker = worker, .task = task};
+  c.stream.user = &c;
+  return run_stream(&c);
+}
+
 /* ---- All of it ----------------------------------------------------------------------------------------------------- */
+
+/* From the whole image to the results of the plan. */
+static gconv_status convolve_whole(gconv_worker *worker, struct task *task, gconv_row_reader *reader) {
+  gconv_report *report = task->report;
+  double begin = gconv_worker_clock_ms();
+  GCONV_TRY(keep_text(task, gconv_row_reader_image(reader, &task->image)));
+  const gconv_image *image = &task->image;
+  report->decode_ms += gconv_worker_clock_ms() - begin;
+  GCONV_TRY(ensure_plan(worker, task));
+  GCONV_TRY(keep_text(task, gconv_plan_execute(worker->now.plan, image, worker->now.results, &report->timings)));
+  report->executed = true;
+  report->plan = *gconv_plan_get_info(worker->now.plan);
+  return GCONV_OK;
+}
+
+/* From the file to the results of the plan, or, if it was carried by rows, to those on disk. */
+static gconv_status convolve(gconv_worker *worker, struct task *task) {
+  gconv_report *report = task->report;
+  gconv_read_options options = {.max_pixels = worker->batch->max_pixels, .threads = worker->threads};
+  gconv_row_reader *reader = NULL;
+  double begin = gconv_worker_clock_ms();
+  GCONV_TRY(keep_text(task, gconv_row_reader_open(report->input->path, &options, &reader)));
+  const gconv_image *header = gconv_row_reader_header(reader);
+  report->pixels = (uint64_t)header->frames * (uint64_t)header->height * (uint64_t)header->width;
+  report->decode_ms = gconv_worker_clock_ms() - begin;
+  gconv_status status = GCONV_OK;
+  if (may_go_by_rows(worker, reader))
+    status = convolve_by_rows(worker, task, reader);
+  if (status == GCONV_OK && !task->streamed)
+    status = convolve_whole(worker, task, reader);
+  gconv_row_reader_close(reader);
+  return status;
+}
 
 static void carry(gconv_worker *worker, struct task *task) {
   double begin = gconv_worker_clock_ms();
@@ -294,9 +411,9 @@ static void carry(gconv_worker *worker, struct task *task) {
   if (status == GCONV_OK && worker->batch->verify)
     status = verify(worker, task);
   double resumed = gconv_worker_clock_ms();
-  if (status == GCONV_OK)
+  if (status == GCONV_OK && !task->streamed)
     write_results(worker, task);
-  else if (task->stranded == GCONV_OK)
+  else if (status != GCONV_OK && !task->streamed && task->stranded == GCONV_OK)
     fail_all(task, task->report->input->path, task->why.text);
   task->report->total_ms = gconv_worker_clock_ms() - begin - (resumed - paused);
   gconv_image_free(&task->image);

@@ -2,9 +2,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct settings {
   const char *output, *syntax;
@@ -25,36 +23,6 @@ static const gconv_option options[] = {
     GCONV_OPTIONS_END,
 };
 
-static int print_filters(FILE *out, const gconv_filters *filters) {
-  for (size_t i = 0; i < filters->count; i++) {
-    char *text = NULL;
-    if (gconv_filter_to_text(&filters->items[i], &text) != GCONV_OK) {
-      gconv_say("%s", gconv_last_error());
-      return GCONV_EXIT_FAILED;
-    }
-    fprintf(out, "%s%s", i > 0 ? "\n" : "", text);
-    free(text);
-  }
-  return GCONV_EXIT_OK;
-}
-
-static int write_filters(const char *path, const gconv_filters *filters) {
-  if (!path || strcmp(path, "-") == 0)
-    return print_filters(stdout, filters);
-  FILE *out = fopen(path, "we");
-  if (!out) {
-    gconv_say("%s: cannot open for writing: %s", path, strerror(errno));
-    return GCONV_EXIT_USAGE;
-  }
-  int status = print_filters(out, filters);
-  bool whole = !ferror(out);
-  if ((fclose(out) != 0 || !whole) && status == GCONV_EXIT_OK) {
-    gconv_say("%s: cannot write: %s", path, strerror(errno));
-    status = GCONV_EXIT_FAILED;
-  }
-  return status;
-}
-
 static int make(const struct settings *settings, const gconv_texts *specs) {
   gconv_filters filters = {0};
   int status = GCONV_EXIT_OK;
@@ -67,8 +35,10 @@ static int make(const struct settings *settings, const gconv_texts *specs) {
       gconv_say("%s", gconv_last_error());
       status = GCONV_EXIT_USAGE;
     }
-  if (status == GCONV_EXIT_OK)
-    status = write_filters(settings->output, &filters);
+  if (status == GCONV_EXIT_OK && gconv_filters_write(settings->output ? settings->output : "-", &filters) != GCONV_OK) {
+    gconv_say("%s", gconv_last_error());
+    status = GCONV_EXIT_FAILED;
+  }
   gconv_filters_free(&filters);
   return status;
 }

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Beyond, it would take longer to find pairs than they save. */
 static const double MAX_WORK = 1e8;
@@ -161,6 +162,40 @@ gconv_status gconv_factor(const float *taps, int32_t rows, int32_t columns, int3
     gconv_release(memory);
   }
   gconv_release(m.values);
+  return status;
+}
+
+static size_t pair_floats(const gconv_problem *problem) {
+  return (size_t)problem->rows + (size_t)problem->columns;
+}
+
+size_t gconv_factor_floats(const gconv_problem *problem) {
+  return (size_t)problem->filters * (size_t)problem->structure.rank * pair_floats(problem);
+}
+
+/* gconv_factor() yields pair by pair: `pairs` has room for those of a filter. */
+static gconv_status factor_filter(const gconv_problem *problem, const float *taps, float *pairs, float *factors) {
+  size_t R = (size_t)problem->rows, S = (size_t)problem->columns, rank = (size_t)problem->structure.rank;
+  float *columns = factors, *rows = factors + rank * R;
+  gconv_structure structure;
+  memset(pairs, 0, rank * pair_floats(problem) * sizeof(float));
+  GCONV_TRY(gconv_factor(taps, problem->rows, problem->columns, problem->structure.rank, pairs, &structure));
+  for (size_t i = 0; i < rank; i++) {
+    memcpy(columns + i * R, pairs + i * (R + S), R * sizeof(float));
+    memcpy(rows + i * S, pairs + i * (R + S) + R, S * sizeof(float));
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_factor_filters(const gconv_problem *problem, const float *taps, float *factors) {
+  size_t floats = (size_t)problem->structure.rank * pair_floats(problem);
+  size_t plane = (size_t)problem->rows * (size_t)problem->columns;
+  void *pairs = NULL;
+  GCONV_TRY(gconv_allocate(floats * sizeof(float), "the factors of a filter", &pairs));
+  gconv_status status = GCONV_OK;
+  for (size_t k = 0; k < (size_t)problem->filters && status == GCONV_OK; k++)
+    status = factor_filter(problem, taps + k * plane, pairs, factors + k * floats);
+  gconv_release(pairs);
   return status;
 }
 

@@ -25,6 +25,15 @@ extern "C" {
 gconv_status gconv_factor(const float *taps, int32_t rows, int32_t columns, int32_t most, float *pairs,
                           gconv_structure *structure);
 
+/*
+ * Writes the factors of all filters of a problem: for each of them rank columns of R floats, then rank rows of S, where rank
+ * is problem->structure.rank; pairs that a filter does not need are 0. `factors` has room for gconv_factor_floats().
+ */
+gconv_status gconv_factor_filters(const gconv_problem *problem, const float *taps, float *factors);
+
+/* filters * rank * (R + S) */
+size_t gconv_factor_floats(const gconv_problem *problem);
+
 /* The most pairs that can save anything: r * (R + S) < R * S. */
 int32_t gconv_factor_most(int32_t rows, int32_t columns);
 

@@ -114,14 +114,21 @@ GCONV_INLINE void respond_body(float *restrict sums, size_t count, float divisor
 }
 GCONV_VECTORIZED(respond, (float *restrict sums, size_t count, float divisor, float bias), (sums, count, divisor, bias))
 
-/* One specialisation for each way to combine. */
+/* sums[i] becomes what it and other[i] are together. */
+GCONV_INLINE void combine_next(gconv_combine how, float *restrict sums, const float *restrict other, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    sums[i] = gconv_combine_next(how, sums[i], other[i]);
+}
+
+/* One specialisation for each way to combine. Filter by filter: a loop over the filters of each sample would not become
+ * vector code, and takes ten times as long. */
 GCONV_INLINE void combine_row(gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    float combined = gconv_combine_first(how, sums[i]);
-    for (int32_t k = 1; k < filters; k++)
-      combined = gconv_combine_next(how, combined, sums[(size_t)k * stride + i]);
-    sums[i] = gconv_combine_last(how, combined);
-  }
+  for (size_t i = 0; i < count; i++)
+    sums[i] = gconv_combine_first(how, sums[i]);
+  for (int32_t k = 1; k < filters; k++)
+    combine_next(how, sums, sums + (size_t)k * stride, count);
+  for (size_t i = 0; i < count; i++)
+    sums[i] = gconv_combine_last(how, sums[i]);
 }
 GCONV_INLINE void combine_body(gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count) {
   if (how == GCONV_COMBINE_MAGNITUDE)

@@ -162,7 +162,7 @@ char *gconv_tuning_print(const gconv_device *device, const gconv_tuning *tuning)
   fprintf(text, "# algorithm, type, channels of a pixel, samples, taps, milliseconds measured / estimated\n");
   for (size_t i = 0; i < tuning->count; i++) {
     const gconv_tuning_row *row = &tuning->rows[i];
-    fprintf(text, "ratio %s %s %d %.0f %.0f %.4g\n", row->algorithm, gconv_type_name(row->type), row->channels, row->samples,
+    fprintf(text, "ratio %s %s %d %.0f %.0f %.6g\n", row->algorithm, gconv_type_name(row->type), row->channels, row->samples,
             row->taps, row->ratio);
   }
   if (fclose(text) != 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A filter as a file that gconv reads back, to the last bit. */
+#include "base/file.h"
 #include "filter/number.h"
 #include "filter/syntax.h"
 
@@ -83,4 +84,23 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
   }
   free(plain); /* it could be read in two ways: the text must state which is meant */
   return write_text(filter, syntax, true, text, &size);
+}
+
+gconv_status gconv_filters_write(const char *path, const gconv_filters *filters) {
+  gconv_sink *sink = NULL;
+  GCONV_TRY(gconv_sink_open(path, &sink));
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < filters->count && status == GCONV_OK; i++) {
+    char *text = NULL;
+    status = gconv_filter_to_text(&filters->items[i], &text);
+    if (status == GCONV_OK && i > 0)
+      status = gconv_sink_write(sink, "\n", 1);
+    if (status == GCONV_OK)
+      status = gconv_sink_write(sink, text, strlen(text));
+    free(text);
+  }
+  if (status == GCONV_OK)
+    return gconv_sink_commit(sink, false);
+  gconv_sink_discard(sink);
+  return status;
 }

@@ -6,6 +6,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -271,6 +272,49 @@ class AnyDevice(CommandTest):
         result = self.gconv("-i", "a.png", "-f", "sobel_x", "-d", "auto", "-o", "x.png", "--dry-run", "--explain")
         self.assertIn("algorithm ", result.stderr)
         self.assertEqual(self.files(), ["a.png"])
+
+
+
+class ByRows(CommandTest):
+    """Images so large that they are carried from file to file by strips of rows."""
+
+    WIDTH, HEIGHT = 7000, 3300  # RGB: above the 64 MB from which they are
+
+    def setUp(self):
+        super().setUp()
+        row = numpy.random.default_rng(1).integers(0, 256, self.WIDTH * 3 * 2, numpy.uint8)
+        with open(self.folder / "big.ppm", "wb") as file:
+            file.write(b"P6\n%d %d\n255\n" % (self.WIDTH, self.HEIGHT))
+            for y in range(self.HEIGHT):
+                file.write(row[y : y + self.WIDTH * 3].tobytes())
+
+    def test_every_row_is_right(self):
+        self.gconv("-i", "big.ppm", "-f", "1x7: 1,0,0,0,0,0,-1", "-o", "x.ppm", "-d", "cpu")  # rows 3 above less 3 below
+        source = numpy.zeros((self.HEIGHT + 6, self.WIDTH * 3), numpy.int16)
+        source[3:-3] = self.rows("big.ppm")
+        self.assertTrue(numpy.array_equal(self.rows("x.ppm"), (source[:-6] - source[6:]).clip(0, 255)))
+
+    def rows(self, name):
+        return numpy.fromfile(self.folder / name, numpy.uint8)[-self.HEIGHT * self.WIDTH * 3 :].reshape(self.HEIGHT, -1)
+
+    def test_memory_does_not_grow_with_height(self):
+        usage = self.peak_bytes("-i", "big.ppm", "-f", "sobel_x", "-f", "sobel_y", "-o", "{filter}.png", "-d", "cpu")
+        self.assertEqual(self.files(), ["big.ppm", "sobel_x.png", "sobel_y.png"])
+        self.assertLess(usage, (self.folder / "big.ppm").stat().st_size)
+
+    def test_a_cut_file_leaves_nothing(self):
+        with open(self.folder / "big.ppm", "r+b") as file:
+            file.truncate(60 << 20)
+        result = self.gconv("-i", "big.ppm", "-f", "sobel_x", "-o", "x.png", "-d", "cpu", status=1)
+        self.assertIn("big.ppm", result.stderr)
+        self.assertEqual(self.files(), ["big.ppm"])
+
+    def peak_bytes(self, *words):
+        # By way of a small process: what is forked from this one begins with its arrays.
+        script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+                  "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
+        return int(subprocess.run([sys.executable, "-c", script, GCONV, *words], cwd=self.folder, env=self.environment(),
+                                  stdout=subprocess.PIPE, check=True).stdout)
 
 
 if __name__ == "__main__":

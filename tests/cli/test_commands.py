@@ -30,7 +30,10 @@ class Make(CommandTest):
 
     def test_mistakes(self):
         self.usage_error("sobelx", "make", "sobel_x", "sobelx")
-        self.usage_error("nowhere/k.txt: cannot open for writing: No such file", "make", "sobel_x", "-o", "nowhere/k.txt")
+        self.usage_error("sobelx", "make", "sobelx", "-o", "k.txt")
+        result = self.gconv("make", "sobel_x", "-o", "nowhere/k.txt", status=1)
+        self.assertIn("nowhere/k.txt: the folder to write it in does not exist", result.stderr)
+        self.assertEqual(self.files(), [])
 
     def test_filter_format(self):
         (self.folder / "k").write_text("1 2\n3 4\n")

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cudnn: NVIDIA's library for deep learning, as what everybody compares with.
+ *
+ *      image, any type     padded planes, float       sums, float           image
+ *      +-----------+       +-------------+            +-----------+         +-----------+
+ *      |           | gather|             |  cudnn     | filter 0  | finish  |           |
+ *      |           | ----> |             | ---------> | filter 1  | ------> |           |
+ *      +-----------+       +-------------+            +-----------+         +-----------+
+ *
+ * cuDNN knows tensors of floats and a border of zeros. So a gather kernel lays the samples of a channel, with their borders,
+ * into a plane that the filters never leave; each plane is an image of one channel for cuDNN, K filters are its output
+ * channels; a second kernel makes of the sums what is to be stored. Planes go in chunks, and large planes in bands of rows,
+ * all of one shape, so that everything together stays below the limit of workspace and one choice of algorithm serves all.
+ *
+ * Its kernels are made for dozens of channels, and with one leave most of the machine idle. It wins nothing
+ * here but the comparison.
+ *
+ * Of its algorithms, those that multiply matrices are allowed, explicit or implicit, in float32 (no TF32): they add the R *
+ * S products in an order of their own, for which the bound of a chain holds, with one rounding more, of the product, should
+ * they not be fused. Winograd and FFT, whose errors have no such bound, are not.
+ */
+#include "base/library.h"
+#include "common.cuh"
+#include "conv/cuda_error.h"
+
+#include <stdlib.h>
+
+/* ---- What is used of cuDNN 9, declared here so that building does not need it ---- */
+
+typedef struct cudnnContext *cudnnHandle_t;
+typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
+typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
+typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
+
+enum { DATA_FLOAT = 0, FORMAT_NCHW = 0, CROSS_CORRELATION = 1, FMA_MATH = 3 };
+enum { IMPLICIT_GEMM = 0, IMPLICIT_PRECOMP_GEMM = 1, GEMM = 2, ALGORITHMS = 8 }; /* the last: how many there are */
+
+struct cudnnConvolutionFwdAlgoPerf_t {
+  int algo, status;
+  float time;
+  size_t memory;
+  int determinism, math_type, reserved[3];
+};
+
+static struct {
+  int (*Create)(cudnnHandle_t *);
+  int (*Destroy)(cudnnHandle_t);
+  int (*SetStream)(cudnnHandle_t, cudaStream_t);
+  int (*CreateTensorDescriptor)(cudnnTensorDescriptor_t *);
+  int (*SetTensor4dDescriptor)(cudnnTensorDescriptor_t, int format, int type, int n, int c, int h, int w);
+  int (*DestroyTensorDescriptor)(cudnnTensorDescriptor_t);
+  int (*CreateFilterDescriptor)(cudnnFilterDescriptor_t *);
+  int (*SetFilter4dDescriptor)(cudnnFilterDescriptor_t, int type, int format, int k, int c, int h, int w);
+  int (*DestroyFilterDescriptor)(cudnnFilterDescriptor_t);
+  int (*CreateConvolutionDescriptor)(cudnnConvolutionDescriptor_t *);
+  int (*SetConvolution2dDescriptor)(cudnnConvolutionDescriptor_t, int pad_h, int pad_w, int stride_h, int stride_w,
+                                    int dilation_h, int dilation_w, int mode, int type);
+  int (*SetConvolutionMathType)(cudnnConvolutionDescriptor_t, int math);
+  int (*DestroyConvolutionDescriptor)(cudnnConvolutionDescriptor_t);
+  int (*GetConvolutionForwardAlgorithm_v7)(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
+                                           cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int requested,
+                                           int *returned, cudnnConvolutionFwdAlgoPerf_t *);
+  int (*GetConvolutionForwardWorkspaceSize)(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
+                                            cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int algorithm,
+                                            size_t *bytes);
+  int (*ConvolutionForward)(cudnnHandle_t, const void *alpha, cudnnTensorDescriptor_t, const void *x,
+                            cudnnFilterDescriptor_t, const void *w, cudnnConvolutionDescriptor_t, int algorithm,
+                            void *workspace, size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t, void *y);
+  const char *(*GetErrorString)(int);
+} cudnn;
+
+#define SYMBOL(name)                                                                                                        \
+  { "cudnn" #name, &cudnn.name }
+static const char *const files[] = {"libcudnn.so.9", NULL};
+static const gconv_symbol symbols[] = {SYMBOL(Create),
+                                       SYMBOL(Destroy),
+                                       SYMBOL(SetStream),
+                                       SYMBOL(CreateTensorDescriptor),
+                                       SYMBOL(SetTensor4dDescriptor),
+                                       SYMBOL(DestroyTensorDescriptor),
+                                       SYMBOL(CreateFilterDescriptor),
+                                       SYMBOL(SetFilter4dDescriptor),
+                                       SYMBOL(DestroyFilterDescriptor),
+                                       SYMBOL(CreateConvolutionDescriptor),
+                                       SYMBOL(SetConvolution2dDescriptor),
+                                       SYMBOL(SetConvolutionMathType),
+                                       SYMBOL(DestroyConvolutionDescriptor),
+                                       SYMBOL(GetConvolutionForwardAlgorithm_v7),
+                                       SYMBOL(GetConvolutionForwardWorkspaceSize),
+                                       SYMBOL(ConvolutionForward),
+                                       SYMBOL(GetErrorString),
+                                       {NULL, NULL}};
+static gconv_library library = {files, symbols, "", 0};
+
+static const char *available(void) {
+  return gconv_library_load(&library);
+}
+
+static bool started(void) {
+  return library.tried != 0;
+}
+
+/* Returns from the calling function if a call of cuDNN fails. */
+#define CUDNN_TRY(call)                                                                                                     \
+  do {                                                                                                                      \
+    int cudnn_try_status = cudnn.call;                                                                                      \
+    if (cudnn_try_status != 0)                                                                                              \
+      return gconv_fail(GCONV_DEVICE_ERROR, "cuDNN: %s in %s", cudnn.GetErrorString(cudnn_try_status), #call);              \
+  } while (0)
+
+/* ---- The chunks ---- */
+
+/* What one call of cuDNN convolves: `planes` planes (of images, planes and channels), `rows` output rows of each. */
+struct chunk {
+  int32_t planes, rows;
+  int32_t in_rows, in_columns; /* of a plane with its borders */
+  int64_t in_floats, out_floats;
+};
+
+static int64_t all_planes(const gconv_problem *problem) {
+  return (int64_t)problem->images * problem->planes * (problem->channels - problem->keep_alpha);
+}
+
+static chunk chunk_of(const gconv_problem *problem, int64_t planes, int64_t rows) {
+  int64_t in_rows = (rows - 1) * problem->stride_y + (int64_t)(problem->rows - 1) * problem->dilation_y + 1;
+  int64_t in_columns = gconv_reach(problem);
+  return {(int32_t)planes,     (int32_t)rows,        (int32_t)in_rows,
+          (int32_t)in_columns, in_rows * in_columns, rows * problem->out_width * problem->filters};
+}
+
+/* Half of the limit is for tensors, half for cuDNN's own workspace; and its indices have 32 bits. */
+static int64_t most_floats(const gconv_problem *problem) {
+  int64_t most = (int64_t)(problem->workspace_limit / 2 / sizeof(float));
+  return most < INT32_MAX / 2 ? most : INT32_MAX / 2;
+}
+
+static bool fits(const gconv_problem *problem, const chunk &c) {
+  return c.planes * (c.in_floats + c.out_floats) + 16 <= most_floats(problem);
+}
+
+/* Whole planes, as many as fit; else a band of one, as many rows as fit; false if not even one row does. */
+static bool find_chunk(const gconv_problem *problem, chunk *c) {
+  int64_t most = most_floats(problem), planes = all_planes(problem);
+  if (gconv_reach(problem) > most || (int64_t)problem->rows * problem->dilation_y > most ||
+      (int64_t)problem->out_width * problem->filters > most)
+    return false;
+  *c = chunk_of(problem, 1, problem->out_height);
+  int64_t count = most / (c->in_floats + c->out_floats + 16);
+  planes = planes < 65535 ? planes : 65535; /* of a grid */
+  c->planes = (int32_t)(count < planes ? count : planes);
+  if (count > 0)
+    return true;
+  int64_t row =
+      chunk_of(problem, 1, 2).in_floats - chunk_of(problem, 1, 1).in_floats + problem->out_width * problem->filters;
+  int64_t rows = (most - chunk_of(problem, 1, 1).in_floats) / row;
+  *c = chunk_of(problem, 1, rows > 0 ? rows : 1);
+  return rows > 0 && fits(problem, *c);
+}
+
+/* The floats of the tensors of a chunk, each beginning at a multiple of 64 bytes. */
+static int64_t in_floats(const chunk &c) {
+  return (c.planes * c.in_floats + 15) / 16 * 16;
+}
+
+/* ---- The kernels around ---- */
+
+/* Chunk number `first` of planes, output rows `top` and on. */
+struct chunk_arguments {
+  arguments common;
+  const float *weights;
+  chunk shape;
+  int64_t planes; /* of all chunks */
+  int64_t first, top;
+  float *in, *out; /* the tensors */
+};
+
+/* Plane number `index` of all: its image, plane and channel. */
+struct plane_place {
+  int64_t image, plane;
+  int32_t c;
+};
+
+__device__ __forceinline__ plane_place place_of(const gconv_problem &problem, int64_t index) {
+  int32_t channels = problem.channels - problem.keep_alpha;
+  int64_t plane = index / channels, image = plane / problem.planes;
+  return {image, plane - image * problem.planes, (int32_t)(index - plane * channels)};
+}
+
+/* Grid: x over columns, y over rows (strided over), z over the planes of the chunk. */
+template <class In> __global__ void gather(const __grid_constant__ chunk_arguments k) {
+  const arguments &a = k.common;
+  const gconv_problem &problem = a.problem;
+  const int x = blockIdx.x * blockDim.x + threadIdx.x;
+  if (x >= k.shape.in_columns || k.first + blockIdx.z >= k.planes)
+    return;
+  const plane_place at = place_of(problem, k.first + blockIdx.z);
+  const uint8_t *in = a.in + at.image * a.in_image + at.plane * a.in_plane;
+  float *to = k.in + blockIdx.z * k.shape.in_floats;
+  for (int y = blockIdx.y * blockDim.y + threadIdx.y; y < k.shape.in_rows; y += gridDim.y * blockDim.y)
+    to[(int64_t)y * k.shape.in_columns + x] = sample_at<In>(
+        problem, in, a.in_row, k.top * problem.stride_y - problem.pad_top + y, (int64_t)x - problem.pad_left, at.c);
+}
+
+/* The same over output columns and rows. */
+template <class In, class Out> __global__ void finish(const __grid_constant__ chunk_arguments k) {
+  const arguments &a = k.common;
+  const gconv_problem &problem = a.problem;
+  const int q = blockIdx.x * blockDim.x + threadIdx.x;
+  if (q >= problem.out_width || k.first + blockIdx.z >= k.planes)
+    return;
+  const plane_place plane = place_of(problem, k.first + blockIdx.z);
+  place at = {0, q, plane.c, a.in + plane.image * a.in_image + plane.plane * a.in_plane};
+  uint8_t *out = a.out + plane.image * a.out_image + plane.plane * a.out_plane + q * a.out_pixel;
+  const int64_t filter_floats = (int64_t)k.shape.rows * problem.out_width;
+  for (int row = blockIdx.y * blockDim.y + threadIdx.y; row < k.shape.rows; row += gridDim.y * blockDim.y) {
+    at.p = k.top + row;
+    if (at.p >= problem.out_height)
+      return;
+    const float *sums = k.out + blockIdx.z * k.shape.out_floats + (int64_t)row * problem.out_width + q;
+    uint8_t *pixel = out + at.p * a.out_row;
+    store_responses<Out>(a, k.weights, at.c, pixel, [&](int32_t filter) { return sums[filter * filter_floats]; });
+    if (problem.keep_alpha && at.c == 0)
+      keep_alpha<In, Out>(a, at, pixel);
+  }
+}
+
+/* ---- The state of a plan ---- */
+
+struct cudnn_state {
+  cudnnHandle_t handle;
+  cudnnTensorDescriptor_t in, out;
+  cudnnFilterDescriptor_t filter;
+  cudnnConvolutionDescriptor_t convolution;
+  int algorithm;
+  void *workspace;
+  size_t workspace_bytes;
+};
+
+static void dismiss(void *memory) {
+  cudnn_state *state = (cudnn_state *)memory;
+  if (!state)
+    return;
+  cudaFree(state->workspace);
+  if (state->convolution)
+    cudnn.DestroyConvolutionDescriptor(state->convolution);
+  if (state->filter)
+    cudnn.DestroyFilterDescriptor(state->filter);
+  if (state->out)
+    cudnn.DestroyTensorDescriptor(state->out);
+  if (state->in)
+    cudnn.DestroyTensorDescriptor(state->in);
+  if (state->handle)
+    cudnn.Destroy(state->handle);
+  free(state);
+}
+
+static gconv_status describe(const gconv_problem *problem, const chunk &c, cudnn_state *state) {
+  CUDNN_TRY(CreateTensorDescriptor(&state->in));
+  CUDNN_TRY(SetTensor4dDescriptor(state->in, FORMAT_NCHW, DATA_FLOAT, c.planes, 1, c.in_rows, c.in_columns));
+  CUDNN_TRY(CreateTensorDescriptor(&state->out));
+  CUDNN_TRY(
+      SetTensor4dDescriptor(state->out, FORMAT_NCHW, DATA_FLOAT, c.planes, problem->filters, c.rows, problem->out_width));
+  CUDNN_TRY(CreateFilterDescriptor(&state->filter));
+  CUDNN_TRY(
+      SetFilter4dDescriptor(state->filter, DATA_FLOAT, FORMAT_NCHW, problem->filters, 1, problem->rows, problem->columns));
+  CUDNN_TRY(CreateConvolutionDescriptor(&state->convolution));
+  CUDNN_TRY(SetConvolution2dDescriptor(state->convolution, 0, 0, problem->stride_y, problem->stride_x, problem->dilation_y,
+                                       problem->dilation_x, CROSS_CORRELATION, DATA_FLOAT));
+  CUDNN_TRY(SetConvolutionMathType(state->convolution, FMA_MATH));
+  return GCONV_OK;
+}
+
+/* The one that cuDNN thinks fastest of those that have a bound and whose workspace is at most `most` bytes. If it knows of
+ * none, that which needs nothing. */
+static gconv_status choose(cudnn_state *state, size_t most) {
+  cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS];
+  int count = 0;
+  CUDNN_TRY(GetConvolutionForwardAlgorithm_v7(state->handle, state->in, state->filter, state->convolution, state->out,
+                                              ALGORITHMS, &count, found));
+  for (int i = 0; i < count; i++) {
+    size_t bytes = 0;
+    bool bounded = found[i].status == 0 && found[i].algo <= GEMM;
+    if (bounded &&
+        cudnn.GetConvolutionForwardWorkspaceSize(state->handle, state->in, state->filter, state->convolution, state->out,
+                                                 found[i].algo, &bytes) == 0 &&
+        bytes <= most) {
+      state->algorithm = found[i].algo;
+      state->workspace_bytes = bytes;
+      return GCONV_OK;
+    }
+  }
+  state->algorithm = IMPLICIT_GEMM;
+  return GCONV_OK;
+}
+
+static gconv_status fill_state(const gconv_execution *execution, cudnn_state *state) {
+  chunk c = {};
+  find_chunk(execution->problem, &c);
+  CUDNN_TRY(Create(&state->handle));
+  CUDNN_TRY(SetStream(state->handle, (cudaStream_t)execution->stream));
+  GCONV_TRY(describe(execution->problem, c, state));
+  GCONV_TRY(choose(state, execution->problem->workspace_limit / 2));
+  if (state->workspace_bytes > 0)
+    CUDA_TRY(cudaMalloc(&state->workspace, state->workspace_bytes));
+  return GCONV_OK;
+}
+
+static gconv_status acquire(const gconv_execution *execution, void **result) {
+  cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan of cuDNN");
+  gconv_status status = fill_state(execution, state);
+  if (status != GCONV_OK)
+    dismiss(state);
+  else
+    *result = state;
+  return status;
+}
+
+/* ---- Launching ---- */
+
+static dim3 grid_over(int64_t columns, int64_t rows, int32_t planes, dim3 block) {
+  return dim3(blocks_for(columns, block.x, INT32_MAX), blocks_for(rows, block.y, 65535), (unsigned)planes);
+}
+
+/* One chunk, whose place is in *a. */
+template <class In, class Out> static gconv_status run_chunk(const gconv_execution *execution, const chunk_arguments *a) {
+  const cudnn_state *state = (const cudnn_state *)execution->state;
+  const gconv_problem *problem = execution->problem;
+  const float one = 1, zero = 0;
+  const dim3 block(64, 4);
+  cudaStream_t stream = (cudaStream_t)execution->stream;
+  gather<In><<<grid_over(a->shape.in_columns, a->shape.in_rows, a->shape.planes, block), block, 0, stream>>>(*a);
+  CUDA_TRY(cudaGetLastError());
+  CUDNN_TRY(ConvolutionForward(state->handle, &one, state->in, a->in, state->filter, execution->weights, state->convolution,
+                               state->algorithm, state->workspace, state->workspace_bytes, &zero, state->out, a->out));
+  finish<In, Out><<<grid_over(problem->out_width, a->shape.rows, a->shape.planes, block), block, 0, stream>>>(*a);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+template <class In, class Out> static gconv_status run(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  chunk_arguments a = {};
+  a.common = common_arguments(execution);
+  a.weights = execution->weights;
+  a.planes = all_planes(problem);
+  find_chunk(problem, &a.shape);
+  a.in = (float *)execution->workspace;
+  a.out = a.in + in_floats(a.shape);
+  for (a.first = 0; a.first < a.planes; a.first += a.shape.planes)
+    for (a.top = 0; a.top < problem->out_height; a.top += a.shape.rows) {
+      gconv_status status = run_chunk<In, Out>(execution, &a);
+      if (status != GCONV_OK)
+        return status;
+    }
+  return GCONV_OK;
+}
+
+/* The instances, by input and output type. */
+#define OUTPUTS(In)                                                                                                         \
+  { run<In, uint8_t>, run<In, uint16_t>, run<In, float> }
+static gconv_status (*const runs[3][3])(const gconv_execution *) = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
+
+static gconv_status execute(const gconv_execution *execution) {
+  return runs[execution->problem->in_type][execution->problem->out_type](execution);
+}
+
+static const char *supports(const gconv_problem *problem) {
+  chunk c = {};
+  return find_chunk(problem, &c) ? NULL : "one row of its tensors would exceed half of the workspace";
+}
+
+static size_t workspace_bytes(const gconv_problem *problem) {
+  chunk c = {};
+  find_chunk(problem, &c);
+  return (size_t)(in_floats(c) + c.planes * c.out_floats) * sizeof(float);
+}
+
+static double error_bound(const gconv_problem *problem) {
+  double n = ((double)problem->rows * problem->columns + 1) * 0x1p-24;
+  return n < 0.5 ? n / (1 - n) : 1;
+}
+
+/* In units of the time of a multiply-add at the peak, measured on an H200: what a tap takes, and what a sample takes beside
+ * its taps. */
+static const double TAP = 115, SAMPLE = 2000;
+
+static double cost(const gconv_problem *problem, const gconv_machine *machine) {
+  double taps = (double)problem->rows * problem->columns, sums = gconv_problem_flop(problem) / (2 * taps);
+  return 5 * machine->launch_ms + sums * (SAMPLE + TAP * taps) / machine->fma_per_ms;
+}
+
+/* Members in the order of the structure: C++17 has no names here. */
+extern "C" const gconv_algorithm gconv_algorithm_cuda_cudnn = {
+    {"cudnn", "cuda", "NVIDIA's cuDNN on planes of float32, by products of matrices", false},
+    available,
+    supports,
+    workspace_bytes,
+    execute,
+    cost,
+    error_bound,
+    NULL, /* prepared_floats */
+    NULL, /* prepare */
+    NULL, /* row_step */
+    acquire,
+    dismiss,
+    500, /* start_ms */
+    started,
+};

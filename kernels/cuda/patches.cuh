@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What im2col and im2col-cublas share: the patch matrix, the chunks in which it is made, and what becomes of the product.
+ *
+ * The output samples are numbered through: images, planes, rows, samples of a row (pixels times channels). The patch matrix
+ * has a row for each tap and a column for each output sample: entry ((r, s), i) is the input that tap (r, s) meets for
+ * sample i, as a float, borders resolved. The K x RS matrix of taps times the patch matrix is the K x n matrix of sums,
+ *
+ *            taps              patches                     sums
+ *          RS                n samples                  n samples
+ *      +---------+     +------------------+      +------------------+
+ *    K | k, t    |  x  | t, i             |  =   | k, i             | K
+ *      +---------+  RS |                  |      +------------------+
+ *                      +------------------+
+ *
+ * which a last kernel turns into responses and stores. The patch matrix is R * S times as large as the output, so it is made
+ * for a chunk of n samples at a time, of any length: a chunk may be many rows or a part of one. The larger the better, up to
+ * the workspace: chunks so small that matrix and sums stay in the L2 cache were slower, as they do not fill the device.
+ */
+#ifndef GCONV_CUDA_PATCHES_CUH
+#define GCONV_CUDA_PATCHES_CUH
+
+#include "common.cuh"
+
+namespace {
+
+/* ---- Chunks ---- */
+
+enum : int64_t {
+  COLUMN_STEP = 32,       /* rows of both matrices begin at multiples of 128 bytes */
+  MOST_COLUMNS = 1 << 28, /* so that 32 bits number them */
+  MANY_THREADS = 1 << 18, /* that keep a large GPU busy */
+  FILTERS_AT_ONCE = 8     /* whose sums a thread of the last kernel stores */
+};
+
+int64_t taps_of(const gconv_problem *problem) {
+  return (int64_t)problem->rows * problem->columns;
+}
+
+int64_t samples_of_row(const gconv_problem *problem) {
+  return (int64_t)problem->out_width * problem->channels;
+}
+
+int64_t samples_of(const gconv_problem *problem) {
+  return (int64_t)problem->images * problem->planes * problem->out_height * samples_of_row(problem);
+}
+
+/* Floats that a column takes: its patch and its sums. */
+int64_t column_floats(const gconv_problem *problem) {
+  return taps_of(problem) + problem->filters;
+}
+
+/* Columns of a chunk, a multiple of COLUMN_STEP, such that patches and sums fit into `bytes`; 0 if none do. */
+int64_t chunk_columns(const gconv_problem *problem, int64_t bytes) {
+  int64_t columns = bytes / (column_floats(problem) * (int64_t)sizeof(float)) / COLUMN_STEP * COLUMN_STEP;
+  if (columns <= 0)
+    return 0;
+  columns = columns < MOST_COLUMNS ? columns : (int64_t)MOST_COLUMNS;
+  int64_t samples = samples_of(problem), chunks = (samples - 1) / columns + 1; /* all about as long */
+  return ((samples - 1) / chunks / COLUMN_STEP + 1) * COLUMN_STEP;
+}
+
+size_t chunk_bytes(const gconv_problem *problem, int64_t columns) {
+  return (size_t)columns * (size_t)column_floats(problem) * sizeof(float);
+}
+
+/* An estimate of all but the product: patches written and read again, sums too, the samples themselves; three launches a
+ * chunk. */
+double patches_ms(const gconv_problem *problem, int64_t columns, const gconv_machine *machine) {
+  double samples = (double)samples_of(problem), chunks = samples / (double)columns + 1;
+  double bytes = samples * (8 * (double)column_floats(problem) + 8 * problem->filters);
+  return bytes / machine->bytes_per_ms + 3 * chunks * machine->launch_ms;
+}
+
+/* ---- From a number of a sample to its place ---- */
+
+/* a / b for 0 <= a, 0 < b, in 32 bits where these suffice, which is several times as fast. */
+__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b) {
+  return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
+}
+
+/* The place of output sample number `sample`; *pixel is that of its output pixel for filter 0. */
+__device__ __forceinline__ place place_of(const arguments &a, int64_t sample, uint8_t **pixel) {
+  const gconv_problem &problem = a.problem;
+  int64_t row_samples = (int64_t)problem.out_width * problem.channels;
+  int64_t row = quotient(sample, row_samples), in_row = sample - row * row_samples;
+  int64_t plane = quotient(row, problem.out_height), image = quotient(plane, problem.planes);
+  place at;
+  at.p = row - plane * problem.out_height;
+  at.q = quotient(in_row, problem.channels);
+  at.c = (int32_t)(in_row - at.q * problem.channels);
+  plane -= image * problem.planes;
+  at.in = a.in + image * a.in_image + plane * a.in_plane;
+  *pixel = a.out + image * a.out_image + plane * a.out_plane + at.p * a.out_row + at.q * a.out_pixel;
+  return at;
+}
+
+/* ---- The patch matrix ---- */
+
+/* The row of a patch that starts at sample `left` of the input row and lies in it. `to` advances by `pitch` floats. */
+template <class In> __device__ void copy_inside(const gconv_problem &problem, const In *left, float *to, int64_t pitch) {
+  const int32_t columns = problem.columns;
+  const int64_t step = (int64_t)problem.dilation_x * problem.channels;
+#pragma unroll 4
+  for (int32_t s = 0; s < columns; s++, left += step, to += pitch)
+    *to = (float)*left;
+}
+
+/* The same for a patch that reaches over the border; y may be outside, too. */
+template <class In>
+__device__ void copy_at_border(const arguments &a, const place &at, int64_t y, int64_t x, float *to, int64_t pitch) {
+  for (int32_t s = 0; s < a.problem.columns; s++, x += a.problem.dilation_x, to += pitch)
+    *to = sample_at<In>(a.problem, at.in, a.in_row, y, x, at.c);
+}
+
+/* A thread makes the column of one sample, or some rows of its patch: `patches` is RS x `pitch`, of which `columns` are
+ * filled, from sample `first` on. Neighbouring threads write neighbouring floats. Grid: x over columns, y over patch rows,
+ * strided. */
+template <class In>
+__global__ void make_patches(const __grid_constant__ arguments a, int64_t first, int32_t columns, int32_t pitch,
+                             float *patches) {
+  const gconv_problem &problem = a.problem;
+  int32_t column = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (column >= columns)
+    return;
+  uint8_t *unused;
+  const place at = place_of(a, first + column, &unused);
+  const int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
+  const int64_t right = left + (int64_t)(problem.columns - 1) * problem.dilation_x;
+  for (int32_t r = (int32_t)blockIdx.y; r < problem.rows; r += (int32_t)gridDim.y) {
+    int64_t y = top + (int64_t)r * problem.dilation_y;
+    float *to = patches + (int64_t)r * problem.columns * pitch + column;
+    if (left >= 0 && right < problem.width && y >= 0 && y < problem.height)
+      copy_inside(problem, (const In *)(at.in + y * a.in_row) + left * problem.channels + at.c, to, pitch);
+    else
+      copy_at_border<In>(a, at, y, left, to, pitch);
+  }
+}
+
+/* ---- From sums to the output ---- */
+
+/* Stores the responses of filters k .. end - 1 at one sample. */
+template <class Out>
+__device__ void store_some(const arguments &a, const float *weights, int32_t k, int32_t end, const place &at, uint8_t *pixel,
+                           const float *sums, int64_t pitch) {
+  const gconv_problem &problem = a.problem;
+  const float *divisors = gconv_divisors(&problem, weights), *biases = gconv_biases(&problem, weights);
+  uint8_t *to = pixel + k * a.out_filter + at.c * a.out_channel;
+#pragma unroll 4
+  for (; k < end; k++, to += a.out_filter)
+    gconv_store(
+        gconv_finish(gconv_response(__ldcs(sums + k * pitch), __ldg(divisors + k), __ldg(biases + k)), &problem.epilogue),
+        (Out *)to);
+}
+
+/* A thread stores what becomes of the sums of one sample, of FILTERS_AT_ONCE filters or, if they are combined, of all: sums
+ * is K x `pitch`. Grid: x over columns, y over filters, strided. */
+template <class In, class Out>
+__global__ void finish_sums(const __grid_constant__ arguments a, const float *weights, int64_t first, int32_t columns,
+                            int32_t pitch, const float *sums) {
+  const gconv_problem &problem = a.problem;
+  const int32_t column = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+  if (column >= columns)
+    return;
+  uint8_t *pixel;
+  const place at = place_of(a, first + column, &pixel);
+  sums += column;
+  if (problem.keep_alpha && at.c == problem.channels - 1) {
+    if (blockIdx.y == 0)
+      keep_alpha<In, Out>(a, at, pixel);
+  } else if (gconv_is_combined(&problem)) {
+    store_responses<Out>(a, weights, at.c, pixel, [&](int32_t k) { return sums[(int64_t)k * pitch]; });
+  } else {
+    for (int32_t k = (int32_t)blockIdx.y * FILTERS_AT_ONCE; k < problem.filters; k += (int32_t)gridDim.y * FILTERS_AT_ONCE)
+      store_some<Out>(a, weights, k, min(k + (int32_t)FILTERS_AT_ONCE, problem.filters), at, pixel, sums, pitch);
+  }
+}
+
+/* ---- Launching ---- */
+
+/* A chunk under way. */
+struct chunk {
+  int64_t first;   /* sample */
+  int32_t columns; /* samples */
+  int32_t pitch;   /* floats from a row of the matrices to the next */
+  float *patches;  /* RS x pitch */
+  float *sums;     /* K x pitch */
+};
+
+template <class In> void launch_patches(const gconv_execution *execution, const arguments &a, const chunk &part) {
+  /* No more threads than are needed, since each finds its place first. */
+  int64_t rows = blocks_for(MANY_THREADS, part.columns, a.problem.rows);
+  dim3 grid(blocks_for(part.columns, 256, INT32_MAX), blocks_for(rows, 1, 65535));
+  make_patches<In><<<grid, 256, 0, (cudaStream_t)execution->stream>>>(a, part.first, part.columns, part.pitch, part.patches);
+}
+
+template <class In, class Out> void launch_finish(const gconv_execution *execution, const arguments &a, const chunk &part) {
+  int64_t filters = gconv_is_combined(&a.problem) ? 1 : a.problem.filters;
+  dim3 grid(blocks_for(part.columns, 256, INT32_MAX), blocks_for(filters, FILTERS_AT_ONCE, 65535));
+  finish_sums<In, Out><<<grid, 256, 0, (cudaStream_t)execution->stream>>>(a, execution->weights, part.first, part.columns,
+                                                                          part.pitch, part.sums);
+}
+
+typedef void part_launcher(const gconv_execution *, const arguments &, const chunk &);
+
+/* The instances, by types: gconv_type counts u8, u16, f32. */
+part_launcher *const patch_launchers[3] = {launch_patches<uint8_t>, launch_patches<uint16_t>, launch_patches<float>};
+#define OUTPUTS(In)                                                                                                         \
+  { launch_finish<In, uint8_t>, launch_finish<In, uint16_t>, launch_finish<In, float> }
+part_launcher *const finish_launchers[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
+#undef OUTPUTS
+
+/* The whole convolution in chunks of up to `columns`: for each, patches, multiply(part), results. multiply() enqueues what
+ * fills part.sums and returns a status. */
+template <class Multiply>
+gconv_status convolve_chunks(const gconv_execution *execution, int64_t columns, Multiply multiply) {
+  const gconv_problem *problem = execution->problem;
+  const arguments a = common_arguments(execution);
+  const int64_t samples = samples_of(problem);
+  chunk part = {};
+  part.pitch = (int32_t)columns;
+  part.patches = (float *)execution->workspace;
+  part.sums = part.patches + taps_of(problem) * columns;
+  for (part.first = 0; part.first < samples; part.first += columns) {
+    part.columns = (int32_t)(samples - part.first < columns ? samples - part.first : columns);
+    patch_launchers[problem->in_type](execution, a, part);
+    gconv_status status = multiply(part);
+    if (status != GCONV_OK)
+      return status;
+    finish_launchers[problem->in_type][problem->out_type](execution, a, part);
+  }
+  return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
+}
+
+} // namespace
+
+#endif
