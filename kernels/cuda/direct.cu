@@ -3,10 +3,10 @@
  * direct: multiply and add, tap by tap, in the order of the definition (r, then s): the exact family. Three kernels, each
  * for what the ones before it cannot take:
  *
- *   slide (direct_slide.cuh)   odd squares to 17 x 17 without stride and dilation: sums slide down the rows in registers.
- *   bands (direct_bands.cuh)   any other filter, stride, dilation and number of filters that are combined: a warp makes 8
- *                              rows of 256 samples from rows in shared memory.
- *   general (here)             what is left, such as rows of a filter some thousands of pixels apart: a thread a sample.
+ *   slide (direct_slide.cuh)   squares to 17 x 17, of integers any filter to 17 x 17, without stride and dilation: sums
+ * slide down the rows in registers. bands (direct_bands.cuh)   any other filter, stride, dilation and number of filters that
+ * are combined: a warp makes 8 rows of 256 samples from rows in shared memory. general (here)             what is left, such
+ * as rows of a filter some thousands of pixels apart: a thread a sample.
  *
  * It wins where each tap counts: all filters to about 9 x 9, and larger ones where bits must not change. The work is that of
  * the taps: 2 * R * S flop a sample, 40 to 47 TFLOP/s on an H200 from 9 x 9 on; below, memory bounds it, or, for bytes, the
@@ -106,7 +106,7 @@ template <class In, class Out> void launch_general(const gconv_execution *execut
 
 /* Outputs a thread of slide(): as many as leave enough warps to hide the latency of memory. */
 template <class In, int K> constexpr int slide_width() {
-  return sizeof(In) == 1 ? (K == 3 ? 16 : K == 5 ? 8 : 4) : sizeof(In) == 4 && K == 3 ? 8 : 4;
+  return sizeof(In) == 1 ? (K <= 3 ? 16 : K <= 7 ? 8 : 4) : sizeof(In) == 4 && K <= 3 ? 8 : 4;
 }
 
 /* Sobel and its like: the magnitude of two, from and to the same type. */
@@ -202,7 +202,7 @@ bool slides(const gconv_execution *execution, frame in) {
 typedef void size_launcher(const gconv_execution *, int32_t shift);
 typedef void type_launcher(const gconv_execution *);
 
-/* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17). */
+/* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17); those of even size for planes of floats. */
 #define SIZES(In, C)                                                                                                        \
   {                                                                                                                         \
     launch_size<In, 3, C>, launch_size<In, 5, C>, launch_size<In, 7, C>, launch_size<In, 9, C>, launch_size<In, 11, C>,     \
@@ -211,6 +211,9 @@ typedef void type_launcher(const gconv_execution *);
 #define CHANNELS(In)                                                                                                        \
   { SIZES(In, 1), SIZES(In, 3), SIZES(In, 4) }
 size_launcher *const sliding[3][3][8] = {CHANNELS(uint8_t), CHANNELS(uint16_t), CHANNELS(float)};
+size_launcher *const sliding_even[8] = {launch_size<float, 2, 1>,  launch_size<float, 4, 1>,  launch_size<float, 6, 1>,
+                                        launch_size<float, 8, 1>,  launch_size<float, 10, 1>, launch_size<float, 12, 1>,
+                                        launch_size<float, 14, 1>, launch_size<float, 16, 1>};
 #define OUTPUTS(In)                                                                                                         \
   { launch_general<In, uint8_t>, launch_general<In, uint16_t>, launch_general<In, float> }
 type_launcher *const anything[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
@@ -218,8 +221,10 @@ type_launcher *const anything[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTP
 gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const frame in = find_frame(problem);
+  const int32_t channels = problem->channels == 1 ? 0 : problem->channels - 2;
   if (slides(execution, in))
-    sliding[problem->in_type][problem->channels == 1 ? 0 : problem->channels - 2][(in.size - 3) / 2](execution, in.shift);
+    (in.size % 2 == 0 ? sliding_even[in.size / 2 - 1] : sliding[problem->in_type][channels][in.size / 2 - 1])(execution,
+                                                                                                              in.shift);
   else if (fits_bands(problem))
     launch_any_bands(execution);
   else

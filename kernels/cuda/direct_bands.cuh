@@ -127,6 +127,7 @@ struct band {
   int64_t left;  /* input sample at the beginning of a row in shared memory, a multiple of four; negative: outside */
   int32_t shift; /* from there to the first that the band needs: 0 .. 3 */
   bool inside;   /* all samples of a row in shared memory are */
+  int32_t count; /* samples of a row that are fetched, a multiple of four */
   const uint8_t *in;
   uint8_t *out;
   float *shared;
@@ -183,12 +184,12 @@ template <class In> __device__ __forceinline__ void fetch_row(const band_argumen
   y = border_index(problem.border, y, problem.height);
   const In *row = (const In *)(b.in + y * a.common.in_row);
   if (y == GCONV_OUTSIDE)
-    for (int32_t n = b.lane; n < a.pitch; n += 32)
+    for (int32_t n = b.lane; n < b.count; n += 32)
       to[n] = problem.border_level;
   else if (b.inside)
-    fetch_inside(row + b.left, b.lane, a.pitch, to);
+    fetch_inside(row + b.left, b.lane, b.count, to);
   else
-    fetch_at_border(a.common.problem, row, (int32_t)b.left, b.lane, a.pitch, to);
+    fetch_at_border(a.common.problem, row, (int32_t)b.left, b.lane, b.count, to);
 }
 
 /* Copies the rows i = begin .. end - 1 that meet the band, each to its place in shared memory. */
@@ -210,8 +211,26 @@ __device__ __forceinline__ void load_four(const float *from, float *x) {
   x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
 }
 
-/* Lays an input row on the sums of output rows LO .. HI - 1; if not ALL, on those of them that it reaches (bit t). `taps` is
- * its row of the table for t = 0, places[v] the first sample for the lane's sum v. */
+__device__ __forceinline__ void load_taps(const float4 *from, float (&tap)[4]) {
+  const float4 four = __ldg(from);
+  tap[0] = four.x, tap[1] = four.y, tap[2] = four.z, tap[3] = four.w;
+}
+
+/* Adds column k of a block of the table, times samples x, to the sums of output rows LO .. HI - 1; if not ALL, to those of
+ * them that the input row reaches (bit t). */
+template <int T, band_form FORM, int LO, int HI, bool ALL>
+__device__ __forceinline__ void lay_column(int k, const float (&tap)[T][4], const float (&x)[2][8], uint32_t reached,
+                                           float (&sums)[T][8]) {
+#pragma unroll
+  for (int t = LO; t < HI; t++)
+    if (ALL || reached >> t & 1)
+#pragma unroll
+      for (int v = 0; v < 8; v++)
+        sums[t][v] = fmaf(tap[t][k], FORM == DENSE ? x[v / 4][v % 4 + k] : x[0][v], sums[t][v]);
+}
+
+/* Lays an input row on the sums of output rows LO .. HI - 1. `taps` is its row of the table for t = 0, places[v] the first
+ * sample for the lane's sum v. */
 template <int T, band_form FORM, int LO, int HI, bool ALL>
 __device__ __forceinline__ void lay_on(const band_arguments &a, const float *row, const int32_t (&places)[8],
                                        const float4 *taps, uint32_t reached, float (&sums)[T][8]) {
@@ -223,29 +242,28 @@ __device__ __forceinline__ void lay_on(const band_arguments &a, const float *row
   for (int32_t s = 0; s < end; s += 4, taps += a.table.phase_rows) {
     float tap[T][4];
 #pragma unroll
-    for (int t = LO; t < HI; t++) {
-      float4 four = __ldg(taps - t);
-      tap[t][0] = four.x, tap[t][1] = four.y, tap[t][2] = four.z, tap[t][3] = four.w;
-    }
+    for (int t = LO; t < HI; t++)
+      load_taps(taps - t, tap[t]);
     if (FORM == DENSE)
       load_four(row + places[0] + s + 4, x[0] + 4), load_four(row + places[4] + s + 4, x[1] + 4);
+    if (FORM == DENSE && s >= begin && s + 4 <= end) { /* a whole block needs no questions */
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-      if (k > 0 && s + k >= end)
-        return;
-      if (FORM != DENSE) {
+      for (int k = 0; k < 4; k++)
+        lay_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
+    } else {
 #pragma unroll
-        for (int v = 0; v < 8; v++)
-          x[0][v] = FORM == STEPPED ? row[places[0] + 32 * v] : row[places[v]];
-        row += a.step;
+      for (int k = 0; k < 4; k++) {
+        if (k > 0 && s + k >= end)
+          return;
+        if (FORM != DENSE) {
+#pragma unroll
+          for (int v = 0; v < 8; v++)
+            x[0][v] = FORM == STEPPED ? row[places[0] + 32 * v] : row[places[v]];
+          row += a.step;
+        }
+        if (FORM != DENSE || k == 3 || s + k >= begin)
+          lay_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
       }
-      if (FORM != DENSE || k == 3 || s + k >= begin)
-#pragma unroll
-        for (int t = LO; t < HI; t++)
-          if (ALL || reached >> t & 1)
-#pragma unroll
-            for (int v = 0; v < 8; v++)
-              sums[t][v] = fmaf(tap[t][k], FORM == DENSE ? x[v / 4][v % 4 + k] : x[0][v], sums[t][v]);
     }
     if (FORM == DENSE)
 #pragma unroll
@@ -408,7 +426,10 @@ template <int T> __device__ __forceinline__ bool find_band(const band_arguments 
                                              : (q * problem.stride_x - problem.pad_left) * problem.channels;
   b->shift = (int32_t)left & 3;
   b->left = left - b->shift;
-  b->inside = a.aligned && b->left >= 0 && b->left + a.pitch <= (int64_t)problem.width * problem.channels;
+  b->count = a.pitch;
+  if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last of a row */
+    b->count = min(a.pitch, (b->shift + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
+  b->inside = a.aligned && b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
   const int32_t sheet = blockIdx.z / a.filters, image = sheet / problem.planes, plane = sheet - image * problem.planes;
   b->filter = blockIdx.z - sheet * a.filters;
   b->in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;

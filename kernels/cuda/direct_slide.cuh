@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct, square filters of odd size to 17: sums slide down the rows in registers.
+ * direct, square filters to 17 x 17: sums slide down the rows in registers.
  *
  *      input row y  . . . . x x x x x x . . . .      a thread: V outputs of a row need V + (K - 1) * C samples of it
  *                             |
@@ -380,8 +380,8 @@ struct frame {
 inline frame find_frame(const gconv_problem *problem) {
   const int32_t largest = problem->rows > problem->columns ? problem->rows : problem->columns;
   if (problem->in_type == GCONV_F32) {
-    const bool fits = problem->rows == problem->columns && largest % 2 == 1 && largest >= 3 && largest <= 17;
-    return {fits ? largest : 0, 0};
+    const bool even = largest % 2 == 0 && problem->channels > 1, square = problem->rows == problem->columns;
+    return {square && !even && largest > 1 && largest <= 17 ? largest : 0, 0};
   }
   for (int32_t K = largest <= 3 ? 3 : largest / 2 * 2 + 1; K <= 17; K += 2)
     for (int32_t shift = 0; shift <= K - problem->columns; shift++)
@@ -508,7 +508,7 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   find_inner<K, C, V>(&a);
   /* What memory bounds goes through the image in low blocks, row by row, as memory likes it; the rows that they share are in
    * the L1 cache. What arithmetic bounds takes strips as high as it can. */
-  constexpr bool SWEEPS = sizeof(In) == 4 && K == 3 && F == 1;
+  constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1;
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
   dim3 block(threads > 96 && !SWEEPS ? 128 : threads > 32 && !SWEEPS ? 64 : 32);
   block.y = SLIDE_THREADS / block.x;
