@@ -104,9 +104,12 @@ template <class In, class Out> void launch_general(const gconv_execution *execut
 
 /* ---- Choosing ---- */
 
-/* Outputs a thread of slide(): as many as leave enough warps to hide the latency of memory. */
-template <class In, int K> constexpr int slide_width() {
-  return sizeof(In) == 1 ? (K <= 3 ? 16 : K <= 7 ? 8 : 4) : sizeof(In) == 4 && K <= 3 ? 8 : 4;
+/* Outputs a thread of slide(): as measured on an H200. More of them share what a row costs; fewer leave registers for more
+ * warps, which hide the latency of memory. */
+template <class In, int K, int C> constexpr int slide_width() {
+  if (sizeof(In) == 1)
+    return K <= 3 ? 16 : K <= 7 || (K == 11 && C == 1) ? 8 : 4;
+  return sizeof(In) == 4 && C == 1 && (K <= 3 || K == 5 || K == 11) ? 8 : 4;
 }
 
 /* Sobel and its like: the magnitude of two, from and to the same type. */
@@ -121,7 +124,7 @@ bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shift) {
 
 /* Plain epilogues have instances of their own where they are a good part of the work; pairs have no other. */
 template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
-  constexpr int V = slide_width<In, K>();
+  constexpr int V = slide_width<In, K, C>();
   constexpr bool SMALL = sizeof(In) != 2 && K <= 7;
   if constexpr (SMALL)
     if (is_plain_pair(execution, K)) {
@@ -257,25 +260,28 @@ int32_t sliding_size(const gconv_problem *problem) {
   return strided || problem->channels == 2 || problem->width < 64 || (combined && size > 7) ? 0 : size;
 }
 
-/* Instructions a sample, as measured on an H200, of which the device issues as many as multiply-adds. */
+/* Instructions a sample of one filter, as measured on an H200, of which a device issues as many as multiply-adds. */
+double instructions_of(const gconv_problem *problem) {
+  const double taps = (double)problem->rows * problem->columns, strides = (double)problem->stride_y * problem->stride_x;
+  const double row = (double)problem->out_width * problem->channels;
+  if (const int32_t size = sliding_size(problem))
+    return 1.42 * size * size + 15;
+  if (!fits_bands(problem))
+    return 18 * taps + 60;
+  const double idle_lanes = ceil(row / BAND_SAMPLES) * BAND_SAMPLES / row;
+  return form_of(problem) == DENSE ? (2 * taps + 170) * idle_lanes : (2.7 * taps + 220 * strides) * idle_lanes;
+}
+
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double filters = problem->filters, taps = (double)problem->rows * problem->columns;
-  const double samples = gconv_problem_flop(problem) / (2 * taps * filters);
+  const double samples = gconv_problem_flop(problem) / (2 * taps * filters),
+               passes = gconv_is_combined(problem) ? 1 : filters;
   const double in_bytes = problem->in_type == GCONV_U8 ? 1 : problem->in_type == GCONV_U16 ? 2 : 4;
   const double out_bytes = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
-  const double overlap = (double)problem->stride_y * problem->stride_x;
-  const bool combined = gconv_is_combined(problem);
-  double instructions, passes = combined ? 1 : filters;
-  if (const int32_t size = sliding_size(problem))
-    instructions = filters * (1.42 * size * size + 15);
-  else if (fits_bands(problem))
-    instructions = filters * ((problem->channels * problem->dilation_x * problem->stride_x == 1 ? 1.5 : 1.8) * taps + 60);
-  else
-    instructions = filters * (18 * taps + 60);
-  const double idle = 1 + 3e5 / (samples * problem->channels + 1); /* of a device that small images cannot fill */
-  const double bytes = samples * passes * (in_bytes * overlap + out_bytes);
-  return machine->launch_ms * passes +
-         fmax(samples * instructions * fmin(idle, 64) / machine->fma_per_ms, bytes / (0.9 * machine->bytes_per_ms));
+  const double idle = fmin(1 + 3e5 / (samples + 1), 64); /* of a device that small images cannot fill */
+  const double arithmetic = samples * filters * instructions_of(problem) * idle / machine->fma_per_ms;
+  const double bytes = samples * passes * (in_bytes * problem->stride_y * problem->stride_x + out_bytes);
+  return machine->launch_ms * passes + fmax(arithmetic, bytes / (0.9 * machine->bytes_per_ms));
 }
 
 } // namespace
