@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * direct: multiply and add, tap by tap, in the order of the definition (r, then s): the exact family. Three kernels, each
- * for what the ones before it cannot take:
+ * for what the ones before it cannot take.
  *
- *   slide (direct_slide.cuh)   squares to 17 x 17, of integers any filter to 17 x 17, without stride and dilation: sums
- * slide down the rows in registers. bands (direct_bands.cuh)   any other filter, stride, dilation and number of filters that
- * are combined: a warp makes 8 rows of 256 samples from rows in shared memory. general (here)             what is left, such
- * as rows of a filter some thousands of pixels apart: a thread a sample.
+ * slide (direct_slide.cuh): squares to 17 x 17, of integers any filter to 17 x 17, without stride and dilation. Sums slide
+ * down the rows in registers.
+ *
+ * bands (direct_bands.cuh): any filter, stride, dilation, number of filters that are combined. A warp makes 8 rows of 256
+ * samples from rows in shared memory.
+ *
+ * general (here): what is left, such as taps some thousands of pixels apart. A thread makes a sample.
  *
  * It wins where each tap counts: all filters to about 9 x 9, and larger ones where bits must not change. The work is that of
  * the taps: 2 * R * S flop a sample, 40 to 47 TFLOP/s on an H200 from 9 x 9 on; below, memory bounds it, or, for bytes, the
@@ -14,6 +17,8 @@
  */
 #include "direct_bands.cuh"
 #include "direct_slide.cuh"
+
+#include <math.h>
 
 namespace {
 

@@ -25,6 +25,8 @@
 
 #include "common.cuh"
 
+#include <string.h>
+
 namespace {
 
 enum {

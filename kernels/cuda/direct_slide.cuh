@@ -41,8 +41,8 @@ template <int K, int F> struct sliding_arguments {
   int32_t strip;       /* output rows of a thread */
   int32_t across;      /* columns of blocks */
   int32_t begin, end;  /* output samples of a row whose windows lie in the input row, a multiple of V of them */
-  int32_t walkers;     /* blocks of a plane that walk; */
-  int32_t edge_blocks; /* those for all other samples */
+  int32_t walkers;     /* blocks of a plane that walk down strips of them */
+  int32_t edge_blocks; /* blocks of a plane for its other samples, at the ends of rows */
   int32_t samples;     /* of an output row: Q * C */
   float unit;          /* what a sum is to be multiplied with: the scale of taps, undone */
   float scale, offset; /* of a plain epilogue, from scaled sums */
@@ -104,8 +104,7 @@ template <> struct samples4<uint16_t> {
 };
 
 /* The input rows of a strip, one after the other, some of them under way. BY_FOUR: its windows begin at multiples of four
- * samples. What it needs of the arguments it holds by value,
- * so that it stays in registers. */
+ * samples. What it needs of the arguments it holds by value, so that it stays in registers. */
 template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   using shape = window<K, C, V>;
   using word = typename samples4<In>::word;
