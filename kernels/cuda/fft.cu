@@ -100,7 +100,7 @@ struct line_engine {
   line_order order;
   int twists, rows, columns, column_threads; /* see line_shape */
   size_t rows_shared, columns_shared;
-  double work; /* of tiles with such columns: as tile_engine.work */
+  double work; /* of tiles with such lines: as tile_engine.work */
   void (*enter)(line_arguments);
   void (*filter)(line_arguments);
   void (*leave)(line_arguments);
@@ -113,8 +113,8 @@ template <class Line> line_engine line_engine_of(double work) {
           enter_lines<Line>,           filter_lines<Line>, leave_lines<Line>,    make_spectra<columns_order<Line::COLUMNS>>};
 }
 
-const line_engine line_engines[] = {line_engine_of<line_shape<4, 8>>(285), line_engine_of<line_shape<8, 8>>(290),
-                                    line_engine_of<line_shape<8, 16>>(330), line_engine_of<line_shape<16, 16>>(355)};
+const line_engine line_engines[] = {line_engine_of<line_shape<4, 8>>(245), line_engine_of<line_shape<8, 8>>(250),
+                                    line_engine_of<line_shape<8, 16>>(270), line_engine_of<line_shape<16, 16>>(310)};
 
 /* ---- The choice of an engine ---- */
 
@@ -160,7 +160,7 @@ bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const li
     return false;
   s->lines_y = &y;
   s->lines_x = &x;
-  s->work = problem->filters * (double)s->c.pairs * 2 * s->c.height * s->c.width * y.work;
+  s->work = problem->filters * (double)s->c.pairs * 2 * s->c.height * s->c.width * fmax(y.work, x.work);
   s->state = (y.twists + x.twists) * sizeof(float2) + problem->filters * point_bytes(s->c);
   size_t pair = (1 + (problem->filters > 1) + gconv_is_combined(problem)) * point_bytes(s->c);
   if (s->state + pair > problem->workspace_limit)
@@ -373,7 +373,7 @@ const char *supports(const gconv_problem *problem) {
                                : "filters that span more pixels than a tile";
 }
 
-/* Tiles in shared memory are bound by instructions, tiles in device memory by its bandwidth, of which they reach 0.7. A
+/* Tiles in shared memory are bound by instructions, tiles in device memory by its bandwidth, of which they reach 0.75. A
  * first block takes as long as two launches before it is under way. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   solution s;
@@ -382,7 +382,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   if (s.tile)
     return 3 * machine->launch_ms + s.work / machine->fma_per_ms;
   double batches = (double)((s.c.pairs - 1) / s.at_a_time + 1), points = (double)s.c.pairs * s.c.height * s.c.width;
-  double bytes = points * (16 + 32.0 * problem->filters) / 0.7;
+  double bytes = points * (16 + 32.0 * problem->filters) / 0.75;
   return (2 + batches * (1 + 2.0 * problem->filters)) * machine->launch_ms + bytes / machine->bytes_per_ms;
 }
 

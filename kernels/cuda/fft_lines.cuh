@@ -11,7 +11,7 @@
  * that are 16 apart, twist, 16 neighbours; and back in the opposite order, so that nothing is ever reordered. As in the
  * tile engine, a point holds samples of two real tiles.
  *
- * 48 bytes a point, that is for two samples: 175 G samples a second at the bandwidth of an H200, of which 120 were reached,
+ * 48 bytes a point, that is for two samples: 175 G samples a second at the bandwidth of an H200, of which 130 were reached,
  * before what is lost at the edges of tiles. A library's transforms move twice as much: its rows and columns are kernels of
  * their own, and so are gathering, the product and storing.
  */
