@@ -139,19 +139,20 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constan
   float *tile = (float *)memory;
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
-  const int64_t begin = (int64_t)blockIdx.x * k.shape.across;
-  const int64_t left = begin / problem.channels * problem.stride_x - problem.pad_left; /* in pixels */
+  const int64_t begin = (int64_t)blockIdx.x * k.shape.across, pixel = begin / problem.channels;
+  const int first = (int)(begin - pixel * problem.channels) + (int)threadIdx.x; /* sample from that pixel on */
+  const int64_t left = pixel * problem.stride_x - problem.pad_left;             /* in pixels */
   output_places at;
   int places[OUTPUTS];
 #pragma unroll
   for (int g = 0; g < GROUPS; g++) {
-    int64_t sample = begin + threadIdx.x + g * LANES;
-    at.q[g] = sample / problem.channels;
-    at.c[g] = (int)(sample - at.q[g] * problem.channels);
-    int column = (int)(at.q[g] * problem.stride_x - problem.pad_left - left) * problem.channels + at.c[g];
+    int q = (first + g * LANES) / problem.channels;
+    at.q[g] = pixel + q;
+    at.c[g] = first + g * LANES - q * problem.channels;
 #pragma unroll
     for (int j = 0; j < ROWS; j++)
-      places[j * GROUPS + g] = (threadIdx.y * ROWS + j) * problem.stride_y * k.shape.pitch + column;
+      places[j * GROUPS + g] = (int)(threadIdx.y * ROWS + j) * problem.stride_y * k.shape.pitch +
+                               q * problem.stride_x * problem.channels + at.c[g];
   }
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
     int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;

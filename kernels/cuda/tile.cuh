@@ -12,11 +12,11 @@ namespace {
 
 /* ---- The tile ---- */
 
+enum { LANES = 32 }; /* threads of a warp */
+
 /* A tile row is dealt to `piles` like cards: sample t of the row goes to pile t % piles, as number t / piles. With as many
  * piles as lie between neighbouring taps (channels x dilation), the samples that the taps of an output meet lie side by
  * side, however the image has them. */
-enum { LANES = 32 };
-
 struct tile_shape {
   int32_t rows, samples;    /* of input in the tile; samples of a row, whatever their channels */
   int32_t piles, pile;      /* piles of a row, floats of each */
@@ -37,76 +37,99 @@ __device__ __forceinline__ float level_of(uint16_t sample) {
 }
 
 /* A tile is filled by columns, AT_ONCE warps' widths of them at a time: the samples of most tiles, 128 and a halo of 32. A
- * thread has AT_ONCE samples of each of its rows. */
+ * warp takes a row at a time, a thread AT_ONCE samples of it. */
 enum { AT_ONCE = 5 };
 
-struct tile_columns {
-  int begin, end;          /* samples of the tile's rows */
-  int place[AT_ONCE];      /* in a tile row */
-  int64_t source[AT_ONCE]; /* in a row of the image, or GCONV_OUTSIDE */
+/* What a thread needs to know of the block: its warp, of how many, and its lane. Threads that do not fill a warp help not:
+ * they get a number as of a warp without rows. */
+struct filler {
+  int warp, warps, lane;
 };
 
-/* The columns from `begin` on. `left` is the pixel of the image, inside or not, that is the first of the tile. */
-__device__ __forceinline__ tile_columns find_columns(const gconv_problem &problem, const tile_shape &shape, int begin,
-                                                     int64_t left, bool inside) {
-  tile_columns columns;
-  columns.begin = begin + (threadIdx.y * blockDim.x + threadIdx.x) % LANES;
-  columns.end = shape.samples;
-#pragma unroll
-  for (int i = 0; i < AT_ONCE; i++) {
-    int t = columns.begin + i * LANES;
-    columns.place[i] = shape.piles == 1 ? t : t % shape.piles * shape.pile + t / shape.piles;
-    if (inside) {
-      columns.source[i] = left * problem.channels + t;
-    } else {
-      int pixel = t / problem.channels;
-      int64_t x = gconv_border_index(problem.border, left + pixel, problem.width);
-      columns.source[i] = x == GCONV_OUTSIDE ? GCONV_OUTSIDE : x * problem.channels + t - pixel * problem.channels;
-    }
-  }
-  return columns;
+__device__ __forceinline__ filler filler_of(const tile_shape &shape) {
+  const int id = threadIdx.y * blockDim.x + threadIdx.x, warps = blockDim.x * blockDim.y / LANES;
+  return {id / LANES < warps ? id / LANES : shape.rows, warps, id % LANES};
 }
 
-/* A thread's part of a tile row from `row` of the image, or NULL for one outside. All sources lie INSIDE, or not. Floats are
+/* Where sample t of a tile row stands in it. DEALT: there is more than one pile. */
+template <bool DEALT> __device__ __forceinline__ int place_in_row(const tile_shape &shape, int t) {
+  return DEALT ? t % shape.piles * shape.pile + t / shape.piles : t;
+}
+
+/* The tile's samples `begin` and on of each row, `from` the tile's first, all of which lie inside the image. Floats are
  * copied asynchronously (from sm_80 on); integers are loaded all before the first is stored, so that latencies overlap. */
-template <bool INSIDE, class In>
-__device__ __forceinline__ void fill_row(const tile_columns &columns, const In *row, float level, float *to) {
-  In samples[AT_ONCE];
-#pragma unroll
-  for (int i = 0; i < AT_ONCE; i++) {
-    bool there = columns.begin + i * LANES < columns.end;
-    if (INSIDE && sizeof(In) == sizeof(float) && there)
-      __pipeline_memcpy_async(to + columns.place[i], row + columns.source[0] + i * LANES, sizeof(float));
-    else if (INSIDE && there)
-      samples[i] = row[columns.source[0] + i * LANES];
-    else if (!INSIDE && there && row && columns.source[i] != GCONV_OUTSIDE)
-      samples[i] = row[columns.source[i]];
-  }
+template <bool DEALT, class In>
+__device__ __forceinline__ void fill_inside(const tile_shape &shape, const uint8_t *from, int64_t in_row, int begin,
+                                            const filler &mine, float *tile) {
+  const int first = begin + mine.lane,
+            left = shape.samples - first; /* sample i * LANES is there if that is less than `left` */
+  int places[AT_ONCE];
 #pragma unroll
   for (int i = 0; i < AT_ONCE; i++)
-    if ((!INSIDE || sizeof(In) < sizeof(float)) && columns.begin + i * LANES < columns.end)
-      to[columns.place[i]] = INSIDE || (row && columns.source[i] != GCONV_OUTSIDE) ? level_of(samples[i]) : level;
+    places[i] = DEALT ? place_in_row<DEALT>(shape, first + i * LANES) : i * LANES;
+  float *to = tile + mine.warp * shape.pitch + (DEALT ? 0 : first);
+  const In *row = (const In *)(from + mine.warp * in_row) + first;
+  const int64_t next = mine.warps * in_row;
+  for (int y = mine.warp; y < shape.rows; y += mine.warps) {
+    In samples[AT_ONCE];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++)
+      if (i * LANES < left && sizeof(In) == sizeof(float))
+        __pipeline_memcpy_async(to + places[i], row + i * LANES, sizeof(float));
+      else if (i * LANES < left)
+        samples[i] = row[i * LANES];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++)
+      if (i * LANES < left && sizeof(In) < sizeof(float))
+        to[places[i]] = level_of(samples[i]);
+    row = (const In *)((const uint8_t *)row + next);
+    to += mine.warps * shape.pitch;
+  }
 }
 
-/* Fills the tile whose first pixel is number `left` of input row `top` of a plane, either of which may be outside. A warp
- * takes a row at a time; threads that do not fill a warp help not. */
+/* The same for a tile whose first sample is at row `top` and pixel `left` of the plane, any part of which may be outside. */
+template <class In>
+__device__ __forceinline__ void fill_anywhere(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top,
+                                              int64_t left, int begin, const filler &mine, float *tile) {
+  const gconv_problem &problem = a.problem;
+  int places[AT_ONCE];
+  int64_t sources[AT_ONCE]; /* samples of a row of the image */
+#pragma unroll
+  for (int i = 0; i < AT_ONCE; i++) {
+    int t = begin + mine.lane + i * LANES, pixel = t / problem.channels;
+    int64_t x = gconv_border_index(problem.border, left + pixel, problem.width);
+    places[i] = place_in_row<true>(shape, t);
+    sources[i] = x == GCONV_OUTSIDE ? GCONV_OUTSIDE : x * problem.channels + t - pixel * problem.channels;
+  }
+  for (int row = mine.warp; row < shape.rows; row += mine.warps) {
+    int64_t y = gconv_border_index(problem.border, top + row, problem.height);
+    const In *from = (const In *)(plane + (y == GCONV_OUTSIDE ? 0 : y) * a.in_row);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++) {
+      bool outside = y == GCONV_OUTSIDE || sources[i] == GCONV_OUTSIDE;
+      if (begin + mine.lane + i * LANES < shape.samples)
+        tile[row * shape.pitch + places[i]] = outside ? problem.border_level : level_of(from[sources[i]]);
+    }
+  }
+}
+
+/* Fills the tile whose first sample is at row `top` and pixel `left` of a plane, either of which may be outside. */
 template <class In>
 __device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top,
                                           int64_t left, float *tile) {
   const gconv_problem &problem = a.problem;
-  const int warp = (threadIdx.y * blockDim.x + threadIdx.x) / LANES, warps = blockDim.x * blockDim.y / LANES;
-  const bool inside = left >= 0 && left * problem.channels + shape.samples <= (int64_t)problem.width * problem.channels;
-  for (int begin = 0; begin < shape.samples && warp < warps; begin += AT_ONCE * LANES) {
-    const tile_columns columns = find_columns(problem, shape, begin, left, inside);
-    for (int row = warp; row < shape.rows; row += warps) {
-      int64_t y = gconv_border_index(problem.border, top + row, problem.height);
-      const In *from = y == GCONV_OUTSIDE ? nullptr : (const In *)(plane + y * a.in_row);
-      if (inside && from)
-        fill_row<true>(columns, from, problem.border_level, tile + row * shape.pitch);
-      else
-        fill_row<false>(columns, from, problem.border_level, tile + row * shape.pitch);
-    }
-  }
+  const filler mine = filler_of(shape);
+  const int64_t first = left * problem.channels;
+  const bool inside = first >= 0 && first + shape.samples <= (int64_t)problem.width * problem.channels && top >= 0 &&
+                      top + shape.rows <= problem.height;
+  const uint8_t *from = plane + top * a.in_row + first * (int64_t)sizeof(In);
+  for (int begin = 0; begin < shape.samples; begin += AT_ONCE * LANES)
+    if (!inside)
+      fill_anywhere<In>(a, shape, plane, top, left, begin, mine, tile);
+    else if (shape.piles == 1)
+      fill_inside<false, In>(shape, from, a.in_row, begin, mine, tile);
+    else
+      fill_inside<true, In>(shape, from, a.in_row, begin, mine, tile);
   __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
