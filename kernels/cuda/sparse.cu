@@ -261,7 +261,7 @@ static const char *supports(const gconv_problem *problem) {
 
 /* In units of the time of a multiply-add at the peak, measured on an H200: what filling a tile takes for each of its
  * samples, what an output takes beside its taps, and a tap, for which samples of even strides are in half as many banks. */
-static const double FILL = 70, BEGIN = 80, STORE = 60, TAP = 4.3;
+static const double FILL = 30, BEGIN = 80, STORE = 60, TAP = 4.3;
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   tile_shape shape = {};

@@ -414,7 +414,7 @@ static const char *supports(const gconv_problem *problem) {
 
 /* In units of the time of a multiply-add at the peak, measured on an H200: what filling a tile takes for each of its
  * samples, what storing an output takes, and a multiply-add as each kernel does it. */
-static const double FILL = 40, STORE = 50, BEGIN = 25, STRIP_TAP = 1.3, CLASSIC_TAP = 12, CLASSIC_STORE = 300;
+static const double FILL = 20, STORE = 50, BEGIN = 25, STRIP_TAP = 1.3, CLASSIC_TAP = 12, CLASSIC_STORE = 300;
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   dim3 block;
