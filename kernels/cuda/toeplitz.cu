@@ -31,7 +31,15 @@
 
 namespace {
 
-enum { LANES = 32, BLOCK = 8, TILE = 16 * BLOCK /* samples of a warp */, HALF = TILE / 2, WARPS = 4, MOST_DIGITS = 3 };
+enum {
+  LANES = 32,
+  BLOCK = 8,
+  TILE = 16 * BLOCK /* samples of a warp */,
+  HALF = TILE / 2,
+  WARPS = 4,
+  CHUNK = 16,
+  MOST_DIGITS = 3
+};
 
 /* From the sum of a filter, in quanta, to its response. */
 struct scaling {
@@ -47,11 +55,15 @@ struct banded_arguments {
   int32_t samples;         /* of an output row: Q * C */
   int32_t left;            /* of the window of output sample 0, in samples; a multiple of 4 */
   int32_t rows, words;     /* of the bands of a filter */
+  int32_t reach;           /* the end of the input samples of a row that any output needs */
+  int32_t whole;           /* samples of an input row that may be loaded 16 bytes at a time; 0 if rows are not aligned */
   int32_t across;          /* warps of a block side by side, if it walks */
   int32_t strips, strip;   /* of a phase of the dilation, and rows of a strip */
   bool combined;           /* the responses of all filters are */
   bool dense;              /* output samples are neighbours */
-  bool plain;              /* scale and offset are all that follows responses and combination */
+  bool bytes;              /* and u8, without alpha that is kept; nothing but scale and offset follows */
+  float scale, offset;     /* these, in units of 256 levels */
+  uint4 level;             /* of the border, in a chunk of samples */
 };
 
 /* ---- Products ---- */
@@ -129,102 +141,121 @@ __device__ __forceinline__ int place_of(const gconv_problem &problem, int sample
   return at == GCONV_OUTSIDE ? GCONV_OUTSIDE : at * channels + (sample - x * channels);
 }
 
-/* Splits four samples into the words of their bytes. */
-__device__ __forceinline__ void split(uint32_t samples, uint32_t (&bytes)[1]) {
-  bytes[0] = samples;
-}
-__device__ __forceinline__ void split(uint2 samples, uint32_t (&bytes)[2]) {
-  bytes[0] = __byte_perm(samples.x, samples.y, 0x6420);
-  bytes[1] = __byte_perm(samples.x, samples.y, 0x7531);
+/* Bytes of a staged row for `tiles` tiles side by side: their windows, from a multiple of 16 bytes on. */
+__host__ __device__ constexpr int pitch_of(int tiles, int words, int sample_bytes) {
+  return ((tiles * TILE - BLOCK + 16 * words) * sample_bytes + 12 + 15) / CHUNK * CHUNK;
 }
 
-/* Four samples of one level. */
-__device__ __forceinline__ uint32_t repeat(uint32_t level, uint8_t) {
-  return level * 0x01010101u;
-}
-__device__ __forceinline__ uint2 repeat(uint32_t level, uint16_t) {
-  return make_uint2(level * 0x00010001u, level * 0x00010001u);
-}
-__device__ __forceinline__ uint32_t gather(const uint32_t (&s)[4], uint8_t) {
-  return s[0] | s[1] << 8 | s[2] << 16 | s[3] << 24;
-}
-__device__ __forceinline__ uint2 gather(const uint32_t (&s)[4], uint16_t) {
-  return make_uint2(s[0] | s[1] << 16, s[2] | s[3] << 16);
+/* Where the windows of the tile at `tile` begin in a staged row. */
+template <class In> __device__ __forceinline__ int lead_of(const banded_arguments &a) {
+  return a.left * (int)sizeof(In) & (CHUNK - 1);
 }
 
-/* The input rows of a strip as a lane sees them. In most warps all windows lie within the row, and samples are loaded in
- * fours; at its ends each is loaded from its place, which is found beforehand and kept in shared memory. */
-template <class In, int W> struct row_source {
-  using word = decltype(four<In>::word);
-  const uint8_t *in; /* the plane; if inner, from the lane's first sample on */
-  int64_t in_row;
-  int height;
-  gconv_border border;
-  uint32_t level; /* of the border */
-  bool inner;
-  int *places; /* [8 W][lane] */
+/* Starts to copy 16 aligned bytes to shared memory. */
+__device__ __forceinline__ void copy_chunk(uint8_t *to, const uint8_t *from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from)
+               : "memory");
+#else
+  *(uint4 *)to = *(const uint4 *)from;
+#endif
+}
 
-  /* `left` is the first sample of the warp's first window. */
-  __device__ __forceinline__ row_source(const arguments &a, const uint8_t *plane, int left, int *memory)
-      : in(plane), in_row(a.in_row), height(a.problem.height), border(a.problem.border),
-        level((uint32_t)a.problem.border_level), places(memory + threadIdx.x % LANES) {
-    const int lane = threadIdx.x % LANES, first = left + BLOCK * (lane / 4) + 4 * (lane % 4);
-    inner = left >= 0 && left + TILE - BLOCK + 16 * W <= a.problem.width * a.problem.channels;
-    if (inner)
-      in += (int64_t)first * sizeof(In);
-    else
-#pragma unroll 1
-      for (int i = 0; i < 8 * W; i++)
-        places[i * LANES] = place_of(a.problem, first + i / 8 * 16 + i / 4 % 2 * HALF + i % 4);
-  }
+/* Ends a group of copies. */
+__device__ __forceinline__ void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
 
-  __device__ __forceinline__ void fetch(int y, word (&to)[W][2]) const {
-    if (inner && (unsigned)y < (unsigned)height) {
-      const word *row = (const word *)(in + y * in_row);
-#pragma unroll
-      for (int i = 0; i < 2 * W; i++)
-        to[i / 2][i % 2] = __ldg(row + (HALF * (i % 2) + 16 * (i / 2)) / 4);
-    } else {
-      fetch_at_border(index_of(border, y, height), to);
-    }
-  }
+/* Waits until all but the last N groups of this thread's copies are there. */
+template <int N> __device__ __forceinline__ void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
 
-  __device__ __forceinline__ void fetch_at_border(int source, word (&to)[W][2]) const {
-    const uint8_t *row = in + source * in_row;
-#pragma unroll
-    for (int i = 0; i < 2 * W; i++) {
-      if (source == GCONV_OUTSIDE)
-        to[i / 2][i % 2] = repeat(level, In());
-      else if (inner)
-        to[i / 2][i % 2] = __ldg((const word *)row + (HALF * (i % 2) + 16 * (i / 2)) / 4);
-      else
-        to[i / 2][i % 2] = pick((const In *)row, places + 4 * i * LANES);
-    }
-  }
-
-  __device__ __forceinline__ word pick(const In *row, const int *at) const {
-    uint32_t samples[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const int place = at[i * LANES];
-      samples[i] = place == GCONV_OUTSIDE ? level : row[place];
-    }
-    return gather(samples, In());
-  }
+/* Input rows on their way to shared memory, for a warp or a block: chunks of 16 bytes, copied, but for those that reach
+ * beyond the ends of a row, begin .. end - 1, whose samples are loaded from their places. */
+struct row_source {
+  const uint8_t *in;
+  int first;      /* sample of the first chunk */
+  int begin, end; /* of the chunks at a border */
+  int *places;    /* of their samples in a row, or GCONV_OUTSIDE */
 };
 
-template <class In, int W>
-__device__ __forceinline__ void split_all(const decltype(four<In>::word) (&from)[W][2], windows<sizeof(In), W> &to) {
-#pragma unroll
-  for (int w = 0; w < W; w++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      uint32_t bytes[sizeof(In)];
-      split(from[w][h], bytes);
-#pragma unroll
-      for (int p = 0; p < (int)sizeof(In); p++)
-        to.byte[p][w][h] = bytes[p];
+/* What THREADS threads, a warp or the block, stage of rows of so many chunks. `places` has room for all their samples; the
+ * threads must meet before they stage. */
+template <class In, int THREADS>
+__device__ __forceinline__ row_source make_source(const banded_arguments &a, const uint8_t *in, int first, int chunks,
+                                                  int *places) {
+  constexpr int N = CHUNK / sizeof(In);
+  row_source s = {in, first, chunks, 0, places};
+  for (int chunk = 0; chunk < chunks; chunk++) {
+    const int left = first + chunk * N;
+    if (left < a.reach && (left < 0 || left + N > a.whole)) {
+      s.begin = min(s.begin, chunk);
+      s.end = chunk + 1;
     }
+  }
+  for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * N; i += THREADS)
+    places[i] = place_of(a.common.problem, first + s.begin * N + i);
+  return s;
+}
+
+/* Stages one sample of up to four rows, `pitch` samples apart: four loads are under way at a time. */
+template <class In>
+__device__ __forceinline__ void stage_places(const banded_arguments &a, const uint8_t *in, int y, int place, int rows,
+                                             In *to, int pitch) {
+  const gconv_problem &problem = a.common.problem;
+  In samples[4];
+  bool outside[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int source = index_of(problem.border, y + i * problem.dilation_y, problem.height);
+    outside[i] = source == GCONV_OUTSIDE || place == GCONV_OUTSIDE;
+    samples[i] = __ldg((const In *)(in + (outside[i] ? 0 : source) * a.common.in_row) + (outside[i] ? 0 : place));
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    if (i < rows)
+      to[i * pitch] = outside[i] ? (In)problem.border_level : samples[i];
+}
+
+/* Starts to stage `rows` rows: input rows y, y + step .. */
+template <class In, int THREADS>
+__device__ __forceinline__ void stage_rows(const banded_arguments &a, const row_source &s, int y, int rows, int chunks,
+                                           uint8_t *to) {
+  constexpr int N = CHUNK / sizeof(In);
+  const gconv_problem &problem = a.common.problem;
+  const int thread = threadIdx.x % THREADS;
+  for (int i = thread; i < rows * chunks; i += THREADS) {
+    const int row = i / chunks, chunk = i - row * chunks, left = s.first + chunk * N;
+    const int source = index_of(problem.border, y + row * problem.dilation_y, problem.height);
+    if (source == GCONV_OUTSIDE)
+      *(uint4 *)(to + i * CHUNK) = a.level;
+    else if (left >= 0 && left + N <= a.whole)
+      copy_chunk(to + i * CHUNK, s.in + source * a.common.in_row + left * (int)sizeof(In));
+  }
+  for (int i = thread; i < (s.end - s.begin) * N; i += THREADS)
+    for (int row = 0; row < rows; row += 4)
+      stage_places(a, s.in, y + row * problem.dilation_y, s.places[i], min(4, rows - row),
+                   (In *)(to + row * chunks * CHUNK) + s.begin * N + i, chunks * N);
+}
+
+/* The windows of a tile from a staged row: `from` is the lane's first sample. */
+template <int W> __device__ __forceinline__ void load_windows(const uint8_t *from, windows<1, W> &x) {
+#pragma unroll
+  for (int i = 0; i < 2 * W; i++)
+    x.byte[0][i / 2][i % 2] = *(const uint32_t *)(from + HALF * (i % 2) + 16 * (i / 2));
+}
+template <int W> __device__ __forceinline__ void load_windows(const uint8_t *from, windows<2, W> &x) {
+#pragma unroll
+  for (int i = 0; i < 2 * W; i++) {
+    const uint2 samples = *(const uint2 *)(from + 2 * (HALF * (i % 2) + 16 * (i / 2)));
+    x.byte[0][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x6420);
+    x.byte[1][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x7531);
+  }
 }
 
 /* ---- Results ---- */
@@ -308,6 +339,26 @@ __device__ __forceinline__ void store(const banded_arguments &a, const outlet &t
   }
 }
 
+/* Four finished bytes from values and the scale and offset that remain, in units of 256 levels: saturation between 0 and 1
+ * is a part of the multiply-add. */
+__device__ __forceinline__ uint32_t pack_bytes(const float4 &y, float scale, float offset) {
+  const float v[4] = {y.x, y.y, y.z, y.w};
+  uint32_t bits[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) /* as gconv_saturate() */
+    bits[i] = __float_as_uint(fmaf(fminf(__saturatef(fmaf(v[i], scale, offset)), 255.0f / 256.0f), 256.0f, 8388608.0f));
+  return __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040), 0x5410);
+}
+
+/* Stores those of the four bytes that lie in the row, of which `count` are left. */
+__device__ __forceinline__ void store_bytes(uint32_t word, uint8_t *at, int count) {
+  if (count >= 4)
+    __stcs((uint32_t *)at, word);
+  else
+    for (int i = 0; i < count; i++)
+      at[i] = (uint8_t)(word >> 8 * i);
+}
+
 /* Lets the responses of filter k take part in what is combined of all, which until then waits in `values`. True if it is
  * complete, and y is that. */
 __device__ __forceinline__ bool combine(const gconv_problem &problem, int k, float (&y)[4], float *values) {
@@ -347,14 +398,14 @@ __device__ __forceinline__ void finish(const banded_arguments &a, const outlet &
       return;
     k = 0;
   }
-  if (a.plain)
+  if (a.bytes) {
+    store_bytes(pack_bytes(make_float4(y[0], y[1], y[2], y[3]), a.scale, a.offset),
+                to.out + k * a.common.out_filter + p * a.common.out_row + to.first, to.samples - to.first);
+    return;
+  }
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-      y[i] = fmaf(y[i], problem.epilogue.scale, problem.epilogue.offset);
-  else
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      y[i] = gconv_finish(y[i], &problem.epilogue);
+  for (int i = 0; i < 4; i++)
+    y[i] = gconv_finish(y[i], &problem.epilogue);
   if (problem.out_type == GCONV_U8)
     store<In, uint8_t>(a, to, k, p, y);
   else if (problem.out_type == GCONV_U16)
@@ -368,88 +419,6 @@ __host__ __device__ __forceinline__ int stage_floats(const banded_arguments &a, 
   return rows * TILE * (a.combined ? 2 : 1);
 }
 
-/* ---- Walking down the rows ---- */
-
-/* A small filter: the windows of the R rows that it spans stay in registers, and move up as the warp walks down a strip, Y
- * rows a step. The bands of a single filter stay in registers as well; those of MANY come from the L1 cache at each step. */
-template <class In, int R, int W, int D, bool MANY> struct walker {
-  static constexpr int P = sizeof(In), Y = R <= 5 && W == 1 ? 4 : 2, PLACES = 8 * W * LANES;
-  using word = decltype(four<In>::word);
-
-  static __device__ __forceinline__ void load_bands(const uint32_t *from, uint32_t (&bands)[R][D][W]) {
-#pragma unroll
-    for (int r = 0; r < R; r++)
-#pragma unroll
-      for (int d = 0; d < D; d++)
-#pragma unroll
-        for (int w = 0; w < W; w++)
-          bands[r][d][w] = __ldg(from + ((r * D + d) * W + w) * LANES);
-  }
-
-  static __device__ __forceinline__ void convolve(const windows<P, W> (&x)[R - 1 + Y], const uint32_t (&bands)[R][D][W],
-                                                  float *stage) {
-    int sums[Y][D + P - 1][4] = {};
-#pragma unroll
-    for (int r = 0; r < R; r++)
-#pragma unroll
-      for (int j = 0; j < Y; j++)
-        lay<P, W, D>(x[r + j], bands[r], sums[j]);
-    __syncwarp(); /* the stage was read */
-#pragma unroll
-    for (int j = 0; j < Y; j++)
-      stage_sums<P == 1>(sums[j], stage + j * TILE);
-    __syncwarp();
-  }
-
-  /* All filters at output rows p, p + step .., `rows` of them at most. */
-  static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to,
-                                                   const windows<P, W> (&x)[R - 1 + Y], const uint32_t *from,
-                                                   uint32_t (&bands)[R][D][W], scaling &s, float *stage, int p, int rows) {
-    const int own = 4 * (threadIdx.x % LANES), step = a.common.problem.dilation_y;
-#pragma unroll 1
-    for (int k = 0; k < (MANY ? a.common.problem.filters : 1); k++) {
-      if (MANY) {
-        load_bands(from + (int64_t)k * (R * D * W * LANES), bands);
-        s = a.scalings[k];
-      }
-      convolve(x, bands, stage);
-#pragma unroll 1
-      for (int j = 0; j < min(Y, rows); j++)
-        finish<In>(a, to, k, p + j * step, s, stage + j * TILE + own, stage + (Y + j) * TILE + own);
-    }
-  }
-
-  /* Output rows top, top + step .., `rows` of them. Windows become complete after the first steps. */
-  static __device__ __forceinline__ void walk(const banded_arguments &a, const uint8_t *in, uint8_t *out, float *stage,
-                                              int tile, int top, int rows) {
-    constexpr int EARLY = (R - 1 + Y - 1) / Y * Y; /* rows before the windows are complete, in whole steps */
-    const int step = a.common.problem.dilation_y;
-    const row_source<In, W> source(a.common, in, tile + a.left, (int *)(stage + stage_floats(a, Y)));
-    const outlet to = make_outlet(a, in, out, tile);
-    const uint32_t *from = a.bands + threadIdx.x % LANES;
-    uint32_t bands[R][D][W];
-    scaling s = a.scalings[0];
-    if (!MANY)
-      load_bands(from, bands);
-    windows<P, W> x[R - 1 + Y];
-    word next[Y][W][2] = {};
-    int y = top - a.common.problem.pad_top + (R - 1 - EARLY) * step; /* of the row that is fetched next */
-#pragma unroll 1
-    for (int i = -EARLY - Y; i < rows; i += Y) {
-#pragma unroll
-      for (int j = 0; j < Y; j++, y += step) {
-        split_all<In, W>(next[j], x[R - 1 + j]);
-        source.fetch(y, next[j]);
-      }
-      if (i >= 0)
-        make_rows(a, to, x, from, bands, s, stage, top + i * step, rows - i);
-#pragma unroll
-      for (int r = 0; r < R - 1; r++)
-        x[r] = x[r + Y];
-    }
-  }
-};
-
 /* The planes that a block reads and writes. */
 struct planes {
   const uint8_t *in;
@@ -461,11 +430,119 @@ __device__ __forceinline__ planes planes_of(const arguments &a, int z) {
   return {a.in + image * a.in_image + plane * a.in_plane, a.out + image * a.out_image + plane * a.out_plane};
 }
 
-/* Block: x over tiles of a row, a warp each; y over strips. Grid: x over tiles; y over strips of all phases of the dilation;
- * z over planes of all images. */
-template <class In, int R, int W, int D, bool MANY>
+/* ---- Walking down the rows ---- */
+
+/* A small filter and u8: a warp walks down a strip, Y rows a step. The input rows that it sees go round in shared memory, in
+ * groups of Y: the NEED of them that a step spans, and AHEAD more that are on their way meanwhile. The bands of a single
+ * filter stay in registers; those of MANY come from the L1 cache at each step. */
+template <int R, int W, int D, bool MANY> struct walker {
+  static constexpr int Y = 4, NEED = 1 + (R + Y - 2) / Y, AHEAD = 2, GROUPS = NEED + AHEAD;
+  static constexpr int PITCH = pitch_of(1, W, 1), CHUNKS = PITCH / CHUNK;
+  static constexpr int RING = GROUPS * Y * PITCH, PLACES = PITCH * (int)sizeof(int);
+
+  const banded_arguments &a;
+  row_source source;
+  uint8_t *ring;
+  float *stage;
+  int top; /* input row of the first group */
+  int groups, lead;
+
+  static __host__ __device__ int shared_bytes(const banded_arguments &a) {
+    return RING + PLACES + (int)sizeof(float) * stage_floats(a, Y);
+  }
+
+  __device__ __forceinline__ void fetch(int group, int slot) const {
+    if (group < groups)
+      stage_rows<uint8_t, LANES>(a, source, top + group * Y * a.common.problem.dilation_y, Y, CHUNKS,
+                                 ring + slot * Y * PITCH);
+    commit_copies();
+  }
+
+  static __device__ __forceinline__ void load_bands(const uint32_t *from, uint32_t (&bands)[R][D][W]) {
+#pragma unroll
+    for (int r = 0; r < R; r++)
+#pragma unroll
+      for (int d = 0; d < D; d++)
+#pragma unroll
+        for (int w = 0; w < W; w++)
+          bands[r][d][w] = __ldg(from + ((r * D + d) * W + w) * LANES);
+  }
+
+  /* The sums of a filter at Y rows, to the stage. */
+  __device__ __forceinline__ void convolve(const uint32_t (&bands)[R][D][W], int slot) const {
+    const int lane = threadIdx.x % LANES;
+    const uint8_t *own = ring + lead + BLOCK * (lane / 4) + 4 * (lane % 4), *group[NEED];
+#pragma unroll
+    for (int n = 0; n < NEED; n++)
+      group[n] = own + (slot + n < GROUPS ? slot + n : slot + n - GROUPS) * (Y * PITCH);
+    int sums[Y][D][4] = {};
+#pragma unroll
+    for (int m = 0; m < R + Y - 1; m++) {
+      windows<1, W> x;
+      load_windows(group[m / Y] + m % Y * PITCH, x);
+#pragma unroll
+      for (int j = 0; j < Y; j++)
+        if (m - j >= 0 && m - j < R)
+          lay<1, W, D>(x, bands[m - j >= 0 && m - j < R ? m - j : 0], sums[j]);
+    }
+    __syncwarp(); /* the stage was read */
+#pragma unroll
+    for (int j = 0; j < Y; j++)
+      stage_sums<true>(sums[j], stage + j * TILE);
+    __syncwarp();
+  }
+
+  /* Output rows p, p + step .., `rows` of them. */
+  __device__ __forceinline__ void walk(const outlet &to, int p, int rows) const {
+    const int own = 4 * (threadIdx.x % LANES), step = a.common.problem.dilation_y;
+    const uint32_t *from = a.bands + threadIdx.x % LANES;
+    uint32_t bands[R][D][W];
+    scaling s = a.scalings[0];
+    if (!MANY)
+      load_bands(from, bands);
+#pragma unroll 1
+    for (int g = 0; g < NEED - 1 + AHEAD; g++)
+      fetch(g, g);
+    int slot = 0; /* of the first group that the step spans */
+    /* One filter and bytes, the common case, takes a short way. */
+    const bool simple = !MANY && a.bytes && s.divisor == 1.0f && s.bias == 0.0f && !a.combined;
+    const int64_t pitch = step * a.common.out_row;
+    uint8_t *at = to.out + p * a.common.out_row + to.first;
+#pragma unroll 1
+    for (int i = 0; i < rows; i += Y, p += Y * step, at += Y * pitch) {
+      fetch(i / Y + GROUPS - 1, slot == 0 ? GROUPS - 1 : slot - 1);
+      wait_for_copies<AHEAD>();
+      __syncwarp();
+#pragma unroll 1
+      for (int k = 0; k < (MANY ? a.common.problem.filters : 1); k++) {
+        if (MANY) {
+          load_bands(from + (int64_t)k * (R * D * W * LANES), bands);
+          s = a.scalings[k];
+        }
+        convolve(bands, slot);
+        if (simple) {
+#pragma unroll
+          for (int j = 0; j < Y; j++)
+            if (j < rows - i)
+              store_bytes(pack_bytes(*(const float4 *)(stage + j * TILE + own), s.multiplier * a.scale, a.offset),
+                          at + j * pitch, to.samples - to.first);
+          continue;
+        }
+#pragma unroll 1
+        for (int j = 0; j < min(Y, rows - i); j++)
+          finish<uint8_t>(a, to, k, p + j * step, s, stage + j * TILE + own, stage + (Y + j) * TILE + own);
+      }
+      slot = slot + 1 < GROUPS ? slot + 1 : 0;
+    }
+  }
+};
+
+/* Block: warps side by side, then one above the other. Grid: x over tiles; y over strips of all phases of the dilation; z
+ * over planes of all images. */
+template <int R, int W, int D, bool MANY>
 __global__ void __launch_bounds__(WARPS *LANES) walk_down(const __grid_constant__ banded_arguments a) {
   extern __shared__ __align__(16) uint8_t memory[];
+  using small = walker<R, W, D, MANY>;
   const gconv_problem &problem = a.common.problem;
   const int warp = threadIdx.x / LANES, tile = (blockIdx.x * a.across + warp % a.across) * TILE;
   const int strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
@@ -474,57 +551,49 @@ __global__ void __launch_bounds__(WARPS *LANES) walk_down(const __grid_constant_
     return;
   const int rows = min(a.strip, (problem.out_height - 1 - top) / problem.dilation_y + 1);
   const planes at = planes_of(a.common, blockIdx.z);
-  using small = walker<In, R, W, D, MANY>;
-  small::walk(a, at.in, at.out, (float *)memory + warp * (stage_floats(a, small::Y) + small::PLACES), tile, top, rows);
+  uint8_t *own = memory + warp * small::shared_bytes(a);
+  const int lead = lead_of<uint8_t>(a);
+  const row_source source =
+      make_source<uint8_t, LANES>(a, at.in, tile + a.left - lead, small::CHUNKS, (int *)(own + small::RING));
+  __syncwarp();
+  const small walker = {a,
+                        source,
+                        own,
+                        (float *)(own + small::RING + small::PLACES),
+                        top - problem.pad_top,
+                        (rows + R + small::Y - 2) / small::Y,
+                        lead};
+  walker.walk(make_outlet(a, at.in, at.out, tile), top, rows);
 }
 
 /* ---- Any filter: input staged in shared memory ---- */
 
 /* A block of four warps, one above the other, each of which makes X tiles side by side and Y rows. It stages the input that
- * they see, byte by byte of a sample; then, for every 32 bytes of the windows, walks down the rows of input. In each row it
- * meets Y rows of the filter, of which only one is new: their bands go round in registers. */
+ * they see; then, for every 32 samples of the windows, walks down the rows of input. In each row it meets Y rows of the
+ * filter, of which only one is new: their bands go round in registers. */
 template <class In, int D> struct stager {
   static constexpr int P = sizeof(In), N = D + P - 1, X = P == 1 ? 2 : 1, Y = 4;
-  using word = decltype(four<In>::word);
 
-  /* Bytes of a staged row. */
-  static __host__ __device__ int pitch(int words) {
-    return X * TILE - BLOCK + 16 * words;
-  }
-  /* Rows that are staged, given those of the bands, of which the last Y - 1 are zeros. */
+  /* Rows that are staged for a filter of so many. */
   static __host__ __device__ int staged_rows(int rows) {
-    return (WARPS - 1) * Y + rows;
+    return WARPS * Y + rows - 1;
   }
 
-  static __device__ __forceinline__ word load(const gconv_problem &problem, const In *row, int sample) {
-    if (sample >= 0 && sample + 4 <= problem.width * problem.channels)
-      return __ldg((const word *)(row + sample));
-    uint32_t samples[4];
-#pragma unroll 1
-    for (int i = 0; i < 4; i++) {
-      int place = place_of(problem, sample + i);
-      samples[i] = place == GCONV_OUTSIDE ? (uint32_t)problem.border_level : row[place];
-    }
-    return gather(samples, In());
+  /* Bytes of the places of samples. */
+  static __host__ __device__ int place_bytes(int words) {
+    return pitch_of(X, words, P) / P * (int)sizeof(int);
   }
 
-  /* Input rows y, y + step ..; samples from `left` on. */
-  static __device__ __forceinline__ void stage_input(const banded_arguments &a, const uint8_t *in, int left, int y,
+  static __device__ __forceinline__ void stage_input(const banded_arguments &a, const uint8_t *in, int tile, int y,
                                                      uint8_t *to) {
-    const gconv_problem &problem = a.common.problem;
-    const int words = pitch(a.words) / 4, rows = staged_rows(a.rows);
-    for (int r = threadIdx.x / LANES; r < rows; r += WARPS) {
-      const int source = index_of(problem.border, y + r * problem.dilation_y, problem.height);
-      const In *row = (const In *)(in + source * a.common.in_row);
-      for (int i = threadIdx.x % LANES; i < words; i += LANES) {
-        uint32_t bytes[P];
-        split(source == GCONV_OUTSIDE ? repeat((uint32_t)problem.border_level, In()) : load(problem, row, left + 4 * i),
-              bytes);
-#pragma unroll
-        for (int p = 0; p < P; p++)
-          ((uint32_t *)to)[(p * rows + r) * words + i] = bytes[p];
-      }
-    }
+    const int chunks = pitch_of(X, a.words, P) / CHUNK;
+    int *places = (int *)(to + staged_rows(a.rows) * chunks * CHUNK);
+    const row_source source = make_source<In, WARPS * LANES>(a, in, tile + a.left - lead_of<In>(a) / P, chunks, places);
+    __syncthreads();
+    stage_rows<In, WARPS * LANES>(a, source, y, staged_rows(a.rows), chunks, to);
+    commit_copies();
+    wait_for_copies<0>();
+    __syncthreads();
   }
 
   static __device__ __forceinline__ void load_band(const uint32_t *from, int words, uint32_t (&band)[D][2]) {
@@ -535,58 +604,53 @@ template <class In, int D> struct stager {
     }
   }
 
-  /* `from`: the lane's first word of the window of the first row; `plane`: words from a byte of samples to the next. */
-  static __device__ __forceinline__ void load_windows(const uint32_t *from, int plane, windows<P, 2> (&x)[X]) {
-#pragma unroll
-    for (int i = 0; i < 4 * X * P; i++) {
-      const int p = i / 4 % P, tile = i / 4 / P;
-      x[tile].byte[p][i / 2 % 2][i % 2] = from[p * plane + (tile * TILE + i / 2 % 2 * 16 + i % 2 * HALF) / 4];
-    }
-  }
-
-  /* The sums of a filter over 32 bytes of the windows. The rows of bands go on with zeros. */
-  static __device__ __forceinline__ void add(const banded_arguments &a, const uint32_t *bands, const uint32_t *input,
+  /* The sums of a filter over 32 samples of the windows. */
+  static __device__ __forceinline__ void add(const banded_arguments &a, const uint32_t *bands, const uint8_t *input,
                                              int (&sums)[X][Y][N][4]) {
-    const int words = pitch(a.words) / 4, plane = staged_rows(a.rows) * words;
-    uint32_t ring[Y][D][2] = {};
+    const int pitch = pitch_of(X, a.words, P);
+    uint32_t ring[Y][D][2];
 #pragma unroll 1
-    for (int r = 0; r < a.rows; r += Y)
+    for (int m = 0; m < a.rows + Y - 1; m += Y)
 #pragma unroll
-      for (int u = 0; u < Y; u++, bands += D * a.words * LANES, input += words) {
-        if (r + u >= a.rows)
+      for (int u = 0; u < Y; u++, bands += D * a.words * LANES, input += pitch) {
+        if (m + u >= a.rows + Y - 1)
           break;
         windows<P, 2> x[X];
-        load_band(bands, a.words, ring[u]);
-        load_windows(input, plane, x);
+        if (m + u < a.rows)
+          load_band(bands, a.words, ring[u]);
+#pragma unroll
+        for (int i = 0; i < X; i++)
+          load_windows(input + i * TILE * P, x[i]);
 #pragma unroll
         for (int j = 0; j < Y; j++)
+          if (m + u >= j && m + u - j < a.rows)
 #pragma unroll
-          for (int i = 0; i < X; i++)
-            lay<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
+            for (int i = 0; i < X; i++)
+              lay<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
       }
   }
 
   /* Filter k at rows p, p + step .. */
-  static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to, const uint32_t *input,
+  static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to, const uint8_t *input,
                                                    float *stage, int k, int p) {
-    const int lane = threadIdx.x % LANES, step = a.common.problem.dilation_y;
-    const uint32_t *bands = a.bands + (int64_t)k * a.rows * D * a.words * LANES + lane;
+    const int own = 4 * (threadIdx.x % LANES), step = a.common.problem.dilation_y;
+    const uint32_t *bands = a.bands + (int64_t)k * a.rows * D * a.words * LANES + threadIdx.x % LANES;
+    const scaling s = a.scalings[k];
     int sums[X][Y][N][4] = {};
 #pragma unroll 1
     for (int w = 0; w < a.words; w += 2)
-      add(a, bands + w * LANES, input + 4 * w, sums);
+      add(a, bands + w * LANES, input + 16 * w * P, sums);
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < X * Y; i++)
       stage_sums<false>(sums[i / Y][i % Y], stage + i * TILE);
     __syncwarp();
-    const scaling s = a.scalings[k];
 #pragma unroll 1
     for (int i = 0; i < X * Y; i++) {
       outlet tile = to;
       tile.first += i / Y * TILE;
       if (p + i % Y * step < a.common.problem.out_height)
-        finish<In>(a, tile, k, p + i % Y * step, s, stage + i * TILE + 4 * lane, stage + (X * Y + i) * TILE + 4 * lane);
+        finish<In>(a, tile, k, p + i % Y * step, s, stage + i * TILE + own, stage + (X * Y + i) * TILE + own);
     }
   }
 };
@@ -594,22 +658,22 @@ template <class In, int D> struct stager {
 /* Grid: x over X tiles of a row; y over 16 rows of all phases of the dilation; z over planes of all images. */
 template <class In, int D>
 __global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ banded_arguments a) {
-  using S = stager<In, D>;
+  using large = stager<In, D>;
   extern __shared__ __align__(16) uint8_t memory[];
   const gconv_problem &problem = a.common.problem;
-  const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, tile = blockIdx.x * (S::X * TILE);
+  const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, tile = blockIdx.x * (large::X * TILE);
   const int phase = blockIdx.y / a.strips, step = problem.dilation_y;
-  const int top = phase + (blockIdx.y - phase * a.strips) * (WARPS * S::Y) * step;
+  const int top = phase + (blockIdx.y - phase * a.strips) * (WARPS * large::Y) * step;
   const planes at = planes_of(a.common, blockIdx.z);
-  float *stage = (float *)memory + warp * stage_floats(a, S::X * S::Y);
-  uint8_t *input = memory + sizeof(float) * WARPS * stage_floats(a, S::X * S::Y);
-  S::stage_input(a, at.in, tile + a.left, top - problem.pad_top, input);
-  __syncthreads();
+  float *stage = (float *)memory + warp * stage_floats(a, large::X * large::Y);
+  uint8_t *input = memory + sizeof(float) * WARPS * stage_floats(a, large::X * large::Y);
+  large::stage_input(a, at.in, tile, top - problem.pad_top, input);
+  const int pitch = pitch_of(large::X, a.words, large::P);
+  const uint8_t *own = input + warp * large::Y * pitch + lead_of<In>(a) + (BLOCK * (lane / 4) + 4 * (lane % 4)) * large::P;
   const outlet to = make_outlet(a, at.in, at.out, tile);
-  const uint32_t *own = (const uint32_t *)input + warp * S::Y * S::pitch(a.words) / 4 + 2 * (lane / 4) + lane % 4;
 #pragma unroll 1
   for (int k = 0; k < problem.filters; k++)
-    S::make_rows(a, to, own, stage, k, top + warp * S::Y * step);
+    large::make_rows(a, to, own, stage, k, top + warp * large::Y * step);
 }
 
 /* ---- Bands, made on the host ---- */
@@ -641,7 +705,7 @@ static shape shape_of(const gconv_problem *problem) {
   if (s.walks) {
     s.rows = problem->rows <= 3 ? 3 : problem->rows + 1 - problem->rows % 2;
   } else {
-    s.rows = problem->rows + stager<uint8_t, 1>::Y - 1;
+    s.rows = problem->rows;
     s.words += s.words % 2;
   }
   return s;
@@ -757,8 +821,10 @@ static bool is_dense(const gconv_execution *execution) {
 
 static banded_arguments make_arguments(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
+  const gconv_epilogue *epilogue = &problem->epilogue;
   const float *prepared = gconv_prepared(problem, execution->weights);
   shape s = shape_of(problem);
+  bool aligned = ((uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image) % CHUNK == 0;
   banded_arguments a = {};
   a.common = common_arguments(execution);
   a.scalings = (const scaling *)(prepared + HEADER_FLOATS);
@@ -767,17 +833,27 @@ static banded_arguments make_arguments(const gconv_execution *execution) {
   a.left = s.left;
   a.rows = s.rows;
   a.words = s.words;
+  a.whole = aligned ? problem->width * problem->channels : 0;
+  a.reach =
+      (int32_t)(a.left + s.shift + a.samples + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x);
   a.combined = gconv_is_combined(problem);
   a.dense = is_dense(execution);
-  a.plain = problem->epilogue.scale_low == 0 && !problem->epilogue.absolute && !problem->epilogue.center;
+  a.bytes = a.dense && problem->out_type == GCONV_U8 && !problem->keep_alpha && epilogue->scale_low == 0 &&
+            !epilogue->absolute && !epilogue->center;
+  a.scale = epilogue->scale / 256;
+  a.offset = epilogue->offset / 256;
+  uint32_t level = (uint32_t)problem->border_level * (problem->in_type == GCONV_U8 ? 0x01010101u : 0x00010001u);
+  a.level = {level, level, level, level};
   return a;
 }
 
 /* Rows of a strip, so that the strips fill the device a whole number of times, and few rows are loaded twice. `across` warps
  * stand side by side, `at_once` run at a time; a strip of n rows takes the time of n + R + 2. */
+enum { LEAST_FILLINGS = 3 }; /* warps at the ends of rows take longer */
+
 static int32_t strip_rows(int64_t height, int64_t overlap, int64_t across, int64_t at_once) {
   int64_t best = height, best_cost = INT64_MAX;
-  for (int64_t fillings = 1; fillings <= 16; fillings++) {
+  for (int64_t fillings = LEAST_FILLINGS; fillings <= 16; fillings++) {
     int64_t strips = fillings * at_once / across;
     strips = strips < 1 ? 1 : strips > height ? height : strips;
     int64_t rows = (height - 1) / strips + 1, needed = (((height - 1) / rows + 1) * across - 1) / at_once + 1;
@@ -790,42 +866,41 @@ static int32_t strip_rows(int64_t height, int64_t overlap, int64_t across, int64
   return (int32_t)best;
 }
 
-template <class In, int R, int W, int D, bool MANY> static void launch_walk(const gconv_execution *execution) {
+template <int R, int W, int D, bool MANY> static void launch_walk(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   banded_arguments a = make_arguments(execution);
-  using small = walker<In, R, W, D, MANY>;
-  const size_t bytes = sizeof(float) * WARPS * (stage_floats(a, small::Y) + small::PLACES);
+  const size_t bytes = WARPS * (size_t)walker<R, W, D, MANY>::shared_bytes(a);
   int64_t tiles = (a.samples - 1) / TILE + 1, planes = (int64_t)problem->images * problem->planes;
   a.across = tiles > 2 ? 4 : (int32_t)tiles;
   int device = 0, multiprocessors = 1, blocks = 1;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, walk_down<In, R, W, D, MANY>, WARPS * LANES, bytes);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, walk_down<R, W, D, MANY>, WARPS * LANES, bytes);
   int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of a phase */
   int64_t across = (tiles - 1) / a.across + 1, down = WARPS / a.across;
   a.strip = strip_rows(height, problem->rows - 1, across * planes * problem->dilation_y,
                        (int64_t)multiprocessors * (blocks < 1 ? 1 : blocks) * down);
   a.strips = (int32_t)((height - 1) / a.strip + 1);
   dim3 grid((unsigned)across, (unsigned)(((int64_t)a.strips * problem->dilation_y - 1) / down + 1), (unsigned)planes);
-  walk_down<In, R, W, D, MANY><<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
+  walk_down<R, W, D, MANY><<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 
 /* Bytes of shared memory that the staging kernel takes. */
 template <class In> static int64_t staged_bytes(const gconv_problem *problem) {
-  using S = stager<In, 1>;
+  using large = stager<In, 1>;
   shape s = shape_of(problem);
-  int64_t tiles = (int64_t)sizeof(float) * WARPS * S::X * S::Y * TILE * (gconv_is_combined(problem) ? 2 : 1);
-  return tiles + (int64_t)S::P * ((WARPS - 1) * S::Y + (int64_t)s.rows) * S::pitch(s.words);
+  int64_t stage = (int64_t)sizeof(float) * WARPS * large::X * large::Y * TILE * (gconv_is_combined(problem) ? 2 : 1);
+  return stage + (int64_t)large::staged_rows(s.rows) * pitch_of(large::X, s.words, large::P) + large::place_bytes(s.words);
 }
 
 template <class In, int D> static void launch_staged(const gconv_execution *execution) {
-  using S = stager<In, D>;
+  using large = stager<In, D>;
   const gconv_problem *problem = execution->problem;
   banded_arguments a = make_arguments(execution);
   const size_t bytes = (size_t)staged_bytes<In>(problem);
   int32_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of a phase */
-  a.strips = (height - 1) / (WARPS * S::Y) + 1;
-  dim3 grid((a.samples - 1) / (S::X * TILE) + 1, (unsigned)(a.strips * problem->dilation_y),
+  a.strips = (height - 1) / (WARPS * large::Y) + 1;
+  dim3 grid((a.samples - 1) / (large::X * TILE) + 1, (unsigned)(a.strips * problem->dilation_y),
             (unsigned)(problem->images * problem->planes));
   cudaFuncSetAttribute(staged<In, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
   staged<In, D><<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(a);
@@ -862,18 +937,16 @@ static const char *supports(const gconv_problem *problem) {
 typedef void launcher(const gconv_execution *);
 
 /* The instances of the walking kernel: by words, rows (3, 5, 7, 9) and digits (1 or 3). Several filters have others. */
-template <class In, int R, int W, int D> static void launch_filters(const gconv_execution *execution) {
+template <int R, int W, int D> static void launch_filters(const gconv_execution *execution) {
   if (execution->problem->filters > 1)
-    launch_walk<In, R, W, D, true>(execution);
+    launch_walk<R, W, D, true>(execution);
   else
-    launch_walk<In, R, W, D, false>(execution);
+    launch_walk<R, W, D, false>(execution);
 }
 #define ROWS(W)                                                                                                             \
   {                                                                                                                         \
-    {launch_filters<uint8_t, 3, W, 1>, launch_filters<uint8_t, 3, W, 3>},                                                   \
-        {launch_filters<uint8_t, 5, W, 1>, launch_filters<uint8_t, 5, W, 3>},                                               \
-        {launch_filters<uint8_t, 7, W, 1>, launch_filters<uint8_t, 7, W, 3>},                                               \
-        {launch_filters<uint8_t, 9, W, 1>, launch_filters<uint8_t, 9, W, 3>},                                               \
+    {launch_filters<3, W, 1>, launch_filters<3, W, 3>}, {launch_filters<5, W, 1>, launch_filters<5, W, 3>},                 \
+        {launch_filters<7, W, 1>, launch_filters<7, W, 3>}, {launch_filters<9, W, 1>, launch_filters<9, W, 3>},             \
   }
 static launcher *const walking[MOST_WALKED_WORDS][4][2] = {ROWS(1), ROWS(2)};
 static launcher *const staging[2][2] = {{launch_staged<uint8_t, 1>, launch_staged<uint8_t, 3>},
