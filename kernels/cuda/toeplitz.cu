@@ -50,7 +50,7 @@ struct scaling {
 
 struct banded_arguments {
   arguments common;
-  const uint32_t *bands;   /* [K][rows][digits][words][lane]: what a lane holds of the right factor */
+  const uint32_t *bands;   /* of each filter, what lanes hold of the right factors (word_at()) */
   const scaling *scalings; /* [K] */
   int32_t samples;         /* of an output row: Q * C */
   int32_t left;            /* of the window of output sample 0, in samples; a multiple of 4 */
@@ -231,6 +231,8 @@ __device__ __forceinline__ void stage_rows(const banded_arguments &a, const row_
   const int thread = threadIdx.x % THREADS;
   for (int i = thread; i < rows * chunks; i += THREADS) {
     const int row = i / chunks, chunk = i - row * chunks, left = s.first + chunk * N;
+    if (chunk >= s.begin && chunk < s.end)
+      continue;
     const int source = index_of(problem.border, y + row * problem.dilation_y, problem.height);
     if (source == GCONV_OUTSIDE)
       *(uint4 *)(to + i * CHUNK) = a.level;
@@ -265,16 +267,10 @@ struct outlet {
   const uint8_t *in; /* the plane that kept alpha is read from */
   uint8_t *out;      /* the plane of filter 0 */
   int first, samples;
-  unsigned alphas; /* bit i: sample first + i is alpha that is kept */
 };
 
 __device__ __forceinline__ outlet make_outlet(const banded_arguments &a, const uint8_t *in, uint8_t *out, int tile) {
-  const int channels = a.common.problem.channels;
-  outlet to = {in, out, tile + 4 * (int)(threadIdx.x % LANES), a.samples, 0};
-  if (a.common.problem.keep_alpha)
-    for (int i = 0; i < 4; i++)
-      to.alphas |= (unsigned)(to.first + i < to.samples && (to.first + i) % channels == channels - 1) << i;
-  return to;
+  return {in, out, tile + 4 * (int)(threadIdx.x % LANES), a.samples};
 }
 
 /* The sum in float32 from those of its orders, low first. SMALL: the two lowest fit an int32 together. */
@@ -313,7 +309,7 @@ __device__ __forceinline__ void store_apart(const arguments &a, const outlet &to
   int q = to.first / a.problem.channels, c = to.first - q * a.problem.channels;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
-    if (to.first + i < to.samples && !(to.alphas >> i & 1))
+    if (to.first + i < to.samples && !(a.problem.keep_alpha && c == a.problem.channels - 1))
       gconv_store(y[i], (Out *)(row + q * a.out_pixel + c * a.out_channel));
     c++;
     if (c == a.problem.channels)
@@ -330,13 +326,14 @@ __device__ __forceinline__ void store(const banded_arguments &a, const outlet &t
     store_four(y, (Out *)row, to.first, to.samples - to.first);
   else
     store_apart<Out>(a.common, to, row, y);
-  if (k > 0 && a.common.problem.epilogue.combine == GCONV_COMBINE_STACK)
+  const int channels = a.common.problem.channels;
+  if (!a.common.problem.keep_alpha || (k > 0 && a.common.problem.epilogue.combine == GCONV_COMBINE_STACK))
     return;
-  for (unsigned left = to.alphas; left != 0; left &= left - 1) {
-    const int sample = to.first + __ffs(left) - 1;
-    gconv_store(alpha_at<In>(a.common, to.in, sample, p),
-                (Out *)(row + sample / a.common.problem.channels * a.common.out_pixel + a.common.out_alpha));
-  }
+#pragma unroll 1
+  for (int sample = to.first; sample < min(to.first + 4, to.samples); sample++)
+    if (sample % channels == channels - 1)
+      gconv_store(alpha_at<In>(a.common, to.in, sample, p),
+                  (Out *)(row + sample / channels * a.common.out_pixel + a.common.out_alpha));
 }
 
 /* Four finished bytes from values and the scale and offset that remain, in units of 256 levels: saturation between 0 and 1
@@ -574,9 +571,9 @@ __global__ void __launch_bounds__(WARPS *LANES) walk_down(const __grid_constant_
 template <class In, int D> struct stager {
   static constexpr int P = sizeof(In), N = D + P - 1, X = P == 1 ? 2 : 1, Y = 4;
 
-  /* Rows that are staged for a filter of so many. */
+  /* Rows that are staged for a filter of so many, of which the last few may be read, but are not used. */
   static __host__ __device__ int staged_rows(int rows) {
-    return WARPS * Y + rows - 1;
+    return (WARPS - 1) * Y + (rows + 2 * Y - 2) / Y * Y;
   }
 
   /* Bytes of the places of samples. */
@@ -596,50 +593,59 @@ template <class In, int D> struct stager {
     __syncthreads();
   }
 
-  static __device__ __forceinline__ void load_band(const uint32_t *from, int words, uint32_t (&band)[D][2]) {
+  static __device__ __forceinline__ void load_band(const uint32_t *from, uint32_t (&band)[D][2]) {
 #pragma unroll
     for (int d = 0; d < D; d++) {
-      band[d][0] = __ldg(from + d * words * LANES);
-      band[d][1] = __ldg(from + (d * words + 1) * LANES);
+      const uint2 words = __ldg((const uint2 *)from + d * LANES);
+      band[d][0] = words.x;
+      band[d][1] = words.y;
+    }
+  }
+
+  /* Y rows of the input, `input` the first of them, which meet rows m .. of the filter and, in `ring`, those before. Unless
+   * it is INNER, there may be none of these. */
+  template <bool INNER>
+  static __device__ __forceinline__ void add_rows(const uint32_t *bands, const uint8_t *input, int pitch, int m, int rows,
+                                                  uint32_t (&ring)[Y][D][2], int (&sums)[X][Y][N][4]) {
+#pragma unroll
+    for (int u = 0; u < Y; u++) {
+      windows<P, 2> x[X];
+      if (INNER || m + u < rows)
+        load_band(bands + u * (D * 2 * LANES), ring[u]);
+#pragma unroll
+      for (int i = 0; i < X; i++)
+        load_windows(input + u * pitch + i * TILE * P, x[i]);
+#pragma unroll
+      for (int j = 0; j < Y; j++)
+        if (INNER || (m + u >= j && m + u - j < rows))
+#pragma unroll
+          for (int i = 0; i < X; i++)
+            lay<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
     }
   }
 
   /* The sums of a filter over 32 samples of the windows. */
-  static __device__ __forceinline__ void add(const banded_arguments &a, const uint32_t *bands, const uint8_t *input,
+  static __device__ __forceinline__ void add(const uint32_t *bands, const uint8_t *input, int pitch, int rows,
                                              int (&sums)[X][Y][N][4]) {
-    const int pitch = pitch_of(X, a.words, P);
     uint32_t ring[Y][D][2];
 #pragma unroll 1
-    for (int m = 0; m < a.rows + Y - 1; m += Y)
-#pragma unroll
-      for (int u = 0; u < Y; u++, bands += D * a.words * LANES, input += pitch) {
-        if (m + u >= a.rows + Y - 1)
-          break;
-        windows<P, 2> x[X];
-        if (m + u < a.rows)
-          load_band(bands, a.words, ring[u]);
-#pragma unroll
-        for (int i = 0; i < X; i++)
-          load_windows(input + i * TILE * P, x[i]);
-#pragma unroll
-        for (int j = 0; j < Y; j++)
-          if (m + u >= j && m + u - j < a.rows)
-#pragma unroll
-            for (int i = 0; i < X; i++)
-              lay<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
-      }
+    for (int m = 0; m < rows + Y - 1; m += Y, bands += Y * (D * 2 * LANES), input += Y * pitch)
+      if (m > 0 && m + Y <= rows)
+        add_rows<true>(bands, input, pitch, m, rows, ring, sums);
+      else
+        add_rows<false>(bands, input, pitch, m, rows, ring, sums);
   }
 
   /* Filter k at rows p, p + step .. */
   static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to, const uint8_t *input,
                                                    float *stage, int k, int p) {
     const int own = 4 * (threadIdx.x % LANES), step = a.common.problem.dilation_y;
-    const uint32_t *bands = a.bands + (int64_t)k * a.rows * D * a.words * LANES + threadIdx.x % LANES;
+    const uint32_t *bands = a.bands + (int64_t)k * a.rows * D * a.words * LANES + 2 * (threadIdx.x % LANES);
     const scaling s = a.scalings[k];
     int sums[X][Y][N][4] = {};
 #pragma unroll 1
     for (int w = 0; w < a.words; w += 2)
-      add(a, bands + w * LANES, input + 16 * w * P, sums);
+      add(bands + w * (a.rows * D * LANES), input + 16 * w * P, pitch_of(X, a.words, P), a.rows, sums);
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < X * Y; i++)
@@ -764,17 +770,27 @@ static int8_t digit_of(int32_t integer, int32_t digit) {
   return (int8_t)(integer & 255);
 }
 
-/* The band of one digit of a row of taps, as lanes hold it: lane 4 g + t has rows 16 w + 4 t .. + 3 of column g as bytes of
- * word w. Column g begins with the first tap in row shift + g. */
-static void write_band(const gconv_problem *problem, const shape *s, const float *taps, double quantum, int32_t digit,
-                       uint32_t *band) {
+/* Where the word w of a lane stands in the bands of a filter: walking, [row][digit][word][lane]; staged, [word /
+ * 2][row][digit] [lane][word % 2]. */
+static int64_t word_at(const shape *s, int64_t digits, int64_t row, int64_t digit, int64_t word, int64_t lane) {
+  if (s->walks)
+    return ((row * digits + digit) * s->words + word) * LANES + lane;
+  return (((word / 2 * s->rows + row) * digits + digit) * LANES + lane) * 2 + word % 2;
+}
+
+/* The bands of one filter. Column g begins with the first tap in row shift + g; lane 4 g + t has rows 16 w + 4 t .. + 3 of
+ * column g as bytes of word w. */
+static void write_bands(const gconv_problem *problem, const shape *s, const float *taps, double quantum, int32_t digits,
+                        uint32_t *bands) {
   int64_t step = (int64_t)problem->channels * problem->dilation_x;
-  for (int32_t c = 0; c < problem->columns; c++) {
-    uint32_t byte = (uint8_t)digit_of((int32_t)rint((double)taps[c] / quantum), digit);
-    for (int32_t g = 0; g < BLOCK; g++) {
-      int64_t row = s->shift + g + c * step;
-      band[row / 16 * LANES + 4 * g + row % 16 / 4] |= byte << 8 * (row % 4);
-    }
+  for (int32_t i = 0; i < problem->rows * problem->columns; i++) {
+    int32_t r = i / problem->columns, integer = (int32_t)rint((double)taps[i] / quantum);
+    for (int32_t d = 0; d < digits; d++)
+      for (int32_t g = 0; g < BLOCK; g++) {
+        int64_t row = s->shift + g + i % problem->columns * step;
+        uint32_t byte = (uint8_t)digit_of(integer, d);
+        bands[word_at(s, digits, r, d, row / 16, 4 * g + row % 16 / 4)] |= byte << 8 * (row % 4);
+      }
   }
 }
 
@@ -802,10 +818,8 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
   for (int32_t k = 0; k < problem->filters; k++) {
     double quantum = find_grid(problem, taps + k * plane).quantum;
     scalings[k] = make_scaling(quantum, gconv_divisors(problem, taps)[k], gconv_biases(problem, taps)[k]);
-    for (int32_t r = 0; r < problem->rows; r++)
-      for (int32_t d = 0; d < head->digits; d++)
-        write_band(problem, &s, taps + k * plane + (int64_t)r * problem->columns, quantum, d,
-                   bands + (((int64_t)k * s.rows + r) * head->digits + d) * s.words * LANES);
+    write_bands(problem, &s, taps + k * plane, quantum, head->digits,
+                bands + (int64_t)k * s.rows * head->digits * s.words * LANES);
   }
   return GCONV_OK;
 }
