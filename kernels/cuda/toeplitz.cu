@@ -16,14 +16,16 @@
  * makes 128 neighbouring samples of a row, whatever their channels. The tensor cores take bytes as they are, so that samples
  * go from memory to the multiplication without being touched; u16 samples are two bytes, 256 * high + low.
  *
- * A tap is a multiple of a quantum: an integer of up to three digits of base 256, each -128 to 127, and each digit has a
+ * A tap is a multiple of a quantum: an integer of one or three digits of base 256, each -128 to 127, and each digit has a
  * band and an int32 sum of its own. All sums are exact, and are joined in float32 at the end. Integer filters (Sobel, boxes,
- * binomials), and whatever is a real number times small integers, need one or two digits; every other filter is rounded to
- * 24 bits of its largest tap, and takes three: hence the error bound, about that of as many float32 additions.
+ * binomials), and whatever is one real number times small integers, need one digit; every other filter is rounded to 24 bits
+ * of its largest tap, and takes three: hence the error bound, that of a chain of float32 additions.
  *
- * The arithmetic: R * D products of 16 x 8 x 16W for 128 samples, D digits and 16 W bytes of window: with 7 x 7 taps, 21
- * instructions, where float32 would take 49 * 4, and some 60 more to load, finish and store. So it is bound by memory up to
- * about 9 x 9, and wins over float32 from 5 x 5 on.
+ * The arithmetic: R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes: with 7 x 7 taps
+ * on one channel 21 instructions, of 4 cycles each, where float32 takes 49 * 4 of one; and some 100 more to load, join,
+ * finish and store. These bound it up to about 9 x 9, the products beyond. It beats float32 from 7 x 7 on.
+ *
+ * Strides would leave out most of the eight neighbours; float32 samples are not bytes: both are refused.
  */
 #include "common.cuh"
 
@@ -31,15 +33,9 @@
 
 namespace {
 
-enum {
-  LANES = 32,
-  BLOCK = 8,
-  TILE = 16 * BLOCK /* samples of a warp */,
-  HALF = TILE / 2,
-  WARPS = 4,
-  CHUNK = 16,
-  MOST_DIGITS = 3
-};
+enum { LANES = 32, WARPS = 4 };                         /* of a block */
+enum { BLOCK = 8, TILE = 16 * BLOCK, HALF = TILE / 2 }; /* output samples of a window, of a warp, of half of its windows */
+enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 
 /* From the sum of a filter, in quanta, to its response. */
 struct scaling {
@@ -977,21 +973,30 @@ static gconv_status execute(const gconv_execution *execution) {
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
-/* The cycles that a quarter of a multiprocessor takes for a tile, measured: what a product of 32 bytes of windows and a band
- * takes, and what loading and storing does. Three digits, as it is not known whether one would do. */
+/* Cycles that a quarter of a multiprocessor takes for a tile: those of the products, 4 with a window of 16 bytes and 6 with
+ * one of 32, and what else there is to do meanwhile, as measured on an H200. Three digits, as it is not known whether one
+ * does. */
 static double tile_cycles(const gconv_problem *problem) {
   shape s = shape_of(problem);
-  double bytes = problem->in_type == GCONV_U16 ? 2 : 1, products = (double)s.rows * ((s.words + 1) / 2) * 3 * bytes;
-  return s.walks ? 800 * s.words + 12 * products : 600 + 12 * products;
+  double bytes = problem->in_type == GCONV_U16 ? 2 : 1;
+  double products = (s.words / 2 * 6 + s.words % 2 * 4) * 3.0 * s.rows * bytes;
+  return s.walks ? 190 + 1.45 * products : 450 * bytes + 1.47 * products;
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  double tiles = ceil((double)problem->out_width * problem->channels / TILE) * problem->out_height * problem->planes *
-                 problem->images * problem->filters;
+  double planes = (double)problem->images * problem->planes, channels = problem->channels, filters = problem->filters;
+  double tiles = ceil(problem->out_width * channels / TILE) * problem->out_height * planes * filters;
+  double in = planes * channels * problem->height * problem->width * (problem->in_type == GCONV_U8 ? 1 : 2);
+  double size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  double out = planes * channels * problem->out_height * problem->out_width * size;
   double cycles_per_ms = machine->fma_per_ms / 128 * 4; /* of all quarters */
-  return machine->launch_ms + 0.005 + tiles * tile_cycles(problem) / cycles_per_ms;
+  double copied = (in + out * (gconv_is_combined(problem) ? 1 : filters)) / machine->bytes_per_ms;
+  return machine->launch_ms + 0.006 + fmax(tiles * tile_cycles(problem) / cycles_per_ms, copied);
 }
 
+/* A tap of three digits is off by half a quantum, 1.004 * 2^-24 of the largest tap, hence of sum |tap|; one of one digit by
+ * two roundings of its own. Sums of digits are exact; 16 is more than the roundings of at most four conversions, each of a
+ * sum that is at most twice sum |tap| * max |x|, as many multiply-adds, the quantum and the product with it. */
 static double error_bound(const gconv_problem *problem) {
   return (1.01 * problem->rows * problem->columns + 16) * 0x1p-24;
 }
