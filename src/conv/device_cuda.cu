@@ -108,10 +108,22 @@ static gconv_status read_machine(int index, gconv_machine *machine) {
   return GCONV_OK;
 }
 
+/* Here, so that the first image does not pay for it. */
+static gconv_status make_context(const gconv_device *device) {
+  cudaError_t error = cudaSetDevice(device->index);
+  if (error == cudaSuccess)
+    error = cudaFree(NULL);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return gconv_fail(GCONV_NO_MEMORY, "%s has no memory left to begin with: other programs hold it", device->info.name);
+  }
+  CUDA_TRY(error);
+  return GCONV_OK;
+}
+
 static gconv_status open_cuda(gconv_device *device) {
   double start = gconv_now_ms();
-  CUDA_TRY(cudaSetDevice(device->index));
-  CUDA_TRY(cudaFree(NULL)); /* makes the context, so that the first image does not pay for it */
+  GCONV_TRY(make_context(device));
   gconv_slabs *slabs = NULL;
   GCONV_TRY(read_machine(device->index, &device->machine));
   GCONV_TRY(gconv_slabs_create(&slabs));
