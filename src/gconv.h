@@ -454,6 +454,7 @@ typedef struct gconv_job {
   size_t like_count;        /* at least 1 */
   size_t images;            /* how many the job has; each header stands for images / like_count of them */
   double hidden_ms;         /* until the first image is decoded: what of the start of a GPU goes by meanwhile */
+  double host_ms;           /* reading and writing all of them, on all threads: goes on while others are on the GPU */
   const gconv_filters *filters;
   const gconv_options *options;
 } gconv_job;
@@ -463,9 +464,10 @@ typedef struct gconv_device_choice {
   const char *name; /* "cpu" or "auto", for gconv_device_open() */
   double start_ms;  /* starting CUDA: as it was on this machine before, else 300 */
   bool remembered;  /* it was measured */
+  double end_ms;    /* giving it up at the end of the process */
   double cpu_ms;    /* the convolutions of all images on the CPU */
   double gpu_ms;    /* the same on a GPU, with transfers */
-  char reason[192]; /* "starting CUDA takes about 280 ms, filtering 1 image here about 20 ms"; "" without a choice */
+  char reason[192]; /* "starting CUDA takes about 280 ms and ending it 140 ms, filtering ..."; "" without a choice */
 } gconv_device_choice;
 
 /* Chooses between `cpu`, an open CPU with the threads that the job may use, and a GPU, of which nothing is touched: no

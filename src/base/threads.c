@@ -119,6 +119,11 @@ int gconv_threads_count(const gconv_threads *threads) {
 }
 
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context) {
+  if (threads->count == 1) { /* nothing is shared */
+    for (size_t turn = 0; turn < turns; turn++)
+      function(context, turn, 0);
+    return;
+  }
   pthread_mutex_lock(&threads->one_run);
   threads->function = function;
   threads->context = context;

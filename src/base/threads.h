@@ -22,7 +22,7 @@ int gconv_threads_count(const gconv_threads *threads);
 typedef void gconv_turn(void *context, size_t turn, int thread);
 
 /* Calls function(context, turn, thread) once for each turn, in any order, and returns when all are done. Calls from several
- * threads at a time are run one after another. */
+ * threads at a time are run one after another; without threads of its own, at the same time. */
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
 #ifdef __cplusplus

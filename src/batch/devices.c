@@ -45,10 +45,19 @@ static bool is_cpu(const gconv_device *device) {
   return strcmp(gconv_device_get_info(device)->name, "cpu") == 0;
 }
 
+/* The threads of one worker. */
+static int share_of(const gconv_devices *devices) {
+  return devices->threads > devices->workers ? devices->threads / devices->workers : 1;
+}
+
 /* Opens the CPU with the share of one worker. */
 static gconv_status open_share(gconv_devices *devices, gconv_device **device) {
-  int share = devices->threads > devices->workers ? devices->threads / devices->workers : 1;
-  return keep_library_text(devices, gconv_device_open("cpu", share, device));
+  return keep_library_text(devices, gconv_device_open("cpu", share_of(devices), device));
+}
+
+/* A GPU, and, if that fails and may, the CPU: with the threads that one worker has for its work on the host. */
+static gconv_status begin_opening(gconv_devices *devices, const char *name) {
+  return keep_library_text(devices, gconv_device_open_begin(name, share_of(devices), &devices->opening));
 }
 
 /* ---- Deciding ------------------------------------------------------------------------------------------------------ */
@@ -66,49 +75,60 @@ static double decoding_ms(const char *path, const gconv_image *header) {
   return (double)file.st_size / (compressed ? 1e5 : 2e6);
 }
 
-/* Reads the headers of inputs at equal distances; returns how many could be read. Standard input is left alone. */
-static size_t read_headers(const gconv_inputs *inputs, gconv_image *headers, double *hidden_ms) {
+/* Milliseconds of a thread that writes what becomes of the image: some 200 MB/s for PNG. */
+static double encoding_ms(const gconv_image *header) {
+  double samples = (double)header->frames * header->height * header->width * header->channels;
+  return samples * (double)gconv_type_bytes(header->type) / 2e5;
+}
+
+/* Reads the headers of inputs at equal distances; returns how many could be read, and adds to the milliseconds of `job`.
+ * Standard input is left alone. */
+static size_t read_headers(const gconv_inputs *inputs, gconv_image *headers, gconv_job *job) {
   size_t count = 0, samples = inputs->count < MOST_HEADERS ? inputs->count : MOST_HEADERS;
   for (size_t i = 0; i < samples; i++) {
     const char *path = inputs->items[i * inputs->count / samples].path;
     if (strcmp(path, "-") == 0 || gconv_image_read_header(path, &headers[count], NULL) != GCONV_OK)
       continue;
-    if (count == 0)
-      *hidden_ms = decoding_ms(path, &headers[0]);
+    double decoding = decoding_ms(path, &headers[count]);
+    job->hidden_ms = count == 0 ? decoding : job->hidden_ms;
+    job->host_ms += decoding + encoding_ms(&headers[count]);
     count++;
   }
   return count;
 }
 
-/* Keeps the CPU that is open, or begins to open a GPU in its place. `headers` are of images that nobody has decoded yet, or
- * the one that somebody has. */
-static gconv_status decide(gconv_devices *devices, const gconv_image *headers, size_t count, double hidden_ms) {
-  gconv_options options = devices->batch->options;
+/* Keeps the CPU that is open, or begins to open a GPU in its place. *job has headers, of images that nobody has decoded yet
+ * or of the one that somebody has, and its milliseconds. */
+static gconv_status decide(gconv_devices *devices, gconv_job *job) {
+  const gconv_batch *batch = devices->batch;
+  gconv_options options = batch->options;
   options.keep_type = false;
-  options.output_type = gconv_batch_output_type(&devices->batch->options, devices->batch->outputs->format, headers[0].type);
-  gconv_job job = {.likes = headers,
-                   .like_count = count,
-                   .images = devices->batch->inputs->count,
-                   .hidden_ms = hidden_ms,
-                   .filters = devices->batch->filters,
-                   .options = &options};
+  options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, job->likes[0].type);
+  job->images = batch->inputs->count;
+  job->filters = batch->filters;
+  job->options = &options;
   devices->decided = true;
-  if (gconv_device_choose(devices->first, &job, &devices->choice) != GCONV_OK)
+  if (gconv_device_choose(devices->first, job, &devices->choice) != GCONV_OK)
     devices->choice.name = "auto"; /* where it cannot be told, whoever plans will say why */
   if (strcmp(devices->choice.name, "cpu") == 0)
     return GCONV_OK;
   gconv_device_close(devices->first);
   devices->first = NULL;
-  return keep_library_text(devices, gconv_device_open_begin(devices->choice.name, devices->threads, &devices->opening));
+  return begin_opening(devices, devices->choice.name);
 }
 
 /* With an open CPU for the estimates. If no header can be read, the first image that is decoded decides. */
 static gconv_status begin_auto(gconv_devices *devices) {
   gconv_image headers[MOST_HEADERS] = {{0}};
-  double hidden_ms = 0;
+  gconv_job job = {.likes = headers};
   GCONV_TRY(keep_library_text(devices, gconv_device_open("cpu", devices->threads, &devices->first)));
-  size_t count = read_headers(devices->batch->inputs, headers, &hidden_ms);
-  gconv_status status = count > 0 ? decide(devices, headers, count, hidden_ms) : GCONV_OK;
+  size_t count = read_headers(devices->batch->inputs, headers, &job);
+  gconv_status status = GCONV_OK;
+  if (count > 0) {
+    job.like_count = count;
+    job.host_ms *= (double)devices->batch->inputs->count / (double)count / devices->threads;
+    status = decide(devices, &job);
+  }
   for (size_t i = 0; i < count; i++)
     gconv_image_free(&headers[i]);
   return status;
@@ -126,7 +146,7 @@ static gconv_status begin(gconv_devices *devices) {
   GCONV_TRY(check_algorithm(devices, name));
   if (strcmp(name, "cpu") == 0)
     return keep_library_text(devices, gconv_device_open(name, devices->threads, &devices->first));
-  return keep_library_text(devices, gconv_device_open_begin(name, devices->threads, &devices->opening));
+  return begin_opening(devices, name);
 }
 
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, gconv_devices **result,
@@ -152,8 +172,9 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int work
 
 /* Waits for what is on its way, and divides the CPU where it is that. */
 static gconv_status settle(gconv_devices *devices, const gconv_image *like) {
+  gconv_job job = {.likes = like, .like_count = 1};
   if (!devices->decided)
-    GCONV_TRY(decide(devices, like, 1, 0));
+    GCONV_TRY(decide(devices, &job));
   if (devices->opening) {
     gconv_status status = gconv_device_open_end(devices->opening, &devices->first);
     devices->opening = NULL;
@@ -207,6 +228,10 @@ gconv_device *gconv_devices_spare(gconv_devices *devices, int worker) {
 }
 
 /* ---- After the work ------------------------------------------------------------------------------------------------ */
+
+const char *gconv_devices_reason(const gconv_devices *devices) {
+  return devices->choice.reason;
+}
 
 void gconv_devices_summarize(const gconv_devices *devices, gconv_batch_summary *summary) {
   snprintf(summary->device_reason, sizeof summary->device_reason, "%s", devices->choice.reason);

@@ -23,6 +23,9 @@ gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_
 /* A CPU for a worker whose GPU has no memory for an image, if the user left the device open; else NULL. */
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker);
 
+/* Why "auto" is what it is, once somebody has waited (gconv_device_choice); "" if there was no choice. */
+const char *gconv_devices_reason(const gconv_devices *devices);
+
 /* What became of it: the device's part of *summary. */
 void gconv_devices_summarize(const gconv_devices *devices, gconv_batch_summary *summary);
 

@@ -24,6 +24,7 @@ typedef struct gconv_report {
   size_t written, passed, failed; /* of the results; passed over because they exist */
   const gconv_texts *errors;      /* each begins with the path it is about */
   const char *explanation;        /* what a new plan does and why; NULL unless wanted */
+  const char *device_reason;      /* with an explanation: why "auto" is what it is; "" without a choice */
   const char *remark;             /* why a new plan is not on the device of the run; NULL if it is */
   bool executed;                  /* everything below is set */
   bool cold;                      /* the first execution of this plan */

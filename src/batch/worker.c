@@ -195,6 +195,7 @@ static gconv_status ensure_plan(gconv_worker *worker, struct task *task) {
   report->plan_ms = gconv_worker_clock_ms() - begin;
   report->cold = true;
   report->explanation = worker->now.explanation;
+  report->device_reason = gconv_devices_reason(worker->devices);
   report->remark = worker->now.remark[0] ? worker->now.remark : NULL;
   if (status != GCONV_OK)
     clear(&worker->now);

@@ -106,9 +106,15 @@ static void print_verification(FILE *out, const gconv_report *report) {
           (int)found->x, (int)found->channel, found->got, found->expected, (unsigned long long)found->compared);
 }
 
+static void print_explanation(const char *explanation, const char *device_reason) {
+  fputs(explanation, stderr);
+  if (device_reason[0])
+    fprintf(stderr, "this device, because %s\n", device_reason);
+}
+
 static void print_remarks(const struct job *job, const gconv_report *report) {
   if (report->explanation)
-    fputs(report->explanation, stderr);
+    print_explanation(report->explanation, report->device_reason);
   if (job->settings.verbose && report->remark)
     gconv_say("%s: %s", report->input->path, report->remark);
   if (job->settings.verbose && report->executed)
@@ -182,7 +188,8 @@ static const char *remark_on(const gconv_settings *settings, const char *path) {
 }
 
 /* Plans the first image by its header. */
-static gconv_status explain_header(const struct job *job, gconv_device *device, const gconv_image *header) {
+static gconv_status explain_header(const struct job *job, gconv_device *device, const char *device_reason,
+                                   const gconv_image *header) {
   gconv_options options = job->settings.convolution;
   options.keep_type = false;
   options.output_type = gconv_batch_output_type(&job->settings.convolution, job->outputs.format, header->type);
@@ -192,7 +199,7 @@ static gconv_status explain_header(const struct job *job, gconv_device *device, 
   if (status == GCONV_OK)
     status = gconv_plan_explain(plan, &text);
   if (status == GCONV_OK)
-    fputs(text, stderr);
+    print_explanation(text, device_reason);
   free(text);
   gconv_plan_free(plan);
   return status;
@@ -206,7 +213,7 @@ static gconv_status explain_on_device(struct job *job, const gconv_image *header
   int threads = batch.threads > 0 ? batch.threads : gconv_processor_count();
   GCONV_TRY(gconv_devices_begin(&batch, threads, 1, &devices, message));
   gconv_status status = gconv_devices_wait(devices, 0, header, &device, message);
-  if (status == GCONV_OK && explain_header(job, device, header) != GCONV_OK)
+  if (status == GCONV_OK && explain_header(job, device, gconv_devices_reason(devices), header) != GCONV_OK)
     status = gconv_complain(message, GCONV_UNSUPPORTED, "%s", gconv_last_error());
   gconv_devices_close(devices);
   return status;

@@ -4,8 +4,9 @@
 
 #include "gconv.h"
 
-/* Whether what the CPU takes is more than what a GPU does with the part of its start that nothing hides: of the job's whole
- * time, all else is the same. */
-bool gconv_gpu_pays(const gconv_device_choice *choice, double hidden_ms);
+/* Whether the job is done sooner with a GPU: what the CPU takes is more than what a GPU does, with its end, and with the
+ * part of its start that nothing hides. What it does for several images is hidden by reading and writing the others, but for
+ * one of them. All else is the same. */
+bool gconv_gpu_pays(const gconv_device_choice *choice, const gconv_job *job);
 
 #endif

@@ -126,7 +126,7 @@ static gconv_status open_cuda(gconv_device *device) {
   GCONV_TRY(make_context(device));
   gconv_slabs *slabs = NULL;
   GCONV_TRY(read_machine(device->index, &device->machine));
-  GCONV_TRY(gconv_slabs_create(&slabs));
+  GCONV_TRY(gconv_slabs_create(device->index, &slabs));
   device->state = slabs;
   remember_start(gconv_now_ms() - start);
   return GCONV_OK;
@@ -361,12 +361,12 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
   gconv_slabs *slabs = (gconv_slabs *)run->device->state;
   CUDA_TRY(cudaSetDevice(run->device->index));
   CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
-  GCONV_TRY(gconv_upload(slabs, &run->in, in, run->stream));
+  GCONV_TRY(gconv_upload(slabs, run->device->threads, &run->in, in, run->stream));
   CUDA_TRY(cudaEventRecord(run->events[UPLOADED], run->stream));
   GCONV_TRY(convolve(run));
   CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
   for (size_t i = 0; i < run->output_count; i++)
-    GCONV_TRY(gconv_download(slabs, &run->outputs[i], &outputs[i], run->stream));
+    GCONV_TRY(gconv_download(slabs, run->device->threads, &run->outputs[i], &outputs[i], run->stream));
   CUDA_TRY(cudaEventRecord(run->events[DOWNLOADED], run->stream));
   CUDA_TRY(cudaStreamSynchronize(run->stream));
   return read_timings(run, timings);

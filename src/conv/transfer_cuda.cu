@@ -3,13 +3,16 @@
 #include "conv/transfer_cuda.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  SLAB_BYTES = 2 << 20, /* smaller ones cost more to wait for, larger ones more to pin */
-  SLABS_AT_WORK = 3,    /* of a transfer: one is filled, one is on the bus, one waits */
-  MOST_SLABS = 12       /* four transfers at a time: more do not make the bus faster */
+  SLAB_BYTES = 1 << 20, /* smaller ones cost more to wait for */
+  BLOCK_SLABS = 4,      /* are pinned together, as each call takes half a millisecond */
+  MOST_SLABS = 16,
+  LANE_SLABS = 2, /* a part of an image is copied into one while the bus takes the part before from the other */
+  MOST_LANES = 4  /* threads of a transfer: more do not make the bus faster */
 };
 
 typedef struct slab {
@@ -18,9 +21,10 @@ typedef struct slab {
 } slab;
 
 struct gconv_slabs {
+  int device;
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t returned;
-  slab all[MOST_SLABS]; /* the first `made` */
+  slab all[MOST_SLABS]; /* the first `made`; every BLOCK_SLABS-th has the memory of those behind it */
   int made;
   slab *free[MOST_SLABS]; /* the first `free_count` are not at work */
   int free_count;
@@ -28,27 +32,28 @@ struct gconv_slabs {
 
 /* ---- The pool ---- */
 
-static gconv_status make_slab(gconv_slabs *slabs) {
-  slab *made = &slabs->all[slabs->made];
-  CUDA_TRY(cudaEventCreateWithFlags(&made->moved, cudaEventDisableTiming));
-  cudaError_t error = cudaHostAlloc(&made->memory, SLAB_BYTES, cudaHostAllocPortable);
-  if (error != cudaSuccess)
-    cudaEventDestroy(made->moved);
-  CUDA_TRY(error);
-  slabs->made++;
-  slabs->free[slabs->free_count++] = made;
+static gconv_status make_block(gconv_slabs *slabs) {
+  slab *block = &slabs->all[slabs->made];
+  for (int i = 0; i < BLOCK_SLABS; i++)
+    if (!block[i].moved)
+      CUDA_TRY(cudaEventCreateWithFlags(&block[i].moved, cudaEventDisableTiming));
+  CUDA_TRY(cudaHostAlloc(&block->memory, BLOCK_SLABS * SLAB_BYTES, cudaHostAllocPortable));
+  for (int i = 0; i < BLOCK_SLABS; i++) {
+    block[i].memory = block->memory + i * SLAB_BYTES;
+    slabs->free[slabs->free_count++] = &block[i];
+  }
+  slabs->made += BLOCK_SLABS;
   return GCONV_OK;
 }
 
-gconv_status gconv_slabs_create(gconv_slabs **result) {
+gconv_status gconv_slabs_create(int device, gconv_slabs **result) {
   gconv_slabs *slabs = (gconv_slabs *)calloc(1, sizeof *slabs);
   if (!slabs)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a device");
+  slabs->device = device;
   pthread_mutex_init(&slabs->lock, NULL);
   pthread_cond_init(&slabs->returned, NULL);
-  gconv_status status = GCONV_OK;
-  while (slabs->made < SLABS_AT_WORK && status == GCONV_OK)
-    status = make_slab(slabs);
+  gconv_status status = make_block(slabs);
   if (status != GCONV_OK) {
     gconv_slabs_free(slabs);
     return status;
@@ -60,27 +65,28 @@ gconv_status gconv_slabs_create(gconv_slabs **result) {
 void gconv_slabs_free(gconv_slabs *slabs) {
   if (!slabs)
     return;
-  for (int i = 0; i < slabs->made; i++) {
+  for (int i = 0; i < slabs->made; i += BLOCK_SLABS)
     cudaFreeHost(slabs->all[i].memory);
-    cudaEventDestroy(slabs->all[i].moved);
-  }
+  for (int i = 0; i < MOST_SLABS; i++)
+    if (slabs->all[i].moved)
+      cudaEventDestroy(slabs->all[i].moved);
   pthread_cond_destroy(&slabs->returned);
   pthread_mutex_destroy(&slabs->lock);
   free(slabs);
 }
 
-/* Takes up to `wanted` slabs (at least 1), and fewer where others have them; waits until there is one. */
-static gconv_status take_slabs(gconv_slabs *slabs, int wanted, slab **taken, int *count) {
-  gconv_status status = GCONV_OK;
+/* Takes the slabs of a lane, or fewer where others have them; waits until there is one. */
+static int take_slabs(gconv_slabs *slabs, slab **taken) {
+  int count = 0;
   pthread_mutex_lock(&slabs->lock);
-  while (slabs->free_count < wanted && slabs->made < MOST_SLABS && status == GCONV_OK)
-    status = make_slab(slabs);
-  while (slabs->free_count == 0 && slabs->made > 0)
+  if (slabs->free_count < LANE_SLABS && slabs->made < MOST_SLABS)
+    make_block(slabs); /* what cannot be pinned is done without: there is one block at least */
+  while (slabs->free_count == 0)
     pthread_cond_wait(&slabs->returned, &slabs->lock);
-  for (*count = 0; *count < wanted && slabs->free_count > 0;)
-    taken[(*count)++] = slabs->free[--slabs->free_count];
+  while (count < LANE_SLABS && slabs->free_count > 0)
+    taken[count++] = slabs->free[--slabs->free_count];
   pthread_mutex_unlock(&slabs->lock);
-  return *count > 0 ? GCONV_OK : status; /* what could not be pinned is done without */
+  return count;
 }
 
 static void return_slabs(gconv_slabs *slabs, slab *const *taken, int count) {
@@ -134,66 +140,113 @@ static void copy_part(const transfer *t, size_t begin, size_t size, uint8_t *mem
 
 /* ---- Between a slab and the device ---- */
 
-static size_t part_bytes(const transfer *t, size_t begin) {
-  return t->bytes - begin < SLAB_BYTES ? t->bytes - begin : (size_t)SLAB_BYTES;
+/* Parts of the image, each of which fits a slab. */
+static size_t part_count(const transfer *t) {
+  return (t->bytes - 1) / SLAB_BYTES + 1;
 }
 
-/* Sends the part of the image that begins at `begin` on its way, from or to the slab. */
-static gconv_status move_part(const transfer *t, size_t begin, slab *through, bool up, cudaStream_t stream) {
-  uint8_t *there = (uint8_t *)t->device->data + begin;
-  CUDA_TRY(cudaMemcpyAsync(up ? there : through->memory, up ? through->memory : there, part_bytes(t, begin),
+static size_t part_bytes(const transfer *t, size_t part) {
+  size_t rest = t->bytes - part * SLAB_BYTES;
+  return rest < SLAB_BYTES ? rest : (size_t)SLAB_BYTES;
+}
+
+/* Sends a part on its way, from or to the slab. */
+static gconv_status move_part(const transfer *t, size_t part, slab *through, bool up, cudaStream_t stream) {
+  uint8_t *there = (uint8_t *)t->device->data + part * SLAB_BYTES;
+  CUDA_TRY(cudaMemcpyAsync(up ? there : through->memory, up ? through->memory : there, part_bytes(t, part),
                            up ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, stream));
   CUDA_TRY(cudaEventRecord(through->moved, stream));
   return GCONV_OK;
 }
 
-static gconv_status upload_parts(const transfer *t, slab *const *slabs, int count, cudaStream_t stream) {
-  size_t part = 0;
-  for (size_t begin = 0; begin < t->bytes; begin += SLAB_BYTES, part++) {
+/* The parts begin .. end - 1, through `count` slabs in turn. */
+static gconv_status upload_parts(const transfer *t, size_t begin, size_t end, slab *const *slabs, int count,
+                                 cudaStream_t stream) {
+  for (size_t part = begin; part < end; part++) {
     slab *next = slabs[part % count];
     CUDA_TRY(cudaEventSynchronize(next->moved)); /* of the part before in this slab; at once if there was none */
-    copy_part(t, begin, part_bytes(t, begin), next->memory, true);
-    GCONV_TRY(move_part(t, begin, next, true, stream));
+    copy_part(t, part * SLAB_BYTES, part_bytes(t, part), next->memory, true);
+    GCONV_TRY(move_part(t, part, next, true, stream));
   }
   return GCONV_OK;
 }
 
-static gconv_status download_parts(const transfer *t, slab *const *slabs, int count, cudaStream_t stream) {
-  size_t parts = (t->bytes - 1) / SLAB_BYTES + 1;
-  for (size_t part = 0; part < parts && part < (size_t)count; part++) {
-    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part]->moved, 0)); /* an upload in another stream may still read it */
-    GCONV_TRY(move_part(t, part * SLAB_BYTES, slabs[part], false, stream));
+static gconv_status download_parts(const transfer *t, size_t begin, size_t end, slab *const *slabs, int count,
+                                   cudaStream_t stream) {
+  for (size_t part = begin; part < end && part < begin + count; part++) {
+    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part % count]->moved, 0)); /* an upload elsewhere may still read it */
+    GCONV_TRY(move_part(t, part, slabs[part % count], false, stream));
   }
-  for (size_t part = 0; part < parts; part++) {
+  for (size_t part = begin; part < end; part++) {
     slab *next = slabs[part % count];
     CUDA_TRY(cudaEventSynchronize(next->moved));
-    copy_part(t, part * SLAB_BYTES, part_bytes(t, part * SLAB_BYTES), next->memory, false);
-    if (part + count < parts)
-      GCONV_TRY(move_part(t, (part + count) * SLAB_BYTES, next, false, stream));
+    copy_part(t, part * SLAB_BYTES, part_bytes(t, part), next->memory, false);
+    if (part + count < end)
+      GCONV_TRY(move_part(t, part + count, next, false, stream));
   }
   return GCONV_OK;
 }
 
-typedef gconv_status part_mover(const transfer *, slab *const *, int, cudaStream_t);
+/* ---- Lanes ---- */
 
-static gconv_status move_image(gconv_slabs *slabs, const transfer *t, part_mover *move, cudaStream_t stream) {
-  slab *taken[SLABS_AT_WORK];
-  size_t parts = (t->bytes - 1) / SLAB_BYTES + 1;
-  int count = 0, wanted = parts < SLABS_AT_WORK ? (int)parts : SLABS_AT_WORK;
-  GCONV_TRY(take_slabs(slabs, wanted, taken, &count));
-  gconv_status status = move(t, taken, count, stream);
+/* A transfer shared by threads: each lane is an equal share of the parts. */
+typedef struct lanes {
+  gconv_slabs *slabs;
+  const transfer *t;
+  bool up;
+  cudaStream_t stream;
+  size_t count;
+  pthread_mutex_t lock; /* guards what is below */
+  gconv_status status;
+  char why[256]; /* it failed: the text is the thread's, and the caller may be another */
+} lanes;
+
+static gconv_status move_lane(const lanes *l, size_t lane) {
+  size_t parts = part_count(l->t), begin = parts * lane / l->count, end = parts * (lane + 1) / l->count;
+  slab *taken[LANE_SLABS];
+  CUDA_TRY(cudaSetDevice(l->slabs->device));
+  int count = take_slabs(l->slabs, taken);
+  gconv_status status = l->up ? upload_parts(l->t, begin, end, taken, count, l->stream)
+                              : download_parts(l->t, begin, end, taken, count, l->stream);
   if (status != GCONV_OK)
-    cudaStreamSynchronize(stream); /* nothing is on its way to or from a slab that others take */
-  return_slabs(slabs, taken, count);
+    cudaStreamSynchronize(l->stream); /* nothing is on its way to or from a slab that others take */
+  return_slabs(l->slabs, taken, count);
   return status;
 }
 
-gconv_status gconv_upload(gconv_slabs *slabs, const gconv_image *device, const gconv_image *host, cudaStream_t stream) {
-  transfer t = make_transfer(device, host);
-  return move_image(slabs, &t, upload_parts, stream);
+static void take_lane(void *context, size_t lane, int thread) {
+  lanes *l = (lanes *)context;
+  (void)thread;
+  gconv_status status = move_lane(l, lane);
+  if (status == GCONV_OK)
+    return;
+  pthread_mutex_lock(&l->lock);
+  l->status = status;
+  snprintf(l->why, sizeof l->why, "%s", gconv_last_error());
+  pthread_mutex_unlock(&l->lock);
 }
 
-gconv_status gconv_download(gconv_slabs *slabs, const gconv_image *device, const gconv_image *host, cudaStream_t stream) {
+static gconv_status move_image(gconv_slabs *slabs, gconv_threads *threads, const transfer *t, bool up, cudaStream_t stream) {
+  lanes l = {slabs, t, up, stream, part_count(t) / (2 * LANE_SLABS), PTHREAD_MUTEX_INITIALIZER, GCONV_OK, ""};
+  size_t most =
+      (size_t)gconv_threads_count(threads) < MOST_LANES ? (size_t)gconv_threads_count(threads) : (size_t)MOST_LANES;
+  l.count = l.count < 1 ? 1 : l.count > most ? most : l.count;
+  if (l.count == 1)
+    return move_lane(&l, 0);
+  if (!up) /* or the threads would wait for the kernel, and others for them */
+    CUDA_TRY(cudaStreamSynchronize(stream));
+  gconv_threads_run(threads, l.count, take_lane, &l);
+  return l.status == GCONV_OK ? GCONV_OK : gconv_fail(l.status, "%s", l.why);
+}
+
+gconv_status gconv_upload(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
+                          cudaStream_t stream) {
   transfer t = make_transfer(device, host);
-  return move_image(slabs, &t, download_parts, stream);
+  return move_image(slabs, threads, &t, true, stream);
+}
+
+gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
+                            cudaStream_t stream) {
+  transfer t = make_transfer(device, host);
+  return move_image(slabs, threads, &t, false, stream);
 }

@@ -2,22 +2,21 @@
 /*
  * Images between the host and a GPU, by way of pinned slabs: a thread copies a part of the image into a slab while the GPU
  * fetches the part before from another. A transfer of pageable memory, which the driver would make of it, does the same, but
- * one at a time for the whole process; these run side by side, up to the rate of the bus.
- *
- * Pinning takes 0.25 ms/MB, and a single thread copies 16 GB/s: so slabs are few and small, made when they are first needed,
- * and used by all plans of the device in turn.
+ * in one thread, and holds up other threads' calls; these run side by side. The bus takes 55 GB/s from pinned memory, a
+ * thread copies 10 to 16 GB/s, and pinning takes 0.25 ms/MB: so several threads copy a large image, where the device has
+ * several, and slabs are few and small, pinned when they are first needed, and used by all plans of the device in turn.
  */
 #ifndef GCONV_CONV_TRANSFER_CUDA_H
 #define GCONV_CONV_TRANSFER_CUDA_H
 
-#include "gconv.h"
+#include "base/threads.h"
 
 #include <cuda_runtime_api.h>
 
 typedef struct gconv_slabs gconv_slabs;
 
-/* Pins what one image needs. The device must be current here and below. */
-gconv_status gconv_slabs_create(gconv_slabs **slabs);
+/* For CUDA's device number `device`, which is current. Pins what a small image needs. */
+gconv_status gconv_slabs_create(int device, gconv_slabs **slabs);
 /* NULL is allowed. */
 void gconv_slabs_free(gconv_slabs *slabs);
 
@@ -28,9 +27,11 @@ size_t gconv_all_rows(const gconv_image *image);
 /* Copies all pixels of `host` to `device`, an image of the same shape whose rows, and whose planes, follow each other
  * without gaps but for those at the ends of rows. Thread-safe. The host's pixels have been read when it returns; the rest is
  * left to the stream. */
-gconv_status gconv_upload(gconv_slabs *slabs, const gconv_image *device, const gconv_image *host, cudaStream_t stream);
+gconv_status gconv_upload(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
+                          cudaStream_t stream);
 
 /* The way back, after what is in the stream; all is there when it returns. */
-gconv_status gconv_download(gconv_slabs *slabs, const gconv_image *device, const gconv_image *host, cudaStream_t stream);
+gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
+                            cudaStream_t stream);
 
 #endif

@@ -41,12 +41,14 @@ class Choice(DeviceTest):
 
     def test_a_small_job_is_not_worth_the_start(self):
         result = self.gconv("-i", "in/a.png", "-f", "sobel_x", "-o", "out/", "-v")
-        self.assertRegex(result.stderr, r"device cpu: starting CUDA takes about 300 ms \(not measured yet\), filtering 1 image on "
-                                        r"the CPU about [\d.]+ ms")
+        self.assertRegex(result.stderr, r"device cpu: starting CUDA takes about 300 ms \(not measured yet\) and ending it 150 ms, "
+                                        r"filtering 1 image on the CPU about [\d.]+ ms")
         self.assertFalse(self.start_file.exists())
         summary = self.summary("-f", "sobel_x")
         self.assertEqual(summary["device"], "cpu")
         self.assertIn("starting CUDA takes about 300 ms", summary["device_reason"])
+        for words in (("--explain",), ("--explain", "--dry-run")):
+            self.assertIn("this device, because starting CUDA", self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", *words).stderr)
         self.assertIn("because starting CUDA", self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--timings").stdout)
 
     def test_what_is_asked_for_is_taken(self):
@@ -63,7 +65,7 @@ class Choice(DeviceTest):
         milliseconds = float(self.start_file.read_text().split("\t")[0])
         self.assertTrue(10 < milliseconds < 10000, milliseconds)
         reason = self.summary("-f", "sobel_x")["device_reason"]
-        self.assertRegex(reason, r"^starting CUDA takes about [\d.]+ m?s, filtering")
+        self.assertRegex(reason, r"^starting CUDA takes about [\d.]+ m?s and ending it [\d.]+ m?s, filtering")
 
     def test_a_start_that_costs_nothing_is_worth_it(self):
         self.gconv("-i", "in/a.png", "-f", "sobel_x", "-o", "out/", "-d", "cuda")

@@ -26,20 +26,33 @@ static int remove_folder(void **state) {
   return system(command);
 }
 
+/* One image that is decoded in `hidden` ms. */
 static bool pays(double start, double hidden, double gpu, double cpu) {
-  gconv_device_choice choice = {.start_ms = start, .gpu_ms = gpu, .cpu_ms = cpu};
-  return gconv_gpu_pays(&choice, hidden);
+  gconv_device_choice choice = {.start_ms = start, .end_ms = start / 2, .gpu_ms = gpu, .cpu_ms = cpu};
+  gconv_job job = {.images = 1, .hidden_ms = hidden, .host_ms = 1e6};
+  return gconv_gpu_pays(&choice, &job);
 }
 
 static void a_gpu_pays_where_the_whole_job_is_sooner_done(void **state) {
   (void)state;
   assert_false(pays(280, 20, 1, 20));   /* one photo */
-  assert_true(pays(280, 20, 60, 2000)); /* a large filter, or many photos */
-  assert_false(pays(280, 20, 60, 319)); /* 260 + 60 */
-  assert_true(pays(280, 20, 60, 321));  /* likewise */
-  assert_true(pays(280, 500, 2, 5));    /* it starts while a large image is decoded */
-  assert_false(pays(280, 500, 5, 2));   /* but then has to be faster */
-  assert_false(pays(300, 0, 1e9, 1e9)); /* a tie is the CPU's */
+  assert_true(pays(280, 20, 60, 2000)); /* a large filter */
+  assert_false(pays(280, 20, 60, 459)); /* 260 + 60 + 140 */
+  assert_true(pays(280, 20, 60, 461));  /* likewise */
+  assert_true(pays(280, 500, 2, 150));  /* it starts while a large image is decoded */
+  assert_false(pays(280, 500, 5, 2));   /* but then has to be faster, and to end */
+  assert_false(pays(300, 0, 1e9, 1e9));
+}
+
+static void what_several_images_take_is_hidden_by_the_others(void **state) {
+  (void)state;
+  gconv_device_choice choice = {.start_ms = 200, .end_ms = 100, .gpu_ms = 400, .cpu_ms = 320};
+  gconv_job job = {.images = 40, .hidden_ms = 20, .host_ms = 1000};
+  assert_true(gconv_gpu_pays(&choice, &job)); /* 180 + 10 + 100 */
+  job.host_ms = 390;
+  assert_true(gconv_gpu_pays(&choice, &job));
+  job.host_ms = 300; /* 180 + 100 + 100 */
+  assert_false(gconv_gpu_pays(&choice, &job));
 }
 
 static void expect(const char *text, const char *key, double expected) {
@@ -158,6 +171,7 @@ static void a_device_opens_in_two_steps(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_gpu_pays_where_the_whole_job_is_sooner_done),
+      cmocka_unit_test(what_several_images_take_is_hidden_by_the_others),
       cmocka_unit_test(a_line_is_found_by_its_whole_key),
       cmocka_unit_test(what_makes_no_sense_is_not_found),
       cmocka_unit_test(a_line_is_replaced_and_others_are_kept),
