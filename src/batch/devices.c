@@ -97,18 +97,18 @@ static size_t read_headers(const gconv_inputs *inputs, gconv_image *headers, gco
   return count;
 }
 
-/* Keeps the CPU that is open, or begins to open a GPU in its place. *job has headers, of images that nobody has decoded yet
- * or of the one that somebody has, and its milliseconds. */
-static gconv_status decide(gconv_devices *devices, gconv_job *job) {
+/* Keeps the CPU that is open, or begins to open a GPU in its place. The job has headers, of images that nobody has decoded
+ * yet or of the one that somebody has, and its milliseconds. */
+static gconv_status decide(gconv_devices *devices, gconv_job job) {
   const gconv_batch *batch = devices->batch;
   gconv_options options = batch->options;
   options.keep_type = false;
-  options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, job->likes[0].type);
-  job->images = batch->inputs->count;
-  job->filters = batch->filters;
-  job->options = &options;
+  options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, job.likes[0].type);
+  job.images = batch->inputs->count;
+  job.filters = batch->filters;
+  job.options = &options;
   devices->decided = true;
-  if (gconv_device_choose(devices->first, job, &devices->choice) != GCONV_OK)
+  if (gconv_device_choose(devices->first, &job, &devices->choice) != GCONV_OK)
     devices->choice.name = "auto"; /* where it cannot be told, whoever plans will say why */
   if (strcmp(devices->choice.name, "cpu") == 0)
     return GCONV_OK;
@@ -127,7 +127,7 @@ static gconv_status begin_auto(gconv_devices *devices) {
   if (count > 0) {
     job.like_count = count;
     job.host_ms *= (double)devices->batch->inputs->count / (double)count / devices->threads;
-    status = decide(devices, &job);
+    status = decide(devices, job);
   }
   for (size_t i = 0; i < count; i++)
     gconv_image_free(&headers[i]);
@@ -174,7 +174,7 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int work
 static gconv_status settle(gconv_devices *devices, const gconv_image *like) {
   gconv_job job = {.likes = like, .like_count = 1};
   if (!devices->decided)
-    GCONV_TRY(decide(devices, &job));
+    GCONV_TRY(decide(devices, job));
   if (devices->opening) {
     gconv_status status = gconv_device_open_end(devices->opening, &devices->first);
     devices->opening = NULL;
