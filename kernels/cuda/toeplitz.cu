@@ -218,6 +218,17 @@ __device__ __forceinline__ void stage_places(const banded_arguments &a, const ui
       to[i * pitch] = outside[i] ? (In)problem.border_level : samples[i];
 }
 
+/* Stages those chunks of input rows y, y + step .. that are at a border. */
+template <class In, int THREADS>
+__device__ __forceinline__ void stage_border(const banded_arguments &a, const row_source &s, int y, int rows, int chunks,
+                                             uint8_t *to) {
+  constexpr int N = CHUNK / sizeof(In);
+  for (int i = threadIdx.x % THREADS; i < (s.end - s.begin) * N; i += THREADS)
+    for (int row = 0; row < rows; row += 4)
+      stage_places(a, s.in, y + row * a.common.problem.dilation_y, s.places[i], min(4, rows - row),
+                   (In *)(to + row * chunks * CHUNK) + s.begin * N + i, chunks * N);
+}
+
 /* Starts to stage `rows` rows: input rows y, y + step .. */
 template <class In, int THREADS>
 __device__ __forceinline__ void stage_rows(const banded_arguments &a, const row_source &s, int y, int rows, int chunks,
@@ -235,10 +246,7 @@ __device__ __forceinline__ void stage_rows(const banded_arguments &a, const row_
     else if (left >= 0 && left + N <= a.whole)
       copy_chunk(to + i * CHUNK, s.in + source * a.common.in_row + left * (int)sizeof(In));
   }
-  for (int i = thread; i < (s.end - s.begin) * N; i += THREADS)
-    for (int row = 0; row < rows; row += 4)
-      stage_places(a, s.in, y + row * problem.dilation_y, s.places[i], min(4, rows - row),
-                   (In *)(to + row * chunks * CHUNK) + s.begin * N + i, chunks * N);
+  stage_border<In, THREADS>(a, s, y, rows, chunks, to);
 }
 
 /* The windows of a tile from a staged row: `from` is the lane's first sample. */
@@ -432,6 +440,7 @@ template <int R, int W, int D, bool MANY> struct walker {
   static constexpr int Y = 4, NEED = 1 + (R + Y - 2) / Y, AHEAD = 2, GROUPS = NEED + AHEAD;
   static constexpr int PITCH = pitch_of(1, W, 1), CHUNKS = PITCH / CHUNK;
   static constexpr int RING = GROUPS * Y * PITCH, PLACES = PITCH * (int)sizeof(int);
+  static constexpr int SLOTS = (Y * CHUNKS - 1) / LANES + 1; /* chunks of a group that a lane copies */
 
   const banded_arguments &a;
   row_source source;
@@ -444,10 +453,33 @@ template <int R, int W, int D, bool MANY> struct walker {
     return RING + PLACES + (int)sizeof(float) * stage_floats(a, Y);
   }
 
-  __device__ __forceinline__ void fetch(int group, int slot) const {
-    if (group < groups)
-      stage_rows<uint8_t, LANES>(a, source, top + group * Y * a.common.problem.dilation_y, Y, CHUNKS,
-                                 ring + slot * Y * PITCH);
+  /* Where a lane's chunks of a group are, from the first input row of the group on; those that it does not copy are -1. */
+  __device__ __forceinline__ void find_chunks(int64_t (&from)[SLOTS]) const {
+#pragma unroll
+    for (int i = 0; i < SLOTS; i++) {
+      const int own = i * LANES + threadIdx.x % LANES, row = own / CHUNKS, chunk = own % CHUNKS;
+      const int left = source.first + chunk * CHUNK;
+      const bool copied =
+          own < Y * CHUNKS && left >= 0 && left + CHUNK <= a.whole && (chunk < source.begin || chunk >= source.end);
+      from[i] = copied ? row * (a.common.problem.dilation_y * a.common.in_row) + left : -1;
+    }
+  }
+
+  __device__ __forceinline__ void fetch(int group, int slot, const int64_t (&from)[SLOTS]) const {
+    const gconv_problem &problem = a.common.problem;
+    const int y = top + group * Y * problem.dilation_y;
+    uint8_t *to = ring + slot * Y * PITCH;
+    if (group < groups && y >= 0 && y + (Y - 1) * problem.dilation_y < problem.height) {
+      const uint8_t *row = source.in + y * a.common.in_row;
+#pragma unroll
+      for (int i = 0; i < SLOTS; i++)
+        if (from[i] >= 0)
+          copy_chunk(to + (i * LANES + threadIdx.x % LANES) * CHUNK, row + from[i]);
+      if (source.begin < source.end)
+        stage_border<uint8_t, LANES>(a, source, y, Y, CHUNKS, to);
+    } else if (group < groups) {
+      stage_rows<uint8_t, LANES>(a, source, y, Y, CHUNKS, to);
+    }
     commit_copies();
   }
 
@@ -491,11 +523,13 @@ template <int R, int W, int D, bool MANY> struct walker {
     const uint32_t *from = a.bands + threadIdx.x % LANES;
     uint32_t bands[R][D][W];
     scaling s = a.scalings[0];
+    int64_t chunks[SLOTS];
+    find_chunks(chunks);
     if (!MANY)
       load_bands(from, bands);
 #pragma unroll 1
     for (int g = 0; g < NEED - 1 + AHEAD; g++)
-      fetch(g, g);
+      fetch(g, g, chunks);
     int slot = 0; /* of the first group that the step spans */
     /* One filter and bytes, the common case, takes a short way. */
     const bool simple = !MANY && a.bytes && s.divisor == 1.0f && s.bias == 0.0f && !a.combined;
@@ -503,7 +537,7 @@ template <int R, int W, int D, bool MANY> struct walker {
     uint8_t *at = to.out + p * a.common.out_row + to.first;
 #pragma unroll 1
     for (int i = 0; i < rows; i += Y, p += Y * step, at += Y * pitch) {
-      fetch(i / Y + GROUPS - 1, slot == 0 ? GROUPS - 1 : slot - 1);
+      fetch(i / Y + GROUPS - 1, slot == 0 ? GROUPS - 1 : slot - 1, chunks);
       wait_for_copies<AHEAD>();
       __syncwarp();
 #pragma unroll 1
