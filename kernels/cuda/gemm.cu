@@ -17,11 +17,12 @@
  *      tap 2   c d e f g h i j
  *
  * So for F = V = 8, a tap costs 64 multiply-adds, one load of a sample and two loads of four taps, which are the same for
- * all threads of a warp. That is 2 to 3 times fewer loads than a product of general matrices needs, and it reaches a larger
- * part of the peak than cuBLAS does. 2 K R S flop a sample, and no more bytes than input and output have.
+ * all threads of a warp. 2 K R S flop a sample, and no
+ * more bytes than input and output have. On an H200 64 filters of 7 x 7 reach 35 TFLOP/s, of 31 x 31 41.
  *
- * It wins from some 3 filters on (banks of Gabor filters, learned ones), whatever their size. With a stride in x above 1,
- * outputs do not share samples so; then V outputs far apart are a thread's, and a tap loads V samples.
+ * It wins with several filters (banks of Gabor filters, learned ones); a single small one is faster without staging
+ * (direct). With a stride in x above 1, outputs do not share samples so; then V outputs far apart are a thread's, and a tap
+ * loads V samples.
  *
  * To let filters have C input channels, repeat the two loops over chunks for each channel: the sums go on.
  *
