@@ -1049,4 +1049,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_toeplitz = {
     NULL, /* row_step */
     NULL, /* acquire */
     NULL, /* dismiss */
+    0,    /* start_ms */
+    NULL, /* started */
 };
