@@ -66,10 +66,12 @@ static const double EXACT_IS_WORTH = 1.05;
 double gconv_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                    const gconv_algorithm *row, FILE *reasons) {
   double estimate = fmin(row->cost(problem, &device->machine), 1e300);
-  double ratio = gconv_tuning_ratio(gconv_device_get_tuning(device), row->info.name, problem);
+  const gconv_tuning *tuning = device->tuned ? &device->tuning : &device->calibration;
+  double ratio = gconv_tuning_ratio(tuning, row->info.name, problem);
   fprintf(reasons, "  %-13s estimated at %.3g ms", row->info.name, estimate * ratio);
   if (ratio != 1)
-    fprintf(reasons, " (%.3g by the model, times %.3g as gconv tune found)", estimate, ratio);
+    fprintf(reasons, " (%.3g by the model, times %.3g as %s)", estimate, ratio,
+            device->tuned ? "gconv tune found" : "measured on an H200");
   double start = row->started && !row->started() ? row->start_ms : 0;
   double executions = options->executions > 0 ? (double)options->executions : 1;
   if (start > 0)

@@ -165,6 +165,7 @@ void gconv_device_close(gconv_device *device) {
   device->type->close(device);
   gconv_threads_free(device->threads);
   gconv_tuning_free(&device->tuning);
+  gconv_tuning_free(&device->calibration);
   free(device);
 }
 

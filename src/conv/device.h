@@ -62,6 +62,7 @@ struct gconv_device {
   gconv_machine machine;       /* what estimates are based on: set by open(), unless it was measured */
   gconv_machine stock_machine; /* as open() set it */
   gconv_tuning tuning;         /* in force, if tuned (tuning.h) */
+  gconv_tuning calibration;    /* else this is: its rows alone */
   bool tuned;
   gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
   void *state;

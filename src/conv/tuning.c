@@ -216,6 +216,8 @@ void gconv_tuning_recall(gconv_device *device) {
   char name[64];
   file_name(device, name, sizeof name);
   device->stock_machine = device->machine;
+  if (strcmp(device->type->name, "cuda") == 0 && gconv_tuning_calibrate(&device->calibration) != GCONV_OK)
+    gconv_remark("%s: %s", device->info.name, gconv_last_error());
   char *text = gconv_cache_read(name);
   if (!text)
     return;
@@ -310,6 +312,47 @@ static double log_ratio_at(const question *asked, double samples, double taps) {
   }
   return low + (high - low) * position(around.low, around.high, taps);
 }
+
+/* ---- What is known of devices that were not tuned ---- */
+
+enum { CALIBRATED_SIZES = 9 };
+static const double calibrated_taps[CALIBRATED_SIZES] = {9, 25, 49, 81, 121, 225, 441, 961, 3969};
+
+/* A line of calibration_cuda.def. */
+typedef struct calibration {
+  const char *algorithm;
+  gconv_type type;
+  int32_t channels;
+  double samples;
+  double ratios[CALIBRATED_SIZES];
+} calibration;
+
+#define CALIBRATED(algorithm, type, channels, samples, ...) {algorithm, type, channels, samples, {__VA_ARGS__}},
+static const calibration calibrations[] = {
+#include "conv/calibration_cuda.def"
+};
+#undef CALIBRATED
+enum { CALIBRATIONS = sizeof calibrations / sizeof *calibrations };
+
+gconv_status gconv_tuning_calibrate(gconv_tuning *tuning) {
+  gconv_tuning_row *rows = calloc((size_t)CALIBRATIONS * CALIBRATED_SIZES, sizeof *rows);
+  if (!rows)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a table of estimates");
+  tuning->rows = rows;
+  tuning->count = 0;
+  for (int i = 0; i < CALIBRATIONS; i++)
+    for (int size = 0; size < CALIBRATED_SIZES; size++)
+      if (calibrations[i].ratios[size] > 0)
+        rows[tuning->count++] = (gconv_tuning_row){.algorithm = calibrations[i].algorithm,
+                                                   .type = calibrations[i].type,
+                                                   .channels = calibrations[i].channels,
+                                                   .samples = calibrations[i].samples,
+                                                   .taps = calibrated_taps[size],
+                                                   .ratio = calibrations[i].ratios[size]};
+  return GCONV_OK;
+}
+
+/* ---- The ratio of a problem ---- */
 
 double gconv_tuning_ratio(const gconv_tuning *tuning, const char *algorithm, const gconv_problem *problem) {
   double outputs = (double)problem->images * problem->planes * problem->channels * problem->filters;

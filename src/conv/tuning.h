@@ -13,6 +13,9 @@ void gconv_tuning_recall(gconv_device *device);
  * sizes, the logarithm of the ratio is interpolated over those of taps and samples; beyond them, it stays. */
 double gconv_tuning_ratio(const gconv_tuning *tuning, const char *algorithm, const gconv_problem *problem);
 
+/* Sets rows and count to what is known of GPUs that were not tuned (calibration_cuda.def). */
+gconv_status gconv_tuning_calibrate(gconv_tuning *tuning);
+
 /* Reads the text of a cache file; false if it cannot be that of this device, with the reason in `why`. Rows of algorithms
  * that the device does not have are passed over. Without memory, it is as if there were no rows. */
 bool gconv_tuning_parse(const gconv_device *device, const char *text, gconv_tuning *tuning, const char **why);
