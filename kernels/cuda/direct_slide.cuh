@@ -46,6 +46,7 @@ template <int K, int F> struct sliding_arguments {
   int32_t samples;     /* of an output row: Q * C */
   float unit;          /* what a sum is to be multiplied with: the scale of taps, undone */
   float scale, offset; /* of a plain epilogue, from scaled sums */
+  bool plain;          /* scale and offset are all there is to the epilogue, and the output is of the input's type */
   bool at_once;        /* whether `scale`, a power of two, leads from scaled sums to levels in units of 2^-149 */
   float divisor[F], bias[F];
   float taps[F][K * K];
@@ -277,10 +278,25 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
     __stcs((uint4 *)(row + sample), make_uint4(words[0], words[V / 16], words[V / 8], words[V / 4 - 1]));
 }
 
+/* Finishes and stores V samples of output row `p`. PLAIN: there is nothing to the epilogue but scale and offset, after the
+ * magnitude of two; else, that is asked for each row, which costs little where rows have many taps. */
+template <class In, int K, int C, int V, int F, bool PLAIN>
+__device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, const float (&first)[V],
+                                           const float (&second)[V], const uint8_t *in, uint8_t *out, int p, int sample) {
+  if constexpr (sizeof(In) != 2)
+    if (PLAIN || a.plain) {
+      store_plain(a, first, second, (In *)out, sample);
+      return;
+    }
+  if constexpr (!PLAIN)
+#pragma unroll
+    for (int v = 0; v < V; v += 4)
+      store_any<In, K, C, F>(a, first + v, second + v, in, out, p, sample + v);
+}
+
 /* ---- The kernel ---- */
 
-/* A thread's walk down its strip. PLAIN: there is nothing to the epilogue but scale and offset, after the magnitude of two.
- */
+/* A thread's walk down its strip. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int top,
                                      int rows) {
@@ -297,12 +313,7 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
       lay_row<K, C, V>(a.taps[f], x, sums[f]);
     if (i < 0)
       continue;
-    if constexpr (PLAIN)
-      store_plain(a, sums[0][0], sums[F - 1][0], (In *)out, first);
-    else
-#pragma unroll
-      for (int v = 0; v < V; v += 4)
-        store_any<In, K, C, F>(a, sums[0][0] + v, sums[F - 1][0] + v, in, out, top + i, first + v);
+    store_sums<In, K, C, V, F, PLAIN>(a, sums[0][0], sums[F - 1][0], in, out, top + i, first);
     out += a.common.out_row;
   }
 }
@@ -503,6 +514,7 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   a.common.problem.pad_left += shift;
   a.common.problem.anchor_x += shift;
   a.samples = problem->out_width * C;
+  a.plain = is_plain(execution, first, F);
   set_weights<In>(execution, first, shift, &a);
   find_inner<K, C, V>(&a);
   /* What memory bounds goes through the image in low blocks, row by row, as memory likes it; the rows that they share are in
