@@ -127,10 +127,11 @@ bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shift) {
   return ((int64_t)problem->pad_left + shift - size / 2) * problem->channels % 4 == 0;
 }
 
-/* Plain epilogues have instances of their own where they are a good part of the work; pairs have no other. */
+/* Plain epilogues have instances of their own where they are a good part of the work, and for planes of floats, of which
+ * most is asked; pairs have no other. */
 template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
   constexpr int V = slide_width<In, K, C>();
-  constexpr bool SMALL = sizeof(In) != 2 && K <= 7;
+  constexpr bool SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || (sizeof(In) == 4 && C == 1);
   if constexpr (SMALL)
     if (is_plain_pair(execution, K)) {
       launch_slide<In, K, C, 4, 2, true, true>(execution, shift, 0);
@@ -143,8 +144,8 @@ template <class In, int K, int C> void launch_size(const gconv_execution *execut
       return;
     }
   for (int32_t k = 0; k < execution->problem->filters; k++)
-    if (SMALL && is_plain(execution, k, 1))
-      launch_slide<In, K, C, V, 1, SMALL, true>(execution, shift, k);
+    if (PLAIN && is_plain(execution, k, 1))
+      launch_slide<In, K, C, V, 1, PLAIN, true>(execution, shift, k);
     else
       launch_slide<In, K, C, V, 1, false, true>(execution, shift, k);
 }
@@ -262,7 +263,10 @@ int32_t sliding_size(const gconv_problem *problem) {
   const int32_t size = find_frame(problem).size;
   const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;
   const bool combined = problem->filters > 1 && gconv_is_combined(problem);
-  return strided || problem->channels == 2 || problem->width < 64 || (combined && size > 7) ? 0 : size;
+  return strided || problem->channels == 2 || problem->width < 64 ||
+                 (combined && (size > 7 || problem->in_type == GCONV_U16))
+             ? 0
+             : size;
 }
 
 /* Instructions a sample of one filter, as measured on an H200, of which a device issues as many as multiply-adds. */
