@@ -98,7 +98,8 @@ static void learn(tuning_walk *walk, const gconv_bench_row *row) {
                             .channels = row->image.planar ? 1 : row->image.channels,
                             .samples = row->samples,
                             .taps = (double)row->rows * row->columns,
-                            .ratio = round(1e3 * fmin(fmax(row->ms / row->estimate_ms, 0.01), 100)) * 1e-3};
+                            .ratio = round(1e3 * fmin(fmax(row->ms / row->estimate_ms, 0.01), 100)) /
+                                     1e3}; /* as it is read back */
   if (is_measured(&walk->tuning, &found))
     return;
   gconv_tuning_row *rows = gconv_grown(walk->tuning.rows, walk->tuning.count, sizeof *rows);

@@ -66,9 +66,10 @@ static void fill(const extreme *e, gconv_image *image) {
 }
 
 static bool make_filter(const extreme *e, gconv_filter *filter) {
+  static char name[] = "extreme";
   size_t taps = (size_t)e->size * (size_t)e->size;
   uint64_t lot = (uint64_t)e->size;
-  *filter = (gconv_filter){.name = (char[]){"extreme"}, .rows = e->size, .columns = e->size, .divisor = 1};
+  *filter = (gconv_filter){.name = name, .rows = e->size, .columns = e->size, .divisor = 1};
   filter->anchor_row = filter->anchor_column = e->size / 2;
   filter->taps = malloc(taps * sizeof(float));
   for (size_t i = 0; filter->taps && i < taps; i++)
