@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Many images: failures among them, results that exist, threads, progress, interrupts."""
 import os
+import pathlib
 import pty
 import select
 import shutil
@@ -298,10 +299,12 @@ class ByRows(CommandTest):
         return numpy.fromfile(self.folder / name, numpy.uint8)[-self.HEIGHT * self.WIDTH * 3 :].reshape(self.HEIGHT, -1)
 
     def test_memory_does_not_grow_with_height(self):
+        program = pathlib.Path(GCONV).read_bytes()
+        if b"__asan_init" in program or b"__tsan_init" in program:
+            self.skipTest("sanitizers take memory of their own")
         usage = self.peak_bytes("-i", "big.ppm", "-f", "sobel_x", "-f", "sobel_y", "-o", "{filter}.png", "-d", "cpu")
         self.assertEqual(self.files(), ["big.ppm", "sobel_x.png", "sobel_y.png"])
-        # The whole, with its two results, would be three times the file, and sanitizers take some more.
-        self.assertLess(usage, 2 * (self.folder / "big.ppm").stat().st_size)
+        self.assertLess(usage, (self.folder / "big.ppm").stat().st_size)
 
     def test_a_cut_file_leaves_nothing(self):
         with open(self.folder / "big.ppm", "r+b") as file:
