@@ -89,7 +89,7 @@ static const char *available(void) {
 }
 
 static bool started(void) {
-  return library.tried != 0;
+  return gconv_library_is_loaded(&library);
 }
 
 /* Returns from the calling function if a call of cuDNN fails. */

@@ -967,8 +967,9 @@ static const char *supports(const gconv_problem *problem) {
   if (problem->height > most || (int64_t)problem->width * problem->channels > most || problem->out_height > 65535 * 16 ||
       (int64_t)problem->out_width * problem->channels > most || (int64_t)problem->pad_left * problem->channels > most)
     return "rows of more than 2^29 samples, or more than 1048560 rows";
-  if (problem->dilation_y > problem->height || (int64_t)problem->images * problem->planes > 65535)
-    return "more than 65535 planes, or a dilation over the height";
+  if (problem->dilation_y > problem->height || problem->out_height / 16 + (int64_t)problem->dilation_y > 65535 ||
+      (int64_t)problem->images * problem->planes > 65535)
+    return "more than 65535 planes, or a dilation that is too large for the height";
   shape s = shape_of(problem);
   if (s.words > MOST_WORDS || taps > 16384)
     return "filters of more than 16384 taps, or that span more than 16376 samples";

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,14 +12,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *open_first(gconv_library *library) {
   for (const char *const *file = library->files; *file; file++) {
     void *handle = dlopen(*file, RTLD_NOW | RTLD_LOCAL);
-    if (handle)
+    if (handle) {
+      library->trouble[0] = '\0';
       return handle;
+    }
+    /* A file that is there, but lacks another one, is told by the name that the text begins with. */
+    const char *said = dlerror();
+    bool absent = !said || (strncmp(said, *file, strlen(*file)) == 0 && strstr(said, "No such file"));
+    if (!absent && library->trouble[0] == '\0')
+      snprintf(library->trouble, sizeof library->trouble, "%s", said);
   }
-  const char *said = dlerror();
-  if (!said || strstr(said, "No such file"))
+  if (library->trouble[0] == '\0')
     snprintf(library->trouble, sizeof library->trouble, "%s was not found", library->files[0]);
-  else
-    snprintf(library->trouble, sizeof library->trouble, "%s", said);
   return NULL;
 }
 

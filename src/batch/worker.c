@@ -350,11 +350,19 @@ static gconv_status run_stream(carriage *c) {
   return status;
 }
 
+/* What is on its way to standard output cannot be taken back if the input turns out to be damaged. */
+static bool writes_to_standard_output(const struct task *task) {
+  for (size_t n = 0; n < task->count; n++)
+    if (strcmp(task->paths[n], "-") == 0)
+      return true;
+  return false;
+}
+
 /* A GPU takes images whole. */
-static bool may_go_by_rows(const gconv_worker *worker, const gconv_row_reader *reader) {
+static bool may_go_by_rows(const gconv_worker *worker, const struct task *task, const gconv_row_reader *reader) {
   const gconv_image *header = gconv_row_reader_header(reader);
   return !worker->batch->verify && strncmp(worker->batch->device, "cuda", 4) != 0 && gconv_row_reader_is_in_order(reader) &&
-         header->frames == 1 && !header->planar && gconv_stream_pays(header);
+         header->frames == 1 && !header->planar && gconv_stream_pays(header) && !writes_to_standard_output(task);
 }
 
 /* Carries the image from file to file if its plan goes by rows; else the plan is kept for the whole. */
@@ -397,7 +405,7 @@ static gconv_status convolve(gconv_worker *worker, struct task *task) {
   report->pixels = (uint64_t)header->frames * (uint64_t)header->height * (uint64_t)header->width;
   report->decode_ms = gconv_worker_clock_ms() - begin;
   gconv_status status = GCONV_OK;
-  if (may_go_by_rows(worker, reader))
+  if (may_go_by_rows(worker, task, reader))
     status = convolve_by_rows(worker, task, reader);
   if (status == GCONV_OK && !task->streamed)
     status = convolve_whole(worker, task, reader);

@@ -133,6 +133,27 @@ static gconv_status parse_algorithm(const gconv_option *option, const char *valu
   return GCONV_OK;
 }
 
+static bool is_algorithm(const char *name, size_t length) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    if (strlen(algorithm->name) == length && strncmp(algorithm->name, name, length) == 0)
+      return true;
+  return false;
+}
+
+static gconv_status parse_without(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  for (const char *name = value; *name;) {
+    size_t length = strcspn(name, ",");
+    if (!is_algorithm(name, length))
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "there is no algorithm '%.*s': gconv algorithms lists them",
+                            (int)length, name);
+    name += length + (name[length] == ',');
+  }
+  ((gconv_settings *)settings)->convolution.without = value;
+  return GCONV_OK;
+}
+
 static gconv_status parse_device(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   static const char *const names[] = {"auto", "cpu", "cuda", NULL};
@@ -249,8 +270,7 @@ const gconv_option gconv_filter_options[] = {
     OPTION('a', "algorithm", "NAME", parse_algorithm, .group = "How it is computed",
            .help = "auto (default), one that gconv algorithms lists, or all: a race of all on one image, which must agree; "
                    "the result is that of the fastest"),
-    OPTION(0, "without", "NAMES", gconv_option_text, .field = FIELD(convolution.without),
-           .help = "algorithms that auto shall not choose, with commas between"),
+    OPTION(0, "without", "NAMES", parse_without, .help = "algorithms that auto shall not choose, with commas between"),
     OPTION(0, "workspace", "SIZE", parse_workspace,
            .help = "memory of a GPU that an algorithm may take beside the images; k, M and G may follow; default: 256M"),
     OPTION('d', "device", "NAME", parse_device,

@@ -28,15 +28,15 @@ static bool is_among(const char *name, const char *names) {
   return false;
 }
 
-static gconv_status complain_of_name(const gconv_device *device, const char *name, int length) {
+static gconv_status complain_of_name(const gconv_device *device, gconv_status status, const char *name, int length) {
   char names[512] = "";
   const gconv_algorithm *row;
   for (size_t i = 0; (row = row_of(device, i)); i++) {
     size_t used = strlen(names);
     snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", row->info.name);
   }
-  return gconv_fail(GCONV_UNSUPPORTED, "there is no algorithm %.*s on the device %s: it has %s", length, name,
-                    device->type->name, names);
+  return gconv_fail(status, "there is no algorithm %.*s on the device %s: it has %s", length, name, device->type->name,
+                    names);
 }
 
 /* Every name of `without` must be an algorithm of some device: a misspelt one would leave it on. */
@@ -48,7 +48,7 @@ static gconv_status check_without(const gconv_device *device, const char *withou
     for (size_t i = 0; (row = gconv_algorithm_row(i)) && !known; i++)
       known = strlen(row->info.name) == word && strncmp(row->info.name, without, word) == 0;
     if (!known)
-      return complain_of_name(device, without, (int)word);
+      return complain_of_name(device, GCONV_BAD_ARGUMENT, without, (int)word);
     without += word + (without[word] == ',');
   }
   return GCONV_OK;
@@ -110,7 +110,7 @@ static gconv_status choose_named(const choice_request *request, const gconv_algo
     *chosen = row;
     return GCONV_OK;
   }
-  return complain_of_name(request->device, name, (int)strlen(name));
+  return complain_of_name(request->device, GCONV_UNSUPPORTED, name, (int)strlen(name));
 }
 
 /* The cheapest of the candidates that can be loaded: what is dearer is not even tried. */

@@ -96,6 +96,9 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
   if (status != GCONV_OK && device->threads && strcmp(name, "auto") == 0 && device->type != &gconv_device_type_cpu) {
     gconv_remark("%s is not used: %s", device->info.name, gconv_last_error());
     status = find("cpu", &device->type, &device->index, &device->info);
+    device->machine = (gconv_machine){0};
+    if (status == GCONV_OK)
+      status = device->type->open(device);
   }
   if (status != GCONV_OK) {
     gconv_threads_free(device->threads);

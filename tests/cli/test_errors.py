@@ -305,6 +305,11 @@ class BadDevices(CommandTest):
         self.assertGreater(len(result.stderr), len("gconv: "))
         self.assertEqual(self.files(), ["a.png"])
 
+    def test_algorithm_switched_off_that_does_not_exist(self):
+        self.photo("a.png")
+        self.usage_error("--without direct,dirct: there is no algorithm 'dirct'", "-i", "a.png", "-f", "identity", "-o", "x.png",
+                         "--without", "direct,dirct")
+
     def test_algorithm_of_another_device(self):
         self.photo("a.png")
         names = [line.split()[:2] for line in self.gconv("algorithms").stdout.splitlines()]
