@@ -2,6 +2,8 @@
 """--algorithm all: every algorithm on one image, which agree; the fastest writes the result."""
 import unittest
 
+import numpy
+
 from helper import CommandTest
 
 
@@ -36,6 +38,20 @@ class Race(CommandTest):
         self.photo("a.png", channels=4)
         self.race("-f", "gaussian", "--linear", "--alpha", "premultiply")
         self.race("-f", "sobel_x", "--range", "minmax", "--depth", "16")
+
+    def test_what_is_not_finite_does_not_part_them(self):
+        image = numpy.ones((60, 70), numpy.float32)
+        image[20, 30] = numpy.nan
+        numpy.save(self.folder / "a.npy", image)
+        told = self.gconv("-i", "a.npy", "-f", "gaussian:size=31,sigma=5", "-o", "x.npy", "-d", "cpu", "-a", "all").stdout
+        self.assertIn("fft", told)
+        self.assertNotIn("WRONG", told)
+
+    def test_without(self):
+        self.photo("a.png")
+        told = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "-d", "cpu", "-a", "all", "--without", "fft,direct").stdout
+        self.assertNotRegex(told, r"(?m)^(fft|direct) ")
+        self.assertRegex(told, r"(?m)^separable ")
 
     def test_only_one_image(self):
         self.photo("a.png")
