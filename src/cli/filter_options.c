@@ -270,7 +270,8 @@ const gconv_option gconv_filter_options[] = {
     OPTION('a', "algorithm", "NAME", parse_algorithm, .group = "How it is computed",
            .help = "auto (default), one that gconv algorithms lists, or all: a race of all on one image, which must agree; "
                    "the result is that of the fastest"),
-    OPTION(0, "without", "NAMES", parse_without, .help = "algorithms that auto, or the race of all, shall leave out, with commas between"),
+    OPTION(0, "without", "NAMES", parse_without,
+           .help = "algorithms that auto, or the race of all, shall leave out, with commas between"),
     OPTION(0, "workspace", "SIZE", parse_workspace,
            .help = "memory of a GPU that an algorithm may take beside the images; k, M and G may follow; default: 256M"),
     OPTION('d', "device", "NAME", parse_device,
