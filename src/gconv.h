@@ -410,6 +410,67 @@ const gconv_algorithm_info *gconv_algorithm_at(size_t index);
  * static storage. */
 const char *gconv_algorithm_obstacle(size_t index);
 
+/* ---- Banks --------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The weights of a convolution layer: filters[k][c][r][s] at weights[((k * channels + c) * rows + r) * columns + s], the
+ * order of PyTorch and ONNX. Zero-initialise before first use. Where the file says how the layer is applied (ONNX does),
+ * `stride_y` and what follows it is set; else has_geometry is false.
+ */
+typedef struct gconv_bank {
+  char *name;       /* owned: "conv1.weight"; "" if it has none */
+  int32_t filters;  /* K, at least 1 */
+  int32_t channels; /* C of one group, at least 1 */
+  int32_t rows, columns;
+  float *weights; /* owned; finite */
+  float *biases;  /* owned; K, finite; NULL: all 0 */
+  char **names;   /* owned, K of them, each may be NULL; NULL: no filter has a name */
+  bool has_geometry;
+  int32_t stride_y, stride_x, dilation_y, dilation_x, groups;
+  int32_t pad_top, pad_left, pad_bottom, pad_right;
+  bool same_upper, same_lower; /* padding is such that outputs are ceil(H / stride), an odd pixel of it below and right
+                                  (upper), or above and left (lower); the pad_ fields are 0 then */
+} gconv_bank;
+
+/* Frees what the bank owns and zeroes it. NULL is allowed. */
+void gconv_bank_free(gconv_bank *bank);
+
+/* Reads into *bank, which must be empty, what `spec` means: the path of a file (docs/filter-formats.md: gconv-bank text,
+ * .npy, safetensors, ONNX; known by content), and, where that has several, ":" and the name of a tensor or node. A tensor
+ * NAME.weight brings NAME.bias. `syntax` forces the syntax ("bank", "npy", "safetensors", "onnx"); NULL: known by content.
+ * Errors say where in the file. */
+gconv_status gconv_bank_read(const char *spec, const char *syntax, gconv_bank *bank);
+
+/* Whether the file that `spec` names is a bank by its content, rather than plain filters. False if it cannot be read. */
+bool gconv_bank_is_one(const char *spec);
+
+/* Writes the bank whole or not at all: `format` is "bank", "npy" or "safetensors"; NULL: by the extension of `path` (.txt,
+ * .npy, .safetensors). Weights keep their bits. Biases do not fit into .npy: GCONV_UNSUPPORTED if it has some that are not
+ * 0. */
+gconv_status gconv_bank_write(const char *path, const char *format, const gconv_bank *bank);
+
+/* Stacks plain filters into a bank of one channel: divisors go into the taps, offsets into biases. Filters of different
+ * sizes are laid on each other by their anchors, which become the centre. */
+gconv_status gconv_bank_stack(const gconv_filters *filters, gconv_bank *bank);
+
+/* ---- Layers: batched multi-channel convolution ------------------------------------------------------------------------ */
+
+/* What becomes of sum + bias. */
+typedef enum gconv_activation {
+  GCONV_ACTIVATION_NONE,
+  GCONV_ACTIVATION_RELU,    /* max(v, 0) */
+  GCONV_ACTIVATION_LEAKY,   /* v < 0 ? slope * v : v */
+  GCONV_ACTIVATION_SIGMOID, /* 1 / (1 + exp(-v)) */
+  GCONV_ACTIVATION_TANH
+} gconv_activation;
+
+/* What products may be rounded to. Sums are float32 always. */
+typedef enum gconv_math { GCONV_MATH_FP32, GCONV_MATH_TF32, GCONV_MATH_FP16, GCONV_MATH_BF16 } gconv_math;
+
+/* The algorithms for layers in this build, as gconv_algorithm_at() and gconv_algorithm_obstacle() have those for images. */
+const gconv_algorithm_info *gconv_layer_algorithm_at(size_t index);
+const char *gconv_layer_algorithm_obstacle(size_t index);
+
 /* ---- Tuning -------------------------------------------------------------------------------------------------------- */
 
 /* How long an algorithm took, relative to its estimate, for problems of one size. */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The definition of problem.h, written down: what the exact family is compared with. One task is one output plane. Slow;
+ * never the fastest.
+ */
+#include "layer/activation.h"
+#include "layer/algorithm.h"
+
+static float sum_at(const gconv_layer_execution *e, int32_t n, int32_t k, int32_t p, int32_t q) {
+  const gconv_layer_problem *problem = e->problem;
+  int32_t channels = problem->channels / problem->groups, first = k / (problem->filters / problem->groups) * channels;
+  const float *weight = e->weights + k * gconv_layer_taps(problem);
+  float sum = 0;
+  for (int32_t c = 0; c < channels; c++) {
+    const float *plane = e->in + ((int64_t)n * problem->channels + first + c) * problem->height * problem->width;
+    for (int32_t r = 0; r < problem->rows; r++) {
+      int64_t y = (int64_t)p * problem->stride_y - problem->pad_top + (int64_t)r * problem->dilation_y;
+      for (int32_t s = 0; s < problem->columns; s++, weight++) {
+        int64_t x = (int64_t)q * problem->stride_x - problem->pad_left + (int64_t)s * problem->dilation_x;
+        bool inside = y >= 0 && y < problem->height && x >= 0 && x < problem->width;
+        sum = fmaf(*weight, inside ? plane[y * problem->width + x] : 0, sum);
+      }
+    }
+  }
+  return sum;
+}
+
+static gconv_status execute(const gconv_layer_execution *e) {
+  const gconv_layer_problem *problem = e->problem;
+  int32_t n = (int32_t)(e->task / (size_t)problem->filters), k = (int32_t)(e->task % (size_t)problem->filters);
+  float bias = gconv_layer_biases(problem, e->weights)[k];
+  float *out = e->out + (int64_t)e->task * problem->out_height * problem->out_width;
+  for (int32_t p = 0; p < problem->out_height; p++)
+    for (int32_t q = 0; q < problem->out_width; q++)
+      *out++ = gconv_activate(problem, sum_at(e, n, k, p, q) + bias);
+  return GCONV_OK;
+}
+
+static size_t tasks(const gconv_layer_problem *problem) {
+  return (size_t)problem->images * (size_t)problem->filters;
+}
+
+static const char *supports(const gconv_layer_problem *problem) {
+  return problem->math == GCONV_MATH_FP32 ? NULL : "math other than fp32";
+}
+
+static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  return gconv_layer_flop(problem) / 2 / (machine->fma_per_ms / 100);
+}
+
+const gconv_layer_algorithm gconv_layer_algorithm_cpu_reference = {
+    .info = {"reference", "cpu", "the definition, one multiplication after another; for comparison", true},
+    .supports = supports,
+    .tasks = tasks,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Activations, compiled for host and device from one text and without contraction, so that the exact family keeps its bits.
+ * exp() is ours for that reason: the libraries of host and device round differently.
+ */
+#ifndef GCONV_LAYER_ACTIVATION_H
+#define GCONV_LAYER_ACTIVATION_H
+
+#include "layer/problem.h"
+
+#include <math.h>
+
+/* e^x for x <= 0, relative error below 2^-22: x = n ln 2 + f with |f| <= ln 2 / 2 (Cody and Waite, in two parts), and the
+ * Taylor polynomial of degree 7 for e^f, whose remainder is below (ln 2 / 2)^8 / 8! = 5e-9. Below -87 the result is 0. */
+GCONV_BOTH float gconv_exp_negative(float x) {
+  if (!(x > -87.0f))
+    return x != x ? x : 0.0f;
+  float n = rintf(x * 1.44269504f);
+  float f = fmaf(n, -0.693359375f, x);
+  f = fmaf(n, 2.12194440e-4f, f);
+  float e = 1.0f / 5040;
+  e = fmaf(e, f, 1.0f / 720);
+  e = fmaf(e, f, 1.0f / 120);
+  e = fmaf(e, f, 1.0f / 24);
+  e = fmaf(e, f, 1.0f / 6);
+  e = fmaf(e, f, 0.5f);
+  e = fmaf(e, f, 1.0f);
+  e = fmaf(e, f, 1.0f);
+  return ldexpf(e, (int)n);
+}
+
+GCONV_BOTH float gconv_sigmoid(float v) {
+  float e = gconv_exp_negative(-fabsf(v));
+  return (v < 0 ? e : 1.0f) / (1.0f + e);
+}
+
+/* Near 0, where 1 - e would cancel, by the odd series v - v^3/3 + 2v^5/15 - 17v^7/315, good to 2^-24 for |v| < 0.25. */
+GCONV_BOTH float gconv_tanh(float v) {
+  float a = fabsf(v);
+  if (!(a >= 0.25f)) {
+    float s = v * v, t = fmaf(s, 62.0f / 2835, -17.0f / 315);
+    t = fmaf(t, s, 2.0f / 15);
+    t = fmaf(t, s, -1.0f / 3);
+    return fmaf(v * s, t, v);
+  }
+  float e = gconv_exp_negative(-2.0f * a);
+  return copysignf((1.0f - e) / (1.0f + e), v);
+}
+
+/* What becomes of sum + bias. NaN stays NaN. */
+GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
+  switch (problem->activation) {
+  case GCONV_ACTIVATION_RELU:
+    return v < 0 ? 0.0f : v;
+  case GCONV_ACTIVATION_LEAKY:
+    return v < 0 ? v * problem->slope : v;
+  case GCONV_ACTIVATION_SIGMOID:
+    return gconv_sigmoid(v);
+  case GCONV_ACTIVATION_TANH:
+    return gconv_tanh(v);
+  default:
+    return v;
+  }
+}
+
+#endif

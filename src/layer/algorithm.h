@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* What an algorithm for layers is: a descriptor in one file of kernels/DEVICE/layer/, and a row in algorithms.def. */
+#ifndef GCONV_LAYER_ALGORITHM_H
+#define GCONV_LAYER_ALGORITHM_H
+
+#include "layer/problem.h"
+
+/* One call of an algorithm. Addresses are of the device's memory, aligned to 64 bytes. */
+typedef struct gconv_layer_execution {
+  const gconv_layer_problem *problem;
+  const float *weights; /* weights, biases, and what prepare() wrote (problem.h) */
+  const float *in;      /* N x C x H x W */
+  float *out;           /* N x K x P x Q */
+  void *state;          /* what acquire() made; NULL without one */
+  void *workspace;      /* workspace_bytes() of it; on the CPU each thread has its own; contents undefined */
+  size_t task;          /* CPU: which of tasks(). CUDA: everything, on the stream */
+  void *stream;         /* cudaStream_t */
+} gconv_layer_execution;
+
+typedef struct gconv_layer_algorithm {
+  gconv_algorithm_info info;
+
+  /* NULL: always there. Else loads the library that the algorithm is made of, and returns NULL, or why that cannot be.
+   * Thread-safe; the answer stays the same. */
+  const char *(*available)(void);
+
+  /* NULL if the algorithm can solve the problem, else why not: "filters other than 3 x 3". Algorithms that round their
+   * products (tensor cores) support the problem->math they are for, and others GCONV_MATH_FP32 alone. */
+  const char *(*supports)(const gconv_layer_problem *problem);
+
+  /* CPU: into how many independent parts the work is cut, each done by one call. The result must not depend on their order.
+   */
+  size_t (*tasks)(const gconv_layer_problem *problem);
+
+  /* On the CPU: of each thread. NULL: none. Must not be above problem->workspace_limit on a GPU: where all images together
+   * would need more, the network gives the algorithm fewer at a time. */
+  size_t (*workspace_bytes)(const gconv_layer_problem *problem);
+
+  /* Called only after supports() said yes; allocates nothing. */
+  gconv_status (*execute)(const gconv_layer_execution *execution);
+
+  /* An estimate in milliseconds of one execution on `machine`, for `auto`. */
+  double (*cost)(const gconv_layer_problem *problem, const gconv_machine *machine);
+
+  /* The largest |error| of sum + bias, relative to sum |weight * x| + |bias| of the output. */
+  double (*error_bound)(const gconv_layer_problem *problem);
+
+  /* Both NULL, or: how many floats the algorithm wants behind the weights, and what writes them, once, on the host. */
+  size_t (*prepared_floats)(const gconv_layer_problem *problem);
+  gconv_status (*prepare)(const gconv_layer_problem *problem, const float *weights, float *prepared);
+
+  /* CUDA; both NULL, or: what a network keeps on the device beside weights and workspace, such as the handles of a library.
+   * acquire() gets the execution without samples. On failure it leaves nothing and has set the last error. */
+  gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
+  void (*dismiss)(void *state);
+
+  /* Both 0, or, of an algorithm made of a library: milliseconds that loading it takes, once a process, and whether it is
+   * loaded by now. */
+  double start_ms;
+  bool (*started)(void);
+} gconv_layer_algorithm;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LAYER_ALGORITHM(device, name) extern const gconv_layer_algorithm gconv_layer_algorithm_##device##_##name;
+#include "layer/algorithms.def"
+#undef LAYER_ALGORITHM
+
+/* The algorithms of this build in the order of algorithms.def; NULL past the end. */
+const gconv_layer_algorithm *gconv_layer_algorithm_row(size_t index);
+
+/* 2 * N * K * C/G * R * S * P * Q */
+double gconv_layer_flop(const gconv_layer_problem *problem);
+
+/* The bound of a chain of fused multiply-adds and the addition of the bias, each rounded once: n * u / (1 - n * u),
+ * n = C/G * R * S + 1, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1). */
+double gconv_layer_chain_bound(const gconv_layer_problem *problem);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
