@@ -48,6 +48,10 @@ typedef enum gconv_status {
  * failure. Valid until the next failing call in the same thread. */
 const char *gconv_last_error(void);
 
+/* Sets that text, cut where it is too long, and returns `status`: for callers with failures of their own, or of another
+ * thread. */
+gconv_status gconv_set_error(gconv_status status, const char *text);
+
 /* "1.2.3" */
 const char *gconv_version(void);
 

@@ -41,6 +41,10 @@ gconv_status gconv_fail_in(gconv_status status, const char *format, ...) {
   return status;
 }
 
+gconv_status gconv_set_error(gconv_status status, const char *text) {
+  return gconv_fail(status, "%s", text);
+}
+
 void gconv_set_log(gconv_log_function *function, void *user) {
   log_function = function;
   log_user = user;

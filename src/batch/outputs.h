@@ -46,6 +46,12 @@ gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs
 /* Makes the folders that lead to `path` where they are missing. May run on several threads. */
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message);
 
+/* Whether a file is at `path` that a result would replace. What is no regular file is written through, and not lost. */
+bool gconv_output_exists(const char *path);
+
+/* Whether writing to `path` cannot be taken back: standard output, a pipe or a device, but for /dev/null. */
+bool gconv_output_is_sent(const char *path);
+
 /* Frees all and zeroes it. */
 void gconv_outputs_free(gconv_outputs *outputs);
 

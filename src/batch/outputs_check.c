@@ -217,6 +217,18 @@ static gconv_status check_folders(const gconv_outputs *outputs, gconv_message *m
   return status;
 }
 
+bool gconv_output_exists(const char *path) {
+  struct stat status;
+  return strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool gconv_output_is_sent(const char *path) {
+  struct stat status;
+  if (strcmp(path, "-") == 0)
+    return true;
+  return strcmp(path, "/dev/null") != 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
   if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
     return GCONV_OK;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 /* One input on its way. */
@@ -74,11 +73,6 @@ static void fail_all(struct task *task, const char *path, const char *text) {
 
 /* ---- Results that exist -------------------------------------------------------------------------------------------- */
 
-static bool exists(const char *path) {
-  struct stat status; /* what is no regular file is written through, so it cannot be lost */
-  return strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
 static void count_existing(struct task *task, gconv_existing existing, const char *path) {
   if (existing == GCONV_EXISTING_SKIP) {
     task->report->passed++;
@@ -92,7 +86,7 @@ static void count_existing(struct task *task, gconv_existing existing, const cha
 static bool choose_wanted(struct task *task, gconv_existing existing) {
   bool any = false;
   for (size_t n = 0; n < task->count; n++) {
-    task->wanted[n] = existing == GCONV_EXISTING_REPLACE || !exists(task->paths[n]);
+    task->wanted[n] = existing == GCONV_EXISTING_REPLACE || !gconv_output_exists(task->paths[n]);
     any |= task->wanted[n];
     if (!task->wanted[n])
       count_existing(task, existing, task->paths[n]);
@@ -350,10 +344,10 @@ static gconv_status run_stream(carriage *c) {
   return status;
 }
 
-/* What is on its way to standard output cannot be taken back if the input turns out to be damaged. */
-static bool writes_to_standard_output(const struct task *task) {
+/* Whether a result cannot be taken back, once begun, if the input turns out to be damaged. */
+static bool sends_results(const struct task *task) {
   for (size_t n = 0; n < task->count; n++)
-    if (strcmp(task->paths[n], "-") == 0)
+    if (gconv_output_is_sent(task->paths[n]))
       return true;
   return false;
 }
@@ -362,7 +356,7 @@ static bool writes_to_standard_output(const struct task *task) {
 static bool may_go_by_rows(const gconv_worker *worker, const struct task *task, const gconv_row_reader *reader) {
   const gconv_image *header = gconv_row_reader_header(reader);
   return !worker->batch->verify && strncmp(worker->batch->device, "cuda", 4) != 0 && gconv_row_reader_is_in_order(reader) &&
-         header->frames == 1 && !header->planar && gconv_stream_pays(header) && !writes_to_standard_output(task);
+         header->frames == 1 && !header->planar && gconv_stream_pays(header) && !sends_results(task);
 }
 
 /* Carries the image from file to file if its plan goes by rows; else the plan is kept for the whole. */

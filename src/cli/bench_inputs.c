@@ -38,7 +38,7 @@ gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
   size_t taps = (size_t)size * (size_t)size, bytes = 32 + 16 * taps;
   char *text = malloc(bytes);
   if (!text)
-    return GCONV_NO_MEMORY;
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   uint32_t state = (uint32_t)size;
   size_t used = (size_t)snprintf(text, bytes, "%dx%d+%d+%d:", size, size, size / 2, size / 2);
   for (size_t i = 0; i < taps; i++)

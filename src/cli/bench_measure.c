@@ -29,7 +29,7 @@ gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_
     runs = estimate * 3 > most_ms ? 3 : (int)(most_ms / estimate);
   double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
   if (!milliseconds)
-    return GCONV_NO_MEMORY;
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   gconv_status status = gconv_plan_measure(plan, image, outputs, runs, milliseconds);
   if (status == GCONV_OK)
     *ms = gconv_bench_median(milliseconds, runs);
@@ -66,7 +66,8 @@ static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, con
   }
   size_t count = gconv_plan_outputs(plan);
   gconv_image *outputs = calloc(count, sizeof *outputs);
-  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->settings->runs, &row->ms) : GCONV_NO_MEMORY;
+  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->settings->runs, &row->ms)
+                                : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK && !bench->unchecked)
     status = check_results(bench, plan, image, outputs, row);
   for (size_t i = 0; outputs && i < count; i++)

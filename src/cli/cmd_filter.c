@@ -244,6 +244,16 @@ static int dry_run(struct job *job) {
 
 /* ---- --algorithm all ---- */
 
+/* Whether any result would be written: not if those that exist are kept, and all do. */
+static bool writes_any(const struct job *job) {
+  if (choose_existing(&job->settings) == GCONV_EXISTING_REPLACE)
+    return true;
+  for (size_t n = 0; n < job->outputs.paths.count; n++)
+    if (!gconv_output_exists(job->outputs.paths.items[n]))
+      return true;
+  return false;
+}
+
 /* Lets the fastest algorithm do the job that follows. GCONV_EXIT_OK, or what the program ends with. */
 static int race(struct job *job) {
   gconv_settings *settings = &job->settings;
@@ -251,6 +261,10 @@ static int race(struct job *job) {
     gconv_say(
         "--algorithm all is a race on one image, which is read twice: name a single file, not a folder, a pattern or -");
     return GCONV_EXIT_USAGE;
+  }
+  if (!writes_any(job)) { /* nothing to race for: the batch says so */
+    settings->convolution.algorithm = "auto";
+    return GCONV_EXIT_OK;
   }
   gconv_race entry = {.device = settings->device,
                       .threads = settings->threads,

@@ -130,7 +130,8 @@ static gconv_status run_plan(race_state *state, gconv_plan *plan) {
   double ms = 0;
   state->outputs = gconv_plan_outputs(plan);
   gconv_image *outputs = calloc(state->outputs, sizeof *outputs);
-  gconv_status status = outputs ? gconv_bench_time(plan, &state->image, outputs, RUNS, &ms) : GCONV_NO_MEMORY;
+  gconv_status status = outputs ? gconv_bench_time(plan, &state->image, outputs, RUNS, &ms)
+                                : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK)
     status = check(state, plan, outputs, &found);
   if (status == GCONV_OK)

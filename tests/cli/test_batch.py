@@ -313,6 +313,15 @@ class ByRows(CommandTest):
         self.assertIn("big.ppm", result.stderr)
         self.assertEqual(self.files(), ["big.ppm"])
 
+    def test_a_cut_file_sends_nothing_into_a_pipe(self):
+        with open(self.folder / "big.ppm", "r+b") as file:
+            file.truncate(60 << 20)
+        os.mkfifo(self.folder / "pipe.ppm")
+        with subprocess.Popen(["cat", "pipe.ppm"], cwd=self.folder, stdout=subprocess.PIPE) as reader:
+            self.gconv("-i", "big.ppm", "-f", "sobel_x", "-o", "pipe.ppm", "-d", "cpu", status=1)
+            os.close(os.open(self.folder / "pipe.ppm", os.O_RDWR))  # lets the reader end, as nobody wrote
+            self.assertEqual(reader.communicate()[0], b"")
+
     def peak_bytes(self, *words):
         # By way of a small process: what is forked from this one begins with its arrays.
         script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "

@@ -53,6 +53,15 @@ class Race(CommandTest):
         self.assertNotRegex(told, r"(?m)^(fft|direct) ")
         self.assertRegex(told, r"(?m)^separable ")
 
+    def test_nothing_is_run_for_a_result_that_is_kept(self):
+        self.photo("a.png")
+        (self.folder / "b.png").write_bytes(b"old")
+        kept = self.race("-f", "sharpen", "--no-clobber", status=1)
+        self.assertEqual((kept.stdout, kept.stderr), ("", "gconv: b.png: exists and is kept (--no-clobber)\n"))
+        passed = self.race("-f", "sharpen", "--skip-existing")
+        self.assertEqual((passed.stdout, passed.stderr), ("", ""))
+        self.assertEqual((self.folder / "b.png").read_bytes(), b"old")
+
     def test_only_one_image(self):
         self.photo("a.png")
         self.photo("c/1.png")
