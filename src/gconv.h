@@ -295,7 +295,8 @@ typedef enum gconv_combine {
   GCONV_COMBINE_MAGNITUDE, /* sqrt(sum of squares) */
   GCONV_COMBINE_SUM,
   GCONV_COMBINE_MAX,
-  GCONV_COMBINE_STACK /* one output with channels k * C + c, alpha last; planar where that exceeds 4 */
+  GCONV_COMBINE_STACK, /* one output with channels k * C + c, alpha last; planar where that exceeds 4 */
+  GCONV_COMBINE_ARGMAX /* of networks alone: the number of the filter that responds most */
 } gconv_combine;
 
 /* How a response v (already scaled: v = response * scale + offset) becomes an integer sample. Float outputs are stored as
@@ -650,6 +651,112 @@ gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gc
  * the last: as many as take about `budget` multiply-adds, and at least 3. */
 gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
                                    gconv_verification *result);
+
+/* ---- Networks: layers in a chain ------------------------------------------------------------------------------------- */
+
+/* Where the outputs of a layer are, along each axis, with E = (R - 1) * dilation + 1. */
+typedef enum gconv_layer_padding {
+  GCONV_LAYER_DEFAULT,    /* as the bank says, where it has geometry; else same */
+  GCONV_LAYER_SAME,       /* ceil(H / stride): tap R / 2 visits every stride-th pixel, from the first */
+  GCONV_LAYER_VALID,      /* only where the filter lies inside: floor((H - E) / stride) + 1 */
+  GCONV_LAYER_FULL,       /* wherever it touches the image: floor((H + E - 2) / stride) + 1 */
+  GCONV_LAYER_EXPLICIT,   /* floor((H + top + bottom - E) / stride) + 1 */
+  GCONV_LAYER_SAME_UPPER, /* ceil(H / stride), as few zeros as that takes, the odd one below and right (ONNX, TensorFlow) */
+  GCONV_LAYER_SAME_LOWER  /* the same, the odd one above and left */
+} gconv_layer_padding;
+
+/*
+ * A bank and how it is applied. All but `bank` may be 0: then it is as the bank says, where it has geometry.
+ *
+ * With G groups, the input has G * bank->channels channels, and group g of the K filters sees the g-th part of them. A bank
+ * of one channel whose groups nothing sets is applied to each of C channels by itself, and yields C * K, channel c * K + k
+ * being that of filter k.
+ */
+typedef struct gconv_layer {
+  const gconv_bank *bank;
+  gconv_layer_padding padding;
+  int32_t pad_top, pad_left, pad_bottom, pad_right; /* for GCONV_LAYER_EXPLICIT; at least 0 */
+  int32_t stride_y, stride_x;                       /* 0: as the bank says, else 1 */
+  int32_t dilation_y, dilation_x;                   /* the same */
+  int32_t groups;                                   /* the same */
+  bool flip; /* mathematical convolution: each plane of a filter is turned by 180 degrees; with same, about tap R / 2 */
+  gconv_activation activation;
+  float slope; /* of leaky */
+} gconv_layer;
+
+/* All may be 0. */
+typedef struct gconv_network_options {
+  /* The input x = (v / white - mean) / std, each operation rounded to float32, white being 255, 65535 or 1. As many as
+   * counted: 1 for all channels, or one each; NULL: 0 and 1. It is not folded into weights and biases: that would change the
+   * zeros outside the image, and round differently. */
+  const float *mean, *std;
+  int32_t mean_count, std_count;
+  gconv_math math;        /* what algorithms may round products to, on devices where that is of use */
+  const char *algorithm;  /* of all layers; NULL or "auto": the cheapest for each */
+  const char *without;    /* names with commas between that auto shall not choose; NULL: none */
+  size_t workspace_bytes; /* that an algorithm may take; a batch that needs more is done in parts. 0: the default, 256 MiB */
+  size_t executions;      /* expected, for auto; 0: one */
+
+  /* What becomes of the K outputs of the last layer. Sum, max and magnitude: one, of each channel for a bank that is applied
+   * to each by itself. Argmax: a map of the number of the filter whose response is largest (the first of equals), in any
+   * channel. In the order of k; the same bits on every device. */
+  gconv_combine combine;
+} gconv_network_options;
+
+/* A chain of layers on a device, with prepared weights and buffers. */
+typedef struct gconv_network gconv_network;
+
+/* For inputs like `like` (its header counts): of any type, planar or interleaved. Alpha is left out, with a remark, unless
+ * the first layer takes as many channels as there are with it. Layers, banks and options are not needed afterwards; the
+ * device is. GCONV_BAD_ARGUMENT says which layer does not fit and why; GCONV_UNSUPPORTED what no algorithm can do. */
+gconv_status gconv_network_create(gconv_device *device, const gconv_image *like, const gconv_layer *layers, size_t count,
+                                  const gconv_network_options *options, gconv_network **network);
+/* NULL is allowed. */
+void gconv_network_free(gconv_network *network);
+
+/* The shape of the output, without pixels: f32 and planar, frames N. Valid as long as the network. */
+const gconv_image *gconv_network_output_header(const gconv_network *network);
+/* Whether inputs like `like` can be executed with this network. */
+bool gconv_network_fits(const gconv_network *network, const gconv_image *like);
+
+/* Applies the layers to `in`. `out`, if empty, is allocated; pixels of the right shape, without gaps between rows, are
+ * written over; else GCONV_BAD_ARGUMENT. timings may be NULL. */
+gconv_status gconv_network_execute(gconv_network *network, const gconv_image *in, gconv_image *out, gconv_timings *timings);
+
+/* Runs the layers alone, from the input as float32 in the memory of the device, `runs` times after a warm-up, and stores the
+ * milliseconds of each. On a GPU, buffers are rotated through more memory than its caches hold. `out` may be NULL. */
+gconv_status gconv_network_measure(gconv_network *network, const gconv_image *in, gconv_image *out, int runs,
+                                   double *milliseconds);
+
+/* What a layer of a network will do. */
+typedef struct gconv_layer_info {
+  const char *algorithm, *math; /* "direct", "fp32" */
+  bool exact;
+  bool each;                               /* applied to each channel by itself: images counts channels then */
+  int32_t images, channels, height, width; /* N, C, H, W */
+  int32_t filters, rows, columns, groups;  /* K, R, S, G */
+  int32_t out_height, out_width;           /* P, Q */
+  int32_t batch;                           /* images at a time, so that the workspace suffices */
+  double flop;                             /* 2 * N * K * C/G * R * S * P * Q */
+  size_t workspace_bytes;                  /* on a CPU: of each thread */
+  double error_bound;                      /* of a sum, relative to sum |w * x| + |bias| */
+  double estimate_ms;
+} gconv_layer_info;
+
+/* Of layer number `layer`; NULL past the end. Valid as long as the network. */
+const gconv_layer_info *gconv_network_get_info(const gconv_network *network, size_t layer);
+
+/* What was chosen and why, in lines. *text is owned by the caller: free(). */
+gconv_status gconv_network_explain(const gconv_network *network, char **text);
+
+/* Recomputes everything from `in` in float64, slowly, on the host, with the error that the stated bounds allow at each
+ * output; otherwise as gconv_plan_verify(). */
+gconv_status gconv_network_verify(gconv_network *network, const gconv_image *in, const gconv_image *out, double tolerance,
+                                  gconv_verification *result);
+
+/* "fp32", "none": the values of these types in words; NULL for what is none. Static storage. */
+const char *gconv_math_name(gconv_math math);
+const char *gconv_activation_name(gconv_activation activation);
 
 #ifdef __cplusplus
 }

@@ -77,6 +77,9 @@ extern const gconv_device_type gconv_device_type_cuda;
 /* Of the type cuda (measure_cuda.cu). */
 gconv_status gconv_cuda_measure_fma(gconv_device *device, double *count, double *milliseconds);
 gconv_status gconv_cuda_measure_launch(gconv_device *device, double *milliseconds);
+/* Memory of the current device, for cudaFree(); what it lacks, a user can do something about: GCONV_NO_MEMORY says what
+ * there is (device_cuda.cu). */
+gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory);
 #endif
 
 /* How many outputs a pass has. */

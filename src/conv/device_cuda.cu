@@ -136,6 +136,22 @@ static void close_cuda(gconv_device *device) {
   gconv_slabs_free((gconv_slabs *)device->state); /* the context belongs to the process */
 }
 
+/* ---- Memory ---- */
+
+gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory) {
+  cudaError_t error = bytes <= PTRDIFF_MAX ? cudaMalloc(memory, bytes) : cudaErrorMemoryAllocation;
+  if (error != cudaErrorMemoryAllocation) {
+    CUDA_TRY(error);
+    return GCONV_OK;
+  }
+  size_t available = 0, total = 0;
+  cudaGetLastError();
+  cudaMemGetInfo(&available, &total);
+  const double GiB = 1 << 30;
+  return gconv_fail(GCONV_NO_MEMORY, "%s has no memory for %s: that takes %.1f GiB, and %.1f of %.1f GiB are free",
+                    device->info.name, what, (double)bytes / GiB, (double)available / GiB, (double)total / GiB);
+}
+
 /* ---- Runs ---- */
 
 /* A moment in the stream: what lies between two of them is timed. */
@@ -167,21 +183,6 @@ static size_t lay_out(gconv_image *image) {
   if (!gconv_multiply(image->row_bytes, gconv_all_rows(image), &bytes) || bytes > PTRDIFF_MAX)
     return SIZE_MAX;
   return (bytes + 255) / 256 * 256;
-}
-
-/* Memory of the device; what it lacks, a user can do something about. */
-static gconv_status allocate(const cuda_run *run, size_t bytes, const char *what, void **memory) {
-  cudaError_t error = bytes <= PTRDIFF_MAX ? cudaMalloc(memory, bytes) : cudaErrorMemoryAllocation;
-  if (error != cudaErrorMemoryAllocation) {
-    CUDA_TRY(error);
-    return GCONV_OK;
-  }
-  size_t available = 0, total = 0;
-  cudaGetLastError();
-  cudaMemGetInfo(&available, &total);
-  const double GiB = 1 << 30;
-  return gconv_fail(GCONV_NO_MEMORY, "%s has no memory for %s: that takes %.1f GiB, and %.1f of %.1f GiB are free",
-                    run->device->info.name, what, (double)bytes / GiB, (double)available / GiB, (double)total / GiB);
 }
 
 static void release(void *memory) {
@@ -228,7 +229,7 @@ static gconv_status upload_weights(cuda_run *run) {
     size_t bytes = pass->weight_count * sizeof(float);
     const float *host = pass->weights;
     pass->weights = NULL;
-    GCONV_TRY(allocate(run, bytes, "the filters", (void **)&pass->weights));
+    GCONV_TRY(gconv_cuda_allocate(run->device, bytes, "the filters", (void **)&pass->weights));
     CUDA_TRY(cudaMemcpyAsync(pass->weights, host, bytes, cudaMemcpyHostToDevice, run->stream));
   }
   return GCONV_OK;
@@ -265,7 +266,7 @@ static gconv_status make_outputs(cuda_run *run, const gconv_image *headers) {
     size_t bytes = lay_out(&run->outputs[i]);
     total = bytes <= PTRDIFF_MAX - total ? total + bytes : SIZE_MAX;
   }
-  GCONV_TRY(allocate(run, total, "the results", (void **)&run->output_memory));
+  GCONV_TRY(gconv_cuda_allocate(run->device, total, "the results", (void **)&run->output_memory));
   uint8_t *next = run->output_memory;
   for (size_t i = 0; i < run->output_count; i++) {
     run->outputs[i].data = next;
@@ -284,10 +285,10 @@ static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
     workspace = run->passes[i].workspace_bytes > workspace ? run->passes[i].workspace_bytes : workspace;
   run->in = input_shape(&run->passes[0].problem);
   size_t bytes = lay_out(&run->in);
-  GCONV_TRY(allocate(run, bytes, "the image", &run->in.data));
+  GCONV_TRY(gconv_cuda_allocate(run->device, bytes, "the image", &run->in.data));
   GCONV_TRY(make_outputs(run, outputs));
   if (workspace > 0)
-    GCONV_TRY(allocate(run, workspace, "the workspace", &run->workspace));
+    GCONV_TRY(gconv_cuda_allocate(run->device, workspace, "the workspace", &run->workspace));
   GCONV_TRY(upload_weights(run));
   return acquire_states(run);
 }

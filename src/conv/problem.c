@@ -24,7 +24,7 @@ const char *gconv_border_name(gconv_border border) {
 }
 
 const char *gconv_combine_name(gconv_combine combine) {
-  static const char *const names[] = {"none", "magnitude", "sum", "max", "stack"};
+  static const char *const names[] = {"none", "magnitude", "sum", "max", "stack", "argmax"};
   return (size_t)combine < sizeof names / sizeof names[0] ? names[combine] : NULL;
 }
 

@@ -32,8 +32,8 @@ typedef struct gconv_layer_algorithm {
    */
   size_t (*tasks)(const gconv_layer_problem *problem);
 
-  /* On the CPU: of each thread. NULL: none. Must not be above problem->workspace_limit on a GPU: where all images together
-   * would need more, the network gives the algorithm fewer at a time. */
+  /* On the CPU: of each thread. NULL: none. Grows with problem->images: where it (on the CPU, that of all threads) is above
+   * problem->workspace_limit for all images, the network makes the problem one of fewer, and executes it several times. */
   size_t (*workspace_bytes)(const gconv_layer_problem *problem);
 
   /* Called only after supports() said yes; allocates nothing. */
@@ -42,15 +42,19 @@ typedef struct gconv_layer_algorithm {
   /* An estimate in milliseconds of one execution on `machine`, for `auto`. */
   double (*cost)(const gconv_layer_problem *problem, const gconv_machine *machine);
 
-  /* The largest |error| of sum + bias, relative to sum |weight * x| + |bias| of the output. */
+  /* The largest |error| of sum + bias, relative to sum |weight * x| + |bias| of the output; or, of algorithms that mix
+   * neighbours (winograd, fft), to (sum |weight|) * (largest |x| of the group's channels of the image) + |bias|. */
   double (*error_bound)(const gconv_layer_problem *problem);
+  bool bound_of_largest;
 
-  /* Both NULL, or: how many floats the algorithm wants behind the weights, and what writes them, once, on the host. */
+  /* Both NULL, or (prepare alone may be: acquire() may write them): how many floats the algorithm wants behind the weights,
+   * and what writes them, once, on the host. */
   size_t (*prepared_floats)(const gconv_layer_problem *problem);
   gconv_status (*prepare)(const gconv_layer_problem *problem, const float *weights, float *prepared);
 
   /* CUDA; both NULL, or: what a network keeps on the device beside weights and workspace, such as the handles of a library.
-   * acquire() gets the execution without samples. On failure it leaves nothing and has set the last error. */
+   * acquire() gets the execution without samples, of the very problem that execute() will get each time, and may enqueue
+   * work on the stream. On failure it leaves nothing and has set the last error. */
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
   void (*dismiss)(void *state);
 

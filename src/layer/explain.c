@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What a network does, in words. */
+#include "layer/network.h"
+
+#include <stdlib.h>
+
+static void print_step(FILE *text, const gconv_step *step, size_t number) {
+  const gconv_layer_problem *problem = &step->problem;
+  const gconv_layer_info *info = &step->info;
+  fprintf(text, "layer %zu: %d x %d x %d x %d -> %d x %d x %d x %d (images, channels, height, width)\n", number,
+          info->images, info->channels, info->height, info->width, info->images, info->filters, info->out_height,
+          info->out_width);
+  if (info->each)
+    fprintf(text, "  each channel by itself: channels count as images\n");
+  fprintf(text, "  %d filters of %d x %d x %d, %d %s, padding %d above and %d before, stride %d,%d, dilation %d,%d\n",
+          info->filters, info->channels / info->groups, info->rows, info->columns, info->groups,
+          info->groups == 1 ? "group" : "groups", problem->pad_top, problem->pad_left, problem->stride_y, problem->stride_x,
+          problem->dilation_y, problem->dilation_x);
+  fprintf(text, "  activation %s", gconv_activation_name(problem->activation));
+  if (problem->activation == GCONV_ACTIVATION_LEAKY)
+    fprintf(text, " %.6g", (double)problem->slope);
+  fprintf(text, "; algorithm %s, math %s, %s\n", info->algorithm, info->math,
+          info->exact ? "exact family: the same bits on every device" : "not of the exact family");
+  if (info->batch < info->images)
+    fprintf(text, "  %d images at a time, so that the workspace stays below %.3g MB\n", info->batch,
+            (double)problem->workspace_limit * 1e-6);
+  fprintf(text, "  work %.3g GFLOP, workspace %.3g MB, error of a sum at most %.3g of sum |weight * x| + |bias|\n",
+          info->flop * 1e-9, (double)info->workspace_bytes * 1e-6, info->error_bound);
+}
+
+gconv_status gconv_network_explain(const gconv_network *network, char **result) {
+  char *memory = NULL;
+  size_t size = 0;
+  FILE *text = open_memstream(&memory, &size);
+  if (!text)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
+  const gconv_input *input = &network->input;
+  fprintf(text, "input %d x %d x %d x %d %s, x = v / %g%s%s\n", input->images, input->channels, input->height, input->width,
+          gconv_type_name(input->type),
+          input->type == GCONV_U8    ? 255.0
+          : input->type == GCONV_U16 ? 65535.0
+                                     : 1.0,
+          input->mean ? " - mean" : "", input->std ? ", divided by std" : "");
+  for (size_t i = 0; i < network->count; i++)
+    print_step(text, &network->steps[i], i + 1);
+  fprintf(text, "output %d x %d x %d x %d f32, combined by %s\n", network->out.frames, network->out.channels,
+          network->out.height, network->out.width, gconv_combine_name(network->combine));
+  fprintf(text, "device %s (%s)\n%s", network->device->info.name, network->device->info.description, network->reasons);
+  if (fclose(text) != 0 || !memory) {
+    free(memory);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
+  }
+  *result = memory;
+  return GCONV_OK;
+}

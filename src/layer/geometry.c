@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* From what a user asks of a layer to the problem that algorithms see. */
+#include "base/memory.h"
+#include "layer/network.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Positions and extents along an axis stay below this, so that kernels may count them in int32_t. */
+enum { LARGEST_EXTENT = 1 << 30 };
+
+/* One axis of a layer, and what it is resolved to. */
+typedef struct axis {
+  const char *name;
+  int32_t size, taps, stride, dilation;
+  gconv_layer_padding padding;
+  int32_t before, after; /* of explicit padding; `before` becomes what it is */
+  int32_t anchor;        /* of same padding: the tap that visits the pixels */
+  int32_t outputs;
+} axis;
+
+static int32_t given_or(int32_t given, bool from_bank, int32_t of_bank, int32_t otherwise) {
+  return given != 0 ? given : from_bank ? of_bank : otherwise;
+}
+
+static gconv_status check_axis(const axis *a, const char *where) {
+  if (a->stride < 1 || a->dilation < 1 || a->before < 0 || a->after < 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: stride %d, dilation %d, padding %d and %d (%s): strides and dilations must be "
+                      "at least 1, padding at least 0",
+                      where, a->stride, a->dilation, a->before, a->after, a->name);
+  int64_t extent = (int64_t)(a->taps - 1) * a->dilation + 1;
+  if (extent > LARGEST_EXTENT || a->stride > LARGEST_EXTENT || (int64_t)a->size + a->before + a->after > LARGEST_EXTENT)
+    return gconv_fail(GCONV_TOO_LARGE,
+                      "%s: a %s of %d, padded by %d and %d, under a filter that spans %lld: the limit is %d", where, a->name,
+                      a->size, a->before, a->after, (long long)extent, LARGEST_EXTENT);
+  return GCONV_OK;
+}
+
+static gconv_status resolve_axis(axis *a, const char *where) {
+  GCONV_TRY(check_axis(a, where));
+  int64_t extent = (int64_t)(a->taps - 1) * a->dilation + 1, visited = ((int64_t)a->size - 1) / a->stride + 1;
+  int64_t missing = (visited - 1) * a->stride + extent - a->size; /* zeros that `visited` outputs take */
+  missing = missing > 0 ? missing : 0;
+  int64_t padded = (int64_t)a->size + a->before + a->after;
+  switch (a->padding) {
+  case GCONV_LAYER_SAME:
+    a->before = a->anchor * a->dilation;
+    a->outputs = (int32_t)visited;
+    return GCONV_OK;
+  case GCONV_LAYER_SAME_UPPER:
+  case GCONV_LAYER_SAME_LOWER:
+    a->before = (int32_t)((missing + (a->padding == GCONV_LAYER_SAME_LOWER)) / 2);
+    a->outputs = (int32_t)visited;
+    return GCONV_OK;
+  case GCONV_LAYER_FULL:
+    a->before = (int32_t)(extent - 1);
+    a->outputs = (int32_t)((a->size + extent - 2) / a->stride + 1);
+    return GCONV_OK;
+  default:
+    if (padded < extent)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "%s leaves no output: a filter spans %lld pixels of %s, the image has %d and "
+                        "padding %d: pad more, or use padding same",
+                        where, (long long)extent, a->name, a->size, a->before + a->after);
+    a->outputs = (int32_t)((padded - extent) / a->stride + 1);
+    return GCONV_OK;
+  }
+}
+
+/* The padding of a layer without "default": the pads of an axis are left 0 but for explicit. */
+static gconv_layer_padding padding_of(const gconv_layer *layer) {
+  const gconv_bank *bank = layer->bank;
+  if (layer->padding != GCONV_LAYER_DEFAULT)
+    return layer->padding;
+  if (!bank->has_geometry)
+    return GCONV_LAYER_SAME;
+  return bank->same_upper ? GCONV_LAYER_SAME_UPPER : bank->same_lower ? GCONV_LAYER_SAME_LOWER : GCONV_LAYER_EXPLICIT;
+}
+
+static gconv_status resolve_axes(const gconv_layer *layer, const char *where, gconv_layer_problem *problem) {
+  const gconv_bank *bank = layer->bank;
+  bool own = layer->padding == GCONV_LAYER_EXPLICIT, of_bank = layer->padding == GCONV_LAYER_DEFAULT && bank->has_geometry;
+  axis y = {.name = "height", .size = problem->height, .taps = bank->rows, .padding = padding_of(layer)};
+  axis x = {.name = "width", .size = problem->width, .taps = bank->columns, .padding = y.padding};
+  y.before = own ? layer->pad_top : of_bank ? bank->pad_top : 0;
+  y.after = own ? layer->pad_bottom : of_bank ? bank->pad_bottom : 0;
+  x.before = own ? layer->pad_left : of_bank ? bank->pad_left : 0;
+  x.after = own ? layer->pad_right : of_bank ? bank->pad_right : 0;
+  y.anchor = layer->flip ? bank->rows - 1 - bank->rows / 2 : bank->rows / 2;
+  x.anchor = layer->flip ? bank->columns - 1 - bank->columns / 2 : bank->columns / 2;
+  y.stride = given_or(layer->stride_y, bank->has_geometry, bank->stride_y, 1);
+  x.stride = given_or(layer->stride_x, bank->has_geometry, bank->stride_x, 1);
+  y.dilation = given_or(layer->dilation_y, bank->has_geometry, bank->dilation_y, 1);
+  x.dilation = given_or(layer->dilation_x, bank->has_geometry, bank->dilation_x, 1);
+  GCONV_TRY(resolve_axis(&y, where));
+  GCONV_TRY(resolve_axis(&x, where));
+  problem->rows = y.taps;
+  problem->columns = x.taps;
+  problem->pad_top = y.before;
+  problem->pad_left = x.before;
+  problem->stride_y = y.stride;
+  problem->stride_x = x.stride;
+  problem->dilation_y = y.dilation;
+  problem->dilation_x = x.dilation;
+  problem->out_height = y.outputs;
+  problem->out_width = x.outputs;
+  return GCONV_OK;
+}
+
+/* ---- Channels ---- */
+
+int32_t gconv_layer_groups(const gconv_layer *layer) {
+  const gconv_bank *bank = layer->bank;
+  return layer->groups != 0 ? layer->groups : bank->has_geometry && bank->groups > 1 ? bank->groups : 0;
+}
+
+/* Whether the bank is applied to each channel by itself. */
+static bool is_each(const gconv_layer *layer) {
+  return gconv_layer_groups(layer) == 0 && layer->bank->channels == 1;
+}
+
+int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha) {
+  int32_t groups = gconv_layer_groups(layer);
+  if (!alpha || channels < 2)
+    return channels;
+  if (is_each(layer))
+    return channels - 1;
+  return (int64_t)layer->bank->channels * (groups ? groups : 1) == channels ? channels : channels - 1;
+}
+
+static gconv_status check_bank(const gconv_layer *layer, const char *where) {
+  const gconv_bank *bank = layer->bank;
+  if (!bank || !bank->weights)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no bank", where);
+  if (bank->filters < 1 || bank->channels < 1 || bank->rows < 1 || bank->columns < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a bank of %d filters, %d channels and %d x %d taps: all must be at least 1",
+                      where, bank->filters, bank->channels, bank->rows, bank->columns);
+  if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_TANH || !isfinite(layer->slope) ||
+      layer->padding < GCONV_LAYER_DEFAULT || layer->padding > GCONV_LAYER_SAME_LOWER)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: an activation, slope or padding that is none", where);
+  return GCONV_OK;
+}
+
+static gconv_status resolve_groups(const gconv_layer *layer, const char *where, int32_t channels, int32_t *groups) {
+  const gconv_bank *bank = layer->bank;
+  const char *name = bank->name && bank->name[0] ? bank->name : "of it";
+  *groups = gconv_layer_groups(layer);
+  if (*groups < 0 || (*groups > 0 && bank->filters % *groups != 0))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d groups do not divide the %d filters of the bank %s", where, *groups,
+                      bank->filters, name);
+  if (*groups == 0)
+    *groups = 1;
+  if ((int64_t)bank->channels * *groups != channels)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: the bank %s takes %lld channels (%d in each of %d groups), and gets %d: give it "
+                      "an image, a layer before it or --groups that fit",
+                      where, name, (long long)bank->channels * *groups, bank->channels, *groups, channels);
+  return GCONV_OK;
+}
+
+/* The product, as far as tensors may be large: their bytes fit a ptrdiff_t. */
+static bool is_too_large(int32_t images, int32_t channels, int32_t height, int32_t width) {
+  size_t factors[] = {(size_t)images, (size_t)channels, (size_t)height, (size_t)width, sizeof(float)};
+  return gconv_product(5, factors) > PTRDIFF_MAX;
+}
+
+gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
+                                 int32_t height, int32_t width, gconv_step *step) {
+  GCONV_TRY(check_bank(layer, where));
+  const gconv_bank *bank = layer->bank;
+  bool each = is_each(layer) && channels > 1;
+  gconv_layer_problem *problem = &step->problem;
+  *step = (gconv_step){0};
+  problem->groups = 1;
+  if (!each)
+    GCONV_TRY(resolve_groups(layer, where, channels, &problem->groups));
+  int64_t all = each ? (int64_t)images * channels : images,
+          outputs = each ? (int64_t)channels * bank->filters : bank->filters;
+  if (all > INT32_MAX || outputs > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: %d images of %d channels under %d filters: take fewer images at a time", where,
+                      images, channels, bank->filters);
+  step->images = problem->images = (int32_t)all;
+  step->out_channels = (int32_t)outputs;
+  step->info.each = each;
+  problem->channels = each ? 1 : channels;
+  problem->height = height;
+  problem->width = width;
+  problem->filters = bank->filters;
+  problem->activation = layer->activation;
+  problem->slope = layer->slope;
+  GCONV_TRY(resolve_axes(layer, where, problem));
+  if (is_too_large(images, channels, height, width) ||
+      is_too_large(images, step->out_channels, problem->out_height, problem->out_width) ||
+      is_too_large(bank->filters, bank->channels, bank->rows, bank->columns))
+    return gconv_fail(GCONV_TOO_LARGE, "%s: %d outputs of %d x %d for %d images are larger than any memory", where,
+                      step->out_channels, problem->out_width, problem->out_height, images);
+  return GCONV_OK;
+}
+
+/* ---- Weights ---- */
+
+static void copy_weights(const gconv_layer *layer, float *weights) {
+  const gconv_bank *bank = layer->bank;
+  size_t plane = (size_t)bank->rows * (size_t)bank->columns, planes = (size_t)bank->filters * (size_t)bank->channels;
+  for (size_t i = 0; i < planes; i++)
+    for (size_t t = 0; t < plane; t++)
+      weights[i * plane + t] = bank->weights[i * plane + (layer->flip ? plane - 1 - t : t)];
+  for (int32_t k = 0; k < bank->filters; k++)
+    weights[planes * plane + (size_t)k] = bank->biases ? bank->biases[k] : 0;
+}
+
+gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step) {
+  const gconv_layer_problem *problem = &step->problem;
+  const gconv_layer_algorithm *algorithm = step->algorithm;
+  size_t plain = (size_t)gconv_layer_weight_floats(problem);
+  size_t prepared = algorithm->prepared_floats ? algorithm->prepared_floats(problem) : 0;
+  if (prepared > PTRDIFF_MAX / sizeof(float) - plain)
+    return gconv_fail(GCONV_TOO_LARGE, "the prepared weights would exceed the address space");
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate((plain + prepared) * sizeof(float), "the weights of a layer", &memory));
+  step->weights = memory;
+  step->weight_count = plain + prepared;
+  memset(step->weights + plain - 16, 0, 16 * sizeof(float)); /* the gap behind the biases */
+  copy_weights(layer, step->weights);
+  return algorithm->prepare ? algorithm->prepare(problem, step->weights, step->weights + plain) : GCONV_OK;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* What a network holds, and what a device does for it (network_cpu.c, network_cuda.cu). */
+#ifndef GCONV_LAYER_NETWORK_H
+#define GCONV_LAYER_NETWORK_H
+
+#include "conv/device.h"
+#include "layer/algorithm.h"
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How the pixels of an image become the tensor that the first layer sees (input.h). */
+typedef struct gconv_input {
+  gconv_type type;
+  bool planar;
+  int32_t images, channels, height, width; /* N, C, H, W of the tensor: alpha that is left out is not counted */
+  int32_t file_channels;                   /* of the image */
+  float *mean, *std;                       /* owned: C of each; NULL: 0, 1 */
+} gconv_input;
+
+/* A layer and how it is solved. */
+typedef struct gconv_step {
+  gconv_layer_problem problem; /* of one execution: problem.images at a time */
+  int32_t images;              /* in all */
+  int32_t out_channels;        /* of the tensor that it yields, which has K, or, applied to each channel, C * K */
+  const gconv_layer_algorithm *algorithm;
+  size_t workspace_bytes;
+  float *weights;      /* owned: problem.h */
+  size_t weight_count; /* with what is prepared */
+  gconv_layer_info info;
+} gconv_step;
+
+typedef struct gconv_network_type {
+  /* Takes the memory that executions will need; freed by release(), which allows NULL. */
+  gconv_status (*prepare)(const gconv_network *network, void **run);
+  /* `out` has pixels. Adds to the timings. */
+  gconv_status (*execute)(void *run, const gconv_image *in, const gconv_image *out, gconv_timings *timings);
+  /* `out` may be NULL. */
+  gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, int runs, double *milliseconds);
+  void (*release)(void *run);
+} gconv_network_type;
+
+extern const gconv_network_type gconv_network_type_cpu;
+#ifdef GCONV_WITH_CUDA
+extern const gconv_network_type gconv_network_type_cuda;
+#endif
+
+struct gconv_network {
+  gconv_device *device;
+  gconv_image like; /* header of the input */
+  gconv_image out;  /* header of the output */
+  gconv_input input;
+  gconv_step *steps;
+  size_t count;
+  gconv_combine combine;
+  int32_t combined; /* channels that become one: what is combined */
+  int32_t filters;  /* K of the last bank: what argmax counts modulo */
+  char *reasons;    /* why these algorithms: lines of text */
+  const gconv_network_type *type;
+  void *run; /* of the device */
+};
+
+/* The number of executions that a step takes, and the first image of number `turn`. All have the same number of images, so
+ * that what was prepared for it fits: the last one may begin before the end of the one before, and repeat its results. */
+int32_t gconv_step_turns(const gconv_step *step);
+int32_t gconv_step_first(const gconv_step *step, int32_t turn);
+
+/* Floats of an image of a step's input and output. */
+size_t gconv_step_in_floats(const gconv_step *step);
+size_t gconv_step_out_floats(const gconv_step *step);
+
+/* Whether the pixels of an image are the tensor already. */
+bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);
+
+/* Resolves a layer for a tensor of N x C x H x W: all of the step but algorithm and weights. `where` is for errors: "layer
+ * 2".
+ */
+gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, int32_t images, int32_t channels,
+                                 int32_t height, int32_t width, gconv_step *step);
+/* How many channels the layer takes of an image that has `channels`, of which the last may be alpha. */
+int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
+/* The groups, where something sets them; else 0. */
+int32_t gconv_layer_groups(const gconv_layer *layer);
+
+/* Chooses the step's algorithm, how many images it gets at a time and, if no algorithm is of use for it, true float32 in the
+ * place of problem.math; writes the reasons. */
+gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, gconv_step *step,
+                                FILE *reasons);
+
+/* gconv_step.weights: the bank's, turned if asked for, and what the algorithm prepares. */
+gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Layers on the CPU: the tasks of an algorithm, spread over the threads. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "layer/input.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+typedef struct cpu_run {
+  const gconv_network *network;
+  float *input;     /* the tensor, where the image is not one; NULL until it is needed */
+  float *middle[2]; /* what lies between layers, in turn, and before what is combined; NULL where nothing does */
+  uint8_t *workspace;
+  size_t workspace_bytes; /* of each thread */
+} cpu_run;
+
+static void release(void *memory) {
+  cpu_run *run = memory;
+  if (!run)
+    return;
+  gconv_release(run->input);
+  gconv_release(run->middle[0]);
+  gconv_release(run->middle[1]);
+  gconv_release(run->workspace);
+  free(run);
+}
+
+static gconv_status allocate_floats(size_t count, const char *what, float **floats) {
+  void *memory = NULL;
+  if (count > 0)
+    GCONV_TRY(gconv_allocate(count * sizeof(float), what, &memory));
+  *floats = memory;
+  return GCONV_OK;
+}
+
+/* Output of step i, unless it is the network's: middle[i % 2]. */
+static bool is_last(const gconv_network *network, size_t i) {
+  return i + 1 == network->count && network->combine == GCONV_COMBINE_NONE;
+}
+
+static gconv_status fill_run(cpu_run *run) {
+  const gconv_network *network = run->network;
+  size_t floats[2] = {0, 0};
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_step *step = &network->steps[i];
+    size_t count = is_last(network, i) ? 0 : gconv_step_out_floats(step) * (size_t)step->images;
+    floats[i % 2] = count > floats[i % 2] ? count : floats[i % 2];
+    size_t bytes = (step->workspace_bytes + GCONV_ALIGNMENT - 1) / GCONV_ALIGNMENT * GCONV_ALIGNMENT;
+    run->workspace_bytes = bytes > run->workspace_bytes ? bytes : run->workspace_bytes;
+  }
+  GCONV_TRY(allocate_floats(floats[0], "what lies between layers", &run->middle[0]));
+  GCONV_TRY(allocate_floats(floats[1], "what lies between layers", &run->middle[1]));
+  size_t bytes;
+  void *workspace = NULL;
+  gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(network->device->threads), &bytes);
+  GCONV_TRY(gconv_allocate(bytes, "the workspace", &workspace));
+  run->workspace = workspace;
+  return GCONV_OK;
+}
+
+static gconv_status prepare(const gconv_network *network, void **result) {
+  cpu_run *run = calloc(1, sizeof *run);
+  if (!run)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  run->network = network;
+  gconv_status status = fill_run(run);
+  if (status != GCONV_OK) {
+    release(run);
+    return status;
+  }
+  *result = run;
+  return GCONV_OK;
+}
+
+/* ---- From an image to a tensor ---- */
+
+typedef struct input_job {
+  const gconv_input *input;
+  const gconv_image *in;
+  float *to;
+} input_job;
+
+GCONV_NORMALIZE_ROW(normalize_u8, uint8_t)
+GCONV_NORMALIZE_ROW(normalize_u16, uint16_t)
+GCONV_NORMALIZE_ROW(normalize_f32, float)
+
+/* A plane of the tensor. */
+static void convert_plane(void *context, size_t turn, int thread) {
+  const input_job *job = context;
+  const gconv_input *input = job->input;
+  (void)thread;
+  size_t n = turn / (size_t)input->channels, c = turn % (size_t)input->channels;
+  size_t plane = input->planar ? n * (size_t)input->file_channels + c : n, first = input->planar ? 0 : c;
+  ptrdiff_t step = input->planar ? 1 : input->file_channels;
+  float white = gconv_white(input->type), mean = input->mean ? input->mean[c] : 0, std = input->std ? input->std[c] : 1;
+  float *to = job->to + turn * (size_t)input->height * (size_t)input->width;
+  for (int32_t y = 0; y < input->height; y++, to += input->width) {
+    const void *row = (const uint8_t *)job->in->data + plane * job->in->plane_bytes + (size_t)y * job->in->row_bytes;
+    if (input->type == GCONV_U8)
+      normalize_u8((const uint8_t *)row + first, step, input->width, white, mean, std, to);
+    else if (input->type == GCONV_U16)
+      normalize_u16((const uint16_t *)row + first, step, input->width, white, mean, std, to);
+    else
+      normalize_f32((const float *)row + first, step, input->width, white, mean, std, to);
+  }
+}
+
+/* The tensor that the first layer sees: the image's own pixels, or what is made of them. */
+static gconv_status make_tensor(cpu_run *run, const gconv_image *in, const float **tensor) {
+  const gconv_input *input = &run->network->input;
+  *tensor = in->data;
+  if (gconv_input_is_tensor(input, in))
+    return GCONV_OK;
+  size_t planes = (size_t)input->images * (size_t)input->channels;
+  if (!run->input)
+    GCONV_TRY(allocate_floats(planes * (size_t)input->height * (size_t)input->width, "the input", &run->input));
+  input_job job = {input, in, run->input};
+  gconv_threads_run(run->network->device->threads, planes, convert_plane, &job);
+  *tensor = run->input;
+  return GCONV_OK;
+}
+
+/* ---- Layers ---- */
+
+typedef struct step_job {
+  const cpu_run *run;
+  const gconv_layer_algorithm *algorithm;
+  gconv_layer_execution execution;
+  atomic_int failure; /* the first status that was not GCONV_OK */
+} step_job;
+
+static void execute_task(void *context, size_t turn, int thread) {
+  step_job *job = context;
+  gconv_layer_execution execution = job->execution;
+  execution.task = turn;
+  execution.workspace = job->run->workspace + (size_t)thread * job->run->workspace_bytes;
+  gconv_status status = job->algorithm->execute(&execution);
+  int none = GCONV_OK;
+  if (status != GCONV_OK)
+    atomic_compare_exchange_strong(&job->failure, &none, (int)status);
+}
+
+static gconv_status execute_step(const cpu_run *run, const gconv_step *step, const float *in, float *out) {
+  for (int32_t turn = 0; turn < gconv_step_turns(step); turn++) {
+    size_t first = (size_t)gconv_step_first(step, turn);
+    step_job job = {.run = run, .algorithm = step->algorithm, .failure = GCONV_OK};
+    job.execution.problem = &step->problem;
+    job.execution.weights = step->weights;
+    job.execution.in = in + first * gconv_step_in_floats(step);
+    job.execution.out = out + first * gconv_step_out_floats(step);
+    gconv_threads_run(run->network->device->threads, step->algorithm->tasks(&step->problem), execute_task, &job);
+    int status = atomic_load(&job.failure);
+    if (status != GCONV_OK)
+      return gconv_fail((gconv_status)status, "the algorithm %s failed on the CPU", step->algorithm->info.name);
+  }
+  return GCONV_OK;
+}
+
+/* ---- Combining ---- */
+
+typedef struct combine_job {
+  const gconv_network *network;
+  const float *in;
+  float *out;
+} combine_job;
+
+/* A plane of the output. */
+static void combine_plane(void *context, size_t turn, int thread) {
+  const combine_job *job = context;
+  const gconv_network *network = job->network;
+  (void)thread;
+  int64_t plane = (int64_t)network->out.height * network->out.width;
+  const float *in = job->in + (int64_t)turn * network->combined * plane;
+  float *out = job->out + (int64_t)turn * plane;
+  for (int64_t i = 0; i < plane; i++)
+    out[i] = gconv_combine_values(network->combine, in + i, network->combined, plane, network->filters);
+}
+
+/* ---- All ---- */
+
+static gconv_status execute_tensor(const cpu_run *run, const float *tensor, float *out) {
+  const gconv_network *network = run->network;
+  for (size_t i = 0; i < network->count; i++) {
+    float *to = is_last(network, i) ? out : run->middle[i % 2];
+    GCONV_TRY(execute_step(run, &network->steps[i], tensor, to));
+    tensor = to;
+  }
+  if (network->combine != GCONV_COMBINE_NONE) {
+    combine_job job = {network, tensor, out};
+    size_t planes = (size_t)network->out.frames * (size_t)network->out.channels;
+    gconv_threads_run(network->device->threads, planes, combine_plane, &job);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status execute(void *memory, const gconv_image *in, const gconv_image *out, gconv_timings *timings) {
+  cpu_run *run = memory;
+  const float *tensor;
+  double start = gconv_now_ms();
+  GCONV_TRY(make_tensor(run, in, &tensor));
+  double made = gconv_now_ms();
+  GCONV_TRY(execute_tensor(run, tensor, out->data));
+  timings->prepare_ms += made - start;
+  timings->kernel_ms += gconv_now_ms() - made;
+  return GCONV_OK;
+}
+
+static gconv_status measure_into(cpu_run *run, const gconv_image *in, float *out, int runs, double *milliseconds) {
+  const float *tensor;
+  GCONV_TRY(make_tensor(run, in, &tensor));
+  for (int i = -1; i < runs; i++) { /* the first warms up */
+    double start = gconv_now_ms();
+    GCONV_TRY(execute_tensor(run, tensor, out));
+    if (i >= 0)
+      milliseconds[i] = gconv_now_ms() - start;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, int runs, double *milliseconds) {
+  cpu_run *run = memory;
+  if (out)
+    return measure_into(run, in, out->data, runs, milliseconds);
+  gconv_image image = run->network->out;
+  GCONV_TRY(gconv_image_allocate(&image));
+  gconv_status status = measure_into(run, in, image.data, runs, milliseconds);
+  gconv_image_free(&image);
+  return status;
+}
+
+const gconv_network_type gconv_network_type_cpu = {
+    .prepare = prepare, .execute = execute, .measure = measure, .release = release};

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Layers on a GPU. The image is uploaded as it is, and becomes float32 there; layers pass their results to each other
+ * through two buffers in turn, and only the last one's come back.
+ */
+#include "conv/cuda_error.h"
+#include "conv/transfer_cuda.h"
+#include "layer/input.h"
+
+#include <cuda_runtime.h>
+#include <stdlib.h>
+
+/* A moment in the stream: what lies between two of them is timed. */
+enum moment { BEGIN, UPLOADED, CONVOLVED, DOWNLOADED, MOMENTS };
+
+struct network_run {
+  const gconv_network *network;
+  cudaStream_t stream;
+  cudaEvent_t events[MOMENTS];
+  void *buffers[2]; /* tensor i, that of the input being number 0, is in buffers[i % 2]; raw pixels are in buffers[1] */
+  size_t bytes[2];
+  void *workspace;
+  float **weights; /* of the steps */
+  void **states;   /* of the steps, as acquire() made them */
+};
+
+static void release(void *memory) {
+  network_run *run = (network_run *)memory;
+  if (!run)
+    return;
+  const gconv_network *network = run->network;
+  cudaSetDevice(network->device->index);
+  for (size_t i = 0; run->states && i < network->count; i++)
+    if (run->states[i])
+      network->steps[i].algorithm->dismiss(run->states[i]);
+  for (size_t i = 0; run->weights && i < network->count; i++)
+    cudaFree(run->weights[i]);
+  cudaFree(run->buffers[0]);
+  cudaFree(run->buffers[1]);
+  cudaFree(run->workspace);
+  for (int i = 0; i < MOMENTS; i++)
+    if (run->events[i])
+      cudaEventDestroy(run->events[i]);
+  if (run->stream)
+    cudaStreamDestroy(run->stream);
+  cudaGetLastError();
+  free(run->weights);
+  free(run->states);
+  free(run);
+}
+
+/* ---- Preparing ---- */
+
+static size_t image_bytes(const gconv_image *image) {
+  return gconv_dense_row_bytes(image) * gconv_all_rows(image);
+}
+
+/* An image of this shape on the device, without gaps. */
+static gconv_image on_device(const gconv_image *shape, void *pixels) {
+  gconv_image image = *shape;
+  image.data = pixels;
+  image.row_bytes = gconv_dense_row_bytes(&image);
+  image.plane_bytes = image.row_bytes * (size_t)image.height;
+  return image;
+}
+
+/* Whether pixels become a tensor by being uploaded. */
+static bool uploads_tensor(const gconv_network *network) {
+  gconv_image raw = on_device(&network->like, NULL);
+  return gconv_input_is_tensor(&network->input, &raw);
+}
+
+static void need(network_run *run, size_t tensor, size_t bytes) {
+  size_t *most = &run->bytes[tensor % 2];
+  *most = bytes > *most ? bytes : *most;
+}
+
+static gconv_status allocate_buffers(network_run *run) {
+  const gconv_network *network = run->network;
+  const gconv_step *first = &network->steps[0];
+  size_t workspace = 0;
+  need(run, 0, gconv_step_in_floats(first) * (size_t)first->images * sizeof(float));
+  if (!uploads_tensor(network))
+    need(run, 1, image_bytes(&network->like));
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_step *step = &network->steps[i];
+    need(run, i + 1, gconv_step_out_floats(step) * (size_t)step->images * sizeof(float));
+    workspace = step->workspace_bytes > workspace ? step->workspace_bytes : workspace;
+  }
+  if (network->combine != GCONV_COMBINE_NONE)
+    need(run, network->count + 1, image_bytes(&network->out));
+  GCONV_TRY(gconv_cuda_allocate(network->device, run->bytes[0], "the tensors", &run->buffers[0]));
+  GCONV_TRY(gconv_cuda_allocate(network->device, run->bytes[1], "the tensors", &run->buffers[1]));
+  return workspace > 0 ? gconv_cuda_allocate(network->device, workspace, "the workspace", &run->workspace) : GCONV_OK;
+}
+
+static gconv_layer_execution bare_execution(const network_run *run, size_t step) {
+  gconv_layer_execution execution = {};
+  execution.problem = &run->network->steps[step].problem;
+  execution.weights = run->weights[step];
+  execution.state = run->states[step];
+  execution.workspace = run->workspace;
+  execution.stream = run->stream;
+  return execution;
+}
+
+static gconv_status prepare_step(network_run *run, size_t i) {
+  const gconv_step *step = &run->network->steps[i];
+  size_t bytes = step->weight_count * sizeof(float);
+  GCONV_TRY(gconv_cuda_allocate(run->network->device, bytes, "the weights", (void **)&run->weights[i]));
+  CUDA_TRY(cudaMemcpyAsync(run->weights[i], step->weights, bytes, cudaMemcpyHostToDevice, run->stream));
+  if (!step->algorithm->acquire)
+    return GCONV_OK;
+  gconv_layer_execution execution = bare_execution(run, i);
+  GCONV_TRY(step->algorithm->acquire(&execution, &run->states[i]));
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+static gconv_status fill_run(network_run *run) {
+  CUDA_TRY(cudaSetDevice(run->network->device->index));
+  CUDA_TRY(cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking));
+  for (int i = 0; i < MOMENTS; i++)
+    CUDA_TRY(cudaEventCreate(&run->events[i]));
+  GCONV_TRY(allocate_buffers(run));
+  for (size_t i = 0; i < run->network->count; i++)
+    GCONV_TRY(prepare_step(run, i));
+  return GCONV_OK;
+}
+
+static gconv_status prepare(const gconv_network *network, void **result) {
+  network_run *run = (network_run *)calloc(1, sizeof *run);
+  if (!run)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  run->network = network;
+  run->weights = (float **)calloc(network->count, sizeof *run->weights);
+  run->states = (void **)calloc(network->count, sizeof *run->states);
+  gconv_status status = run->weights && run->states ? fill_run(run) : gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  if (status != GCONV_OK) {
+    release(run);
+    return status;
+  }
+  *result = run;
+  return GCONV_OK;
+}
+
+/* ---- From an image to a tensor ---- */
+
+enum { THREADS = 256, MOST_BLOCKS = 1 << 20 };
+
+static unsigned blocks_for(int64_t count) {
+  int64_t blocks = (count - 1) / THREADS + 1;
+  return (unsigned)(blocks < MOST_BLOCKS ? blocks : (int64_t)MOST_BLOCKS);
+}
+
+/* The pixels of an image without gaps, and what they become: C planes of each of N images. */
+struct conversion {
+  int64_t plane, count; /* H * W; of all samples of the tensor */
+  int32_t channels, file_channels;
+  bool planar;
+  float white;
+  float mean, std;
+};
+
+/* One channel: blockIdx.y is the image. */
+template <class Sample>
+__global__ static void normalize(conversion c, int32_t channel, const Sample *from, float *to, int32_t images) {
+  for (int32_t n = (int32_t)blockIdx.y; n < images; n += (int32_t)gridDim.y) {
+    const Sample *in = from + (int64_t)n * c.file_channels * c.plane + (c.planar ? channel * c.plane : channel);
+    float *out = to + ((int64_t)n * c.channels + channel) * c.plane;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < c.plane; i += (int64_t)gridDim.x * THREADS)
+      out[i] = gconv_normalize((float)in[c.planar ? i : i * c.file_channels], c.white, c.mean, c.std);
+  }
+}
+
+template <class Sample> static gconv_status convert_as(const network_run *run) {
+  const gconv_input *input = &run->network->input;
+  conversion c = {};
+  c.plane = (int64_t)input->height * input->width;
+  c.channels = input->channels;
+  c.file_channels = input->file_channels;
+  c.planar = input->planar;
+  c.white = gconv_white(input->type);
+  dim3 grid(blocks_for(c.plane), (unsigned)(input->images < 65535 ? input->images : 65535));
+  for (int32_t channel = 0; channel < input->channels; channel++) {
+    c.mean = input->mean ? input->mean[channel] : 0;
+    c.std = input->std ? input->std[channel] : 1;
+    normalize<Sample><<<grid, THREADS, 0, run->stream>>>(c, channel, (const Sample *)run->buffers[1],
+                                                         (float *)run->buffers[0], input->images);
+    CUDA_TRY(cudaGetLastError());
+  }
+  return GCONV_OK;
+}
+
+/* Pixels to buffers[0], as the first layer sees them; the upload is timed by itself. */
+static gconv_status upload(network_run *run, const gconv_image *in) {
+  const gconv_network *network = run->network;
+  gconv_slabs *slabs = (gconv_slabs *)network->device->state;
+  bool tensor = uploads_tensor(network);
+  gconv_image raw = on_device(&network->like, run->buffers[tensor ? 0 : 1]);
+  GCONV_TRY(gconv_upload(slabs, network->device->threads, &raw, in, run->stream));
+  CUDA_TRY(cudaEventRecord(run->events[UPLOADED], run->stream));
+  if (tensor)
+    return GCONV_OK;
+  switch (network->input.type) {
+  case GCONV_U8:
+    return convert_as<uint8_t>(run);
+  case GCONV_U16:
+    return convert_as<uint16_t>(run);
+  default:
+    return convert_as<float>(run);
+  }
+}
+
+/* ---- Layers ---- */
+
+__global__ static void combine(gconv_combine how, const float *in, float *out, int64_t plane, int64_t count,
+                               int32_t combined, int32_t filters) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (int64_t)gridDim.x * THREADS)
+    out[i] = gconv_combine_values(how, in + i / plane * combined * plane + i % plane, combined, plane, filters);
+}
+
+static gconv_status run_step(const network_run *run, size_t i) {
+  const gconv_network *network = run->network;
+  const gconv_step *step = &network->steps[i];
+  gconv_layer_execution execution = bare_execution(run, i);
+  for (int32_t turn = 0; turn < gconv_step_turns(step); turn++) {
+    size_t first = (size_t)gconv_step_first(step, turn);
+    execution.in = (const float *)run->buffers[i % 2] + first * gconv_step_in_floats(step);
+    execution.out = (float *)run->buffers[(i + 1) % 2] + first * gconv_step_out_floats(step);
+    gconv_status status = step->algorithm->execute(&execution);
+    cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess)
+      return gconv_cuda_failure(error, step->algorithm->info.name, __FILE__, __LINE__);
+    if (status != GCONV_OK)
+      return gconv_fail(status, "the algorithm %s failed on %s", step->algorithm->info.name, network->device->info.name);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status run_steps(const network_run *run) {
+  const gconv_network *network = run->network;
+  for (size_t i = 0; i < network->count; i++)
+    GCONV_TRY(run_step(run, i));
+  if (network->combine == GCONV_COMBINE_NONE)
+    return GCONV_OK;
+  int64_t plane = (int64_t)network->out.height * network->out.width;
+  int64_t count = (int64_t)network->out.frames * network->out.channels * plane;
+  combine<<<blocks_for(count), THREADS, 0, run->stream>>>(network->combine, (const float *)run->buffers[network->count % 2],
+                                                          (float *)run->buffers[(network->count + 1) % 2], plane, count,
+                                                          network->combined, network->filters);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+static gconv_status download(const network_run *run, const gconv_image *out) {
+  const gconv_network *network = run->network;
+  size_t tensor = network->count + (network->combine != GCONV_COMBINE_NONE);
+  gconv_image result = on_device(&network->out, run->buffers[tensor % 2]);
+  return gconv_download((gconv_slabs *)network->device->state, network->device->threads, &result, out, run->stream);
+}
+
+static gconv_status read_timings(const network_run *run, gconv_timings *timings) {
+  float upload, kernel, download;
+  CUDA_TRY(cudaEventElapsedTime(&upload, run->events[BEGIN], run->events[UPLOADED]));
+  CUDA_TRY(cudaEventElapsedTime(&kernel, run->events[UPLOADED], run->events[CONVOLVED]));
+  CUDA_TRY(cudaEventElapsedTime(&download, run->events[CONVOLVED], run->events[DOWNLOADED]));
+  timings->upload_ms += upload;
+  timings->kernel_ms += kernel;
+  timings->download_ms += download;
+  return GCONV_OK;
+}
+
+static gconv_status execute(void *memory, const gconv_image *in, const gconv_image *out, gconv_timings *timings) {
+  network_run *run = (network_run *)memory;
+  CUDA_TRY(cudaSetDevice(run->network->device->index));
+  CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
+  GCONV_TRY(upload(run, in));
+  GCONV_TRY(run_steps(run));
+  CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
+  GCONV_TRY(download(run, out));
+  CUDA_TRY(cudaEventRecord(run->events[DOWNLOADED], run->stream));
+  CUDA_TRY(cudaStreamSynchronize(run->stream));
+  return read_timings(run, timings);
+}
+
+/* ---- Measuring ---- */
+
+/* Pairs of buffers, so that rotating through them leaves no cache anything of the last time. */
+enum { MOST_PAIRS = 64 };
+static const size_t ROTATED_BYTES = (size_t)256 << 20; /* several times the largest L2 */
+
+struct rotation {
+  int count;
+  void *pairs[MOST_PAIRS][2];
+};
+
+static gconv_status make_pairs(network_run *run, rotation *turns) {
+  turns->pairs[0][0] = run->buffers[0];
+  turns->pairs[0][1] = run->buffers[1];
+  size_t wanted = ROTATED_BYTES / (run->bytes[0] + run->bytes[1]) + 1;
+  for (turns->count = 1; turns->count < MOST_PAIRS && (size_t)turns->count < wanted; turns->count++) {
+    void **pair = turns->pairs[turns->count];
+    CUDA_TRY(cudaMalloc(&pair[0], run->bytes[0]));
+    CUDA_TRY(cudaMalloc(&pair[1], run->bytes[1]));
+    CUDA_TRY(cudaMemcpyAsync(pair[0], run->buffers[0], run->bytes[0], cudaMemcpyDeviceToDevice, run->stream));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status time_steps(network_run *run, const rotation *turns, int runs, double *milliseconds) {
+  for (int i = -3; i < runs; i++) {
+    float elapsed;
+    run->buffers[0] = turns->pairs[(i + 3) % turns->count][0];
+    run->buffers[1] = turns->pairs[(i + 3) % turns->count][1];
+    CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
+    GCONV_TRY(run_steps(run));
+    CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
+    CUDA_TRY(cudaEventSynchronize(run->events[CONVOLVED]));
+    CUDA_TRY(cudaEventElapsedTime(&elapsed, run->events[BEGIN], run->events[CONVOLVED]));
+    if (i >= 0)
+      milliseconds[i] = elapsed;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, int runs, double *milliseconds) {
+  network_run *run = (network_run *)memory;
+  CUDA_TRY(cudaSetDevice(run->network->device->index));
+  GCONV_TRY(upload(run, in));
+  rotation turns = {};
+  gconv_status status = make_pairs(run, &turns);
+  if (status == GCONV_OK && out) { /* first, as longer chains write over their input */
+    status = run_steps(run);
+    if (status == GCONV_OK)
+      status = download(run, out);
+  }
+  if (status == GCONV_OK)
+    status = time_steps(run, &turns, runs, milliseconds);
+  for (int i = 1; i < MOST_PAIRS; i++) {
+    cudaFree(turns.pairs[i][0]);
+    cudaFree(turns.pairs[i][1]);
+  }
+  run->buffers[0] = turns.pairs[0][0];
+  run->buffers[1] = turns.pairs[0][1];
+  return status;
+}
+
+extern "C" const gconv_network_type gconv_network_type_cuda = {
+    .prepare = prepare, .execute = execute, .measure = measure, .release = release};

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Verification: a network once more in float64, with the error that is allowed at each value of each layer. Errors of the
+ * layers before are carried on: by sum |weight| * error through a convolution, by the steepest slope through an activation.
+ */
+#include "base/memory.h"
+#include "layer/input.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+static const double UNIT = 0x1p-24; /* of rounding */
+
+/* A tensor in float64, and how far a correct program may be from each value; both owned, in one piece. */
+typedef struct field {
+  double *value, *allowed;
+  size_t count;
+} field;
+
+static gconv_status make_field(size_t count, field *f) {
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate(gconv_product(3, (size_t[]){count, 2, sizeof(double)}), "a verification", &memory));
+  *f = (field){memory, (double *)memory + count, count};
+  return GCONV_OK;
+}
+
+static void free_field(field *f) {
+  gconv_release(f->value);
+  *f = (field){0};
+}
+
+/* ---- The input ---- */
+
+static double level_of(const gconv_input *input, const gconv_image *in, size_t n, size_t c, size_t y, size_t x) {
+  size_t plane = input->planar ? n * (size_t)input->file_channels + c : n;
+  size_t index = input->planar ? x : x * (size_t)input->file_channels + c;
+  const uint8_t *row = (const uint8_t *)in->data + plane * in->plane_bytes + y * in->row_bytes;
+  if (input->type == GCONV_U8)
+    return row[index];
+  if (input->type == GCONV_U16)
+    return ((const uint16_t *)(const void *)row)[index];
+  return (double)((const float *)(const void *)row)[index];
+}
+
+static gconv_status make_input(const gconv_network *network, const gconv_image *in, field *f) {
+  const gconv_input *input = &network->input;
+  size_t height = (size_t)input->height, width = (size_t)input->width, channels = (size_t)input->channels;
+  GCONV_TRY(make_field((size_t)input->images * channels * height * width, f));
+  double white = (double)gconv_white(input->type);
+  for (size_t i = 0; i < f->count; i++) {
+    size_t c = i / (height * width) % channels;
+    double v = level_of(input, in, i / (height * width * channels), c, i / width % height, i % width) / white;
+    double allowed = white == 1 ? 0 : UNIT * fabs(v);
+    if (input->mean) {
+      v -= (double)input->mean[c];
+      allowed += UNIT * fabs(v);
+    }
+    if (input->std) {
+      v /= (double)input->std[c];
+      allowed = allowed / fabs((double)input->std[c]) + UNIT * fabs(v);
+    }
+    f->value[i] = v;
+    f->allowed[i] = allowed;
+  }
+  return GCONV_OK;
+}
+
+/* ---- A layer ---- */
+
+typedef struct layer_job {
+  const gconv_step *step;
+  const field *in;
+  field *out;
+  double bound;
+} layer_job;
+
+static double activate(const gconv_layer_problem *problem, double v) {
+  switch (problem->activation) {
+  case GCONV_ACTIVATION_RELU:
+    return v < 0 ? 0 : v;
+  case GCONV_ACTIVATION_LEAKY:
+    return v < 0 ? v * (double)problem->slope : v;
+  case GCONV_ACTIVATION_SIGMOID:
+    return 1 / (1 + exp(-v));
+  case GCONV_ACTIVATION_TANH:
+    return tanh(v);
+  default:
+    return v;
+  }
+}
+
+/* What an error becomes, by the steepest slope, with the activation's own: a rounding, or what activation.h says of exp. */
+static double activate_error(const gconv_layer_problem *problem, double allowed, double v) {
+  switch (problem->activation) {
+  case GCONV_ACTIVATION_LEAKY:
+    return allowed * fmax(1, fabs((double)problem->slope)) + UNIT * fabs(v);
+  case GCONV_ACTIVATION_SIGMOID:
+    return allowed / 4 + 0x1p-20 * fabs(v);
+  case GCONV_ACTIVATION_TANH:
+    return allowed + 0x1p-20 * fabs(v);
+  default:
+    return allowed;
+  }
+}
+
+/* The sums over the taps of one output. */
+typedef struct sums {
+  double value;     /* w x */
+  double magnitude; /* |w| (|x| + its error) */
+  double carried;   /* |w| * error of x */
+  double weights;   /* |w|, of all taps */
+} sums;
+
+static sums sum_at(const layer_job *job, int32_t n, int32_t k, int32_t p, int32_t q) {
+  const gconv_layer_problem *problem = &job->step->problem;
+  int32_t channels = problem->channels / problem->groups, first = k / (problem->filters / problem->groups) * channels;
+  const float *weight = job->step->weights + k * gconv_layer_taps(problem);
+  sums s = {0};
+  for (int32_t c = 0; c < channels; c++) {
+    int64_t plane = ((int64_t)n * problem->channels + first + c) * problem->height * problem->width;
+    for (int32_t r = 0; r < problem->rows; r++)
+      for (int32_t t = 0; t < problem->columns; t++, weight++) {
+        int64_t y = (int64_t)p * problem->stride_y - problem->pad_top + (int64_t)r * problem->dilation_y;
+        int64_t x = (int64_t)q * problem->stride_x - problem->pad_left + (int64_t)t * problem->dilation_x;
+        double w = (double)*weight;
+        s.weights += fabs(w);
+        if (y < 0 || y >= problem->height || x < 0 || x >= problem->width)
+          continue;
+        double v = job->in->value[plane + y * problem->width + x], e = job->in->allowed[plane + y * problem->width + x];
+        s.value += w * v;
+        s.magnitude += fabs(w) * (fabs(v) + e);
+        s.carried += fabs(w) * e;
+      }
+  }
+  return s;
+}
+
+/* The largest |x|, with its error, of the channels that filter k of image n sees. */
+static double largest_of(const layer_job *job, int32_t n, int32_t k) {
+  const gconv_layer_problem *problem = &job->step->problem;
+  int32_t channels = problem->channels / problem->groups, group = k / (problem->filters / problem->groups);
+  int64_t plane = (int64_t)problem->height * problem->width, count = channels * plane;
+  int64_t first = ((int64_t)n * problem->channels + (int64_t)group * channels) * plane;
+  double largest = 0;
+  for (int64_t i = first; i < first + count; i++)
+    largest = fmax(largest, fabs(job->in->value[i]) + job->in->allowed[i]);
+  return largest;
+}
+
+/* A plane of the layer's output. */
+static void compute_plane(void *context, size_t turn, int thread) {
+  const layer_job *job = context;
+  const gconv_layer_problem *problem = &job->step->problem;
+  (void)thread;
+  int32_t n = (int32_t)(turn / (size_t)problem->filters), k = (int32_t)(turn % (size_t)problem->filters);
+  double bias = (double)gconv_layer_biases(problem, job->step->weights)[k];
+  bool mixes = job->step->algorithm->bound_of_largest;
+  double largest = mixes ? largest_of(job, n, k) : 0;
+  size_t i = turn * (size_t)problem->out_height * (size_t)problem->out_width;
+  for (int32_t p = 0; p < problem->out_height; p++)
+    for (int32_t q = 0; q < problem->out_width; q++, i++) {
+      sums s = sum_at(job, n, k, p, q);
+      double magnitude = mixes ? s.weights * largest : s.magnitude;
+      bool certain = isfinite(s.value) && magnitude < FLT_MAX; /* else a sum in float32 may overflow */
+      double allowed = certain ? job->bound * (magnitude + fabs(bias)) + s.carried : INFINITY;
+      job->out->value[i] = activate(problem, s.value + bias);
+      job->out->allowed[i] = activate_error(problem, allowed, job->out->value[i]);
+    }
+}
+
+/* Replaces the input of the step by its output. */
+static gconv_status apply_step(const gconv_network *network, const gconv_step *step, field *tensor) {
+  field out;
+  size_t planes = (size_t)step->images * (size_t)step->problem.filters;
+  GCONV_TRY(make_field(planes * (size_t)step->problem.out_height * (size_t)step->problem.out_width, &out));
+  layer_job job = {step, tensor, &out, step->algorithm->error_bound(&step->problem)};
+  gconv_threads_run(network->device->threads, planes, compute_plane, &job);
+  free_field(tensor);
+  *tensor = out;
+  return GCONV_OK;
+}
+
+/* ---- Combining ---- */
+
+/* What is expected of combining `count` values from i on, `distance` apart. */
+static double combine_at(const gconv_network *network, const field *tensor, size_t i, size_t distance, double *allowed) {
+  double value = tensor->value[i], error = tensor->allowed[i];
+  if (network->combine == GCONV_COMBINE_MAGNITUDE) {
+    error = 2 * fabs(value) * error + error * error + UNIT * value * value;
+    value *= value;
+  }
+  for (int32_t k = 1; k < network->combined; k++) {
+    double v = tensor->value[i + (size_t)k * distance], e = tensor->allowed[i + (size_t)k * distance];
+    if (network->combine == GCONV_COMBINE_MAX) {
+      value = fmax(value, v);
+      error = fmax(error, e);
+      continue;
+    }
+    bool square = network->combine == GCONV_COMBINE_MAGNITUDE;
+    value += square ? v * v : v;
+    error += (square ? 2 * fabs(v) * e + e * e : e) + UNIT * (fabs(value) + error);
+  }
+  if (network->combine == GCONV_COMBINE_MAGNITUDE) { /* |sqrt(a + e) - sqrt(a)| <= e / sqrt(a), and <= sqrt(e) */
+    double root = sqrt(value);
+    error = fmin(sqrt(error), root > 0 ? error / root : INFINITY) + UNIT * root;
+    value = root;
+  }
+  *allowed = error;
+  return value;
+}
+
+/* Of argmax: the number of the largest; an answer whose value, with errors, reaches that of the largest is as good. */
+static double argmax_at(const gconv_network *network, const field *tensor, size_t i, size_t distance, double got) {
+  int32_t best = 0;
+  for (int32_t k = 1; k < network->combined; k++)
+    if (tensor->value[i + (size_t)k * distance] > tensor->value[i + (size_t)best * distance])
+      best = k;
+  double most = tensor->value[i + (size_t)best * distance] - tensor->allowed[i + (size_t)best * distance];
+  for (int32_t k = 0; k < network->combined; k++) {
+    size_t at = i + (size_t)k * distance;
+    if (k % network->filters == got && !(tensor->value[at] + tensor->allowed[at] < most))
+      return got;
+  }
+  return best % network->filters;
+}
+
+/* ---- Comparing ---- */
+
+static double expected_at(const gconv_network *network, const field *tensor, size_t i, double got, double *allowed) {
+  if (network->combine == GCONV_COMBINE_NONE) {
+    *allowed = tensor->allowed[i];
+    return tensor->value[i];
+  }
+  size_t plane = (size_t)network->out.height * (size_t)network->out.width;
+  size_t first = i / plane * (size_t)network->combined * plane + i % plane;
+  *allowed = 0;
+  return network->combine == GCONV_COMBINE_ARGMAX ? argmax_at(network, tensor, first, plane, got)
+                                                  : combine_at(network, tensor, first, plane, allowed);
+}
+
+static void note(const gconv_network *network, size_t i, double got, double expected, double allowed,
+                 gconv_verification *result) {
+  size_t width = (size_t)network->out.width, height = (size_t)network->out.height, channels = (size_t)network->out.channels;
+  double error = fabs(got - expected);
+  result->compared++;
+  if (isfinite(allowed))
+    result->most_allowed = fmax(result->most_allowed, allowed);
+  bool worse = isnan(error) || error * result->allowed > result->max_error * allowed || result->compared == 1;
+  if (isinf(allowed) || !worse)
+    return;
+  result->max_error = isnan(error) ? INFINITY : error;
+  result->allowed = allowed;
+  result->frame = (int32_t)(i / (width * height * channels));
+  result->channel = (int32_t)(i / (width * height) % channels);
+  result->y = (int32_t)(i / width % height);
+  result->x = (int32_t)(i % width);
+  result->got = got;
+  result->expected = expected;
+}
+
+static void compare(const gconv_network *network, const field *tensor, const gconv_image *out, double tolerance,
+                    gconv_verification *result) {
+  const gconv_image *header = &network->out;
+  size_t count = (size_t)header->frames * (size_t)header->channels * (size_t)header->height * (size_t)header->width;
+  for (size_t i = 0; i < count; i++) {
+    double got = (double)((const float *)out->data)[i], allowed;
+    double expected = expected_at(network, tensor, i, got, &allowed);
+    note(network, i, got, expected, tolerance >= 0 ? tolerance : allowed, result);
+  }
+}
+
+gconv_status gconv_network_verify(gconv_network *network, const gconv_image *in, const gconv_image *out, double tolerance,
+                                  gconv_verification *result) {
+  *result = (gconv_verification){0};
+  if (!gconv_network_fits(network, in) || !in->data || !out->data)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "what is verified has another shape than the network, or no pixels");
+  field tensor = {0};
+  gconv_status status = make_input(network, in, &tensor);
+  for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
+    status = apply_step(network, &network->steps[i], &tensor);
+  if (status == GCONV_OK)
+    compare(network, &tensor, out, tolerance, result);
+  free_field(&tensor);
+  GCONV_TRY(status);
+  if (result->max_error > result->allowed)
+    return gconv_fail(GCONV_MISMATCH,
+                      "image %d, row %d, column %d, channel %d is %.9g, but float64 gives %.9g: the difference %.3g is over "
+                      "the %.3g allowed",
+                      result->frame, result->y, result->x, result->channel, result->got, result->expected, result->max_error,
+                      result->allowed);
+  return GCONV_OK;
+}
