@@ -441,21 +441,59 @@ typedef struct gconv_bank {
 void gconv_bank_free(gconv_bank *bank);
 
 /* Reads into *bank, which must be empty, what `spec` means: the path of a file (docs/filter-formats.md: gconv-bank text,
- * .npy, safetensors, ONNX; known by content), and, where that has several, ":" and the name of a tensor or node. A tensor
- * NAME.weight brings NAME.bias. `syntax` forces the syntax ("bank", "npy", "safetensors", "onnx"); NULL: known by content.
- * Errors say where in the file. */
+ * .npy, safetensors, ONNX; known by content, then by name), and, where that has several, ":" and the name of one, which
+ * gconv_bank_file_find() finds. A tensor NAME.weight brings NAME.bias. `syntax` forces the syntax ("bank", "npy",
+ * "safetensors", "onnx"); NULL: known by content. Errors say where in the file. */
 gconv_status gconv_bank_read(const char *spec, const char *syntax, gconv_bank *bank);
 
-/* Whether the file that `spec` names is a bank by its content, rather than plain filters. False if it cannot be read. */
+/* Whether `spec` names a bank, which gconv_filters_read() does not read: by the content of the file, or, where that cannot
+ * be read, by its extension (.safetensors, .onnx). .npy arrays of fewer than four dimensions, or with one channel, are plain
+ * filters, and so is standard input: gconv_bank_read() reads them where a bank is wanted in any case. */
 bool gconv_bank_is_one(const char *spec);
 
+/* The syntaxes of banks, NULL past the end: names as gconv_bank_read takes them. */
+const char *gconv_bank_syntax_at(size_t index);
+
+enum { GCONV_BANK_DIMENSIONS = 8 };
+
+/* What a file of banks has: a tensor, a Conv node of a model, or, without a name, the only bank. */
+typedef struct gconv_bank_entry {
+  char *name;         /* owned by the file, as all here; bytes that no terminal should get are '?' */
+  char *other[2];     /* names by which it can be chosen too, or NULL */
+  const char *kind;   /* "tensor", "Conv", "array", "bank"; static storage */
+  char type[16];      /* of its numbers: "float32", "int8"; "" if not known */
+  int32_t dimensions; /* those beyond GCONV_BANK_DIMENSIONS are not in `shape` */
+  uint64_t shape[GCONV_BANK_DIMENSIONS];
+  const char *obstacle; /* what keeps it from being read as a bank, as the end of a sentence about it; NULL if nothing is
+                           known to; static storage */
+} gconv_bank_entry;
+
+/* A file of banks: a list of what it has, of which each is read by itself. Files of any size: only what is wanted is read.
+ */
+typedef struct gconv_bank_file gconv_bank_file;
+
+/* Opens the file at `path` and reads what it has. `syntax` is as above. */
+gconv_status gconv_bank_file_open(const char *path, const char *syntax, gconv_bank_file **file);
+/* "safetensors" */
+const char *gconv_bank_file_syntax(const gconv_bank_file *file);
+/* In the order of the file; NULL past the end. Valid until the file is closed. */
+const gconv_bank_entry *gconv_bank_file_at(const gconv_bank_file *file, size_t index);
+/* The entry called `name`; NULL: the only one that is a bank. GCONV_BAD_ARGUMENT lists what there is. */
+gconv_status gconv_bank_file_find(const gconv_bank_file *file, const char *name, size_t *index);
+/* Reads an entry into *bank, which must be empty. */
+gconv_status gconv_bank_file_read(gconv_bank_file *file, size_t index, gconv_bank *bank);
+/* NULL is allowed. */
+void gconv_bank_file_close(gconv_bank_file *file);
+
 /* Writes the bank whole or not at all: `format` is "bank", "npy" or "safetensors"; NULL: by the extension of `path` (.txt,
- * .npy, .safetensors). Weights keep their bits. Biases do not fit into .npy: GCONV_UNSUPPORTED if it has some that are not
- * 0. */
+ * .npy, .safetensors; "-", standard output, is text). Weights keep their bits, or GCONV_BAD_ARGUMENT if one is not finite.
+ * Biases do not fit into .npy: GCONV_UNSUPPORTED if it has some that are not 0. Stride, padding, dilation and groups do not
+ * fit into .npy, and names of filters into text alone: a warning tells which were left out. */
 gconv_status gconv_bank_write(const char *path, const char *format, const gconv_bank *bank);
 
-/* Stacks plain filters into a bank of one channel: divisors go into the taps, offsets into biases. Filters of different
- * sizes are laid on each other by their anchors, which become the centre. */
+/* Stacks plain filters into a bank of one channel, which must be empty: divisors go into the taps; offsets, which are
+ * 255ths, become biases of samples in [0, 1]. Filters of different sizes are laid on each other by their anchors, which
+ * become the centre, at rows / 2 and columns / 2. */
 gconv_status gconv_bank_stack(const gconv_filters *filters, gconv_bank *bank);
 
 /* ---- Layers: batched multi-channel convolution ------------------------------------------------------------------------ */

@@ -34,7 +34,7 @@ gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted,
 /* Hands out exactly `wanted` bytes; GCONV_BAD_FILE "...: the file ends too early, in <what>" if there are fewer. */
 gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t wanted, const char *what);
 
-/* Goes back to a position that was handed out before. False where that cannot be: on a pipe, or standard input. */
+/* Goes to a position up to the end, back or ahead. False where that cannot be: on a pipe, or standard input. */
 bool gconv_source_can_rewind(const gconv_source *source);
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position);
 

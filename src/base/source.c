@@ -110,8 +110,11 @@ bool gconv_source_can_rewind(const gconv_source *source) {
 }
 
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
+  uint64_t ahead = position - source->position; /* huge if it is behind */
   if (source->file < 0) {
     source->begin = (size_t)position;
+  } else if (position >= source->position && ahead <= source->end - source->begin) {
+    source->begin += (size_t)ahead;
   } else {
     if (lseek(source->file, (off_t)position, SEEK_SET) < 0)
       return gconv_fail(GCONV_IO_ERROR, "%s: cannot read again: %s", source->name, strerror(errno));

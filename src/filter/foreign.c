@@ -17,7 +17,7 @@ static const foreign kinds[] = {
      "save the matrix as text: dlmwrite('filter.txt', h, 'precision', 9)"},
     {START("\x89HDF"), "an HDF5 file, or a .mat file of MATLAB 7.3",
      "save the matrix as text: dlmwrite('filter.txt', h, 'precision', 9)"},
-    {START("gconv-bank"), "a gconv bank, which is not read yet", "give each filter as a file of its own"},
+    {START("gconv-bank"), "a bank of filters, not plain filters", "gconv bank shows what it holds"},
     {START("%YAML"), "an OpenCV FileStorage file, which is not read yet", "save the matrix with numpy.save"},
     {START("<?xml"), "XML, perhaps of OpenCV, which is not read yet", "save the matrix with numpy.save"},
     {START("<opencv_storage"), "an OpenCV FileStorage file, which is not read yet", "save the matrix with numpy.save"},
@@ -51,7 +51,7 @@ gconv_status gconv_refuse_foreign(const gconv_content *content) {
     if (content->size >= kinds[i].size && memcmp(content->bytes, kinds[i].start, kinds[i].size) == 0)
       return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s; %s", content->name, kinds[i].is, kinds[i].remedy);
   if (is_safetensors(content) || is_onnx(content))
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s, which is not read yet; save the weights of a layer with numpy.save",
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s, which holds banks of filters, not plain ones; gconv bank shows them",
                       content->name, is_onnx(content) ? "an ONNX model" : "a safetensors file");
   return GCONV_OK;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* NumPy's .npy: R x S is a filter, K x R x S are K, and so are K x 1 x R x S. */
+#include "base/element.h"
 #include "base/npy_header.h"
 #include "filter/syntax.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MAX_FILTERS = 65536 };
 
@@ -26,10 +26,11 @@ static gconv_status read_shape(const char *name, const gconv_npy_header *header,
                       "(filters, rows, columns)",
                       name, dimensions, dimensions == 1 ? "" : "s");
   if (dimensions == 4 && from[1] != 1)
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: an array of %zu x %zu x %zu x %zu: banks of filters over %zu channels are not "
-                      "read yet; filters for each channel by itself have 1 there",
-                      name, from[0], from[1], from[2], from[3], from[1]);
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "%s: an array of %zu x %zu x %zu x %zu is a bank of filters over %zu channels, not of filters for each "
+        "channel by itself, which have 1 there",
+        name, from[0], from[1], from[2], from[3], from[1]);
   *to = (shape){dimensions == 2 ? 1 : from[0], from[dimensions - 2], from[dimensions - 1]};
   if (header->items == 0)
     return gconv_fail(GCONV_BAD_FILE, "%s: an array without elements; a filter has at least one", name);
@@ -40,45 +41,6 @@ static gconv_status read_shape(const char *name, const gconv_npy_header *header,
   return gconv_filter_check_size(name, rows, columns);
 }
 
-/* IEEE binary16. */
-static double half_value(uint16_t bits) {
-  int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
-                     : exponent == 0 ? ldexp(fraction, -24)
-                                     : ldexp(1024 + fraction, exponent - 25);
-  return bits >> 15 ? -magnitude : magnitude;
-}
-
-static double float_value(uint64_t bits, size_t bytes) {
-  if (bytes == 2)
-    return half_value((uint16_t)bits);
-  if (bytes == 8) {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  uint32_t low = (uint32_t)bits;
-  float value;
-  memcpy(&value, &low, sizeof value);
-  return (double)value;
-}
-
-/* One element of any type, rounded to float32; infinite if it does not fit. */
-static float element(const gconv_npy_header *header, const uint8_t *at) {
-  uint64_t bits = 0;
-  for (size_t i = 0; i < header->item_bytes; i++)
-    bits = bits << 8 | at[header->big_endian ? i : header->item_bytes - 1 - i];
-  if (header->kind == 'f') {
-    double value = float_value(bits, header->item_bytes);
-    return fabs(value) >= 0x1.ffffffp127 ? INFINITY : (float)value; /* halfway from the largest float to 2^128, and above */
-  }
-  if (header->kind == 'i') {
-    uint64_t sign = UINT64_C(1) << (8 * header->item_bytes - 1);
-    return (bits & sign) != 0 ? -(float)(sign - (bits ^ sign)) : (float)bits;
-  }
-  return (float)bits;
-}
-
 /* Filter k; element (k, r, s) is at its place in C or Fortran order. */
 static gconv_status read_filter(const gconv_content *content, const gconv_npy_header *header, const uint8_t *elements,
                                 const shape *size, size_t k, gconv_filter *filter) {
@@ -86,7 +48,8 @@ static gconv_status read_filter(const gconv_content *content, const gconv_npy_he
     for (size_t s = 0; s < size->columns; s++) {
       size_t place =
           header->fortran_order ? k + size->filters * (r + size->rows * s) : (k * size->rows + r) * size->columns + s;
-      float tap = element(header, elements + place * header->item_bytes);
+      float tap = gconv_element_read((gconv_element){header->kind, header->item_bytes, header->big_endian},
+                                     elements + place * header->item_bytes);
       if (!isfinite(tap))
         return gconv_fail(GCONV_BAD_FILE,
                           "%s: the tap of filter %zu, row %zu, column %zu (from 0) is not finite in float32; "

@@ -203,7 +203,7 @@ static const bad bads[] = {
      "binary .mat file of MATLAB; save the matrix as text"},
     {"%YAML:1.0\n---\n", NULL, GCONV_UNSUPPORTED, "OpenCV FileStorage"},
     {"<?xml version=\"1.0\"?>\n<opencv_storage>", NULL, GCONV_UNSUPPORTED, "OpenCV"},
-    {"gconv-bank 1\n", NULL, GCONV_UNSUPPORTED, "not read yet"},
+    {"gconv-bank 1\n", NULL, GCONV_UNSUPPORTED, "is a bank of filters"},
     {"\x89PNG\r\n\x1A\n", NULL, GCONV_UNSUPPORTED, "is a PNG image"},
     {"PK\x03\x04", NULL, GCONV_UNSUPPORTED, ".npz"},
     {"\x08\x07\x12\x07pytorch", NULL, GCONV_UNSUPPORTED, "an ONNX model"},
@@ -373,7 +373,7 @@ static void refuses_npy(void **state) {
   write_npy("|u1", "False", "(3,)", data, 3);
   read_bad("array.npy", NULL, GCONV_BAD_FILE, "an array of 1 dimension;");
   write_npy("|u1", "False", "(1, 3, 2, 2)", data, 12);
-  read_bad("array.npy", NULL, GCONV_UNSUPPORTED, "banks of filters over 3 channels are not read yet");
+  read_bad("array.npy", NULL, GCONV_UNSUPPORTED, "is a bank of filters over 3 channels");
   write_npy("|u1", "False", "(2, 2)", data, 3);
   read_bad("array.npy", NULL, GCONV_BAD_FILE, "promises 4 elements of 1 byte, but 3 bytes follow");
   write_npy("|u1", "False", "(2, 2)", data, 5);

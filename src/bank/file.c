@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* Files of banks: what they have, and which of it is meant. */
+#include "bank/syntax.h"
+#include "base/memory.h"
+#include "filter/suggest.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PEEK_BYTES = 4096, LISTED = 12 }; /* names in an error text */
+
+/* ---- Opening and closing ---- */
+
+static gconv_status find_syntax(gconv_bank_file *file, const char *syntax) {
+  const uint8_t *bytes;
+  size_t size;
+  if (syntax)
+    return gconv_bank_syntax_by_name(syntax, &file->syntax);
+  GCONV_TRY(gconv_source_peek(&file->source, PEEK_BYTES, &bytes, &size));
+  file->syntax = gconv_bank_syntax_find(file->path, bytes, size);
+  if (file->syntax)
+    return GCONV_OK;
+  return gconv_fail(
+      GCONV_BAD_FILE,
+      "%s: is no bank of filters: neither text that begins with 'gconv-bank 1', nor .npy, safetensors or ONNX; "
+      "plain filters become a bank by `gconv bank convert FILTER... -o bank.txt`",
+      file->path);
+}
+
+/* What cannot be read at any place, such as a pipe, is read whole. */
+static gconv_status open_source(gconv_bank_file *file, const char *path) {
+  GCONV_TRY(gconv_source_open(path, &file->source));
+  file->source.name = file->path;
+  if (gconv_source_can_rewind(&file->source)) {
+    file->folder = file->path;
+    return GCONV_OK;
+  }
+  size_t size;
+  gconv_status status = gconv_source_read_all(&file->source, GCONV_BANK_MAX_FILE_BYTES, &file->content, &size);
+  gconv_source_close(&file->source);
+  if (status == GCONV_OK)
+    gconv_source_of_bytes(file->path, file->content, size, &file->source);
+  return status;
+}
+
+/* NULL, with the error set, without memory. */
+static gconv_bank_file *make_file(const char *name) {
+  gconv_bank_file *file = calloc(1, sizeof *file);
+  if (file && (file->path = strdup(name))) {
+    file->source.file = -1;
+    return file;
+  }
+  free(file);
+  gconv_fail(GCONV_NO_MEMORY, "no memory for a file of banks");
+  return NULL;
+}
+
+/* Goes on with a file whose source was opened with `status`. */
+static gconv_status begin_file(gconv_bank_file *made, gconv_status status, const char *syntax, gconv_bank_file **file) {
+  if (status == GCONV_OK)
+    status = find_syntax(made, syntax);
+  if (status == GCONV_OK)
+    status = made->syntax->open(made);
+  if (status == GCONV_OK)
+    *file = made;
+  else
+    gconv_bank_file_close(made);
+  return status;
+}
+
+gconv_status gconv_bank_file_open(const char *path, const char *syntax, gconv_bank_file **file) {
+  gconv_bank_file *made = make_file(strcmp(path, "-") == 0 ? "standard input" : path);
+  return !made ? GCONV_NO_MEMORY : begin_file(made, open_source(made, path), syntax, file);
+}
+
+gconv_status gconv_bank_file_open_bytes(const char *name, uint8_t *bytes, size_t size, const char *syntax,
+                                        gconv_bank_file **file) {
+  gconv_bank_file *made = make_file(name);
+  if (!made)
+    return GCONV_NO_MEMORY;
+  gconv_source_of_bytes(made->path, bytes, size, &made->source);
+  return begin_file(made, GCONV_OK, syntax, file);
+}
+
+void gconv_bank_file_close(gconv_bank_file *file) {
+  if (!file)
+    return;
+  if (file->syntax && file->syntax->close)
+    file->syntax->close(file);
+  for (size_t i = 0; i < file->count; i++) {
+    free(file->entries[i].name);
+    free(file->entries[i].other[0]);
+    free(file->entries[i].other[1]);
+  }
+  free(file->entries);
+  if (file->source.file >= 0)
+    gconv_source_close(&file->source);
+  gconv_release(file->content);
+  free(file->path);
+  free(file);
+}
+
+/* ---- Entries ---- */
+
+gconv_status gconv_bank_file_add(gconv_bank_file *file, gconv_bank_entry **entry) {
+  if (file->count == file->capacity) {
+    size_t capacity = file->capacity == 0 ? 8 : 2 * file->capacity;
+    gconv_bank_entry *entries = realloc(file->entries, capacity * sizeof *entries);
+    if (!entries)
+      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of %zu tensors", file->path, capacity);
+    file->entries = entries;
+    file->capacity = capacity;
+  }
+  *entry = &file->entries[file->count++];
+  **entry = (gconv_bank_entry){0};
+  return GCONV_OK;
+}
+
+const char *gconv_bank_shape_obstacle(int32_t dimensions, const uint64_t *shape) {
+  if (dimensions == 5)
+    return "has 5 dimensions, as weights of 3-D convolutions do; a bank has 4: filters, channels, rows, columns";
+  if (dimensions == 3)
+    return "has 3 dimensions, as weights of 1-D convolutions do; a bank has 4: filters, channels, rows, columns";
+  if (dimensions != 4)
+    return "does not have the 4 dimensions of a bank: filters, channels, rows, columns";
+  for (int i = 0; i < 4; i++)
+    if (shape[i] == 0)
+      return "has no elements";
+  return NULL;
+}
+
+const char *gconv_bank_file_syntax(const gconv_bank_file *file) {
+  return file->syntax->name;
+}
+
+const gconv_bank_entry *gconv_bank_file_at(const gconv_bank_file *file, size_t index) {
+  return index < file->count ? &file->entries[index] : NULL;
+}
+
+/* ---- Choosing ---- */
+
+static bool is_called(const gconv_bank_entry *entry, const char *name, bool exactly) {
+  if (exactly)
+    return entry->name && strcmp(entry->name, name) == 0;
+  for (int i = 0; i < 2; i++)
+    if (entry->other[i] && strcmp(entry->other[i], name) == 0)
+      return true;
+  return false;
+}
+
+/* Counts the entries called so, or, without a name, those that are banks; *index is the first. */
+static size_t count_matches(const gconv_bank_file *file, const char *name, bool exactly, size_t *index) {
+  size_t count = 0;
+  for (size_t i = file->count; i-- > 0;) {
+    const gconv_bank_entry *entry = &file->entries[i];
+    if (name ? is_called(entry, name, exactly) : !entry->obstacle) {
+      *index = i;
+      count++;
+    }
+  }
+  return count;
+}
+
+/* Appends to `text`, which holds `size` bytes, what snprintf() would. */
+static void append(char *text, size_t size, const char *format, ...) GCONV_PRINTF(3, 4);
+static void append(char *text, size_t size, const char *format, ...) {
+  size_t used = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text + used, size - used, format, arguments);
+  va_end(arguments);
+}
+
+/* "conv1.weight (64 x 3 x 7 x 7), ... and 12 more": the banks, or all if none is. */
+static void list_entries(const gconv_bank_file *file, char *text, size_t size) {
+  size_t banks = 0, shown = 0;
+  for (size_t i = 0; i < file->count; i++)
+    banks += !file->entries[i].obstacle;
+  size_t all = banks > 0 ? banks : file->count;
+  text[0] = '\0';
+  for (size_t i = 0; i < file->count && shown < LISTED; i++) {
+    const gconv_bank_entry *entry = &file->entries[i];
+    if (banks > 0 && entry->obstacle)
+      continue;
+    const char *name = entry->name && *entry->name ? entry->name : entry->other[0] ? entry->other[0] : "(no name)";
+    append(text, size, "%s%.80s (", shown == 0 ? "" : ", ", name);
+    for (int32_t d = 0; d < entry->dimensions && d < GCONV_BANK_DIMENSIONS; d++)
+      append(text, size, "%s%" PRIu64, d == 0 ? "" : " x ", entry->shape[d]);
+    append(text, size, ")");
+    shown++;
+  }
+  if (shown < all)
+    append(text, size, " and %zu more: `gconv bank info` lists them", all - shown);
+}
+
+static gconv_status fail_obstacle(const gconv_bank_file *file, const gconv_bank_entry *entry) {
+  const char *quote = *entry->name ? "'" : "";
+  return gconv_fail(GCONV_UNSUPPORTED, "%s: %s%s%s%s%s", file->path, quote, entry->name, quote, *quote ? " " : "",
+                    entry->obstacle);
+}
+
+static gconv_status fail_to_choose(const gconv_bank_file *file, const char *name, size_t matches) {
+  char list[1400];
+  gconv_suggestion best = {0};
+  list_entries(file, list, sizeof list);
+  if (file->count == 1 && !name)
+    return fail_obstacle(file, &file->entries[0]);
+  if (file->count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has nothing in it that could be a bank", file->path);
+  if (!name && matches == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: nothing in it is a bank of filters, with floating-point weights of 4 dimensions; there are %s",
+                      file->path, list);
+  if (!name)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has %zu banks: say which, as '%s:NAME'; there are %s", file->path, matches,
+                      file->path, list);
+  if (matches > 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %zu are called '%s': take another of their names; there are %s", file->path,
+                      matches, name, list);
+  for (size_t i = 0; i < file->count; i++)
+    gconv_suggest(&best, name, file->entries[i].name);
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has nothing called '%s'%s%s%s; there are %s", file->path, name,
+                    best.name[0] ? ": did you mean '" : "", best.name, best.name[0] ? "'?" : "", list);
+}
+
+gconv_status gconv_bank_file_find(const gconv_bank_file *file, const char *name, size_t *index) {
+  size_t matches = count_matches(file, name, true, index);
+  if (matches == 0 && name)
+    matches = count_matches(file, name, false, index);
+  return matches == 1 ? GCONV_OK : fail_to_choose(file, name, matches);
+}
+
+gconv_status gconv_bank_file_read(gconv_bank_file *file, size_t index, gconv_bank *bank) {
+  if (index >= file->count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no bank number %zu", file->path, index);
+  const gconv_bank_entry *entry = &file->entries[index];
+  if (entry->obstacle)
+    return fail_obstacle(file, entry);
+  gconv_bank made = {0};
+  gconv_status status = file->syntax->read(file, index, &made);
+  if (status == GCONV_OK) {
+    char *where = gconv_format_text("%s%s%s", file->path, *entry->name ? ": " : "", entry->name);
+    status = gconv_bank_check_finite(where ? where : file->path, GCONV_BAD_FILE, &made);
+    free(where);
+  }
+  if (status == GCONV_OK)
+    *bank = made;
+  else
+    gconv_bank_free(&made);
+  return status;
+}

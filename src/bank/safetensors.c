@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * safetensors, of Hugging Face: 8 bytes with the size N of the header, the lowest first; N bytes of JSON,
+ * {"name": {"dtype": "F32", "shape": [64, 3, 7, 7], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}; then the
+ * data, from whose beginning offsets count. The tensors lie without holes and overlaps, and fill the file. Only the header
+ * and the tensors that are wanted are read.
+ */
+#include "bank/syntax.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  PREFIX_BYTES = 8,
+  MAX_HEADER_BYTES = 100000000, /* the limit of the reference implementation */
+  SHOWN_BYTES = 80              /* of a name, in an error text */
+};
+
+/* ---- Types ---- */
+
+static const struct type {
+  const char *name;  /* as the header has it */
+  const char *plain; /* as people have it */
+  uint32_t bits;
+  char kind; /* of a gconv_element; '\0': not read */
+} types[] = {
+    {"F32", "float32", 32, 'f'}, {"F16", "float16", 16, 'f'}, {"BF16", "bfloat16", 16, 'B'}, {"F64", "float64", 64, 'f'},
+    {"BOOL", "bool", 8, 0},      {"U8", "uint8", 8, 0},       {"I8", "int8", 8, 0},          {"U16", "uint16", 16, 0},
+    {"I16", "int16", 16, 0},     {"U32", "uint32", 32, 0},    {"I32", "int32", 32, 0},       {"U64", "uint64", 64, 0},
+    {"I64", "int64", 64, 0},     {"F8_E4M3", "float8", 8, 0}, {"F8_E5M2", "float8", 8, 0},   {"C64", "complex64", 64, 0},
+};
+enum { TYPES = sizeof types / sizeof *types };
+
+static const struct type *find_type(const char *name) {
+  for (size_t i = 0; i < TYPES; i++)
+    if (strcmp(types[i].name, name) == 0)
+      return &types[i];
+  return NULL;
+}
+
+/* ---- The header ---- */
+
+typedef struct tensor {
+  const char *name; /* of the JSON */
+  const struct type *type;
+  uint64_t begin, end; /* of its bytes, from the beginning of the data */
+  uint64_t items;
+} tensor;
+
+typedef struct header {
+  json_t *json;
+  uint64_t data;   /* where the data begin in the file */
+  tensor *tensors; /* one an entry of the file, in its order */
+} header;
+
+static gconv_status read_size(gconv_bank_file *file, uint64_t *size) {
+  uint8_t prefix[PREFIX_BYTES];
+  GCONV_TRY(gconv_source_read_exactly(&file->source, prefix, PREFIX_BYTES, "the size of its header"));
+  *size = 0;
+  for (int i = 0; i < PREFIX_BYTES; i++)
+    *size |= (uint64_t)prefix[i] << (8 * i);
+  if (*size > MAX_HEADER_BYTES)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: its first 8 bytes claim a header of %" PRIu64
+                      " bytes; safetensors allow %d: the file is damaged, or "
+                      "no safetensors file",
+                      file->path, *size, MAX_HEADER_BYTES);
+  if (*size > file->source.size - PREFIX_BYTES)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: its header claims %" PRIu64 " bytes, but the file ends after %" PRIu64
+                      " of them: was it downloaded completely?",
+                      file->path, *size, file->source.size - PREFIX_BYTES);
+  return GCONV_OK;
+}
+
+static gconv_status parse_json(const gconv_bank_file *file, const char *text, size_t size, json_t **json) {
+  json_error_t error;
+  if (size == 0 || text[0] != '{')
+    return gconv_fail(GCONV_BAD_FILE, "%s: its header does not begin with '{'", file->path);
+  *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+  if (*json)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_FILE, "%s: its header is not valid JSON: %s, at byte %d of it", file->path, error.text,
+                    error.position);
+}
+
+static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, const char *format, ...) GCONV_PRINTF(3, 4);
+static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, const char *format, ...) {
+  char text[512];
+  char *name = gconv_bank_printable(t->name, SHOWN_BYTES);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' %s", file->path, name ? name : "", text);
+  free(name);
+  return GCONV_BAD_FILE;
+}
+
+/* A whole number that is not negative. */
+static bool take_number(const json_t *json, uint64_t *number) {
+  if (!json_is_integer(json) || json_integer_value(json) < 0)
+    return false;
+  *number = (uint64_t)json_integer_value(json);
+  return true;
+}
+
+static gconv_status read_shape(const gconv_bank_file *file, const json_t *json, tensor *t, gconv_bank_entry *entry) {
+  const json_t *shape = json_object_get(json, "shape");
+  if (!json_is_array(shape))
+    return fail_tensor(file, t, "has no 'shape', a list of whole numbers");
+  entry->dimensions = (int32_t)json_array_size(shape);
+  t->items = 1;
+  for (size_t i = 0; i < json_array_size(shape); i++) {
+    uint64_t size;
+    if (!take_number(json_array_get(shape, i), &size))
+      return fail_tensor(file, t, "has a 'shape' in which number %zu is no whole number from 0 on", i + 1);
+    if (size > 0 && t->items > UINT64_MAX / 64 / size)
+      return fail_tensor(file, t, "has a 'shape' larger than any memory");
+    t->items *= size;
+    if (i < GCONV_BANK_DIMENSIONS)
+      entry->shape[i] = size;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status read_offsets(const gconv_bank_file *file, const json_t *json, tensor *t) {
+  const json_t *offsets = json_object_get(json, "data_offsets");
+  if (json_array_size(offsets) != 2 || !take_number(json_array_get(offsets, 0), &t->begin) ||
+      !take_number(json_array_get(offsets, 1), &t->end) || t->begin > t->end)
+    return fail_tensor(file, t, "has no 'data_offsets', two whole numbers of which the second is not smaller");
+  uint64_t bytes = t->end - t->begin;
+  if (t->type && bytes != t->items * t->type->bits / 8)
+    return fail_tensor(file, t, "has %" PRIu64 " bytes, but %" PRIu64 " elements of %s need %" PRIu64, bytes, t->items,
+                       t->type->name, t->items * t->type->bits / 8);
+  return GCONV_OK;
+}
+
+static const char *find_obstacle(const tensor *t, const gconv_bank_entry *entry) {
+  const char *obstacle = gconv_bank_shape_obstacle(entry->dimensions, entry->shape);
+  return obstacle                     ? obstacle
+         : !t->type || !t->type->kind ? "is not of a floating-point type that is read: F32, F64, F16 or BF16"
+                                      : NULL;
+}
+
+/* "conv1.weight" is also called "conv1". */
+static gconv_status name_entry(const gconv_bank_file *file, const char *name, gconv_bank_entry *entry) {
+  static const char ending[] = ".weight";
+  size_t length = strlen(name), cut = sizeof ending - 1;
+  entry->name = gconv_bank_printable(name, length);
+  bool weight = length > cut && strcmp(name + length - cut, ending) == 0;
+  if (weight)
+    entry->other[0] = gconv_bank_printable(name, length - cut);
+  if (!entry->name || (weight && !entry->other[0]))
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the names of its tensors", file->path);
+  return GCONV_OK;
+}
+
+static gconv_status read_tensor(gconv_bank_file *file, const char *name, const json_t *json, tensor *t) {
+  gconv_bank_entry *entry;
+  const char *type = json_string_value(json_object_get(json, "dtype"));
+  GCONV_TRY(gconv_bank_file_add(file, &entry));
+  GCONV_TRY(name_entry(file, name, entry));
+  *t = (tensor){.name = name};
+  if (!type)
+    return fail_tensor(file, t, "has no 'dtype'");
+  t->type = find_type(type);
+  snprintf(entry->type, sizeof entry->type, "%s", t->type ? t->type->plain : type);
+  GCONV_TRY(read_shape(file, json, t, entry));
+  GCONV_TRY(read_offsets(file, json, t));
+  entry->kind = "tensor";
+  entry->obstacle = find_obstacle(t, entry);
+  return GCONV_OK;
+}
+
+static gconv_status read_tensors(gconv_bank_file *file, header *h) {
+  const char *name;
+  json_t *value;
+  h->tensors = calloc(json_object_size(h->json) + 1, sizeof *h->tensors);
+  if (!h->tensors)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  json_object_foreach(h->json, name, value) {
+    if (strcmp(name, "__metadata__") != 0)
+      GCONV_TRY(read_tensor(file, name, value, &h->tensors[file->count]));
+    else if (!json_is_object(value))
+      return gconv_fail(GCONV_BAD_FILE, "%s: its __metadata__ is no object of texts", file->path);
+  }
+  return GCONV_OK;
+}
+
+/* ---- No holes, no overlaps ---- */
+
+static int compare_places(const void *a, const void *b) {
+  const tensor *x = *(const tensor *const *)a, *y = *(const tensor *const *)b;
+  if (x->begin != y->begin)
+    return x->begin < y->begin ? -1 : 1;
+  return (x->end > y->end) - (x->end < y->end);
+}
+
+static gconv_status check_order(const gconv_bank_file *file, const tensor *const *sorted, uint64_t size) {
+  uint64_t end = 0;
+  for (size_t i = 0; i < file->count; i++) {
+    const tensor *t = sorted[i];
+    if (t->begin < end)
+      return fail_tensor(file, t,
+                         "overlaps another: it begins at byte %" PRIu64 " of the data, before that one ends at %" PRIu64,
+                         t->begin, end);
+    if (t->begin > end)
+      return fail_tensor(
+          file, t, "begins at byte %" PRIu64 " of the data, but the one before ends at %" PRIu64 ": there must be no holes",
+          t->begin, end);
+    if (t->end > size)
+      return fail_tensor(
+          file, t, "ends at byte %" PRIu64 " of the data, of which the file has %" PRIu64 ": was it downloaded completely?",
+          t->end, size);
+    end = t->end;
+  }
+  if (end == size)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_FILE,
+                    "%s: its tensors end at byte %" PRIu64 " of the data, but the file has %" PRIu64 " of them", file->path,
+                    end, size);
+}
+
+static gconv_status check_places(const gconv_bank_file *file, const header *h) {
+  const tensor **sorted = calloc(file->count + 1, sizeof *sorted);
+  if (!sorted)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  for (size_t i = 0; i < file->count; i++)
+    sorted[i] = &h->tensors[i];
+  qsort(sorted, file->count, sizeof *sorted, compare_places);
+  gconv_status status = check_order(file, sorted, file->source.size - h->data);
+  free(sorted);
+  return status;
+}
+
+/* ---- The syntax ---- */
+
+/* A size below 2^40, a '{': no text has zeroes, and no other known file is like that. What is wrong with the size is said
+ * when it is read. */
+static bool recognise(const uint8_t *bytes, size_t size) {
+  return size > PREFIX_BYTES && bytes[5] == 0 && bytes[6] == 0 && bytes[7] == 0 && bytes[PREFIX_BYTES] == '{';
+}
+
+static gconv_status open_safetensors(gconv_bank_file *file) {
+  uint64_t size;
+  void *text = NULL;
+  header *h = calloc(1, sizeof *h);
+  file->state = h;
+  if (!h)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", file->path);
+  GCONV_TRY(read_size(file, &size));
+  GCONV_TRY(gconv_allocate((size_t)size, "the header of a safetensors file", &text));
+  gconv_status status = gconv_source_read_exactly(&file->source, text, (size_t)size, "its header");
+  if (status == GCONV_OK)
+    status = parse_json(file, text, (size_t)size, &h->json);
+  gconv_release(text);
+  GCONV_TRY(status);
+  h->data = PREFIX_BYTES + size;
+  GCONV_TRY(read_tensors(file, h));
+  return check_places(file, h);
+}
+
+static gconv_status read_numbers(gconv_bank_file *file, const header *h, const tensor *t, float *numbers) {
+  gconv_element element = {t->type->kind, t->type->bits / 8, false};
+  GCONV_TRY(gconv_source_rewind(&file->source, h->data + t->begin));
+  return gconv_bank_read_elements(&file->source, element, (size_t)t->items, "a tensor", numbers);
+}
+
+/* The tensor x.bias of x.weight, "bias" of "weight"; NULL if there is none. */
+static const tensor *find_bias(const gconv_bank_file *file, const header *h, const char *weight) {
+  static const char ending[] = "weight";
+  size_t length = strlen(weight), stem = length - (sizeof ending - 1);
+  if (length < sizeof ending - 1 || strcmp(weight + stem, ending) != 0 || (stem > 0 && weight[stem - 1] != '.'))
+    return NULL;
+  for (size_t i = 0; i < file->count; i++)
+    if (strncmp(h->tensors[i].name, weight, stem) == 0 && strcmp(h->tensors[i].name + stem, "bias") == 0)
+      return &h->tensors[i];
+  return NULL;
+}
+
+static gconv_status read_bias(gconv_bank_file *file, const header *h, const tensor *t, gconv_bank *bank) {
+  const gconv_bank_entry *entry = &file->entries[t - h->tensors];
+  if (entry->dimensions != 1 || t->items != (uint64_t)bank->filters || !t->type || !t->type->kind)
+    return fail_tensor(file, t, "is not %d floating-point numbers, one a filter of '%s'", bank->filters, bank->name);
+  GCONV_TRY(gconv_bank_add_biases(bank));
+  return read_numbers(file, h, t, bank->biases);
+}
+
+static gconv_status read_safetensors(gconv_bank_file *file, size_t index, gconv_bank *bank) {
+  const header *h = file->state;
+  const gconv_bank_entry *entry = &file->entries[index];
+  gconv_bank_shape shape = {entry->shape[0], entry->shape[1], entry->shape[2], entry->shape[3]};
+  GCONV_TRY(gconv_bank_check_shape(file->path, shape));
+  GCONV_TRY(gconv_bank_allocate(shape, bank));
+  GCONV_TRY(gconv_bank_rename(bank, entry->name));
+  GCONV_TRY(read_numbers(file, h, &h->tensors[index], bank->weights));
+  const tensor *bias = find_bias(file, h, h->tensors[index].name);
+  return bias ? read_bias(file, h, bias, bank) : GCONV_OK;
+}
+
+static void close_safetensors(gconv_bank_file *file) {
+  header *h = file->state;
+  if (!h)
+    return;
+  json_decref(h->json);
+  free(h->tensors);
+  free(h);
+}
+
+/* ---- Writing ---- */
+
+/* Adds a tensor of float32 to the header; *end is the end of the data so far. False without memory. */
+static bool describe(json_t *root, const char *name, json_t *shape, size_t items, uint64_t *end) {
+  uint64_t begin = *end;
+  *end += items * sizeof(float);
+  return json_object_set_new(root, name,
+                             json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
+                                       (json_int_t)begin, (json_int_t)*end)) == 0;
+}
+
+/* "x.weight" for "x" and "x.weight", "weight" for "", and the same with "bias". */
+static char *make_name(const char *name, const char *part) {
+  size_t length = strlen(name), stem = length >= 6 && strcmp(name + length - 6, "weight") == 0 ? length - 6 : length;
+  bool dot = stem > 0 && name[stem - 1] != '.';
+  return gconv_format_text("%.*s%s%s", (int)stem, name, dot ? "." : "", part);
+}
+
+/* The header as JSON, padded so that the data begin at a multiple of 8; for free(), NULL without memory. */
+static char *make_header(const gconv_bank *bank) {
+  json_t *root = json_object();
+  char *weight = make_name(bank->name ? bank->name : "", "weight"), *bias = make_name(bank->name ? bank->name : "", "bias");
+  uint64_t end = 0;
+  bool made = root && weight && bias &&
+              describe(root, weight, json_pack("[i, i, i, i]", bank->filters, bank->channels, bank->rows, bank->columns),
+                       gconv_bank_weights(bank), &end) &&
+              (!bank->biases || describe(root, bias, json_pack("[i]", bank->filters), (size_t)bank->filters, &end));
+  char *text = made ? json_dumps(root, JSON_COMPACT) : NULL, *padded = NULL;
+  if (text)
+    padded = gconv_format_text("%s%*s", text, (int)(7 - (strlen(text) + 7) % 8), "");
+  free(text);
+  free(weight);
+  free(bias);
+  json_decref(root);
+  return padded;
+}
+
+static gconv_status write_safetensors(gconv_sink *sink, const gconv_bank *bank) {
+  char *header_text = make_header(bank);
+  if (!header_text)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a safetensors header cannot be made: is the name of the bank UTF-8?",
+                      bank->name ? bank->name : "");
+  uint8_t prefix[PREFIX_BYTES];
+  const uint64_t size = strlen(header_text);
+  for (int i = 0; i < PREFIX_BYTES; i++)
+    prefix[i] = (uint8_t)(size >> (8 * i));
+  gconv_status status = gconv_sink_write(sink, prefix, PREFIX_BYTES);
+  if (status == GCONV_OK)
+    status = gconv_sink_write(sink, header_text, (size_t)size);
+  free(header_text);
+  GCONV_TRY(status);
+  GCONV_TRY(gconv_bank_write_floats(sink, bank->weights, gconv_bank_weights(bank)));
+  return bank->biases ? gconv_bank_write_floats(sink, bank->biases, (size_t)bank->filters) : GCONV_OK;
+}
+
+const gconv_bank_syntax gconv_bank_syntax_safetensors = {
+    .name = "safetensors",
+    .help = "named tensors, of PyTorch and Hugging Face",
+    .extension = ".safetensors",
+    .recognise = recognise,
+    .open = open_safetensors,
+    .read = read_safetensors,
+    .close = close_safetensors,
+    .write = write_safetensors,
+};

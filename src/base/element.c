@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/element.h"
+
+#include <math.h>
+#include <string.h>
+
+/* IEEE binary16. */
+static double half_value(uint16_t bits) {
+  int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
+                     : exponent == 0 ? ldexp(fraction, -24)
+                                     : ldexp(1024 + fraction, exponent - 25);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+
+static float single_value(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static double float_value(uint64_t bits, size_t bytes) {
+  if (bytes == 2)
+    return half_value((uint16_t)bits);
+  if (bytes == 4)
+    return (double)single_value((uint32_t)bits);
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+float gconv_element_read(gconv_element element, const uint8_t *at) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < element.bytes; i++)
+    bits = bits << 8 | at[element.big_endian ? i : element.bytes - 1 - i];
+  if (element.kind == 'B')
+    return single_value((uint32_t)bits << 16);
+  if (element.kind == 'f') {
+    double value = float_value(bits, element.bytes);
+    return fabs(value) >= 0x1.ffffffp127 ? INFINITY : (float)value; /* halfway from the largest float to 2^128, and above */
+  }
+  if (element.kind == 'i') {
+    uint64_t sign = UINT64_C(1) << (8 * element.bytes - 1);
+    return (bits & sign) != 0 ? -(float)(sign - (bits ^ sign)) : (float)bits;
+  }
+  return (float)bits;
+}
+
+void gconv_element_store(float value, uint8_t at[4]) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  for (int i = 0; i < 4; i++)
+    at[i] = (uint8_t)(bits >> (8 * i));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers of all types, as the bytes of files have them. */
+#ifndef GCONV_BASE_ELEMENT_H
+#define GCONV_BASE_ELEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct gconv_element {
+  char kind;    /* 'f' IEEE 754 floating point, 'B' bfloat16, 'u' unsigned, 'i' signed integer, 'b' bool */
+  size_t bytes; /* 1, 2, 4 or 8; 2 at least for 'f', just 2 for 'B' */
+  bool big_endian;
+} gconv_element;
+
+/* The number at `at`, rounded to float32; infinite if it is too large for that. */
+float gconv_element_read(gconv_element element, const uint8_t *at);
+
+/* Stores the bits of `value` as 4 bytes, the lowest first. */
+void gconv_element_store(float value, uint8_t at[4]);
+
+#endif
