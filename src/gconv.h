@@ -777,7 +777,8 @@ typedef struct gconv_layer_info {
   int32_t batch;                           /* images at a time, so that the workspace suffices */
   double flop;                             /* 2 * N * K * C/G * R * S * P * Q */
   size_t workspace_bytes;                  /* on a CPU: of each thread */
-  double error_bound;                      /* of a sum, relative to sum |w * x| + |bias| */
+  double error_bound;                      /* of a sum, relative to sum |w * x| + |bias| ... */
+  bool bound_of_largest;                   /* ... or to (sum |w|) * (largest |x| of the group's channels) + |bias| */
   double estimate_ms;
 } gconv_layer_info;
 

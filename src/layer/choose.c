@@ -23,15 +23,15 @@ static size_t workspace_of(const gconv_device *device, const gconv_layer_algorit
  * even for one. */
 static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
   const int32_t all = problem->images;
-  int32_t fits = 0, fails = all + 1; /* the first question is that of all */
-  for (problem->images = all; fails - fits > 1; problem->images = fits + (fails - fits) / 2)
+  int64_t fits = 0, fails = (int64_t)all + 1; /* the first question is that of all */
+  for (; fails - fits > 1; problem->images = (int32_t)(fits + (fails - fits) / 2))
     if (workspace_of(device, row, problem) <= problem->workspace_limit)
       fits = problem->images;
     else
       fails = problem->images;
   if (fits == 0)
     return false;
-  int32_t turns = (all - 1) / fits + 1;
+  int32_t turns = (int32_t)((all - 1) / fits + 1);
   problem->images = (all - 1) / turns + 1;
   return true;
 }

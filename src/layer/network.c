@@ -130,6 +130,7 @@ static void fill_info(gconv_step *step) {
                                   .flop = gconv_layer_flop(&all),
                                   .workspace_bytes = step->workspace_bytes,
                                   .error_bound = step->algorithm->error_bound(problem),
+                                  .bound_of_largest = step->algorithm->bound_of_largest,
                                   .estimate_ms = estimate};
 }
 

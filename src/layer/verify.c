@@ -239,6 +239,11 @@ static double expected_at(const gconv_network *network, const field *tensor, siz
                                                   : combine_at(network, tensor, first, plane, allowed);
 }
 
+/* How bad an error is: 1 is just allowed. */
+static double badness(double error, double allowed) {
+  return isnan(error) ? INFINITY : error == 0 ? 0 : error / allowed;
+}
+
 static void note(const gconv_network *network, size_t i, double got, double expected, double allowed,
                  gconv_verification *result) {
   size_t width = (size_t)network->out.width, height = (size_t)network->out.height, channels = (size_t)network->out.channels;
@@ -246,8 +251,8 @@ static void note(const gconv_network *network, size_t i, double got, double expe
   result->compared++;
   if (isfinite(allowed))
     result->most_allowed = fmax(result->most_allowed, allowed);
-  bool worse = isnan(error) || error * result->allowed > result->max_error * allowed || result->compared == 1;
-  if (isinf(allowed) || !worse)
+  bool worse = result->compared == 1 || badness(error, allowed) > badness(result->max_error, result->allowed);
+  if (!worse || isinf(allowed))
     return;
   result->max_error = isnan(error) ? INFINITY : error;
   result->allowed = allowed;
