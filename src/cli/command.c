@@ -3,6 +3,7 @@
 #include "cli/guess.h"
 #include "cli/terminal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const gconv_command *const commands[] = {
@@ -63,4 +64,24 @@ int gconv_command_refuse(const gconv_command *command, const gconv_texts *operan
     return GCONV_EXIT_OK;
   gconv_say("%s: gconv %s takes no such word", operands->items[0], command->name);
   return GCONV_EXIT_USAGE;
+}
+
+int gconv_command_run(int count, char *const *words) {
+  if (count == 0) {
+    fputs("Usage: gconv -i INPUT -f FILTER -o OUTPUT [OPTION...]\n"
+          "       gconv -i photo.jpg -f sobel_x -o edges.png\n"
+          "       gconv help\n",
+          stderr);
+    return GCONV_EXIT_USAGE;
+  }
+  if (strcmp(words[0], "--version") == 0) {
+    printf("gconv %s\n", gconv_version());
+    return GCONV_EXIT_OK;
+  }
+  if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)
+    return gconv_command_help.run(&gconv_command_help, 0, NULL);
+  if (words[0][0] == '-')
+    return gconv_command_filter.run(&gconv_command_filter, count, words);
+  const gconv_command *command = gconv_command_find(words[0]);
+  return command ? command->run(command, count - 1, words + 1) : gconv_command_unknown(words[0]);
 }

@@ -35,6 +35,9 @@ const gconv_command *gconv_command_find(const char *name);
 /* Says that there is no such subcommand, with the name that may have been meant; returns GCONV_EXIT_USAGE. */
 int gconv_command_unknown(const char *name);
 
+/* Does what the words behind the name of the program ask; returns what it ends with. */
+int gconv_command_run(int count, char *const *words);
+
 /* The last rows of every table of options. */
 #define GCONV_OPTIONS_END                                                                                                   \
   {.letter = 'h', .name = "help", .help = "print this help", .parse = NULL}, {                                              \

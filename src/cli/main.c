@@ -27,26 +27,6 @@ static void watch_signals(void) {
   signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error like any other */
 }
 
-static int run(int count, char *const *words) {
-  if (count == 0) {
-    fputs("Usage: gconv -i INPUT -f FILTER -o OUTPUT [OPTION...]\n"
-          "       gconv -i photo.jpg -f sobel_x -o edges.png\n"
-          "       gconv help\n",
-          stderr);
-    return GCONV_EXIT_USAGE;
-  }
-  if (strcmp(words[0], "--version") == 0) {
-    printf("gconv %s\n", gconv_version());
-    return GCONV_EXIT_OK;
-  }
-  if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)
-    return gconv_command_help.run(&gconv_command_help, 0, NULL);
-  if (words[0][0] == '-')
-    return gconv_command_filter.run(&gconv_command_filter, count, words);
-  const gconv_command *command = gconv_command_find(words[0]);
-  return command ? command->run(command, count - 1, words + 1) : gconv_command_unknown(words[0]);
-}
-
 /* Opens /dev/null in the place of standard streams that are closed: else the first file that is opened would take their
  * place, and reports would be written into it. */
 static void open_standard_streams(void) {
@@ -68,7 +48,7 @@ int main(int count, char **words) {
   open_standard_streams();
   watch_signals();
   ask_for_one_queue();
-  int status = run(count - 1, words + 1);
+  int status = gconv_command_run(count - 1, words + 1);
   errno = 0;
   if (fflush(stdout) != 0 || ferror(stdout)) {
     gconv_say("standard output: cannot write: %s", strerror(errno));

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader of the format FUZZ_SUBJECT, fed with anything (libFuzzer). Everything is read in two ways, which must agree: the
+ * same pixels, or both refuse. One can go back in its source, which the fast PNG reader needs, and reads by several threads;
+ * the other reads as from a pipe, for PNG by libpng alone.
+ *
+ * Checksums would stop all changes of a PNG at the gate, so inputs for PNG that begin with a 0 byte are only the makings of
+ * one: the next bytes are its header, the rest a raw deflate stream, around which a PNG with right checksums is put.
+ */
+#include "image/format.h"
+#include "make_png.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MOST_PIXELS = 1 << 16 };
+
+/* Reads the image in rows of `step`; `rewinds`: whether the source can go back, which the fast PNG reader needs. */
+static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int threads, int32_t step, gconv_image *image) {
+  gconv_source source;
+  gconv_reader reader = {0};
+  gconv_source_of_bytes("input", bytes, size, &source);
+  if (!rewinds)
+    source.size = UINT64_MAX;
+  gconv_status status = gconv_reader_open(&reader, &source, MOST_PIXELS);
+  reader.threads = threads;
+  if (status == GCONV_OK)
+    status = gconv_image_allocate(&reader.header);
+  if (status == GCONV_OK) {
+    *image = reader.header;
+    reader.header.data = reader.header.icc = NULL;
+    uint8_t *next = image->data;
+    memset(next, 0x55, image->row_bytes * (size_t)gconv_reader_row_count(&reader));
+    for (int64_t left = gconv_reader_row_count(&reader); left > 0 && status == GCONV_OK; left -= step) {
+      step = left < step ? (int32_t)left : step;
+      status = gconv_reader_rows(&reader, next, image->row_bytes, step);
+      next += (size_t)step * image->row_bytes;
+    }
+  }
+  gconv_reader_close(&reader);
+  return status;
+}
+
+static size_t bytes_of(const gconv_image *image) {
+  return (size_t)image->frames * (size_t)(image->planar ? image->channels : 1) * (size_t)image->height * image->row_bytes;
+}
+
+static void compare(uint8_t *bytes, size_t size) {
+  for (int turn = 0; turn < 2; turn++) {
+    gconv_image fast = {0}, slow = {0};
+    int32_t step = turn ? 3 : INT32_MAX;
+    gconv_status fast_status = read_image(bytes, size, true, turn + 1, step, &fast);
+    gconv_status slow_status = read_image(bytes, size, false, 1, step, &slow);
+    if ((fast_status == GCONV_OK) != (slow_status == GCONV_OK))
+      abort();
+    if (slow_status == GCONV_OK && memcmp(fast.data, slow.data, bytes_of(&slow)) != 0)
+      abort();
+    gconv_image_free(&fast);
+    gconv_image_free(&slow);
+  }
+}
+
+/* A copy that begins and ends where a check for overruns sees it. */
+static uint8_t *copy_of(const uint8_t *data, size_t size) {
+  uint8_t *bytes = malloc(size > 0 ? size : 1);
+  if (!bytes)
+    abort();
+  if (size > 0)
+    memcpy(bytes, data, size);
+  return bytes;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  bool makings = strcmp(FUZZ_SUBJECT, "png") == 0 && size > 1 + MAKINGS && data[0] == 0;
+  uint8_t *bytes = makings ? make_png(data + 1, data + 1 + MAKINGS, size - 1 - MAKINGS, &size) : copy_of(data, size);
+  const gconv_format *format = gconv_format_by_content(bytes, size < 16 ? size : 16);
+  if (format && &format->info == gconv_format_by_name(FUZZ_SUBJECT))
+    compare(bytes, size);
+  free(bytes);
+  return 0;
+}
