@@ -389,7 +389,7 @@ size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *li
     put_block(deflater, lines->bytes + begin, end - begin, last && end == lines->size, &writer);
   }
   if (!last)
-    put_stored(NULL, 0, false, &writer);
+    put_stored(out, 0, false, &writer);
   align(&writer);
   return (size_t)(writer.next - out);
 }
