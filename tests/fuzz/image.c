@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader of the format FUZZ_SUBJECT, fed with anything (libFuzzer). Everything is read in two ways, which must agree: the
- * same pixels, or both refuse. One can go back in its source, which the fast PNG reader needs, and reads by several threads;
- * the other reads as from a pipe, for PNG by libpng alone.
+ * The reader of the format FUZZ_SUBJECT, fed with anything (libFuzzer). Everything is read in two ways, which must agree:
+ * the same pixels, or both refuse. One can go back in its source, which the fast PNG reader needs, and reads by several
+ * threads; the other reads as from a pipe, for PNG by libpng alone.
  *
  * Checksums would stop all changes of a PNG at the gate, so inputs for PNG that begin with a 0 byte are only the makings of
  * one: the next bytes are its header, the rest a raw deflate stream, around which a PNG with right checksums is put.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What -f takes, but for the contents of files: built-in filters with their parameters, inline kernels, names (libFuzzer). */
+/* What -f takes, but for the contents of files: built-in filters with their parameters, inline kernels, names (libFuzzer).
+ */
 #include "filter/filter.h"
 
 #include <stdlib.h>
