@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * direct: the definition, blocked over filters and pixels; neighbouring pixels lie side by side in vectors.
+ *
+ * A tile is F filters times V vectors of neighbouring pixels, whose sums stay in registers from the first tap to the last.
+ * For each tap, V vectors of the input and F weights are loaded for F * V multiply-adds:
+ *
+ *              filters  vectors  registers             loads for multiply-adds
+ *   AVX-512    8        3 of 16  24 + 3 + 1 of 32      11        24
+ *   AVX2       4        3 of 8   12 + 3 + 1 of 16      7         12
+ *
+ * so that the multiply-adds are the limit, for any size of filter. The input is staged (stage.h): strides are gone and borders
+ * there. A tile stays where it is for all filters, so its window of the input stays in the L1 or L2 cache; the weights, which
+ * prepare() laid in the order of their use, stream by.
+ *
+ * Rows of outputs that do not fill vectors are joined: pixels p * pitch + q of the staged input are neighbours across the
+ * ends of rows, too, and the reach_x sums that lie between one row and the next are thrown away. Of 56 x 56 pixels under a 3 x 3
+ * filter, 2 in 58 are in vain, where rows by themselves would waste 8 in 64.
+ *
+ * Loses where many channels meet small images (7 x 7: a quarter of the lanes in vain): gemm.
+ */
+#include "stage.h"
+
+#include <string.h>
+
+enum {
+  MOST_FILTERS = 8,        /* of a tile */
+  MOST_VECTORS = 6,        /* of a tile */
+  MOST_LANES = 16,         /* of a vector */
+  STAGED_FLOATS = 1 << 17, /* 512 KiB: half of an L2 cache */
+  LEAST_TASKS = 8,         /* where the problem is large enough */
+  LEAST_PIXELS = 192,      /* of a task's band, where the image has more */
+};
+
+typedef struct walk walk;
+
+/* out[f * pitch + i] = biases[f] + the sum over all taps for the pixels i = 0 .. V * lanes - 1 at x. */
+typedef void tile_function(const walk *w, const float *x, const float *weights, const float *biases, float *out,
+                           int64_t pitch);
+
+typedef struct tile_set {
+  int lanes, filters;                                           /* of a vector; of the largest tile */
+  tile_function *tiles[MOST_FILTERS + 1][MOST_VECTORS + 1]; /* [F][V]; NULL where the registers do not suffice */
+} tile_set;
+
+/* One task under way: some output rows of an image, some filters of a group. */
+struct walk {
+  const gconv_layer_problem *problem;
+  gconv_layer_stage stage;
+  const tile_set *set;
+  int32_t channels, taps; /* C / G and R * S */
+  const int64_t *offsets; /* of the taps */
+  const float *weights;   /* of the task's first filter, prepared */
+  const float *biases;
+  float *out;  /* of the first filter, first row */
+  float *sums; /* MOST_FILTERS x MOST_VECTORS x MOST_LANES, for tiles that cross the end of a row */
+};
+
+/* Neighbouring pixels: `length` from x on, whose outputs are contiguous but for the ends of rows of `pitch`. */
+typedef struct run {
+  const float *x;
+  float *out;
+  int64_t length, width, pitch; /* of each `pitch`, the first `width` are outputs */
+} run;
+
+#define TEMPLATE "direct_template.h"
+#include "vectors.h"
+
+/* ---- Filters in blocks of about equal size: `larger` of size + 1, then the rest of size ---- */
+
+typedef struct blocks {
+  int32_t count, size, larger;
+} blocks;
+
+static blocks blocks_of(int32_t filters, int32_t most) {
+  int32_t count = (filters - 1) / most + 1;
+  return (blocks){count, filters / count, filters % count};
+}
+
+/* The first filter of block i; of the last + 1, the number of filters. */
+static int32_t block_start(const blocks *b, int32_t i) {
+  return i * b->size + (i < b->larger ? i : b->larger);
+}
+
+/* ---- Tasks: images, groups, bands of rows, parts of a group's filters ---- */
+
+typedef struct cut {
+  int32_t bands, band_rows; /* rows of a band, but for the last */
+  int32_t parts, part_blocks;
+} cut;
+
+static blocks blocks_of_group(const gconv_layer_problem *problem) {
+  return blocks_of(problem->filters / problem->groups, OF_THIS_PROCESSOR(&tiles)->filters);
+}
+
+/* Bands as high as fit into the staging, lower where that makes too few tasks of them; then parts. */
+static cut cut_of(const gconv_layer_problem *problem) {
+  int64_t others = (int64_t)problem->images * problem->groups;
+  gconv_layer_stage stage = gconv_layer_stage_of(problem, 0);
+  int64_t staged_row = (int64_t)problem->channels / problem->groups * stage.phases_y * stage.phases_x * stage.pitch;
+  int64_t fitting = stage.in_place ? problem->out_height : STAGED_FLOATS / staged_row - stage.reach_y;
+  int64_t most = gconv_clamp(fitting, (int64_t)stage.reach_y + 1, problem->out_height);
+  int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
+  int64_t rows = gconv_clamp(wanted, gconv_divide_up(LEAST_PIXELS, stage.pitch), most);
+  cut c;
+  c.bands = (int32_t)gconv_divide_up(problem->out_height, gconv_clamp(rows, 1, problem->out_height));
+  c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
+  c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
+  blocks b = blocks_of_group(problem);
+  c.part_blocks = (int32_t)gconv_divide_up(b.count, gconv_divide_up(LEAST_TASKS, others * c.bands));
+  c.parts = (int32_t)gconv_divide_up(b.count, c.part_blocks);
+  return c;
+}
+
+static size_t tasks(const gconv_layer_problem *problem) {
+  cut c = cut_of(problem);
+  return (size_t)problem->images * (size_t)problem->groups * (size_t)c.bands * (size_t)c.parts;
+}
+
+/* ---- From tiles to the output ---- */
+
+/* The sums of F filters for `count` pixels of the run, from pixel `start` on, leave out what lies between rows. */
+static void store_pieces(const walk *w, const run *r, int64_t start, int64_t count, int F, int64_t pitch) {
+  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  for (int64_t i = start; i < start + count;) {
+    int64_t row = i / r->pitch, q = i % r->pitch;
+    int64_t piece = gconv_clamp(r->width - q, 0, start + count - i);
+    for (int f = 0; f < F && piece > 0; f++) {
+      float *to = r->out + f * plane + row * r->width + q;
+      memcpy(to, w->sums + f * pitch + i - start, (size_t)piece * sizeof(float));
+      gconv_layer_activate(w->problem, to, (size_t)piece);
+    }
+    i += q < r->width ? piece : r->pitch - q;
+  }
+}
+
+/* One tile of F filters; `r` has the output of the first of them. */
+static void lay_tile(const walk *w, const run *r, const float *weights, const float *biases, int64_t start, int F, int V) {
+  int64_t n = (int64_t)V * w->set->lanes, row = start / r->pitch, q = start % r->pitch;
+  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  tile_function *tile = w->set->tiles[F][V];
+  if (q + n <= r->width) {
+    float *out = r->out + row * r->width + q;
+    tile(w, r->x + start, weights, biases, out, plane);
+    for (int f = 0; f < F; f++)
+      gconv_layer_activate(w->problem, out + f * plane, (size_t)n);
+  } else {
+    tile(w, r->x + start, weights, biases, w->sums, n);
+    store_pieces(w, r, start, start + n < r->length ? n : r->length - start, F, n);
+  }
+}
+
+/* Blocks of F filters each, `count` of them from filter k of the task on, at all pixels of the run. A last tile that would
+ * reach beyond the end is laid at the end, over pixels that are done already. */
+static void lay_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
+  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width, depth = (int64_t)w->channels * w->taps;
+  int most = w->set->tiles[F][MOST_VECTORS] ? MOST_VECTORS : 3;
+  r.out += k * plane;
+  for (int64_t start = 0; start < r.length;) {
+    int64_t left = gconv_divide_up(r.length - start, w->set->lanes);
+    int V = left >= most ? most : left >= 3 ? 3 : (int)left;
+    int64_t n = (int64_t)V * w->set->lanes;
+    int64_t at = start + n > r.length && n <= r.length ? r.length - n : start;
+    run here = r;
+    for (int32_t b = 0; b < count; b++, here.out += F * plane)
+      lay_tile(w, &here, w->weights + (k + b * F) * depth, w->biases + k + b * F, at, F, V);
+    start += n;
+  }
+}
+
+/* All filters of blocks first .. end - 1 at a run. */
+static void lay_run(const walk *w, run r, const blocks *b, int32_t first, int32_t end) {
+  int32_t larger = (int32_t)gconv_clamp(b->larger, first, end), start = block_start(b, first);
+  if (larger > first)
+    lay_blocks(w, r, 0, b->size + 1, larger - first);
+  if (end > larger)
+    lay_blocks(w, r, block_start(b, larger) - start, b->size, end - larger);
+}
+
+/* Rows by themselves, or joined, whichever takes fewer vectors. */
+static void lay_rows(const walk *w, const float *x, int32_t rows, const blocks *b, int32_t first, int32_t end) {
+  int64_t width = w->problem->out_width, joined = (rows - 1) * w->stage.pitch + width, lanes = w->set->lanes;
+  run r = {x, w->out, joined, width, w->stage.pitch};
+  if (gconv_divide_up(joined, lanes) < rows * gconv_divide_up(width, lanes)) {
+    lay_run(w, r, b, first, end);
+    return;
+  }
+  r.length = width;
+  for (int32_t p = 0; p < rows; p++, r.x += r.pitch, r.out += width)
+    lay_run(w, r, b, first, end);
+}
+
+/* ---- The descriptor ---- */
+
+static size_t offset_floats(const gconv_layer_problem *problem) {
+  return ((size_t)problem->rows * (size_t)problem->columns * 2 + 15) / 16 * 16;
+}
+
+enum { SUMS_FLOATS = MOST_FILTERS * MOST_VECTORS * MOST_LANES };
+
+static size_t workspace_bytes(const gconv_layer_problem *problem) {
+  gconv_layer_stage stage = gconv_layer_stage_of(problem, cut_of(problem).band_rows);
+  return (offset_floats(problem) + SUMS_FLOATS +
+          gconv_layer_stage_floats(&stage, problem->channels / problem->groups)) *
+         sizeof(float);
+}
+
+static gconv_status execute(const gconv_layer_execution *e) {
+  const gconv_layer_problem *problem = e->problem;
+  cut c = cut_of(problem);
+  blocks b = blocks_of_group(problem);
+  int32_t part = (int32_t)(e->task % (size_t)c.parts), band = (int32_t)(e->task / (size_t)c.parts % (size_t)c.bands);
+  int64_t image_group = (int64_t)(e->task / (size_t)c.parts / (size_t)c.bands); /* n * G + g */
+  int32_t first_row = band * c.band_rows, rows = (int32_t)gconv_clamp(problem->out_height - first_row, 0, c.band_rows);
+  int32_t first = part * c.part_blocks, end = (int32_t)gconv_clamp(first + c.part_blocks, 0, b.count);
+  int32_t filters = problem->filters / problem->groups;
+  int64_t k = image_group % problem->groups * filters + block_start(&b, first);
+  int64_t plane = (int64_t)problem->out_height * problem->out_width;
+  walk w = {.problem = problem, .stage = gconv_layer_stage_of(problem, c.band_rows), .set = OF_THIS_PROCESSOR(&tiles)};
+  w.channels = problem->channels / problem->groups;
+  w.taps = problem->rows * problem->columns;
+  w.offsets = e->workspace;
+  w.sums = (float *)e->workspace + offset_floats(problem);
+  w.weights = gconv_layer_prepared(problem, e->weights) + k * gconv_layer_taps(problem);
+  w.biases = gconv_layer_biases(problem, e->weights) + k;
+  w.out = e->out + (image_group * filters + block_start(&b, first)) * plane + (int64_t)first_row * problem->out_width;
+  gconv_layer_stage_offsets(&w.stage, problem, e->workspace);
+  const float *in = e->in + image_group * w.channels * problem->height * problem->width;
+  in = gconv_layer_stage_fill(&w.stage, problem, in, w.channels, first_row, rows, w.sums + SUMS_FLOATS);
+  lay_rows(&w, in, rows, &b, first, end);
+  return GCONV_OK;
+}
+
+static const char *supports(const gconv_layer_problem *problem) {
+  return problem->math == GCONV_MATH_FP32 ? NULL : "math other than fp32";
+}
+
+static size_t prepared_floats(const gconv_layer_problem *problem) {
+  return (size_t)(problem->filters * gconv_layer_taps(problem));
+}
+
+/* Of each block, tap after tap, the weights of its filters. */
+static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+  blocks b = blocks_of_group(problem);
+  int64_t depth = gconv_layer_taps(problem);
+  for (int32_t g = 0; g < problem->groups; g++)
+    for (int32_t i = 0; i < b.count; i++) {
+      int64_t k = (int64_t)g * (problem->filters / problem->groups) + block_start(&b, i);
+      int32_t F = block_start(&b, i + 1) - block_start(&b, i);
+      for (int64_t t = 0; t < depth; t++)
+        for (int32_t f = 0; f < F; f++)
+          *prepared++ = weights[(k + f) * depth + t];
+    }
+  return GCONV_OK;
+}
+
+static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  return machine->launch_ms + gconv_layer_flop(problem) / 2 / (machine->fma_per_ms * 0.8);
+}
+
+const gconv_layer_algorithm gconv_layer_algorithm_cpu_direct = {
+    .info = {"direct", "cpu", "filters x pixels in registers; pixels side by side in vectors", true},
+    .supports = supports,
+    .tasks = tasks,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "stage.h"
+#include "base/cpu.h"
+#include "layer/activation.h"
+
+#include <string.h>
+
+static int32_t greatest_divisor(int32_t a, int32_t b) {
+  while (b) {
+    int32_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* Taps i and i + period meet the same phase. */
+static int32_t period_of(int32_t stride, int32_t dilation) {
+  return stride / greatest_divisor(stride, dilation);
+}
+
+static int32_t smaller(int32_t a, int32_t b) {
+  return a < b ? a : b;
+}
+
+gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32_t rows) {
+  gconv_layer_stage stage = {
+      .phases_y = smaller(problem->rows, period_of(problem->stride_y, problem->dilation_y)),
+      .phases_x = smaller(problem->columns, period_of(problem->stride_x, problem->dilation_x)),
+      .reach_y = (int32_t)((int64_t)(problem->rows - 1) * problem->dilation_y / problem->stride_y),
+      .reach_x = (int32_t)((int64_t)(problem->columns - 1) * problem->dilation_x / problem->stride_x),
+  };
+  stage.in_place = problem->stride_y == 1 && problem->stride_x == 1 && problem->pad_top == 0 && problem->pad_left == 0 &&
+                   (int64_t)problem->out_height + stage.reach_y <= problem->height &&
+                   (int64_t)problem->out_width + stage.reach_x <= problem->width;
+  stage.pitch = stage.in_place ? problem->width : (int64_t)problem->out_width + stage.reach_x;
+  stage.phase = stage.in_place ? 0 : stage.pitch * ((int64_t)rows + stage.reach_y);
+  stage.channel =
+      stage.in_place ? (int64_t)problem->height * problem->width : stage.phase * stage.phases_y * stage.phases_x;
+  return stage;
+}
+
+size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels) {
+  return stage->in_place ? 0 : ((size_t)(channels * stage->channel) + GCONV_STAGE_SLACK + 15) / 16 * 16;
+}
+
+void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer_problem *problem, int64_t *offsets) {
+  for (int32_t r = 0; r < problem->rows; r++)
+    for (int32_t s = 0; s < problem->columns; s++) {
+      int64_t phase = (int64_t)(r % stage->phases_y) * stage->phases_x + s % stage->phases_x;
+      int64_t y = (int64_t)r * problem->dilation_y / problem->stride_y;
+      int64_t x = (int64_t)s * problem->dilation_x / problem->stride_x;
+      *offsets++ = phase * stage->phase + y * stage->pitch + x;
+    }
+}
+
+/* A row of a phase: to[i] = row[first + i * stride] for 0 <= i < count, and 0 outside of the image. */
+static void stage_row(const float *row, int64_t width, int64_t first, int64_t stride, float *to, int64_t count) {
+  int64_t from = first < 0 ? (-first + stride - 1) / stride : 0;
+  int64_t end = first < width ? (width - first + stride - 1) / stride : 0;
+  from = from < count ? from : count;
+  end = end < from ? from : end < count ? end : count;
+  for (int64_t i = 0; i < from; i++)
+    to[i] = 0;
+  row += first;
+  if (stride == 1)
+    for (int64_t i = from; i < end; i++)
+      to[i] = row[i];
+  else if (stride == 2)
+    for (int64_t i = from; i < end; i++)
+      to[i] = row[2 * i];
+  else
+    for (int64_t i = from; i < end; i++)
+      to[i] = row[stride * i];
+  for (int64_t i = end; i < count; i++)
+    to[i] = 0;
+}
+
+/* Phase (a, b) of one channel. */
+static void stage_phase(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in, int32_t a,
+                        int32_t b, int32_t first, int32_t rows, float *to) {
+  int64_t top = (int64_t)a * problem->dilation_y % problem->stride_y - problem->pad_top;
+  int64_t left = (int64_t)b * problem->dilation_x % problem->stride_x - problem->pad_left;
+  for (int64_t i = 0; i < (int64_t)rows + stage->reach_y; i++, to += stage->pitch) {
+    int64_t y = ((int64_t)first + i) * problem->stride_y + top;
+    bool inside = y >= 0 && y < problem->height;
+    stage_row(in + (inside ? y * problem->width : 0), inside ? problem->width : 0, left, problem->stride_x, to,
+              stage->pitch);
+  }
+}
+
+const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_layer_problem *problem, const float *in,
+                                    int64_t channels, int32_t first, int32_t rows, float *to) {
+  if (stage->in_place)
+    return in + first * stage->pitch;
+  for (int64_t c = 0; c < channels; c++, in += (int64_t)problem->height * problem->width)
+    for (int32_t a = 0; a < stage->phases_y; a++)
+      for (int32_t b = 0; b < stage->phases_x; b++)
+        stage_phase(stage, problem, in, a, b, first, rows,
+                    to + c * stage->channel + ((int64_t)a * stage->phases_x + b) * stage->phase);
+  return to;
+}
+
+GCONV_INLINE void rectify_body(float *values, size_t count, float slope) {
+  for (size_t i = 0; i < count; i++)
+    values[i] = values[i] < 0 ? values[i] * slope : values[i];
+}
+GCONV_VECTORIZED(rectify, (float *values, size_t count, float slope), (values, count, slope))
+
+GCONV_INLINE void clip_body(float *values, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    values[i] = values[i] < 0 ? 0.0f : values[i];
+}
+GCONV_VECTORIZED(clip, (float *values, size_t count), (values, count))
+
+void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count) {
+  if (problem->activation == GCONV_ACTIVATION_NONE)
+    return;
+  if (problem->activation == GCONV_ACTIVATION_RELU)
+    clip(values, count);
+  else if (problem->activation == GCONV_ACTIVATION_LEAKY)
+    rectify(values, count, problem->slope);
+  else
+    for (size_t i = 0; i < count; i++)
+      values[i] = gconv_activate(problem, values[i]);
+}

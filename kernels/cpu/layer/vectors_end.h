@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Forgets what vectors.h defined for one kind of vector. */
+#undef NAME
+#undef TARGET
+#undef VECTOR
+#undef LANES
+#undef REGISTERS
+#undef LOAD
+#undef STORE
+#undef SPREAD
+#undef ZERO
+#undef ADD
+#undef FMA
