@@ -28,6 +28,7 @@ enum {
   MOST_VECTORS = 6,        /* of a tile */
   MOST_LANES = 16,         /* of a vector */
   STAGED_FLOATS = 1 << 17, /* 512 KiB: half of an L2 cache */
+  WINDOW_FLOATS = 4 << 10, /* of the input that a run of tiles meets: 16 KiB */
   LEAST_TASKS = 8,         /* where the problem is large enough */
   LEAST_PIXELS = 192,      /* of a task's band, where the image has more */
 };
@@ -96,7 +97,7 @@ static blocks blocks_of_group(const gconv_layer_problem *problem) {
 /* Bands as high as fit into the staging, lower where that makes too few tasks of them; then parts. */
 static cut cut_of(const gconv_layer_problem *problem) {
   int64_t others = (int64_t)problem->images * problem->groups;
-  gconv_layer_stage stage = gconv_layer_stage_of(problem, 0);
+  gconv_layer_stage stage = gconv_layer_stage_of(problem, 0, MOST_LANES);
   int64_t staged_row = (int64_t)problem->channels / problem->groups * stage.phases_y * stage.phases_x * stage.pitch;
   int64_t fitting = stage.in_place ? problem->out_height : STAGED_FLOATS / staged_row - stage.reach_y;
   int64_t most = gconv_clamp(fitting, (int64_t)stage.reach_y + 1, problem->out_height);
@@ -134,6 +135,10 @@ static void store_pieces(const walk *w, const run *r, int64_t start, int64_t cou
   }
 }
 
+static int most_vectors(const walk *w, int F) {
+  return w->set->tiles[F][MOST_VECTORS] ? MOST_VECTORS : 3;
+}
+
 /* One tile of F filters; `r` has the output of the first of them. */
 static void lay_tile(const walk *w, const run *r, const float *weights, const float *biases, int64_t start, int F, int V) {
   int64_t n = (int64_t)V * w->set->lanes, row = start / r->pitch, q = start % r->pitch;
@@ -150,21 +155,33 @@ static void lay_tile(const walk *w, const run *r, const float *weights, const fl
   }
 }
 
-/* Blocks of F filters each, `count` of them from filter k of the task on, at all pixels of the run. A last tile that would
- * reach beyond the end is laid at the end, over pixels that are done already. */
+/* One block of F filters at the pixels from .. end - 1 of the run. A last tile that would reach beyond the end of the run is
+ * laid at its end, over pixels that are done already; only a run that is shorter than a vector is overrun. */
+static void lay_block(const walk *w, const run *r, const float *weights, const float *biases, int F, int64_t from,
+                      int64_t end) {
+  int64_t lanes = w->set->lanes, fitting = gconv_clamp(r->length / lanes, 1, most_vectors(w, F));
+  for (int64_t start = from; start < end;) {
+    int64_t V = gconv_clamp(gconv_divide_up(end - start, lanes), 1, fitting);
+    V = V > 3 && V < MOST_VECTORS ? 3 : V;
+    int64_t at = start + V * lanes > r->length ? r->length - V * lanes : start;
+    lay_tile(w, r, weights, biases, at < 0 ? 0 : at, F, (int)V);
+    start += V * lanes;
+  }
+}
+
+/* Blocks of F filters each, `count` of them from filter k of the task on, at all pixels of the run: as many pixels at a time
+ * as have a window that stays in the L1 cache, so that outputs are written in long pieces; one tile at least. */
 static void lay_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width, depth = (int64_t)w->channels * w->taps;
-  int most = w->set->tiles[F][MOST_VECTORS] ? MOST_VECTORS : 3;
+  int64_t tile = (int64_t)most_vectors(w, F) * w->set->lanes;
+  int64_t window = (int64_t)w->channels * w->problem->rows * w->stage.phases_x; /* floats of a pixel's, about */
+  int64_t step = gconv_clamp(WINDOW_FLOATS / window / tile, 1, r.length) * tile;
   r.out += k * plane;
-  for (int64_t start = 0; start < r.length;) {
-    int64_t left = gconv_divide_up(r.length - start, w->set->lanes);
-    int V = left >= most ? most : left >= 3 ? 3 : (int)left;
-    int64_t n = (int64_t)V * w->set->lanes;
-    int64_t at = start + n > r.length && n <= r.length ? r.length - n : start;
+  for (int64_t from = 0; from < r.length; from += step) {
     run here = r;
     for (int32_t b = 0; b < count; b++, here.out += F * plane)
-      lay_tile(w, &here, w->weights + (k + b * F) * depth, w->biases + k + b * F, at, F, V);
-    start += n;
+      lay_block(w, &here, w->weights + (k + b * F) * depth, w->biases + k + b * F, F, from,
+                gconv_clamp(from + step, 0, r.length));
   }
 }
 
@@ -199,7 +216,7 @@ static size_t offset_floats(const gconv_layer_problem *problem) {
 enum { SUMS_FLOATS = MOST_FILTERS * MOST_VECTORS * MOST_LANES };
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
-  gconv_layer_stage stage = gconv_layer_stage_of(problem, cut_of(problem).band_rows);
+  gconv_layer_stage stage = gconv_layer_stage_of(problem, cut_of(problem).band_rows, MOST_LANES);
   return (offset_floats(problem) + SUMS_FLOATS +
           gconv_layer_stage_floats(&stage, problem->channels / problem->groups)) *
          sizeof(float);
@@ -216,7 +233,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   int32_t filters = problem->filters / problem->groups;
   int64_t k = image_group % problem->groups * filters + block_start(&b, first);
   int64_t plane = (int64_t)problem->out_height * problem->out_width;
-  walk w = {.problem = problem, .stage = gconv_layer_stage_of(problem, c.band_rows), .set = OF_THIS_PROCESSOR(&tiles)};
+  walk w = {.problem = problem, .stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES), .set = OF_THIS_PROCESSOR(&tiles)};
   w.channels = problem->channels / problem->groups;
   w.taps = problem->rows * problem->columns;
   w.offsets = e->workspace;

@@ -6,6 +6,7 @@ GCONV_INLINE TARGET void NAME(tile)(const walk *w, const float *x, const float *
                                     int64_t pitch, const int F, const int V) {
   VECTOR sum[MOST_FILTERS][MOST_VECTORS];
   UNROLL for (int f = 0; f < F; f++) UNROLL for (int v = 0; v < V; v++) sum[f][v] = ZERO;
+  UNROLL for (int f = 0; f < F; f++) UNROLL for (int v = 0; v < V; v++) __builtin_prefetch(out + f * pitch + v * LANES, 1);
   for (int32_t c = 0; c < w->channels; c++, x += w->stage.channel)
     for (int32_t t = 0; t < w->taps; t++, weights += F) {
       const float *samples = x + w->offsets[t];

@@ -23,7 +23,7 @@ static int32_t smaller(int32_t a, int32_t b) {
   return a < b ? a : b;
 }
 
-gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32_t rows) {
+gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32_t rows, int32_t least_width) {
   gconv_layer_stage stage = {
       .phases_y = smaller(problem->rows, period_of(problem->stride_y, problem->dilation_y)),
       .phases_x = smaller(problem->columns, period_of(problem->stride_x, problem->dilation_x)),
@@ -31,7 +31,7 @@ gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32
       .reach_x = (int32_t)((int64_t)(problem->columns - 1) * problem->dilation_x / problem->stride_x),
   };
   stage.in_place = problem->stride_y == 1 && problem->stride_x == 1 && problem->pad_top == 0 && problem->pad_left == 0 &&
-                   (int64_t)problem->out_height + stage.reach_y <= problem->height &&
+                   problem->out_width >= least_width && (int64_t)problem->out_height + stage.reach_y <= problem->height &&
                    (int64_t)problem->out_width + stage.reach_x <= problem->width;
   stage.pitch = stage.in_place ? problem->width : (int64_t)problem->out_width + stage.reach_x;
   stage.phase = stage.in_place ? 0 : stage.pitch * ((int64_t)rows + stage.reach_y);

@@ -34,8 +34,9 @@ typedef struct gconv_layer_stage {
   bool in_place;            /* the input is as wanted already: stride 1, and no tap outside of the image */
 } gconv_layer_stage;
 
-/* The layout for bands of `rows` output rows. */
-gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32_t rows);
+/* The layout for bands of `rows` output rows; in place only where these have `least_width` pixels, for tiles that would read
+ * beyond narrower ones. */
+gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32_t rows, int32_t least_width);
 
 /* What a workspace needs for `channels` of them; slack included, 0 in place. */
 size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels);

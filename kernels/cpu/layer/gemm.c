@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gemm: the layer as a product of matrices, weights (K x C R S) by patches (C R S x pixels), without the matrix of patches;
+ * filters lie side by side in vectors.
+ *
+ * A tile is N neighbouring pixels of a row times V = 2 vectors of filters, whose sums are in registers. For each tap, V
+ * vectors of weights and N samples, each spread over a vector, are loaded for N * V multiply-adds:
+ *
+ *              pixels  vectors  registers             loads for multiply-adds
+ *   AVX-512    14      2 of 16  28 + 2 + 1 of 32      16        28
+ *   AVX2       6       2 of 8   12 + 2 + 1 of 16      8         12
+ *
+ * A row of pixels is cut into tiles of about equal width; narrower ones are as fast, so that rows of any length are, while
+ * filters had better fill the vectors. Samples are read where they lie, in the staged input (stage.h): the patches are an
+ * arrangement of addresses.
+ *
+ * Taps are taken a few channels at a time, so that their weights (prepare() laid them in the order of their use) stay in the L1
+ * cache for all pixels of a task; meanwhile sums lie in memory, which does not round them. At the end they are turned over:
+ * [pixel][filter] becomes [filter][pixel]. That costs as much as half a tap or so: few taps are better left to direct.
+ */
+#include "stage.h"
+
+#include <string.h>
+
+enum {
+  MOST_PIXELS = 14, /* of a tile */
+  VECTORS = 2,      /* of filters */
+  MOST_LANES = 16,
+  PANEL_FLOATS = 6 << 10, /* of the weights that are used again and again: 24 KiB */
+  SUMS_FLOATS = 64 << 10, /* of a task: 256 KiB */
+  LEAST_TASKS = 8,
+  LEAST_PIXELS = 96, /* of a task, where the image has more: so often is a panel used */
+};
+
+/* What a tile adds: the taps of some channels for the filters of a block. */
+typedef struct panel {
+  const float *weights; /* [tap][filter] */
+  const int64_t *offsets;
+  int64_t channel; /* floats from one staged channel to the next */
+  int32_t channels, taps;
+  bool begins; /* sums are 0 yet, whatever lies in memory */
+} panel;
+
+/* sums[i][filter] += all taps of the panel, for the pixels i = 0 .. N - 1 at x. */
+typedef void tile_function(const panel *p, const float *x, float *sums);
+
+typedef struct tile_set {
+  int lanes, pixels; /* of a vector; of the widest tile */
+  void (*turn)(const float *from, int64_t stride, const float *biases, float *to, int64_t pitch);
+  tile_function *tiles[MOST_PIXELS + 1][VECTORS + 1]; /* [N][V] */
+} tile_set;
+
+#define TEMPLATE "gemm_template.h"
+#include "vectors.h"
+
+static const tile_set *set_of_processor(void) {
+  return OF_THIS_PROCESSOR(&tiles);
+}
+
+/* ---- Blocks of filters: VECTORS vectors, the last of a group perhaps fewer ---- */
+
+static int32_t vectors_of_group(const gconv_layer_problem *problem) {
+  return (int32_t)gconv_divide_up(problem->filters / problem->groups, set_of_processor()->lanes);
+}
+
+static int32_t blocks_of_group(const gconv_layer_problem *problem) {
+  return (int32_t)gconv_divide_up(vectors_of_group(problem), VECTORS);
+}
+
+static int vectors_of_block(const gconv_layer_problem *problem, int32_t block) {
+  return (int)gconv_clamp(vectors_of_group(problem) - block * VECTORS, 0, VECTORS);
+}
+
+/* ---- Tasks: images, groups, bands of rows, parts of a group's filters ---- */
+
+typedef struct cut {
+  int32_t bands, band_rows;   /* rows of a band, but for the last */
+  int32_t parts, part_blocks; /* blocks of a part, but for the last */
+  int32_t channels;           /* of a panel */
+} cut;
+
+static cut cut_of(const gconv_layer_problem *problem) {
+  int64_t others = (int64_t)problem->images * problem->groups, width = problem->out_width;
+  int64_t block_filters = (int64_t)VECTORS * set_of_processor()->lanes, blocks = blocks_of_group(problem);
+  cut c;
+  int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
+  int64_t most = gconv_clamp(SUMS_FLOATS / (block_filters * width), 1, problem->out_height);
+  int64_t rows = gconv_clamp(wanted, gconv_clamp(gconv_divide_up(LEAST_PIXELS, width), 1, most), most);
+  c.bands = (int32_t)gconv_divide_up(problem->out_height, rows);
+  c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
+  c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
+  int64_t fitting = gconv_clamp(SUMS_FLOATS / (block_filters * width * c.band_rows), 1, blocks);
+  int64_t part = gconv_clamp(gconv_divide_up(blocks, gconv_divide_up(LEAST_TASKS, others * c.bands)), 1, fitting);
+  c.parts = (int32_t)gconv_divide_up(blocks, part);
+  c.part_blocks = (int32_t)gconv_divide_up(blocks, c.parts);
+  c.parts = (int32_t)gconv_divide_up(blocks, c.part_blocks);
+  int32_t channels = problem->channels / problem->groups;
+  int64_t slice = gconv_clamp(PANEL_FLOATS / (block_filters * problem->rows * problem->columns), 1, channels);
+  c.channels = (int32_t)gconv_divide_up(channels, gconv_divide_up(channels, slice));
+  return c;
+}
+
+static size_t tasks(const gconv_layer_problem *problem) {
+  cut c = cut_of(problem);
+  return (size_t)problem->images * (size_t)problem->groups * (size_t)c.bands * (size_t)c.parts;
+}
+
+/* One task under way. */
+typedef struct walk {
+  const gconv_layer_problem *problem;
+  cut cut;
+  gconv_layer_stage stage;
+  const tile_set *set;
+  int64_t *offsets;
+  float *sums, *staged;
+  int32_t first_row, rows, first_block, end_block;
+} walk;
+
+/* A panel at all pixels of the band; x is its first channel. */
+static void lay_panel(const walk *w, const panel *p, const float *x, float *sums, int V) {
+  int64_t width = w->problem->out_width, rows = w->rows;
+  if (w->stage.pitch == width) { /* rows are neighbours, too */
+    width *= rows;
+    rows = 1;
+  }
+  int64_t count = gconv_divide_up(width, w->set->pixels);
+  for (int64_t row = 0; row < rows; row++, x += w->stage.pitch) {
+    const float *at = x;
+    for (int64_t i = 0; i < count; i++) {
+      int64_t N = width / count + (i < width % count);
+      w->set->tiles[N][V](p, at, sums);
+      at += N;
+      sums += N * V * w->set->lanes;
+    }
+  }
+}
+
+/* All taps of the task's filters. weights: of the group, prepared; in: the group's first channel. */
+static void lay_channels(const walk *w, const float *weights, const float *in) {
+  const gconv_layer_problem *problem = w->problem;
+  int32_t channels = problem->channels / problem->groups;
+  int64_t pixels = (int64_t)w->rows * problem->out_width, depth = gconv_layer_taps(problem);
+  panel p = {.offsets = w->offsets, .channel = w->stage.channel, .taps = problem->rows * problem->columns};
+  for (int32_t c = 0; c < channels; c += p.channels) {
+    p.channels = (int32_t)gconv_clamp(w->cut.channels, 0, channels - c);
+    p.begins = c == 0;
+    const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (int64_t)c * problem->height * problem->width,
+                                            p.channels, w->first_row, w->rows, w->staged);
+    float *sums = w->sums;
+    for (int32_t b = w->first_block; b < w->end_block; b++) {
+      int V = vectors_of_block(problem, b);
+      p.weights = weights + ((int64_t)b * VECTORS * depth + (int64_t)c * p.taps * V) * w->set->lanes;
+      lay_panel(w, &p, x, sums, V);
+      sums += pixels * V * w->set->lanes;
+    }
+  }
+}
+
+/* ---- From sums to the output ---- */
+
+/* A square of sums that is not whole, or at the end: turned over beside, and copied. */
+static void turn_part(const walk *w, const float *from, int64_t stride, const float *biases, float *to, int64_t plane,
+                      int64_t filters, int64_t pixels) {
+  float square[MOST_LANES * MOST_LANES], source[MOST_LANES * MOST_LANES] = {0}, bias[MOST_LANES] = {0};
+  int lanes = w->set->lanes;
+  for (int64_t i = 0; i < pixels; i++)
+    memcpy(source + i * lanes, from + i * stride, (size_t)lanes * sizeof(float));
+  memcpy(bias, biases, (size_t)filters * sizeof(float));
+  w->set->turn(source, lanes, bias, square, lanes);
+  for (int64_t f = 0; f < filters; f++)
+    memcpy(to + f * plane, square + f * lanes, (size_t)pixels * sizeof(float));
+}
+
+/* The sums of one vector of filters, `filters` of which exist. out: of its first filter and the band's first row. */
+static void finish_vector(const walk *w, const float *sums, int64_t stride, const float *biases, float *out,
+                          int64_t filters) {
+  int64_t pixels = (int64_t)w->rows * w->problem->out_width, lanes = w->set->lanes;
+  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  for (int64_t i = 0; i < pixels; i += lanes)
+    if (filters >= lanes && i + lanes <= pixels)
+      w->set->turn(sums + i * stride, stride, biases, out + i, plane);
+    else
+      turn_part(w, sums + i * stride, stride, biases, out + i, plane, gconv_clamp(filters, 0, lanes),
+                gconv_clamp(pixels - i, 0, lanes));
+  for (int64_t f = 0; f < gconv_clamp(filters, 0, lanes); f++)
+    gconv_layer_activate(w->problem, out + f * plane, (size_t)pixels);
+}
+
+/* biases, out: of the group's first filter; out of the band's first row. */
+static void finish(const walk *w, const float *biases, float *out) {
+  int64_t filters = w->problem->filters / w->problem->groups, lanes = w->set->lanes;
+  int64_t pixels = (int64_t)w->rows * w->problem->out_width, plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  const float *sums = w->sums;
+  for (int32_t b = w->first_block; b < w->end_block; b++) {
+    int V = vectors_of_block(w->problem, b);
+    for (int v = 0; v < V; v++) {
+      int64_t k = ((int64_t)b * VECTORS + v) * lanes;
+      finish_vector(w, sums + v * lanes, V * lanes, biases + k, out + k * plane, filters - k);
+    }
+    sums += pixels * V * lanes;
+  }
+}
+
+/* ---- The descriptor ---- */
+
+/* The workspace: offsets of taps, sums, the staged channels of a panel. */
+static size_t offset_floats(const gconv_layer_problem *problem) {
+  return ((size_t)problem->rows * (size_t)problem->columns * 2 + 15) / 16 * 16;
+}
+
+static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
+  return (size_t)c->part_blocks * VECTORS * MOST_LANES * (size_t)c->band_rows * (size_t)problem->out_width;
+}
+
+static size_t workspace_bytes(const gconv_layer_problem *problem) {
+  cut c = cut_of(problem);
+  gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, 1);
+  return (offset_floats(problem) + sums_floats(problem, &c) + gconv_layer_stage_floats(&stage, c.channels)) * sizeof(float);
+}
+
+static gconv_status execute(const gconv_layer_execution *e) {
+  const gconv_layer_problem *problem = e->problem;
+  walk w = {.problem = problem, .cut = cut_of(problem), .set = set_of_processor(), .offsets = e->workspace};
+  size_t parts = (size_t)w.cut.parts, bands = (size_t)w.cut.bands;
+  int64_t image_group = (int64_t)(e->task / parts / bands), group = image_group % problem->groups; /* n * G + g */
+  w.stage = gconv_layer_stage_of(problem, w.cut.band_rows, 1);
+  w.sums = (float *)e->workspace + offset_floats(problem);
+  w.staged = w.sums + sums_floats(problem, &w.cut);
+  w.first_row = (int32_t)(e->task / parts % bands) * w.cut.band_rows;
+  w.rows = (int32_t)gconv_clamp(problem->out_height - w.first_row, 0, w.cut.band_rows);
+  w.first_block = (int32_t)(e->task % parts) * w.cut.part_blocks;
+  w.end_block = (int32_t)gconv_clamp(w.first_block + w.cut.part_blocks, 0, blocks_of_group(problem));
+  gconv_layer_stage_offsets(&w.stage, problem, w.offsets);
+  int64_t channels = problem->channels / problem->groups, filters = problem->filters / problem->groups;
+  lay_channels(&w,
+               gconv_layer_prepared(problem, e->weights) +
+                   group * vectors_of_group(problem) * w.set->lanes * gconv_layer_taps(problem),
+               e->in + image_group * channels * problem->height * problem->width);
+  finish(&w, gconv_layer_biases(problem, e->weights) + group * filters,
+         e->out + (image_group * filters * problem->out_height + w.first_row) * problem->out_width);
+  return GCONV_OK;
+}
+
+static const char *supports(const gconv_layer_problem *problem) {
+  if (problem->math != GCONV_MATH_FP32)
+    return "math other than fp32";
+  return NULL;
+}
+
+static size_t prepared_floats(const gconv_layer_problem *problem) {
+  return (size_t)problem->groups * (size_t)vectors_of_group(problem) * (size_t)set_of_processor()->lanes *
+         (size_t)gconv_layer_taps(problem);
+}
+
+/* Of each block, tap after tap, the weights of its filters, and 0 where there are none. */
+static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+  int64_t depth = gconv_layer_taps(problem), filters = problem->filters / problem->groups;
+  int64_t lanes = set_of_processor()->lanes;
+  for (int32_t g = 0; g < problem->groups; g++, weights += filters * depth)
+    for (int32_t b = 0; b < blocks_of_group(problem); b++) {
+      int64_t first = (int64_t)b * VECTORS * lanes, width = vectors_of_block(problem, b) * lanes;
+      for (int64_t t = 0; t < depth; t++)
+        for (int64_t k = first; k < first + width; k++)
+          *prepared++ = k < filters ? weights[k * depth + t] : 0;
+    }
+  return GCONV_OK;
+}
+
+static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  return machine->launch_ms + gconv_layer_flop(problem) / 2 / (machine->fma_per_ms * 0.9);
+}
+
+const gconv_layer_algorithm gconv_layer_algorithm_cpu_gemm = {
+    .info = {"gemm", "cpu", "weights times patches that are never laid out; filters side by side in vectors", true},
+    .supports = supports,
+    .tasks = tasks,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};

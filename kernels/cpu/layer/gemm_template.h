@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* The tiles of gemm.c for one kind of vector (vectors.h). */
+
+/* N and V are constants where this is inlined: N * V sums, V vectors of weights and a sample must fit in the registers. */
+GCONV_INLINE TARGET void NAME(tile)(const panel *p, const float *x, float *sums, const int N, const int V) {
+  VECTOR sum[MOST_PIXELS][VECTORS];
+  UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) sum[i][v] =
+      p->begins ? ZERO : LOAD(sums + (i * V + v) * LANES);
+  const float *weights = p->weights;
+  for (int32_t c = 0; c < p->channels; c++, x += p->channel)
+    for (int32_t t = 0; t < p->taps; t++, weights += V * LANES) {
+      const float *samples = x + p->offsets[t];
+      VECTOR weight[VECTORS];
+      UNROLL for (int v = 0; v < V; v++) weight[v] = LOAD(weights + v * LANES);
+      UNROLL for (int i = 0; i < N; i++) {
+        VECTOR sample = SPREAD(samples + i);
+        UNROLL for (int v = 0; v < V; v++) sum[i][v] = FMA(weight[v], sample, sum[i][v]);
+      }
+    }
+  UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) STORE(sums + (i * V + v) * LANES, sum[i][v]);
+}
+
+#define TILE(N, V)                                                                                                          \
+  static TARGET __attribute__((noinline)) void NAME(tile_##N##_##V)(const panel *p, const float *x, float *sums) {          \
+    NAME(tile)(p, x, sums, N, V);                                                                                           \
+  }
+#define TILES(N) TILE(N, 1) TILE(N, 2)
+TILES(1) TILES(2) TILES(3) TILES(4) TILES(5) TILES(6)
+#if REGISTERS == 32
+TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
+#endif
+#undef TILE
+#undef TILES
+
+/* to[f * pitch + i] = from[i * stride + f] + biases[f] for i, f < LANES. */
+static TARGET void NAME(turn)(const float *from, int64_t stride, const float *biases, float *to, int64_t pitch) {
+#if LANES == 16
+  __m512 a[16], b[16];
+  UNROLL for (int i = 0; i < 16; i++) a[i] = ADD(LOAD(from + i * stride), LOAD(biases));
+  UNROLL for (int i = 0; i < 16; i += 4) { /* 4 x 4 within each quarter of the vectors */
+    __m512 l0 = _mm512_unpacklo_ps(a[i], a[i + 1]), h0 = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    __m512 l1 = _mm512_unpacklo_ps(a[i + 2], a[i + 3]), h1 = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
+    b[i] = _mm512_shuffle_ps(l0, l1, 0x44), b[i + 1] = _mm512_shuffle_ps(l0, l1, 0xee);
+    b[i + 2] = _mm512_shuffle_ps(h0, h1, 0x44), b[i + 3] = _mm512_shuffle_ps(h0, h1, 0xee);
+  }
+  UNROLL for (int i = 0; i < 4; i++) { /* then the quarters; b[4 * j + i]: filters i, i + 4, i + 8, i + 12, pixels 4j .. */
+    __m512 l0 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0x88), h0 = _mm512_shuffle_f32x4(b[i], b[4 + i], 0xdd);
+    __m512 l1 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0x88), h1 = _mm512_shuffle_f32x4(b[8 + i], b[12 + i], 0xdd);
+    STORE(to + i * pitch, _mm512_shuffle_f32x4(l0, l1, 0x88));
+    STORE(to + (i + 4) * pitch, _mm512_shuffle_f32x4(h0, h1, 0x88));
+    STORE(to + (i + 8) * pitch, _mm512_shuffle_f32x4(l0, l1, 0xdd));
+    STORE(to + (i + 12) * pitch, _mm512_shuffle_f32x4(h0, h1, 0xdd));
+  }
+#elif LANES == 8
+  __m256 a[8], b[8];
+  UNROLL for (int i = 0; i < 8; i++) a[i] = ADD(LOAD(from + i * stride), LOAD(biases));
+  UNROLL for (int i = 0; i < 8; i += 4) {
+    __m256 l0 = _mm256_unpacklo_ps(a[i], a[i + 1]), h0 = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    __m256 l1 = _mm256_unpacklo_ps(a[i + 2], a[i + 3]), h1 = _mm256_unpackhi_ps(a[i + 2], a[i + 3]);
+    b[i] = _mm256_shuffle_ps(l0, l1, 0x44), b[i + 1] = _mm256_shuffle_ps(l0, l1, 0xee);
+    b[i + 2] = _mm256_shuffle_ps(h0, h1, 0x44), b[i + 3] = _mm256_shuffle_ps(h0, h1, 0xee);
+  }
+  UNROLL for (int i = 0; i < 4; i++) {
+    STORE(to + i * pitch, _mm256_permute2f128_ps(b[i], b[4 + i], 0x20));
+    STORE(to + (i + 4) * pitch, _mm256_permute2f128_ps(b[i], b[4 + i], 0x31));
+  }
+#else
+  for (int f = 0; f < LANES; f++)
+    for (int i = 0; i < LANES; i++)
+      to[f * pitch + i] = from[i * stride + f] + biases[f];
+#endif
+}
+
+#define ROW(N) {NULL, NAME(tile_##N##_1), NAME(tile_##N##_2)}
+static const tile_set NAME(tiles) = {
+    .lanes = LANES,
+    .turn = NAME(turn),
+#if REGISTERS == 32
+    .pixels = 14,
+    .tiles = {{NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12),
+              ROW(13), ROW(14)},
+#else
+    .pixels = 6,
+    .tiles = {{NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6)},
+#endif
+};
+#undef ROW
