@@ -233,7 +233,8 @@ static gconv_status execute(const gconv_layer_execution *e) {
   int32_t filters = problem->filters / problem->groups;
   int64_t k = image_group % problem->groups * filters + block_start(&b, first);
   int64_t plane = (int64_t)problem->out_height * problem->out_width;
-  walk w = {.problem = problem, .stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES), .set = OF_THIS_PROCESSOR(&tiles)};
+  walk w = {.problem = problem, .set = OF_THIS_PROCESSOR(&tiles)};
+  w.stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
   w.channels = problem->channels / problem->groups;
   w.taps = problem->rows * problem->columns;
   w.offsets = e->workspace;
@@ -271,8 +272,22 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
+/* A tap of a tile takes a cycle a multiply-add, or a load, most of which cross a line of the cache, or 4 where a sum waits for
+ * itself. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  return machine->launch_ms + gconv_layer_flop(problem) / 2 / (machine->fma_per_ms * 0.8);
+  const tile_set *set = OF_THIS_PROCESSOR(&tiles);
+  blocks b = blocks_of_group(problem);
+  cut c = cut_of(problem);
+  gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
+  double F = (double)problem->filters / problem->groups / b.count;
+  double V = fmin(set->tiles[b.size][MOST_VECTORS] ? MOST_VECTORS : 3, ceil((double)stage.pitch * c.band_rows / set->lanes));
+  double waits = fmax(fmax(F * V, F + 1.7 * V), 4) / (F * V);
+  double apart = ceil((double)problem->out_width / set->lanes) * c.band_rows;
+  double joined = ceil(((c.band_rows - 1.0) * (double)stage.pitch + problem->out_width) / set->lanes);
+  double lanes = fmin(apart, joined) * set->lanes / ((double)c.band_rows * problem->out_width); /* a pixel's */
+  double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
+  double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / 0.95;
+  return gconv_layer_cpu_ms(problem, machine, multiplications, outputs * 0.12, tasks(problem));
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_direct = {

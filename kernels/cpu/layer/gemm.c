@@ -14,7 +14,7 @@
  * filters had better fill the vectors. Samples are read where they lie, in the staged input (stage.h): the patches are an
  * arrangement of addresses.
  *
- * Taps are taken a few channels at a time, so that their weights (prepare() laid them in the order of their use) stay in the L1
+ * Taps are taken a few channels at a time, so that their weights (prepare() laid them in the order of their use) stay in the L2
  * cache for all pixels of a task; meanwhile sums lie in memory, which does not round them. At the end they are turned over:
  * [pixel][filter] becomes [filter][pixel]. That costs as much as half a tap or so: few taps are better left to direct.
  */
@@ -26,7 +26,7 @@ enum {
   MOST_PIXELS = 14, /* of a tile */
   VECTORS = 2,      /* of filters */
   MOST_LANES = 16,
-  PANEL_FLOATS = 6 << 10, /* of the weights that are used again and again: 24 KiB */
+  PANEL_FLOATS = 24 << 10, /* of the weights that are used again and again: 96 KiB */
   SUMS_FLOATS = 64 << 10, /* of a task: 256 KiB */
   LEAST_TASKS = 8,
   LEAST_PIXELS = 96, /* of a task, where the image has more: so often is a panel used */
@@ -266,8 +266,15 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
+/* A tap of a tile takes a cycle a multiply-add, or a load, or 4 where a sum waits for itself. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  return machine->launch_ms + gconv_layer_flop(problem) / 2 / (machine->fma_per_ms * 0.9);
+  const tile_set *set = set_of_processor();
+  double width = problem->out_width, outputs = (double)problem->images * problem->out_height * width * problem->filters;
+  double N = width / ceil(width / set->pixels), V = vectors_of_group(problem) > 1 ? 2 : 1;
+  double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);
+  double lanes = (double)vectors_of_group(problem) * set->lanes * problem->groups / problem->filters; /* a filter's */
+  double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / 0.97;
+  return gconv_layer_cpu_ms(problem, machine, multiplications, outputs * 0.2, tasks(problem));
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_gemm = {

@@ -124,3 +124,11 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
     for (size_t i = 0; i < count; i++)
       values[i] = gconv_activate(problem, values[i]);
 }
+
+double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
+                          double moving_ns, size_t tasks) {
+  double samples = (double)problem->images * problem->channels * problem->height * problem->width;
+  double rounds = ceil((double)tasks / machine->units) * machine->units / (double)tasks; /* the last keeps few threads busy */
+  double moving_ms = (moving_ns + samples * 0.4) * 1e-6 / machine->units;
+  return machine->launch_ms + (multiplications / machine->fma_per_ms + moving_ms) * rounds;
+}
