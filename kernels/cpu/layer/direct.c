@@ -9,13 +9,13 @@
  *   AVX-512    8        3 of 16  24 + 3 + 1 of 32      11        24
  *   AVX2       4        3 of 8   12 + 3 + 1 of 16      7         12
  *
- * so that the multiply-adds are the limit, for any size of filter. The input is staged (stage.h): strides are gone and borders
- * there. A tile stays where it is for all filters, so its window of the input stays in the L1 or L2 cache; the weights, which
- * prepare() laid in the order of their use, stream by.
+ * so that the multiply-adds are the limit, for any size of filter. The input is staged (stage.h): strides are gone and
+ * borders there. A tile stays where it is for all filters, so its window of the input stays in the L1 or L2 cache; the
+ * weights, which prepare() laid in the order of their use, stream by.
  *
  * Rows of outputs that do not fill vectors are joined: pixels p * pitch + q of the staged input are neighbours across the
- * ends of rows, too, and the reach_x sums that lie between one row and the next are thrown away. Of 56 x 56 pixels under a 3 x 3
- * filter, 2 in 58 are in vain, where rows by themselves would waste 8 in 64.
+ * ends of rows, too, and the reach_x sums that lie between one row and the next are thrown away. Of 56 x 56 pixels under a 3
+ * x 3 filter, 2 in 58 are in vain, where rows by themselves would waste 8 in 64.
  *
  * Loses where many channels meet small images (7 x 7: a quarter of the lanes in vain): gemm.
  */
@@ -40,7 +40,7 @@ typedef void tile_function(const walk *w, const float *x, const float *weights, 
                            int64_t pitch);
 
 typedef struct tile_set {
-  int lanes, filters;                                           /* of a vector; of the largest tile */
+  int lanes, filters;                                       /* of a vector; of the largest tile */
   tile_function *tiles[MOST_FILTERS + 1][MOST_VECTORS + 1]; /* [F][V]; NULL where the registers do not suffice */
 } tile_set;
 
@@ -217,8 +217,7 @@ enum { SUMS_FLOATS = MOST_FILTERS * MOST_VECTORS * MOST_LANES };
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
   gconv_layer_stage stage = gconv_layer_stage_of(problem, cut_of(problem).band_rows, MOST_LANES);
-  return (offset_floats(problem) + SUMS_FLOATS +
-          gconv_layer_stage_floats(&stage, problem->channels / problem->groups)) *
+  return (offset_floats(problem) + SUMS_FLOATS + gconv_layer_stage_floats(&stage, problem->channels / problem->groups)) *
          sizeof(float);
 }
 
@@ -272,8 +271,8 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* A tap of a tile takes a cycle a multiply-add, or a load, most of which cross a line of the cache, or 4 where a sum waits for
- * itself. */
+/* A tap of a tile takes a cycle a multiply-add, or a load, most of which cross a line of the cache, or 4 where a sum waits
+ * for itself. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const tile_set *set = OF_THIS_PROCESSOR(&tiles);
   blocks b = blocks_of_group(problem);

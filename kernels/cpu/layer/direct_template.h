@@ -29,15 +29,27 @@ GCONV_INLINE TARGET void NAME(tile)(const walk *w, const float *x, const float *
     NAME(tile)(w, x, weights, biases, out, pitch, F, V);                                                                    \
   }
 #define TILES(F) TILE(F, 1) TILE(F, 2) TILE(F, 3)
-TILES(1) TILES(2) TILES(3) TILES(4)
+TILES(1)
+TILES(2)
+TILES(3)
+TILES(4)
 #if REGISTERS == 32
-TILE(1, 6) TILE(2, 6) TILE(3, 6) TILE(4, 6) TILES(5) TILES(6) TILES(7) TILES(8)
+TILE(1, 6)
+TILE(2, 6)
+TILE(3, 6)
+TILE(4, 6)
+TILES(5)
+TILES(6)
+TILES(7)
+TILES(8)
 #endif
 #undef TILE
 #undef TILES
 
-#define ROW(F) {NULL, NAME(tile_##F##_1), NAME(tile_##F##_2), NAME(tile_##F##_3)}
-#define WIDE(F) {NULL, NAME(tile_##F##_1), NAME(tile_##F##_2), NAME(tile_##F##_3), NULL, NULL, NAME(tile_##F##_6)}
+#define ROW(F)                                                                                                              \
+  { NULL, NAME(tile_##F##_1), NAME(tile_##F##_2), NAME(tile_##F##_3) }
+#define WIDE(F)                                                                                                             \
+  { NULL, NAME(tile_##F##_1), NAME(tile_##F##_2), NAME(tile_##F##_3), NULL, NULL, NAME(tile_##F##_6) }
 static const tile_set NAME(tiles) = {
     .lanes = LANES,
 #if REGISTERS == 32

@@ -14,9 +14,9 @@
  * filters had better fill the vectors. Samples are read where they lie, in the staged input (stage.h): the patches are an
  * arrangement of addresses.
  *
- * Taps are taken a few channels at a time, so that their weights (prepare() laid them in the order of their use) stay in the L2
- * cache for all pixels of a task; meanwhile sums lie in memory, which does not round them. At the end they are turned over:
- * [pixel][filter] becomes [filter][pixel]. That costs as much as half a tap or so: few taps are better left to direct.
+ * Taps are taken a few channels at a time, so that their weights (prepare() laid them in the order of their use) stay in the
+ * L2 cache for all pixels of a task; meanwhile sums lie in memory, which does not round them. At the end they are turned
+ * over: [pixel][filter] becomes [filter][pixel]. That costs as much as half a tap or so: few taps are better left to direct.
  */
 #include "stage.h"
 
@@ -27,7 +27,7 @@ enum {
   VECTORS = 2,      /* of filters */
   MOST_LANES = 16,
   PANEL_FLOATS = 24 << 10, /* of the weights that are used again and again: 96 KiB */
-  SUMS_FLOATS = 64 << 10, /* of a task: 256 KiB */
+  SUMS_FLOATS = 64 << 10,  /* of a task: 256 KiB */
   LEAST_TASKS = 8,
   LEAST_PIXELS = 96, /* of a task, where the image has more: so often is a panel used */
 };
@@ -209,7 +209,8 @@ static size_t offset_floats(const gconv_layer_problem *problem) {
 }
 
 static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
-  return (size_t)c->part_blocks * VECTORS * MOST_LANES * (size_t)c->band_rows * (size_t)problem->out_width;
+  return (size_t)c->part_blocks * VECTORS * (size_t)set_of_processor()->lanes * (size_t)c->band_rows *
+         (size_t)problem->out_width;
 }
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {

@@ -25,9 +25,21 @@ GCONV_INLINE TARGET void NAME(tile)(const panel *p, const float *x, float *sums,
     NAME(tile)(p, x, sums, N, V);                                                                                           \
   }
 #define TILES(N) TILE(N, 1) TILE(N, 2)
-TILES(1) TILES(2) TILES(3) TILES(4) TILES(5) TILES(6)
+TILES(1)
+TILES(2)
+TILES(3)
+TILES(4)
+TILES(5)
+TILES(6)
 #if REGISTERS == 32
-TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
+TILES(7)
+TILES(8)
+TILES(9)
+TILES(10)
+TILES(11)
+TILES(12)
+TILES(13)
+TILES(14)
 #endif
 #undef TILE
 #undef TILES
@@ -71,14 +83,28 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 #endif
 }
 
-#define ROW(N) {NULL, NAME(tile_##N##_1), NAME(tile_##N##_2)}
+#define ROW(N)                                                                                                              \
+  { NULL, NAME(tile_##N##_1), NAME(tile_##N##_2) }
 static const tile_set NAME(tiles) = {
     .lanes = LANES,
     .turn = NAME(turn),
 #if REGISTERS == 32
     .pixels = 14,
-    .tiles = {{NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6), ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12),
-              ROW(13), ROW(14)},
+    .tiles = {{NULL},
+              ROW(1),
+              ROW(2),
+              ROW(3),
+              ROW(4),
+              ROW(5),
+              ROW(6),
+              ROW(7),
+              ROW(8),
+              ROW(9),
+              ROW(10),
+              ROW(11),
+              ROW(12),
+              ROW(13),
+              ROW(14)},
 #else
     .pixels = 6,
     .tiles = {{NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6)},

@@ -35,8 +35,7 @@ gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32
                    (int64_t)problem->out_width + stage.reach_x <= problem->width;
   stage.pitch = stage.in_place ? problem->width : (int64_t)problem->out_width + stage.reach_x;
   stage.phase = stage.in_place ? 0 : stage.pitch * ((int64_t)rows + stage.reach_y);
-  stage.channel =
-      stage.in_place ? (int64_t)problem->height * problem->width : stage.phase * stage.phases_y * stage.phases_x;
+  stage.channel = stage.in_place ? (int64_t)problem->height * problem->width : stage.phase * stage.phases_y * stage.phases_x;
   return stage;
 }
 
@@ -128,7 +127,8 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
                           double moving_ns, size_t tasks) {
   double samples = (double)problem->images * problem->channels * problem->height * problem->width;
-  double rounds = ceil((double)tasks / machine->units) * machine->units / (double)tasks; /* the last keeps few threads busy */
+  double rounds =
+      ceil((double)tasks / machine->units) * machine->units / (double)tasks; /* the last keeps few threads busy */
   double moving_ms = (moving_ns + samples * 0.4) * 1e-6 / machine->units;
   return machine->launch_ms + (multiplications / machine->fma_per_ms + moving_ms) * rounds;
 }
