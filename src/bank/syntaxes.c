@@ -9,6 +9,7 @@ static const gconv_bank_syntax *const syntaxes[] = {
     &gconv_bank_syntax_text,
     &gconv_bank_syntax_npy,
     &gconv_bank_syntax_safetensors,
+    &gconv_bank_syntax_onnx,
 };
 enum { SYNTAXES = sizeof syntaxes / sizeof *syntaxes };
 

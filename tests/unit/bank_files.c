@@ -1,44 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of banks: what is read, what is refused, with which words and where; what is written comes back bit for bit. */
-#include "filter_test.h"
+#include "bank_test.h"
 
 #include <math.h>
-
-/* ---- Helpers ---- */
-
-static gconv_bank bank_good(const char *spec, const char *syntax) {
-  gconv_bank bank = {0};
-  logged[0] = '\0';
-  if (gconv_bank_read(spec, syntax, &bank) != GCONV_OK)
-    fail_msg("'%s': %s", spec, gconv_last_error());
-  return bank;
-}
-
-static void bank_bad(const char *spec, const char *syntax, gconv_status status, const char *fragment) {
-  gconv_bank bank = {0};
-  gconv_status got = gconv_bank_read(spec, syntax, &bank);
-  if (got != status || !strstr(gconv_last_error(), fragment))
-    fail_msg("'%s': status %d, \"%s\"; expected status %d and \"%s\"", spec, got, got ? gconv_last_error() : "", status,
-             fragment);
-  assert_null(bank.weights);
-}
-
-static void assert_shape(const gconv_bank *bank, int32_t filters, int32_t channels, int32_t rows, int32_t columns) {
-  assert_int_equal(bank->filters, filters);
-  assert_int_equal(bank->channels, channels);
-  assert_int_equal(bank->rows, rows);
-  assert_int_equal(bank->columns, columns);
-}
-
-static size_t weights_of(const gconv_bank *bank) {
-  return (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
-}
-
-static void assert_floats(const float *got, const float *expected, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (memcmp(&got[i], &expected[i], sizeof *got) != 0)
-      fail_msg("number %zu is %.9g, expected %.9g", i, (double)got[i], (double)expected[i]);
-}
 
 /* ---- Text ---- */
 
@@ -329,6 +293,8 @@ static void refuses_to_write(void **state) {
   assert_int_equal(gconv_bank_write("x.txt", NULL, &bank), GCONV_BAD_ARGUMENT);
   nan_weight[0] = 1;
   assert_int_equal(gconv_bank_write("x.png", NULL, &bank), GCONV_UNSUPPORTED);
+  assert_int_equal(gconv_bank_write("x.onnx", NULL, &bank), GCONV_UNSUPPORTED);
+  assert_int_equal(gconv_bank_write("x.txt", "onnx", &bank), GCONV_UNSUPPORTED);
   assert_int_equal(gconv_bank_write("no/such/x.txt", NULL, &bank), GCONV_IO_ERROR);
   bank.rows = 0;
   assert_int_equal(gconv_bank_write("x.txt", NULL, &bank), GCONV_BAD_ARGUMENT);
@@ -385,11 +351,13 @@ static void finds_the_file_of_a_spec(void **state) {
   gconv_bank_free(&bank);
   assert_true(gconv_bank_is_one("a:b.txt") && gconv_bank_is_one("a:b.txt:name"));
   bank_bad("a:b.txt:name", NULL, GCONV_BAD_ARGUMENT, "a:b.txt: has nothing called 'name'");
-  assert_true(gconv_bank_is_one("missing.safetensors:conv1"));
+  assert_true(gconv_bank_is_one("missing.safetensors:conv1") && gconv_bank_is_one("missing.onnx"));
   bank_bad("missing.safetensors:conv1", NULL, GCONV_IO_ERROR, "missing.safetensors: cannot open");
   assert_false(gconv_bank_is_one("sobel_x") || gconv_bank_is_one("gaussian:size=9") || gconv_bank_is_one("3x3: 0,1") ||
                gconv_bank_is_one("-") || gconv_bank_is_one("") || gconv_bank_is_one("."));
-  assert_string_equal(gconv_bank_syntax_at(0), "bank");
+  for (size_t i = 0; i < 4; i++)
+    assert_non_null(gconv_bank_syntax_at(i));
+  assert_null(gconv_bank_syntax_at(4));
 }
 
 int main(void) {

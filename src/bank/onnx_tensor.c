@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The numbers of a tensor: raw bytes, lists of floats, doubles or integers in the model, or bytes in a file beside it. That
+ * file is named by the model, which may come from anywhere: so it must lie below the model's folder, links followed.
+ */
+#include "bank/onnx.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+  DIMS = 1,
+  DATA_TYPE = 2,
+  FLOAT_DATA = 4,
+  INT32_DATA = 5,
+  NAME = 8,
+  RAW_DATA = 9,
+  DOUBLE_DATA = 10,
+  EXTERNAL_DATA = 13,
+  DATA_LOCATION = 14
+};                                                            /* TensorProto */
+enum { KEY = 1, VALUE = 2 };                                  /* StringStringEntryProto */
+enum { FLOAT = 1, FLOAT16 = 10, DOUBLE = 11, BFLOAT16 = 16 }; /* TensorProto.DataType */
+
+/* ---- Types ---- */
+
+const char *gconv_onnx_type_name(int64_t type) {
+  static const char *const names[] = {"",       "float32", "uint8",     "int8",       "uint16",  "int16",
+                                      "int32",  "int64",   "string",    "bool",       "float16", "float64",
+                                      "uint32", "uint64",  "complex64", "complex128", "bfloat16"};
+  return type >= 0 && type < (int64_t)(sizeof names / sizeof *names) ? names[type] : "";
+}
+
+bool gconv_onnx_is_floating(const gconv_onnx_tensor *tensor) {
+  return tensor->type == FLOAT || tensor->type == FLOAT16 || tensor->type == DOUBLE || tensor->type == BFLOAT16;
+}
+
+/* Raw bytes of any type have the lowest first. */
+static gconv_element raw_element(const gconv_onnx_tensor *tensor) {
+  size_t bytes = tensor->type == DOUBLE ? 8 : tensor->type == FLOAT ? 4 : 2;
+  return (gconv_element){tensor->type == BFLOAT16 ? 'B' : 'f', bytes, false};
+}
+
+/* ---- What is known of it ---- */
+
+gconv_status gconv_onnx_tensor_find(const gconv_message_reader *message, const gconv_field_value *field,
+                                    gconv_onnx_tensor *tensor) {
+  gconv_message_reader inside = gconv_message_inside(message, field);
+  gconv_field_value part;
+  *tensor = (gconv_onnx_tensor){.at = inside.at, .end = inside.end};
+  for (bool more = true;;) {
+    GCONV_TRY(gconv_message_next(&inside, &part, &more));
+    if (!more)
+      break;
+    if (part.number == NAME)
+      GCONV_TRY(gconv_message_text(&inside, &part, &tensor->name));
+    else if (part.number == DIMS)
+      GCONV_TRY(gconv_message_integers(&inside, &part, GCONV_BANK_DIMENSIONS, tensor->shape, &tensor->dimensions));
+    else if (part.number == DATA_TYPE && part.wire == GCONV_WIRE_VARINT)
+      tensor->type = (int64_t)part.value;
+    else if (part.number == DATA_LOCATION && part.wire == GCONV_WIRE_VARINT)
+      tensor->external = part.value == 1;
+    else if (part.number == FLOAT_DATA || part.number == INT32_DATA || part.number == DOUBLE_DATA || part.number == RAW_DATA)
+      tensor->data_bytes += part.wire == GCONV_WIRE_BYTES ? part.value : 1;
+  }
+  if (!tensor->name)
+    tensor->name = strdup("");
+  return tensor->name ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", message->source->name);
+}
+
+static gconv_status fail_count(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const char *than,
+                               uint64_t count) {
+  char *name = gconv_bank_printable(tensor->name, 80);
+  gconv_fail(GCONV_BAD_FILE, "%s: tensor '%s' has %s than the %" PRIu64 " numbers that its dims promise", file->path,
+             name ? name : "", than, count);
+  free(name);
+  return GCONV_BAD_FILE;
+}
+
+gconv_status gconv_onnx_tensor_check(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, uint64_t count) {
+  return tensor->external || count <= tensor->data_bytes ? GCONV_OK : fail_count(file, tensor, "fewer", count);
+}
+
+/* ---- External data ---- */
+
+/* Where they are. Zero-initialise; free(location). */
+typedef struct external {
+  char *location;
+  uint64_t offset, length;
+  bool has_length;
+} external;
+
+/* Digits alone. */
+static gconv_status parse_size(const gconv_bank_file *file, const char *key, const char *text, uint64_t *size) {
+  *size = 0;
+  for (const char *at = text; *at || at == text; at++) {
+    unsigned digit = (unsigned)(*at - '0');
+    if (digit > 9 || *size > (UINT64_MAX - digit) / 10)
+      return gconv_fail(GCONV_BAD_FILE, "%s: the %s of external data is '%.40s', not a number of bytes", file->path, key,
+                        text);
+    *size = 10 * *size + digit;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status take_entry(const gconv_bank_file *file, const char *key, const char *value, external *e) {
+  if (strcmp(key, "offset") == 0)
+    return parse_size(file, key, value, &e->offset);
+  if (strcmp(key, "length") == 0) {
+    e->has_length = true;
+    return parse_size(file, key, value, &e->length);
+  }
+  if (strcmp(key, "location") != 0)
+    return GCONV_OK;
+  free(e->location);
+  e->location = strdup(value);
+  return e->location ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a file name", file->path);
+}
+
+static gconv_status read_entry(const gconv_bank_file *file, const gconv_message_reader *message,
+                               const gconv_field_value *field, external *e) {
+  gconv_message_reader inside = gconv_message_inside(message, field);
+  gconv_field_value part;
+  char *texts[2] = {NULL, NULL};
+  bool more = true;
+  gconv_status status = GCONV_OK;
+  while (status == GCONV_OK) {
+    status = gconv_message_next(&inside, &part, &more);
+    if (status != GCONV_OK || !more)
+      break;
+    if (part.number == KEY || part.number == VALUE)
+      status = gconv_message_text(&inside, &part, &texts[part.number - KEY]);
+  }
+  if (status == GCONV_OK && texts[0] && texts[1])
+    status = take_entry(file, texts[0], texts[1], e);
+  free(texts[0]);
+  free(texts[1]);
+  return status;
+}
+
+static bool goes_up(const char *path) {
+  for (const char *at = path; at; at = strchr(at, '/')) {
+    at += *at == '/';
+    if (at[0] == '.' && at[1] == '.' && (at[2] == '/' || at[2] == '\0'))
+      return true;
+  }
+  return false;
+}
+
+static bool lies_below(const char *path, const char *folder) {
+  size_t length = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+  return strncmp(path, folder, length) == 0 && path[length] == '/';
+}
+
+/* The real path of the external file, in `real`. */
+static gconv_status resolve(const gconv_bank_file *file, const char *location, char real[PATH_MAX]) {
+  char folder[PATH_MAX];
+  struct stat status;
+  if (!file->folder)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: the weights are in a file beside the model: give the model by its path, not through a pipe",
+                      file->path);
+  if (!location || !*location || *location == '/' || goes_up(location))
+    return gconv_fail(
+        GCONV_BAD_FILE,
+        "%s: its external data are in '%.200s', which is not below the folder of the model: such a model is not "
+        "followed",
+        file->path, location ? location : "");
+  const char *slash = strrchr(file->folder, '/');
+  char *beside = gconv_format_text("%.*s/.", slash ? (int)(slash - file->folder) : 1, slash ? file->folder : ".");
+  char *path = beside ? gconv_format_text("%s/%s", beside, location) : NULL;
+  bool found = path && realpath(beside, folder) && realpath(path, real);
+  free(beside);
+  free(path);
+  if (!found)
+    return gconv_fail(GCONV_IO_ERROR,
+                      "%s: its external data are in '%.200s', which is missing beside it: both belong together", file->path,
+                      location);
+  if (stat(real, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe would wait for its writer */
+    return gconv_fail(GCONV_BAD_FILE, "%s: its external data '%.200s' are no regular file", file->path, location);
+  if (lies_below(real, folder))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_FILE,
+                    "%s: its external data '%.200s' are a link out of the folder of the model: copy the file there if you "
+                    "trust it",
+                    file->path, location);
+}
+
+static gconv_status read_external_file(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const external *e,
+                                       gconv_source *source, size_t count, float *numbers) {
+  gconv_element element = raw_element(tensor);
+  uint64_t left = e->offset <= source->size ? source->size - e->offset : 0, length = e->has_length ? e->length : left;
+  if (e->offset > source->size || length > left)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: its external data are %" PRIu64 " bytes from byte %" PRIu64 " of '%s', which has %" PRIu64,
+                      file->path, length, e->offset, e->location, source->size);
+  if (length != count * element.bytes)
+    return gconv_fail(GCONV_BAD_FILE, "%s: its external data have %" PRIu64 " bytes, but %zu elements of %s need %zu",
+                      file->path, length, count, gconv_onnx_type_name(tensor->type), count * element.bytes);
+  GCONV_TRY(gconv_source_rewind(source, e->offset));
+  return gconv_bank_read_elements(source, element, count, "external data", numbers);
+}
+
+static gconv_status read_external(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const external *e,
+                                  size_t count, float *numbers) {
+  char real[PATH_MAX];
+  gconv_source source;
+  GCONV_TRY(resolve(file, e->location, real));
+  gconv_status status = gconv_source_open(real, &source);
+  if (status == GCONV_OK)
+    status = read_external_file(file, tensor, e, &source, count, numbers);
+  gconv_source_close(&source);
+  return status;
+}
+
+static gconv_status find_external(gconv_bank_file *file, const gconv_onnx_tensor *tensor, external *e) {
+  gconv_message_reader inside = {&file->source, tensor->at, tensor->end};
+  gconv_field_value part;
+  for (bool more = true;;) {
+    GCONV_TRY(gconv_message_next(&inside, &part, &more));
+    if (!more)
+      return GCONV_OK;
+    if (part.number == EXTERNAL_DATA && part.wire == GCONV_WIRE_BYTES)
+      GCONV_TRY(read_entry(file, &inside, &part, e));
+  }
+}
+
+/* ---- Data in the model ---- */
+
+/* Where numbers go to. */
+typedef struct numbers {
+  const gconv_bank_file *file;
+  const gconv_onnx_tensor *tensor;
+  float *to;
+  size_t count, limit;
+} numbers;
+
+static gconv_status take_bits(numbers *n, gconv_element element, uint64_t bits) {
+  uint8_t bytes[8];
+  if (n->count == n->limit)
+    return fail_count(n->file, n->tensor, "more", n->limit);
+  for (int i = 0; i < 8; i++)
+    bytes[i] = (uint8_t)(bits >> (8 * i));
+  n->to[n->count++] = gconv_element_read(element, bytes);
+  return GCONV_OK;
+}
+
+/* Elements that lie in the file side by side. */
+static gconv_status take_elements(numbers *n, gconv_element element, gconv_source *source, const gconv_field_value *field) {
+  uint64_t count = field->value / element.bytes;
+  if (field->value % element.bytes != 0 || count > n->limit - n->count)
+    return fail_count(n->file, n->tensor, "more, or parts of more,", n->limit);
+  GCONV_TRY(gconv_source_rewind(source, field->at));
+  GCONV_TRY(gconv_bank_read_elements(source, element, (size_t)count, "a tensor", n->to + n->count));
+  n->count += (size_t)count;
+  return GCONV_OK;
+}
+
+/* 16-bit floats, each held in an integer. */
+static gconv_status take_halves(numbers *n, gconv_message_reader *inside, const gconv_field_value *field) {
+  gconv_message_reader packed = gconv_message_inside(inside, field);
+  if (field->wire == GCONV_WIRE_VARINT)
+    return take_bits(n, raw_element(n->tensor), field->value);
+  while (packed.at < packed.end) {
+    uint64_t bits;
+    GCONV_TRY(gconv_message_varint(&packed, &bits));
+    GCONV_TRY(take_bits(n, raw_element(n->tensor), bits));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status take_field(numbers *n, gconv_message_reader *inside, const gconv_field_value *field) {
+  const gconv_element element = raw_element(n->tensor);
+  bool own_list = (field->number == FLOAT_DATA && n->tensor->type == FLOAT) ||
+                  (field->number == DOUBLE_DATA && n->tensor->type == DOUBLE);
+  if (field->number == INT32_DATA && element.bytes == 2 &&
+      (field->wire == GCONV_WIRE_VARINT || field->wire == GCONV_WIRE_BYTES))
+    return take_halves(n, inside, field);
+  if (field->wire == GCONV_WIRE_BYTES && (own_list || field->number == RAW_DATA))
+    return take_elements(n, element, inside->source, field);
+  if (own_list && field->wire == (element.bytes == 4 ? GCONV_WIRE_FIXED32 : GCONV_WIRE_FIXED64))
+    return take_bits(n, element, field->value);
+  return GCONV_OK;
+}
+
+static gconv_status read_internal(gconv_bank_file *file, numbers *n) {
+  gconv_message_reader inside = {&file->source, n->tensor->at, n->tensor->end};
+  gconv_field_value part;
+  for (bool more = true;;) {
+    GCONV_TRY(gconv_message_next(&inside, &part, &more));
+    if (!more)
+      break;
+    GCONV_TRY(take_field(n, &inside, &part));
+  }
+  return n->count == n->limit ? GCONV_OK : fail_count(file, n->tensor, "fewer", n->limit);
+}
+
+gconv_status gconv_onnx_tensor_read(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count, float *to) {
+  if (!tensor->external) {
+    numbers n = {file, tensor, to, 0, count};
+    return read_internal(file, &n);
+  }
+  external e = {0};
+  gconv_status status = find_external(file, tensor, &e);
+  if (status == GCONV_OK)
+    status = read_external(file, tensor, &e, count, to);
+  free(e.location);
+  return status;
+}

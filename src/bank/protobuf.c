@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "bank/protobuf.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { MAX_TEXT_BYTES = 65536 };
+
+static gconv_status fail_encoding(const gconv_message_reader *message, const char *what) {
+  return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: %s at byte %" PRIu64 ": was it downloaded completely?",
+                    message->source->name, what, message->at);
+}
+
+/* The next `count` bytes, the lowest first. */
+static gconv_status take(gconv_message_reader *message, size_t count, uint64_t *value) {
+  uint8_t bytes[8];
+  if (message->end - message->at < count)
+    return fail_encoding(message, "a message ends within a number");
+  GCONV_TRY(gconv_source_read_exactly(message->source, bytes, count, "a number"));
+  message->at += count;
+  *value = 0;
+  for (size_t i = 0; i < count; i++)
+    *value |= (uint64_t)bytes[i] << (8 * i);
+  return GCONV_OK;
+}
+
+/* 7 bits a byte, the lowest first; the top bit says that more follow: 10 bytes at most, of which the last has 1 bit. */
+static gconv_status take_varint(gconv_message_reader *message, uint64_t *value) {
+  *value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    uint64_t byte = 0;
+    GCONV_TRY(take(message, 1, &byte));
+    if (shift == 63 && byte > 1)
+      break;
+    *value |= (byte & 127) << shift;
+    if (byte < 128)
+      return GCONV_OK;
+  }
+  return fail_encoding(message, "a number of more than 64 bits");
+}
+
+gconv_status gconv_message_varint(gconv_message_reader *message, uint64_t *value) {
+  GCONV_TRY(gconv_source_rewind(message->source, message->at));
+  return take_varint(message, value);
+}
+
+static gconv_status take_value(gconv_message_reader *message, gconv_field_value *field) {
+  switch (field->wire) {
+  case GCONV_WIRE_VARINT:
+    return take_varint(message, &field->value);
+  case GCONV_WIRE_FIXED64:
+    return take(message, 8, &field->value);
+  case GCONV_WIRE_FIXED32:
+    return take(message, 4, &field->value);
+  case GCONV_WIRE_BYTES:
+    GCONV_TRY(take_varint(message, &field->value));
+    if (field->value > message->end - message->at)
+      return fail_encoding(message, "a field reaches beyond what it is part of");
+    field->at = message->at;
+    message->at += field->value;
+    return GCONV_OK;
+  }
+  return fail_encoding(message, "a field of unknown kind");
+}
+
+gconv_status gconv_message_next(gconv_message_reader *message, gconv_field_value *field, bool *more) {
+  uint64_t tag;
+  *more = message->at < message->end;
+  if (!*more)
+    return GCONV_OK;
+  GCONV_TRY(gconv_message_varint(message, &tag));
+  if (tag < 8 || tag > UINT32_MAX)
+    return fail_encoding(message, "a field with a number that none has");
+  *field = (gconv_field_value){.number = (uint32_t)(tag >> 3), .wire = (gconv_wire)(tag & 7)};
+  return take_value(message, field);
+}
+
+gconv_message_reader gconv_message_inside(const gconv_message_reader *message, const gconv_field_value *field) {
+  return (gconv_message_reader){message->source, field->at, field->at + field->value};
+}
+
+gconv_status gconv_message_text(const gconv_message_reader *message, const gconv_field_value *field, char **text) {
+  if (field->wire != GCONV_WIRE_BYTES || field->value > MAX_TEXT_BYTES)
+    return fail_encoding(message,
+                         field->wire == GCONV_WIRE_BYTES ? "a name of more than 65536 bytes" : "a number for a name");
+  size_t size = (size_t)field->value;
+  char *read = malloc(size + 1);
+  if (!read)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", message->source->name);
+  gconv_status status = gconv_source_rewind(message->source, field->at);
+  if (status == GCONV_OK)
+    status = gconv_source_read_exactly(message->source, read, size, "a name");
+  read[size] = '\0';
+  if (status != GCONV_OK) {
+    free(read);
+    return status;
+  }
+  free(*text);
+  *text = read;
+  return GCONV_OK;
+}
+
+gconv_status gconv_message_integers(const gconv_message_reader *message, const gconv_field_value *field, size_t limit,
+                                    int64_t *numbers, size_t *count) {
+  gconv_message_reader packed = gconv_message_inside(message, field);
+  uint64_t value = field->value;
+  if (field->wire != GCONV_WIRE_VARINT && field->wire != GCONV_WIRE_BYTES)
+    return fail_encoding(message, "a list of integers that is none");
+  bool one = field->wire == GCONV_WIRE_VARINT;
+  while (one || packed.at < packed.end) {
+    if (!one)
+      GCONV_TRY(gconv_message_varint(&packed, &value));
+    if (*count < limit)
+      numbers[*count] = (int64_t)value;
+    ++*count;
+    if (one)
+      break;
+  }
+  return GCONV_OK;
+}
