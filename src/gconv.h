@@ -133,6 +133,9 @@ const gconv_format_info *gconv_format_by_path(const char *path);
  * one held, else the best. */
 gconv_type gconv_format_type(const gconv_format_info *format, gconv_type wanted);
 
+/* Threads of a device, on which readers and writers can work too: gconv_device_threads(). */
+typedef struct gconv_threads gconv_threads;
+
 typedef struct gconv_read_options {
   uint64_t max_pixels; /* frames * height * width of the largest image that is decoded; 0: the default */
   int threads;         /* that decode, with the caller's; 0: one a processor */
@@ -155,6 +158,7 @@ typedef struct gconv_write_options {
   int jpeg_quality;                /* 1 to 100; 0: the default, 90 */
   int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
+  gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
 } gconv_write_options;
 
 /* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */
@@ -176,6 +180,9 @@ const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
 /* Whether rows can be had as they come from the file, upright and in bounded memory: not those of interlaced PNG, PFM,
  * .npy in Fortran order, and photos that EXIF turns, which gconv_image_read() is for. */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
+/* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
+ * all who share them keep no more processors busy than there are threads. */
+void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
 /* Reads the next `count` rows, no more than are left, to samples + i * row_bytes. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
 /* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. */
@@ -186,6 +193,8 @@ void gconv_row_reader_close(gconv_row_reader *reader);
 /* Begins an image like `header`, whose profile must outlive the writer, as `path` must; otherwise as gconv_image_write(). */
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
                                    gconv_row_writer **writer);
+/* Rows are taken without a copy, and compressed by all threads, by multiples of this many; the last ones in any case. */
+int32_t gconv_row_writer_step(const gconv_row_writer *writer);
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
 /* Ends the writer: the file appears, if all rows were written, or nothing does. Both free it, in success and failure. */
 gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
@@ -378,6 +387,11 @@ gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device *
 
 /* After its plans are freed. NULL is allowed. */
 void gconv_device_close(gconv_device *device);
+/* The threads of the CPU, or those that work on the host for a GPU. They are the device's, and end with it. Any number of
+ * threads may use them at the same time: the turns of all are shared out, as many at a time as there are threads. */
+gconv_threads *gconv_device_threads(gconv_device *device);
+int gconv_threads_count(const gconv_threads *threads);
+
 /* What was opened, and the milliseconds that opening took. */
 const gconv_device_info *gconv_device_get_info(const gconv_device *device);
 double gconv_device_start_ms(const gconv_device *device);

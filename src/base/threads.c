@@ -7,23 +7,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct gconv_threads {
-  pthread_mutex_t one_run; /* held during a whole run */
-  pthread_mutex_t lock;    /* guards everything below but next_turn */
-  pthread_cond_t work, idle;
-  unsigned long run; /* counts runs, so that a worker knows a new one */
-  int busy;          /* workers that have not finished this run */
-  bool quit;
+/* The turns of one call, as long as it lasts. */
+typedef struct round {
   gconv_turn *function;
   void *context;
   size_t turns;
-  atomic_size_t next_turn;
-  int count; /* the caller and the workers */
-  struct worker {
-    gconv_threads *pool;
-    pthread_t thread;
-    int index;
-  } workers[];
+  atomic_size_t next;  /* turn that is begun next */
+  int seated;          /* threads at work on it */
+  struct round *later; /* the call after */
+} round;
+
+struct gconv_threads {
+  pthread_mutex_t lock;         /* guards all below, but what is atomic */
+  pthread_cond_t work, changed; /* for helpers that have nothing to do; for callers that wait for a seat or for the end */
+  round *first, *last;          /* calls, the oldest first */
+  atomic_int unattended;        /* rounds that have turns left and nobody at work on them */
+  int idle;                     /* helpers that wait */
+  bool quit;
+  int *seats, free_seats; /* seats[0 .. free_seats - 1] are those that are free */
+  int count;              /* of all seats */
+  pthread_t helpers[];    /* [count - 1] */
 };
 
 /* Processors by the cgroup's quota ("max 100000" or "200000 100000"), or `most` where there is none. */
@@ -46,102 +49,170 @@ int gconv_processor_count(void) {
   return quota(count > 0 ? count : 1);
 }
 
-static void take_turns(gconv_threads *threads, int thread) {
-  for (;;) {
-    size_t turn = atomic_fetch_add(&threads->next_turn, 1);
-    if (turn >= threads->turns)
-      return;
-    threads->function(threads->context, turn, thread);
-  }
+/* ---- Seats: under the lock ---- */
+
+static bool has_turns(const round *r) {
+  return atomic_load_explicit(&r->next, memory_order_relaxed) < r->turns;
 }
 
-static void *work(void *argument) {
-  struct worker *worker = argument;
-  gconv_threads *pool = worker->pool;
-  unsigned long seen = 0;
+static bool is_unattended(const round *r) {
+  return r->seated == 0 && has_turns(r);
+}
+
+/* Where a free thread is needed most; NULL: nowhere. */
+static round *neediest(const gconv_threads *pool) {
+  round *found = NULL;
+  for (round *r = pool->first; r; r = r->later) {
+    if (is_unattended(r))
+      return r;
+    if (!found && has_turns(r))
+      found = r;
+  }
+  return found;
+}
+
+static int sit_down(gconv_threads *pool, round *r) {
+  if (r->seated++ == 0)
+    atomic_fetch_sub(&pool->unattended, 1);
+  return pool->seats[--pool->free_seats];
+}
+
+static void stand_up(gconv_threads *pool, round *r, int seat) {
+  pool->seats[pool->free_seats++] = seat;
+  if (--r->seated == 0 && has_turns(r))
+    atomic_fetch_add(&pool->unattended, 1);
+  bool needed = neediest(pool) != NULL;
+  if (r->seated == 0 || needed)
+    pthread_cond_broadcast(&pool->changed);
+  if (pool->idle > 0 && needed)
+    pthread_cond_signal(&pool->work);
+}
+
+/* Takes turns until there are none left, or another call has nobody. */
+static void take_turns(gconv_threads *pool, round *r, int seat) {
+  do {
+    size_t turn = atomic_fetch_add(&r->next, 1);
+    if (turn >= r->turns)
+      return;
+    r->function(r->context, turn, seat);
+  } while (atomic_load_explicit(&pool->unattended, memory_order_relaxed) == 0);
+}
+
+/* From a free seat to a free seat. */
+static void attend(gconv_threads *pool, round *r) {
+  int seat = sit_down(pool, r);
+  pthread_mutex_unlock(&pool->lock);
+  take_turns(pool, r, seat);
   pthread_mutex_lock(&pool->lock);
-  for (;;) {
-    while (!pool->quit && pool->run == seen)
-      pthread_cond_wait(&pool->work, &pool->lock);
-    if (pool->quit)
-      break;
-    seen = pool->run;
-    pthread_mutex_unlock(&pool->lock);
-    take_turns(pool, worker->index);
-    pthread_mutex_lock(&pool->lock);
-    if (--pool->busy == 0)
-      pthread_cond_signal(&pool->idle);
+  stand_up(pool, r, seat);
+}
+
+static void *help(void *argument) {
+  gconv_threads *pool = argument;
+  pthread_mutex_lock(&pool->lock);
+  while (!pool->quit) {
+    round *r = pool->free_seats > 0 ? neediest(pool) : NULL;
+    if (r) {
+      attend(pool, r);
+      continue;
+    }
+    pool->idle++;
+    pthread_cond_wait(&pool->work, &pool->lock);
+    pool->idle--;
   }
   pthread_mutex_unlock(&pool->lock);
   return NULL;
 }
 
+/* ---- The pool ---- */
+
 gconv_status gconv_threads_create(int count, gconv_threads **result) {
   if (count <= 0)
     count = gconv_processor_count();
-  gconv_threads *threads = calloc(1, sizeof *threads + (size_t)count * sizeof threads->workers[0]);
-  if (!threads)
+  gconv_threads *pool = calloc(1, sizeof *pool + (size_t)count * sizeof pool->helpers[0]);
+  int *seats = calloc((size_t)count, sizeof *seats);
+  if (!pool || !seats) {
+    free(pool);
+    free(seats);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %d threads", count);
-  pthread_mutex_init(&threads->one_run, NULL);
-  pthread_mutex_init(&threads->lock, NULL);
-  pthread_cond_init(&threads->work, NULL);
-  pthread_cond_init(&threads->idle, NULL);
-  /* Where the system refuses a thread, the pool makes do with those it has. */
-  threads->count = 1;
-  for (int i = 1; i < count; i++) {
-    threads->workers[i] = (struct worker){.pool = threads, .index = i};
-    if (pthread_create(&threads->workers[i].thread, NULL, work, &threads->workers[i]) != 0)
-      break;
-    threads->count++;
   }
-  *result = threads;
+  pthread_mutex_init(&pool->lock, NULL);
+  pthread_cond_init(&pool->work, NULL);
+  pthread_cond_init(&pool->changed, NULL);
+  pool->seats = seats;
+  /* Where the system refuses a thread, the pool makes do with those it has. Helpers look at seats under the lock only. */
+  pthread_mutex_lock(&pool->lock);
+  pool->count = 1;
+  while (pool->count < count && pthread_create(&pool->helpers[pool->count - 1], NULL, help, pool) == 0)
+    pool->count++;
+  for (; pool->free_seats < pool->count; pool->free_seats++)
+    seats[pool->free_seats] = pool->count - 1 - pool->free_seats;
+  pthread_mutex_unlock(&pool->lock);
+  *result = pool;
   return GCONV_OK;
 }
 
-void gconv_threads_free(gconv_threads *threads) {
-  if (!threads)
+void gconv_threads_free(gconv_threads *pool) {
+  if (!pool)
     return;
-  pthread_mutex_lock(&threads->lock);
-  threads->quit = true;
-  pthread_cond_broadcast(&threads->work);
-  pthread_mutex_unlock(&threads->lock);
-  for (int i = 1; i < threads->count; i++)
-    pthread_join(threads->workers[i].thread, NULL);
-  pthread_cond_destroy(&threads->idle);
-  pthread_cond_destroy(&threads->work);
-  pthread_mutex_destroy(&threads->lock);
-  pthread_mutex_destroy(&threads->one_run);
-  free(threads);
+  pthread_mutex_lock(&pool->lock);
+  pool->quit = true;
+  pthread_cond_broadcast(&pool->work);
+  pthread_mutex_unlock(&pool->lock);
+  for (int i = 0; i < pool->count - 1; i++)
+    pthread_join(pool->helpers[i], NULL);
+  pthread_cond_destroy(&pool->changed);
+  pthread_cond_destroy(&pool->work);
+  pthread_mutex_destroy(&pool->lock);
+  free(pool->seats);
+  free(pool);
 }
 
-int gconv_threads_count(const gconv_threads *threads) {
-  return threads->count;
+int gconv_threads_count(const gconv_threads *pool) {
+  return pool->count;
 }
 
-void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context) {
-  if (threads->count == 1) { /* nothing is shared */
+/* ---- A call ---- */
+
+static void publish(gconv_threads *pool, round *r) {
+  if (pool->last)
+    pool->last->later = r;
+  else
+    pool->first = r;
+  pool->last = r;
+  atomic_fetch_add(&pool->unattended, 1);
+  if (r->turns > 1)
+    pthread_cond_broadcast(&pool->work);
+}
+
+static void withdraw(gconv_threads *pool, const round *r) {
+  round *before = NULL;
+  for (round *other = pool->first; other != r; other = other->later)
+    before = other;
+  if (before)
+    before->later = r->later;
+  else
+    pool->first = r->later;
+  if (pool->last == r)
+    pool->last = before;
+}
+
+void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
+  if (pool->count == 1) { /* nothing is shared */
     for (size_t turn = 0; turn < turns; turn++)
       function(context, turn, 0);
     return;
   }
-  pthread_mutex_lock(&threads->one_run);
-  threads->function = function;
-  threads->context = context;
-  threads->turns = turns;
-  atomic_store(&threads->next_turn, 0);
-  if (turns > 1 && threads->count > 1) {
-    pthread_mutex_lock(&threads->lock);
-    threads->busy = threads->count - 1;
-    threads->run++;
-    pthread_cond_broadcast(&threads->work);
-    pthread_mutex_unlock(&threads->lock);
-  }
-  take_turns(threads, 0);
-  if (turns > 1 && threads->count > 1) {
-    pthread_mutex_lock(&threads->lock);
-    while (threads->busy > 0)
-      pthread_cond_wait(&threads->idle, &threads->lock);
-    pthread_mutex_unlock(&threads->lock);
-  }
-  pthread_mutex_unlock(&threads->one_run);
+  if (turns == 0)
+    return;
+  round r = {.function = function, .context = context, .turns = turns};
+  pthread_mutex_lock(&pool->lock);
+  publish(pool, &r);
+  while (has_turns(&r) || r.seated > 0)
+    if (has_turns(&r) && pool->free_seats > 0)
+      attend(pool, &r);
+    else
+      pthread_cond_wait(&pool->changed, &pool->lock);
+  withdraw(pool, &r);
+  pthread_mutex_unlock(&pool->lock);
 }

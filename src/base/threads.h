@@ -9,20 +9,18 @@
 extern "C" {
 #endif
 
-typedef struct gconv_threads gconv_threads;
-
-/* A pool of `count` threads, the caller of gconv_threads_run() being one of them: count - 1 are started. 0: one a
- * processor. */
+/* A pool of `count` threads, the callers of gconv_threads_run() being among them: count - 1 are started. 0: one a processor. */
 gconv_status gconv_threads_create(int count, gconv_threads **threads);
 /* NULL is allowed. */
 void gconv_threads_free(gconv_threads *threads);
-int gconv_threads_count(const gconv_threads *threads);
 
-/* A turn: `turn` is 0 .. turns - 1, `thread` is 0 .. count - 1 and tells whose workspace to use. */
-typedef void gconv_turn(void *context, size_t turn, int thread);
+/* A turn: `turn` is 0 .. turns - 1. `seat` is 0 .. count - 1 and tells whose workspace to use: no two turns that run at the
+ * same time have the same. */
+typedef void gconv_turn(void *context, size_t turn, int seat);
 
-/* Calls function(context, turn, thread) once for each turn, in any order, and returns when all are done. Calls from several
- * threads at a time are run one after another; without threads of its own, at the same time. */
+/* Calls function(context, turn, seat) once for each turn, in any order, and returns when all are done. Turns are begun in
+ * order. Calls from several threads at a time share the seats: no more than `count` turns run at a time, and no call waits
+ * until another one is through. A pool of one thread has no seats: each caller does its turns by itself, as seat 0. */
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
 #ifdef __cplusplus

@@ -217,6 +217,13 @@ gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_
   return status;
 }
 
+bool gconv_devices_are_cpu(gconv_devices *devices) {
+  pthread_mutex_lock(&devices->lock);
+  bool cpu = devices->decided && devices->first && is_cpu(devices->first);
+  pthread_mutex_unlock(&devices->lock);
+  return cpu;
+}
+
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker) {
   pthread_mutex_lock(&devices->lock);
   bool wanted = strcmp(devices->batch->device, "auto") == 0 && devices->first && !is_cpu(devices->first);

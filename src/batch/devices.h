@@ -20,6 +20,9 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int work
 gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_image *like, gconv_device **device,
                                 gconv_message *message);
 
+/* Whether it is known, without waiting, that the work is the CPU's. */
+bool gconv_devices_are_cpu(gconv_devices *devices);
+
 /* A CPU for a worker whose GPU has no memory for an image, if the user left the device open; else NULL. */
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker);
 

@@ -1,24 +1,51 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Three stages, each a thread that mostly waits: what they do, they do on the threads that all share, so that the processors
+ * are kept busy by whichever stage has work, and by no more threads than there are.
+ *
+ * The input goes through a ring of windows, the rows that a strip needs; those that the next strip needs too are copied. The
+ * outputs are rings of strips that lie one behind the other, so that the writers, where they are slowest, get many at once.
+ */
 #include "batch/stream.h"
 #include "batch/worker.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Images above are carried by rows; strips of them, with those of their outputs, are cut to less. */
-static const size_t STREAMED_BYTES = (size_t)64 << 20, STRIP_BYTES = (size_t)32 << 20;
+/* Images above are carried by rows. A strip, with what becomes of it, has about STRIP_BYTES. */
+static const size_t STREAMED_BYTES = (size_t)8 << 20, STRIP_BYTES = (size_t)3 << 20;
+enum { WINDOWS = 3, LEAST_STRIPS = 4 };
 
-/* The rows that are in memory: row first_row .. first_row + rows - 1 of the input, and a strip of each output. */
-typedef struct buffers {
-  gconv_image window; /* `room` rows are allocated; its height is `rows` */
-  int32_t room, rows, first_row;
-  int32_t strip; /* output rows at a time */
-  struct span {
-    int32_t begin, end;
-  } * spans;            /* of input rows: strip i needs those of spans[i], and no later strip any before spans[i].begin */
-  gconv_image *outputs; /* [count], of `strip` rows */
+/* Rows of the input. */
+typedef struct window {
+  gconv_image rows; /* its height is that of the span */
+  int32_t first_row;
+} window;
+
+typedef struct span {
+  int32_t begin, end;
+} span;
+
+typedef enum stage { READ, FILTERED, WRITTEN, STAGES } stage;
+
+typedef struct flow {
+  gconv_stream *stream;
+  int32_t strip, strips; /* output rows at a time; how many times */
+  int32_t room;          /* rows that a window can hold */
+  span *spans;           /* [strips] of input rows: strip i needs those of spans[i]; neither end ever goes back */
+  window windows[WINDOWS];
+  int32_t window_count;
+  gconv_image *outputs; /* [count], of `slots` strips each: strip i is in slot i % slots */
   size_t count;
-} buffers;
+  int32_t slots;
+
+  pthread_mutex_t lock; /* guards all below */
+  pthread_cond_t changed;
+  int32_t done[STAGES]; /* strips that are through */
+  gconv_status status;  /* why the flow ends early */
+  gconv_message why;
+} flow;
 
 static size_t row_bytes_of(const gconv_image *image) {
   return (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
@@ -36,43 +63,60 @@ bool gconv_stream_pays(const gconv_image *like) {
   return (double)row_bytes_of(like) * like->height > (double)STREAMED_BYTES;
 }
 
-/* ---- Buffers ---- */
+static gconv_status no_memory(void) {
+  return gconv_set_error(GCONV_NO_MEMORY, "no memory to carry an image by rows");
+}
 
-/* A strip: as many rows as fit, but at least twice those that are read for its first row alone, so that not too many are
- * loaded again for the next strip; a multiple of the plan's step. */
-static int32_t strip_rows(const gconv_plan *plan, const gconv_image *like) {
-  int32_t step = gconv_plan_row_step(plan), height = gconv_plan_get_info(plan)->out_height, begin, end;
+/* ---- Strips ---- */
+
+static int64_t common_multiple(int64_t a, int64_t b) {
+  int64_t x = a, y = b;
+  while (y != 0) {
+    int64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return a / x * b;
+}
+
+/* Rows of a strip: as many as STRIP_BYTES hold, but at least twice those that are read for its first row alone, so that not
+ * too many are copied for the next strip. A multiple of the plan's step, and, if that does not make it much larger, of
+ * `preferred`, the writers'. */
+static int32_t strip_rows(const gconv_plan *plan, const gconv_image *like, int64_t preferred) {
+  int64_t step = gconv_plan_row_step(plan), height = gconv_plan_get_info(plan)->out_height;
+  int32_t begin, end;
   gconv_plan_rows_needed(plan, 0, 1, &begin, &end);
   int64_t rows = (int64_t)(STRIP_BYTES / (row_bytes_of(like) + output_row_bytes(plan))), least = 2 * (int64_t)(end - begin);
   rows = rows > least ? rows : least;
+  int64_t both = common_multiple(step, preferred);
+  step = both <= rows + rows / 2 ? both : step;
   rows = (rows + step - 1) / step * step;
-  return rows < height ? (int32_t)rows : height;
+  return rows < height ? (int32_t)rows : (int32_t)height;
 }
 
-/* Finds out which rows each strip needs, and so the most that the window must hold. Mirrored at the bottom, rows may be
- * needed again that earlier strips had done with. */
-static gconv_status plan_window(const gconv_plan *plan, buffers *b) {
-  int32_t height = gconv_plan_get_info(plan)->out_height, strips = (height - 1) / b->strip + 1;
-  b->spans = calloc((size_t)strips, sizeof *b->spans);
-  if (!b->spans)
-    return GCONV_NO_MEMORY;
-  int32_t begin = INT32_MAX;
-  for (int32_t i = strips; i-- > 0;) {
-    int32_t first = i * b->strip, needed;
-    gconv_plan_rows_needed(plan, first, height - first < b->strip ? height - first : b->strip, &needed, &b->spans[i].end);
-    begin = needed < begin ? needed : begin;
-    b->spans[i].begin = begin;
-    int32_t rows = b->spans[i].end - begin;
-    b->room = rows > b->room ? rows : b->room;
+/* Finds out which rows each strip needs, and so the most that a window must hold. Mirrored at the bottom, rows may be needed
+ * again that earlier strips had done with. */
+static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
+  int32_t height = gconv_plan_get_info(plan)->out_height, least = INT32_MAX, most = 0;
+  f->strips = (height - 1) / f->strip + 1;
+  f->spans = calloc((size_t)f->strips, sizeof *f->spans);
+  if (!f->spans)
+    return no_memory();
+  for (int32_t i = f->strips; i-- > 0;) {
+    span *s = &f->spans[i];
+    int32_t first = i * f->strip;
+    gconv_plan_rows_needed(plan, first, height - first < f->strip ? height - first : f->strip, &s->begin, &s->end);
+    s->begin = least = s->begin < least ? s->begin : least;
   }
-  for (int32_t i = 1; i < strips; i++) /* what one strip has read, the next one still has */
-    if (b->spans[i].end < b->spans[i - 1].end) {
-      b->spans[i].end = b->spans[i - 1].end;
-      int32_t rows = b->spans[i].end - b->spans[i].begin;
-      b->room = rows > b->room ? rows : b->room;
-    }
+  for (int32_t i = 0; i < f->strips; i++) {
+    span *s = &f->spans[i];
+    s->end = most = s->end > most ? s->end : most;
+    f->room = s->end - s->begin > f->room ? s->end - s->begin : f->room;
+  }
   return GCONV_OK;
 }
+
+/* ---- Buffers ---- */
 
 static gconv_status allocate_rows(const gconv_image *like, int32_t rows, gconv_image *image) {
   gconv_image header = {.type = like->type,
@@ -87,109 +131,240 @@ static gconv_status allocate_rows(const gconv_image *like, int32_t rows, gconv_i
   return status;
 }
 
-static void free_buffers(buffers *b) {
-  gconv_image_free(&b->window);
-  for (size_t i = 0; b->outputs && i < b->count; i++)
-    gconv_image_free(&b->outputs[i]);
-  free(b->outputs);
-  free(b->spans);
+static void free_buffers(flow *f) {
+  for (int32_t i = 0; i < WINDOWS; i++)
+    gconv_image_free(&f->windows[i].rows);
+  for (size_t i = 0; f->outputs && i < f->count; i++)
+    gconv_image_free(&f->outputs[i]);
+  free(f->outputs);
+  free(f->spans);
 }
 
-static gconv_status make_buffers(const gconv_stream *stream, buffers *b) {
+/* The most that a writer wants at a time. */
+static int32_t writers_step(const gconv_stream *stream) {
+  int32_t step = 1;
+  for (size_t i = 0; i < gconv_plan_outputs(stream->plan); i++) {
+    int32_t own = stream->writers[i] ? gconv_row_writer_step(stream->writers[i]) : 1;
+    step = own > step ? own : step;
+  }
+  return step;
+}
+
+/* Strips of output that are kept: with one thread the one at hand, else twice what gives each thread of a writer two of its
+ * steps: one half is written while the other is filled. */
+static int32_t slot_count(int threads, int32_t step, int32_t strip, int32_t strips) {
+  int64_t half = (2 * (int64_t)threads * step + strip - 1) / strip, slots = threads == 1 ? 1 : 3 * half;
+  slots = threads > 1 && slots < LEAST_STRIPS ? LEAST_STRIPS : slots;
+  return slots < strips ? (int32_t)slots : strips;
+}
+
+static gconv_status make_buffers(flow *f) {
+  const gconv_stream *stream = f->stream;
   const gconv_image *like = gconv_row_reader_header(stream->reader);
   size_t count = gconv_plan_outputs(stream->plan);
-  b->strip = strip_rows(stream->plan, like);
-  b->outputs = calloc(count, sizeof *b->outputs);
-  if (!b->outputs)
-    return GCONV_NO_MEMORY;
-  gconv_status status = plan_window(stream->plan, b);
-  if (status == GCONV_OK)
-    status = allocate_rows(like, b->room, &b->window);
-  for (b->count = 0; b->count < count && status == GCONV_OK; b->count++)
-    status = allocate_rows(gconv_plan_output_header(stream->plan, b->count), b->strip, &b->outputs[b->count]);
-  return status;
+  int32_t step = writers_step(stream);
+  f->strip = strip_rows(stream->plan, like, step);
+  f->outputs = calloc(count, sizeof *f->outputs);
+  if (!f->outputs)
+    return no_memory();
+  GCONV_TRY(plan_spans(stream->plan, f));
+  int threads = gconv_threads_count(stream->threads);
+  f->window_count = threads == 1 ? 2 : WINDOWS;
+  for (int32_t i = 0; i < f->window_count && i <= f->strips; i++) /* one more skips the last rows */
+    GCONV_TRY(allocate_rows(like, f->room, &f->windows[i].rows));
+  f->slots = slot_count(threads, step, f->strip, f->strips);
+  int64_t rows = (int64_t)f->slots * f->strip, height = gconv_plan_get_info(stream->plan)->out_height;
+  for (f->count = 0; f->count < count; f->count++)
+    GCONV_TRY(allocate_rows(gconv_plan_output_header(stream->plan, f->count), (int32_t)(rows < height ? rows : height),
+                            &f->outputs[f->count]));
+  return GCONV_OK;
+}
+
+/* ---- From stage to stage ---- */
+
+/* Waits until `count` strips are through the stage; false if the flow has failed. */
+static bool wait_for(flow *f, stage s, int32_t count) {
+  pthread_mutex_lock(&f->lock);
+  while (f->status == GCONV_OK && f->done[s] < count)
+    pthread_cond_wait(&f->changed, &f->lock);
+  bool go = f->status == GCONV_OK;
+  pthread_mutex_unlock(&f->lock);
+  return go;
+}
+
+static void advance(flow *f, stage s, int32_t count) {
+  pthread_mutex_lock(&f->lock);
+  f->done[s] += count;
+  pthread_cond_broadcast(&f->changed);
+  pthread_mutex_unlock(&f->lock);
+}
+
+/* The first failure, which is this thread's last, is that of the flow. False. */
+static bool give_up(flow *f, gconv_status status) {
+  pthread_mutex_lock(&f->lock);
+  if (f->status == GCONV_OK) {
+    f->status = status;
+    gconv_complain(&f->why, status, "%s", gconv_last_error());
+  }
+  pthread_cond_broadcast(&f->changed);
+  pthread_mutex_unlock(&f->lock);
+  return false;
 }
 
 /* ---- Reading ---- */
 
-static uint8_t *window_row(const buffers *b, int32_t row) {
-  return (uint8_t *)b->window.data + (size_t)row * b->window.row_bytes;
+static void *row_at(const gconv_image *image, int32_t row) {
+  return (uint8_t *)image->data + (size_t)row * image->row_bytes;
 }
 
-/* Moves the window on to row `begin`: rows before it are dropped, and read where they were not yet. */
-static gconv_status drop_rows(gconv_stream *stream, buffers *b, int32_t begin) {
-  int32_t kept = b->first_row + b->rows - begin;
-  if (kept > 0) {
-    memmove(b->window.data, window_row(b, begin - b->first_row), (size_t)kept * b->window.row_bytes);
-    b->rows = kept;
-    b->first_row = begin;
-    return GCONV_OK;
-  }
-  for (int32_t next = b->first_row + b->rows, count; next < begin; next += count) {
-    count = begin - next < b->room ? begin - next : b->room;
-    gconv_status status = gconv_row_reader_read(stream->reader, b->window.data, b->window.row_bytes, count);
-    if (status != GCONV_OK)
-      return status;
-  }
-  b->rows = 0;
-  b->first_row = begin;
-  return GCONV_OK;
-}
-
-/* Makes the window hold the rows of the span. */
-static gconv_status load_rows(gconv_stream *stream, buffers *b, const struct span *span) {
-  double start = gconv_worker_clock_ms();
+/* Reads rows that nobody needs, by way of the window. */
+static gconv_status skip_rows(flow *f, const window *w, int32_t count) {
   gconv_status status = GCONV_OK;
-  if (span->begin > b->first_row)
-    status = drop_rows(stream, b, span->begin);
-  int32_t missing = span->end - (b->first_row + b->rows);
-  if (status == GCONV_OK && missing > 0)
-    status = gconv_row_reader_read(stream->reader, window_row(b, b->rows), b->window.row_bytes, missing);
-  if (status == GCONV_OK && missing > 0)
-    b->rows += missing;
-  b->window.height = b->rows;
-  stream->decode_ms += gconv_worker_clock_ms() - start;
-  return status;
-}
-
-/* ---- Strips ---- */
-
-static void write_strip(gconv_stream *stream, const buffers *b) {
-  double start = gconv_worker_clock_ms();
-  for (size_t i = 0; i < b->count; i++) {
-    const gconv_image *output = &b->outputs[i];
-    if (!stream->writers[i] ||
-        gconv_row_writer_write(stream->writers[i], output->data, output->row_bytes, output->height) == GCONV_OK)
-      continue;
-    gconv_row_writer_discard(stream->writers[i]);
-    stream->writers[i] = NULL;
-    stream->failed(stream->user, i);
+  for (int32_t some; count > 0 && status == GCONV_OK; count -= some) {
+    some = count < f->room ? count : f->room;
+    status = gconv_row_reader_read(f->stream->reader, w->rows.data, w->rows.row_bytes, some);
   }
-  stream->encode_ms += gconv_worker_clock_ms() - start;
+  return status;
 }
 
-static gconv_status carry_strip(gconv_stream *stream, buffers *b, int32_t first, int32_t count) {
-  gconv_status status = load_rows(stream, b, &b->spans[first / b->strip]);
-  for (size_t i = 0; i < b->count; i++)
-    b->outputs[i].height = count;
-  if (status == GCONV_OK)
-    status = gconv_plan_execute_rows(stream->plan, &b->window, b->first_row, first, b->outputs, &stream->timings);
-  if (status == GCONV_OK)
-    write_strip(stream, b);
-  return status;
+/* Makes window i % window_count that of strip i: rows that the window before it has are copied. */
+static gconv_status fill_window(flow *f, int32_t i) {
+  const span *s = &f->spans[i];
+  window *w = &f->windows[i % f->window_count], *before = &f->windows[(i + f->window_count - 1) % f->window_count];
+  int32_t had = i > 0 ? f->spans[i - 1].end : 0, kept = had > s->begin ? had - s->begin : 0;
+  w->first_row = s->begin;
+  w->rows.height = s->end - s->begin;
+  if (kept > 0)
+    memcpy(w->rows.data, row_at(&before->rows, s->begin - before->first_row), (size_t)kept * w->rows.row_bytes);
+  else
+    GCONV_TRY(skip_rows(f, w, s->begin - had));
+  if (kept == w->rows.height)
+    return GCONV_OK;
+  return gconv_row_reader_read(f->stream->reader, row_at(&w->rows, kept), w->rows.row_bytes, w->rows.height - kept);
+}
+
+/* Strip i; or i = strips: what is left, to the last row, which tells whether the file is whole. */
+static bool read_strip(flow *f, int32_t i) {
+  if (!wait_for(f, FILTERED, i - f->window_count + 1)) /* the window is free */
+    return false;
+  double start = gconv_worker_clock_ms();
+  gconv_status status = i < f->strips
+                            ? fill_window(f, i)
+                            : skip_rows(f, &f->windows[i % f->window_count],
+                                        gconv_row_reader_header(f->stream->reader)->height - f->spans[f->strips - 1].end);
+  f->stream->decode_ms += gconv_worker_clock_ms() - start;
+  if (status != GCONV_OK)
+    return give_up(f, status);
+  advance(f, READ, 1);
+  return true;
+}
+
+static void *read_all(void *argument) {
+  flow *f = argument;
+  for (int32_t i = 0; i <= f->strips && read_strip(f, i); i++) {
+  }
+  return NULL;
+}
+
+/* ---- Filtering ---- */
+
+static int32_t first_row_of(const flow *f, int32_t strip) {
+  int32_t height = gconv_plan_get_info(f->stream->plan)->out_height;
+  return strip < f->strips ? strip * f->strip : height;
+}
+
+/* Rows of the output from strip i on, `strips` of them, where they are kept. */
+static gconv_image kept_rows(const flow *f, size_t output, int32_t i, int32_t strips) {
+  gconv_image part = f->outputs[output];
+  part.data = row_at(&part, i % f->slots * f->strip);
+  part.height = first_row_of(f, i + strips) - first_row_of(f, i);
+  return part;
+}
+
+static bool filter_strip(flow *f, gconv_image *parts, int32_t i) {
+  if (!wait_for(f, READ, i + 1) || !wait_for(f, WRITTEN, i - f->slots + 1))
+    return false;
+  for (size_t k = 0; k < f->count; k++)
+    parts[k] = kept_rows(f, k, i, 1);
+  const window *w = &f->windows[i % f->window_count];
+  gconv_status status =
+      gconv_plan_execute_rows(f->stream->plan, &w->rows, w->first_row, first_row_of(f, i), parts, &f->stream->timings);
+  if (status != GCONV_OK)
+    return give_up(f, status);
+  advance(f, FILTERED, 1);
+  return true;
+}
+
+/* ---- Writing ---- */
+
+static void write_output(gconv_stream *stream, size_t output, const gconv_image *part) {
+  gconv_row_writer **writer = &stream->writers[output];
+  if (!*writer || gconv_row_writer_write(*writer, part->data, part->row_bytes, part->height) == GCONV_OK)
+    return;
+  gconv_row_writer_discard(*writer);
+  *writer = NULL;
+  stream->failed(stream->user, output);
+}
+
+/* Strip i and those behind it that are filtered and in one piece with it, but no more than half of what is kept. Returns how
+ * many: 0 after a failure. */
+static int32_t write_strips(flow *f, int32_t i) {
+  if (!wait_for(f, FILTERED, i + 1))
+    return 0;
+  pthread_mutex_lock(&f->lock);
+  int32_t count = f->done[FILTERED] - i;
+  pthread_mutex_unlock(&f->lock);
+  int32_t together = f->slots - i % f->slots, half = (f->slots + 2) / 3;
+  count = count < together ? count : together;
+  count = count < half ? count : half;
+  double start = gconv_worker_clock_ms();
+  for (size_t k = 0; k < f->count; k++) {
+    gconv_image part = kept_rows(f, k, i, count);
+    write_output(f->stream, k, &part);
+  }
+  f->stream->encode_ms += gconv_worker_clock_ms() - start;
+  advance(f, WRITTEN, count);
+  return count;
+}
+
+static void *write_all(void *argument) {
+  flow *f = argument;
+  for (int32_t i = 0, count; i < f->strips && (count = write_strips(f, i)) > 0; i += count) {
+  }
+  return NULL;
+}
+
+/* ---- All stages ---- */
+
+/* What has no thread of its own is done here, strip by strip. */
+static void run_stages(flow *f, gconv_image *parts) {
+  pthread_t reader, writer;
+  bool overlaps = gconv_threads_count(f->stream->threads) > 1 && f->strips > 1;
+  bool reads = overlaps && pthread_create(&reader, NULL, read_all, f) == 0;
+  bool writes = overlaps && pthread_create(&writer, NULL, write_all, f) == 0;
+  for (int32_t i = 0; i < f->strips; i++)
+    if ((!reads && !read_strip(f, i)) || !filter_strip(f, parts, i) || (!writes && write_strips(f, i) == 0))
+      break;
+  if (!reads)
+    read_strip(f, f->strips);
+  if (reads)
+    pthread_join(reader, NULL);
+  if (writes)
+    pthread_join(writer, NULL);
 }
 
 gconv_status gconv_stream_run(gconv_stream *stream) {
-  int32_t height = gconv_plan_get_info(stream->plan)->out_height,
-          in_height = gconv_row_reader_header(stream->reader)->height;
-  buffers b = {.count = 0};
-  gconv_status status = make_buffers(stream, &b);
-  for (int32_t first = 0, count; first < height && status == GCONV_OK; first += count) {
-    count = height - first < b.strip ? height - first : b.strip;
-    status = carry_strip(stream, &b, first, count);
+  flow f = {.stream = stream, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+  gconv_image *parts = calloc(gconv_plan_outputs(stream->plan), sizeof *parts);
+  gconv_status status = parts ? make_buffers(&f) : no_memory();
+  gconv_row_reader_share(stream->reader, stream->threads);
+  if (status == GCONV_OK) {
+    run_stages(&f, parts);
+    status = f.status == GCONV_OK ? GCONV_OK : gconv_set_error(f.status, f.why.text);
   }
-  if (status == GCONV_OK) /* to the last row, which tells whether the file is whole */
-    status = drop_rows(stream, &b, in_height);
-  free_buffers(&b);
+  free_buffers(&f);
+  free(parts);
+  pthread_cond_destroy(&f.changed);
+  pthread_mutex_destroy(&f.lock);
   return status;
 }

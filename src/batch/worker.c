@@ -294,6 +294,7 @@ static void writing_failed(void *user, size_t output) {
 static void open_writers(carriage *c) {
   const gconv_image *in = gconv_row_reader_header(c->stream.reader);
   gconv_write_options options = write_options(c->worker);
+  options.shared = c->stream.threads;
   for (size_t n = 0; n < c->task->count; n++) {
     if (!c->task->wanted[n] || !make_folder(c->worker, c->task, n))
       continue;
@@ -332,6 +333,7 @@ static gconv_status run_stream(carriage *c) {
   if (!c->stream.writers)
     return gconv_complain_memory(&c->task->why);
   c->task->streamed = true;
+  c->stream.threads = gconv_device_threads(c->worker->device);
   open_writers(c);
   gconv_status status = keep_text(c->task, gconv_stream_run(&c->stream));
   close_writers(c, status);
@@ -352,10 +354,10 @@ static bool sends_results(const struct task *task) {
   return false;
 }
 
-/* A GPU takes images whole. */
+/* A GPU takes images whole, and is better waited for when they are decoded. */
 static bool may_go_by_rows(const gconv_worker *worker, const struct task *task, const gconv_row_reader *reader) {
   const gconv_image *header = gconv_row_reader_header(reader);
-  return !worker->batch->verify && strncmp(worker->batch->device, "cuda", 4) != 0 && gconv_row_reader_is_in_order(reader) &&
+  return !worker->batch->verify && gconv_devices_are_cpu(worker->devices) && gconv_row_reader_is_in_order(reader) &&
          header->frames == 1 && !header->planar && gconv_stream_pays(header) && !sends_results(task);
 }
 

@@ -176,6 +176,10 @@ const gconv_device_info *gconv_device_get_info(const gconv_device *device) {
   return &device->info;
 }
 
+gconv_threads *gconv_device_threads(gconv_device *device) {
+  return device->threads;
+}
+
 double gconv_device_start_ms(const gconv_device *device) {
   return device->start_ms;
 }

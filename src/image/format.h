@@ -41,7 +41,8 @@ typedef struct gconv_writer {
 
 struct gconv_format {
   gconv_format_info info;
-  bool alpha; /* 2 and 4 channels can be written, as grey + alpha and RGBA */
+  bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */
+  bool threads; /* write_rows() works on options->shared by itself; else it is one of those threads that calls it */
 
   /* Whether a file that begins with these bytes (up to 16; fewer if it is shorter) is of this format. */
   bool (*sniff)(const uint8_t *bytes, size_t size);
@@ -54,6 +55,8 @@ struct gconv_format {
 
   gconv_status (*start)(gconv_writer *writer);
   gconv_status (*write_rows)(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
+  /* The rows that write_rows() takes best at a time; NULL: any number. */
+  int32_t (*row_step)(const gconv_writer *writer);
   /* Writes what follows the last row. */
   gconv_status (*finish)(gconv_writer *writer);
   /* Frees the state, after success or failure of start(). */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Images in memory, and their way from and to files whatever the format. */
+#include "base/threads.h"
 #include "image/format.h"
 #include "image/orientation.h"
 
@@ -227,6 +228,7 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
 struct gconv_row_reader {
   gconv_source source;
   gconv_reader reader;
+  gconv_threads *shared; /* NULL: the caller reads */
 };
 
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
@@ -255,12 +257,46 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
   return !rows->reader.out_of_order && rows->reader.orientation == 1;
 }
 
+void gconv_row_reader_share(gconv_row_reader *rows, gconv_threads *threads) {
+  rows->shared = threads;
+  rows->reader.threads = 1;
+}
+
+/* Reading or writing rows on shared threads: one turn, whose error text is another thread's. */
+typedef struct shared_rows {
+  gconv_reader *reader; /* or */
+  gconv_writer *writer;
+  void *rows;
+  size_t row_bytes;
+  int32_t count;
+  gconv_status status;
+  char error[1024];
+} shared_rows;
+
+static void take_rows(void *context, size_t turn, int seat) {
+  shared_rows *s = context;
+  (void)turn;
+  (void)seat;
+  s->status = s->reader ? gconv_reader_rows(s->reader, s->rows, s->row_bytes, s->count)
+                        : s->writer->format->write_rows(s->writer, s->rows, s->row_bytes, s->count);
+  if (s->status != GCONV_OK)
+    snprintf(s->error, sizeof s->error, "%s", gconv_last_error());
+}
+
+static gconv_status share_rows(gconv_threads *threads, shared_rows *s) {
+  gconv_threads_run(threads, 1, take_rows, s);
+  return s->status == GCONV_OK ? GCONV_OK : gconv_set_error(s->status, s->error);
+}
+
 gconv_status gconv_row_reader_read(gconv_row_reader *rows, void *samples, size_t row_bytes, int32_t count) {
   gconv_reader *reader = &rows->reader;
   if (count < 1 || count > gconv_reader_row_count(reader) - reader->rows_read)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d rows are asked for, %" PRId64 " are left", rows->source.name, count,
                       gconv_reader_row_count(reader) - reader->rows_read);
-  return gconv_reader_rows(reader, samples, row_bytes, count);
+  if (!rows->shared)
+    return gconv_reader_rows(reader, samples, row_bytes, count);
+  shared_rows s = {.reader = reader, .rows = samples, .row_bytes = row_bytes, .count = count};
+  return share_rows(rows->shared, &s);
 }
 
 void gconv_row_reader_close(gconv_row_reader *rows) {
@@ -423,7 +459,16 @@ gconv_status gconv_row_writer_write(gconv_row_writer *rows, const void *samples,
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d rows are given, %" PRId64 " are missing", rows->writer.name, count,
                       rows->rows_left);
   rows->rows_left -= count;
-  return rows->writer.format->write_rows(&rows->writer, samples, row_bytes, count);
+  if (!rows->options.shared || rows->writer.format->threads)
+    return rows->writer.format->write_rows(&rows->writer, samples, row_bytes, count);
+  shared_rows s = {
+      .writer = &rows->writer, .rows = (void *)(uintptr_t)samples, .row_bytes = row_bytes, .count = count}; /* only read */
+  return share_rows(rows->options.shared, &s);
+}
+
+int32_t gconv_row_writer_step(const gconv_row_writer *rows) {
+  const gconv_format *format = rows->writer.format;
+  return format->row_step ? format->row_step(&rows->writer) : 1;
 }
 
 gconv_status gconv_row_writer_commit(gconv_row_writer *rows) {

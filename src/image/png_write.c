@@ -51,6 +51,7 @@ struct compressor {
 struct state {
   gconv_writer *writer;
   gconv_threads *pool;            /* NULL: no threads but the caller's */
+  bool shared;                    /* the pool: it is not this image's alone */
   struct compressor *compressors; /* one a thread */
   struct slot *slots;
   int threads;
@@ -268,15 +269,22 @@ static gconv_status begin_compressor(const struct state *state, struct compresso
   return GCONV_OK;
 }
 
-static gconv_status allocate_state(struct state *state) {
+static gconv_status find_threads(struct state *state) {
   size_t strips = (state->height - 1) / state->strip_rows + 1;
   int threads = state->writer->options->threads;
+  state->pool = state->writer->options->shared;
+  state->shared = state->pool != NULL;
+  if (state->shared)
+    return GCONV_OK;
   if (threads <= 0)
     threads = gconv_processor_count();
   if ((size_t)threads > strips)
     threads = (int)strips;
-  if (threads > 1)
-    GCONV_TRY(gconv_threads_create(threads, &state->pool));
+  return threads > 1 ? gconv_threads_create(threads, &state->pool) : GCONV_OK;
+}
+
+static gconv_status allocate_state(struct state *state) {
+  GCONV_TRY(find_threads(state));
   state->threads = state->pool ? gconv_threads_count(state->pool) : 1;
   state->slot_count = state->threads > 1 ? SLOTS_PER_THREAD * (size_t)state->threads : 1;
   state->held_room = state->strip_rows * (size_t)state->threads;
@@ -429,6 +437,11 @@ gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t
   return GCONV_OK;
 }
 
+int32_t gconv_png_row_step(const gconv_writer *writer) {
+  const struct state *state = writer->state;
+  return (int32_t)state->strip_rows;
+}
+
 gconv_status gconv_png_finish(gconv_writer *writer) {
   const struct state *state = writer->state;
   uint8_t adler[4];
@@ -452,7 +465,8 @@ void gconv_png_end(gconv_writer *writer) {
     if (state->compressors[i].zlib_begun)
       deflateEnd(&state->compressors[i].zlib);
   }
-  gconv_threads_free(state->pool);
+  if (!state->shared)
+    gconv_threads_free(state->pool);
   gconv_release(state->above);
   gconv_release(state->held);
   free(state->slots);

@@ -276,10 +276,65 @@ class AnyDevice(CommandTest):
 
 
 
+class Overlapping(CommandTest):
+    """Strips that are read, filtered and written at the same time: the same bytes as of a whole image, which one that goes to
+    standard output is."""
+
+    CASES = (
+        ("-f", "sobel_x", "-f", "sobel_y", "--combine", "magnitude"),
+        ("-f", "gaussian:size=63,sigma=9", "-a", "direct"),
+        ("-f", "gaussian:size=63,sigma=9", "-a", "fft", "--border", "reflect101"),
+        ("-f", "gaussian:size=15,sigma=3", "-a", "separable", "--padding", "full", "--border", "replicate"),
+        ("-f", "sharpen", "--padding", "valid", "--stride", "3"),
+        ("-f", "1x9: 1,0,0,0,0,0,0,0,-1", "--dilation", "7", "--border", "symmetric", "--depth", "16"),
+        ("-f", "gaussian", "--linear", "--gray"),
+    )
+
+    def large(self):
+        """a.png, of 8.4 MiB: by rows from 8 MiB on."""
+        self.photo("a.png", 2100, 1400)
+
+    def test_same_bytes(self):
+        self.large()
+        Image.open(self.folder / "a.png").save(self.folder / "a.jpg", quality=90)
+        for words in self.CASES:
+            name = "a.jpg" if "sobel_y" in words else "a.png"
+            whole = self.gconv("-i", name, "-o", "-", "--format", "png", *words, text=False).stdout
+            for threads in (1, 3):
+                self.gconv("-i", name, "-o", "b.png", "--threads", threads, *words)
+                self.assertEqual((self.folder / "b.png").read_bytes(), whole, (threads, words))
+
+    def test_formats_that_are_written_by_one_thread(self):
+        self.large()
+        for name in ("b.ppm", "b.jpg", "b.npy"):
+            words = ("-i", "a.png", "-f", "gaussian", "--depth", "8" if name != "b.npy" else "float")
+            whole = self.gconv(*words, "-o", "-", "--format", name[2:], text=False).stdout
+            self.gconv(*words, "-o", name, "--threads", "3")
+            self.assertEqual((self.folder / name).read_bytes(), whole, name)
+
+    def test_one_result_that_cannot_be_written(self):
+        self.large()
+        (self.folder / "sobel_x.png").symlink_to("/dev/full")
+        result = self.gconv("-i", "a.png", "-f", "identity", "-f", "sobel_x", "-o", "{filter}.png", "--threads", "3", status=3)
+        self.assertIn("No space left on device", result.stderr)
+        self.assert_pixels("identity.png", self.pixels("a.png"))
+
+    def test_a_cut_file(self):
+        self.large()
+        data = (self.folder / "a.png").read_bytes()
+        for kept in (0.1, 0.5, 0.999):
+            (self.folder / "a.png").write_bytes(data[: int(len(data) * kept)])
+            for threads in (1, 3):
+                result = self.gconv("-i", "a.png", "-f", "sobel_x", "-f", "sobel_y", "-o", "out/", "--threads", threads, status=1)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                self.assertIn("a.png", result.stderr)
+                self.assertEqual(self.files("out"), [])
+
+
 class ByRows(CommandTest):
     """Images so large that they are carried from file to file by strips of rows."""
 
-    WIDTH, HEIGHT = 7000, 3300  # RGB: above the 64 MB from which they are
+    WIDTH, HEIGHT = 7000, 3300  # RGB: 69 MB
 
     def setUp(self):
         super().setUp()

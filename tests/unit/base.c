@@ -5,6 +5,7 @@
 #include "base/threads.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -101,6 +102,56 @@ static void each_turn_is_taken_once(void **state) {
     assert_int_equal(atomic_load(&counted->bad_thread), 0);
     gconv_threads_free(pool);
     free(counted);
+  }
+}
+
+/* Several callers of one pool. */
+typedef struct crowd {
+  gconv_threads *pool;
+  atomic_int busy, most, calls, clashes;
+  atomic_bool taken[8]; /* seats */
+} crowd;
+
+enum { CALLERS = 5, ROUNDS = 40, TURNS = 6 };
+
+static void occupy(void *context, size_t turn, int seat) {
+  crowd *c = context;
+  (void)turn;
+  int busy = atomic_fetch_add(&c->busy, 1) + 1, most = atomic_load(&c->most);
+  while (busy > most && !atomic_compare_exchange_weak(&c->most, &most, busy)) {
+  }
+  if (atomic_exchange(&c->taken[seat], true))
+    atomic_fetch_add(&c->clashes, 1);
+  atomic_fetch_add(&c->calls, 1);
+  usleep(50);
+  atomic_store(&c->taken[seat], false);
+  atomic_fetch_sub(&c->busy, 1);
+}
+
+static void *call_again_and_again(void *argument) {
+  crowd *c = argument;
+  for (int i = 0; i < ROUNDS; i++)
+    gconv_threads_run(c->pool, (size_t)(1 + i % TURNS), occupy, c);
+  return NULL;
+}
+
+static void callers_share_the_seats(void **state) {
+  (void)state;
+  for (int threads = 2; threads <= 4; threads++) {
+    crowd c = {.most = 0};
+    pthread_t callers[CALLERS];
+    assert_int_equal(gconv_threads_create(threads, &c.pool), GCONV_OK);
+    for (int i = 0; i < CALLERS; i++)
+      assert_int_equal(pthread_create(&callers[i], NULL, call_again_and_again, &c), 0);
+    for (int i = 0; i < CALLERS; i++)
+      pthread_join(callers[i], NULL);
+    int calls = 0;
+    for (int i = 0; i < ROUNDS; i++)
+      calls += CALLERS * (1 + i % TURNS);
+    assert_int_equal(atomic_load(&c.calls), calls);
+    assert_int_equal(atomic_load(&c.clashes), 0);
+    assert_int_equal(atomic_load(&c.most), threads); /* never more, and all of them where there is enough to do */
+    gconv_threads_free(c.pool);
   }
 }
 
@@ -267,6 +318,7 @@ int main(void) {
       cmocka_unit_test(log_reaches_the_function),
       cmocka_unit_test(products_do_not_overflow),
       cmocka_unit_test(each_turn_is_taken_once),
+      cmocka_unit_test(callers_share_the_seats),
       cmocka_unit_test(source_hands_out_every_byte_once),
       cmocka_unit_test(source_reads_all_within_its_limit),
       cmocka_unit_test(source_refuses_what_is_no_file),
