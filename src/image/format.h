@@ -19,14 +19,15 @@ typedef struct gconv_format gconv_format;
 typedef struct gconv_reader {
   const gconv_format *format;
   gconv_source *source;
-  gconv_image header;  /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
-  bool out_of_order;   /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
-  int orientation;     /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
-  int threads;         /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
-  uint64_t max_pixels; /* checked by gconv_reader_open() between open() and the first row */
-  int64_t rows_read;   /* of frames * (planar ? channels : 1) * height; counted by gconv_reader_rows() */
-  void *state;         /* the format's own; freed by close() */
-  uint8_t *whole;      /* all rows, where they were wanted piecemeal of a format that cannot: gconv_reader_whole() */
+  gconv_image header;    /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
+  bool out_of_order;     /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
+  int orientation;       /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
+  int threads;           /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
+  gconv_threads *shared; /* on which rows are read then, if any: see gconv_format.threads */
+  uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */
+  int64_t rows_read;     /* of frames * (planar ? channels : 1) * height; counted by gconv_reader_rows() */
+  void *state;           /* the format's own; freed by close() */
+  uint8_t *whole;        /* all rows, where they were wanted piecemeal of a format that cannot: gconv_reader_whole() */
 } gconv_reader;
 
 /* An image being written. */
@@ -41,8 +42,9 @@ typedef struct gconv_writer {
 
 struct gconv_format {
   gconv_format_info info;
-  bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */
-  bool threads; /* write_rows() works on options->shared by itself; else it is one of those threads that calls it */
+  bool alpha; /* 2 and 4 channels can be written, as grey + alpha and RGBA */
+  /* read_rows() and write_rows() work on the shared threads by themselves; else they are called on one of these. */
+  bool threads;
 
   /* Whether a file that begins with these bytes (up to 16; fewer if it is shorter) is of this format. */
   bool (*sniff)(const uint8_t *bytes, size_t size);
@@ -84,6 +86,10 @@ size_t gconv_reader_row_bytes(const gconv_reader *reader);
 /* Reads the next `count` rows (no more than there are) to rows + i * row_bytes. The last of them succeeds only if the file
  * is complete. */
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+
+/* For read_rows() of formats with threads: calls `read` on one of the shared threads, if there are any. */
+typedef gconv_status gconv_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+gconv_status gconv_reader_in_turn(gconv_reader *reader, gconv_read_rows *read, void *rows, size_t row_bytes, int32_t count);
 
 void gconv_reader_close(gconv_reader *reader);
 

@@ -182,8 +182,46 @@ size_t gconv_reader_row_bytes(const gconv_reader *reader) {
   return (size_t)header->width * (header->planar ? 1 : (size_t)header->channels) * gconv_type_bytes(header->type);
 }
 
+/* ---- On shared threads ---- */
+
+/* Reading or writing rows on shared threads: one turn, whose error text is another thread's. */
+typedef struct shared_rows {
+  gconv_reader *reader; /* with */
+  gconv_read_rows *read;
+  gconv_writer *writer; /* or this one */
+  void *rows;
+  size_t row_bytes;
+  int32_t count;
+  gconv_status status;
+  char error[1024];
+} shared_rows;
+
+static void take_rows(void *context, size_t turn, int seat) {
+  shared_rows *s = context;
+  (void)turn;
+  (void)seat;
+  s->status = s->reader ? s->read(s->reader, s->rows, s->row_bytes, s->count)
+                        : s->writer->format->write_rows(s->writer, s->rows, s->row_bytes, s->count);
+  if (s->status != GCONV_OK)
+    snprintf(s->error, sizeof s->error, "%s", gconv_last_error());
+}
+
+static gconv_status share_rows(gconv_threads *threads, shared_rows *s) {
+  gconv_threads_run(threads, 1, take_rows, s);
+  return s->status == GCONV_OK ? GCONV_OK : gconv_set_error(s->status, s->error);
+}
+
+gconv_status gconv_reader_in_turn(gconv_reader *reader, gconv_read_rows *read, void *rows, size_t row_bytes, int32_t count) {
+  if (!reader->shared)
+    return read(reader, rows, row_bytes, count);
+  shared_rows s = {.reader = reader, .read = read, .rows = rows, .row_bytes = row_bytes, .count = count};
+  return share_rows(reader->shared, &s);
+}
+
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
-  GCONV_TRY(reader->format->read_rows(reader, rows, row_bytes, count));
+  const gconv_format *format = reader->format;
+  GCONV_TRY(format->threads ? format->read_rows(reader, rows, row_bytes, count)
+                            : gconv_reader_in_turn(reader, format->read_rows, rows, row_bytes, count));
   reader->rows_read += count;
   return GCONV_OK;
 }
@@ -228,7 +266,6 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
 struct gconv_row_reader {
   gconv_source source;
   gconv_reader reader;
-  gconv_threads *shared; /* NULL: the caller reads */
 };
 
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
@@ -258,34 +295,8 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
 }
 
 void gconv_row_reader_share(gconv_row_reader *rows, gconv_threads *threads) {
-  rows->shared = threads;
-  rows->reader.threads = 1;
-}
-
-/* Reading or writing rows on shared threads: one turn, whose error text is another thread's. */
-typedef struct shared_rows {
-  gconv_reader *reader; /* or */
-  gconv_writer *writer;
-  void *rows;
-  size_t row_bytes;
-  int32_t count;
-  gconv_status status;
-  char error[1024];
-} shared_rows;
-
-static void take_rows(void *context, size_t turn, int seat) {
-  shared_rows *s = context;
-  (void)turn;
-  (void)seat;
-  s->status = s->reader ? gconv_reader_rows(s->reader, s->rows, s->row_bytes, s->count)
-                        : s->writer->format->write_rows(s->writer, s->rows, s->row_bytes, s->count);
-  if (s->status != GCONV_OK)
-    snprintf(s->error, sizeof s->error, "%s", gconv_last_error());
-}
-
-static gconv_status share_rows(gconv_threads *threads, shared_rows *s) {
-  gconv_threads_run(threads, 1, take_rows, s);
-  return s->status == GCONV_OK ? GCONV_OK : gconv_set_error(s->status, s->error);
+  rows->reader.shared = threads;
+  rows->reader.threads = gconv_threads_count(threads);
 }
 
 gconv_status gconv_row_reader_read(gconv_row_reader *rows, void *samples, size_t row_bytes, int32_t count) {
@@ -293,10 +304,7 @@ gconv_status gconv_row_reader_read(gconv_row_reader *rows, void *samples, size_t
   if (count < 1 || count > gconv_reader_row_count(reader) - reader->rows_read)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d rows are asked for, %" PRId64 " are left", rows->source.name, count,
                       gconv_reader_row_count(reader) - reader->rows_read);
-  if (!rows->shared)
-    return gconv_reader_rows(reader, samples, row_bytes, count);
-  shared_rows s = {.reader = reader, .rows = samples, .row_bytes = row_bytes, .count = count};
-  return share_rows(rows->shared, &s);
+  return gconv_reader_rows(reader, samples, row_bytes, count);
 }
 
 void gconv_row_reader_close(gconv_row_reader *rows) {

@@ -220,12 +220,8 @@ static gconv_status go_back(png_session *session) {
   return status;
 }
 
-static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+static gconv_status read_by_libpng(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
   png_session *session = reader->state;
-  if (reader->rows_read == 0)
-    begin_stream(session);
-  if (session->stream && gconv_png_stream_rows(session->stream, rows, row_bytes, count))
-    return GCONV_OK;
   if (session->stream)
     GCONV_TRY(go_back(session));
   if (png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE)
@@ -234,6 +230,15 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   session->row_bytes = row_bytes;
   session->count = count;
   return run(session, read_some_rows);
+}
+
+static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  png_session *session = reader->state;
+  if (reader->rows_read == 0)
+    begin_stream(session);
+  if (session->stream && gconv_png_stream_rows(session->stream, rows, row_bytes, count))
+    return GCONV_OK;
+  return gconv_reader_in_turn(reader, read_by_libpng, rows, row_bytes, count);
 }
 
 const gconv_format gconv_format_png = {

@@ -20,6 +20,7 @@ void gconv_png_stream_close(gconv_png_stream *stream) {
 #else
 
 #include "base/checksum.h"
+#include "base/threads.h"
 #include "image/png_filter.h"
 
 #include <isa-l/igzip_lib.h>
@@ -55,10 +56,11 @@ struct gconv_png_stream {
   bool begun; /* the head of the zlib stream was seen */
   size_t lines_made;
   size_t piece_lines;
+  struct piece *making;
 
   /* The unfiltering side. */
   uint8_t *above, *row; /* the last row, as the file has it, and room for the next one */
-  size_t rows_done, line_in_piece;
+  size_t line_in_piece;
 
   struct piece pieces[PIECES]; /* by turns; those from `taken` on, below `made`, are the unfiltering side's */
   bool threaded;
@@ -171,13 +173,31 @@ static bool inflate_end(gconv_png_stream *stream) {
   return inflate->avail_out == 1 && inflate->avail_in == 0 && stream->chunk_left == 0 && skip_to_end(stream);
 }
 
-static void make_piece(gconv_png_stream *stream, struct piece *piece) {
+/* A turn. */
+static void inflate_piece(void *context, size_t turn, int seat) {
+  gconv_png_stream *stream = context;
+  struct piece *piece = stream->making;
+  (void)turn;
+  (void)seat;
   size_t left = stream->height - stream->lines_made;
   piece->count = left < stream->piece_lines ? left : stream->piece_lines;
   piece->right = inflate_exactly(stream, piece->lines, piece->count * (stream->row_bytes + 1));
   stream->lines_made += piece->count;
   if (piece->right && stream->lines_made == stream->height)
     piece->right = inflate_end(stream);
+}
+
+/* What this reader does, it does at once, or on one of the shared threads: it waits for pieces on none of them. */
+static void do_in_turn(gconv_png_stream *stream, gconv_turn *function, void *context) {
+  if (stream->reader->shared)
+    gconv_threads_run(stream->reader->shared, 1, function, context);
+  else
+    function(context, 0, 0);
+}
+
+static void make_piece(gconv_png_stream *stream, struct piece *piece) {
+  stream->making = piece;
+  do_in_turn(stream, inflate_piece, stream);
 }
 
 static void *inflate_ahead(void *argument) {
@@ -234,19 +254,46 @@ static void put_row(const gconv_png_stream *stream, const uint8_t *row, uint8_t 
     gconv_swap_bytes(out, stream->row_bytes / 2, 2);
 }
 
-bool gconv_png_stream_rows(gconv_png_stream *stream, uint8_t *rows, size_t row_bytes, int32_t count) {
-  for (int32_t i = 0; i < count; i++) {
-    const struct piece *piece = current_piece(stream);
-    const uint8_t *line = piece->lines + stream->line_in_piece * (stream->row_bytes + 1);
-    if (!piece->right || line[0] >= GCONV_PNG_FILTERS)
-      return false;
+/* Rows of one piece on their way to the caller. */
+struct rows_wanted {
+  gconv_png_stream *stream;
+  const struct piece *piece;
+  uint8_t *rows;
+  size_t row_bytes, count;
+  bool right;
+};
+
+/* A turn. */
+static void unfilter_rows(void *context, size_t turn, int seat) {
+  struct rows_wanted *wanted = context;
+  gconv_png_stream *stream = wanted->stream;
+  (void)turn;
+  (void)seat;
+  const uint8_t *line = wanted->piece->lines + stream->line_in_piece * (stream->row_bytes + 1);
+  for (size_t i = 0; i < wanted->count; i++, line += stream->row_bytes + 1) {
+    if (line[0] >= GCONV_PNG_FILTERS)
+      return;
     gconv_png_unfilter_row(line[0], line + 1, stream->above, stream->row_bytes, stream->pixel, stream->row);
-    put_row(stream, stream->row, rows + (size_t)i * row_bytes);
+    put_row(stream, stream->row, wanted->rows + i * wanted->row_bytes);
     uint8_t *above = stream->above;
     stream->above = stream->row;
     stream->row = above;
-    stream->rows_done++;
-    if (++stream->line_in_piece == piece->count)
+  }
+  wanted->right = true;
+}
+
+bool gconv_png_stream_rows(gconv_png_stream *stream, uint8_t *rows, size_t row_bytes, int32_t count) {
+  for (size_t left = (size_t)count, some; left > 0; left -= some, rows += some * row_bytes) {
+    const struct piece *piece = current_piece(stream);
+    some = piece->count - stream->line_in_piece;
+    some = some < left ? some : left;
+    struct rows_wanted wanted = {stream, piece, rows, row_bytes, some, false};
+    if (piece->right)
+      do_in_turn(stream, unfilter_rows, &wanted);
+    if (!wanted.right)
+      return false;
+    stream->line_in_piece += some;
+    if (stream->line_in_piece == piece->count)
       free_piece(stream);
   }
   return true;
