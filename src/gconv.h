@@ -67,6 +67,14 @@ void gconv_set_log(gconv_log_function *function, void *user);
  * process: finished outputs stay, nothing half-written does. No output can be begun afterwards. */
 void gconv_remove_unfinished(void);
 
+/* Removes what processes that were killed left of files that were to become paths[0 .. count): nobody may be writing those.
+ * *removed counts. GCONV_NO_MEMORY; a folder that cannot be read or written is passed over. */
+gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t *removed);
+
+/* Bytes and CRC-32 (ISO 3309, as in gzip and PNG) of a regular file, to know it again: it guards against accidents, not
+ * against malice. GCONV_IO_ERROR if it cannot be read, or is no regular file. */
+gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *crc32);
+
 /* ---- Images -------------------------------------------------------------------------------------------------------- */
 
 /* The type of one sample. Nominal range: u8 0..255, u16 0..65535, f32 0..1 (values outside are kept). */

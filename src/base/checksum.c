@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/checksum.h"
+#include "base/file.h"
 
 #ifdef GCONV_WITH_ISAL
 #include <isa-l/crc.h>
@@ -32,4 +33,26 @@ uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_
   uint64_t low = (shift + (second & 0xffff)) % modulus;
   uint64_t high = ((first >> 16) + (second >> 16) + shift * (second_size % modulus)) % modulus;
   return (uint32_t)(high << 16 | low);
+}
+
+gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *crc32) {
+  gconv_source source;
+  gconv_status status = gconv_source_open(path, &source);
+  if (status == GCONV_OK && source.size == UINT64_MAX)
+    status = gconv_fail(GCONV_IO_ERROR, "%s: is no regular file, and can be read only once", source.name);
+  const uint8_t *part;
+  size_t got = 1;
+  uint32_t crc = 0;
+  uint64_t size = 0;
+  while (status == GCONV_OK && got > 0) {
+    status = gconv_source_next(&source, &part, &got);
+    if (status != GCONV_OK)
+      break;
+    crc = gconv_crc32(crc, part, got);
+    size += got;
+  }
+  gconv_source_close(&source);
+  *bytes = size;
+  *crc32 = crc;
+  return status;
 }

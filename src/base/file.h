@@ -63,4 +63,9 @@ gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing);
 /* Drops what was written; NULL is allowed. */
 void gconv_sink_discard(gconv_sink *sink);
 
+/* "<folder>/.<name>.gconv-", for free(): what is written to become `path` is called so, with GCONV_TEMPORARY_LETTERS letters
+ * and digits behind it. NULL without memory. */
+char *gconv_temporary_beginning(const char *path);
+enum { GCONV_TEMPORARY_LETTERS = 6 };
+
 #endif

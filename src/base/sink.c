@@ -93,10 +93,11 @@ static int create_temporary(gconv_sink *sink) {
   return file;
 }
 
-/* Creates and opens "<folder>/.<name>.XXXXXX", with the mode that the finished file shall have. */
+/* Creates and opens "<folder>/.<name>.gconv-XXXXXX", with the mode that the finished file shall have. */
 static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced) {
-  const char *slash = strrchr(sink->path, '/'), *name = slash ? slash + 1 : sink->path;
-  sink->temporary = gconv_format_text("%.*s.%.200s.XXXXXX", (int)(name - sink->path), sink->path, name);
+  char *beginning = gconv_temporary_beginning(sink->path);
+  sink->temporary = beginning ? gconv_format_text("%sXXXXXX", beginning) : NULL;
+  free(beginning);
   if (!sink->temporary)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
   sink->file = create_temporary(sink);

@@ -44,6 +44,8 @@ static void hand_in(struct run *run, gconv_report *report) {
   summary->written += report->written;
   summary->passed += report->passed;
   summary->failed += report->failed;
+  for (int i = 0; i < GCONV_FINDINGS; i++)
+    summary->found[i] += report->found[i];
   run->stopped |= report->failed > 0 && run->batch->fail_fast;
   run->batch->report(report, run->batch->user);
   pthread_mutex_unlock(&run->lock);

@@ -7,7 +7,7 @@
 #ifndef GCONV_BATCH_PIPELINE_H
 #define GCONV_BATCH_PIPELINE_H
 
-#include "batch/outputs.h"
+#include "batch/manifest.h"
 
 /* What happens to a result whose file exists. */
 typedef enum gconv_existing {
@@ -21,7 +21,8 @@ typedef struct gconv_report {
   const gconv_input *input;
   char *const *outputs; /* the paths of its results */
   size_t output_count;
-  size_t written, passed, failed; /* of the results; passed over because they exist */
+  size_t written, passed, failed; /* of the results; passed over because they exist, or are done by the manifest */
+  size_t found[GCONV_FINDINGS];   /* what the manifest knew of them; all 0 without one */
   const gconv_texts *errors;      /* each begins with the path it is about */
   const char *explanation;        /* what a new plan does and why; NULL unless wanted */
   const char *device_reason;      /* with an explanation: why "auto" is what it is; "" without a choice */
@@ -50,7 +51,8 @@ typedef struct gconv_batch {
   uint64_t max_pixels;         /* gconv_read_options */
   int jpeg_quality, png_level; /* gconv_write_options */
   gconv_existing existing;
-  bool fail_fast; /* begin no further image after a failure */
+  gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
+  bool fail_fast;           /* begin no further image after a failure */
   bool verify, explain;
   double tolerance; /* gconv_plan_verify() */
   /* Called once an input that was begun, from any thread, one call at a time. */
@@ -61,6 +63,7 @@ typedef struct gconv_batch {
 typedef struct gconv_batch_summary {
   size_t begun;                   /* inputs */
   size_t written, passed, failed; /* results; those of inputs that were not begun count as failed */
+  size_t found[GCONV_FINDINGS];   /* what the manifest knew of the results of inputs that were begun */
   gconv_device_info device;
   char device_reason[192]; /* what "auto" chose it for (gconv_device_choice); "" if there was no choice */
   double device_start_ms;  /* it took to open */

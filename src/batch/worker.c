@@ -13,6 +13,7 @@ struct task {
   char *const *paths; /* of its results */
   bool *wanted;       /* [count]: which of them are to be written */
   size_t count;
+  gconv_print print; /* of the input, as it was before it was read; known only if there is a manifest */
   gconv_image image;
   gconv_report *report;
   gconv_texts *errors;
@@ -82,9 +83,27 @@ static void count_existing(struct task *task, gconv_existing existing, const cha
   add_error(task, path, "exists and is kept (--no-clobber)");
 }
 
-/* Sets task->wanted; false if no result is. */
-static bool choose_wanted(struct task *task, gconv_existing existing) {
+/* By the manifest. The input is looked at before it is read: if it changes meanwhile, it is not taken for what was read. */
+static bool choose_unfinished(struct task *task, const gconv_manifest *manifest) {
+  const gconv_input *input = task->report->input;
   bool any = false;
+  task->print = gconv_print_of(input->path);
+  for (size_t n = 0; n < task->count; n++) {
+    gconv_finding finding = gconv_manifest_look_up(manifest, task->paths[n], input->relative, task->print);
+    task->report->found[finding]++;
+    task->wanted[n] = finding != GCONV_FOUND_DONE;
+    task->report->passed += !task->wanted[n];
+    any |= task->wanted[n];
+  }
+  return any;
+}
+
+/* Sets task->wanted; false if no result is. */
+static bool choose_wanted(struct task *task, const gconv_batch *batch) {
+  gconv_existing existing = batch->existing;
+  bool any = false;
+  if (batch->manifest)
+    return choose_unfinished(task, batch->manifest);
   for (size_t n = 0; n < task->count; n++) {
     task->wanted[n] = existing == GCONV_EXISTING_REPLACE || !gconv_output_exists(task->paths[n]);
     any |= task->wanted[n];
@@ -233,10 +252,20 @@ static gconv_status write_piece(const gconv_worker *worker, const char *path, co
   return status;
 }
 
+/* A result that cannot be noted is one all the same: it would be made again. */
+static void note_result(const gconv_worker *worker, struct task *task, size_t n) {
+  gconv_manifest *manifest = worker->batch->manifest;
+  gconv_message message;
+  if (manifest &&
+      gconv_manifest_add(manifest, task->paths[n], task->report->input->relative, task->print, &message) != GCONV_OK)
+    gconv_texts_add(task->errors, strdup(message.text));
+}
+
 /* Counts result n: written, or why it is not. */
 static void count_result(const gconv_worker *worker, struct task *task, size_t n, gconv_status status) {
   if (status == GCONV_OK) {
     task->report->written++;
+    note_result(worker, task, n);
   } else if (status == GCONV_EXISTS) { /* it was not there when this input was begun */
     count_existing(task, worker->batch->existing, task->paths[n]);
   } else {
@@ -446,7 +475,7 @@ gconv_status gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *
     add_error(&task, report->input->path, "out of memory");
     return GCONV_OK;
   }
-  if (choose_wanted(&task, worker->batch->existing))
+  if (choose_wanted(&task, worker->batch))
     carry(worker, &task);
   free(task.wanted);
   return task.stranded == GCONV_OK ? GCONV_OK : gconv_complain(message, task.stranded, "%s", task.why.text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The main job: images in, filtered images out. */
 #include "batch/devices.h"
+#include "batch/digest.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
 #include "cli/race.h"
@@ -17,6 +18,7 @@ struct job {
   gconv_inputs inputs;
   gconv_outputs outputs;
   gconv_filters filters;
+  gconv_manifest *manifest; /* with --resume */
   gconv_timings_total total;
   FILE *out;      /* where reports go: standard output, unless an image goes there */
   bool progress;  /* a line of progress is wanted */
@@ -76,7 +78,9 @@ static gconv_status prepare(struct job *job, gconv_message *message) {
   GCONV_TRY(read_filters(job, message));
   GCONV_TRY(gconv_inputs_find(&job->settings.inputs, job->settings.recursive, &job->inputs, message));
   GCONV_TRY(name_outputs(job, message));
-  return check_format(job, message);
+  GCONV_TRY(check_format(job, message));
+  gconv_shard_take(&job->settings.shard, &job->inputs, &job->outputs);
+  return GCONV_OK;
 }
 
 /* ---- While it works ------------------------------------------------------------------------------------------------ */
@@ -168,6 +172,7 @@ static gconv_batch make_batch(struct job *job) {
       .jpeg_quality = settings->jpeg_quality,
       .png_level = choose_png_level(settings),
       .existing = choose_existing(settings),
+      .manifest = job->manifest,
       .fail_fast = settings->fail_fast,
       .verify = settings->verify,
       .explain = settings->explain,
@@ -177,14 +182,30 @@ static gconv_batch make_batch(struct job *job) {
   };
 }
 
+/* `writes`: the manifest goes on, else it is only read. */
+static gconv_status open_manifest(struct job *job, bool writes, gconv_message *message) {
+  gconv_batch batch = make_batch(job);
+  if (!job->settings.resume || job->manifest)
+    return GCONV_OK;
+  GCONV_TRY(
+      gconv_manifest_open(&job->outputs, &job->settings.shard, gconv_batch_digest(&batch), writes, &job->manifest, message));
+  if (writes && gconv_manifest_leftovers(job->manifest) > 0 && !job->settings.quiet)
+    gconv_say("removed %zu unfinished files that a killed run had left", gconv_manifest_leftovers(job->manifest));
+  return GCONV_OK;
+}
+
 /* ---- --dry-run ----------------------------------------------------------------------------------------------------- */
 
-static const char *remark_on(const gconv_settings *settings, const char *path) {
+static const char *remark_on(const struct job *job, const gconv_input *input, const char *path) {
+  if (job->manifest)
+    return gconv_manifest_look_up(job->manifest, path, input->relative, gconv_print_of(input->path)) == GCONV_FOUND_DONE
+               ? " (done: passed over)"
+               : "";
   if (strcmp(path, "-") == 0 || access(path, F_OK) != 0)
     return "";
-  if (settings->no_clobber)
+  if (job->settings.no_clobber)
     return " (exists: kept)";
-  return settings->skip_existing ? " (exists: passed over)" : " (exists: replaced)";
+  return job->settings.skip_existing ? " (exists: passed over)" : " (exists: replaced)";
 }
 
 /* Plans the first image by its header. */
@@ -234,12 +255,16 @@ static int explain_first(struct job *job) {
 }
 
 static int dry_run(struct job *job) {
-  const gconv_settings *settings = &job->settings;
+  gconv_message message;
+  if (open_manifest(job, false, &message) != GCONV_OK) {
+    gconv_say("%s", message.text);
+    return GCONV_EXIT_FAILED;
+  }
   for (size_t i = 0; i < job->inputs.count; i++)
     for (size_t n = job->outputs.first[i]; n < job->outputs.first[i + 1]; n++)
       fprintf(job->out, "%s -> %s%s\n", job->inputs.items[i].path, job->outputs.paths.items[n],
-              remark_on(settings, job->outputs.paths.items[n]));
-  return settings->explain ? explain_first(job) : GCONV_EXIT_OK;
+              remark_on(job, &job->inputs.items[i], job->outputs.paths.items[n]));
+  return job->settings.explain && job->inputs.count > 0 ? explain_first(job) : GCONV_EXIT_OK;
 }
 
 /* ---- --algorithm all ---- */
@@ -296,8 +321,21 @@ static void remark_on_start(const gconv_batch_summary *summary) {
               summary->device_start_ms, hidden > 0 ? hidden : 0);
 }
 
+/* What --resume made of what it found. A first run finds nothing, and says nothing. */
+static void remark_on_resumption(const gconv_batch_summary *summary) {
+  const size_t *found = summary->found;
+  if (found[GCONV_FOUND_NEW] < summary->written + summary->passed + summary->failed)
+    gconv_say(
+        "--resume: %zu results were done, %zu are new; taken up again: %zu of other filters, options or another version, "
+        "%zu of inputs that changed, %zu missing or changed",
+        found[GCONV_FOUND_DONE], found[GCONV_FOUND_NEW], found[GCONV_FOUND_OTHER_JOB], found[GCONV_FOUND_OTHER_INPUT],
+        found[GCONV_FOUND_OTHER_RESULT]);
+}
+
 static int finish(const struct job *job, const gconv_batch_summary *summary) {
   gconv_progress_hide();
+  if (job->manifest && !job->settings.quiet)
+    remark_on_resumption(summary);
   if (job->settings.verbose)
     remark_on_start(summary);
   if (summary->begun < job->inputs.count)
@@ -311,9 +349,13 @@ static int finish(const struct job *job, const gconv_batch_summary *summary) {
 }
 
 static int work(struct job *job) {
-  gconv_batch batch = make_batch(job);
   gconv_batch_summary summary;
   gconv_message message;
+  if (open_manifest(job, true, &message) != GCONV_OK) {
+    gconv_say("%s", message.text);
+    return GCONV_EXIT_FAILED;
+  }
+  gconv_batch batch = make_batch(job);
   batch.options.executions = job->inputs.count;
   job->total.out = job->out;
   job->progress = job->inputs.count > 1 && !job->settings.quiet && isatty(STDERR_FILENO);
@@ -323,6 +365,13 @@ static int work(struct job *job) {
   gconv_progress_hide();
   gconv_say("%s", message.text);
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+}
+
+/* More shards than images, or the luck of the hash. */
+static int remark_on_no_share(const struct job *job) {
+  if (!job->settings.quiet)
+    gconv_say("shard %d/%d has none of the images", job->settings.shard.number, job->settings.shard.count);
+  return GCONV_EXIT_OK;
 }
 
 static int run_job(struct job *job) {
@@ -335,6 +384,8 @@ static int run_job(struct job *job) {
   job->out = strcmp(job->settings.output, "-") == 0 ? stderr : stdout;
   if (job->settings.dry_run)
     return dry_run(job);
+  if (job->inputs.count == 0)
+    return remark_on_no_share(job);
   int status = job->settings.race ? race(job) : GCONV_EXIT_OK;
   return status == GCONV_EXIT_OK ? work(job) : status;
 }
@@ -352,6 +403,7 @@ static int run(const gconv_command *self, int count, char *const *words) {
   if (gconv_command_parse(self, count, words, &job.settings, &operands, &status))
     status = operands.count > 0 ? refuse_word(operands.items[0]) : run_job(&job);
   gconv_texts_free(&operands);
+  gconv_manifest_close(job.manifest);
   gconv_outputs_free(&job.outputs);
   gconv_inputs_free(&job.inputs);
   gconv_filters_free(&job.filters);

@@ -184,6 +184,11 @@ static gconv_status parse_workspace(const gconv_option *option, const char *valu
   return GCONV_OK;
 }
 
+static gconv_status parse_shard(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  return gconv_shard_parse(value, &((gconv_settings *)settings)->shard, message);
+}
+
 static gconv_status parse_timings(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   static const char *const styles[] = {"table", "json", NULL};
   (void)option;
@@ -241,7 +246,13 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "no-clobber", NULL, gconv_option_flag, .field = FIELD(no_clobber),
            .help = "keep results that exist, and count them as failed; default: replace them"),
     OPTION(0, "skip-existing", NULL, gconv_option_flag, .field = FIELD(skip_existing),
-           .help = "pass over results that exist: to go on with a run that was stopped"),
+           .help = "pass over results that exist, whatever they are"),
+    OPTION(0, "resume", NULL, gconv_option_flag, .field = FIELD(resume),
+           .help = "note finished results in .gconv-manifest beside them, and pass over those that are still what it says, "
+                   "made of the same input by the same filters and options: to go on with a run that was stopped"),
+    OPTION(0, "shard", "I/N|auto", parse_shard,
+           .help = "take part I of N of the images, by a hash of their paths, so that machines can share a folder; auto and "
+                   "auto/N ask the variables of Slurm arrays and indexed Kubernetes jobs"),
 
     OPTION(0, "flip", NULL, gconv_option_flag, .field = FIELD(convolution.flip), .group = "Convolution",
            .help = "mathematical convolution: turn the filter by 180 degrees; default: correlation"),
@@ -348,6 +359,14 @@ static gconv_status check_exclusive(const gconv_settings *settings, gconv_messag
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
                           "--no-clobber and --skip-existing exclude each other: one calls a "
                           "result that exists a failure, the other does not");
+  if (settings->resume && (settings->no_clobber || settings->skip_existing))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--resume excludes %s: it decides by the manifest, not by whether a file exists",
+                          settings->no_clobber ? "--no-clobber" : "--skip-existing");
+  if (settings->resume && strcmp(settings->output, "-") == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--resume: standard output has no manifest: name a file or a folder");
+  if (settings->resume && settings->race)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--resume excludes --algorithm all, which is a race on one image");
   if (settings->verbose && settings->quiet)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--verbose and --quiet exclude each other");
   return GCONV_OK;

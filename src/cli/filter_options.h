@@ -28,7 +28,8 @@ typedef struct gconv_settings {
   int png_level;    /* -1: not given */
   int jpeg_quality; /* 0: not given */
 
-  bool no_clobber, skip_existing, fail_fast, dry_run;
+  bool no_clobber, skip_existing, resume, fail_fast, dry_run;
+  gconv_shard shard;
   int timings;
   bool verify;
   double tolerance;

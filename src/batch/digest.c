@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/digest.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint64_t FNV_BASIS = 0xcbf29ce484222325, FNV_PRIME = 0x100000001b3;
+
+static void add_bytes(uint64_t *hash, const void *bytes, size_t size) {
+  const unsigned char *at = bytes;
+  for (size_t i = 0; i < size; i++)
+    *hash = (*hash ^ at[i]) * FNV_PRIME;
+}
+
+/* With its final 0, so that "a" "bc" and "ab" "c" differ. */
+static void add_text(uint64_t *hash, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(uint64_t *hash, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  add_bytes(hash, text, strlen(text) + 1);
+}
+
+static void add_filter(uint64_t *hash, const gconv_filter *filter) {
+  add_text(hash, "%d %d %d %d %a %a", (int)filter->rows, (int)filter->columns, (int)filter->anchor_row,
+           (int)filter->anchor_column, (double)filter->divisor, (double)filter->offset);
+  add_bytes(hash, filter->taps, (size_t)filter->rows * (size_t)filter->columns * sizeof *filter->taps);
+}
+
+static void add_options(uint64_t *hash, const gconv_options *options) {
+  add_text(hash, "flip %d border %d %a", options->flip, (int)options->border, options->border_value);
+  add_text(hash, "padding %d %d %d %d %d", (int)options->padding, (int)options->pad_top, (int)options->pad_bottom,
+           (int)options->pad_left, (int)options->pad_right);
+  add_text(hash, "stride %d %d dilation %d %d", (int)options->stride_y, (int)options->stride_x, (int)options->dilation_y,
+           (int)options->dilation_x);
+  add_text(hash, "gray %d linear %d alpha %d combine %d", options->gray, options->linear, (int)options->alpha,
+           (int)options->combine);
+  add_text(hash, "scale %a offset %a range %d", options->scale, options->offset, (int)options->range);
+  add_text(hash, "type %d %d", options->keep_type, options->keep_type ? 0 : (int)options->output_type);
+  add_text(hash, "algorithm %s", options->algorithm ? options->algorithm : "auto");
+  add_bytes(hash, options->without ? options->without : "", options->without ? strlen(options->without) + 1 : 1);
+}
+
+uint64_t gconv_batch_digest(const gconv_batch *batch) {
+  uint64_t hash = FNV_BASIS;
+  add_text(&hash, "gconv %s", gconv_version());
+  for (size_t k = 0; k < batch->filters->count; k++)
+    add_filter(&hash, &batch->filters->items[k]);
+  add_options(&hash, &batch->options);
+  add_text(&hash, "format %s quality %d level %d", batch->outputs->format->name, batch->jpeg_quality, batch->png_level);
+  return hash;
+}

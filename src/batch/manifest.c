@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/manifest.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define NAME ".gconv-manifest"
+
+/* A line. */
+typedef struct note {
+  char *path, *relative; /* as written: escaped, the path from the manifest's folder on; owned */
+  gconv_print result, input;
+  uint64_t job;
+} note;
+
+struct gconv_manifest {
+  char *folder; /* "", or ending with a slash */
+  char *path;   /* of the run's own */
+  uint64_t job;
+  note *records; /* sorted by path once all are read; a result may have several */
+  size_t count, leftovers;
+  int file;             /* -1: nothing is noted */
+  pthread_mutex_t lock; /* of the file */
+};
+
+gconv_print gconv_print_of(const char *path) {
+  gconv_print print = {0};
+  print.known = gconv_file_checksum(path, &print.bytes, &print.crc32) == GCONV_OK;
+  return print;
+}
+
+static bool equal(gconv_print a, gconv_print b) {
+  return a.known && b.known && a.bytes == b.bytes && a.crc32 == b.crc32;
+}
+
+/* ---- Lines --------------------------------------------------------------------------------------------------------- */
+
+/* For free(); NULL without memory. */
+static char *escaped(const char *name) {
+  char *text = malloc(2 * strlen(name) + 1), *out = text;
+  for (; text && *name; name++) {
+    char letter = *name == '\t' ? 't' : *name == '\n' ? 'n' : *name;
+    if (letter != *name || letter == '\\')
+      *out++ = '\\';
+    *out++ = letter;
+  }
+  if (text)
+    *out = '\0';
+  return text;
+}
+
+/* Cuts the field off that begins at *at, which goes on to the next; NULL if there is none. */
+static char *cut_field(char **at) {
+  return *at ? strsep(at, "\t") : NULL;
+}
+
+static bool parse_field(char **at, int base, uint64_t most, uint64_t *number) {
+  char *field = cut_field(at), *end;
+  if (!field || !*field || *field == '-')
+    return false;
+  errno = 0;
+  *number = strtoull(field, &end, base);
+  return *end == '\0' && errno == 0 && *number <= most;
+}
+
+static bool parse_print(char **at, gconv_print *print) {
+  uint64_t crc32 = 0;
+  print->known = parse_field(at, 10, UINT64_MAX, &print->bytes) && parse_field(at, 16, UINT32_MAX, &crc32);
+  print->crc32 = (uint32_t)crc32;
+  return print->known;
+}
+
+/* Whether the line, which is written to, is a whole record; its texts are in the line. */
+static bool parse_line(char *line, note *record) {
+  bool whole = parse_print(&line, &record->result) && parse_print(&line, &record->input) &&
+               parse_field(&line, 16, UINT64_MAX, &record->job) && cut_field(&line);
+  record->path = whole ? cut_field(&line) : NULL;
+  record->relative = whole ? cut_field(&line) : NULL;
+  return record->path && record->relative && !line;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------- */
+
+static gconv_status add_record(gconv_manifest *manifest, note record, gconv_message *message) {
+  note *records = gconv_grown(manifest->records, manifest->count, sizeof *records);
+  if (!records)
+    return gconv_complain_memory(message);
+  manifest->records = records;
+  record.path = strdup(record.path);
+  record.relative = strdup(record.relative);
+  records[manifest->count++] = record;
+  return record.path && record.relative ? GCONV_OK : gconv_complain_memory(message);
+}
+
+/* What is no whole line, as one that was being written when the power went, tells nothing. */
+static gconv_status read_lines(gconv_manifest *manifest, FILE *file, gconv_message *message) {
+  gconv_status status = GCONV_OK;
+  char *line = NULL;
+  size_t room = 0;
+  ssize_t length;
+  while (status == GCONV_OK && (length = getline(&line, &room, file)) > 0) {
+    note record;
+    if (line[0] == '#' || line[length - 1] != '\n')
+      continue;
+    line[length - 1] = '\0';
+    if (parse_line(line, &record))
+      status = add_record(manifest, record, message);
+  }
+  free(line);
+  return status;
+}
+
+/* One that cannot be read tells nothing either. */
+static gconv_status read_manifest(gconv_manifest *manifest, const char *name, gconv_message *message) {
+  char *path = NULL;
+  if (asprintf(&path, "%s%s", manifest->folder, name) < 0)
+    return gconv_complain_memory(message);
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of this name shall not hang us */
+  free(path);
+  FILE *stream = file >= 0 ? fdopen(file, "r") : NULL;
+  if (!stream) {
+    if (file >= 0)
+      close(file);
+    return GCONV_OK;
+  }
+  gconv_status status = read_lines(manifest, stream, message);
+  fclose(stream);
+  return status;
+}
+
+static int compare_records(const void *a, const void *b) {
+  return strcmp(((const note *)a)->path, ((const note *)b)->path);
+}
+
+static gconv_status read_all(gconv_manifest *manifest, gconv_message *message) {
+  DIR *folder = opendir(manifest->folder[0] ? manifest->folder : ".");
+  if (!folder)
+    return GCONV_OK;
+  gconv_status status = GCONV_OK;
+  for (const struct dirent *entry = readdir(folder); entry && status == GCONV_OK; entry = readdir(folder))
+    if (strncmp(entry->d_name, NAME, strlen(NAME)) == 0)
+      status = read_manifest(manifest, entry->d_name, message);
+  closedir(folder);
+  if (manifest->count > 0)
+    qsort(manifest->records, manifest->count, sizeof *manifest->records, compare_records);
+  return status;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------------- */
+
+static gconv_status complain_file(const gconv_manifest *manifest, const char *what, gconv_message *message) {
+  return gconv_complain(message, GCONV_IO_ERROR, "%s: cannot %s: %s", manifest->path, what, strerror(errno));
+}
+
+static bool write_all(int file, const char *text, size_t size) {
+  while (size > 0) {
+    ssize_t count = write(file, text, size);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return false;
+    text += count;
+    size -= (size_t)count;
+  }
+  return true;
+}
+
+/* Two runs that make the same results would disturb each other. Where the file system has no locks, that is up to the user.
+ */
+static gconv_status lock_file(const gconv_manifest *manifest, gconv_message *message) {
+  if (flock(manifest->file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return GCONV_OK;
+  return gconv_complain(message, GCONV_EXISTS,
+                        "%s: another gconv is at work on these results: wait for it, or divide the work with --shard",
+                        manifest->path);
+}
+
+/* Begins a new line if the last one is torn, so that it does not tear the next. */
+static gconv_status begin_line(const gconv_manifest *manifest, gconv_message *message) {
+  static const char heading[] = "# gconv: bytes and CRC-32 of a result, those of its input, job, version, result, input\n";
+  char last;
+  off_t end = lseek(manifest->file, 0, SEEK_END);
+  bool torn = end > 0 && pread(manifest->file, &last, 1, end - 1) == 1 && last != '\n';
+  bool written =
+      end == 0 ? write_all(manifest->file, heading, strlen(heading)) : !torn || write_all(manifest->file, "\n", 1);
+  return written ? GCONV_OK : complain_file(manifest, "write", message);
+}
+
+static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
+  GCONV_TRY(gconv_outputs_make_folders(manifest->path, message));
+  manifest->file = open(manifest->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (manifest->file < 0)
+    return complain_file(manifest, "open", message);
+  GCONV_TRY(lock_file(manifest, message));
+  return begin_line(manifest, message);
+}
+
+/* ---- All of it ----------------------------------------------------------------------------------------------------- */
+
+/* The folder of the template up to its first name, "" or with a slash at the end, and what lies in it. */
+static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
+                               gconv_message *message) {
+  size_t length = strcspn(outputs->template, "{");
+  while (length > 0 && outputs->template[length - 1] != '/')
+    length--;
+  manifest->folder = strndup(outputs->template, length);
+  if (!manifest->folder)
+    return gconv_complain_memory(message);
+  int size = shard->count ? asprintf(&manifest->path, "%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)
+                          : asprintf(&manifest->path, "%s" NAME, manifest->folder);
+  if (size < 0)
+    manifest->path = NULL;
+  return manifest->path ? GCONV_OK : gconv_complain_memory(message);
+}
+
+static gconv_status open_manifest(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
+                                  bool writes, gconv_message *message) {
+  GCONV_TRY(name_files(manifest, outputs, shard, message));
+  if (writes) {
+    GCONV_TRY(open_own(manifest, message));
+    if (gconv_remove_leftovers(outputs->paths.items, outputs->paths.count, &manifest->leftovers) != GCONV_OK)
+      return gconv_complain(message, GCONV_NO_MEMORY, "%s", gconv_last_error());
+  }
+  return read_all(manifest, message);
+}
+
+gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, bool writes,
+                                 gconv_manifest **result, gconv_message *message) {
+  gconv_manifest *manifest = calloc(1, sizeof *manifest);
+  if (!manifest)
+    return gconv_complain_memory(message);
+  *manifest = (gconv_manifest){.job = job, .file = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+  gconv_status status = open_manifest(manifest, outputs, shard, writes, message);
+  if (status != GCONV_OK) {
+    gconv_manifest_close(manifest);
+    return status;
+  }
+  *result = manifest;
+  return GCONV_OK;
+}
+
+/* How far the record fits; GCONV_FOUND_OTHER_RESULT: all but the result, which has not been looked at. */
+static gconv_finding compare_origin(const gconv_manifest *manifest, const note *record, const char *relative,
+                                    gconv_print input) {
+  if (record->job != manifest->job)
+    return GCONV_FOUND_OTHER_JOB;
+  return strcmp(record->relative, relative) == 0 && equal(record->input, input) ? GCONV_FOUND_OTHER_RESULT
+                                                                                : GCONV_FOUND_OTHER_INPUT;
+}
+
+/* The first of the records of this path, as written. */
+static const note *find(const gconv_manifest *manifest, const char *path) {
+  size_t low = 0, high = manifest->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (strcmp(manifest->records[middle].path, path) < 0)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return manifest->records + low;
+}
+
+/* As the records have it: from the folder of the manifest on, escaped. */
+static char *name_of(const gconv_manifest *manifest, const char *path) {
+  return escaped(path + strlen(manifest->folder));
+}
+
+/* Any of the records will do: the result's content tells which of them it is that is in force. */
+static gconv_finding look_up(const gconv_manifest *manifest, const char *path, const char *name, const char *relative,
+                             gconv_print input) {
+  gconv_finding best = GCONV_FOUND_NEW;
+  gconv_print result = {0};
+  const note *end = manifest->records + manifest->count;
+  for (const note *at = find(manifest, name); at < end && strcmp(at->path, name) == 0; at++) {
+    gconv_finding found = compare_origin(manifest, at, relative, input);
+    if (found == GCONV_FOUND_OTHER_RESULT && best != GCONV_FOUND_OTHER_RESULT)
+      result = gconv_print_of(path);
+    if (found == GCONV_FOUND_OTHER_RESULT && equal(at->result, result))
+      return GCONV_FOUND_DONE;
+    best = found > best ? found : best;
+  }
+  return best;
+}
+
+gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char *path, const char *relative,
+                                     gconv_print input) {
+  char *name = name_of(manifest, path), *source = escaped(relative);
+  gconv_finding finding =
+      name && source && manifest->count > 0 ? look_up(manifest, path, name, source, input) : GCONV_FOUND_NEW;
+  free(name);
+  free(source);
+  return finding;
+}
+
+/* For free(); NULL without memory. */
+static char *make_line(const gconv_manifest *manifest, const char *path, gconv_print result, const char *relative,
+                       gconv_print input) {
+  char *name = name_of(manifest, path), *source = escaped(relative), *line = NULL;
+  if (name && source &&
+      asprintf(&line, "%" PRIu64 "\t%08" PRIx32 "\t%" PRIu64 "\t%08" PRIx32 "\t%016" PRIx64 "\t%s\t%s\t%s\n", result.bytes,
+               result.crc32, input.bytes, input.crc32, manifest->job, gconv_version(), name, source) < 0)
+    line = NULL;
+  free(name);
+  free(source);
+  return line;
+}
+
+gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input,
+                                gconv_message *message) {
+  gconv_print result = input.known ? gconv_print_of(path) : (gconv_print){0};
+  if (!result.known) /* a pipe, or a file that is gone again */
+    return GCONV_OK;
+  char *line = make_line(manifest, path, result, relative, input);
+  gconv_status status = line ? GCONV_OK : gconv_complain_memory(message);
+  pthread_mutex_lock(&manifest->lock);
+  if (line && manifest->file >= 0 && !write_all(manifest->file, line, strlen(line))) {
+    status = complain_file(manifest, "write", message);
+    close(manifest->file);
+    manifest->file = -1;
+  }
+  pthread_mutex_unlock(&manifest->lock);
+  free(line);
+  return status;
+}
+
+size_t gconv_manifest_leftovers(const gconv_manifest *manifest) {
+  return manifest->leftovers;
+}
+
+void gconv_manifest_close(gconv_manifest *manifest) {
+  if (!manifest)
+    return;
+  for (size_t i = 0; i < manifest->count; i++) {
+    free(manifest->records[i].path);
+    free(manifest->records[i].relative);
+  }
+  if (manifest->file >= 0)
+    close(manifest->file);
+  free(manifest->records);
+  free(manifest->folder);
+  free(manifest->path);
+  free(manifest);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/shard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What is asked for --------------------------------------------------------------------------------------------- */
+
+/* A number from `least` to `most` in decimal digits, ended by `end`; returns what is behind it, or NULL. */
+static const char *parse_number(const char *text, int least, int most, char end, int *number) {
+  char *behind;
+  errno = 0;
+  long value = *text >= '0' && *text <= '9' ? strtol(text, &behind, 10) : -1;
+  if (value < least || value > most || errno || *behind != end)
+    return NULL;
+  *number = (int)value;
+  return behind + (end != '\0');
+}
+
+/* An environment variable that holds a number from 0 on. */
+static gconv_status read_variable(const char *name, int *number, gconv_message *message) {
+  const char *text = getenv(name);
+  if (!text)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "the variable %s is not set, which Slurm sets in job arrays", name);
+  if (!parse_number(text, 0, INT32_MAX, '\0', number))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s=%s: this takes an integer from 0 on", name, text);
+  return GCONV_OK;
+}
+
+/* The place of this task in its array. With gaps of different sizes it cannot be told. */
+static gconv_status ask_slurm(int expected, gconv_shard *shard, gconv_message *message) {
+  int id, first, last, count;
+  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_ID", &id, message));
+  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_MIN", &first, message));
+  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_MAX", &last, message));
+  GCONV_TRY(read_variable("SLURM_ARRAY_TASK_COUNT", &count, message));
+  int step = count > 1 ? (last - first) / (count - 1) : 1;
+  bool even = count >= 1 && count <= GCONV_MOST_SHARDS && step >= 1 && (int64_t)first + (int64_t)step * (count - 1) == last;
+  if (!even || id < first || id > last || (id - first) % step != 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "task %d of %d in a Slurm array from %d to %d: the tasks must be at equal distances, as in "
+                          "--array=1-8; or write I/N",
+                          id, count, first, last);
+  if (expected && count != expected)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "the Slurm array has %d tasks, not %d: to run a few of them again, write I/%d", count, expected,
+                          expected);
+  *shard = (gconv_shard){(id - first) / step + 1, count};
+  return GCONV_OK;
+}
+
+static gconv_status ask_kubernetes(int count, gconv_shard *shard, gconv_message *message) {
+  const char *index = getenv("JOB_COMPLETION_INDEX");
+  if (count == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "Kubernetes tells a pod its index (JOB_COMPLETION_INDEX=%s), but not how many there are: write "
+                          "auto/N, with the job's completions for N",
+                          index);
+  if (!parse_number(index, 0, count - 1, '\0', &shard->number))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "JOB_COMPLETION_INDEX=%s: of %d it takes an integer from 0 to %d",
+                          index, count, count - 1);
+  *shard = (gconv_shard){shard->number + 1, count};
+  return GCONV_OK;
+}
+
+/* `count` is N of auto/N, or 0. */
+static gconv_status ask_environment(int count, gconv_shard *shard, gconv_message *message) {
+  if (getenv("SLURM_ARRAY_TASK_ID"))
+    return ask_slurm(count, shard, message);
+  if (getenv("JOB_COMPLETION_INDEX"))
+    return ask_kubernetes(count, shard, message);
+  return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                        "neither SLURM_ARRAY_TASK_ID is set, as in job arrays of Slurm, nor JOB_COMPLETION_INDEX, as in "
+                        "indexed jobs of Kubernetes: write I/N, such as 1/4");
+}
+
+gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_message *message) {
+  int number = 0, count = 0;
+  if (strcmp(text, "auto") == 0)
+    return ask_environment(0, shard, message);
+  bool automatic = strncmp(text, "auto/", 5) == 0;
+  const char *second = automatic ? text + 5 : parse_number(text, 0, GCONV_MOST_SHARDS, '/', &number);
+  if (!second || !parse_number(second, 1, GCONV_MOST_SHARDS, '\0', &count))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "this takes I/N, part I of N: 1/4, 2/4, 3/4 or 4/4, up to %d parts; auto, in a job array of "
+                          "Slurm; or auto/N",
+                          GCONV_MOST_SHARDS);
+  if (automatic)
+    return ask_environment(count, shard, message);
+  if (number < 1 || number > count)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "there is no part %d of %d: they are 1/%d to %d/%d", number, count,
+                          count, count, count);
+  *shard = (gconv_shard){number, count};
+  return GCONV_OK;
+}
+
+/* ---- Who has what -------------------------------------------------------------------------------------------------- */
+
+int gconv_shard_of(const char *relative, int count) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (; *relative; relative++)
+    hash = (hash ^ (unsigned char)*relative) * 0x100000001b3;
+  return (int)(hash % (uint64_t)count) + 1;
+}
+
+void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs) {
+  size_t kept = 0, paths = 0, begin = 0;
+  for (size_t i = 0; shard->count && i < inputs->count; i++) {
+    gconv_input *input = &inputs->items[i];
+    size_t end = outputs->first[i + 1];
+    bool mine = gconv_shard_of(input->relative, shard->count) == shard->number;
+    for (size_t n = begin; n < end; n++)
+      if (mine)
+        outputs->paths.items[paths++] = outputs->paths.items[n];
+      else
+        free(outputs->paths.items[n]);
+    begin = end;
+    if (mine) {
+      inputs->items[kept++] = *input;
+      outputs->first[kept] = paths;
+    } else {
+      free(input->path);
+      free(input->relative);
+    }
+  }
+  if (shard->count) {
+    inputs->count = kept;
+    outputs->paths.count = paths;
+  }
+}
