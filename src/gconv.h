@@ -494,8 +494,9 @@ typedef struct gconv_bank_entry {
  */
 typedef struct gconv_bank_file gconv_bank_file;
 
-/* Opens the file at `path` and reads what it has. `syntax` is as above. */
-gconv_status gconv_bank_file_open(const char *path, const char *syntax, gconv_bank_file **file);
+/* Opens the file that `spec` names and reads what it has. `spec` and `syntax` are as above; *name, which may be NULL, gets
+ * the part of `spec` behind the path, or NULL if there is none. */
+gconv_status gconv_bank_file_open(const char *spec, const char *syntax, gconv_bank_file **file, const char **name);
 /* "safetensors" */
 const char *gconv_bank_file_syntax(const gconv_bank_file *file);
 /* In the order of the file; NULL past the end. Valid until the file is closed. */
@@ -517,6 +518,20 @@ gconv_status gconv_bank_write(const char *path, const char *format, const gconv_
  * 255ths, become biases of samples in [0, 1]. Filters of different sizes are laid on each other by their anchors, which
  * become the centre, at rows / 2 and columns / 2. */
 gconv_status gconv_bank_stack(const gconv_filters *filters, gconv_bank *bank);
+
+enum { GCONV_BANK_MAX_ZOOM = 1024 };
+
+/* How a bank is drawn; zeroes are the defaults. */
+typedef struct gconv_bank_sheet {
+  int32_t zoom; /* pixels of a weight, along each side, at most GCONV_BANK_MAX_ZOOM; 0: what makes a sheet of a good size */
+  int32_t columns; /* filters side by side; 0: what makes a sheet of a good shape */
+  bool one_scale;  /* all filters are scaled by the largest |weight| of the bank, not each by its own */
+} gconv_bank_sheet;
+
+/* Draws a contact sheet of the filters into *image, which must be empty: u8, RGB if the filters have 3 channels, else grey,
+ * with a tile for each channel. 0 is level 128, the largest |weight| 255 or 1. sheet may be NULL. GCONV_TOO_LARGE for sheets
+ * of more than GCONV_DEFAULT_MAX_PIXELS. */
+gconv_status gconv_bank_draw(const gconv_bank *bank, const gconv_bank_sheet *sheet, gconv_image *image);
 
 /* ---- Layers: batched multi-channel convolution ------------------------------------------------------------------------ */
 

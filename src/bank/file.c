@@ -71,7 +71,7 @@ static gconv_status begin_file(gconv_bank_file *made, gconv_status status, const
   return status;
 }
 
-gconv_status gconv_bank_file_open(const char *path, const char *syntax, gconv_bank_file **file) {
+gconv_status gconv_bank_file_open_path(const char *path, const char *syntax, gconv_bank_file **file) {
   gconv_bank_file *made = make_file(strcmp(path, "-") == 0 ? "standard input" : path);
   return !made ? GCONV_NO_MEMORY : begin_file(made, open_source(made, path), syntax, file);
 }

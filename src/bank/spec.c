@@ -1,47 +1,60 @@
 /* SPDX-License-Identifier: MIT */
 /* From what a user writes, PATH or PATH:NAME, to a bank. */
 #include "bank/syntax.h"
+#include "filter/filter.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* Splits into *path, for free(), and *name, which is NULL or points into the spec: at the end or, from the left, at a ':'
- * behind which a file ends; where there is no such file, behind what has the extension of one. */
-static gconv_status split(const char *spec, char **path, const char **name) {
+static bool is_file(const char *path) {
   struct stat status;
+  return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISDIR(status.st_mode));
+}
+
+/* Splits into *path, for free(), and *name, which is NULL or points into the spec. In this order: all of it is a path; what
+ * stands before a ':', from the left, is one; or it looks like one by its extension; all of it is a bank that ships with
+ * gconv. */
+static gconv_status split(const char *spec, char **path, const char **name) {
+  char shipped[PATH_MAX];
   *name = NULL;
   *path = strdup(spec);
-  if (!*path)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
-  if (stat(spec, &status) == 0)
-    return GCONV_OK;
-  for (int pass = 0; pass < 2; pass++)
+  for (int pass = 0; *path && !is_file(spec) && pass < 2; pass++)
     for (char *colon = strchr(*path, ':'); colon; colon = strchr(colon + 1, ':')) {
       *colon = '\0';
-      bool is_file = strcmp(*path, "-") == 0 || (stat(*path, &status) == 0 && !S_ISDIR(status.st_mode));
-      if (pass == 0 ? is_file : gconv_bank_syntax_by_path(*path) != NULL) {
+      if (pass == 0 ? is_file(*path) : gconv_bank_syntax_by_path(*path) != NULL) {
         *name = spec + (colon - *path) + 1;
         return GCONV_OK;
       }
       *colon = ':';
     }
-  return GCONV_OK;
+  if (*path && !is_file(spec) && gconv_filter_find_shipped(spec, shipped)) {
+    free(*path);
+    *path = strdup(shipped);
+  }
+  return *path ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+}
+
+gconv_status gconv_bank_file_open(const char *spec, const char *syntax, gconv_bank_file **file, const char **name) {
+  char *path;
+  const char *rest;
+  GCONV_TRY(split(spec, &path, &rest));
+  gconv_status status = gconv_bank_file_open_path(path, syntax, file);
+  free(path);
+  if (status == GCONV_OK && name)
+    *name = rest;
+  return status;
 }
 
 gconv_status gconv_bank_read(const char *spec, const char *syntax, gconv_bank *bank) {
-  char *path;
   const char *name;
   size_t index = 0;
   gconv_bank_file *file = NULL;
-  GCONV_TRY(split(spec, &path, &name));
-  gconv_status status = gconv_bank_file_open(path, syntax, &file);
-  if (status == GCONV_OK)
-    status = gconv_bank_file_find(file, name, &index);
+  GCONV_TRY(gconv_bank_file_open(spec, syntax, &file, &name));
+  gconv_status status = gconv_bank_file_find(file, name, &index);
   if (status == GCONV_OK)
     status = gconv_bank_file_read(file, index, bank);
   gconv_bank_file_close(file);
-  free(path);
   return status;
 }
 
@@ -63,7 +76,7 @@ static bool is_bank_file(const char *path) {
   if (syntax != &gconv_bank_syntax_npy)
     return syntax != NULL;
   gconv_bank_file *file = NULL;
-  bool is = gconv_bank_file_open(path, syntax->name, &file) == GCONV_OK && is_npy_bank(file);
+  bool is = gconv_bank_file_open_path(path, syntax->name, &file) == GCONV_OK && is_npy_bank(file);
   gconv_bank_file_close(file);
   return is;
 }

@@ -38,6 +38,9 @@ struct gconv_bank_file {
   void *state; /* of the syntax */
 };
 
+/* Opens the file at `path`; "-" is standard input. */
+gconv_status gconv_bank_file_open_path(const char *path, const char *syntax, gconv_bank_file **file);
+
 /* Opens a file whose bytes are in memory and stay the caller's; `name` is for error texts. External data are out of reach.
  */
 gconv_status gconv_bank_file_open_bytes(const char *name, uint8_t *bytes, size_t size, const char *syntax,

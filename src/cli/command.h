@@ -25,8 +25,9 @@ struct gconv_command {
   int (*run)(const gconv_command *command, int count, char *const *words);
 };
 
-extern const gconv_command gconv_command_algorithms, gconv_command_bench, gconv_command_devices, gconv_command_filter,
-    gconv_command_filters, gconv_command_help, gconv_command_info, gconv_command_make, gconv_command_tune;
+extern const gconv_command gconv_command_algorithms, gconv_command_bank, gconv_command_bench, gconv_command_devices,
+    gconv_command_filter, gconv_command_filters, gconv_command_help, gconv_command_info, gconv_command_make,
+    gconv_command_tune;
 
 /* The subcommands, in the order of the help; NULL past the end. */
 const gconv_command *gconv_command_at(size_t index);

@@ -5,6 +5,8 @@
 
 #include "base/status.h"
 
+#include <limits.h>
+
 enum {
   GCONV_FILTER_MAX_SIDE = 32768,        /* rows, and columns */
   GCONV_FILTER_MAX_TAPS = 1 << 26,      /* rows * columns: 256 MiB as float32 */
@@ -28,6 +30,10 @@ void gconv_filters_truncate(gconv_filters *list, size_t count);
 /* Names the filters from number `first` on: `name` if it is one, else "name_1", "name_2", ... Those that have a name keep
  * it. */
 gconv_status gconv_filters_name(gconv_filters *list, size_t first, const char *name);
+
+/* Whether a file in the folder of filters that ship with gconv is called `name`, with or without ".txt"; it is in `path`
+ * then. */
+bool gconv_filter_find_shipped(const char *name, char path[PATH_MAX]);
 
 /* Warns if sum(taps) / divisor is nearly, but not quite, 1 or 0: taps written with too few digits. `where` is the file. */
 void gconv_filter_warn_rounded(const char *where, const gconv_filter *filter);

@@ -107,8 +107,7 @@ static gconv_status read_file(const char *path, const char *syntax, gconv_filter
 
 /* ---- Shipped files ---- */
 
-/* The shipped file that `name` names, with or without ".txt", in `path`. */
-static bool find_shipped(const char *name, char path[PATH_MAX]) {
+bool gconv_filter_find_shipped(const char *name, char path[PATH_MAX]) {
   if (strchr(name, '/') || *name == '.' || *name == '\0')
     return false;
   for (int i = 0; i < 2; i++) {
@@ -139,7 +138,7 @@ static void remark_shadow(const char *spec) {
   char shipped[PATH_MAX];
   if (gconv_builtin_find(spec))
     gconv_remark("'%s' is read from the file of this name, not the built-in filter", spec);
-  else if (find_shipped(spec, shipped))
+  else if (gconv_filter_find_shipped(spec, shipped))
     gconv_remark("'%s' is read from the file of this name, not the shipped %s", spec, shipped);
 }
 
@@ -198,7 +197,7 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
     return gconv_builtin_make(builtin, spec, list);
   if (is_inline(spec))
     return read_inline(spec, list);
-  if (find_shipped(spec, shipped))
+  if (gconv_filter_find_shipped(spec, shipped))
     return read_file(shipped, NULL, list);
   return fail_unknown(spec);
 }

@@ -7,7 +7,7 @@ import unittest
 from helper import CommandTest
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "devices", "algorithms", "help"]
+COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "bank", "devices", "algorithms", "help"]
 
 
 class Usage(CommandTest):
@@ -168,6 +168,14 @@ class Help(CommandTest):
             self.assertEqual(text, self.gconv(command, "-h").stdout)
             self.assertLessEqual(max(map(len, text.splitlines())), 110)
         self.usage_error("no such command", "help", "nonsense")
+
+    def test_help_of_the_parts_of_bank(self):
+        known = self.options_of("bank")
+        for part in ("info", "show", "convert"):
+            text = self.gconv("bank", part, "--help").stdout
+            self.assertIn(f"Usage: gconv bank {part} SPEC...", text)
+            self.assertLessEqual(max(map(len, text.splitlines())), 110)
+            self.assertLessEqual(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)), known | {"--output"})
 
     def test_main_job_has_the_promised_options(self):
         promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray

@@ -360,6 +360,27 @@ static void finds_the_file_of_a_spec(void **state) {
   assert_null(gconv_bank_syntax_at(4));
 }
 
+/* The bank that ships with gconv is found by its name: filters that sum to 0, the last four the first four, turned. */
+static void finds_the_shipped_bank(void **state) {
+  (void)state;
+  setenv("GCONV_FILTERS", GCONV_SOURCE_FOLDER "/filters", 1);
+  assert_true(gconv_bank_is_one("gabor_bank") && gconv_bank_is_one("gabor_bank.txt") && !gconv_bank_is_one("sobel_8"));
+  gconv_bank bank = bank_good("gabor_bank.txt", NULL);
+  assert_shape(&bank, 8, 1, 15, 15);
+  assert_string_equal(bank.names[5], "gabor_112.5");
+  for (int32_t k = 0; k < 8; k++) {
+    const float *filter = bank.weights + k * 225, *turned = bank.weights + (k + 4) % 8 * 225;
+    double sum = 0;
+    for (int32_t i = 0; i < 225; i++) {
+      sum += (double)filter[i];
+      assert_true(filter[i] == turned[(14 - i % 15) * 15 + i / 15]); /* by a right angle */
+    }
+    assert_true(fabs(sum) < 1e-6);
+  }
+  gconv_bank_free(&bank);
+  unsetenv("GCONV_FILTERS");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reads_text),
@@ -374,6 +395,7 @@ int main(void) {
       cmocka_unit_test(stacks_filters),
       cmocka_unit_test(stacks_keep_sizes),
       cmocka_unit_test(finds_the_file_of_a_spec),
+      cmocka_unit_test(finds_the_shipped_bank),
   };
   return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -54,7 +54,7 @@ static void lists_what_there_is(void **state) {
                                                             "20") "," TENSOR("e", "Q3", "1,1,1,8", "20", "23") "}",
              "\x00\x3C\x01\x80\x80\x3F\x00\xC0\0\0\0\0\0\0\xF0\x3F\1\2\3\4qqq", 23);
   gconv_bank_file *file = NULL;
-  assert_int_equal(gconv_bank_file_open("list.safetensors", NULL, &file), GCONV_OK);
+  assert_int_equal(gconv_bank_file_open("list.safetensors", NULL, &file, NULL), GCONV_OK);
   assert_string_equal(gconv_bank_file_syntax(file), "safetensors");
   static const char *const expected[][2] = {
       {"a", "float16"}, {"b?[1m", "bfloat16"}, {"c", "float64"}, {"d", "int8"}, {"e", "Q3"}};

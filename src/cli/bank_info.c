@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* gconv bank info: what a file of banks holds. */
+#include "cli/bank.h"
+#include "cli/terminal.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct info {
+  const char *syntax;
+  bool json;
+  json_t *files; /* with --json: what was found of each SPEC */
+};
+
+static const gconv_option options[] = {
+    {.name = "json", .help = "print JSON", .parse = gconv_option_flag, .field = offsetof(struct info, json)},
+    GCONV_BANK_SYNTAX_OPTION(struct info),
+    GCONV_OPTIONS_END,
+};
+
+/* ---- Numbers of a bank ---- */
+
+/* Sums are taken in float64. */
+typedef struct range {
+  double sum, least, most;
+} range;
+
+static range find_range(const float *numbers, size_t count) {
+  range r = {0, (double)numbers[0], (double)numbers[0]};
+  for (size_t i = 0; i < count; i++) {
+    double value = (double)numbers[i];
+    r.sum += value;
+    r.least = value < r.least ? value : r.least;
+    r.most = value > r.most ? value : r.most;
+  }
+  return r;
+}
+
+static size_t count_weights(const gconv_bank *bank) {
+  return (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
+}
+
+/* ---- As text ---- */
+
+/* "64 x 3 x 7 x 7" */
+static void print_shape(int32_t dimensions, const uint64_t *shape) {
+  char text[8 * 24] = "one number";
+  int used = 0;
+  for (int32_t i = 0; i < dimensions && i < GCONV_BANK_DIMENSIONS; i++)
+    used += snprintf(text + used, sizeof text - (size_t)used, "%s%" PRIu64, i == 0 ? "" : " x ", shape[i]);
+  printf("  %-20s", text);
+}
+
+static void print_geometry(const gconv_bank *bank) {
+  printf("      stride %d %d, ", bank->stride_y, bank->stride_x);
+  if (bank->same_upper || bank->same_lower)
+    printf("padding same (an odd pixel %s), ", bank->same_upper ? "below and right" : "above and left");
+  else
+    printf("padding %d %d %d %d (top, left, bottom, right), ", bank->pad_top, bank->pad_left, bank->pad_bottom,
+           bank->pad_right);
+  printf("dilation %d %d, groups %d\n", bank->dilation_y, bank->dilation_x, bank->groups);
+}
+
+static void print_bank(const gconv_bank *bank) {
+  range weights = find_range(bank->weights, count_weights(bank));
+  printf("  sum %.6g, min %.6g, max %.6g; ", weights.sum, weights.least, weights.most);
+  if (bank->biases) {
+    range biases = find_range(bank->biases, (size_t)bank->filters);
+    printf("biases %.6g to %.6g\n", biases.least, biases.most);
+  } else {
+    puts("no biases");
+  }
+  if (bank->has_geometry)
+    print_geometry(bank);
+}
+
+static void print_name(const char *name, int width) {
+  printf("  %-*s", width, *name ? name : "(no name)");
+}
+
+/* ---- As JSON ---- */
+
+static json_t *describe_range(const float *numbers, size_t count) {
+  range r = find_range(numbers, count);
+  return json_pack("{s:f, s:f, s:f}", "sum", r.sum, "min", r.least, "max", r.most);
+}
+
+static void describe_geometry(const gconv_bank *bank, json_t *object) {
+  json_object_set_new(object, "stride", json_pack("[i, i]", bank->stride_y, bank->stride_x));
+  json_object_set_new(object, "padding",
+                      bank->same_upper ? json_string("same_upper")
+                      : bank->same_lower
+                          ? json_string("same_lower")
+                          : json_pack("[i, i, i, i]", bank->pad_top, bank->pad_left, bank->pad_bottom, bank->pad_right));
+  json_object_set_new(object, "dilation", json_pack("[i, i]", bank->dilation_y, bank->dilation_x));
+  json_object_set_new(object, "groups", json_integer(bank->groups));
+}
+
+static void describe_bank(const gconv_bank *bank, json_t *object) {
+  json_object_set_new(object, "weights", describe_range(bank->weights, count_weights(bank)));
+  json_object_set_new(object, "biases", bank->biases ? describe_range(bank->biases, (size_t)bank->filters) : json_null());
+  if (bank->has_geometry)
+    describe_geometry(bank, object);
+}
+
+static json_t *describe_entry(const gconv_bank_entry *entry) {
+  json_t *shape = json_array(), *object = json_object();
+  for (int32_t i = 0; i < entry->dimensions && i < GCONV_BANK_DIMENSIONS; i++)
+    json_array_append_new(shape, json_integer((json_int_t)entry->shape[i]));
+  json_object_set_new(object, "name", json_string(entry->name));
+  json_object_set_new(object, "kind", json_string(entry->kind));
+  json_object_set_new(object, "type", json_string(entry->type));
+  json_object_set_new(object, "shape", shape);
+  if (entry->obstacle)
+    json_object_set_new(object, "obstacle", json_string(entry->obstacle));
+  return object;
+}
+
+/* ---- Files ---- */
+
+/* Tells of one entry, whose bank is read to do so. */
+static gconv_status inform_entry(struct info *info, gconv_bank_file *file, size_t index, int width, json_t *list) {
+  const gconv_bank_entry *entry = gconv_bank_file_at(file, index);
+  gconv_bank bank = {0};
+  gconv_status status = entry->obstacle ? GCONV_OK : gconv_bank_file_read(file, index, &bank);
+  if (info->json) {
+    json_t *object = describe_entry(entry);
+    if (bank.weights)
+      describe_bank(&bank, object);
+    json_array_append_new(list, object);
+  } else {
+    print_name(entry->name, width);
+    print_shape(entry->dimensions, entry->shape);
+    printf("  %-8s", entry->type);
+    if (bank.weights)
+      print_bank(&bank);
+    else
+      printf("  %s\n", entry->obstacle && strcmp(entry->kind, "tensor") != 0 ? entry->obstacle : "");
+  }
+  if (status != GCONV_OK)
+    gconv_say("%s", gconv_last_error());
+  gconv_bank_free(&bank);
+  return status;
+}
+
+static int widest_name(const gconv_bank_file *file) {
+  const gconv_bank_entry *entry;
+  size_t most = strlen("(no name)"), limit = 48;
+  for (size_t i = 0; (entry = gconv_bank_file_at(file, i)); i++)
+    most = strlen(entry->name) > most ? strlen(entry->name) : most;
+  return (int)(most < limit ? most : limit);
+}
+
+/* A name that was chosen is told of alone. */
+static gconv_status inform_entries(struct info *info, const char *spec, gconv_bank_file *file, const char *name,
+                                   json_t *list) {
+  size_t index = 0, count = 0;
+  gconv_status worst = GCONV_OK;
+  if (name && gconv_bank_file_find(file, name, &index) != GCONV_OK) {
+    gconv_say("%s", gconv_last_error());
+    return GCONV_BAD_ARGUMENT;
+  }
+  while (gconv_bank_file_at(file, count))
+    count++;
+  if (!info->json)
+    printf("%s: %s, %zu %s%s\n", spec, gconv_bank_file_syntax(file), count,
+           count > 0 ? gconv_bank_file_at(file, 0)->kind : "tensor", count == 1 ? "" : "s");
+  for (size_t i = name ? index : 0; i < (name ? index + 1 : count); i++) {
+    gconv_status status = inform_entry(info, file, i, name ? 0 : widest_name(file), list);
+    worst = status == GCONV_OK ? worst : status;
+  }
+  return worst;
+}
+
+static gconv_status inform_file(struct info *info, const char *spec) {
+  gconv_bank_file *file = NULL;
+  const char *name = NULL;
+  json_t *list = json_array();
+  gconv_status status = gconv_bank_file_open(spec, info->syntax, &file, &name);
+  if (status != GCONV_OK)
+    gconv_say("%s", gconv_last_error());
+  else
+    status = inform_entries(info, spec, file, name, list);
+  if (info->json && file)
+    json_array_append_new(
+        info->files, json_pack("{s:s, s:s, s:O}", "spec", spec, "syntax", gconv_bank_file_syntax(file), "entries", list));
+  json_decref(list);
+  gconv_bank_file_close(file);
+  return status;
+}
+
+/* Plain filters, as the bank that they would make. */
+static gconv_status inform_filters(struct info *info, char *spec) {
+  gconv_texts specs = {&spec, 1};
+  gconv_bank bank = {0};
+  gconv_message message;
+  gconv_status status = gconv_bank_load(&specs, info->syntax, &bank, &message);
+  if (status != GCONV_OK) {
+    gconv_say("%s", message.text);
+    return status;
+  }
+  const uint64_t shape[] = {(uint64_t)bank.filters, 1, (uint64_t)bank.rows, (uint64_t)bank.columns};
+  if (info->json) {
+    json_t *object = json_pack("{s:s, s:s, s:[i, i, i, i]}", "name", "", "kind", "filters", "shape", bank.filters, 1,
+                               bank.rows, bank.columns);
+    describe_bank(&bank, object);
+    json_array_append_new(info->files, json_pack("{s:s, s:s, s:[o]}", "spec", spec, "syntax", "filters", "entries", object));
+  } else {
+    printf("%s: plain filters, stacked\n", spec);
+    print_name("", 0);
+    print_shape(4, shape);
+    printf("  %-8s", "float32");
+    print_bank(&bank);
+  }
+  gconv_bank_free(&bank);
+  return GCONV_OK;
+}
+
+static int print_json(struct info *info) {
+  char *text = json_dumps(info->files, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+  if (text)
+    puts(text);
+  else
+    gconv_say("bank info: a name is not UTF-8, or there is no memory: JSON cannot be made");
+  free(text);
+  return text ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
+}
+
+static int inform(struct info *info, const gconv_texts *specs) {
+  size_t failed = 0;
+  if (specs->count == 0) {
+    gconv_say("bank info: name a file of banks, or plain filters");
+    return GCONV_EXIT_USAGE;
+  }
+  info->files = json_array();
+  for (size_t i = 0; i < specs->count; i++) {
+    char *spec = specs->items[i];
+    bool bank = gconv_bank_is_meant(spec, info->syntax);
+    failed += (bank ? inform_file(info, spec) : inform_filters(info, spec)) != GCONV_OK;
+  }
+  int status = info->json ? print_json(info) : GCONV_EXIT_OK;
+  json_decref(info->files);
+  if (failed == 0)
+    return status;
+  return failed < specs->count ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
+}
+
+static int run(const gconv_command *self, int count, char *const *words) {
+  struct info info = {0};
+  gconv_texts specs = {0};
+  int status;
+  if (!gconv_command_parse(self, count, words, &info, &specs, &status))
+    return status;
+  status = inform(&info, &specs);
+  gconv_texts_free(&specs);
+  return status;
+}
+
+const gconv_command gconv_bank_info = {
+    .name = "bank info",
+    .synopsis = "bank info SPEC... [OPTION...]",
+    .help = "what a file of banks holds: tensors or nodes, shapes, types, sums, biases, stride and padding",
+    .options = options,
+    .run = run,
+};

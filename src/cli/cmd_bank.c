@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/bank.h"
+#include "cli/terminal.h"
+
+#include <string.h>
+
+static const gconv_command *const parts[] = {&gconv_bank_info, &gconv_bank_show, &gconv_bank_convert};
+enum { PARTS = sizeof parts / sizeof parts[0] };
+
+static const gconv_option options[] = {GCONV_OPTIONS_END};
+
+/* ---- What the parts share ---- */
+
+bool gconv_bank_is_meant(const char *spec, const char *syntax) {
+  if (!syntax) /* standard input cannot be looked into before it is read */
+    return strcmp(spec, "-") == 0 || strncmp(spec, "-:", 2) == 0 || gconv_bank_is_one(spec);
+  for (size_t i = 0; gconv_bank_syntax_at(i); i++)
+    if (strcmp(syntax, gconv_bank_syntax_at(i)) == 0)
+      return true;
+  return false;
+}
+
+static gconv_status stack(const gconv_texts *specs, const char *syntax, gconv_bank *bank) {
+  gconv_filters filters = {0};
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
+    status = gconv_filters_read(specs->items[i], syntax, &filters);
+  if (status == GCONV_OK)
+    status = gconv_bank_stack(&filters, bank);
+  gconv_filters_free(&filters);
+  return status;
+}
+
+gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message) {
+  size_t banks = 0;
+  if (specs->count == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "name a bank, such as weights.safetensors:conv1.weight, or plain filters");
+  for (size_t i = 0; i < specs->count; i++)
+    banks += gconv_bank_is_meant(specs->items[i], syntax);
+  if (banks > 0 && specs->count > 1)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "one bank stands alone; several plain filters are stacked");
+  gconv_status status = banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : stack(specs, syntax, bank);
+  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
+}
+
+/* ---- Choosing the part ---- */
+
+static const gconv_command *find_part(const char *name) {
+  for (size_t i = 0; i < PARTS; i++)
+    if (strcmp(strchr(parts[i]->name, ' ') + 1, name) == 0)
+      return parts[i];
+  return NULL;
+}
+
+static int run(const gconv_command *self, int count, char *const *words) {
+  const gconv_command *part = count > 0 ? find_part(words[0]) : NULL;
+  gconv_texts operands = {0};
+  int status = GCONV_EXIT_USAGE;
+  if (part)
+    return part->run(part, count - 1, words + 1);
+  if (gconv_command_parse(self, count, words, NULL, &operands, &status)) {
+    gconv_say("bank: %s%sinfo, show or convert is expected; gconv bank --help tells more",
+              operands.count > 0 ? operands.items[0] : "", operands.count > 0 ? ": " : "");
+    status = GCONV_EXIT_USAGE;
+  }
+  gconv_texts_free(&operands);
+  return status;
+}
+
+const gconv_command gconv_command_bank = {
+    .name = "bank",
+    .synopsis = "bank info|show|convert SPEC... [OPTION...]",
+    .help = "banks of filters, the weights of layers: list, draw and convert them",
+    .details = "  gconv bank info SPEC... [--json]\n"
+               "      what files of banks hold: tensors or nodes, shapes, types, sums, biases, stride and padding\n"
+               "  gconv bank show SPEC... -o FILE [--zoom N] [--columns N] [--scale each|all]\n"
+               "      draw the filters as a contact sheet\n"
+               "  gconv bank convert SPEC... [-o FILE] [--format bank|npy|safetensors]\n"
+               "      write a bank, or plain filters stacked into one, as text, .npy or safetensors\n"
+               "\n"
+               "A SPEC is a gconv-bank text, .npy, safetensors or ONNX file, with :NAME for one of its tensors or Conv\n"
+               "nodes, or plain filters as -f takes them, which are stacked. All take --filter-format SYNTAX.\n"
+               "\n"
+               "  gconv bank info weights.safetensors\n"
+               "  gconv bank show weights.safetensors:conv1.weight -o filters.png\n"
+               "  gconv bank convert model.onnx:Conv_0 -o bank.txt\n"
+               "  gconv bank convert sobel_x sobel_y -o edges.npy\n",
+    .options = options,
+    .run = run,
+};
