@@ -17,8 +17,8 @@ gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv
 #define GCONV_BANK_SYNTAX_OPTION(settings)                                                                                  \
   {                                                                                                                         \
     .name = "filter-format", .value = "SYNTAX",                                                                             \
-    .help = "bank, npy, safetensors, onnx, or a syntax of plain filters; default: known by content",                        \
-    .parse = gconv_option_text, .field = offsetof(settings, syntax)                                                         \
+    .help = "bank, npy, safetensors, onnx, or that of filters; default: by content", .parse = gconv_option_text,            \
+    .field = offsetof(settings, syntax)                                                                                     \
   }
 
 #endif

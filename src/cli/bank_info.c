@@ -261,7 +261,7 @@ static int run(const gconv_command *self, int count, char *const *words) {
 const gconv_command gconv_bank_info = {
     .name = "bank info",
     .synopsis = "bank info SPEC... [OPTION...]",
-    .help = "what a file of banks holds: tensors or nodes, shapes, types, sums, biases, stride and padding",
+    .help = "what a file holds: tensors or nodes, shapes, types, sums, biases, stride and padding",
     .options = options,
     .run = run,
 };

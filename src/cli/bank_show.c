@@ -158,9 +158,8 @@ const gconv_command gconv_bank_convert = {
     .name = "bank convert",
     .synopsis = "bank convert SPEC... [-o FILE] [OPTION...]",
     .help = "write a bank, or plain filters stacked into one, as text, .npy or safetensors",
-    .details = "Weights keep their bits. Text holds all that a bank has; .npy no biases; .npy and safetensors neither "
-               "stride, padding,\n"
-               "dilation and groups, nor the names of filters.\n",
+    .details = "Weights keep their bits. Text holds all that a bank has; .npy no biases; .npy and safetensors neither\n"
+               "stride, padding, dilation and groups, nor the names of filters.\n",
     .options = convert_options,
     .run = run_convert,
 };
