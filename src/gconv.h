@@ -591,13 +591,14 @@ char *gconv_device_tuning_path(const gconv_device *device);
 
 /* A job: some images, all of them through the same filters. */
 typedef struct gconv_job {
-  const gconv_image *likes; /* headers: all of the images, or a sample of them */
-  size_t like_count;        /* at least 1 */
-  size_t images;            /* how many the job has; each header stands for images / like_count of them */
-  double hidden_ms;         /* until the first image is decoded: what of the start of a GPU goes by meanwhile */
-  double host_ms;           /* reading and writing all of them, on all threads: goes on while others are on the GPU */
-  const gconv_filters *filters;
+  const gconv_image *likes;     /* headers: all of the images, or a sample of them */
+  size_t like_count;            /* at least 1 */
+  size_t images;                /* how many the job has; each header stands for images / like_count of them */
+  double hidden_ms;             /* until the first image is decoded: what of the start of a GPU goes by meanwhile */
+  double host_ms;               /* reading and writing all of them, on all threads: goes on while others are on the GPU */
+  const gconv_filters *filters; /* NULL: what it takes on either device is given as cpu_ms and gpu_ms, of all images */
   const gconv_options *options;
+  double cpu_ms, gpu_ms;
 } gconv_job;
 
 /* The device on which a job is done first. All times are estimates. */

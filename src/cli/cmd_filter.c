@@ -2,6 +2,7 @@
 /* The main job: images in, filtered images out. */
 #include "batch/devices.h"
 #include "batch/digest.h"
+#include "cli/bank_job.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
 #include "cli/race.h"
@@ -19,6 +20,8 @@ struct job {
   gconv_outputs outputs;
   gconv_filters filters;
   gconv_manifest *manifest; /* with --resume */
+  bool has_banks;           /* it applies banks, as `bank` says, and no filters */
+  gconv_bank_job bank;
   gconv_timings_total total;
   FILE *out;      /* where reports go: standard output, unless an image goes there */
   bool progress;  /* a line of progress is wanted */
@@ -46,6 +49,10 @@ static gconv_status read_filters(struct job *job, gconv_message *message) {
 }
 
 static gconv_status name_outputs(struct job *job, gconv_message *message) {
+  if (job->has_banks)
+    GCONV_TRY(gconv_bank_job_name(&job->settings, &job->inputs, &job->bank, &job->outputs, message));
+  if (job->has_banks)
+    return gconv_outputs_check(&job->inputs, &job->outputs, message);
   gconv_naming naming = {
       .output = job->settings.output,
       .format = job->settings.format,
@@ -75,10 +82,13 @@ static gconv_status check_format(const struct job *job, gconv_message *message) 
 /* Everything that can be known before the first image is read. */
 static gconv_status prepare(struct job *job, gconv_message *message) {
   GCONV_TRY(gconv_settings_finish(&job->settings, message));
-  GCONV_TRY(read_filters(job, message));
+  job->has_banks = gconv_settings_mean_banks(&job->settings);
+  GCONV_TRY(job->has_banks ? gconv_bank_job_read(&job->settings, &job->bank, message) : read_filters(job, message));
   GCONV_TRY(gconv_inputs_find(&job->settings.inputs, job->settings.recursive, &job->inputs, message));
   GCONV_TRY(name_outputs(job, message));
   GCONV_TRY(check_format(job, message));
+  if (job->has_banks && job->bank.batch.one_tensor && job->settings.shard.count > 1)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--shard: one array of all results cannot be divided: name a folder");
   gconv_shard_take(&job->settings.shard, &job->inputs, &job->outputs);
   return GCONV_OK;
 }
@@ -241,6 +251,8 @@ static gconv_status explain_on_device(struct job *job, const gconv_image *header
 }
 
 static int explain_first(struct job *job) {
+  if (job->has_banks)
+    return gconv_bank_job_explain(&job->settings, &job->bank, job->inputs.items[0].path) ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
   gconv_image header = {0};
   gconv_message message;
   gconv_status status = gconv_image_read_header(job->inputs.items[0].path, &header, NULL);
@@ -260,7 +272,11 @@ static int dry_run(struct job *job) {
     gconv_say("%s", message.text);
     return GCONV_EXIT_FAILED;
   }
-  for (size_t i = 0; i < job->inputs.count; i++)
+  bool one_tensor = job->has_banks && job->bank.batch.one_tensor;
+  for (size_t i = 0; i < job->inputs.count && one_tensor; i++)
+    fprintf(job->out, "%s -> %s%s\n", job->inputs.items[i].path, job->outputs.paths.items[0],
+            remark_on(job, &job->inputs.items[i], job->outputs.paths.items[0]));
+  for (size_t i = 0; i < job->inputs.count && !one_tensor; i++)
     for (size_t n = job->outputs.first[i]; n < job->outputs.first[i + 1]; n++)
       fprintf(job->out, "%s -> %s%s\n", job->inputs.items[i].path, job->outputs.paths.items[n],
               remark_on(job, &job->inputs.items[i], job->outputs.paths.items[n]));
@@ -290,6 +306,13 @@ static int race(struct job *job) {
   if (!writes_any(job)) { /* nothing to race for: the batch says so */
     settings->convolution.algorithm = "auto";
     return GCONV_EXIT_OK;
+  }
+  if (job->has_banks) {
+    FILE *out = settings->timings == GCONV_TIMINGS_JSON ? stderr : job->out;
+    job->bank.batch.options.algorithm =
+        gconv_bank_race_run(settings, &job->bank, job->inputs.items[0].path, out, job->raced);
+    settings->device = job->raced;
+    return job->bank.batch.options.algorithm ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
   }
   gconv_race entry = {.device = settings->device,
                       .threads = settings->threads,
@@ -348,6 +371,16 @@ static int finish(const struct job *job, const gconv_batch_summary *summary) {
   return exit_status(summary);
 }
 
+static gconv_status run_batch(struct job *job, gconv_batch_summary *summary, gconv_message *message) {
+  gconv_batch batch = make_batch(job);
+  batch.options.executions = job->inputs.count;
+  if (!job->has_banks)
+    return gconv_batch_run(&batch, summary, message);
+  job->bank.batch.common = batch;
+  job->bank.batch.options.executions = job->inputs.count;
+  return gconv_bank_batch_run(&job->bank.batch, summary, message);
+}
+
 static int work(struct job *job) {
   gconv_batch_summary summary;
   gconv_message message;
@@ -355,11 +388,9 @@ static int work(struct job *job) {
     gconv_say("%s", message.text);
     return GCONV_EXIT_FAILED;
   }
-  gconv_batch batch = make_batch(job);
-  batch.options.executions = job->inputs.count;
   job->total.out = job->out;
   job->progress = job->inputs.count > 1 && !job->settings.quiet && isatty(STDERR_FILENO);
-  gconv_status status = gconv_batch_run(&batch, &summary, &message);
+  gconv_status status = run_batch(job, &summary, &message);
   if (status == GCONV_OK)
     return finish(job, &summary);
   gconv_progress_hide();
@@ -407,6 +438,7 @@ static int run(const gconv_command *self, int count, char *const *words) {
   gconv_outputs_free(&job.outputs);
   gconv_inputs_free(&job.inputs);
   gconv_filters_free(&job.filters);
+  gconv_bank_job_free(&job.bank);
   gconv_settings_free(&job.settings);
   return status;
 }

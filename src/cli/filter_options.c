@@ -40,38 +40,63 @@ static gconv_status parse_border(const gconv_option *option, const char *value, 
   return GCONV_OK;
 }
 
+/* Only banks have this option. */
+static gconv_settings *bank_settings(const gconv_option *option, void *settings) {
+  gconv_settings *all = settings;
+  all->bank_option = option->name;
+  return all;
+}
+
 static gconv_status parse_combine(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  (void)option;
   const char *names[MOST_NAMES] = {NULL};
-  for (int i = 0; i < MOST_NAMES - 1; i++)
-    names[i] = gconv_combine_name((gconv_combine)i);
-  int combine = 0;
+  gconv_settings *all = settings;
+  int count = 0, combine = 0;
+  for (; gconv_combine_name((gconv_combine)count); count++)
+    names[count] = gconv_combine_name((gconv_combine)count);
+  names[count] = "mosaic";
   GCONV_TRY(gconv_option_find(names, value, &combine, message));
-  ((gconv_settings *)settings)->convolution.combine = (gconv_combine)combine;
+  all->mosaic = combine == count;
+  all->convolution.combine = all->mosaic ? GCONV_COMBINE_NONE : (gconv_combine)combine;
+  if (all->mosaic || combine == GCONV_COMBINE_ARGMAX)
+    bank_settings(option, settings);
   return GCONV_OK;
 }
 
-static gconv_status parse_padding(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  static const char *const names[] = {"same", "valid", "full"}; /* in the order of gconv_padding */
-  (void)option;
-  gconv_options *options = &((gconv_settings *)settings)->convolution;
-  for (int i = 0; i < 3; i++)
-    if (strcmp(names[i], value) == 0) {
-      options->padding = (gconv_padding)i;
-      return GCONV_OK;
-    }
+/* Pixels around: N, Y,X or TOP,BOTTOM,LEFT,RIGHT, into the options of images and of layers. */
+static gconv_status parse_pads(const char *value, gconv_settings *settings, gconv_message *message) {
+  gconv_options *options = &settings->convolution;
+  gconv_layer *layer = &settings->layer;
   int32_t pad[4];
   int count = gconv_parse_integers(value, 4, 0, LARGEST_EXTENT, pad);
   if (count == 0 || count == 3)
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "this takes same, valid, full, or pixels up to %d: N, Y,X or TOP,BOTTOM,LEFT,RIGHT",
+                          "this takes same, valid, full, or pixels up to %d: N, Y,X or TOP,BOTTOM,LEFT,RIGHT; of banks also "
+                          "same-upper and same-lower",
                           LARGEST_EXTENT);
   options->padding = GCONV_PADDING_EXPLICIT;
-  options->pad_top = pad[0];
-  options->pad_bottom = count == 4 ? pad[1] : pad[0];
-  options->pad_left = count == 4 ? pad[2] : pad[count - 1];
-  options->pad_right = count == 4 ? pad[3] : pad[count - 1];
+  layer->padding = GCONV_LAYER_EXPLICIT;
+  options->pad_top = layer->pad_top = pad[0];
+  options->pad_bottom = layer->pad_bottom = count == 4 ? pad[1] : pad[0];
+  options->pad_left = layer->pad_left = count == 4 ? pad[2] : pad[count - 1];
+  options->pad_right = layer->pad_right = count == 4 ? pad[3] : pad[count - 1];
   return GCONV_OK;
+}
+
+static gconv_status parse_padding(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  static const char *const names[] = {"same", "valid", "full", "same-upper", "same-lower"};
+  static const gconv_layer_padding of_layer[] = {GCONV_LAYER_SAME, GCONV_LAYER_VALID, GCONV_LAYER_FULL,
+                                                 GCONV_LAYER_SAME_UPPER, GCONV_LAYER_SAME_LOWER};
+  gconv_settings *all = settings;
+  for (int i = 0; i < 5; i++)
+    if (strcmp(names[i], value) == 0) {
+      all->layer.padding = of_layer[i];
+      if (i < 3) /* in the order of gconv_padding */
+        all->convolution.padding = (gconv_padding)i;
+      else
+        bank_settings(option, settings);
+      return GCONV_OK;
+    }
+  return parse_pads(value, all, message);
 }
 
 /* N or Y,X, from 1 to LARGEST_EXTENT, into two int32_t: y, x. */
@@ -89,13 +114,21 @@ static gconv_status parse_steps(const char *value, int32_t *y, int32_t *x, gconv
 static gconv_status parse_stride(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   gconv_options *options = &((gconv_settings *)settings)->convolution;
-  return parse_steps(value, &options->stride_y, &options->stride_x, message);
+  gconv_layer *layer = &((gconv_settings *)settings)->layer;
+  GCONV_TRY(parse_steps(value, &layer->stride_y, &layer->stride_x, message));
+  options->stride_y = layer->stride_y;
+  options->stride_x = layer->stride_x;
+  return GCONV_OK;
 }
 
 static gconv_status parse_dilation(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   gconv_options *options = &((gconv_settings *)settings)->convolution;
-  return parse_steps(value, &options->dilation_y, &options->dilation_x, message);
+  gconv_layer *layer = &((gconv_settings *)settings)->layer;
+  GCONV_TRY(parse_steps(value, &layer->dilation_y, &layer->dilation_x, message));
+  options->dilation_y = layer->dilation_y;
+  options->dilation_x = layer->dilation_x;
+  return GCONV_OK;
 }
 
 static gconv_status parse_format(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
@@ -114,12 +147,20 @@ static gconv_status parse_format(const gconv_option *option, const char *value, 
   return gconv_option_find(names, value, &index, message);
 }
 
+/* The algorithms for images, then those for layers; NULL past the end. */
+static const gconv_algorithm_info *algorithm_at(size_t index) {
+  size_t images = 0;
+  while (gconv_algorithm_at(images))
+    images++;
+  return index < images ? gconv_algorithm_at(index) : gconv_layer_algorithm_at(index - images);
+}
+
 static gconv_status parse_algorithm(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   const gconv_algorithm_info *algorithm;
   const char *names[64] = {"auto", "all"};
   size_t count = 2;
-  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++) {
+  for (size_t i = 0; (algorithm = algorithm_at(i)); i++) {
     size_t known = 0;
     while (known < count && strcmp(names[known], algorithm->name) != 0)
       known++;
@@ -135,7 +176,7 @@ static gconv_status parse_algorithm(const gconv_option *option, const char *valu
 
 static bool is_algorithm(const char *name, size_t length) {
   const gconv_algorithm_info *algorithm;
-  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+  for (size_t i = 0; (algorithm = algorithm_at(i)); i++)
     if (strlen(algorithm->name) == length && strncmp(algorithm->name, name, length) == 0)
       return true;
   return false;
@@ -208,6 +249,113 @@ static gconv_status parse_verify(const gconv_option *option, const char *value, 
   return GCONV_OK;
 }
 
+/* ---- Options of banks ---------------------------------------------------------------------------------------------- */
+
+/* Puts what was given of the layer so far aside, and begins the next. */
+static gconv_status parse_then(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)value;
+  gconv_settings *all = bank_settings(option, settings);
+  if (all->filters.count == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "there is no bank before it: -f BANK --then -f BANK");
+  gconv_layer_settings *layers = realloc(all->layers, (all->layer_count + 1) * sizeof *layers);
+  if (!layers)
+    return gconv_complain_memory(message);
+  all->layers = layers;
+  all->layer.flip = all->convolution.flip;
+  layers[all->layer_count++] = (gconv_layer_settings){all->filters, all->syntax, all->layer};
+  all->filters = (gconv_texts){0};
+  all->syntax = NULL;
+  all->layer = (gconv_layer){0};
+  all->convolution.flip = false;
+  return GCONV_OK;
+}
+
+static gconv_status parse_activation(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  gconv_layer *layer = &bank_settings(option, settings)->layer;
+  const char *names[MOST_NAMES] = {NULL};
+  for (int i = 0; gconv_activation_name((gconv_activation)i); i++)
+    names[i] = gconv_activation_name((gconv_activation)i);
+  double slope = 0.01;
+  if (strncmp(value, "leaky:", 6) == 0) {
+    if (!gconv_parse_number(value + 6, &slope))
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "leaky takes the slope below 0, such as leaky:0.1");
+    value = "leaky";
+  }
+  int index;
+  GCONV_TRY(gconv_option_find(names, value, &index, message));
+  layer->activation = (gconv_activation)index;
+  layer->slope = (float)slope;
+  return GCONV_OK;
+}
+
+static gconv_status parse_groups(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  int64_t groups;
+  if (!gconv_parse_integer(value, 1, INT_MAX, &groups))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number of groups, from 1 on");
+  bank_settings(option, settings)->layer.groups = (int32_t)groups;
+  return GCONV_OK;
+}
+
+/* Numbers with commas between; *numbers is owned by the settings. */
+static gconv_status parse_numbers(const char *value, float **numbers, int *count, gconv_message *message) {
+  char *copy = strdup(value), *next = copy;
+  float *list = calloc(strlen(value) + 1, sizeof *list);
+  int found = 0;
+  bool good = copy && list;
+  for (char *word; good && (word = strsep(&next, ",")); found++) {
+    double number;
+    good = gconv_parse_number(word, &number);
+    list[found] = good ? (float)number : 0;
+  }
+  free(copy);
+  if (!good) {
+    free(list);
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number, or one for each channel with commas between");
+  }
+  free(*numbers);
+  *numbers = list;
+  *count = found;
+  return GCONV_OK;
+}
+
+static gconv_status parse_mean(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  gconv_settings *all = bank_settings(option, settings);
+  return parse_numbers(value, &all->mean, &all->mean_count, message);
+}
+
+static gconv_status parse_std(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  gconv_settings *all = bank_settings(option, settings);
+  return parse_numbers(value, &all->std, &all->std_count, message);
+}
+
+static gconv_status parse_math(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  const char *names[MOST_NAMES] = {NULL};
+  for (int i = 0; gconv_math_name((gconv_math)i); i++)
+    names[i] = gconv_math_name((gconv_math)i);
+  return gconv_option_find(names, value, &bank_settings(option, settings)->math, message);
+}
+
+static gconv_status parse_batch(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  int64_t batch;
+  if (!gconv_parse_integer(value, 1, 1 << 20, &batch))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number of images, from 1 on");
+  bank_settings(option, settings)->batch = (int)batch;
+  return GCONV_OK;
+}
+
+static gconv_status parse_layout(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  static const char *const layouts[] = {"nchw", "nhwc", NULL};
+  int layout;
+  GCONV_TRY(gconv_option_find(layouts, value, &layout, message));
+  bank_settings(option, settings)->nhwc = layout == 1;
+  return GCONV_OK;
+}
+
+static gconv_status parse_range(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  ((gconv_settings *)settings)->tone_given = true;
+  return gconv_option_choice(option, value, settings, message);
+}
+
 /* ---- The table ----------------------------------------------------------------------------------------------------- */
 
 static const char *const depths[] = {"8", "16", "float", NULL};                 /* gconv_type */
@@ -270,13 +418,32 @@ const gconv_option gconv_filter_options[] = {
            .help =
                "keep (default): alpha is left as it is; filter: as any channel; premultiply: colours count by their alpha"),
     OPTION(0, "combine", "MODE", parse_combine,
-           .help = "several filters become: none (default), a result each; magnitude, sum, max or stack, one of all"),
+           .help =
+               "several filters become: none (default), a result each; magnitude, sum, max or stack, one of all; of banks "
+               "also argmax, a map of which responds most, and mosaic, one picture of all"),
     OPTION(0, "scale", "S", gconv_option_number, .field = FIELD(convolution.scale),
            .help = "multiply responses by S; default: 1"),
     OPTION(0, "offset", "O", gconv_option_number, .field = FIELD(convolution.offset),
            .help = "then add O, where 1 is white; default: 0"),
-    OPTION(0, "range", "MODE", gconv_option_choice, .field = FIELD(range), .choices = ranges,
+    OPTION(0, "range", "MODE", parse_range, .field = FIELD(range), .choices = ranges,
            .help = "what becomes of values below 0 and above white: clamp (default), abs, signed (0 is mid-grey) or minmax"),
+
+    OPTION(0, "then", NULL, parse_then, .group = "Banks (layers)",
+           .help = "the filters so far are a bank, with the stride, padding ... given for it; what follows, up to the next "
+                   "--then, is of the bank that is applied to its outputs"),
+    OPTION(0, "groups", "G", parse_groups,
+           .help =
+               "a G-th of the filters sees a G-th of the channels; default: by the bank, else 1, and a bank of one channel "
+               "is applied to each channel by itself"),
+    OPTION(0, "activation", "NAME", parse_activation,
+           .help = "what becomes of sums: none (default), relu, leaky:A, sigmoid or tanh"),
+    OPTION(0, "mean", "M[,M...]", parse_mean,
+           .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
+    OPTION(0, "std", "S[,S...]", parse_std, .help = "then divides them; default: 1"),
+    OPTION(0, "math", "MODE", parse_math,
+           .help = "what products may be rounded to: fp32 (default: nothing), tf32, fp16 or bf16, on GPUs that gain by it"),
+    OPTION(0, "batch", "N", parse_batch, .help = "images of one size at a time; default: by memory"),
+    OPTION(0, "layout", "nchw|nhwc", parse_layout, .help = "the axes of .npy arrays of four dimensions; default: nchw"),
 
     OPTION('a', "algorithm", "NAME", parse_algorithm, .group = "How it is computed",
            .help = "auto (default), one that gconv algorithms lists, or all: a race of all on one image, which must agree; "
@@ -316,7 +483,21 @@ gconv_settings gconv_settings_default(void) {
   return (gconv_settings){.depth = -1, .png_level = -1, .convolution = gconv_options_default(), .tolerance = -1};
 }
 
+bool gconv_settings_mean_banks(const gconv_settings *settings) {
+  if (settings->bank_option)
+    return true;
+  for (size_t i = 0; i < settings->filters.count; i++)
+    if (gconv_bank_is_one(settings->filters.items[i]))
+      return true;
+  return false;
+}
+
 void gconv_settings_free(gconv_settings *settings) {
+  for (size_t i = 0; i < settings->layer_count; i++)
+    gconv_texts_free(&settings->layers[i].filters);
+  free(settings->layers);
+  free(settings->mean);
+  free(settings->std);
   gconv_texts_free(&settings->inputs);
   gconv_texts_free(&settings->filters);
 }
@@ -378,6 +559,7 @@ gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *mess
   GCONV_TRY(check_standard_input(settings, message));
   GCONV_TRY(choose_device(settings, message));
   gconv_options *options = &settings->convolution;
+  settings->layer.flip = options->flip;
   options->alpha = (gconv_alpha)settings->alpha;
   options->range = (gconv_range)settings->range;
   options->keep_type = settings->depth < 0;

@@ -8,6 +8,13 @@
 
 typedef enum gconv_timings_style { GCONV_TIMINGS_NONE, GCONV_TIMINGS_TABLE, GCONV_TIMINGS_JSON } gconv_timings_style;
 
+/* What belongs to one layer: moved here when --then begins the next. */
+typedef struct gconv_layer_settings {
+  gconv_texts filters;
+  const char *syntax;
+  gconv_layer layer; /* without its bank */
+} gconv_layer_settings;
+
 /* Enumerations are int here, for gconv_option_choice. */
 typedef struct gconv_settings {
   gconv_texts inputs, filters;
@@ -19,6 +26,15 @@ typedef struct gconv_settings {
 
   gconv_options convolution; /* what is not below, and after gconv_settings_finish() all of it */
   int alpha, range;
+
+  gconv_layer_settings *layers; /* those before the last, whose filters and syntax are above; owned */
+  size_t layer_count;
+  gconv_layer layer;       /* of the last one: what was given of it */
+  const char *bank_option; /* one that only banks have was given: which; NULL: none */
+  bool mosaic, tone_given; /* --combine mosaic; --range */
+  float *mean, *std;       /* owned */
+  int mean_count, std_count, math, batch;
+  bool nhwc;
 
   bool race; /* --algorithm all: the fastest is to be found out */
 
@@ -43,6 +59,9 @@ gconv_settings gconv_settings_default(void);
 
 /* Completes settings->convolution and settings->device, and checks what the options come to together. */
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);
+
+/* Whether the job is one of banks: by its options, or as -f names a bank. */
+bool gconv_settings_mean_banks(const gconv_settings *settings);
 
 void gconv_settings_free(gconv_settings *settings);
 

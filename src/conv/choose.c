@@ -13,6 +13,14 @@ static void set_price(const gconv_problem *problem, const gconv_device *device, 
                         device->tuned ? "gconv tune found" : "measured on an H200", start, options->executions);
 }
 
+double gconv_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
+                   const gconv_algorithm *row, FILE *reasons) {
+  gconv_candidate candidate = {.info = &row->info};
+  set_price(problem, device, options, row, &candidate);
+  fprintf(reasons, "  %-13s %s\n", row->info.name, candidate.told);
+  return candidate.price;
+}
+
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen) {
   gconv_candidate candidates[GCONV_MOST_CANDIDATES];

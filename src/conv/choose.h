@@ -15,4 +15,8 @@
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen);
 
+/* What an algorithm that supports the problem costs in such a choice: milliseconds, told in `reasons`. */
+double gconv_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
+                   const gconv_algorithm *row, FILE *reasons);
+
 #endif

@@ -50,6 +50,10 @@ static bool is_same(const gconv_image *a, const gconv_image *b) {
 /* Neighbours of one shape are estimated once. */
 static gconv_status add_all(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
   double share = (double)job->images / (double)job->like_count;
+  choice->cpu_ms = job->cpu_ms;
+  choice->gpu_ms = job->gpu_ms;
+  if (!job->filters)
+    return GCONV_OK;
   for (size_t i = 0, run; i < job->like_count; i += run) {
     for (run = 1; i + run < job->like_count && is_same(&job->likes[i], &job->likes[i + run]);)
       run++;
@@ -88,7 +92,7 @@ gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_
   *choice = (gconv_device_choice){.name = "auto"};
   if (!gconv_cuda_may_start()) /* opening "auto" then finds that out at once, and remarks why */
     return GCONV_OK;
-  if (!cpu_has(job->options->algorithm))
+  if (job->filters && !cpu_has(job->options->algorithm))
     return GCONV_OK;
   choice->remembered = gconv_cuda_start_recall(&choice->start_ms);
   choice->end_ms = END_OF_START * choice->start_ms;

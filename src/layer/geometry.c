@@ -144,18 +144,19 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
 
 static gconv_status resolve_groups(const gconv_layer *layer, const char *where, int32_t channels, int32_t *groups) {
   const gconv_bank *bank = layer->bank;
-  const char *name = bank->name && bank->name[0] ? bank->name : "of it";
+  bool named = bank->name && bank->name[0];
+  const char *space = named ? " " : "", *name = named ? bank->name : "";
   *groups = gconv_layer_groups(layer);
   if (*groups < 0 || (*groups > 0 && bank->filters % *groups != 0))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d groups do not divide the %d filters of the bank %s", where, *groups,
-                      bank->filters, name);
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d groups do not divide the %d filters of the bank%s%s", where, *groups,
+                      bank->filters, space, name);
   if (*groups == 0)
     *groups = 1;
   if ((int64_t)bank->channels * *groups != channels)
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "%s: the bank %s takes %lld channels (%d in each of %d groups), and gets %d: give it "
+                      "%s: the bank%s%s takes %lld channels (%d in each of %d groups), and gets %d: give it "
                       "an image, a layer before it or --groups that fit",
-                      where, name, (long long)bank->channels * *groups, bank->channels, *groups, channels);
+                      where, space, name, (long long)bank->channels * *groups, bank->channels, *groups, channels);
   return GCONV_OK;
 }
 
