@@ -44,6 +44,15 @@ void gconv_release(void *memory) {
   free(memory);
 }
 
+bool gconv_close_text(FILE *stream, char **text) {
+  bool whole = fclose(stream) == 0; /* which does not tell that the text could not be cut to its length, and is gone */
+  if (whole && *text)
+    return true;
+  free(*text);
+  *text = NULL;
+  return false;
+}
+
 char *gconv_format_text(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);

@@ -5,6 +5,8 @@
 
 #include "base/status.h"
 
+#include <stdio.h>
+
 enum { GCONV_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
 #ifdef __cplusplus
@@ -26,6 +28,9 @@ void gconv_release(void *memory);
 
 /* A copy on the heap of the formatted text, for free(); NULL without memory. */
 char *gconv_format_text(const char *format, ...) GCONV_PRINTF(1, 2);
+
+/* Closes a stream of open_memstream(). False if there was no memory for all that was written: *text is freed and NULL. */
+bool gconv_close_text(FILE *stream, char **text);
 
 #ifdef __cplusplus
 }

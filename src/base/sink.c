@@ -133,6 +133,8 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
     return sink->path ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
   }
   char *target = realpath(path, NULL);
+  if (!target && errno == ENOMEM)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
   struct stat link_status;
   if (!target && errno == ENOENT && lstat(path, &link_status) == 0)
     return gconv_fail(GCONV_IO_ERROR, "%s: is a symbolic link to a file that does not exist: name that file", path);

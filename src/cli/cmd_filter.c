@@ -145,6 +145,8 @@ static void take_report(const gconv_report *report, void *user) {
   print_remarks(job, report);
   for (size_t i = 0; i < report->errors->count; i++)
     gconv_say("%s", report->errors->items[i]);
+  if (report->failed > 0 && report->errors->count == 0)
+    gconv_say("%s: failed, and there is no memory to say why", report->input->path);
   if (job->settings.timings == GCONV_TIMINGS_JSON)
     gconv_timings_print_json(&job->total, report);
   else if (job->settings.timings == GCONV_TIMINGS_TABLE)
@@ -395,6 +397,8 @@ static int work(struct job *job) {
     return finish(job, &summary);
   gconv_progress_hide();
   gconv_say("%s", message.text);
+  if (summary.written + summary.passed > 0)
+    return GCONV_EXIT_PARTLY;
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/timings.h"
+#include "cli/terminal.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -105,7 +106,7 @@ static json_t *json_errors(const gconv_texts *errors) {
     return json_null();
   for (size_t i = 0; i < errors->count; i++)
     fprintf(out, "%s%s", i > 0 ? "; " : "", errors->items[i]);
-  json_t *string = fclose(out) == 0 ? json_path(text) : json_null();
+  json_t *string = fclose(out) == 0 && text ? json_path(text) : json_null();
   free(text);
   return string;
 }
@@ -155,6 +156,8 @@ static void print_line(FILE *out, json_t *line) {
   char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
   if (text)
     fprintf(out, "%s\n", text);
+  else
+    gconv_say("no memory for a line of timings");
   fflush(out); /* whoever reads along sees whole lines, and an interrupt loses none */
   free(text);
   json_decref(line);

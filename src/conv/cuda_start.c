@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/cuda_start.h"
 #include "base/cache.h"
+#include "base/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,10 +67,7 @@ char *gconv_cuda_start_replace(const char *text, const char *key, double millise
     fprintf(out, "%.1f\t%.*s\n", others, (int)length, other);
     lines++;
   }
-  if (fclose(out) != 0) {
-    free(memory);
-    return NULL;
-  }
+  gconv_close_text(out, &memory);
   return memory;
 }
 

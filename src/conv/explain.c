@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a plan does, in words. */
-#include "base/status.h"
+#include "base/memory.h"
 #include "conv/plan.h"
 
 #include <stdio.h>
@@ -79,10 +79,8 @@ gconv_status gconv_plan_explain(const gconv_plan *plan, char **result) {
     print_filter(text, &plan->filters.items[k]);
   print_shapes(text, plan);
   print_choice(text, plan);
-  if (fclose(text) != 0 || !memory) {
-    free(memory);
+  if (!gconv_close_text(text, &memory))
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
-  }
   *result = memory;
   return GCONV_OK;
 }

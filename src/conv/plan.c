@@ -305,8 +305,10 @@ static gconv_status decide(gconv_plan *plan, const gconv_filters *filters) {
   if (!reasons)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   gconv_status status = make_passes(plan, reasons);
-  fclose(reasons);
+  bool whole = gconv_close_text(reasons, &plan->reasons);
   GCONV_TRY(status);
+  if (!whole)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   fill_info(plan);
   return GCONV_OK;
 }

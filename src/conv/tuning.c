@@ -13,6 +13,7 @@
  */
 #include "conv/tuning.h"
 #include "base/cache.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <math.h>
@@ -165,10 +166,7 @@ char *gconv_tuning_print(const gconv_device *device, const gconv_tuning *tuning)
     fprintf(text, "ratio %s %s %d %.0f %.0f %.6g\n", row->algorithm, gconv_type_name(row->type), row->channels, row->samples,
             row->taps, row->ratio);
   }
-  if (fclose(text) != 0) {
-    free(memory);
-    return NULL;
-  }
+  gconv_close_text(text, &memory);
   return memory;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A filter as a file that gconv reads back, to the last bit. */
 #include "base/file.h"
+#include "base/memory.h"
 #include "filter/number.h"
 #include "filter/syntax.h"
 
@@ -48,12 +49,8 @@ static gconv_status write_text(const gconv_filter *filter, const gconv_syntax *s
   write_name(out, filter->name);
   write_header(out, filter, syntax);
   write_rows(out, filter);
-  bool failed = ferror(out) != 0;
-  failed = fclose(out) != 0 || failed;
-  if (failed) {
-    free(buffer);
+  if (!gconv_close_text(out, &buffer))
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the text of a filter");
-  }
   *text = buffer;
   return GCONV_OK;
 }

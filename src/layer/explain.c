@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a network does, in words. */
+#include "base/memory.h"
 #include "layer/network.h"
 
 #include <stdlib.h>
@@ -46,10 +47,8 @@ gconv_status gconv_network_explain(const gconv_network *network, char **result) 
   fprintf(text, "output %d x %d x %d x %d f32, combined by %s\n", network->out.frames, network->out.channels,
           network->out.height, network->out.width, gconv_combine_name(network->combine));
   fprintf(text, "device %s (%s)\n%s", network->device->info.name, network->device->info.description, network->reasons);
-  if (fclose(text) != 0 || !memory) {
-    free(memory);
+  if (!gconv_close_text(text, &memory))
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
-  }
   *result = memory;
   return GCONV_OK;
 }

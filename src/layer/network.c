@@ -177,7 +177,7 @@ static gconv_status make_steps(gconv_network *network, const gconv_layer *layers
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
     status = make_step(network, &layers[i], i, options, reasons);
-  if (fclose(reasons) != 0 && status == GCONV_OK)
+  if (!gconv_close_text(reasons, &network->reasons) && status == GCONV_OK)
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   return status;
 }

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""What becomes of a run when calls of the system fail (faults.c): no crash, no half results, honest exit statuses and texts,
+and nothing that --resume does not mend."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli"))
+import helper
+
+FAULTY = os.environ.get("GCONV_FAULTY")  # a program whose calls fail, for sanitizers; else GCONV_FAULTS is for LD_PRELOAD
+OLD = b"an older result"
+JOBS = {
+    "png": ("-f", "gaussian:size=5,sigma=1", "-f", "sobel_x", "-o", "out/{stem}_{filter}.png"),
+    "jpg": ("-f", "average", "-o", "out/{stem}.jpg", "--gray"),
+    "npy": ("-f", "laplacian", "-f", "log", "--combine", "sum", "--range", "minmax", "-o", "out/{stem}.npy", "--depth", "float"),
+    "verified": ("-f", "edge.txt", "-o", "out/{stem}.pgm", "--format", "pam", "--verify", "--timings", "--explain"),
+}
+
+
+class Faults(helper.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.photo("p/a.png", 40, 30)
+        self.photo("p/b.jpg", 33, 21)
+        self.photo("p/c.png", 20, 20, channels=1)
+        (self.folder / "p/d.pgm").write_bytes(b"P5 8 8 65535\n" + bytes(range(128)))
+        (self.folder / "edge.txt").write_text("0 -1 0\n-1 4 -1\n0 -1 0\n")
+
+    def run_with(self, fault, words):
+        """Runs gconv with these calls failing; returns the result, the calls of this kind, and those that failed."""
+        log = self.folder / "faults.log"
+        log.unlink(missing_ok=True)
+        environment = self.environment({"FAULT": fault, "FAULT_LOG": str(log)})
+        environment |= {} if FAULTY else {"LD_PRELOAD": os.environ["GCONV_FAULTS"]}
+        result = subprocess.run([FAULTY or helper.GCONV, *words], cwd=self.folder, env=environment, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, timeout=120, check=False)
+        return result, *(map(int, log.read_text().split()) if log.exists() else (0, 0))
+
+    def fresh(self):
+        """The folder of the results, with an older one in each place."""
+        shutil.rmtree(self.folder / "out", ignore_errors=True)
+        (self.folder / "out").mkdir()
+        for name in self.want:
+            (self.folder / "out" / name).write_bytes(OLD)
+
+    def results(self):
+        return {name: (self.folder / "out" / name).read_bytes() for name in self.files("out")
+                if not name.startswith(".gconv-manifest")}
+
+    def expect(self, words):
+        """What a run makes without faults."""
+        shutil.rmtree(self.folder / "out", ignore_errors=True)
+        self.gconv(*words)
+        self.want = self.results()
+
+    def check(self, fault, words):
+        """One run with faults; returns how many calls there were."""
+        self.fresh()
+        result, calls, failed = self.run_with(fault, words)
+        text = result.stderr.decode(errors="replace")
+        context = f"{fault}: {' '.join(words)}\nended with {result.returncode}\n{text}"
+        got = self.results()
+        self.assertIn(result.returncode, (0, 1, 2, 3), context)
+        self.assertEqual(sorted(got), sorted(self.want), context)  # nothing lost, nothing left over
+        made = 0
+        for name, content in got.items():
+            self.assertTrue(content in (OLD, self.want[name]), f"{name} is neither old nor new; {context}")
+            made += content != OLD
+        honest = {0: made == len(got), 1: made == 0, 2: made == 0, 3: 0 < made < len(got)}
+        self.assertTrue(honest[result.returncode], f"{made} results of {len(got)}; {context}")
+        if result.returncode:
+            self.assertTrue(any(line.startswith("gconv: ") for line in text.splitlines()), context)
+        if not failed:
+            self.assertEqual(result.returncode, 0, context)
+        return calls
+
+    def sweep(self, kind, words, most=60, expected=1):
+        """Lets each call fail, but at most `most` of them, at equal distances; then every call, every second, ..."""
+        calls = self.check(f"{kind}:0:0", words)
+        self.assertGreaterEqual(calls, expected, f"{kind} is not called")
+        step = max(1, calls // most)
+        for number in range(1, calls + 1, step):
+            self.check(f"{kind}:{number}:0", words)
+        for number, period in ((1, 1), (1, 2), (2, 3), (5, 7), (11, 19), (calls // 2, 1), (37, 101)):
+            self.check(f"{kind}:{number}:{period}", words)
+
+    def test_memory(self):
+        for name, job in JOBS.items():
+            words = ("-i", "p", *job, "--threads", "1")
+            self.expect(words)
+            with self.subTest(name):
+                self.sweep("memory", words, 150, 20)
+
+    def test_memory_with_threads(self):
+        words = ("-i", "p", *JOBS["png"], "--threads", "3", "--jobs", "2")
+        self.expect(words)
+        self.sweep("memory", words, 60, 20)
+
+    def test_files_and_threads(self):
+        for kind, expected in (("write", 4), ("read", 4), ("open", 4), ("rename", 4), ("close", 4), ("thread", 1)):
+            for name, threads in (("png", "3"), ("jpg", "1"), ("verified", "2")):
+                words = ("-i", "p", *JOBS[name], "--threads", threads)
+                self.expect(words)
+                with self.subTest(kind=kind, job=name):
+                    self.sweep(kind, words, 20, 0 if threads == "1" else expected)
+
+    def test_what_does_not_matter(self):
+        """Writes that are short or interrupted, and threads that cannot be had, change nothing."""
+        words = ("-i", "p", *JOBS["png"], "--threads", "3")
+        self.expect(words)
+        for fault in ("short:1:1", "short:2:3", "interrupt:1:2", "interrupt:3:0", "thread:1:1", "thread:2:0"):
+            self.fresh()
+            result, _, failed = self.run_with(fault, words)
+            self.assertGreater(failed, 0, fault)
+            self.assertEqual((result.returncode, result.stderr), (0, b""), fault)
+            self.assertTrue(self.results() == self.want, fault)
+
+    def test_large_images_by_rows(self):
+        pixels = numpy.random.default_rng(1).integers(0, 256, (1500, 2000, 3), dtype=numpy.uint8)
+        shutil.rmtree(self.folder / "p")
+        (self.folder / "p").mkdir()
+        (self.folder / "p/large.ppm").write_bytes(b"P6 2000 1500 255\n" + pixels.tobytes())
+        for output in ("out/{stem}.png", "out/{stem}.ppm"):
+            words = ("-i", "p", "-f", "sobel_x", "-o", output, "--threads", "2")
+            self.expect(words)
+            for kind in ("memory", "write", "read", "close", "thread"):
+                with self.subTest(kind=kind, output=output):
+                    self.sweep(kind, words, 12, 0)
+
+    def test_resumed(self):
+        """Whatever failed, --resume mends it; what failed in the manifest does not fail the run."""
+        words = ("-i", "p", *JOBS["png"], "--threads", "2", "--resume")
+        self.expect(words)
+        for kind in ("memory", "write", "short", "read", "open", "rename", "close"):
+            calls = self.check(f"{kind}:0:0", words)
+            for number in range(1, calls + 1, max(1, calls // 15)):
+                with self.subTest(kind=kind, number=number):
+                    self.check(f"{kind}:{number}:3", words)
+                    self.gconv(*words)
+                    self.assertTrue(self.results() == self.want)
+                    done = self.gconv(*words).stderr
+                    self.assertIn(f"{len(self.want)} results were done, 0 are new", done)
+
+    def test_no_clobber(self):
+        words = ("-i", "p", *JOBS["png"], "--no-clobber", "--threads", "1")
+        self.expect(words)
+        shutil.rmtree(self.folder / "out")
+        for fault in ("rename:1:1", "rename:2:0"):
+            result, _, failed = self.run_with(fault, words)
+            self.assertGreater(failed, 0)
+            self.assertEqual({name for name in self.files("out") if name.startswith(".")}, set())
+            self.assertNotEqual(result.returncode < 0, True)
+            shutil.rmtree(self.folder / "out")
+
+
+if __name__ == "__main__":
+    unittest.main()
