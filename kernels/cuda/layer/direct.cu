@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * direct: every thread computes a few pixels of a few filters; samples come from global memory through the caches, weights
+ * through shared memory.
+ *
+ *      weights of a block of F filters, 64 taps at a time       pixels of a block of threads, numbered through all images
+ *      +-- tap 0: F --+-- tap 1: F --+-- ...                    | 128 of step 0 | 128 of step 1 | ... N steps
+ *      shared memory; one address for all threads               thread t has number t of each step
+ *
+ * A tap costs a thread N loads, which those of a warp make side by side, F / 4 loads of four weights, and F * N
+ * multiply-adds: 64 for 4 + 4 loads where there are 16 filters. The pixels are numbered through, so that no size of image
+ * leaves threads idle, and every sample is checked for being inside: some 5 instructions for each of the N, a quarter of
+ * all.
+ *
+ * Any problem, and the one for few channels and filters; where a tile of the input fits, tiled saves the checks.
+ */
+#include "weights.cuh"
+
+namespace {
+
+constexpr int THREADS = 128, TAPS = 64; /* of which the weights are in shared memory at a time */
+
+struct arguments {
+  gconv_layer_problem problem;
+  const float *weights, *biases; /* prepared */
+  const float *in;
+  float *out;
+  int64_t pixels;        /* N * P * Q */
+  int64_t tiles, blocks; /* of pixels; of filters, in a group */
+};
+
+/* N pixels of a thread. */
+template <int N> struct pixels {
+  const float *corner[N]; /* where the first tap lies, be it inside or not */
+  int y[N], x[N];
+  float *out[N]; /* of the block's first filter; NULL past the last pixel */
+};
+
+template <int N>
+__device__ __forceinline__ void find_pixels(const arguments &a, int64_t tile, int64_t group, pixels<N> *at) {
+  const gconv_layer_problem &problem = a.problem;
+  const int64_t plane = (int64_t)problem.out_height * problem.out_width, in_plane = (int64_t)problem.height * problem.width;
+  const int64_t channel = group * (problem.channels / problem.groups), filter = group * (problem.filters / problem.groups);
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    const int64_t number = (tile * N + i) * THREADS + threadIdx.x;
+    const int64_t image = number / plane, pixel = number - image * plane;
+    const int p = (int)(pixel / problem.out_width), q = (int)(pixel - (int64_t)p * problem.out_width);
+    at->y[i] = p * problem.stride_y - problem.pad_top;
+    at->x[i] = q * problem.stride_x - problem.pad_left;
+    at->corner[i] = a.in + (image * problem.channels + channel) * in_plane + (int64_t)at->y[i] * problem.width + at->x[i];
+    at->out[i] = a.out + (image * problem.filters + filter) * plane + pixel;
+    if (number >= a.pixels) {
+      at->y[i] = INT32_MIN / 2; /* whatever is added, it stays outside */
+      at->out[i] = NULL;
+    }
+  }
+}
+
+/* Which tap comes next, and how far its samples are from those of the first. */
+struct tap_walk {
+  int r, s;
+  int64_t channel, row, at; /* of the channel, of the row of taps, of the tap */
+};
+
+__device__ __forceinline__ void next_tap(const gconv_layer_problem &problem, tap_walk *t) {
+  t->at += problem.dilation_x;
+  if (++t->s < problem.columns)
+    return;
+  t->s = 0;
+  t->row += (int64_t)problem.dilation_y * problem.width;
+  if (++t->r == problem.rows) {
+    t->r = 0;
+    t->row = t->channel += (int64_t)problem.height * problem.width;
+  }
+  t->at = t->row;
+}
+
+template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(const __grid_constant__ arguments a) {
+  __shared__ __align__(16) float weights[TAPS * F];
+  const gconv_layer_problem &problem = a.problem;
+  const int64_t number = block_number(), tile = number / a.blocks % a.tiles, block = number % a.blocks;
+  const int64_t group = number / a.blocks / a.tiles;
+  if (group >= problem.groups)
+    return;
+  const int taps = (int)gconv_layer_taps(&problem);
+  const float *from = a.weights + (group * a.blocks + block) * F * taps;
+  pixels<N> at;
+  find_pixels(a, tile, group, &at);
+  float sums[F][N] = {};
+  tap_walk t = {};
+  for (int first = 0; first < taps; first += TAPS) {
+    const int count = min(taps - first, (int)TAPS);
+    __syncthreads();
+    copy_weights(weights, from + (int64_t)first * F, count * F);
+    __syncthreads();
+#pragma unroll 2
+    for (int i = 0; i < count; i++, next_tap(problem, &t)) {
+      float x[N];
+      const int below = t.r * problem.dilation_y, right = t.s * problem.dilation_x;
+#pragma unroll
+      for (int n = 0; n < N; n++)
+        x[n] =
+            (unsigned)(at.y[n] + below) < (unsigned)problem.height && (unsigned)(at.x[n] + right) < (unsigned)problem.width
+                ? __ldg(at.corner[n] + t.at)
+                : 0.0f;
+      add_tap<F, N>(sums, weights + i * F, x);
+    }
+  }
+  const int64_t filters = problem.filters / problem.groups, plane = (int64_t)problem.out_height * problem.out_width;
+#pragma unroll
+  for (int k = 0; k < F; k++)
+    if (block * F + k < filters) {
+      const float bias = __ldg(a.biases + group * filters + block * F + k);
+#pragma unroll
+      for (int n = 0; n < N; n++)
+        if (at.out[n])
+          at.out[n][(block * F + k) * plane] = gconv_activate(&problem, sums[k][n] + bias);
+    }
+}
+
+/* ---- Launching ---- */
+
+/* Pixels of a thread: as many as registers allow, but fewer where that would leave multiprocessors idle. */
+template <int F, int N> void launch(const gconv_layer_execution *e, arguments a) {
+  a.tiles = divide_up(a.pixels, N * THREADS);
+  convolve<F, N><<<grid_of(a.tiles * a.blocks * a.problem.groups), THREADS, 0, (cudaStream_t)e->stream>>>(a);
+}
+
+constexpr int64_t MANY_BLOCKS = 512; /* that keep a large GPU busy */
+
+template <int F> void launch_filters(const gconv_layer_execution *e, const arguments &a) {
+  if (divide_up(a.pixels, 4 * THREADS) * a.blocks * a.problem.groups >= MANY_BLOCKS)
+    launch<F, 4>(e, a);
+  else
+    launch<F, 1>(e, a);
+}
+
+gconv_status execute(const gconv_layer_execution *e) {
+  static void (*const launchers[])(const gconv_layer_execution *, const arguments &) = {
+      launch_filters<4>, launch_filters<8>, launch_filters<12>, launch_filters<16>};
+  arguments a = {};
+  a.problem = *e->problem;
+  a.weights = gconv_layer_prepared(e->problem, e->weights);
+  a.biases = gconv_layer_biases(e->problem, e->weights);
+  a.in = e->in;
+  a.out = e->out;
+  a.pixels = (int64_t)e->problem->images * e->problem->out_height * e->problem->out_width;
+  a.blocks = blocks_of_group(e->problem);
+  launchers[block_filters(e->problem) / 4 - 1](e, a);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+const char *supports(const gconv_layer_problem *problem) {
+  if (problem->math != GCONV_MATH_FP32)
+    return "math other than fp32";
+  if (gconv_layer_taps(problem) > INT32_MAX / 32)
+    return "filters of more than 2^26 taps";
+  return overflow_obstacle(problem);
+}
+
+/* Instructions of a tap of N pixels and F filters, at a multiply-add each, and what a GPU makes of them. */
+double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  const double F = block_filters(problem), outputs = (double)problem->images * problem->out_height * problem->out_width;
+  const double blocks = (double)blocks_of_group(problem) * problem->groups, N = 4;
+  const double instructions = F * N + F / 4 + 7 * N + 8;
+  const double all = outputs / N * blocks * (double)gconv_layer_taps(problem) * instructions;
+  const double stored = outputs * problem->filters * 4 / machine->bytes_per_ms;
+  return machine->launch_ms + fmax(all / (0.7 * machine->fma_per_ms), stored);
+}
+
+} // namespace
+
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_direct = {
+    .info = {"direct", "cuda", "pixels x filters in registers, samples through the caches; any problem", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};

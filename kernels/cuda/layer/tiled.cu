@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tiled: a block of threads fetches a tile of the input, with its halo and with zeros outside of the image, into shared
+ * memory, some channels at a time, and computes a tile of outputs of F filters from it.
+ *
+ *        32 columns                  shared memory, for some channels
+ *      +------------+                +--------------------------------+
+ *      | warp 0     | step 0         | (32 - 1) stride + reach columns|      reach = (S - 1) dilation + 1
+ *      | warp 1 ... |                | (4 N - 1) stride + reach rows  |
+ *      +------------+                |                                |
+ *      | warp 0 ... | step 1 ... N   +--------------------------------+
+ *      +------------+
+ *
+ * A thread has a pixel of each of N steps, 4 rows apart, so that a warp reads 32 neighbouring samples of a row, and F
+ * filters: for each tap N loads from shared memory, F / 4 of four weights, and F * N multiply-adds, and nothing to be
+ * checked. 64 multiply-adds of a warp take 16 cycles of a multiprocessor, its 8 loads 8.
+ *
+ * For the large filters of small images, which make thousands of multiply-adds of a sample; and where images are so small
+ * that tiles of 32 x 16 stay half empty, direct or gemm are better.
+ */
+#include "weights.cuh"
+
+namespace {
+
+constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32, STEPS = 4;
+constexpr int TAPS = 64;                /* of which the weights are in shared memory at a time */
+constexpr int SHARED_FLOATS = 10 << 10; /* of a tile: with 16 x 64 weights, 44 KiB */
+
+struct arguments {
+  gconv_layer_problem problem;
+  const float *weights, *biases; /* prepared */
+  const float *in;
+  float *out;
+  int64_t tiles_x, tiles_y, blocks; /* of pixels; of filters, in a group */
+  int channels;                     /* in shared memory at a time */
+  int rows, pitch;                  /* of the tile of one of them */
+};
+
+/* Tile rows that N steps need, and floats of a row: odd where stride is even, so that a warp's samples are in different
+ * banks at least by halves. */
+int tile_rows(const gconv_layer_problem *problem, int N) {
+  return (N * WARPS - 1) * problem->stride_y + (problem->rows - 1) * problem->dilation_y + 1;
+}
+
+int tile_pitch(const gconv_layer_problem *problem) {
+  return (COLUMNS - 1) * problem->stride_x + (problem->columns - 1) * problem->dilation_x + 1;
+}
+
+/* Fetches channels first .. first + count - 1 of the tile whose corner is (top, left). */
+__device__ __forceinline__ void fetch(const arguments &a, float *tile, const float *in, int count, int top, int left) {
+  const gconv_layer_problem &problem = a.problem;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int row = warp; row < count * a.rows; row += WARPS) {
+    const int c = row / a.rows, y = top + row - c * a.rows;
+    const bool inside = (unsigned)y < (unsigned)problem.height;
+    const float *from = in + ((int64_t)c * problem.height + y) * problem.width + left;
+    for (int i = lane; i < a.pitch; i += 32)
+      tile[row * a.pitch + i] = inside && (unsigned)(left + i) < (unsigned)problem.width ? __ldg(from + i) : 0.0f;
+  }
+}
+
+/* Adds all taps of `count` channels; `next` are their weights in global memory, `x` the thread's first sample. */
+template <int F, int N>
+__device__ __forceinline__ void add_channels(const arguments &a, float (&sums)[F][N], float *weights, const float *next,
+                                             const float *x, int count) {
+  const gconv_layer_problem &problem = a.problem;
+  const int taps = count * problem.rows * problem.columns, step = WARPS * problem.stride_y * a.pitch;
+  const int row_step = problem.dilation_y * a.pitch, channel_step = a.rows * a.pitch;
+  int r = 0, s = 0, channel = 0, row = 0, at = 0;
+  for (int first = 0; first < taps; first += TAPS) {
+    const int some = min(taps - first, (int)TAPS);
+    __syncthreads(); /* the tile is here, and the weights before these are done with */
+    copy_weights(weights, next + (int64_t)first * F, some * F);
+    __syncthreads();
+#pragma unroll 2
+    for (int i = 0; i < some; i++) {
+      float samples[N];
+#pragma unroll
+      for (int n = 0; n < N; n++)
+        samples[n] = x[at + n * step];
+      add_tap<F, N>(sums, weights + i * F, samples);
+      at += problem.dilation_x;
+      if (++s == problem.columns) {
+        s = 0;
+        at = row += row_step;
+        if (++r == problem.rows) {
+          r = 0;
+          at = row = channel += channel_step;
+        }
+      }
+    }
+  }
+}
+
+template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(const __grid_constant__ arguments a) {
+  extern __shared__ __align__(16) float shared[];
+  float *weights = shared, *tile = shared + TAPS * F;
+  const gconv_layer_problem &problem = a.problem;
+  int64_t number = block_number();
+  const int64_t block = number % a.blocks, tile_x = (number /= a.blocks) % a.tiles_x,
+                tile_y = (number /= a.tiles_x) % a.tiles_y;
+  const int64_t group = (number /= a.tiles_y) % problem.groups, image = number / problem.groups;
+  if (image >= problem.images)
+    return;
+  const int p = (int)tile_y * N * WARPS + threadIdx.x / 32, q = (int)tile_x * COLUMNS + threadIdx.x % 32;
+  const int top = (int)tile_y * N * WARPS * problem.stride_y - problem.pad_top;
+  const int left = (int)tile_x * COLUMNS * problem.stride_x - problem.pad_left;
+  const int channels = problem.channels / problem.groups, taps = problem.rows * problem.columns;
+  const float *in = a.in + (image * problem.channels + group * channels) * problem.height * problem.width;
+  const float *from = a.weights + (group * a.blocks + block) * F * channels * taps;
+  const float *x = tile + threadIdx.x / 32 * problem.stride_y * a.pitch + threadIdx.x % 32 * problem.stride_x;
+  float sums[F][N] = {};
+  for (int c = 0; c < channels; c += a.channels) {
+    const int count = min(channels - c, a.channels);
+    __syncthreads();
+    fetch(a, tile, in + (int64_t)c * problem.height * problem.width, count, top, left);
+    add_channels<F, N>(a, sums, weights, from + (int64_t)c * taps * F, x, count);
+  }
+  const int64_t filters = problem.filters / problem.groups, first = group * filters + block * F;
+  const int64_t plane = (int64_t)problem.out_height * problem.out_width;
+  float *out = a.out + (image * problem.filters + first) * plane + (int64_t)p * problem.out_width + q;
+#pragma unroll
+  for (int k = 0; k < F; k++)
+    if (block * F + k < filters && q < problem.out_width) {
+      const float bias = __ldg(a.biases + first + k);
+#pragma unroll
+      for (int n = 0; n < N; n++)
+        if (p + n * WARPS < problem.out_height)
+          out[k * plane + (int64_t)n * WARPS * problem.out_width] = gconv_activate(&problem, sums[k][n] + bias);
+    }
+}
+
+/* ---- Launching ---- */
+
+int64_t tile_floats(const gconv_layer_problem *problem, int N) {
+  return (int64_t)tile_rows(problem, N) * tile_pitch(problem);
+}
+
+/* Channels at a time: as many as fit, but no more than have taps for one load of weights. */
+int channels_at_once(const gconv_layer_problem *problem, int N) {
+  int64_t channels = problem->channels / problem->groups, taps = (int64_t)problem->rows * problem->columns;
+  int64_t fitting = SHARED_FLOATS / tile_floats(problem, N), wanted = divide_up(TAPS, taps);
+  int64_t most = fitting < wanted ? fitting : wanted;
+  return (int)(most < channels ? most : channels);
+}
+
+template <int F> void launch(const gconv_layer_execution *e, arguments a) {
+  size_t bytes = (TAPS * F + (size_t)a.channels * a.rows * a.pitch) * sizeof(float);
+  int64_t blocks = a.blocks * a.tiles_x * a.tiles_y * a.problem.groups * a.problem.images;
+  convolve<F, STEPS><<<grid_of(blocks), THREADS, bytes, (cudaStream_t)e->stream>>>(a);
+}
+
+gconv_status execute(const gconv_layer_execution *e) {
+  static void (*const launchers[])(const gconv_layer_execution *, arguments) = {launch<4>, launch<8>, launch<12>,
+                                                                                launch<16>};
+  arguments a = {};
+  a.problem = *e->problem;
+  a.weights = gconv_layer_prepared(e->problem, e->weights);
+  a.biases = gconv_layer_biases(e->problem, e->weights);
+  a.in = e->in;
+  a.out = e->out;
+  a.tiles_x = divide_up(e->problem->out_width, COLUMNS);
+  a.tiles_y = divide_up(e->problem->out_height, STEPS * WARPS);
+  a.blocks = blocks_of_group(e->problem);
+  a.channels = channels_at_once(e->problem, STEPS);
+  a.rows = tile_rows(e->problem, STEPS);
+  a.pitch = tile_pitch(e->problem);
+  launchers[block_filters(e->problem) / 4 - 1](e, a);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+const char *supports(const gconv_layer_problem *problem) {
+  if (problem->math != GCONV_MATH_FP32)
+    return "math other than fp32";
+  if (gconv_layer_taps(problem) > INT32_MAX / 32)
+    return "filters of more than 2^26 taps";
+  const char *obstacle = overflow_obstacle(problem);
+  return obstacle                                      ? obstacle
+         : tile_floats(problem, STEPS) > SHARED_FLOATS ? "filters or strides whose tile exceeds 40 KB"
+                                                       : NULL;
+}
+
+/* As of direct, of whole tiles, without checks. */
+double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  const double F = block_filters(problem), N = STEPS, blocks = (double)blocks_of_group(problem) * problem->groups;
+  const double threads = (double)problem->images * (double)divide_up(problem->out_width, COLUMNS) *
+                         (double)divide_up(problem->out_height, N * WARPS) * THREADS;
+  const double instructions = F * N + F / 4 + N + 5;
+  const double fetched = (double)tile_floats(problem, STEPS) / THREADS * 8 / ((double)problem->rows * problem->columns);
+  const double all = threads * blocks * (double)gconv_layer_taps(problem) * (instructions + fetched);
+  const double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
+  return machine->launch_ms + fmax(all / (0.7 * machine->fma_per_ms), outputs * 4 / machine->bytes_per_ms);
+}
+
+} // namespace
+
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_tiled = {
+    .info = {"tiled", "cuda", "tiles of the input with their halo in shared memory", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
+};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What direct and tiled share: blocks of filters whose weights lie tap after tap, as a thread wants them, and small helpers
+ * of kernels for layers.
+ *
+ * The K / G filters of a group are cut into blocks of F, the last filled up with zeros; prepare() lays out
+ * [group][block][tap][F], taps in the order of the definition. So a tap's weights are F floats in a row, which four at a
+ * time come from shared memory.
+ */
+#ifndef GCONV_CUDA_LAYER_WEIGHTS_CUH
+#define GCONV_CUDA_LAYER_WEIGHTS_CUH
+
+#include "conv/cuda_error.h"
+#include "layer/activation.h"
+#include "layer/algorithm.h"
+
+#include <cuda_runtime_api.h>
+
+namespace {
+
+int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/* Any number of blocks, as a grid of two dimensions; there may be some more, which return. */
+dim3 grid_of(int64_t blocks) {
+  int64_t x = blocks < INT32_MAX ? blocks : INT32_MAX;
+  return dim3((unsigned)x, (unsigned)divide_up(blocks, x));
+}
+
+__device__ __forceinline__ int64_t block_number() {
+  return (int64_t)blockIdx.y * gridDim.x + blockIdx.x;
+}
+
+int64_t filters_of_group(const gconv_layer_problem *problem) {
+  return problem->filters / problem->groups;
+}
+
+/* The block size, of 4, 8, 12 and 16, that takes the fewest blocks and then the fewest zeros. */
+int block_filters(const gconv_layer_problem *problem) {
+  int64_t filters = filters_of_group(problem), blocks = divide_up(filters, 16);
+  return (int)(divide_up(divide_up(filters, blocks), 4) * 4);
+}
+
+int64_t blocks_of_group(const gconv_layer_problem *problem) {
+  return divide_up(filters_of_group(problem), block_filters(problem));
+}
+
+size_t prepared_floats(const gconv_layer_problem *problem) {
+  return (size_t)(problem->groups * blocks_of_group(problem) * block_filters(problem) * gconv_layer_taps(problem));
+}
+
+gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+  const int64_t filters = filters_of_group(problem), taps = gconv_layer_taps(problem), blocks = blocks_of_group(problem);
+  const int F = block_filters(problem);
+  for (int64_t g = 0; g < problem->groups; g++, weights += filters * taps)
+    for (int64_t b = 0; b < blocks; b++)
+      for (int64_t t = 0; t < taps; t++)
+        for (int64_t k = b * F; k < (b + 1) * F; k++)
+          *prepared++ = k < filters ? weights[k * taps + t] : 0;
+  return GCONV_OK;
+}
+
+/* sums[k][i] += weights[k] * x[i] */
+template <int F, int N>
+__device__ __forceinline__ void add_tap(float (&sums)[F][N], const float *weights, const float (&x)[N]) {
+#pragma unroll
+  for (int k = 0; k < F; k += 4) {
+    const float4 w = *(const float4 *)(weights + k);
+    const float four[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+#pragma unroll
+      for (int i = 0; i < N; i++)
+        sums[k + j][i] = fmaf(four[j], x[i], sums[k + j][i]);
+  }
+}
+
+/* Copies `count` floats, a multiple of 4, from global to shared memory, by all threads of the block. */
+__device__ __forceinline__ void copy_weights(float *to, const float *from, int count) {
+  for (int i = 4 * threadIdx.x; i < count; i += 4 * blockDim.x)
+    *(float4 *)(to + i) = __ldg((const float4 *)(from + i));
+}
+
+/* The index of the last sample that any tap meets, from the first row of the image on, is far from where int ends. */
+const char *overflow_obstacle(const gconv_layer_problem *problem) {
+  const int64_t most = INT32_MAX / 2;
+  const int64_t rows = (int64_t)problem->out_height * problem->stride_y + (int64_t)problem->rows * problem->dilation_y;
+  const int64_t columns = (int64_t)problem->out_width * problem->stride_x + (int64_t)problem->columns * problem->dilation_x;
+  if (rows > most || columns > most || problem->pad_top > most || problem->pad_left > most)
+    return "images or filters that reach over 2^30 pixels";
+  return NULL;
+}
+
+} // namespace
+
+#endif
