@@ -20,85 +20,10 @@
  * S products in an order of their own, for which the bound of a chain holds, with one rounding more, of the product, should
  * they not be fused. Winograd and FFT, whose errors have no such bound, are not.
  */
-#include "base/library.h"
 #include "common.cuh"
-#include "conv/cuda_error.h"
+#include "cudnn.cuh"
 
 #include <stdlib.h>
-
-/* ---- What is used of cuDNN 9, declared here so that building does not need it ---- */
-
-typedef struct cudnnContext *cudnnHandle_t;
-typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
-typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
-typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
-
-enum { DATA_FLOAT = 0, FORMAT_NCHW = 0, CROSS_CORRELATION = 1, FMA_MATH = 3 };
-enum { IMPLICIT_GEMM = 0, IMPLICIT_PRECOMP_GEMM = 1, GEMM = 2 };
-
-static struct {
-  int (*Create)(cudnnHandle_t *);
-  int (*Destroy)(cudnnHandle_t);
-  int (*SetStream)(cudnnHandle_t, cudaStream_t);
-  int (*CreateTensorDescriptor)(cudnnTensorDescriptor_t *);
-  int (*SetTensor4dDescriptor)(cudnnTensorDescriptor_t, int format, int type, int n, int c, int h, int w);
-  int (*DestroyTensorDescriptor)(cudnnTensorDescriptor_t);
-  int (*CreateFilterDescriptor)(cudnnFilterDescriptor_t *);
-  int (*SetFilter4dDescriptor)(cudnnFilterDescriptor_t, int type, int format, int k, int c, int h, int w);
-  int (*DestroyFilterDescriptor)(cudnnFilterDescriptor_t);
-  int (*CreateConvolutionDescriptor)(cudnnConvolutionDescriptor_t *);
-  int (*SetConvolution2dDescriptor)(cudnnConvolutionDescriptor_t, int pad_h, int pad_w, int stride_h, int stride_w,
-                                    int dilation_h, int dilation_w, int mode, int type);
-  int (*SetConvolutionMathType)(cudnnConvolutionDescriptor_t, int math);
-  int (*DestroyConvolutionDescriptor)(cudnnConvolutionDescriptor_t);
-  size_t (*GetVersion)(void);
-  int (*GetConvolutionForwardWorkspaceSize)(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
-                                            cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int algorithm,
-                                            size_t *bytes);
-  int (*ConvolutionForward)(cudnnHandle_t, const void *alpha, cudnnTensorDescriptor_t, const void *x,
-                            cudnnFilterDescriptor_t, const void *w, cudnnConvolutionDescriptor_t, int algorithm,
-                            void *workspace, size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t, void *y);
-  const char *(*GetErrorString)(int);
-} cudnn;
-
-#define SYMBOL(name)                                                                                                        \
-  { "cudnn" #name, &cudnn.name }
-static const char *const files[] = {"libcudnn.so.9", NULL};
-static const gconv_symbol symbols[] = {SYMBOL(Create),
-                                       SYMBOL(Destroy),
-                                       SYMBOL(SetStream),
-                                       SYMBOL(CreateTensorDescriptor),
-                                       SYMBOL(SetTensor4dDescriptor),
-                                       SYMBOL(DestroyTensorDescriptor),
-                                       SYMBOL(CreateFilterDescriptor),
-                                       SYMBOL(SetFilter4dDescriptor),
-                                       SYMBOL(DestroyFilterDescriptor),
-                                       SYMBOL(CreateConvolutionDescriptor),
-                                       SYMBOL(SetConvolution2dDescriptor),
-                                       SYMBOL(SetConvolutionMathType),
-                                       SYMBOL(DestroyConvolutionDescriptor),
-                                       SYMBOL(GetVersion),
-                                       SYMBOL(GetConvolutionForwardWorkspaceSize),
-                                       SYMBOL(ConvolutionForward),
-                                       SYMBOL(GetErrorString),
-                                       {NULL, NULL}};
-static gconv_library library = {files, symbols, "", 0};
-
-static const char *available(void) {
-  return gconv_library_load(&library);
-}
-
-static bool started(void) {
-  return gconv_library_is_loaded(&library);
-}
-
-/* Returns from the calling function if a call of cuDNN fails. */
-#define CUDNN_TRY(call)                                                                                                     \
-  do {                                                                                                                      \
-    int cudnn_try_status = cudnn.call;                                                                                      \
-    if (cudnn_try_status != 0)                                                                                              \
-      return gconv_fail(GCONV_DEVICE_ERROR, "cuDNN: %s in %s", cudnn.GetErrorString(cudnn_try_status), #call);              \
-  } while (0)
 
 /* ---- The chunks ---- */
 

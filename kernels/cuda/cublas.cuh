@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* cuBLAS, as far as it is needed: the types and numbers of cublas_api.h, which did not change since version 11; and what a
+ * plan or network keeps of it. */
+#ifndef GCONV_CUDA_CUBLAS_CUH
+#define GCONV_CUDA_CUBLAS_CUH
+
+#include "base/library.h"
+#include "conv/cuda_error.h"
+
+#include <cuda_runtime.h>
+#include <stdlib.h>
+
+/* Returns from the calling function if a call of cuBLAS fails. */
+#define CUBLAS_TRY(expression)                                                                                              \
+  do {                                                                                                                      \
+    int cublas_try_status = (expression);                                                                                   \
+    if (cublas_try_status != CUBLAS_OK)                                                                                     \
+      return gconv_fail(GCONV_DEVICE_ERROR, "cuBLAS: status %d of %s", cublas_try_status, #expression);                     \
+  } while (0)
+
+namespace {
+
+typedef struct cublasContext *cublas_handle;
+enum { CUBLAS_OK = 0, CUBLAS_NOT_TRANSPOSED = 0, CUBLAS_PEDANTIC = 2, CUBLAS_TF32 = 3 };
+
+int (*cublas_create)(cublas_handle *);
+int (*cublas_destroy)(cublas_handle);
+int (*cublas_set_stream)(cublas_handle, cudaStream_t);
+int (*cublas_set_workspace)(cublas_handle, void *, size_t);
+int (*cublas_set_math_mode)(cublas_handle, int);
+/* C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns. */
+int (*cublas_sgemm)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
+                    const float *B, int ldb, const float *beta, float *C, int ldc);
+/* The same for `batch` matrices, each at a distance of the one before. */
+int (*cublas_sgemm_batched)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
+                            long long a_distance, const float *B, int ldb, long long b_distance, const float *beta, float *C,
+                            int ldc, long long c_distance, int batch);
+/* y (m) = alpha * A (m x n) * x (n) + beta * y */
+int (*cublas_sgemv)(cublas_handle, int, int m, int n, const float *alpha, const float *A, int lda, const float *x, int incx,
+                    const float *beta, float *y, int incy);
+
+const char *const cublas_files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
+const gconv_symbol cublas_symbols[] = {
+    {"cublasCreate_v2", &cublas_create},
+    {"cublasDestroy_v2", &cublas_destroy},
+    {"cublasSetStream_v2", &cublas_set_stream},
+    {"cublasSetWorkspace_v2", &cublas_set_workspace},
+    {"cublasSetMathMode", &cublas_set_math_mode},
+    {"cublasSgemm_v2", &cublas_sgemm},
+    {"cublasSgemmStridedBatched", &cublas_sgemm_batched},
+    {"cublasSgemv_v2", &cublas_sgemv},
+    {NULL, NULL},
+};
+gconv_library cublas = {cublas_files, cublas_symbols, "", 0};
+
+const char *available(void) {
+  return gconv_library_load(&cublas);
+}
+
+bool started(void) {
+  return gconv_library_is_loaded(&cublas);
+}
+
+/* A handle and the workspace that cuBLAS may use. */
+struct cublas_state {
+  cublas_handle handle;
+  void *workspace;
+};
+
+/* 32 MiB is what cuBLAS asks for on Hopper; a quarter of a smaller limit. */
+size_t cublas_workspace_bytes(size_t limit) {
+  size_t recommended = (size_t)32 << 20, quarter = limit / 4 / 256 * 256;
+  return recommended < quarter ? recommended : quarter;
+}
+
+void dismiss(void *memory) {
+  cublas_state *state = (cublas_state *)memory;
+  if (state->handle)
+    cublas_destroy(state->handle);
+  cudaFree(state->workspace);
+  free(state);
+}
+
+gconv_status fill_state(cublas_state *state, void *stream, size_t bytes, int math) {
+  CUDA_TRY(cudaMalloc(&state->workspace, bytes));
+  CUBLAS_TRY(cublas_create(&state->handle));
+  CUBLAS_TRY(cublas_set_stream(state->handle, (cudaStream_t)stream));
+  CUBLAS_TRY(cublas_set_workspace(state->handle, state->workspace, bytes));
+  CUBLAS_TRY(cublas_set_math_mode(state->handle, math));
+  return GCONV_OK;
+}
+
+/* Makes a state that works on `stream` in mode `math`; dismiss() frees it. */
+gconv_status cublas_acquire(void *stream, size_t bytes, int math, void **state) {
+  cublas_state *made = (cublas_state *)calloc(1, sizeof *made);
+  if (!made)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuBLAS");
+  gconv_status status = fill_state(made, stream, bytes, math);
+  if (status == GCONV_OK)
+    *state = made;
+  else
+    dismiss(made);
+  return status;
+}
+
+} // namespace
+
+#endif

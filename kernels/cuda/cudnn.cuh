@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* What is used of cuDNN 9, declared here so that building does not need it. */
+#ifndef GCONV_CUDA_CUDNN_CUH
+#define GCONV_CUDA_CUDNN_CUH
+
+#include "base/library.h"
+#include "conv/cuda_error.h"
+
+namespace {
+
+typedef struct cudnnContext *cudnnHandle_t;
+typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
+typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
+typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
+
+enum { DATA_FLOAT = 0, FORMAT_NCHW = 0, CROSS_CORRELATION = 1, DEFAULT_MATH = 0, FMA_MATH = 3 };
+enum { IMPLICIT_GEMM = 0, IMPLICIT_PRECOMP_GEMM = 1, GEMM = 2 };
+
+/* cudnnConvolutionFwdAlgoPerf_t */
+struct cudnn_finding {
+  int algorithm, status;
+  float milliseconds;
+  size_t workspace_bytes;
+  int determinism, math, reserved[3];
+};
+
+struct {
+  int (*Create)(cudnnHandle_t *);
+  int (*Destroy)(cudnnHandle_t);
+  int (*SetStream)(cudnnHandle_t, cudaStream_t);
+  int (*CreateTensorDescriptor)(cudnnTensorDescriptor_t *);
+  int (*SetTensor4dDescriptor)(cudnnTensorDescriptor_t, int format, int type, int n, int c, int h, int w);
+  int (*DestroyTensorDescriptor)(cudnnTensorDescriptor_t);
+  int (*CreateFilterDescriptor)(cudnnFilterDescriptor_t *);
+  int (*SetFilter4dDescriptor)(cudnnFilterDescriptor_t, int type, int format, int k, int c, int h, int w);
+  int (*DestroyFilterDescriptor)(cudnnFilterDescriptor_t);
+  int (*CreateConvolutionDescriptor)(cudnnConvolutionDescriptor_t *);
+  int (*SetConvolution2dDescriptor)(cudnnConvolutionDescriptor_t, int pad_h, int pad_w, int stride_h, int stride_w,
+                                    int dilation_h, int dilation_w, int mode, int type);
+  int (*SetConvolutionGroupCount)(cudnnConvolutionDescriptor_t, int groups);
+  int (*SetConvolutionMathType)(cudnnConvolutionDescriptor_t, int math);
+  int (*DestroyConvolutionDescriptor)(cudnnConvolutionDescriptor_t);
+  size_t (*GetVersion)(void);
+  int (*GetConvolutionForwardWorkspaceSize)(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
+                                            cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int algorithm,
+                                            size_t *bytes);
+  int (*FindConvolutionForwardAlgorithmEx)(cudnnHandle_t, cudnnTensorDescriptor_t, const void *x, cudnnFilterDescriptor_t,
+                                           const void *w, cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, void *y,
+                                           int wanted, int *found, cudnn_finding *, void *workspace, size_t workspace_bytes);
+  int (*ConvolutionForward)(cudnnHandle_t, const void *alpha, cudnnTensorDescriptor_t, const void *x,
+                            cudnnFilterDescriptor_t, const void *w, cudnnConvolutionDescriptor_t, int algorithm,
+                            void *workspace, size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t, void *y);
+  const char *(*GetErrorString)(int);
+} cudnn;
+
+#define SYMBOL(name)                                                                                                        \
+  { "cudnn" #name, &cudnn.name }
+const char *const files[] = {"libcudnn.so.9", NULL};
+const gconv_symbol symbols[] = {SYMBOL(Create),
+                                SYMBOL(Destroy),
+                                SYMBOL(SetStream),
+                                SYMBOL(CreateTensorDescriptor),
+                                SYMBOL(SetTensor4dDescriptor),
+                                SYMBOL(DestroyTensorDescriptor),
+                                SYMBOL(CreateFilterDescriptor),
+                                SYMBOL(SetFilter4dDescriptor),
+                                SYMBOL(DestroyFilterDescriptor),
+                                SYMBOL(CreateConvolutionDescriptor),
+                                SYMBOL(SetConvolution2dDescriptor),
+                                SYMBOL(SetConvolutionGroupCount),
+                                SYMBOL(SetConvolutionMathType),
+                                SYMBOL(DestroyConvolutionDescriptor),
+                                SYMBOL(GetVersion),
+                                SYMBOL(GetConvolutionForwardWorkspaceSize),
+                                SYMBOL(FindConvolutionForwardAlgorithmEx),
+                                SYMBOL(ConvolutionForward),
+                                SYMBOL(GetErrorString),
+                                {NULL, NULL}};
+gconv_library library = {files, symbols, "", 0};
+
+const char *available(void) {
+  return gconv_library_load(&library);
+}
+
+bool started(void) {
+  return gconv_library_is_loaded(&library);
+}
+
+} // namespace
+
+/* Returns from the calling function if a call of cuDNN fails. */
+#define CUDNN_TRY(call)                                                                                                     \
+  do {                                                                                                                      \
+    int cudnn_try_status = cudnn.call;                                                                                      \
+    if (cudnn_try_status != 0)                                                                                              \
+      return gconv_fail(GCONV_DEVICE_ERROR, "cuDNN: %s in %s", cudnn.GetErrorString(cudnn_try_status), #call);              \
+  } while (0)
+
+#endif

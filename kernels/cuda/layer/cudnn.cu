@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cudnn: NVIDIA's library for deep learning, as what everybody compares with, in float32 or, if asked for, TF32.
+ *
+ * It gets the tensors as they are; bias and activation are a kernel of ours, in place. Which of its algorithms is fastest it
+ * finds out itself, once, by running them (cudnnFind...), with all the workspace that is allowed. Those that multiply
+ * matrices are allowed, whose sums in any order have a bound; Winograd and FFT are not. cuDNN's padding is the same on both
+ * sides: where the output is not what follows from that, it cannot.
+ */
+#include "../cudnn.cuh"
+#include "finish.cuh"
+
+#include <stdlib.h>
+
+namespace {
+
+struct cudnn_state {
+  cudnnHandle_t handle;
+  cudnnTensorDescriptor_t in, out;
+  cudnnFilterDescriptor_t filter;
+  cudnnConvolutionDescriptor_t convolution;
+  int algorithm;
+  void *workspace;
+  size_t workspace_bytes;
+};
+
+void dismiss(void *memory) {
+  cudnn_state *state = (cudnn_state *)memory;
+  cudaFree(state->workspace);
+  if (state->convolution)
+    cudnn.DestroyConvolutionDescriptor(state->convolution);
+  if (state->filter)
+    cudnn.DestroyFilterDescriptor(state->filter);
+  if (state->out)
+    cudnn.DestroyTensorDescriptor(state->out);
+  if (state->in)
+    cudnn.DestroyTensorDescriptor(state->in);
+  if (state->handle)
+    cudnn.Destroy(state->handle);
+  free(state);
+}
+
+gconv_status describe(const gconv_layer_problem *p, cudnn_state *state) {
+  CUDNN_TRY(CreateTensorDescriptor(&state->in));
+  CUDNN_TRY(SetTensor4dDescriptor(state->in, FORMAT_NCHW, DATA_FLOAT, p->images, p->channels, p->height, p->width));
+  CUDNN_TRY(CreateTensorDescriptor(&state->out));
+  CUDNN_TRY(SetTensor4dDescriptor(state->out, FORMAT_NCHW, DATA_FLOAT, p->images, p->filters, p->out_height, p->out_width));
+  CUDNN_TRY(CreateFilterDescriptor(&state->filter));
+  CUDNN_TRY(SetFilter4dDescriptor(state->filter, DATA_FLOAT, FORMAT_NCHW, p->filters, p->channels / p->groups, p->rows,
+                                  p->columns));
+  CUDNN_TRY(CreateConvolutionDescriptor(&state->convolution));
+  CUDNN_TRY(SetConvolution2dDescriptor(state->convolution, p->pad_top, p->pad_left, p->stride_y, p->stride_x, p->dilation_y,
+                                       p->dilation_x, CROSS_CORRELATION, DATA_FLOAT));
+  CUDNN_TRY(SetConvolutionGroupCount(state->convolution, p->groups));
+  CUDNN_TRY(SetConvolutionMathType(state->convolution, p->math == GCONV_MATH_TF32 ? DEFAULT_MATH : FMA_MATH));
+  return GCONV_OK;
+}
+
+/* Takes the fastest of what cuDNN has measured that is allowed and stays below `most` bytes of workspace. */
+gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_finding *findings, int count, size_t most,
+                          cudnn_state *state) {
+  for (int i = 0; i < count; i++) {
+    const cudnn_finding *f = &findings[i];
+    if (f->status != 0 || f->algorithm > GEMM || f->workspace_bytes > most ||
+        (problem->math == GCONV_MATH_FP32 && f->math != FMA_MATH && f->math != DEFAULT_MATH))
+      continue;
+    state->algorithm = f->algorithm;
+    state->workspace_bytes = f->workspace_bytes;
+    return GCONV_OK;
+  }
+  return gconv_fail(GCONV_UNSUPPORTED, "cuDNN %zu has no algorithm for this layer within the limit of workspace",
+                    cudnn.GetVersion());
+}
+
+/* Tensors and workspace for the time of the measurement. */
+struct trial {
+  void *in, *out, *workspace;
+};
+
+gconv_status measure(const gconv_layer_execution *e, trial *t, cudnn_state *state) {
+  const gconv_layer_problem *p = e->problem;
+  const size_t in = (size_t)p->images * p->channels * p->height * p->width * sizeof(float);
+  const size_t out = (size_t)p->images * p->filters * p->out_height * p->out_width * sizeof(float);
+  enum { MOST = 16 };
+  cudnn_finding findings[MOST];
+  int count = 0;
+  CUDA_TRY(cudaMalloc(&t->in, in));
+  CUDA_TRY(cudaMalloc(&t->out, out));
+  CUDA_TRY(cudaMalloc(&t->workspace, p->workspace_limit));
+  CUDA_TRY(cudaMemsetAsync(t->in, 0, in, (cudaStream_t)e->stream));
+  CUDNN_TRY(FindConvolutionForwardAlgorithmEx(state->handle, state->in, t->in, state->filter, e->weights, state->convolution,
+                                              state->out, t->out, MOST, &count, findings, t->workspace, p->workspace_limit));
+  return take_fastest(p, findings, count, p->workspace_limit, state);
+}
+
+gconv_status fill_state(const gconv_layer_execution *e, cudnn_state *state) {
+  CUDNN_TRY(Create(&state->handle));
+  CUDNN_TRY(SetStream(state->handle, (cudaStream_t)e->stream));
+  GCONV_TRY(describe(e->problem, state));
+  trial t = {};
+  gconv_status status = measure(e, &t, state);
+  cudaFree(t.in);
+  cudaFree(t.out);
+  cudaFree(t.workspace);
+  if (status != GCONV_OK)
+    return status;
+  cudaGetLastError(); /* of what cuDNN tried in vain */
+  if (state->workspace_bytes > 0)
+    CUDA_TRY(cudaMalloc(&state->workspace, state->workspace_bytes));
+  return GCONV_OK;
+}
+
+gconv_status acquire(const gconv_layer_execution *e, void **result) {
+  cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuDNN");
+  gconv_status status = fill_state(e, state);
+  if (status != GCONV_OK)
+    dismiss(state);
+  else
+    *result = state;
+  return status;
+}
+
+gconv_status execute(const gconv_layer_execution *e) {
+  const cudnn_state *state = (const cudnn_state *)e->state;
+  const float one = 1, zero = 0;
+  CUDNN_TRY(ConvolutionForward(state->handle, &one, state->in, e->in, state->filter, e->weights, state->convolution,
+                               state->algorithm, state->workspace, state->workspace_bytes, &zero, state->out, e->out));
+  return launch_finish(e);
+}
+
+/* Whether outputs are as many as equal padding on both sides makes. */
+bool is_symmetric(int64_t in, int64_t out, int64_t pad, int64_t reach, int64_t stride) {
+  return in + 2 * pad >= reach && (in + 2 * pad - reach) / stride + 1 == out;
+}
+
+const char *supports(const gconv_layer_problem *p) {
+  if (p->math != GCONV_MATH_FP32 && p->math != GCONV_MATH_TF32)
+    return "math other than fp32 and tf32";
+  const int64_t tall = (int64_t)(p->rows - 1) * p->dilation_y + 1, wide = (int64_t)(p->columns - 1) * p->dilation_x + 1;
+  if (!is_symmetric(p->height, p->out_height, p->pad_top, tall, p->stride_y) ||
+      !is_symmetric(p->width, p->out_width, p->pad_left, wide, p->stride_x))
+    return "padding that is not the same on both sides";
+  const double in = (double)p->channels * p->height * p->width, out = (double)p->filters * p->out_height * p->out_width;
+  return p->images * fmax(in, out) > INT32_MAX ? "tensors of more than 2^31 samples" : NULL;
+}
+
+/* Measured rates of its matrix products, and the pass for bias and activation. */
+double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  const double rate = problem->math == GCONV_MATH_TF32 ? 1.5 : 0.5;
+  const double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
+  const double few = fmax(1, 16.0 * problem->groups / problem->filters); /* filters that a tile lacks */
+  return 3 * machine->launch_ms + few * gconv_layer_flop(problem) / 2 / (rate * machine->fma_per_ms) +
+         outputs * 12 / machine->bytes_per_ms;
+}
+
+} // namespace
+
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_cudnn = {
+    .info = {"cudnn", "cuda", "NVIDIA's cuDNN, by its products of matrices", false},
+    .available = available,
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = library_bound,
+    .acquire = acquire,
+    .dismiss = dismiss,
+    .start_ms = 500,
+    .started = started,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What becomes of sums that a library left in the output: bias and activation, in place. */
+#ifndef GCONV_CUDA_LAYER_FINISH_CUH
+#define GCONV_CUDA_LAYER_FINISH_CUH
+
+#include "conv/cuda_error.h"
+#include "layer/activation.h"
+#include "layer/algorithm.h"
+
+#include <cuda_runtime_api.h>
+
+namespace {
+
+/* Grid: samples of a plane, planes of outputs (both strided over). */
+__global__ void finish_sums(const __grid_constant__ gconv_layer_problem problem, const float *biases, float *out) {
+  const int64_t plane = (int64_t)problem.out_height * problem.out_width, planes = (int64_t)problem.images * problem.filters;
+  for (int64_t i = blockIdx.y; i < planes; i += gridDim.y) {
+    const float bias = __ldg(biases + i % problem.filters);
+    for (int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; j < plane; j += (int64_t)gridDim.x * blockDim.x)
+      out[i * plane + j] = gconv_activate(&problem, out[i * plane + j] + bias);
+  }
+}
+
+gconv_status launch_finish(const gconv_layer_execution *e) {
+  const gconv_layer_problem *problem = e->problem;
+  const int64_t plane = (int64_t)problem->out_height * problem->out_width,
+                planes = (int64_t)problem->images * problem->filters;
+  const int64_t blocks = (plane - 1) / 256 + 1;
+  dim3 grid((unsigned)(blocks < 1024 ? blocks : 1024), (unsigned)(planes < 65535 ? planes : 65535));
+  finish_sums<<<grid, 256, 0, (cudaStream_t)e->stream>>>(*problem, gconv_layer_biases(problem, e->weights), e->out);
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+/* The bound of sums of rounded products in any order; of TF32, both factors of a product are cut to 10 bits. */
+double library_bound(const gconv_layer_problem *problem) {
+  double bound = ((double)gconv_layer_taps(problem) + 2) * 0x1p-24;
+  bound = bound < 0.5 ? bound / (1 - bound) : 1;
+  return problem->math == GCONV_MATH_TF32 ? bound + 0x1p-9 * 1.01 : bound;
+}
+
+} // namespace
+
+#endif

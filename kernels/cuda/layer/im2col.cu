@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * im2col: the matrix of patches by one kernel (patches.cuh), its product with the weights by another (product.cuh).
+ *
+ * The textbook's way: R * S times the input is written and read again, so that it takes some 64 filters or more to be worth
+ * it, and gemm, which does the same product without the matrix, is nearly always faster. The taps are in the order of the
+ * definition.
+ */
+#include "patches.cuh"
+
+namespace {
+
+/* Where a sum goes: column `column` is pixel number first + column of all images. */
+struct store_output {
+  gconv_layer_problem problem;
+  const float *biases; /* of the group */
+  float *out;          /* of the group's first filter in the first image */
+  int64_t first, plane;
+
+  __device__ void operator()(int, int64_t filter, int64_t column, float sum) const {
+    const int64_t number = first + column, image = number / plane, pixel = number - image * plane;
+    out[(image * problem.filters + filter) * plane + pixel] = gconv_activate(&problem, sum + __ldg(biases + filter));
+  }
+};
+
+int64_t columns_of(const gconv_layer_problem *problem) {
+  return chunk_columns(problem, problem->workspace_limit);
+}
+
+int64_t weights_pitch(const gconv_layer_problem *problem) {
+  return operand_pitch(filters_of_group(problem));
+}
+
+gconv_status execute(const gconv_layer_execution *e) {
+  const gconv_layer_problem *problem = e->problem;
+  const int64_t filters = filters_of_group(problem), taps = gconv_layer_taps(problem), pixels = pixels_of(problem);
+  const int64_t plane = (int64_t)problem->out_height * problem->out_width;
+  product m = {};
+  m.b = (const float *)e->workspace;
+  m.a_pitch = weights_pitch(problem);
+  m.b_pitch = columns_of(problem);
+  m.depth = taps;
+  m.filters = filters;
+  for (int64_t g = 0; g < problem->groups; g++)
+    for (int64_t first = 0; first < pixels; first += m.b_pitch) {
+      m.a = gconv_layer_prepared(problem, e->weights) + g * taps * m.a_pitch;
+      m.columns = pixels - first < m.b_pitch ? pixels - first : m.b_pitch;
+      GCONV_TRY(launch_patches(e, g, first, m.columns, m.b_pitch));
+      store_output store = {*problem, gconv_layer_biases(problem, e->weights) + g * filters, e->out + g * filters * plane,
+                            first, plane};
+      launch_product(m, 1, store, e->stream);
+      CUDA_TRY(cudaGetLastError());
+    }
+  return GCONV_OK;
+}
+
+size_t workspace_bytes(const gconv_layer_problem *problem) {
+  return (size_t)columns_of(problem) * (size_t)gconv_layer_taps(problem) * sizeof(float);
+}
+
+const char *supports(const gconv_layer_problem *problem) {
+  if (problem->math != GCONV_MATH_FP32)
+    return "math other than fp32";
+  if (filters_of_group(problem) > 65535 * (int64_t)TILE_FILTERS)
+    return "more than 4 million filters";
+  return columns_of(problem) == 0 ? "128 columns of its patch matrix would exceed the workspace" : NULL;
+}
+
+size_t prepared_matrix_floats(const gconv_layer_problem *problem) {
+  return (size_t)(problem->groups * gconv_layer_taps(problem) * weights_pitch(problem));
+}
+
+/* [group][tap][filter] */
+gconv_status prepare_matrix(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+  const int64_t filters = filters_of_group(problem), taps = gconv_layer_taps(problem), pitch = weights_pitch(problem);
+  for (int64_t g = 0; g < problem->groups; g++, weights += filters * taps)
+    for (int64_t t = 0; t < taps; t++)
+      for (int64_t k = 0; k < pitch; k++)
+        *prepared++ = k < filters ? weights[k * taps + t] : 0;
+  return GCONV_OK;
+}
+
+double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  const double filters = (double)divide_up(filters_of_group(problem), TILE_FILTERS) * TILE_FILTERS * problem->groups;
+  const double multiplications = (double)pixels_of(problem) * filters * (double)gconv_layer_taps(problem);
+  return patches_ms(problem, columns_of(problem), machine) + multiplications / (0.6 * machine->fma_per_ms);
+}
+
+} // namespace
+
+extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_im2col = {
+    .info = {"im2col", "cuda", "patch matrix in chunks, multiplied by a product of matrices", true},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_layer_chain_bound,
+    .prepared_floats = prepared_matrix_floats,
+    .prepare = prepare_matrix,
+};
