@@ -44,8 +44,8 @@ __device__ __forceinline__ void find_pixels(const arguments &a, int64_t tile, in
 #pragma unroll
   for (int i = 0; i < N; i++) {
     const int64_t number = (tile * N + i) * THREADS + threadIdx.x;
-    const int64_t image = number / plane, pixel = number - image * plane;
-    const int p = (int)(pixel / problem.out_width), q = (int)(pixel - (int64_t)p * problem.out_width);
+    const int64_t image = quotient(number, plane), pixel = number - image * plane;
+    const int p = (int)quotient(pixel, problem.out_width), q = (int)(pixel - (int64_t)p * problem.out_width);
     at->y[i] = p * problem.stride_y - problem.pad_top;
     at->x[i] = q * problem.stride_x - problem.pad_left;
     at->corner[i] = a.in + (image * problem.channels + channel) * in_plane + (int64_t)at->y[i] * problem.width + at->x[i];
@@ -121,19 +121,26 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
 
 /* ---- Launching ---- */
 
-/* Pixels of a thread: as many as registers allow, but fewer where that would leave multiprocessors idle. */
 template <int F, int N> void launch(const gconv_layer_execution *e, arguments a) {
   a.tiles = divide_up(a.pixels, N * THREADS);
   convolve<F, N><<<grid_of(a.tiles * a.blocks * a.problem.groups), THREADS, 0, (cudaStream_t)e->stream>>>(a);
 }
 
-constexpr int64_t MANY_BLOCKS = 512; /* that keep a large GPU busy */
+constexpr int64_t MANY_BLOCKS = 300; /* that keep a large GPU busy */
+
+/* Pixels of a thread: as many as registers allow, but fewer where that would leave multiprocessors idle. */
+int thread_pixels(const gconv_layer_problem *problem) {
+  const int64_t pixels = (int64_t)problem->images * problem->out_height * problem->out_width;
+  const int64_t blocks = blocks_of_group(problem) * problem->groups;
+  int N = 4;
+  while (N > 1 && divide_up(pixels, N * THREADS) * blocks < MANY_BLOCKS)
+    N /= 2;
+  return N;
+}
 
 template <int F> void launch_filters(const gconv_layer_execution *e, const arguments &a) {
-  if (divide_up(a.pixels, 4 * THREADS) * a.blocks * a.problem.groups >= MANY_BLOCKS)
-    launch<F, 4>(e, a);
-  else
-    launch<F, 1>(e, a);
+  const int N = thread_pixels(e->problem);
+  N == 4 ? launch<F, 4>(e, a) : N == 2 ? launch<F, 2>(e, a) : launch<F, 1>(e, a);
 }
 
 gconv_status execute(const gconv_layer_execution *e) {

@@ -33,9 +33,9 @@ __global__ void make_patches(const __grid_constant__ gconv_layer_problem problem
   if (column >= pixels)
     return;
   const int64_t plane = (int64_t)problem.out_height * problem.out_width;
-  const int64_t image = (first + column) / plane, pixel = first + column - image * plane;
-  const int64_t top = pixel / problem.out_width * problem.stride_y - problem.pad_top;
-  const int64_t left = pixel % problem.out_width * problem.stride_x - problem.pad_left;
+  const int64_t image = quotient(first + column, plane), pixel = first + column - image * plane;
+  const int64_t p = quotient(pixel, problem.out_width), top = p * problem.stride_y - problem.pad_top;
+  const int64_t left = (pixel - p * problem.out_width) * problem.stride_x - problem.pad_left;
   const int64_t rows = (int64_t)(problem.channels / problem.groups) * problem.rows;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     const int64_t c = row / problem.rows, y = top + (row - c * problem.rows) * problem.dilation_y;

@@ -20,6 +20,8 @@
  */
 #include "weights.cuh"
 
+#include <cuda_pipeline_primitives.h>
+
 namespace {
 
 constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32, STEPS = 4;
@@ -46,7 +48,7 @@ int tile_pitch(const gconv_layer_problem *problem) {
   return (COLUMNS - 1) * problem->stride_x + (problem->columns - 1) * problem->dilation_x + 1;
 }
 
-/* Fetches channels first .. first + count - 1 of the tile whose corner is (top, left). */
+/* Begins to fetch `count` channels of the tile whose corner is (top, left); the copies are under way all at once. */
 __device__ __forceinline__ void fetch(const arguments &a, float *tile, const float *in, int count, int top, int left) {
   const gconv_layer_problem &problem = a.problem;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -55,8 +57,12 @@ __device__ __forceinline__ void fetch(const arguments &a, float *tile, const flo
     const bool inside = (unsigned)y < (unsigned)problem.height;
     const float *from = in + ((int64_t)c * problem.height + y) * problem.width + left;
     for (int i = lane; i < a.pitch; i += 32)
-      tile[row * a.pitch + i] = inside && (unsigned)(left + i) < (unsigned)problem.width ? __ldg(from + i) : 0.0f;
+      if (inside && (unsigned)(left + i) < (unsigned)problem.width)
+        __pipeline_memcpy_async(tile + row * a.pitch + i, from + i, sizeof(float));
+      else
+        tile[row * a.pitch + i] = 0;
   }
+  __pipeline_commit();
 }
 
 /* Adds all taps of `count` channels; `next` are their weights in global memory, `x` the thread's first sample. */
@@ -69,6 +75,7 @@ __device__ __forceinline__ void add_channels(const arguments &a, float (&sums)[F
   int r = 0, s = 0, channel = 0, row = 0, at = 0;
   for (int first = 0; first < taps; first += TAPS) {
     const int some = min(taps - first, (int)TAPS);
+    __pipeline_wait_prior(0);
     __syncthreads(); /* the tile is here, and the weights before these are done with */
     copy_weights(weights, next + (int64_t)first * F, some * F);
     __syncthreads();

@@ -28,6 +28,11 @@ dim3 grid_of(int64_t blocks) {
   return dim3((unsigned)x, (unsigned)divide_up(blocks, x));
 }
 
+/* a / b for 0 <= a, 0 < b, in 32 bits where these suffice, which is several times as fast. */
+__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b) {
+  return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
+}
+
 __device__ __forceinline__ int64_t block_number() {
   return (int64_t)blockIdx.y * gridDim.x + blockIdx.x;
 }

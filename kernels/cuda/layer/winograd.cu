@@ -56,7 +56,7 @@ __global__ void transform_input(const __grid_constant__ gconv_layer_problem prob
   const int64_t tile = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (tile >= t.tiles)
     return;
-  const int64_t image = tile / (t.tiles_x * t.tiles_y), place = tile - image * t.tiles_x * t.tiles_y;
+  const int64_t image = quotient(tile, t.tiles_x * t.tiles_y), place = tile - image * t.tiles_x * t.tiles_y;
   const int64_t top = place / t.tiles_x * 2 - problem.pad_top, left = place % t.tiles_x * 2 - problem.pad_left;
   for (int64_t c = blockIdx.y; c < t.channels; c += gridDim.y) {
     const float *plane = in + (image * problem.channels + c) * problem.height * problem.width;
@@ -97,7 +97,7 @@ __global__ void transform_output(const __grid_constant__ gconv_layer_problem pro
   const int64_t tile = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   if (tile >= t.tiles)
     return;
-  const int64_t image = tile / (t.tiles_x * t.tiles_y), place = tile - image * t.tiles_x * t.tiles_y;
+  const int64_t image = quotient(tile, t.tiles_x * t.tiles_y), place = tile - image * t.tiles_x * t.tiles_y;
   const int64_t p = place / t.tiles_x * 2, q = place % t.tiles_x * 2;
   for (int64_t k = blockIdx.y; k < t.filters; k += gridDim.y) {
     const float *from = m + k * t.tile_pitch + tile;
