@@ -275,7 +275,8 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
   double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);
   double lanes = (double)vectors_of_group(problem) * set->lanes * problem->groups / problem->filters; /* a filter's */
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / 0.97;
-  return gconv_layer_cpu_ms(problem, machine, multiplications, outputs * 0.2, tasks(problem));
+  double moving_ns = outputs * (0.1 + 0.1 * fmin(1, outputs / (1 << 21))); /* slower where they leave the caches */
+  return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns, tasks(problem));
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_gemm = {
