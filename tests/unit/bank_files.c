@@ -223,7 +223,7 @@ static void refuses_bad_npy(void **state) {
 
 /* ---- Round trips ---- */
 
-static const float awkward[] = {1.0F / 3, 16777217, 3.4028234e38F, 1.17549435e-38F, 0x1p-149F, -0.0F,
+static const float awkward[] = {1.0F / 3, 16777216, 3.4028234e38F, 1.17549435e-38F, 0x1p-149F, -0.0F,
                                 -1e-10F,  0.1F,     123456.789F,   -2.5F,           1e20F,     7};
 
 /* 2 x 2 x 1 x 3 with all that a text can hold. */
