@@ -3,13 +3,21 @@
 
 static const gconv_option options[] = {GCONV_OPTIONS_END};
 
-static void print_row(size_t index, const gconv_algorithm_info *algorithm) {
-  const char *obstacle = gconv_algorithm_obstacle(index);
+static void print_row(const gconv_algorithm_info *algorithm, const char *obstacle) {
   printf("%-4s  %-13s  %-7s  %s", algorithm->device, algorithm->name, algorithm->exact ? "exact" : "bounded",
          algorithm->help);
   if (obstacle)
     printf(" (not here: %s)", obstacle);
   putchar('\n');
+}
+
+static void print_all(void) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    print_row(algorithm, gconv_algorithm_obstacle(i));
+  puts("\nfor banks:");
+  for (size_t i = 0; (algorithm = gconv_layer_algorithm_at(i)); i++)
+    print_row(algorithm, gconv_layer_algorithm_obstacle(i));
 }
 
 static int run(const gconv_command *self, int count, char *const *words) {
@@ -18,9 +26,8 @@ static int run(const gconv_command *self, int count, char *const *words) {
   if (!gconv_command_parse(self, count, words, NULL, &operands, &status))
     return status;
   status = gconv_command_refuse(self, &operands);
-  const gconv_algorithm_info *algorithm;
-  for (size_t i = 0; status == GCONV_EXIT_OK && (algorithm = gconv_algorithm_at(i)); i++)
-    print_row(i, algorithm);
+  if (status == GCONV_EXIT_OK)
+    print_all();
   gconv_texts_free(&operands);
   return status;
 }

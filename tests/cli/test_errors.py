@@ -312,7 +312,7 @@ class BadDevices(CommandTest):
 
     def test_algorithm_of_another_device(self):
         self.photo("a.png")
-        names = [line.split()[:2] for line in self.gconv("algorithms").stdout.splitlines()]
+        names = [line.split()[:2] for line in self.gconv("algorithms").stdout.split("\n\n")[0].splitlines()]
         self.assertIn(["cpu", "reference"], names)
         for name in {name for device, name in names if device == "cuda"} - {name for device, name in names if device == "cpu"}:
             self.usage_error("for the device cpu", "-i", "a.png", "-f", "identity", "-o", "x.png", "-d", "cpu", "-a", name)
