@@ -5,6 +5,16 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A report that waits until those of all inputs begun before are told. */
+struct held {
+  gconv_report report;
+  gconv_texts errors; /* owned, as the texts below */
+  char *explanation, *remark;
+  bool done;
+};
 
 /* A run, shared by its workers. */
 struct run {
@@ -12,11 +22,14 @@ struct run {
   gconv_batch_summary *summary;
   double begin_ms;
   int jobs;
+  size_t *order;        /* [inputs]: in which they are begun; owned */
   pthread_mutex_t lock; /* guards what is below, and *summary */
-  size_t next;          /* the input that is begun next */
+  size_t next;          /* the place in the order that is begun next */
   bool stopped;         /* after a failure, with fail_fast, or without a device */
   gconv_status status;  /* why the whole run failed */
   gconv_message why;
+  struct held *held; /* [inputs]: by their place in the order; owned */
+  size_t told;       /* reports */
   struct seat {
     gconv_worker worker;
     struct run *run;
@@ -25,21 +38,74 @@ struct run {
   } * seats; /* [jobs]; the caller of gconv_batch_run() has the first */
 };
 
-/* ---- Workers ------------------------------------------------------------------------------------------------------- */
+/* ---- The order ----------------------------------------------------------------------------------------------------- */
 
-static bool take_input(struct run *run, size_t *input) {
-  pthread_mutex_lock(&run->lock);
-  bool taken = run->next < run->batch->inputs->count && !run->stopped;
-  if (taken)
-    *input = run->next++;
-  pthread_mutex_unlock(&run->lock);
-  return taken;
+/* An input's place: a class of file sizes, of which each is half of the one before, and the number of the input. */
+struct place {
+  int class;
+  size_t input;
+};
+
+static int compare_places(const void *a, const void *b) {
+  const struct place *x = a, *y = b;
+  return x->class != y->class ? (x->class > y->class) - (x->class < y->class)
+                              : (x->input > y->input) - (x->input < y->input);
 }
 
-static void hand_in(struct run *run, gconv_report *report) {
+/* Large files come first, so that the last worker is not left with one: compressed bytes tell best how long an image takes.
+ * Files that are about as large keep their order, and all below 64 KiB do. Sizes that are not known come first. */
+static int class_of(const char *path) {
+  enum { SMALL_BITS = 16 };
+  struct stat file;
+  if (strcmp(path, "-") == 0 || stat(path, &file) != 0 || !S_ISREG(file.st_mode))
+    return 0;
+  int class = 64;
+  for (uint64_t bytes = (uint64_t)file.st_size >> SMALL_BITS; bytes > 0; bytes /= 2)
+    class --;
+  return class;
+}
+
+static gconv_status choose_order(struct run *run, gconv_message *message) {
+  size_t count = run->batch->inputs->count;
+  struct place *places = calloc(count + 1, sizeof *places);
+  run->order = calloc(count + 1, sizeof *run->order);
+  run->held = calloc(count + 1, sizeof *run->held);
+  if (!places || !run->order || !run->held) {
+    free(places);
+    return gconv_complain_memory(message);
+  }
+  for (size_t i = 0; i < count; i++)
+    places[i] = (struct place){class_of(run->batch->inputs->items[i].path), i};
+  qsort(places, count, sizeof *places, compare_places);
+  for (size_t i = 0; i < count; i++)
+    run->order[i] = places[i].input;
+  free(places);
+  return GCONV_OK;
+}
+
+/* ---- Reports ------------------------------------------------------------------------------------------------------- */
+
+/* Keeps what will not be there any more when the worker goes on. Without memory, the explanation is lost, not the report. */
+static void hold(struct held *held, const gconv_report *report, gconv_texts *errors) {
+  held->report = *report;
+  held->errors = *errors;
+  *errors = (gconv_texts){0};
+  held->report.errors = &held->errors;
+  held->report.explanation = held->explanation = report->explanation ? strdup(report->explanation) : NULL;
+  held->report.remark = held->remark = report->remark ? strdup(report->remark) : NULL;
+  held->done = true;
+}
+
+static void drop(struct held *held) {
+  gconv_texts_free(&held->errors);
+  free(held->explanation);
+  free(held->remark);
+  held->explanation = held->remark = NULL;
+}
+
+static void hand_in(struct run *run, size_t place, gconv_report *report, gconv_texts *errors) {
   gconv_batch_summary *summary = run->summary;
   pthread_mutex_lock(&run->lock);
-  report->elapsed_ms = gconv_worker_clock_ms() - run->begin_ms;
   summary->begun++;
   summary->written += report->written;
   summary->passed += report->passed;
@@ -47,8 +113,24 @@ static void hand_in(struct run *run, gconv_report *report) {
   for (int i = 0; i < GCONV_FINDINGS; i++)
     summary->found[i] += report->found[i];
   run->stopped |= report->failed > 0 && run->batch->fail_fast;
-  run->batch->report(report, run->batch->user);
+  hold(&run->held[place], report, errors);
+  for (struct held *held; run->told < run->batch->inputs->count && (held = &run->held[run->told])->done; run->told++) {
+    held->report.elapsed_ms = gconv_worker_clock_ms() - run->begin_ms;
+    run->batch->report(&held->report, run->batch->user);
+    drop(held);
+  }
   pthread_mutex_unlock(&run->lock);
+}
+
+/* ---- Workers ------------------------------------------------------------------------------------------------------- */
+
+static bool take_place(struct run *run, size_t *place) {
+  pthread_mutex_lock(&run->lock);
+  bool taken = run->next < run->batch->inputs->count && !run->stopped;
+  if (taken)
+    *place = run->next++;
+  pthread_mutex_unlock(&run->lock);
+  return taken;
 }
 
 /* There is no device: nobody has to begin another input to be told the same. */
@@ -62,24 +144,25 @@ static void give_up(struct run *run, gconv_status status, const gconv_message *w
 
 static void *work(void *argument) {
   struct seat *seat = argument;
-  size_t input;
-  while (take_input(seat->run, &input)) {
+  size_t place;
+  while (take_place(seat->run, &place)) {
     gconv_report report = {0};
     gconv_texts errors = {0};
     gconv_message why;
-    gconv_status status = gconv_worker_process(&seat->worker, input, &report, &errors, &why);
+    gconv_status status = gconv_worker_process(&seat->worker, seat->run->order[place], &report, &errors, &why);
     if (status == GCONV_OK)
-      hand_in(seat->run, &report);
+      hand_in(seat->run, place, &report, &errors);
     else
       give_up(seat->run, status, &why);
     gconv_texts_free(&errors);
   }
+  gconv_worker_clear(&seat->worker); /* others may wait for its memory */
   return NULL;
 }
 
-static void seat_workers(struct run *run, gconv_devices *devices, int threads) {
+static void seat_workers(struct run *run, gconv_devices *devices, gconv_budget *budget, int threads) {
   for (int i = 0; i < run->jobs; i++) {
-    gconv_worker worker = {.batch = run->batch, .threads = threads, .devices = devices, .index = i};
+    gconv_worker worker = {.batch = run->batch, .threads = threads, .devices = devices, .budget = budget, .index = i};
     run->seats[i] = (struct seat){.run = run, .worker = worker};
   }
 }
@@ -92,8 +175,6 @@ static void run_workers(struct run *run) {
   for (int i = 1; i < run->jobs; i++)
     if (run->seats[i].started)
       pthread_join(run->seats[i].thread, NULL);
-  for (int i = 0; i < run->jobs; i++)
-    gconv_worker_clear(&run->seats[i].worker);
 }
 
 /* ---- The run ------------------------------------------------------------------------------------------------------- */
@@ -116,16 +197,22 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   gconv_devices *devices = NULL;
   GCONV_TRY(gconv_devices_begin(batch, threads, run.jobs, &devices, message));
   run.seats = calloc((size_t)run.jobs, sizeof *run.seats);
-  gconv_status status = run.seats ? GCONV_OK : gconv_complain_memory(message);
+  gconv_budget *budget = gconv_budget_create(batch->memory);
+  gconv_status status = run.seats && budget ? choose_order(&run, message) : gconv_complain_memory(message);
   if (status == GCONV_OK) {
-    seat_workers(&run, devices, threads > run.jobs ? threads / run.jobs : 1);
+    seat_workers(&run, devices, budget, threads > run.jobs ? threads / run.jobs : 1);
     run_workers(&run);
     status = run.status == GCONV_OK ? GCONV_OK : gconv_complain(message, run.status, "%s", run.why.text);
   }
-  for (size_t i = run.next; i < batch->inputs->count; i++)
-    summary->failed += batch->outputs->first[i + 1] - batch->outputs->first[i];
+  for (size_t i = run.next; run.order && i < batch->inputs->count; i++)
+    summary->failed += batch->outputs->first[run.order[i] + 1] - batch->outputs->first[run.order[i]];
   gconv_devices_summarize(devices, summary);
   gconv_devices_close(devices);
+  gconv_budget_free(budget);
+  for (size_t i = run.told; run.held && i < batch->inputs->count; i++)
+    drop(&run.held[i]);
+  free(run.held);
+  free(run.order);
   free(run.seats);
   summary->wall_ms = gconv_worker_clock_ms() - run.begin_ms;
   return status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Many images through one convolution. Each of `jobs` threads takes the next input and carries it all the way: decode, plan,
- * filter, encode. So the stages of different images overlap, and memory is bounded by jobs times one image with the results
- * of two.
+ * filter, encode. So the stages of different images overlap. Large files come first, and reports come in that order,
+ * whatever the number of threads. Who has no memory left of what all may take waits for others to end.
  */
 #ifndef GCONV_BATCH_PIPELINE_H
 #define GCONV_BATCH_PIPELINE_H
@@ -44,18 +44,19 @@ typedef struct gconv_batch {
   const gconv_inputs *inputs;
   const gconv_outputs *outputs; /* checked */
   const gconv_filters *filters;
-  gconv_options options;       /* keep_type and output_type: what is wanted; the format of the results has the last word */
-  const char *device;          /* as gconv_device_open() takes it */
-  int threads;                 /* of all jobs together; 0: one a processor */
-  int jobs;                    /* images at a time; 0: one a thread */
-  uint64_t max_pixels;         /* gconv_read_options */
+  gconv_options options; /* keep_type and output_type: what is wanted; the format of the results has the last word */
+  const char *device;    /* as gconv_device_open() takes it */
+  int threads;           /* of all jobs together; 0: one a processor */
+  int jobs;              /* images at a time; 0: one a thread */
+  uint64_t memory;       /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
+  uint64_t max_pixels;   /* gconv_read_options */
   int jpeg_quality, png_level; /* gconv_write_options */
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further image after a failure */
   bool verify, explain;
   double tolerance; /* gconv_plan_verify() */
-  /* Called once an input that was begun, from any thread, one call at a time. */
+  /* Called once an input that was begun, in the order in which they were begun, from any thread, one call at a time. */
   void (*report)(const gconv_report *report, void *user);
   void *user;
 } gconv_batch;

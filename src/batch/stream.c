@@ -180,6 +180,20 @@ static gconv_status make_buffers(flow *f) {
   return GCONV_OK;
 }
 
+uint64_t gconv_stream_writer_bytes(int threads) {
+  const uint64_t a_thread = (uint64_t)5 << 20; /* PNG: strips filtered and compressed, and rows that wait */
+  return a_thread * (uint64_t)threads;
+}
+
+uint64_t gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads) {
+  int32_t strip = strip_rows(plan, like, 1), begin, end;
+  gconv_plan_rows_needed(plan, 0, strip, &begin, &end);
+  uint64_t windows = threads == 1 ? 2 : WINDOWS, kept = threads == 1 ? 1 : LEAST_STRIPS;
+  uint64_t ahead = threads == 1 ? 0 : 6 * (uint64_t)threads << 20; /* strips beyond those, for the writers' threads */
+  return windows * (uint64_t)(end - begin) * row_bytes_of(like) + kept * (uint64_t)strip * output_row_bytes(plan) +
+         writers * (ahead + gconv_stream_writer_bytes(threads));
+}
+
 /* ---- From stage to stage ---- */
 
 /* Waits until `count` strips are through the stage; false if the flow has failed. */

@@ -24,6 +24,12 @@ typedef struct gconv_stream {
 /* Whether images like this one are so large that they are better carried by rows. */
 bool gconv_stream_pays(const gconv_image *like);
 
+/* Bytes that the run takes, roughly: windows, strips, and what `writers` writers need. */
+uint64_t gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads);
+
+/* Bytes that a writer takes beside its rows, at most. */
+uint64_t gconv_stream_writer_bytes(int threads);
+
 /* Reads all rows of the input, and writes those of the outputs; does not commit them. A failure of reading or of the
  * convolution is returned. The same bits as those of gconv_plan_execute(), for any number of threads. */
 gconv_status gconv_stream_run(gconv_stream *stream);

@@ -3,6 +3,7 @@
 #ifndef GCONV_BATCH_WORKER_H
 #define GCONV_BATCH_WORKER_H
 
+#include "batch/budget.h"
 #include "batch/devices.h"
 
 /* A plan and what belongs to it. */
@@ -14,11 +15,13 @@ typedef struct gconv_planned {
   char remark[512]; /* why it is on another device than the run, or "" */
 } gconv_planned;
 
-/* Set batch, threads, devices and index, zero the rest. */
+/* Set batch, threads, devices, budget and index, zero the rest. */
 typedef struct gconv_worker {
   const gconv_batch *batch;
   int threads;               /* of its own, for reading and writing */
   gconv_devices *devices;    /* of all workers */
+  gconv_budget *budget;      /* likewise */
+  uint64_t held;             /* bytes of it */
   int index;                 /* of this one */
   gconv_device *device;      /* from `devices`, once it has waited for it; may be shared */
   gconv_planned now, before; /* of the last image, and of the last one that had another shape: photos lie or stand */

@@ -180,6 +180,7 @@ static gconv_batch make_batch(struct job *job) {
       .device = settings->device,
       .threads = settings->threads,
       .jobs = settings->jobs,
+      .memory = settings->memory,
       .max_pixels = settings->max_pixels,
       .jpeg_quality = settings->jpeg_quality,
       .png_level = choose_png_level(settings),

@@ -230,6 +230,15 @@ static gconv_status parse_shard(const gconv_option *option, const char *value, v
   return gconv_shard_parse(value, &((gconv_settings *)settings)->shard, message);
 }
 
+static gconv_status parse_memory(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+  (void)option;
+  uint64_t bytes;
+  if (!gconv_parse_count(value, &bytes) || bytes == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number of bytes, such as 2G (there are k, M and G)");
+  ((gconv_settings *)settings)->memory = bytes;
+  return GCONV_OK;
+}
+
 static gconv_status parse_timings(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   static const char *const styles[] = {"table", "json", NULL};
   (void)option;
@@ -460,6 +469,9 @@ const gconv_option gconv_filter_options[] = {
            .help = "threads on the CPU; default: one a processor"),
     OPTION(0, "jobs", "N", gconv_option_integer, .field = FIELD(jobs), .least = 1, .most = 4096,
            .help = "images at a time, where there are several; default: as many as threads"),
+    OPTION(0, "memory", "SIZE", parse_memory,
+           .help =
+               "memory that all images at a time may take together; k, M and G may follow; default: half of the machine's"),
     OPTION(0, "fail-fast", NULL, gconv_option_flag, .field = FIELD(fail_fast),
            .help = "stop at the first failure; default: report it and go on"),
 

@@ -40,6 +40,7 @@ typedef struct gconv_settings {
 
   const char *device;
   int threads, jobs;
+  uint64_t memory; /* 0: not given */
   uint64_t max_pixels;
   int png_level;    /* -1: not given */
   int jpeg_quality; /* 0: not given */

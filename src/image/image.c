@@ -294,6 +294,13 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
   return !rows->reader.out_of_order && rows->reader.orientation == 1;
 }
 
+size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
+  enum { BUFFERS = 2 << 20 }; /* of the file, and rows ahead */
+  const gconv_reader *reader = &rows->reader;
+  size_t factors[] = {gconv_reader_row_bytes(reader), (size_t)gconv_reader_row_count(reader)};
+  return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_product(2, factors) : 0);
+}
+
 void gconv_row_reader_share(gconv_row_reader *rows, gconv_threads *threads) {
   rows->reader.shared = threads;
   rows->reader.threads = gconv_threads_count(threads);

@@ -178,6 +178,17 @@ static void read_density(jpeg_session *session) {
   session->reader->header.pixels_per_metre_y = read->Y_density * metre;
 }
 
+/* Where a component comes in several scans, all its coefficients are kept. */
+static size_t coefficient_bytes(struct jpeg_decompress_struct *read) {
+  size_t pixels = (size_t)read->image_width * read->image_height, bytes = 0;
+  if (!jpeg_has_multiple_scans(read))
+    return 0;
+  for (int c = 0; c < read->num_components; c++)
+    bytes += pixels * sizeof(JCOEF) * (size_t)(read->comp_info[c].h_samp_factor * read->comp_info[c].v_samp_factor) /
+             (size_t)(read->max_h_samp_factor * read->max_v_samp_factor);
+  return bytes;
+}
+
 static bool is_cmyk(const jpeg_session *session) {
   return session->read.jpeg_color_space == JCS_CMYK || session->read.jpeg_color_space == JCS_YCCK;
 }
@@ -206,6 +217,7 @@ static void read_header(jpeg_session *session) {
   header->height = (int32_t)read->image_height;
   header->channels = read->jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
   read->out_color_space = is_cmyk(session) ? JCS_CMYK : header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  session->reader->bytes = coefficient_bytes(read);
   read_orientation(session);
   read_density(session);
   if (!is_cmyk(session))

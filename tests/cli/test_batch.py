@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Many images: failures among them, results that exist, threads, progress, interrupts."""
+import json
 import os
 import pathlib
 import pty
@@ -274,6 +275,69 @@ class AnyDevice(CommandTest):
         self.assertIn("algorithm ", result.stderr)
         self.assertEqual(self.files(), ["a.png"])
 
+
+
+class Order(CommandTest):
+    """Large files first, and told in that order by any number of workers."""
+
+    def setUp(self):
+        super().setUp()
+        for i, side in enumerate((20, 400, 30, 200, 410, 190, 25)):
+            self.photo(f"in/{i}.png", side, side, seed=i)
+        self.order = [1, 4, 3, 5, 0, 2, 6]  # 480 kB, 120 kB and 108 kB, and the rest, which is below 64 KiB
+
+    def told(self, *words, status=0):
+        lines = self.gconv("-i", "in", "-f", "identity", "-o", "out/", "--timings=json", *words, status=status).stdout.splitlines()
+        return [json.loads(line)["input"] for line in lines[:-1]]
+
+    def test_any_number_of_workers(self):
+        expected = [f"in/{i}.png" for i in self.order]
+        for words in (("--jobs", "1"), ("--jobs", "2"), ("--jobs", "7", "--threads", "3"), ("--memory", "30M", "--jobs", "4")):
+            self.assertEqual(self.told(*words), expected, words)
+
+    def test_errors_too(self):
+        for i, size in ((0, 1 << 17), (1, 1 << 19), (5, 1 << 10)):
+            (self.folder / f"in/{i}.png").write_bytes(bytes(size))
+        for jobs in (1, 4):
+            result = self.gconv("-i", "in", "-f", "identity", "-o", "out/", "--jobs", jobs, status=3)
+            self.assertEqual([line.split(": ")[1] for line in result.stderr.splitlines()], ["in/1.png", "in/0.png", "in/5.png"])
+
+
+class Memory(CommandTest):
+    """--memory: images wait, go by rows, or are refused."""
+
+    WORDS = ("-f", "gaussian:size=9,sigma=2", "-a", "direct")
+
+    def test_waiting_changes_nothing(self):
+        for i in range(6):
+            self.photo(f"in/{i}.png", 700 + i, 500, seed=i)
+        self.gconv("-i", "in", "-o", "out/", *self.WORDS)
+        for memory in ("15M", "40M", "2G"):
+            self.gconv("-i", "in", "-o", "less/", *self.WORDS, "--jobs", "6", "--memory", memory)
+            for i in range(6):
+                self.assertEqual((self.folder / f"less/{i}.png").read_bytes(), (self.folder / f"out/{i}.png").read_bytes())
+
+    def test_what_is_too_large_goes_by_rows(self):
+        self.photo("a.png", 1600, 1500)  # 7.2 MB, which go whole where there is memory
+        self.gconv("-i", "a.png", "-o", "whole.png", "--threads", "1", *self.WORDS)
+        self.gconv("-i", "a.png", "-o", "rows.png", "--threads", "1", "--memory", "20M", *self.WORDS)
+        self.assertEqual((self.folder / "rows.png").read_bytes(), (self.folder / "whole.png").read_bytes())
+
+    def test_what_cannot_is_refused(self):
+        self.photo("a.png", 1600, 1500)
+        self.photo("small.png")
+        whole = ("--threads", "1", "--memory", "20M", *self.WORDS)
+        for words, reason in ((("--border", "wrap"), "border wrap"), (("--range", "minmax"), "minmax"), (("--verify",), "--verify")):
+            result = self.gconv("-i", "a.png", "-i", "small.png", "-o", "out/", *words, *whole, status=3)
+            self.assertRegex(result.stderr, r"^gconv: a\.png: takes about \d+ MB of memory, and --memory allows 20: raise it, or let it go by rows.*" + reason)
+            self.assertEqual(self.files("out"), ["small.png"])
+        self.assertIn("standard output", self.gconv("-i", "a.png", "-o", "-", *whole, status=1, text=False).stderr)
+        self.assertIn("raise it", self.gconv("-i", "a.png", "-o", "x.png", *self.WORDS, "--memory", "2M", status=1).stderr)
+
+    def test_sizes(self):
+        self.photo("a.png")
+        for size in ("0", "-1", "x", "1T", "1.5G", ""):
+            self.usage_error("a number of bytes", "-i", "a.png", "-f", "identity", "-o", "b.png", "--memory", size)
 
 
 class Overlapping(CommandTest):

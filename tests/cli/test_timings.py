@@ -49,7 +49,7 @@ class Timings(CommandTest):
         self.assertIsNone(summary["device_reason"])
 
     def test_json_of_many(self):
-        (self.folder / "in/2.png").write_bytes(b"no image")
+        (self.folder / "in/2.png").write_bytes(b"no image" * 20000)
         *lines, last = self.lines("-i", "in", "-f", "sobel_x", "-o", "out/", "--jobs", "1", status=3)
         self.assertEqual([line["input"] for line in lines], [f"in/{i}.png" for i in range(4)])
         self.assertEqual([line.get("cold") for line in lines], [True, False, None, False])

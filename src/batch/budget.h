@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory that all workers of a run share: who begins an image takes what it will need, or waits for it. */
+#ifndef GCONV_BATCH_BUDGET_H
+#define GCONV_BATCH_BUDGET_H
+
+#include "gconv.h"
+
+typedef struct gconv_budget gconv_budget;
+
+/* Of `bytes`; 0: half of what the machine has, or the control group that the process is in. NULL without memory. */
+gconv_budget *gconv_budget_create(uint64_t bytes);
+/* NULL is allowed. */
+void gconv_budget_free(gconv_budget *budget);
+
+uint64_t gconv_budget_bytes(const gconv_budget *budget);
+
+/* Takes `bytes` if they are there and nobody waits. */
+bool gconv_budget_try(gconv_budget *budget, uint64_t bytes);
+/* Waits for them, in the order of the calls. More than there is in all is given to one alone. Whoever waits may hold nothing
+ * that others wait for. */
+void gconv_budget_wait(gconv_budget *budget, uint64_t bytes);
+void gconv_budget_give_back(gconv_budget *budget, uint64_t bytes);
+
+#endif
