@@ -188,8 +188,8 @@ const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
 /* Whether rows can be had as they come from the file, upright and in bounded memory: not those of interlaced PNG, PFM,
  * .npy in Fortran order, and photos that EXIF turns, which gconv_image_read() is for. */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
-/* Memory that reading takes beside the rows, roughly: a progressive JPEG is decoded as a whole, and a photo that EXIF turns is
- * copied. */
+/* Memory that reading takes beside the rows, roughly: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
+ * is copied. */
 size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
 /* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
  * all who share them keep no more processors busy than there are threads. */
