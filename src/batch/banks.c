@@ -178,9 +178,9 @@ static void cut_group(run *r, const gconv_image *header, size_t first, size_t en
 }
 
 /* Whether all results of an input are there already, and shall stay. */
-static bool is_done(const run *r, size_t input) {
+static bool is_there(const run *r, size_t input) {
   const gconv_batch *common = &r->job->common;
-  if (common->existing != GCONV_EXISTING_SKIP || r->job->one_tensor)
+  if (common->existing == GCONV_EXISTING_REPLACE || r->job->one_tensor)
     return false;
   for (size_t n = common->outputs->first[input]; n < common->outputs->first[input + 1]; n++)
     if (!gconv_output_exists(common->outputs->paths.items[n]))
@@ -209,17 +209,28 @@ static gconv_report begin_report(const run *r, size_t input, const gconv_texts *
   return report;
 }
 
+/* Of an input whose results are there: passed over, or failed. */
+static void report_existing(run *r, size_t input) {
+  gconv_texts errors = {0};
+  gconv_report report = begin_report(r, input, &errors);
+  bool kept = r->job->common.existing == GCONV_EXISTING_KEEP;
+  *(kept ? &report.failed : &report.passed) = report.output_count;
+  for (size_t n = 0; n < report.output_count && kept; n++) {
+    gconv_message text;
+    gconv_complain(&text, GCONV_EXISTS, "%s: exists and is kept (--no-clobber)", report.outputs[n]);
+    gconv_texts_add(&errors, strdup(text.text));
+  }
+  hand_in(r, &report);
+  gconv_texts_free(&errors);
+}
+
 /* Puts inputs of one shape together, in their order, and cuts them into batches. */
 static void make_batches(run *r, const gconv_image *headers, bool *taken, shape_cost *total) {
   size_t count = r->job->common.inputs->count;
-  const gconv_texts none = {0};
   for (size_t i = 0; i < count; i++) {
-    taken[i] = is_done(r, i);
-    if (taken[i]) {
-      gconv_report report = begin_report(r, i, &none);
-      report.passed = report.output_count;
-      hand_in(r, &report);
-    }
+    taken[i] = is_there(r, i);
+    if (taken[i])
+      report_existing(r, i);
   }
   for (size_t i = 0; i < count; i++) {
     size_t first = r->order_count;
@@ -566,7 +577,9 @@ static void write_result(void *context, size_t turn) {
   gconv_message why;
   gconv_status status = GCONV_OK;
   double begin = gconv_worker_clock_ms();
-  if (common->outputs->make_folders)
+  if (common->existing != GCONV_EXISTING_REPLACE && gconv_output_exists(path))
+    status = gconv_complain(&why, GCONV_EXISTS, "exists and is kept (--no-clobber)");
+  else if (common->outputs->make_folders)
     status = gconv_outputs_make_folders(path, &why);
   if (status == GCONV_OK) {
     bool whole = w->r->job->presentation == GCONV_PRESENT_TENSOR;

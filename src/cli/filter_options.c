@@ -530,6 +530,8 @@ static gconv_status check_given(const gconv_settings *settings, gconv_message *m
   const char *missing = NULL;
   if (!settings->inputs.count)
     missing = "no input: name an image, a folder or a pattern with -i";
+  else if (!settings->filters.count && settings->layer_count > 0)
+    missing = "--then: no bank follows it: -f BANK --then -f BANK";
   else if (!settings->filters.count)
     missing = "no filter: name one with -f; gconv filters lists those that are built in";
   else if (!settings->output)

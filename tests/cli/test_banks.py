@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT
+"""Banks from the command line: what becomes of their outputs, chains, batches, options, errors."""
+import json
+import unittest
+
+import numpy as np
+from helper import CommandTest
+
+
+def correlate(x, weights, biases, stride=1, pad=None):
+    """One image C x H x W through K x C x R x S, in float64, with zeros outside; pad None: same."""
+    k, c, r, s = weights.shape
+    pad = (r // 2, s // 2) if pad is None else (pad, pad)
+    padded = np.pad(x.astype("f8"), ((0, 0), (pad[0], r), (pad[1], s)))
+    height = -(-x.shape[1] // stride) if pad == (r // 2, s // 2) else (x.shape[1] + 2 * pad[0] - r) // stride + 1
+    width = -(-x.shape[2] // stride) if pad == (r // 2, s // 2) else (x.shape[2] + 2 * pad[1] - s) // stride + 1
+    y = np.zeros((k, height, width)) + np.reshape(biases, (k, 1, 1))
+    for i in range(r):
+        for j in range(s):
+            part = padded[:, i:i + (height - 1) * stride + 1:stride, j:j + (width - 1) * stride + 1:stride]
+            y += np.einsum("chw,kc->khw", part, weights[:, :, i, j].astype("f8"))
+    return y
+
+
+class BankTest(CommandTest):
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(5)
+        self.w = random.normal(size=(5, 3, 3, 3)).astype("f4")
+        self.b = random.normal(size=5).astype("f4")
+        self.write("bank.txt", self.w, self.b, ["edge", "red", None, "a/b", "edge"])
+        self.x = self.photo("a.png", 23, 17, seed=1)
+        self.planes = self.x.transpose(2, 0, 1) / 255
+
+    def write(self, name, weights, biases, names):
+        lines = ["gconv-bank 1", "filters %d channels %d size %d %d" % weights.shape]
+        for k, filter_name in enumerate(names):
+            lines.append(f"filter {filter_name or ''} bias {biases[k]:.9g}")
+            for plane in weights[k]:
+                lines += [" ".join(f"{v:.9g}" for v in row) for row in plane] + [""]
+        (self.folder / name).write_text("\n".join(lines) + "\n")
+
+    def load(self, name):
+        return np.load(self.folder / name)
+
+    def assert_close(self, got, expected):
+        self.assertEqual(got.shape, expected.shape)
+        np.testing.assert_allclose(got, expected, rtol=0, atol=2e-5)
+
+
+class Outputs(BankTest):
+    def test_array(self):
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "y.npy", "--verify")
+        self.assert_close(self.load("y.npy"), correlate(self.planes, self.w, self.b)[None])
+
+    def test_pictures_have_the_names_of_filters_or_their_numbers(self):
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "maps/")
+        self.assertEqual(self.files("maps"), ["a_2.png", "a_a_b.png", "a_edge_1.png", "a_edge_5.png", "a_red.png"])
+        y = correlate(self.planes, self.w, self.b)[1]
+        expected = (y - y.min()) / (y.max() - y.min()) * 255
+        self.assertLessEqual(np.abs(self.pixels("maps/a_red.png") - expected).max(), 0.51)
+
+    def test_range_scale_and_depth(self):
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "maps/{stem}_{filter}.pgm", "--scale", "0.1", "--offset",
+                   "0.5", "--depth", "16")
+        raw = (self.folder / "maps/a_red.pgm").read_bytes()
+        got = np.frombuffer(raw[-2 * 17 * 23:], ">u2").reshape(17, 23)
+        y = np.clip(correlate(self.planes, self.w, self.b)[1] * 0.1 + 0.5, 0, 1) * 65535
+        self.assertLessEqual(np.abs(got - y).max(), 1)
+
+    def test_mosaic(self):
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "m.png", "--combine", "mosaic", "--range", "clamp")
+        got, y = self.pixels("m.png"), np.clip(correlate(self.planes, self.w, self.b), 0, 1) * 255
+        columns = (got.shape[1] + 2) // 25
+        self.assertEqual(got.shape, (-(-5 // columns) * 19 - 2, columns * 25 - 2))
+        for k in range(5):
+            top, left = k // columns * 19, k % columns * 25
+            self.assertLessEqual(np.abs(got[top:top + 17, left:left + 23] - y[k]).max(), 0.51)
+
+    def test_reductions(self):
+        y = correlate(self.planes, self.w, self.b)
+        for how, expected in {"sum": y.sum(0), "max": y.max(0), "magnitude": np.sqrt((y**2).sum(0)), "argmax": y.argmax(0)}.items():
+            with self.subTest(how):
+                self.gconv("-i", "a.png", "-f", "bank.txt", "-o", f"{how}.npy", "--combine", how, "--verify")
+                self.assert_close(self.load(f"{how}.npy"), expected[None, None])
+
+    def test_argmax_has_a_colour_for_each_filter(self):
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "o.png", "--combine", "argmax")
+        labels, colours = correlate(self.planes, self.w, self.b).argmax(0), self.pixels("o.png")
+        seen = {label: {tuple(c) for c in colours[labels == label]} for label in np.unique(labels)}
+        self.assertTrue(all(len(colour) == 1 for colour in seen.values()), seen)
+        self.assertEqual(len({next(iter(c)) for c in seen.values()}), len(seen))
+        self.assertEqual(seen.get(0, {(255, 0, 0)}), {(255, 0, 0)})
+
+    def test_plain_filters_are_a_bank_applied_to_each_channel(self):
+        self.gconv("-i", "a.png", "-f", "sobel_x", "-f", "laplacian_4", "-o", "y.npy", "--activation", "none")
+        y = self.load("y.npy")[0]
+        for c in range(3):
+            taps = np.array([[[[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]], [[[0, 1, 0], [1, -4, 1], [0, 1, 0]]]], "f4")
+            expected = correlate(self.planes[c:c + 1], taps, np.zeros(2))
+            for k in range(2):
+                got = y[c * 2 + k]
+                self.assertTrue(np.allclose(got, expected[k], atol=1e-5) or np.allclose(got, -expected[k], atol=1e-5))
+        self.gconv("-i", "a.png", "-f", "sobel_x", "-f", "laplacian_4", "-o", "p/", "--activation", "none")
+        self.assertEqual(self.files("p"), ["a_laplacian_4.png", "a_sobel_x.png"])
+        self.assertEqual(self.pixels("p/a_sobel_x.png").shape, (17, 23, 3))
+
+
+class Layers(BankTest):
+    def test_stride_padding_activation(self):
+        self.gconv("-i", "a.png", "-f", "bank.txt", "--stride", "2", "--padding", "1", "--activation", "leaky:0.1", "-o", "y.npy")
+        y = correlate(self.planes, self.w, self.b, stride=2, pad=1)
+        self.assert_close(self.load("y.npy"), np.where(y < 0, 0.1 * y, y)[None])
+
+    def test_mean_and_std_leave_zeros_outside(self):
+        mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+        self.gconv("-i", "a.png", "-f", "bank.txt", "--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225", "-o", "y.npy", "--verify")
+        x = (self.planes - mean[:, None, None]) / std[:, None, None]
+        self.assert_close(self.load("y.npy") / 10, correlate(x, self.w, self.b)[None] / 10)
+
+    def test_chain(self):
+        random = np.random.default_rng(6)
+        w, b = random.normal(size=(4, 5, 2, 2)).astype("f4"), random.normal(size=4).astype("f4")
+        self.write("second.txt", w, b, [None] * 4)
+        self.gconv("-i", "a.png", "-f", "bank.txt", "--stride", "2", "--activation", "relu", "--then", "-f", "second.txt",
+                   "--padding", "valid", "-o", "y.npy", "--verify")
+        middle = np.maximum(correlate(self.planes, self.w, self.b, stride=2), 0)
+        self.assert_close(self.load("y.npy") / 10, correlate(middle, w, b, pad=0)[None] / 10)
+
+    def test_groups(self):
+        w = np.random.default_rng(7).normal(size=(6, 1, 3, 3)).astype("f4")
+        np.save(self.folder / "w.npy", w)
+        self.gconv("-i", "a.png", "-f", "w.npy", "--groups", "3", "-o", "y.npy")
+        expected = np.concatenate([correlate(self.planes[g:g + 1], w[2 * g:2 * g + 2], np.zeros(2)) for g in range(3)])
+        self.assert_close(self.load("y.npy"), expected[None])
+
+    def test_alpha_is_left_out(self):
+        self.photo("rgba.png", 9, 8, channels=4)
+        result = self.gconv("-i", "rgba.png", "-f", "bank.txt", "-o", "y.npy", "-v")
+        self.assertIn("alpha is left out", result.stderr)
+        self.assertEqual(self.load("y.npy").shape, (1, 5, 8, 9))
+
+
+class Batches(BankTest):
+    def setUp(self):
+        super().setUp()
+        for i in range(7):
+            self.photo(f"in/{i}.png", 23, 17, seed=i)
+        self.photo("in/large.png", 31, 9, seed=9)
+        self.photo("in/x.png", 23, 17, seed=10)
+
+    def test_results_do_not_depend_on_the_batch(self):
+        self.gconv("-i", "in", "-f", "bank.txt", "-o", "all/", "--format", "npy")
+        self.assertEqual(len(self.files("all")), 9)
+        for batch in ("1", "3", "64"):
+            self.gconv("-i", "in", "-f", "bank.txt", "-o", f"b{batch}/", "--format", "npy", "--batch", batch, "--threads", "3")
+            for name in self.files("all"):
+                self.assertEqual((self.folder / "all" / name).read_bytes(), (self.folder / f"b{batch}" / name).read_bytes())
+
+    def test_one_array_of_all(self):
+        self.gconv("-i", "in/[0-9].png", "-f", "bank.txt", "-o", "y.npy", "--batch", "3")
+        self.gconv("-i", "in/[0-9].png", "-f", "bank.txt", "-o", "z.npy", "--batch", "3", "--layout", "nhwc")
+        y = self.load("y.npy")
+        self.assertEqual(y.shape, (7, 5, 17, 23))
+        np.testing.assert_array_equal(self.load("z.npy"), y.transpose(0, 2, 3, 1))
+        self.gconv("-i", "in/4.png", "-f", "bank.txt", "-o", "four.npy")
+        np.testing.assert_array_equal(y[4], self.load("four.npy")[0])
+        self.gconv("-i", "y.npy", "-f", "bank.txt", "-o", "bad.npy", status=1)
+        self.assertFalse((self.folder / "bad.npy").exists())
+
+    def test_sizes_that_one_array_cannot_hold(self):
+        result = self.gconv("-i", "in", "-f", "bank.txt", "-o", "y.npy", status=2)
+        self.assertIn("different shapes: name a folder", result.stderr)
+        self.assertFalse((self.folder / "y.npy").exists())
+
+    def test_damaged_image_among_others(self):
+        (self.folder / "in/3.png").write_bytes((self.folder / "in/3.png").read_bytes()[:200])
+        result = self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--combine", "mosaic", status=3)
+        self.assertIn("3.png", result.stderr)
+        self.assertEqual(len(self.files("out")), 8)
+        result = self.gconv("-i", "in/[0-9].png", "-f", "bank.txt", "-o", "y.npy", status=1)
+        self.assertFalse((self.folder / "y.npy").exists())
+
+    def test_existing_results(self):
+        self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--combine", "max")
+        before = self.snapshot()
+        self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--combine", "max", "--skip-existing")
+        self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--combine", "max", "--no-clobber", status=1)
+        self.assertEqual(self.snapshot(), before)
+        (self.folder / "out/5.png").unlink()
+        lines = self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--combine", "max", "--skip-existing", "--timings=json").stdout
+        summary = json.loads(lines.splitlines()[-1])["summary"]
+        self.assertEqual((summary["images"], summary["failed"]), (9, 0))
+        self.assertEqual(len(self.files("out")), 9)
+
+    def test_timings(self):
+        lines = self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--combine", "max", "--timings=json").stdout.splitlines()
+        rows = [json.loads(line) for line in lines]
+        self.assertEqual(len(rows), 10)
+        self.assertEqual(sorted(row["input"].split("/")[-1] for row in rows[:-1]), self.files("in"))
+        self.assertEqual(rows[0]["filter_shape"], [5, 3, 3])
+
+    def test_race(self):
+        result = self.gconv("-i", "in/0.png", "-f", "bank.txt", "-o", "y.npy", "-a", "all", "--verify")
+        self.assertRegex(result.stdout, r"(?m)^reference +fp32 .* equal|^reference .* exact")
+        self.assertIn("the fastest is", result.stdout)
+
+    def test_explain_without_work(self):
+        result = self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--dry-run", "--explain")
+        self.assertIn("5 filters of 3 x 3 x 3", result.stderr)
+        self.assertFalse((self.folder / "out").exists())
+
+
+class Errors(BankTest):
+    def refuse(self, fragment, *words, status=2):
+        result = self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "y.npy", *words, status=status)
+        self.assertIn(fragment, result.stderr)
+        self.assertFalse((self.folder / "y.npy").exists())
+
+    def test_channels_that_do_not_fit(self):
+        self.photo("grey.png", channels=1)
+        result = self.gconv("-i", "grey.png", "-f", "bank.txt", "-o", "y.npy", status=1)
+        self.assertIn("takes 3 channels (3 in each of 1 groups), and gets 1", result.stderr)
+
+    def test_options(self):
+        self.refuse("--border", "--border", "wrap")
+        self.refuse("--gray", "--gray")
+        self.refuse("--alpha", "--alpha", "filter")
+        self.refuse("stack", "--combine", "stack")
+        self.refuse("leaky takes the slope", "--activation", "leaky:x")
+        self.refuse("--mean", "--mean", "1,,2")
+        self.refuse("no bank follows", "--then")
+        self.refuse("put --then between", "-f", "bank.txt")
+        self.refuse("did you mean", "--math", "tf23")
+        self.refuse("2 groups do not divide the 5 filters", "--groups", "2", status=1)
+        self.refuse("2 means", "--mean", "1,2", status=1)
+        self.refuse("divides", "--std", "0", status=1)
+        self.refuse("leaves no output", "--padding", "valid", "--dilation", "20", status=1)
+
+    def test_options_of_banks_alone(self):
+        result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "y.png", "--padding", "same-upper")
+        self.assertEqual(self.pixels("y.png").shape, (17, 23, 3))
+        self.usage_error("there is no bank before it", "-i", "a.png", "--then", "-f", "bank.txt", "-o", "y.npy")
+
+
+if __name__ == "__main__":
+    unittest.main()
