@@ -208,7 +208,7 @@ static gconv_status read_model(gconv_bank_file *file) {
 static const char *find_obstacle(const gconv_onnx_tensor *weights) {
   uint64_t shape[GCONV_BANK_DIMENSIONS];
   if (!weights)
-    return "takes its weights from what the model computes: only initialisers and Constants are read";
+    return "takes its weights from an input, or from what the model computes: only initialisers and Constants are read";
   for (int i = 0; i < GCONV_BANK_DIMENSIONS; i++)
     shape[i] = weights->shape[i] > 0 ? (uint64_t)weights->shape[i] : 0;
   const char *obstacle = gconv_bank_shape_obstacle((int32_t)weights->dimensions, shape);

@@ -236,7 +236,7 @@ static void lists_the_nodes(void **state) {
            "has 2 banks: say which, as 'm.onnx:NAME'; there are a (1 x 1 x 2 x 2), b (1 x 1 x");
   bank_bad("m.onnx:w", NULL, GCONV_BAD_ARGUMENT, "2 are called 'w'");
   bank_bad("m.onnx:r", NULL, GCONV_BAD_ARGUMENT, "has nothing called 'r'");
-  bank_bad("m.onnx:c", NULL, GCONV_UNSUPPORTED, "'c' takes its weights from what the model computes");
+  bank_bad("m.onnx:c", NULL, GCONV_UNSUPPORTED, "'c' takes its weights from an input, or from what the model computes");
   bank_bad("m.onnx:d", NULL, GCONV_UNSUPPORTED, "'d' has 3 dimensions, as weights of 1-D convolutions");
   bank_bad("m.onnx:e", NULL, GCONV_UNSUPPORTED, "'e' has 5 dimensions, as weights of 3-D convolutions");
   bank_bad("m.onnx:f", NULL, GCONV_UNSUPPORTED, "'f' has weights of a type that is not read");
