@@ -15,7 +15,7 @@
 
 /* Images above are carried by rows. A strip, with what becomes of it, has about STRIP_BYTES. */
 static const size_t STREAMED_BYTES = (size_t)8 << 20, STRIP_BYTES = (size_t)3 << 20;
-enum { WINDOWS = 3, LEAST_STRIPS = 4 };
+enum { WINDOWS = 3, LEAST_SLOTS = 4, MOST_SLOTS = 4096 };
 
 /* Rows of the input. */
 typedef struct window {
@@ -150,12 +150,22 @@ static int32_t writers_step(const gconv_stream *stream) {
   return step;
 }
 
-/* Strips of output that are kept: with one thread the one at hand, else twice what gives each thread of a writer two of its
- * steps: one half is written while the other is filled. */
-static int32_t slot_count(int threads, int32_t step, int32_t strip, int32_t strips) {
-  int64_t half = (2 * (int64_t)threads * step + strip - 1) / strip, slots = threads == 1 ? 1 : 3 * half;
-  slots = threads > 1 && slots < LEAST_STRIPS ? LEAST_STRIPS : slots;
-  return slots < strips ? (int32_t)slots : strips;
+/* How much is under way at a time. */
+typedef struct depth {
+  int32_t windows, slots;
+} depth;
+
+/* With one thread, what is at hand, and the window before it. Else one window is filtered, one ready and one filled; and the
+ * slots hold three times what gives each thread of a writer two of its steps: a third is written, the others are filled. For
+ * strips so large that they take long anyway, two of each will do. */
+static depth choose_depth(int threads, int32_t writer_step, int32_t strip, uint64_t strip_bytes) {
+  const uint64_t large = (uint64_t)16 << 20;
+  if (threads == 1)
+    return (depth){2, 1};
+  if (strip_bytes > large)
+    return (depth){2, 2};
+  int64_t third = (2 * (int64_t)threads * writer_step + strip - 1) / strip, slots = 3 * third;
+  return (depth){WINDOWS, slots < LEAST_SLOTS ? LEAST_SLOTS : slots < MOST_SLOTS ? (int32_t)slots : MOST_SLOTS};
 }
 
 static gconv_status make_buffers(flow *f) {
@@ -169,10 +179,11 @@ static gconv_status make_buffers(flow *f) {
     return no_memory();
   GCONV_TRY(plan_spans(stream->plan, f));
   int threads = gconv_threads_count(stream->threads);
-  f->window_count = threads == 1 ? 2 : WINDOWS;
+  depth d = choose_depth(threads, step, f->strip, (uint64_t)f->strip * output_row_bytes(stream->plan));
+  f->window_count = d.windows;
   for (int32_t i = 0; i < f->window_count && i <= f->strips; i++) /* one more skips the last rows */
     GCONV_TRY(allocate_rows(like, f->room, &f->windows[i].rows));
-  f->slots = slot_count(threads, step, f->strip, f->strips);
+  f->slots = d.slots < f->strips ? d.slots : f->strips;
   int64_t rows = (int64_t)f->slots * f->strip, height = gconv_plan_get_info(stream->plan)->out_height;
   for (f->count = 0; f->count < count; f->count++)
     GCONV_TRY(allocate_rows(gconv_plan_output_header(stream->plan, f->count), (int32_t)(rows < height ? rows : height),
@@ -186,12 +197,14 @@ uint64_t gconv_stream_writer_bytes(int threads) {
 }
 
 uint64_t gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads) {
+  const uint64_t step_bytes = (uint64_t)1 << 20; /* a writer's, at most */
   int32_t strip = strip_rows(plan, like, 1), begin, end;
+  uint64_t row_bytes = output_row_bytes(plan);
   gconv_plan_rows_needed(plan, 0, strip, &begin, &end);
-  uint64_t windows = threads == 1 ? 2 : WINDOWS, kept = threads == 1 ? 1 : LEAST_STRIPS;
-  uint64_t ahead = threads == 1 ? 0 : 6 * (uint64_t)threads << 20; /* strips beyond those, for the writers' threads */
-  return windows * (uint64_t)(end - begin) * row_bytes_of(like) + kept * (uint64_t)strip * output_row_bytes(plan) +
-         writers * (ahead + gconv_stream_writer_bytes(threads));
+  depth d = choose_depth(threads, (int32_t)(step_bytes / row_bytes) + 1, strip, (uint64_t)strip * row_bytes);
+  uint64_t rows = (uint64_t)d.slots * (uint64_t)strip, height = (uint64_t)gconv_plan_get_info(plan)->out_height;
+  return (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(like) + (rows < height ? rows : height) * row_bytes +
+         writers * gconv_stream_writer_bytes(threads);
 }
 
 /* ---- From stage to stage ---- */
