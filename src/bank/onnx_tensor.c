@@ -194,7 +194,7 @@ static gconv_status read_external_file(const gconv_bank_file *file, const gconv_
                                        gconv_source *source, size_t count, float *numbers) {
   gconv_element element = raw_element(tensor);
   uint64_t left = e->offset <= source->size ? source->size - e->offset : 0, length = e->has_length ? e->length : left;
-  if (e->offset > source->size || length > left)
+  if (length > left)
     return gconv_fail(GCONV_BAD_FILE,
                       "%s: its external data are %" PRIu64 " bytes from byte %" PRIu64 " of '%s', which has %" PRIu64,
                       file->path, length, e->offset, e->location, source->size);

@@ -141,6 +141,17 @@ static void reads_a_node(void **state) {
   bank_bad("m.onnx:konv", NULL, GCONV_BAD_ARGUMENT, "did you mean 'conv'?; there are conv (2 x 1 x 1 x 2)");
 }
 
+static void reads_pads_that_auto_pad_leaves(void **state) {
+  (void)state;
+  message node = make_node("Conv", "c", "w", NULL, "y"), weights = make_raw("w", 1, 4, dims_1122, four, 16);
+  put_attribute_text(&node, "auto_pad", "NOTSET");
+  put_integers(&node, "pads", 4, (int64_t[]){1, 0, 0, 0});
+  write_simple("m.onnx", &node, &weights);
+  gconv_bank bank = bank_good("m.onnx", NULL);
+  assert_int_equal(bank.pad_top, 1);
+  gconv_bank_free(&bank);
+}
+
 static void reads_defaults_and_auto_pad(void **state) {
   (void)state;
   static const char *const pads[] = {NULL, "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
@@ -271,6 +282,20 @@ static void refuses_bad_numbers(void **state) {
     write_simple("m.onnx", &node, &cases[i].tensor);
     bank_bad("m.onnx", NULL, cases[i].status, cases[i].fragment);
   }
+}
+
+/* Numbers that come one by one, one too many. */
+static void refuses_too_many_numbers(void **state) {
+  (void)state;
+  message node = make_node("Conv", "c", "w", NULL, "y"), weights = make_tensor("w", 10, 4, (int64_t[]){1, 1, 1, 2});
+  for (int i = 0; i < 3; i++)
+    put_integer(&weights, 5, 0x3C00);
+  write_simple("m.onnx", &node, &weights);
+  bank_bad("m.onnx", NULL, GCONV_BAD_FILE, "tensor 'w' has more than the 2 numbers");
+  weights = make_tensor("w", 10, 4, (int64_t[]){1, 1, 1, 2});
+  put_bytes(&weights, 5, "\1\2\3", 3);
+  write_simple("m.onnx", &node, &weights);
+  bank_bad("m.onnx", NULL, GCONV_BAD_FILE, "tensor 'w' has more than the 2 numbers");
 }
 
 static void refuses_bad_attributes(void **state) {
@@ -422,6 +447,9 @@ static void refuses_bad_external_data(void **state) {
   write_bytes("far/w.bin", four, 16);
   assert_int_equal(symlink("../secret.bin", "far/link.bin"), 0);
   assert_int_equal(symlink("..", "far/up"), 0);
+  mkdir("farther", 0755); /* begins as the folder does, and is another */
+  write_bytes("farther/w.bin", four, 16);
+  assert_int_equal(symlink("../farther/w.bin", "far/near.bin"), 0);
   assert_int_equal(mkfifo("far/pipe", 0644), 0);
   char absolute[4096];
   assert_non_null(realpath("far/w.bin", absolute));
@@ -438,6 +466,7 @@ static void refuses_bad_external_data(void **state) {
       {NULL, NULL, NULL, GCONV_BAD_FILE, "is not below"},
       {"link.bin", NULL, NULL, GCONV_BAD_FILE, "a link out of the folder of the model"},
       {"up/secret.bin", NULL, NULL, GCONV_BAD_FILE, "a link out of the folder of the model"},
+      {"near.bin", NULL, NULL, GCONV_BAD_FILE, "a link out of the folder of the model"},
       {"missing.bin", NULL, NULL, GCONV_IO_ERROR, "which is missing beside it"},
       {"w.bin", "1", NULL, GCONV_BAD_FILE, "have 15 bytes, but 4 elements of float32 need 16"},
       {"w.bin", "1", "16", GCONV_BAD_FILE, "are 16 bytes from byte 1 of 'w.bin', which has 16"},
@@ -458,12 +487,19 @@ static void refuses_bad_external_data(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads_a_node),           cmocka_unit_test(reads_defaults_and_auto_pad),
-      cmocka_unit_test(reads_all_holdings),     cmocka_unit_test(reads_constants),
-      cmocka_unit_test(lists_the_nodes),        cmocka_unit_test(refuses_bad_numbers),
-      cmocka_unit_test(refuses_bad_attributes), cmocka_unit_test(refuses_bad_biases),
-      cmocka_unit_test(refuses_bad_encodings),  cmocka_unit_test(refuses_every_cut),
-      cmocka_unit_test(reads_external_data),    cmocka_unit_test(refuses_bad_external_data),
+      cmocka_unit_test(reads_a_node),
+      cmocka_unit_test(reads_defaults_and_auto_pad),
+      cmocka_unit_test(reads_pads_that_auto_pad_leaves),
+      cmocka_unit_test(reads_all_holdings),
+      cmocka_unit_test(reads_constants),
+      cmocka_unit_test(lists_the_nodes),
+      cmocka_unit_test(refuses_bad_numbers),
+      cmocka_unit_test(refuses_bad_attributes),
+      cmocka_unit_test(refuses_bad_biases),
+      cmocka_unit_test(refuses_bad_encodings),
+      cmocka_unit_test(refuses_every_cut),
+      cmocka_unit_test(reads_external_data),
+      cmocka_unit_test(refuses_bad_external_data),
   };
   return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -46,6 +46,20 @@ static void reads_a_layer(void **state) {
   bank_bad("layer.safetensors:fc.weight", NULL, GCONV_UNSUPPORTED, "'fc.weight' does not have the 4 dimensions of a bank");
 }
 
+static void brings_biases_of_the_name(void **state) {
+  (void)state;
+  write_file("named", 0,
+             "{" TENSOR("weight", "F32", "1,1,1,1", "0", "4") "," TENSOR("bias", "F32", "1", "4", "8") "," TENSOR(
+                 "xweight", "F32", "1,1,1,1", "8", "12") "," TENSOR("xbias", "F32", "1", "12", "16") "}",
+             eight, 16);
+  gconv_bank bank = bank_good("named:weight", NULL);
+  assert_floats(bank.biases, (float[]){2}, 1);
+  gconv_bank_free(&bank);
+  bank = bank_good("named:xweight", NULL); /* no part of this name is "weight" */
+  assert_null(bank.biases);
+  gconv_bank_free(&bank);
+}
+
 static void lists_what_there_is(void **state) {
   (void)state;
   write_file("list.safetensors", 0,
@@ -213,9 +227,13 @@ static void reads_a_part_of_a_large_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reads_a_layer),          cmocka_unit_test(lists_what_there_is),
-      cmocka_unit_test(refuses_bad_files),      cmocka_unit_test(refuses_what_is_not_finite),
-      cmocka_unit_test(writes_what_comes_back), cmocka_unit_test(reads_a_part_of_a_large_file),
+      cmocka_unit_test(reads_a_layer),
+      cmocka_unit_test(lists_what_there_is),
+      cmocka_unit_test(brings_biases_of_the_name),
+      cmocka_unit_test(refuses_bad_files),
+      cmocka_unit_test(refuses_what_is_not_finite),
+      cmocka_unit_test(writes_what_comes_back),
+      cmocka_unit_test(reads_a_part_of_a_large_file),
   };
   return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
