@@ -18,49 +18,22 @@
  * L2 cache for all pixels of a task; meanwhile sums lie in memory, which does not round them. At the end they are turned
  * over: [pixel][filter] becomes [filter][pixel]. That costs as much as half a tap or so: few taps are better left to direct.
  */
-#include "stage.h"
+#include "product.h"
 
-#include <string.h>
+#include <math.h>
 
 enum {
-  MOST_PIXELS = 14, /* of a tile */
-  VECTORS = 2,      /* of filters */
-  MOST_LANES = 16,
+  VECTORS = GCONV_PRODUCT_VECTORS,
   PANEL_FLOATS = 24 << 10, /* of the weights that are used again and again: 96 KiB */
   SUMS_FLOATS = 64 << 10,  /* of a task: 256 KiB */
   LEAST_TASKS = 8,
   LEAST_PIXELS = 96, /* of a task, where the image has more: so often is a panel used */
 };
 
-/* What a tile adds: the taps of some channels for the filters of a block. */
-typedef struct panel {
-  const float *weights; /* [tap][filter] */
-  const int64_t *offsets;
-  int64_t channel; /* floats from one staged channel to the next */
-  int32_t channels, taps;
-  bool begins; /* sums are 0 yet, whatever lies in memory */
-} panel;
-
-/* sums[i][filter] += all taps of the panel, for the pixels i = 0 .. N - 1 at x. */
-typedef void tile_function(const panel *p, const float *x, float *sums);
-
-typedef struct tile_set {
-  int lanes, pixels; /* of a vector; of the widest tile */
-  void (*turn)(const float *from, int64_t stride, const float *biases, float *to, int64_t pitch);
-  tile_function *tiles[MOST_PIXELS + 1][VECTORS + 1]; /* [N][V] */
-} tile_set;
-
-#define TEMPLATE "gemm_template.h"
-#include "vectors.h"
-
-static const tile_set *set_of_processor(void) {
-  return OF_THIS_PROCESSOR(&tiles);
-}
-
 /* ---- Blocks of filters: VECTORS vectors, the last of a group perhaps fewer ---- */
 
 static int32_t vectors_of_group(const gconv_layer_problem *problem) {
-  return (int32_t)gconv_divide_up(problem->filters / problem->groups, set_of_processor()->lanes);
+  return (int32_t)gconv_divide_up(problem->filters / problem->groups, gconv_product_here()->lanes);
 }
 
 static int32_t blocks_of_group(const gconv_layer_problem *problem) {
@@ -81,7 +54,7 @@ typedef struct cut {
 
 static cut cut_of(const gconv_layer_problem *problem) {
   int64_t others = (int64_t)problem->images * problem->groups, width = problem->out_width;
-  int64_t block_filters = (int64_t)VECTORS * set_of_processor()->lanes, blocks = blocks_of_group(problem);
+  int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes, blocks = blocks_of_group(problem);
   cut c;
   int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
   int64_t most = gconv_clamp(SUMS_FLOATS / (block_filters * width), 1, problem->out_height);
@@ -110,29 +83,21 @@ typedef struct walk {
   const gconv_layer_problem *problem;
   cut cut;
   gconv_layer_stage stage;
-  const tile_set *set;
+  const gconv_product *set;
   int64_t *offsets;
   float *sums, *staged;
   int32_t first_row, rows, first_block, end_block;
 } walk;
 
 /* A panel at all pixels of the band; x is its first channel. */
-static void lay_panel(const walk *w, const panel *p, const float *x, float *sums, int V) {
+static void lay_panel(const walk *w, const gconv_panel *p, const float *x, float *sums, int V) {
   int64_t width = w->problem->out_width, rows = w->rows;
   if (w->stage.pitch == width) { /* rows are neighbours, too */
     width *= rows;
     rows = 1;
   }
-  int64_t count = gconv_divide_up(width, w->set->pixels);
-  for (int64_t row = 0; row < rows; row++, x += w->stage.pitch) {
-    const float *at = x;
-    for (int64_t i = 0; i < count; i++) {
-      int64_t N = width / count + (i < width % count);
-      w->set->tiles[N][V](p, at, sums);
-      at += N;
-      sums += N * V * w->set->lanes;
-    }
-  }
+  for (int64_t row = 0; row < rows; row++, x += w->stage.pitch, sums += width * V * w->set->lanes)
+    gconv_product_row(w->set, p, x, width, V, sums);
 }
 
 /* All taps of the task's filters. weights: of the group, prepared; in: the group's first channel. */
@@ -140,7 +105,7 @@ static void lay_channels(const walk *w, const float *weights, const float *in) {
   const gconv_layer_problem *problem = w->problem;
   int32_t channels = problem->channels / problem->groups;
   int64_t pixels = (int64_t)w->rows * problem->out_width, depth = gconv_layer_taps(problem);
-  panel p = {.offsets = w->offsets, .channel = w->stage.channel, .taps = problem->rows * problem->columns};
+  gconv_panel p = {.offsets = w->offsets, .channel = w->stage.channel, .taps = problem->rows * problem->columns};
   for (int32_t c = 0; c < channels; c += p.channels) {
     p.channels = (int32_t)gconv_clamp(w->cut.channels, 0, channels - c);
     p.begins = c == 0;
@@ -158,34 +123,6 @@ static void lay_channels(const walk *w, const float *weights, const float *in) {
 
 /* ---- From sums to the output ---- */
 
-/* A square of sums that is not whole, or at the end: turned over beside, and copied. */
-static void turn_part(const walk *w, const float *from, int64_t stride, const float *biases, float *to, int64_t plane,
-                      int64_t filters, int64_t pixels) {
-  float square[MOST_LANES * MOST_LANES], source[MOST_LANES * MOST_LANES] = {0}, bias[MOST_LANES] = {0};
-  int lanes = w->set->lanes;
-  for (int64_t i = 0; i < pixels; i++)
-    memcpy(source + i * lanes, from + i * stride, (size_t)lanes * sizeof(float));
-  memcpy(bias, biases, (size_t)filters * sizeof(float));
-  w->set->turn(source, lanes, bias, square, lanes);
-  for (int64_t f = 0; f < filters; f++)
-    memcpy(to + f * plane, square + f * lanes, (size_t)pixels * sizeof(float));
-}
-
-/* The sums of one vector of filters, `filters` of which exist. out: of its first filter and the band's first row. */
-static void finish_vector(const walk *w, const float *sums, int64_t stride, const float *biases, float *out,
-                          int64_t filters) {
-  int64_t pixels = (int64_t)w->rows * w->problem->out_width, lanes = w->set->lanes;
-  int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
-  for (int64_t i = 0; i < pixels; i += lanes)
-    if (filters >= lanes && i + lanes <= pixels)
-      w->set->turn(sums + i * stride, stride, biases, out + i, plane);
-    else
-      turn_part(w, sums + i * stride, stride, biases, out + i, plane, gconv_clamp(filters, 0, lanes),
-                gconv_clamp(pixels - i, 0, lanes));
-  for (int64_t f = 0; f < gconv_clamp(filters, 0, lanes); f++)
-    gconv_layer_activate(w->problem, out + f * plane, (size_t)pixels);
-}
-
 /* biases, out: of the group's first filter; out of the band's first row. */
 static void finish(const walk *w, const float *biases, float *out) {
   int64_t filters = w->problem->filters / w->problem->groups, lanes = w->set->lanes;
@@ -195,7 +132,8 @@ static void finish(const walk *w, const float *biases, float *out) {
     int V = vectors_of_block(w->problem, b);
     for (int v = 0; v < V; v++) {
       int64_t k = ((int64_t)b * VECTORS + v) * lanes;
-      finish_vector(w, sums + v * lanes, V * lanes, biases + k, out + k * plane, filters - k);
+      gconv_product_finish(w->set, w->problem, sums + v * lanes, V * lanes, pixels, biases + k, filters - k,
+                           out + k * plane);
     }
     sums += pixels * V * lanes;
   }
@@ -209,7 +147,7 @@ static size_t offset_floats(const gconv_layer_problem *problem) {
 }
 
 static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
-  return (size_t)c->part_blocks * VECTORS * (size_t)set_of_processor()->lanes * (size_t)c->band_rows *
+  return (size_t)c->part_blocks * VECTORS * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows *
          (size_t)problem->out_width;
 }
 
@@ -221,7 +159,7 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
 
 static gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
-  walk w = {.problem = problem, .cut = cut_of(problem), .set = set_of_processor(), .offsets = e->workspace};
+  walk w = {.problem = problem, .cut = cut_of(problem), .set = gconv_product_here(), .offsets = e->workspace};
   size_t parts = (size_t)w.cut.parts, bands = (size_t)w.cut.bands;
   int64_t image_group = (int64_t)(e->task / parts / bands), group = image_group % problem->groups; /* n * G + g */
   w.stage = gconv_layer_stage_of(problem, w.cut.band_rows, 1);
@@ -249,14 +187,14 @@ static const char *supports(const gconv_layer_problem *problem) {
 }
 
 static size_t prepared_floats(const gconv_layer_problem *problem) {
-  return (size_t)problem->groups * (size_t)vectors_of_group(problem) * (size_t)set_of_processor()->lanes *
+  return (size_t)problem->groups * (size_t)vectors_of_group(problem) * (size_t)gconv_product_here()->lanes *
          (size_t)gconv_layer_taps(problem);
 }
 
 /* Of each block, tap after tap, the weights of its filters, and 0 where there are none. */
 static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   int64_t depth = gconv_layer_taps(problem), filters = problem->filters / problem->groups;
-  int64_t lanes = set_of_processor()->lanes;
+  int64_t lanes = gconv_product_here()->lanes;
   for (int32_t g = 0; g < problem->groups; g++, weights += filters * depth)
     for (int32_t b = 0; b < blocks_of_group(problem); b++) {
       int64_t first = (int64_t)b * VECTORS * lanes, width = vectors_of_block(problem, b) * lanes;
@@ -269,7 +207,7 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
 
 /* A tap of a tile takes a cycle a multiply-add, or a load, or 4 where a sum waits for itself. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  const tile_set *set = set_of_processor();
+  const gconv_product *set = gconv_product_here();
   double width = problem->out_width, outputs = (double)problem->images * problem->out_height * width * problem->filters;
   double N = width / ceil(width / set->pixels), V = vectors_of_group(problem) > 1 ? 2 : 1;
   double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);

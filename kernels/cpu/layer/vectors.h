@@ -5,7 +5,7 @@
  *   NAME(x)     x with the kind appended
  *   TARGET      the attribute that lets the compiler use its instructions
  *   VECTOR      the type, of LANES floats; there are REGISTERS of them
- *   LOAD(p) STORE(p, v) SPREAD(p) ZERO ADD(a, b) FMA(a, b, c)    p need not be aligned; FMA rounds once
+ *   LOAD(p) STORE(p, v) SPREAD(p) ZERO ADD(a, b) SUB(a, b) FMA(a, b, c)    p need not be aligned; FMA rounds once
  *
  * and defines OF_THIS_PROCESSOR(x): x of the best kind that there is here.
  */
@@ -32,6 +32,7 @@
 #define SPREAD(p) _mm512_set1_ps(*(p))
 #define ZERO _mm512_setzero_ps()
 #define ADD(a, b) _mm512_add_ps(a, b)
+#define SUB(a, b) _mm512_sub_ps(a, b)
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #include TEMPLATE
 #include "vectors_end.h"
@@ -46,6 +47,7 @@
 #define SPREAD(p) _mm256_broadcast_ss(p)
 #define ZERO _mm256_setzero_ps()
 #define ADD(a, b) _mm256_add_ps(a, b)
+#define SUB(a, b) _mm256_sub_ps(a, b)
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #include TEMPLATE
 #include "vectors_end.h"
@@ -68,6 +70,7 @@
 #define SPREAD(p) vld1q_dup_f32(p)
 #define ZERO vdupq_n_f32(0.0f)
 #define ADD(a, b) vaddq_f32(a, b)
+#define SUB(a, b) vsubq_f32(a, b)
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #else /* a float at a time, for processors of which nothing is known */
 #define VECTOR float
@@ -78,6 +81,7 @@
 #define SPREAD(p) (*(p))
 #define ZERO 0.0f
 #define ADD(a, b) ((a) + (b))
+#define SUB(a, b) ((a) - (b))
 #define FMA(a, b, c) fmaf(a, b, c)
 #endif
 #include TEMPLATE

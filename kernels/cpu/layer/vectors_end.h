@@ -10,4 +10,5 @@
 #undef SPREAD
 #undef ZERO
 #undef ADD
+#undef SUB
 #undef FMA

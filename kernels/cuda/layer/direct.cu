@@ -76,7 +76,7 @@ __device__ __forceinline__ void next_tap(const gconv_layer_problem &problem, tap
   t->at = t->row;
 }
 
-template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(const __grid_constant__ arguments a) {
+template <int F, int N> __global__ void __launch_bounds__(THREADS, 4) convolve(const __grid_constant__ arguments a) {
   __shared__ __align__(16) float weights[TAPS * F];
   const gconv_layer_problem &problem = a.problem;
   const int64_t number = block_number(), tile = number / a.blocks % a.tiles, block = number % a.blocks;
@@ -94,7 +94,7 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
     __syncthreads();
     copy_weights(weights, from + (int64_t)first * F, count * F);
     __syncthreads();
-#pragma unroll 2
+#pragma unroll(N == 4 ? 2 : 8) /* few threads wait for more at a time */
     for (int i = 0; i < count; i++, next_tap(problem, &t)) {
       float x[N];
       const int below = t.r * problem.dilation_y, right = t.s * problem.dilation_x;
@@ -115,7 +115,7 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
 #pragma unroll
       for (int n = 0; n < N; n++)
         if (at.out[n])
-          at.out[n][(block * F + k) * plane] = gconv_activate(&problem, sums[k][n] + bias);
+          at.out[n][(block * F + k) * plane] = activate(problem, sums[k][n] + bias);
     }
 }
 

@@ -19,7 +19,7 @@ struct store_output {
 
   __device__ void operator()(int, int64_t filter, int64_t column, float sum) const {
     const int64_t number = first + column, image = quotient(number, plane), pixel = number - image * plane;
-    out[(image * problem.filters + filter) * plane + pixel] = gconv_activate(&problem, sum + __ldg(biases + filter));
+    out[(image * problem.filters + filter) * plane + pixel] = activate(problem, sum + __ldg(biases + filter));
   }
 };
 

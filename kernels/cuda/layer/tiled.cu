@@ -133,7 +133,7 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
 #pragma unroll
       for (int n = 0; n < N; n++)
         if (p + n * WARPS < problem.out_height)
-          out[k * plane + (int64_t)n * WARPS * problem.out_width] = gconv_activate(&problem, sums[k][n] + bias);
+          out[k * plane + (int64_t)n * WARPS * problem.out_width] = activate(problem, sums[k][n] + bias);
     }
 }
 

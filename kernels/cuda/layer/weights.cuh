@@ -81,6 +81,19 @@ __device__ __forceinline__ void add_tap(float (&sums)[F][N], const float *weight
   }
 }
 
+/* gconv_activate() where it stands in unrolled loops: what is rare and long is called. */
+__device__ __noinline__ float activate_by_call(const gconv_layer_problem *problem, float v) {
+  return gconv_activate(problem, v);
+}
+
+__device__ __forceinline__ float activate(const gconv_layer_problem &problem, float v) {
+  if (problem.activation == GCONV_ACTIVATION_NONE)
+    return v;
+  if (problem.activation == GCONV_ACTIVATION_RELU)
+    return v < 0 ? 0.0f : v;
+  return activate_by_call(&problem, v);
+}
+
 /* Copies `count` floats, a multiple of 4, from global to shared memory, by all threads of the block. */
 __device__ __forceinline__ void copy_weights(float *to, const float *from, int count) {
   for (int i = 4 * threadIdx.x; i < count; i += 4 * blockDim.x)

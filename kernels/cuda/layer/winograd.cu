@@ -117,9 +117,9 @@ __global__ void transform_output(const __grid_constant__ gconv_layer_problem pro
     for (int y = 0; y < 2; y++) {
       const float first = half[y][0] + half[y][1] + half[y][2], second = half[y][1] - half[y][2] - half[y][3];
       if (p + y < problem.out_height) {
-        to[y * problem.out_width] = gconv_activate(&problem, first + bias);
+        to[y * problem.out_width] = activate(problem, first + bias);
         if (q + 1 < problem.out_width)
-          to[y * problem.out_width + 1] = gconv_activate(&problem, second + bias);
+          to[y * problem.out_width + 1] = activate(problem, second + bias);
       }
     }
   }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The tiles of gemm.c for one kind of vector (vectors.h). */
+/* The tiles of product.c for one kind of vector (vectors.h). */
 
 /* N and V are constants where this is inlined: N * V sums, V vectors of weights and a sample must fit in the registers. */
-GCONV_INLINE TARGET void NAME(tile)(const panel *p, const float *x, float *sums, const int N, const int V) {
-  VECTOR sum[MOST_PIXELS][VECTORS];
+GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float *sums, const int N, const int V) {
+  VECTOR sum[GCONV_PRODUCT_PIXELS][GCONV_PRODUCT_VECTORS];
   UNROLL for (int i = 0; i < N; i++) UNROLL for (int v = 0; v < V; v++) sum[i][v] =
       p->begins ? ZERO : LOAD(sums + (i * V + v) * LANES);
   const float *weights = p->weights;
   for (int32_t c = 0; c < p->channels; c++, x += p->channel)
     for (int32_t t = 0; t < p->taps; t++, weights += V * LANES) {
       const float *samples = x + p->offsets[t];
-      VECTOR weight[VECTORS];
+      VECTOR weight[GCONV_PRODUCT_VECTORS];
       UNROLL for (int v = 0; v < V; v++) weight[v] = LOAD(weights + v * LANES);
       UNROLL for (int i = 0; i < N; i++) {
         VECTOR sample = SPREAD(samples + i);
@@ -21,7 +21,7 @@ GCONV_INLINE TARGET void NAME(tile)(const panel *p, const float *x, float *sums,
 }
 
 #define TILE(N, V)                                                                                                          \
-  static TARGET __attribute__((noinline)) void NAME(tile_##N##_##V)(const panel *p, const float *x, float *sums) {          \
+  static TARGET __attribute__((noinline)) void NAME(tile_##N##_##V)(const gconv_panel *p, const float *x, float *sums) {    \
     NAME(tile)(p, x, sums, N, V);                                                                                           \
   }
 #define TILES(N) TILE(N, 1) TILE(N, 2)
@@ -85,7 +85,7 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 
 #define ROW(N)                                                                                                              \
   { NULL, NAME(tile_##N##_1), NAME(tile_##N##_2) }
-static const tile_set NAME(tiles) = {
+static const gconv_product NAME(product) = {
     .lanes = LANES,
     .turn = NAME(turn),
 #if REGISTERS == 32
