@@ -1,30 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * winograd: F(2 x 2, 3 x 3) in float32 (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015).
+ * winograd: F(2 x 2, 3 x 3) in float32 (layer/winograd.h): a kernel that transforms the input, a batched product
+ * (product.cuh), and a kernel that makes outputs of it.
  *
- *      input tile d, 4 x 4         V = B' d B        16 products of matrices,      Y = A' M A: 2 x 2 outputs
- *      (2 x 2 outputs)                               M[i] = U[i] V[i]
- *      filter g, 3 x 3             U = G g G'        (K x C) (C x tiles)
- *
- *           | 1  0 -1  0 |       | 1    0    0  |
- *      B' = | 0  1  1  0 |   G = | 1/2  1/2 1/2 |   A' = | 1 1  1  0 |
- *           | 0 -1  1  0 |       | 1/2 -1/2 1/2 |        | 0 1 -1 -1 |
- *           | 0  1  0 -1 |       | 0    0    1  |
- *
- * 16 multiplications for 4 outputs in place of 36: 2.25 times fewer. The transformed tiles, 4 times as large as the input
- * and the output, go through memory, so that many channels and filters are needed. U is made in double, once, on the host.
- *
- * The bound, with u = 2^-24, X the largest |x| and W the sum of |w| of all C channels: an entry of V is at most 4X, and off
- * by 3 rounded additions, 8uX at most. Products and their sum over C: |M - M'| <= (C + 3) u sum |U| 4X. An output adds 9 of
- * the M, and the sum of |U| over those 9 and all channels is at most 4W, as each of the columns of G sums to at most 2 over
- * three rows: (C + 3) u 16WX, and 4 additions on the way, each of at most 16WX: 16 (C + 7) u WX in all, and one more for the
- * bias; a hundredth more for what is of second order.
+ * 2.25 times fewer multiplications. The transformed tiles, 4 times as large as the input and the output, go through memory,
+ * so that many channels and filters are needed; 64 are enough.
  */
+#include "layer/winograd.h"
 #include "product.cuh"
 
 namespace {
 
-constexpr int POINTS = 16; /* of a transformed tile */
+constexpr int POINTS = GCONV_WINOGRAD_POINTS;
 
 struct tiling {
   int64_t tiles_x, tiles_y, tiles; /* of 2 x 2 outputs: in an image, and in all */
@@ -161,15 +148,9 @@ size_t workspace_bytes(const gconv_layer_problem *problem) {
 }
 
 const char *supports(const gconv_layer_problem *problem) {
-  if (problem->math != GCONV_MATH_FP32)
-    return "math other than fp32";
-  if (problem->rows != 3 || problem->columns != 3)
-    return "filters other than 3 x 3";
-  if (problem->stride_y != 1 || problem->stride_x != 1 || problem->dilation_y != 1 || problem->dilation_x != 1)
-    return "stride or dilation";
   if (filters_of_group(problem) > 65535 * (int64_t)TILE_FILTERS)
     return "more than 4 million filters";
-  return NULL;
+  return gconv_winograd_obstacle(problem);
 }
 
 /* ---- The weights ---- */
@@ -177,21 +158,6 @@ const char *supports(const gconv_layer_problem *problem) {
 size_t transformed_floats(const gconv_layer_problem *problem) {
   const tiling t = tiling_of(problem);
   return (size_t)(problem->groups * POINTS * t.channels * t.filter_pitch);
-}
-
-/* G g G' of one channel of a filter; to[i * stride]. */
-void transform_filter(const float *g, float *to, int64_t stride) {
-  double half[4][3];
-  for (int s = 0; s < 3; s++) {
-    double a = g[s], b = g[3 + s], c = g[6 + s];
-    half[0][s] = a, half[1][s] = (a + b + c) / 2, half[2][s] = (a - b + c) / 2, half[3][s] = c;
-  }
-  for (int r = 0; r < 4; r++) {
-    double a = half[r][0], b = half[r][1], c = half[r][2];
-    const double row[4] = {a, (a + b + c) / 2, (a - b + c) / 2, c};
-    for (int s = 0; s < 4; s++)
-      to[(4 * r + s) * stride] = (float)row[s];
-  }
 }
 
 /* [group][point][channel][filter] */
@@ -202,14 +168,9 @@ gconv_status prepare_transformed(const gconv_layer_problem *problem, const float
   for (int64_t g = 0; g < problem->groups; g++)
     for (int64_t k = 0; k < t.filters; k++)
       for (int64_t c = 0; c < t.channels; c++, weights += 9)
-        transform_filter(weights, prepared + (g * POINTS * t.channels + c) * t.filter_pitch + k,
-                         t.channels * t.filter_pitch);
+        gconv_winograd_filter(weights, prepared + (g * POINTS * t.channels + c) * t.filter_pitch + k,
+                              t.channels * t.filter_pitch);
   return GCONV_OK;
-}
-
-double error_bound(const gconv_layer_problem *problem) {
-  double n = (16 * ((double)problem->channels / problem->groups + 7) + 1) * 1.01 * 0x1p-24;
-  return n < 0.5 ? n : 1;
 }
 
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
@@ -229,7 +190,7 @@ extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_winograd = {
     .workspace_bytes = workspace_bytes,
     .execute = execute,
     .cost = cost,
-    .error_bound = error_bound,
+    .error_bound = gconv_winograd_bound,
     .bound_of_largest = true,
     .prepared_floats = transformed_floats,
     .prepare = prepare_transformed,

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The transforms of winograd.c for one kind of vector (vectors.h). */
+
+/* B' d of four rows, or of four columns. */
+GCONV_INLINE TARGET void NAME(turn_input)(VECTOR *a, VECTOR *b, VECTOR *c, VECTOR *d) {
+  VECTOR first = SUB(*a, *c), second = ADD(*b, *c), third = SUB(*c, *b), fourth = SUB(*b, *d);
+  *a = first;
+  *b = second;
+  *c = third;
+  *d = fourth;
+}
+
+/* Point i of tile j to to[i * point + j], for j < count; up to LANES - 1 more are read and written. offsets[4 * y + x] is
+ * where sample (y, x) of tile 0 lies; those of the next tiles follow. */
+static TARGET void NAME(transform_input)(const float *from, const int64_t *offsets, int64_t count, float *to,
+                                         int64_t point) {
+  for (int64_t j = 0; j < count; j += LANES) {
+    VECTOR d[16];
+    UNROLL for (int i = 0; i < 16; i++) d[i] = LOAD(from + offsets[i] + j);
+    UNROLL for (int x = 0; x < 4; x++) NAME(turn_input)(&d[x], &d[4 + x], &d[8 + x], &d[12 + x]);
+    UNROLL for (int y = 0; y < 16; y += 4) NAME(turn_input)(&d[y], &d[y + 1], &d[y + 2], &d[y + 3]);
+    UNROLL for (int i = 0; i < 16; i++) STORE(to + i * point + j, d[i]);
+  }
+}
+
+/* A' M A for a vector of filters: points at from[i * point], outputs (a, b) to to[2 * a + b]. */
+static TARGET void NAME(transform_output)(const float *from, int64_t point, float *const *to) {
+  VECTOR half[2][4];
+  UNROLL for (int x = 0; x < 4; x++) {
+    VECTOR first = LOAD(from + x * point), second = LOAD(from + (4 + x) * point);
+    VECTOR third = LOAD(from + (8 + x) * point), fourth = LOAD(from + (12 + x) * point);
+    half[0][x] = ADD(ADD(first, second), third);
+    half[1][x] = SUB(SUB(second, third), fourth);
+  }
+  UNROLL for (int a = 0; a < 2; a++) {
+    STORE(to[2 * a], ADD(ADD(half[a][0], half[a][1]), half[a][2]));
+    STORE(to[2 * a + 1], SUB(SUB(half[a][1], half[a][2]), half[a][3]));
+  }
+}
+
+static const transforms NAME(transforms) = {NAME(transform_input), NAME(transform_output)};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * F(2 x 2, 3 x 3), for both devices: 2 x 2 outputs under a 3 x 3 filter with 16 multiplications in place of 36 (Lavin and
+ * Gray, Fast Algorithms for Convolutional Neural Networks, 2015).
+ *
+ *      input tile d, 4 x 4         V = B' d B        16 products of matrices,      Y = A' M A: 2 x 2 outputs
+ *      (2 x 2 outputs)                               M[i] = U[i] V[i]
+ *      filter g, 3 x 3             U = G g G'        (K x C) (C x tiles)
+ *
+ *           | 1  0 -1  0 |       | 1    0    0  |
+ *      B' = | 0  1  1  0 |   G = | 1/2  1/2 1/2 |   A' = | 1 1  1  0 |
+ *           | 0 -1  1  0 |       | 1/2 -1/2 1/2 |        | 0 1 -1 -1 |
+ *           | 0  1  0 -1 |       | 0    0    1  |
+ */
+#ifndef GCONV_LAYER_WINOGRAD_H
+#define GCONV_LAYER_WINOGRAD_H
+
+#include "layer/problem.h"
+
+enum { GCONV_WINOGRAD_POINTS = 16 }; /* of a transformed tile */
+
+/* to[i * stride] = (G g G')[i / 4][i % 4] of a filter, made in double and rounded once. */
+static inline void gconv_winograd_filter(const float *g, float *to, int64_t stride) {
+  double half[4][3];
+  for (int s = 0; s < 3; s++) {
+    double a = g[s], b = g[3 + s], c = g[6 + s];
+    half[0][s] = a;
+    half[1][s] = (a + b + c) / 2;
+    half[2][s] = (a - b + c) / 2;
+    half[3][s] = c;
+  }
+  for (int r = 0; r < 4; r++) {
+    double a = half[r][0], b = half[r][1], c = half[r][2];
+    const double row[4] = {a, (a + b + c) / 2, (a - b + c) / 2, c};
+    for (int s = 0; s < 4; s++)
+      to[(4 * r + s) * stride] = (float)row[s];
+  }
+}
+
+/* NULL if the problem is one for it. */
+static inline const char *gconv_winograd_obstacle(const gconv_layer_problem *problem) {
+  if (problem->math != GCONV_MATH_FP32)
+    return "math other than fp32";
+  if (problem->rows != 3 || problem->columns != 3)
+    return "filters other than 3 x 3";
+  if (problem->stride_y != 1 || problem->stride_x != 1 || problem->dilation_y != 1 || problem->dilation_x != 1)
+    return "stride or dilation";
+  return NULL;
+}
+
+/*
+ * The bound, with u = 2^-24, X the largest |x| and W the sum of |w| of all C channels: an entry of V is at most 4X, and off
+ * by 8uX at most, of 3 rounded additions. Products and their sum over C: |M - M'| <= (C + 3) u sum |U| 4X. An output adds 9
+ * of the M, and the sum of |U| over those 9 and all channels is at most 4W, as each of the columns of G sums to at most 2
+ * over three rows: (C + 3) u 16WX, and 4 additions on the way, each of at most 16WX: 16 (C + 7) u WX in all, and one more
+ * for the bias; a hundredth more for what is of second order.
+ */
+static inline double gconv_winograd_bound(const gconv_layer_problem *problem) {
+  double n = (16 * ((double)(problem->channels / problem->groups) + 7) + 1) * 1.01 * 0x1p-24;
+  return n < 0.5 ? n : 1;
+}
+
+#endif
