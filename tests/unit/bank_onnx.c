@@ -494,6 +494,7 @@ int main(void) {
       cmocka_unit_test(reads_constants),
       cmocka_unit_test(lists_the_nodes),
       cmocka_unit_test(refuses_bad_numbers),
+      cmocka_unit_test(refuses_too_many_numbers),
       cmocka_unit_test(refuses_bad_attributes),
       cmocka_unit_test(refuses_bad_biases),
       cmocka_unit_test(refuses_bad_encodings),
