@@ -89,6 +89,9 @@ static gconv_status prepare(struct job *job, gconv_message *message) {
   GCONV_TRY(check_format(job, message));
   if (job->has_banks && job->bank.batch.one_tensor && job->settings.shard.count > 1)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--shard: one array of all results cannot be divided: name a folder");
+  if (job->has_banks && job->settings.resume)
+    return gconv_complain(message, GCONV_UNSUPPORTED,
+                          "--resume: not with banks; --skip-existing passes over results that exist");
   gconv_shard_take(&job->settings.shard, &job->inputs, &job->outputs);
   return GCONV_OK;
 }

@@ -8,7 +8,9 @@
  * byte alone is taken), interrupt (writes), read, open, rename, close or thread. At the end, the calls of the kind and those
  * that failed are written to the file that $FAULT_LOG names.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -59,14 +61,14 @@ __attribute__((destructor)) static void end(void) {
 
 #ifdef FAULTS_WRAP
 #define NAME(name) __wrap_##name
-#define REAL(name, ...) __real_##name
+#define REAL(name) __real_##name
 #define DECLARE(result, name, ...)                                                                                          \
   result __real_##name(__VA_ARGS__);                                                                                        \
   result __wrap_##name(__VA_ARGS__);
 #else
 #define NAME(name) name
 #define DECLARE(result, name, ...)
-#define REAL(name, ...) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #endif
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------- */

@@ -56,6 +56,7 @@ static void tidy_folder(void) {
   put_file("in/sub/c.pgm", grey, sizeof grey - 1);
   put_text("in/broken.png", "\x89PNG\r\n\x1a\nbroken");
   put_text("edge.txt", "0 -1 0\n-1 4 -1\n0 -1 0\n");
+  put_text("k.bank", "gconv-bank 1\nfilters 2 channels 1 size 1 2\nfilter a\n1 2\n\nfilter b bias 1\n3 4\n");
   put_text("blur.mat", "3 3 9 0\n1 1 1\n1 1 1\n1 1 1\n");
 }
 
