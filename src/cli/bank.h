@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of `gconv bank`: cmd_bank.c chooses between them. */
+/* Banks that a command line names, and the parts of `gconv bank`, between which cmd_bank.c chooses. */
 #ifndef GCONV_CLI_BANK_H
 #define GCONV_CLI_BANK_H
 
 #include "cli/command.h"
 
 extern const gconv_command gconv_bank_info, gconv_bank_show, gconv_bank_convert;
+
+/* Whether gconv_bank_read() takes this syntax; NULL is none. */
+bool gconv_bank_is_syntax(const char *syntax);
+
+/* Reads plain filters and stacks them into *bank, which must be empty. The error is gconv_last_error(). */
+gconv_status gconv_bank_stack_specs(const gconv_texts *specs, const char *syntax, gconv_bank *bank);
 
 /* Whether `spec` is to be read as a bank, with `syntax`, which may be NULL; else it is plain filters. */
 bool gconv_bank_is_meant(const char *spec, const char *syntax);

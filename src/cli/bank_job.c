@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/bank_job.h"
+#include "cli/bank.h"
 #include "cli/bench.h"
 #include "cli/terminal.h"
 
@@ -10,37 +11,18 @@
 
 /* ---- Banks ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_bank_syntax(const char *syntax) {
-  const char *known;
-  for (size_t i = 0; syntax && (known = gconv_bank_syntax_at(i)); i++)
-    if (strcmp(known, syntax) == 0)
-      return true;
-  return false;
-}
-
-/* Plain filters become a bank of one channel. */
-static gconv_status stack_filters(const gconv_texts *specs, const char *syntax, gconv_bank *bank) {
-  gconv_filters filters = {0};
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
-    status = gconv_filters_read(specs->items[i], syntax, &filters);
-  if (status == GCONV_OK)
-    status = gconv_bank_stack(&filters, bank);
-  gconv_filters_free(&filters);
-  return status;
-}
-
 /* The bank of one layer. */
 static gconv_status read_bank(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message) {
   if (specs->count == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--then: no bank follows it: -f BANK --then -f BANK");
-  bool is_bank = (is_bank_syntax(syntax) && strcmp(syntax, "npy") != 0) || gconv_bank_is_one(specs->items[0]);
+  bool is_bank = (gconv_bank_is_syntax(syntax) && strcmp(syntax, "npy") != 0) || gconv_bank_is_one(specs->items[0]);
   for (size_t i = 1; i < specs->count; i++)
     if (is_bank || gconv_bank_is_one(specs->items[i]))
       return gconv_complain(message, GCONV_BAD_ARGUMENT,
                             "-f %s -f %s: a layer has one bank: put --then between them to apply one after the other",
                             specs->items[0], specs->items[i]);
-  gconv_status status = is_bank ? gconv_bank_read(specs->items[0], syntax, bank) : stack_filters(specs, syntax, bank);
+  gconv_status status =
+      is_bank ? gconv_bank_read(specs->items[0], syntax, bank) : gconv_bank_stack_specs(specs, syntax, bank);
   return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
 }
 

@@ -11,16 +11,21 @@ static const gconv_option options[] = {GCONV_OPTIONS_END};
 
 /* ---- What the parts share ---- */
 
-bool gconv_bank_is_meant(const char *spec, const char *syntax) {
-  if (!syntax) /* standard input cannot be looked into before it is read */
-    return strcmp(spec, "-") == 0 || strncmp(spec, "-:", 2) == 0 || gconv_bank_is_one(spec);
-  for (size_t i = 0; gconv_bank_syntax_at(i); i++)
+bool gconv_bank_is_syntax(const char *syntax) {
+  for (size_t i = 0; syntax && gconv_bank_syntax_at(i); i++)
     if (strcmp(syntax, gconv_bank_syntax_at(i)) == 0)
       return true;
   return false;
 }
 
-static gconv_status stack(const gconv_texts *specs, const char *syntax, gconv_bank *bank) {
+bool gconv_bank_is_meant(const char *spec, const char *syntax) {
+  if (syntax)
+    return gconv_bank_is_syntax(syntax);
+  /* standard input cannot be looked into before it is read */
+  return strcmp(spec, "-") == 0 || strncmp(spec, "-:", 2) == 0 || gconv_bank_is_one(spec);
+}
+
+gconv_status gconv_bank_stack_specs(const gconv_texts *specs, const char *syntax, gconv_bank *bank) {
   gconv_filters filters = {0};
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
@@ -40,7 +45,8 @@ gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv
     banks += gconv_bank_is_meant(specs->items[i], syntax);
   if (banks > 0 && specs->count > 1)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "one bank stands alone; several plain filters are stacked");
-  gconv_status status = banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : stack(specs, syntax, bank);
+  gconv_status status =
+      banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : gconv_bank_stack_specs(specs, syntax, bank);
   return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
 }
 
