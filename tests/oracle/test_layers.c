@@ -129,6 +129,10 @@ static void draw_geometry(uint64_t *lot, int32_t height, int32_t width, drawn_la
   l->stride_x = chance(lot, 70) ? l->stride_y : PICK(lot, steps);
   l->dilation_y = chance(lot, 75) ? 1 : PICK(lot, steps);
   l->dilation_x = chance(lot, 75) ? l->dilation_y : PICK(lot, steps);
+  if (chance(lot, 25)) { /* the commonest layer, and the only one that winograd takes */
+    bank->rows = bank->columns = 3;
+    l->stride_y = l->stride_x = l->dilation_y = l->dilation_x = 1;
+  }
   layer->flip = chance(lot, 20);
   gconv_layer_padding padding = (gconv_layer_padding)(1 + gconv_lot_below(lot, 6));
   int32_t reach = (bank->rows > bank->columns ? bank->rows : bank->columns) * (chance(lot, 10) ? 4 : 1) + 1, pads[4];

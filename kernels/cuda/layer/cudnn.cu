@@ -148,7 +148,7 @@ const char *supports(const gconv_layer_problem *p) {
 
 /* Measured rates of its matrix products, and the pass for bias and activation. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  const double rate = problem->math == GCONV_MATH_TF32 ? 1.5 : 0.5;
+  const double rate = problem->math == GCONV_MATH_TF32 ? 1.2 : 0.35;
   const double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
   const double few = fmax(1, 16.0 * problem->groups / problem->filters); /* filters that a tile lacks */
   return 3 * machine->launch_ms + few * gconv_layer_flop(problem) / 2 / (rate * machine->fma_per_ms) +

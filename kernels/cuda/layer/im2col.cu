@@ -23,12 +23,18 @@ struct store_output {
   }
 };
 
-int64_t columns_of(const gconv_layer_problem *problem) {
-  return chunk_columns(problem, problem->workspace_limit);
-}
-
 int64_t weights_pitch(const gconv_layer_problem *problem) {
   return operand_pitch(filters_of_group(problem));
+}
+
+size_t prepared_matrix_floats(const gconv_layer_problem *problem) {
+  return (size_t)(problem->groups * gconv_layer_taps(problem) * weights_pitch(problem));
+}
+
+/* The limit is for the prepared weights, too. */
+int64_t columns_of(const gconv_layer_problem *problem) {
+  const size_t prepared = prepared_matrix_floats(problem) * sizeof(float);
+  return prepared < problem->workspace_limit ? chunk_columns(problem, problem->workspace_limit - prepared) : 0;
 }
 
 gconv_status execute(const gconv_layer_execution *e) {
@@ -66,10 +72,6 @@ const char *supports(const gconv_layer_problem *problem) {
   return columns_of(problem) == 0 ? "128 columns of its patch matrix would exceed the workspace" : NULL;
 }
 
-size_t prepared_matrix_floats(const gconv_layer_problem *problem) {
-  return (size_t)(problem->groups * gconv_layer_taps(problem) * weights_pitch(problem));
-}
-
 /* [group][tap][filter] */
 gconv_status prepare_matrix(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   const int64_t filters = filters_of_group(problem), taps = gconv_layer_taps(problem), pitch = weights_pitch(problem);
@@ -83,7 +85,7 @@ gconv_status prepare_matrix(const gconv_layer_problem *problem, const float *wei
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double filters = (double)divide_up(filters_of_group(problem), TILE_FILTERS) * TILE_FILTERS * problem->groups;
   const double multiplications = (double)pixels_of(problem) * filters * (double)gconv_layer_taps(problem);
-  return patches_ms(problem, columns_of(problem), machine) + multiplications / (0.6 * machine->fma_per_ms);
+  return 1.25 * patches_ms(problem, columns_of(problem), machine) + multiplications / (0.5 * machine->fma_per_ms);
 }
 
 } // namespace
