@@ -261,12 +261,44 @@ static void writes_text_that_comes_back(void **state) {
   assert_true(back.groups == 2 && back.pad_left == 4 && back.pad_top == 0 && !back.same_upper);
   gconv_bank_free(&back);
   bank.biases = NULL;
+  names[1] = (char *)"plain_2.5";
+  bank.same_lower = true;
+  bank.pad_left = 0;
+  assert_int_equal(gconv_bank_write("out.txt", NULL, &bank), GCONV_OK);
+  back = bank_good("out.txt", NULL);
+  assert_string_equal(back.names[1], names[1]);
+  assert_true(back.same_lower && !back.same_upper && !back.biases);
+  gconv_bank_free(&back);
   bank.names = NULL;
   bank.has_geometry = false;
   assert_int_equal(gconv_bank_write("out2.dat", "bank", &bank), GCONV_OK);
   back = bank_good("out2.dat", NULL);
   assert_true(!back.biases && !back.names && !back.has_geometry);
   gconv_bank_free(&back);
+}
+
+/* Names of any length and with any bytes become names that can be read. */
+static void writes_awkward_names(void **state) {
+  (void)state;
+  char lengthy[600];
+  char *names[] = {(char *)"bias", (char *)"", (char *)"two\nlines", lengthy};
+  memset(lengthy, '"', sizeof lengthy - 1);
+  lengthy[sizeof lengthy - 1] = '\0';
+  gconv_bank bank = {.filters = 4, .channels = 1, .rows = 1, .columns = 3, .weights = (float *)awkward, .names = names};
+  assert_int_equal(gconv_bank_write("names.txt", NULL, &bank), GCONV_OK);
+  gconv_bank back = bank_good("names.txt", NULL);
+  assert_string_equal(back.names[0], "bias");
+  assert_string_equal(back.names[1], "");
+  assert_string_equal(back.names[2], "two?lines");
+  assert_true(strlen(back.names[3]) == 255 && strspn(back.names[3], "\"") == 255);
+  gconv_bank_free(&back);
+  char text[1024];
+  snprintf(text, sizeof text, HEADER "filter %0300d\n", 0);
+  write_string("bad.txt", text);
+  bank_bad("bad.txt", NULL, GCONV_TOO_LARGE, "bad.txt:3:8: a name of more than 255 bytes");
+  snprintf(text, sizeof text, HEADER "filter \"%0300d\"\n", 0);
+  write_string("bad.txt", text);
+  bank_bad("bad.txt", NULL, GCONV_TOO_LARGE, "bad.txt:3:8: a name of more than 255 bytes");
 }
 
 static void writes_npy_that_comes_back(void **state) {
@@ -390,6 +422,7 @@ int main(void) {
       cmocka_unit_test(reads_both_orders_of_npy),
       cmocka_unit_test(refuses_bad_npy),
       cmocka_unit_test(writes_text_that_comes_back),
+      cmocka_unit_test(writes_awkward_names),
       cmocka_unit_test(writes_npy_that_comes_back),
       cmocka_unit_test(refuses_to_write),
       cmocka_unit_test(stacks_filters),

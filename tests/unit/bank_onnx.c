@@ -176,7 +176,7 @@ static void reads_all_holdings(void **state) {
   (void)state;
   const int64_t dims[] = {1, 1, 1, 2};
   message node = make_node("Conv", "c", "w", NULL, "y");
-  message forms[9];
+  message forms[10];
   forms[0] = make_raw("w", 10, 4, dims, "\x00\x3C\x00\xC0", 4);
   forms[1] = make_raw("w", 16, 4, dims, "\x80\x3F\x00\xC0", 4);
   forms[2] = make_raw("w", 11, 4, dims, (double[]){1, -2}, 16);
@@ -200,6 +200,12 @@ static void reads_all_holdings(void **state) {
   put_integer(&forms[8], 2, 1);
   put_text(&forms[8], 8, "w");
   put_bytes(&forms[8], 9, four, 8);
+  forms[9] = make_tensor("w", 11, 4, dims);
+  for (int i = 0; i < 2; i++) { /* doubles one by one: 1, -2 */
+    put_varint(&forms[9], 10 << 3 | 1);
+    memcpy(forms[9].bytes + forms[9].size, i == 0 ? "\0\0\0\0\0\0\xF0\x3F" : "\0\0\0\0\0\0\0\xC0", 8);
+    forms[9].size += 8;
+  }
   for (size_t i = 0; i < COUNT(forms); i++) {
     write_simple("m.onnx", &node, &forms[i]);
     gconv_bank bank = bank_good("m.onnx", NULL);
@@ -378,6 +384,10 @@ static void refuses_bad_encodings(void **state) {
   message node = make_node("QLinearConv", "c", "w", NULL, "y"), weights = make_raw("w", 3, 4, dims_1122, four, 4);
   write_simple("m.onnx", &node, &weights);
   bank_bad("m.onnx", NULL, GCONV_UNSUPPORTED, "but others, transposed, fused or quantised");
+  node = make_node("Conv", "c", "w", NULL, "y"); /* of somebody else's operators */
+  put_text(&node, 7, "com.example");
+  write_simple("m.onnx", &node, &weights);
+  bank_bad("m.onnx", NULL, GCONV_UNSUPPORTED, "the model has no Conv node");
 }
 
 /* A good model, cut at every byte: an error each time, and no more. */

@@ -196,6 +196,10 @@ static void writes_what_comes_back(void **state) {
   check_round_trip("a \"b\"\\", "a \"b\"\\.weight", NULL);
   check_round_trip("", "weight", biases);
   check_round_trip(NULL, "weight", NULL);
+  gconv_bank bank = {.name = (char *)"\xFF", .filters = 1, .channels = 1, .rows = 1, .columns = 1, .weights = biases};
+  assert_int_equal(gconv_bank_write("latin.safetensors", NULL, &bank), GCONV_BAD_ARGUMENT);
+  assert_non_null(strstr(gconv_last_error(), "is the name of the bank UTF-8?"));
+  assert_int_not_equal(access("latin.safetensors", F_OK), 0);
   /* the data begin at a multiple of 8 */
   uint8_t prefix[8];
   FILE *stream = fopen("out.safetensors", "rb");
