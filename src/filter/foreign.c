@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files that are handed over as filters, but are of a kind that is not read: each is known, so that the error can help. */
-#include "filter/syntax.h"
+#include "filter/text.h"
 
 #include <string.h>
 
@@ -17,7 +17,6 @@ static const foreign kinds[] = {
      "save the matrix as text: dlmwrite('filter.txt', h, 'precision', 9)"},
     {START("\x89HDF"), "an HDF5 file, or a .mat file of MATLAB 7.3",
      "save the matrix as text: dlmwrite('filter.txt', h, 'precision', 9)"},
-    {START("gconv-bank"), "a bank of filters, not plain filters", "gconv bank shows what it holds"},
     {START("%YAML"), "an OpenCV FileStorage file, which is not read yet", "save the matrix with numpy.save"},
     {START("<?xml"), "XML, perhaps of OpenCV, which is not read yet", "save the matrix with numpy.save"},
     {START("<opencv_storage"), "an OpenCV FileStorage file, which is not read yet", "save the matrix with numpy.save"},
@@ -46,12 +45,25 @@ static bool is_onnx(const gconv_content *content) {
          (bytes[2] == 0x12 || bytes[2] == 0x1A || bytes[2] == 0x22 || bytes[2] == 0x3A || bytes[2] == 0x42);
 }
 
+/* Text whose first word, behind comments, is "gconv-bank". */
+static bool is_bank(const gconv_content *content) {
+  static const char word[] = "gconv-bank";
+  gconv_text text = gconv_text_begin(content);
+  gconv_field field = {0};
+  return gconv_text_find_line(&text) && gconv_text_field(&text, &field) &&
+         (size_t)(field.end - field.begin) == sizeof word - 1 && memcmp(field.begin, word, sizeof word - 1) == 0;
+}
+
 gconv_status gconv_refuse_foreign(const gconv_content *content) {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (content->size >= kinds[i].size && memcmp(content->bytes, kinds[i].start, kinds[i].size) == 0)
       return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s; %s", content->name, kinds[i].is, kinds[i].remedy);
+  if (is_bank(content))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: is a bank of filters, not plain filters; gconv bank info tells what it holds",
+                      content->name);
   if (is_safetensors(content) || is_onnx(content))
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s, which holds banks of filters, not plain ones; gconv bank shows them",
-                      content->name, is_onnx(content) ? "an ONNX model" : "a safetensors file");
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: is %s, which holds banks of filters, not plain ones; gconv bank info lists them", content->name,
+                      is_onnx(content) ? "an ONNX model" : "a safetensors file");
   return GCONV_OK;
 }

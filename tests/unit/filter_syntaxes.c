@@ -204,6 +204,7 @@ static const bad bads[] = {
     {"%YAML:1.0\n---\n", NULL, GCONV_UNSUPPORTED, "OpenCV FileStorage"},
     {"<?xml version=\"1.0\"?>\n<opencv_storage>", NULL, GCONV_UNSUPPORTED, "OpenCV"},
     {"gconv-bank 1\n", NULL, GCONV_UNSUPPORTED, "is a bank of filters"},
+    {"# of Gabor filters\n\n gconv-bank 1\n", NULL, GCONV_UNSUPPORTED, "is a bank of filters"},
     {"\x89PNG\r\n\x1A\n", NULL, GCONV_UNSUPPORTED, "is a PNG image"},
     {"PK\x03\x04", NULL, GCONV_UNSUPPORTED, ".npz"},
     {"\x08\x07\x12\x07pytorch", NULL, GCONV_UNSUPPORTED, "an ONNX model"},
