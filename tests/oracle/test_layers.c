@@ -683,7 +683,7 @@ static void run_case(session *s, uint64_t number_of_case, bool verbose) {
 }
 
 static bool parse(int count, char **words, session *s, uint64_t *cases, int64_t *only) {
-  for (int i = 1; i < count; i++) {
+  for (int i = 1; i < count; i += 2) {
     const char *value = i + 1 < count ? words[i + 1] : NULL;
     if (!value)
       return false;
@@ -699,7 +699,6 @@ static bool parse(int count, char **words, session *s, uint64_t *cases, int64_t 
       *only = strtoll(value, NULL, 10);
     else
       return false;
-    i++;
   }
   return true;
 }
