@@ -19,6 +19,7 @@ enum {
   HASH_BITS = 13,
   BLOCK_BYTES = 131072, /* enough for a code to pay for its description, about 100 bytes */
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
+  TRIAL_BYTES = 8192,   /* of a block, that tell whether matches are worth looking for */
   STORED_BYTES = 65535, /* the most that one stored block holds */
   CODE_BITS = 24,
 };
@@ -123,13 +124,13 @@ GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_
   deflater->sequences[deflater->count++] = (sequence){(uint32_t)literals, (uint16_t)length, (uint16_t)(distance - 1)};
 }
 
-/* Cuts the block that begins at `begin` into literals and matches, and returns where it ends. Matches are looked for at
- * every `step` bytes of a line; `unit`, of at least SHORTEST bytes, is what must be equal. */
-GCONV_INLINE size_t cut_block_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t step,
-                                   size_t unit) {
+/* Cuts bytes begin .. stop - 1, and those of a match that reaches beyond, into literals and matches, and returns where they
+ * end. Matches are looked for at every `step` bytes of a line; `unit`, of at least SHORTEST bytes, is what must be equal. */
+GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop,
+                             size_t step, size_t unit) {
   const uint8_t *bytes = lines->bytes;
   const uint64_t mask = UINT64_MAX >> (64 - 8 * unit);
-  size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES, at = begin, literals = begin;
+  size_t at = begin, literals = begin;
   while (at < stop) {
     size_t line_end = at - at % lines->line + lines->line;
     if (at % lines->line == 0)
@@ -162,30 +163,53 @@ GCONV_INLINE size_t cut_block_body(gconv_png_deflater *deflater, const gconv_png
   return at;
 }
 
-static size_t cut_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
+static void begin_counts(gconv_png_deflater *deflater) {
   deflater->count = 0;
   deflater->extra_bits = 0;
   memset(deflater->counts, 0, sizeof deflater->counts);
   memset(deflater->distance_counts, 0, sizeof deflater->distance_counts);
   deflater->counts[END_OF_BLOCK] = 1;
+}
+
+static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop) {
+  begin_counts(deflater);
   switch (lines->pixel) {
   case 1:
   case 2:
-    return cut_block_body(deflater, lines, begin, 2, 4);
+    return cut_body(deflater, lines, begin, stop, 2, 4);
   case 3:
-    return cut_block_body(deflater, lines, begin, 3, 3);
+    return cut_body(deflater, lines, begin, stop, 3, 3);
   case 4:
-    return cut_block_body(deflater, lines, begin, 4, 4);
+    return cut_body(deflater, lines, begin, stop, 4, 4);
   case 6:
-    return cut_block_body(deflater, lines, begin, 6, 6);
+    return cut_body(deflater, lines, begin, stop, 6, 6);
   default:
-    return cut_block_body(deflater, lines, begin, 8, 8);
+    return cut_body(deflater, lines, begin, stop, 8, 8);
   }
+}
+
+/* Counts in four tables, as a byte that comes again would wait for its own count. */
+static void take_literals(gconv_png_deflater *deflater, const uint8_t *bytes, size_t size) {
+  enum { TABLES = 4 };
+  uint32_t tables[TABLES][LITERALS] = {{0}};
+  size_t i = 0;
+  for (; i + 8 <= size; i += 8) {
+    uint64_t eight = load(bytes + i);
+    for (int k = 0; k < 8; k++)
+      tables[k % TABLES][eight >> 8 * k & 0xff]++;
+  }
+  for (; i < size; i++)
+    tables[0][bytes[i]]++;
+  begin_counts(deflater);
+  for (int literal = 0; literal < LITERALS; literal++)
+    for (int k = 0; k < TABLES; k++)
+      deflater->counts[literal] += tables[k][literal];
+  deflater->sequences[deflater->count++] = (sequence){.literals = (uint32_t)size};
 }
 
 /* ---- Codes ---- */
 
-/* Makes the codes' lengths for what cut_block() has counted, and returns the bits that the block takes with them. */
+/* Makes the codes' lengths for what has been counted, and returns the bits that the block takes with them. */
 static uint64_t make_lengths(gconv_png_deflater *deflater) {
   uint8_t *distance_lengths = deflater->lengths + SYMBOLS;
   uint64_t bits = deflater->extra_bits;
@@ -381,6 +405,25 @@ size_t gconv_png_deflate_bound(size_t size) {
   return size + (size / BLOCK_BYTES + 1) * (MOST_DESCRIPTION + 4 * STORED_EXTRA) + MARK + ROOM;
 }
 
+/* Photos repeat so little that matches, which cost literals their short codes, may make them larger: then, and where there
+ * is nearly nothing to gain, a block has none, and takes half of the time. */
+static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
+  size_t stop = lines->size - begin < TRIAL_BYTES ? lines->size : begin + TRIAL_BYTES;
+  size_t end = cut(deflater, lines, begin, stop);
+  uint64_t with = make_lengths(deflater);
+  take_literals(deflater, lines->bytes + begin, end - begin);
+  return with < make_lengths(deflater) / 32 * 31;
+}
+
+/* Cuts the block that begins at `begin`, and returns where it ends. */
+static size_t cut_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
+  size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES;
+  if (matches_pay(deflater, lines, begin))
+    return cut(deflater, lines, begin, stop);
+  take_literals(deflater, lines->bytes + begin, stop - begin);
+  return stop;
+}
+
 size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *lines, bool last, uint8_t *out) {
   bit_writer writer = {.next = out};
   memset(deflater->seen, 0, sizeof deflater->seen);
@@ -396,6 +439,9 @@ size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *li
 
 uint64_t gconv_png_deflate_estimate(gconv_png_deflater *deflater, const gconv_png_lines *lines) {
   memset(deflater->seen, 0, sizeof deflater->seen);
-  cut_block(deflater, lines, 0);
-  return make_lengths(deflater);
+  size_t end = cut(deflater, lines, 0, lines->size < BLOCK_BYTES ? lines->size : BLOCK_BYTES);
+  uint64_t with = make_lengths(deflater);
+  take_literals(deflater, lines->bytes, end);
+  uint64_t without = make_lengths(deflater);
+  return with < without ? with : without;
 }
