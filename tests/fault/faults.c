@@ -28,6 +28,17 @@ static kind wanted;
 static unsigned long first, period;
 static atomic_ulong calls, failures;
 
+static void stop(void) {
+  wanted = NONE;
+}
+
+/* What counts lines writes its files when the program ends: they shall be whole. Not before main(), or it comes too late. */
+static void stop_at_exit(void) {
+  static atomic_flag done = ATOMIC_FLAG_INIT;
+  if (!atomic_flag_test_and_set(&done))
+    atexit(stop);
+}
+
 /* Whether this call fails. */
 static int fails(kind of) {
   if (of != wanted)
@@ -51,7 +62,7 @@ __attribute__((constructor)) static void begin(void) {
 
 __attribute__((destructor)) static void end(void) {
   const char *path = getenv("FAULT_LOG");
-  wanted = NONE;
+  stop();
   FILE *log = path ? fopen(path, "w") : NULL;
   if (log)
     fprintf(log, "%lu %lu\n", calls, failures);
@@ -188,6 +199,7 @@ int NAME(open64)(const char *path, int flags, ...) {
   va_start(arguments, flags);
   mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
+  stop_at_exit();
   return fails(OPEN) ? fail_with(EMFILE) : REAL(open64)(path, flags, mode);
 }
 
