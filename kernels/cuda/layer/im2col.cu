@@ -85,7 +85,9 @@ gconv_status prepare_matrix(const gconv_layer_problem *problem, const float *wei
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double filters = (double)divide_up(filters_of_group(problem), TILE_FILTERS) * TILE_FILTERS * problem->groups;
   const double multiplications = (double)pixels_of(problem) * filters * (double)gconv_layer_taps(problem);
-  return 1.25 * patches_ms(problem, columns_of(problem), machine) + multiplications / (0.5 * machine->fma_per_ms);
+  const double outputs = (double)pixels_of(problem) * filters, storing = 25; /* instructions of an output */
+  return 2 * patches_ms(problem, columns_of(problem), machine) +
+         (multiplications + storing * outputs) / (0.5 * machine->fma_per_ms);
 }
 
 } // namespace

@@ -84,7 +84,7 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   chunking c;
   find_chunking(problem, &c);
   const double rate = problem->math == GCONV_MATH_TF32 ? 3 : 0.55;
-  return 1.35 * patches_ms(problem, c.pitch, machine) + gconv_layer_flop(problem) / 2 / (rate * machine->fma_per_ms) +
+  return 1.8 * patches_ms(problem, c.pitch, machine) + gconv_layer_flop(problem) / 2 / (rate * machine->fma_per_ms) +
          (double)pixels_of(problem) * problem->filters * 8 / machine->bytes_per_ms;
 }
 

@@ -52,16 +52,16 @@ int tile_pitch(const gconv_layer_problem *problem) {
 __device__ __forceinline__ void fetch(const arguments &a, float *tile, const float *in, int count, int top, int left) {
   const gconv_layer_problem &problem = a.problem;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  for (int row = warp; row < count * a.rows; row += WARPS) {
-    const int c = row / a.rows, y = top + row - c * a.rows;
-    const bool inside = (unsigned)y < (unsigned)problem.height;
-    const float *from = in + ((int64_t)c * problem.height + y) * problem.width + left;
-    for (int i = lane; i < a.pitch; i += 32)
-      if (inside && (unsigned)(left + i) < (unsigned)problem.width)
-        __pipeline_memcpy_async(tile + row * a.pitch + i, from + i, sizeof(float));
-      else
-        tile[row * a.pitch + i] = 0;
-  }
+  for (int c = 0; c < count; c++, tile += a.rows * a.pitch, in += (int64_t)problem.height * problem.width)
+    for (int row = warp; row < a.rows; row += WARPS) {
+      const bool inside = (unsigned)(top + row) < (unsigned)problem.height;
+      const float *from = in + (int64_t)(top + row) * problem.width + left;
+      for (int i = lane; i < a.pitch; i += 32)
+        if (inside && (unsigned)(left + i) < (unsigned)problem.width)
+          __pipeline_memcpy_async(tile + row * a.pitch + i, from + i, sizeof(float));
+        else
+          tile[row * a.pitch + i] = 0;
+    }
   __pipeline_commit();
 }
 
@@ -188,18 +188,18 @@ const char *supports(const gconv_layer_problem *problem) {
                                                        : NULL;
 }
 
-/* As of direct, of whole tiles, without checks; a sample that a thread fetches takes as long as 103 instructions: it is
- * waited for. One or two blocks on a multiprocessor do not keep it busy. */
+/* As of direct, of whole tiles, without checks; each row of a tile that a warp fetches takes as long as 65 instructions.
+ * One or two blocks on a multiprocessor do not keep it busy. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double F = block_filters(problem), N = STEPS, plane_taps = (double)problem->rows * problem->columns;
   const double blocks = (double)problem->images * (double)divide_up(problem->out_width, COLUMNS) *
                         (double)divide_up(problem->out_height, STEPS * WARPS) * (double)blocks_of_group(problem) *
                         problem->groups;
-  const double fetching = (double)tile_floats(problem, STEPS) / THREADS * 103 / plane_taps;
+  const double fetching = (double)tile_rows(problem, STEPS) / WARPS * 65 / plane_taps;
   const double instructions = (F * N + F / 4 + N + 5 + fetching) * (double)gconv_layer_taps(problem) + 1500;
-  const double late = lateness(blocks, machine) * (blocks <= 2 * machine->units ? 1.5 : 1);
+  const double late = lateness(blocks, F < 12 ? 7 : F < 16 ? 5 : 4, machine) * (blocks <= 2 * machine->units ? 1.5 : 1);
   const double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
-  return machine->launch_ms + blocks * THREADS * instructions * late / (0.63 * machine->fma_per_ms) +
+  return machine->launch_ms + blocks * THREADS * instructions * late / (0.75 * machine->fma_per_ms) +
          outputs * 4 / machine->bytes_per_ms;
 }
 

@@ -66,11 +66,11 @@ gconv_status prepare(const gconv_layer_problem *problem, const float *weights, f
   return GCONV_OK;
 }
 
-/* For cost(): by how much the last multiprocessor to end is late, where so many blocks are dealt out, of which four are on a
- * multiprocessor at a time. */
-double lateness(double blocks, const gconv_machine *machine) {
+/* For cost(): by how much the last multiprocessor to end is late, where so many blocks are dealt out, of which `most` are on
+ * a multiprocessor at a time. */
+double lateness(double blocks, double most, const gconv_machine *machine) {
   const double each = blocks / machine->units;
-  return each < 4 ? ceil(each) / each : ceil(each / 4) * 4 / each;
+  return each < most ? ceil(each) / each : ceil(each / most) * most / each;
 }
 
 /* sums[k][i] += weights[k] * x[i] */
