@@ -2,6 +2,7 @@
 /* From the maps that a network yields to pictures. */
 #include "batch/banks.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,62 +13,89 @@ typedef struct planes {
   int32_t count, height, width;
 } planes;
 
-/* v * scale + offset becomes (v * scale + offset) * factor + shift, then |v| if asked for: in units where 1 is white. */
+/* What becomes of a value, in units where 1 is white: v * factor + shift, and |that| if asked for. */
 typedef struct curve {
   double factor, shift;
   bool absolute;
 } curve;
 
-static double toned(const gconv_tone *tone, double v) {
-  v = v * tone->scale + tone->offset;
-  return tone->range == GCONV_RANGE_ABS ? fabs(v) : v;
+/* The least and the largest finite value; false if there is none. */
+static bool find_limits(const planes *from, float *low, float *high) {
+  *low = INFINITY;
+  *high = -INFINITY;
+  for (int32_t p = 0; p < from->count; p++) {
+    const float *values = from->plane[p];
+    float least = INFINITY, most = -INFINITY;
+    for (int64_t i = 0; i < (int64_t)from->height * from->width; i++) {
+      bool finite = fabsf(values[i]) <= FLT_MAX; /* not so of NaN */
+      least = finite && values[i] < least ? values[i] : least;
+      most = finite && values[i] > most ? values[i] : most;
+    }
+    *low = least < *low ? least : *low;
+    *high = most > *high ? most : *high;
+  }
+  return *low <= *high;
 }
 
-/* The range that the tone asks for. Minmax is taken over the finite values; without any, or of one, all is 0. */
+/* The tone of a picture. With minmax, one without two different values becomes 0. */
 static curve find_curve(const gconv_tone *tone, const planes *from) {
-  curve c = {1, 0, tone->range == GCONV_RANGE_ABS};
+  curve c = {tone->scale, tone->offset, tone->range == GCONV_RANGE_ABS};
+  float low, high;
   if (tone->range == GCONV_RANGE_SIGNED && tone->type != GCONV_F32)
-    c = (curve){0.5, 0.5, false};
+    return (curve){tone->scale / 2, tone->offset / 2 + 0.5, false};
   if (tone->range != GCONV_RANGE_MINMAX)
     return c;
-  double low = INFINITY, high = -INFINITY;
-  for (int32_t p = 0; p < from->count; p++)
-    for (int64_t i = 0; i < (int64_t)from->height * from->width; i++) {
-      double v = toned(tone, (double)from->plane[p][i]);
-      low = isfinite(v) ? fmin(low, v) : low;
-      high = isfinite(v) ? fmax(high, v) : high;
-    }
-  c.factor = high > low ? 1 / (high - low) : 0;
-  c.shift = high > low ? -low / (high - low) : 0;
-  return c;
+  if (!find_limits(from, &low, &high) || low == high || tone->scale == 0)
+    return (curve){0, 0, false};
+  double black = tone->scale > 0 ? (double)low : (double)high, white = tone->scale > 0 ? (double)high : (double)low;
+  return (curve){1 / (white - black), -black / (white - black), false};
 }
 
-/* Saturated, to nearest even; NaN becomes 0. */
-static uint32_t to_level(double v, double white) {
-  v *= white;
-  return v >= white ? (uint32_t)white : v > 0 ? (uint32_t)nearbyint(v) : 0;
+/* Saturated, to nearest even: beyond 2^52 the spacing of doubles is 1. NaN becomes 0. */
+static inline int32_t to_level(double v, double white) {
+  v = v * white;
+  v = v > 0 ? v : 0;
+  v = v < white ? v : white;
+  return (int32_t)((v + 0x1p52) - 0x1p52);
 }
 
-static void store(gconv_type type, double v, void *row, size_t index) {
+static inline double bend(curve c, float v) {
+  double y = (double)v * c.factor + c.shift;
+  return c.absolute ? fabs(y) : y;
+}
+
+/* A row of one plane to every `step`-th sample. */
+static void put_u8(curve c, const float *from, int32_t width, uint8_t *to, ptrdiff_t step) {
+  for (int32_t x = 0; x < width; x++)
+    to[x * step] = (uint8_t)to_level(bend(c, from[x]), 255);
+}
+static void put_u16(curve c, const float *from, int32_t width, uint16_t *to, ptrdiff_t step) {
+  for (int32_t x = 0; x < width; x++)
+    to[x * step] = (uint16_t)to_level(bend(c, from[x]), 65535);
+}
+static void put_f32(curve c, const float *from, int32_t width, float *to, ptrdiff_t step) {
+  for (int32_t x = 0; x < width; x++)
+    to[x * step] = (float)bend(c, from[x]);
+}
+
+static void put_row(gconv_type type, curve c, const float *from, int32_t width, void *row, size_t first, ptrdiff_t step) {
   if (type == GCONV_U8)
-    ((uint8_t *)row)[index] = (uint8_t)to_level(v, 255);
+    put_u8(c, from, width, (uint8_t *)row + first, step);
   else if (type == GCONV_U16)
-    ((uint16_t *)row)[index] = (uint16_t)to_level(v, 65535);
+    put_u16(c, from, width, (uint16_t *)row + first, step);
   else
-    ((float *)row)[index] = (float)v;
+    put_f32(c, from, width, (float *)row + first, step);
 }
 
 /* Puts the planes, with their tone, into an interleaved picture of as many channels, the first pixel at (top, left). */
 static void put(const gconv_tone *tone, const planes *from, gconv_image *picture, int32_t top, int32_t left) {
   curve c = find_curve(tone, from);
-  for (int32_t p = 0; p < from->count; p++)
-    for (int32_t y = 0; y < from->height; y++) {
-      uint8_t *row = (uint8_t *)picture->data + (size_t)(top + y) * picture->row_bytes;
-      const float *in = from->plane[p] + (int64_t)y * from->width;
-      for (int32_t x = 0; x < from->width; x++)
-        store(tone->type, toned(tone, (double)in[x]) * c.factor + c.shift, row,
-              (size_t)(left + x) * (size_t)from->count + (size_t)p);
-    }
+  for (int32_t y = 0; y < from->height; y++) {
+    uint8_t *row = (uint8_t *)picture->data + (size_t)(top + y) * picture->row_bytes;
+    for (int32_t p = 0; p < from->count; p++)
+      put_row(tone->type, c, from->plane[p] + (int64_t)y * from->width, from->width, row,
+              (size_t)left * (size_t)from->count + (size_t)p, from->count);
+  }
 }
 
 static gconv_status make_picture(gconv_type type, int32_t height, int32_t width, int32_t channels, gconv_image *picture) {
@@ -170,11 +198,11 @@ static gconv_status present_combined(const gconv_bank_batch *job, const gconv_im
 }
 
 /* Full colours at equal distances around the circle of hues, from red over green to blue. */
-static void hue(double turn, double rgb[3]) {
+static void hue(double turn, float rgb[3]) {
   for (int c = 0; c < 3; c++) {
     double distance = fabs(turn * 6 - 2 * c);
     distance = fmin(distance, 6 - distance);
-    rgb[c] = fmin(fmax(2 - distance, 0), 1);
+    rgb[c] = (float)fmin(fmax(2 - distance, 0), 1);
   }
 }
 
@@ -184,13 +212,13 @@ static gconv_status present_labels(const gconv_bank_batch *job, const gconv_imag
   gconv_status status = make_picture(type, maps->height, maps->width, 3, picture);
   if (status != GCONV_OK)
     return status;
+  const curve plain = {1, 0, false};
   const float *label = plane_of(maps, frame, 0);
   for (int32_t y = 0; y < maps->height; y++)
     for (int32_t x = 0; x < maps->width; x++, label++) {
-      double rgb[3];
+      float rgb[3];
       hue((double)*label / filters_of(job), rgb);
-      for (size_t c = 0; c < 3; c++)
-        store(type, rgb[c], (uint8_t *)picture->data + (size_t)y * picture->row_bytes, (size_t)x * 3 + c);
+      put_row(type, plain, rgb, 3, (uint8_t *)picture->data + (size_t)y * picture->row_bytes, (size_t)x * 3, 1);
     }
   return GCONV_OK;
 }
