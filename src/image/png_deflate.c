@@ -418,7 +418,7 @@ static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lin
 /* Cuts the block that begins at `begin`, and returns where it ends. */
 static size_t cut_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
   size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES;
-  if (matches_pay(deflater, lines, begin))
+  if (!lines->literal && matches_pay(deflater, lines, begin))
     return cut(deflater, lines, begin, stop);
   take_literals(deflater, lines->bytes + begin, stop - begin);
   return stop;
@@ -437,11 +437,12 @@ size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *li
   return (size_t)(writer.next - out);
 }
 
-uint64_t gconv_png_deflate_estimate(gconv_png_deflater *deflater, const gconv_png_lines *lines) {
+uint64_t gconv_png_deflate_estimate(gconv_png_deflater *deflater, gconv_png_lines *lines) {
   memset(deflater->seen, 0, sizeof deflater->seen);
   size_t end = cut(deflater, lines, 0, lines->size < BLOCK_BYTES ? lines->size : BLOCK_BYTES);
   uint64_t with = make_lengths(deflater);
   take_literals(deflater, lines->bytes, end);
   uint64_t without = make_lengths(deflater);
-  return with < without ? with : without;
+  lines->literal = without <= with;
+  return lines->literal ? without : with;
 }

@@ -27,6 +27,7 @@ typedef struct gconv_png_lines {
   size_t size;          /* of all lines */
   size_t line;          /* of one */
   size_t pixel;         /* 1, 2, 3, 4, 6 or 8 */
+  bool literal;         /* nothing repeats that is worth looking for */
 } gconv_png_lines;
 
 /* The bytes that `size` bytes may become, with room to work in. */
@@ -37,7 +38,7 @@ size_t gconv_png_deflate_bound(size_t size);
  * flush). Nothing is remembered from call to call: the same lines make the same bytes. */
 size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *lines, bool last, uint8_t *out);
 
-/* About how many bits the lines would become; only the first 128 KiB are looked at. */
-uint64_t gconv_png_deflate_estimate(gconv_png_deflater *deflater, const gconv_png_lines *lines);
+/* About how many bits the lines would become; only the first 128 KiB are looked at. Sets lines->literal. */
+uint64_t gconv_png_deflate_estimate(gconv_png_deflater *deflater, gconv_png_lines *lines);
 
 #endif

@@ -125,10 +125,10 @@ static gconv_png_lines filter_rows(const struct state *state, struct slot *slot,
   return (gconv_png_lines){.bytes = slot->lines, .size = count * line, .line = line, .pixel = state->pixel};
 }
 
-/* The filter that makes the middle rows of the strip smallest. Sums of absolute differences, the usual measure, do not see
- * what makes a photo small: that differences of its channels are alike. */
+/* The filter that makes the middle rows of the strip smallest, and whether it does so without matches. Sums of absolute
+ * differences, the usual measure, do not see what makes a photo small: that differences of its channels are alike. */
 static int choose_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, size_t begin,
-                         size_t count) {
+                         size_t count, bool *literal) {
   size_t sample = SAMPLE_BYTES / (state->row_bytes + 1) + 1;
   if (sample > count)
     sample = count;
@@ -140,6 +140,7 @@ static int choose_filter(const struct state *state, struct slot *slot, gconv_png
     if (bits < least) {
       least = bits;
       best = filter;
+      *literal = lines.literal;
     }
   }
   return best;
@@ -183,8 +184,10 @@ static void make_chunk(const struct state *state, struct slot *slot, struct comp
   size_t left = state->row_count - begin, count = left < state->strip_rows ? left : state->strip_rows;
   size_t first_row = state->rows_taken + begin, head = first_row == 0 ? STREAM_HEAD : 0;
   bool last = first_row + count == state->height;
-  int filter = choose_filter(state, slot, compressor->deflater, begin, count);
+  bool literal = false;
+  int filter = choose_filter(state, slot, compressor->deflater, begin, count, &literal);
   gconv_png_lines lines = filter_rows(state, slot, filter, begin, count);
+  lines.literal = literal;
   uint8_t *out = slot->chunk + CHUNK_HEAD;
   if (head > 0)
     put_stream_head(state->level, out);
