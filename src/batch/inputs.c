@@ -125,8 +125,17 @@ static size_t fixed_length(const char *pattern) {
   return length;
 }
 
+/* "." and "..", which the pattern ".*" matches too, are folders that nobody means; results would leave theirs by the latter.
+ */
+static bool is_dots(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
 static gconv_status add_match(struct search *search, const char *path, const char *relative) {
   struct stat status;
+  if (is_dots(path))
+    return GCONV_OK;
   if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
     return search->recursive ? search_folder(search, NULL, path, relative, &status) : GCONV_OK;
   return add_input(search, path, relative);

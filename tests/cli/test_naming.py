@@ -46,6 +46,7 @@ class Inputs(CommandTest):
         self.assertEqual(self.listed("-i", "p/[bc].*"), ["p/b.png", "p/c.jpg"])
         self.assertEqual(self.outputs("-i", "p/*/*.png"), ["out/sub/d.png"])
         self.assertEqual(self.outputs("-i", "p/sub*", "-r"), ["out/sub/d.png", "out/sub/deep/e.png"])
+        self.assertEqual(self.outputs("-i", "p/.*", "-r"), ["out/.git/f.png", "out/.hidden.png"])  # not .., nor .
 
     def test_file_named_like_a_pattern(self):
         self.photo("p/[x].png")
