@@ -260,9 +260,18 @@ static gconv_status check_one_shape(const run *r, const gconv_image *headers, gc
 
 /* ---- The device ---- */
 
+/* Whether the CPU has the algorithm that is asked for. */
+static bool cpu_has(const char *algorithm) {
+  const gconv_algorithm_info *info;
+  for (size_t i = 0; algorithm && (info = gconv_layer_algorithm_at(i)); i++)
+    if (strcmp(info->device, "cpu") == 0 && strcmp(info->name, algorithm) == 0)
+      return true;
+  return !algorithm || strcmp(algorithm, "auto") == 0;
+}
+
 static gconv_status begin_device(run *r, const shape_cost *total, const gconv_image *headers, gconv_message *message) {
   const char *name = r->job->common.device;
-  if (strcmp(name, "auto") == 0) {
+  if (strcmp(name, "auto") == 0 && cpu_has(r->job->options.algorithm)) {
     gconv_job job = {.likes = headers, .like_count = 1, .images = r->job->common.inputs->count};
     job.cpu_ms = total->cpu_ms;
     job.gpu_ms = total->gpu_ms;
