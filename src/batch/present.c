@@ -37,15 +37,56 @@ static bool find_limits(const planes *from, float *low, float *high) {
   return *low <= *high;
 }
 
+/* A sample of the values, sorted, is enough to tell where all but a hundredth of them lie on either side. */
+enum { SAMPLE = 1 << 15, TAIL = 100 };
+
+static int compare(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return (x > y) - (x < y);
+}
+
+/* Values at equal distances, as many as fit, which are finite: returns how many. */
+static size_t take_sample(const planes *from, float sample[SAMPLE]) {
+  int64_t plane = (int64_t)from->height * from->width, all = plane * from->count;
+  double step = all > SAMPLE ? (double)all / SAMPLE : 1;
+  size_t count = 0;
+  for (size_t i = 0; i < SAMPLE && (double)i * step < (double)all; i++) {
+    int64_t at = (int64_t)((double)i * step);
+    float value = from->plane[at / plane][at % plane];
+    if (fabsf(value) <= FLT_MAX)
+      sample[count++] = value;
+  }
+  return count;
+}
+
+/* As find_limits(), but of all values except the hundredth that is least and that is largest: what borders and single
+ * pixels do to a map does not make the rest of it flat. Maps on both sides of 0 have it in the middle, as mid-grey. The
+ * limits of all, where nothing else would be left. */
+static bool find_common_limits(const planes *from, float *low, float *high) {
+  float *sample = malloc(SAMPLE * sizeof *sample);
+  size_t count = sample ? take_sample(from, sample) : 0;
+  if (count > 0) {
+    qsort(sample, count, sizeof *sample, compare);
+    *low = sample[count / TAIL];
+    *high = sample[count - 1 - count / TAIL];
+  }
+  if (count > 0 && *low < 0 && *high > 0) {
+    *high = fmaxf(*high, -*low);
+    *low = -*high;
+  }
+  free(sample);
+  return (count > 0 && *low < *high) || find_limits(from, low, high);
+}
+
 /* The tone of a picture. With minmax, one without two different values becomes 0. */
 static curve find_curve(const gconv_tone *tone, const planes *from) {
   curve c = {tone->scale, tone->offset, tone->range == GCONV_RANGE_ABS};
   float low, high;
   if (tone->range == GCONV_RANGE_SIGNED && tone->type != GCONV_F32)
     return (curve){tone->scale / 2, tone->offset / 2 + 0.5, false};
-  if (tone->range != GCONV_RANGE_MINMAX)
+  if (!tone->fit && tone->range != GCONV_RANGE_MINMAX)
     return c;
-  if (!find_limits(from, &low, &high) || low == high || tone->scale == 0)
+  if (!(tone->fit ? find_common_limits : find_limits)(from, &low, &high) || low == high || tone->scale == 0)
     return (curve){0, 0, false};
   double black = tone->scale > 0 ? (double)low : (double)high, white = tone->scale > 0 ? (double)high : (double)low;
   return (curve){1 / (white - black), -black / (white - black), false};

@@ -127,8 +127,7 @@ static gconv_tone choose_tone(const gconv_settings *settings, const gconv_format
   gconv_tone tone = {.scale = options->scale, .offset = options->offset, .range = options->range};
   tone.type = gconv_format_type(format, settings->depth < 0 ? GCONV_U8 : (gconv_type)settings->depth);
   bool given = settings->tone_given || options->scale != 1 || options->offset != 0;
-  if (!given && tone.type != GCONV_F32)
-    tone.range = GCONV_RANGE_MINMAX;
+  tone.fit = !given && tone.type != GCONV_F32;
   return tone;
 }
 

@@ -56,8 +56,22 @@ class Outputs(BankTest):
     def test_pictures_have_the_names_of_filters_or_their_numbers(self):
         self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "maps/")
         self.assertEqual(self.files("maps"), ["a_2.png", "a_a_b.png", "a_edge_1.png", "a_edge_5.png", "a_red.png"])
+
+    def test_minmax_stretches_from_the_least_to_the_largest(self):
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "maps/", "--range", "minmax")
         y = correlate(self.planes, self.w, self.b)[1]
         expected = (y - y.min()) / (y.max() - y.min()) * 255
+        self.assertLessEqual(np.abs(self.pixels("maps/a_red.png") - expected).max(), 0.51)
+
+    def test_pictures_are_stretched_to_all_values_but_the_hundredth_on_either_side(self):
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "maps/")
+        y = correlate(self.planes, self.w, self.b)[1]
+        values, tail = np.sort(y, axis=None), y.size // 100
+        low, high = values[tail], values[-1 - tail]
+        if low < 0 < high:
+            high = max(high, -low)
+            low = -high
+        expected = np.clip((y - low) / (high - low), 0, 1) * 255
         self.assertLessEqual(np.abs(self.pixels("maps/a_red.png") - expected).max(), 0.51)
 
     def test_range_scale_and_depth(self):
