@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* separable, on tensor cores: input from global memory to shared, and there to float16, in the order of tensor cores. */
+#ifndef GCONV_CUDA_SEPARABLE_INPUT_CUH
+#define GCONV_CUDA_SEPARABLE_INPUT_CUH
+
+#include "separable_shapes.cuh"
+
+namespace {
+
+/* ---- Input: from global memory to raw, from raw to split ---- */
+
+template <int BYTES> __device__ __forceinline__ void copy_async(uint8_t *to, const uint8_t *from) {
+#if __CUDA_ARCH__ >= 800
+  uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global.L2::256B [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
+#else
+  for (int i = 0; i < BYTES; i += 4)
+    *(uint32_t *)(to + i) = *(const uint32_t *)(from + i);
+#endif
+}
+
+__device__ __forceinline__ void finish_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/* Word i of a row of a unit in the raw copy: threads side by side have words side by side. A word is what a channel has. */
+template <class In>
+__device__ __forceinline__ uint8_t *raw_word(const tile &t, int raw, int unit, int row, int channels, int i) {
+  constexpr int BYTES = splitting<In>::PIXELS * sizeof(In);
+  return t.shared + raw + (unsigned)((row * channels + i) * t.quads * UNITS + unit) * BYTES;
+}
+
+/* A row of a unit that is not wholly inside the image, sample by sample. Nothing is read from column `end` on. */
+template <class In>
+__device__ __noinline__ void fetch_edge(const separable_arguments &a, tile t, int unit, int row, int column, int end) {
+  constexpr int PIXELS = splitting<In>::PIXELS;
+  const gconv_problem &problem = a.common.problem;
+  const int C = problem.channels, y = ((const int *)(t.shared + a.sources))[4 * (unit / UNITS) + row];
+  const In *source = y == GCONV_OUTSIDE ? NULL : (const In *)(t.in + y * a.common.in_row);
+  for (int i = 0; i < PIXELS * C; i++) {
+    int64_t x = column + i / C;
+    In level = 0;
+    if (x < end) {
+      x = source ? gconv_border_index(problem.border, x, problem.width) : GCONV_OUTSIDE;
+      level = x == GCONV_OUTSIDE ? (In)problem.border_level : source[x * C + i % C];
+    }
+    ((In *)raw_word<In>(t, a.raw, unit, row, C, i / PIXELS))[i % PIXELS] = level;
+  }
+}
+
+/* Begins to copy a row of a unit: a word for each channel. WIDE: they lie at multiples of 8 bytes, else of 4. */
+template <int BYTES, bool WIDE>
+__device__ __forceinline__ void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
+#pragma unroll 1
+  for (int i = 0; i < words; i++, to += stride, from += BYTES) {
+    copy_async<WIDE ? BYTES : 4>(to, from);
+    if (!WIDE)
+      copy_async<4>(to + 4, from + 4);
+  }
+}
+
+template <class In> struct raw_type { using word = uint2; };
+template <> struct raw_type<float> { using word = float4; };
+
+/* A row of a unit: of input row `source`, or of the border's level. With a zero border, blocks at the top and at the bottom
+ * have many of these; they must not be late, as all others would wait for them. */
+template <class In, bool WIDE>
+__device__ __forceinline__ void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *from, int source,
+                                          int words, int stride) {
+  constexpr int PIXELS = splitting<In>::PIXELS;
+  if (source != GCONV_OUTSIDE) {
+    copy_row<PIXELS * sizeof(In), WIDE>(to, from + (uint64_t)(uint32_t)source * (uint32_t)a.common.in_row, words, stride);
+    return;
+  }
+  const In level = (In)a.common.problem.border_level;
+  In levels[PIXELS];
+  for (int i = 0; i < PIXELS; i++)
+    levels[i] = level;
+  typename raw_type<In>::word word;
+  memcpy(&word, levels, sizeof word);
+  for (int i = 0; i < words; i++, to += stride)
+    *(typename raw_type<In>::word *)to = word;
+}
+
+template <class In, bool WIDE>
+__device__ __forceinline__ void fetch_units(const separable_arguments &a, const tile &t, int column, int end) {
+  constexpr int PIXELS = splitting<In>::PIXELS, BYTES = PIXELS * sizeof(In);
+  const int C = a.common.problem.channels, stride = t.quads * UNITS * BYTES; /* from a raw word to the next of the unit */
+#pragma unroll 1
+  for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
+    const int x = column + (int)(unit % UNITS) * PIXELS;
+    const int4 rows = ((const int4 *)(t.shared + a.sources))[unit / UNITS];
+    if (x < 0 || x + PIXELS > a.common.problem.width) {
+      for (int row = 0; row < 4; row++)
+        fetch_edge<In>(a, t, unit, row, x, end);
+      continue;
+    }
+    const uint8_t *from = t.in + x * C * (int)sizeof(In);
+    uint8_t *to = raw_word<In>(t, a.raw, unit, 0, C, 0);
+    fetch_row<In, WIDE>(a, to, from, rows.x, C, stride);
+    fetch_row<In, WIDE>(a, to + C * stride, from, rows.y, C, stride);
+    fetch_row<In, WIDE>(a, to + 2 * C * stride, from, rows.z, C, stride);
+    fetch_row<In, WIDE>(a, to + 3 * C * stride, from, rows.w, C, stride);
+  }
+}
+
+/* Begins to copy the input of a step whose first column is `column`. */
+template <class In> __device__ __forceinline__ void fetch(const separable_arguments &a, const tile &t, int column, int end) {
+  if (sizeof(In) > 1 || a.left * a.common.problem.channels % 8 == 0)
+    fetch_units<In, true>(a, t, column, end);
+  else
+    fetch_units<In, false>(a, t, column, end);
+}
+
+/* Where the words of a unit of channel c stand, split. Word j (0 .. 3) is number j ^ swizzle_of(unit) from there: so threads
+ * side by side meet different banks, when they write as well as when they read. */
+__device__ __forceinline__ uint4 *split_words(const tile &t, uint8_t *split, int c, unsigned unit) {
+  return (uint4 *)split + (c * t.quads + unit / UNITS) * PITCH + 4 * (unit % UNITS);
+}
+__device__ __forceinline__ int swizzle_of(unsigned unit) {
+  return unit % UNITS >> 1;
+}
+
+/* Of two pairs of float16 the larger magnitudes; what is not a number is larger than all others. */
+__device__ __forceinline__ uint32_t larger_pair(uint32_t most, uint32_t pair) {
+#if __CUDA_ARCH__ >= 800
+  return bits_of(__hmax2_nan(*(__half2 *)&most, __habs2(*(__half2 *)&pair)));
+#else
+  return __vmaxu2(most, pair & 0x7fff7fff);
+#endif
+}
+
+/* Word j of channel c: columns 2j and 2j + 1 of u8, the four rows of each; column j of others, high parts, then low. */
+template <int C>
+__device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
+  uint32_t words[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int byte = (2 * j + i / 2) * C + c, row = i % 2 * 2;
+    uint32_t first = byte / 4 % 2 ? raw[row][byte / 8].y : raw[row][byte / 8].x;
+    uint32_t second = byte / 4 % 2 ? raw[row + 1][byte / 8].y : raw[row + 1][byte / 8].x;
+    words[i] = __byte_perm(first, second, byte % 4 * 0x1111 + 0x4400) & 0x00ff00ff;
+  }
+  return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+/* 11 bits and 5 bits, both exact. */
+template <int C>
+__device__ __forceinline__ uint4 split_levels(const uint16_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
+  uint32_t high[2], low[2];
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const int sample = j * C + c, row = 2 * i;
+    uint32_t first = sample / 2 % 2 ? raw[row][sample / 4].y : raw[row][sample / 4].x;
+    uint32_t second = sample / 2 % 2 ? raw[row + 1][sample / 4].y : raw[row + 1][sample / 4].x;
+    uint32_t pair = __byte_perm(first, second, sample % 2 ? 0x7632 : 0x5410), top = pair >> 5 & 0x07ff07ff;
+    high[i] = bits_of(__hmul2(*(__half2 *)&top, __float2half2_rn(32.0f)));
+    low[i] = pair & 0x001f001f;
+  }
+  return make_uint4(high[0], high[1], low[0], low[1]);
+}
+
+template <int C>
+__device__ __forceinline__ uint4 split_levels(const float *, const float4 (&raw)[4][C], int c, int j, float scale,
+                                              uint32_t &most) {
+  float x[4];
+#pragma unroll
+  for (int row = 0; row < 4; row++) {
+    const int sample = j * C + c;
+    const float4 word = raw[row][sample / 4];
+    x[row] = scale * (sample % 4 == 0 ? word.x : sample % 4 == 1 ? word.y : sample % 4 == 2 ? word.z : word.w);
+  }
+  uint4 words;
+  split(x[0], x[1], words.x, words.z);
+  split(x[2], x[3], words.y, words.w);
+  most = larger_pair(larger_pair(most, words.x), words.y);
+  return words;
+}
+
+/* From raw to split; each thread what it has copied itself. Returns whether all of f32 are at most
+ * LARGEST_LEVEL, scaled. Where a unit has many words, they are read pixel by pixel, as registers are few. */
+template <class In, int C>
+__device__ __forceinline__ bool convert_channels(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
+  using word = typename raw_type<In>::word;
+  constexpr bool WHOLE = sizeof(In) < 4 || C <= 2;
+  uint32_t most = 0;
+#pragma unroll 1
+  for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
+    word raw[4][C];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+#pragma unroll
+      for (int i = 0; i < 4 * C; i++) {
+        const int row = i / C, at = i % C;
+        if (WHOLE ? j == 0 : at >= j * C / 4 && at <= (j * C + C - 1) / 4)
+          raw[row][at] = *(const word *)raw_word<In>(t, a.raw, unit, row, C, at);
+      }
+#pragma unroll
+      for (int c = 0; c < C; c++)
+        if (c < a.channels)
+          split_words(t, to, c, unit)[j ^ swizzle_of(unit)] = split_levels<C>((const In *)NULL, raw, c, j, scale, most);
+    }
+  }
+  return max(most & 0xffff, most >> 16) <= LARGEST_BITS;
+}
+
+template <class In>
+__device__ __forceinline__ bool convert(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
+  switch (a.common.problem.channels) {
+  case 1:
+    return convert_channels<In, 1>(a, t, to, scale);
+  case 2:
+    return convert_channels<In, 2>(a, t, to, scale);
+  case 3:
+    return convert_channels<In, 3>(a, t, to, scale);
+  default:
+    return convert_channels<In, 4>(a, t, to, scale);
+  }
+}
+
+/* ---- The scale of f32 ---- */
+
+__device__ __forceinline__ float larger_magnitude(float most, float x) {
+#if __CUDA_ARCH__ >= 800
+  asm("max.NaN.f32 %0, %0, %1;" : "+f"(most) : "f"(fabsf(x)));
+  return most;
+#else
+  return fabsf(x) <= most ? most : fabsf(x);
+#endif
+}
+
+/* The largest magnitude of what the thread has copied; NaN if there is one. */
+__device__ float largest_copied(const separable_arguments &a, const tile &t) {
+  float most = 0;
+  for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x)
+#pragma unroll 4
+    for (int i = 0; i < 4 * a.common.problem.channels; i++) {
+      float4 x = *(const float4 *)raw_word<float>(t, a.raw, unit, 0, 0, i);
+      most = larger_magnitude(larger_magnitude(most, x.x), x.y);
+      most = larger_magnitude(larger_magnitude(most, x.z), x.w);
+    }
+  return most;
+}
+
+/* A scale that suits all threads' `most`, a power of two; 0 if one is not finite. */
+__device__ float new_scale(float most) {
+  __shared__ uint32_t largest;
+  if (threadIdx.x == 0)
+    largest = 0;
+  __syncthreads();
+  atomicMax(&largest, __float_as_uint(most) & 0x7fffffffu);
+  __syncthreads();
+  const int exponent = (int)(largest >> 23) - 127; /* most < 2^(exponent + 1) */
+  __syncthreads();
+  if (exponent == 128)
+    return 0;
+  return __uint_as_float((uint32_t)(127 + 4 - max(exponent, -110)) << 23); /* to 32 at most: below LARGEST_LEVEL */
+}
+
+} // namespace
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* separable, on tensor cores: from sums through shared memory to the output. */
+#ifndef GCONV_CUDA_SEPARABLE_OUTPUT_CUH
+#define GCONV_CUDA_SEPARABLE_OUTPUT_CUH
+
+#include "separable_shapes.cuh"
+
+namespace {
+
+/* ---- Output ---- */
+
+/* Responses of filter k of the launch from its sums, combined with those of the filters before. */
+__device__ __forceinline__ void respond(const separable_arguments &a, const float (&sums)[TILES][4], float unscale, int k,
+                                        float (&values)[TILES][4]) {
+  const gconv_problem &problem = a.common.problem;
+  const int filter = a.first_filter + k;
+  const float divisor = gconv_divisors(&problem, a.weights)[filter], bias = gconv_biases(&problem, a.weights)[filter];
+  const float first = a.unscales[filter];
+  const gconv_combine combine = problem.epilogue.combine;
+  const bool combined = gconv_is_combined(&problem);
+#pragma unroll
+  for (int i = 0; i < 4 * TILES; i++) {
+    float &value = values[i / 4][i % 4];
+    float response = gconv_response(sums[i / 4][i % 4] * first * unscale, divisor, bias);
+    value = !combined ? response
+            : k == 0  ? gconv_combine_first(combine, response)
+                      : gconv_combine_next(combine, value, response);
+  }
+}
+
+__device__ __forceinline__ void finish(const gconv_problem &problem, float (&values)[TILES][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * TILES; i++) {
+    float &value = values[i / 4][i % 4];
+    if (gconv_is_combined(&problem))
+      value = gconv_combine_last(problem.epilogue.combine, value);
+    value = gconv_finish(value, &problem.epilogue);
+  }
+}
+
+/* The same where there is nothing but scale and offset. */
+__device__ __forceinline__ void finish_plain(const float (&sums)[TILES][4], float scale, float offset,
+                                             float (&values)[TILES][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * TILES; i++)
+    values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
+}
+
+/* gconv_saturate(), in fewer instructions: these operations take the number where the other is not one. */
+__device__ __forceinline__ uint32_t level_bits(float y, float white) {
+  return __float_as_uint(fminf(fmaxf(y, 0.0f), white) + 8388608.0f);
+}
+
+/* Stages two neighbouring samples. */
+__device__ __forceinline__ void stage_two(float first, float second, uint8_t *to) {
+  *(uint16_t *)to = (uint16_t)__byte_perm(level_bits(first, 255.0f), level_bits(second, 255.0f), 0x0040);
+}
+__device__ __forceinline__ void stage_two(float first, float second, uint16_t *to) {
+  *(uint32_t *)to = __byte_perm(level_bits(first, 65535.0f), level_bits(second, 65535.0f), 0x5410);
+}
+__device__ __forceinline__ void stage_two(float first, float second, float *to) {
+  *(float2 *)to = make_float2(first, second);
+}
+
+/* Stages one sample. */
+__device__ __forceinline__ void stage_one(float y, uint8_t *to) {
+  *to = (uint8_t)level_bits(y, 255.0f);
+}
+__device__ __forceinline__ void stage_one(float y, uint16_t *to) {
+  *to = (uint16_t)level_bits(y, 65535.0f);
+}
+__device__ __forceinline__ void stage_one(float y, float *to) {
+  *to = y;
+}
+
+__device__ __forceinline__ int sample_bytes(gconv_type type) {
+  return type == GCONV_U8 ? 1 : type == GCONV_U16 ? 2 : 4;
+}
+
+/* Stages the finished values of TILES groups: of a lane, two pixels of rows g and g + 8. `pixel` is the first of them. */
+template <class Out>
+__device__ __forceinline__ void stage_tiles(const separable_arguments &a, const float (&y)[TILES][4], uint8_t *pixel) {
+  const int C = a.common.problem.channels;
+  Out *top = (Out *)pixel, *bottom = (Out *)(pixel + 8 * a.stage_row);
+  if (C == 1) {
+#pragma unroll
+    for (int j = 0; j < TILES; j++) {
+      stage_two(y[j][0], y[j][1], top + j * GROUP);
+      stage_two(y[j][2], y[j][3], bottom + j * GROUP);
+    }
+    return;
+  }
+#pragma unroll
+  for (int j = 0; j < TILES; j++) {
+    stage_one(y[j][0], top + j * GROUP * C);
+    stage_one(y[j][1], top + j * GROUP * C + C);
+    stage_one(y[j][2], bottom + j * GROUP * C);
+    stage_one(y[j][3], bottom + j * GROUP * C + C);
+  }
+}
+
+/* `first` is the first pixel of the values within the step. */
+__device__ __forceinline__ void stage(const separable_arguments &a, const tile &t, const crew &who,
+                                      const float (&y)[TILES][4], int first) {
+  const gconv_type type = a.common.problem.out_type;
+  uint8_t *row = t.shared + a.stage + (who.strip * STRIP + who.lane / 4) * a.stage_row;
+  const int sample = (first + who.lane % 4 * 2) * a.common.problem.channels + who.channel;
+  if (type == GCONV_U8)
+    stage_tiles<uint8_t>(a, y, row + sample);
+  else if (type == GCONV_U16)
+    stage_tiles<uint16_t>(a, y, row + 2 * sample);
+  else
+    stage_tiles<float>(a, y, row + 4 * sample);
+}
+
+/* Waits for the warps of a strip. */
+__device__ __forceinline__ void join(const crew &who) {
+  if (who.count == LANES)
+    __syncwarp();
+  else
+    asm volatile("bar.sync %0, %1;" ::"r"(who.strip + 1), "r"(who.count) : "memory");
+}
+
+/* Alpha that is kept, staged by the threads of a strip; `column` is the output column of the step. */
+template <class In>
+__device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, crew who, int column, int columns) {
+  const gconv_problem &problem = a.common.problem;
+  const int C = problem.channels, bytes = sample_bytes(problem.out_type), top = who.strip * STRIP;
+  for (int i = who.member; i < STRIP * columns; i += who.count) {
+    int row = top + i / columns, x = i % columns;
+    if (row >= t.rows || column + x < t.column || column + x >= t.end)
+      continue;
+    float alpha = kept_alpha<In>(problem, t.in, a.common.in_row, t.row + row, column + x);
+    uint8_t *to = t.shared + a.stage + row * a.stage_row + (x * C + C - 1) * bytes;
+    if (problem.out_type == GCONV_U8)
+      gconv_store(alpha, to);
+    else if (problem.out_type == GCONV_U16)
+      gconv_store(alpha, (uint16_t *)to);
+    else
+      gconv_store(alpha, (float *)to);
+  }
+}
+
+/* Writes one sample at its place, wherever that is. */
+__device__ __forceinline__ void write_sample(const arguments &a, const uint8_t *from, uint8_t *pixel, int c, bool first) {
+  const bool alpha = a.problem.keep_alpha && c == a.problem.channels - 1;
+  uint8_t *to = pixel + (alpha ? a.out_alpha : c * a.out_channel);
+  if (alpha && !first && a.problem.epilogue.combine == GCONV_COMBINE_STACK)
+    return; /* it is there once, with the first filter */
+  if (a.problem.out_type == GCONV_U8)
+    *to = *from;
+  else if (a.problem.out_type == GCONV_U16)
+    *(uint16_t *)to = *(const uint16_t *)from;
+  else
+    *(uint32_t *)to = *(const uint32_t *)from;
+}
+
+/* Writes what a strip has staged, whose first pixel is output column `column`; what lies outside of the block's columns is
+ * not there. Words are of 8 columns of u8, of 4 of others, so that none is cut by the first column. */
+template <class Word>
+__device__ __noinline__ void write_part(const separable_arguments &a, tile t, crew who, int column, int columns) {
+  const int bytes = a.common.problem.channels * sample_bytes(a.common.problem.out_type), size = (int)sizeof(Word);
+  const int words = columns * bytes / size, begin = (t.column - column) * bytes, end = (t.end - column) * bytes;
+  for (int i = who.member; i < STRIP * words; i += who.count) {
+    const int row = who.strip * STRIP + i / words, at = i % words * size;
+    const uint8_t *from = t.shared + a.stage + row * a.stage_row + at;
+    uint8_t *to = t.out + row * a.common.out_row + (int64_t)column * bytes + at;
+    if (row >= t.rows || at < begin)
+      continue;
+    if (at + size <= end)
+      __stcs((Word *)to, *(const Word *)from);
+    else
+      for (int j = 0; j < end - at; j++)
+        to[j] = from[j];
+  }
+}
+
+/* The same where all of it is inside, and each thread always has the same word of a row: the usual case. */
+template <class Word>
+__device__ __forceinline__ void write_dense(const separable_arguments &a, const tile &t, const crew &who, int column,
+                                            int columns) {
+  const int bytes = a.common.problem.channels * sample_bytes(a.common.problem.out_type), size = (int)sizeof(Word);
+  const int words = columns * bytes / size;
+  if (column < t.column || column + columns > t.end || (who.strip + 1) * STRIP > t.rows || a.rows_at_once == 0) {
+    write_part<Word>(a, t, who, column, columns);
+    return;
+  }
+  const int first = a.rows_at_once == 1 ? 0 : who.member / words, row = who.strip * STRIP + first;
+  const int at = (who.member - first * words) * size;
+  const uint8_t *from = t.shared + a.stage + row * a.stage_row + at;
+  uint8_t *to = t.out + row * a.common.out_row + (int64_t)column * bytes + at;
+#pragma unroll 4
+  for (int i = 0; i < STRIP; i += a.rows_at_once) {
+    __stcs((Word *)to, *(const Word *)from);
+    from += a.rows_at_once * a.stage_row;
+    to += a.rows_at_once * a.common.out_row;
+  }
+}
+
+__device__ __noinline__ void write_samples(const separable_arguments &a, tile t, crew who, int column, int columns) {
+  const int C = a.common.problem.channels, bytes = sample_bytes(a.common.problem.out_type), samples = columns * C;
+  for (int i = who.member; i < STRIP * samples; i += who.count) {
+    int row = who.strip * STRIP + i / samples, sample = i % samples, q = column + sample / C;
+    if (row < t.rows && q >= t.column && q < t.end)
+      write_sample(a.common, t.shared + a.stage + row * a.stage_row + sample * bytes,
+                   t.out + row * a.common.out_row + q * a.common.out_pixel, sample % C, a.first_filter == 0);
+  }
+}
+
+__device__ __forceinline__ void write(const separable_arguments &a, const tile &t, const crew &who, int column,
+                                      int columns) {
+  if (column + columns <= t.column)
+    return;
+  if (!a.dense)
+    write_samples(a, t, who, column, columns);
+  else if (a.common.problem.out_type == GCONV_U8)
+    write_dense<uint2>(a, t, who, column, columns);
+  else
+    write_dense<uint4>(a, t, who, column, columns);
+}
+
+/* ---- By the definition, where a value is not finite ---- */
+
+template <class Out> __device__ __noinline__ void define(const separable_arguments &a, tile t) {
+  const gconv_problem &problem = a.common.problem;
+  const int C = problem.channels, samples = (t.end - t.column) * C;
+  for (int i = threadIdx.x; i < t.rows * samples; i += blockDim.x) {
+    int row = i / samples, sample = i - row * samples;
+    place at = {t.row + row, t.column + sample / C, sample % C, t.in};
+    uint8_t *pixel = t.out + row * a.common.out_row + at.q * a.common.out_pixel - a.first_filter * a.common.out_filter;
+    if (problem.keep_alpha && at.c == C - 1) {
+      keep_alpha<float, Out>(a.common, at, pixel);
+      continue;
+    }
+    store_responses<Out>(a.common, a.weights, at.c, pixel, [&](int32_t k) {
+      const float *tap = a.weights + (int64_t)k * problem.rows * problem.columns;
+      float sum = 0.0f;
+      for (int64_t r = 0; r < problem.rows; r++)
+        for (int64_t s = 0; s < problem.columns; s++)
+          sum = fmaf(*tap++,
+                     sample_at<float>(problem, t.in, a.common.in_row, at.p - problem.pad_top + r * problem.dilation_y,
+                                      at.q - problem.pad_left + s * problem.dilation_x, at.c),
+                     sum);
+      return sum;
+    });
+  }
+}
+
+__device__ void define_any(const separable_arguments &a, const tile &t) {
+  if (a.common.problem.out_type == GCONV_U8)
+    define<uint8_t>(a, t);
+  else if (a.common.problem.out_type == GCONV_U16)
+    define<uint16_t>(a, t);
+  else
+    define<float>(a, t);
+}
+
+} // namespace
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * separable: columns times rows on the tensor cores, in one kernel.
+ *
+ * A filter of rank r is the sum of r columns times rows (conv/factor.h): r * (R + S) multiply-adds a sample instead of R *
+ * S. Even so, a filter of 31 x 31 would need all multiply-adds that a GPU of 60 TFLOP/s has to keep up with 4 TB/s of
+ * memory. Tensor cores have ten times as many, for products of matrices; and a filter along one direction is one: 16 output
+ * rows by 8 columns are T (16 x k) * X (k x 8), where T has the column of the filter on its diagonals and k = 16 + R - 1,
+ * rounded up.
+ *
+ * Tensor cores multiply float16 and add in float32. A number becomes two float16, the nearest and what it lacks, 22 bits
+ * together; the product of two such pairs is three products, as that of the two low parts lies below what float32 holds.
+ * Levels of u8 are one float16. So the result is as good as that of float32 (error_bound()), not of float16.
+ *
+ *      columns  x ->                     A warp has 16 output rows and walks to the right. Of each group of 8 columns it
+ *    +----+----+----+----+- ...          makes T * X; those products lie in the registers as the next multiplication wants
+ *    | :: | :: | :: | <- | X             its left factor, so they only have to be split. The last GROUPS groups, its window,
+ *    +----+----+----+----+- ...          times the matrix of the row of the filter are the next 8 output columns. Nothing
+ *      window  ^^^^^^^^^   T * X         between the two directions ever leaves the registers.
+ *
+ * A block has several such strips of 16 rows, and a warp for each of the channels. Step by step it copies 64 or 128 bytes of
+ * all input rows that it needs to shared memory, asynchronously; splits them into float16 by channels, in the order in which
+ * the tensor cores want them; multiplies; and writes the outputs from shared memory in whole words.
+ *
+ * The arithmetic, a sample: 3 * (16 * chunks + 8 * GROUPS) multiply-adds of tensor cores, 264 for 31 x 31 with 2 digits
+ * each. That is below the time of memory up to about 63 x 63 for f32. It wins from about 5 x 5 on.
+ *
+ * Values of f32 are scaled by a power of two so that they fit into float16: one for the block, which shrinks when a larger
+ * value comes by; the error stays relative to the largest. Where a value is not finite, the block computes its outputs by
+ * the definition, because 0 * infinity must not appear where the filter does not reach.
+ */
+#ifndef GCONV_CUDA_SEPARABLE_TENSOR_CUH
+#define GCONV_CUDA_SEPARABLE_TENSOR_CUH
+
+#include "separable_input.cuh"
+#include "separable_output.cuh"
+
+namespace {
+
+/* ---- Tensor cores ---- */
+
+/* sums += a * b, 16 x 8 += 16 x 8 * 8 x 8; float16 in pairs. */
+__device__ __forceinline__ void multiply_half(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a0), "r"(a1), "r"(b));
+}
+
+/* sums += a * b, 16 x 8 += 16 x 16 * 16 x 8. */
+__device__ __forceinline__ void multiply(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
+                                         uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+#else
+  multiply_half(sums, a0, a1, b0);
+  multiply_half(sums, a2, a3, b1);
+#endif
+}
+
+/* ---- The two directions ---- */
+
+/* The last products of a column, as the left factor of the next multiplication. */
+template <int GROUPS> struct window { uint32_t high[GROUPS - 1 + TILES][2], low[GROUPS - 1 + TILES][2]; };
+
+/* The matrix of a column times TILES groups of X: the new groups of the window. `x` is the lane's word of the first chunk.
+ */
+template <class In, int WEIGHT_DIGITS, int GROUPS>
+__device__ __forceinline__ void lay_columns(const uint4 *taps, int chunks, const uint8_t *x, const crew &who, int first,
+                                            window<GROUPS> &w) {
+  const int lane = who.lane;
+  float sums[TILES][4] = {};
+#pragma unroll 1
+  for (int chunk = 0; chunk < chunks; chunk++, x += 4 * PITCH * 16, taps += 2 * LANES) {
+    const uint4 high = taps[lane], low = WEIGHT_DIGITS > 1 ? taps[LANES + lane] : make_uint4(0, 0, 0, 0);
+#pragma unroll
+    for (int j = 0; j < TILES; j++) {
+      const int group = first + j; /* 4 words of u8, 8 of others */
+      uint4 b = make_uint4(0, 0, 0, 0);
+      if (sizeof(In) == 1)
+        *(uint2 *)&b = *(const uint2 *)(x + who.word[group / 2] + group * 64);
+      else
+        b = *(const uint4 *)(x + who.word[group] + group * 128);
+      multiply(sums[j], high.x, high.y, high.z, high.w, b.x, b.y);
+      if (WEIGHT_DIGITS > 1)
+        multiply(sums[j], low.x, low.y, low.z, low.w, b.x, b.y);
+      if (splitting<In>::DIGITS > 1)
+        multiply(sums[j], high.x, high.y, high.z, high.w, b.z, b.w);
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < TILES; j++) {
+    split(sums[j][0], sums[j][1], w.high[GROUPS - 1 + j][0], w.low[GROUPS - 1 + j][0]);
+    split(sums[j][2], sums[j][3], w.high[GROUPS - 1 + j][1], w.low[GROUPS - 1 + j][1]);
+  }
+}
+
+/* Fragments of the matrix of a row: pairs of groups from an even one on, then pairs from an odd one on, before the first.
+ * The tensor cores want four registers at a multiple of four, so that pairs of the window always begin at an even group. */
+template <int GROUPS> struct row_fragments { static constexpr int EVEN = (GROUPS + 1) / 2, ODD = GROUPS / 2 + 1; };
+
+/* Groups m and m + 1 of the window times a fragment: its first half, its second, or both. */
+template <int WEIGHT_DIGITS, int GROUPS, bool FIRST, bool SECOND>
+__device__ __forceinline__ void lay_groups(const window<GROUPS> &w, int m, const uint4 &taps, float (&sums)[4]) {
+  if (FIRST && SECOND) {
+    multiply(sums, w.high[m][0], w.high[m][1], w.high[m + 1][0], w.high[m + 1][1], taps.x, taps.y);
+    multiply(sums, w.low[m][0], w.low[m][1], w.low[m + 1][0], w.low[m + 1][1], taps.x, taps.y);
+    if (WEIGHT_DIGITS > 1)
+      multiply(sums, w.high[m][0], w.high[m][1], w.high[m + 1][0], w.high[m + 1][1], taps.z, taps.w);
+    return;
+  }
+  const int one = FIRST ? m : m + 1;
+  multiply_half(sums, w.high[one][0], w.high[one][1], FIRST ? taps.x : taps.y);
+  multiply_half(sums, w.low[one][0], w.low[one][1], FIRST ? taps.x : taps.y);
+  if (WEIGHT_DIGITS > 1)
+    multiply_half(sums, w.high[one][0], w.high[one][1], FIRST ? taps.z : taps.w);
+}
+
+/* The window times the matrix of a row, added to the sums of TILES groups of outputs. */
+template <int WEIGHT_DIGITS, int GROUPS>
+__device__ __forceinline__ void lay_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[TILES][4]) {
+  constexpr int EVEN = row_fragments<GROUPS>::EVEN, ODD = row_fragments<GROUPS>::ODD;
+  const int lane = threadIdx.x % LANES;
+#pragma unroll
+  for (int i = 0; i < EVEN; i++) {
+    const uint4 pair = taps[i * LANES + lane];
+#pragma unroll
+    for (int j = 0; j < TILES; j += 2) {
+      if (2 * i + 1 < GROUPS)
+        lay_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i, pair, sums[j]);
+      else
+        lay_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i, pair, sums[j]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < ODD; i++) {
+    const uint4 pair = taps[(EVEN + i) * LANES + lane];
+#pragma unroll
+    for (int j = 1; j < TILES; j += 2) {
+      if (i == 0)
+        lay_groups<WEIGHT_DIGITS, GROUPS, false, true>(w, j - 1, pair, sums[j]);
+      else if (2 * i < GROUPS)
+        lay_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i - 1, pair, sums[j]);
+      else
+        lay_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i - 1, pair, sums[j]);
+    }
+  }
+}
+
+/* ---- The windows of several pairs, in shared memory ---- */
+
+/* The lane's place in the first window of its warp. */
+template <int GROUPS> __device__ __forceinline__ uint4 *ring_of(const separable_arguments &a, const tile &t) {
+  return (uint4 *)(t.shared + a.rings) + threadIdx.x / LANES * a.filters * a.pairs * (GROUPS - 1) * LANES +
+         threadIdx.x % LANES;
+}
+
+template <int GROUPS> __device__ __forceinline__ void load_window(const uint4 *ring, window<GROUPS> &w) {
+#pragma unroll
+  for (int m = 0; m < GROUPS - 1; m++) {
+    uint4 group = ring[m * LANES];
+    w.high[m][0] = group.x, w.high[m][1] = group.y, w.low[m][0] = group.z, w.low[m][1] = group.w;
+  }
+}
+
+template <int GROUPS> __device__ __forceinline__ void store_window(const window<GROUPS> &w, uint4 *ring) {
+#pragma unroll
+  for (int m = 0; m < GROUPS - 1; m++)
+    ring[m * LANES] = make_uint4(w.high[m][0], w.high[m][1], w.low[m][0], w.low[m][1]);
+}
+
+/* Makes room for TILES new groups. */
+template <int GROUPS> __device__ __forceinline__ void shift_window(window<GROUPS> &w) {
+#pragma unroll
+  for (int m = 0; m < GROUPS - 1; m++)
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      w.high[m][i] = w.high[m + TILES][i];
+      w.low[m][i] = w.low[m + TILES][i];
+    }
+}
+
+__device__ __forceinline__ uint32_t scale_pair(uint32_t pair, __half2 factor) {
+  return bits_of(__hmul2(*(__half2 *)&pair, factor));
+}
+
+/* Multiplies what the window holds by a power of two below 1. */
+template <int GROUPS> __device__ void scale_window(window<GROUPS> &w, float factor) {
+  for (int turn = 0; turn < 4 && factor < 1; turn++, factor *= 0x1p14f) {
+    __half2 part = __float2half2_rn(fmaxf(factor, 0x1p-14f));
+#pragma unroll
+    for (int m = 0; m < GROUPS - 1; m++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        w.high[m][i] = scale_pair(w.high[m][i], part);
+        w.low[m][i] = scale_pair(w.low[m][i], part);
+      }
+  }
+}
+
+/* ---- The kernel ---- */
+
+__device__ tile make_tile(const separable_arguments &a, uint8_t *shared) {
+  const gconv_problem &problem = a.common.problem;
+  const unsigned beside = blockIdx.x % a.segments, rest = blockIdx.x / a.segments;
+  const int below = rest % a.row_blocks, plane = rest / a.row_blocks, image = plane / problem.planes;
+  tile t;
+  t.shared = shared;
+  t.quads = 4 * (a.strips + a.chunks - 1);
+  t.row = below * a.strips * STRIP;
+  t.rows = min(a.strips * STRIP, problem.out_height - t.row);
+  t.column = beside * a.segment;
+  t.end = min(t.column + a.segment, problem.out_width);
+  t.in = a.common.in + image * a.common.in_image + (plane - image * problem.planes) * a.common.in_plane;
+  t.out = a.common.out + image * a.common.out_image + (plane - image * problem.planes) * a.common.out_plane +
+          t.row * a.common.out_row;
+  return t;
+}
+
+/* Which input rows the block needs; those that only zeros meet are copies of the last. */
+__device__ void find_sources(const separable_arguments &a, const tile &t) {
+  const gconv_problem &problem = a.common.problem;
+  const int needed = t.rows + (problem.rows - 1) * problem.dilation_y;
+  for (int i = threadIdx.x; i < 4 * t.quads; i += blockDim.x)
+    ((int32_t *)(t.shared + a.sources))[i] =
+        (int32_t)gconv_border_index(problem.border, (int64_t)t.row - problem.pad_top + min(i, needed - 1), problem.height);
+}
+
+/* Copies the fragments and empties the windows in shared memory. */
+__device__ void load_fragments(const separable_arguments &a, const tile &t, int ring_words) {
+  for (int i = threadIdx.x; i < a.fragment_words; i += blockDim.x)
+    ((uint4 *)(t.shared + a.taps))[i] = a.fragments[i];
+  for (int i = threadIdx.x; i < ring_words; i += blockDim.x)
+    ((uint4 *)(t.shared + a.rings))[i] = make_uint4(0, 0, 0, 0);
+}
+
+/* One warp's part of a step: TILES groups of columns from pixel `first` on, through both directions, to the stage. MANY: all
+ * pairs of all filters, whose windows are in shared memory; else the one, in registers. */
+template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
+__device__ __forceinline__ void advance(const separable_arguments &a, const tile &t, const crew &who, const uint8_t *split,
+                                        window<GROUPS> &w, int first, float unscale, bool plain) {
+  constexpr int ROW_WORDS = (row_fragments<GROUPS>::EVEN + row_fragments<GROUPS>::ODD) * LANES;
+  const uint8_t *x = split + (who.channel * t.quads + 4 * who.strip + who.lane % 4) * PITCH * 16;
+  const uint4 *taps = (const uint4 *)(t.shared + a.taps);
+  uint4 *ring = ring_of<GROUPS>(a, t);
+  float values[TILES][4] = {};
+#pragma unroll 1
+  for (int k = 0; k < (MANY ? a.filters : 1); k++) {
+    float sums[TILES][4] = {};
+#pragma unroll 1
+    for (int i = 0; i < (MANY ? a.pairs : 1); i++) {
+      if (MANY)
+        load_window(ring, w);
+      lay_columns<In, WEIGHT_DIGITS>(taps, a.chunks, x, who, first / GROUP, w);
+      lay_rows<WEIGHT_DIGITS>(taps + a.chunks * 2 * LANES, w, sums);
+      shift_window(w);
+      if (MANY) {
+        store_window(w, ring);
+        ring += (GROUPS - 1) * LANES;
+        taps += a.chunks * 2 * LANES + ROW_WORDS;
+      }
+    }
+    if (plain)
+      finish_plain(sums, unscale, a.common.problem.epilogue.offset, values);
+    else
+      respond(a, sums, unscale, k, values);
+  }
+  if (!plain)
+    finish(a.common.problem, values);
+  stage(a, t, who, values, first);
+}
+
+/* A new scale, where the one so far is too large for the step at `column`, which is copied again. Returns 0 if a value is
+ * not finite. */
+__device__ __noinline__ float find_scale(const separable_arguments &a, tile t, float before, int column, int end) {
+  finish_copies();
+  fetch<float>(a, t, column, end);
+  finish_copies();
+  return fminf(new_scale(largest_copied(a, t)), before);
+}
+
+/* Multiplies the windows by a power of two below 1. */
+template <int GROUPS, bool MANY>
+__device__ __forceinline__ void scale_windows(const separable_arguments &a, const tile &t, window<GROUPS> &w, float factor) {
+  if (!MANY)
+    scale_window(w, factor);
+  uint4 *ring = ring_of<GROUPS>(a, t);
+  for (int i = 0; MANY && i < a.filters * a.pairs; i++, ring += (GROUPS - 1) * LANES) {
+    load_window(ring, w);
+    scale_window(w, factor);
+    store_window(w, ring);
+  }
+}
+
+/* How sums become values, at a scale of the levels. */
+struct units {
+  float unscale; /* plain: from sums to output samples; else from sums to levels, but for that of the filter */
+  bool plain;
+};
+
+template <class In> __device__ __forceinline__ units units_of(const separable_arguments &a, float scale) {
+  const float back = 1.0f / scale;
+  units u;
+  u.plain = a.plain && (sizeof(In) < 4 || (scale > 0x1p-60f && scale < 0x1p60f));
+  u.unscale = u.plain ? a.unscale * back * a.common.problem.epilogue.scale : back;
+  return u;
+}
+
+/* All that a strip makes of a step whose first output column is `column`. */
+template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
+__device__ __forceinline__ void compute(const separable_arguments &a, const tile &t, const crew &who, const uint8_t *split,
+                                        window<GROUPS> &w, const units &u, int column) {
+  constexpr int STEP = step_of<In>();
+#pragma unroll
+  for (int first = 0; first < STEP; first += TILES * GROUP)
+    advance<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, split, w, first, u.unscale, u.plain);
+  if (a.common.problem.keep_alpha)
+    stage_alpha<In>(a, t, who, column, STEP);
+  join(who);
+  write(a, t, who, column, STEP);
+}
+
+/* Threads to compile for, which limits registers: to 80 of u8, so that three blocks of 256 fit, to 128 of others, for two,
+ * and to 255 where a window takes more than half of them. */
+template <class In> constexpr int bound_of(int groups) {
+  return groups > 9 ? 256 : sizeof(In) == 1 && groups <= 5 ? 768 : 512;
+}
+
+/* Block: a warp for each strip and convolved channel. Grid: segments side by side, then blocks of strips one below the
+ * other, then planes of all images. While a step is computed, the next is converted, and the one after that is copied. */
+template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
+__global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid_constant__ separable_arguments a) {
+  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* outputs come so many columns after the inputs */
+  extern __shared__ uint4 memory[];
+  const tile t = make_tile(a, (uint8_t *)memory);
+  const crew who = make_crew<In>(a);
+  const int end = t.end + a.left + LAG + GROUP; /* of the input columns that matter */
+  window<GROUPS> w = {};
+  float scale = sizeof(In) == 4 ? 0x1p114f : INTEGER_SCALE;
+  units u = units_of<In>(a, scale);
+  find_sources(a, t);
+  load_fragments(a, t, MANY ? (int)blockDim.x * a.filters * a.pairs * (GROUPS - 1) : 0);
+  __syncthreads();
+  fetch<In>(a, t, t.column + a.left, end);
+  int turn = 0;
+  for (int column = t.column - LAG - STEP; column < t.end; column += STEP, turn ^= 1) { /* of the outputs; first none */
+    const int next = column + STEP + LAG + a.left; /* the first input column of the next step */
+    if (column >= t.column - LAG)
+      compute<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, t.shared + (turn ^ 1) * a.split, w, u, column);
+    if (column + STEP >= t.end)
+      break;
+    finish_copies();
+    uint8_t *split = t.shared + turn * a.split;
+    const bool fits = convert<In>(a, t, split, scale);
+    const bool more = column + 2 * STEP < t.end;
+    if (more)
+      fetch<In>(a, t, next + STEP, end);
+    if (sizeof(In) < 4) {
+      __syncthreads();
+    } else if (__syncthreads_or(!fits)) {
+      const float before = scale;
+      scale = find_scale(a, t, before, next, end);
+      if (scale == 0)
+        break;
+      u = units_of<In>(a, scale);
+      scale_windows<GROUPS, MANY>(a, t, w, scale / before);
+      convert<In>(a, t, split, scale);
+      if (more)
+        fetch<In>(a, t, next + STEP, end);
+      __syncthreads();
+    }
+  }
+  if (sizeof(In) == 4 && scale == 0)
+    define_any(a, t);
+}
+
+} // namespace
+
+#endif

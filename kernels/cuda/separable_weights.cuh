@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* separable, on tensor cores: the shape of a problem, and its columns and rows as matrices, on the host. */
+#ifndef GCONV_CUDA_SEPARABLE_WEIGHTS_CUH
+#define GCONV_CUDA_SEPARABLE_WEIGHTS_CUH
+
+#include "base/status.h"
+#include "conv/factor.h"
+#include "separable_tensor.cuh"
+
+#include <stdlib.h>
+
+namespace {
+
+/* ---- The shape of a problem ---- */
+
+/* Rows from the first tap to the last. */
+int reach_y(const gconv_problem *problem) {
+  return (problem->rows - 1) * problem->dilation_y;
+}
+
+/* The input column of the first group: where the filter begins, rounded down so that words can be copied. */
+int left_of(const gconv_problem *problem) {
+  return -(problem->pad_left + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+constexpr int GROUP_COUNTS[] = {2, 3, 5, 9, 17, 33};
+constexpr int SIZES = sizeof GROUP_COUNTS / sizeof *GROUP_COUNTS;
+
+/* Which of GROUP_COUNTS holds what 8 neighbouring outputs need; SIZES if none does. */
+int size_of(const gconv_problem *problem) {
+  int64_t columns = (int64_t)(problem->columns - 1) * problem->dilation_x + GROUP - problem->pad_left - left_of(problem);
+  int size = problem->in_type == GCONV_U8 ? 0 : 1; /* others are bound by memory there */
+  while (size < SIZES && columns > GROUP * GROUP_COUNTS[size])
+    size++;
+  return size;
+}
+
+int chunks_of(const gconv_problem *problem) {
+  return (reach_y(problem) + STRIP - 1) / STRIP + 1;
+}
+
+/* 16-byte words of the fragments of a pair. */
+int pair_words(const gconv_problem *problem) {
+  int groups = GROUP_COUNTS[size_of(problem)];
+  return (chunks_of(problem) * 2 + (groups + 1) / 2 + groups / 2 + 1) * LANES;
+}
+
+int step_of_type(gconv_type type) {
+  return type == GCONV_U8 ? step_of<uint8_t>() : type == GCONV_U16 ? step_of<uint16_t>() : step_of<float>();
+}
+
+int convolved_channels(const gconv_problem *problem) {
+  return problem->channels - (problem->keep_alpha ? 1 : 0);
+}
+
+/* Filters of one launch: those that are combined, or one. */
+int launched_filters(const gconv_problem *problem) {
+  return gconv_is_combined(problem) ? problem->filters : 1;
+}
+
+/* Pairs of a filter: that of a filter of zeros is 0 too. */
+int pairs_of(const gconv_problem *problem) {
+  return problem->structure.rank > 0 ? problem->structure.rank : 1;
+}
+
+/* Whether windows are in shared memory: those of several pairs, and those that are too large for registers. */
+bool is_shared(const gconv_problem *problem) {
+  return launched_filters(problem) * pairs_of(problem) > 1 || GROUP_COUNTS[size_of(problem)] > 9;
+}
+
+/* Sets the places in shared memory, and what they follow from; returns its bytes. */
+size_t lay_out(const gconv_problem *problem, int strips, separable_arguments *a) {
+  a->strips = strips;
+  a->chunks = chunks_of(problem);
+  a->channels = convolved_channels(problem);
+  a->filters = launched_filters(problem);
+  a->pairs = pairs_of(problem);
+  a->fragment_words = a->filters * a->pairs * pair_words(problem);
+  size_t quads = 4 * (size_t)(strips + a->chunks - 1), sample = gconv_type_bytes(problem->out_type);
+  size_t step = (size_t)step_of_type(problem->in_type), pairs = (size_t)a->filters * (size_t)a->pairs;
+  size_t row = step * (size_t)problem->channels, groups = (size_t)GROUP_COUNTS[size_of(problem)] - 1;
+  size_t bytes = 2 * (size_t)a->channels * quads * PITCH * 16;
+  a->split = (int32_t)(bytes / 2);
+  a->raw = (int32_t)bytes;
+  bytes += quads * 4 * row * gconv_type_bytes(problem->in_type);
+  a->stage = (int32_t)bytes;
+  a->stage_row = (int32_t)(row * sample + (sample == 4 ? 32 : 16)); /* so that 8 rows begin in different banks */
+  bytes += (size_t)strips * STRIP * (size_t)a->stage_row;
+  a->taps = (int32_t)bytes;
+  bytes += (size_t)a->fragment_words * 16;
+  a->rings = (int32_t)bytes;
+  bytes += is_shared(problem) ? (size_t)(strips * a->channels) * pairs * groups * LANES * 16 : 0;
+  a->sources = (int32_t)bytes;
+  return bytes + 4 * quads * sizeof(int32_t);
+}
+
+/* ---- Weights ---- */
+
+/* In front of the fragments: what the sums of each filter are multiplied by, then the digits of the taps, 1 or 2. */
+size_t header_floats(const gconv_problem *problem) {
+  return ((size_t)problem->filters + 1 + 3) / 4 * 4;
+}
+
+/* Powers of two for a pair: as large as float16 allows. */
+struct exponents {
+  int column, row;
+};
+
+/* The exponent n that takes x just below 2^15, the largest power of two that float16 holds. */
+int exponent_below(double x) {
+  int exponent;
+  frexp(x, &exponent);
+  return 15 - exponent;
+}
+
+double largest_level(gconv_type type) {
+  return type == GCONV_F32 ? (double)LARGEST_LEVEL : (double)gconv_white(type) * (double)INTEGER_SCALE;
+}
+
+/* Both the taps and their products with levels must fit. False if the pair is 0. */
+bool find_exponents(const gconv_problem *problem, const float *column, const float *row, exponents *e) {
+  double most_column = 0, sum = 0, most_row = 0;
+  for (int r = 0; r < problem->rows; r++) {
+    most_column = fmax(most_column, fabs((double)column[r]));
+    sum += fabs((double)column[r]);
+  }
+  for (int s = 0; s < problem->columns; s++)
+    most_row = fmax(most_row, fabs((double)row[s]));
+  if (most_column == 0 || most_row == 0)
+    return false;
+  int product = exponent_below(sum * largest_level(problem->in_type));
+  e->column = exponent_below(most_column) < product ? exponent_below(most_column) : product;
+  e->row = exponent_below(most_row);
+  return true;
+}
+
+/* Where a float16 is written: its high part, and its low part `distance` float16 further on. */
+struct digit_writer {
+  bool low_needed;
+
+  void write(__half *to, size_t distance, double tap) {
+    __half high = __float2half_rn((float)tap), low = __float2half_rn((float)(tap - (double)__half2float(high)));
+    to[0] = high;
+    to[distance] = low;
+    low_needed = low_needed || __half2float(low) != 0;
+  }
+};
+
+/* Tap number `offset` / dilation of a factor, where there is one. */
+double tap_at(const float *factor, int count, int dilation, int offset, int exponent) {
+  if (offset < 0 || offset % dilation != 0 || offset / dilation >= count)
+    return 0;
+  return ldexp((double)factor[offset / dilation], exponent);
+}
+
+/* The matrix of a column: chunk by chunk, 32 lanes of high parts, then of low ones. Lane 4g + t has rows g and g + 8 of the
+ * matrix; its columns, in the order in which X stands in shared memory, are 4t .. 4t + 3. */
+void write_column(const gconv_problem *problem, const float *column, int exponent, __half *to, digit_writer *writer) {
+  for (int chunk = 0; chunk < chunks_of(problem); chunk++)
+    for (int lane = 0; lane < LANES; lane++)
+      for (int i = 0; i < 8; i++) {
+        int row = lane / 4 + i / 2 % 2 * 8, k = chunk * STRIP + lane % 4 * 4 + i / 4 * 2 + i % 2;
+        writer->write(to + (chunk * 2 * LANES + lane) * 8 + i, LANES * 8,
+                      tap_at(column, problem->rows, problem->dilation_y, k - row, exponent));
+      }
+}
+
+/* Half of a fragment of the matrix of a row, for group m of the window: lane 4g + t has column g and rows 2t, 2t + 1. */
+void write_group(const gconv_problem *problem, const float *row, int exponent, int m, __half *to, digit_writer *writer) {
+  int shift = -problem->pad_left - left_of(problem), groups = GROUP_COUNTS[size_of(problem)];
+  for (int lane = 0; lane < LANES; lane++)
+    for (int i = 0; i < 2; i++) {
+      int k = m * GROUP + lane % 4 * 2 + i;
+      double tap =
+          m < 0 || m >= groups ? 0 : tap_at(row, problem->columns, problem->dilation_x, k - lane / 4 - shift, exponent);
+      writer->write(to + lane * 8 + i, 4, tap);
+    }
+}
+
+/* See row_fragments. */
+void write_row(const gconv_problem *problem, const float *row, int exponent, __half *to, digit_writer *writer) {
+  int groups = GROUP_COUNTS[size_of(problem)];
+  for (int m = 0; m < groups; m += 2, to += LANES * 8)
+    for (int half = 0; half < 2; half++)
+      write_group(problem, row, exponent, m + half, to + 2 * half, writer);
+  for (int m = -1; m < groups; m += 2, to += LANES * 8)
+    for (int half = 0; half < 2; half++)
+      write_group(problem, row, exponent, m + half, to + 2 * half, writer);
+}
+
+/* The fragments of filter's pairs, all with one product of scales; returns what takes it back. */
+float write_filter(const gconv_problem *problem, const float *factors, __half *to, digit_writer *writer) {
+  const int R = problem->rows, S = problem->columns, rank = problem->structure.rank;
+  const float *columns = factors, *rows = factors + rank * R;
+  int common = 126; /* of the product, so that its inverse is a float */
+  for (int i = 0; i < rank; i++) {
+    exponents e;
+    if (find_exponents(problem, columns + i * R, rows + i * S, &e) && e.column + e.row < common)
+      common = e.column + e.row;
+  }
+  common = common > -126 ? common : -126;
+  for (int i = 0; i < rank; i++, to += pair_words(problem) * 8) {
+    exponents e;
+    if (!find_exponents(problem, columns + i * R, rows + i * S, &e))
+      continue;
+    write_column(problem, columns + i * R, e.column, to, writer);
+    write_row(problem, rows + i * S, common - e.column, to + chunks_of(problem) * 2 * LANES * 8, writer);
+  }
+  return (float)ldexp(1.0, -common);
+}
+
+size_t matrix_floats(const gconv_problem *problem) {
+  return header_floats(problem) + (size_t)problem->filters * (size_t)pairs_of(problem) * (size_t)pair_words(problem) * 4;
+}
+
+void write_filters(const gconv_problem *problem, const float *factors, float *prepared) {
+  memset(prepared, 0, matrix_floats(problem) * sizeof(float));
+  digit_writer writer = {false};
+  float *fragments = prepared + header_floats(problem);
+  size_t fragment_floats = (size_t)pairs_of(problem) * (size_t)pair_words(problem) * 4;
+  size_t factor_floats = gconv_factor_floats(problem) / (size_t)problem->filters;
+  for (size_t k = 0; k < (size_t)problem->filters; k++)
+    prepared[k] = write_filter(problem, factors + k * factor_floats, (__half *)(fragments + k * fragment_floats), &writer);
+  prepared[problem->filters] = writer.low_needed ? 2 : 1;
+}
+
+} // namespace
+
+#endif
