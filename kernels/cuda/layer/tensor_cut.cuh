@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a layer is cut for tensor cores (tensor.cuh says what is done with it).
+ *
+ * Operands are made of units: 16 bytes, U neighbours of the reduction, which are 8 numbers of 16 bits or 4 of 32. What the
+ * neighbours are is the cut's mode:
+ *
+ *   WIDE    U channels at one sample of the input. For many channels.
+ *   NARROW  U taps of a row of the filter, of one channel, of x[q * stride + dilation * e], e < U, for output column q.
+ *           For few channels and many filters.
+ *   BAND    U neighbouring samples of a row, U samples after those of the previous unit. They are multiplied by a banded
+ *           (Toeplitz) matrix, whose U rows are the taps of a filter for U neighbouring outputs. For few filters.
+ *
+ * Units that neighbouring outputs meet at one tap lie side by side in a plane; positions in it are rows of `pitch` units.
+ * In strided layers, rows (WIDE: and columns) of the input that are equal modulo the stride are a plane, a phase, of their
+ * own. So each tap is an offset in a plane, whatever the stride and dilation, and a tile of 256 positions meets at a tap
+ * the 256 units that are that offset further on: one operand of the multiplication as it lies. Positions behind the last
+ * column of a row are computed, and thrown away.
+ */
+#ifndef GCONV_CUDA_LAYER_TENSOR_CUT_CUH
+#define GCONV_CUDA_LAYER_TENSOR_CUT_CUH
+
+#include "layer/algorithm.h"
+
+#include <math.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace tensor {
+
+constexpr double CYCLES_PER_MS = 1.7e6; /* of an H200 that multiplies */
+
+enum mode : int32_t { WIDE, NARROW, BAND };
+
+enum : int32_t {
+  POSITIONS = 256, /* of a tile */
+  ROWS = 64,       /* filters of a tile; of BAND, U times as many as there are */
+  UNIT = 16,       /* bytes */
+  TILE_UNITS = 2,  /* of a step, that is, an instruction */
+  CONSUMERS = 2,   /* warpgroups of a block that multiply */
+  SHARED_BYTES = 227 * 1024,
+  HEAD_BYTES = 2048,                           /* of barriers */
+  SPOT_BYTES = 2 * CONSUMERS * POSITIONS * 16, /* of this tile and the next */
+  EXCHANGE_BYTES = CONSUMERS * 4 * 16 * 40 * 4,
+  MOST_SLOTS = 64, /* of weights */
+  LEAST_SLOTS = 4,
+  MOST_BUFFERS = 8, /* of planes */
+  PROCESSORS = 132  /* that a cut is made for */
+};
+
+/* Divides numbers below 2^31 by a constant (Granlund and Montgomery, 1994). */
+struct divisor {
+  uint32_t by, multiplier, shift;
+
+  static divisor of(int64_t by) {
+    uint32_t shift = 0;
+    while (shift < 31 && ((int64_t)1 << shift) < by)
+      shift++;
+    return {(uint32_t)by, (uint32_t)((((uint64_t)1 << 32) * (((uint64_t)1 << shift) - (uint64_t)by)) / (uint64_t)by + 1),
+            shift};
+  }
+#ifdef __CUDACC__
+  __device__ __forceinline__ uint32_t divide(uint32_t n) const {
+    return (__umulhi(n, multiplier) + n) >> shift;
+  }
+#endif
+};
+
+struct cut {
+  mode how;
+  int32_t unit, digits;              /* U; numbers that a float32 becomes */
+  int32_t channels, filters, groups; /* of a group; groups */
+
+  /* Positions: `strips` strips of `strip` output columns, of `columns` positions with outputs and `pitch` in all, and
+   * `rows` rows each. A segment is one strip of one image, or all of them. */
+  int32_t strips, strip, columns, pitch, rows;
+  int64_t segments, segment_tiles, tiles;
+  int64_t segment_positions, positions; /* of all segments, and what tiles reach beyond the last */
+
+  /* A chunk is what is staged at a time: `chunk_units` units of channels (channels, but in WIDE) by chunk_rows filter
+   * rows: `planes` planes of `length` positions. There are channel_chunks by row_chunks of them. Taps of a column (row)
+   * that are period_y (period_x) apart meet the same phase, step_y rows (step_x columns) of positions apart. */
+  int32_t period_y, period_x, step_y, step_x;
+  int32_t units, phases;      /* of all channels of a group; rows of phases that any
+                                 tap meets */
+  int32_t phases_y, variants; /* planes of a unit: phases_y * variants: of WIDE
+                                 phases of x, of NARROW units of a filter row */
+  int32_t row_taps;           /* units of a filter row */
+  int32_t chunk_units, chunk_rows, planes, length;
+  int32_t channel_chunks, row_chunks, chunks;
+  int32_t taps, steps; /* of a chunk: units that outputs meet; two of these a step */
+
+  /* Work: `sets` sets of planes in a block: 2: its two warpgroups have the same filters, and neighbouring tiles of
+   * positions; 1: the other way round. Splits share the chunks. */
+  int32_t sets, filter_tiles, splits, split_chunks;
+  int64_t items;
+
+  /* Shared memory. */
+  int32_t plane_bytes; /* of the planes of a digit */
+  int32_t buffers, slots, slot_bytes;
+  bool resident; /* weights */
+
+  double cycles; /* estimated, of the whole */
+};
+
+inline int32_t ceil_div(int64_t a, int64_t b) {
+  return (int32_t)((a + b - 1) / b);
+}
+
+/* ---- Taps ---- */
+
+/* A unit of a chunk that outputs meet: channel unit and row relative to the chunk, unit of the filter row. */
+struct tap {
+  int32_t unit, row, part;
+  int32_t at; /* position in the planes */
+};
+
+/* The taps of a chunk by rising address. There are c.taps of them. */
+inline void list_taps(const cut &c, tap *taps) {
+  int32_t count = 0;
+  for (int32_t unit = 0; unit < c.chunk_units; unit++)
+    for (int32_t row = 0; row < c.chunk_rows; row++)
+      for (int32_t part = 0; part < c.row_taps; part++) {
+        const int32_t variant = c.how == WIDE ? part % c.period_x : c.how == NARROW ? part : 0;
+        const int32_t column = c.how == WIDE ? part / c.period_x * c.step_x : c.how == BAND ? part : 0;
+        const int32_t plane = (unit * c.phases_y + row % c.period_y) * c.variants + variant;
+        taps[count++] = {unit, row, part, plane * c.length + row / c.period_y * c.step_y * c.pitch + column};
+      }
+  std::sort(taps, taps + count, [](const tap &a, const tap &b) { return a.at < b.at; });
+}
+
+/* ---- Cutting ---- */
+
+inline int32_t row_taps_of(mode how, int32_t unit, int32_t columns) {
+  return how == WIDE ? columns : how == NARROW ? ceil_div(columns, unit) : ceil_div(columns + unit - 1, unit);
+}
+
+/* Columns of positions that the taps of a filter row reach beyond the first. */
+inline int64_t halo_of(const cut &c) {
+  return c.how == WIDE ? (int64_t)(c.row_taps - 1) / c.period_x * c.step_x : c.how == BAND ? c.row_taps - 1 : 0;
+}
+
+inline void cut_positions(cut &c, const gconv_layer_problem *p, int32_t target) {
+  const int64_t halo_x = halo_of(c), halo_y = (int64_t)(p->rows - 1) / c.period_y * c.step_y;
+  const int32_t wide = c.how == BAND ? c.unit : 1;
+  c.strips = target ? ceil_div(ceil_div(p->out_width, wide), target) : 1;
+  c.strip = ceil_div(ceil_div(p->out_width, c.strips), wide) * wide;
+  c.strips = ceil_div(p->out_width, c.strip);
+  c.columns = c.strip / wide;
+  /* Zeros right of a row (below an image) can be those left of the next row (above the next image), too. */
+  int64_t shared_x = 0, shared_y = 0;
+  if (c.how == WIDE && c.strips == 1 && p->stride_x == 1)
+    shared_x =
+        std::clamp<int64_t>(std::min<int64_t>(p->pad_left, p->out_width + halo_x - p->pad_left - p->width), 0, halo_x);
+  if (p->stride_y == 1)
+    shared_y =
+        std::clamp<int64_t>(std::min<int64_t>(p->pad_top, p->out_height + halo_y - p->pad_top - p->height), 0, halo_y);
+  c.pitch = (int32_t)(c.columns + halo_x - shared_x);
+  c.rows = (int32_t)(p->out_height + halo_y - shared_y);
+  const int64_t strips = (int64_t)p->images * c.strips, strip = (int64_t)c.rows * c.pitch;
+  const int64_t alone = ((int64_t)(p->out_height - 1) * c.pitch + c.columns + POSITIONS - 1) / POSITIONS;
+  const int64_t joined = (strips * strip + POSITIONS - 1) / POSITIONS;
+  c.segments = joined < alone * strips ? 1 : strips;
+  c.segment_tiles = c.segments == 1 ? std::min(joined, alone * strips) : alone;
+  c.segment_positions = strip;
+  c.tiles = c.segments * c.segment_tiles;
+  c.positions = strips * strip + POSITIONS + halo_y * c.pitch + halo_x;
+}
+
+/* False if that is too much to be staged. */
+inline bool cut_chunk(cut &c, const gconv_layer_problem *p, int32_t units, int32_t rows) {
+  c.chunk_units = units;
+  c.chunk_rows = rows;
+  c.channel_chunks = ceil_div(c.units, units);
+  c.row_chunks = ceil_div(p->rows, rows);
+  c.chunks = c.channel_chunks * c.row_chunks;
+  c.phases_y = std::min(rows, c.period_y);
+  c.planes = units * c.phases_y * c.variants;
+  const int64_t length = POSITIONS + (int64_t)(rows - 1) / c.period_y * c.step_y * c.pitch + halo_of(c);
+  if (length * c.planes * UNIT * c.digits > SHARED_BYTES / 2)
+    return false;
+  c.length = (int32_t)length;
+  c.plane_bytes = (int32_t)(length * c.planes * UNIT);
+  c.taps = units * rows * c.row_taps;
+  c.steps = ceil_div(c.taps, TILE_UNITS);
+  return c.taps <= 4096;
+}
+
+/* Of all planes of an execution. */
+inline int64_t laid_bytes(const cut &c) {
+  return (int64_t)c.digits * c.groups * c.units * c.phases * c.variants * c.positions * UNIT;
+}
+
+/* What a block has shared memory for; false if not for the least. */
+inline bool cut_memory(cut &c) {
+  const int32_t set_bytes = c.plane_bytes * c.digits * c.sets;
+  c.slot_bytes = (CONSUMERS / c.sets) * c.digits * TILE_UNITS * ROWS * UNIT;
+  const int32_t table = (c.steps * 4 + 127) / 128 * 128;
+  const int32_t room = SHARED_BYTES - HEAD_BYTES - SPOT_BYTES - EXCHANGE_BYTES - table - 128;
+  const int32_t all = c.steps * c.chunks;
+  c.resident = c.splits == 1 && all <= MOST_SLOTS && room - all * c.slot_bytes >= 2 * set_bytes;
+  c.slots = c.resident ? all : LEAST_SLOTS;
+  c.buffers = std::min<int32_t>((room - c.slots * c.slot_bytes) / set_bytes, c.resident ? MOST_BUFFERS : 2);
+  if (c.buffers < 2)
+    return false;
+  if (!c.resident)
+    c.slots = std::min<int32_t>((room - c.buffers * set_bytes) / c.slot_bytes, 12);
+  return true;
+}
+
+/* Cycles of it all: laying planes, then waves of items. As measured on an H200: bytes a cycle of the whole and of a block.
+ */
+inline void estimate(cut &c, const gconv_layer_problem *p) {
+  const double processors = PROCESSORS, outputs = (double)p->images * p->filters * p->out_height * p->out_width;
+  const double inputs = (double)p->images * p->channels * p->height * p->width;
+  const double multiplying = (double)c.split_chunks * c.steps * (c.digits == 2 ? 3 : 1) * 256;
+  const double copying =
+      (double)c.split_chunks * (c.sets * c.digits * c.plane_bytes + (c.resident ? 0 : c.steps * c.slot_bytes)) / 20;
+  const double storing = 4 * outputs / (double)c.items * c.splits / 17;
+  const double item =
+      std::max(std::max(multiplying * 1.08, copying), storing) + (c.resident ? 1000 : 4000) + 0.05 * (multiplying + copying);
+  c.cycles = ceil((double)c.items / processors) * item + 6000;
+  c.cycles += (4 * inputs + (double)laid_bytes(c)) / 1500 + 3000;
+  if (c.splits > 1)
+    c.cycles += (c.splits + 1) * 4 * outputs / 2000 + 4000;
+}
+
+inline size_t scale_bytes(const gconv_layer_problem *p) {
+  return ((size_t)p->images * p->groups * 4 + 255) / 256 * 256;
+}
+inline size_t partial_bytes(const cut &c, const gconv_layer_problem *p) {
+  return c.splits == 1 ? 0 : (size_t)c.splits * p->images * p->filters * p->out_height * p->out_width * sizeof(float);
+}
+
+inline void cut_work(cut &best, cut c, const gconv_layer_problem *p) {
+  const int32_t tiles = ceil_div((int64_t)c.filters * (c.how == BAND ? c.unit : 1), ROWS);
+  for (c.sets = 1; c.sets <= CONSUMERS; c.sets++) {
+    if (c.sets == 1 && tiles == 1)
+      continue;
+    const int32_t pairs = ceil_div(tiles, CONSUMERS / c.sets);
+    c.filter_tiles = pairs * (CONSUMERS / c.sets);
+    for (int32_t splits = 1; splits <= std::min(c.chunks, 16); splits++) {
+      c.split_chunks = ceil_div(c.chunks, splits);
+      if (ceil_div(c.chunks, c.split_chunks) != splits)
+        continue;
+      c.splits = splits;
+      c.items = (int64_t)ceil_div(c.tiles, c.sets) * pairs * c.groups * splits;
+      if (splits > 1 && partial_bytes(c, p) + scale_bytes(p) + (size_t)laid_bytes(c) > p->workspace_limit)
+        break;
+      if (!cut_memory(c))
+        continue;
+      estimate(c, p);
+      if (c.cycles < best.cycles)
+        best = c;
+      if (c.items > 4 * PROCESSORS)
+        break;
+    }
+  }
+}
+
+/* The cut of a problem: the one that is estimated to take the least time. Its `cycles` are infinite if there is none. */
+inline cut cut_problem(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
+  cut best = {}, c = {};
+  best.cycles = HUGE_VAL;
+  c.unit = unit, c.digits = digits;
+  c.channels = p->channels / p->groups, c.filters = p->filters / p->groups, c.groups = p->groups;
+  c.period_y = p->stride_y / std::gcd(p->stride_y, p->dilation_y);
+  c.period_x = p->stride_x / std::gcd(p->stride_x, p->dilation_x);
+  c.step_y = p->dilation_y / std::gcd(p->stride_y, p->dilation_y);
+  c.step_x = p->dilation_x / std::gcd(p->stride_x, p->dilation_x);
+  for (mode how : {WIDE, NARROW, BAND}) {
+    if ((how == WIDE && c.channels < 3) || (how == BAND && (p->stride_x > 1 || p->dilation_x > 1)))
+      continue;
+    c.how = how;
+    c.row_taps = row_taps_of(how, unit, p->columns);
+    c.variants = how == WIDE ? std::min(p->columns, c.period_x) : how == NARROW ? c.row_taps : 1;
+    c.units = how == WIDE ? ceil_div(c.channels, unit) : c.channels;
+    c.phases = std::min(p->rows, c.period_y);
+    for (int32_t target : {0, 128, 64, 32, 16}) {
+      cut_positions(c, p, target);
+      if (c.positions >= INT32_MAX || c.tiles >= INT32_MAX / 2)
+        continue;
+      for (int32_t parts = 1, last = 0; last != 1; parts *= 2) {
+        const int32_t rows = ceil_div(p->rows, parts);
+        if (rows == last)
+          continue;
+        last = rows;
+        for (int32_t units = 1; units <= 8 && units <= 2 * c.channels; units++)
+          if (cut_chunk(c, p, units, rows))
+            cut_work(best, c, p);
+      }
+    }
+  }
+  return best;
+}
+
+} // namespace tensor
+
+#endif
