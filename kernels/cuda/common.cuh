@@ -108,6 +108,14 @@ __device__ __forceinline__ uint32_t pack_four(const float (&y)[4], uint8_t) {
          gconv_to_level(y[3], 255.0f) << 24;
 }
 
+/* Integers 0 .. 255 from four of any size, saturated, in the bytes of a word. */
+__device__ __forceinline__ uint32_t saturate_four(const int32_t (&level)[4]) {
+  uint32_t high, low;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(level[3]), "r"(level[2]), "r"(0));
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(low) : "r"(level[1]), "r"(level[0]), "r"(high));
+  return low;
+}
+
 /* Stores four finished values at sample `first`, a multiple of four, or only `count` of them at the end of a row. */
 template <class Out> __device__ __forceinline__ void store_four(const float (&y)[4], Out *row, int first, int count) {
   using word = decltype(pack_four(y, Out()));

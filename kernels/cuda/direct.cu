@@ -114,7 +114,7 @@ template <class In, class Out> void launch_general(const gconv_execution *execut
 template <class In, int K, int C> constexpr int slide_width() {
   if (sizeof(In) == 1)
     return K <= 3 ? 16 : K <= 7 || (K == 11 && C == 1) ? 8 : 4;
-  return sizeof(In) == 4 && C == 1 && (K <= 3 || K == 5 || K == 11) ? 8 : 4;
+  return sizeof(In) == 4 && C == 1 && (K <= 3 || K == 5 || K == 11 || K == 13) ? 8 : 4;
 }
 
 /* Sobel and its like: the magnitude of two, from and to the same type. */

@@ -109,7 +109,8 @@ template <> struct samples4<uint16_t> {
 template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   using shape = window<K, C, V>;
   using word = typename samples4<In>::word;
-  static constexpr int AHEAD = (sizeof(In) < 4 && K <= 7) || K <= 3 ? 2 : 1; /* rows under way: to hide the latency */
+  /* Rows under way, to hide the latency; but wide rows of one channel rather leave registers to more warps. */
+  static constexpr int AHEAD = (V < 16 || C > 1) && ((sizeof(In) < 4 && K <= 7) || K <= 3) ? 2 : 1;
 
   const uint8_t *in; /* the plane, from the first sample of the window on */
   int64_t in_row;
@@ -226,14 +227,6 @@ __device__ __forceinline__ void store_any(const sliding_arguments<K, F> &a, cons
     store_four(y, (float *)out, sample, 4);
 }
 
-/* Integers 0 .. 255 from four of any size, saturated, in the bytes of a word. */
-__device__ __forceinline__ uint32_t saturate_four(const int32_t (&level)[4]) {
-  uint32_t high, low;
-  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(level[3]), "r"(level[2]), "r"(0));
-  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(low) : "r"(level[1]), "r"(level[0]), "r"(high));
-  return low;
-}
-
 /* The plain ways out: y = sum * scale + offset, after a magnitude of two, to the type of the input. */
 template <int F> __device__ __forceinline__ float plain_sum(float first, float second) {
   return F == 1 ? first : sqrtf(fmaf(second, second, fmaf(first, first, 0.0f)));
@@ -248,7 +241,10 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
 #pragma unroll
     for (int i = 0; i < 4; i++)
       y[i] = fmaf(plain_sum<F>(first[v + i], second[v + i]), a.scale, a.offset);
-    store_four(y, row, sample + v, 4);
+    if (K <= 5) /* where memory is the bound, what may stay in the L2 cache for a while is written faster */
+      *(float4 *)(row + sample + v) = pack_four(y, 0.0f);
+    else
+      store_four(y, row, sample + v, 4);
   }
 }
 
@@ -519,9 +515,9 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   find_inner<K, C, V>(&a);
   /* What memory bounds goes through the image in low blocks, row by row, as memory likes it; the rows that they share are in
    * the L1 cache. What arithmetic bounds takes strips as high as it can. */
-  constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1;
+  constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
-  dim3 block(threads > 96 && !SWEEPS ? 128 : threads > 32 && !SWEEPS ? 64 : 32);
+  dim3 block(threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32);
   block.y = SLIDE_THREADS / block.x;
   a.across = (int32_t)((threads + block.x - 1) / block.x);
   a.strip = SWEEPS ? 4 : problem->out_height;

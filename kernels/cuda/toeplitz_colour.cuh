@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * toeplitz, small filters and RGB from u8 to u8: colours apart, so that their windows are those of one channel.
+ *
+ * In a row of RGB the taps of a band stand three apart, and windows are up to three times as long as their taps need. So the
+ * rows that cp.async brings are divided into planes of colours, in shared memory again, four pixels of a row at a time; a
+ * lane's results of the three are laid side by side again before they are stored:
+ *
+ *     r g b r | g b r g | b r g b        r r r r   g g g g   b b b b        r g b r | g b r g | b r g b
+ *
+ * With 7 x 7 taps that takes 36 products for 384 samples where windows of RGB take 63.
+ */
+#ifndef GCONV_CUDA_TOEPLITZ_COLOUR_CUH
+#define GCONV_CUDA_TOEPLITZ_COLOUR_CUH
+
+#include "toeplitz_walk.cuh"
+
+namespace {
+
+enum { COLOURS = 3 };
+
+/* Four pixels, 12 bytes, from or to words of one colour. */
+__device__ __forceinline__ void divide_colours(const uint32_t (&rgb)[3], uint32_t (&colour)[COLOURS]) {
+  colour[0] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0630), rgb[2], 0x5210);
+  colour[1] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0741), rgb[2], 0x6210);
+  colour[2] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0052), rgb[2], 0x7410);
+}
+__device__ __forceinline__ void join_colours(const uint32_t (&colour)[COLOURS], uint32_t (&rgb)[3]) {
+  rgb[0] = __byte_perm(__byte_perm(colour[0], colour[1], 0x0140), colour[2], 0x2410);
+  rgb[1] = __byte_perm(__byte_perm(colour[0], colour[1], 0x6205), colour[2], 0x3250);
+  rgb[2] = __byte_perm(__byte_perm(colour[0], colour[1], 0x0730), colour[2], 0x7216);
+}
+
+/* A warp walks down a strip of 128 pixels, Y rows a step; R and D as of products. */
+template <int R, int D> struct colour_walker {
+  static constexpr int UNITS = (TILE + BLOCK) / 4;                                             /* of four pixels, in a row */
+  static constexpr int CHUNKS = (12 * UNITS + 12 + CHUNK - 1) / CHUNK;                         /* of a row as it comes */
+  static constexpr int RAW_PITCH = CHUNKS * CHUNK, PLANE = 4 * UNITS, PITCH = COLOURS * PLANE; /* of rows in shared memory */
+  using product = products<R, 1, D, PITCH>;
+  static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2, SIDE = LANES / Y, SLOTS = (CHUNKS - 1) / SIDE + 1;
+  static constexpr int RAW = (AHEAD + 1) * Y * RAW_PITCH, PLANES = NEED * Y * PITCH;
+  static constexpr int SHARED_BYTES = (RAW + PLANES + RAW_PITCH * (int)sizeof(int) + 15) / 16 * 16; /* of a warp */
+  static constexpr int BLOCKS = D == 1 ? 4 : R == 9 ? 3 : 4;                                        /* of a multiprocessor */
+
+  const banded_arguments &a;
+  row_source source;
+  uint8_t *raw;
+  int top;    /* input row of the first group */
+  int groups; /* of the strip */
+  int lead;
+
+  /* Groups of input rows on their way to shared memory, as in walker. */
+  struct feed {
+    int y, last;
+    const uint8_t *from;
+    uint32_t copies; /* bit i: the lane copies the chunk i * SIDE further on */
+  };
+
+  __device__ __forceinline__ feed make_feed() const {
+    const int dilation = a.common.problem.dilation_y, row = threadIdx.x % LANES / SIDE, chunk = threadIdx.x % SIDE;
+    feed f = {top, min(top + (groups - 1) * Y * dilation, a.common.problem.height - 1 - (Y - 1) * dilation), NULL, 0};
+    f.from = source.in + top * a.common.in_row + row * a.in_step + source.first + chunk * CHUNK;
+    for (int i = 0; i < SLOTS; i++) {
+      const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
+      if (own < CHUNKS && left >= 0 && left + CHUNK <= a.whole && (own < source.begin || own >= source.end))
+        f.copies |= 1u << i;
+    }
+    f.copies = keep(f.copies);
+    return f;
+  }
+
+  /* Starts to stage the next group, if there is one, at the address `to`; `own` of this lane's first chunk. */
+  __device__ __forceinline__ void fetch(feed &f, uint32_t to, uint32_t own) const {
+    const int step = Y * a.common.problem.dilation_y;
+    if (f.y >= 0 && f.y <= f.last) {
+#pragma unroll
+      for (int i = 0; i < SLOTS; i++)
+        if (f.copies >> i & 1)
+          copy_chunk(own + i * SIDE * CHUNK, f.from + i * SIDE * CHUNK);
+      if (source.begin < source.end)
+        stage_border<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
+    } else if (f.y < top + groups * step) {
+      stage_rows<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
+    }
+    commit_copies();
+    f.y += step;
+    f.from += Y * a.in_step;
+  }
+
+  static __device__ __forceinline__ void divide_unit(uint32_t from, uint32_t to) {
+    const uint32_t rgb[3] = {load_word(from), load_word(from + 4), load_word(from + 8)};
+    uint32_t colour[COLOURS];
+    divide_colours(rgb, colour);
+#pragma unroll
+    for (int c = 0; c < COLOURS; c++)
+      store_word(to + c * PLANE, colour[c]);
+  }
+
+  /* Divides the rows of a group: LANES units of a row at a time, then what is left of all rows. */
+  static __device__ __forceinline__ void divide(uint32_t from, uint32_t to) {
+    const int lane = threadIdx.x % LANES, row = lane / (UNITS - LANES), unit = LANES + lane % (UNITS - LANES);
+#pragma unroll
+    for (int y = 0; y < Y; y++)
+      divide_unit(from + y * RAW_PITCH + 12 * lane, to + y * PITCH + 4 * lane);
+    if (row < Y)
+      divide_unit(from + row * RAW_PITCH + 12 * unit, to + row * PITCH + 4 * unit);
+  }
+
+  /* Stores four pixels, or `count` at the end of a row. */
+  static __device__ __forceinline__ void store_pixels(const uint32_t (&rgb)[3], uint8_t *at, int count) {
+#pragma unroll
+    for (int i = 0; i < 12; i++)
+      if (i < 3 * count && count < 4)
+        at[i] = (uint8_t)(rgb[i / 4] >> 8 * (i % 4));
+      else if (i % 4 == 0 && count >= 4)
+        ((uint32_t *)at)[i / 4] = rgb[i / 4];
+  }
+
+  /* Up to Y rows of results, from the groups in shared memory, where this lane's windows are; `at` moves on. */
+  __device__ __forceinline__ void make_rows(const product &p, const uint32_t (&group)[NEED], const plain_outlet &to,
+                                            int rows, uint8_t *&at) const {
+    uint32_t colour[Y][COLOURS];
+#pragma unroll
+    for (int c = 0; c < COLOURS; c++) {
+      int sums[Y][D][4] = {};
+      p.add(group, c * PLANE, sums);
+#pragma unroll
+      for (int j = 0; j < Y; j++)
+        colour[j][c] = to.exchange(to.levels(sums[j]));
+    }
+    const int whole = to.whole && rows >= Y ? 4 : 0;
+#pragma unroll
+    for (int j = 0; j < Y; j++, at += a.out_step) {
+      uint32_t rgb[3];
+      join_colours(colour[j], rgb);
+      if (whole || j < rows)
+        store_pixels(rgb, at, whole ? 4 : to.count);
+    }
+  }
+
+  /* `rows` output rows from row `begin` on. */
+  __device__ __forceinline__ void walk(const outlet &to, int begin, int rows) const {
+    const int lane = threadIdx.x % LANES, windows = BLOCK * (lane / 4) + 4 * (lane % 4);
+    const uint32_t address = keep((uint32_t)__cvta_generic_to_shared(raw));
+    const uint32_t chunk = keep(lane / SIDE * RAW_PITCH + lane % SIDE * CHUNK);
+    const plain_outlet plain(a, to);
+    uint8_t *at = to.out + begin * a.common.out_row + COLOURS * plain.first;
+    uint32_t coming[AHEAD + 1], group[NEED]; /* places of rows as they come; and divided, this lane's windows */
+    product p;
+    p.load_bands((const uint2 *)a.bands + lane);
+    feed f = make_feed();
+#pragma unroll
+    for (int g = 0; g < AHEAD + 1; g++) {
+      coming[g] = address + g * Y * RAW_PITCH;
+      if (g < AHEAD)
+        fetch(f, coming[g], coming[g] + chunk);
+    }
+#pragma unroll
+    for (int g = 0; g < NEED; g++)
+      group[g] = address + RAW + g * Y * PITCH + windows;
+#pragma unroll 1
+    for (int i = (1 - NEED) * Y; i < rows; i += Y) {
+      fetch(f, coming[AHEAD], coming[AHEAD] + chunk);
+      wait_for_copies<AHEAD>();
+      __syncwarp(); /* and the oldest group was read */
+      divide(coming[0] + lead, group[NEED - 1] - windows);
+      __syncwarp();
+      if (i >= 0)
+        make_rows(p, group, plain, rows - i, at);
+      turn(coming);
+      turn(group);
+    }
+  }
+};
+
+/* Grid and block as of walk_down(), in tiles of 128 pixels. */
+template <int R, int D>
+__global__ void __launch_bounds__(WARPS *LANES, colour_walker<R, D>::BLOCKS)
+    walk_down_colours(const __grid_constant__ banded_arguments a) {
+  extern __shared__ __align__(16) uint8_t memory[];
+  using small = colour_walker<R, D>;
+  const int width = a.common.problem.out_width;
+  place_in_grid p;
+  if (!find_place(a, width, &p))
+    return;
+  uint8_t *own = memory + threadIdx.x / LANES * small::SHARED_BYTES;
+  const int lead = lead_of<uint8_t>(a);
+  const row_source source = make_source<uint8_t, LANES>(a, p.at.in, COLOURS * p.tile + a.left - lead, small::CHUNKS,
+                                                        (int *)(own + small::RAW + small::PLANES));
+  __syncwarp();
+  const small walker = {a, source, own, p.top - a.common.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
+  walker.walk({p.at.in, p.at.out, p.tile + 4 * (int)(threadIdx.x % LANES), width}, p.top, p.rows);
+}
+
+} // namespace
+
+#endif

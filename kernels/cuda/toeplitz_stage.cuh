@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* toeplitz, any filter: input staged in shared memory. */
+#ifndef GCONV_CUDA_TOEPLITZ_STAGE_CUH
+#define GCONV_CUDA_TOEPLITZ_STAGE_CUH
+
+#include "toeplitz_results.cuh"
+
+namespace {
+
+/* ---- Any filter: input staged in shared memory ---- */
+
+/* A block of four warps, one above the other, each of which makes X tiles side by side and Y rows. It stages the input that
+ * they see; then, for every 32 samples of the windows, walks down the rows of input. In each row it meets Y rows of the
+ * filter, of which only one is new: their bands go round in registers. */
+template <class In, int D> struct stager {
+  static constexpr int P = sizeof(In), N = D + P - 1, X = P == 1 ? 2 : 1, Y = 4;
+
+  /* Rows that are staged for a filter of so many, of which the last few may be read, but are not used. */
+  static __host__ __device__ int staged_rows(int rows) {
+    return (WARPS - 1) * Y + (rows + 2 * Y - 2) / Y * Y;
+  }
+
+  /* Bytes of the places of samples. */
+  static __host__ __device__ int place_bytes(int words) {
+    return pitch_of(X, words, P) / P * (int)sizeof(int);
+  }
+
+  static __device__ __forceinline__ void stage_input(const banded_arguments &a, const uint8_t *in, int tile, int y,
+                                                     uint8_t *to) {
+    const int chunks = pitch_of(X, a.words, P) / CHUNK;
+    int *places = (int *)(to + staged_rows(a.rows) * chunks * CHUNK);
+    const row_source source = make_source<In, WARPS * LANES>(a, in, tile + a.left - lead_of<In>(a) / P, chunks, places);
+    __syncthreads();
+    stage_rows<In, WARPS * LANES>(a, source, y, staged_rows(a.rows), chunks, to);
+    commit_copies();
+    wait_for_copies<0>();
+    __syncthreads();
+  }
+
+  static __device__ __forceinline__ void load_band(const uint32_t *from, uint32_t (&band)[D][2]) {
+#pragma unroll
+    for (int d = 0; d < D; d++) {
+      const uint2 words = __ldg((const uint2 *)from + d * LANES);
+      band[d][0] = words.x;
+      band[d][1] = words.y;
+    }
+  }
+
+  /* Y rows of the input, `input` the first of them, which meet rows m .. of the filter and, in `ring`, those before. Unless
+   * it is INNER, there may be none of these. */
+  template <bool INNER>
+  static __device__ __forceinline__ void add_rows(const uint32_t *bands, const uint8_t *input, int pitch, int m, int rows,
+                                                  uint32_t (&ring)[Y][D][2], int (&sums)[X][Y][N][4]) {
+#pragma unroll
+    for (int u = 0; u < Y; u++) {
+      windows<P, 2> x[X];
+      if (INNER || m + u < rows)
+        load_band(bands + u * (D * 2 * LANES), ring[u]);
+#pragma unroll
+      for (int i = 0; i < X; i++)
+        load_windows(input + u * pitch + i * TILE * P, x[i]);
+#pragma unroll
+      for (int j = 0; j < Y; j++)
+        if (INNER || (m + u >= j && m + u - j < rows))
+#pragma unroll
+          for (int i = 0; i < X; i++)
+            lay<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
+    }
+  }
+
+  /* The sums of a filter over 32 samples of the windows. */
+  static __device__ __forceinline__ void add(const uint32_t *bands, const uint8_t *input, int pitch, int rows,
+                                             int (&sums)[X][Y][N][4]) {
+    uint32_t ring[Y][D][2];
+#pragma unroll 1
+    for (int m = 0; m < rows + Y - 1; m += Y, bands += Y * (D * 2 * LANES), input += Y * pitch)
+      if (m > 0 && m + Y <= rows)
+        add_rows<true>(bands, input, pitch, m, rows, ring, sums);
+      else
+        add_rows<false>(bands, input, pitch, m, rows, ring, sums);
+  }
+
+  /* Filter k at rows p, p + step .. */
+  static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to, const uint8_t *input,
+                                                   float *stage, int k, int p) {
+    const int own = 4 * (threadIdx.x % LANES), step = a.common.problem.dilation_y;
+    const uint32_t *bands = a.bands + (int64_t)k * a.rows * D * a.words * LANES + 2 * (threadIdx.x % LANES);
+    const scaling s = a.scalings[k];
+    int sums[X][Y][N][4] = {};
+#pragma unroll 1
+    for (int w = 0; w < a.words; w += 2)
+      add(bands + w * (a.rows * D * LANES), input + 16 * w * P, pitch_of(X, a.words, P), a.rows, sums);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < X * Y; i++)
+      stage_sums<false>(sums[i / Y][i % Y], stage + i * TILE);
+    __syncwarp();
+#pragma unroll 1
+    for (int i = 0; i < X * Y; i++) {
+      outlet tile = to;
+      tile.first += i / Y * TILE;
+      if (p + i % Y * step < a.common.problem.out_height)
+        finish<In>(a, tile, k, p + i % Y * step, s, stage + i * TILE + own, stage + (X * Y + i) * TILE + own);
+    }
+  }
+};
+
+/* Floats of a warp's stage of so many rows: sums, then as many combined values, if any. */
+__device__ __forceinline__ int stage_floats(const banded_arguments &a, int rows) {
+  return rows * TILE * (a.combined ? 2 : 1);
+}
+
+/* Grid: x over X tiles of a row; y over 16 rows of all phases of the dilation; z over planes of all images. */
+template <class In, int D>
+__global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ banded_arguments a) {
+  using large = stager<In, D>;
+  extern __shared__ __align__(16) uint8_t memory[];
+  const gconv_problem &problem = a.common.problem;
+  const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, tile = blockIdx.x * (large::X * TILE);
+  const int phase = blockIdx.y / a.strips, step = problem.dilation_y;
+  const int top = phase + (blockIdx.y - phase * a.strips) * (WARPS * large::Y) * step;
+  const planes at = planes_of(a.common, blockIdx.z);
+  float *stage = (float *)memory + warp * stage_floats(a, large::X * large::Y);
+  uint8_t *input = memory + sizeof(float) * WARPS * stage_floats(a, large::X * large::Y);
+  large::stage_input(a, at.in, tile, top - problem.pad_top, input);
+  const int pitch = pitch_of(large::X, a.words, large::P);
+  const uint8_t *own = input + warp * large::Y * pitch + lead_of<In>(a) + (BLOCK * (lane / 4) + 4 * (lane % 4)) * large::P;
+  const outlet to = make_outlet(a, at.in, at.out, tile);
+#pragma unroll 1
+  for (int k = 0; k < problem.filters; k++)
+    large::make_rows(a, to, own, stage, k, top + warp * large::Y * step);
+}
+
+} // namespace
+
+#endif
