@@ -24,7 +24,7 @@
 
 namespace {
 
-constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32, STEPS = 4;
+constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
 constexpr int TAPS = 64;                /* of which the weights are in shared memory at a time */
 constexpr int SHARED_FLOATS = 10 << 10; /* of a tile: with 16 x 64 weights, 44 KiB */
 
@@ -38,8 +38,7 @@ struct arguments {
   int rows, pitch;                  /* of the tile of one of them */
 };
 
-/* Tile rows that N steps need, and floats of a row: odd where stride is even, so that a warp's samples are in different
- * banks at least by halves. */
+/* Tile rows that N steps need, and floats of a row. */
 int tile_rows(const gconv_layer_problem *problem, int N) {
   return (N * WARPS - 1) * problem->stride_y + (problem->rows - 1) * problem->dilation_y + 1;
 }
@@ -79,7 +78,7 @@ __device__ __forceinline__ void add_channels(const arguments &a, float (&sums)[F
     __syncthreads(); /* the tile is here, and the weights before these are done with */
     copy_weights(weights, next + (int64_t)first * F, some * F);
     __syncthreads();
-#pragma unroll 2
+#pragma unroll(N == 4 ? 2 : 8) /* few threads wait for more at a time */
     for (int i = 0; i < some; i++) {
       float samples[N];
 #pragma unroll
@@ -139,6 +138,26 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
 
 /* ---- Launching ---- */
 
+constexpr int64_t MANY_BLOCKS = 300; /* that keep a large GPU busy */
+
+/* Tiles of N steps, and blocks of threads, of which each takes one for a block of filters. */
+int64_t tiles_down(const gconv_layer_problem *problem, int N) {
+  return divide_up(problem->out_height, N * WARPS);
+}
+
+int64_t blocks_of(const gconv_layer_problem *problem, int N) {
+  return divide_up(problem->out_width, COLUMNS) * tiles_down(problem, N) * blocks_of_group(problem) * problem->groups *
+         problem->images;
+}
+
+/* As many steps as registers allow, but fewer where that would leave multiprocessors idle. */
+int steps_of(const gconv_layer_problem *problem) {
+  int N = 4;
+  while (N > 1 && blocks_of(problem, N) < MANY_BLOCKS)
+    N /= 2;
+  return N;
+}
+
 int64_t tile_floats(const gconv_layer_problem *problem, int N) {
   return (int64_t)tile_rows(problem, N) * tile_pitch(problem);
 }
@@ -151,15 +170,22 @@ int channels_at_once(const gconv_layer_problem *problem, int N) {
   return (int)(most < channels ? most : channels);
 }
 
-template <int F> void launch(const gconv_layer_execution *e, arguments a) {
+template <int F, int N> void launch(const gconv_layer_execution *e, arguments a) {
+  a.tiles_y = tiles_down(e->problem, N);
+  a.channels = channels_at_once(e->problem, N);
+  a.rows = tile_rows(e->problem, N);
   size_t bytes = (TAPS * F + (size_t)a.channels * a.rows * a.pitch) * sizeof(float);
-  int64_t blocks = a.blocks * a.tiles_x * a.tiles_y * a.problem.groups * a.problem.images;
-  convolve<F, STEPS><<<grid_of(blocks), THREADS, bytes, (cudaStream_t)e->stream>>>(a);
+  convolve<F, N><<<grid_of(blocks_of(e->problem, N)), THREADS, bytes, (cudaStream_t)e->stream>>>(a);
+}
+
+template <int F> void launch_filters(const gconv_layer_execution *e, const arguments &a) {
+  const int N = steps_of(e->problem);
+  N == 4 ? launch<F, 4>(e, a) : N == 2 ? launch<F, 2>(e, a) : launch<F, 1>(e, a);
 }
 
 gconv_status execute(const gconv_layer_execution *e) {
-  static void (*const launchers[])(const gconv_layer_execution *, arguments) = {launch<4>, launch<8>, launch<12>,
-                                                                                launch<16>};
+  static void (*const launchers[])(const gconv_layer_execution *, const arguments &) = {
+      launch_filters<4>, launch_filters<8>, launch_filters<12>, launch_filters<16>};
   arguments a = {};
   a.problem = *e->problem;
   a.weights = gconv_layer_prepared(e->problem, e->weights);
@@ -167,10 +193,7 @@ gconv_status execute(const gconv_layer_execution *e) {
   a.in = e->in;
   a.out = e->out;
   a.tiles_x = divide_up(e->problem->out_width, COLUMNS);
-  a.tiles_y = divide_up(e->problem->out_height, STEPS * WARPS);
   a.blocks = blocks_of_group(e->problem);
-  a.channels = channels_at_once(e->problem, STEPS);
-  a.rows = tile_rows(e->problem, STEPS);
   a.pitch = tile_pitch(e->problem);
   launchers[block_filters(e->problem) / 4 - 1](e, a);
   CUDA_TRY(cudaGetLastError());
@@ -183,19 +206,18 @@ const char *supports(const gconv_layer_problem *problem) {
   if (gconv_layer_taps(problem) > INT32_MAX / 32)
     return "filters of more than 2^26 taps";
   const char *obstacle = overflow_obstacle(problem);
-  return obstacle                                      ? obstacle
-         : tile_floats(problem, STEPS) > SHARED_FLOATS ? "filters or strides whose tile exceeds 40 KB"
-                                                       : NULL;
+  return obstacle                                                  ? obstacle
+         : tile_floats(problem, steps_of(problem)) > SHARED_FLOATS ? "filters or strides whose tile exceeds 40 KB"
+                                                                   : NULL;
 }
 
 /* As of direct, of whole tiles, without checks; each row of a tile that a warp fetches takes as long as 65 instructions.
  * One or two blocks on a multiprocessor do not keep it busy. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  const double F = block_filters(problem), N = STEPS, plane_taps = (double)problem->rows * problem->columns;
-  const double blocks = (double)problem->images * (double)divide_up(problem->out_width, COLUMNS) *
-                        (double)divide_up(problem->out_height, STEPS * WARPS) * (double)blocks_of_group(problem) *
-                        problem->groups;
-  const double fetching = (double)tile_rows(problem, STEPS) / WARPS * 65 / plane_taps;
+  const int steps = steps_of(problem);
+  const double F = block_filters(problem), N = steps, plane_taps = (double)problem->rows * problem->columns;
+  const double blocks = (double)blocks_of(problem, steps);
+  const double fetching = (double)tile_rows(problem, steps) / WARPS * 65 / plane_taps;
   const double instructions = (F * N + F / 4 + N + 5 + fetching) * (double)gconv_layer_taps(problem) + 1500;
   const double late = lateness(blocks, F < 12 ? 7 : F < 16 ? 5 : 4, machine) * (blocks <= 2 * machine->units ? 1.5 : 1);
   const double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
