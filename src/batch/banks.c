@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/banks.h"
+#include "batch/loop.h"
 #include "batch/worker.h"
 
 #include <pthread.h>
@@ -46,41 +47,6 @@ typedef struct run {
 
 static gconv_status keep_text(gconv_message *why, gconv_status status) {
   return status == GCONV_OK ? GCONV_OK : gconv_complain(why, status, "%s", gconv_last_error());
-}
-
-/* ---- Loops over threads ---- */
-
-typedef struct loop {
-  void (*turn)(void *context, size_t turn);
-  void *context;
-  size_t count, next;
-  pthread_mutex_t lock;
-} loop;
-
-static void *run_turns(void *argument) {
-  loop *l = argument;
-  for (;;) {
-    pthread_mutex_lock(&l->lock);
-    size_t turn = l->next++;
-    pthread_mutex_unlock(&l->lock);
-    if (turn >= l->count)
-      return NULL;
-    l->turn(l->context, turn);
-  }
-}
-
-enum { MOST_THREADS = 256 };
-
-/* Calls turn(context, i) for each i, on up to `threads` threads; those that cannot be started are done without. */
-static void run_loop(int threads, size_t count, void (*turn)(void *, size_t), void *context) {
-  loop l = {turn, context, count, 0, PTHREAD_MUTEX_INITIALIZER};
-  pthread_t others[MOST_THREADS];
-  size_t started = 0, wanted = (size_t)(threads < MOST_THREADS ? threads : MOST_THREADS);
-  while (started + 1 < wanted && started + 1 < count && pthread_create(&others[started], NULL, run_turns, &l) == 0)
-    started++;
-  run_turns(&l);
-  for (size_t i = 0; i < started; i++)
-    pthread_join(others[i], NULL);
 }
 
 /* ---- Batches ---- */
@@ -371,7 +337,7 @@ static gconv_status load(const run *r, const group_batch *batch, loaded *l) {
   l->first_frames = calloc(batch->count + 1, sizeof *l->first_frames);
   gconv_status status = GCONV_OK;
   if (d.images && d.ms && d.errors && l->inputs && l->failed && l->decode_ms && l->first_frames) {
-    run_loop(r->threads, batch->count, decode, &d);
+    gconv_loop_run(r->threads, batch->count, decode, &d);
     status = join(l, &d);
   } else {
     status = gconv_set_error(GCONV_NO_MEMORY, "out of memory");
@@ -543,7 +509,7 @@ static gconv_status write_picture(const writing *w, const char *path, int32_t fr
                                  .png_level = common->png_level,
                                  .threads = w->threads};
   gconv_image picture = {0};
-  gconv_status status = gconv_bank_present(w->r->job, &w->r->maps, frame, result, &picture);
+  gconv_status status = gconv_bank_present(w->r->job, &w->r->maps, frame, result, w->threads, &picture);
   if (status == GCONV_OK)
     status = gconv_image_write(path, &options, &picture);
   gconv_image_free(&picture);
@@ -653,7 +619,7 @@ static gconv_status write_batch(run *r, const loaded *l, const gconv_image *head
     first[i + 1] = first[i] + reports[i].output_count;
   int share = first[l->count] < (size_t)r->threads ? r->threads / (int)first[l->count] : 1;
   writing w = {r, l, reports, errors, first, share, PTHREAD_MUTEX_INITIALIZER};
-  run_loop(r->threads, first[l->count], write_result, &w);
+  gconv_loop_run(r->threads, first[l->count], write_result, &w);
   free(first);
   return GCONV_OK;
 }

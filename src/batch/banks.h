@@ -47,10 +47,10 @@ gconv_status gconv_bank_image_read(const gconv_bank_batch *job, const char *path
 /* How many results an image has: what gconv_outputs_name() is to name. */
 size_t gconv_bank_results(const gconv_bank_batch *job);
 
-/* Makes result number `result` of frame `frame` of what the network yielded, as a file can hold it: *picture, which must be
- * empty, is owned by the caller. */
+/* Makes result number `result` of frame `frame` of what the network yielded, as a file can hold it, on up to `threads`
+ * threads: *picture, which must be empty, is owned by the caller. */
 gconv_status gconv_bank_present(const gconv_bank_batch *job, const gconv_image *maps, int32_t frame, size_t result,
-                                gconv_image *picture);
+                                int threads, gconv_image *picture);
 
 /* N x H x W x C as it was read, N x C x H x W by its names, to what its names say: or back, which is the other way round. */
 gconv_status gconv_to_nchw(gconv_image *image);

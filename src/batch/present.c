@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From the maps that a network yields to pictures. */
 #include "batch/banks.h"
+#include "batch/loop.h"
 
 #include <float.h>
 #include <math.h>
@@ -204,7 +205,24 @@ static int32_t mosaic_columns(int32_t count, int32_t height, int32_t width) {
   return columns < 1 ? 1 : columns > count ? count : columns;
 }
 
-static gconv_status present_mosaic(const gconv_bank_batch *job, const gconv_image *maps, int32_t frame,
+typedef struct mosaic {
+  const gconv_bank_batch *job;
+  const gconv_image *maps;
+  int32_t frame, columns;
+  bool colour;
+  gconv_image *picture;
+} mosaic;
+
+static void put_tile(void *context, size_t tile) {
+  const mosaic *m = context;
+  int32_t k = (int32_t)tile, height = m->maps->height, width = m->maps->width;
+  planes from = {.plane = {plane_of(m->maps, m->frame, k)}, .count = 1, .height = height, .width = width};
+  if (m->colour)
+    from = planes_of(m->job, m->maps, m->frame, k);
+  put(&m->job->tone, &from, m->picture, k / m->columns * (height + MOSAIC_GAP), k % m->columns * (width + MOSAIC_GAP));
+}
+
+static gconv_status present_mosaic(const gconv_bank_batch *job, const gconv_image *maps, int32_t frame, int threads,
                                    gconv_image *picture) {
   bool colour = is_colour(job, maps);
   int32_t count = colour ? filters_of(job) : maps->channels, columns = mosaic_columns(count, maps->height, maps->width);
@@ -216,12 +234,8 @@ static gconv_status present_mosaic(const gconv_bank_batch *job, const gconv_imag
   if (status != GCONV_OK)
     return status;
   memset(picture->data, 0, picture->plane_bytes);
-  for (int32_t k = 0; k < count; k++) {
-    planes from = {.plane = {plane_of(maps, frame, k)}, .count = 1, .height = maps->height, .width = maps->width};
-    if (colour)
-      from = planes_of(job, maps, frame, k);
-    put(&job->tone, &from, picture, k / columns * (maps->height + MOSAIC_GAP), k % columns * (maps->width + MOSAIC_GAP));
-  }
+  mosaic m = {job, maps, frame, columns, colour, picture};
+  gconv_loop_run(threads, (size_t)count, put_tile, &m);
   return GCONV_OK;
 }
 
@@ -280,12 +294,12 @@ static gconv_status present_tensor(const gconv_bank_batch *job, const gconv_imag
 }
 
 gconv_status gconv_bank_present(const gconv_bank_batch *job, const gconv_image *maps, int32_t frame, size_t result,
-                                gconv_image *picture) {
+                                int threads, gconv_image *picture) {
   switch (job->presentation) {
   case GCONV_PRESENT_PICTURES:
     return present_filter(job, maps, frame, (int32_t)result, picture);
   case GCONV_PRESENT_MOSAIC:
-    return present_mosaic(job, maps, frame, picture);
+    return present_mosaic(job, maps, frame, threads, picture);
   case GCONV_PRESENT_COMBINED:
     return present_combined(job, maps, frame, picture);
   case GCONV_PRESENT_LABELS:
