@@ -55,7 +55,7 @@
 #define OF_THIS_PROCESSOR(x)                                                                                                \
   (gconv_cpu_isa() == GCONV_ISA_AVX512 ? x##_avx512 : gconv_cpu_isa() == GCONV_ISA_AVX2 ? x##_avx2 : x##_plain)
 #else
-#define OF_THIS_PROCESSOR(x) x##_plain
+#define OF_THIS_PROCESSOR(x) (x##_plain)
 #endif
 
 #define NAME(x) x##_plain
