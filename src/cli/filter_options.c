@@ -385,7 +385,7 @@ const gconv_option gconv_filter_options[] = {
            .help = "a file, a built-in filter such as gaussian:size=9,sigma=2 (gconv filters lists them), or an ImageMagick "
                    "kernel such as '3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated"),
     OPTION(0, "filter-format", "SYNTAX", gconv_option_text, .field = FIELD(syntax),
-           .help = "the syntax of filter files: matrix, vips, imagemagick or npy; default: known by content"),
+           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv or npy; default: known by content"),
     OPTION(0, "max-pixels", "N", parse_max_pixels,
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
 

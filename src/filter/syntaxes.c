@@ -5,10 +5,7 @@
 #include <string.h>
 
 static const gconv_syntax *const syntaxes[] = {
-    &gconv_syntax_matrix,
-    &gconv_syntax_vips,
-    &gconv_syntax_imagemagick,
-    &gconv_syntax_npy,
+    &gconv_syntax_matrix, &gconv_syntax_vips, &gconv_syntax_imagemagick, &gconv_syntax_opencv, &gconv_syntax_npy,
 };
 enum { SYNTAXES = sizeof syntaxes / sizeof *syntaxes, NAMES_BYTES = 128 };
 
@@ -66,11 +63,13 @@ static gconv_status find_statement(const gconv_content *content, const gconv_syn
 }
 
 gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax **syntax) {
+  static const gconv_syntax *const marked[] = {&gconv_syntax_npy, &gconv_syntax_opencv}; /* their first bytes tell */
   const gconv_syntax *found = NULL;
-  if (gconv_syntax_npy.recognise(content)) {
-    *syntax = &gconv_syntax_npy;
-    return GCONV_OK;
-  }
+  for (size_t i = 0; i < sizeof marked / sizeof *marked; i++)
+    if (marked[i]->recognise(content)) {
+      *syntax = marked[i];
+      return GCONV_OK;
+    }
   GCONV_TRY(gconv_refuse_foreign(content));
   GCONV_TRY(gconv_text_check(content));
   GCONV_TRY(find_statement(content, &found));

@@ -2,6 +2,8 @@
 """The program against OpenCV: filter2D on small arrays and on a photo of 4K size, and the named filters of both."""
 import glob
 import os
+import subprocess
+import tempfile
 import unittest
 
 import cv2
@@ -70,6 +72,28 @@ class OpenCvTest(unittest.TestCase):
         self.assertLessEqual(difference.max(), 1)
         self.assertLess((difference > 0).mean(), 1e-4)
         return int((difference > 0).sum())
+
+    def test_file_storage(self):
+        """Matrices that OpenCV writes, as YAML and XML, of each type, come in with every bit and by their names."""
+        rng = np.random.default_rng(5)
+        with tempfile.TemporaryDirectory() as folder:
+            for extension in ("yml", "xml"):
+                want = {f"k{i}": (rng.normal(size=(i + 1, 5)) * 10 ** rng.uniform(-3, 3)).astype(kind)
+                        for i, kind in enumerate((np.float32, np.float64, np.int32, np.int16))}
+                path = f"{folder}/kernels.{extension}"
+                storage = cv2.FileStorage(path, cv2.FILE_STORAGE_WRITE)
+                storage.write("comment", "no matrix")
+                for name, plane in want.items():
+                    storage.write(name, plane)
+                storage.release()
+                subprocess.run([os.environ["GCONV"], "make", path, "-o", f"{folder}/out.txt"], check=True)
+                with open(f"{folder}/out.txt", encoding="utf-8") as file:
+                    texts = file.read().split("\n\n")
+                self.assertEqual(len(texts), len(want))
+                for text, (name, plane) in zip(texts, want.items()):
+                    self.assertIn(name, text.splitlines()[0])
+                    np.testing.assert_array_equal(np.loadtxt(text.splitlines(), ndmin=2).astype(np.float32),
+                                                  plane.astype(np.float32))
 
     def test_floats(self):
         image = self.random.random((37, 41, 3), np.float32)

@@ -136,7 +136,7 @@ static void keeps_the_list_on_failure(void **state) {
 
 static void names_syntaxes(void **state) {
   (void)state;
-  const char *const names[] = {"matrix", "vips", "imagemagick", "npy", NULL};
+  const char *const names[] = {"matrix", "vips", "imagemagick", "opencv", "npy", NULL};
   for (size_t i = 0; i < COUNT(names); i++)
     if (names[i])
       assert_string_equal(gconv_filter_syntax_at(i), names[i]);
