@@ -339,6 +339,11 @@ class Memory(CommandTest):
         for size in ("0", "-1", "x", "1T", "1.5G", ""):
             self.usage_error("a number of bytes", "-i", "a.png", "-f", "identity", "-o", "b.png", "--memory", size)
 
+    def test_not_of_banks(self):
+        self.photo("a.png")
+        numpy.save(self.folder / "bank.npy", numpy.ones((2, 3, 3, 3), numpy.float32))
+        self.usage_error("--batch", "-i", "a.png", "-f", "bank.npy", "-o", "b.npy", "--memory", "1G")
+
 
 class Overlapping(CommandTest):
     """Strips that are read, filtered and written at the same time: the same bytes as of a whole image, which one that goes to
