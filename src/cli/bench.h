@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The parts of gconv bench: what is measured (bench_inputs.c), measuring (bench_measure.c), auto against the best
- * (bench_auto.c), figures that are known by name (bench_figures.c), reports (bench_report.c) and plots (bench_plot.c).
+ * (bench_auto.c), figures that are known by name (bench_figures.c), reports (bench_report.c) and plots (bench_plot.c); and
+ * experiments with layers (bench_experiments.h).
  */
 #ifndef GCONV_CLI_BENCH_H
 #define GCONV_CLI_BENCH_H
@@ -45,7 +46,7 @@ typedef struct gconv_bench_settings {
   int runs, threads;
   bool planar, verify, auto_check, sweep_blocks;
   bool csv, json;
-  const char *device, *plot, *figure;
+  const char *device, *plot, *figure, *experiment;
   int plot_kind; /* a gconv_bench_plot_kind, or -1: not given */
 } gconv_bench_settings;
 
@@ -91,6 +92,9 @@ gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters);
 /* ---- Measuring ---- */
 
 double gconv_bench_median(double *numbers, int count);
+
+/* `runs`, or fewer where they are estimated to take over a second together, but no fewer than 3 of them. */
+int gconv_bench_affordable_runs(double estimate_ms, int runs);
 
 /* The median of `runs` runs, at most; fewer where they take over a second together. *outputs as gconv_plan_measure(). */
 gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms);
@@ -138,6 +142,21 @@ bool gconv_bench_apply_figure(gconv_bench_settings *settings);
   "  large-1024   a filter of 64 x 64 on 1024 x 1024 x 3, f32\n"                                                            \
   "  roofline     7680x4320x3 planes, f32, 3 to 63: rate against arithmetic intensity\n"
 
+/* ---- Experiments with layers (bench_experiments.h) ---- */
+
+/* False, and said, if there is none of the name. */
+bool gconv_bench_find_experiment(const char *name, int *index);
+
+/* Measures and reports it. The status that the program ends with. */
+int gconv_bench_experiment(gconv_bench *bench, int index);
+
+/* Lines of text for --help. */
+#define GCONV_BENCH_EXPERIMENTS                                                                                             \
+  "  batch        time against the batch, 1 to 10 images of 3x128x128 and 3x256x256; 8 to 64 filters of 3x3 and 8x8\n"      \
+  "  algorithms   1 to 256 images of 3x128x128, 128 filters of 8x8\n"                                                       \
+  "  sizes        time against the size of the filters, 3 to 32: 10 images of 3x256x256, 32 filters\n"                      \
+  "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"
+
 /* ---- Reports and plots ---- */
 
 void gconv_bench_print_head(const gconv_bench *bench);
@@ -150,6 +169,16 @@ void gconv_bench_name_image(const gconv_bench_row *row, char *text, size_t size)
 
 /* Whether the file can be plotted to: svg or png. */
 gconv_status gconv_bench_check_plot(const gconv_bench_settings *settings, gconv_message *message);
+
+/* Prints a script of gnuplot that draws into `path`. */
+typedef void gconv_bench_script(FILE *out, const void *data, const char *path);
+/* Draws `plot`, an .svg or .png, or leaves the script in `plot`.gp where there is no gnuplot; says what went wrong. The
+ * status that the program ends with. */
+int gconv_bench_draw(const char *plot, gconv_bench_script *script, const void *data);
+/* For such scripts: the terminal for the extension of `plot`, with `path` as its output; and `text` in quotes. */
+void gconv_bench_print_terminal(FILE *out, const char *plot, const char *path, int width, int height);
+void gconv_bench_print_quoted(FILE *out, const char *text);
+
 /* Draws the rows; says what went wrong. The status that the program ends with. */
 int gconv_bench_plot(const gconv_bench *bench);
 

@@ -22,11 +22,16 @@ static const double HOPELESS = 6;
 
 /* ---- One plan ---- */
 
-gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms) {
+int gconv_bench_affordable_runs(double estimate_ms, int runs) {
   const double most_ms = 1000;
-  double estimate = gconv_plan_get_info(plan)->estimate_ms;
-  if (estimate * runs > most_ms)
-    runs = estimate * 3 > most_ms ? 3 : (int)(most_ms / estimate);
+  const int fewest = runs < 3 ? runs : 3;
+  if (estimate_ms * runs <= most_ms)
+    return runs;
+  return estimate_ms * fewest > most_ms ? fewest : (int)(most_ms / estimate_ms);
+}
+
+gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms) {
+  runs = gconv_bench_affordable_runs(gconv_plan_get_info(plan)->estimate_ms, runs);
   double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
   if (!milliseconds)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
@@ -77,7 +82,8 @@ static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, con
 }
 
 const char *gconv_bench_obstacle(const char *text) {
-  const char *colon = strncmp(text, "the algorithm ", 14) == 0 ? strstr(text, ": ") : NULL;
+  const char *algorithm = strstr(text, "the algorithm ");
+  const char *colon = algorithm ? strstr(algorithm, ": ") : NULL;
   return colon ? colon + 2 : text;
 }
 

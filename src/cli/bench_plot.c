@@ -87,7 +87,7 @@ static void find_series(drawing *plot) {
 /* ---- The script ---- */
 
 /* In single quotes, where gnuplot knows no escapes but the doubled quote. */
-static void print_quoted(FILE *out, const char *text) {
+void gconv_bench_print_quoted(FILE *out, const char *text) {
   fputc('\'', out);
   for (; *text; text++)
     fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, out);
@@ -131,7 +131,7 @@ static void print_title(FILE *out, const drawing *plot) {
   snprintf(title, sizeof title, "gconv on %s%s%s", gconv_device_get_info(plot->bench->device)->description, one ? ", " : "",
            one ? image : "");
   fprintf(out, "set title ");
-  print_quoted(out, title);
+  gconv_bench_print_quoted(out, title);
   fprintf(out, " noenhanced\n");
 }
 
@@ -159,7 +159,7 @@ static void print_curves(FILE *out, const drawing *plot) {
   for (size_t s = 0; s < plot->count; s++) {
     fprintf(out, "%s$series%zu using %s with linespoints pt %zu title ", s > 0 || roof ? ", \\\n  " : "", s,
             labels ? "0:2:xtic(1)" : "1:2", s % 13 + 1);
-    print_quoted(out, plot->series[s].title);
+    gconv_bench_print_quoted(out, plot->series[s].title);
     fprintf(out, " noenhanced");
   }
   fputc('\n', out);
@@ -170,16 +170,23 @@ static bool ends_with(const char *text, const char *end) {
   return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
-static void print_script(FILE *out, const drawing *plot, const char *path) {
-  const char *size = "size 1000,640";
-  if (ends_with(plot->bench->settings->plot, ".svg"))
+void gconv_bench_print_terminal(FILE *out, const char *plot, const char *path, int width, int height) {
+  char size[48];
+  snprintf(size, sizeof size, "size %d,%d", width, height);
+  if (ends_with(plot, ".svg"))
     fprintf(out, "set terminal svg %s background rgb 'white'\n", size);
   else
     fprintf(out, "if (strstrt(GPVAL_TERMINALS, ' pngcairo ')) set terminal pngcairo %s; else set terminal png %s\n", size,
             size);
   fprintf(out, "set output ");
-  print_quoted(out, path);
-  fprintf(out, "\nset grid\nset key outside right\n");
+  gconv_bench_print_quoted(out, path);
+  fputc('\n', out);
+}
+
+static void print_script(FILE *out, const void *data, const char *path) {
+  const drawing *plot = data;
+  gconv_bench_print_terminal(out, plot->bench->settings->plot, path, 1000, 640);
+  fprintf(out, "set grid\nset key outside right\n");
   print_title(out, plot);
   print_axes(out, plot);
   print_data(out, plot);
@@ -202,33 +209,34 @@ static bool is_there(const char *program) {
 }
 
 /* For those who have gnuplot elsewhere. */
-static int leave_script(const drawing *plot) {
+static int leave_script(const char *plot, gconv_bench_script *script, const void *data) {
   char path[1024];
-  snprintf(path, sizeof path, "%s.gp", plot->bench->settings->plot);
+  snprintf(path, sizeof path, "%s.gp", plot);
   FILE *out = fopen(path, "we");
   if (out)
-    print_script(out, plot, plot->bench->settings->plot);
+    script(out, data, plot);
   if (!out || fclose(out) != 0) {
     gconv_say("%s: cannot write: %s", path, strerror(errno));
     return GCONV_EXIT_FAILED;
   }
-  gconv_say("there is no gnuplot here: %s draws %s where there is", path, plot->bench->settings->plot);
+  gconv_say("there is no gnuplot here: %s draws %s where there is", path, plot);
   return GCONV_EXIT_FAILED;
 }
 
 /* Beside the picture, then renamed. */
-static int draw(const drawing *plot) {
-  const char *path = plot->bench->settings->plot;
+int gconv_bench_draw(const char *plot, gconv_bench_script *script, const void *data) {
+  if (!is_there("gnuplot"))
+    return leave_script(plot, script, data);
   char part[1024];
-  snprintf(part, sizeof part, "%s.part", path);
+  snprintf(part, sizeof part, "%s.part", plot);
   FILE *gnuplot = popen("gnuplot", "we");
   if (gnuplot)
-    print_script(gnuplot, plot, part);
+    script(gnuplot, data, part);
   int status = gnuplot ? pclose(gnuplot) : -1;
-  if (status == 0 && rename(part, path) == 0)
+  if (status == 0 && rename(part, plot) == 0)
     return GCONV_EXIT_OK;
   unlink(part);
-  gconv_say("%s: gnuplot could not draw it", path);
+  gconv_say("%s: gnuplot could not draw it", plot);
   return GCONV_EXIT_FAILED;
 }
 
@@ -241,7 +249,7 @@ int gconv_bench_plot(const gconv_bench *bench) {
     gconv_say("%s: nothing was measured that could be drawn", bench->settings->plot);
     return GCONV_EXIT_FAILED;
   }
-  return is_there("gnuplot") ? draw(&plot) : leave_script(&plot);
+  return gconv_bench_draw(bench->settings->plot, print_script, &plot);
 }
 
 gconv_status gconv_bench_check_plot(const gconv_bench_settings *settings, gconv_message *message) {

@@ -116,6 +116,9 @@ static const gconv_option options[] = {
     OPTION(0, "sweep", "block", parse_sweep, .help = "the usual blocks, from 8x8 to 256x4"),
     OPTION(0, "figure", "NAME", gconv_option_text, .field = FIELD(figure),
            .help = "a grid that is known by name: below; other options still count"),
+    OPTION(0, "experiment", "NAME", gconv_option_text, .field = FIELD(experiment),
+           .help = "layers instead of images, by every algorithm: below; --image, --sizes and -a change what is measured; "
+                   "`list` lists them"),
 
     OPTION('d', "device", "NAME", gconv_option_text, .field = FIELD(device), .group = "How",
            .help = "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"),
@@ -204,6 +207,17 @@ static gconv_status check_settings(const gconv_bench_settings *settings, gconv_m
   return gconv_bench_check_plot(settings, message);
 }
 
+/* Only of images. */
+static gconv_status check_experiment(const gconv_bench_settings *settings, gconv_message *message) {
+  if (settings->planar || settings->type_count > 0 || settings->filters.count > 0 || settings->block_count > 0 ||
+      settings->sweep_blocks || settings->figure || settings->verify || settings->auto_check || settings->plot_kind >= 0)
+    return gconv_complain(
+        message, GCONV_BAD_ARGUMENT,
+        "--experiment measures layers: it takes --image, --sizes, --algorithm, --device, --threads, --runs, "
+        "--csv, --json and --plot");
+  return GCONV_OK;
+}
+
 /* ---- The work ---- */
 
 typedef struct last_group {
@@ -249,32 +263,47 @@ static int bench_all(gconv_bench *bench) {
   return status == GCONV_EXIT_OK ? plotted : status;
 }
 
-static int start(const gconv_bench_settings *settings) {
+/* `experiment` < 0: none. */
+static int start(const gconv_bench_settings *settings, int experiment) {
   gconv_bench bench = {.settings = settings, .patience_ms = HUGE_VAL};
   bool ready = gconv_bench_open(&bench, settings->device, settings->threads) && gconv_bench_measure_machine(&bench);
-  int exit = ready ? bench_all(&bench) : GCONV_EXIT_FAILED;
+  int exit = !ready ? GCONV_EXIT_FAILED : experiment >= 0 ? gconv_bench_experiment(&bench, experiment) : bench_all(&bench);
   gconv_bench_close(&bench);
   return exit;
+}
+
+/* The settings as they were given, checked and completed; false, and said, if they cannot be. */
+static bool settle(gconv_bench_settings *settings, int *experiment) {
+  gconv_message message;
+  gconv_status status = settings->experiment ? check_experiment(settings, &message) : GCONV_OK;
+  if (status == GCONV_OK && settings->experiment && !gconv_bench_find_experiment(settings->experiment, experiment))
+    return false;
+  if (status == GCONV_OK && !gconv_bench_apply_figure(settings))
+    return false;
+  if (status == GCONV_OK)
+    status = check_settings(settings, &message);
+  if (status != GCONV_OK) {
+    gconv_say("%s", message.text);
+    return false;
+  }
+  if (*experiment < 0)
+    fill_settings(settings);
+  else if (settings->runs == 0)
+    settings->runs = 20;
+  return true;
 }
 
 static int run(const gconv_command *self, int count, char *const *words) {
   gconv_bench_settings settings = {.plot_kind = -1};
   gconv_texts operands = {0};
-  gconv_message message;
-  int status;
+  int status, experiment = -1;
   if (!gconv_command_parse(self, count, words, &settings, &operands, &status))
     return status;
   status = gconv_command_refuse(self, &operands);
-  if (status == GCONV_EXIT_OK && !gconv_bench_apply_figure(&settings))
-    status = GCONV_EXIT_USAGE;
-  if (status == GCONV_EXIT_OK && check_settings(&settings, &message) != GCONV_OK) {
-    gconv_say("%s", message.text);
-    status = GCONV_EXIT_USAGE;
-  }
-  if (status == GCONV_EXIT_OK) {
-    fill_settings(&settings);
-    status = start(&settings);
-  }
+  if (status == GCONV_EXIT_OK && settings.experiment && strcmp(settings.experiment, "list") == 0)
+    fputs(GCONV_BENCH_EXPERIMENTS, stdout);
+  else if (status == GCONV_EXIT_OK)
+    status = settle(&settings, &experiment) ? start(&settings, experiment) : GCONV_EXIT_USAGE;
   gconv_texts_free(&operands);
   gconv_texts_free(&settings.filters);
   gconv_texts_free(&settings.algorithms);
@@ -292,7 +321,7 @@ const gconv_command gconv_command_bench = {
         "multiply-adds as a part of the best rate, both measured in the same run; TFLOP/s count the taps as they are\n"
         "written, whatever the algorithm does with them. `error` is the largest difference to float64, in samples of\n"
         "the result, of some of the rows. Several filters in one FILTER are combined to their magnitude.\n\n"
-        "Figures:\n" GCONV_BENCH_FIGURES,
+        "Figures:\n" GCONV_BENCH_FIGURES "\nExperiments:\n" GCONV_BENCH_EXPERIMENTS,
     .options = options,
     .run = run,
 };

@@ -86,7 +86,52 @@ class Bench(CommandTest):
         self.assertEqual([(row["type"], row["rows"], row["width"]) for row in rows], [("f32", "4", "97")])
         self.usage_error("did you mean roofline?", "bench", "--figure", "rooflin")
 
+    def test_experiments(self):
+        listed = [line.split()[0] for line in self.gconv("bench", "--experiment", "list").stdout.splitlines()]
+        self.assertEqual(listed, ["batch", "algorithms", "sizes", "chunks"])
+        for name in listed:
+            words = ("bench", "--experiment", name, "--image", "9x8x2", "--sizes", "3,4", "--runs", "1")
+            report = json.loads(self.gconv(*words, "--json").stdout)
+            self.assertEqual((report["experiment"], report["device"]), (name, "cpu"))
+            measured = [row for row in report["rows"] if "obstacle" not in row]
+            self.assertTrue(any("error" in row for row in measured))
+            for row in measured:
+                (n, c, h, w), (k, _, r, s) = row["images"], row["filters"]
+                self.assertEqual((c, h, w), (2, 8, 9))
+                self.assertAlmostEqual(row["tflop_per_s"] * row["ms"],
+                                       2 * n * k * c * r * s * (h - r + 1) * (w - s + 1) / 1e9, delta=1e-8)
+                self.assertLessEqual(row.get("error", 0), row.get("allowed", 0))
+
+    def test_experiments_cover_their_grid(self):
+        words = ("bench", "--experiment", "batch", "--image", "9x8x2", "--sizes", "3,4", "--runs", "1", "-a", "direct")
+        rows = list(csv.DictReader(self.gconv(*words, "--csv").stdout.splitlines()))
+        self.assertEqual([tuple(int(row[name]) for name in ("filters", "size", "images")) for row in rows],
+                         [(k, size, n) for k in (8, 16, 32, 64) for size in (3, 4) for n in range(1, 11)])
+        for row in rows:
+            self.assertEqual(row["algorithm"], "direct")
+            self.assertLessEqual(float(row["error"]), float(row["allowed"]))
+        self.assertIn("64 filters 4x4", self.gconv(*words).stdout)
+
+    def test_experiments_tell_what_cannot_be_measured(self):
+        words = ("bench", "--experiment", "chunks", "--image", "9x8x2", "--sizes", "3", "--runs", "1")
+        text = self.gconv(*words, "-a", "reference").stdout
+        self.assertRegex(text, r"reference +4 it takes no workspace")
+        self.gconv(*words, "-a", "reference", "--plot", "x.svg", status=1)
+        self.assertEqual(self.files(), [])
+        self.gconv(*words[:3], "--image", "2x2x1", "--sizes", "3", "-a", "direct", status=1)  # no room for the filter
+
+    def test_plots_of_experiments(self):
+        words = ("bench", "--experiment", "batch", "--image", "9x8x2", "--sizes", "3", "--runs", "1", "-a", "direct")
+        if shutil.which("gnuplot"):
+            self.gconv(*words, "--plot", "it's.svg")
+            self.assertIn("64 filters 3x3", (self.folder / "it's.svg").read_text())
+            self.assertEqual(self.files(), ["it's.svg"])
+        self.gconv(*words, "--plot", "b.svg", env={"PATH": "/nowhere"}, status=1)
+        self.assertIn("layout 1,4", (self.folder / "b.svg.gp").read_text())
+
     def test_mistakes(self):
+        self.usage_error("did you mean sizes?", "bench", "--experiment", "size")
+        self.usage_error("--experiment measures layers", "bench", "--experiment", "sizes", "--type", "u8")
         self.usage_error("must end with .svg or .png", "bench", "--plot", "x.pdf")
         self.usage_error("exclude each other", "bench", "--csv", "--json")
         self.usage_error("table of its own", "bench", "--auto-check", "-a", "direct")
