@@ -703,7 +703,8 @@ template <class E, int D> struct product {
     std::vector<tap> taps(c.steps * TILE_UNITS);
     std::vector<int> exponents(p->filters, 0);
     list_taps(c, taps.data());
-    if (c.taps % TILE_UNITS) { /* the last one's partner is the one before it, or itself, in a row behind the filter: zeros */
+    if (c.taps %
+        TILE_UNITS) { /* the last one's partner is the one before it, or itself, in a row behind the filter: zeros */
       taps[c.taps] = taps[c.taps - 1];
       taps[c.taps - 1] = taps[std::max(c.taps - 2, 0)];
       taps[c.taps - 1].row = p->rows;
