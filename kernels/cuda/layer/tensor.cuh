@@ -172,6 +172,7 @@ struct head {
   uint64_t slot_full[MOST_SLOTS], slot_empty[MOST_SLOTS];
   uint64_t full[CONSUMERS][MOST_BUFFERS], empty[CONSUMERS][MOST_BUFFERS];
   uint64_t found[CONSUMERS][2], used[CONSUMERS][2]; /* spots */
+  uint64_t turn[CONSUMERS];
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");
 
@@ -203,7 +204,7 @@ __device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
 
 inline size_t shared_bytes(const cut &c) {
   return HEAD_BYTES + SPOT_BYTES + EXCHANGE_BYTES + (size_t)(c.steps * 4 + 127) / 128 * 128 +
-         (size_t)c.slots * c.slot_bytes + (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128;
+         (size_t)c.slots * c.slot_bytes + (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
 }
 
 /* A place in a ring, and the parity of the round. */
@@ -545,9 +546,7 @@ __device__ __forceinline__ void find_all_spots(const arguments &a, const memory 
     const item it = item_of(a, number);
     barrier_wait(&m.barriers->used[consumer][r.place], r.parity ^ 1);
     find_spots(a, it, it.tile + (a.c.sets == 2 ? consumer : 0), m.spots + (consumer * 2 + r.place) * POSITIONS);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
-      barrier_arrive(&m.barriers->found[consumer][r.place]);
+    barrier_arrive(&m.barriers->found[consumer][r.place]);
     r.advance(2);
   }
 }
@@ -566,9 +565,11 @@ __device__ __forceinline__ void begin(const arguments &a, const memory &m) {
         barrier_init(&m.barriers->full[set][i], 1);
         barrier_init(&m.barriers->empty[set][i], readers / a.c.sets);
       }
+    for (int i = 0; i < CONSUMERS; i++)
+      barrier_init(&m.barriers->turn[i], 4);
     for (int i = 0; i < 2 * CONSUMERS; i++) {
-      barrier_init(&m.barriers->found[i / 2][i % 2], 1);
-      barrier_init(&m.barriers->used[i / 2][i % 2], 4);
+      barrier_init(&m.barriers->found[i / 2][i % 2], 32);
+      barrier_init(&m.barriers->used[i / 2][i % 2], GROUP);
     }
     barrier_init_done();
   }
@@ -595,6 +596,7 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
   registers_up<232>();
   rings r;
   ring turn;
+  uint32_t round = 0;
   float *exchange = m.exchange + warp * 16 * pitch_of<1>();
   for (uint32_t number = blockIdx.x; number < a.c.items; number += gridDim.x) {
     const item it = item_of(a, number);
@@ -603,15 +605,18 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
     const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
     const spot *spots = m.spots + (consumer * 2 + turn.place) * POSITIONS;
     float sums[128];
+    if (a.c.alternate) /* the first one begins */
+      barrier_wait(&m.barriers->turn[consumer], round ^ (consumer == 0));
     multiply<E, D>(a, m, it, consumer, r, sums);
+    if (a.c.alternate && threadIdx.x % 32 == 0)
+      barrier_arrive(&m.barriers->turn[1 - consumer]);
+    round ^= 1;
     barrier_wait(&m.barriers->found[consumer][turn.place], turn.parity);
     if (a.c.how == BAND)
       store<E::U>(a, it, filter_tile, spots, f, exchange, sums);
     else
       store<1>(a, it, filter_tile, spots, f, exchange, sums);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
-      barrier_arrive(&m.barriers->used[consumer][turn.place]);
+    barrier_arrive(&m.barriers->used[consumer][turn.place]);
     turn.advance(2);
   }
 #endif

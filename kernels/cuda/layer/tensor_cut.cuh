@@ -43,7 +43,8 @@ enum : int32_t {
   HEAD_BYTES = 2048,                           /* of barriers */
   SPOT_BYTES = 2 * CONSUMERS * POSITIONS * 16, /* of this tile and the next */
   EXCHANGE_BYTES = CONSUMERS * 4 * 16 * 40 * 4,
-  MOST_SLOTS = 64, /* of weights */
+  SLACK_BYTES = 4096, /* memcheck takes the two units of an operand for neighbours, and the last would reach beyond */
+  MOST_SLOTS = 64,    /* of weights */
   LEAST_SLOTS = 4,
   MOST_BUFFERS = 8, /* of planes */
   PROCESSORS = 132  /* that a cut is made for */
@@ -99,7 +100,8 @@ struct cut {
   /* Shared memory. */
   int32_t plane_bytes; /* of the planes of a digit */
   int32_t buffers, slots, slot_bytes;
-  bool resident; /* weights */
+  bool resident;  /* weights */
+  bool alternate; /* the warpgroups multiply in turns, one while the other stores: what both need of an item stays there */
 
   double cycles; /* estimated, of the whole */
 };
@@ -197,13 +199,14 @@ inline bool cut_memory(cut &c) {
   const int32_t set_bytes = c.plane_bytes * c.digits * c.sets;
   c.slot_bytes = (CONSUMERS / c.sets) * c.digits * TILE_UNITS * ROWS * UNIT;
   const int32_t table = (c.steps * 4 + 127) / 128 * 128;
-  const int32_t room = SHARED_BYTES - HEAD_BYTES - SPOT_BYTES - EXCHANGE_BYTES - table - 128;
+  const int32_t room = SHARED_BYTES - HEAD_BYTES - SPOT_BYTES - EXCHANGE_BYTES - table - 128 - SLACK_BYTES;
   const int32_t all = c.steps * c.chunks;
   c.resident = c.splits == 1 && all <= MOST_SLOTS && room - all * c.slot_bytes >= 2 * set_bytes;
   c.slots = c.resident ? all : LEAST_SLOTS;
   c.buffers = std::min<int32_t>((room - c.slots * c.slot_bytes) / set_bytes, c.resident ? MOST_BUFFERS : 2);
   if (c.buffers < 2)
     return false;
+  c.alternate = c.resident && c.split_chunks <= c.buffers + (c.sets == 2);
   if (!c.resident)
     c.slots = std::min<int32_t>((room - c.buffers * set_bytes) / c.slot_bytes, 12);
   return true;
