@@ -183,9 +183,20 @@ static int print_tuning(const gconv_device *device) {
 
 /* ---- The work ---- */
 
-static gconv_status measure_all(gconv_bench *bench, tuning_walk *walk) {
+/* Whether the file of the device can be written, found out before all the work: by writing what is in force, or, where
+ * that is nothing, what is known of the machine. Then estimates are made to be for this machine, and unchanged. */
+static gconv_status prepare(gconv_bench *bench) {
   gconv_tuning bare = {.machine = bench->machine};
-  gconv_status status = gconv_device_set_tuning(bench->device, &bare); /* estimates are for this machine, and unchanged */
+  gconv_status status = GCONV_OK;
+  if (!gconv_device_get_tuning(bench->device))
+    status = gconv_device_set_tuning(bench->device, &bare);
+  if (status == GCONV_OK)
+    status = gconv_device_remember_tuning(bench->device);
+  return status == GCONV_OK ? gconv_device_set_tuning(bench->device, &bare) : status;
+}
+
+static gconv_status measure_all(gconv_bench *bench, tuning_walk *walk) {
+  gconv_status status = prepare(bench);
   if (status != GCONV_OK)
     return status;
   gconv_bench_walk(bench, visit, walk);
