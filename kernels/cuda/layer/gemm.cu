@@ -309,8 +309,7 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double fma = rounds * 2 * machine->units * high * wide * (double)gconv_layer_taps(problem);
   const double bytes =
       4 * (positions * problem->filters + (double)problem->images * problem->channels * problem->height * problem->width);
-  const double efficiency = high == 32 ? 0.45 : high == 64 ? 0.6 : 0.7;
-  return std::max(fma / (efficiency * machine->fma_per_ms), bytes / (0.7 * machine->bytes_per_ms)) + machine->launch_ms;
+  return std::max(fma / (0.42 * machine->fma_per_ms), bytes / (0.7 * machine->bytes_per_ms)) + machine->launch_ms;
 }
 
 } // namespace

@@ -826,7 +826,8 @@ template <class E, int D> struct product {
   }
 
   static double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
-    const double ms = cut_problem(p, E::U, D).cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
+    /* On 15 layers, an H200 took 1.35 times what their cuts count, which is exact in comparing cuts only. */
+    const double ms = 1.35 * cut_problem(p, E::U, D).cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
     const double in = 4.0 * p->images * p->channels * p->height * p->width;
     return ms + machine->launch_ms + (E::SCALED ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
   }
