@@ -595,7 +595,7 @@ char *gconv_device_tuning_path(const gconv_device *device);
 /* A job: some images, all of them through the same filters. */
 typedef struct gconv_job {
   const gconv_image *likes;     /* headers: all of the images, or a sample of them */
-  size_t like_count;            /* at least 1 */
+  size_t like_count;            /* 0: none is known yet; then the choice is "cpu" only where there is no GPU */
   size_t images;                /* how many the job has; each header stands for images / like_count of them */
   double hidden_ms;             /* until the first image is decoded: what of the start of a GPU goes by meanwhile */
   double host_ms;               /* reading and writing all of them, on all threads: goes on while others are on the GPU */

@@ -128,6 +128,8 @@ static gconv_status begin_auto(gconv_devices *devices) {
     job.like_count = count;
     job.host_ms *= (double)devices->batch->inputs->count / (double)count / devices->threads;
     status = decide(devices, job);
+  } else if (gconv_device_choose(devices->first, &job, &devices->choice) == GCONV_OK) {
+    devices->decided = strcmp(devices->choice.name, "cpu") == 0; /* there is no GPU */
   }
   for (size_t i = 0; i < count; i++)
     gconv_image_free(&headers[i]);

@@ -15,10 +15,12 @@ enum { MOST_LINES = 16, KEY_BYTES = 256 };
 static const double MOST_MS = 1e6; /* what is longer is no start */
 
 bool gconv_cuda_may_start(void) {
+#ifdef GCONV_WITH_CUDA
   static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"}; /* the driver's, WSL's, Tegra's */
   for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
     if (access(nodes[i], F_OK) == 0)
       return true;
+#endif
   return false;
 }
 

@@ -90,7 +90,12 @@ static void explain(const gconv_job *job, gconv_device_choice *choice) {
 
 gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
   *choice = (gconv_device_choice){.name = "auto"};
-  if (!gconv_cuda_may_start()) /* opening "auto" then finds that out at once, and remarks why */
+  if (!gconv_cuda_may_start()) { /* known before anything is opened: images may go by rows from the first on */
+    choice->name = "cpu";
+    gconv_remark("device cpu: this build or this machine has no CUDA");
+    return GCONV_OK;
+  }
+  if (job->like_count == 0)
     return GCONV_OK;
   if (job->filters && !cpu_has(job->options->algorithm))
     return GCONV_OK;

@@ -148,7 +148,13 @@ static void a_choice_is_made_on_any_machine(void **state) {
     job.images = 3000;
     assert_int_equal(gconv_device_choose(cpu, &job, &choice), GCONV_OK);
     assert_true(choice.cpu_ms > 900 * once && choice.cpu_ms < 1100 * once);
+  } else { /* nobody has to open a device to know that */
+    assert_string_equal(choice.name, "cpu");
   }
+  job.like_count = 0;
+  const char *there = choice.reason[0] ? "auto" : "cpu";
+  assert_int_equal(gconv_device_choose(cpu, &job, &choice), GCONV_OK);
+  assert_string_equal(choice.name, there);
   gconv_filters_free(&filters);
   gconv_device_close(cpu);
 }
