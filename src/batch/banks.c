@@ -146,8 +146,10 @@ static void cut_group(run *r, const gconv_image *header, size_t first, size_t en
 /* Whether all results of an input are there already, and shall stay. */
 static bool is_there(const run *r, size_t input) {
   const gconv_batch *common = &r->job->common;
-  if (common->existing == GCONV_EXISTING_REPLACE || r->job->one_tensor)
+  if (common->existing == GCONV_EXISTING_REPLACE)
     return false;
+  if (r->job->one_tensor)
+    return gconv_output_exists(common->outputs->paths.items[0]);
   for (size_t n = common->outputs->first[input]; n < common->outputs->first[input + 1]; n++)
     if (!gconv_output_exists(common->outputs->paths.items[n]))
       return false;
@@ -190,7 +192,8 @@ static void report_existing(run *r, size_t input) {
   gconv_texts_free(&errors);
 }
 
-/* Puts inputs of one shape together, in their order, and cuts them into batches. */
+/* Puts inputs of one shape together, in their order, and cuts them into batches. One tensor has all in their order: there,
+ * only neighbours are put together. */
 static void make_batches(run *r, const gconv_image *headers, bool *taken, shape_cost *total) {
   size_t count = r->job->common.inputs->count;
   for (size_t i = 0; i < count; i++) {
@@ -204,14 +207,31 @@ static void make_batches(run *r, const gconv_image *headers, bool *taken, shape_
       if (!taken[j] && (j == i || (headers[i].frames == 1 && same_shape(&headers[i], &headers[j])))) {
         r->order[r->order_count++] = j;
         taken[j] = true;
+      } else if (r->job->one_tensor) {
+        break;
       }
     if (r->order_count > first)
       cut_group(r, &headers[i], first, r->order_count, total);
   }
 }
 
+/* Why there is no header, where there is none. */
+static gconv_status check_header(const char *path, const gconv_image *header, gconv_message *message) {
+  if (header->frames > 0)
+    return GCONV_OK;
+  if (strcmp(path, "-") == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "-: what standard input holds is not known in time for one array of several images: name a folder "
+                          "(-o results/ --format npy)");
+  gconv_image again = {0};
+  gconv_status status = keep_text(message, gconv_image_read_header(path, &again, NULL));
+  gconv_image_free(&again);
+  return status;
+}
+
 static gconv_status check_one_shape(const run *r, const gconv_image *headers, gconv_message *message) {
-  for (size_t i = 1; i < r->job->common.inputs->count && r->job->one_tensor; i++) {
+  for (size_t i = 0; i < r->job->common.inputs->count && r->job->one_tensor; i++) {
+    GCONV_TRY(check_header(r->job->common.inputs->items[i].path, &headers[i], message));
     gconv_image other = headers[i];
     other.frames = headers[0].frames;
     if (!same_shape(&headers[0], &other))
@@ -495,13 +515,35 @@ static void count_result(writing *w, size_t image, const char *path, gconv_statu
   report->failed += status != GCONV_OK && !skipped;
   if (status != GCONV_OK && !skipped) {
     gconv_message text;
-    gconv_complain(&text, status, "%s: %s", path, why);
+    bool named = strncmp(why, path, strlen(path)) == 0;
+    gconv_complain(&text, status, "%s%s%s", named ? "" : path, named ? "" : ": ", why);
     gconv_texts_add(&w->errors[image], strdup(text.text));
   }
   pthread_mutex_unlock(&w->lock);
 }
 
-static gconv_status write_picture(const writing *w, const char *path, int32_t frame, size_t result) {
+/* The pictures of `count` frames from `first` on, as the frames of one. */
+static gconv_status present_frames(const writing *w, int32_t first, int32_t count, size_t result, gconv_image *pictures) {
+  GCONV_TRY(gconv_bank_present(w->r->job, &w->r->maps, first, result, w->threads, pictures));
+  if (count == 1)
+    return GCONV_OK;
+  gconv_image one = *pictures;
+  pictures->frames = count;
+  pictures->data = NULL;
+  gconv_status status = gconv_image_allocate(pictures);
+  for (int32_t i = 0; i < count && status == GCONV_OK; i++) {
+    if (i > 0) {
+      gconv_image_free(&one);
+      status = gconv_bank_present(w->r->job, &w->r->maps, first + i, result, w->threads, &one);
+    }
+    if (status == GCONV_OK)
+      copy_frame(&one, pictures, i);
+  }
+  gconv_image_free(&one);
+  return status;
+}
+
+static gconv_status write_picture(const writing *w, const char *path, int32_t first, int32_t count, size_t result) {
   const gconv_batch *common = &w->r->job->common;
   gconv_write_options options = {.format = common->outputs->format,
                                  .keep_existing = common->existing != GCONV_EXISTING_REPLACE,
@@ -509,7 +551,7 @@ static gconv_status write_picture(const writing *w, const char *path, int32_t fr
                                  .png_level = common->png_level,
                                  .threads = w->threads};
   gconv_image picture = {0};
-  gconv_status status = gconv_bank_present(w->r->job, &w->r->maps, frame, result, w->threads, &picture);
+  gconv_status status = present_frames(w, first, count, result, &picture);
   if (status == GCONV_OK)
     status = gconv_image_write(path, &options, &picture);
   gconv_image_free(&picture);
@@ -547,7 +589,8 @@ static void write_result(void *context, size_t turn) {
   while (turn >= w->first[image + 1])
     image++;
   size_t n = turn - w->first[image];
-  int32_t frames = w->l->first_frames[image + 1] - w->l->first_frames[image];
+  int32_t first = w->l->first_frames[image], frames = w->l->first_frames[image + 1] - first;
+  size_t files = w->reports[image].output_count / gconv_bank_results(w->r->job); /* of each result: one a frame, or one */
   const char *path = w->reports[image].outputs[n];
   gconv_message why;
   gconv_status status = GCONV_OK;
@@ -558,9 +601,9 @@ static void write_result(void *context, size_t turn) {
     status = gconv_outputs_make_folders(path, &why);
   if (status == GCONV_OK) {
     bool whole = w->r->job->presentation == GCONV_PRESENT_TENSOR;
-    status = keep_text(
-        &why, whole ? write_frames(w, image, path)
-                    : write_picture(w, path, w->l->first_frames[image] + (int32_t)(n % (size_t)frames), n / (size_t)frames));
+    status =
+        keep_text(&why, whole ? write_frames(w, image, path)
+                              : write_picture(w, path, first + (int32_t)(n % files), files == 1 ? frames : 1, n / files));
   }
   count_result(w, image, path, status, why.text);
   pthread_mutex_lock(&w->lock);
@@ -727,6 +770,9 @@ static gconv_status finish_tensor(run *r, gconv_message *message) {
 
 static gconv_status run_all(run *r, gconv_image *headers, gconv_message *message) {
   shape_cost total = {0};
+  const gconv_batch *common = &r->job->common;
+  if (r->job->one_tensor && common->existing == GCONV_EXISTING_KEEP && gconv_output_exists(common->outputs->paths.items[0]))
+    return gconv_complain(message, GCONV_EXISTS, "%s: exists and is kept (--no-clobber)", common->outputs->paths.items[0]);
   read_headers(r, headers);
   GCONV_TRY(check_one_shape(r, headers, message));
   bool *taken = calloc(r->job->common.inputs->count, sizeof *taken);

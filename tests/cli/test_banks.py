@@ -187,6 +187,28 @@ class Batches(BankTest):
         self.assertIn("different shapes: name a folder", result.stderr)
         self.assertFalse((self.folder / "y.npy").exists())
 
+    def test_one_array_has_the_frames_of_all_in_their_order(self):
+        arrays = [np.random.default_rng(i).random((frames, 3, 9, 7)).astype("f4") for i, frames in enumerate((1, 2, 1))]
+        for name, array in zip("abc", arrays):
+            np.save(self.folder / f"{name}.npy", array)
+        words = ("-i", "a.npy", "-i", "b.npy", "-i", "c.npy", "-f", "bank.txt", "-o", "y.npy")
+        self.gconv(*words)
+        self.assert_close(self.load("y.npy"), np.stack([correlate(x, self.w, self.b) for x in np.concatenate(arrays)]))
+        before = self.snapshot()
+        kept = self.gconv(*words, "--no-clobber", status=1)
+        self.assertEqual(kept.stderr, "gconv: y.npy: exists and is kept (--no-clobber)\n")
+        self.gconv(*words, "--skip-existing")
+        self.assertEqual(self.snapshot(), before)
+        (self.folder / "b.npy").write_bytes(b"no array")
+        self.assertIn("gconv: b.npy: ", self.gconv(*words, status=1).stderr)
+
+    def test_mosaic_of_frames(self):
+        np.save(self.folder / "x.npy", np.random.default_rng(3).random((2, 3, 9, 7)).astype("f4"))
+        self.gconv("-i", "x.npy", "-f", "bank.txt", "-o", "y.npy", "--combine", "mosaic")
+        self.gconv("-i", "x.npy", "-f", "bank.txt", "-o", "out/", "--combine", "mosaic")
+        for frame in (0, 1):
+            np.testing.assert_array_equal(self.load("y.npy")[frame].squeeze(), self.pixels(f"out/x_{frame + 1}.png").squeeze())
+
     def test_damaged_image_among_others(self):
         (self.folder / "in/3.png").write_bytes((self.folder / "in/3.png").read_bytes()[:200])
         result = self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--combine", "mosaic", status=3)
