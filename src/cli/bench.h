@@ -152,7 +152,7 @@ int gconv_bench_experiment(gconv_bench *bench, int index);
 
 /* Lines of text for --help. */
 #define GCONV_BENCH_EXPERIMENTS                                                                                             \
-  "  batch        time against the batch, 1 to 10 images of 3x128x128 and 3x256x256; 8 to 64 filters of 3x3 and 8x8\n"      \
+  "  batch        time against the batch, 1 to 10 images of 3x128x128 and 3x256x256, 8 to 64 filters, 3x3 and 8x8\n"        \
   "  algorithms   1 to 256 images of 3x128x128, 128 filters of 8x8\n"                                                       \
   "  sizes        time against the size of the filters, 3 to 32: 10 images of 3x256x256, 32 filters\n"                      \
   "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"
