@@ -143,6 +143,20 @@ static gconv_presentation choose_presentation(const gconv_settings *settings, co
                                            : GCONV_PRESENT_COMBINED;
 }
 
+/* Arrays hold what the network yields. */
+static gconv_status check_tone(const gconv_settings *settings, gconv_message *message) {
+  const gconv_options *options = &settings->convolution;
+  const char *option = options->scale != 1                                         ? "--scale"
+                       : options->offset != 0                                      ? "--offset"
+                       : options->range != GCONV_RANGE_CLAMP                       ? "--range"
+                       : settings->depth >= 0 && settings->depth != (int)GCONV_F32 ? "--depth"
+                                                                                   : NULL;
+  if (!option)
+    return GCONV_OK;
+  return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                        "%s is for the pictures of banks: arrays hold the outputs as they are, in float32", option);
+}
+
 /* The format that the results will have, as gconv_outputs_name() finds it. */
 static const gconv_format_info *expected_format(const gconv_settings *settings) {
   if (settings->format)
@@ -158,6 +172,8 @@ gconv_status gconv_bank_job_name(const gconv_settings *settings, const gconv_inp
   const gconv_format_info *format = expected_format(settings);
   gconv_bank_batch *batch = &job->batch;
   batch->presentation = choose_presentation(settings, format);
+  if (batch->presentation == GCONV_PRESENT_TENSOR)
+    GCONV_TRY(check_tone(settings, message));
   batch->one_tensor = batch->presentation == GCONV_PRESENT_TENSOR && inputs->count > 1 && is_one_file(settings->output);
   gconv_inputs named = *inputs;
   if (batch->one_tensor)

@@ -263,6 +263,8 @@ class Errors(BankTest):
         self.refuse("--gray", "--gray")
         self.refuse("--alpha", "--alpha", "filter")
         self.refuse("stack", "--combine", "stack")
+        for words in (("--scale", "2"), ("--offset", "0.5"), ("--range", "abs"), ("--depth", "8")):
+            self.refuse(words[0] + " is for the pictures of banks", *words)
         self.refuse("leaky takes the slope", "--activation", "leaky:x")
         self.refuse("--mean", "--mean", "1,,2")
         self.refuse("no bank follows", "--then")
