@@ -258,6 +258,12 @@ __device__ __forceinline__ uint32_t position_of(const arguments &a, int64_t tile
   return segment * (uint32_t)a.c.segment_positions + ((uint32_t)tile - segment * a.segment_tiles.by) * POSITIONS;
 }
 
+/* Behind the last position that a tile may store: its own segment's. What it reaches of the next one is stored by that one's
+ * first tile, with the scale of that image. */
+__device__ __forceinline__ uint32_t end_of(const arguments &a, int64_t tile) {
+  return a.c.segments > 1 ? (a.segment_tiles.divide((uint32_t)tile) + 1) * (uint32_t)a.c.segment_positions : UINT32_MAX;
+}
+
 __device__ __forceinline__ float image_scale(const arguments &a, int32_t image, int32_t group, int sign) {
   return power_of_two(sign * scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + group)));
 }
@@ -444,7 +450,7 @@ __device__ __forceinline__ void multiply(const arguments &a, const memory &m, co
 __device__ __forceinline__ void find_spots(const arguments &a, const item &it, int64_t tile, spot *spots) {
   const cut &c = a.c;
   const gconv_layer_problem &p = a.problem;
-  const uint32_t first = position_of(a, tile);
+  const uint32_t first = position_of(a, tile), end = tile < c.tiles ? end_of(a, tile) : 0;
   const int32_t wide = c.how == BAND ? c.unit : 1;
 #pragma unroll 4
   for (int32_t i = threadIdx.x % 32; i < POSITIONS; i += 32) {
@@ -453,7 +459,7 @@ __device__ __forceinline__ void find_spots(const arguments &a, const item &it, i
     spot s = {0, 1.0f, 0};
     if (a.maxima && at.image < p.images)
       s.scale = image_scale(a, at.image, it.group, -1);
-    if (tile < c.tiles && at.image < p.images && at.row < p.out_height && at.column < c.columns && q < p.out_width) {
+    if (first + i < end && at.image < p.images && at.row < p.out_height && at.column < c.columns && q < p.out_width) {
       s.at = ((int64_t)at.image * p.filters * p.out_height + at.row) * p.out_width + q;
       s.room = min(wide, p.out_width - q);
     }
