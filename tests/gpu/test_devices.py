@@ -84,7 +84,8 @@ class Choice(DeviceTest):
         self.gconv("-i", "in/a.png", "-f", "sobel_x", "-o", "out/", "-d", "cuda", env={"GCONV_CACHE": "/proc/nowhere"})
 
     def test_an_algorithm_that_only_a_gpu_has_chooses_it(self):
-        rows = [line.split()[:2] for line in self.gconv("algorithms").stdout.splitlines()]
+        listed = self.gconv("algorithms").stdout.split("\n\nfor banks:\n")[0]
+        rows = [line.split()[:2] for line in listed.splitlines()]
         only = {name for device, name in rows if device == "cuda"} - {name for device, name in rows if device == "cpu"}
         for name in only & {"tiled", "gemm", "toeplitz"}:
             self.assertEqual(self.summary("-f", "sobel_x", "-a", name)["device"], "cuda:0", name)
