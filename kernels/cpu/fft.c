@@ -362,4 +362,5 @@ const gconv_algorithm gconv_algorithm_cpu_fft = {
     .prepared_floats = prepared_floats,
     .prepare = prepare,
     .row_step = row_step,
+    .spreads = true,
 };

@@ -415,4 +415,5 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_fft = {
     dismiss,
     0,    /* start_ms */
     NULL, /* started */
+    true, /* spreads */
 };

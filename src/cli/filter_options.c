@@ -416,8 +416,7 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "border", "MODE", parse_border,
            .help = "outside the image: zero (default), constant:V, replicate, symmetric, reflect101 or wrap"),
     OPTION(0, "padding", "MODE", parse_padding,
-           .help = "which pixels there are: same (default), valid, full, or pixels around: N, Y,X or T,B,L,R; "
-                   "of banks also same-upper and same-lower"),
+           .help = "which pixels there are: same (default), valid, full, or pixels around: N, Y,X or T,B,L,R"),
     OPTION(0, "stride", "N|Y,X", parse_stride, .help = "take every N-th pixel; default: 1"),
     OPTION(0, "dilation", "N|Y,X", parse_dilation, .help = "pixels from a tap to the next; default: 1"),
     OPTION(0, "gray", NULL, gconv_option_flag, .field = FIELD(convolution.gray),
@@ -436,8 +435,7 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "offset", "O", gconv_option_number, .field = FIELD(convolution.offset),
            .help = "then add O, where 1 is white; default: 0"),
     OPTION(0, "range", "MODE", parse_range, .field = FIELD(range), .choices = ranges,
-           .help = "what becomes of values below 0 and above white: clamp (default), abs, signed (0 is mid-grey) or minmax; "
-                   "pictures of banks, without this, --scale or --offset: stretched, each by itself"),
+           .help = "what becomes of values below 0 and above white: clamp (default), abs, signed (0 is mid-grey) or minmax"),
 
     OPTION(0, "then", NULL, parse_then, .group = "Banks (layers)",
            .help = "the filters so far are a bank, with the stride, padding ... given for it; what follows, up to the next "

@@ -78,6 +78,10 @@ typedef struct gconv_algorithm {
    * plan take, once a process, and whether the library is loaded by now. `auto` counts them until then. */
   double start_ms;
   bool (*started)(void);
+
+  /* Rounding carries samples to outputs whose taps do not meet them, so that what should be 0 is not. Then premultiplied
+   * images are none of its problems: colours are divided by an alpha that tells by being 0 where nothing is. */
+  bool spreads;
 } gconv_algorithm;
 
 #define ALGORITHM(device, name) extern const gconv_algorithm gconv_algorithm_##device##_##name;

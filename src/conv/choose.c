@@ -13,6 +13,12 @@ static void set_price(const gconv_problem *problem, const gconv_device *device, 
                         device->tuned ? "gconv tune found" : "measured on an H200", start, options->executions);
 }
 
+static const char *find_obstacle(const gconv_problem *problem, const gconv_options *options, const gconv_algorithm *row) {
+  if (row->spreads && options->alpha == GCONV_ALPHA_PREMULTIPLY)
+    return "premultiplied colours, which are divided by alpha: it does not keep zeros";
+  return row->supports(problem);
+}
+
 double gconv_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                    const gconv_algorithm *row, FILE *reasons) {
   gconv_candidate candidate = {.info = &row->info};
@@ -30,7 +36,7 @@ gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *devi
     candidates[count] = (gconv_candidate){.info = &row->info, .available = row->available};
     if (strcmp(row->info.device, device->type->name) != 0)
       continue;
-    candidates[count].obstacle = row->supports(problem);
+    candidates[count].obstacle = find_obstacle(problem, options, row);
     if (!candidates[count].obstacle)
       set_price(problem, device, options, row, &candidates[count]);
   }

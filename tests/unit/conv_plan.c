@@ -110,6 +110,10 @@ static void bad_options(void **state) {
   options = gconv_options_default();
   options.algorithm = "nosuch";
   refuse(&image, box_filter(), options, GCONV_UNSUPPORTED, "it has direct");
+  options.algorithm = "fft";
+  options.alpha = GCONV_ALPHA_PREMULTIPLY;
+  gconv_image transparent = {.type = image.type, .frames = 1, .height = 9, .width = 9, .channels = 4, .alpha = true};
+  refuse(&transparent, box_filter(), options, GCONV_UNSUPPORTED, "does not keep zeros");
   image.planar = true;
   image.alpha = true;
   refuse(&image, box_filter(), gconv_options_default(), GCONV_BAD_ARGUMENT, "planar");
