@@ -332,4 +332,5 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_cudnn = {
     dismiss,
     500, /* start_ms */
     started,
+    false, /* spreads */
 };

@@ -85,4 +85,5 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col_cublas = {
     dismiss,
     300, /* start_ms: cuBLAS is large */
     started,
+    false, /* spreads */
 };

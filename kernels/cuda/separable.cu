@@ -287,9 +287,10 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_separable = {
     error_bound,
     prepared_floats,
     prepare,
-    NULL, /* row_step */
-    NULL, /* acquire */
-    NULL, /* dismiss */
-    0,    /* start_ms */
-    NULL, /* started */
+    NULL,  /* row_step */
+    NULL,  /* acquire */
+    NULL,  /* dismiss */
+    0,     /* start_ms */
+    NULL,  /* started */
+    false, /* spreads */
 };

@@ -442,11 +442,12 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_tiled = {
     execute,
     cost,
     gconv_chain_bound,
-    NULL, /* prepared_floats */
-    NULL, /* prepare */
-    NULL, /* row_step */
-    NULL, /* acquire */
-    NULL, /* dismiss */
-    0,    /* start_ms */
-    NULL, /* started */
+    NULL,  /* prepared_floats */
+    NULL,  /* prepare */
+    NULL,  /* row_step */
+    NULL,  /* acquire */
+    NULL,  /* dismiss */
+    0,     /* start_ms */
+    NULL,  /* started */
+    false, /* spreads */
 };

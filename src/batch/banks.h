@@ -21,8 +21,8 @@ typedef enum gconv_presentation {
 typedef struct gconv_tone {
   double scale, offset; /* v * scale + offset, then the range */
   gconv_range range;    /* minmax: of each picture, or tile, by itself */
-  bool fit; /* instead: between black and white lie all values but the hundredth on either side; 0 in the middle, if there */
-            /*   are some on both sides of it */
+  bool fit; /* instead: between black and white lie all values but the hundredth on either side; 0 in the middle, if they */
+            /*   reach as far to both sides of it, within a factor of 4 */
   gconv_type type;
 } gconv_tone;
 

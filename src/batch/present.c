@@ -61,22 +61,24 @@ static size_t take_sample(const planes *from, float sample[SAMPLE]) {
 }
 
 /* As find_limits(), but of all values except the hundredth that is least and that is largest: what borders and single
- * pixels do to a map does not make the rest of it flat. Maps on both sides of 0 have it in the middle, as mid-grey. The
- * limits of all, where nothing else would be left. */
+ * pixels do to a map does not make the rest of it flat. Maps that reach as far to both sides of 0, within a factor of 4,
+ * have it in the middle, as mid-grey. The limits of all, where nothing else would be left. */
 static bool find_common_limits(const planes *from, float *low, float *high) {
   float *sample = malloc(SAMPLE * sizeof *sample);
   size_t count = sample ? take_sample(from, sample) : 0;
+  *low = *high = 0;
   if (count > 0) {
     qsort(sample, count, sizeof *sample, compare);
     *low = sample[count / TAIL];
     *high = sample[count - 1 - count / TAIL];
   }
-  if (count > 0 && *low < 0 && *high > 0) {
-    *high = fmaxf(*high, -*low);
-    *low = -*high;
+  float reach = fmaxf(*high, -*low), other = fminf(*high, -*low);
+  if (other * 4 > reach) {
+    *high = reach;
+    *low = -reach;
   }
   free(sample);
-  return (count > 0 && *low < *high) || find_limits(from, low, high);
+  return *low < *high || find_limits(from, low, high);
 }
 
 /* The tone of a picture. With minmax, one without two different values becomes 0. */

@@ -49,8 +49,8 @@ static gconv_status check_options(const gconv_network_options *options, int32_t 
     if (!isfinite(options->mean[c]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "mean %d is not a finite number", c + 1);
   for (int32_t c = 0; options->std && c < options->std_count; c++)
-    if (!isfinite(options->std[c]) || options->std[c] == 0)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "standard deviation %d is 0, or not a finite number: it divides", c + 1);
+    if (!isfinite(options->std[c]) || options->std[c] <= 0)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "standard deviation %d is not a finite number above 0", c + 1);
   if (options->math < GCONV_MATH_FP32 || options->math > GCONV_MATH_BF16)
     return gconv_fail(GCONV_BAD_ARGUMENT, "there is no math number %d", (int)options->math);
   if (options->combine < GCONV_COMBINE_NONE || options->combine > GCONV_COMBINE_ARGMAX ||

@@ -68,9 +68,9 @@ class Outputs(BankTest):
         y = correlate(self.planes, self.w, self.b)[1]
         values, tail = np.sort(y, axis=None), y.size // 100
         low, high = values[tail], values[-1 - tail]
-        if low < 0 < high:
-            high = max(high, -low)
-            low = -high
+        reach, other = max(high, -low), min(high, -low)
+        if other * 4 > reach:
+            low, high = -reach, reach
         expected = np.clip((y - low) / (high - low), 0, 1) * 255
         self.assertLessEqual(np.abs(self.pixels("maps/a_red.png") - expected).max(), 0.51)
 
@@ -272,7 +272,8 @@ class Errors(BankTest):
         self.refuse("did you mean", "--math", "tf23")
         self.refuse("2 groups do not divide the 5 filters", "--groups", "2", status=1)
         self.refuse("2 means", "--mean", "1,2", status=1)
-        self.refuse("divides", "--std", "0", status=1)
+        self.refuse("above 0", "--std", "0", status=1)
+        self.refuse("above 0", "--std=-1", status=1)
         self.refuse("leaves no output", "--padding", "valid", "--dilation", "20", status=1)
 
     def test_options_of_banks_alone(self):

@@ -156,7 +156,7 @@ static void what_does_not_fit_is_refused(void **state) {
   refuse(GCONV_TOO_LARGE, "the limit is", &like, &(gconv_layer){.bank = &bank, .dilation_x = 1 << 30}, NULL);
   refuse(GCONV_BAD_ARGUMENT, "3 groups do not divide", &like, &(gconv_layer){.bank = &bank, .groups = 3}, NULL);
   refuse(GCONV_BAD_ARGUMENT, "2 means", &like, &layer, &(gconv_network_options){.mean = numbers, .mean_count = 2});
-  refuse(GCONV_BAD_ARGUMENT, "is 0", &like, &layer, &(gconv_network_options){.std = numbers + 1, .std_count = 1});
+  refuse(GCONV_BAD_ARGUMENT, "above 0", &like, &layer, &(gconv_network_options){.std = numbers + 1, .std_count = 1});
   refuse(GCONV_BAD_ARGUMENT, "stack", &like, &layer, &(gconv_network_options){.combine = GCONV_COMBINE_STACK});
   refuse(GCONV_UNSUPPORTED, "no algorithm dirct", &like, &layer, &(gconv_network_options){.algorithm = "dirct"});
   refuse(GCONV_BAD_ARGUMENT, "no algorithm dirct", &like, &layer, &(gconv_network_options){.without = "dirct"});
