@@ -5,7 +5,8 @@
 
 #include "layer/problem.h"
 
-/* One call of an algorithm. Addresses are of the device's memory, aligned to 64 bytes. */
+/* One call of an algorithm. Addresses are of the device's memory. Weights and workspace are aligned to 64 bytes; in and out
+ * begin at an image, of a batch that may be a part of a larger one: they are aligned to 4. */
 typedef struct gconv_layer_execution {
   const gconv_layer_problem *problem;
   const float *weights; /* weights, biases, and what prepare() wrote (problem.h) */
