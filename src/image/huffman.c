@@ -1,26 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/huffman.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* A symbol while it waits for its length. Sorted by count, and by symbol among equals, so that one set of counts has one
- * code on every machine. */
-static int compare_weights(const void *a, const void *b) {
-  uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-  return left < right ? -1 : left > right;
-}
-
-/* The used symbols as count << 16 | symbol in ascending order; returns how many. */
+/* The used symbols as count << 16 | symbol in ascending order of counts, and of symbols among equals, so that one set of
+ * counts has one code on every machine; returns how many. Sorted by digits of eight bits, the lowest first. */
 static int sort_used(const uint32_t *counts, int symbols, uint64_t *sorted) {
+  enum { DIGITS = 256 };
+  uint64_t other[GCONV_HUFFMAN_SYMBOLS], *from = sorted, *to = other;
+  uint32_t all = 0; /* bits that any count has */
   int used = 0;
   for (int i = 0; i < symbols; i++)
-    if (counts[i] > 0)
+    if (counts[i] > 0) {
       sorted[used++] = (uint64_t)counts[i] << 16 | (uint64_t)i;
+      all |= counts[i];
+    }
   for (int i = 0; used < 2; i++) /* as many as it takes to have two: each stands for a count of 1 */
     if (counts[i] == 0)
       sorted[used++] = UINT64_C(1) << 16 | (uint64_t)i;
-  qsort(sorted, (size_t)used, sizeof sorted[0], compare_weights);
+  for (int shift = 16; shift < 48 && all >> (shift - 16) > 0; shift += 8) {
+    int places[DIGITS + 1] = {0};
+    for (int i = 0; i < used; i++)
+      places[(from[i] >> shift) % DIGITS + 1]++;
+    for (int digit = 0; digit < DIGITS; digit++)
+      places[digit + 1] += places[digit];
+    for (int i = 0; i < used; i++)
+      to[places[(from[i] >> shift) % DIGITS]++] = from[i];
+    uint64_t *swapped = from;
+    from = to;
+    to = swapped;
+  }
+  if (from != sorted)
+    memcpy(sorted, from, (size_t)used * sizeof sorted[0]);
   return used;
 }
 

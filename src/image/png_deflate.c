@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/png_deflate.h"
-#include "base/cpu.h"
 #include "base/memory.h"
 #include "image/huffman.h"
+#include "image/png_bits.h"
 
 #include <string.h>
 
@@ -17,11 +17,16 @@ enum {
   LONGEST = 258,
   WINDOW = 32768,
   HASH_BITS = 13,
+  PLACE_BITS = 20, /* with the rest of 24 bits and one that tells that there is an entry, 32 */
+  PLACES = 1 << PLACE_BITS,
+  PLACES_BLOCKS = 7,    /* whose places are all different */
   BLOCK_BYTES = 131072, /* enough for a code to pay for its description, about 100 bytes */
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
   TRIAL_BYTES = 8192,   /* of a block, that tell whether matches are worth looking for */
   STORED_BYTES = 65535, /* the most that one stored block holds */
-  CODE_BITS = 24,
+  COUNT_TABLES = 4,
+  PIXEL = 3,         /* of GCONV_PNG_PIXELS */
+  LONGEST_CODE = 14, /* of literals: four and seven more bits fit into 64 */
 };
 
 /* Some literals and then a match. The last of a block has length 0: it is no match. */
@@ -38,10 +43,11 @@ struct gconv_png_deflater {
   uint64_t seen[1 << HASH_BITS];
   sequence sequences[MOST_MATCHES + 1];
   size_t count;
+  uint16_t backs[MOST_MATCHES]; /* in blocks of single pixels: distance - 1 to the one that it repeats; 0: none */
   uint32_t counts[SYMBOLS], distance_counts[DISTANCE_SYMBOLS];
   uint64_t extra_bits; /* of lengths and distances */
   uint8_t lengths[SYMBOLS + DISTANCE_SYMBOLS];
-  /* Bits to put, and above them, at CODE_BITS, how many they are. Those of lengths have their extra bits. */
+  /* Above COUNT_BITS bits to put, and below how many they are. Those of lengths have their extra bits. */
   uint32_t literal_codes[LITERALS], length_codes[LONGEST + 1], distance_codes[DISTANCE_SYMBOLS], end_code;
 };
 
@@ -102,6 +108,16 @@ GCONV_INLINE unsigned distance_symbol(unsigned back, unsigned *extra) {
   return 2 * log + (back >> *extra) % 2;
 }
 
+/* The same for distances of 3 and more, without a branch; nothing in particular for a `back` of 0 or 1. */
+GCONV_INLINE unsigned far_log(unsigned back) {
+  return 31 - (unsigned)__builtin_clz(back | 2);
+}
+
+GCONV_INLINE unsigned far_symbol(unsigned back) {
+  unsigned log = far_log(back);
+  return 2 * log + (back >> (log - 1)) % 2;
+}
+
 /* How far back `pixel`, which stands at `at`, was probably seen; 0 or more than the window: it was not. Remembers it. No
  * other place is looked at, because the branch that follows, which is often foreseen wrongly, would wait for that. */
 GCONV_INLINE size_t look_up(gconv_png_deflater *deflater, size_t at, uint64_t pixel) {
@@ -116,6 +132,26 @@ GCONV_INLINE size_t look_up(gconv_png_deflater *deflater, size_t at, uint64_t pi
   return (other ^ entry) >> 16 == 0 ? (uint16_t)(at - other) : 0;
 }
 
+/* All bits or none, by arithmetic, of which compilers make no branch. */
+GCONV_INLINE uint32_t mask_of(bool condition) {
+  return -(uint32_t)condition;
+}
+
+/* The same for pixels of three bytes, without a branch and nothing to compare: the hash is another number for each pixel,
+ * half of which is the slot. The distance - 1, or 0 if it was not seen in the window. */
+GCONV_INLINE uint32_t look_up_exactly(gconv_png_deflater *deflater, size_t at, uint32_t pixel) {
+  enum { NEAREST = 2 };
+  uint32_t hash = pixel * 0x9e3779 & 0xffffff;
+  uint64_t *slot = &deflater->seen[hash >> (24 - HASH_BITS)], seen = *slot;
+  uint32_t entry = hash << (8 + HASH_BITS) | 1u << PLACE_BITS | (at & (PLACES - 1));
+  uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);
+  uint32_t swap = (latest ^ other) & mask_of((latest ^ entry) < PLACES);
+  *slot = (uint64_t)(latest ^ swap) << 32 | entry;
+  other ^= swap;
+  uint32_t back = (entry - other - 1) & (PLACES - 1);
+  return back & mask_of(((other ^ entry) < PLACES) & (back - NEAREST < WINDOW - NEAREST));
+}
+
 GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_t length, size_t distance) {
   unsigned length_extra, distance_extra;
   deflater->counts[LITERALS + 1 + length_symbol((unsigned)length, &length_extra)]++;
@@ -125,11 +161,15 @@ GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_
 }
 
 /* Cuts bytes begin .. stop - 1, and those of a match that reaches beyond, into literals and matches, and returns where they
- * end. Matches are looked for at every `step` bytes of a line; `unit`, of at least SHORTEST bytes, is what must be equal. */
-GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop,
-                             size_t step, size_t unit) {
+ * end. Matches are looked for at every `step` bytes of a line; `unit`, of at least SHORTEST bytes, is what must be equal.
+ * Lines from .. begin - 1 are only remembered. */
+GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin,
+                             size_t stop, size_t step, size_t unit) {
   const uint8_t *bytes = lines->bytes;
   const uint64_t mask = UINT64_MAX >> (64 - 8 * unit);
+  for (; from < begin; from += lines->line)
+    for (size_t at = from + 1; at + unit <= from + lines->line; at += step)
+      look_up(deflater, at, load(bytes + at) & mask);
   size_t at = begin, literals = begin;
   while (at < stop) {
     size_t line_end = at - at % lines->line + lines->line;
@@ -171,40 +211,87 @@ static void begin_counts(gconv_png_deflater *deflater) {
   deflater->counts[END_OF_BLOCK] = 1;
 }
 
-static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop) {
+static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin, size_t stop) {
   begin_counts(deflater);
   switch (lines->pixel) {
   case 1:
   case 2:
-    return cut_body(deflater, lines, begin, stop, 2, 4);
+    return cut_body(deflater, lines, from, begin, stop, 2, 4);
   case 3:
-    return cut_body(deflater, lines, begin, stop, 3, 3);
+    return cut_body(deflater, lines, from, begin, stop, 3, 3);
   case 4:
-    return cut_body(deflater, lines, begin, stop, 4, 4);
+    return cut_body(deflater, lines, from, begin, stop, 4, 4);
   case 6:
-    return cut_body(deflater, lines, begin, stop, 6, 6);
+    return cut_body(deflater, lines, from, begin, stop, 6, 6);
   default:
-    return cut_body(deflater, lines, begin, stop, 8, 8);
+    return cut_body(deflater, lines, from, begin, stop, 8, 8);
   }
 }
 
 /* Counts in four tables, as a byte that comes again would wait for its own count. */
 static void take_literals(gconv_png_deflater *deflater, const uint8_t *bytes, size_t size) {
-  enum { TABLES = 4 };
-  uint32_t tables[TABLES][LITERALS] = {{0}};
+  uint32_t tables[COUNT_TABLES][LITERALS] = {{0}};
   size_t i = 0;
   for (; i + 8 <= size; i += 8) {
     uint64_t eight = load(bytes + i);
     for (int k = 0; k < 8; k++)
-      tables[k % TABLES][eight >> 8 * k & 0xff]++;
+      tables[k % COUNT_TABLES][eight >> 8 * k & 0xff]++;
   }
   for (; i < size; i++)
     tables[0][bytes[i]]++;
   begin_counts(deflater);
   for (int literal = 0; literal < LITERALS; literal++)
-    for (int k = 0; k < TABLES; k++)
+    for (int k = 0; k < COUNT_TABLES; k++)
       deflater->counts[literal] += tables[k][literal];
   deflater->sequences[deflater->count++] = (sequence){.literals = (uint32_t)size};
+}
+
+/* Tells of the pixels begin .. end - 1 which repeat one before. No branch depends on what is found: on noise, it would be
+ * foreseen wrongly half of the time. */
+GCONV_INLINE void find_pixels(gconv_png_deflater *deflater, const uint8_t *bytes, size_t begin, size_t end, uint16_t *backs,
+                              bool counted, uint32_t tables[PIXEL][LITERALS]) {
+  for (size_t at = begin; at < end; at += PIXEL) {
+    uint32_t back = look_up_exactly(deflater, at, (uint32_t)load(bytes + at) & 0xffffff);
+    *backs++ = (uint16_t)back;
+    if (!counted)
+      continue;
+    deflater->distance_counts[far_symbol(back)] += back > 0;
+    for (int i = 0; i < PIXEL; i++)
+      tables[i][bytes[at + (size_t)i]] += back == 0;
+  }
+}
+
+/* Cuts bytes begin .. stop - 1, and the rest of a pixel, into pixels that repeat one before, and others; returns where they
+ * end. Some pixels tell how frequent all are, 42 of 166, numbers to which no image keeps time. What was not counted counts
+ * as one. */
+static size_t cut_pixels(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop) {
+  enum { COUNTED = 42 * PIXEL, PASSED = 124 * PIXEL, EACH_STANDS_FOR = 4 };
+  const uint8_t *bytes = lines->bytes;
+  uint32_t tables[PIXEL][LITERALS] = {{0}};
+  uint16_t *backs = deflater->backs;
+  size_t at = begin;
+  begin_counts(deflater);
+  while (at < stop) {
+    size_t line_end = at - at % lines->line + lines->line;
+    at += at % lines->line == 0; /* the number of the filter: it is not noise */
+    size_t end = line_end < stop ? line_end : at + (stop - at + PIXEL - 1) / PIXEL * PIXEL;
+    for (bool counted = true; at < end; counted = !counted) {
+      size_t most = counted ? COUNTED : PASSED, part = end - at < most ? end - at : most;
+      if (counted)
+        find_pixels(deflater, bytes, at, at + part, backs, true, tables);
+      else
+        find_pixels(deflater, bytes, at, at + part, backs, false, tables);
+      at += part;
+      backs += part / PIXEL;
+    }
+  }
+  for (int literal = 0; literal < LITERALS; literal++)
+    deflater->counts[literal] = 1 + EACH_STANDS_FOR * (tables[0][literal] + tables[1][literal] + tables[2][literal]);
+  for (int i = 0; i < DISTANCE_SYMBOLS; i++) {
+    deflater->distance_counts[i] = 1 + EACH_STANDS_FOR * deflater->distance_counts[i];
+    deflater->counts[LITERALS + 1] += deflater->distance_counts[i]; /* the length of a pixel, the shortest */
+  }
+  return at;
 }
 
 /* ---- Codes ---- */
@@ -213,7 +300,7 @@ static void take_literals(gconv_png_deflater *deflater, const uint8_t *bytes, si
 static uint64_t make_lengths(gconv_png_deflater *deflater) {
   uint8_t *distance_lengths = deflater->lengths + SYMBOLS;
   uint64_t bits = deflater->extra_bits;
-  gconv_huffman_lengths(deflater->counts, SYMBOLS, GCONV_HUFFMAN_LONGEST, deflater->lengths);
+  gconv_huffman_lengths(deflater->counts, SYMBOLS, LONGEST_CODE, deflater->lengths);
   gconv_huffman_lengths(deflater->distance_counts, DISTANCE_SYMBOLS, GCONV_HUFFMAN_LONGEST, distance_lengths);
   for (int i = 0; i < SYMBOLS; i++)
     bits += (uint64_t)deflater->counts[i] * deflater->lengths[i];
@@ -229,45 +316,15 @@ static void make_codes(gconv_png_deflater *deflater) {
   gconv_huffman_codes(lengths, SYMBOLS, codes);
   gconv_huffman_codes(distance_lengths, DISTANCE_SYMBOLS, distance_codes);
   for (int i = 0; i < LITERALS; i++)
-    deflater->literal_codes[i] = codes[i] | (uint32_t)lengths[i] << CODE_BITS;
+    deflater->literal_codes[i] = (uint32_t)codes[i] << COUNT_BITS | lengths[i];
   for (int i = 0; i < DISTANCE_SYMBOLS; i++)
-    deflater->distance_codes[i] = distance_codes[i] | (uint32_t)distance_lengths[i] << CODE_BITS;
-  deflater->end_code = codes[END_OF_BLOCK] | (uint32_t)lengths[END_OF_BLOCK] << CODE_BITS;
+    deflater->distance_codes[i] = (uint32_t)distance_codes[i] << COUNT_BITS | distance_lengths[i];
+  deflater->end_code = (uint32_t)codes[END_OF_BLOCK] << COUNT_BITS | lengths[END_OF_BLOCK];
   for (unsigned length = SHORTEST; length <= LONGEST; length++) {
     unsigned extra, symbol = LITERALS + 1 + length_symbol(length, &extra), bits = lengths[symbol];
     unsigned low = (length - SHORTEST) & ((1u << extra) - 1);
-    deflater->length_codes[length] = codes[symbol] | low << bits | (bits + extra) << CODE_BITS;
+    deflater->length_codes[length] = (codes[symbol] | low << bits) << COUNT_BITS | (bits + extra);
   }
-}
-
-/* ---- Writing bits ---- */
-
-typedef struct bit_writer {
-  uint64_t bits; /* not written yet, the first lowest */
-  unsigned count;
-  uint8_t *next; /* eight bytes from here may be written over */
-} bit_writer;
-
-/* At most 56 bits may be put between two drains. */
-GCONV_INLINE void put(bit_writer *writer, uint64_t bits, unsigned count) {
-  writer->bits |= bits << writer->count;
-  writer->count += count;
-}
-
-GCONV_INLINE void drain(bit_writer *writer) {
-  uint64_t bits = writer->bits;
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  bits = __builtin_bswap64(bits);
-#endif
-  memcpy(writer->next, &bits, 8);
-  writer->next += writer->count / 8;
-  writer->bits >>= writer->count & ~7u;
-  writer->count %= 8;
-}
-
-static void align(bit_writer *writer) {
-  writer->count = (writer->count + 7) & ~7u;
-  drain(writer);
 }
 
 /* ---- Blocks ---- */
@@ -324,34 +381,34 @@ static void put_codes(const gconv_png_deflater *deflater, bit_writer *writer) {
   drain(writer);
 }
 
-GCONV_INLINE uint64_t code_of(uint32_t packed) {
-  return packed & ((1u << CODE_BITS) - 1);
+/* Literals at `bytes`, at most four. */
+GCONV_INLINE joined join_literals(const uint32_t *codes, const uint8_t *bytes, size_t count) {
+  joined all = {0};
+  for (size_t i = 0; i < count; i++)
+    all = join(all, codes[bytes[i]]);
+  return all;
 }
 
-GCONV_INLINE void put_packed(bit_writer *writer, uint32_t packed) {
-  put(writer, code_of(packed), packed >> CODE_BITS);
+GCONV_INLINE joined join_match(uint32_t length_code, uint32_t distance_code, unsigned back, unsigned extra) {
+  joined match = join(join((joined){0}, length_code), distance_code);
+  uint64_t low = back & ((1u << extra) - 1);
+  return (joined){match.bits | low << (match.count & 63), match.count + extra};
 }
 
-/* Put at once, because each put waits for the one before it. */
 GCONV_INLINE void put_match(const gconv_png_deflater *deflater, unsigned length, unsigned back, bit_writer *writer) {
   unsigned extra, symbol = distance_symbol(back, &extra);
-  uint32_t first = deflater->length_codes[length], second = deflater->distance_codes[symbol];
-  unsigned first_count = first >> CODE_BITS, count = first_count + (second >> CODE_BITS);
-  uint64_t low = back & ((1u << extra) - 1);
-  put(writer, code_of(first) | code_of(second) << first_count | low << count, count + extra);
+  put_joined(writer, join_match(deflater->length_codes[length], deflater->distance_codes[symbol], back, extra));
 }
 
-/* Literals and matches from `bytes` on. At most 7 + 3 * 15 or 7 + 15 + 5 + 15 + 13 bits are in the writer at a time. */
+/* Literals and matches from `bytes` on. At most 7 + 4 * 14 or 7 + 14 + 5 + 15 + 13 bits are in the writer at a time. */
 static void put_sequences(const gconv_png_deflater *deflater, const uint8_t *bytes, bit_writer *result) {
   const uint32_t *literals = deflater->literal_codes;
   bit_writer writer = *result;
   for (size_t i = 0; i < deflater->count; i++) {
     const sequence *s = &deflater->sequences[i];
     size_t left = s->literals;
-    for (; left >= 3; left -= 3, bytes += 3) {
-      put_packed(&writer, literals[bytes[0]]);
-      put_packed(&writer, literals[bytes[1]]);
-      put_packed(&writer, literals[bytes[2]]);
+    for (; left >= 4; left -= 4, bytes += 4) {
+      put_joined(&writer, join_literals(literals, bytes, 4));
       drain(&writer);
     }
     if (left > 0) {
@@ -364,6 +421,34 @@ static void put_sequences(const gconv_png_deflater *deflater, const uint8_t *byt
     put_match(deflater, s->length, s->back, &writer);
     drain(&writer);
     bytes += s->length;
+  }
+  put_packed(&writer, deflater->end_code);
+  drain(&writer);
+  *result = writer;
+}
+
+/* What cut_pixels() has cut. Both ways to put a pixel are made, and one is taken. */
+static void put_pixels(const gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t end,
+                       bit_writer *result) {
+  const uint32_t *literals = deflater->literal_codes, length_code = deflater->length_codes[PIXEL];
+  const uint8_t *bytes = lines->bytes;
+  const uint16_t *backs = deflater->backs;
+  bit_writer writer = *result;
+  for (size_t at = begin; at < end;) {
+    size_t line_end = at - at % lines->line + lines->line;
+    if (at % lines->line == 0) {
+      put_packed(&writer, literals[bytes[at++]]);
+      drain(&writer);
+    }
+    for (; at < line_end && at < end; at += PIXEL) {
+      unsigned back = *backs++, extra = far_log(back) - 1;
+      joined own = join_literals(literals, bytes + at, PIXEL);
+      joined match = join_match(length_code, deflater->distance_codes[far_symbol(back)], back, extra);
+      own.bits ^= (own.bits ^ match.bits) & -(uint64_t)(back > 0);
+      own.count ^= (own.count ^ match.count) & mask_of(back > 0);
+      put_joined(&writer, own);
+      drain(&writer);
+    }
   }
   put_packed(&writer, deflater->end_code);
   drain(&writer);
@@ -388,28 +473,37 @@ static void put_stored(const uint8_t *bytes, size_t size, bool last, bit_writer 
 /* What a stored block takes besides its bytes: three bits, up to a byte, and the length twice. */
 enum { STORED_EXTRA = 5 };
 
-static void put_block(gconv_png_deflater *deflater, const uint8_t *bytes, size_t size, bool last, bit_writer *writer) {
-  enum { DESCRIPTION_BYTES = 64 }; /* of the codes, at least */
-  if (make_lengths(deflater) / 8 + DESCRIPTION_BYTES >= size) {
-    put_stored(bytes, size, last, writer);
-    return;
-  }
+/* Stored, where that is shorter. */
+static void put_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t end, bool last,
+                      bit_writer *writer) {
+  bit_writer before = *writer;
+  make_lengths(deflater);
   make_codes(deflater);
   put(writer, (uint64_t)last | 2 << 1, 3);
   put_codes(deflater, writer);
-  put_sequences(deflater, bytes, writer);
+  if (lines->content == GCONV_PNG_PIXELS)
+    put_pixels(deflater, lines, begin, end, writer);
+  else
+    put_sequences(deflater, lines->bytes + begin, writer);
+  if ((size_t)(writer->next - before.next) <= end - begin)
+    return;
+  *writer = before;
+  put_stored(lines->bytes + begin, end - begin, last, writer);
 }
 
+/* Before it is stored, a block may take as many bits as its bytes have at the worst. A match never takes more than the
+ * literals that it stands for could. */
 size_t gconv_png_deflate_bound(size_t size) {
   enum { MOST_DESCRIPTION = 512, MARK = 16, ROOM = 16 };
-  return size + (size / BLOCK_BYTES + 1) * (MOST_DESCRIPTION + 4 * STORED_EXTRA) + MARK + ROOM;
+  return size + (size / BLOCK_BYTES + 1) * (MOST_DESCRIPTION + 4 * STORED_EXTRA) + MARK + ROOM +
+         (BLOCK_BYTES + LONGEST) * (LONGEST_CODE - 8) / 8;
 }
 
 /* Photos repeat so little that matches, which cost literals their short codes, may make them larger: then, and where there
  * is nearly nothing to gain, a block has none, and takes half of the time. */
 static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
   size_t stop = lines->size - begin < TRIAL_BYTES ? lines->size : begin + TRIAL_BYTES;
-  size_t end = cut(deflater, lines, begin, stop);
+  size_t end = cut(deflater, lines, begin, begin, stop);
   uint64_t with = make_lengths(deflater);
   take_literals(deflater, lines->bytes + begin, end - begin);
   return with < make_lengths(deflater) / 32 * 31;
@@ -418,18 +512,21 @@ static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lin
 /* Cuts the block that begins at `begin`, and returns where it ends. */
 static size_t cut_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
   size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES;
-  if (!lines->literal && matches_pay(deflater, lines, begin))
-    return cut(deflater, lines, begin, stop);
+  if (lines->content == GCONV_PNG_PIXELS)
+    return cut_pixels(deflater, lines, begin, stop);
+  if (lines->content == GCONV_PNG_MIXED && matches_pay(deflater, lines, begin))
+    return cut(deflater, lines, begin, begin, stop);
   take_literals(deflater, lines->bytes + begin, stop - begin);
   return stop;
 }
 
 size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *lines, bool last, uint8_t *out) {
   bit_writer writer = {.next = out};
-  memset(deflater->seen, 0, sizeof deflater->seen);
-  for (size_t begin = 0, end; begin < lines->size; begin = end) {
+  for (size_t begin = 0, end, block = 0; begin < lines->size; begin = end, block++) {
+    if (block == 0 || (lines->content == GCONV_PNG_PIXELS && block % PLACES_BLOCKS == 0))
+      memset(deflater->seen, 0, sizeof deflater->seen);
     end = cut_block(deflater, lines, begin);
-    put_block(deflater, lines->bytes + begin, end - begin, last && end == lines->size, &writer);
+    put_block(deflater, lines, begin, end, last && end == lines->size, &writer);
   }
   if (!last)
     put_stored(out, 0, false, &writer);
@@ -437,12 +534,20 @@ size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *li
   return (size_t)(writer.next - out);
 }
 
-uint64_t gconv_png_deflate_estimate(gconv_png_deflater *deflater, gconv_png_lines *lines) {
+/* ---- Trials ---- */
+
+uint64_t gconv_png_deflate_try_literals(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
+  take_literals(deflater, lines->bytes + begin, lines->size - begin < BLOCK_BYTES ? lines->size - begin : BLOCK_BYTES);
+  return make_lengths(deflater);
+}
+
+uint64_t gconv_png_deflate_try_matches(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin,
+                                       bool *single) {
   memset(deflater->seen, 0, sizeof deflater->seen);
-  size_t end = cut(deflater, lines, 0, lines->size < BLOCK_BYTES ? lines->size : BLOCK_BYTES);
-  uint64_t with = make_lengths(deflater);
-  take_literals(deflater, lines->bytes, end);
-  uint64_t without = make_lengths(deflater);
-  lines->literal = without <= with;
-  return lines->literal ? without : with;
+  size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES, matched = 0;
+  cut(deflater, lines, 0, begin, stop);
+  for (size_t i = 0; i < deflater->count; i++)
+    matched += deflater->sequences[i].length;
+  *single = lines->pixel == PIXEL && matched < 2 * lines->pixel * deflater->count;
+  return make_lengths(deflater);
 }

@@ -21,13 +21,19 @@ void gconv_png_deflater_free(gconv_png_deflater *deflater);
 /* Bytes that must be readable behind the input. */
 enum { GCONV_PNG_DEFLATE_SLACK = 16 };
 
+typedef enum gconv_png_content {
+  GCONV_PNG_MIXED,    /* matches of any length; blocks of literals where they do not pay */
+  GCONV_PNG_LITERALS, /* nothing repeats that is worth looking for */
+  GCONV_PNG_PIXELS,   /* noise in pixels of 3 bytes, of which single ones repeat */
+} gconv_png_content;
+
 /* What is compressed. */
 typedef struct gconv_png_lines {
   const uint8_t *bytes; /* lines of a filter's number and its pixels */
   size_t size;          /* of all lines */
   size_t line;          /* of one */
   size_t pixel;         /* 1, 2, 3, 4, 6 or 8 */
-  bool literal;         /* nothing repeats that is worth looking for */
+  gconv_png_content content;
 } gconv_png_lines;
 
 /* The bytes that `size` bytes may become, with room to work in. */
@@ -38,7 +44,12 @@ size_t gconv_png_deflate_bound(size_t size);
  * flush). Nothing is remembered from call to call: the same lines make the same bytes. */
 size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *lines, bool last, uint8_t *out);
 
-/* About how many bits the lines would become; only the first 128 KiB are looked at. Sets lines->literal. */
-uint64_t gconv_png_deflate_estimate(gconv_png_deflater *deflater, gconv_png_lines *lines);
+/* About how many bits the lines from `begin` on would become as GCONV_PNG_LITERALS. */
+uint64_t gconv_png_deflate_try_literals(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin);
+
+/* The same with matches, also of what stands in the lines before. *single: GCONV_PNG_PIXELS may be had, and most matches are
+ * of one pixel. */
+uint64_t gconv_png_deflate_try_matches(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin,
+                                       bool *single);
 
 #endif

@@ -23,6 +23,7 @@
 enum {
   STRIP_BYTES = 768 * 1024,
   SAMPLE_BYTES = 8 * 1024,  /* of a strip, on which filters are tried */
+  WINDOW_BYTES = 32 * 1024, /* before the sample */
   MOST_ROW_BYTES = 1 << 30, /* a strip fits into a chunk, and its sizes into zlib's 32 bits */
   SLOTS_PER_THREAD = 2,     /* one is worked on, one waits for its turn to be written */
   CHUNK_HEAD = 8,
@@ -72,8 +73,9 @@ struct state {
 
   pthread_mutex_t lock; /* guards all below, and slot.ready */
   pthread_cond_t written_more;
+  bool writing;   /* a thread is, without the lock */
   size_t written; /* strips of these rows */
-  uint32_t adler; /* of all lines written */
+  uint32_t adler; /* of all lines written: of who writes */
   gconv_status status;
   char error[512];
 };
@@ -125,22 +127,47 @@ static gconv_png_lines filter_rows(const struct state *state, struct slot *slot,
   return (gconv_png_lines){.bytes = slot->lines, .size = count * line, .line = line, .pixel = state->pixel};
 }
 
-/* The filter that makes the middle rows of the strip smallest, and whether it does so without matches. Sums of absolute
- * differences, the usual measure, do not see what makes a photo small: that differences of its channels are alike. */
+enum {
+  NOISE = 3,        /* bits a byte: in what has more, a sample tells of the strip */
+  MATCHES_PAY = 64, /* there, by which part matches must make it smaller, as finding them takes as long as all the rest */
+  RIVAL = 3,        /* by which part more bits of literals matches may still make up for */
+  NOISY_RIVAL = 8,
+};
+
+/* The filter that makes the middle rows of the strip smallest, and what its lines consist of then. Sums of absolute
+ * differences, the usual measure, do not see what makes a photo small: that differences of its channels are alike. Matches
+ * reach back over the rows before, and are looked for where a filter can win by them. */
 static int choose_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, size_t begin,
-                         size_t count, bool *literal) {
-  size_t sample = SAMPLE_BYTES / (state->row_bytes + 1) + 1;
-  if (sample > count)
-    sample = count;
-  uint64_t least = UINT64_MAX;
+                         size_t count, gconv_png_content *content) {
+  size_t line = state->row_bytes + 1, sample = SAMPLE_BYTES / line + 1, before = WINDOW_BYTES / line + 1;
+  sample = sample < count ? sample : count;
+  size_t middle = (count - sample) / 2;
+  before = before < middle ? before : middle;
+  uint64_t literals[GCONV_PNG_FILTERS], fewest = UINT64_MAX, least = UINT64_MAX;
   int best = GCONV_PNG_NONE;
-  for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS && state->level > 0; filter++) {
-    gconv_png_lines lines = filter_rows(state, slot, filter, begin + (count - sample) / 2, sample);
-    uint64_t bits = gconv_png_deflate_estimate(deflater, &lines);
+  for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
+    gconv_png_lines lines = filter_rows(state, slot, filter, begin + middle, sample);
+    literals[filter] = gconv_png_deflate_try_literals(deflater, &lines, 0);
+    fewest = literals[filter] < fewest ? literals[filter] : fewest;
+  }
+  bool noisy = fewest / NOISE > sample * line;
+  before = noisy ? before : 0;
+  for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
+    gconv_png_content kind = GCONV_PNG_LITERALS;
+    uint64_t bits = literals[filter];
+    if (bits - fewest <= fewest / (noisy ? NOISY_RIVAL : RIVAL) || (filter == GCONV_PNG_NONE && !noisy)) {
+      gconv_png_lines lines = filter_rows(state, slot, filter, begin + middle - before, before + sample);
+      bool single;
+      uint64_t with = gconv_png_deflate_try_matches(deflater, &lines, before * line, &single);
+      if (with < (noisy ? bits - bits / MATCHES_PAY : bits)) {
+        bits = with;
+        kind = noisy && single ? GCONV_PNG_PIXELS : GCONV_PNG_MIXED;
+      }
+    }
     if (bits < least) {
       least = bits;
       best = filter;
-      *literal = lines.literal;
+      *content = kind;
     }
   }
   return best;
@@ -184,10 +211,10 @@ static void make_chunk(const struct state *state, struct slot *slot, struct comp
   size_t left = state->row_count - begin, count = left < state->strip_rows ? left : state->strip_rows;
   size_t first_row = state->rows_taken + begin, head = first_row == 0 ? STREAM_HEAD : 0;
   bool last = first_row + count == state->height;
-  bool literal = false;
-  int filter = choose_filter(state, slot, compressor->deflater, begin, count, &literal);
+  gconv_png_content content = GCONV_PNG_MIXED;
+  int filter = state->level > 0 ? choose_filter(state, slot, compressor->deflater, begin, count, &content) : GCONV_PNG_NONE;
   gconv_png_lines lines = filter_rows(state, slot, filter, begin, count);
-  lines.literal = literal;
+  lines.content = content;
   uint8_t *out = slot->chunk + CHUNK_HEAD;
   if (head > 0)
     put_stream_head(state->level, out);
@@ -209,23 +236,31 @@ static bool wait_for_slot(struct state *state, size_t turn) {
   return go;
 }
 
+/* The next strip in order. Called with the lock, and gives it away meanwhile. */
 static void write_strip(struct state *state, struct slot *slot) {
+  pthread_mutex_unlock(&state->lock);
   gconv_status status = gconv_sink_write(state->writer->sink, slot->chunk, slot->chunk_bytes);
+  state->adler = gconv_adler32_combine(state->adler, slot->adler, slot->line_bytes);
+  pthread_mutex_lock(&state->lock);
   if (status != GCONV_OK) { /* the text is this thread's, and the caller may be another */
     state->status = status;
     strncpy(state->error, gconv_last_error(), sizeof state->error - 1);
   }
-  state->adler = gconv_adler32_combine(state->adler, slot->adler, slot->line_bytes);
   slot->ready = false;
   state->written++;
+  pthread_cond_broadcast(&state->written_more);
 }
 
+/* One thread writes while others compress: who finds it writing leaves the strip to it. */
 static void hand_in(struct state *state, struct slot *slot) {
   pthread_mutex_lock(&state->lock);
   slot->ready = true;
-  while (state->status == GCONV_OK && state->slots[state->written % state->slot_count].ready)
-    write_strip(state, &state->slots[state->written % state->slot_count]);
-  pthread_cond_broadcast(&state->written_more);
+  if (!state->writing) {
+    state->writing = true;
+    while (state->status == GCONV_OK && state->slots[state->written % state->slot_count].ready)
+      write_strip(state, &state->slots[state->written % state->slot_count]);
+    state->writing = false;
+  }
   pthread_mutex_unlock(&state->lock);
 }
 

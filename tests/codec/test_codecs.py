@@ -221,6 +221,20 @@ class WritePng(unittest.TestCase):
                     done = subprocess.run(["pngcheck", "-q", path("out.png")], capture_output=True, text=True)
                     self.assertEqual((done.returncode, done.stdout), (0, ""))
 
+    def test_any_processor_writes_the_same(self):
+        for channels in (1, 3, 4):
+            noise = RANDOM.integers(0, 32, (700, 900, channels))
+            grey = np.repeat(RANDOM.integers(0, 64, (700, 900, 1)), channels, 2)
+            smooth = photo(700, 900)[:, :, [0] * channels]
+            for array in (noise, grey, smooth // 2 + noise):
+                np.save(path("in.npy"), squeezed(array.astype(np.uint8)))
+                made = set()
+                for isa in ("plain", "avx2", "avx512"):
+                    convert(path("in.npy"), path("out.png"), LEVEL="1", GCONV_ISA=isa)
+                    with open(path("out.png"), "rb") as file:
+                        made.add(file.read())
+                self.assertEqual(len(made), 1)
+
     def test_standard_output(self):
         array = RANDOM.integers(0, 256, (5, 6, 3)).astype(np.uint8)
         np.save(path("in.npy"), array)

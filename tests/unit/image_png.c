@@ -127,8 +127,12 @@ static void test_filters(void **state) {
 
 /* ---- Deflate ---- */
 
-/* Content of several kinds: constant, few values, pixels from a few, noise, repeated rows. */
+enum { NOISE = 2, GREY = 5, AGAIN }; /* kinds of content: see below */
+
+/* Content of several kinds: constant, few values, noise, repeated rows, copies from here and there, grey pixels, and noise
+ * that comes again after a megabyte of nothing. */
 static void fill(uint8_t *bytes, size_t size, size_t line, size_t pixel, int kind) {
+  const size_t far = (1 << 20) + 3002; /* a multiple of 3 */
   for (size_t i = 0; i < size; i++) {
     size_t x = i % line, like = (size_t)draw(8) * line + draw(16) * pixel;
     if (x == 0)
@@ -137,7 +141,11 @@ static void fill(uint8_t *bytes, size_t size, size_t line, size_t pixel, int kin
       bytes[i] = 7;
     else if (kind == 1)
       bytes[i] = (uint8_t)draw(3);
-    else if (kind == 2)
+    else if (kind == GREY)
+      bytes[i] = (x - 1) % pixel > 0 ? bytes[i - 1] : (uint8_t)draw(64);
+    else if (kind == AGAIN)
+      bytes[i] = i < 3000 ? (uint8_t)draw(256) : i > far && i < far + 3000 ? bytes[i - far] : 9;
+    else if (kind == NOISE)
       bytes[i] = (uint8_t)draw(256);
     else if (kind == 3)
       bytes[i] = i >= line ? bytes[i - line] : (uint8_t)draw(256);
@@ -167,9 +175,11 @@ static void inflate_expect(const uint8_t *in, size_t in_size, const uint8_t *exp
   test_free(out);
 }
 
-static void deflate_once(gconv_png_deflater *deflater, size_t rows, size_t width, size_t pixel, int kind, bool last) {
+/* Compresses content of that kind; returns the bytes made. */
+static size_t deflate_as(gconv_png_deflater *deflater, size_t rows, size_t width, size_t pixel, int kind,
+                         gconv_png_content content, bool last) {
   enum { GUARD = 64 };
-  gconv_png_lines lines = {.line = width * pixel + 1, .pixel = pixel};
+  gconv_png_lines lines = {.line = width * pixel + 1, .pixel = pixel, .content = content};
   lines.size = rows * lines.line;
   uint8_t *bytes = test_malloc(lines.size + GCONV_PNG_DEFLATE_SLACK);
   memset(bytes + lines.size, 7, GCONV_PNG_DEFLATE_SLACK); /* as the constant content: it must not be taken for more of it */
@@ -183,10 +193,15 @@ static void deflate_once(gconv_png_deflater *deflater, size_t rows, size_t width
   for (int i = 0; i < GUARD; i++)
     assert_int_equal(out[bound + (size_t)i], 0xa5);
   inflate_expect(out, size, bytes, lines.size, last);
-  if (kind == 0 && lines.line > 1000 && rows > 100)
+  if (kind == 0 && lines.line > 1000 && rows > 100 && content == GCONV_PNG_MIXED)
     assert_true(size < lines.size / 100);
   test_free(out);
   test_free(bytes);
+  return size;
+}
+
+static void deflate_once(gconv_png_deflater *deflater, size_t rows, size_t width, size_t pixel, int kind, bool last) {
+  deflate_as(deflater, rows, width, pixel, kind, (gconv_png_content)draw(pixel == 3 ? 3 : 2), last);
 }
 
 static void test_deflate(void **state) {
@@ -202,6 +217,37 @@ static void test_deflate(void **state) {
       deflate_once(deflater, 1, 100000 + draw(9), pixels[p], kind, true);   /* longer lines than the window */
       deflate_once(deflater, 20000, 1, pixels[p], kind, true);
     }
+  gconv_png_deflater_free(deflater);
+}
+
+/* Single pixels that repeat: found in noise, told from places that look alike by 20 bits, and seen by a trial only in the
+ * lines before. */
+static void test_deflate_pixels(void **state) {
+  (void)state;
+  gconv_png_deflater *deflater;
+  assert_int_equal(gconv_png_deflater_create(&deflater), GCONV_OK);
+  for (int kind = 0; kind <= AGAIN; kind++)
+    for (int content = GCONV_PNG_MIXED; content <= GCONV_PNG_PIXELS; content++) {
+      size_t size = deflate_as(deflater, 1, 500000, 3, kind, (gconv_png_content)content, true);
+      assert_true(size < 1500001 + 1000); /* noise is stored */
+    }
+  size_t with = deflate_as(deflater, 300, 1000, 3, GREY, GCONV_PNG_PIXELS, false);
+  size_t without = deflate_as(deflater, 300, 1000, 3, GREY, GCONV_PNG_LITERALS, false);
+  assert_true(with < without / 4 * 3);
+
+  enum { LINE = 3 * 300 + 1, LINES = 12 };
+  uint8_t bytes[LINES * LINE + GCONV_PNG_DEFLATE_SLACK] = {0};
+  gconv_png_lines lines = {.bytes = bytes, .size = LINES * LINE, .line = LINE, .pixel = 3};
+  fill(bytes, lines.size, LINE, 3, NOISE);
+  for (size_t x = 0; x < 300; x++) /* the last line has pixels of the one before it, in another order */
+    memcpy(bytes + 11 * LINE + 1 + 3 * x, bytes + 10 * LINE + 1 + 3 * (x * 7 % 300), 3);
+  bool single = false;
+  uint64_t literals = gconv_png_deflate_try_literals(deflater, &lines, 11 * LINE);
+  assert_true(gconv_png_deflate_try_matches(deflater, &lines, 11 * LINE, &single) < literals / 4 * 3);
+  assert_true(single);
+  lines.bytes += 11 * LINE;
+  lines.size = LINE;
+  assert_true(gconv_png_deflate_try_matches(deflater, &lines, 0, &single) > literals / 4 * 3);
   gconv_png_deflater_free(deflater);
 }
 
@@ -414,10 +460,10 @@ static int remove_path(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_checksums),      cmocka_unit_test(test_huffman),  cmocka_unit_test(test_canonical_codes),
-      cmocka_unit_test(test_filters),        cmocka_unit_test(test_deflate),  cmocka_unit_test(test_small_files),
-      cmocka_unit_test(test_large_files),    cmocka_unit_test(test_levels),   cmocka_unit_test(test_full_disk),
-      cmocka_unit_test(test_rows_piecemeal), cmocka_unit_test(test_too_wide),
+      cmocka_unit_test(test_checksums),   cmocka_unit_test(test_huffman),        cmocka_unit_test(test_canonical_codes),
+      cmocka_unit_test(test_filters),     cmocka_unit_test(test_deflate),        cmocka_unit_test(test_deflate_pixels),
+      cmocka_unit_test(test_small_files), cmocka_unit_test(test_large_files),    cmocka_unit_test(test_levels),
+      cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_rows_piecemeal), cmocka_unit_test(test_too_wide),
   };
   return cmocka_run_group_tests(tests, make_path, remove_path);
 }
