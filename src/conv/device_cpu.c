@@ -281,17 +281,25 @@ static void spin_turn(void *context, size_t turn, int thread) {
   (void)kept;
 }
 
+static double time_spin(gconv_device *device, spin *work) {
+  double start = gconv_now_ms();
+  gconv_threads_run(device->threads, (size_t)gconv_threads_count(device->threads), spin_turn, work);
+  return gconv_now_ms() - start;
+}
+
+/* Turns are doubled until they take some ms: a build without optimization does a hundredth of them in that time. */
 static gconv_status measure_fma(gconv_device *device, double *count, double *milliseconds) {
-  size_t threads = (size_t)gconv_threads_count(device->threads);
-  spin work = {.turns = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 20000 : 1000000}; /* some 3 ms; without vectors some 8 */
-  *milliseconds = HUGE_VAL;
-  for (int i = 0; i < 8; i++) { /* the first wake the wide units */
-    double start = gconv_now_ms();
-    gconv_threads_run(device->threads, threads, spin_turn, &work);
-    *milliseconds = fmin(*milliseconds, gconv_now_ms() - start);
-  }
+  const int runs = 8; /* the first wake the wide units */
+  const double enough_ms = 2;
+  spin work = {.turns = 5000};
+  do {
+    work.turns *= 2;
+    *milliseconds = time_spin(device, &work);
+  } while (*milliseconds < enough_ms);
+  for (int i = 1; i < runs; i++)
+    *milliseconds = fmin(*milliseconds, time_spin(device, &work));
   int chains = gconv_cpu_isa() == GCONV_ISA_AVX512 ? CHAINS_AVX512 : CHAINS;
-  *count = (double)work.turns * chains * (double)threads;
+  *count = (double)work.turns * chains * gconv_threads_count(device->threads);
   return GCONV_OK;
 }
 

@@ -220,7 +220,7 @@ int main(int count, char **words) {
     return 1;
   }
   for (size_t i = 0; i < shape_count; i++) {
-    char number[16];
+    char number[24];
     snprintf(number, sizeof number, "%zu", i + 1);
     if (is_among(number, s.only))
       time_shape(&s, device, &shapes[i]);
