@@ -270,7 +270,8 @@ const gconv_command gconv_command_tune = {
         "Measures copies, multiply-adds, launches, and each algorithm on images and filters of several sizes, in a\n"
         "minute or so. auto multiplies its estimates by the ratios found, as --explain tells. The file is in\n"
         "$GCONV_CACHE, else in gconv below $XDG_CACHE_HOME, else in .cache/gconv below $HOME; another device, driver\n"
-        "or version of gconv makes it void.\n",
+        "or version of gconv makes it void. Of the CPU there is one for each number of threads: images of a folder are\n"
+        "filtered by one each, which --threads 1 measures.\n",
     .options = options,
     .run = run,
 };

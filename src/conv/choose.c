@@ -5,11 +5,18 @@
 
 #include <string.h>
 
+static double ratio_of(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row) {
+  return gconv_tuning_ratio(device->tuned ? &device->tuning : &device->calibration, row->info.name, problem);
+}
+
+double gconv_expected_ms(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row) {
+  return row->cost(problem, &device->machine) * ratio_of(problem, device, row);
+}
+
 static void set_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                       const gconv_algorithm *row, gconv_candidate *candidate) {
-  const gconv_tuning *tuning = device->tuned ? &device->tuning : &device->calibration;
   double start = row->started && !row->started() ? row->start_ms : 0;
-  gconv_candidate_price(candidate, row->cost(problem, &device->machine), gconv_tuning_ratio(tuning, row->info.name, problem),
+  gconv_candidate_price(candidate, row->cost(problem, &device->machine), ratio_of(problem, device, row),
                         device->tuned ? "gconv tune found" : "measured on an H200", start, options->executions);
 }
 

@@ -15,6 +15,10 @@
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen);
 
+/* Milliseconds that an algorithm which supports the problem is expected to take: by its estimate, times what was measured of
+ * such problems, if anything was. */
+double gconv_expected_ms(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row);
+
 /* What an algorithm that supports the problem costs in such a choice: milliseconds, told in `reasons`. */
 double gconv_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                    const gconv_algorithm *row, FILE *reasons);

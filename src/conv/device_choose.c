@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether a job is done first on the CPU or on a GPU, told before the GPU is started. */
 #include "conv/device_choose.h"
+#include "conv/choose.h"
 #include "conv/cuda_start.h"
 #include "conv/plan.h"
 
@@ -36,7 +37,8 @@ static gconv_status add_images(gconv_device *cpu, const gconv_image *like, doubl
                                gconv_device_choice *choice) {
   gconv_plan *plan = NULL;
   GCONV_TRY(gconv_plan_outline(cpu, like, job->filters, job->options, &plan));
-  choice->cpu_ms += count * plan->info.estimate_ms;
+  for (size_t i = 0; i < plan->pass_count; i++)
+    choice->cpu_ms += count * gconv_expected_ms(&plan->passes[i].problem, cpu, plan->passes[i].algorithm);
   choice->gpu_ms += count * gpu_ms(plan);
   gconv_plan_free(plan);
   return GCONV_OK;
@@ -48,7 +50,7 @@ static bool is_same(const gconv_image *a, const gconv_image *b) {
 }
 
 /* Neighbours of one shape are estimated once. */
-static gconv_status add_all(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
+gconv_status gconv_job_estimate(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
   double share = (double)job->images / (double)job->like_count;
   choice->cpu_ms = job->cpu_ms;
   choice->gpu_ms = job->gpu_ms;
@@ -101,7 +103,7 @@ gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_
     return GCONV_OK;
   choice->remembered = gconv_cuda_start_recall(&choice->start_ms);
   choice->end_ms = END_OF_START * choice->start_ms;
-  GCONV_TRY(add_all(cpu, job, choice));
+  GCONV_TRY(gconv_job_estimate(cpu, job, choice));
   explain(job, choice);
   if (!gconv_gpu_pays(choice, job))
     choice->name = "cpu";

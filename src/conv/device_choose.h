@@ -9,4 +9,7 @@
  * one of them. All else is the same. */
 bool gconv_gpu_pays(const gconv_device_choice *choice, const gconv_job *job);
 
+/* Sets cpu_ms and gpu_ms of the choice: what the job takes on the CPU, which is open and may be tuned, and on a GPU. */
+gconv_status gconv_job_estimate(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);
+
 #endif

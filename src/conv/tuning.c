@@ -5,7 +5,7 @@
  *   gconv 0.1.0
  *   device NVIDIA H200, sm_90, 139.8 GiB
  *   driver CUDA 13.0, driver 13.0
- *   threads 16
+ *   threads 16                           of the CPU: ratios and rates are of this many, a file for each number
  *   machine 3.3e+10 4.2e+09 0.003        multiply-adds a ms, bytes a ms, ms of a launch
  *   ratio direct u8 1 65536 9 1.04       algorithm, type, channels, samples, taps, measured / estimated
  *
@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +68,14 @@ static bool take_ratio(const gconv_device *device, const char *values, gconv_tun
   return true;
 }
 
-static bool take_machine(const gconv_device *device, const char *values, int threads, gconv_machine *machine) {
+static bool take_machine(const gconv_device *device, const char *values, gconv_machine *machine) {
   gconv_machine read = device->stock_machine;
   int end = 0;
   if (sscanf(values, "%lf %lf %lf %n", &read.fma_per_ms, &read.bytes_per_ms, &read.launch_ms, &end) != 3 ||
       values[end] != '\0' || !is_sensible(read.fma_per_ms, 1e3, 1e15) || !is_sensible(read.bytes_per_ms, 1e3, 1e15) ||
       !is_sensible(read.launch_ms, 1e-6, 1e3))
     return false;
-  if (threads == gconv_threads_count(device->threads)) /* of another number, the ratios still hold */
-    *machine = read;
+  *machine = read;
   return true;
 }
 
@@ -85,9 +85,17 @@ enum { SEEN_VERSION = 1, SEEN_DEVICE = 2, SEEN_DRIVER = 4, SEEN_THREADS = 8, SEE
 typedef struct tuning_reader {
   const gconv_device *device;
   gconv_tuning *tuning;
-  int threads;
   int seen;
 } tuning_reader;
+
+static bool is_cpu(const gconv_device *device) {
+  return strcmp(device->type->name, "cpu") == 0;
+}
+
+/* A GPU is as fast whatever the host has. */
+static bool fits_threads(const gconv_device *device, int threads) {
+  return !is_cpu(device) || threads == gconv_threads_count(device->threads);
+}
 
 /* Takes a line apart in place; returns NULL, or why the file is of no use. */
 static const char *take_line(tuning_reader *reader, char *line) {
@@ -111,12 +119,11 @@ static const char *take_line(tuning_reader *reader, char *line) {
   }
   if (strcmp(line, "threads") == 0) {
     reader->seen |= SEEN_THREADS;
-    reader->threads = atoi(values);
-    return NULL;
+    return fits_threads(reader->device, atoi(values)) ? NULL : "it is of another number of threads";
   }
   if (strcmp(line, "machine") == 0) {
     reader->seen |= SEEN_MACHINE;
-    return take_machine(reader->device, values, reader->threads, &reader->tuning->machine) ? NULL : broken;
+    return take_machine(reader->device, values, &reader->tuning->machine) ? NULL : broken;
   }
   return strcmp(line, "ratio") == 0 && take_ratio(reader->device, values, reader->tuning) ? NULL : broken;
 }
@@ -172,8 +179,12 @@ char *gconv_tuning_print(const gconv_device *device, const gconv_tuning *tuning)
 
 /* ---- Of a device ---- */
 
+/* "tune-cpu-16.txt", by its threads; "tune-cuda-0.txt". */
 static void file_name(const gconv_device *device, char *name, size_t size) {
-  snprintf(name, size, "tune-%s.txt", device->info.name);
+  if (is_cpu(device))
+    snprintf(name, size, "tune-cpu-%d.txt", gconv_threads_count(device->threads));
+  else
+    snprintf(name, size, "tune-%s.txt", device->info.name);
   for (char *at = name; *at; at++)
     *at = *at == ':' ? '-' : *at;
 }
@@ -210,6 +221,29 @@ gconv_status gconv_device_set_tuning(gconv_device *device, const gconv_tuning *t
   return GCONV_OK;
 }
 
+/* True once for each name: every worker of a batch opens its device, and reads the same file. */
+static bool is_new_complaint(const char *name) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static char names[1024];
+  pthread_mutex_lock(&lock);
+  size_t used = strlen(names);
+  bool is_new = !strstr(names, name);
+  if (is_new && used + strlen(name) < sizeof names)
+    memcpy(names + used, name, strlen(name) + 1);
+  pthread_mutex_unlock(&lock);
+  return is_new;
+}
+
+static void warn_of_file(const gconv_device *device, const char *name, const char *why) {
+  if (!is_new_complaint(name))
+    return;
+  char *path = gconv_cache_path(name), threads[32] = "";
+  if (is_cpu(device))
+    snprintf(threads, sizeof threads, " --threads %d", gconv_threads_count(device->threads));
+  gconv_warn("%s is ignored: %s; gconv tune -d %s%s makes a new one", path ? path : name, why, device->info.name, threads);
+  free(path);
+}
+
 void gconv_tuning_recall(gconv_device *device) {
   char name[64];
   file_name(device, name, sizeof name);
@@ -226,9 +260,7 @@ void gconv_tuning_recall(gconv_device *device) {
     device->machine = tuning.machine;
     device->tuned = true;
   } else {
-    char *path = gconv_cache_path(name);
-    gconv_warn("%s is ignored: %s; gconv tune -d %s makes a new one", path ? path : name, why, device->info.name);
-    free(path);
+    warn_of_file(device, name, why);
   }
   free(text);
 }

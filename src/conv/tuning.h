@@ -5,8 +5,8 @@
 
 #include "conv/device.h"
 
-/* Puts the cache file of the device in force. Without one, or with one of something else, nothing is; a file that is broken
- * or of another device, driver or version is worth a warning. */
+/* Puts the cache file of the device in force: of the CPU, the one of its number of threads. Without one, or with one of
+ * something else, nothing is; a file that is broken or of another device, driver or version is worth a warning, once. */
 void gconv_tuning_recall(gconv_device *device);
 
 /* The measured time of problems like this, relative to the estimate; 1 where nothing was measured. Between the measured

@@ -10,7 +10,7 @@ class Tune(CommandTest):
     def setUp(self):
         super().setUp()
         self.cache = self.folder / "cache"
-        self.file = self.cache / "tune-cpu.txt"
+        self.file = self.cache / "tune-cpu-1.txt"
 
     def run_here(self, *words, **options):
         return self.gconv(*words, env={"GCONV_CACHE": str(self.cache)}, **options)
@@ -30,7 +30,7 @@ class Tune(CommandTest):
         self.assertIn(str(self.file), told)
         self.assertRegex(told, r"direct +u8 +x1 +65536 samples: 3:[\d.]+ 7:")
         self.assertEqual(self.tune("--show").stdout, told)
-        self.assertEqual(sorted(path.name for path in self.cache.iterdir()), ["tune-cpu.txt"])
+        self.assertEqual(sorted(path.name for path in self.cache.iterdir()), ["tune-cpu-1.txt"])
         text = self.file.read_text()
         self.file.write_text(re.sub(r"(ratio direct u8 \d \d+ \d+) .*", r"\1 2.5", text))
         self.assertRegex(self.explain(), r"direct +estimated at .* times 2.5 as gconv tune found")
@@ -49,6 +49,21 @@ class Tune(CommandTest):
             self.assertIn(reason, said)
             self.assertIn("gconv tune -d cpu", said)
             self.assertTrue((self.folder / "b.png").exists())
+
+    def test_a_file_of_no_use_is_told_of_once(self):
+        self.cache.mkdir()
+        self.file.write_text("nonsense\n")
+        for name in "abcd":
+            self.photo(f"in/{name}.png")
+        said = self.run_here("-i", "in", "-f", "sharpen", "-o", "out/", "--threads", "2", "--jobs", "2").stderr
+        self.assertEqual(said.count("is ignored"), 1, said)
+        self.assertIn("gconv tune -d cpu --threads 1 makes", said)
+
+    def test_what_was_measured_is_of_a_number_of_threads(self):
+        self.tune("--quick")
+        self.assertIn("tune found", self.explain())
+        two = self.run_here("-i", "a.png", "-f", "sharpen", "-o", "b.png", "--explain", "--threads", "2")
+        self.assertNotIn("tune", two.stderr)
 
     def test_a_folder_that_cannot_be(self):
         self.cache.write_text("no folder")

@@ -212,6 +212,11 @@ static void broken_files_are_refused(void **state) {
   assert_string_equal(refusal(text, "", &tuning), "it is of another device");
   snprintf(text, sizeof text, "driver other\n%s", head);
   assert_string_equal(refusal(text, "", &tuning), "it is of another driver");
+  const char *why = refusal(head, "threads 3\n", &tuning); /* on a GPU, those of the host do not matter */
+  if (strcmp(device_name, "cpu") == 0)
+    assert_string_equal(why, "it is of another number of threads");
+  else
+    gconv_tuning_free(&tuning);
 }
 
 static void whole_files_are_taken(void **state) {

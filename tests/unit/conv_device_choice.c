@@ -3,6 +3,7 @@
 #include "conv/cuda_start.h"
 #include "conv/device_choose.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -159,6 +160,28 @@ static void a_choice_is_made_on_any_machine(void **state) {
   gconv_device_close(cpu);
 }
 
+static void what_tuning_found_counts(void **state) {
+  (void)state;
+  gconv_device *cpu = NULL;
+  assert_int_equal(gconv_device_open("cpu", 2, &cpu), GCONV_OK);
+  gconv_filters filters = {0};
+  assert_int_equal(gconv_filters_read("sobel_x", NULL, &filters), GCONV_OK);
+  gconv_options options = gconv_options_default();
+  options.algorithm = "direct";
+  gconv_image like = {.type = GCONV_U8, .frames = 1, .height = 100, .width = 80, .channels = 3};
+  gconv_job job = {.likes = &like, .like_count = 1, .images = 4, .filters = &filters, .options = &options};
+  gconv_device_choice before = {.name = "auto"}, after = {.name = "auto"};
+  assert_int_equal(gconv_job_estimate(cpu, &job, &before), GCONV_OK);
+  gconv_tuning_row row = {"direct", GCONV_U8, 3, 24000, 9, 8};
+  gconv_tuning tuning = {.machine = *gconv_device_get_machine(cpu), .rows = &row, .count = 1};
+  assert_int_equal(gconv_device_set_tuning(cpu, &tuning), GCONV_OK);
+  assert_int_equal(gconv_job_estimate(cpu, &job, &after), GCONV_OK);
+  assert_true(before.cpu_ms > 0 && fabs(after.cpu_ms / before.cpu_ms - 8) < 1e-9);
+  assert_true(after.gpu_ms == before.gpu_ms);
+  gconv_filters_free(&filters);
+  gconv_device_close(cpu);
+}
+
 static void a_device_opens_in_two_steps(void **state) {
   (void)state;
   gconv_device_opening *opening = NULL;
@@ -184,6 +207,7 @@ int main(void) {
       cmocka_unit_test(lines_do_not_become_ever_more),
       cmocka_unit_test(a_start_is_remembered_and_calmed),
       cmocka_unit_test(a_choice_is_made_on_any_machine),
+      cmocka_unit_test(what_tuning_found_counts),
       cmocka_unit_test(a_device_opens_in_two_steps),
   };
   return cmocka_run_group_tests_name("conv/device choice", tests, make_folder, remove_folder);
