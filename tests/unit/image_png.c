@@ -127,10 +127,10 @@ static void test_filters(void **state) {
 
 /* ---- Deflate ---- */
 
-enum { NOISE = 2, GREY = 5, AGAIN }; /* kinds of content: see below */
+enum { NOISE = 2, GREY = 5, AGAIN, UNEVEN }; /* kinds of content: see below */
 
-/* Content of several kinds: constant, few values, noise, repeated rows, copies from here and there, grey pixels, and noise
- * that comes again after a megabyte of nothing. */
+/* Content of several kinds: constant, few values, noise, repeated rows, copies from here and there, grey pixels, noise that
+ * comes again after a megabyte of nothing, and noise of rare and frequent values by turns of 300 bytes. */
 static void fill(uint8_t *bytes, size_t size, size_t line, size_t pixel, int kind) {
   const size_t far = (1 << 20) + 3002; /* a multiple of 3 */
   for (size_t i = 0; i < size; i++) {
@@ -145,6 +145,8 @@ static void fill(uint8_t *bytes, size_t size, size_t line, size_t pixel, int kin
       bytes[i] = (x - 1) % pixel > 0 ? bytes[i - 1] : (uint8_t)draw(64);
     else if (kind == AGAIN)
       bytes[i] = i < 3000 ? (uint8_t)draw(256) : i > far && i < far + 3000 ? bytes[i - far] : 9;
+    else if (kind == UNEVEN)
+      bytes[i] = i / 300 % 2 ? (uint8_t)(200 + draw(56)) : (uint8_t)draw(4);
     else if (kind == NOISE)
       bytes[i] = (uint8_t)draw(256);
     else if (kind == 3)
@@ -226,7 +228,7 @@ static void test_deflate_pixels(void **state) {
   (void)state;
   gconv_png_deflater *deflater;
   assert_int_equal(gconv_png_deflater_create(&deflater), GCONV_OK);
-  for (int kind = 0; kind <= AGAIN; kind++)
+  for (int kind = 0; kind <= UNEVEN; kind++)
     for (int content = GCONV_PNG_MIXED; content <= GCONV_PNG_PIXELS; content++) {
       size_t size = deflate_as(deflater, 1, 500000, 3, kind, (gconv_png_content)content, true);
       assert_true(size < 1500001 + 1000); /* noise is stored */
