@@ -776,6 +776,10 @@ typedef struct gconv_network_options {
   size_t workspace_bytes; /* that an algorithm may take; a batch that needs more is done in parts. 0: the default, 256 MiB */
   size_t executions;      /* expected, for auto; 0: one */
 
+  /* Rows of the output that an execution makes, with gconv_network_execute_rows(); 0: all, with gconv_network_execute().
+   * Rounded up to an even number. */
+  int32_t rows;
+
   /* What becomes of the K outputs of the last layer. Sum, max and magnitude: one, of each channel for a bank that is applied
    * to each by itself. Argmax: a map of the number of the filter whose response is largest (the first of equals), in any
    * channel. In the order of k; the same bits on every device. */
@@ -793,7 +797,8 @@ gconv_status gconv_network_create(gconv_device *device, const gconv_image *like,
 /* NULL is allowed. */
 void gconv_network_free(gconv_network *network);
 
-/* The shape of the output, without pixels: f32 and planar, frames N. Valid as long as the network. */
+/* The shape of the output, without pixels: f32 and planar, frames N; by rows, that of an execution, so that its height is
+ * the rows that it makes. Valid as long as the network. */
 const gconv_image *gconv_network_output_header(const gconv_network *network);
 /* Whether inputs like `like` can be executed with this network. */
 bool gconv_network_fits(const gconv_network *network, const gconv_image *like);
@@ -801,6 +806,18 @@ bool gconv_network_fits(const gconv_network *network, const gconv_image *like);
 /* Applies the layers to `in`. `out`, if empty, is allocated; pixels of the right shape, without gaps between rows, are
  * written over; else GCONV_BAD_ARGUMENT. timings may be NULL. */
 gconv_status gconv_network_execute(gconv_network *network, const gconv_image *in, gconv_image *out, gconv_timings *timings);
+
+/* Networks by rows (options->rows), for images whose maps need not, or cannot, be in memory at once. The algorithms are
+ * those for the whole image; those of the exact family yield the bits of the whole, the
+ * others keep to their bounds.
+ *
+ * An execution makes the rows from `first` on, a multiple
+ * of the rows that it makes; they need the rows *begin .. *end - 1 of the input. */
+void gconv_network_rows_needed(const gconv_network *network, int32_t first, int32_t *begin, int32_t *end);
+/* `window` has the input's rows from window_row on, at least those needed. `out` is as in gconv_network_execute(); of its
+ * rows, those beyond the last of the whole output hold nothing. Times are added to *timings. */
+gconv_status gconv_network_execute_rows(gconv_network *network, const gconv_image *window, int32_t window_row, int32_t first,
+                                        gconv_image *out, gconv_timings *timings);
 
 /* Runs the layers alone, from the input as float32 in the memory of the device, `runs` times after a warm-up, and stores the
  * milliseconds of each. On a GPU, buffers are rotated through more memory than its caches hold. `out` may be NULL. */

@@ -49,10 +49,13 @@ static const char *find_obstacle(const gconv_device *device, const gconv_layer_a
 }
 
 static void set_price(const gconv_device *device, const gconv_network_options *options, const gconv_layer_algorithm *row,
-                      int32_t images, layer_candidate *how, gconv_candidate *candidate) {
-  int32_t turns = (images - 1) / how->problem.images + 1;
+                      const gconv_step *step, layer_candidate *how, gconv_candidate *candidate) {
+  int32_t turns = (step->images - 1) / how->problem.images + 1;
   double start = row->started && !row->started() ? row->start_ms : 0;
-  how->estimate_ms = turns * row->cost(&how->problem, &device->machine);
+  gconv_layer_problem whole = step->whole; /* so that the choice does not depend on how many rows are made at a time */
+  whole.images = how->problem.images;
+  whole.math = how->problem.math;
+  how->estimate_ms = turns * row->cost(&whole, &device->machine);
   gconv_candidate_price(candidate, how->estimate_ms, 1, "", start, options->executions);
 }
 
@@ -76,7 +79,7 @@ gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_
     how[count].problem = step->problem;
     candidates[count].obstacle = find_obstacle(device, row, &how[count]);
     if (!candidates[count].obstacle)
-      set_price(device, options, row, step->images, &how[count], &candidates[count]);
+      set_price(device, options, row, step, &how[count], &candidates[count]);
   }
   const char *wanted = options->algorithm ? options->algorithm : "auto";
   GCONV_TRY(gconv_pick(candidates, count, device->type->name, wanted, options->without, reasons, &picked));

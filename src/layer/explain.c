@@ -15,8 +15,8 @@ static void print_step(FILE *text, const gconv_step *step, size_t number) {
     fprintf(text, "  each channel by itself: channels count as images\n");
   fprintf(text, "  %d filters of %d x %d x %d, %d %s, padding %d above and %d before, stride %d,%d, dilation %d,%d\n",
           info->filters, info->channels / info->groups, info->rows, info->columns, info->groups,
-          info->groups == 1 ? "group" : "groups", problem->pad_top, problem->pad_left, problem->stride_y, problem->stride_x,
-          problem->dilation_y, problem->dilation_x);
+          info->groups == 1 ? "group" : "groups", step->whole.pad_top, problem->pad_left, problem->stride_y,
+          problem->stride_x, problem->dilation_y, problem->dilation_x);
   fprintf(text, "  activation %s", gconv_activation_name(problem->activation));
   if (problem->activation == GCONV_ACTIVATION_LEAKY)
     fprintf(text, " %.6g", (double)problem->slope);
@@ -45,7 +45,9 @@ gconv_status gconv_network_explain(const gconv_network *network, char **result) 
   for (size_t i = 0; i < network->count; i++)
     print_step(text, &network->steps[i], i + 1);
   fprintf(text, "output %d x %d x %d x %d f32, combined by %s\n", network->out.frames, network->out.channels,
-          network->out.height, network->out.width, gconv_combine_name(network->combine));
+          network->steps[network->count - 1].info.out_height, network->out.width, gconv_combine_name(network->combine));
+  if (network->by_rows)
+    fprintf(text, "by rows: %d of the output at a time, of %d of the input\n", network->out.height, input->rows);
   fprintf(text, "device %s (%s)\n%s", network->device->info.name, network->device->info.description, network->reasons);
   if (!gconv_close_text(text, &memory))
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");

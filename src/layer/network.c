@@ -89,6 +89,7 @@ static gconv_status make_input(const gconv_image *like, const gconv_layer *first
                          .channels = first->bank ? gconv_layer_channels(first, like->channels, like->alpha) : like->channels,
                          .height = like->height,
                          .width = like->width,
+                         .rows = like->height,
                          .file_channels = like->channels};
   if (input->channels < like->channels)
     gconv_remark("alpha is left out: the first layer takes the %d channels before it", input->channels);
@@ -108,7 +109,7 @@ bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image) {
 
 static void fill_info(gconv_step *step) {
   const gconv_layer_problem *problem = &step->problem;
-  gconv_layer_problem all = *problem;
+  gconv_layer_problem all = step->whole;
   all.images = step->images;
   bool each = step->info.each;
   double estimate = step->info.estimate_ms;
@@ -118,13 +119,13 @@ static void fill_info(gconv_step *step) {
                                   .each = each,
                                   .images = step->images,
                                   .channels = problem->channels,
-                                  .height = problem->height,
+                                  .height = all.height,
                                   .width = problem->width,
                                   .filters = problem->filters,
                                   .rows = problem->rows,
                                   .columns = problem->columns,
                                   .groups = problem->groups,
-                                  .out_height = problem->out_height,
+                                  .out_height = all.out_height,
                                   .out_width = problem->out_width,
                                   .batch = problem->images,
                                   .flop = gconv_layer_flop(&all),
@@ -134,10 +135,10 @@ static void fill_info(gconv_step *step) {
                                   .estimate_ms = estimate};
 }
 
-/* Decides on layer number `index`, whose input is a tensor of the network's `out` header; which becomes that of its output.
+/* Resolves layer number `index`, whose input is a tensor of the network's `out` header; which becomes that of its output.
  */
-static gconv_status make_step(gconv_network *network, const gconv_layer *layer, size_t index,
-                              const gconv_network_options *options, FILE *reasons) {
+static gconv_status resolve_step(gconv_network *network, const gconv_layer *layer, size_t index,
+                                 const gconv_network_options *options) {
   gconv_step *step = &network->steps[index];
   gconv_image *shape = &network->out;
   char where[32];
@@ -145,16 +146,24 @@ static gconv_status make_step(gconv_network *network, const gconv_layer *layer, 
   GCONV_TRY(gconv_layer_resolve(layer, where, shape->frames, shape->channels, shape->height, shape->width, step));
   step->problem.math = options->math;
   step->problem.workspace_limit = options->workspace_bytes > 0 ? options->workspace_bytes : DEFAULT_WORKSPACE;
+  step->whole = step->problem;
+  shape->channels = step->out_channels;
+  shape->height = step->problem.out_height;
+  shape->width = step->problem.out_width;
+  return GCONV_OK;
+}
+
+/* Decides how it is solved. */
+static gconv_status make_step(gconv_network *network, const gconv_layer *layer, size_t index,
+                              const gconv_network_options *options, FILE *reasons) {
+  gconv_step *step = &network->steps[index];
   fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s\n", index + 1, step->problem.filters, layer->bank->channels,
           layer->bank->rows, layer->bank->columns,
           options->algorithm && strcmp(options->algorithm, "auto") != 0 ? "as asked for:" : "the cheapest of:");
   gconv_status status = gconv_layer_choose(network->device, options, step, reasons);
   if (status != GCONV_OK)
-    return gconv_fail_in(status, "%s", where);
+    return gconv_fail_in(status, "layer %zu", index + 1);
   fill_info(step);
-  shape->channels = step->out_channels;
-  shape->height = step->problem.out_height;
-  shape->width = step->problem.out_width;
   return gconv_layer_weights(layer, step);
 }
 
@@ -171,6 +180,10 @@ static void make_combination(gconv_network *network, gconv_combine combine) {
 
 static gconv_status make_steps(gconv_network *network, const gconv_layer *layers, const gconv_network_options *options) {
   size_t size = 0;
+  for (size_t i = 0; i < network->count; i++)
+    GCONV_TRY(resolve_step(network, &layers[i], i, options));
+  if (options->rows > 0)
+    GCONV_TRY(gconv_network_cut_rows(network, options->rows));
   FILE *reasons = open_memstream(&network->reasons, &size);
   if (!reasons)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
@@ -266,13 +279,14 @@ bool gconv_network_fits(const gconv_network *network, const gconv_image *like) {
 }
 
 static gconv_status check_in(const gconv_network *network, const gconv_image *in) {
+  if (network->by_rows)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network is one by rows: gconv_network_execute_rows() is for it");
   if (!in->data || !gconv_network_fits(network, in))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the input has another shape or type than the network was made for, or no pixels");
   return GCONV_OK;
 }
 
-/* Makes `out` fit to be written: *fresh is set if it was allocated here. */
-static gconv_status fit_out(const gconv_network *network, gconv_image *out, bool *fresh) {
+gconv_status gconv_network_fit_out(const gconv_network *network, gconv_image *out, bool *fresh) {
   *fresh = !out->data;
   if (*fresh) {
     gconv_image image = network->out;
@@ -294,8 +308,8 @@ gconv_status gconv_network_execute(gconv_network *network, const gconv_image *in
   timings = timings ? timings : &unused;
   *timings = (gconv_timings){0};
   GCONV_TRY(check_in(network, in));
-  GCONV_TRY(fit_out(network, out, &fresh));
-  gconv_status status = network->type->execute(network->run, in, out, timings);
+  GCONV_TRY(gconv_network_fit_out(network, out, &fresh));
+  gconv_status status = network->type->execute(network->run, in, 0, 0, out, timings);
   if (status != GCONV_OK && fresh)
     gconv_image_free(out);
   return status;
@@ -306,7 +320,7 @@ gconv_status gconv_network_measure(gconv_network *network, const gconv_image *in
   bool fresh = false;
   GCONV_TRY(check_in(network, in));
   if (out)
-    GCONV_TRY(fit_out(network, out, &fresh));
+    GCONV_TRY(gconv_network_fit_out(network, out, &fresh));
   gconv_status status = network->type->measure(network->run, in, out, runs, milliseconds);
   if (status != GCONV_OK && fresh)
     gconv_image_free(out);

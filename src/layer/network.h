@@ -17,13 +17,22 @@ typedef struct gconv_input {
   gconv_type type;
   bool planar;
   int32_t images, channels, height, width; /* N, C, H, W of the tensor: alpha that is left out is not counted */
+  int32_t rows;                            /* of the tensor of one execution: the height, or, by rows, what one needs */
   int32_t file_channels;                   /* of the image */
   float *mean, *std;                       /* owned: C of each; NULL: 0, 1 */
 } gconv_input;
 
+/* Where the rows of one execution lie in a whole tensor, if its first output row is `first`: from first * scale - shift on.
+ * They may lie outside. */
+typedef struct gconv_band {
+  int64_t scale, shift;
+} gconv_band;
+
 /* A layer and how it is solved. */
 typedef struct gconv_step {
-  gconv_layer_problem problem; /* of one execution: problem.images at a time */
+  gconv_layer_problem whole;   /* of the whole tensor */
+  gconv_layer_problem problem; /* of one execution: problem.images at a time; by rows, the rows that one needs */
+  gconv_band out_band;         /* of the rows that it yields; by rows */
   int32_t images;              /* in all */
   int32_t out_channels;        /* of the tensor that it yields, which has K, or, applied to each channel, C * K */
   const gconv_layer_algorithm *algorithm;
@@ -36,8 +45,9 @@ typedef struct gconv_step {
 typedef struct gconv_network_type {
   /* Takes the memory that executions will need; freed by release(), which allows NULL. */
   gconv_status (*prepare)(const gconv_network *network, void **run);
-  /* `out` has pixels. Adds to the timings. */
-  gconv_status (*execute)(void *run, const gconv_image *in, const gconv_image *out, gconv_timings *timings);
+  /* `out` has pixels. Adds to the timings. By rows: of those from output row `first` on, where `in` begins at row in_row. */
+  gconv_status (*execute)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
+                          gconv_timings *timings);
   /* `out` may be NULL. */
   gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, int runs, double *milliseconds);
   void (*release)(void *run);
@@ -51,7 +61,9 @@ extern const gconv_network_type gconv_network_type_cuda;
 struct gconv_network {
   gconv_device *device;
   gconv_image like; /* header of the input */
-  gconv_image out;  /* header of the output */
+  gconv_image out;  /* header of the output of an execution */
+  bool by_rows;
+  gconv_band in_band; /* of the input; by rows */
   gconv_input input;
   gconv_step *steps;
   size_t count;
@@ -72,6 +84,10 @@ int32_t gconv_step_first(const gconv_step *step, int32_t turn);
 size_t gconv_step_in_floats(const gconv_step *step);
 size_t gconv_step_out_floats(const gconv_step *step);
 
+/* The rows *begin .. *end - 1 of `count`, the first of which lies at `first` in a tensor of `height` rows, that are in it.
+ */
+void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *begin, int32_t *end);
+
 /* Whether the pixels of an image are the tensor already. */
 bool gconv_input_is_tensor(const gconv_input *input, const gconv_image *image);
 
@@ -84,6 +100,13 @@ gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, in
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
 /* The groups, where something sets them; else 0. */
 int32_t gconv_layer_groups(const gconv_layer *layer);
+
+/* Makes the problems of the steps those of `rows` rows of the last one's output; sets the bands, and the rows of the input.
+ */
+gconv_status gconv_network_cut_rows(gconv_network *network, int32_t rows);
+
+/* Makes `out` fit to be written by an execution: *fresh is set if it was allocated here. */
+gconv_status gconv_network_fit_out(const gconv_network *network, gconv_image *out, bool *fresh);
 
 /* Chooses the step's algorithm, how many images it gets at a time and, if no algorithm is of use for it, true float32 in the
  * place of problem.math; writes the reasons. */

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct cpu_run {
   const gconv_network *network;
@@ -78,6 +79,7 @@ static gconv_status prepare(const gconv_network *network, void **result) {
 typedef struct input_job {
   const gconv_input *input;
   const gconv_image *in;
+  int64_t first; /* the row of `in` that the tensor's first is; it may lie outside */
   float *to;
 } input_job;
 
@@ -95,7 +97,7 @@ static void normalize_u8(const uint8_t *from, ptrdiff_t step, int32_t width, con
 GCONV_NORMALIZE_ROW(normalize_u16, uint16_t)
 GCONV_NORMALIZE_ROW(normalize_f32, float)
 
-/* A plane of the tensor. */
+/* A plane of the tensor, with zeros where it has rows that the image has not. */
 static void convert_plane(void *context, size_t turn, int thread) {
   const input_job *job = context;
   const gconv_input *input = job->input;
@@ -106,8 +108,13 @@ static void convert_plane(void *context, size_t turn, int thread) {
   float white = gconv_white(input->type), mean = input->mean ? input->mean[c] : 0, std = input->std ? input->std[c] : 1;
   float levels[256];
   normalize_levels(mean, std, levels);
-  float *to = job->to + turn * (size_t)input->height * (size_t)input->width;
-  for (int32_t y = 0; y < input->height; y++, to += input->width) {
+  float *to = job->to + turn * (size_t)input->rows * (size_t)input->width;
+  int32_t begin, end;
+  gconv_rows_inside(job->first, input->rows, job->in->height, &begin, &end);
+  memset(to, 0, (size_t)begin * (size_t)input->width * sizeof *to);
+  memset(to + (size_t)end * (size_t)input->width, 0, (size_t)(input->rows - end) * (size_t)input->width * sizeof *to);
+  to += (size_t)begin * (size_t)input->width;
+  for (int64_t y = job->first + begin; y < job->first + end; y++, to += input->width) {
     const void *row = (const uint8_t *)job->in->data + plane * job->in->plane_bytes + (size_t)y * job->in->row_bytes;
     if (input->type == GCONV_U8)
       normalize_u8((const uint8_t *)row + first, step, input->width, levels, to);
@@ -119,15 +126,17 @@ static void convert_plane(void *context, size_t turn, int thread) {
 }
 
 /* The tensor that the first layer sees: the image's own pixels, or what is made of them. */
-static gconv_status make_tensor(cpu_run *run, const gconv_image *in, const float **tensor) {
-  const gconv_input *input = &run->network->input;
+static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_row, int64_t first, const float **tensor) {
+  const gconv_network *network = run->network;
+  const gconv_input *input = &network->input;
   *tensor = in->data;
-  if (gconv_input_is_tensor(input, in))
+  if (!network->by_rows && gconv_input_is_tensor(input, in))
     return GCONV_OK;
   size_t planes = (size_t)input->images * (size_t)input->channels;
   if (!run->input)
-    GCONV_TRY(allocate_floats(planes * (size_t)input->height * (size_t)input->width, "the input", &run->input));
-  input_job job = {input, in, run->input};
+    GCONV_TRY(allocate_floats(planes * (size_t)input->rows * (size_t)input->width, "the input", &run->input));
+  int64_t at = first * network->in_band.scale - network->in_band.shift;
+  input_job job = {input, in, at - in_row, run->input};
   gconv_threads_run(run->network->device->threads, planes, convert_plane, &job);
   *tensor = run->input;
   return GCONV_OK;
@@ -169,6 +178,19 @@ static gconv_status execute_step(const cpu_run *run, const gconv_step *step, con
   return GCONV_OK;
 }
 
+/* What lies outside the whole output of a layer is padding to the next. */
+static void clear_outside(const gconv_step *step, int64_t first, float *out) {
+  const gconv_layer_problem *problem = &step->problem;
+  int64_t at = first * step->out_band.scale - step->out_band.shift;
+  size_t row = (size_t)problem->out_width, rows = (size_t)problem->out_height;
+  int32_t begin, end;
+  gconv_rows_inside(at, problem->out_height, step->whole.out_height, &begin, &end);
+  for (size_t i = 0; i < (size_t)step->images * (size_t)problem->filters; i++, out += rows * row) {
+    memset(out, 0, (size_t)begin * row * sizeof *out);
+    memset(out + (size_t)end * row, 0, (rows - (size_t)end) * row * sizeof *out);
+  }
+}
+
 /* ---- Combining ---- */
 
 typedef struct combine_job {
@@ -191,11 +213,13 @@ static void combine_plane(void *context, size_t turn, int thread) {
 
 /* ---- All ---- */
 
-static gconv_status execute_tensor(const cpu_run *run, const float *tensor, float *out) {
+static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int64_t first, float *out) {
   const gconv_network *network = run->network;
   for (size_t i = 0; i < network->count; i++) {
     float *to = is_last(network, i) ? out : run->middle[i % 2];
     GCONV_TRY(execute_step(run, &network->steps[i], tensor, to));
+    if (network->by_rows && i + 1 < network->count)
+      clear_outside(&network->steps[i], first, to);
     tensor = to;
   }
   if (network->combine != GCONV_COMBINE_NONE) {
@@ -206,13 +230,14 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, floa
   return GCONV_OK;
 }
 
-static gconv_status execute(void *memory, const gconv_image *in, const gconv_image *out, gconv_timings *timings) {
+static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
+                            gconv_timings *timings) {
   cpu_run *run = memory;
   const float *tensor;
   double start = gconv_now_ms();
-  GCONV_TRY(make_tensor(run, in, &tensor));
+  GCONV_TRY(make_tensor(run, in, in_row, first, &tensor));
   double made = gconv_now_ms();
-  GCONV_TRY(execute_tensor(run, tensor, out->data));
+  GCONV_TRY(execute_tensor(run, tensor, first, out->data));
   timings->prepare_ms += made - start;
   timings->kernel_ms += gconv_now_ms() - made;
   return GCONV_OK;
@@ -220,10 +245,10 @@ static gconv_status execute(void *memory, const gconv_image *in, const gconv_ima
 
 static gconv_status measure_into(cpu_run *run, const gconv_image *in, float *out, int runs, double *milliseconds) {
   const float *tensor;
-  GCONV_TRY(make_tensor(run, in, &tensor));
+  GCONV_TRY(make_tensor(run, in, 0, 0, &tensor));
   for (int i = -1; i < runs; i++) { /* the first warms up */
     double start = gconv_now_ms();
-    GCONV_TRY(execute_tensor(run, tensor, out));
+    GCONV_TRY(execute_tensor(run, tensor, 0, out));
     if (i >= 0)
       milliseconds[i] = gconv_now_ms() - start;
   }

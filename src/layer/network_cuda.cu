@@ -67,7 +67,7 @@ static gconv_image on_device(const gconv_image *shape, void *pixels) {
 /* Whether pixels become a tensor by being uploaded. */
 static bool uploads_tensor(const gconv_network *network) {
   gconv_image raw = on_device(&network->like, NULL);
-  return gconv_input_is_tensor(&network->input, &raw);
+  return !network->by_rows && gconv_input_is_tensor(&network->input, &raw);
 }
 
 static void need(network_run *run, size_t tensor, size_t bytes) {
@@ -79,9 +79,12 @@ static gconv_status allocate_buffers(network_run *run) {
   const gconv_network *network = run->network;
   const gconv_step *first = &network->steps[0];
   size_t workspace = 0;
+  gconv_image most = network->like; /* that is uploaded at a time */
+  if (network->input.rows < most.height)
+    most.height = network->input.rows;
   need(run, 0, gconv_step_in_floats(first) * (size_t)first->images * sizeof(float));
   if (!uploads_tensor(network))
-    need(run, 1, image_bytes(&network->like));
+    need(run, 1, image_bytes(&most));
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
     need(run, i + 1, gconv_step_out_floats(step) * (size_t)step->images * sizeof(float));
@@ -153,9 +156,10 @@ static unsigned blocks_for(int64_t count) {
   return (unsigned)(blocks < MOST_BLOCKS ? blocks : (int64_t)MOST_BLOCKS);
 }
 
-/* The pixels of an image without gaps, and what they become: C planes of each of N images. */
+/* The pixels of an image without gaps, and what they become: C planes of each of N images. Sample i of a plane of the tensor
+ * is pixel i + first of the image; 0 where there is none. */
 struct conversion {
-  int64_t plane, count; /* H * W; of all samples of the tensor */
+  int64_t plane, pixels, first; /* of the tensor; of the image */
   int32_t channels, file_channels;
   bool planar;
   float white;
@@ -166,17 +170,22 @@ struct conversion {
 template <class Sample>
 __global__ static void normalize(conversion c, int32_t channel, const Sample *from, float *to, int32_t images) {
   for (int32_t n = (int32_t)blockIdx.y; n < images; n += (int32_t)gridDim.y) {
-    const Sample *in = from + (int64_t)n * c.file_channels * c.plane + (c.planar ? channel * c.plane : channel);
+    const Sample *in = from + (int64_t)n * c.file_channels * c.pixels + (c.planar ? channel * c.pixels : channel);
     float *out = to + ((int64_t)n * c.channels + channel) * c.plane;
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < c.plane; i += (int64_t)gridDim.x * THREADS)
-      out[i] = gconv_normalize((float)in[c.planar ? i : i * c.file_channels], c.white, c.mean, c.std);
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < c.plane; i += (int64_t)gridDim.x * THREADS) {
+      int64_t pixel = i + c.first;
+      bool there = pixel >= 0 && pixel < c.pixels;
+      out[i] = there ? gconv_normalize((float)in[c.planar ? pixel : pixel * c.file_channels], c.white, c.mean, c.std) : 0;
+    }
   }
 }
 
-template <class Sample> static gconv_status convert_as(const network_run *run) {
+template <class Sample> static gconv_status convert_as(const network_run *run, int32_t in_rows, int64_t first_row) {
   const gconv_input *input = &run->network->input;
   conversion c = {};
-  c.plane = (int64_t)input->height * input->width;
+  c.plane = (int64_t)input->rows * input->width;
+  c.pixels = (int64_t)in_rows * input->width;
+  c.first = first_row * input->width;
   c.channels = input->channels;
   c.file_channels = input->file_channels;
   c.planar = input->planar;
@@ -193,22 +202,23 @@ template <class Sample> static gconv_status convert_as(const network_run *run) {
 }
 
 /* Pixels to buffers[0], as the first layer sees them; the upload is timed by itself. */
-static gconv_status upload(network_run *run, const gconv_image *in) {
+static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first) {
   const gconv_network *network = run->network;
   gconv_slabs *slabs = (gconv_slabs *)network->device->state;
   bool tensor = uploads_tensor(network);
-  gconv_image raw = on_device(&network->like, run->buffers[tensor ? 0 : 1]);
+  gconv_image raw = on_device(in, run->buffers[tensor ? 0 : 1]);
+  int64_t first_row = first * network->in_band.scale - network->in_band.shift - in_row;
   GCONV_TRY(gconv_upload(slabs, network->device->threads, &raw, in, run->stream));
   CUDA_TRY(cudaEventRecord(run->events[UPLOADED], run->stream));
   if (tensor)
     return GCONV_OK;
   switch (network->input.type) {
   case GCONV_U8:
-    return convert_as<uint8_t>(run);
+    return convert_as<uint8_t>(run, in->height, first_row);
   case GCONV_U16:
-    return convert_as<uint16_t>(run);
+    return convert_as<uint16_t>(run, in->height, first_row);
   default:
-    return convert_as<float>(run);
+    return convert_as<float>(run, in->height, first_row);
   }
 }
 
@@ -238,10 +248,35 @@ static gconv_status run_step(const network_run *run, size_t i) {
   return GCONV_OK;
 }
 
-static gconv_status run_steps(const network_run *run) {
+/* Makes rows zero of all planes that step i yields. */
+static gconv_status clear_rows(const network_run *run, size_t i, int32_t begin, int32_t end) {
+  const gconv_step *step = &run->network->steps[i];
+  size_t row = (size_t)step->problem.out_width * sizeof(float),
+         planes = (size_t)step->images * (size_t)step->problem.filters;
+  if (end <= begin)
+    return GCONV_OK;
+  char *rows = (char *)run->buffers[(i + 1) % 2] + (size_t)begin * row;
+  size_t pitch = row * (size_t)step->problem.out_height, width = (size_t)(end - begin) * row;
+  CUDA_TRY(cudaMemset2DAsync(rows, pitch, 0, width, planes, run->stream));
+  return GCONV_OK;
+}
+
+/* What lies outside the whole output of a layer is padding to the next. */
+static gconv_status clear_outside(const network_run *run, size_t i, int64_t first) {
+  const gconv_step *step = &run->network->steps[i];
+  int32_t rows = step->problem.out_height, begin, end;
+  gconv_rows_inside(first * step->out_band.scale - step->out_band.shift, rows, step->whole.out_height, &begin, &end);
+  GCONV_TRY(clear_rows(run, i, 0, begin));
+  return clear_rows(run, i, end, rows);
+}
+
+static gconv_status run_steps(const network_run *run, int64_t first) {
   const gconv_network *network = run->network;
-  for (size_t i = 0; i < network->count; i++)
+  for (size_t i = 0; i < network->count; i++) {
     GCONV_TRY(run_step(run, i));
+    if (network->by_rows && i + 1 < network->count)
+      GCONV_TRY(clear_outside(run, i, first));
+  }
   if (network->combine == GCONV_COMBINE_NONE)
     return GCONV_OK;
   int64_t plane = (int64_t)network->out.height * network->out.width;
@@ -271,12 +306,13 @@ static gconv_status read_timings(const network_run *run, gconv_timings *timings)
   return GCONV_OK;
 }
 
-static gconv_status execute(void *memory, const gconv_image *in, const gconv_image *out, gconv_timings *timings) {
+static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
+                            gconv_timings *timings) {
   network_run *run = (network_run *)memory;
   CUDA_TRY(cudaSetDevice(run->network->device->index));
   CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
-  GCONV_TRY(upload(run, in));
-  GCONV_TRY(run_steps(run));
+  GCONV_TRY(upload(run, in, in_row, first));
+  GCONV_TRY(run_steps(run, first));
   CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
   GCONV_TRY(download(run, out));
   CUDA_TRY(cudaEventRecord(run->events[DOWNLOADED], run->stream));
@@ -314,7 +350,7 @@ static gconv_status time_steps(network_run *run, const rotation *turns, int runs
     run->buffers[0] = turns->pairs[(i + 3) % turns->count][0];
     run->buffers[1] = turns->pairs[(i + 3) % turns->count][1];
     CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
-    GCONV_TRY(run_steps(run));
+    GCONV_TRY(run_steps(run, 0));
     CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
     CUDA_TRY(cudaEventSynchronize(run->events[CONVOLVED]));
     CUDA_TRY(cudaEventElapsedTime(&elapsed, run->events[BEGIN], run->events[CONVOLVED]));
@@ -327,11 +363,11 @@ static gconv_status time_steps(network_run *run, const rotation *turns, int runs
 static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, int runs, double *milliseconds) {
   network_run *run = (network_run *)memory;
   CUDA_TRY(cudaSetDevice(run->network->device->index));
-  GCONV_TRY(upload(run, in));
+  GCONV_TRY(upload(run, in, 0, 0));
   rotation turns = {};
   gconv_status status = make_pairs(run, &turns);
   if (status == GCONV_OK && out) { /* first, as longer chains write over their input */
-    status = run_steps(run);
+    status = run_steps(run, 0);
     if (status == GCONV_OK)
       status = download(run, out);
   }

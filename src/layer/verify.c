@@ -278,6 +278,8 @@ static void compare(const gconv_network *network, const field *tensor, const gco
 gconv_status gconv_network_verify(gconv_network *network, const gconv_image *in, const gconv_image *out, double tolerance,
                                   gconv_verification *result) {
   *result = (gconv_verification){0};
+  if (network->by_rows)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a network by rows cannot be verified: make one for whole images");
   if (!gconv_network_fits(network, in) || !in->data || !out->data)
     return gconv_fail(GCONV_BAD_ARGUMENT, "what is verified has another shape than the network, or no pixels");
   field tensor = {0};

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Networks by rows: every layer gets a problem of the rows that some rows of the last one's output need. It has no padding
+ * above: rows outside the tensor are there, as zeros, which is what the problem reads there anyway; so one problem, with one
+ * set of prepared weights, is that of all bands, at the edges as within. The outputs of a layer that lie outside its whole
+ * output are what the next sees as padding: they are made zero again, as a bias is not.
+ *
+ * Rows begin at multiples of an even number, so that tiles of winograd, which are two rows high, lie alike whatever it is.
+ */
+#include "layer/network.h"
+
+enum { ROW_STEP = 2, MOST_ROWS = 1 << 28 };
+
+/* From the rows of a step's output to those of its input. */
+static gconv_status cut_step(gconv_step *step, gconv_band out, int64_t rows, gconv_band *in, int64_t *in_rows) {
+  gconv_layer_problem *problem = &step->problem;
+  *in = (gconv_band){out.scale * problem->stride_y, out.shift * problem->stride_y + problem->pad_top};
+  *in_rows = (rows - 1) * problem->stride_y + (int64_t)(problem->rows - 1) * problem->dilation_y + 1;
+  if (*in_rows > MOST_ROWS || in->scale > MOST_ROWS || in->shift > MOST_ROWS)
+    return gconv_fail(GCONV_TOO_LARGE, "%lld rows of the output need %lld rows at a time: more than can be", (long long)rows,
+                      (long long)*in_rows);
+  step->out_band = out;
+  problem->pad_top = 0;
+  problem->out_height = (int32_t)rows;
+  problem->height = (int32_t)*in_rows;
+  return GCONV_OK;
+}
+
+gconv_status gconv_network_cut_rows(gconv_network *network, int32_t rows) {
+  int64_t height = network->steps[network->count - 1].whole.out_height;
+  int64_t band = ((rows < height ? rows : height) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
+  gconv_band at = {1, 0};
+  network->by_rows = true;
+  network->out.height = (int32_t)band;
+  for (size_t i = network->count; i-- > 0;)
+    GCONV_TRY(cut_step(&network->steps[i], at, band, &at, &band));
+  network->in_band = at;
+  network->input.rows = (int32_t)band;
+  return GCONV_OK;
+}
+
+void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *begin, int32_t *end) {
+  int64_t before = first < 0 ? -first : 0, inside = height - first;
+  *begin = (int32_t)(before < count ? before : count);
+  *end = (int32_t)(inside < *begin ? *begin : inside < count ? inside : count);
+}
+
+void gconv_network_rows_needed(const gconv_network *network, int32_t first, int32_t *begin, int32_t *end) {
+  int64_t at = first * network->in_band.scale - network->in_band.shift, height = network->input.height;
+  int64_t last = at + network->input.rows;
+  at = at < 0 ? 0 : at < height ? at : height - 1; /* one row, where only zeros are needed */
+  last = last <= at ? at + 1 : last < height ? last : height;
+  *begin = (int32_t)at;
+  *end = (int32_t)last;
+}
+
+gconv_status gconv_network_execute_rows(gconv_network *network, const gconv_image *window, int32_t window_row, int32_t first,
+                                        gconv_image *out, gconv_timings *timings) {
+  gconv_timings unused = {0};
+  int32_t begin, end;
+  gconv_image like = *window;
+  like.height = network->like.height;
+  if (!network->by_rows || !window->data || !gconv_network_fits(network, &like))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network is not one by rows, or the rows have another width or type");
+  if (first < 0 || first % network->out.height != 0 || first >= network->steps[network->count - 1].whole.out_height)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the network makes no rows from row %d on", first);
+  gconv_network_rows_needed(network, first, &begin, &end);
+  if (window_row > begin || end - window_row > window->height)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "output rows from %d on need the rows %d to %d, but there are %d to %d", first,
+                      begin, end - 1, window_row, window_row + window->height - 1);
+  gconv_image rows = *window; /* those needed alone */
+  rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
+  rows.height = end - begin;
+  bool fresh;
+  GCONV_TRY(gconv_network_fit_out(network, out, &fresh));
+  gconv_status status = network->type->execute(network->run, &rows, begin, first, out, timings ? timings : &unused);
+  if (status != GCONV_OK && fresh)
+    gconv_image_free(out);
+  return status;
+}
