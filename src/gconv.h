@@ -207,6 +207,12 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
 /* Rows are taken without a copy, and compressed by all threads, by multiples of this many; the last ones in any case. */
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
+/* Whether rows may be written in any order: of planar images to .npy files, which are no pipes. */
+bool gconv_row_writer_is_free(const gconv_row_writer *writer);
+/* Writes `count` rows of plane `plane` (of all frames) from `row` on. Every row must be written once, and none by
+ * gconv_row_writer_write(). */
+gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
+                                       size_t row_bytes, int32_t count);
 /* Ends the writer: the file appears, if all rows were written, or nothing does. Both free it, in success and failure. */
 gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
 void gconv_row_writer_discard(gconv_row_writer *writer); /* NULL is allowed */

@@ -56,6 +56,14 @@ gconv_status gconv_sink_open(const char *path, gconv_sink **sink);
 /* Buffered. After a failure the sink may only be discarded. */
 gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size);
 
+/* Bytes that gconv_sink_write() was given so far. */
+uint64_t gconv_sink_position(const gconv_sink *sink);
+
+/* Whether bytes can be written in any order: to a regular file, which does not appear before it is committed. */
+bool gconv_sink_can_seek(const gconv_sink *sink);
+/* Writes bytes where they shall be in the file. What is in no such piece, and was not written before, is 0. */
+gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size);
+
 /* Writes the rest, closes, and renames. With keep_existing, GCONV_EXISTS if there is a file of that name by now. The sink is
  * gone, whatever the outcome; on failure the file at `path` is as it was before. */
 gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing);

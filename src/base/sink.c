@@ -23,6 +23,7 @@ struct gconv_sink {
   int slot;        /* in `unfinished`, or -1 */
   int file;
   size_t used;
+  uint64_t position;
   uint8_t *buffer;
 };
 
@@ -172,14 +173,18 @@ gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
   return GCONV_OK;
 }
 
+static gconv_status complain(const gconv_sink *sink) {
+  return gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s", strcmp(sink->path, "-") == 0 ? "standard output" : sink->path,
+                    strerror(errno));
+}
+
 static gconv_status write_all(gconv_sink *sink, const uint8_t *bytes, size_t size) {
   while (size > 0) {
     ssize_t count = write(sink->file, bytes, size < SSIZE_MAX ? size : SSIZE_MAX);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s",
-                        strcmp(sink->path, "-") == 0 ? "standard output" : sink->path, strerror(errno));
+      return complain(sink);
     bytes += count;
     size -= (size_t)count;
   }
@@ -193,12 +198,37 @@ static gconv_status flush(gconv_sink *sink) {
 }
 
 gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size) {
+  sink->position += size;
   if (size > BUFFER_BYTES - sink->used)
     GCONV_TRY(flush(sink));
   if (size > BUFFER_BYTES)
     return write_all(sink, bytes, size);
   memcpy(sink->buffer + sink->used, bytes, size);
   sink->used += size;
+  return GCONV_OK;
+}
+
+uint64_t gconv_sink_position(const gconv_sink *sink) {
+  return sink->position;
+}
+
+bool gconv_sink_can_seek(const gconv_sink *sink) {
+  return sink->temporary != NULL;
+}
+
+gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size) {
+  const uint8_t *from = bytes;
+  GCONV_TRY(flush(sink));
+  while (size > 0) {
+    ssize_t count = pwrite(sink->file, from, size < SSIZE_MAX ? size : SSIZE_MAX, (off_t)position);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return complain(sink);
+    from += count;
+    position += (uint64_t)count;
+    size -= (size_t)count;
+  }
   return GCONV_OK;
 }
 

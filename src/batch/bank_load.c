@@ -87,8 +87,10 @@ static gconv_status load(const gconv_bank_run *r, const gconv_bank_group *batch,
   l->first_frames = calloc(batch->count + 1, sizeof *l->first_frames);
   gconv_status status = GCONV_OK;
   if (d.images && d.ms && d.errors && l->inputs && l->failed && l->decode_ms && l->first_frames) {
-    gconv_loop_run(r->threads, batch->count, decode, &d);
-    status = join(l, &d);
+    if (batch->rows == 0 && !batch->refused) {
+      gconv_loop_run(r->threads, batch->count, decode, &d);
+      status = join(l, &d);
+    }
   } else {
     status = gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of a bank job share: banks.c runs it, bank_batches.c cuts it into batches, bank_load.c decodes them,
- * bank_write.c and bank_tensor.c write what becomes of them. */
+ * bank_write.c and bank_tensor.c write what becomes of them, bank_bands.c carries large images by rows, bank_memory.c knows
+ * what all that takes, and bank_done.c what is done already. */
 #ifndef GCONV_BATCH_BANK_RUN_H
 #define GCONV_BATCH_BANK_RUN_H
 
@@ -11,6 +12,10 @@
 /* Consecutive entries of run.order: images of one shape, or one array of several frames. */
 typedef struct gconv_bank_group {
   size_t first, count;
+  int32_t rows;   /* of the maps at a time, of one image that goes by bands; 0: all */
+  size_t writers; /* results that are written at a time then */
+  bool whole;     /* its input is read whole nevertheless */
+  char *refused;  /* why it takes more memory than it may; owned */
 } gconv_bank_group;
 
 /* A batch in memory. */
@@ -34,13 +39,21 @@ typedef struct gconv_bank_run {
   gconv_device *device;
   gconv_device_opening *opening;
   gconv_device_choice choice;
-  gconv_image *headers; /* [inputs]: without frames where they cannot be read */
-  size_t *order;        /* inputs, those of one shape together */
+  gconv_image *headers;    /* [inputs]: without frames where they cannot be read */
+  uint64_t memory;         /* what the job may take */
+  gconv_finding *findings; /* [outputs]: what the manifest knows of them; NULL without one */
+  gconv_print *prints;     /* [inputs]: likewise */
+  size_t *order;           /* inputs, those of one shape together */
   size_t order_count;
   gconv_bank_group *batches;
   size_t batch_count;
   gconv_network *network;
-  gconv_image maps;         /* that it yields */
+  gconv_device *at;         /* that it is on */
+  int32_t rows;             /* of the maps that it was asked for; 0: all */
+  int32_t asked, part;      /* frames that it was asked for, and takes at a time */
+  char remark[512];         /* why it is not on the device of the run, or does less at a time; "" if neither is so */
+  gconv_image maps;         /* that it yields, or those of the batch */
+  int32_t frame;            /* of the one tensor that comes next */
   bool cold;                /* the network was made for this batch */
   gconv_row_writer *writer; /* of the one tensor */
   gconv_message why;        /* why the whole run failed */
@@ -52,6 +65,9 @@ typedef struct gconv_bank_run {
 typedef struct gconv_bank_cost {
   double bytes; /* of all tensors */
   double cpu_ms, gpu_ms;
+  int32_t rows;              /* of its maps */
+  double map_row, layer_row; /* bytes of a row of its maps, of all of them; and of the layer whose row has most */
+  double scale, halo;        /* input rows that `n` rows of the maps need: scale * n + halo */
 } gconv_bank_cost;
 
 bool gconv_bank_same_shape(const gconv_image *a, const gconv_image *b);
@@ -66,6 +82,30 @@ gconv_status gconv_bank_check_one_shape(const gconv_bank_run *r, gconv_message *
 /* Puts inputs of one shape together, in their order, and cuts them into batches; adds up what they take. Those whose results
  * are there already are reported at once. One tensor has all in their order: there, only neighbours are put together. */
 gconv_status gconv_bank_make_batches(gconv_bank_run *r, gconv_bank_cost *total, gconv_message *message);
+
+/* ---- bank_memory.c ---- */
+
+gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *header, gconv_bank_cost *cost);
+
+/* Decides how input `input`, one of `alike` images of a shape, is done: all of *group but where it begins. GCONV_TOO_LARGE
+ * if the memory does not suffice. */
+gconv_status gconv_bank_choose_cut(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost,
+                                   size_t input, size_t alike, gconv_bank_group *group, gconv_message *why);
+
+/* The same for an image in memory whose device has no room for all of it: by bands. */
+gconv_status gconv_bank_cut_for_device(const gconv_bank_run *r, size_t input, const gconv_image *header,
+                                       gconv_bank_group *group, gconv_message *why);
+
+/* ---- bank_done.c ---- */
+
+/* Finds out what is done, by the manifest. */
+gconv_status gconv_bank_look_up(gconv_bank_run *r, gconv_message *message);
+/* Whether result number `n` of an input is done. */
+bool gconv_bank_is_done(const gconv_bank_run *r, size_t input, size_t n);
+/* Whether nothing is to be made of an input: then it is reported. */
+bool gconv_bank_pass_over(gconv_bank_run *r, size_t input);
+/* Notes that a result is written. One that cannot be noted is one all the same: it would be made again. */
+void gconv_bank_note(const gconv_bank_run *r, size_t input, const char *path, gconv_texts *errors);
 
 /* ---- bank_load.c ---- */
 
@@ -95,10 +135,25 @@ void gconv_bank_unload(gconv_bank_loaded *loaded);
 gconv_status gconv_bank_write_batch(gconv_bank_run *r, const gconv_bank_loaded *l, gconv_report *reports,
                                     gconv_texts *errors);
 
-/* Appends the maps to the one tensor, which is opened by the first. */
-gconv_status gconv_bank_append_tensor(gconv_bank_run *r);
+/* Opens an array for `frames` images with maps of this shape. */
+gconv_status gconv_bank_array_open(const gconv_bank_run *r, const char *path, const gconv_image *maps, int32_t frames,
+                                   gconv_row_writer **writer);
+/* Adds rows of the maps of a frame, the first of which is row `first`; all rows, where the array is sent to a pipe. */
+gconv_status gconv_bank_array_add(const gconv_bank_run *r, gconv_row_writer *writer, int32_t frame, const gconv_image *rows,
+                                  int32_t first);
+/* Adds `count` frames of the maps from `first` on, which become those from `to` on. */
+gconv_status gconv_bank_array_add_frames(const gconv_bank_run *r, gconv_row_writer *writer, int32_t to,
+                                         const gconv_image *maps, int32_t first, int32_t count);
+
+/* Opens the one tensor, if that was not done: its frames are those of all inputs. */
+gconv_status gconv_bank_tensor_open(gconv_bank_run *r, const gconv_image *maps);
 /* The one tensor appears if nothing failed. */
-gconv_status gconv_bank_finish_tensor(gconv_bank_run *r, gconv_message *message);
+gconv_status gconv_bank_tensor_finish(gconv_bank_run *r, gconv_message *message);
+
+/* ---- bank_bands.c ---- */
+
+/* Carries an image from file to file by bands, and reports it. `whole`: it is in memory; else NULL. */
+void gconv_bank_process_bands(gconv_bank_run *r, const gconv_bank_group *group, size_t input, const gconv_image *whole);
 
 /* ---- banks.c ---- */
 
@@ -107,6 +162,13 @@ gconv_status gconv_bank_keep_text(gconv_message *why, gconv_status status);
 
 /* The report of an input on which nothing was done yet. */
 gconv_report gconv_bank_begin_report(const gconv_bank_run *r, size_t input, const gconv_texts *errors);
+/* Adds what failed, with the path that it is about before it. */
+void gconv_bank_add_error(gconv_texts *errors, const char *path, gconv_status status, const char *why);
+/* What the network does with `images` images like `header`, for the report of one. */
+void gconv_bank_describe(const gconv_bank_run *r, const gconv_image *header, int32_t images, gconv_plan_info *plan);
+/* Makes the network one of up to `rows` rows of the maps at a time: fewer, where the device has no memory for them, and on
+ * the CPU, where it has none for few. */
+gconv_status gconv_bank_rows_network(gconv_bank_run *r, const gconv_image *like, int32_t rows);
 /* Counts it, and tells the user of the run. */
 void gconv_bank_hand_in(gconv_bank_run *r, gconv_report *report);
 

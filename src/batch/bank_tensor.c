@@ -1,48 +1,95 @@
 /* SPDX-License-Identifier: MIT */
-/* One array of the results of all images. */
+/* Arrays of maps: of an image each, or one of all. */
 #include "batch/bank_run.h"
 
-/* Opens the one tensor: its frames are those of all inputs. */
-static gconv_status open_tensor(gconv_bank_run *r) {
+#include <string.h>
+
+gconv_status gconv_bank_array_open(const gconv_bank_run *r, const char *path, const gconv_image *maps, int32_t frames,
+                                   gconv_row_writer **writer) {
   const gconv_batch *common = &r->job->common;
-  gconv_image header = *gconv_network_output_header(r->network);
-  header.frames = 0;
-  for (size_t i = 0; i < common->inputs->count; i++)
-    header.frames += r->headers[i].frames;
+  gconv_image header = *maps;
+  header.frames = frames;
   if (r->job->nhwc) {
-    int32_t channels = header.channels;
-    header.channels = header.height;
-    header.height = header.width;
-    header.width = channels;
+    header.channels = maps->height;
+    header.height = maps->width;
+    header.width = maps->channels;
   }
   gconv_write_options options = {.format = common->outputs->format,
                                  .keep_existing = common->existing != GCONV_EXISTING_REPLACE};
-  return gconv_row_writer_open(common->outputs->paths.items[0], &options, &header, &r->writer);
+  return gconv_row_writer_open(path, &options, &header, writer);
 }
 
-gconv_status gconv_bank_append_tensor(gconv_bank_run *r) {
-  if (!r->writer)
-    GCONV_TRY(open_tensor(r));
-  gconv_image *maps = &r->maps;
-  if (r->job->nhwc)
-    GCONV_TRY(gconv_to_nhwc(maps));
-  size_t rows = (size_t)maps->frames * (size_t)maps->channels * (size_t)maps->height;
+/* Rows that lie one behind the other. */
+static gconv_status write_rows(gconv_row_writer *writer, const gconv_image *rows, size_t count) {
   gconv_status status = GCONV_OK;
-  for (size_t at = 0, step; at < rows && status == GCONV_OK; at += step) {
-    step = rows - at < (1 << 20) ? rows - at : 1 << 20;
-    status = gconv_row_writer_write(r->writer, (uint8_t *)maps->data + at * maps->row_bytes, maps->row_bytes, (int32_t)step);
+  for (size_t at = 0, step; at < count && status == GCONV_OK; at += step) {
+    step = count - at < (1 << 20) ? count - at : 1 << 20;
+    status = gconv_row_writer_write(writer, (uint8_t *)rows->data + at * rows->row_bytes, rows->row_bytes, (int32_t)step);
   }
-  if (r->job->nhwc)
-    gconv_image_free(maps); /* another shape than the network yields */
   return status;
 }
 
-gconv_status gconv_bank_finish_tensor(gconv_bank_run *r, gconv_message *message) {
+/* In the order of the file: whatever rows come, they follow those before. */
+static gconv_status add_nhwc(gconv_row_writer *writer, const gconv_image *rows) {
+  gconv_image copy = *rows;
+  copy.data = NULL;
+  gconv_status status = gconv_image_allocate(&copy);
+  if (status != GCONV_OK)
+    return status;
+  for (size_t i = 0; i < (size_t)rows->channels; i++)
+    memcpy((uint8_t *)copy.data + i * copy.plane_bytes, (const uint8_t *)rows->data + i * rows->plane_bytes,
+           copy.plane_bytes);
+  status = gconv_to_nhwc(&copy);
+  if (status == GCONV_OK)
+    status = write_rows(writer, &copy, (size_t)copy.channels * (size_t)copy.height);
+  gconv_image_free(&copy);
+  return status;
+}
+
+gconv_status gconv_bank_array_add(const gconv_bank_run *r, gconv_row_writer *writer, int32_t frame, const gconv_image *rows,
+                                  int32_t first) {
+  if (r->job->nhwc)
+    return add_nhwc(writer, rows);
+  for (int32_t c = 0; c < rows->channels; c++) {
+    gconv_image plane = *rows;
+    plane.data = (uint8_t *)rows->data + (size_t)c * rows->plane_bytes;
+    int64_t number = (int64_t)frame * rows->channels + c;
+    gconv_status status = gconv_row_writer_is_free(writer)
+                              ? gconv_row_writer_write_at(writer, number, first, plane.data, plane.row_bytes, plane.height)
+                              : write_rows(writer, &plane, (size_t)plane.height);
+    if (status != GCONV_OK)
+      return status;
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_bank_array_add_frames(const gconv_bank_run *r, gconv_row_writer *writer, int32_t to,
+                                         const gconv_image *maps, int32_t first, int32_t count) {
+  gconv_status status = GCONV_OK;
+  for (int32_t i = 0; i < count && status == GCONV_OK; i++) {
+    gconv_image frame = *maps;
+    frame.data = (uint8_t *)maps->data + (size_t)(first + i) * (size_t)maps->channels * maps->plane_bytes;
+    status = gconv_bank_array_add(r, writer, to + i, &frame, 0);
+  }
+  return status;
+}
+
+gconv_status gconv_bank_tensor_open(gconv_bank_run *r, const gconv_image *maps) {
+  const gconv_batch *common = &r->job->common;
+  int32_t frames = 0;
+  if (r->writer)
+    return GCONV_OK;
+  for (size_t i = 0; i < common->inputs->count; i++)
+    frames += r->headers[i].frames;
+  return gconv_bank_array_open(r, common->outputs->paths.items[0], maps, frames, &r->writer);
+}
+
+gconv_status gconv_bank_tensor_finish(gconv_bank_run *r, gconv_message *message) {
   if (!r->writer)
     return GCONV_OK;
   gconv_row_writer *writer = r->writer;
   r->writer = NULL;
-  if (r->summary->failed > 0) {
+  if (r->summary->failed > 0 || r->summary->begun < r->job->common.inputs->count) {
     gconv_row_writer_discard(writer);
     r->summary->written = 0;
     return GCONV_OK;

@@ -25,12 +25,10 @@ static void count_result(writing *w, size_t image, const char *path, gconv_statu
   report->written += status == GCONV_OK;
   report->passed += skipped;
   report->failed += status != GCONV_OK && !skipped;
-  if (status != GCONV_OK && !skipped) {
-    gconv_message text;
-    bool named = strncmp(why, path, strlen(path)) == 0;
-    gconv_complain(&text, status, "%s%s%s", named ? "" : path, named ? "" : ": ", why);
-    gconv_texts_add(&w->errors[image], strdup(text.text));
-  }
+  if (status == GCONV_OK)
+    gconv_bank_note(w->r, w->l->inputs[image], path, &w->errors[image]);
+  else if (!skipped)
+    gconv_bank_add_error(&w->errors[image], path, status, why);
   pthread_mutex_unlock(&w->lock);
 }
 
@@ -72,25 +70,15 @@ static gconv_status write_picture(const writing *w, const char *path, int32_t fi
 
 /* Frames of an image that have one array as their result. */
 static gconv_status write_frames(const writing *w, size_t image, const char *path) {
-  gconv_image frames = w->r->maps;
-  int32_t first = w->l->first_frames[image];
-  gconv_bank_batch job = *w->r->job;
-  frames.frames = w->l->first_frames[image + 1] - first;
-  frames.data = (uint8_t *)frames.data + (size_t)first * (size_t)frames.channels * frames.plane_bytes;
-  gconv_write_options options = {.format = job.common.outputs->format,
-                                 .keep_existing = job.common.existing != GCONV_EXISTING_REPLACE};
-  if (!job.nhwc)
-    return gconv_image_write(path, &options, &frames);
-  gconv_image copy = frames;
-  copy.data = NULL;
-  gconv_status status = gconv_image_allocate(&copy);
-  if (status == GCONV_OK) {
-    gconv_bank_copy_frame(&frames, &copy, 0);
-    status = gconv_to_nhwc(&copy);
-  }
+  int32_t first = w->l->first_frames[image], count = w->l->first_frames[image + 1] - first;
+  gconv_row_writer *writer = NULL;
+  gconv_status status = gconv_bank_array_open(w->r, path, &w->r->maps, count, &writer);
+  if (status != GCONV_OK)
+    return status;
+  status = gconv_bank_array_add_frames(w->r, writer, 0, &w->r->maps, first, count);
   if (status == GCONV_OK)
-    status = gconv_image_write(path, &options, &copy);
-  gconv_image_free(&copy);
+    return gconv_row_writer_commit(writer);
+  gconv_row_writer_discard(writer);
   return status;
 }
 
@@ -107,6 +95,12 @@ static void write_result(void *context, size_t turn) {
   gconv_message why;
   gconv_status status = GCONV_OK;
   double begin = gconv_worker_clock_ms();
+  if (gconv_bank_is_done(w->r, w->l->inputs[image], n)) {
+    pthread_mutex_lock(&w->lock);
+    w->reports[image].passed++;
+    pthread_mutex_unlock(&w->lock);
+    return;
+  }
   if (common->existing != GCONV_EXISTING_REPLACE && gconv_output_exists(path))
     status = gconv_complain(&why, GCONV_EXISTS, "exists and is kept (--no-clobber)");
   else if (common->outputs->make_folders)
@@ -123,15 +117,21 @@ static void write_result(void *context, size_t turn) {
   pthread_mutex_unlock(&w->lock);
 }
 
+static gconv_status append_tensor(gconv_bank_run *r, const gconv_bank_loaded *l, gconv_report *reports) {
+  double begin = gconv_worker_clock_ms();
+  gconv_status status = gconv_bank_tensor_open(r, &r->maps);
+  if (status == GCONV_OK)
+    status = gconv_bank_array_add_frames(r, r->writer, r->frame, &r->maps, 0, r->maps.frames);
+  r->frame += r->maps.frames;
+  for (size_t i = 0; i < l->count; i++)
+    reports[i].encode_ms = (gconv_worker_clock_ms() - begin) / (double)l->count;
+  return status;
+}
+
 gconv_status gconv_bank_write_batch(gconv_bank_run *r, const gconv_bank_loaded *l, gconv_report *reports,
                                     gconv_texts *errors) {
-  if (r->job->one_tensor) {
-    double begin = gconv_worker_clock_ms();
-    GCONV_TRY(gconv_bank_append_tensor(r));
-    for (size_t i = 0; i < l->count; i++)
-      reports[i].encode_ms = (gconv_worker_clock_ms() - begin) / (double)l->count;
-    return GCONV_OK;
-  }
+  if (r->job->one_tensor)
+    return append_tensor(r, l, reports);
   size_t *first = calloc(l->count + 1, sizeof *first);
   if (!first)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");

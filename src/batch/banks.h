@@ -7,6 +7,7 @@
 #define GCONV_BATCH_BANKS_H
 
 #include "batch/pipeline.h"
+#include "batch/tone.h"
 
 /* What the K outputs of an image become. */
 typedef enum gconv_presentation {
@@ -16,15 +17,6 @@ typedef enum gconv_presentation {
   GCONV_PRESENT_COMBINED, /* one picture of what was combined */
   GCONV_PRESENT_LABELS    /* one picture with a colour for each filter: of argmax */
 } gconv_presentation;
-
-/* How values become samples of a picture. */
-typedef struct gconv_tone {
-  double scale, offset; /* v * scale + offset, then the range */
-  gconv_range range;    /* minmax: of each picture, or tile, by itself */
-  bool fit; /* instead: between black and white lie all values but the hundredth on either side; 0 in the middle, if they */
-            /*   reach as far to both sides of it, within a factor of 4 */
-  gconv_type type;
-} gconv_tone;
 
 typedef struct gconv_bank_batch {
   gconv_batch common; /* without filters and options */

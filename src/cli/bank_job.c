@@ -46,11 +46,10 @@ static gconv_status read_banks(const gconv_settings *settings, gconv_bank_job *j
 /* Options that only images have. */
 static gconv_status check_options(const gconv_settings *settings, gconv_message *message) {
   const gconv_options *options = &settings->convolution;
-  const char *option = options->border != GCONV_BORDER_ZERO ? "--border (banks see zeros outside the image)"
-                       : options->gray                      ? "--gray"
-                       : options->linear                    ? "--linear"
-                       : options->alpha != GCONV_ALPHA_KEEP ? "--alpha"
-                       : settings->memory > 0               ? "--memory (--batch says how many images are taken together)"
+  const char *option = options->border != GCONV_BORDER_ZERO      ? "--border (banks see zeros outside the image)"
+                       : options->gray                           ? "--gray"
+                       : options->linear                         ? "--linear"
+                       : options->alpha != GCONV_ALPHA_KEEP      ? "--alpha"
                        : options->combine == GCONV_COMBINE_STACK ? "--combine stack (the outputs are one already)"
                                                                  : NULL;
   if (!option)

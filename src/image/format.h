@@ -58,6 +58,9 @@ struct gconv_format {
 
   gconv_status (*start)(gconv_writer *writer);
   gconv_status (*write_rows)(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
+  /* NULL, or: writes `count` rows of a planar image, from number `first` of all its planes on, in any order of calls, to a
+   * sink that can seek. Of one image, either this or write_rows() is called. */
+  gconv_status (*write_rows_at)(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count);
   /* The rows that write_rows() takes best at a time; NULL: any number. */
   int32_t (*row_step)(const gconv_writer *writer);
   /* Writes what follows the last row. */

@@ -481,6 +481,22 @@ gconv_status gconv_row_writer_write(gconv_row_writer *rows, const void *samples,
   return share_rows(rows->options.shared, &s);
 }
 
+bool gconv_row_writer_is_free(const gconv_row_writer *rows) {
+  return rows->header.planar && rows->writer.format->write_rows_at && gconv_sink_can_seek(rows->writer.sink);
+}
+
+gconv_status gconv_row_writer_write_at(gconv_row_writer *rows, int64_t plane, int32_t row, const void *samples,
+                                       size_t row_bytes, int32_t count) {
+  const gconv_image *header = &rows->header;
+  bool inside = plane >= 0 && plane < (int64_t)header->frames * header->channels && row >= 0 && count > 0 &&
+                count <= header->height - row && count <= rows->rows_left;
+  if (!gconv_row_writer_is_free(rows) || !inside)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no rows %d to %lld of plane %lld that can be written now",
+                      rows->writer.name, row, (long long)row + count - 1, (long long)plane);
+  rows->rows_left -= count;
+  return rows->writer.format->write_rows_at(&rows->writer, plane * header->height + row, samples, row_bytes, count);
+}
+
 int32_t gconv_row_writer_step(const gconv_row_writer *rows) {
   const gconv_format *format = rows->writer.format;
   return format->row_step ? format->row_step(&rows->writer) : 1;

@@ -16,6 +16,7 @@ typedef struct npy_state {
   bool lost;             /* an f8 that no f32 equals */
   uint8_t *frame;        /* while writing an interleaved image of several frames: C planes of the frame so far */
   int32_t frame_rows;    /* rows of it there */
+  uint64_t header_bytes; /* while writing */
 } npy_state;
 
 static gconv_status create_state(const char *name, void **result) {
@@ -185,7 +186,9 @@ static gconv_status start(gconv_writer *writer) {
     ((npy_state *)writer->state)->frame = frame;
   }
   gconv_npy_header file = header_of(image);
-  return gconv_npy_header_write(writer->sink, &file);
+  GCONV_TRY(gconv_npy_header_write(writer->sink, &file));
+  ((npy_state *)writer->state)->header_bytes = gconv_sink_position(writer->sink);
+  return GCONV_OK;
 }
 
 /* Puts an interleaved row into the planes of the frame, and writes them when the frame is complete. */
@@ -215,6 +218,17 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
   return GCONV_OK;
 }
 
+static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count) {
+  const npy_state *state = writer->state;
+  size_t bytes = (size_t)writer->header->width * gconv_type_bytes(writer->header->type);
+  uint64_t position = state->header_bytes + (uint64_t)first * bytes;
+  if (row_bytes == bytes)
+    return gconv_sink_write_at(writer->sink, position, rows, bytes * (size_t)count);
+  for (size_t i = 0; i < (size_t)count; i++)
+    GCONV_TRY(gconv_sink_write_at(writer->sink, position + i * bytes, (const uint8_t *)rows + i * row_bytes, bytes));
+  return GCONV_OK;
+}
+
 static gconv_status finish(gconv_writer *writer) {
   (void)writer;
   return GCONV_OK;
@@ -240,6 +254,7 @@ const gconv_format gconv_format_npy = {
     .close = close_npy,
     .start = start,
     .write_rows = write_rows,
+    .write_rows_at = write_rows_at,
     .finish = finish,
     .end = end,
 };

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* What a bank job takes of memory, and so how it is cut: into batches of images, or an image into bands of rows. */
+#include "batch/bank_run.h"
+#include "batch/budget.h"
+#include "batch/present.h"
+
+#include <string.h>
+
+/* Images above LARGE_BYTES, with all that becomes of them, go by bands, which take about BAND_BYTES; below, a batch takes up
+ * to BATCH_BYTES. These are the same on every machine, so that results are. A writer has WRITER_BYTES; those at work at a
+ * time are at most MOST_WRITERS, as each has a file. */
+static const double LARGE_BYTES = 1 << 30, BATCH_BYTES = 256 << 20, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20;
+enum { LEAST_ROWS = 16, MOST_WRITERS = 256, PROBE_ROWS = 16 };
+
+static double file_row_bytes(const gconv_image *header) {
+  return (double)header->width * header->channels * (double)gconv_type_bytes(header->type);
+}
+
+static double file_bytes(const gconv_image *header) {
+  return file_row_bytes(header) * header->height * header->frames;
+}
+
+static void add_layers(const gconv_network *network, double in, gconv_bank_cost *cost) {
+  static const double BUS_BYTES_PER_MS = 1.5e7, FLOP_PER_MS = 8e9, IMAGE_MS = 0.1; /* of any GPU of these years */
+  const gconv_image *out = gconv_network_output_header(network);
+  const gconv_layer_info *info;
+  double flop = 0, widest = 0;
+  for (size_t i = 0; (info = gconv_network_get_info(network, i)); i++) {
+    double row = 4.0 * info->images * info->filters * info->out_width;
+    cost->bytes += row * info->out_height;
+    cost->cpu_ms += info->estimate_ms;
+    cost->rows = info->out_height;
+    widest = row > widest ? row : widest;
+    flop += info->flop;
+  }
+  cost->map_row = 4.0 * out->channels * out->width;
+  double results = cost->map_row * out->frames * cost->rows;
+  cost->gpu_ms = flop / FLOP_PER_MS + (in + results) / BUS_BYTES_PER_MS + IMAGE_MS;
+  cost->layer_row = widest;
+}
+
+gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *header, gconv_bank_cost *cost) {
+  gconv_network_options options = r->job->options;
+  gconv_network *network = NULL;
+  options.algorithm = options.without = NULL;
+  options.rows = PROBE_ROWS; /* so that nothing large is allocated */
+  gconv_status status = gconv_network_create(r->planner, header, r->job->layers, r->job->layer_count, &options, &network);
+  if (status != GCONV_OK)
+    return status;
+  double in = 4.0 * header->frames * header->channels * header->height * header->width;
+  *cost = (gconv_bank_cost){.bytes = in};
+  add_layers(network, in, cost);
+  int32_t begin, end, rows = gconv_network_output_header(network)->height;
+  int32_t middle = cost->rows / 2 / rows * rows;
+  gconv_network_rows_needed(network, middle, &begin, &end);
+  cost->scale = (double)header->height / cost->rows;
+  cost->halo = end - begin - cost->scale * rows;
+  cost->halo = cost->halo > 0 ? cost->halo : 0;
+  gconv_network_free(network);
+  return GCONV_OK;
+}
+
+/* Samples of the pictures that are made of a row of the maps, in bytes. */
+static double picture_row(const gconv_bank_run *r, const gconv_bank_cost *cost) {
+  double samples = cost->map_row / 4 * (double)gconv_type_bytes(r->job->tone.type);
+  return r->job->presentation == GCONV_PRESENT_TENSOR   ? (r->job->nhwc ? 2 * cost->map_row : 0)
+         : r->job->presentation == GCONV_PRESENT_LABELS ? 3 * samples
+                                                        : samples;
+}
+
+static double batch_bytes(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, double images) {
+  double pictures = picture_row(r, cost) * cost->rows, writers = r->threads * WRITER_BYTES;
+  double ahead = r->job->common.inputs->count > 1 ? 2 : 1; /* the next batch is decoded beside it */
+  return images * (ahead * file_bytes(header) + cost->bytes + pictures) + writers;
+}
+
+/* Images at a time: as the memory allows, and so that decoding and writing go on beside each other. It depends on the images
+ * alone, so that results do not on the machine, unless --memory leaves less. */
+static size_t choose_batch(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, size_t alike) {
+  const size_t parts = 4, most = 64;
+  size_t count = (alike - 1) / parts + 1, fits = cost->bytes < BATCH_BYTES ? (size_t)(BATCH_BYTES / cost->bytes) : 1;
+  count = count < fits ? count : fits;
+  count = count < most ? count : most;
+  if (r->job->batch > 0)
+    count = (size_t)r->job->batch;
+  while (count > 1 && batch_bytes(r, header, cost, (double)count) > (double)r->memory)
+    count--;
+  return count;
+}
+
+/* ---- Bands ---- */
+
+/* Why an image cannot go by bands; NULL if it can. */
+static const char *find_obstacle(const gconv_bank_run *r, size_t input, const gconv_image *header) {
+  const gconv_outputs *outputs = r->job->common.outputs;
+  size_t first = r->job->one_tensor ? 0 : outputs->first[input], end = r->job->one_tensor ? 1 : outputs->first[input + 1];
+  if (r->job->common.verify)
+    return "--verify compares whole images";
+  if (header->frames > 1)
+    return "it has several frames: save them one by one";
+  for (size_t n = first; n < end; n++)
+    if (gconv_output_is_sent(outputs->paths.items[n]))
+      return "what goes to standard output, a pipe or a device waits for all of it, and a file does not";
+  return NULL;
+}
+
+/* Whether the rows of the file come one after the other as they are; else all of it is in memory. */
+static bool comes_in_order(const gconv_bank_run *r, size_t input, const gconv_image *header, double *reader_bytes) {
+  gconv_read_options options = {.max_pixels = r->job->common.max_pixels, .threads = 1};
+  gconv_row_reader *reader = NULL;
+  *reader_bytes = file_bytes(header);
+  if (header->planar || gconv_row_reader_open(r->job->common.inputs->items[input].path, &options, &reader) != GCONV_OK)
+    return false;
+  bool ordered = gconv_row_reader_is_in_order(reader);
+  if (ordered)
+    *reader_bytes = (double)gconv_row_reader_bytes(reader);
+  else
+    *reader_bytes += (double)gconv_row_reader_bytes(reader);
+  gconv_row_reader_close(reader);
+  return ordered;
+}
+
+static gconv_status refuse(const gconv_bank_run *r, double bytes, const char *reason, gconv_message *why) {
+  return gconv_complain(why, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.0f: raise it%s%s",
+                        bytes * 1e-6, (double)r->memory * 1e-6,
+                        reason ? ", or let it go by bands of rows, which takes less: now it cannot, as " : "",
+                        reason ? reason : "");
+}
+
+/* Rows of the maps at a time, and how many results are written at a time, within `most` bytes. */
+static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv_image *header, const gconv_bank_cost *cost,
+                              gconv_bank_group *group, gconv_message *why) {
+  double most = (double)r->memory, fixed, in_row = 4.0 * header->channels * header->width;
+  bool ordered = comes_in_order(r, input, header, &fixed);
+  double windows = ordered ? 2 * file_row_bytes(header) : 0;
+  double row = cost->scale * (windows + in_row) + 2 * cost->layer_row + 2 * cost->map_row + picture_row(r, cost);
+  fixed += cost->halo * (windows + in_row + cost->layer_row) + r->threads * WRITER_BYTES;
+  double results = (double)gconv_bank_results(r->job), writers = (most - fixed) / 4 / WRITER_BYTES;
+  writers = writers < MOST_WRITERS ? writers : MOST_WRITERS;
+  writers = writers < 1 ? 1 : writers < results ? writers : results;
+  fixed += writers * WRITER_BYTES;
+  double rows = (most - fixed < BAND_BYTES ? most - fixed : BAND_BYTES) / row;
+  double least = cost->halo > LEAST_ROWS ? cost->halo : LEAST_ROWS; /* what is computed twice is no more than the half */
+  if (rows < least && fixed + least * row > most && r->job->common.memory > 0)
+    return refuse(r, fixed + least * row,
+                  ordered ? NULL : "its rows do not come in order (planes, interlaced, turned by EXIF)", why);
+  rows = rows < least ? least : rows;
+  group->rows = rows < cost->rows ? (int32_t)rows : cost->rows;
+  group->writers = (size_t)writers;
+  group->whole = !ordered;
+  return GCONV_OK;
+}
+
+gconv_status gconv_bank_choose_cut(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost,
+                                   size_t input, size_t alike, gconv_bank_group *group, gconv_message *why) {
+  double bytes = batch_bytes(r, header, cost, 1), most = (double)r->memory;
+  *group = (gconv_bank_group){.count = header->frames == 1 ? choose_batch(r, header, cost, alike) : 1};
+  if (bytes <= (r->job->common.memory > 0 ? most : most < LARGE_BYTES ? most : LARGE_BYTES))
+    return GCONV_OK;
+  const char *obstacle = find_obstacle(r, input, header);
+  group->count = 1;
+  if (!obstacle)
+    return cut_bands(r, input, header, cost, group, why);
+  return r->job->common.memory > 0 ? refuse(r, bytes, obstacle, why) : GCONV_OK;
+}
+
+gconv_status gconv_bank_cut_for_device(const gconv_bank_run *r, size_t input, const gconv_image *header,
+                                       gconv_bank_group *group, gconv_message *why) {
+  gconv_bank_cost cost;
+  const char *obstacle = find_obstacle(r, input, header);
+  if (obstacle)
+    return gconv_complain(why, GCONV_NO_MEMORY, "%s", obstacle);
+  GCONV_TRY(gconv_bank_keep_text(why, gconv_bank_find_cost(r, header, &cost)));
+  GCONV_TRY(cut_bands(r, input, header, &cost, group, why));
+  group->whole = true;
+  return GCONV_OK;
+}
