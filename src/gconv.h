@@ -766,7 +766,8 @@ typedef struct gconv_layer {
   int32_t groups;                                   /* the same */
   bool flip; /* mathematical convolution: each plane of a filter is turned by 180 degrees; with same, about tap R / 2 */
   gconv_activation activation;
-  float slope; /* of leaky */
+  float slope;           /* of leaky */
+  const char *algorithm; /* NULL: as the options say */
 } gconv_layer;
 
 /* All may be 0. */
@@ -777,7 +778,7 @@ typedef struct gconv_network_options {
   const float *mean, *std;
   int32_t mean_count, std_count;
   gconv_math math;        /* what algorithms may round products to, on devices where that is of use */
-  const char *algorithm;  /* of all layers; NULL or "auto": the cheapest for each */
+  const char *algorithm;  /* of the layers without their own; NULL or "auto": the cheapest for each */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */
   size_t workspace_bytes; /* that an algorithm may take; a batch that needs more is done in parts. 0: the default, 256 MiB */
   size_t executions;      /* expected, for auto; 0: one */

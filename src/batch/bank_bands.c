@@ -273,7 +273,10 @@ static gconv_status write_sheet(bands *b, result *to, const gconv_image *maps) {
   for (int32_t i = begin; i < end && i < sheet->count; i++) {
     int32_t tile = sheet->first + i;
     gconv_planes planes = gconv_bank_tile(b->r->job, maps, 0, tile);
-    gconv_bank_put(b->r->job, &planes, b->curves[tile], &to->rows, 0, (i - begin) * (maps->width + GCONV_MOSAIC_GAP));
+    gconv_status status =
+        gconv_bank_put(b->r->job, &planes, b->curves[tile], &to->rows, 0, (i - begin) * (maps->width + GCONV_MOSAIC_GAP));
+    if (status != GCONV_OK)
+      return status;
   }
   return gconv_row_writer_write(to->writer, to->rows.data, to->rows.row_bytes, maps->height);
 }

@@ -4,6 +4,7 @@
 #include "batch/budget.h"
 #include "batch/present.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Images above LARGE_BYTES, with all that becomes of them, go by bands, which take about BAND_BYTES; below, a batch takes up
@@ -39,12 +40,25 @@ static void add_layers(const gconv_network *network, double in, gconv_bank_cost 
   cost->layer_row = widest;
 }
 
-gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *header, gconv_bank_cost *cost) {
+/* On the CPU, of any algorithm; of few rows, so that nothing large is allocated. */
+static gconv_status make_probe(const gconv_bank_run *r, const gconv_image *header, gconv_network **network) {
   gconv_network_options options = r->job->options;
-  gconv_network *network = NULL;
+  gconv_layer *layers = calloc(r->job->layer_count, sizeof *layers);
+  if (!layers)
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  memcpy(layers, r->job->layers, r->job->layer_count * sizeof *layers);
+  for (size_t i = 0; i < r->job->layer_count; i++)
+    layers[i].algorithm = NULL;
   options.algorithm = options.without = NULL;
-  options.rows = PROBE_ROWS; /* so that nothing large is allocated */
-  gconv_status status = gconv_network_create(r->planner, header, r->job->layers, r->job->layer_count, &options, &network);
+  options.rows = PROBE_ROWS;
+  gconv_status status = gconv_network_create(r->planner, header, layers, r->job->layer_count, &options, network);
+  free(layers);
+  return status;
+}
+
+gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *header, gconv_bank_cost *cost) {
+  gconv_network *network = NULL;
+  gconv_status status = make_probe(r, header, &network);
   if (status != GCONV_OK)
     return status;
   double in = 4.0 * header->frames * header->channels * header->height * header->width;
@@ -68,8 +82,13 @@ static double picture_row(const gconv_bank_run *r, const gconv_bank_cost *cost) 
                                                         : samples;
 }
 
+/* Of `count` writers: arrays are written as they are. */
+static double writer_bytes(const gconv_bank_run *r, double count) {
+  return r->job->presentation == GCONV_PRESENT_TENSOR ? 0 : count * WRITER_BYTES;
+}
+
 static double batch_bytes(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, double images) {
-  double pictures = picture_row(r, cost) * cost->rows, writers = r->threads * WRITER_BYTES;
+  double pictures = picture_row(r, cost) * cost->rows, writers = writer_bytes(r, r->threads);
   double ahead = r->job->common.inputs->count > 1 ? 2 : 1; /* the next batch is decoded beside it */
   return images * (ahead * file_bytes(header) + cost->bytes + pictures) + writers;
 }
@@ -134,11 +153,11 @@ static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv
   bool ordered = comes_in_order(r, input, header, &fixed);
   double windows = ordered ? 2 * file_row_bytes(header) : 0;
   double row = cost->scale * (windows + in_row) + 2 * cost->layer_row + 2 * cost->map_row + picture_row(r, cost);
-  fixed += cost->halo * (windows + in_row + cost->layer_row) + r->threads * WRITER_BYTES;
+  fixed += cost->halo * (windows + in_row + cost->layer_row) + writer_bytes(r, r->threads);
   double results = (double)gconv_bank_results(r->job), writers = (most - fixed) / 4 / WRITER_BYTES;
   writers = writers < MOST_WRITERS ? writers : MOST_WRITERS;
   writers = writers < 1 ? 1 : writers < results ? writers : results;
-  fixed += writers * WRITER_BYTES;
+  fixed += writer_bytes(r, writers);
   double rows = (most - fixed < BAND_BYTES ? most - fixed : BAND_BYTES) / row;
   double least = cost->halo > LEAST_ROWS ? cost->halo : LEAST_ROWS; /* what is computed twice is no more than the half */
   if (rows < least && fixed + least * row > most && r->job->common.memory > 0)

@@ -44,8 +44,7 @@ void gconv_bank_add_error(gconv_texts *errors, const char *path, gconv_status st
 
 /* ---- The device ---- */
 
-/* Whether the CPU has the algorithm that is asked for. */
-static bool cpu_has(const char *algorithm) {
+static bool cpu_has_algorithm(const char *algorithm) {
   const gconv_algorithm_info *info;
   for (size_t i = 0; algorithm && (info = gconv_layer_algorithm_at(i)); i++)
     if (strcmp(info->device, "cpu") == 0 && strcmp(info->name, algorithm) == 0)
@@ -53,9 +52,17 @@ static bool cpu_has(const char *algorithm) {
   return !algorithm || strcmp(algorithm, "auto") == 0;
 }
 
+/* Whether the CPU has the algorithms that are asked for. */
+static bool cpu_suffices(const gconv_bank_run *r) {
+  bool good = cpu_has_algorithm(r->job->options.algorithm);
+  for (size_t i = 0; i < r->job->layer_count; i++)
+    good = good && cpu_has_algorithm(r->job->layers[i].algorithm);
+  return good;
+}
+
 static gconv_status begin_device(gconv_bank_run *r, const gconv_bank_cost *total, gconv_message *message) {
   const char *name = r->job->common.device;
-  if (strcmp(name, "auto") == 0 && cpu_has(r->job->options.algorithm)) {
+  if (strcmp(name, "auto") == 0 && cpu_suffices(r)) {
     gconv_job job = {.likes = r->headers, .like_count = 1, .images = r->job->common.inputs->count};
     job.cpu_ms = total->cpu_ms;
     job.gpu_ms = total->gpu_ms;
@@ -98,7 +105,7 @@ static gconv_status make_network(gconv_bank_run *r, gconv_device *device, const 
 
 /* The CPU, for what a GPU has no memory for, if the user left the device open. */
 static gconv_device *spare_of(const gconv_bank_run *r) {
-  return strcmp(r->job->common.device, "auto") == 0 && cpu_has(r->job->options.algorithm) ? r->planner : NULL;
+  return strcmp(r->job->common.device, "auto") == 0 && cpu_suffices(r) ? r->planner : NULL;
 }
 
 static bool is_gpu(const gconv_bank_run *r) {
@@ -303,6 +310,7 @@ static gconv_report make_report(const gconv_bank_run *r, const gconv_bank_loaded
   report.errors = errors;
   report.decode_ms = l->decode_ms[i];
   report.explanation = i == 0 ? o->explanation : NULL;
+  memcpy(report.found, bare.found, sizeof report.found);
   report.device_reason = r->summary->device_reason;
   report.cold = o->report.cold && i == 0;
   report.remark = i == 0 && r->cold ? o->report.remark : NULL;

@@ -53,3 +53,45 @@ uint64_t gconv_batch_digest(const gconv_batch *batch) {
   add_text(&hash, "format %s quality %d level %d", batch->outputs->format->name, batch->jpeg_quality, batch->png_level);
   return hash;
 }
+
+/* A bank and how it is applied. */
+static void add_layer(uint64_t *hash, const gconv_layer *layer) {
+  const gconv_bank *bank = layer->bank;
+  size_t taps =
+      (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns * sizeof *bank->weights;
+  add_text(hash, "bank %d %d %d %d biases %d", (int)bank->filters, (int)bank->channels, (int)bank->rows, (int)bank->columns,
+           bank->biases != NULL);
+  add_bytes(hash, bank->weights, taps);
+  if (bank->biases)
+    add_bytes(hash, bank->biases, (size_t)bank->filters * sizeof *bank->biases);
+  if (bank->has_geometry)
+    add_text(hash, "its own %d %d %d %d %d %d %d %d %d %d %d", bank->same_upper, bank->same_lower, (int)bank->pad_top,
+             (int)bank->pad_left, (int)bank->pad_bottom, (int)bank->pad_right, (int)bank->stride_y, (int)bank->stride_x,
+             (int)bank->dilation_y, (int)bank->dilation_x, (int)bank->groups);
+  add_text(hash, "padding %d %d %d %d %d groups %d flip %d", (int)layer->padding, (int)layer->pad_top, (int)layer->pad_left,
+           (int)layer->pad_bottom, (int)layer->pad_right, (int)layer->groups, layer->flip);
+  add_text(hash, "stride %d %d dilation %d %d", (int)layer->stride_y, (int)layer->stride_x, (int)layer->dilation_y,
+           (int)layer->dilation_x);
+  add_text(hash, "activation %d %a algorithm %s", (int)layer->activation, (double)layer->slope,
+           layer->algorithm ? layer->algorithm : "");
+}
+
+static void add_numbers(uint64_t *hash, const float *numbers, int32_t count) {
+  add_text(hash, "%d numbers", numbers ? (int)count : 0);
+  if (numbers)
+    add_bytes(hash, numbers, (size_t)count * sizeof *numbers);
+}
+
+uint64_t gconv_bank_digest(const gconv_bank_batch *job) {
+  const gconv_network_options *options = &job->options;
+  uint64_t hash = gconv_batch_digest(&job->common);
+  for (size_t i = 0; i < job->layer_count; i++)
+    add_layer(&hash, &job->layers[i]);
+  add_numbers(&hash, options->mean, options->mean_count);
+  add_numbers(&hash, options->std, options->std_count);
+  add_text(&hash, "math %d combine %d algorithm %s", (int)options->math, (int)options->combine,
+           options->algorithm ? options->algorithm : "auto");
+  add_text(&hash, "presentation %d nhwc %d tone %a %a %d %d %d", (int)job->presentation, job->nhwc, job->tone.scale,
+           job->tone.offset, (int)job->tone.range, job->tone.fit, (int)job->tone.type);
+  return hash;
+}

@@ -2,11 +2,14 @@
 #ifndef GCONV_BATCH_DIGEST_H
 #define GCONV_BATCH_DIGEST_H
 
-#include "batch/pipeline.h"
+#include "batch/banks.h"
 
 /* A number that two runs share only if they make the same results of the same inputs, as far as was asked: the version of
  * the program, the filters' coefficients, every option of the convolution and of the files. Where it is computed, and by how
  * many threads, has no part in it. Whoever adds an option to those adds it here. */
 uint64_t gconv_batch_digest(const gconv_batch *batch);
+
+/* The same of banks and how they are applied. */
+uint64_t gconv_bank_digest(const gconv_bank_batch *job);
 
 #endif

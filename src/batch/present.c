@@ -4,6 +4,7 @@
 #include "batch/loop.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Which planes ---- */
@@ -98,16 +99,27 @@ static void hue(double turn, float rgb[3]) {
   }
 }
 
-static void put_labels(const gconv_bank_batch *job, const gconv_planes *from, gconv_image *picture) {
+/* Each label has a pixel of its colour, made once. */
+static gconv_status put_labels(const gconv_bank_batch *job, const gconv_planes *from, gconv_image *picture) {
   const gconv_curve plain = {1, 0, false};
+  size_t bytes = 3 * gconv_type_bytes(job->tone.type);
+  int32_t filters = filters_of(job);
+  uint8_t *colours = malloc((size_t)filters * bytes);
+  if (!colours)
+    return gconv_set_error(GCONV_NO_MEMORY, "no memory for the colours of labels");
+  for (int32_t k = 0; k < filters; k++) {
+    float rgb[3];
+    hue((double)k / filters, rgb);
+    gconv_tone_put_row(job->tone.type, plain, rgb, 3, colours + (size_t)k * bytes, 0, 1);
+  }
   const float *label = from->plane[0];
-  for (int32_t y = 0; y < from->height; y++)
-    for (int32_t x = 0; x < from->width; x++, label++) {
-      float rgb[3];
-      hue((double)*label / filters_of(job), rgb);
-      gconv_tone_put_row(job->tone.type, plain, rgb, 3, (uint8_t *)picture->data + (size_t)y * picture->row_bytes,
-                         (size_t)x * 3, 1);
-    }
+  for (int32_t y = 0; y < from->height; y++) {
+    uint8_t *to = (uint8_t *)picture->data + (size_t)y * picture->row_bytes;
+    for (int32_t x = 0; x < from->width; x++, to += bytes)
+      memcpy(to, colours + (size_t)*label++ * bytes, bytes);
+  }
+  free(colours);
+  return GCONV_OK;
 }
 
 bool gconv_bank_surveys(const gconv_bank_batch *job) {
@@ -115,12 +127,12 @@ bool gconv_bank_surveys(const gconv_bank_batch *job) {
          gconv_tone_surveys(&job->tone);
 }
 
-void gconv_bank_put(const gconv_bank_batch *job, const gconv_planes *from, gconv_curve curve, gconv_image *picture,
-                    int32_t top, int32_t left) {
+gconv_status gconv_bank_put(const gconv_bank_batch *job, const gconv_planes *from, gconv_curve curve, gconv_image *picture,
+                            int32_t top, int32_t left) {
   if (job->presentation == GCONV_PRESENT_LABELS)
-    put_labels(job, from, picture);
-  else
-    gconv_tone_put(job->tone.type, curve, from, picture, top, left);
+    return put_labels(job, from, picture);
+  gconv_tone_put(job->tone.type, curve, from, picture, top, left);
+  return GCONV_OK;
 }
 
 /* ---- Whole pictures ---- */
@@ -131,10 +143,11 @@ typedef struct painting {
   int32_t frame;
   const gconv_map_sheet *sheet;
   gconv_image *picture;
+  gconv_status status; /* of labels, which are one tile */
 } painting;
 
 static void paint_tile(void *context, size_t tile) {
-  const painting *p = context;
+  painting *p = context;
   int32_t i = (int32_t)tile, columns = p->sheet->columns;
   gconv_planes from = gconv_bank_tile(p->job, p->maps, p->frame, p->sheet->first + i);
   gconv_survey survey = {0};
@@ -142,8 +155,11 @@ static void paint_tile(void *context, size_t tile) {
     survey = gconv_survey_begin(from.count, from.height, from.width);
     gconv_survey_add(&survey, &from, 0);
   }
-  gconv_bank_put(p->job, &from, gconv_tone_curve(&p->job->tone, &survey), p->picture,
-                 i / columns * (from.height + GCONV_MOSAIC_GAP), i % columns * (from.width + GCONV_MOSAIC_GAP));
+  gconv_status status =
+      gconv_bank_put(p->job, &from, gconv_tone_curve(&p->job->tone, &survey), p->picture,
+                     i / columns * (from.height + GCONV_MOSAIC_GAP), i % columns * (from.width + GCONV_MOSAIC_GAP));
+  if (status != GCONV_OK)
+    p->status = status;
   gconv_survey_free(&survey);
 }
 
@@ -175,7 +191,7 @@ gconv_status gconv_bank_present(const gconv_bank_batch *job, const gconv_image *
   *picture = sheet.picture;
   if (sheet.count > 1)
     memset(picture->data, 0, picture->plane_bytes);
-  painting p = {job, maps, frame, &sheet, picture};
+  painting p = {job, maps, frame, &sheet, picture, GCONV_OK};
   gconv_loop_run(threads, (size_t)sheet.count, paint_tile, &p);
-  return GCONV_OK;
+  return p.status;
 }

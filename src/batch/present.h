@@ -23,8 +23,8 @@ gconv_planes gconv_bank_tile(const gconv_bank_batch *job, const gconv_image *map
 /* Whether the values of a tile must be surveyed, all of them, before it is put anywhere. */
 bool gconv_bank_surveys(const gconv_bank_batch *job);
 
-/* Puts a tile, or rows of it, on a picture; labels have colours, and no curve. */
-void gconv_bank_put(const gconv_bank_batch *job, const gconv_planes *from, gconv_curve curve, gconv_image *picture,
-                    int32_t top, int32_t left);
+/* Puts a tile, or rows of it, on a picture; labels have colours, and no curve. GCONV_NO_MEMORY for these. */
+gconv_status gconv_bank_put(const gconv_bank_batch *job, const gconv_planes *from, gconv_curve curve, gconv_image *picture,
+                            int32_t top, int32_t left);
 
 #endif

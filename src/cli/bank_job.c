@@ -59,6 +59,10 @@ static gconv_status check_options(const gconv_settings *settings, gconv_message 
 
 gconv_status gconv_bank_job_read(const gconv_settings *settings, gconv_bank_job *job, gconv_message *message) {
   GCONV_TRY(check_options(settings, message));
+  for (size_t i = 0; i < settings->layer_count && settings->race; i++)
+    if (settings->layers[i].layer.algorithm)
+      return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                            "--algorithm all times all layers together, but layer %zu has an --algorithm of its own", i + 1);
   GCONV_TRY(read_banks(settings, job, message));
   const gconv_options *convolution = &settings->convolution;
   job->batch = (gconv_bank_batch){.layers = job->layers,

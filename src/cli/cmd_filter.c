@@ -89,9 +89,9 @@ static gconv_status prepare(struct job *job, gconv_message *message) {
   GCONV_TRY(check_format(job, message));
   if (job->has_banks && job->bank.batch.one_tensor && job->settings.shard.count > 1)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--shard: one array of all results cannot be divided: name a folder");
-  if (job->has_banks && job->settings.resume)
-    return gconv_complain(message, GCONV_UNSUPPORTED,
-                          "--resume: not with banks; --skip-existing passes over results that exist");
+  if (job->has_banks && job->bank.batch.one_tensor && job->settings.resume)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--resume: one array of all results is made as a whole: name a folder (-o results/ --format npy)");
   gconv_shard_take(&job->settings.shard, &job->inputs, &job->outputs);
   return GCONV_OK;
 }
@@ -198,13 +198,17 @@ static gconv_batch make_batch(struct job *job) {
   };
 }
 
+static uint64_t digest_of(struct job *job) {
+  gconv_batch batch = make_batch(job);
+  job->bank.batch.common = batch;
+  return job->has_banks ? gconv_bank_digest(&job->bank.batch) : gconv_batch_digest(&batch);
+}
+
 /* `writes`: the manifest goes on, else it is only read. */
 static gconv_status open_manifest(struct job *job, bool writes, gconv_message *message) {
-  gconv_batch batch = make_batch(job);
   if (!job->settings.resume || job->manifest)
     return GCONV_OK;
-  GCONV_TRY(
-      gconv_manifest_open(&job->outputs, &job->settings.shard, gconv_batch_digest(&batch), writes, &job->manifest, message));
+  GCONV_TRY(gconv_manifest_open(&job->outputs, &job->settings.shard, digest_of(job), writes, &job->manifest, message));
   if (writes && gconv_manifest_leftovers(job->manifest) > 0 && !job->settings.quiet)
     gconv_say("removed %zu unfinished files that a killed run had left", gconv_manifest_leftovers(job->manifest));
   return GCONV_OK;
@@ -368,8 +372,10 @@ static int finish(const struct job *job, const gconv_batch_summary *summary) {
   if (job->settings.verbose)
     remark_on_start(summary);
   if (summary->begun < job->inputs.count)
-    gconv_say("stopped by --fail-fast: %zu of %zu images were not read", job->inputs.count - summary->begun,
-              job->inputs.count);
+    gconv_say("%s: %zu of %zu images were not read",
+              job->has_banks && job->bank.batch.one_tensor ? "no array is written, as it would not be whole"
+                                                           : "stopped by --fail-fast",
+              job->inputs.count - summary->begun, job->inputs.count);
   if (job->settings.timings == GCONV_TIMINGS_JSON)
     gconv_timings_print_json_summary(&job->total, summary);
   else if (job->settings.timings == GCONV_TIMINGS_TABLE)

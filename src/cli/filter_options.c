@@ -170,6 +170,7 @@ static gconv_status parse_algorithm(const gconv_option *option, const char *valu
   int index;
   GCONV_TRY(gconv_option_find(names, value, &index, message));
   ((gconv_settings *)settings)->race = index == 1;
+  ((gconv_settings *)settings)->algorithm_given = true;
   ((gconv_settings *)settings)->convolution.algorithm = index == 1 ? "auto" : names[index];
   return GCONV_OK;
 }
@@ -266,11 +267,20 @@ static gconv_status parse_then(const gconv_option *option, const char *value, vo
   gconv_settings *all = bank_settings(option, settings);
   if (all->filters.count == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "there is no bank before it: -f BANK --then -f BANK");
+  if (all->mosaic || all->convolution.combine != GCONV_COMBINE_NONE)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--combine stands before it, but is for what the last bank yields: put it behind the last --then");
+  if (all->race)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--algorithm all stands before it, but times all layers together: put it behind the last --then");
   gconv_layer_settings *layers = realloc(all->layers, (all->layer_count + 1) * sizeof *layers);
   if (!layers)
     return gconv_complain_memory(message);
   all->layers = layers;
   all->layer.flip = all->convolution.flip;
+  all->layer.algorithm = all->algorithm_given ? all->convolution.algorithm : NULL;
+  all->algorithm_given = false;
+  all->convolution.algorithm = "auto";
   layers[all->layer_count++] = (gconv_layer_settings){all->filters, all->syntax, all->layer};
   all->filters = (gconv_texts){0};
   all->syntax = NULL;

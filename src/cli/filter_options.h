@@ -36,7 +36,8 @@ typedef struct gconv_settings {
   int mean_count, std_count, math, batch;
   bool nhwc;
 
-  bool race; /* --algorithm all: the fastest is to be found out */
+  bool race;            /* --algorithm all: the fastest is to be found out */
+  bool algorithm_given; /* for the layer at hand; before --then for that one alone */
 
   const char *device;
   int threads, jobs;

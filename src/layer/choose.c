@@ -66,8 +66,8 @@ static void take(const gconv_layer_algorithm *row, const layer_candidate *how, g
   step->info.estimate_ms = how->estimate_ms;
 }
 
-gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, gconv_step *step,
-                                FILE *reasons) {
+gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, const char *wanted,
+                                gconv_step *step, FILE *reasons) {
   gconv_candidate candidates[GCONV_MOST_CANDIDATES];
   layer_candidate how[GCONV_MOST_CANDIDATES];
   const gconv_layer_algorithm *row;
@@ -81,7 +81,6 @@ gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_
     if (!candidates[count].obstacle)
       set_price(device, options, row, step, &how[count], &candidates[count]);
   }
-  const char *wanted = options->algorithm ? options->algorithm : "auto";
   GCONV_TRY(gconv_pick(candidates, count, device->type->name, wanted, options->without, reasons, &picked));
   take(gconv_layer_algorithm_row(picked), &how[picked], step);
   return GCONV_OK;

@@ -157,10 +157,10 @@ static gconv_status resolve_step(gconv_network *network, const gconv_layer *laye
 static gconv_status make_step(gconv_network *network, const gconv_layer *layer, size_t index,
                               const gconv_network_options *options, FILE *reasons) {
   gconv_step *step = &network->steps[index];
+  const char *wanted = layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
   fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s\n", index + 1, step->problem.filters, layer->bank->channels,
-          layer->bank->rows, layer->bank->columns,
-          options->algorithm && strcmp(options->algorithm, "auto") != 0 ? "as asked for:" : "the cheapest of:");
-  gconv_status status = gconv_layer_choose(network->device, options, step, reasons);
+          layer->bank->rows, layer->bank->columns, strcmp(wanted, "auto") != 0 ? "as asked for:" : "the cheapest of:");
+  gconv_status status = gconv_layer_choose(network->device, options, wanted, step, reasons);
   if (status != GCONV_OK)
     return gconv_fail_in(status, "layer %zu", index + 1);
   fill_info(step);

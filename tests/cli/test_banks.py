@@ -5,6 +5,7 @@ import unittest
 
 import numpy as np
 from helper import CommandTest
+from PIL import Image
 
 
 def correlate(x, weights, biases, stride=1, pad=None):
@@ -280,6 +281,189 @@ class Errors(BankTest):
         result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "y.png", "--padding", "same-upper")
         self.assertEqual(self.pixels("y.png").shape, (17, 23, 3))
         self.usage_error("there is no bank before it", "-i", "a.png", "--then", "-f", "bank.txt", "-o", "y.npy")
+
+
+class Bands(BankTest):
+    """Images that go by bands of rows: --memory leaves too little for all of their maps."""
+
+    def setUp(self):
+        super().setUp()
+        random = np.random.default_rng(6)
+        small = random.integers(0, 256, (50, 40, 3)).repeat(24, 0).repeat(24, 1)
+        self.large = (small + random.integers(-9, 10, small.shape)).clip(0, 255).astype("u1")  # 1200 x 960
+        Image.fromarray(self.large).save(self.folder / "large.png")
+        self.second = random.normal(size=(4, 5, 5, 5)).astype("f4")
+        self.write("second.txt", self.second, np.ones(4), [None] * 4)
+
+    def same(self, name, *words, image="large.png", memory="30M", banks=("-f", "bank.txt"), threads=2):
+        """The same files, with and without bands; which --explain tells."""
+        for folder in "whole", "bands":
+            (self.folder / folder).mkdir(exist_ok=True)
+        for folder, extra in ("whole", []), ("bands", ["--memory", memory]):
+            done = self.gconv("-i", image, *banks, "-o", f"{folder}/{name}", "-a", "direct", "--explain", "--threads",
+                              threads, *words, *extra)
+            self.assertEqual("by rows" in done.stderr, folder == "bands", done.stderr)
+        files = self.files("whole")
+        self.assertEqual(files, self.files("bands"))
+        for file in files:
+            self.assertEqual((self.folder / "whole" / file).read_bytes(), (self.folder / "bands" / file).read_bytes(), file)
+
+    def test_array(self):
+        self.same("{stem}.npy")
+        self.assert_close(self.load("bands/large.npy")[0, :, :40, :50],
+                          correlate(self.large.transpose(2, 0, 1)[:, :44, :54] / 255, self.w, self.b)[:, :40, :50])
+
+    def test_array_with_the_channels_last(self):
+        self.same("{stem}.npy", "--layout", "nhwc")
+
+    def test_pictures(self):
+        self.same("{stem}_{filter}.png")
+
+    def test_one_thread(self):
+        self.same("{stem}_{filter}.png", threads=1)
+
+    def test_more_pictures_than_are_written_at_a_time(self):
+        self.write("many.txt", np.random.default_rng(1).normal(size=(12, 3, 1, 1)), np.zeros(12), [None] * 12)
+        self.same("{stem}_{filter}.png", banks=("-f", "many.txt"), memory="26M")
+
+    def test_mosaic(self):
+        self.same("{stem}.png", "--combine", "mosaic")
+
+    def test_combined(self):
+        for combine in "max", "magnitude", "sum":
+            self.same(f"{combine}.png", "--combine", combine)
+        self.same("plain.png", "--combine", "sum", "--range", "abs", "--depth", "16")
+        self.same("minmax.png", "--combine", "sum", "--range", "minmax", "--scale", "-1")
+
+    def test_labels(self):
+        self.same("{stem}.png", "--combine", "argmax")
+
+    def test_each_channel_by_itself(self):
+        self.same("{stem}_{filter}.png", banks=("-f", "sobel_x", "-f", "prewitt_x", "--batch", "1"))
+
+    def test_chain(self):
+        self.same("{stem}.npy", banks=("-f", "bank.txt", "--stride", "2", "--padding", "3", "--activation", "sigmoid", "--then",
+                                       "-f", "second.txt", "--dilation", "3", "--padding", "full"), memory="20M")
+
+    def test_turned_photo_and_array_are_read_whole(self):
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        Image.fromarray(self.large).save(self.folder / "turned.jpg", exif=exif)
+        self.same("turned.npy", image="turned.jpg")
+        np.save(self.folder / "planes.npy", self.large.transpose(2, 0, 1)[None])
+        self.same("planes.npy", image="planes.npy")
+        np.save(self.folder / "last.npy", self.large[None])
+        self.same("last.npy", "--layout", "nhwc", image="last.npy", memory="40M")
+
+    def test_one_array_of_several(self):
+        Image.fromarray(self.large[::-1]).save(self.folder / "other.png")
+        for name, extra in ("whole.npy", []), ("bands.npy", ["--memory", "30M"]):
+            self.gconv("-i", "large.png", "-i", "other.png", "-f", "bank.txt", "-o", name, *extra)
+        np.testing.assert_array_equal(self.load("whole.npy"), self.load("bands.npy"))
+
+    def test_too_little_memory(self):
+        error = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "y.npy", "--memory", "1M", status=1).stderr
+        self.assertRegex(error, r"large.png: takes about \d+ MB of memory, and --memory allows 1: raise it")
+        error = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "y.npy", "--memory", "30M", "--verify", status=1).stderr
+        self.assertIn("--verify compares whole images", error)
+        error = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "-", "--format", "npy", "--memory", "30M", status=1).stderr
+        self.assertIn("standard output", error)
+        self.assertEqual([name for name in self.files(".") if name.startswith("y")], [])
+
+    def test_batches_are_of_fewer_images(self):
+        for i in range(6):
+            self.photo(f"in/{i}.png", 200, 150, seed=i)
+        self.gconv("-i", "in", "-f", "bank.txt", "-o", "a/", "--format", "npy", "--batch", "6", "-a", "direct")
+        self.gconv("-i", "in", "-f", "bank.txt", "-o", "b/", "--format", "npy", "--batch", "6", "-a", "direct", "--memory", "4M")
+        for i in range(6):
+            np.testing.assert_array_equal(self.load(f"a/{i}.npy"), self.load(f"b/{i}.npy"))
+
+    def test_truncated_image_leaves_nothing(self):
+        data = (self.folder / "large.png").read_bytes()
+        (self.folder / "cut.png").write_bytes(data[:len(data) * 2 // 3])
+        for words in ["-o", "y.npy"], ["-o", "maps/"], ["-o", "y.png", "--combine", "argmax"]:
+            error = self.gconv("-i", "cut.png", "-f", "bank.txt", "--memory", "30M", *words, status=1).stderr
+            self.assertIn("cut.png", error)
+        self.assertFalse((self.folder / "y.npy").exists() or (self.folder / "y.png").exists())
+        self.assertEqual(self.files("maps") if (self.folder / "maps").exists() else [], [])
+
+    def test_one_result_that_cannot_be_written(self):
+        (self.folder / "maps").mkdir()
+        (self.folder / "maps/large_red.png").mkdir()
+        error = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "maps/", "--memory", "30M", status=2).stderr
+        self.assertIn("large_red.png", error)
+
+    def test_existing_results_are_passed_over(self):
+        self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "maps/", "--memory", "30M")
+        red = self.folder / "maps/large_red.png"
+        red.write_bytes(b"mine")
+        (self.folder / "maps/large_2.png").unlink()
+        self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "maps/", "--memory", "30M", "--skip-existing")
+        self.assertEqual(red.read_bytes(), b"mine")
+        self.assertEqual(len(self.files("maps")), 5)
+
+
+class Resume(BankTest):
+    def test_what_is_done_is_passed_over(self):
+        for memory, width, height in ([], 40, 30), (["--memory", "30M"], 1000, 800):  # by bands
+            self.photo("in/1.png", width, height, seed=1)
+            self.photo("in/2.png", width, height, seed=2)
+            words = ["-i", "in", "-f", "bank.txt", "-o", "maps/", "--resume", "-a", "direct", *memory]
+            self.gconv(*words)
+            (self.folder / "maps/1_red.png").unlink()
+            (self.folder / "maps/1_2.png").write_bytes(b"broken")
+            self.photo("in/2.png", width, height, seed=3)
+            error = self.gconv(*words).stderr
+            self.assertIn("3 results were done, 0 are new; taken up again: 0 of other filters, options or another version, "
+                          "5 of inputs that changed, 2 missing or changed", error)
+            error = self.gconv(*words).stderr
+            self.assertIn("10 results were done", error)
+            self.gconv("-i", "in", "-f", "bank.txt", "-o", "fresh/", "-a", "direct")
+            for name in self.files("fresh"):
+                self.assertEqual((self.folder / "fresh" / name).read_bytes(), (self.folder / "maps" / name).read_bytes())
+
+    def test_other_jobs_are_done_again(self):
+        words = ["-i", "a.png", "-o", "maps/", "--resume"]
+        self.gconv(*words, "-f", "bank.txt")
+        self.write("other.txt", self.w * 2, self.b, ["edge", "red", None, "a/b", "edge"])
+        jobs = (["-f", "other.txt"], ["-f", "bank.txt", "--stride", "2"], ["-f", "bank.txt", "--mean", "0.5"],
+                ["-f", "bank.txt", "--activation", "relu"], ["-f", "bank.txt", "--range", "abs"],
+                ["-f", "bank.txt", "--std", "0.5"], ["-f", "bank.txt", "--flip"], ["-f", "bank.txt", "-a", "gemm"])
+        for job in jobs:
+            self.assertIn("taken up again: 5 of other filters", self.gconv(*words, *job).stderr, job)
+
+    def test_shards_share_the_work(self):
+        for i in range(6):
+            self.photo(f"in/{i}.png", 20, 10, seed=i)
+        for i in 1, 2:
+            self.gconv("-i", "in", "-f", "bank.txt", "-o", "maps/", "--combine", "max", "--resume", "--shard", f"{i}/2")
+        self.assertEqual([n for n in self.files("maps") if n.endswith(".png")], [f"{i}.png" for i in range(6)])
+        error = self.gconv("-i", "in", "-f", "bank.txt", "-o", "maps/", "--combine", "max", "--resume").stderr
+        self.assertIn("6 results were done", error)
+
+    def test_one_array_is_refused(self):
+        self.photo("in/1.png", 40, 30)
+        self.photo("in/2.png", 40, 30)
+        for option in ["--resume"], ["--shard", "1/2"]:
+            self.usage_error("name a folder", "-i", "in", "-f", "bank.txt", "-o", "y.npy", *option)
+
+
+class Chains(BankTest):
+    def test_an_algorithm_for_each_layer(self):
+        chain = ["-i", "a.png", "-f", "bank.txt", "-a", "gemm", "--then", "-f", "second.txt", "-o", "y.npy", "--explain"]
+        self.write("second.txt", np.ones((2, 5, 3, 3)), np.zeros(2), [None, None])
+        text = self.gconv(*chain, "-a", "reference").stderr
+        self.assertEqual([line.split("algorithm ")[1].split(",")[0] for line in text.splitlines() if "algorithm " in line],
+                         ["gemm", "reference"])
+        text = self.gconv(*[w for w in chain if w not in ("-a", "gemm")], "-a", "reference").stderr
+        self.assertEqual(text.count("algorithm reference"), 2)
+
+    def test_what_is_of_the_whole_chain_stands_behind_it(self):
+        second = ["--then", "-f", "bank.txt", "-o", "y.npy"]
+        self.usage_error("behind the last --then", "-i", "a.png", "-f", "bank.txt", "--combine", "max", *second)
+        self.usage_error("behind the last --then", "-i", "a.png", "-f", "bank.txt", "-a", "all", *second)
+        self.usage_error("layer 1 has an --algorithm of its own", "-i", "a.png", "-f", "bank.txt", "-a", "gemm", *second, "-a",
+                         "all")
 
 
 if __name__ == "__main__":
