@@ -7,9 +7,9 @@
  * The definition here shares no line with the product. A case passes an algorithm if every output is within the bound that
  * is stated, carried through the layers; if algorithms of the exact family give the bits of cpu/reference, whatever the
  * workspace and the batches that it allows; if all outputs are written and nothing else, from an input that lies among NaN;
- * if it gives the same bits again, on the CPU with any number of threads; if it does the same by rows (of algorithms that are
- * not exact, within their bounds); and if gconv_network_verify() finds the result right, and finds the value that is then
- * altered. Exit status: 0, 1 for a failure, 77 without the device.
+ * if it gives the same bits again, on the CPU with any number of threads; if it does the same by rows (of algorithms that
+ * are not exact, within their bounds); and if gconv_network_verify() finds the result right, and finds the value that is
+ * then altered. Exit status: 0, 1 for a failure, 77 without the device.
  */
 #include "draw.h"
 #include "guarded.h"
