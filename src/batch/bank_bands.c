@@ -419,9 +419,7 @@ static gconv_status make_results(bands *b, gconv_message *why) {
 static gconv_status make_buffers(bands *b) {
   const gconv_network *network = b->r->network;
   b->out = b->maps[0] = b->maps[1] = *gconv_network_output_header(network);
-  const gconv_layer_info *last = NULL, *info;
-  for (size_t i = 0; (info = gconv_network_get_info(network, i)); i++)
-    last = info;
+  const gconv_layer_info *last = gconv_network_get_info(network, b->r->job->layer_count - 1);
   b->rows = b->out.height;
   b->out.height = last->out_height;
   b->count = (b->out.height - 1) / b->rows + 1;
