@@ -362,8 +362,9 @@ typedef struct gconv_options {
   int32_t block_width, block_height; /* threads of a block on a GPU, across and down: a hint, for measurements of what they
                                         change, to algorithms that have a choice; both 0: their own. The product is at
                                         most 1024 */
-  size_t executions; /* that are expected of this and similar plans, for auto: what a library takes to start counts as
-                        spread over them; 0: one */
+  int32_t grid_blocks; /* blocks of a grid at most, which stride over the image: a hint as that of the block; 0: theirs */
+  size_t executions;   /* that are expected of this and similar plans, for auto: what a library takes to start counts as
+                          spread over them; 0: one */
 } gconv_options;
 
 /* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static

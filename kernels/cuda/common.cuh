@@ -184,6 +184,18 @@ inline dim3 block_for(const gconv_problem *problem, int most, int width, int hei
   return dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
 }
 
+/* A grid of no more blocks than the problem hints at, for kernels that stride over what is beyond it: fewer in z first, then
+ * in y, so that blocks which run at the same time lie side by side. */
+inline dim3 hinted_grid(const gconv_problem *problem, dim3 grid) {
+  if (problem->grid_blocks == 0)
+    return grid;
+  const unsigned most = (unsigned)problem->grid_blocks;
+  grid.x = grid.x < most ? grid.x : most;
+  grid.y = grid.y < most / grid.x ? grid.y : most / grid.x;
+  grid.z = grid.z < most / grid.x / grid.y ? grid.z : most / grid.x / grid.y;
+  return grid;
+}
+
 inline arguments common_arguments(const gconv_execution *execution) {
   arguments a = {};
   a.problem = *execution->problem;

@@ -70,15 +70,10 @@ template <class In, class Out> __device__ void convolve(const general_arguments 
   });
 }
 
-/* Grid: x over the samples of a row, y over rows, z over planes of all images; rows and planes beyond the grid are strided.
- */
-template <class In, class Out>
-__global__ void __launch_bounds__(GENERAL_THREADS) general(const __grid_constant__ general_arguments g) {
+/* A sample of a row, in all rows and planes that its thread strides to. */
+template <class In, class Out> __device__ __forceinline__ void make_column(const general_arguments &g, int64_t sample) {
   const arguments &a = g.common;
   const gconv_problem &problem = a.problem;
-  int64_t sample = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-  if (sample >= (int64_t)problem.out_width * problem.channels)
-    return;
   place at;
   at.q = sample / problem.channels;
   at.c = (int32_t)(sample - at.q * problem.channels);
@@ -97,6 +92,15 @@ __global__ void __launch_bounds__(GENERAL_THREADS) general(const __grid_constant
   }
 }
 
+/* Grid: x over the samples of a row, y over rows, z over planes of all images; what is beyond the grid is strided over. */
+template <class In, class Out>
+__global__ void __launch_bounds__(GENERAL_THREADS) general(const __grid_constant__ general_arguments g) {
+  const int64_t samples = (int64_t)g.common.problem.out_width * g.common.problem.channels;
+  for (int64_t sample = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; sample < samples;
+       sample += (int64_t)gridDim.x * blockDim.x)
+    make_column<In, Out>(g, sample);
+}
+
 template <class In, class Out> void launch_general(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   general_arguments a = {common_arguments(execution), execution->weights};
@@ -104,7 +108,7 @@ template <class In, class Out> void launch_general(const gconv_execution *execut
   dim3 grid(blocks_for((int64_t)problem->out_width * problem->channels, block.x, INT32_MAX),
             blocks_for(problem->out_height, block.y, 65535),
             blocks_for((int64_t)problem->images * problem->planes, 1, 65535));
-  general<In, Out><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+  general<In, Out><<<hinted_grid(problem, grid), block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
 /* ---- Choosing ---- */
@@ -287,8 +291,10 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
                passes = gconv_is_combined(problem) ? 1 : filters;
   const double in_bytes = problem->in_type == GCONV_U8 ? 1 : problem->in_type == GCONV_U16 ? 2 : 4;
   const double out_bytes = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
-  /* A device that small images cannot fill: measured at 1024^2, 6 times as long as the rate says, and at 256^2, 64 times. */
-  const double share = 6e6 / (samples + 1), idle = fmin(sqrt(1 + share * share), 64);
+  /* A device that small images cannot fill: measured at 1024^2, 6 times as long as the rate says, and at 256^2, 64 times;
+   * pairs have twice the work under way, and hide as much more of what it waits for. */
+  const double under_way = sliding_size(problem) > 0 ? filters / passes : 1;
+  const double share = 6e6 / (samples * under_way + 1), idle = fmin(sqrt(1 + share * share), 64);
   const double arithmetic = samples * filters * instructions_of(problem) * idle / machine->fma_per_ms;
   const double bytes = samples * passes * (in_bytes * problem->stride_y * problem->stride_x + out_bytes);
   return machine->launch_ms * passes + fmax(arithmetic, bytes / (0.9 * machine->bytes_per_ms));

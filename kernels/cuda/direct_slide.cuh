@@ -26,143 +26,14 @@
 #ifndef GCONV_CUDA_DIRECT_SLIDE_CUH
 #define GCONV_CUDA_DIRECT_SLIDE_CUH
 
-#include "common.cuh"
+#include "direct_rows.cuh"
 
 #include <atomic>
 #include <math.h>
 
 namespace {
 
-enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps */
-
-/* F filters of K x K taps whose responses are combined (F = 1: or not). */
-template <int K, int F> struct sliding_arguments {
-  arguments common;
-  int32_t strip;       /* output rows of a thread */
-  int32_t across;      /* columns of blocks */
-  int32_t begin, end;  /* output samples of a row whose windows lie in the input row, a multiple of V of them */
-  int32_t walkers;     /* blocks of a plane that walk down strips of them */
-  int32_t edge_blocks; /* blocks of a plane for its other samples, at the ends of rows */
-  int32_t samples;     /* of an output row: Q * C */
-  float unit;          /* what a sum is to be multiplied with: the scale of taps, undone */
-  float scale, offset; /* of a plain epilogue, from scaled sums */
-  bool plain;          /* scale and offset are all there is to the epilogue, and the output is of the input's type */
-  bool at_once;        /* whether `scale`, a power of two, leads from scaled sums to levels in units of 2^-149 */
-  float divisor[F], bias[F];
-  float taps[F][K * K];
-};
-
-/* The samples that a thread sees of an input row: those from `LEFT` before its first output sample, in fours. */
-template <int K, int C, int V> struct window {
-  static constexpr int PAD = K / 2 * C;
-  static constexpr int LEFT = (PAD + 3) / 4 * 4;
-  static constexpr int WORDS = (LEFT + V - 1 + (K - 1) * C - PAD) / 4 + 1;
-  static constexpr int FIRST = LEFT - PAD; /* index of the sample that tap 0 meets for output 0 */
-};
-
-/* ---- Input rows ---- */
-
-/* Four samples as a word, and from there to floats: of integers in units of 2^-149. */
-template <class In> struct samples4;
-template <> struct samples4<float> {
-  using word = float4;
-  static __device__ __forceinline__ word gather(const float (&x)[4]) {
-    return make_float4(x[0], x[1], x[2], x[3]);
-  }
-  static __device__ __forceinline__ void spread(word w, float *x) {
-    x[0] = w.x, x[1] = w.y, x[2] = w.z, x[3] = w.w;
-  }
-  static __device__ __forceinline__ float spread_one(float x) {
-    return x;
-  }
-};
-template <> struct samples4<uint8_t> {
-  using word = uint32_t;
-  static __device__ __forceinline__ word gather(const uint8_t (&x)[4]) {
-    return x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
-  }
-  static __device__ __forceinline__ void spread(word w, float *x) {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      x[i] = __uint_as_float(__byte_perm(w, 0, 0x4440 + i));
-  }
-  static __device__ __forceinline__ float spread_one(uint8_t x) {
-    return __uint_as_float(x);
-  }
-};
-template <> struct samples4<uint16_t> {
-  using word = uint2;
-  static __device__ __forceinline__ word gather(const uint16_t (&x)[4]) {
-    return make_uint2(x[0] | (uint32_t)x[1] << 16, x[2] | (uint32_t)x[3] << 16);
-  }
-  static __device__ __forceinline__ void spread(word w, float *x) {
-    x[0] = __uint_as_float(w.x & 0xffffu), x[1] = __uint_as_float(w.x >> 16);
-    x[2] = __uint_as_float(w.y & 0xffffu), x[3] = __uint_as_float(w.y >> 16);
-  }
-  static __device__ __forceinline__ float spread_one(uint16_t x) {
-    return __uint_as_float(x);
-  }
-};
-
-/* The input rows of a strip, one after the other, some of them under way. BY_FOUR: its windows begin at multiples of four
- * samples. What it needs of the arguments it holds by value, so that it stays in registers. */
-template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
-  using shape = window<K, C, V>;
-  using word = typename samples4<In>::word;
-  /* Rows under way, to hide the latency; but wide rows of one channel rather leave registers to more warps. */
-  static constexpr int AHEAD = (V < 16 || C > 1) && ((sizeof(In) < 4 && K <= 7) || K <= 3) ? 2 : 1;
-
-  const uint8_t *in; /* the plane, from the first sample of the window on */
-  int64_t in_row;
-  gconv_border border;
-  int y, height;
-  In level;
-  word words[AHEAD][shape::WORDS];
-
-  __device__ __forceinline__ row_reader(const arguments &a, const uint8_t *window_of_row_0, int row)
-      : in(window_of_row_0), in_row(a.in_row), border(a.problem.border), y(row), height(a.problem.height),
-        level((In)a.problem.border_level) {
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++)
-      fetch(i);
-  }
-
-  __device__ __forceinline__ void fetch(int slot) {
-    const int source = (unsigned)y < (unsigned)height ? y : near_index(border, y, height);
-    const uint8_t *row = in + source * in_row;
-    y++;
-    if (source != GCONV_OUTSIDE && BY_FOUR) {
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
-        words[slot][w] = __ldg((const word *)row + w);
-    } else if (source != GCONV_OUTSIDE) {
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++) {
-        const In *four = (const In *)row + 4 * w;
-        const In x[4] = {__ldg(four), __ldg(four + 1), __ldg(four + 2), __ldg(four + 3)};
-        words[slot][w] = samples4<In>::gather(x);
-      }
-    } else {
-      const In x[4] = {level, level, level, level};
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
-        words[slot][w] = samples4<In>::gather(x);
-    }
-  }
-
-  /* The next row, as floats. */
-  __device__ __forceinline__ void next(float (&x)[4 * shape::WORDS]) {
-#pragma unroll
-    for (int w = 0; w < shape::WORDS; w++)
-      samples4<In>::spread(words[0][w], x + 4 * w);
-#pragma unroll
-    for (int i = 0; i + 1 < AHEAD; i++)
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
-        words[i][w] = words[i + 1][w];
-    fetch(AHEAD - 1);
-  }
-};
+enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; or fewer, if the problem hints at it */
 
 /* Lays an input row on all sums: sums[j] is of the j-th oldest row; before, it was sums[j + 1]. */
 template <int K, int C, int V, int N>
@@ -177,117 +48,6 @@ __device__ __forceinline__ void lay_row(const float *taps, const float (&x)[N], 
         float before = s > 0 ? sums[j][v] : j + 1 < K ? sums[j + 1 < K ? j + 1 : j][v] : 0.0f;
         sums[j][v] = fmaf(taps[(K - 1 - j) * K + s], x[FIRST + v + s * C], before);
       }
-}
-
-/* ---- Output rows ---- */
-
-/* Alpha that is kept of output pixel (p, q), as kept_alpha(). */
-template <class In, int C>
-__device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int p, int q) {
-  int y = near_index(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
-  int x = near_index(problem.border, q - problem.pad_left + problem.anchor_x, problem.width);
-  float alpha = problem.border_level;
-  if (y != GCONV_OUTSIDE && x != GCONV_OUTSIDE)
-    alpha = ((const In *)(plane + y * in_row))[x * C + C - 1];
-  return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
-}
-
-/* A value of the output from the sums of one or two filters. */
-template <class In, int K, int F>
-__device__ float finish_value(const sliding_arguments<K, F> &a, float first, float second) {
-  const gconv_epilogue &epilogue = a.common.problem.epilogue;
-  if (sizeof(In) < 4)
-    first *= a.unit, second *= a.unit;
-  float y = gconv_response(first, a.divisor[0], a.bias[0]);
-  if (gconv_is_combined(&a.common.problem)) {
-    y = gconv_combine_first(epilogue.combine, y);
-    if (F > 1)
-      y = gconv_combine_next(epilogue.combine, y, gconv_response(second, a.divisor[F - 1], a.bias[F - 1]));
-    y = gconv_combine_last(epilogue.combine, y);
-  }
-  return gconv_finish(y, &epilogue);
-}
-
-/* Finishes and stores four samples, whatever the epilogue and the type of the output. */
-template <class In, int K, int C, int F>
-__device__ __forceinline__ void store_any(const sliding_arguments<K, F> &a, const float *first, const float *second,
-                                          const uint8_t *in, uint8_t *out, int p, int sample) {
-  const gconv_problem &problem = a.common.problem;
-  float y[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++)
-    y[i] = finish_value<In, K, F>(a, first[i], second[i]);
-  if (C == 4 && problem.keep_alpha)
-    y[3] = near_alpha<In, C>(problem, in, a.common.in_row, p, sample / C);
-  if (problem.out_type == GCONV_U8)
-    store_four(y, (uint8_t *)out, sample, 4);
-  else if (problem.out_type == GCONV_U16)
-    store_four(y, (uint16_t *)out, sample, 4);
-  else
-    store_four(y, (float *)out, sample, 4);
-}
-
-/* The plain ways out: y = sum * scale + offset, after a magnitude of two, to the type of the input. */
-template <int F> __device__ __forceinline__ float plain_sum(float first, float second) {
-  return F == 1 ? first : sqrtf(fmaf(second, second, fmaf(first, first, 0.0f)));
-}
-
-template <int K, int F, int V>
-__device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V],
-                                            const float (&second)[V], float *row, int sample) {
-#pragma unroll
-  for (int v = 0; v < V; v += 4) {
-    float y[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-      y[i] = fmaf(plain_sum<F>(first[v + i], second[v + i]), a.scale, a.offset);
-    if (K <= 5) /* where memory is the bound, what may stay in the L2 cache for a while is written faster */
-      *(float4 *)(row + sample + v) = pack_four(y, 0.0f);
-    else
-      store_four(y, row, sample + v, 4);
-  }
-}
-
-template <int K, int F, int V>
-__device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V],
-                                            const float (&second)[V], uint8_t *row, int sample) {
-  uint32_t words[V / 4];
-#pragma unroll
-  for (int v = 0; v < V; v += 4) {
-    int32_t level[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      if (F == 1 && a.at_once)
-        level[i] = __float_as_int(first[v + i] * a.scale);
-      else
-        level[i] = __float_as_int(
-            fmaf(F == 1 ? first[v + i] : plain_sum<F>(first[v + i] * a.unit, second[v + i] * a.unit), a.scale, a.offset) *
-            0x1p-149f);
-    }
-    words[v / 4] = saturate_four(level);
-  }
-  if (V == 4)
-    __stcs((uint32_t *)(row + sample), words[0]);
-  else if (V == 8)
-    __stcs((uint2 *)(row + sample), make_uint2(words[0], words[V / 8]));
-  else
-    __stcs((uint4 *)(row + sample), make_uint4(words[0], words[V / 16], words[V / 8], words[V / 4 - 1]));
-}
-
-/* Finishes and stores V samples of output row `p`. PLAIN: there is nothing to the epilogue but scale and offset, after the
- * magnitude of two; else, that is asked for each row, which costs little where rows have many taps. */
-template <class In, int K, int C, int V, int F, bool PLAIN>
-__device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, const float (&first)[V],
-                                           const float (&second)[V], const uint8_t *in, uint8_t *out, int p, int sample) {
-  if constexpr (sizeof(In) != 2)
-    if (PLAIN || a.plain) {
-      store_plain(a, first, second, (In *)out, sample);
-      return;
-    }
-  if constexpr (!PLAIN)
-#pragma unroll
-    for (int v = 0; v < V; v += 4)
-      store_any<In, K, C, F>(a, first + v, second + v, in, out, p, sample + v);
 }
 
 /* ---- The kernel ---- */
@@ -311,6 +71,33 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
       continue;
     store_sums<In, K, C, V, F, PLAIN>(a, sums[0][0], sums[F - 1][0], in, out, top + i, first);
     out += a.common.out_row;
+  }
+}
+
+/* ---- Shares ---- */
+
+/* Whether walkers take equal shares of all rows of all columns, instead of strips that begin at equal heights: with so many
+ * taps, few warps fit, and strips would leave some idle, or be so low that the rows before them count. */
+template <class In, int K> constexpr bool takes_shares = sizeof(In) == 4 && K > 15;
+
+/* A thread's walks down its share: to the foot of a column, and from the top of the next. */
+template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
+__device__ __forceinline__ void walk_share(const sliding_arguments<K, F> &a) {
+  const gconv_problem &problem = a.common.problem;
+  const int64_t all = (int64_t)a.across * problem.images * problem.planes * problem.out_height;
+  int64_t at = ((int64_t)blockIdx.x * blockDim.y + threadIdx.y) * a.share;
+  const int64_t end = min(at + a.share, all);
+#pragma unroll 1
+  while (at < end) {
+    const int column = (int)(at / problem.out_height), top = (int)(at - (int64_t)column * problem.out_height);
+    const int rows = (int)min(end - at, (int64_t)(problem.out_height - top));
+    const int sheet = column / a.across, image = sheet / problem.planes, plane = sheet - image * problem.planes;
+    const int first = ((column - sheet * a.across) * blockDim.x + threadIdx.x) * V;
+    const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
+    uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + top * a.common.out_row;
+    if (first >= a.begin && first < a.end)
+      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out, first, top, rows);
+    at += rows;
   }
 }
 
@@ -350,22 +137,29 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
  * blocks for the ends of rows, a thread a sample: short work comes last, and fills what the walks leave idle. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ sliding_arguments<K, F> a) {
+  constexpr bool SHARES = takes_shares<In, K>;
   const gconv_problem &problem = a.common.problem;
-  const int all_walkers = a.walkers * problem.images * problem.planes;
+  const int all_walkers = SHARES ? a.walkers : a.walkers * problem.images * problem.planes;
+  if constexpr (SHARES)
+    if ((int)blockIdx.x < all_walkers) {
+      walk_share<In, K, C, V, F, PLAIN, BY_FOUR>(a);
+      return;
+    }
   const bool walks = (int)blockIdx.x < all_walkers;
   const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, sheet = number / (walks ? a.walkers : a.edge_blocks);
   const int image = sheet / problem.planes, plane = sheet - image * problem.planes;
   const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
   uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane;
-  if (walks) {
+  if (!SHARES && walks) {
     const int block = number - sheet * a.walkers, strip = block / a.across, column = block - strip * a.across;
     const int first = (column * blockDim.x + threadIdx.x) * V, top = (strip * blockDim.y + threadIdx.y) * a.strip;
-    if (first >= a.begin && first < a.end && top < problem.out_height)
-      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out + top * a.common.out_row, first, top,
-                                           min(a.strip, problem.out_height - top));
+    const int rows = min(a.strip, problem.out_height - top);
+    if (first < a.begin || first >= a.end || rows <= 0)
+      return;
+    walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out + top * a.common.out_row, first, top, rows);
   } else {
     const int width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
-    const int64_t sample = (int64_t)(number - sheet * a.edge_blocks) * SLIDE_THREADS + thread;
+    const int64_t sample = (int64_t)(number - sheet * a.edge_blocks) * (blockDim.x * blockDim.y) + thread;
     const int p = (int)(sample / width), at = (int)(sample - (int64_t)p * width);
     if (p < problem.out_height)
       make_sample<In, K, C, F>(a, in, out + p * a.common.out_row, p, at < a.begin ? at : at + a.end - a.begin);
@@ -428,6 +222,13 @@ inline int32_t strip_rows(const gconv_problem *problem, int K, int64_t blocks_of
     }
   }
   return (int32_t)best;
+}
+
+/* The same for as many blocks as the problem hints at, or as few as there can be, without those for the ends of rows. */
+inline int32_t hinted_strip(const gconv_problem *problem, int64_t blocks_of_a_row, int64_t strips_of_a_block) {
+  const int64_t rows_of_blocks = problem->grid_blocks / blocks_of_a_row;
+  const int64_t strips = (rows_of_blocks < 1 ? 1 : rows_of_blocks) * strips_of_a_block;
+  return (int32_t)((problem->out_height - 1) / strips + 1);
 }
 
 /* Whether scale and offset are all there is to the epilogue of filters first .. first + count - 1, after a magnitude if they
@@ -517,17 +318,27 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
    * the L1 cache. What arithmetic bounds takes strips as high as it can. */
   constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
-  dim3 block(threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32);
-  block.y = SLIDE_THREADS / block.x;
+  const int width = threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32;
+  dim3 block = block_for(problem, SLIDE_THREADS, width, SLIDE_THREADS / width);
   a.across = (int32_t)((threads + block.x - 1) / block.x);
   a.strip = SWEEPS ? 4 : problem->out_height;
-  if (a.across > 0 && !SWEEPS)
-    a.strip = strip_rows(problem, K, a.across * planes, blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>() * block.y);
+  const int64_t at_a_time = SWEEPS ? 0 : blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>();
+  if (a.across > 0 && problem->grid_blocks > 0)
+    a.strip = hinted_strip(problem, a.across * planes, block.y);
+  else if (a.across > 0 && !SWEEPS)
+    a.strip = strip_rows(problem, K, a.across * planes, at_a_time * block.y);
   const int64_t edges = (int64_t)(a.samples - (a.end - a.begin)) * problem->out_height;
-  a.edge_blocks = (int32_t)((edges + SLIDE_THREADS - 1) / SLIDE_THREADS);
+  a.edge_blocks = (int32_t)((edges + block.x * block.y - 1) / (block.x * block.y));
   const int64_t strips = (problem->out_height - 1) / ((int64_t)a.strip * block.y) + 1;
   a.walkers = (int32_t)(a.across * strips);
-  dim3 grid((unsigned)((a.edge_blocks + a.walkers) * planes));
+  int64_t all_walkers = a.walkers * planes;
+  if (takes_shares<In, K> && a.across > 0) {
+    const int64_t rows = a.across * planes * problem->out_height;
+    a.share = (rows - 1) / ((problem->grid_blocks > 0 ? problem->grid_blocks : at_a_time) * block.y) + 1;
+    all_walkers = (rows - 1) / (a.share * block.y) + 1;
+    a.walkers = (int32_t)all_walkers;
+  }
+  dim3 grid((unsigned)(a.edge_blocks * planes + all_walkers));
   slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 

@@ -131,15 +131,12 @@ __device__ __forceinline__ void make_outputs(const sparse_arguments<MOST> &k, co
   }
 }
 
-/* Block: a warp a row of threads. Grid: x over the tiles of a row of them, y over rows of tiles, z over planes of all
- * images; what is beyond the grid is strided over. */
+/* The tiles of a block that begin at sample `begin` of a row, in all rows and planes that it strides to. */
 template <class In, int MOST>
-__global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constant__ sparse_arguments<MOST> k) {
-  extern __shared__ float4 memory[];
-  float *tile = (float *)memory;
+__device__ __forceinline__ void make_tiles(const sparse_arguments<MOST> &k, int64_t begin, float *tile) {
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
-  const int64_t begin = (int64_t)blockIdx.x * k.shape.across, pixel = begin / problem.channels;
+  const int64_t pixel = begin / problem.channels;
   const int first = (int)(begin - pixel * problem.channels) + (int)threadIdx.x; /* sample from that pixel on */
   const int64_t left = pixel * problem.stride_x - problem.pad_left;             /* in pixels */
   output_places at;
@@ -166,6 +163,16 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constan
       __syncthreads(); /* before the tile is filled again */
     }
   }
+}
+
+/* Block: a warp a row of threads. Grid: x over the tiles of a row of them, y over rows of tiles, z over planes of all
+ * images; what is beyond the grid is strided over. */
+template <class In, int MOST>
+__global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constant__ sparse_arguments<MOST> k) {
+  extern __shared__ float4 memory[];
+  const int64_t samples = (int64_t)k.common.problem.out_width * k.common.problem.channels;
+  for (int64_t begin = (int64_t)blockIdx.x * k.shape.across; begin < samples; begin += (int64_t)gridDim.x * k.shape.across)
+    make_tiles<In>(k, begin, (float *)memory);
 }
 
 /* ---- The host's part ---- */

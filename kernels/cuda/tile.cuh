@@ -212,9 +212,9 @@ inline bool lay_out_plainly(const gconv_problem *problem, int32_t out_rows, int3
 }
 
 inline dim3 grid_for(const gconv_problem *problem, const tile_shape *shape) {
-  return dim3(blocks_for((int64_t)problem->out_width * problem->channels, shape->across, INT32_MAX),
-              blocks_for(problem->out_height, shape->out_rows, 65535),
-              blocks_for((int64_t)problem->images * problem->planes, 1, 65535));
+  return hinted_grid(problem, dim3(blocks_for((int64_t)problem->out_width * problem->channels, shape->across, INT32_MAX),
+                                   blocks_for(problem->out_height, shape->out_rows, 65535),
+                                   blocks_for((int64_t)problem->images * problem->planes, 1, 65535)));
 }
 
 template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes) {

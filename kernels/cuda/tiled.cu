@@ -33,15 +33,14 @@ struct classic_arguments {
   const float *weights;
 };
 
-/* The output samples of a block: blockDim.x of a row, whatever their channels, and blockDim.y rows. Grid: x over the samples
- * of a row, y over rows, z over planes of all images; what is beyond the grid is strided over. */
-template <class In, class Out> __global__ void __launch_bounds__(1024) classic(const __grid_constant__ classic_arguments k) {
-  extern __shared__ float4 memory[];
-  float *tile = (float *)memory;
+/* The output samples of a block, blockDim.x of a row, whatever their channels, and blockDim.y rows, and those that it
+ * strides to, down the rows and through the planes: from sample `begin` of a row on. */
+template <class In, class Out>
+__device__ __forceinline__ void make_columns(const classic_arguments &k, int64_t begin, float *tile) {
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
   const int channels = problem.channels;
-  const int64_t begin = (int64_t)blockIdx.x * blockDim.x, sample = begin + threadIdx.x;
+  const int64_t sample = begin + threadIdx.x;
   const int64_t left = begin / channels * problem.stride_x - problem.pad_left; /* in pixels */
   place at;
   at.q = sample / channels;
@@ -76,6 +75,14 @@ template <class In, class Out> __global__ void __launch_bounds__(1024) classic(c
       __syncthreads(); /* before the tile is filled again */
     }
   }
+}
+
+/* Grid: x over the samples of a row, y over rows, z over planes of all images; what is beyond the grid is strided over. */
+template <class In, class Out> __global__ void __launch_bounds__(1024) classic(const __grid_constant__ classic_arguments k) {
+  extern __shared__ float4 memory[];
+  const int64_t samples = (int64_t)k.common.problem.out_width * k.common.problem.channels;
+  for (int64_t begin = (int64_t)blockIdx.x * blockDim.x; begin < samples; begin += (int64_t)gridDim.x * blockDim.x)
+    make_columns<In, Out>(k, begin, (float *)memory);
 }
 
 /* ---- A thread a strip of V samples ---- */
@@ -262,18 +269,20 @@ __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
   const strip mine = strip_of(k.shape.tile);
+  const int across = k.shape.tile.across / problem.channels; /* pixels */
   tile_place at;
-  at.pixel = (int64_t)blockIdx.x * (k.shape.tile.across / problem.channels);
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
     int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
     at.in = a.in + image * a.in_image + plane * a.in_plane;
     at.out = a.out + image * a.out_image + plane * a.out_plane;
     for (at.row = (int64_t)blockIdx.y * k.shape.tile.out_rows; at.row < problem.out_height;
-         at.row += (int64_t)gridDim.y * k.shape.tile.out_rows) {
-      fill_tile<In>(a, k.shape.tile, at.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left, tile);
-      make_strips<In>(k, at, mine, tile, stage);
-      __syncthreads(); /* before the tile is filled again */
-    }
+         at.row += (int64_t)gridDim.y * k.shape.tile.out_rows)
+      for (at.pixel = (int64_t)blockIdx.x * across; at.pixel < problem.out_width; at.pixel += (int64_t)gridDim.x * across) {
+        fill_tile<In>(a, k.shape.tile, at.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left,
+                      tile);
+        make_strips<In>(k, at, mine, tile, stage);
+        __syncthreads(); /* before the tile is filled again */
+      }
   }
 }
 

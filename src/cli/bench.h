@@ -27,12 +27,13 @@ typedef enum gconv_bench_plot_kind {
   GCONV_PLOT_FILTER,
   GCONV_PLOT_IMAGE,
   GCONV_PLOT_BLOCK,
+  GCONV_PLOT_GRID,
   GCONV_PLOT_ROOFLINE
 } gconv_bench_plot_kind;
 
-enum { GCONV_BENCH_MOST = 64 }; /* images, sizes, blocks */
+enum { GCONV_BENCH_MOST = 64 }; /* images, sizes, blocks, grids */
 
-/* A grid: every image with every type, filter, block and algorithm. */
+/* What is measured: every image with every type, filter, block, number of blocks and algorithm. */
 typedef struct gconv_bench_settings {
   gconv_bench_image images[GCONV_BENCH_MOST];
   int image_count;
@@ -42,9 +43,11 @@ typedef struct gconv_bench_settings {
   int size_count;
   gconv_bench_block blocks[GCONV_BENCH_MOST];
   int block_count;
+  int32_t grids[GCONV_BENCH_MOST]; /* blocks of a grid; 0: the algorithm's own number */
+  int grid_count;
   gconv_texts filters, algorithms;
   int runs, threads;
-  bool planar, verify, auto_check, sweep_blocks;
+  bool planar, verify, auto_check, sweep_blocks, sweep_grids;
   bool csv, json;
   const char *device, *plot, *figure, *experiment;
   int plot_kind; /* a gconv_bench_plot_kind, or -1: not given */
@@ -59,6 +62,7 @@ typedef struct gconv_bench_row {
   gconv_bench_image image;
   gconv_type type;
   gconv_bench_block block;
+  int32_t grid; /* blocks at most; 0: the algorithm's own number */
   char filter[48];
   int32_t rows, columns;
   double ms; /* the median */
@@ -138,6 +142,7 @@ bool gconv_bench_apply_figure(gconv_bench_settings *settings);
   "  filters      time against the size of the filter: 3840x2160x3, u8, 3 to 63\n"                                          \
   "  images       time against the size of the image: 256^2 to 8192^2, f32, 7 x 7\n"                                        \
   "  blocks       time against the block of threads: 4096^2, f32, 7 x 7, direct and tiled\n"                                \
+  "  grids        time against the number of blocks: the same\n"                                                            \
   "  large-2048   a filter of 128 x 128 on 2048 x 2048, f32\n"                                                              \
   "  large-1024   a filter of 64 x 64 on 1024 x 1024 x 3, f32\n"                                                            \
   "  roofline     7680x4320x3 planes, f32, 3 to 63: rate against arithmetic intensity\n"

@@ -13,7 +13,7 @@ typedef struct figure {
   gconv_type type;
   int32_t sizes[MOST_SIZES];
   const char *algorithms[MOST_ALGORITHMS];
-  bool blocks;
+  bool blocks, grids;
   gconv_bench_plot_kind kind;
 } figure;
 
@@ -41,6 +41,13 @@ static const figure figures[] = {
      .algorithms = {"direct", "tiled"},
      .blocks = true,
      .kind = GCONV_PLOT_BLOCK},
+    {.name = "grids",
+     .images = {{4096, 4096, 1, false}},
+     .type = GCONV_F32,
+     .sizes = {7},
+     .algorithms = {"direct", "tiled"},
+     .grids = true,
+     .kind = GCONV_PLOT_GRID},
     {.name = "large-2048", .images = {{2048, 2048, 1, false}}, .type = GCONV_F32, .sizes = {128}, .kind = GCONV_PLOT_FILTER},
     {.name = "large-1024", .images = {{1024, 1024, 3, true}}, .type = GCONV_F32, .sizes = {64}, .kind = GCONV_PLOT_FILTER},
     {.name = "roofline",
@@ -63,7 +70,8 @@ static void apply(const figure *chosen, gconv_bench_settings *settings) {
   if (settings->type_count == 0)
     settings->types[settings->type_count++] = chosen->type;
   settings->sweep_blocks |= chosen->blocks && settings->block_count == 0;
-  if (settings->plot_kind < 0)
+  settings->sweep_grids |= chosen->grids && settings->grid_count == 0;
+  if (settings->plot_kind < 0 && !settings->sweep_blocks && !settings->sweep_grids) /* else: by what is swept */
     settings->plot_kind = (int)chosen->kind;
 }
 

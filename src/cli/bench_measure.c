@@ -99,6 +99,7 @@ void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gco
   options.algorithm = row->algorithm;
   options.block_width = row->block.width;
   options.block_height = row->block.height;
+  options.grid_blocks = row->grid;
   gconv_plan *plan = NULL;
   gconv_status status = gconv_plan_create(bench->device, image, filters, &options, &plan);
   if (status == GCONV_OK)

@@ -25,7 +25,7 @@ typedef struct series {
 typedef struct drawing {
   const gconv_bench *bench;
   gconv_bench_plot_kind kind;
-  bool images, types, filters, blocks; /* whether there are several, in other directions than that of x */
+  bool images, types, filters, blocks, grids; /* whether there are several, in other directions than that of x */
   series series[MOST_SERIES];
   size_t count;
 } drawing;
@@ -43,6 +43,7 @@ static bool same_block(const gconv_bench_row *a, const gconv_bench_row *b) {
 static bool same_series(const drawing *plot, const gconv_bench_row *a, const gconv_bench_row *b) {
   return strcmp(a->algorithm, b->algorithm) == 0 && a->type == b->type &&
          (plot->kind == GCONV_PLOT_IMAGE || same_image(a, b)) && (plot->kind == GCONV_PLOT_BLOCK || same_block(a, b)) &&
+         (plot->kind == GCONV_PLOT_GRID || a->grid == b->grid) &&
          (plot->kind == GCONV_PLOT_FILTER || plot->kind == GCONV_PLOT_ROOFLINE || strcmp(a->filter, b->filter) == 0);
 }
 
@@ -53,7 +54,9 @@ static void find_directions(drawing *plot) {
     plot->images |= plot->kind != GCONV_PLOT_IMAGE && !same_image(a, b);
     plot->types |= a->type != b->type;
     plot->blocks |= plot->kind != GCONV_PLOT_BLOCK && !same_block(a, b);
-    plot->filters |= (plot->kind == GCONV_PLOT_IMAGE || plot->kind == GCONV_PLOT_BLOCK) && strcmp(a->filter, b->filter) != 0;
+    plot->grids |= plot->kind != GCONV_PLOT_GRID && a->grid != b->grid;
+    plot->filters |=
+        plot->kind != GCONV_PLOT_FILTER && plot->kind != GCONV_PLOT_ROOFLINE && strcmp(a->filter, b->filter) != 0;
   }
 }
 
@@ -66,6 +69,8 @@ static void name_series(const drawing *plot, const gconv_bench_row *row, char *t
     used += (size_t)snprintf(title + used, size - used, " %s", gconv_type_name(row->type));
   if (plot->blocks && row->block.width > 0)
     used += (size_t)snprintf(title + used, size - used, " %dx%d", row->block.width, row->block.height);
+  if (plot->grids && row->grid > 0)
+    used += (size_t)snprintf(title + used, size - used, " grid %d", row->grid);
   if (plot->filters)
     snprintf(title + used, size - used, " %s", row->filter);
 }
@@ -105,6 +110,9 @@ static void print_point(FILE *out, const drawing *plot, const gconv_bench_row *r
   case GCONV_PLOT_BLOCK:
     fprintf(out, "\"%dx%d\" %g\n", row->block.width, row->block.height, row->ms);
     break;
+  case GCONV_PLOT_GRID:
+    fprintf(out, "\"%d\" %g\n", row->grid, row->ms);
+    break;
   case GCONV_PLOT_ROOFLINE:
     fprintf(out, "%g %g\n", row->flop / row->bytes, row->flop / row->ms * 1e-9);
     break;
@@ -142,6 +150,7 @@ static void print_axes(FILE *out, const drawing *plot) {
                             "set xtics (3,5,7,9,11,15,21,31,63,127,255,511,1025)\n",
       [GCONV_PLOT_IMAGE] = "set xlabel 'samples of the image'\nset ylabel 'ms'\nset logscale xy\nset format x '%.0s %c'\n",
       [GCONV_PLOT_BLOCK] = "set xlabel 'threads of a block'\nset ylabel 'ms'\nset yrange [0:*]\nset xtics rotate by -45\n",
+      [GCONV_PLOT_GRID] = "set xlabel 'blocks of the grid'\nset ylabel 'ms'\nset logscale y\nset xtics rotate by -45\n",
       [GCONV_PLOT_ROOFLINE] = "set xlabel 'flop a byte (input read once, output written once)'\nset ylabel 'TFLOP/s'\n"
                               "set logscale xy\n",
   };
@@ -152,7 +161,7 @@ static void print_axes(FILE *out, const drawing *plot) {
 }
 
 static void print_curves(FILE *out, const drawing *plot) {
-  bool labels = plot->kind == GCONV_PLOT_BLOCK, roof = plot->kind == GCONV_PLOT_ROOFLINE;
+  bool labels = plot->kind == GCONV_PLOT_BLOCK || plot->kind == GCONV_PLOT_GRID, roof = plot->kind == GCONV_PLOT_ROOFLINE;
   fprintf(out, "plot ");
   if (roof)
     fprintf(out, "roof(x) with lines lw 2 lc rgb 'black' title 'copy bandwidth, rate of multiply-adds'");

@@ -30,13 +30,15 @@ void gconv_bench_name_image(const gconv_bench_row *row, char *text, size_t size)
            gconv_type_name(row->type), row->image.planar ? "planes" : "interleaved");
 }
 
-/* "direct", "auto: direct", "tiled 32x8" */
+/* "direct", "auto: direct", "tiled 32x8", "tiled grid 128" */
 static void name_algorithm(const gconv_bench_row *row, char *text, size_t size) {
   bool chosen = strcmp(row->algorithm, "auto") == 0 && row->chosen;
   snprintf(text, size, "%s%s%s", row->algorithm, chosen ? ": " : "", chosen ? row->chosen : "");
   size_t used = strlen(text);
   if (row->block.width > 0)
-    snprintf(text + used, size - used, " %dx%d", row->block.width, row->block.height);
+    used += (size_t)snprintf(text + used, size - used, " %dx%d", row->block.width, row->block.height);
+  if (row->grid > 0)
+    snprintf(text + used, size - used, " grid %d", row->grid);
 }
 
 /* ---- Text ---- */
@@ -70,7 +72,8 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row, boo
 /* ---- CSV ---- */
 
 static void print_csv_head(void) {
-  printf("device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,ms,estimate_ms,gsample_per_s,"
+  printf("device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,grid,ms,estimate_ms,gsample_"
+         "per_s,"
          "gb_per_s,copy_gb_per_s,tflop_per_s,fma_tflop_per_s,error,allowed\n");
 }
 
@@ -78,10 +81,10 @@ static void print_csv_head(void) {
 static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0')
     return;
-  printf("%s,%s,%s,%s,%d,%d,%d,%d,\"%s\",%d,%d,%dx%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.3g,%.3g\n",
+  printf("%s,%s,%s,%s,%d,%d,%d,%d,\"%s\",%d,%d,%dx%d,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.3g,%.3g\n",
          gconv_device_get_info(bench->device)->name, row->algorithm, row->chosen, gconv_type_name(row->type),
          row->image.width, row->image.height, row->image.channels, row->image.planar, row->filter, row->rows, row->columns,
-         row->block.width, row->block.height, row->ms, row->estimate_ms, giga_per_s(row->samples, row->ms),
+         row->block.width, row->block.height, row->grid, row->ms, row->estimate_ms, giga_per_s(row->samples, row->ms),
          giga_per_s(row->bytes, row->ms), bench->machine.bytes_per_ms * 1e-6, tflop_per_s(row),
          bench->machine.fma_per_ms * 2e-9, row->error, row->allowed);
 }
@@ -89,10 +92,10 @@ static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
 /* ---- JSON: one document ---- */
 
 static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
-  json_t *json = json_pack("{s:s, s:s, s:[i,i,i], s:b, s:s, s:[i,i], s:[i,i]}", "algorithm", row->algorithm, "type",
+  json_t *json = json_pack("{s:s, s:s, s:[i,i,i], s:b, s:s, s:[i,i], s:[i,i], s:i}", "algorithm", row->algorithm, "type",
                            gconv_type_name(row->type), "image", row->image.width, row->image.height, row->image.channels,
                            "planar", row->image.planar, "filter", row->filter, "taps", row->rows, row->columns, "block",
-                           row->block.width, row->block.height);
+                           row->block.width, row->block.height, "grid", row->grid);
   if (row->obstacle[0] != '\0') {
     json_object_set_new(json, "obstacle", json_string(row->obstacle));
     return json;

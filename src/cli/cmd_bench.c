@@ -82,17 +82,28 @@ static gconv_status parse_blocks(const gconv_option *option, const char *value, 
   return GCONV_OK;
 }
 
-/* What --sweep may be of: threads of a block. */
-static gconv_status parse_sweep(const gconv_option *option, const char *value, void *memory, gconv_message *message) {
+static gconv_status parse_grids(const gconv_option *option, const char *value, void *memory, gconv_message *message) {
   (void)option;
-  static const char *const names[] = {"block", NULL};
-  int index;
-  GCONV_TRY(gconv_option_find(names, value, &index, message));
-  ((gconv_bench_settings *)memory)->sweep_blocks = true;
+  gconv_bench_settings *settings = memory;
+  settings->grid_count = gconv_parse_integers(value, GCONV_BENCH_MOST, 1, INT32_MAX, settings->grids);
+  if (settings->grid_count == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes numbers of blocks with commas between: 132,264,528");
   return GCONV_OK;
 }
 
-static const char *const plot_kinds[] = {"filter", "image", "block", "roofline", NULL}; /* as gconv_bench_plot_kind */
+/* What --sweep may be of: threads of a block, blocks of a grid. */
+static gconv_status parse_sweep(const gconv_option *option, const char *value, void *memory, gconv_message *message) {
+  (void)option;
+  static const char *const names[] = {"block", "grid", NULL};
+  gconv_bench_settings *settings = memory;
+  int index;
+  GCONV_TRY(gconv_option_find(names, value, &index, message));
+  *(index == 0 ? &settings->sweep_blocks : &settings->sweep_grids) = true;
+  return GCONV_OK;
+}
+
+static const char *const plot_kinds[] = {"filter", "image",    "block",
+                                         "grid",   "roofline", NULL}; /* as gconv_bench_plot_kind */
 
 #define FIELD(name) offsetof(gconv_bench_settings, name)
 /* A row of the table, in the order of its columns. */
@@ -113,7 +124,10 @@ static const gconv_option options[] = {
            .help = "auto, or an algorithm of the device; may be repeated; default: all but reference"),
     OPTION(0, "block", "WxH,...", parse_blocks,
            .help = "threads of a block on a GPU, for the algorithms that have a choice; may be repeated"),
-    OPTION(0, "sweep", "block", parse_sweep, .help = "the usual blocks, from 8x8 to 256x4"),
+    OPTION(0, "grid", "N,N...", parse_grids,
+           .help = "blocks of a grid on a GPU at most, for the algorithms whose blocks can stride over the image"),
+    OPTION(0, "sweep", "KIND", parse_sweep,
+           .help = "block: the usual blocks, from 8x8 to 256x4; grid: numbers of blocks from 16 to 65536"),
     OPTION(0, "figure", "NAME", gconv_option_text, .field = FIELD(figure),
            .help = "a grid that is known by name: below; other options still count"),
     OPTION(0, "experiment", "NAME", gconv_option_text, .field = FIELD(experiment),
@@ -136,7 +150,7 @@ static const gconv_option options[] = {
     OPTION(0, "plot", "FILE", gconv_option_text, .field = FIELD(plot),
            .help = "draw it with gnuplot, too: FILE.svg or FILE.png"),
     OPTION(0, "plot-kind", "KIND", gconv_option_choice, .field = FIELD(plot_kind), .choices = plot_kinds,
-           .help = "time against filter (default), image or block; or a roofline: rate against arithmetic intensity"),
+           .help = "time against filter (default), image, block or grid; or a roofline: rate against arithmetic intensity"),
     GCONV_OPTIONS_END,
 };
 
@@ -177,6 +191,7 @@ static void fill_settings(gconv_bench_settings *settings) {
   static const gconv_bench_block usual_blocks[] = {{8, 8},   {16, 4},  {16, 8},  {16, 16}, {32, 2},  {32, 4},
                                                    {32, 8},  {32, 16}, {32, 32}, {64, 2},  {64, 4},  {64, 8},
                                                    {128, 1}, {128, 2}, {128, 4}, {256, 1}, {256, 2}, {256, 4}};
+  static const int32_t usual_grids[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
   if (settings->auto_check)
     fill_auto_grid(settings);
   if (settings->runs == 0)
@@ -191,10 +206,18 @@ static void fill_settings(gconv_bench_settings *settings) {
     memcpy(settings->blocks, usual_blocks, sizeof usual_blocks);
     settings->block_count = sizeof usual_blocks / sizeof *usual_blocks;
   }
+  if (settings->sweep_grids && settings->grid_count == 0) {
+    memcpy(settings->grids, usual_grids, sizeof usual_grids);
+    settings->grid_count = sizeof usual_grids / sizeof *usual_grids;
+  }
   if (settings->plot_kind < 0 && settings->block_count > 1)
     settings->plot_kind = GCONV_PLOT_BLOCK;
+  if (settings->plot_kind < 0 && settings->grid_count > 1)
+    settings->plot_kind = GCONV_PLOT_GRID;
   if (settings->block_count == 0)
     settings->block_count = 1; /* 0 x 0: their own */
+  if (settings->grid_count == 0)
+    settings->grid_count = 1; /* 0: their own */
 }
 
 static gconv_status check_settings(const gconv_bench_settings *settings, gconv_message *message) {
@@ -210,7 +233,8 @@ static gconv_status check_settings(const gconv_bench_settings *settings, gconv_m
 /* Only of images. */
 static gconv_status check_experiment(const gconv_bench_settings *settings, gconv_message *message) {
   if (settings->planar || settings->type_count > 0 || settings->filters.count > 0 || settings->block_count > 0 ||
-      settings->sweep_blocks || settings->figure || settings->verify || settings->auto_check || settings->plot_kind >= 0)
+      settings->grid_count > 0 || settings->sweep_blocks || settings->sweep_grids || settings->figure || settings->verify ||
+      settings->auto_check || settings->plot_kind >= 0)
     return gconv_complain(
         message, GCONV_BAD_ARGUMENT,
         "--experiment measures layers: it takes --image, --sizes, --algorithm, --device, --threads, --runs, "
@@ -227,10 +251,12 @@ typedef struct last_group {
 
 static void measure_algorithm(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters,
                               const gconv_bench_row *shape, const char *algorithm, last_group *group) {
-  for (int i = 0; i < bench->settings->block_count; i++) {
+  const int grids = bench->settings->grid_count;
+  for (int i = 0; i < bench->settings->block_count * grids; i++) {
     gconv_bench_row row = *shape;
     row.algorithm = algorithm;
-    row.block = bench->settings->blocks[i];
+    row.block = bench->settings->blocks[i / grids];
+    row.grid = bench->settings->grids[i % grids];
     gconv_bench_measure(bench, image, filters, &row);
     bool first = group->type != row.type || memcmp(&group->image, &row.image, sizeof row.image) != 0;
     *group = (last_group){row.image, row.type};

@@ -59,6 +59,7 @@ gconv_status gconv_options_check(const gconv_options *options) {
       (options->block_width == 0) != (options->block_height == 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "a block of %d x %d threads: the product must be 1 to %d, or both sides 0",
                       options->block_width, options->block_height, LARGEST_BLOCK);
+  GCONV_TRY(check_range("blocks of the grid", options->grid_blocks, 0, INT32_MAX));
   if (!isfinite(options->scale) || !isfinite(options->offset) || !isfinite(options->border_value))
     return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset and border value must be finite numbers");
   if (!options->algorithm)
@@ -161,6 +162,7 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
       .border = options->border,
       .block_width = options->block_width,
       .block_height = options->block_height,
+      .grid_blocks = options->grid_blocks,
   };
   problem.workspace_limit = options->workspace_bytes ? options->workspace_bytes : DEFAULT_WORKSPACE;
   if (options->border == GCONV_BORDER_CONSTANT)

@@ -45,6 +45,7 @@ typedef struct gconv_problem {
   size_t workspace_limit; /* bytes that an algorithm may want as workspace, state and prepared weights together; on the CPU,
                              not counted */
   int32_t block_width, block_height; /* CUDA: threads of a block, where the algorithm has a choice; 0: its own */
+  int32_t grid_blocks; /* CUDA: blocks of a grid at most, where its blocks can stride; 0: as many as it likes */
   gconv_structure structure;
 } gconv_problem;
 

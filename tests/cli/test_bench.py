@@ -72,7 +72,7 @@ class Bench(CommandTest):
 
     def test_plots(self):
         words = ("bench", "-d", "cpu", "--image", "32x32", "--image", "48x16", "--runs", "1", "--sizes", "3,5", "-a", "direct")
-        for kind in ("filter", "image", "block", "roofline"):
+        for kind in ("filter", "image", "block", "grid", "roofline"):
             if shutil.which("gnuplot"):
                 self.gconv(*words, "--plot", "it's.svg", "--plot-kind", kind)
                 self.assertIn("<svg", (self.folder / "it's.svg").read_text())
@@ -80,6 +80,18 @@ class Bench(CommandTest):
             self.gconv(*words, "--plot", "b.png", "--plot-kind", kind, env={"PATH": "/nowhere"}, status=1)
             self.assertIn("$series0", (self.folder / "b.png.gp").read_text())
             (self.folder / "b.png.gp").unlink()
+
+    def test_launch_configurations(self):
+        rows = self.rows("--sizes", "3", "-a", "direct", "--block", "32x4,8x8", "--grid", "7,64")
+        self.assertEqual([(row["block"], row["grid"]) for row in rows],
+                         [("32x4", "7"), ("32x4", "64"), ("8x8", "7"), ("8x8", "64")])
+        rows = self.rows("--sizes", "3", "-a", "direct", "--sweep", "grid")
+        self.assertEqual([int(row["grid"]) for row in rows], [16 << i for i in range(13)])
+        words = ("--image", "64x48", "--runs", "1", "-a", "direct", "-a", "im2col", "--plot", "x.svg")
+        self.gconv("bench", "-d", "cpu", "--figure", "grids", *words, env={"PATH": "/nowhere"}, status=1)
+        script = (self.folder / "x.svg.gp").read_text()
+        self.assertIn("blocks of the grid", script)
+        self.assertEqual(script.count('\n"65536" '), 2)  # a line each of the algorithms, a point each of the sweep
 
     def test_figures(self):
         rows = self.rows("--figure", "large-2048", "--sizes", "4", "-a", "direct")
@@ -136,6 +148,7 @@ class Bench(CommandTest):
         self.usage_error("exclude each other", "bench", "--csv", "--json")
         self.usage_error("table of its own", "bench", "--auto-check", "-a", "direct")
         self.usage_error("such as 32x8", "bench", "--block", "32")
+        self.usage_error("numbers of blocks", "bench", "--grid", "0")
         self.usage_error("there are u8, u16, f32", "bench", "--type", "u8,u32768")
         self.usage_error("there are block", "bench", "--sweep", "everything")
         self.usage_error("WIDTHxHEIGHT", "bench", "--image", "640")

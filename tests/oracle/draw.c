@@ -253,6 +253,16 @@ static void keep_defined(uint64_t *lot, const gconv_image *image, gconv_options 
     o->range = GCONV_RANGE_ABS;
 }
 
+/* Hints for a GPU, which change no bit: small blocks and few of them, so that most images take several strides. */
+static void draw_launch(uint64_t *lot, gconv_options *o) {
+  static const int32_t blocks[][2] = {{1, 1}, {8, 4}, {5, 7}, {32, 1}, {1, 33}, {16, 6}, {64, 2}, {32, 32}};
+  const int32_t *block = blocks[gconv_lot_below(lot, sizeof blocks / sizeof *blocks)];
+  if (chance(lot, 30))
+    o->block_width = block[0], o->block_height = block[1];
+  if (chance(lot, 30))
+    o->grid_blocks = 1 + gconv_lot_below(lot, 9);
+}
+
 /* Magnitudes of 1e30 have no square in float32, no curve, and make everything else equal to 0. */
 static contents draw_contents(uint64_t *lot, const gconv_image *image, const gconv_options *o) {
   contents kind = chance(lot, 50) ? EVEN : (contents)gconv_lot_below(lot, CONTENTS);
@@ -281,15 +291,17 @@ static void describe(gconv_drawn *drawn) {
   const gconv_image *i = &drawn->in.image;
   const gconv_options *o = &drawn->options;
   const gconv_filter *f = drawn->items;
-  snprintf(drawn->text, sizeof drawn->text,
-           "%d x %dx%dx%d %s%s%s to %s, %zu filters %dx%d anchor %d,%d divisor %g offset %g%s, border %s %g, padding %s"
-           " %d,%d,%d,%d, stride %d,%d, dilation %d,%d, alpha %s%s%s, combine %s, scale %g, offset %g, range %s",
-           i->frames, i->height, i->width, i->channels, types[i->type], i->planar ? " planar" : "", i->alpha ? " alpha" : "",
-           types[o->keep_type ? i->type : o->output_type], drawn->filters.count, f->rows, f->columns, f->anchor_row,
-           f->anchor_column, (double)f->divisor, (double)f->offset, o->flip ? " flipped" : "", borders[o->border],
-           o->border_value, paddings[o->padding], o->pad_top, o->pad_bottom, o->pad_left, o->pad_right, o->stride_y,
-           o->stride_x, o->dilation_y, o->dilation_x, alphas[o->alpha], o->gray ? ", gray" : "", o->linear ? ", linear" : "",
-           combines[o->combine], o->scale, o->offset, ranges[o->range]);
+  snprintf(
+      drawn->text, sizeof drawn->text,
+      "%d x %dx%dx%d %s%s%s to %s, %zu filters %dx%d anchor %d,%d divisor %g offset %g%s, border %s %g, padding %s"
+      " %d,%d,%d,%d, stride %d,%d, dilation %d,%d, alpha %s%s%s, combine %s, scale %g, offset %g, range %s, block %dx%d,"
+      " grid %d",
+      i->frames, i->height, i->width, i->channels, types[i->type], i->planar ? " planar" : "", i->alpha ? " alpha" : "",
+      types[o->keep_type ? i->type : o->output_type], drawn->filters.count, f->rows, f->columns, f->anchor_row,
+      f->anchor_column, (double)f->divisor, (double)f->offset, o->flip ? " flipped" : "", borders[o->border],
+      o->border_value, paddings[o->padding], o->pad_top, o->pad_bottom, o->pad_left, o->pad_right, o->stride_y, o->stride_x,
+      o->dilation_y, o->dilation_x, alphas[o->alpha], o->gray ? ", gray" : "", o->linear ? ", linear" : "",
+      combines[o->combine], o->scale, o->offset, ranges[o->range], o->block_width, o->block_height, o->grid_blocks);
 }
 
 bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
@@ -319,6 +331,7 @@ bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
   contents kind = draw_contents(&lot, &drawn->in.image, &drawn->options);
   drawn->extreme = kind == EXTREME;
   draw_samples(&lot, &drawn->in.image, kind, drawn->options.gray);
+  draw_launch(&lot, &drawn->options);
   describe(drawn);
   return true;
 }

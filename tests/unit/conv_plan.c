@@ -108,6 +108,9 @@ static void bad_options(void **state) {
   options.block_height = 17;
   refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "a block of 64 x 17");
   options = gconv_options_default();
+  options.grid_blocks = -1;
+  refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "blocks of the grid is -1");
+  options = gconv_options_default();
   options.algorithm = "nosuch";
   refuse(&image, box_filter(), options, GCONV_UNSUPPORTED, "it has direct");
   options.algorithm = "fft";
