@@ -227,21 +227,23 @@ gconv_status execute(const gconv_execution *execution) {
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
-/* Cycles that a quarter of a multiprocessor takes for a tile: as measured on an H200, those of the products of 32 bytes, and
- * what else there is to do. Three digits, as it is not known whether one does. */
+/* Cycles that a quarter of a multiprocessor takes for a tile of all filters: as measured on an H200, those of the products
+ * of 32 bytes, and what else there is to do, which filters of u16 share. Three digits, as it is not known whether one does.
+ */
 double tile_cycles(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(has_colours(problem) ? &colour : problem);
   const bool plain = problem->filters == 1 && problem->out_type == GCONV_U8 && !problem->keep_alpha;
   const double bytes = problem->in_type == GCONV_U16 ? 2 : 1;
+  const double filters = problem->filters, others = problem->in_type == GCONV_U16 ? 1 : filters;
   if (s.walks)
-    return (plain ? 70 : 170) + 7.2 * MOST_DIGITS * s.bands / (s.words == 1 ? 2 : 1);
-  return 450 * bytes + 1.47 * s.bands * 6.0 * MOST_DIGITS * bytes;
+    return filters * ((plain ? 70 : 170) + 7.2 * MOST_DIGITS * s.bands / (s.words == 1 ? 2 : 1));
+  return others * 450 * bytes + filters * 1.47 * s.bands * 6.0 * MOST_DIGITS * bytes;
 }
 
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   double planes = (double)problem->images * problem->planes, channels = problem->channels, filters = problem->filters;
-  double tiles = ceil(problem->out_width * channels / TILE) * problem->out_height * planes * filters;
+  double tiles = ceil(problem->out_width * channels / TILE) * problem->out_height * planes;
   double in = planes * channels * problem->height * problem->width * (problem->in_type == GCONV_U8 ? 1 : 2);
   double size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
   double out = planes * channels * problem->out_height * problem->out_width * size;

@@ -384,10 +384,16 @@ gconv_status gconv_tuning_calibrate(gconv_tuning *tuning) {
 
 /* ---- The ratio of a problem ---- */
 
+/* The taps of a filter that the algorithm works on: what was measured are filters without zeros. */
+static double working_taps(const char *algorithm, const gconv_problem *problem) {
+  double taps = (double)problem->rows * problem->columns, nonzero = (double)problem->structure.nonzero_taps;
+  return strcmp(algorithm, "sparse") == 0 ? fmax(nonzero / problem->filters, 1) : taps;
+}
+
 double gconv_tuning_ratio(const gconv_tuning *tuning, const char *algorithm, const gconv_problem *problem) {
-  double outputs = (double)problem->images * problem->planes * problem->channels * problem->filters;
+  double filters = gconv_is_combined(problem) ? 1 : problem->filters, taps = working_taps(algorithm, problem);
+  double outputs = (double)problem->images * problem->planes * problem->channels * filters;
   double samples = outputs * problem->out_height * problem->out_width;
-  double taps = (double)problem->rows * problem->columns;
   question asked = {tuning, algorithm, problem->in_type, problem->channels};
   bracket around = {NAN, NAN};
   for (size_t i = 0; tuning && i < tuning->count; i++)

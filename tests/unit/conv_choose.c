@@ -270,6 +270,24 @@ static void ratios_are_interpolated(void **state) {
   assert_true(fabs(ratio_of(&tuning, GCONV_F32, 500, 63) - 0.5) < 1e-9);
 }
 
+/* Zeros do not count for sparse, nor filters that are combined for the number of samples. */
+static void ratios_are_of_the_work(void **state) {
+  (void)state;
+  gconv_tuning_row rows[] = {{"sparse", GCONV_U8, 1, 100, 9, 2},
+                             {"sparse", GCONV_U8, 1, 100, 81, 8},
+                             {"direct", GCONV_U8, 1, 100, 9, 2},
+                             {"direct", GCONV_U8, 1, 200, 9, 4}};
+  gconv_tuning tuning = {.rows = rows, .count = 4};
+  gconv_problem problem = {
+      .in_type = GCONV_U8, .images = 1, .planes = 1, .channels = 1, .filters = 2, .rows = 9, .columns = 9};
+  problem.out_height = problem.out_width = 10;
+  problem.structure.nonzero_taps = 18;
+  assert_true(fabs(gconv_tuning_ratio(&tuning, "sparse", &problem) - 2) < 1e-9);
+  assert_true(fabs(gconv_tuning_ratio(&tuning, "direct", &problem) - 4) < 1e-9);
+  problem.epilogue.combine = GCONV_COMBINE_MAGNITUDE;
+  assert_true(fabs(gconv_tuning_ratio(&tuning, "direct", &problem) - 2) < 1e-9);
+}
+
 static void tuning_changes_the_choice_and_is_remembered(void **state) {
   (void)state;
   gconv_image image = make_image(GCONV_U8, 1, false);
@@ -304,6 +322,7 @@ int main(int count, char **words) {
       cmocka_unit_test(broken_files_are_refused),
       cmocka_unit_test(whole_files_are_taken),
       cmocka_unit_test(ratios_are_interpolated),
+      cmocka_unit_test(ratios_are_of_the_work),
       cmocka_unit_test(tuning_changes_the_choice_and_is_remembered),
   };
   if (count > 1)
