@@ -15,13 +15,14 @@
   do {                                                                                                                      \
     int cublas_try_status = (expression);                                                                                   \
     if (cublas_try_status != CUBLAS_OK)                                                                                     \
-      return gconv_fail(GCONV_DEVICE_ERROR, "cuBLAS: status %d of %s", cublas_try_status, #expression);                     \
+      return cublas_failure(cublas_try_status, #expression);                                                                \
   } while (0)
 
 namespace {
 
 typedef struct cublasContext *cublas_handle;
-enum { CUBLAS_OK = 0, CUBLAS_NOT_TRANSPOSED = 0, CUBLAS_PEDANTIC = 2, CUBLAS_TF32 = 3 };
+enum { CUBLAS_OK = 0, CUBLAS_NOT_INITIALIZED = 1, CUBLAS_ALLOCATION_FAILED = 3 };
+enum { CUBLAS_NOT_TRANSPOSED = 0, CUBLAS_PEDANTIC = 2, CUBLAS_TF32 = 3 };
 
 int (*cublas_create)(cublas_handle *);
 int (*cublas_destroy)(cublas_handle);
@@ -38,6 +39,13 @@ int (*cublas_sgemm_batched)(cublas_handle, int, int, int m, int n, int k, const 
 /* y (m) = alpha * A (m x n) * x (n) + beta * y */
 int (*cublas_sgemv)(cublas_handle, int, int m, int n, const float *alpha, const float *A, int lda, const float *x, int incx,
                     const float *beta, float *y, int incy);
+
+/* A handle that is made without memory left is said to be not initialized. */
+gconv_status cublas_failure(int status, const char *expression) {
+  if (status == CUBLAS_ALLOCATION_FAILED || status == CUBLAS_NOT_INITIALIZED)
+    return gconv_fail(GCONV_NO_MEMORY, "cuBLAS has no memory on the GPU: status %d of %s", status, expression);
+  return gconv_fail(GCONV_DEVICE_ERROR, "cuBLAS: status %d of %s", status, expression);
+}
 
 const char *const cublas_files[] = {"libcublas.so.13", "libcublas.so.12", NULL};
 const gconv_symbol cublas_symbols[] = {

@@ -187,36 +187,44 @@ static gconv_status describe(const gconv_problem *problem, const chunk &c, cudnn
   return GCONV_OK;
 }
 
-/* Whether `algorithm` does what is asked with at most `most` bytes of workspace: found out by doing it, on whatever is in
- * the tensors, as cuDNN says of some that they can and then refuses. */
-static bool try_algorithm(const gconv_execution *execution, const chunk &c, int algorithm, size_t most, cudnn_state *state) {
+/* GCONV_OK if `algorithm` does what is asked with at most `most` bytes of workspace: found out by doing it, on whatever is
+ * in the tensors, as cuDNN says of some that they can and then refuses. Else GCONV_UNSUPPORTED or GCONV_NO_MEMORY, unsaid.
+ */
+static gconv_status try_algorithm(const gconv_execution *execution, const chunk &c, int algorithm, size_t most,
+                                  cudnn_state *state) {
   const float one = 1, zero = 0;
   float *in = (float *)execution->workspace;
   state->algorithm = algorithm;
   if (cudnn.GetConvolutionForwardWorkspaceSize(state->handle, state->in, state->filter, state->convolution, state->out,
                                                algorithm, &state->workspace_bytes) != 0 ||
       state->workspace_bytes > most)
-    return false;
+    return GCONV_UNSUPPORTED;
   if (state->workspace_bytes > 0 && cudaMalloc(&state->workspace, state->workspace_bytes) != cudaSuccess)
-    return false;
-  if (cudnn.ConvolutionForward(state->handle, &one, state->in, in, state->filter, execution->weights, state->convolution,
-                               algorithm, state->workspace, state->workspace_bytes, &zero, state->out,
-                               in + in_floats(c)) == 0)
-    return true;
+    return GCONV_NO_MEMORY;
+  int status =
+      cudnn.ConvolutionForward(state->handle, &one, state->in, in, state->filter, execution->weights, state->convolution,
+                               algorithm, state->workspace, state->workspace_bytes, &zero, state->out, in + in_floats(c));
+  if (status == 0)
+    return GCONV_OK;
   cudaFree(state->workspace);
   state->workspace = NULL;
-  return false;
+  return is_out_of_memory(status) ? GCONV_NO_MEMORY : GCONV_UNSUPPORTED;
 }
 
 /* The first that can of those that have a bound, the fastest first: for one channel, GEMM was measured at 7 times the rate
  * of the others, of which cuDNN's own advice names one. */
 static gconv_status choose(const gconv_execution *execution, const chunk &c, cudnn_state *state) {
   static const int bounded[] = {GEMM, IMPLICIT_PRECOMP_GEMM, IMPLICIT_GEMM};
+  bool enough = true;
   for (int algorithm : bounded) {
-    if (try_algorithm(execution, c, algorithm, execution->problem->workspace_limit / 2, state))
+    gconv_status status = try_algorithm(execution, c, algorithm, execution->problem->workspace_limit / 2, state);
+    if (status == GCONV_OK)
       return GCONV_OK;
+    enough = enough && status != GCONV_NO_MEMORY;
     cudaGetLastError();
   }
+  if (!enough)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory on the GPU for the workspace of cuDNN");
   return gconv_fail(GCONV_UNSUPPORTED, "cuDNN %zu has no algorithm for this within the limit of workspace",
                     cudnn.GetVersion());
 }

@@ -14,6 +14,7 @@ typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
 typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
 
 enum { DATA_FLOAT = 0, FORMAT_NCHW = 0, CROSS_CORRELATION = 1, DEFAULT_MATH = 0, FMA_MATH = 3 };
+enum { NO_HOST_MEMORY = 4003, NO_DEVICE_MEMORY = 4004 }; /* of its statuses */
 enum { IMPLICIT_GEMM = 0, IMPLICIT_PRECOMP_GEMM = 1, GEMM = 2 };
 
 /* cudnnConvolutionFwdAlgoPerf_t */
@@ -86,6 +87,15 @@ bool started(void) {
   return gconv_library_is_loaded(&library);
 }
 
+bool is_out_of_memory(int status) {
+  return status == NO_HOST_MEMORY || status == NO_DEVICE_MEMORY;
+}
+
+gconv_status cudnn_failure(int status, const char *call) {
+  return gconv_fail(is_out_of_memory(status) ? GCONV_NO_MEMORY : GCONV_DEVICE_ERROR, "cuDNN: %s in %s",
+                    cudnn.GetErrorString(status), call);
+}
+
 } // namespace
 
 /* Returns from the calling function if a call of cuDNN fails. */
@@ -93,7 +103,7 @@ bool started(void) {
   do {                                                                                                                      \
     int cudnn_try_status = cudnn.call;                                                                                      \
     if (cudnn_try_status != 0)                                                                                              \
-      return gconv_fail(GCONV_DEVICE_ERROR, "cuDNN: %s in %s", cudnn.GetErrorString(cudnn_try_status), #call);              \
+      return cudnn_failure(cudnn_try_status, #call);                                                                        \
   } while (0)
 
 #endif

@@ -59,8 +59,10 @@ gconv_status describe(const gconv_layer_problem *p, cudnn_state *state) {
 /* Takes the fastest of what cuDNN has measured that is allowed and stays below `most` bytes of workspace. */
 gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_finding *findings, int count, size_t most,
                           cudnn_state *state) {
+  bool enough = true;
   for (int i = 0; i < count; i++) {
     const cudnn_finding *f = &findings[i];
+    enough = enough && !is_out_of_memory(f->status);
     if (f->status != 0 || f->algorithm > GEMM || f->workspace_bytes > most ||
         (problem->math == GCONV_MATH_FP32 && f->math != FMA_MATH && f->math != DEFAULT_MATH))
       continue;
@@ -68,6 +70,8 @@ gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_findin
     state->workspace_bytes = f->workspace_bytes;
     return GCONV_OK;
   }
+  if (!enough)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory on the GPU for what cuDNN takes for this layer");
   return gconv_fail(GCONV_UNSUPPORTED, "cuDNN %zu has no algorithm for this layer within the limit of workspace",
                     cudnn.GetVersion());
 }
