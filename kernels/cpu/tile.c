@@ -14,103 +14,20 @@
  * With 4 rows in place of 6, loads of vectors that cross a cache line, which are most of them, would already be the limit.
  */
 #include "tile.h"
-#include "base/cpu.h"
-
-#include <math.h>
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#elif defined(__ARM_NEON) && defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#if defined(__clang__)
-#define GCONV_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define GCONV_UNROLL _Pragma("GCC unroll 8")
-#endif
 
 typedef void gconv_tile_function(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
                                  int32_t R, int32_t S, size_t samples, float *sums, size_t stride);
 
-#if defined(__x86_64__) && defined(__GNUC__)
-
-#define NAME(x) x##_avx512
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
-#define VECTOR __m512
-#define VECTORS 4
-#define LANES 16
-#define LOAD(p) _mm512_loadu_ps(p)
-#define STORE(p, v) _mm512_storeu_ps(p, v)
-#define SPREAD(p) _mm512_set1_ps(*(p))
-#define ZERO _mm512_setzero_ps()
-#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
-#include "tile_template.h"
-
-#define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2,fma")))
-#define VECTOR __m256
-#define VECTORS 2
-#define LANES 8
-#define LOAD(p) _mm256_loadu_ps(p)
-#define STORE(p, v) _mm256_storeu_ps(p, v)
-#define SPREAD(p) _mm256_broadcast_ss(p)
-#define ZERO _mm256_setzero_ps()
-#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
-#include "tile_template.h"
-
-#endif
-
-#define NAME(x) x##_plain
-#define TARGET
-#if defined(__ARM_NEON) && defined(__aarch64__)
-
-#define VECTOR float32x4_t
-#define VECTORS 4
-#define LANES 4
-#define LOAD(p) vld1q_f32(p)
-#define STORE(p, v) vst1q_f32(p, v)
-#define SPREAD(p) vld1q_dup_f32(p)
-#define ZERO vdupq_n_f32(0.0f)
-#define FMA(a, b, c) vfmaq_f32(c, a, b)
-
-#else /* a float at a time, for processors of which nothing is known */
-
-#define VECTOR float
-#define VECTORS 2
-#define LANES 1
-#define LOAD(p) (*(p))
-#define STORE(p, v) (*(p) = (v))
-#define SPREAD(p) (*(p))
-#define ZERO 0.0f
-#define FMA(a, b, c) fmaf(a, b, c)
-
-#endif
-#include "tile_template.h"
+#define TEMPLATE "tile_template.h"
+#include "each_isa.h"
 
 void gconv_tile_rows(const float *const *rows, size_t first, const int64_t *offsets, const float *taps, int32_t R, int32_t S,
                      size_t samples, float *sums, size_t stride) {
-  gconv_tile_function *function = tile_rows_plain;
-#if defined(__x86_64__) && defined(__GNUC__)
-  gconv_isa isa = gconv_cpu_isa();
-  function = isa == GCONV_ISA_AVX512 ? tile_rows_avx512 : isa == GCONV_ISA_AVX2 ? tile_rows_avx2 : tile_rows_plain;
-#endif
-  function(rows, first, offsets, taps, R, S, samples, sums, stride);
+  GCONV_CALL_ISA(tile_rows, (rows, first, offsets, taps, R, S, samples, sums, stride));
 }
 
 void gconv_tile_list(const float *const *sources, const float *taps, size_t count, size_t samples, float *sums) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  gconv_isa isa = gconv_cpu_isa();
-  if (isa == GCONV_ISA_AVX512) {
-    tile_list_avx512(sources, taps, count, samples, sums);
-    return;
-  }
-  if (isa == GCONV_ISA_AVX2) {
-    tile_list_avx2(sources, taps, count, samples, sums);
-    return;
-  }
-#endif
-  tile_list_plain(sources, taps, count, samples, sums);
+  GCONV_CALL_ISA(tile_list, (sources, taps, count, samples, sums));
 }
 
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources) {

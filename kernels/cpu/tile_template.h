@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loops of tile.h for one kind of vector. Included by tile.c once for each, with these macros, which are undefined at
- * the end:
- *
- *   NAME(x)    x with the kind appended
- *   TARGET     the attribute that lets the compiler use its instructions
- *   VECTOR     the type, of LANES floats
- *   VECTORS    of them side by side in gconv_tile_rows(): 6 * VECTORS sums, VECTORS samples and a tap must fit in registers
- *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA rounds once
+ * The loops of tile.h for one kind of vector (each_isa.h). 6 * VECTORS sums, VECTORS samples and a tap must fit in
+ * registers.
  */
 
 typedef VECTOR NAME(sums)[GCONV_TILE_ROWS][VECTORS];
@@ -146,14 +140,3 @@ static TARGET void NAME(tile_list)(const float *const *sources, const float *tap
     GCONV_UNROLL for (int v = 0; v < SIDE; v++) STORE(sums + x + v * LANES, sum[v]);
   }
 }
-
-#undef NAME
-#undef TARGET
-#undef VECTOR
-#undef VECTORS
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SPREAD
-#undef ZERO
-#undef FMA

@@ -26,7 +26,7 @@ size_t gconv_product(size_t count, const size_t *factors) {
 }
 
 gconv_status gconv_allocate(size_t bytes, const char *what, void **memory) {
-  bool large = bytes >= 4 * HUGE_PAGE;
+  bool large = bytes >= HUGE_PAGE / 8;
   size_t unit = large ? HUGE_PAGE : GCONV_ALIGNMENT;
   size_t rounded = bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
   void *result = rounded < bytes || bytes > PTRDIFF_MAX ? NULL : aligned_alloc(unit, rounded);

@@ -150,15 +150,21 @@ static int32_t strip_rows(const gconv_problem *problem, int32_t count, int threa
   return (int32_t)(rows < 1 ? 1 : rows);
 }
 
+/* The same for an algorithm that makes `step` rows at a time, and loads what these need whatever the strip. */
+static int32_t step_rows(int32_t step, int32_t count, int threads) {
+  int32_t steps = count / step / (8 * threads);
+  return step * (steps < 1 ? 1 : steps);
+}
+
 static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs,
                          int32_t first, int32_t end, atomic_int *failure, atomic_llong *busy) {
   const gconv_problem *problem = &pass->problem;
   strip_job strips = {
       .run = run, .algorithm = pass->algorithm, .first = first, .end = end, .failure = failure, .busy = busy};
   gconv_bind(pass, in, outputs + pass->first_output, run->targets, &strips.execution);
-  strips.rows = strip_rows(problem, end - first, gconv_threads_count(run->threads));
-  int32_t step = pass->algorithm->row_step ? pass->algorithm->row_step(problem) : 1;
-  strips.rows = (int32_t)(((int64_t)strips.rows + step - 1) / step * step);
+  strips.rows = pass->algorithm->row_step
+                    ? step_rows(pass->algorithm->row_step(problem), end - first, gconv_threads_count(run->threads))
+                    : strip_rows(problem, end - first, gconv_threads_count(run->threads));
   strips.strips = (size_t)((end - first - 1) / strips.rows + 1);
   size_t turns = strips.strips * (size_t)problem->images * (size_t)problem->planes;
   gconv_threads_run(run->threads, turns, execute_strip, &strips);

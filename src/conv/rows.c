@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
+
 enum { CACHE_LINE = 64 };
 
 /* ---- Loading ---- */
@@ -141,41 +145,97 @@ GCONV_INLINE void combine_body(gconv_combine how, float *restrict sums, size_t s
 GCONV_VECTORIZED(combine, (gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count),
                  (how, sums, stride, filters, count))
 
-/* In two loops, the first in place: compilers would turn one into blends of bytes. An epilogue that changes nothing but -0,
- * which no integer tells from +0, has a loop of its own. */
-GCONV_INLINE void saturate(const gconv_epilogue *epilogue, bool as_it_is, float white, float *restrict values,
-                           size_t count) {
-  const gconv_epilogue local = *epilogue; /* so that it is known not to change */
-  for (size_t i = 0; i < count; i++)
-    values[i] = gconv_saturate(as_it_is ? values[i] : gconv_finish(values[i], &local), white);
+/* Finished values to levels. What gconv_to_level() does, by instructions that convert and saturate: min() leaves a NaN
+ * as it is, which becomes the least integer, hence 0. Returns how many are done; fewer than a block are left. */
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx512f,avx512bw"))) static size_t pack_avx512(gconv_type type, const float *values, size_t count,
+                                                                      uint8_t *to) {
+  const __m512 white = _mm512_set1_ps(gconv_white(type));
+  const __m512i bytes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15); /* packs go by quarters */
+  const __m512i words = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  size_t i = 0;
+  for (; i + 64 <= count; i += 64) {
+    __m512i level[4];
+    for (size_t v = 0; v < 4; v++)
+      level[v] = _mm512_cvtps_epi32(_mm512_min_ps(white, _mm512_loadu_ps(values + i + 16 * v)));
+    if (type == GCONV_U8) {
+      __m512i low = _mm512_packs_epi32(level[0], level[1]), high = _mm512_packs_epi32(level[2], level[3]);
+      _mm512_storeu_si512(to + i, _mm512_permutexvar_epi32(bytes, _mm512_packus_epi16(low, high)));
+    } else {
+      for (size_t v = 0; v < 2; v++)
+        _mm512_storeu_si512(to + 2 * i + 64 * v,
+                            _mm512_permutexvar_epi64(words, _mm512_packus_epi32(level[2 * v], level[2 * v + 1])));
+    }
+  }
+  return i;
 }
-GCONV_INLINE void emit_integers(const gconv_epilogue *e, gconv_type type, float *restrict values, size_t count,
-                                void *restrict samples) {
-  if (e->scale == 1.0f && e->scale_low == 0.0f && e->offset == 0.0f && !e->absolute && !e->center)
-    saturate(e, true, gconv_white(type), values, count);
-  else
-    saturate(e, false, gconv_white(type), values, count);
+
+__attribute__((target("avx2"))) static size_t pack_avx2(gconv_type type, const float *values, size_t count, uint8_t *to) {
+  const __m256 white = _mm256_set1_ps(gconv_white(type));
+  const __m256i bytes = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  size_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    __m256i level[4];
+    for (size_t v = 0; v < 4; v++)
+      level[v] = _mm256_cvtps_epi32(_mm256_min_ps(white, _mm256_loadu_ps(values + i + 8 * v)));
+    if (type == GCONV_U8) {
+      __m256i low = _mm256_packs_epi32(level[0], level[1]), high = _mm256_packs_epi32(level[2], level[3]);
+      __m256i packed = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), bytes);
+      _mm256_storeu_si256((__m256i *)(void *)(to + i), packed);
+    } else {
+      for (size_t v = 0; v < 2; v++)
+        _mm256_storeu_si256((__m256i *)(void *)(to + 2 * i + 32 * v),
+                            _mm256_permute4x64_epi64(_mm256_packus_epi32(level[2 * v], level[2 * v + 1]), 0xd8));
+    }
+  }
+  return i;
+}
+#endif
+
+/* In two loops, the first in place: compilers would turn one into blends of bytes. */
+GCONV_INLINE void pack_singly(gconv_type type, float *restrict values, size_t count, uint8_t *restrict to) {
+  float white = gconv_white(type);
+  for (size_t i = 0; i < count; i++)
+    values[i] = gconv_saturate(values[i], white);
   for (size_t i = 0; i < count; i++)
     if (type == GCONV_U8)
-      ((uint8_t *)samples)[i] = (uint8_t)gconv_level_bits(values[i]);
+      to[i] = (uint8_t)gconv_level_bits(values[i]);
     else
-      ((uint16_t *)samples)[i] = (uint16_t)gconv_level_bits(values[i]);
+      ((uint16_t *)(void *)to)[i] = (uint16_t)gconv_level_bits(values[i]);
 }
-GCONV_INLINE void emit_body(const gconv_epilogue *e, gconv_type type, float *restrict values, size_t count,
-                            void *restrict samples) {
-  const gconv_epilogue local = *e;
+
+static void pack(gconv_type type, float *values, size_t count, uint8_t *to) {
+  size_t i = 0;
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (gconv_cpu_isa() == GCONV_ISA_AVX512)
+    i = pack_avx512(type, values, count, to);
+  else if (gconv_cpu_isa() == GCONV_ISA_AVX2)
+    i = pack_avx2(type, values, count, to);
+#endif
   if (type == GCONV_U8)
-    emit_integers(e, GCONV_U8, values, count, samples);
-  else if (type == GCONV_U16)
-    emit_integers(e, GCONV_U16, values, count, samples);
+    pack_singly(GCONV_U8, values + i, count - i, to + i);
   else
-    for (size_t i = 0; i < count; i++)
-      ((float *)samples)[i] = gconv_finish(values[i], &local);
+    pack_singly(GCONV_U16, values + i, count - i, to + 2 * i);
 }
-/* Values, which are destroyed, through the epilogue into samples that lie side by side. */
-GCONV_VECTORIZED(emit,
-                 (const gconv_epilogue *e, gconv_type type, float *restrict values, size_t count, void *restrict samples),
-                 (e, type, values, count, samples))
+
+GCONV_INLINE void finish_body(const gconv_epilogue *epilogue, float *restrict values, size_t count) {
+  const gconv_epilogue local = *epilogue; /* so that it is known not to change */
+  for (size_t i = 0; i < count; i++)
+    values[i] = gconv_finish(values[i], &local);
+}
+GCONV_VECTORIZED(finish, (const gconv_epilogue *epilogue, float *restrict values, size_t count), (epilogue, values, count))
+
+/* Values, which are destroyed, through the epilogue into samples that lie side by side. An epilogue that changes nothing but
+ * -0, which no integer tells from +0, is passed over. */
+static void emit(const gconv_epilogue *e, gconv_type type, float *values, size_t count, uint8_t *samples) {
+  bool changes = e->scale != 1.0f || e->scale_low != 0.0f || e->offset != 0.0f || e->absolute || e->center;
+  if (changes || type == GCONV_F32)
+    finish(e, values, count);
+  if (type == GCONV_F32)
+    memcpy(samples, values, count * sizeof *values);
+  else
+    pack(type, values, count, samples);
+}
 
 static void store_sample(gconv_type type, float value, uint8_t *to) {
   if (type == GCONV_U8)

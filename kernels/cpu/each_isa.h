@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Vector code for each kind of processor from one text: includes the file TEMPLATE, a macro, once for each, with these
+ * macros, which are undefined afterwards. GCONV_CALL_ISA(name, (arguments)) calls what it defined for the processor at hand.
+ *
+ *   NAME(x)    x with the kind appended: _avx512, _avx2, _plain (which is NEON on 64-bit ARM)
+ *   TARGET     the attribute that lets the compiler use its instructions
+ *   VECTOR     the type, of LANES floats; + - * work on it
+ *   VECTORS    how many of them gconv_tile_rows() lays side by side (tile.c)
+ *   KEEP(v)    stands where v, just loaded, is to be in a register: compilers would load it again for each use of it
+ *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA is a * b + c, rounded once
+ *   ADD_PRODUCT(a, b, c)    the same, but rounded twice where FMA is a call
+ */
+#include "base/cpu.h"
+
+#include <math.h>
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#ifndef GCONV_UNROLL
+#if defined(__clang__)
+#define GCONV_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define GCONV_UNROLL _Pragma("GCC unroll 8")
+#endif
+#endif
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#define NAME(x) x##_avx512
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define VECTOR __m512
+#define VECTORS 4
+#define LANES 16
+#define LOAD(p) _mm512_loadu_ps(p)
+#define STORE(p, v) _mm512_storeu_ps(p, v)
+#define SPREAD(p) _mm512_set1_ps(*(p))
+#define ZERO _mm512_setzero_ps()
+#define KEEP(v) __asm__("" : "+v"(v))
+#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define ADD_PRODUCT FMA
+#include TEMPLATE
+#undef NAME
+#undef TARGET
+#undef VECTOR
+#undef VECTORS
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SPREAD
+#undef ZERO
+#undef KEEP
+#undef FMA
+#undef ADD_PRODUCT
+
+#define NAME(x) x##_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#define VECTOR __m256
+#define VECTORS 2
+#define LANES 8
+#define LOAD(p) _mm256_loadu_ps(p)
+#define STORE(p, v) _mm256_storeu_ps(p, v)
+#define SPREAD(p) _mm256_broadcast_ss(p)
+#define ZERO _mm256_setzero_ps()
+#define KEEP(v) __asm__("" : "+x"(v))
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define ADD_PRODUCT FMA
+#include TEMPLATE
+#undef NAME
+#undef TARGET
+#undef VECTOR
+#undef VECTORS
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SPREAD
+#undef ZERO
+#undef KEEP
+#undef FMA
+#undef ADD_PRODUCT
+
+#define GCONV_CALL_ISA(name, arguments)                                                                                     \
+  do {                                                                                                                      \
+    gconv_isa called_isa = gconv_cpu_isa();                                                                                 \
+    if (called_isa == GCONV_ISA_AVX512)                                                                                     \
+      name##_avx512 arguments;                                                                                              \
+    else if (called_isa == GCONV_ISA_AVX2)                                                                                  \
+      name##_avx2 arguments;                                                                                                \
+    else                                                                                                                    \
+      name##_plain arguments;                                                                                               \
+  } while (0)
+
+#else
+#define GCONV_CALL_ISA(name, arguments) name##_plain arguments
+#endif
+
+#define NAME(x) x##_plain
+#define TARGET
+#if defined(__ARM_NEON) && defined(__aarch64__)
+
+#define VECTOR float32x4_t
+#define VECTORS 4
+#define LANES 4
+#define LOAD(p) vld1q_f32(p)
+#define STORE(p, v) vst1q_f32(p, v)
+#define SPREAD(p) vld1q_dup_f32(p)
+#define ZERO vdupq_n_f32(0.0f)
+#define KEEP(v) __asm__("" : "+w"(v))
+#define FMA(a, b, c) vfmaq_f32(c, a, b)
+#define ADD_PRODUCT FMA
+
+#else /* a float at a time, for processors of which nothing is known */
+
+#define VECTOR float
+#define VECTORS 2
+#define LANES 1
+#define LOAD(p) (*(p))
+#define STORE(p, v) (*(p) = (v))
+#define SPREAD(p) (*(p))
+#define ZERO 0.0f
+#define KEEP(v)
+#define FMA(a, b, c) fmaf(a, b, c)
+#define ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
+
+#endif
+#include TEMPLATE
+#undef NAME
+#undef TARGET
+#undef VECTOR
+#undef VECTORS
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SPREAD
+#undef ZERO
+#undef KEEP
+#undef FMA
+#undef ADD_PRODUCT
+#undef TEMPLATE

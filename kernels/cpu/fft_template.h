@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loops of fft.c for one kind of vector (each_isa.h). A tile has `tile` rows, each of `pitch` real parts and then
+ * `pitch` imaginary parts: the point of row y in column x is at[y * 2 * pitch + x], at[y * 2 * pitch + pitch + x].
+ */
+
+typedef struct NAME(point) {
+  VECTOR re, im;
+} NAME(point);
+#define POINT NAME(point)
+
+GCONV_INLINE TARGET POINT NAME(plus)(POINT a, POINT b) {
+  return (POINT){a.re + b.re, a.im + b.im};
+}
+GCONV_INLINE TARGET POINT NAME(minus)(POINT a, POINT b) {
+  return (POINT){a.re - b.re, a.im - b.im};
+}
+
+/* a * (w[0] + i w[1]) */
+GCONV_INLINE TARGET POINT NAME(turn)(POINT a, const float *w) {
+  VECTOR c = SPREAD(w), s = SPREAD(w + 1);
+  return (POINT){ADD_PRODUCT(-a.im, s, a.re * c), ADD_PRODUCT(a.re, s, a.im * c)};
+}
+
+/* Transforms of 2, 4 and 8 points, in place and in order. */
+GCONV_INLINE TARGET void NAME(dft_2)(POINT *x) {
+  POINT difference = NAME(minus)(x[0], x[1]);
+  x[0] = NAME(plus)(x[0], x[1]);
+  x[1] = difference;
+}
+GCONV_INLINE TARGET void NAME(dft_4)(POINT *x) {
+  POINT s02 = NAME(plus)(x[0], x[2]), d02 = NAME(minus)(x[0], x[2]);
+  POINT s13 = NAME(plus)(x[1], x[3]), d13 = NAME(minus)(x[1], x[3]);
+  x[0] = NAME(plus)(s02, s13);
+  x[1] = (POINT){d02.re + d13.im, d02.im - d13.re};
+  x[2] = NAME(minus)(s02, s13);
+  x[3] = (POINT){d02.re - d13.im, d02.im + d13.re};
+}
+GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
+  static const float half_root = 0.70710678118654752f;
+  VECTOR h = SPREAD(&half_root);
+  POINT even[4], odd[4];
+  GCONV_UNROLL for (int i = 0; i < 4; i++) {
+    even[i] = NAME(plus)(x[i], x[i + 4]);
+    odd[i] = NAME(minus)(x[i], x[i + 4]);
+  }
+  odd[1] = (POINT){(odd[1].re + odd[1].im) * h, (odd[1].im - odd[1].re) * h};
+  odd[2] = (POINT){odd[2].im, -odd[2].re};
+  odd[3] = (POINT){(odd[3].im - odd[3].re) * h, -(odd[3].re + odd[3].im) * h};
+  NAME(dft_4)(even);
+  NAME(dft_4)(odd);
+  GCONV_UNROLL for (int i = 0; i < 4; i++) {
+    x[2 * i] = even[i];
+    x[2 * i + 1] = odd[i];
+  }
+}
+
+/* One stage on one vector of columns: transforms of `radix` points that lie `part` rows apart, whose twiddle factors come
+ * after them (forward) or before them (backward). `step`: of the factors w. `im`: from a real part to its imaginary part;
+ * backward they change places, which conjugates all. */
+GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radix, size_t part, size_t size, const float *w,
+                                     bool forward) {
+  size_t step = size / ((size_t)radix * part);
+  for (size_t first = 0; first < size; first += (size_t)radix * part)
+    for (size_t j = 0; j < part; j++) {
+      float *from = at + (first + j) * row;
+      POINT x[8];
+      GCONV_UNROLL for (int i = 0; i < radix; i++) {
+        const float *p = from + (size_t)i * part * row;
+        x[i] = (POINT){LOAD(p), LOAD(p + im)};
+        if (!forward && i > 0 && part > 1)
+          x[i] = NAME(turn)(x[i], w + 2 * (size_t)i * j * step);
+      }
+      if (radix == 8)
+        NAME(dft_8)(x);
+      else if (radix == 4)
+        NAME(dft_4)(x);
+      else
+        NAME(dft_2)(x);
+      GCONV_UNROLL for (int i = 0; i < radix; i++) {
+        float *p = from + (size_t)i * part * row;
+        if (forward && i > 0 && part > 1)
+          x[i] = NAME(turn)(x[i], w + 2 * (size_t)i * j * step);
+        STORE(p, x[i].re);
+        STORE(p + im, x[i].im);
+      }
+    }
+}
+
+/* All stages; `size` is a constant where this is inlined. */
+GCONV_INLINE TARGET void NAME(transform)(float *points, size_t pitch, size_t samples, size_t size, const float *w,
+                                         bool forward) {
+  const int first_radix = size % 7 == 1 ? 8 : size % 7 == 2 ? 2 : 4; /* powers of 8 are 1 modulo 7 */
+  const size_t row = 2 * pitch;
+  for (size_t x = 0; x < samples; x += LANES) {
+    if (forward) {
+      float *at = points + x;
+      NAME(stage)(at, (int64_t)pitch, row, first_radix, size / (size_t)first_radix, size, w, true);
+      for (size_t part = size / (size_t)first_radix / 8; part > 0; part /= 8)
+        NAME(stage)(at, (int64_t)pitch, row, 8, part, size, w, true);
+    } else {
+      float *at = points + pitch + x;
+      for (size_t part = 1; part * (size_t)first_radix < size; part *= 8)
+        NAME(stage)(at, -(int64_t)pitch, row, 8, part, size, w, false);
+      NAME(stage)(at, -(int64_t)pitch, row, first_radix, size / (size_t)first_radix, size, w, false);
+    }
+  }
+}
+
+static TARGET void NAME(transform_columns)(float *points, size_t pitch, size_t samples, int log, const float *w,
+                                           bool forward) {
+  if (log == 5 && forward)
+    NAME(transform)(points, pitch, samples, 32, w, true);
+  else if (log == 5)
+    NAME(transform)(points, pitch, samples, 32, w, false);
+  else if (log == 6 && forward)
+    NAME(transform)(points, pitch, samples, 64, w, true);
+  else if (log == 6)
+    NAME(transform)(points, pitch, samples, 64, w, false);
+  else if (log == 7 && forward)
+    NAME(transform)(points, pitch, samples, 128, w, true);
+  else if (log == 7)
+    NAME(transform)(points, pitch, samples, 128, w, false);
+  else if (forward)
+    NAME(transform)(points, pitch, samples, 256, w, true);
+  else
+    NAME(transform)(points, pitch, samples, 256, w, false);
+}
+
+/* Every row, in place: point x becomes the sum over s of taps[row][s] * point[x + s * distance]. */
+static TARGET void NAME(filter_rows)(float *points, size_t pitch, size_t samples, size_t tile, const float *taps, size_t S,
+                                     size_t distance) {
+  enum { SIDE = 4 };
+  for (size_t y = 0; y < tile; y++, points += 2 * pitch, taps += 2 * S)
+    for (size_t x = 0; x < samples; x += SIDE * LANES) {
+      VECTOR re[SIDE], im[SIDE];
+      GCONV_UNROLL for (int v = 0; v < SIDE; v++) re[v] = im[v] = ZERO;
+      const float *from = points + x;
+      for (size_t s = 0; s < S; s++, from += distance) {
+        VECTOR c = SPREAD(taps + 2 * s), d = SPREAD(taps + 2 * s + 1);
+        GCONV_UNROLL for (int v = 0; v < SIDE; v++) {
+          VECTOR a = LOAD(from + v * LANES), b = LOAD(from + pitch + v * LANES);
+          KEEP(a);
+          KEEP(b);
+          re[v] = ADD_PRODUCT(c, a, re[v]);
+          im[v] = ADD_PRODUCT(c, b, im[v]);
+          re[v] = ADD_PRODUCT(-d, b, re[v]);
+          im[v] = ADD_PRODUCT(d, a, im[v]);
+        }
+      }
+      GCONV_UNROLL for (int v = 0; v < SIDE; v++) {
+        STORE(points + x + v * LANES, re[v]);
+        STORE(points + pitch + x + v * LANES, im[v]);
+      }
+    }
+}
+#undef POINT
