@@ -196,7 +196,14 @@ size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
 void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
 /* Reads the next `count` rows, no more than are left, to samples + i * row_bytes. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
-/* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. */
+/* The file itself, for gconv_plan_execute_jpeg(): *jpeg, of *size bytes, is the caller's, for free(). Rows can be read all
+ * the same. GCONV_UNSUPPORTED says why it is none that a GPU's decoder takes: those are JPEGs of 8 bits, sequential, in one
+ * scan, in colour (YCbCr), that EXIF does not turn. */
+gconv_status gconv_row_reader_jpeg(gconv_row_reader *reader, void **jpeg, size_t *size);
+/* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. *image is empty, or
+ * the last one, whose memory serves again if the shape is the same: the system need not clear new pages then, 4 ms for 25
+ * MB.
+ */
 gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image);
 /* NULL is allowed. */
 void gconv_row_reader_close(gconv_row_reader *reader);
@@ -402,6 +409,13 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **dev
 typedef struct gconv_device_opening gconv_device_opening;
 gconv_status gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening);
 gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device **device);
+
+/* Starts what decodes JPEG files on the device, for gconv_plan_execute_jpeg(): the engines that GPUs have for it where there
+ * are some, else its other units together with the CPU. It takes a while the first time, nothing later. GCONV_UNSUPPORTED
+ * says what is missing. Plans can be made and executed meanwhile. */
+gconv_status gconv_device_start_decoder(gconv_device *device);
+/* What keeps all GPUs from that: "libnvjpeg.so.13 was not found"; NULL if nothing does. Thread-safe; static storage. */
+const char *gconv_device_decoder_obstacle(void);
 
 /* After its plans are freed. NULL is allowed. */
 void gconv_device_close(gconv_device *device);
@@ -658,12 +672,20 @@ typedef struct gconv_timings {
   double kernel_ms;
   double download_ms; /* 0 on the CPU */
   double finish_ms;   /* on the host after */
+  double decode_ms;   /* on the device, of a JPEG file (gconv_plan_execute_jpeg), with its upload; else 0 */
 } gconv_timings;
 
 /* Filters `in` into outputs[0 .. gconv_plan_outputs() - 1]. An output that is empty (zeroed) is allocated; one that already
  * has pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. ICC profile and resolution are copied from `in`.
  * timings may be NULL. */
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
+
+/* As gconv_plan_execute(), of an image that the device decodes itself, so that only the bytes of its file go there: those
+ * that gconv_row_reader_jpeg() yields, whose header is `header`. Its pixels are those that the CPU decodes.
+ * GCONV_UNSUPPORTED where the plan cannot: its device has no decoder that was started, or stages on the host want the
+ * pixels; GCONV_BAD_FILE where the decoder refuses the file, which the CPU may take all the same, or say what is wrong. */
+gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
+                                     gconv_image *outputs, gconv_timings *timings);
 
 /* Plans by rows, for images that are not in memory at once. Output rows are made in strips from the top or in any order; a
  * strip begins at a multiple of gconv_plan_row_step(), which is 0 for plans that need the whole image: on a GPU, of several

@@ -44,6 +44,10 @@ gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size
 /* Reads all the rest, at most `limit` bytes (GCONV_TOO_LARGE), into memory for gconv_release(); a 0 byte is added behind. */
 gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t **bytes, size_t *size);
 
+/* All bytes of the file, from its beginning, into memory for gconv_release(); the source stays where it is.
+ * GCONV_UNSUPPORTED for what is no regular file. */
+gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size_t *size);
+
 /* ---- Sinks ---- */
 
 typedef struct gconv_sink gconv_sink;

@@ -260,8 +260,8 @@ static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, o
     GCONV_TRY(gconv_network_explain(r->network, &o->explanation));
   GCONV_TRY(execute(r, &l->image, report));
   gconv_timings *times = &report->timings;
-  *times = (gconv_timings){times->prepare_ms / images, times->upload_ms / images, times->kernel_ms / images,
-                           times->download_ms / images, times->finish_ms / images};
+  *times = (gconv_timings){times->prepare_ms / images,  times->upload_ms / images, times->kernel_ms / images,
+                           times->download_ms / images, times->finish_ms / images, 0};
   report->total_ms = report->plan_ms + (gconv_worker_clock_ms() - begin) / images;
   report->executed = true;
   report->pixels = (uint64_t)(l->image.frames / (int32_t)l->count) * (uint64_t)l->image.height * (uint64_t)l->image.width;

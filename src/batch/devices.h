@@ -10,8 +10,12 @@
 
 typedef struct gconv_devices gconv_devices;
 
+/* Whether the name means several GPUs: "cuda:all", "cuda:0,2". */
+bool gconv_devices_are_several(const char *name);
+
 /* Begins to open what `batch->device` names, for `workers` workers with `threads` threads together. The CPU is divided among
- * the workers, so that each runs by itself; a GPU is one queue that all share. GCONV_BAD_ARGUMENT for an algorithm that the
+ * the workers, so that each runs by itself; a GPU is one queue that all share, and of several GPUs ("cuda:all", "cuda:0,2")
+ * each has its share of the workers. GCONV_BAD_ARGUMENT for an algorithm that the
  * device has not, else the status of opening it: a GPU that cannot be used may show here or when it is waited for. */
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, gconv_devices **devices,
                                  gconv_message *message);
@@ -22,6 +26,10 @@ gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_
 
 /* Whether it is known, without waiting, that the work is the CPU's. */
 bool gconv_devices_are_cpu(gconv_devices *devices);
+
+/* Whether the GPU of worker `worker` can decode JPEG files by now: only if the job wants that, some time after the GPU can
+ * be used. Thread-safe. */
+bool gconv_devices_decode(gconv_devices *devices, int worker);
 
 /* A CPU for a worker whose GPU has no memory for an image, if the user left the device open; else NULL. */
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker);

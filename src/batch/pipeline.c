@@ -179,8 +179,10 @@ static void run_workers(struct run *run) {
 
 /* ---- The run ------------------------------------------------------------------------------------------------------- */
 
+/* While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
 static int choose_jobs(const gconv_batch *batch, int threads) {
-  size_t jobs = (size_t)(batch->jobs > 0 ? batch->jobs : threads);
+  int usual = batch->gpu_decodes ? threads + (threads + 1) / 2 : threads;
+  size_t jobs = (size_t)(batch->jobs > 0 ? batch->jobs : usual);
   return (int)(jobs < batch->inputs->count ? jobs : batch->inputs->count);
 }
 

@@ -46,6 +46,7 @@ typedef struct gconv_batch {
   const gconv_filters *filters;
   gconv_options options; /* keep_type and output_type: what is wanted; the format of the results has the last word */
   const char *device;    /* as gconv_device_open() takes it */
+  bool gpu_decodes;      /* JPEG files, where it can; not with the device "cpu" */
   int threads;           /* of all jobs together; 0: one a processor */
   int jobs;              /* images at a time; 0: one a thread */
   uint64_t memory;       /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */

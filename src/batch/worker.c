@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/worker.h"
 #include "batch/pieces.h"
+#include "batch/room.h"
 #include "batch/stream.h"
 
 #include <stdio.h>
@@ -44,6 +45,7 @@ static void clear(gconv_planned *planned) {
 void gconv_worker_clear(gconv_worker *worker) {
   clear(&worker->now);
   clear(&worker->before);
+  gconv_image_free(&worker->input);
   gconv_budget_give_back(worker->budget, worker->held);
   worker->held = 0;
 }
@@ -385,40 +387,7 @@ static bool sends_results(const struct task *task) {
   return false;
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------------------------- */
-
-static uint64_t image_bytes(const gconv_image *image, gconv_type type) {
-  return (uint64_t)image->frames * (uint64_t)image->channels * (uint64_t)image->height * (uint64_t)image->width *
-         gconv_type_bytes(type);
-}
-
-/* Of the images that wait for the next ones like them. */
-static uint64_t kept_bytes(const gconv_worker *worker) {
-  const gconv_planned *kept[] = {&worker->now, &worker->before};
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < 2; i++)
-    for (size_t k = 0; k < kept[i]->result_count; k++)
-      if (kept[i]->results[k].data)
-        bytes += image_bytes(&kept[i]->results[k], kept[i]->results[k].type);
-  return bytes;
-}
-
-/* What carrying the whole image takes, roughly: input, results, and floats of both where stages stand before or behind the
- * convolution. Results are taken to be as large as the input; those of full padding are a little larger. */
-static uint64_t whole_bytes(const gconv_worker *worker, const gconv_row_reader *reader) {
-  const uint64_t workspace = (uint64_t)4 << 20; /* of a thread */
-  const gconv_image *in = gconv_row_reader_header(reader);
-  const gconv_batch *batch = worker->batch;
-  const gconv_options *options = &batch->options;
-  gconv_type type = gconv_batch_output_type(options, batch->outputs->format, in->type);
-  uint64_t strides = (uint64_t)options->stride_y * (uint64_t)options->stride_x;
-  bool one = options->combine != GCONV_COMBINE_NONE && options->combine != GCONV_COMBINE_STACK;
-  uint64_t results = one ? 1 : batch->filters->count;
-  bool staged = options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY || options->range == GCONV_RANGE_MINMAX;
-  uint64_t floats = staged ? image_bytes(in, GCONV_F32) : 0;
-  return image_bytes(in, in->type) + floats + (image_bytes(in, type) + floats) / strides * results +
-         gconv_row_reader_bytes(reader) + (uint64_t)worker->threads * workspace + gconv_stream_writer_bytes(worker->threads);
-}
+/* ---- By rows, or whole --------------------------------------------------------------------------------------------- */
 
 /* Why the image cannot go by rows. */
 static const char *reason_for_whole(const gconv_worker *worker, const struct task *task, const gconv_row_reader *reader) {
@@ -436,47 +405,12 @@ static const char *reason_for_whole(const gconv_worker *worker, const struct tas
   return "border wrap, range minmax and stacks of more than 4 channels take it whole";
 }
 
-static gconv_status refuse(struct task *task, uint64_t bytes, uint64_t most, const char *reason) {
-  return gconv_complain(&task->why, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.0f: raise it%s%s",
-                        (double)bytes * 1e-6, (double)most * 1e-6,
-                        reason ? ", or let it go by rows, which takes less: now it cannot, as " : "", reason ? reason : "");
-}
-
-/* Takes what the image needs of the memory that all share; `reason`: why it is not carried by rows, or NULL. A worker that
- * must wait keeps nothing meanwhile, and no plan. */
-static gconv_status admit(gconv_worker *worker, struct task *task, uint64_t bytes, const char *reason) {
-  uint64_t most = gconv_budget_bytes(worker->budget), wanted = bytes + kept_bytes(worker);
-  if (worker->batch->memory > 0 && bytes > most)
-    return refuse(task, bytes, most, reason);
-  if (wanted <= worker->held)
-    return GCONV_OK;
-  if (gconv_budget_try(worker->budget, wanted - worker->held)) {
-    worker->held = wanted;
-    return GCONV_OK;
-  }
-  gconv_worker_clear(worker);
-  gconv_budget_wait(worker->budget, bytes);
-  worker->held = bytes;
-  return GCONV_OK;
-}
-
-/* After an image: what is kept for the next one remains taken. */
-static void give_back(gconv_worker *worker) {
-  uint64_t kept = kept_bytes(worker);
-  if (kept >= worker->held)
-    return;
-  gconv_budget_give_back(worker->budget, worker->held - kept);
-  worker->held = kept;
-}
-
-/* ---- By rows, or whole --------------------------------------------------------------------------------------------- */
-
 /* A GPU takes images whole, and is better waited for when they are decoded. */
 static bool may_go_by_rows(const gconv_worker *worker, const struct task *task, const gconv_row_reader *reader) {
   const gconv_image *header = gconv_row_reader_header(reader);
   return !worker->batch->verify && gconv_devices_are_cpu(worker->devices) && gconv_row_reader_is_in_order(reader) &&
          header->frames == 1 && !header->planar && !sends_results(task) &&
-         (gconv_stream_pays(header) || whole_bytes(worker, reader) > gconv_budget_bytes(worker->budget));
+         (gconv_stream_pays(header) || gconv_worker_whole_bytes(worker, reader) > gconv_budget_bytes(worker->budget));
 }
 
 /* Carries the image from file to file if its plan goes by rows; else the plan is kept for the whole. */
@@ -486,10 +420,10 @@ static gconv_status convolve_by_rows(gconv_worker *worker, struct task *task, gc
   GCONV_TRY(ensure_plan(worker, task));
   if (gconv_plan_row_step(worker->now.plan) == 0 || worker->now.result_count != task->count)
     return GCONV_OK;
-  GCONV_TRY(admit(worker, task,
-                  gconv_stream_bytes(worker->now.plan, &task->image, task->count, worker->threads) +
-                      gconv_row_reader_bytes(reader) + gconv_plan_get_info(worker->now.plan)->workspace_bytes,
-                  NULL));
+  GCONV_TRY(gconv_worker_admit(worker,
+                               gconv_stream_bytes(worker->now.plan, &task->image, task->count, worker->threads) +
+                                   gconv_row_reader_bytes(reader) + gconv_plan_get_info(worker->now.plan)->workspace_bytes,
+                               NULL, &task->why));
   GCONV_TRY(ensure_plan(worker, task));
   carriage c = {
       .stream = {.reader = reader, .plan = worker->now.plan, .failed = writing_failed}, .worker = worker, .task = task};
@@ -502,8 +436,11 @@ static gconv_status convolve_by_rows(gconv_worker *worker, struct task *task, gc
 /* From the whole image to the results of the plan. */
 static gconv_status convolve_whole(gconv_worker *worker, struct task *task, gconv_row_reader *reader) {
   gconv_report *report = task->report;
-  GCONV_TRY(admit(worker, task, whole_bytes(worker, reader), reason_for_whole(worker, task, reader)));
+  GCONV_TRY(gconv_worker_admit(worker, gconv_worker_whole_bytes(worker, reader), reason_for_whole(worker, task, reader),
+                               &task->why));
   double begin = gconv_worker_clock_ms();
+  task->image = worker->input;
+  worker->input = (gconv_image){0};
   GCONV_TRY(keep_text(task, gconv_row_reader_image(reader, &task->image)));
   const gconv_image *image = &task->image;
   report->decode_ms += gconv_worker_clock_ms() - begin;
@@ -512,6 +449,41 @@ static gconv_status convolve_whole(gconv_worker *worker, struct task *task, gcon
   report->executed = true;
   report->plan = *gconv_plan_get_info(worker->now.plan);
   return GCONV_OK;
+}
+
+/* Why the CPU decodes a JPEG that the GPU could: its pixels are wanted on the host. */
+static const char *reason_for_host(const gconv_batch *batch) {
+  if (batch->verify)
+    return "--verify compares with what the CPU decodes";
+  return batch->options.gray || batch->options.linear ? "--gray and --linear are done on the host" : NULL;
+}
+
+/* From the bytes of a JPEG to the results of the plan, all on the GPU. Where that cannot be, report->executed remains false,
+ * with the reason as a remark if the file is it, and the CPU decodes: its pixels are the same. */
+static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv_row_reader *reader) {
+  gconv_report *report = task->report;
+  const gconv_image *header = gconv_row_reader_header(reader);
+  void *jpeg = NULL;
+  size_t size = 0;
+  if (reason_for_host(worker->batch) || !gconv_devices_decode(worker->devices, worker->index))
+    return GCONV_OK;
+  GCONV_TRY(gconv_worker_admit(worker, gconv_worker_whole_bytes(worker, reader), NULL, &task->why));
+  double begin = gconv_worker_clock_ms();
+  gconv_status status = gconv_row_reader_jpeg(reader, &jpeg, &size);
+  if (status != GCONV_OK)
+    return GCONV_OK;
+  report->decode_ms += gconv_worker_clock_ms() - begin;
+  task->image = *header;
+  task->image.icc = NULL; /* it stays the reader's */
+  status = ensure_plan(worker, task);
+  if (status == GCONV_OK &&
+      gconv_plan_execute_jpeg(worker->now.plan, jpeg, size, header, worker->now.results, &report->timings) == GCONV_OK) {
+    report->decode_ms += report->timings.decode_ms;
+    report->executed = true;
+    report->plan = *gconv_plan_get_info(worker->now.plan);
+  }
+  free(jpeg);
+  return status;
 }
 
 /* From the file to the results of the plan, or, if it was carried by rows, to those on disk. */
@@ -527,10 +499,22 @@ static gconv_status convolve(gconv_worker *worker, struct task *task) {
   gconv_status status = GCONV_OK;
   if (may_go_by_rows(worker, task, reader))
     status = convolve_by_rows(worker, task, reader);
-  if (status == GCONV_OK && !task->streamed)
+  if (status == GCONV_OK && !task->streamed && worker->batch->gpu_decodes)
+    status = convolve_jpeg(worker, task, reader);
+  if (status == GCONV_OK && !task->streamed && !report->executed)
     status = convolve_whole(worker, task, reader);
   gconv_row_reader_close(reader);
   return status;
+}
+
+/* What goes by rows, or is decoded by a GPU, has no pixels to keep. */
+static void keep_input(gconv_worker *worker, struct task *task) {
+  gconv_image_free(&worker->input);
+  if (task->image.data)
+    worker->input = task->image;
+  else
+    gconv_image_free(&task->image);
+  task->image = (gconv_image){0};
 }
 
 static void carry(gconv_worker *worker, struct task *task) {
@@ -545,8 +529,8 @@ static void carry(gconv_worker *worker, struct task *task) {
   else if (status != GCONV_OK && !task->streamed && task->stranded == GCONV_OK)
     fail_all(task, task->report->input->path, task->why.text);
   task->report->total_ms = gconv_worker_clock_ms() - begin - (resumed - paused);
-  gconv_image_free(&task->image);
-  give_back(worker);
+  keep_input(worker, task);
+  gconv_worker_give_back(worker);
 }
 
 gconv_status gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, gconv_texts *errors,

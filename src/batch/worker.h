@@ -24,6 +24,7 @@ typedef struct gconv_worker {
   uint64_t held;             /* bytes of it */
   int index;                 /* of this one */
   gconv_device *device;      /* from `devices`, once it has waited for it; may be shared */
+  gconv_image input;         /* the last one, whose memory the next one takes if it has the same shape */
   gconv_planned now, before; /* of the last image, and of the last one that had another shape: photos lie or stand */
   bool explains;             /* this worker's plans are explained: it has begun the first input */
 } gconv_worker;

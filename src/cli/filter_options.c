@@ -196,13 +196,26 @@ static gconv_status parse_without(const gconv_option *option, const char *value,
   return GCONV_OK;
 }
 
+/* "0", "0,2" or "all". */
+static bool are_gpus(const char *value) {
+  enum { MOST_NUMBERS = 64 };
+  int32_t numbers[MOST_NUMBERS];
+  int count = strcmp(value, "all") == 0 ? 0 : gconv_parse_integers(value, MOST_NUMBERS, 0, INT_MAX, numbers);
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < i; k++)
+      if (numbers[i] == numbers[k])
+        return false;
+  return count > 0 || strcmp(value, "all") == 0;
+}
+
 static gconv_status parse_device(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   static const char *const names[] = {"auto", "cpu", "cuda", NULL};
-  int64_t number;
   bool numbered = strncmp(value, "cuda:", 5) == 0;
-  if (numbered && !gconv_parse_integer(value + 5, 0, INT_MAX, &number))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "cuda takes the number of a GPU, such as cuda:0");
+  if (numbered && !are_gpus(value + 5))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "cuda takes the number of a GPU, such as cuda:0, or several, such as cuda:0,2, or all of them: "
+                          "cuda:all");
   int index;
   if (!numbered)
     GCONV_TRY(gconv_option_find(names, value, &index, message));
@@ -377,8 +390,9 @@ static gconv_status parse_range(const gconv_option *option, const char *value, v
 
 /* ---- The table ----------------------------------------------------------------------------------------------------- */
 
-static const char *const depths[] = {"8", "16", "float", NULL};                 /* gconv_type */
-static const char *const alphas[] = {"keep", "filter", "premultiply", NULL};    /* gconv_alpha */
+static const char *const depths[] = {"8", "16", "float", NULL};              /* gconv_type */
+static const char *const alphas[] = {"keep", "filter", "premultiply", NULL}; /* gconv_alpha */
+static const char *const decoders[] = {"cpu", "gpu", NULL};
 static const char *const ranges[] = {"clamp", "abs", "signed", "minmax", NULL}; /* gconv_range */
 
 #define FIELD(name) offsetof(gconv_settings, name)
@@ -471,14 +485,19 @@ const gconv_option gconv_filter_options[] = {
            .help = "algorithms that auto, or the race of all, shall leave out, with commas between"),
     OPTION(0, "workspace", "SIZE", parse_workspace,
            .help = "memory of a GPU that an algorithm may take beside the images; k, M and G may follow; default: 256M"),
-    OPTION('d', "device", "NAME", parse_device,
-           .help =
-               "auto (default: a GPU where the job is done sooner with it), cpu, cuda or cuda:N; without it, $GCONV_DEVICE "
-               "counts"),
+    OPTION(
+        'd', "device", "NAME", parse_device,
+        .help =
+            "auto (default: a GPU where the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, to which the "
+            "images are dealt: cuda:0,2 or cuda:all; without it, $GCONV_DEVICE counts"),
+    OPTION(0, "decode", "cpu|gpu", gconv_option_choice, .field = FIELD(decode), .choices = decoders,
+           .help = "gpu: let the GPU decode baseline JPEGs, with engines of its own, by nvJPEG; the pixels are the same; "
+                   "default: cpu"),
     OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 4096,
            .help = "threads on the CPU; default: one a processor"),
     OPTION(0, "jobs", "N", gconv_option_integer, .field = FIELD(jobs), .least = 1, .most = 4096,
-           .help = "images at a time, where there are several; default: as many as threads"),
+           .help = "images at a time, where there are several; default: as many as threads, with --decode gpu half as many "
+                   "more"),
     OPTION(0, "memory", "SIZE", parse_memory,
            .help =
                "memory that all images at a time may take together; k, M and G may follow; default: half of the machine's"),
@@ -577,11 +596,32 @@ static gconv_status check_exclusive(const gconv_settings *settings, gconv_messag
   return GCONV_OK;
 }
 
+/* More than the one that main.c asks for: the engines work through queues of their own, or one after the other, and 7 times
+ * as long. */
+static void ask_for_queues(void) {
+  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  if (queues && strcmp(queues, "1") == 0)
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
+}
+
+/* Who wants the GPU to decode wants a GPU. */
+static gconv_status check_decoder(gconv_settings *settings, gconv_message *message) {
+  if (!settings->decode)
+    return GCONV_OK;
+  if (strcmp(settings->device, "cpu") == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--decode gpu: the device is the CPU: use -d cuda");
+  if (strcmp(settings->device, "auto") == 0)
+    settings->device = "cuda";
+  ask_for_queues();
+  return GCONV_OK;
+}
+
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message) {
   GCONV_TRY(check_given(settings, message));
   GCONV_TRY(check_exclusive(settings, message));
   GCONV_TRY(check_standard_input(settings, message));
   GCONV_TRY(choose_device(settings, message));
+  GCONV_TRY(check_decoder(settings, message));
   gconv_options *options = &settings->convolution;
   settings->layer.flip = options->flip;
   options->alpha = (gconv_alpha)settings->alpha;

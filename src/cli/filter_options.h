@@ -40,6 +40,7 @@ typedef struct gconv_settings {
   bool algorithm_given; /* for the layer at hand; before --then for that one alone */
 
   const char *device;
+  int decode; /* 1: the GPU does */
   int threads, jobs;
   uint64_t memory; /* 0: not given */
   uint64_t max_pixels;

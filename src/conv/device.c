@@ -105,6 +105,7 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
     free(device);
     return status;
   }
+  pthread_mutex_init(&device->decoder_lock, NULL);
   gconv_tuning_recall(device);
   device->start_ms = gconv_now_ms() - start;
   *result = device;
@@ -162,10 +163,29 @@ gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device *
   return status;
 }
 
+const char *gconv_device_decoder_obstacle(void) {
+#ifdef GCONV_WITH_CUDA
+  return gconv_jpeg_obstacle();
+#else
+  return "this gconv was built without CUDA";
+#endif
+}
+
+gconv_status gconv_device_start_decoder(gconv_device *device) {
+  if (!device->type->start_decoder)
+    return gconv_fail(GCONV_UNSUPPORTED, "the device %s has no decoder for JPEG of its own: a GPU has, -d cuda",
+                      device->info.name);
+  pthread_mutex_lock(&device->decoder_lock);
+  gconv_status status = device->decoder ? GCONV_OK : device->type->start_decoder(device);
+  pthread_mutex_unlock(&device->decoder_lock);
+  return status;
+}
+
 void gconv_device_close(gconv_device *device) {
   if (!device)
     return;
   device->type->close(device);
+  pthread_mutex_destroy(&device->decoder_lock);
   gconv_threads_free(device->threads);
   gconv_tuning_free(&device->tuning);
   gconv_tuning_free(&device->calibration);

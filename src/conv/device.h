@@ -6,6 +6,8 @@
 #include "base/threads.h"
 #include "conv/algorithm.h"
 
+#include <pthread.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,6 +54,10 @@ typedef struct gconv_device_type {
    * is a multiple of the row_step() of every pass's algorithm. */
   gconv_status (*execute_rows)(void *run, const gconv_image *in, gconv_image *outputs, int32_t first, int32_t end,
                                gconv_timings *timings);
+
+  /* gconv_device_start_decoder(), once, and gconv_plan_execute_jpeg() behind it; NULL: it has no decoder. */
+  gconv_status (*start_decoder)(gconv_device *device);
+  gconv_status (*execute_jpeg)(void *run, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings);
 } gconv_device_type;
 
 struct gconv_device {
@@ -66,6 +72,8 @@ struct gconv_device {
   bool tuned;
   gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
   void *state;
+  pthread_mutex_t decoder_lock; /* guards the start of the decoder */
+  void *decoder;                /* of JPEG files, the type's own; NULL until it is started */
 };
 
 extern const gconv_device_type gconv_device_type_cpu;
@@ -80,6 +88,11 @@ gconv_status gconv_cuda_measure_launch(gconv_device *device, double *millisecond
 /* Memory of the current device, for cudaFree(); what it lacks, a user can do something about: GCONV_NO_MEMORY says what
  * there is (device_cuda.cu). */
 gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory);
+#endif
+
+#ifdef GCONV_WITH_CUDA
+/* NULL, or why nvJPEG cannot be used: what was not found. Loads it (jpeg_cuda.cu). */
+const char *gconv_jpeg_obstacle(void);
 #endif
 
 /* How many outputs a pass has. */

@@ -5,6 +5,7 @@
 #include "conv/cuda_error.h"
 #include "conv/cuda_start.h"
 #include "conv/device.h"
+#include "conv/jpeg_cuda.h"
 #include "conv/transfer_cuda.h"
 
 #include <cuda_runtime_api.h>
@@ -132,7 +133,13 @@ static gconv_status open_cuda(gconv_device *device) {
   return GCONV_OK;
 }
 
+static gconv_status start_decoder(gconv_device *device) {
+  CUDA_TRY(cudaSetDevice(device->index));
+  return gconv_jpeg_decoder_create(device->index, (gconv_jpeg_decoder **)&device->decoder);
+}
+
 static void close_cuda(gconv_device *device) {
+  gconv_jpeg_decoder_free((gconv_jpeg_decoder *)device->decoder);
   gconv_slabs_free((gconv_slabs *)device->state); /* the context belongs to the process */
 }
 
@@ -170,8 +177,9 @@ struct cuda_run {
   size_t output_count;
   uint8_t *output_memory; /* of all outputs, one behind the other */
   void *workspace;
-  void **states;         /* of the passes, as acquire() made them */
-  gconv_target *targets; /* room for the outputs of a pass */
+  gconv_jpeg_planes planes; /* of a file that is decoded here; empty until one is */
+  void **states;            /* of the passes, as acquire() made them */
+  gconv_target *targets;    /* room for the outputs of a pass */
 };
 
 /* Sets the distances of an image on the device, where every row begins at a multiple of 16 bytes, the widest access; returns
@@ -195,6 +203,7 @@ static void release(void *memory) {
       run->passes[i].algorithm->dismiss(run->states[i]);
   for (size_t i = 0; run->passes && i < run->count; i++)
     cudaFree(run->passes[i].weights);
+  cudaFree(run->planes.memory);
   cudaFree(run->in.data);
   cudaFree(run->output_memory);
   cudaFree(run->workspace);
@@ -347,22 +356,17 @@ static gconv_status convolve(cuda_run *run) {
 }
 
 static gconv_status read_timings(cuda_run *run, gconv_timings *timings) {
-  float upload, kernel, download;
-  CUDA_TRY(cudaEventElapsedTime(&upload, run->events[BEGIN], run->events[UPLOADED]));
+  float kernel, download;
   CUDA_TRY(cudaEventElapsedTime(&kernel, run->events[UPLOADED], run->events[CONVOLVED]));
   CUDA_TRY(cudaEventElapsedTime(&download, run->events[CONVOLVED], run->events[DOWNLOADED]));
-  timings->upload_ms += upload;
   timings->kernel_ms += kernel;
   timings->download_ms += download;
   return GCONV_OK;
 }
 
-static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
-  cuda_run *run = (cuda_run *)memory;
+/* From the image on the device to the outputs. */
+static gconv_status convolve_and_download(cuda_run *run, gconv_image *outputs, gconv_timings *timings) {
   gconv_slabs *slabs = (gconv_slabs *)run->device->state;
-  CUDA_TRY(cudaSetDevice(run->device->index));
-  CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
-  GCONV_TRY(gconv_upload(slabs, run->device->threads, &run->in, in, run->stream));
   CUDA_TRY(cudaEventRecord(run->events[UPLOADED], run->stream));
   GCONV_TRY(convolve(run));
   CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
@@ -371,6 +375,28 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
   CUDA_TRY(cudaEventRecord(run->events[DOWNLOADED], run->stream));
   CUDA_TRY(cudaStreamSynchronize(run->stream));
   return read_timings(run, timings);
+}
+
+static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  cuda_run *run = (cuda_run *)memory;
+  float upload;
+  CUDA_TRY(cudaSetDevice(run->device->index));
+  CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
+  GCONV_TRY(gconv_upload((gconv_slabs *)run->device->state, run->device->threads, &run->in, in, run->stream));
+  GCONV_TRY(convolve_and_download(run, outputs, timings));
+  CUDA_TRY(cudaEventElapsedTime(&upload, run->events[BEGIN], run->events[UPLOADED]));
+  timings->upload_ms += upload;
+  return GCONV_OK;
+}
+
+/* Decoding is timed by the host: other files share the call. */
+static gconv_status execute_jpeg(void *memory, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings) {
+  cuda_run *run = (cuda_run *)memory;
+  double start = gconv_now_ms();
+  CUDA_TRY(cudaSetDevice(run->device->index));
+  GCONV_TRY(gconv_jpeg_decode((gconv_jpeg_decoder *)run->device->decoder, &run->planes, jpeg, size, &run->in, run->stream));
+  timings->decode_ms += gconv_now_ms() - start;
+  return convolve_and_download(run, outputs, timings);
 }
 
 /* ---- Measuring ---- */
@@ -491,4 +517,6 @@ extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
                                                              measure_copy,
                                                              gconv_cuda_measure_fma,
                                                              gconv_cuda_measure_launch,
-                                                             NULL};
+                                                             NULL,
+                                                             start_decoder,
+                                                             execute_jpeg};

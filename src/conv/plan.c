@@ -463,13 +463,23 @@ static gconv_status finish_outputs(const gconv_plan *plan, const gconv_image *in
   return GCONV_OK;
 }
 
+/* What is filtered: an image, or a file that the device decodes and the header of what that will be. */
+typedef struct plan_input {
+  const gconv_image *image;
+  const void *jpeg; /* NULL: the image has its pixels */
+  size_t jpeg_bytes;
+} plan_input;
+
 /* Everything between allocated outputs and finished ones. */
-static gconv_status execute_stages(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+static gconv_status execute_stages(gconv_plan *plan, const plan_input *input, gconv_image *outputs, gconv_timings *timings) {
+  const gconv_image *in = input->image;
   middle_images middle = {.outputs = NULL};
   double start = gconv_now_ms();
   gconv_status status = prepare_middle(plan, in, outputs, &middle);
   timings->prepare_ms = gconv_now_ms() - start;
-  if (status == GCONV_OK)
+  if (status == GCONV_OK && input->jpeg)
+    status = plan->device->type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
+  else if (status == GCONV_OK)
     status = plan->device->type->execute(plan->run, &middle.in, middle.outputs, timings);
   start = gconv_now_ms();
   if (status == GCONV_OK)
@@ -479,13 +489,8 @@ static gconv_status execute_stages(gconv_plan *plan, const gconv_image *in, gcon
   return status;
 }
 
-gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
-  if (!gconv_plan_fits(plan, in) || !in->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
-  for (size_t i = 0; i < plan->output_count; i++)
-    if (outputs[i].data == in->data)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "an output cannot be the input: pixels are read after their neighbours are written");
+/* Into outputs that are allocated where they are empty; those are freed again if it fails. */
+static gconv_status execute(gconv_plan *plan, const plan_input *input, gconv_image *outputs, gconv_timings *timings) {
   gconv_timings local = {0};
   bool *allocated = calloc(plan->output_count, sizeof *allocated);
   if (!allocated)
@@ -499,7 +504,7 @@ gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_i
     allocated[i] = empty && status == GCONV_OK;
   }
   if (status == GCONV_OK)
-    status = execute_stages(plan, in, outputs, &local);
+    status = execute_stages(plan, input, outputs, &local);
   for (size_t i = 0; i < plan->output_count && status != GCONV_OK; i++)
     if (allocated[i])
       gconv_image_free(&outputs[i]);
@@ -507,6 +512,35 @@ gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_i
   if (timings)
     *timings = local;
   return status;
+}
+
+gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  if (!gconv_plan_fits(plan, in) || !in->data)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
+  for (size_t i = 0; i < plan->output_count; i++)
+    if (outputs[i].data == in->data)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "an output cannot be the input: pixels are read after their neighbours are written");
+  return execute(plan, &(plan_input){.image = in}, outputs, timings);
+}
+
+static bool has_decoder(gconv_device *device) {
+  pthread_mutex_lock(&device->decoder_lock);
+  bool has = device->decoder != NULL;
+  pthread_mutex_unlock(&device->decoder_lock);
+  return has;
+}
+
+gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
+                                     gconv_image *outputs, gconv_timings *timings) {
+  if (!gconv_plan_fits(plan, header))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for");
+  if (!has_decoder(plan->device))
+    return gconv_fail(GCONV_UNSUPPORTED, "no decoder was started on %s", plan->device->info.name);
+  if (plan->before || header->type != GCONV_U8 || header->channels != 3 || header->planar || header->frames != 1)
+    return gconv_fail(GCONV_UNSUPPORTED, plan->before ? "the pixels are wanted on the host, for grey or linear light"
+                                                      : "only plain colour images are decoded on a device");
+  return execute(plan, &(plan_input){.image = header, .jpeg = jpeg, .jpeg_bytes = size}, outputs, timings);
 }
 
 /* ---- Measuring ---- */

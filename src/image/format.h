@@ -23,6 +23,7 @@ typedef struct gconv_reader {
   bool out_of_order;     /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
   size_t bytes;          /* set by open(): memory in proportion to the image that reading takes beside the rows */
   int orientation;       /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
+  const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   int threads;           /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
   gconv_threads *shared; /* on which rows are read then, if any: see gconv_format.threads */
   uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */

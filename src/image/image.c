@@ -2,6 +2,7 @@
 /* Images in memory, and their way from and to files whatever the format. */
 #include "base/threads.h"
 #include "image/format.h"
+#include "image/jpeg_check.h"
 #include "image/orientation.h"
 
 #include <inttypes.h>
@@ -161,7 +162,8 @@ static gconv_status check_limit(const gconv_reader *reader) {
 
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
   enum { SNIFFED_BYTES = 16 };
-  *reader = (gconv_reader){.source = source, .threads = 1, .max_pixels = max_pixels, .orientation = 1};
+  *reader = (gconv_reader){
+      .source = source, .threads = 1, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
   const uint8_t *bytes;
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
@@ -301,6 +303,24 @@ size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
   return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_product(2, factors) : 0);
 }
 
+static gconv_status refuse_jpeg(const gconv_row_reader *rows, const char *why) {
+  gconv_remark("%s: not decoded by a GPU: %s", rows->source.name, why);
+  return gconv_fail(GCONV_UNSUPPORTED, "%s: not decoded by a GPU: %s", rows->source.name, why);
+}
+
+gconv_status gconv_row_reader_jpeg(gconv_row_reader *rows, void **jpeg, size_t *size) {
+  uint8_t *bytes = NULL;
+  if (rows->reader.obstacle)
+    return refuse_jpeg(rows, rows->reader.obstacle);
+  GCONV_TRY(gconv_source_copy(&rows->source, &bytes, size));
+  if (!gconv_jpeg_is_whole(bytes, *size)) {
+    gconv_release(bytes);
+    return refuse_jpeg(rows, "its data do not end where they should, or have marks amidst");
+  }
+  *jpeg = bytes;
+  return GCONV_OK;
+}
+
 void gconv_row_reader_share(gconv_row_reader *rows, gconv_threads *threads) {
   rows->reader.shared = threads;
   rows->reader.threads = gconv_threads_count(threads);
@@ -322,9 +342,29 @@ void gconv_row_reader_close(gconv_row_reader *rows) {
   free(rows);
 }
 
-/* Allocates *image after the header, which it takes over, and reads all rows. */
+static bool has_room(const gconv_image *image, const gconv_image *header) {
+  return image->data && image->type == header->type && image->frames == header->frames && image->height == header->height &&
+         image->width == header->width && image->channels == header->channels && image->planar == header->planar;
+}
+
+/* Gives the header the memory of an image that is not wanted any more, or memory of its own. */
+static gconv_status take_room(gconv_image *old, gconv_image *header) {
+  gconv_status status = GCONV_OK;
+  if (has_room(old, header)) {
+    header->data = old->data;
+    header->row_bytes = old->row_bytes;
+    header->plane_bytes = old->plane_bytes;
+    old->data = NULL;
+  } else {
+    status = gconv_image_allocate(header);
+  }
+  gconv_image_free(old);
+  return status;
+}
+
+/* Gives *image the header, which it takes over, and memory, and reads all rows. */
 static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
-  GCONV_TRY(gconv_image_allocate(&reader->header));
+  GCONV_TRY(take_room(image, &reader->header));
   *image = reader->header;
   reader->header.data = reader->header.icc = NULL;
   int64_t left = gconv_reader_row_count(reader);
@@ -339,7 +379,6 @@ static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
 }
 
 gconv_status gconv_row_reader_image(gconv_row_reader *rows, gconv_image *image) {
-  *image = (gconv_image){0};
   if (rows->reader.rows_read > 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: rows have been read already", rows->source.name);
   gconv_status status = read_pixels(&rows->reader, image);

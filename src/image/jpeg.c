@@ -193,6 +193,27 @@ static bool is_cmyk(const jpeg_session *session) {
   return session->read.jpeg_color_space == JCS_CMYK || session->read.jpeg_color_space == JCS_YCCK;
 }
 
+/* Why the decoders of GPUs do not take the file, or NULL. What they take, they do with common ratios of colour only. */
+static const char *find_obstacle(struct jpeg_decompress_struct *read, int orientation) {
+  const jpeg_component_info *parts = read->comp_info;
+  if (read->progressive_mode)
+    return "it is progressive";
+  if (read->arith_code)
+    return "its coding is arithmetic";
+  if (read->data_precision != 8)
+    return "it has not 8 bits a sample";
+  if (read->jpeg_color_space != JCS_YCbCr)
+    return "it is grey, or not of the colours YCbCr";
+  if (jpeg_has_multiple_scans(read))
+    return "its colours come in several scans";
+  if (orientation != 1)
+    return "EXIF turns it";
+  if (parts[0].h_samp_factor > 2 || parts[0].v_samp_factor > 2 || parts[1].h_samp_factor != 1 ||
+      parts[1].v_samp_factor != 1 || parts[2].h_samp_factor != 1 || parts[2].v_samp_factor != 1)
+    return "its colours are sampled in an uncommon way";
+  return NULL;
+}
+
 static void read_header(jpeg_session *session) {
   enum { MARKER_BYTES = 0xffff };
   struct jpeg_decompress_struct *read = &session->read;
@@ -219,6 +240,7 @@ static void read_header(jpeg_session *session) {
   read->out_color_space = is_cmyk(session) ? JCS_CMYK : header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   session->reader->bytes = coefficient_bytes(read);
   read_orientation(session);
+  session->reader->obstacle = find_obstacle(read, session->reader->orientation);
   read_density(session);
   if (!is_cmyk(session))
     read_icc(session);

@@ -310,6 +310,21 @@ class BadDevices(CommandTest):
         self.usage_error("--without direct,dirct: there is no algorithm 'dirct'", "-i", "a.png", "-f", "identity", "-o", "x.png",
                          "--without", "direct,dirct")
 
+    def test_decoders_and_several_gpus(self):
+        self.photo("in.png")
+        words = ("-i", "in.png", "-f", "sobel_x", "-o", "out.png")
+        self.usage_error("--decode gpu: the device is the CPU: use -d cuda", *words, "--decode", "gpu", "-d", "cpu")
+        self.usage_error("--decode", *words, "--decode", "tpu")
+        for device in ("cuda:", "cuda:0,", "cuda:,1", "cuda:0,0", "cuda:0,1,0", "cuda:al", "cuda:alls", "cuda:-1", "cuda:0:1", "cuda:99999999999"):
+            self.usage_error("cuda takes the number of a GPU", *words, "-d", device)
+        bank = ("-i", "in.png", "-f", "sobel_x", "-o", "out/", "--mean", "0.5")
+        for more in (("--decode", "gpu", "-d", "cuda"), ("-d", "cuda:all"), ("-d", "cuda:0,1")):
+            self.usage_error("banks are applied on one device", *bank, *more)
+        if not any(line.startswith("cuda:0") for line in self.gconv("devices").stdout.splitlines()):
+            for more in (("--decode", "gpu"), ("-d", "cuda:all"), ("-d", "cuda:0,1")):
+                self.gconv(*words, *more, status=1, env={"GCONV_DEVICE": "auto"})
+                self.assertEqual(self.files(), ["in.png"])
+
     def test_algorithm_of_another_device(self):
         self.photo("a.png")
         names = [line.split()[:2] for line in self.gconv("algorithms").stdout.split("\n\n")[0].splitlines()]

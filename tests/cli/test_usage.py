@@ -179,7 +179,7 @@ class Help(CommandTest):
 
     def test_main_job_has_the_promised_options(self):
         promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray
-            linear alpha combine scale offset range algorithm without workspace device threads jobs memory max-pixels png-level jpeg-quality no-clobber
+            linear alpha combine scale offset range algorithm without workspace device decode threads jobs memory max-pixels png-level jpeg-quality no-clobber
             skip-existing resume shard fail-fast dry-run timings verify explain verbose quiet help
             then groups activation mean std math batch layout""".split())
         self.assertEqual({option[2:] for option in self.options_of("filter")}, promised)

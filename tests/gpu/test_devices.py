@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The command line on a machine with a GPU: which device is taken, why, and that it makes no difference to the results."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import unittest
+
+import numpy
+from PIL import Image
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 from helper import GCONV, CommandTest
@@ -111,6 +115,79 @@ class Results(DeviceTest):
             self.gconv("-i", "in", "-f", "unsharp_5", "-d", "cuda", "-o", f"{jobs}/", "--jobs", jobs)
             for name in self.files("1"):
                 self.assertEqual((self.folder / "1" / name).read_bytes(), (self.folder / str(jobs) / name).read_bytes(), name)
+
+
+class Decoder(DeviceTest):
+    """--decode gpu: the pixels are those of the CPU's decoder, whoever decodes, and so is what is said of broken files."""
+    def setUp(self):
+        super().setUp()
+        pixels = numpy.random.default_rng(1).integers(0, 256, (250, 375, 3), dtype=numpy.uint8)
+        photo = Image.fromarray(pixels).resize((3000, 2000), Image.BICUBIC)
+        (self.folder / "in").mkdir()
+        for sampling in (0, 1, 2):
+            photo.save(self.folder / f"in/a{sampling}.jpg", quality=97, subsampling=sampling)
+        for i in range(60):  # the decoder starts while the first ones are decoded by the CPU
+            os.link(self.folder / f"in/a{i % 3}.jpg", self.folder / f"in/b{i:02}.jpg")
+        small = photo.crop((100, 100, 801, 651))
+        small.save(self.folder / "in/progressive.jpg", quality=90, progressive=True)
+        small.save(self.folder / "in/turned.jpg", quality=90, exif=bytes.fromhex("45786966000049492a000800000001001201030001000000060000000000"))
+        small.convert("L").save(self.folder / "in/grey.jpg", quality=90)
+        small.convert("CMYK").save(self.folder / "in/cmyk.jpg", quality=90)
+        small.save(self.folder / "in/small.jpg", quality=75)
+        small.save(self.folder / "in/photo.png")
+
+    def run_both(self, *words, status=0):
+        """The lines of timings of --decode gpu, whose results are those of --decode cpu."""
+        lines = {}
+        for decoder in ("cpu", "gpu"):
+            text = self.gconv("-i", "in", "-f", "sobel_x", "-d", "cuda", "--decode", decoder, "-o", f"{decoder}/", "--timings=json", "--jobs", 3,
+                              *words, status=status).stdout
+            lines[decoder] = [json.loads(line) for line in text.splitlines()][:-1]
+        self.assertEqual([line["error"] for line in lines["cpu"]], [line["error"] for line in lines["gpu"]])
+        names = self.files("cpu")
+        self.assertEqual(names, self.files("gpu"))
+        for name in names:
+            self.assertEqual((self.folder / "cpu" / name).read_bytes(), (self.folder / "gpu" / name).read_bytes(), name)
+        return [line for line in lines["gpu"] if "upload_ms" in line]
+
+    def test_all_kinds(self):
+        lines = self.run_both("--stride", "3")
+        decoded = [line for line in lines if line["upload_ms"] == 0]
+        self.assertGreater(len(decoded), 5)
+        self.assertFalse({pathlib.Path(line["input"]).stem for line in decoded} & {"progressive", "turned", "grey", "cmyk", "photo"})
+
+    def test_stages_on_the_host(self):
+        for words in (("--gray",), ("--linear", "--range", "minmax")):
+            self.run_both("--stride", "5", *words)
+
+    def test_broken_files(self):
+        whole = (self.folder / "in/a2.jpg").read_bytes()
+        for name, data in (("cut", whole[:len(whole) // 2]), ("no-end", whole[:-2]), ("empty", b""), ("head", whole[:300]),
+                           ("early-end", whole[:len(whole) // 2] + b"\xff\xd9" + whole[len(whole) // 2:])):
+            (self.folder / f"in/c-{name}.jpg").write_bytes(data)
+        self.run_both("--stride", "4", status=3)
+
+    def test_it_says_who_decodes_what_it_does_not(self):
+        for path in (self.folder / "in").glob("*"):
+            if path.stem[0] in "pt":
+                os.rename(path, self.folder / path.name)
+        text = self.gconv("-i", "in", "-i", "*.jpg", "-f", "sobel_x", "--decode", "gpu", "-o", "out/", "--stride", "4", "--jobs", "2", "-v").stderr
+        self.assertIn("progressive.jpg: not decoded by a GPU: it is progressive", text)
+        self.assertIn("turned.jpg: not decoded by a GPU: EXIF turns it", text)
+
+
+class SeveralGpus(DeviceTest):
+    def test_all_give_the_same_files(self):
+        for i in range(12):
+            self.photo(f"in/{i}.png", 400 + i % 3, 300, seed=i)
+        count = sum(line.startswith("cuda:") for line in self.gconv("devices").stdout.splitlines())
+        devices = ["cuda", "cuda:all", "cuda:" + ",".join(map(str, reversed(range(count))))]
+        for number, device in enumerate(devices):
+            self.gconv("-i", "in", "-f", "unsharp_5", "-d", device, "-o", f"{number}/", "--jobs", "5")
+            for name in self.files("0"):
+                self.assertEqual((self.folder / "0" / name).read_bytes(), (self.folder / str(number) / name).read_bytes(), name)
+        result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "none/", "-d", f"cuda:0,{count}", "--jobs", "5", status=1)
+        self.assertIn(f"device cuda:{count}: there is no device of this number here", result.stderr)
 
 
 if __name__ == "__main__":

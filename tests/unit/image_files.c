@@ -218,7 +218,7 @@ static void read_piecemeal(const char *name, const gconv_image *expected) {
         assert_int_equal(rows[(size_t)i * stride + g], POISON);
     left -= count;
   }
-  gconv_image none;
+  gconv_image none = {0};
   assert_int_equal(gconv_row_reader_read(reader, rows, stride, 1), GCONV_BAD_ARGUMENT);
   assert_int_equal(gconv_row_reader_image(reader, &none), GCONV_BAD_ARGUMENT);
   test_free(rows);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/room.h"
+#include "batch/stream.h"
+
+static uint64_t image_bytes(const gconv_image *image, gconv_type type) {
+  return (uint64_t)image->frames * (uint64_t)image->channels * (uint64_t)image->height * (uint64_t)image->width *
+         gconv_type_bytes(type);
+}
+
+/* Of the images that wait for the next ones like them. */
+static uint64_t kept_bytes(const gconv_worker *worker) {
+  const gconv_planned *kept[] = {&worker->now, &worker->before};
+  uint64_t bytes = worker->input.data ? image_bytes(&worker->input, worker->input.type) : 0;
+  for (size_t i = 0; i < 2; i++)
+    for (size_t k = 0; k < kept[i]->result_count; k++)
+      if (kept[i]->results[k].data)
+        bytes += image_bytes(&kept[i]->results[k], kept[i]->results[k].type);
+  return bytes;
+}
+
+uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_reader *reader) {
+  const uint64_t workspace = (uint64_t)4 << 20; /* of a thread */
+  const gconv_image *in = gconv_row_reader_header(reader);
+  const gconv_batch *batch = worker->batch;
+  const gconv_options *options = &batch->options;
+  gconv_type type = gconv_batch_output_type(options, batch->outputs->format, in->type);
+  uint64_t strides = (uint64_t)options->stride_y * (uint64_t)options->stride_x;
+  bool one = options->combine != GCONV_COMBINE_NONE && options->combine != GCONV_COMBINE_STACK;
+  uint64_t results = one ? 1 : batch->filters->count;
+  bool staged = options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY || options->range == GCONV_RANGE_MINMAX;
+  uint64_t floats = staged ? image_bytes(in, GCONV_F32) : 0;
+  return image_bytes(in, in->type) + floats + (image_bytes(in, type) + floats) / strides * results +
+         gconv_row_reader_bytes(reader) + (uint64_t)worker->threads * workspace + gconv_stream_writer_bytes(worker->threads);
+}
+
+static gconv_status refuse(gconv_message *why, uint64_t bytes, uint64_t most, const char *reason) {
+  return gconv_complain(why, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.0f: raise it%s%s",
+                        (double)bytes * 1e-6, (double)most * 1e-6,
+                        reason ? ", or let it go by rows, which takes less: now it cannot, as " : "", reason ? reason : "");
+}
+
+gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char *reason, gconv_message *message) {
+  uint64_t most = gconv_budget_bytes(worker->budget), wanted = bytes + kept_bytes(worker);
+  if (worker->batch->memory > 0 && bytes > most)
+    return refuse(message, bytes, most, reason);
+  if (wanted <= worker->held)
+    return GCONV_OK;
+  if (gconv_budget_try(worker->budget, wanted - worker->held)) {
+    worker->held = wanted;
+    return GCONV_OK;
+  }
+  gconv_worker_clear(worker);
+  gconv_budget_wait(worker->budget, bytes);
+  worker->held = bytes;
+  return GCONV_OK;
+}
+
+void gconv_worker_give_back(gconv_worker *worker) {
+  uint64_t kept = kept_bytes(worker);
+  if (kept >= worker->held)
+    return;
+  gconv_budget_give_back(worker->budget, worker->held - kept);
+  worker->held = kept;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory that a worker takes of what all may have (budget.h): how much an image needs, and when it may begin. */
+#ifndef GCONV_BATCH_ROOM_H
+#define GCONV_BATCH_ROOM_H
+
+#include "batch/worker.h"
+
+/* What carrying the whole image takes, roughly: input, results, and floats of both where stages stand before or behind the
+ * convolution. Results are taken to be as large as the input; those of full padding are a little larger. */
+uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
+
+/* Takes what the image needs of the memory that all share; `reason`: why it is not carried by rows, or NULL. A worker that
+ * must wait keeps nothing meanwhile, and no plan. GCONV_TOO_LARGE if that is more than all of it. */
+gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char *reason, gconv_message *message);
+
+/* After an image: what is kept for the next one remains taken. */
+void gconv_worker_give_back(gconv_worker *worker);
+
+#endif

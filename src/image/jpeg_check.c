@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "image/jpeg_check.h"
+
+#include <string.h>
+
+enum { MARK = 0xff, START = 0xd8, END = 0xd9, FIRST_RESTART = 0xd0, SCAN = 0xda, RESTART_INTERVAL = 0xdd };
+
+/* The big-endian number of two bytes. */
+static size_t number(const uint8_t *bytes) {
+  return (size_t)bytes[0] << 8 | bytes[1];
+}
+
+/* The first byte of the coded data, behind all segments; 0 if there is none. *restarts: whether restarts are announced. */
+static size_t find_data(const uint8_t *bytes, size_t size, bool *restarts) {
+  size_t at = 2;
+  *restarts = false;
+  if (size < 4 || bytes[0] != MARK || bytes[1] != START)
+    return 0;
+  while (size - at >= 4 && bytes[at] == MARK) {
+    if (bytes[at + 1] == MARK) { /* marks may be filled up */
+      at++;
+      continue;
+    }
+    size_t length = number(bytes + at + 2);
+    if (length < 2 || length > size - at - 2)
+      return 0;
+    if (bytes[at + 1] == RESTART_INTERVAL && length == 4)
+      *restarts = number(bytes + at + 4) > 0;
+    if (bytes[at + 1] == SCAN)
+      return at + 2 + length;
+    at += 2 + length;
+  }
+  return 0;
+}
+
+bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size) {
+  bool restarts;
+  size_t at = find_data(bytes, size, &restarts);
+  if (at == 0)
+    return false;
+  const uint8_t *end = bytes + size, *next = bytes + at;
+  for (int expected = 0; (next = memchr(next, MARK, (size_t)(end - next))) && end - next >= 2;) {
+    uint8_t kind = *++next;
+    if (kind == END)
+      return true;
+    if (restarts && kind == FIRST_RESTART + expected)
+      expected = (expected + 1) % 8;
+    else if (kind != 0 && kind != MARK)
+      return false;
+    next += kind != MARK;
+  }
+  return false;
+}
