@@ -59,7 +59,7 @@ struct gconv_png_stream {
   struct piece *making;
 
   /* The unfiltering side. */
-  uint8_t *above, *row; /* the last row, as the file has it, and room for the next one */
+  uint8_t *above; /* the last row, as the file has it */
   size_t line_in_piece;
 
   struct piece pieces[PIECES]; /* by turns; those from `taken` on, below `made`, are the unfiltering side's */
@@ -248,12 +248,6 @@ static void free_piece(gconv_png_stream *stream) {
 
 /* ---- Rows ---- */
 
-static void put_row(const gconv_png_stream *stream, const uint8_t *row, uint8_t *out) {
-  memcpy(out, row, stream->row_bytes);
-  if (stream->swap)
-    gconv_swap_bytes(out, stream->row_bytes / 2, 2);
-}
-
 /* Rows of one piece on their way to the caller. */
 struct rows_wanted {
   gconv_png_stream *stream;
@@ -269,16 +263,19 @@ static void unfilter_rows(void *context, size_t turn, int seat) {
   gconv_png_stream *stream = wanted->stream;
   (void)turn;
   (void)seat;
-  const uint8_t *line = wanted->piece->lines + stream->line_in_piece * (stream->row_bytes + 1);
+  const uint8_t *line = wanted->piece->lines + stream->line_in_piece * (stream->row_bytes + 1), *above = stream->above;
   for (size_t i = 0; i < wanted->count; i++, line += stream->row_bytes + 1) {
+    uint8_t *row = wanted->rows + i * wanted->row_bytes;
     if (line[0] >= GCONV_PNG_FILTERS)
       return;
-    gconv_png_unfilter_row(line[0], line + 1, stream->above, stream->row_bytes, stream->pixel, stream->row);
-    put_row(stream, stream->row, wanted->rows + i * wanted->row_bytes);
-    uint8_t *above = stream->above;
-    stream->above = stream->row;
-    stream->row = above;
+    gconv_png_unfilter_row(line[0], line + 1, above, stream->row_bytes, stream->pixel, row);
+    if (stream->swap && i > 0) /* the row before has served as the one above */
+      gconv_swap_bytes(row - wanted->row_bytes, stream->row_bytes / 2, 2);
+    above = row;
   }
+  memcpy(stream->above, above, stream->row_bytes);
+  if (stream->swap)
+    gconv_swap_bytes(wanted->rows + (wanted->count - 1) * wanted->row_bytes, stream->row_bytes / 2, 2);
   wanted->right = true;
 }
 
@@ -311,9 +308,6 @@ static bool allocate(gconv_png_stream *stream) {
   if (gconv_allocate(stream->row_bytes, "a row of a PNG", &memory) != GCONV_OK)
     return false;
   stream->above = memset(memory, 0, stream->row_bytes);
-  if (gconv_allocate(stream->row_bytes, "a row of a PNG", &memory) != GCONV_OK)
-    return false;
-  stream->row = memory;
   return true;
 }
 
@@ -363,7 +357,6 @@ void gconv_png_stream_close(gconv_png_stream *stream) {
   for (int i = 0; i < PIECES; i++)
     gconv_release(stream->pieces[i].lines);
   gconv_release(stream->above);
-  gconv_release(stream->row);
   pthread_cond_destroy(&stream->changed);
   pthread_mutex_destroy(&stream->lock);
   free(stream);
