@@ -136,7 +136,8 @@ enum {
 
 /* The filter that makes the middle rows of the strip smallest, and what its lines consist of then. Sums of absolute
  * differences, the usual measure, do not see what makes a photo small: that differences of its channels are alike. Matches
- * reach back over the rows before, and are looked for where a filter can win by them. */
+ * are looked for where a filter can win by them: with the one that is best without, with none if that is not far behind, and
+ * with the others where these gain. In noise, they reach back over the rows before. */
 static int choose_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, size_t begin,
                          size_t count, gconv_png_content *content) {
   size_t line = state->row_bytes + 1, sample = SAMPLE_BYTES / line + 1, before = WINDOW_BYTES / line + 1;
@@ -144,23 +145,31 @@ static int choose_filter(const struct state *state, struct slot *slot, gconv_png
   size_t middle = (count - sample) / 2;
   before = before < middle ? before : middle;
   uint64_t literals[GCONV_PNG_FILTERS], fewest = UINT64_MAX, least = UINT64_MAX;
-  int best = GCONV_PNG_NONE;
+  int first = GCONV_PNG_NONE, best = GCONV_PNG_NONE;
+  bool pay = false;
   for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
     gconv_png_lines lines = filter_rows(state, slot, filter, begin + middle, sample);
     literals[filter] = gconv_png_deflate_try_literals(deflater, &lines, 0);
-    fewest = literals[filter] < fewest ? literals[filter] : fewest;
+    if (literals[filter] < fewest) {
+      fewest = literals[filter];
+      first = filter;
+    }
   }
   bool noisy = fewest / NOISE > sample * line;
   before = noisy ? before : 0;
-  for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
+  for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {
+    int filter = turn == 0 ? first : turn - (turn <= first); /* the first one first, then the others from 0 on */
     gconv_png_content kind = GCONV_PNG_LITERALS;
     uint64_t bits = literals[filter];
-    if (bits - fewest <= fewest / (noisy ? NOISY_RIVAL : RIVAL) || (filter == GCONV_PNG_NONE && !noisy)) {
+    bool rival = (noisy || pay) && bits - fewest <= fewest / (noisy ? NOISY_RIVAL : RIVAL);
+    bool plain = filter == GCONV_PNG_NONE && !noisy && (pay || bits / 2 < fewest);
+    if (turn == 0 || rival || plain) {
       gconv_png_lines lines = filter_rows(state, slot, filter, begin + middle - before, before + sample);
       bool single;
       uint64_t with = gconv_png_deflate_try_matches(deflater, &lines, before * line, &single);
       if (with < (noisy ? bits - bits / MATCHES_PAY : bits)) {
         bits = with;
+        pay = true;
         kind = noisy && single ? GCONV_PNG_PIXELS : GCONV_PNG_MIXED;
       }
     }
