@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From what a user writes, PATH or PATH:NAME, to a bank. */
 #include "bank/syntax.h"
+#include "base/npy_header.h"
 #include "filter/filter.h"
 
 #include <stdlib.h>
@@ -58,10 +59,12 @@ gconv_status gconv_bank_read(const char *spec, const char *syntax, gconv_bank *b
   return status;
 }
 
-/* Whether an array is one of 4 dimensions with several channels, or of more, which no filter has either. */
-static bool is_npy_bank(const gconv_bank_file *file) {
-  const gconv_bank_entry *entry = &file->entries[0];
-  return entry->dimensions > 4 || (entry->dimensions == 4 && entry->shape[1] != 1);
+/* Whether an array is one of 4 dimensions with several channels, or of more, which no filter has either: by its header, even
+ * if the file is cut short, as who reads it says so. */
+static bool is_npy_bank(gconv_source *source) {
+  gconv_npy_header header;
+  return gconv_npy_header_read(source, &header) == GCONV_OK &&
+         (header.dimensions > 4 || (header.dimensions == 4 && header.shape[1] != 1));
 }
 
 /* Of a file that is there. */
@@ -72,12 +75,8 @@ static bool is_bank_file(const char *path) {
   const gconv_bank_syntax *syntax = NULL;
   if (gconv_source_open(path, &source) == GCONV_OK && gconv_source_peek(&source, 4096, &bytes, &size) == GCONV_OK)
     syntax = gconv_bank_syntax_find("", bytes, size);
+  bool is = syntax == &gconv_bank_syntax_npy ? is_npy_bank(&source) : syntax != NULL;
   gconv_source_close(&source);
-  if (syntax != &gconv_bank_syntax_npy)
-    return syntax != NULL;
-  gconv_bank_file *file = NULL;
-  bool is = gconv_bank_file_open_path(path, syntax->name, &file) == GCONV_OK && is_npy_bank(file);
-  gconv_bank_file_close(file);
   return is;
 }
 

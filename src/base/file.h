@@ -65,6 +65,9 @@ uint64_t gconv_sink_position(const gconv_sink *sink);
 
 /* Whether bytes can be written in any order: to a regular file, which does not appear before it is committed. */
 bool gconv_sink_can_seek(const gconv_sink *sink);
+/* Asks the disk for room for a file of `bytes`, so that a full one shows before all is written: GCONV_IO_ERROR. Nothing
+ * where the file system cannot tell. */
+gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes);
 /* Writes bytes where they shall be in the file. What is in no such piece, and was not written before, is 0. */
 gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size);
 

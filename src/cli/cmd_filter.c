@@ -48,6 +48,19 @@ static gconv_status read_filters(struct job *job, gconv_message *message) {
   return GCONV_OK;
 }
 
+/* Weights of a layer with a channel in each group look like plain filters. */
+static gconv_status hint_at_groups(const struct job *job, gconv_status status, gconv_message *message) {
+  const gconv_texts *filters = &job->settings.filters;
+  size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
+  bool array = length > 4 && strcmp(filters->items[0] + length - 4, ".npy") == 0;
+  if (job->has_banks || !array || job->filters.count < 2)
+    return status;
+  return gconv_complain(message, status,
+                        "%s; %s has filters for each channel by itself: if they are the weights of a depthwise "
+                        "layer, say --groups %zu",
+                        message->text, filters->items[0], job->filters.count);
+}
+
 static gconv_status name_outputs(struct job *job, gconv_message *message) {
   if (job->has_banks)
     GCONV_TRY(gconv_bank_job_name(&job->settings, &job->inputs, &job->bank, &job->outputs, message));
@@ -59,7 +72,9 @@ static gconv_status name_outputs(struct job *job, gconv_message *message) {
       .filters = &job->filters,
       .each_filter = job->settings.convolution.combine == GCONV_COMBINE_NONE,
   };
-  GCONV_TRY(gconv_outputs_name(&job->inputs, &naming, &job->outputs, message));
+  gconv_status status = gconv_outputs_name(&job->inputs, &naming, &job->outputs, message);
+  if (status != GCONV_OK)
+    return hint_at_groups(job, status, message);
   return gconv_outputs_check(&job->inputs, &job->outputs, message);
 }
 

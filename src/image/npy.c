@@ -17,6 +17,7 @@ typedef struct npy_state {
   uint8_t *frame;        /* while writing an interleaved image of several frames: C planes of the frame so far */
   int32_t frame_rows;    /* rows of it there */
   uint64_t header_bytes; /* while writing */
+  bool reserved;         /* what is written in any order has its place */
 } npy_state;
 
 static gconv_status create_state(const char *name, void **result) {
@@ -219,8 +220,13 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
 }
 
 static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count) {
-  const npy_state *state = writer->state;
-  size_t bytes = (size_t)writer->header->width * gconv_type_bytes(writer->header->type);
+  npy_state *state = writer->state;
+  const gconv_image *image = writer->header;
+  size_t bytes = (size_t)image->width * gconv_type_bytes(image->type);
+  uint64_t rows_in_all = (uint64_t)image->frames * (uint64_t)image->channels * (uint64_t)image->height;
+  if (!state->reserved)
+    GCONV_TRY(gconv_sink_reserve(writer->sink, state->header_bytes + rows_in_all * bytes));
+  state->reserved = true;
   uint64_t position = state->header_bytes + (uint64_t)first * bytes;
   if (row_bytes == bytes)
     return gconv_sink_write_at(writer->sink, position, rows, bytes * (size_t)count);

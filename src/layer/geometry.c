@@ -6,8 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Positions and extents along an axis stay below this, so that kernels may count them in int32_t. */
-enum { LARGEST_EXTENT = 1 << 30 };
+/* Positions and extents along an axis stay below this, so that kernels may count them in int32_t. Explicit padding may be
+ * this many times what the image and the filter span: all that is beyond are outputs of nothing but zeros. */
+enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
 
 /* One axis of a layer, and what it is resolved to. */
 typedef struct axis {
@@ -34,6 +35,13 @@ static gconv_status check_axis(const axis *a, const char *where) {
     return gconv_fail(GCONV_TOO_LARGE,
                       "%s: a %s of %d, padded by %d and %d, under a filter that spans %lld: the limit is %d", where, a->name,
                       a->size, a->before, a->after, (long long)extent, LARGEST_EXTENT);
+  int32_t most = a->before > a->after ? a->before : a->after;
+  if (most > MOST_PADDING * (a->size + extent))
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "%s: a padding of %d (%s): beyond %lld pixels, a filter that spans %lld sees nothing of the image, and "
+        "its outputs are all alike; more than %lld are refused",
+        where, most, a->name, (long long)extent - 1, (long long)extent, (long long)(MOST_PADDING * (a->size + extent)));
   return GCONV_OK;
 }
 
@@ -142,7 +150,8 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
   return GCONV_OK;
 }
 
-static gconv_status resolve_groups(const gconv_layer *layer, const char *where, int32_t channels, int32_t *groups) {
+static gconv_status resolve_groups(const gconv_layer *layer, const char *where, int32_t channels, int32_t width,
+                                   int32_t *groups) {
   const gconv_bank *bank = layer->bank;
   bool named = bank->name && bank->name[0];
   const char *space = named ? " " : "", *name = named ? bank->name : "";
@@ -153,10 +162,12 @@ static gconv_status resolve_groups(const gconv_layer *layer, const char *where, 
   if (*groups == 0)
     *groups = 1;
   if ((int64_t)bank->channels * *groups != channels)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "%s: the bank%s%s takes %lld channels (%d in each of %d groups), and gets %d: give it "
-                      "an image, a layer before it or --groups that fit",
-                      where, space, name, (long long)bank->channels * *groups, bank->channels, *groups, channels);
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "%s: the bank%s%s takes %lld channels (%d in each of %d groups), and gets %d: give it "
+        "an image, a layer before it or --groups that fit%s",
+        where, space, name, (long long)bank->channels * *groups, bank->channels, *groups, channels,
+        (int64_t)bank->channels * *groups == width ? "; or, where an array has its channels last, --layout nhwc" : "");
   return GCONV_OK;
 }
 
@@ -175,7 +186,7 @@ gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, in
   *step = (gconv_step){0};
   problem->groups = 1;
   if (!each)
-    GCONV_TRY(resolve_groups(layer, where, channels, &problem->groups));
+    GCONV_TRY(resolve_groups(layer, where, channels, width, &problem->groups));
   int64_t all = each ? (int64_t)images * channels : images,
           outputs = each ? (int64_t)channels * bank->filters : bank->filters;
   if (all > INT32_MAX || outputs > INT32_MAX)

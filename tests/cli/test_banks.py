@@ -403,6 +403,41 @@ class Bands(BankTest):
         self.assertEqual(len(self.files("maps")), 5)
 
 
+class Hints(BankTest):
+    def test_padding_beyond_reason(self):
+        error = self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "y.npy", "--padding", "100000", status=1).stderr
+        self.assertIn("a padding of 100000 (height): beyond 2 pixels, a filter that spans 3 sees nothing of the image", error)
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "y.npy", "--padding", "300")
+
+    def test_channels_last_without_saying_so(self):
+        np.save(self.folder / "last.npy", np.zeros((1, 20, 30, 3), "f4"))
+        error = self.gconv("-i", "last.npy", "-f", "bank.txt", "-o", "y.npy", status=1).stderr
+        self.assertIn("gets 20: give it an image, a layer before it or --groups that fit; or, where an array has its channels "
+                      "last, --layout nhwc", error)
+
+    def test_depthwise_weights_without_groups(self):
+        np.save(self.folder / "four.npy", np.zeros((1, 4, 20, 30), "f4"))
+        np.save(self.folder / "weights.npy", np.ones((4, 1, 3, 3), "f4"))
+        self.usage_error("if they are the weights of a depthwise layer, say --groups 4", "-i", "four.npy", "-f", "weights.npy",
+                         "-o", "y.npy")
+
+    def test_bank_that_is_cut_short(self):
+        np.save(self.folder / "w.npy", self.w)
+        data = (self.folder / "w.npy").read_bytes()
+        (self.folder / "w.npy").write_bytes(data[:-8])
+        self.usage_error("its header promises 135 elements of 4 bytes, but 532 bytes follow", "-i", "a.png", "-f", "w.npy", "-o",
+                         "y.npy")
+
+    def test_one_array_ends_with_the_first_failure(self):
+        for name in "123":
+            self.photo(f"in/{name}.png", 40, 30)
+        data = (self.folder / "in/1.png").read_bytes()
+        (self.folder / "in/1.png").write_bytes(data[:len(data) // 2])
+        error = self.gconv("-i", "in", "-f", "bank.txt", "-o", "y.npy", "--batch", "1", status=1).stderr
+        self.assertIn("no array is written, as it would not be whole: 2 of 3 images were not read", error)
+        self.assertFalse((self.folder / "y.npy").exists())
+
+
 class Resume(BankTest):
     def test_what_is_done_is_passed_over(self):
         for memory, width, height in ([], 40, 30), (["--memory", "30M"], 1000, 800):  # by bands
