@@ -187,7 +187,10 @@ GCONV_INLINE void add_above_body(const uint8_t *restrict in, const uint8_t *rest
 
 GCONV_VECTORIZED(add_above, (const uint8_t *in, const uint8_t *above, size_t bytes, uint8_t *out), (in, above, bytes, out))
 
-static void unfilter_row(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out) {
+/* For each kind of processor, although four bytes need no wide vectors: instructions of SSE2 are slow after some that ISA-L
+ * leaves the registers with. */
+GCONV_INLINE void unfilter_row_body(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel,
+                                    uint8_t *out) {
   if (filter == GCONV_PNG_SUB)
     unfilter_serial(GCONV_PNG_SUB, in, above, bytes, pixel, out);
   else if (filter == GCONV_PNG_AVERAGE)
@@ -195,6 +198,10 @@ static void unfilter_row(int filter, const uint8_t *in, const uint8_t *above, si
   else
     unfilter_serial(GCONV_PNG_PAETH, in, above, bytes, pixel, out);
 }
+
+GCONV_VECTORIZED(unfilter_row,
+                 (int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out),
+                 (filter, in, above, bytes, pixel, out))
 
 void gconv_png_unfilter_row(int filter, const uint8_t *in, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out) {
   if (filter == GCONV_PNG_NONE)
