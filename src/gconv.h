@@ -585,6 +585,9 @@ typedef struct gconv_tuning_row {
   double samples;        /* of the outputs of all filters */
   double taps;           /* of a filter: R * S */
   double ratio;          /* milliseconds measured / estimated */
+  /* Of an algorithm for layers: then the type is f32, channels are 1 for fewer than 32 filters and 2 for more, samples are
+   * N * K * P * Q, and taps C / G * R * S. */
+  bool layer;
 } gconv_tuning_row;
 
 /* What was measured of a device, so that auto chooses by this machine and not by one like it. */

@@ -3,6 +3,7 @@
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "cli/tune.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -82,11 +83,20 @@ typedef struct tuning_walk {
 static bool is_measured(const gconv_tuning *tuning, const gconv_tuning_row *row) {
   for (size_t i = 0; i < tuning->count; i++) {
     const gconv_tuning_row *old = &tuning->rows[i];
-    if (strcmp(old->algorithm, row->algorithm) == 0 && old->type == row->type && old->channels == row->channels &&
-        old->samples == row->samples && old->taps == row->taps)
+    if (old->layer == row->layer && strcmp(old->algorithm, row->algorithm) == 0 && old->type == row->type &&
+        old->channels == row->channels && old->samples == row->samples && old->taps == row->taps)
       return true;
   }
   return false;
+}
+
+static void keep(tuning_walk *walk, const gconv_tuning_row *row) {
+  gconv_tuning_row *rows = gconv_grown(walk->tuning.rows, walk->tuning.count, sizeof *rows);
+  walk->failed |= !rows;
+  if (!rows)
+    return;
+  walk->tuning.rows = rows;
+  rows[walk->tuning.count++] = *row;
 }
 
 /* Nothing where it was not measured, or is known from another filter of this size. */
@@ -100,14 +110,18 @@ static void learn(tuning_walk *walk, const gconv_bench_row *row) {
                             .taps = (double)row->rows * row->columns,
                             .ratio = round(1e3 * fmin(fmax(row->ms / row->estimate_ms, 0.01), 100)) /
                                      1e3}; /* as it is read back */
-  if (is_measured(&walk->tuning, &found))
-    return;
-  gconv_tuning_row *rows = gconv_grown(walk->tuning.rows, walk->tuning.count, sizeof *rows);
-  walk->failed |= !rows;
-  if (!rows)
-    return;
-  walk->tuning.rows = rows;
-  rows[walk->tuning.count++] = found;
+  if (!is_measured(&walk->tuning, &found))
+    keep(walk, &found);
+}
+
+static void learn_layer(const gconv_tuning_row *row, void *user) {
+  keep(user, row);
+}
+
+static void show_layer(const char *text, void *user) {
+  const tuning_walk *walk = user;
+  if (walk->progress)
+    gconv_progress_show(text);
 }
 
 static void show_progress(const gconv_bench_row *shape) {
@@ -145,8 +159,8 @@ static void print_machine(const gconv_machine *machine) {
 }
 
 static bool same_line(const gconv_tuning_row *a, const gconv_tuning_row *b) {
-  return strcmp(a->algorithm, b->algorithm) == 0 && a->type == b->type && a->channels == b->channels &&
-         a->samples == b->samples;
+  return a->layer == b->layer && strcmp(a->algorithm, b->algorithm) == 0 && a->type == b->type &&
+         a->channels == b->channels && a->samples == b->samples;
 }
 
 /* A line for each algorithm, type and image: the ratios behind the sizes of the filters. */
@@ -159,10 +173,14 @@ static void print_rows(const gconv_tuning *tuning) {
       begun = same_line(&tuning->rows[j], row);
     if (begun)
       continue;
-    printf("%-13s %-3s x%d %9.0f samples:", row->algorithm, gconv_type_name(row->type), row->channels, row->samples);
+    if (row->layer)
+      printf("%-13s layer, %s filters %9.0f outputs, by taps:", row->algorithm, row->channels == 1 ? "few" : "many",
+             row->samples);
+    else
+      printf("%-13s %-3s x%d %9.0f samples:", row->algorithm, gconv_type_name(row->type), row->channels, row->samples);
     for (size_t j = i; j < tuning->count; j++)
       if (same_line(&tuning->rows[j], row))
-        printf(" %.0f:%.2f", sqrt(tuning->rows[j].taps), tuning->rows[j].ratio);
+        printf(" %.0f:%.2f", row->layer ? tuning->rows[j].taps : sqrt(tuning->rows[j].taps), tuning->rows[j].ratio);
     putchar('\n');
   }
 }
@@ -195,11 +213,12 @@ static gconv_status prepare(gconv_bench *bench) {
   return status == GCONV_OK ? gconv_device_set_tuning(bench->device, &bare) : status;
 }
 
-static gconv_status measure_all(gconv_bench *bench, tuning_walk *walk) {
+static gconv_status measure_all(gconv_bench *bench, tuning_walk *walk, bool quick) {
   gconv_status status = prepare(bench);
   if (status != GCONV_OK)
     return status;
   gconv_bench_walk(bench, visit, walk);
+  gconv_tune_layers(bench, quick, learn_layer, show_layer, walk);
   if (walk->progress)
     gconv_progress_hide();
   walk->tuning.machine = bench->machine;
@@ -210,7 +229,7 @@ static gconv_status measure_all(gconv_bench *bench, tuning_walk *walk) {
 static int tune(gconv_bench *bench, const tune_settings *settings, gconv_bench_settings *grid) {
   tuning_walk walk = {.progress = isatty(STDERR_FILENO)};
   walk.failed = !fill_grid(settings, strcmp(bench->type_name, "cpu") == 0, grid);
-  gconv_status status = measure_all(bench, &walk);
+  gconv_status status = measure_all(bench, &walk, settings->quick);
   if (status != GCONV_OK)
     gconv_say("%s", gconv_last_error());
   else
@@ -267,8 +286,8 @@ const gconv_command gconv_command_tune = {
     .synopsis = "tune [OPTION...]",
     .help = "measure this machine, and remember it for the choices of auto",
     .details =
-        "Measures copies, multiply-adds, launches, and each algorithm on images and filters of several sizes, in a\n"
-        "minute or so. auto multiplies its estimates by the ratios found, as --explain tells. The file is in\n"
+        "Measures copies, multiply-adds, launches, and each algorithm on images, layers and filters of several sizes,\n"
+        "in a minute or so. auto multiplies its estimates by the ratios found, as --explain tells. The file is in\n"
         "$GCONV_CACHE, else in gconv below $XDG_CACHE_HOME, else in .cache/gconv below $HOME; another device, driver\n"
         "or version of gconv makes it void. Of the CPU there is one for each number of threads: images of a folder are\n"
         "filtered by one each, which --threads 1 measures.\n",

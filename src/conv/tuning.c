@@ -8,6 +8,7 @@
  *   threads 16                           of the CPU: ratios and rates are of this many, a file for each number
  *   machine 3.3e+10 4.2e+09 0.003        multiply-adds a ms, bytes a ms, ms of a launch
  *   ratio direct u8 1 65536 9 1.04       algorithm, type, channels, samples, taps, measured / estimated
+ *   layer direct 2 65536 27 0.97         algorithm for layers, class by filters, outputs, taps of each, measured / estimated
  *
  * All but the ratios must be there, and be those of the device. What begins with # is for people.
  */
@@ -41,6 +42,15 @@ static const char *known_algorithm(const gconv_device *device, const char *name)
   return NULL;
 }
 
+/* The same of the algorithms for layers. */
+static const char *known_layer_algorithm(const gconv_device *device, const char *name) {
+  const gconv_algorithm_info *info;
+  for (size_t i = 0; (info = gconv_layer_algorithm_at(i)); i++)
+    if (strcmp(info->device, device->type->name) == 0 && strcmp(info->name, name) == 0)
+      return info->name;
+  return NULL;
+}
+
 static bool known_type(const char *name, gconv_type *type) {
   for (*type = GCONV_U8; *type <= GCONV_F32; ++*type)
     if (strcmp(gconv_type_name(*type), name) == 0)
@@ -63,6 +73,20 @@ static bool take_ratio(const gconv_device *device, const char *values, gconv_tun
       !is_sensible(row.samples, 1, 1e15) || !is_sensible(row.taps, 1, 1e12) || !is_sensible(row.ratio, 1e-3, 1e3))
     return false;
   row.algorithm = known_algorithm(device, name);
+  if (row.algorithm && tuning->rows)
+    tuning->rows[tuning->count++] = row;
+  return true;
+}
+
+static bool take_layer(const gconv_device *device, const char *values, gconv_tuning *tuning) {
+  char name[32];
+  gconv_tuning_row row = {.algorithm = NULL, .type = GCONV_F32, .layer = true};
+  int end = 0;
+  if (sscanf(values, "%31s %d %lf %lf %lf %n", name, &row.channels, &row.samples, &row.taps, &row.ratio, &end) != 5 ||
+      values[end] != '\0' || row.channels < 1 || row.channels > 2 || !is_sensible(row.samples, 1, 1e15) ||
+      !is_sensible(row.taps, 1, 1e12) || !is_sensible(row.ratio, 1e-3, 1e3))
+    return false;
+  row.algorithm = known_layer_algorithm(device, name);
   if (row.algorithm && tuning->rows)
     tuning->rows[tuning->count++] = row;
   return true;
@@ -125,6 +149,8 @@ static const char *take_line(tuning_reader *reader, char *line) {
     reader->seen |= SEEN_MACHINE;
     return take_machine(reader->device, values, &reader->tuning->machine) ? NULL : broken;
   }
+  if (strcmp(line, "layer") == 0)
+    return take_layer(reader->device, values, reader->tuning) ? NULL : broken;
   return strcmp(line, "ratio") == 0 && take_ratio(reader->device, values, reader->tuning) ? NULL : broken;
 }
 
@@ -170,8 +196,11 @@ char *gconv_tuning_print(const gconv_device *device, const gconv_tuning *tuning)
   fprintf(text, "# algorithm, type, channels of a pixel, samples, taps, milliseconds measured / estimated\n");
   for (size_t i = 0; i < tuning->count; i++) {
     const gconv_tuning_row *row = &tuning->rows[i];
-    fprintf(text, "ratio %s %s %d %.0f %.0f %.6g\n", row->algorithm, gconv_type_name(row->type), row->channels, row->samples,
-            row->taps, row->ratio);
+    if (row->layer)
+      fprintf(text, "layer %s %d %.0f %.0f %.6g\n", row->algorithm, row->channels, row->samples, row->taps, row->ratio);
+    else
+      fprintf(text, "ratio %s %s %d %.0f %.0f %.6g\n", row->algorithm, gconv_type_name(row->type), row->channels,
+              row->samples, row->taps, row->ratio);
   }
   gconv_close_text(text, &memory);
   return memory;
@@ -314,10 +343,11 @@ typedef struct question {
   const char *algorithm;
   gconv_type type;
   int32_t channels; /* 1, or more as one kind */
+  bool layer;
 } question;
 
 static bool is_about(const gconv_tuning_row *row, const question *asked) {
-  return row->type == asked->type && (row->channels > 1) == (asked->channels > 1) &&
+  return row->layer == asked->layer && row->type == asked->type && (row->channels > 1) == (asked->channels > 1) &&
          strcmp(row->algorithm, asked->algorithm) == 0;
 }
 
@@ -390,18 +420,34 @@ static double working_taps(const char *algorithm, const gconv_problem *problem) 
   return strcmp(algorithm, "sparse") == 0 ? fmax(nonzero / problem->filters, 1) : taps;
 }
 
-double gconv_tuning_ratio(const gconv_tuning *tuning, const char *algorithm, const gconv_problem *problem) {
-  double filters = gconv_is_combined(problem) ? 1 : problem->filters, taps = working_taps(algorithm, problem);
-  double outputs = (double)problem->images * problem->planes * problem->channels * filters;
-  double samples = outputs * problem->out_height * problem->out_width;
-  question asked = {tuning, algorithm, problem->in_type, problem->channels};
+/* 1, where nothing of the kind was measured. */
+static double find_ratio(const question *asked, double samples, double taps) {
+  const gconv_tuning *tuning = asked->tuning;
   bracket around = {NAN, NAN};
   for (size_t i = 0; tuning && i < tuning->count; i++)
-    if (is_about(&tuning->rows[i], &asked))
+    if (is_about(&tuning->rows[i], asked))
       widen(&around, tuning->rows[i].samples, samples);
   around = close_bracket(around);
   if (isnan(around.low))
     return 1;
-  double low = log_ratio_at(&asked, around.low, taps), high = log_ratio_at(&asked, around.high, taps);
+  double low = log_ratio_at(asked, around.low, taps), high = log_ratio_at(asked, around.high, taps);
   return exp(low + (high - low) * position(around.low, around.high, samples));
+}
+
+int32_t gconv_tuning_layer_class(int32_t filters) {
+  return filters < 32 ? 1 : 2;
+}
+
+double gconv_tuning_layer_ratio(const gconv_tuning *tuning, const char *algorithm, int32_t filters, double outputs,
+                                double taps) {
+  question asked = {tuning, algorithm, GCONV_F32, gconv_tuning_layer_class(filters), true};
+  return find_ratio(&asked, outputs, taps);
+}
+
+double gconv_tuning_ratio(const gconv_tuning *tuning, const char *algorithm, const gconv_problem *problem) {
+  double filters = gconv_is_combined(problem) ? 1 : problem->filters, taps = working_taps(algorithm, problem);
+  double outputs = (double)problem->images * problem->planes * problem->channels * filters;
+  double samples = outputs * problem->out_height * problem->out_width;
+  question asked = {tuning, algorithm, problem->in_type, problem->channels, false};
+  return find_ratio(&asked, samples, taps);
 }

@@ -13,6 +13,13 @@ void gconv_tuning_recall(gconv_device *device);
  * sizes, the logarithm of the ratio is interpolated over those of taps and samples; beyond them, it stays. */
 double gconv_tuning_ratio(const gconv_tuning *tuning, const char *algorithm, const gconv_problem *problem);
 
+/* The same for a layer of `filters` filters in true float32, by its outputs and the taps of each. */
+double gconv_tuning_layer_ratio(const gconv_tuning *tuning, const char *algorithm, int32_t filters, double outputs,
+                                double taps);
+
+/* The class of a layer in gconv_tuning_row.channels. */
+int32_t gconv_tuning_layer_class(int32_t filters);
+
 /* Sets rows and count to what is known of GPUs that were not tuned (calibration_cuda.def). */
 gconv_status gconv_tuning_calibrate(gconv_tuning *tuning);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which algorithm solves a layer, and for how many images at a time. */
 #include "conv/pick.h"
+#include "conv/tuning.h"
 #include "layer/network.h"
 
 #include <string.h>
@@ -56,7 +57,12 @@ static void set_price(const gconv_device *device, const gconv_network_options *o
   whole.images = how->problem.images;
   whole.math = how->problem.math;
   how->estimate_ms = turns * row->cost(&whole, &device->machine);
-  gconv_candidate_price(candidate, how->estimate_ms, 1, "", start, options->executions);
+  double outputs = (double)step->images * whole.filters * whole.out_height * whole.out_width;
+  double ratio = device->tuned && whole.math == GCONV_MATH_FP32
+                     ? gconv_tuning_layer_ratio(&device->tuning, row->info.name, whole.filters, outputs,
+                                                (double)gconv_layer_taps(&whole))
+                     : 1;
+  gconv_candidate_price(candidate, how->estimate_ms, ratio, "gconv tune found", start, options->executions);
 }
 
 static void take(const gconv_layer_algorithm *row, const layer_candidate *how, gconv_step *step) {

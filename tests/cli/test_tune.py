@@ -3,6 +3,7 @@
 import re
 import unittest
 
+import numpy as np
 from helper import CommandTest
 
 
@@ -38,6 +39,22 @@ class Tune(CommandTest):
         self.assertFalse(self.file.exists())
         self.tune("--forget")
         self.assertNotIn("gconv tune", self.explain())
+
+    def test_layers_are_tuned_as_well(self):
+        told = self.tune("--quick").stdout
+        self.assertRegex(told, r"direct +layer, few filters +65536 outputs, by taps: 27:[\d.]+ 147:[\d.]+ 576:")
+        self.assertRegex(told, r"gemm +layer, many filters +65536 outputs, by taps: 27:")
+        text = self.file.read_text()
+        self.photo("a.png", 40, 30)
+        np.save(self.folder / "w.npy", np.ones((4, 3, 3, 3), "f4"))
+        for fast, slow in ("direct", "gemm"), ("gemm", "direct"):
+            changed = re.sub(rf"(layer {fast} 1 \d+ \d+) .*", r"\1 0.01", text)
+            self.file.write_text(re.sub(rf"(layer {slow} 1 \d+ \d+) .*", r"\1 50", changed))
+            said = self.run_here("-i", "a.png", "-f", "w.npy", "-o", "b.npy", "--explain", "--threads", "1").stderr
+            self.assertRegex(said, rf"{slow} +estimated at .* times 50 as gconv tune found")
+            self.assertIn(f"algorithm {fast}, math fp32", said)
+        self.file.write_text(text + "layer direct 3 1 1 1\n")
+        self.assertIn("broken", self.explain())
 
     def test_files_of_no_use_are_ignored(self):
         self.cache.mkdir()
