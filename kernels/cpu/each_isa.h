@@ -25,7 +25,7 @@
 #if defined(__clang__)
 #define GCONV_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define GCONV_UNROLL _Pragma("GCC unroll 8")
+#define GCONV_UNROLL _Pragma("GCC unroll 24")
 #endif
 #endif
 

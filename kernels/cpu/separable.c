@@ -6,8 +6,8 @@
  * of r * S taps along the rows: r * (R + S) multiply-adds a sample in place of R * S. Both directions are done band by band:
  * the 6 rows between them are never further away than L2.
  *
- * Columns come first, because there a tile shares its loads among 6 rows (tile.c); along the rows each multiply-add has a
- * load of its own, which costs about twice as much. All pairs are summed in one chain, without a pass of their own.
+ * Columns come first, because there a tile shares its loads among 6 rows (tile.c); along the rows a load serves the
+ * taps whose samples lie whole vectors apart (tile.c). All pairs are summed in one chain, without a pass of their own.
  *
  * Not of the exact family: the order of additions is another one. With a chain of R and one of r * S roundings, the error of
  * a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|. Integer filters of integer
@@ -66,12 +66,21 @@ static void lay_row(const gconv_window *window, size_t k, int32_t j) {
   size_t rank = (size_t)problem->structure.rank, t = 0;
   const float *middle = window->extra;
   const float **sources = (const float **)(void *)((float *)window->extra + middle_floats(problem, layout));
+  const float *rows =
+      gconv_prepared(problem, window->execution->weights) + k * filter_floats(problem) + rank * (size_t)problem->rows;
+  for (size_t i = 0; i < rank; i++)
+    sources[i] = middle + ((k * rank + i) * (size_t)layout->band + (size_t)j) * layout->row + window->first;
+  gconv_tile_lines lines = {.sources = sources,
+                            .taps = rows,
+                            .count = rank,
+                            .length = (size_t)problem->columns,
+                            .distance = (size_t)problem->dilation_x * (size_t)problem->channels};
+  if (problem->stride_x == 1 && gconv_tile_along(&lines, window->samples, gconv_window_sums(window, k, j)))
+    return;
   for (size_t i = 0; i < rank; i++)
     for (int32_t s = 0; s < problem->columns; s++)
       sources[t++] =
           middle + ((k * rank + i) * (size_t)layout->band + (size_t)j) * layout->row + window->offsets[s] + window->first;
-  const float *rows =
-      gconv_prepared(problem, window->execution->weights) + k * filter_floats(problem) + rank * (size_t)problem->rows;
   gconv_tile_list(sources, rows, t, window->samples, gconv_window_sums(window, k, j));
 }
 

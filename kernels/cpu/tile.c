@@ -30,6 +30,12 @@ void gconv_tile_list(const float *const *sources, const float *taps, size_t coun
   GCONV_CALL_ISA(tile_list, (sources, taps, count, samples, sums));
 }
 
+bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums) {
+  bool known = false;
+  GCONV_CALL_ISA(known = tile_lines, (lines, samples, sums));
+  return known;
+}
+
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources) {
   const gconv_problem *problem = window->execution->problem;
   const float *const *rows = window->rows + (int64_t)j * window->layout.step;

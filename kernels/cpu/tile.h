@@ -21,6 +21,18 @@ void gconv_tile_rows(const float *const *rows, size_t first, const int64_t *offs
 /* sums[x] = sum over t of taps[t] * sources[t][x], for all x < samples. */
 void gconv_tile_list(const float *const *sources, const float *taps, size_t count, size_t samples, float *sums);
 
+/* Taps along rows: line i has taps[i * length ..], which are `distance` samples apart. */
+typedef struct gconv_tile_lines {
+  const float *const *sources;
+  const float *taps;
+  size_t count, length, distance;
+} gconv_tile_lines;
+
+/* sums[x] = sum over i, s of taps[i * length + s] * sources[i][x + s * distance], in an order of its own: not of the exact
+ * family. False, and nothing is written, where gconv_tile_list() is as fast, or the distance is neither a power of two nor
+ * three times one. */
+bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums);
+
 /* Output row j of the window's band with all taps of all filters, where it cannot be part of a tile. `sources` has room for
  * R x S pointers. */
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources);

@@ -140,3 +140,70 @@ static TARGET void NAME(tile_list)(const float *const *sources, const float *tap
     GCONV_UNROLL for (int v = 0; v < SIDE; v++) STORE(sums + x + v * LANES, sum[v]);
   }
 }
+
+/* Taps `period` apart meet the same vectors, `shift` vectors apart: what is loaded once is laid on all their sums. `count`
+ * of them, on `side` sums; constants where this is inlined. */
+GCONV_INLINE TARGET void NAME(lay_alike)(VECTOR *sum, const float *x, const float *taps, size_t period, int count, int shift,
+                                         int side) {
+  VECTOR t[4];
+  GCONV_UNROLL for (int i = 0; i < count; i++) t[i] = SPREAD(taps + (size_t)i * period);
+  GCONV_UNROLL for (int v = 0; v < side + (count - 1) * shift; v++) {
+    VECTOR a = LOAD(x + v * LANES);
+    KEEP(a);
+    GCONV_UNROLL for (int i = 0; i < count; i++) {
+      int to = v - i * shift;
+      if (to >= 0 && to < side)
+        sum[to] = ADD_PRODUCT(t[i], a, sum[to]);
+    }
+  }
+}
+
+GCONV_INLINE TARGET void NAME(lay_along)(const gconv_tile_lines *lines, size_t x, size_t period, int shift, int side,
+                                         float *sums) {
+  VECTOR sum[12];
+  GCONV_UNROLL for (int v = 0; v < side; v++) sum[v] = ZERO;
+  const float *taps = lines->taps;
+  for (size_t i = 0; i < lines->count; i++, taps += lines->length)
+    for (size_t first = 0; first < period && first < lines->length; first++)
+      for (size_t s = first; s < lines->length;) {
+        const float *from = lines->sources[i] + x + s * lines->distance;
+        size_t left = (lines->length - s + period - 1) / period;
+        if (shift == 1 && left >= 4) {
+          NAME(lay_alike)(sum, from, taps + s, period, 4, shift, side);
+          s += 4 * period;
+        } else if (left >= 2) {
+          NAME(lay_alike)(sum, from, taps + s, period, 2, shift, side);
+          s += 2 * period;
+        } else {
+          NAME(lay_alike)(sum, from, taps + s, period, 1, shift, side);
+          s += period;
+        }
+      }
+  GCONV_UNROLL for (int v = 0; v < side; v++) STORE(sums + x + v * LANES, sum[v]);
+}
+
+/* 12 vectors at a time, then 4 or, of the narrowest vectors, 1. */
+GCONV_INLINE TARGET void NAME(lay_lines)(const gconv_tile_lines *lines, size_t samples, size_t period, int shift,
+                                         float *sums) {
+  enum { REST = LANES == 1 ? 1 : 4 };
+  size_t x = 0;
+  for (; x + 12 * LANES <= samples; x += 12 * LANES)
+    NAME(lay_along)(lines, x, period, shift, 12, sums);
+  for (; x < samples; x += REST * LANES)
+    NAME(lay_along)(lines, x, period, shift, REST, sums);
+}
+
+static TARGET bool NAME(tile_lines)(const gconv_tile_lines *lines, size_t samples, float *sums) {
+  size_t common = LANES;
+  while (lines->distance % common != 0)
+    common /= 2;
+  if (lines->length <= LANES / common) /* no taps are alike */
+    return false;
+  if (lines->distance / common == 1)
+    NAME(lay_lines)(lines, samples, LANES / common, 1, sums);
+  else if (lines->distance / common == 3)
+    NAME(lay_lines)(lines, samples, LANES / common, 3, sums);
+  else
+    return false;
+  return true;
+}

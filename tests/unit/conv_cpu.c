@@ -56,6 +56,8 @@ static const shape shapes[] = {
     {GCONV_U16, GCONV_F32, 40, 300, 3, 9, 20, 1, ORDINARY, .dilation_x = 2, .padding = GCONV_PADDING_VALID},
     {GCONV_F32, GCONV_F32, 50, 44, 1, 70, 66, 1, ORDINARY, .border = GCONV_BORDER_WRAP},
     {GCONV_U8, GCONV_F32, 4, 90, 3, 9, 9, 1, SEPARABLE, .border = GCONV_BORDER_ZERO},
+    {GCONV_U8, GCONV_F32, 20, 700, 3, 5, 35, 1, SEPARABLE, .border = GCONV_BORDER_ZERO}, /* long rows: taps share loads */
+    {GCONV_F32, GCONV_F32, 20, 600, 1, 5, 70, 1, RANK_2, .border = GCONV_BORDER_WRAP},
     {GCONV_U16, GCONV_F32, 60, 1500, 3, 7, 7, 1, ORDINARY, .border = GCONV_BORDER_REPLICATE}, /* fft: several blocks */
     {GCONV_U8, GCONV_F32, 70, 2300, 1, 17, 3, 1, ORDINARY, .border = GCONV_BORDER_ZERO},
     {GCONV_F32, GCONV_F32, 160, 130, 1, 70, 2, 1, ORDINARY, .padding = GCONV_PADDING_FULL},
