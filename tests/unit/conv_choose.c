@@ -253,9 +253,9 @@ static double ratio_of(const gconv_tuning *tuning, gconv_type type, int32_t side
 
 static void ratios_are_interpolated(void **state) {
   (void)state;
-  gconv_tuning_row rows[] = {{"direct", GCONV_U8, 1, 100, 1, 1},    {"direct", GCONV_U8, 1, 100, 81, 4},
-                             {"direct", GCONV_U8, 1, 10000, 1, 1},  {"direct", GCONV_U8, 1, 10000, 81, 16},
-                             {"direct", GCONV_F32, 1, 100, 9, 0.5}, {"sparse", GCONV_U16, 1, 100, 9, 3}};
+  gconv_tuning_row rows[] = {{"direct", GCONV_U8, 1, 100, 1, 1, false},    {"direct", GCONV_U8, 1, 100, 81, 4, false},
+                             {"direct", GCONV_U8, 1, 10000, 1, 1, false},  {"direct", GCONV_U8, 1, 10000, 81, 16, false},
+                             {"direct", GCONV_F32, 1, 100, 9, 0.5, false}, {"sparse", GCONV_U16, 1, 100, 9, 3, false}};
   gconv_tuning tuning = {.rows = rows, .count = 6};
   assert_true(ratio_of(NULL, GCONV_U8, 10, 3) == 1);
   assert_true(ratio_of(&tuning, GCONV_U16, 10, 3) == 1); /* of another algorithm */
@@ -264,7 +264,7 @@ static void ratios_are_interpolated(void **state) {
   assert_true(fabs(ratio_of(&tuning, GCONV_U8, 100, 3) - 4) < 1e-9);
   assert_true(fabs(ratio_of(&tuning, GCONV_U8, 1000, 63) - 16) < 1e-9); /* beyond what was measured */
   assert_true(fabs(ratio_of(&tuning, GCONV_U8, 1, 1) - 1) < 1e-9);
-  gconv_tuning_row middle = {"direct", GCONV_U8, 1, 1000, 1, 1};
+  gconv_tuning_row middle = {"direct", GCONV_U8, 1, 1000, 1, 1, false};
   rows[2] = middle; /* sides of a size may be missing */
   assert_true(fabs(ratio_of(&tuning, GCONV_U8, 100, 1) - 16) < 1e-9);
   assert_true(fabs(ratio_of(&tuning, GCONV_F32, 500, 63) - 0.5) < 1e-9);
@@ -273,10 +273,10 @@ static void ratios_are_interpolated(void **state) {
 /* Zeros do not count for sparse, nor filters that are combined for the number of samples. */
 static void ratios_are_of_the_work(void **state) {
   (void)state;
-  gconv_tuning_row rows[] = {{"sparse", GCONV_U8, 1, 100, 9, 2},
-                             {"sparse", GCONV_U8, 1, 100, 81, 8},
-                             {"direct", GCONV_U8, 1, 100, 9, 2},
-                             {"direct", GCONV_U8, 1, 200, 9, 4}};
+  gconv_tuning_row rows[] = {{"sparse", GCONV_U8, 1, 100, 9, 2, false},
+                             {"sparse", GCONV_U8, 1, 100, 81, 8, false},
+                             {"direct", GCONV_U8, 1, 100, 9, 2, false},
+                             {"direct", GCONV_U8, 1, 200, 9, 4, false}};
   gconv_tuning tuning = {.rows = rows, .count = 4};
   gconv_problem problem = {
       .in_type = GCONV_U8, .images = 1, .planes = 1, .channels = 1, .filters = 2, .rows = 9, .columns = 9};
@@ -294,7 +294,7 @@ static void tuning_changes_the_choice_and_is_remembered(void **state) {
   gconv_filters filters = {0};
   assert_int_equal(gconv_filters_read("sharpen", NULL, &filters), GCONV_OK);
   const char *first = chosen_and_right(&image, &filters, "");
-  gconv_tuning_row row = {first, GCONV_U8, 1, 3000, 9, 500};
+  gconv_tuning_row row = {first, GCONV_U8, 1, 3000, 9, 500, false};
   gconv_tuning tuning = {.machine = *gconv_device_get_machine(device), .rows = &row, .count = 1};
   assert_int_equal(gconv_device_set_tuning(device, &tuning), GCONV_OK);
   assert_string_not_equal(chosen_and_right(&image, &filters, ""), first);

@@ -172,7 +172,7 @@ static void what_tuning_found_counts(void **state) {
   gconv_job job = {.likes = &like, .like_count = 1, .images = 4, .filters = &filters, .options = &options};
   gconv_device_choice before = {.name = "auto"}, after = {.name = "auto"};
   assert_int_equal(gconv_job_estimate(cpu, &job, &before), GCONV_OK);
-  gconv_tuning_row row = {"direct", GCONV_U8, 3, 24000, 9, 8};
+  gconv_tuning_row row = {"direct", GCONV_U8, 3, 24000, 9, 8, false};
   gconv_tuning tuning = {.machine = *gconv_device_get_machine(cpu), .rows = &row, .count = 1};
   assert_int_equal(gconv_device_set_tuning(cpu, &tuning), GCONV_OK);
   assert_int_equal(gconv_job_estimate(cpu, &job, &after), GCONV_OK);
