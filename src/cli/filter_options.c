@@ -461,9 +461,12 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "range", "MODE", parse_range, .field = FIELD(range), .choices = ranges,
            .help = "what becomes of values below 0 and above white: clamp (default), abs, signed (0 is mid-grey) or minmax"),
 
-    OPTION(0, "then", NULL, parse_then, .group = "Banks (layers)",
-           .help = "the filters so far are a bank, with the stride, padding ... given for it; what follows, up to the next "
-                   "--then, is of the bank that is applied to its outputs"),
+    OPTION(
+        0, "then", NULL, parse_then, .group = "Banks (layers)",
+        .help =
+            "the filters so far are a bank, with the stride, padding, --algorithm ... given for it; what follows, up to the "
+            "next --then, is of the bank that is applied to its outputs; --algorithm behind the last is also of those "
+            "without one of their own"),
     OPTION(0, "groups", "G", parse_groups,
            .help =
                "a G-th of the filters sees a G-th of the channels; default: by the bank, else 1, and a bank of one channel "
