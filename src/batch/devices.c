@@ -170,8 +170,8 @@ static void *start_decoder(void *argument) {
 
 static void begin_decoder(gconv_devices *devices, int gpu, gconv_device *device) {
   struct starter *starter = &devices->starters[gpu];
-  if (!devices->batch->gpu_decodes)
-    return;
+  if (!devices->batch->gpu_decodes || devices->batch->inputs->count <= (size_t)devices->workers)
+    return; /* the job is done before the decoder has started */
   starter->gpu = device;
   starter->started = pthread_create(&starter->thread, NULL, start_decoder, starter) == 0; /* else the CPU decodes */
 }

@@ -3,6 +3,7 @@
 #include "batch/devices.h"
 #include "batch/worker.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ struct run {
     struct run *run;
     pthread_t thread;
     bool started;
-  } * seats; /* [jobs]; the caller of gconv_batch_run() has the first */
+    bool waits; /* until the GPU can decode */
+  } * seats;    /* [jobs]; the caller of gconv_batch_run() has the first */
 };
 
 /* ---- The order ----------------------------------------------------------------------------------------------------- */
@@ -142,9 +144,26 @@ static void give_up(struct run *run, gconv_status status, const gconv_message *w
   pthread_mutex_unlock(&run->lock);
 }
 
+static bool is_done(struct run *run) {
+  pthread_mutex_lock(&run->lock);
+  bool done = run->next == run->batch->inputs->count || run->stopped;
+  pthread_mutex_unlock(&run->lock);
+  return done;
+}
+
+/* Workers beyond the processors are for the time in which some wait for the GPU to decode. What starts its decoder would
+ * only take longer for them, so until then there is one fewer than processors. */
+static void wait_for_decoder(struct seat *seat) {
+  enum { PAUSE_MS = 3 };
+  while (!is_done(seat->run) && !gconv_devices_decode(seat->worker.devices, seat->worker.index))
+    poll(NULL, 0, PAUSE_MS);
+}
+
 static void *work(void *argument) {
   struct seat *seat = argument;
   size_t place;
+  if (seat->waits)
+    wait_for_decoder(seat);
   while (take_place(seat->run, &place)) {
     gconv_report report = {0};
     gconv_texts errors = {0};
@@ -160,10 +179,12 @@ static void *work(void *argument) {
   return NULL;
 }
 
-static void seat_workers(struct run *run, gconv_devices *devices, gconv_budget *budget, int threads) {
+static void seat_workers(struct run *run, gconv_devices *devices, gconv_budget *budget, int processors) {
+  int threads = processors > run->jobs ? processors / run->jobs : 1;
   for (int i = 0; i < run->jobs; i++) {
     gconv_worker worker = {.batch = run->batch, .threads = threads, .devices = devices, .budget = budget, .index = i};
-    run->seats[i] = (struct seat){.run = run, .worker = worker};
+    run->seats[i] =
+        (struct seat){.run = run, .worker = worker, .waits = run->batch->gpu_decodes && i > 0 && i + 1 >= processors};
   }
 }
 
@@ -181,7 +202,7 @@ static void run_workers(struct run *run) {
 
 /* While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
 static int choose_jobs(const gconv_batch *batch, int threads) {
-  int usual = batch->gpu_decodes ? threads + (threads + 1) / 2 : threads;
+  int usual = batch->gpu_decodes ? 2 * threads : threads;
   size_t jobs = (size_t)(batch->jobs > 0 ? batch->jobs : usual);
   return (int)(jobs < batch->inputs->count ? jobs : batch->inputs->count);
 }
@@ -202,7 +223,7 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   gconv_budget *budget = gconv_budget_create(batch->memory);
   gconv_status status = run.seats && budget ? choose_order(&run, message) : gconv_complain_memory(message);
   if (status == GCONV_OK) {
-    seat_workers(&run, devices, budget, threads > run.jobs ? threads / run.jobs : 1);
+    seat_workers(&run, devices, budget, threads);
     run_workers(&run);
     status = run.status == GCONV_OK ? GCONV_OK : gconv_complain(message, run.status, "%s", run.why.text);
   }

@@ -499,8 +499,8 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 4096,
            .help = "threads on the CPU; default: one a processor"),
     OPTION(0, "jobs", "N", gconv_option_integer, .field = FIELD(jobs), .least = 1, .most = 4096,
-           .help = "images at a time, where there are several; default: as many as threads, with --decode gpu half as many "
-                   "more"),
+           .help = "images at a time, where there are several; default: as many as threads, with --decode gpu twice as "
+                   "many"),
     OPTION(0, "memory", "SIZE", parse_memory,
            .help =
                "memory that all images at a time may take together; k, M and G may follow; default: half of the machine's"),

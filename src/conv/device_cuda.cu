@@ -135,11 +135,10 @@ static gconv_status open_cuda(gconv_device *device) {
 
 static gconv_status start_decoder(gconv_device *device) {
   CUDA_TRY(cudaSetDevice(device->index));
-  return gconv_jpeg_decoder_create(device->index, (gconv_jpeg_decoder **)&device->decoder);
+  return gconv_jpeg_decoder_of(device->index, (gconv_jpeg_decoder **)&device->decoder);
 }
 
 static void close_cuda(gconv_device *device) {
-  gconv_jpeg_decoder_free((gconv_jpeg_decoder *)device->decoder);
   gconv_slabs_free((gconv_slabs *)device->state); /* the context belongs to the process */
 }
 

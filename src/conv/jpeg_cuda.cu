@@ -139,20 +139,15 @@ struct request {
 
 enum { MOST_FILES = 8 }; /* of a call: there are 7 engines at most so far */
 
-/* What calls of a certain number of files need. To change the number takes 10 ms, as long as a call. */
-struct batch {
-  nvjpegJpegState_t state;
-  int files;
-  bool ready;
-};
-
 } // namespace
 
 struct gconv_jpeg_decoder {
   nvjpegHandle_t handle;
   int device;
+  int files; /* of a call: one an engine */
   /* Of who makes the call: `busy` guards them. */
-  batch one, full; /* calls of one file, and of one an engine */
+  nvjpegJpegState_t state;
+  bool ready; /* the state */
   cudaStream_t stream;
   cudaEvent_t end;
   pthread_mutex_t lock; /* guards all below */
@@ -161,34 +156,32 @@ struct gconv_jpeg_decoder {
   request *first, **last;
 };
 
-static int make_ready(gconv_jpeg_decoder *decoder, batch *batch) {
-  int error = batch->state ? 0 : nvjpeg.JpegStateCreate(decoder->handle, &batch->state);
-  if (error == 0 && !batch->ready)
-    error = nvjpeg.DecodeBatchedInitialize(decoder->handle, batch->state, batch->files, 1, OUTPUT_YUV);
-  batch->ready = error == 0;
-  return error;
+static int make_ready(gconv_jpeg_decoder *decoder) {
+  if (decoder->ready)
+    return 0;
+  return nvjpeg.DecodeBatchedInitialize(decoder->handle, decoder->state, decoder->files, 1, OUTPUT_YUV);
 }
 
-/* Engines that would have nothing to do get the last file once more: the same bytes go to the same place. */
+/* Engines that would have nothing to do get the last file once more, and write the same bytes to the same place: to prepare
+ * for another number of files takes 10 ms, as long as a call. */
 static int call(gconv_jpeg_decoder *decoder, request *const *requests, int count) {
-  batch *batch = count == 1 ? &decoder->one : &decoder->full;
   const unsigned char *data[MOST_FILES];
   size_t sizes[MOST_FILES];
   nvjpeg_image targets[MOST_FILES];
-  for (int i = 0; i < batch->files; i++) {
+  for (int i = 0; i < decoder->files; i++) {
     const request *wanted = requests[i < count ? i : count - 1];
     data[i] = wanted->jpeg;
     sizes[i] = wanted->size;
     targets[i] = wanted->target;
   }
-  int error = make_ready(decoder, batch);
+  int error = make_ready(decoder);
   if (error == 0)
-    error = nvjpeg.DecodeBatched(decoder->handle, batch->state, data, sizes, targets, decoder->stream);
+    error = nvjpeg.DecodeBatched(decoder->handle, decoder->state, data, sizes, targets, decoder->stream);
   cudaError_t failure = cudaEventRecord(decoder->end, decoder->stream);
   if (failure == cudaSuccess)
     failure = cudaEventSynchronize(decoder->end); /* asleep: the processor is wanted elsewhere */
   cudaGetLastError();
-  batch->ready = error == 0 && failure == cudaSuccess;
+  decoder->ready = error == 0 && failure == cudaSuccess;
   return error != 0 ? error : -(int)failure;
 }
 
@@ -204,7 +197,7 @@ static void serve(gconv_jpeg_decoder *decoder, request *const *requests, int cou
 static void serve_all(gconv_jpeg_decoder *decoder) {
   request *requests[MOST_FILES];
   int count = 0;
-  for (; decoder->first && count < decoder->full.files; decoder->first = decoder->first->next)
+  for (; decoder->first && count < decoder->files; decoder->first = decoder->first->next)
     requests[count++] = decoder->first;
   if (!decoder->first)
     decoder->last = &decoder->first;
@@ -295,13 +288,12 @@ static gconv_status start(gconv_jpeg_decoder *decoder) {
     error = nvjpeg.CreateEx(BACKEND_HYBRID, NULL, NULL, 0, &decoder->handle);
   else if (error == 0)
     nvjpeg.GetHardwareDecoderInfo(decoder->handle, &engines, &cores);
-  engines = engines < 1 ? 1 : engines > MOST_FILES ? (unsigned)MOST_FILES : engines;
-  decoder->one.files = 1;
-  decoder->full.files = (int)engines;
+  decoder->files = engines < 1 ? 1 : engines > MOST_FILES ? (int)MOST_FILES : (int)engines;
   if (error == 0)
-    error = make_ready(decoder, &decoder->one);
-  if (error == 0 && engines > 1)
-    error = make_ready(decoder, &decoder->full);
+    error = nvjpeg.JpegStateCreate(decoder->handle, &decoder->state);
+  if (error == 0)
+    error = make_ready(decoder);
+  decoder->ready = error == 0;
   if (error != 0)
     return gconv_fail(error == ALLOCATOR_FAILURE ? GCONV_NO_MEMORY : GCONV_UNSUPPORTED, "nvJPEG cannot be started (%d)",
                       error);
@@ -310,10 +302,21 @@ static gconv_status start(gconv_jpeg_decoder *decoder) {
   return GCONV_OK;
 }
 
-gconv_status gconv_jpeg_decoder_create(int device, gconv_jpeg_decoder **result) {
-  const char *obstacle = gconv_jpeg_obstacle();
-  if (obstacle)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
+static void end(gconv_jpeg_decoder *decoder) {
+  if (decoder->end)
+    cudaEventDestroy(decoder->end);
+  if (decoder->stream)
+    cudaStreamDestroy(decoder->stream);
+  if (decoder->state)
+    nvjpeg.JpegStateDestroy(decoder->state);
+  if (decoder->handle)
+    nvjpeg.Destroy(decoder->handle);
+  pthread_cond_destroy(&decoder->changed);
+  pthread_mutex_destroy(&decoder->lock);
+  free(decoder);
+}
+
+static gconv_status create(int device, gconv_jpeg_decoder **result) {
   gconv_jpeg_decoder *decoder = (gconv_jpeg_decoder *)calloc(1, sizeof *decoder);
   if (!decoder)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a decoder");
@@ -323,27 +326,25 @@ gconv_status gconv_jpeg_decoder_create(int device, gconv_jpeg_decoder **result) 
   pthread_cond_init(&decoder->changed, NULL);
   gconv_status status = start(decoder);
   if (status != GCONV_OK) {
-    gconv_jpeg_decoder_free(decoder);
+    end(decoder);
     return status;
   }
   *result = decoder;
   return GCONV_OK;
 }
 
-void gconv_jpeg_decoder_free(gconv_jpeg_decoder *decoder) {
-  if (!decoder)
-    return;
-  if (decoder->end)
-    cudaEventDestroy(decoder->end);
-  if (decoder->stream)
-    cudaStreamDestroy(decoder->stream);
-  if (decoder->one.state)
-    nvjpeg.JpegStateDestroy(decoder->one.state);
-  if (decoder->full.state)
-    nvjpeg.JpegStateDestroy(decoder->full.state);
-  if (decoder->handle)
-    nvjpeg.Destroy(decoder->handle);
-  pthread_cond_destroy(&decoder->changed);
-  pthread_mutex_destroy(&decoder->lock);
-  free(decoder);
+gconv_status gconv_jpeg_decoder_of(int device, gconv_jpeg_decoder **decoder) {
+  enum { MOST_DEVICES = 64 };
+  static pthread_mutex_t lock[MOST_DEVICES];
+  static gconv_jpeg_decoder *decoders[MOST_DEVICES];
+  const char *obstacle = gconv_jpeg_obstacle();
+  if (obstacle)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
+  if (device >= MOST_DEVICES)
+    return gconv_fail(GCONV_UNSUPPORTED, "only the first %d GPUs decode", MOST_DEVICES);
+  pthread_mutex_lock(&lock[device]); /* zeroes are an initialised mutex on Linux */
+  gconv_status status = decoders[device] ? GCONV_OK : create(device, &decoders[device]);
+  *decoder = decoders[device];
+  pthread_mutex_unlock(&lock[device]);
+  return status;
 }

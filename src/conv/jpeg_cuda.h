@@ -17,10 +17,9 @@
 
 typedef struct gconv_jpeg_decoder gconv_jpeg_decoder;
 
-/* For CUDA's device number `device`, which is current; takes 0.3 s. GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
-gconv_status gconv_jpeg_decoder_create(int device, gconv_jpeg_decoder **decoder);
-/* Once nobody decodes. NULL is allowed. */
-void gconv_jpeg_decoder_free(gconv_jpeg_decoder *decoder);
+/* That of CUDA's device number `device`, which is current. The first call starts it, in 0.4 s; it belongs to the process, as
+ * the context does, as to end it takes half as long. GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
+gconv_status gconv_jpeg_decoder_of(int device, gconv_jpeg_decoder **decoder);
 
 /* Room on the device for the planes of one image at a time: zero-initialise, cudaFree(memory) at the end. */
 typedef struct gconv_jpeg_planes {
