@@ -17,7 +17,7 @@
 #include "conv/factor.h"
 #include "tile.h"
 
-enum { RING_BYTES = 256 << 10 };
+enum { RING_BYTES = 384 << 10 };
 
 static gconv_layout layout_of(const gconv_problem *problem) {
   return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
@@ -130,10 +130,10 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* The rows between the directions take as long as a few taps. */
+/* The rows between the directions take as long as a few taps; where rows are long, their taps share loads. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  const double between = 4;
-  double rank = problem->structure.rank, down = rank * (problem->rows + between), along = rank * problem->columns;
+  const double between = 4, shared = problem->columns > 16 ? 0.7 : 1;
+  double rank = problem->structure.rank, down = rank * (problem->rows + between), along = rank * problem->columns * shared;
   bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;
   return gconv_tile_ms(problem, machine, tiles ? down : 0, tiles ? along : along + down);
 }

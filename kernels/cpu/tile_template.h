@@ -167,11 +167,10 @@ GCONV_INLINE TARGET void NAME(lay_along)(const gconv_tile_lines *lines, size_t x
     for (size_t first = 0; first < period && first < lines->length; first++)
       for (size_t s = first; s < lines->length;) {
         const float *from = lines->sources[i] + x + s * lines->distance;
-        size_t left = (lines->length - s + period - 1) / period;
-        if (shift == 1 && left >= 4) {
+        if (shift == 1 && s + 3 * period < lines->length) {
           NAME(lay_alike)(sum, from, taps + s, period, 4, shift, side);
           s += 4 * period;
-        } else if (left >= 2) {
+        } else if (s + period < lines->length) {
           NAME(lay_alike)(sum, from, taps + s, period, 2, shift, side);
           s += 2 * period;
         } else {
