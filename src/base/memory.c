@@ -25,8 +25,9 @@ size_t gconv_product(size_t count, const size_t *factors) {
   return product;
 }
 
-gconv_status gconv_allocate(size_t bytes, const char *what, void **memory) {
-  bool large = bytes >= HUGE_PAGE / 8;
+/* In whole huge pages if there are at least `least` bytes. */
+static gconv_status allocate(size_t bytes, size_t least, const char *what, void **memory) {
+  bool large = bytes >= least;
   size_t unit = large ? HUGE_PAGE : GCONV_ALIGNMENT;
   size_t rounded = bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
   void *result = rounded < bytes || bytes > PTRDIFF_MAX ? NULL : aligned_alloc(unit, rounded);
@@ -38,6 +39,14 @@ gconv_status gconv_allocate(size_t bytes, const char *what, void **memory) {
 #endif
   *memory = result;
   return GCONV_OK;
+}
+
+gconv_status gconv_allocate(size_t bytes, const char *what, void **memory) {
+  return allocate(bytes, 4 * HUGE_PAGE, what, memory);
+}
+
+gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **memory) {
+  return allocate(bytes, HUGE_PAGE / 8, what, memory);
 }
 
 void gconv_release(void *memory) {

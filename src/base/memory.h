@@ -23,6 +23,10 @@ size_t gconv_product(size_t count, const size_t *factors);
  * "the image". Free with gconv_release(). */
 gconv_status gconv_allocate(size_t bytes, const char *what, void **memory);
 
+/* The same for a thread's workspace, which is gone over again and again: from 256 KiB on in whole huge pages of 2 MiB, of
+ * which fewer have to be known at a time. Where there are many blocks, that takes too much memory. */
+gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **memory);
+
 /* NULL is allowed. */
 void gconv_release(void *memory);
 

@@ -103,7 +103,7 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   size_t bytes;
   gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(device->threads), &bytes);
   void *workspace = NULL;
-  gconv_status status = run->targets ? gconv_allocate(bytes, "the workspace", &workspace)
+  gconv_status status = run->targets ? gconv_allocate_workspace(bytes, "the workspace", &workspace)
                                      : gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   if (status != GCONV_OK) {
     release(run);
