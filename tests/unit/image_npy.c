@@ -217,6 +217,41 @@ static void test_written_header(void **state) {
   }
 }
 
+/* 2 x 3 planes of 5 x 4, the last row of the last plane first. */
+static void test_rows_in_any_order(void **state) {
+  (void)state;
+  gconv_image header = {.type = GCONV_F32, .frames = 2, .channels = 3, .height = 5, .width = 4, .planar = true};
+  gconv_write_options options = {.format = gconv_format_by_name("npy")};
+  gconv_row_writer *writer;
+  assert_int_equal(gconv_row_writer_open(path, &options, &header, &writer), GCONV_OK);
+  assert_true(gconv_row_writer_is_free(writer));
+  float row[4];
+  for (int i = 6 * 5; i-- > 0;) {
+    for (int x = 0; x < 4; x++)
+      row[x] = (float)(4 * i + x);
+    assert_int_equal(gconv_row_writer_write_at(writer, i / 5, i % 5, row, sizeof row, 1), GCONV_OK);
+    if (i == 1)
+      assert_int_equal(gconv_row_writer_write_at(writer, 6, 0, row, sizeof row, 1), GCONV_BAD_ARGUMENT);
+    if (i == 2)
+      assert_int_equal(gconv_row_writer_write_at(writer, 0, 4, row, sizeof row, 2), GCONV_BAD_ARGUMENT);
+  }
+  assert_int_equal(gconv_row_writer_write_at(writer, 0, 0, row, sizeof row, 1), GCONV_BAD_ARGUMENT); /* all are there */
+  assert_int_equal(gconv_row_writer_commit(writer), GCONV_OK);
+  gconv_image image = read_good();
+  assert_true(image.frames == 2 && image.channels == 3 && image.height == 5 && image.width == 4);
+  for (int i = 0; i < 6 * 5 * 4; i++)
+    assert_true(((const float *)image.data)[i] == (float)i);
+  gconv_image_free(&image);
+  header.planar = false;
+  assert_int_equal(gconv_row_writer_open(path, &options, &header, &writer), GCONV_OK);
+  assert_false(gconv_row_writer_is_free(writer));
+  gconv_row_writer_discard(writer);
+  header.planar = true;
+  assert_int_equal(gconv_row_writer_open("/dev/null", &options, &header, &writer), GCONV_OK);
+  assert_false(gconv_row_writer_is_free(writer));
+  gconv_row_writer_discard(writer);
+}
+
 static int make_file(void **state) {
   (void)state;
   snprintf(path, sizeof path, "/tmp/gconv-test-XXXXXX");
@@ -234,7 +269,7 @@ int main(void) {
       cmocka_unit_test(test_headers),        cmocka_unit_test(test_types),
       cmocka_unit_test(test_fortran_order),  cmocka_unit_test(test_lost_digits_are_remarked),
       cmocka_unit_test(test_refused),        cmocka_unit_test(test_versions_and_lengths),
-      cmocka_unit_test(test_written_header),
+      cmocka_unit_test(test_written_header), cmocka_unit_test(test_rows_in_any_order),
   };
   return cmocka_run_group_tests(tests, make_file, remove_file);
 }
