@@ -76,6 +76,8 @@ class Faults(helper.CommandTest):
         self.assertTrue(honest[result.returncode], f"{made} results of {len(got)}; {context}")
         if result.returncode:
             self.assertTrue(any(line.startswith("gconv: ") for line in text.splitlines()), context)
+            if fault.startswith("memory"):  # and not the words of an older error
+                self.assertIn("memory", text, context)
         if not failed:
             self.assertEqual(result.returncode, 0, context)
         return calls
