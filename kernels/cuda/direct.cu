@@ -113,8 +113,8 @@ template <class In, class Out> void launch_general(const gconv_execution *execut
 
 /* ---- Choosing ---- */
 
-/* Outputs a thread of slide(): as measured on an H200. More of them share what a row costs; fewer leave registers for more
- * warps, which hide the latency of memory. */
+/* Outputs across of a thread of slide(): as measured on an H200. More of them share what a row costs; fewer leave registers
+ * for more warps, which hide the latency of memory. */
 template <class In, int K, int C> constexpr int slide_width() {
   if (sizeof(In) == 1)
     return K <= 3 ? 16 : K <= 7 || (K == 11 && C == 1) ? 8 : 4;
@@ -134,7 +134,7 @@ bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shift) {
 /* Plain epilogues have instances of their own where they are a good part of the work, and for planes of floats, of which
  * most is asked; pairs have no other. */
 template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
-  constexpr int V = slide_width<In, K, C>();
+  constexpr int V = slide_width<In, K, C>(), W = takes_patches<In, K, C, 1, true> ? 4 : V;
   constexpr bool SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || (sizeof(In) == 4 && C == 1);
   if constexpr (SMALL)
     if (is_plain_pair(execution, K)) {
@@ -149,9 +149,9 @@ template <class In, int K, int C> void launch_size(const gconv_execution *execut
     }
   for (int32_t k = 0; k < execution->problem->filters; k++)
     if (PLAIN && is_plain(execution, k, 1))
-      launch_slide<In, K, C, V, 1, PLAIN, true>(execution, shift, k);
+      launch_slide<In, K, C, W, 1, PLAIN, true>(execution, shift, k);
     else
-      launch_slide<In, K, C, V, 1, false, true>(execution, shift, k);
+      launch_slide<In, K, C, W, 1, false, true>(execution, shift, k);
 }
 
 /* Whether slide() can take the taps: integers must stay exact with scaled taps, and plain scales with what undoes that. */

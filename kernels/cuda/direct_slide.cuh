@@ -26,53 +26,12 @@
 #ifndef GCONV_CUDA_DIRECT_SLIDE_CUH
 #define GCONV_CUDA_DIRECT_SLIDE_CUH
 
-#include "direct_rows.cuh"
+#include "direct_patch.cuh"
 
 #include <atomic>
 #include <math.h>
 
 namespace {
-
-enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; or fewer, if the problem hints at it */
-
-/* Lays an input row on all sums: sums[j] is of the j-th oldest row; before, it was sums[j + 1]. */
-template <int K, int C, int V, int N>
-__device__ __forceinline__ void lay_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
-  constexpr int FIRST = window<K, C, V>::FIRST;
-#pragma unroll
-  for (int j = 0; j < K; j++)
-#pragma unroll
-    for (int s = 0; s < K; s++)
-#pragma unroll
-      for (int v = 0; v < V; v++) {
-        float before = s > 0 ? sums[j][v] : j + 1 < K ? sums[j + 1 < K ? j + 1 : j][v] : 0.0f;
-        sums[j][v] = fmaf(taps[(K - 1 - j) * K + s], x[FIRST + v + s * C], before);
-      }
-}
-
-/* ---- The kernel ---- */
-
-/* A thread's walk down its strip. */
-template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
-__device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int top,
-                                     int rows) {
-  const gconv_problem &problem = a.common.problem;
-  const int left = first - problem.pad_left * C - window<K, C, V>::FIRST; /* the first sample of the window */
-  row_reader<In, K, C, V, BY_FOUR> reader(a.common, in + left * (int64_t)sizeof(In), top - problem.pad_top);
-  float sums[F][K][V] = {};
-#pragma unroll 1
-  for (int i = 1 - K; i < rows; i++) {
-    float x[4 * window<K, C, V>::WORDS];
-    reader.next(x);
-#pragma unroll
-    for (int f = 0; f < F; f++)
-      lay_row<K, C, V>(a.taps[f], x, sums[f]);
-    if (i < 0)
-      continue;
-    store_sums<In, K, C, V, F, PLAIN>(a, sums[0][0], sums[F - 1][0], in, out, top + i, first);
-    out += a.common.out_row;
-  }
-}
 
 /* ---- Shares ---- */
 
@@ -85,8 +44,8 @@ template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __device__ __forceinline__ void walk_share(const sliding_arguments<K, F> &a) {
   const gconv_problem &problem = a.common.problem;
   const int64_t all = (int64_t)a.across * problem.images * problem.planes * problem.out_height;
-  int64_t at = ((int64_t)blockIdx.x * blockDim.y + threadIdx.y) * a.share;
-  const int64_t end = min(at + a.share, all);
+  int64_t at = ((int64_t)blockIdx.x * blockDim.y + threadIdx.y) * a.strip;
+  const int64_t end = min(at + a.strip, all);
 #pragma unroll 1
   while (at < end) {
     const int column = (int)(at / problem.out_height), top = (int)(at - (int64_t)column * problem.out_height);
@@ -101,68 +60,35 @@ __device__ __forceinline__ void walk_share(const sliding_arguments<K, F> &a) {
   }
 }
 
-/* One output sample by itself: of the few at the ends of rows, whose windows reach outside. */
-template <class In, int K, int C, int F>
-__device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int p, int sample) {
-  const gconv_problem &problem = a.common.problem;
-  const int q = sample / C, c = sample - q * C;
-  float sums[F] = {};
-#pragma unroll 1
-  for (int r = 0; r < K; r++) {
-    const int y = near_index(problem.border, p - problem.pad_top + r, problem.height);
-    const In *row = (const In *)(in + y * a.common.in_row);
-    In levels[K];
-#pragma unroll
-    for (int s = 0; s < K; s++) {
-      const int x = near_index(problem.border, q - problem.pad_left + s, problem.width);
-      levels[s] = y == GCONV_OUTSIDE || x == GCONV_OUTSIDE ? (In)problem.border_level : row[x * C + c];
-    }
-#pragma unroll
-    for (int s = 0; s < K; s++)
-      for (int f = 0; f < F; f++)
-        sums[f] = fmaf(a.taps[f][r * K + s], samples4<In>::spread_one(levels[s]), sums[f]);
-  }
-  float value = finish_value<In, K, F>(a, sums[0], sums[F - 1]);
-  if (C == 4 && problem.keep_alpha && c == 3)
-    value = near_alpha<In, C>(problem, in, a.common.in_row, p, q);
-  if (problem.out_type == GCONV_U8)
-    gconv_store(value, out + sample);
-  else if (problem.out_type == GCONV_U16)
-    gconv_store(value, (uint16_t *)out + sample);
-  else
-    gconv_store(value, (float *)out + sample);
-}
+/* ---- The kernel ---- */
 
 /* Grid: blocks that walk, of all planes of all images: x of the block over the samples of a row, V each, y over strips; then
- * blocks for the ends of rows, a thread a sample: short work comes last, and fills what the walks leave idle. */
+ * blocks for the ends of rows, a thread a sample. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ sliding_arguments<K, F> a) {
-  constexpr bool SHARES = takes_shares<In, K>;
   const gconv_problem &problem = a.common.problem;
-  const int all_walkers = SHARES ? a.walkers : a.walkers * problem.images * problem.planes;
-  if constexpr (SHARES)
-    if ((int)blockIdx.x < all_walkers) {
+  if constexpr (takes_shares<In, K>) {
+    const block_part part = find_part(a, a.walkers);
+    if (part.walks)
       walk_share<In, K, C, V, F, PLAIN, BY_FOUR>(a);
-      return;
-    }
-  const bool walks = (int)blockIdx.x < all_walkers;
-  const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, sheet = number / (walks ? a.walkers : a.edge_blocks);
-  const int image = sheet / problem.planes, plane = sheet - image * problem.planes;
-  const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
-  uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane;
-  if (!SHARES && walks) {
-    const int block = number - sheet * a.walkers, strip = block / a.across, column = block - strip * a.across;
-    const int first = (column * blockDim.x + threadIdx.x) * V, top = (strip * blockDim.y + threadIdx.y) * a.strip;
-    const int rows = min(a.strip, problem.out_height - top);
-    if (first < a.begin || first >= a.end || rows <= 0)
-      return;
-    walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out + top * a.common.out_row, first, top, rows);
+    else
+      make_ends<In, K, C, F>(a, part.in, part.out, part.number);
   } else {
-    const int width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
-    const int64_t sample = (int64_t)(number - sheet * a.edge_blocks) * (blockDim.x * blockDim.y) + thread;
-    const int p = (int)(sample / width), at = (int)(sample - (int64_t)p * width);
-    if (p < problem.out_height)
-      make_sample<In, K, C, F>(a, in, out + p * a.common.out_row, p, at < a.begin ? at : at + a.end - a.begin);
+    const int all_walkers = a.walkers * problem.images * problem.planes;
+    const bool walks = (int)blockIdx.x < all_walkers;
+    const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, sheet = number / (walks ? a.walkers : a.edge_blocks);
+    const int image = sheet / problem.planes, plane = sheet - image * problem.planes;
+    const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
+    uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane;
+    if (walks) {
+      const int block = number - sheet * a.walkers, strip = block / a.across, column = block - strip * a.across;
+      const int first = (column * blockDim.x + threadIdx.x) * V, top = (strip * blockDim.y + threadIdx.y) * a.strip;
+      if (first >= a.begin && first < a.end && top < problem.out_height)
+        walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out + top * a.common.out_row, first, top,
+                                             min(a.strip, problem.out_height - top));
+    } else {
+      make_ends<In, K, C, F>(a, in, out, number - sheet * a.edge_blocks);
+    }
   }
 }
 
@@ -316,13 +242,16 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   find_inner<K, C, V>(&a);
   /* What memory bounds goes through the image in low blocks, row by row, as memory likes it; the rows that they share are in
    * the L1 cache. What arithmetic bounds takes strips as high as it can. */
-  constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
+  constexpr bool PATCHES = takes_patches<In, K, C, F, BY_FOUR>;
+  constexpr bool SWEEPS = (sizeof(In) == 4 && K <= 3 && F == 1) || PATCHES, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
   const int width = threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32;
   dim3 block = block_for(problem, SLIDE_THREADS, width, SLIDE_THREADS / width);
   a.across = (int32_t)((threads + block.x - 1) / block.x);
-  a.strip = SWEEPS ? 4 : problem->out_height;
-  const int64_t at_a_time = SWEEPS ? 0 : blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>();
+  a.strip = PATCHES ? patch_rows<K> : SWEEPS ? 4 : problem->out_height;
+  int64_t at_a_time = 0;
+  if constexpr (!SWEEPS)
+    at_a_time = blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>();
   if (a.across > 0 && problem->grid_blocks > 0)
     a.strip = hinted_strip(problem, a.across * planes, block.y);
   else if (a.across > 0 && !SWEEPS)
@@ -334,12 +263,17 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   int64_t all_walkers = a.walkers * planes;
   if (takes_shares<In, K> && a.across > 0) {
     const int64_t rows = a.across * planes * problem->out_height;
-    a.share = (rows - 1) / ((problem->grid_blocks > 0 ? problem->grid_blocks : at_a_time) * block.y) + 1;
-    all_walkers = (rows - 1) / (a.share * block.y) + 1;
+    const int64_t walkers = (problem->grid_blocks > 0 ? problem->grid_blocks : at_a_time) * block.y;
+    const int64_t share = (rows - 1) / walkers + 1;
+    a.strip = (int32_t)(share < INT32_MAX ? share : INT32_MAX);
+    all_walkers = (rows - 1) / ((int64_t)a.strip * block.y) + 1;
     a.walkers = (int32_t)all_walkers;
   }
   dim3 grid((unsigned)(a.edge_blocks * planes + all_walkers));
-  slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+  if constexpr (PATCHES)
+    patch<K, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+  else
+    slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
 } // namespace

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows that direct slides over: how they come into registers as floats, and how sums leave them. */
-#ifndef GCONV_CUDA_DIRECT_ROWS_CUH
-#define GCONV_CUDA_DIRECT_ROWS_CUH
+/* What the kernels of direct for squares share: rows that come into registers as floats, a thread's walk down them, how sums
+ * leave it, and the samples at the ends of rows. */
+#ifndef GCONV_CUDA_DIRECT_WALK_CUH
+#define GCONV_CUDA_DIRECT_WALK_CUH
 
 #include "common.cuh"
 
 namespace {
 
+enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; or fewer, if the problem hints at it */
+
 /* F filters of K x K taps whose responses are combined (F = 1: or not). */
 template <int K, int F> struct sliding_arguments {
   arguments common;
-  int32_t strip;       /* output rows of a thread */
+  int32_t strip;       /* output rows of a thread; of all columns of blocks together, where it takes a share of them */
   int32_t across;      /* columns of blocks */
   int32_t begin, end;  /* output samples of a row whose windows lie in the input row, a multiple of V of them */
   int32_t walkers;     /* blocks of a plane that walk down strips of them; of all planes, where they take shares */
-  int64_t share;       /* rows of a walker that takes a share, counted through the columns of blocks of all planes */
   int32_t edge_blocks; /* blocks of a plane for its other samples, at the ends of rows */
   int32_t samples;     /* of an output row: Q * C */
   float unit;          /* what a sum is to be multiplied with: the scale of taps, undone */
@@ -199,7 +201,8 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
 #pragma unroll
     for (int i = 0; i < 4; i++)
       y[i] = fmaf(plain_sum<F>(first[v + i], second[v + i]), a.scale, a.offset);
-    if (K <= 5) /* where memory is the bound, what may stay in the L2 cache for a while is written faster */
+    if (K <=
+        4) /* where memory is the bound, what may stay in the L2 cache for a while is written faster; patches of 5 x 5 */
       *(float4 *)(row + sample + v) = pack_four(y, 0.0f);
     else
       store_four(y, row, sample + v, 4);
@@ -246,6 +249,108 @@ __device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, con
 #pragma unroll
     for (int v = 0; v < V; v += 4)
       store_any<In, K, C, F>(a, first + v, second + v, in, out, p, sample + v);
+}
+
+/* ---- The walk ---- */
+
+/* Lays an input row on all sums: sums[j] is of the j-th oldest row; before, it was sums[j + 1]. */
+template <int K, int C, int V, int N>
+__device__ __forceinline__ void lay_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
+  constexpr int FIRST = window<K, C, V>::FIRST;
+#pragma unroll
+  for (int j = 0; j < K; j++)
+#pragma unroll
+    for (int s = 0; s < K; s++)
+#pragma unroll
+      for (int v = 0; v < V; v++) {
+        float before = s > 0 ? sums[j][v] : j + 1 < K ? sums[j + 1 < K ? j + 1 : j][v] : 0.0f;
+        sums[j][v] = fmaf(taps[(K - 1 - j) * K + s], x[FIRST + v + s * C], before);
+      }
+}
+
+/* A thread's walk down its strip. */
+template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
+__device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int top,
+                                     int rows) {
+  const gconv_problem &problem = a.common.problem;
+  const int left = first - problem.pad_left * C - window<K, C, V>::FIRST; /* the first sample of the window */
+  row_reader<In, K, C, V, BY_FOUR> reader(a.common, in + left * (int64_t)sizeof(In), top - problem.pad_top);
+  float sums[F][K][V] = {};
+#pragma unroll 1
+  for (int i = 1 - K; i < rows; i++) {
+    float x[4 * window<K, C, V>::WORDS];
+    reader.next(x);
+#pragma unroll
+    for (int f = 0; f < F; f++)
+      lay_row<K, C, V>(a.taps[f], x, sums[f]);
+    if (i < 0)
+      continue;
+    store_sums<In, K, C, V, F, PLAIN>(a, sums[0][0], sums[F - 1][0], in, out, top + i, first);
+    out += a.common.out_row;
+  }
+}
+
+/* ---- The ends of rows ---- */
+
+/* One output sample by itself: of the few at the ends of rows, whose windows reach outside. */
+template <class In, int K, int C, int F>
+__device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int p, int sample) {
+  const gconv_problem &problem = a.common.problem;
+  const int q = sample / C, c = sample - q * C;
+  float sums[F] = {};
+#pragma unroll 1
+  for (int r = 0; r < K; r++) {
+    const int y = near_index(problem.border, p - problem.pad_top + r, problem.height);
+    const In *row = (const In *)(in + y * a.common.in_row);
+    In levels[K];
+#pragma unroll
+    for (int s = 0; s < K; s++) {
+      const int x = near_index(problem.border, q - problem.pad_left + s, problem.width);
+      levels[s] = y == GCONV_OUTSIDE || x == GCONV_OUTSIDE ? (In)problem.border_level : row[x * C + c];
+    }
+#pragma unroll
+    for (int s = 0; s < K; s++)
+      for (int f = 0; f < F; f++)
+        sums[f] = fmaf(a.taps[f][r * K + s], samples4<In>::spread_one(levels[s]), sums[f]);
+  }
+  float value = finish_value<In, K, F>(a, sums[0], sums[F - 1]);
+  if (C == 4 && problem.keep_alpha && c == 3)
+    value = near_alpha<In, C>(problem, in, a.common.in_row, p, q);
+  if (problem.out_type == GCONV_U8)
+    gconv_store(value, out + sample);
+  else if (problem.out_type == GCONV_U16)
+    gconv_store(value, (uint16_t *)out + sample);
+  else
+    gconv_store(value, (float *)out + sample);
+}
+
+/* A thread's part of block `number` of those for the ends of rows of a plane: a sample. */
+template <class In, int K, int C, int F>
+__device__ __forceinline__ void make_ends(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int number) {
+  const int width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
+  const int64_t sample = (int64_t)number * (blockDim.x * blockDim.y) + thread;
+  const int p = (int)(sample / width), at = (int)(sample - (int64_t)p * width);
+  if (p < a.common.problem.out_height)
+    make_sample<In, K, C, F>(a, in, out + p * a.common.out_row, p, at < a.begin ? at : at + a.end - a.begin);
+}
+
+/* What a block does: one of a plane's that walk, or that make the ends of rows; row 0 of the plane. */
+struct block_part {
+  bool walks;
+  int number;
+  const uint8_t *in;
+  uint8_t *out;
+};
+
+/* Of the blocks of a grid, the first all_walkers walk; the others come last, as short work that fills what the walks leave
+ * idle. */
+template <int K, int F> __device__ __forceinline__ block_part find_part(const sliding_arguments<K, F> &a, int all_walkers) {
+  const gconv_problem &problem = a.common.problem;
+  const bool walks = (int)blockIdx.x < all_walkers;
+  const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, of_plane = walks ? a.walkers : a.edge_blocks;
+  const int sheet = number / of_plane, image = sheet / problem.planes, plane = sheet - image * problem.planes;
+  return {walks, number - sheet * of_plane, a.common.in + image * a.common.in_image + plane * a.common.in_plane,
+          a.common.out + image * a.common.out_image + plane * a.common.out_plane};
 }
 
 } // namespace
