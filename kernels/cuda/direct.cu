@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: multiply and add, tap by tap, in the order of the definition (r, then s): the exact family. Three kernels, each
+ * direct: multiply and add, tap by tap, in the order of the definition (r, then s): the exact family. Several kernels, each
  * for what the ones before it cannot take.
+ *
+ * patch (direct_patch.cuh): 3 x 3 and 5 x 5 on planes of floats, which memory bounds. A thread loads all rows at once.
  *
  * slide (direct_slide.cuh): squares to 17 x 17, of integers any filter to 17 x 17, without stride and dilation. Sums slide
  * down the rows in registers.
