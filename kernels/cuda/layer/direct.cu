@@ -12,21 +12,18 @@
  * leaves threads idle, and every sample is checked for being inside: some 5 instructions for each of the N, a quarter of
  * all.
  *
- * Any problem, and the one for few channels and filters; where a tile of the input fits, tiled saves the checks.
+ * Any problem, and the one for few channels and filters; where a tile of the input fits, tiled saves the checks. Small
+ * windows of one or three channels have a way of their own (direct_small.cuh).
  */
+#include "direct_small.cuh"
 #include "weights.cuh"
 
 namespace {
 
 constexpr int THREADS = 128, TAPS = 64; /* of which the weights are in shared memory at a time */
 
-struct arguments {
-  gconv_layer_problem problem;
-  const float *weights, *biases; /* prepared */
-  const float *in;
-  float *out;
-  int64_t pixels;        /* N * P * Q */
-  int64_t tiles, blocks; /* of pixels; of filters, in a group */
+struct arguments : block_arguments {
+  int64_t pixels, tiles; /* N * P * Q; of pixels */
 };
 
 /* N pixels of a thread. */
@@ -121,13 +118,6 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS, 4) convolve(c
 
 /* ---- Launching ---- */
 
-template <int F, int N> void launch(const gconv_layer_execution *e, arguments a) {
-  a.tiles = divide_up(a.pixels, N * THREADS);
-  convolve<F, N><<<grid_of(a.tiles * a.blocks * a.problem.groups), THREADS, 0, (cudaStream_t)e->stream>>>(a);
-}
-
-constexpr int64_t MANY_BLOCKS = 300; /* that keep a large GPU busy */
-
 /* Pixels of a thread: as many as registers allow, but fewer where that would leave multiprocessors idle. */
 int thread_pixels(const gconv_layer_problem *problem) {
   const int64_t pixels = (int64_t)problem->images * problem->out_height * problem->out_width;
@@ -138,38 +128,38 @@ int thread_pixels(const gconv_layer_problem *problem) {
   return N;
 }
 
-template <int F> void launch_filters(const gconv_layer_execution *e, const arguments &a) {
-  const int N = thread_pixels(e->problem);
-  N == 4 ? launch<F, 4>(e, a) : N == 2 ? launch<F, 2>(e, a) : launch<F, 1>(e, a);
-}
-
 gconv_status execute(const gconv_layer_execution *e) {
-  static void (*const launchers[])(const gconv_layer_execution *, const arguments &) = {
-      launch_filters<4>, launch_filters<8>, launch_filters<12>, launch_filters<16>};
-  arguments a = {};
-  a.problem = *e->problem;
-  a.weights = gconv_layer_prepared(e->problem, e->weights);
-  a.biases = gconv_layer_biases(e->problem, e->weights);
-  a.in = e->in;
-  a.out = e->out;
+  if (const small::part part = small::find_part(e->problem); part.launch) {
+    part.launch(e);
+    CUDA_TRY(cudaGetLastError());
+    return GCONV_OK;
+  }
+  arguments a = {block_arguments_of(e)};
   a.pixels = (int64_t)e->problem->images * e->problem->out_height * e->problem->out_width;
-  a.blocks = blocks_of_group(e->problem);
-  launchers[block_filters(e->problem) / 4 - 1](e, a);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  return launch_for(e->problem, thread_pixels(e->problem), [&]<int F, int N>() {
+    a.tiles = divide_up(a.pixels, N * THREADS);
+    convolve<F, N><<<grid_of(a.tiles * a.blocks * a.problem.groups), THREADS, 0, (cudaStream_t)e->stream>>>(a);
+  });
 }
 
-const char *supports(const gconv_layer_problem *problem) {
-  if (problem->math != GCONV_MATH_FP32)
-    return "math other than fp32";
-  if (gconv_layer_taps(problem) > INT32_MAX / 32)
-    return "filters of more than 2^26 taps";
-  return overflow_obstacle(problem);
+size_t prepared_floats_of(const gconv_layer_problem *problem) {
+  const small::part part = small::find_part(problem);
+  return part.launch ? (size_t)problem->filters * (size_t)part.pitch : prepared_floats(problem);
+}
+
+gconv_status prepare_either(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+  const small::part part = small::find_part(problem);
+  if (!part.launch)
+    return prepare(problem, weights, prepared);
+  small::prepare(part, problem, weights, prepared);
+  return GCONV_OK;
 }
 
 /* Instructions: of a tap, one a multiply-add and what else it takes, and 1500 of a thread beside its taps; of which an H200
  * does 0.62 of its peak. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+  if (const small::part part = small::find_part(problem); part.launch)
+    return small::cost(part, problem, machine);
   const double F = block_filters(problem), N = thread_pixels(problem);
   const double pixels = (double)problem->images * problem->out_height * problem->out_width;
   const double blocks = ceil(pixels / (N * THREADS)) * (double)blocks_of_group(problem) * problem->groups;
@@ -182,10 +172,10 @@ double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
 
 extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_direct = {
     .info = {"direct", "cuda", "pixels x filters in registers, samples through the caches; any problem", true},
-    .supports = supports,
+    .supports = block_obstacle,
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_layer_chain_bound,
-    .prepared_floats = prepared_floats,
-    .prepare = prepare,
+    .prepared_floats = prepared_floats_of,
+    .prepare = prepare_either,
 };

@@ -28,14 +28,10 @@ constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
 constexpr int TAPS = 64;                /* of which the weights are in shared memory at a time */
 constexpr int SHARED_FLOATS = 10 << 10; /* of a tile: with 16 x 64 weights, 44 KiB */
 
-struct arguments {
-  gconv_layer_problem problem;
-  const float *weights, *biases; /* prepared */
-  const float *in;
-  float *out;
-  int64_t tiles_x, tiles_y, blocks; /* of pixels; of filters, in a group */
-  int channels;                     /* in shared memory at a time */
-  int rows, pitch;                  /* of the tile of one of them */
+struct arguments : block_arguments {
+  int64_t tiles_x, tiles_y; /* of pixels */
+  int channels;             /* in shared memory at a time */
+  int rows, pitch;          /* of the tile of one of them */
 };
 
 /* Tile rows that N steps need, and floats of a row. */
@@ -138,8 +134,6 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
 
 /* ---- Launching ---- */
 
-constexpr int64_t MANY_BLOCKS = 300; /* that keep a large GPU busy */
-
 /* Tiles of N steps, and blocks of threads, of which each takes one for a block of filters. */
 int64_t tiles_down(const gconv_layer_problem *problem, int N) {
   return divide_up(problem->out_height, N * WARPS);
@@ -170,45 +164,25 @@ int channels_at_once(const gconv_layer_problem *problem, int N) {
   return (int)(most < channels ? most : channels);
 }
 
-template <int F, int N> void launch(const gconv_layer_execution *e, arguments a) {
-  a.tiles_y = tiles_down(e->problem, N);
-  a.channels = channels_at_once(e->problem, N);
-  a.rows = tile_rows(e->problem, N);
-  size_t bytes = (TAPS * F + (size_t)a.channels * a.rows * a.pitch) * sizeof(float);
-  convolve<F, N><<<grid_of(blocks_of(e->problem, N)), THREADS, bytes, (cudaStream_t)e->stream>>>(a);
-}
-
-template <int F> void launch_filters(const gconv_layer_execution *e, const arguments &a) {
-  const int N = steps_of(e->problem);
-  N == 4 ? launch<F, 4>(e, a) : N == 2 ? launch<F, 2>(e, a) : launch<F, 1>(e, a);
-}
-
 gconv_status execute(const gconv_layer_execution *e) {
-  static void (*const launchers[])(const gconv_layer_execution *, const arguments &) = {
-      launch_filters<4>, launch_filters<8>, launch_filters<12>, launch_filters<16>};
-  arguments a = {};
-  a.problem = *e->problem;
-  a.weights = gconv_layer_prepared(e->problem, e->weights);
-  a.biases = gconv_layer_biases(e->problem, e->weights);
-  a.in = e->in;
-  a.out = e->out;
-  a.tiles_x = divide_up(e->problem->out_width, COLUMNS);
-  a.blocks = blocks_of_group(e->problem);
-  a.pitch = tile_pitch(e->problem);
-  launchers[block_filters(e->problem) / 4 - 1](e, a);
-  CUDA_TRY(cudaGetLastError());
-  return GCONV_OK;
+  const gconv_layer_problem *problem = e->problem;
+  arguments a = {block_arguments_of(e)};
+  a.tiles_x = divide_up(problem->out_width, COLUMNS);
+  a.pitch = tile_pitch(problem);
+  return launch_for(problem, steps_of(problem), [&]<int F, int N>() {
+    a.tiles_y = tiles_down(problem, N);
+    a.channels = channels_at_once(problem, N);
+    a.rows = tile_rows(problem, N);
+    const size_t bytes = (TAPS * F + (size_t)a.channels * a.rows * a.pitch) * sizeof(float);
+    convolve<F, N><<<grid_of(blocks_of(problem, N)), THREADS, bytes, (cudaStream_t)e->stream>>>(a);
+  });
 }
 
 const char *supports(const gconv_layer_problem *problem) {
-  if (problem->math != GCONV_MATH_FP32)
-    return "math other than fp32";
-  if (gconv_layer_taps(problem) > INT32_MAX / 32)
-    return "filters of more than 2^26 taps";
-  const char *obstacle = overflow_obstacle(problem);
-  return obstacle                                                  ? obstacle
-         : tile_floats(problem, steps_of(problem)) > SHARED_FLOATS ? "filters or strides whose tile exceeds 40 KB"
-                                                                   : NULL;
+  const char *obstacle = block_obstacle(problem);
+  if (obstacle)
+    return obstacle;
+  return tile_floats(problem, steps_of(problem)) > SHARED_FLOATS ? "filters or strides whose tile exceeds 40 KB" : NULL;
 }
 
 /* As of direct, of whole tiles, without checks; each row of a tile that a warp fetches takes as long as 65 instructions.

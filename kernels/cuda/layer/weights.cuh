@@ -66,6 +66,51 @@ gconv_status prepare(const gconv_layer_problem *problem, const float *weights, f
   return GCONV_OK;
 }
 
+/* What direct and tiled tell their kernels. */
+struct block_arguments {
+  gconv_layer_problem problem;
+  const float *weights, *biases; /* prepared */
+  const float *in;
+  float *out;
+  int64_t blocks; /* of filters, in a group */
+};
+
+block_arguments block_arguments_of(const gconv_layer_execution *e) {
+  const gconv_layer_problem *problem = e->problem;
+  return {*problem,
+          gconv_layer_prepared(problem, e->weights),
+          gconv_layer_biases(problem, e->weights),
+          e->in,
+          e->out,
+          blocks_of_group(problem)};
+}
+
+/* launch.operator()<F, N>() for the problem's filters of a block and N (1, 2 or 4) pixels of a thread. */
+template <class Launch> gconv_status launch_for(const gconv_layer_problem *problem, int N, const Launch &launch) {
+  const auto with = [&]<int F>() {
+    N == 4   ? launch.template operator()<F, 4>()
+    : N == 2 ? launch.template operator()<F, 2>()
+             : launch.template operator()<F, 1>();
+  };
+  switch (block_filters(problem)) {
+  case 4:
+    with.template operator()<4>();
+    break;
+  case 8:
+    with.template operator()<8>();
+    break;
+  case 12:
+    with.template operator()<12>();
+    break;
+  default:
+    with.template operator()<16>();
+  }
+  CUDA_TRY(cudaGetLastError());
+  return GCONV_OK;
+}
+
+constexpr int64_t MANY_BLOCKS = 300; /* that keep a large GPU busy */
+
 /* For cost(): by how much the last multiprocessor to end is late, where so many blocks are dealt out, of which `most` are on
  * a multiprocessor at a time. */
 double lateness(double blocks, double most, const gconv_machine *machine) {
@@ -115,6 +160,15 @@ const char *overflow_obstacle(const gconv_layer_problem *problem) {
   if (rows > most || columns > most || problem->pad_top > most || problem->pad_left > most)
     return "images or filters that reach over 2^30 pixels";
   return NULL;
+}
+
+/* For supports(): what direct and tiled cannot do. */
+const char *block_obstacle(const gconv_layer_problem *problem) {
+  if (problem->math != GCONV_MATH_FP32)
+    return "math other than fp32";
+  if (gconv_layer_taps(problem) > INT32_MAX / 32)
+    return "filters of more than 2^26 taps";
+  return overflow_obstacle(problem);
 }
 
 } // namespace

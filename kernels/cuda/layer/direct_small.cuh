@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The part of direct for small filters of one or three channels, as first layers have them.
+ *
+ *      samples of a thread, in registers                     filters of a block, in shared memory
+ *      +-----------------------+                             +-------+
+ *      | (HIGH - 1) stride + R |                             | C R R |  bias, the next filter ...
+ *      | by 3 stride + R,      |   x  tap after tap   ->     +-------+
+ *      | of C channels         |                             HIGH x 4 sums, stored before the next filter
+ *      +-----------------------+
+ *
+ * A thread fetches all that HIGH x 4 neighbouring outputs need once, and then walks over the filters: for 3 x 3 taps of 3
+ * channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. What is stored goes out in rows of 16 bytes a thread.
+ */
+#ifndef GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
+#define GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
+
+#include "weights.cuh"
+
+#include <algorithm>
+
+namespace small {
+
+constexpr int THREADS = 128, WIDE = 4;
+
+/* C channels, R x R taps; a thread makes HIGH x WIDE outputs; FIT blocks go on a multiprocessor. */
+template <int C_, int R_, int STRIDE_, int HIGH_, int FIT_> struct shape {
+  static constexpr int C = C_, R = R_, STRIDE = STRIDE_, HIGH = HIGH_, FIT = FIT_, TAPS = C * R * R;
+  static constexpr int PITCH = (TAPS + 4) / 4 * 4; /* taps and bias, by fours */
+  static constexpr int ROWS = (HIGH - 1) * STRIDE + R, COLUMNS = (WIDE - 1) * STRIDE + R;
+};
+
+struct arguments {
+  gconv_layer_problem problem;
+  const float *weights, *in; /* as prepare() lays them out */
+  float *out;
+  int32_t block_filters;
+  int32_t across, down; /* threads of a row of outputs; rows of threads of an image */
+  int64_t threads;
+  bool whole; /* rows are multiples of WIDE, and aligned to 16 bytes */
+};
+
+constexpr int MOST_FILTERS = 64; /* of a block */
+
+/* from[COLUMN], or 0. So written, as what the compiler makes of a condition takes eight instructions. */
+template <int COLUMN> __device__ __forceinline__ float load_if(bool there, const float *from) {
+  float v;
+  asm("{\n.reg .pred there;\nsetp.ne.b32 there, %2, 0;\nmov.f32 %0, 0f00000000;\n@there ld.global.nc.f32 %0, [%1 + %3];\n}"
+      : "=f"(v)
+      : "l"(from), "r"((int)there), "n"(COLUMN * 4));
+  return v;
+}
+template <int COLUMN, int COLUMNS>
+__device__ __forceinline__ void load_row(const bool (&there)[COLUMNS], bool inside, const float *from, float (&x)[COLUMNS]) {
+  x[COLUMN] = load_if<COLUMN>(inside && there[COLUMN], from);
+  if constexpr (COLUMN + 1 < COLUMNS)
+    load_row<COLUMN + 1>(there, inside, from, x);
+}
+
+/* 0 outside the image. */
+template <class S>
+__device__ __forceinline__ void fetch(const gconv_layer_problem &p, const float *in, int top, int left,
+                                      float (&x)[S::C][S::ROWS][S::COLUMNS]) {
+  const int64_t plane = (int64_t)p.height * p.width;
+  const float *corner = in + (int64_t)top * p.width + left;
+  bool there[S::COLUMNS];
+#pragma unroll
+  for (int column = 0; column < S::COLUMNS; column++)
+    there[column] = (unsigned)(left + column) < (unsigned)p.width;
+#pragma unroll
+  for (int c = 0; c < S::C; c++) {
+#pragma unroll
+    for (int row = 0; row < S::ROWS; row++) {
+      const bool inside = (unsigned)(top + row) < (unsigned)p.height;
+      load_row<0>(there, inside, corner + c * plane + row * p.width, x[c][row]);
+    }
+  }
+}
+
+/* Four weights; `at` is the address in shared memory, made once, as the compiler would make it for each filter anew. */
+template <int FIRST> __device__ __forceinline__ float4 load_four(uint32_t at) {
+  float4 w;
+  asm("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
+      : "=f"(w.x), "=f"(w.y), "=f"(w.z), "=f"(w.w)
+      : "r"(at), "n"(FIRST * 4));
+  return w;
+}
+
+/* Adds a filter's taps from number FIRST on, and its bias. */
+template <class S, int FIRST = 0>
+__device__ __forceinline__ void add_filter(uint32_t weights, const float (&x)[S::C][S::ROWS][S::COLUMNS],
+                                           float (&sums)[S::HIGH][WIDE]) {
+  const float4 w = load_four<FIRST>(weights);
+  const float four[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+  for (int t = FIRST; t < FIRST + 4 && t <= S::TAPS; t++) {
+    const int c = t / S::R / S::R, r = t / S::R % S::R, s = t % S::R;
+#pragma unroll
+    for (int i = 0; i < S::HIGH; i++)
+#pragma unroll
+      for (int j = 0; j < WIDE; j++)
+        sums[i][j] = t == S::TAPS ? sums[i][j] + four[t - FIRST]
+                                  : fmaf(four[t - FIRST], x[c % S::C][i * S::STRIDE + r][j * S::STRIDE + s], sums[i][j]);
+  }
+  if constexpr (FIRST + 4 < S::PITCH)
+    add_filter<S, FIRST + 4>(weights, x, sums);
+}
+
+/* `columns` and `rows` of HIGH x WIDE neighbours. */
+template <int HIGH>
+__device__ __forceinline__ void store_some(float *to, const float (&y)[HIGH][WIDE], int columns, int rows, int32_t width) {
+#pragma unroll
+  for (int i = 0; i < HIGH; i++)
+#pragma unroll
+    for (int j = 0; j < WIDE; j++)
+      if (i < rows && j < columns)
+        __stcs(to + (int64_t)i * width + j, y[i][j]);
+}
+
+/* All filters of a block. PLAIN: HIGH x WIDE outputs, in rows aligned to 16 bytes, no activation or (RELU) that one. */
+template <class S, bool PLAIN, bool RELU>
+__device__ __forceinline__ void walk(const gconv_layer_problem &p, uint32_t weights, int count, int columns, int rows,
+                                     const float (&x)[S::C][S::ROWS][S::COLUMNS], float *out, int64_t plane) {
+#pragma unroll(PLAIN ? 2 : 1)
+  for (int k = 0; k < count; k++, out += plane, weights += S::PITCH * 4) {
+    float y[S::HIGH][WIDE] = {};
+    add_filter<S>(weights, x, y);
+    if constexpr (!PLAIN) {
+#pragma unroll
+      for (int i = 0; i < S::HIGH * WIDE; i++)
+        y[i / WIDE][i % WIDE] = activate(p, y[i / WIDE][i % WIDE]);
+      store_some(out, y, columns, rows, p.out_width);
+    } else {
+#pragma unroll
+      for (int i = 0; i < S::HIGH; i++) {
+#pragma unroll
+        for (int j = 0; j < WIDE; j++)
+          y[i][j] = RELU && y[i][j] < 0 ? 0.0f : y[i][j];
+        __stcs((float4 *)(out + (int64_t)i * p.out_width), make_float4(y[i][0], y[i][1], y[i][2], y[i][3]));
+      }
+    }
+  }
+}
+
+/* Grid: threads by outputs; blocks of filters. */
+template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(const __grid_constant__ arguments a) {
+  __shared__ __align__(16) float weights[MOST_FILTERS * S::PITCH];
+  const gconv_layer_problem &p = a.problem;
+  const int first = (int)blockIdx.y * a.block_filters, count = min(a.block_filters, p.filters - first);
+  const int64_t number = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  const int64_t row = quotient(number, a.across), image = quotient(row, a.down), plane = (int64_t)p.out_height * p.out_width;
+  const int top = (int)(row - image * a.down) * S::HIGH, left = (int)(number - row * a.across) * WIDE;
+  float x[S::C][S::ROWS][S::COLUMNS];
+  /* Under way while the weights come; threads past the last output find nothing inside. */
+  fetch<S>(p, a.in + image * S::C * p.height * p.width, number < a.threads ? top * S::STRIDE - p.pad_top : INT32_MIN / 2,
+           left * S::STRIDE - p.pad_left, x);
+  for (int i = threadIdx.x; i < count * (S::PITCH / 4); i += THREADS)
+    ((float4 *)weights)[i] = __ldg((const float4 *)(a.weights + (int64_t)first * S::PITCH) + i);
+  __syncthreads();
+  if (number >= a.threads)
+    return;
+  float *out = a.out + (image * p.filters + first) * plane + (int64_t)top * p.out_width + left;
+  uint32_t at = (uint32_t)__cvta_generic_to_shared(weights);
+  asm volatile("" : "+r"(at)); /* so that what is loaded from there is loaded after the barrier */
+  const int columns = p.out_width - left, rows = p.out_height - top;
+  const bool plain = a.whole && rows >= S::HIGH;
+  if (plain && p.activation == GCONV_ACTIVATION_NONE)
+    walk<S, true, false>(p, at, count, columns, rows, x, out, plane);
+  else if (plain && p.activation == GCONV_ACTIVATION_RELU)
+    walk<S, true, true>(p, at, count, columns, rows, x, out, plane);
+  else
+    walk<S, false, false>(p, at, count, columns, rows, x, out, plane);
+}
+
+/* ---- Host ---- */
+
+/* Filters of a block: many, which share what was fetched, but so that there are blocks for all multiprocessors. */
+inline int32_t block_filters(int64_t blocks, int32_t filters) {
+  const int64_t parts = divide_up(MANY_BLOCKS, blocks), least = divide_up(filters, MOST_FILTERS),
+                most = divide_up(filters, 4);
+  return (int32_t)divide_up(filters, parts < least ? least : parts < most ? parts : most);
+}
+
+template <class S> void launch(const gconv_layer_execution *e) {
+  const gconv_layer_problem *p = e->problem;
+  arguments a = {*p, gconv_layer_prepared(p, e->weights), e->in, e->out};
+  a.across = (int32_t)divide_up(p->out_width, WIDE);
+  a.down = (int32_t)divide_up(p->out_height, S::HIGH);
+  a.threads = (int64_t)p->images * a.down * a.across;
+  a.whole = p->out_width % WIDE == 0 && (uintptr_t)e->out % 16 == 0;
+  const int64_t blocks = divide_up(a.threads, THREADS);
+  a.block_filters = block_filters(blocks, p->filters);
+  const dim3 grid((unsigned)blocks, (unsigned)divide_up(p->filters, a.block_filters));
+  convolve<S><<<grid, THREADS, 0, (cudaStream_t)e->stream>>>(a);
+}
+
+/* What is known of a shape. */
+struct part {
+  void (*launch)(const gconv_layer_execution *);
+  int high, taps, pitch;
+};
+template <class S> part part_of() {
+  return {launch<S>, S::HIGH, S::TAPS, S::PITCH};
+}
+
+/* `launch` is NULL if the problem is not one for this. */
+inline part find_part(const gconv_layer_problem *p) {
+  if (p->groups != 1 || p->rows != p->columns || p->dilation_y != 1 || p->dilation_x != 1 || p->stride_y != p->stride_x)
+    return {};
+  if ((int64_t)p->images * p->out_height * p->out_width > INT32_MAX || p->filters > 60000 || p->rows > 9 || p->stride_y > 9)
+    return {};
+  switch (p->channels * 100 + p->rows * 10 + p->stride_y) {
+  case 131:
+    return part_of<shape<1, 3, 1, 4, 4>>();
+  case 151:
+    return part_of<shape<1, 5, 1, 4, 4>>();
+  case 171:
+    return part_of<shape<1, 7, 1, 2, 4>>();
+  case 331:
+    return part_of<shape<3, 3, 1, 4, 3>>();
+  case 332:
+    return part_of<shape<3, 3, 2, 1, 4>>();
+  case 351:
+    return part_of<shape<3, 5, 1, 2, 3>>();
+  default:
+    return {};
+  }
+}
+
+/* Filters one after the other: taps and bias, by fours. */
+inline void prepare(const part &found, const gconv_layer_problem *p, const float *weights, float *prepared) {
+  const float *biases = gconv_layer_biases(p, weights);
+  for (int32_t k = 0; k < p->filters; k++, prepared += found.pitch, weights += found.taps) {
+    std::fill(prepared, prepared + found.pitch, 0.0f);
+    std::copy(weights, weights + found.taps, prepared);
+    prepared[found.taps] = biases[k];
+  }
+}
+
+/* Milliseconds: of multiply-adds at the part of the peak that an H200 was seen to reach, or of storing. */
+inline double cost(const part &found, const gconv_layer_problem *p, const gconv_machine *machine) {
+  const int64_t threads = (int64_t)p->images * divide_up(p->out_height, found.high) * divide_up(p->out_width, WIDE);
+  const int64_t blocks = divide_up(threads, THREADS), parts = divide_up(p->filters, block_filters(blocks, p->filters));
+  const double instructions = (double)p->filters * found.high * WIDE * (found.taps + 2) + (double)parts * 350;
+  const double computing = (double)blocks * THREADS * instructions * lateness((double)(blocks * parts), 4, machine);
+  const double outputs = (double)p->images * p->filters * p->out_height * p->out_width;
+  return machine->launch_ms +
+         std::max(computing / (0.75 * machine->fma_per_ms), outputs * 4 / (0.85 * machine->bytes_per_ms));
+}
+
+} // namespace small
+
+#endif
