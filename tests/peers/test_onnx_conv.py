@@ -250,6 +250,29 @@ class Random(unittest.TestCase):
               ", ".join(f"{name} {math} {error:.3f}" for (name, math), error in worst.items()))
         self.assertTrue(worst)
 
+    def test_not_finite(self):
+        """What an infinite sample or NaN does not reach is as always, and what it reaches is as in float32."""
+        random = np.random.default_rng(2)
+        with Server() as server:
+            for number in range(PROBLEMS // 5):
+                s, x, w, b = draw(random)
+                strange = [np.inf, -np.inf, np.nan][: 1 + number % 3]
+                x.reshape(-1)[random.integers(0, x.size, len(strange))] = strange
+                server.ask(s, x, w, b)
+                with np.errstate(invalid="ignore"):
+                    expected, size = conv(s, x, w, b), conv(s, abs(x), abs(w), abs(b))
+                most = abs(x[np.isfinite(x)]).max(initial=0)
+                for name, math, exact, largest, bound, y in server.answers(expected.shape):
+                    if not (exact or name.startswith("gemm-3x")):
+                        continue
+                    allowed = bound * size
+                    if largest:
+                        allowed[:] = bound * (abs(w).astype("f8").sum((1, 2, 3)) * most + abs(b))[None, :, None, None]
+                    fine = np.isfinite(expected)
+                    with self.subTest(number=number, algorithm=name, math=math, layer=s):
+                        np.testing.assert_array_equal(y[~fine], expected[~fine].astype("f4"))
+                        self.assertTrue(np.all(abs(y[fine] - expected[fine]) <= allowed[fine]))
+
 
 if __name__ == "__main__":
     unittest.main()

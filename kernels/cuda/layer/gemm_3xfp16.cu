@@ -10,25 +10,6 @@
  */
 #include "tensor.cuh"
 
-namespace {
-typedef tensor::product<tensor::fp16, 2> product;
-
-const char *supports(const gconv_layer_problem *problem) {
-  return problem->math == GCONV_MATH_FP32 ? product::supports(problem) : "math other than fp32";
-}
-} // namespace
-
-extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_3xfp16 = {
-    .info = {"gemm-3xfp16", "cuda", "fp32-class products of three float16 products each, on tensor cores", false},
-    .available = tensor::available,
-    .supports = supports,
-    .workspace_bytes = product::workspace_bytes,
-    .execute = product::execute,
-    .cost = product::cost,
-    .error_bound = product::error_bound,
-    .bound_of_largest = true,
-    .prepared_floats = product::prepared_floats,
-    .prepare = product::prepare,
-    .acquire = product::acquire,
-    .dismiss = tensor::dismiss,
-};
+extern "C" constexpr gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_3xfp16 =
+    tensor::algorithm_of<tensor::product<tensor::fp16, 2>>(
+        "gemm-3xfp16", "fp32-class products of three float16 products each, on tensor cores", true);

@@ -27,20 +27,26 @@ __device__ __forceinline__ void barrier_init(uint64_t *barrier, uint32_t count) 
 __device__ __forceinline__ void barrier_init_done() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
+__device__ __forceinline__ void barrier_arrive(uint32_t address) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
+}
 __device__ __forceinline__ void barrier_arrive(uint64_t *barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+  barrier_arrive(shared_address(barrier));
 }
 __device__ __forceinline__ void barrier_expect(uint64_t *barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
 /* Waits until the phase of this parity is over. */
-__device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity) {
+__device__ __forceinline__ void barrier_wait(uint32_t address, uint32_t parity) {
   asm volatile("{\n.reg .pred done;\n"
                "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-               "@!done bra again;\n}" ::"r"(shared_address(barrier)),
+               "@!done bra again;\n}" ::"r"(address),
                "r"(parity)
                : "memory");
+}
+__device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity) {
+  barrier_wait(shared_address(barrier), parity);
 }
 
 /* Copies `bytes`, a multiple of 16, to shared memory, and tells the barrier. */

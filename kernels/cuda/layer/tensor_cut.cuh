@@ -220,7 +220,9 @@ inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double multiplying = (double)c.split_chunks * c.steps * (c.digits == 2 ? 3 : 1) * 256;
   const double copying =
       (double)c.split_chunks * (c.sets * c.digits * c.plane_bytes + (c.resident ? 0 : c.steps * c.slot_bytes)) / 20;
-  const double storing = 4 * outputs / (double)c.items * c.splits / 17;
+  /* Where strips end within 32 bytes of memory, two tiles far apart write to these, which took twice as long. */
+  const bool torn = c.strips > 1 && (c.strip % 8 != 0 || p->out_width % 8 != 0);
+  const double storing = 4 * outputs / (double)c.items * c.splits / (torn ? 8 : 17);
   const double item =
       std::max(std::max(multiplying * 1.08, copying), storing) + (c.resident ? 1000 : 4000) + 0.05 * (multiplying + copying);
   c.cycles = ceil((double)c.items / processors) * item + 6000;
@@ -230,7 +232,7 @@ inline void estimate(cut &c, const gconv_layer_problem *p) {
 }
 
 inline size_t scale_bytes(const gconv_layer_problem *p) {
-  return ((size_t)p->images * p->groups * 4 + 255) / 256 * 256;
+  return (((size_t)p->images * p->groups + 1) * 4 + 255) / 256 * 256;
 }
 inline size_t partial_bytes(const cut &c, const gconv_layer_problem *p) {
   return c.splits == 1 ? 0 : (size_t)c.splits * p->images * p->filters * p->out_height * p->out_width * sizeof(float);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* What a block of a layer on tensor cores does until its sums are there (tensor.cuh): copying pieces of planes and weights
+ * to rings in shared memory, and multiplying them. */
+#ifndef GCONV_CUDA_LAYER_TENSOR_MULTIPLY_CUH
+#define GCONV_CUDA_LAYER_TENSOR_MULTIPLY_CUH
+
+#include "tensor_work.cuh"
+
+namespace tensor {
+
+#ifdef HOPPER
+using namespace hopper;
+
+/* ---- Copying to shared memory ---- */
+
+/* One thread. */
+__device__ __forceinline__ void copy_weights(const arguments &a, const memory &m) {
+  const cut &c = a.c;
+  const int32_t sides = CONSUMERS / c.sets, bytes = c.slot_bytes / sides;
+  ring slot;
+  for (uint32_t number = blockIdx.x; number < c.items; number += gridDim.x) {
+    const item it = item_of(a, number);
+    for (int32_t step = it.first_chunk * c.steps; step < it.end_chunk * c.steps; step++) {
+      barrier_wait(&m.barriers->slot_empty[slot.place], slot.parity ^ 1);
+      barrier_expect(&m.barriers->slot_full[slot.place], (uint32_t)c.slot_bytes);
+      for (int32_t side = 0; side < sides; side++) {
+        const int64_t tile = (int64_t)it.group * c.filter_tiles + it.filter_tile + side;
+        bulk_copy(m.slots + slot.place * c.slot_bytes + side * bytes, a.weights + (tile * c.chunks * c.steps + step) * bytes,
+                  (uint32_t)bytes, &m.barriers->slot_full[slot.place]);
+      }
+      slot.advance(c.slots);
+    }
+    if (c.resident)
+      return;
+  }
+}
+
+/* The pieces of planes that a tile meets in a chunk. */
+__device__ __forceinline__ void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t chunk, uint8_t *to,
+                                           uint64_t *full) {
+  const cut &c = a.c;
+  const int32_t channels = chunk / c.row_chunks, first_row = (chunk - channels * c.row_chunks) * c.chunk_rows;
+  const int64_t first = tile < c.tiles ? position_of(a, tile) : 0;
+  const uint32_t bytes = (uint32_t)c.length * UNIT;
+  barrier_expect(full, bytes * c.planes * c.digits);
+  for (int32_t unit = 0; unit < c.chunk_units; unit++)
+    for (int32_t phase = 0; phase < c.phases_y; phase++)
+      for (int32_t variant = 0; variant < c.variants; variant++, to += bytes) {
+        const int32_t row = min(first_row + phase, a.problem.rows - 1), down = row / c.period_y * c.step_y;
+        const int32_t channel = it.group * c.units + min(channels * c.chunk_units + unit, c.units - 1);
+        const int64_t plane = ((int64_t)channel * c.phases + row % c.period_y) * c.variants + variant;
+        const uint8_t *from = a.planes + (plane * c.positions + first + down * c.pitch) * UNIT;
+        for (int32_t digit = 0; digit < c.digits; digit++)
+          bulk_copy(to + digit * c.plane_bytes, from + digit * a.digit_bytes, bytes, full);
+      }
+}
+
+/* One thread. */
+__device__ __forceinline__ void copy_planes(const arguments &a, const memory &m) {
+  const cut &c = a.c;
+  ring buffer;
+  for (uint32_t number = blockIdx.x; number < c.items; number += gridDim.x) {
+    const item it = item_of(a, number);
+    for (int32_t chunk = it.first_chunk; chunk < it.end_chunk; chunk++) {
+      for (int32_t set = 0; set < c.sets; set++) {
+        barrier_wait(&m.barriers->empty[set][buffer.place], buffer.parity ^ 1);
+        copy_chunk(a, it, it.tile + set, chunk, m.planes + (buffer.place * c.sets + set) * c.digits * c.plane_bytes,
+                   &m.barriers->full[set][buffer.place]);
+      }
+      buffer.advance(c.buffers);
+    }
+  }
+}
+
+/* ---- Multiplying ---- */
+
+/* The descriptor of an operand of 2 units by rows 16 bytes apart, in 16 bytes: address, (16) distance of the units, and (32)
+ * distance of 8 rows. */
+__device__ __forceinline__ uint64_t descriptor(uint32_t low) {
+  return (uint64_t)low | (uint64_t)(8 * UNIT >> 4) << 32;
+}
+
+struct rings {
+  ring buffer, slot;
+  bool weights_there = false; /* of those that stay, all */
+};
+
+/* What does not change while a warpgroup works; addresses in shared memory, of operands in 16 bytes. */
+struct places {
+  uint32_t planes, weights, steps, digit, buffer, slot; /* bytes from one buffer (slot) to the next, by 16 */
+  uint32_t full, empty, slot_full, slot_empty;          /* barriers */
+};
+
+__device__ __forceinline__ places places_of(const cut &c, const memory &m, int32_t consumer) {
+  const int32_t set = c.sets == 2 ? consumer : 0, side = c.sets == 2 ? 0 : consumer;
+  places p;
+  p.planes = (shared_address(m.planes) + set * c.digits * c.plane_bytes) >> 4;
+  p.weights = (shared_address(m.slots) + side * c.digits * TILE_UNITS * ROWS * UNIT) >> 4 | (uint32_t)(ROWS * UNIT >> 4)
+                                                                                                << 16;
+  p.steps = shared_address(m.steps);
+  p.digit = (uint32_t)c.plane_bytes >> 4;
+  p.buffer = (uint32_t)(c.sets * c.digits * c.plane_bytes) >> 4;
+  p.slot = (uint32_t)c.slot_bytes >> 4;
+  p.full = shared_address(m.barriers->full[set]), p.empty = shared_address(m.barriers->empty[set]);
+  p.slot_full = shared_address(m.barriers->slot_full), p.slot_empty = shared_address(m.barriers->slot_empty);
+  return p;
+}
+
+__device__ __forceinline__ uint32_t load_step(uint32_t address) {
+  uint32_t step;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(step) : "r"(address));
+  return step;
+}
+
+/* A step: `entry` from the table, which is added to the address of the planes to be the operand's descriptor. */
+template <class E, int D>
+__device__ __forceinline__ void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uint32_t entry,
+                                              uint32_t add, float (&sums)[128]) {
+  constexpr uint32_t DIGIT = TILE_UNITS * ROWS * UNIT >> 4;
+  const uint64_t filters = descriptor(weights), units = descriptor(planes + entry);
+  multiply_begin();
+  if (D == 2) {
+    E::multiply(sums, filters + DIGIT, units, add);
+    E::multiply(sums, filters, units + digit, 1);
+    add = 1;
+  }
+  E::multiply(sums, filters, units, add);
+  multiply_commit();
+}
+
+/* Adds up an item. What a step costs beside its instructions decides whether tensor cores wait: weights that stay need no
+ * barriers, and a group of instructions is then a chunk. */
+template <class E, int D>
+__device__ __forceinline__ void multiply_resident(const cut &c, const places &p, const item &it, rings &r,
+                                                  float (&sums)[128]) {
+  if (!r.weights_there)
+    for (int32_t i = 0; i < c.slots; i++)
+      barrier_wait(p.slot_full + i * 8, 0);
+  r.weights_there = true;
+  uint32_t done = 0, weights = p.weights, add = 0;
+  for (int32_t chunk = it.first_chunk; chunk < it.end_chunk; chunk++) {
+    const uint32_t planes = p.planes + r.buffer.place * p.buffer;
+    uint32_t entry = load_step(p.steps);
+    barrier_wait(p.full + r.buffer.place * 8, r.buffer.parity);
+    for (int32_t step = 1; step <= c.steps; step++) {
+      const uint32_t now = entry;
+      entry = load_step(p.steps + (step < c.steps ? step * 4 : 0));
+      multiply_step<E, D>(weights, planes, p.digit, now, add, sums);
+      add = 1;
+      weights += p.slot;
+    }
+    multiply_wait<1>();
+    if (done && threadIdx.x % 32 == 0)
+      barrier_arrive(done);
+    done = p.empty + r.buffer.place * 8;
+    r.buffer.advance(c.buffers);
+  }
+  multiply_wait<0>();
+  if (threadIdx.x % 32 == 0)
+    barrier_arrive(done);
+}
+
+/* The same with weights that pass by: slots and buffers are given back when the instructions that read them are over, a step
+ * later. */
+template <class E, int D>
+__device__ __forceinline__ void multiply_passing(const cut &c, const places &p, const item &it, rings &r,
+                                                 float (&sums)[128]) {
+  const bool leader = threadIdx.x % 32 == 0;
+  uint32_t slot_done = 0, buffer_done = 0, add = 0;
+  for (int32_t chunk = it.first_chunk; chunk < it.end_chunk; chunk++) {
+    const uint32_t planes = p.planes + r.buffer.place * p.buffer;
+    uint32_t entry = load_step(p.steps);
+    barrier_wait(p.full + r.buffer.place * 8, r.buffer.parity);
+    for (int32_t step = 1; step <= c.steps; step++) {
+      const uint32_t now = entry, slot = r.slot.place;
+      entry = load_step(p.steps + (step < c.steps ? step * 4 : 0));
+      barrier_wait(p.slot_full + slot * 8, r.slot.parity);
+      multiply_step<E, D>(p.weights + slot * p.slot, planes, p.digit, now, add, sums);
+      add = 1;
+      r.slot.advance(c.slots);
+      multiply_wait<1>();
+      if (leader && slot_done)
+        barrier_arrive(slot_done);
+      if (leader && buffer_done)
+        barrier_arrive(buffer_done);
+      slot_done = p.slot_empty + slot * 8;
+      buffer_done = 0;
+    }
+    buffer_done = p.empty + r.buffer.place * 8;
+    r.buffer.advance(c.buffers);
+  }
+  multiply_wait<0>();
+  if (leader)
+    barrier_arrive(slot_done), barrier_arrive(buffer_done);
+}
+#endif
+
+} // namespace tensor
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* What becomes of the sums of a layer on tensor cores (tensor.cuh): scaled, with bias and activation, in their places. */
+#ifndef GCONV_CUDA_LAYER_TENSOR_STORE_CUH
+#define GCONV_CUDA_LAYER_TENSOR_STORE_CUH
+
+#include "tensor_mend.cuh"
+
+namespace tensor {
+
+/* Of the positions of a tile, by a warp. */
+__device__ __forceinline__ void find_spots(const arguments &a, const item &it, int64_t tile, spot *spots) {
+  const cut &c = a.c;
+  const gconv_layer_problem &p = a.problem;
+  const uint32_t first = position_of(a, tile), end = tile < c.tiles ? end_of(a, tile) : 0;
+  const int32_t wide = c.how == BAND ? c.unit : 1;
+#pragma unroll 4
+  for (int32_t i = threadIdx.x % 32; i < POSITIONS; i += 32) {
+    const place at = place_of(a, first + i);
+    const int32_t q = at.strip * c.strip + at.column * wide;
+    spot s = {0, 1.0f, 0};
+    if (a.maxima && at.image < p.images)
+      s.scale = image_scale(a, at.image, it.group, -1);
+    if (first + i < end && at.image < p.images && at.row < p.out_height && at.column < c.columns && q < p.out_width) {
+      s.at = ((int64_t)at.image * p.filters * p.out_height + at.row) * p.out_width + q;
+      s.room = min(wide, p.out_width - q);
+    }
+    spots[i] = s;
+  }
+}
+
+/* What becomes of the sums of a row: times `scale` (and that of the image), plus `bias`. */
+struct finish {
+  float scale, bias;
+};
+
+__device__ __forceinline__ finish finish_of(const arguments &a, const item &it, int32_t row) {
+  const int32_t in_group = row / (a.c.how == BAND ? a.c.unit : 1);
+  const int32_t filter = it.group * a.c.filters + min(in_group, a.c.filters - 1);
+  return {a.filter_scales ? __ldg(a.filter_scales + filter) : 1.0f, a.partial ? 0.0f : __ldg(a.biases + filter)};
+}
+
+/* `slope` is at most 1, so that the larger is what an activation makes of it. */
+__device__ __forceinline__ float finished(float sum, float scale, float bias, float slope) {
+  const float y = fmaf(sum, scale, bias);
+  return fmaxf(y, y * slope);
+}
+/* Two scales; what is too large for a float32 would not be a finite output either. */
+__device__ __forceinline__ float both_scales(float a, float b) {
+  return fminf(a * b, 0x1p127f);
+}
+
+/* Floats between rows of 32 positions: so that neither way of reading or writing them meets a bank twice (W 1), or reading
+ * does not (more). */
+template <int W> __host__ __device__ constexpr int pitch_of() {
+  return W == 1 ? 40 : 36;
+}
+
+/* 16 rows of 32 positions, `values`, by a warp: neighbouring outputs by neighbouring lanes. W: outputs of a position. ALL:
+ * the rows are of filters that are there. */
+template <int W, bool ALL>
+__device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t filters, const spot *spots,
+                                           const float *values) {
+  const int32_t lane = threadIdx.x % 32, shift = lane % W;
+  values += shift * pitch_of<W>() + lane / W;
+#pragma unroll
+  for (int i = 0; i < W; i++) {
+    const spot s = spots[i * (32 / W) + lane / W];
+    float *to = out + s.at + shift;
+    float y[16 / W];
+#pragma unroll
+    for (int k = 0; k < 16 / W; k++)
+      y[k] = values[k * W * pitch_of<W>() + i * (32 / W)];
+    if (shift < s.room)
+#pragma unroll
+      for (int k = 0; k < 16 / W; k++, to += plane)
+        if (ALL || k < filters)
+          __stcs(to, y[k]);
+  }
+}
+
+/* The sums of a warpgroup, which hopper.cuh lays out, finished, through shared memory, 32 positions at a time. One warp of a
+ * scheduler does this, while another multiplies: so each instruction waits for the one before, and few are wanted. ALL: as
+ * in store_rows(). ALIKE: the positions have one scale. */
+template <int W, bool ALL, bool ALIKE>
+__device__ __forceinline__ void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters,
+                                            const spot *spots, const finish (&f)[2], float *exchange,
+                                            const float (&sums)[128]) {
+  const int32_t lane = threadIdx.x % 32;
+  float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
+  const float scales[2] = {both_scales(f[0].scale, spots[0].scale), both_scales(f[1].scale, spots[0].scale)};
+#pragma unroll
+  for (int part = 0; part < POSITIONS / 32; part++) {
+    float y[16];
+#pragma unroll
+    for (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
+      const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
+      const float scale = ALIKE ? scales[row] : both_scales(f[row].scale, spots[position].scale);
+      y[i] = finished(sums[part * 16 + i], scale, f[row].bias, a.slope);
+    }
+#pragma unroll
+    for (int i = 0; i < 16; i += 2)
+      *(float2 *)(to + i / 4 * 8 + i / 2 % 2 * 8 * pitch_of<W>()) = make_float2(y[i], y[i + 1]);
+    __syncwarp();
+    store_rows<W, ALL>(out, plane, filters, spots + part * 32, exchange);
+    __syncwarp();
+  }
+}
+
+template <int W>
+__device__ __forceinline__ void store(const arguments &a, const item &it, int64_t tile, int32_t filter_tile,
+                                      const spot *spots, const finish (&f)[2], float *exchange, const float (&sums)[128]) {
+  const int32_t row = filter_tile * ROWS + threadIdx.x % GROUP / 32 * 16, filters = a.c.filters - row / W;
+  const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
+  float *out = a.partial ? a.partial + it.split * plane * a.problem.filters * a.problem.images : a.out;
+  out += (it.group * a.c.filters + row / W) * plane;
+  const uint32_t first = position_of(a, tile);
+  const bool alike = a.alike || place_of(a, first).image == place_of(a, first + POSITIONS - 1).image;
+  if (filters >= 16 / W && alike)
+    store_parts<W, true, true>(a, out, plane, filters, spots, f, exchange, sums);
+  else
+    store_parts<W, false, false>(a, out, plane, filters, spots, f, exchange, sums);
+}
+
+/* Adds the splits in their order. */
+static __global__ void __launch_bounds__(256)
+    finish_sums(const __grid_constant__ arguments a, int64_t plane, int64_t count) {
+  for (int64_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += (int64_t)gridDim.x * 256) {
+    const int64_t k = i / plane % a.problem.filters;
+    float sum = 0;
+    for (int32_t split = 0; split < a.c.splits; split++)
+      sum += a.partial[split * count + i];
+    if (!is_finite(sum)) {
+      const int32_t at = (int32_t)(i % plane), row = at / a.problem.out_width;
+      sum = plain_sum(&a, (int32_t)(i / plane / a.problem.filters), (int32_t)k, row, at - row * a.problem.out_width);
+    }
+    a.out[i] = gconv_activate(&a.problem, sum + a.biases[k]);
+  }
+}
+
+} // namespace tensor
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernels of a layer on tensor cores share (tensor.cuh): their arguments, what shared memory holds, and which work
+ * is whose: items, and where their positions are. */
+#ifndef GCONV_CUDA_LAYER_TENSOR_WORK_CUH
+#define GCONV_CUDA_LAYER_TENSOR_WORK_CUH
+
+#include "tensor_cut.cuh"
+#include "tensor_numbers.cuh"
+
+namespace tensor {
+
+enum : int {
+  GROUP = 128,
+  THREADS = (CONSUMERS + 1) * GROUP,
+  WARPS = THREADS / 32,
+  LAYERS = 256 /* threads of a block that lays planes */
+};
+
+/* Where a product finds things: by value to the kernel. */
+struct arguments {
+  cut c;
+  gconv_layer_problem problem;
+  const float *in;
+  uint8_t *planes; /* digits, groups, units, phases, variants, positions */
+  float *out;
+  const uint8_t *weights;              /* as prepare() laid them out */
+  const uint32_t *steps;               /* of a chunk */
+  const float *filter_scales;          /* NULL without scaling */
+  const uint32_t *maxima;              /* of each group of each image, as bits; NULL without scaling */
+  const float *biases, *plain_weights; /* as they were given */
+  const uint32_t *strange;             /* not 0 if a sample is not finite; NULL where that is not known */
+  float *partial;                      /* sums of each split, to be finished by finish_sums(); NULL:
+                                          `out` gets what becomes of them, if below 0 times `slope` */
+  float slope;
+  divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
+  int64_t digit_bytes; /* of all planes */
+  bool alike;          /* the positions of a tile have one scale: they are of one image, or there are no scales */
+};
+
+/* ---- Shared memory ---- */
+
+struct head {
+  uint64_t slot_full[MOST_SLOTS], slot_empty[MOST_SLOTS];
+  uint64_t full[CONSUMERS][MOST_BUFFERS], empty[CONSUMERS][MOST_BUFFERS];
+  uint64_t found[CONSUMERS][2], used[CONSUMERS][2]; /* spots */
+  uint64_t turn[CONSUMERS];
+};
+static_assert(sizeof(head) <= HEAD_BYTES, "");
+
+/* Where the output of a position is; `room` is how many outputs it may store, from there on. */
+struct spot {
+  int64_t at;
+  float scale;
+  int32_t room;
+};
+
+struct memory {
+  head *barriers;
+  spot *spots;
+  float *exchange;
+  uint32_t *steps;
+  uint8_t *slots, *planes;
+};
+
+__device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
+  memory m;
+  m.barriers = (head *)base;
+  m.spots = (spot *)(base + HEAD_BYTES);
+  m.exchange = (float *)(base + HEAD_BYTES + SPOT_BYTES);
+  m.steps = (uint32_t *)(base + HEAD_BYTES + SPOT_BYTES + EXCHANGE_BYTES);
+  m.slots = base + HEAD_BYTES + SPOT_BYTES + EXCHANGE_BYTES + (c.steps * 4 + 127) / 128 * 128;
+  m.planes = m.slots + c.slots * c.slot_bytes;
+  return m;
+}
+
+inline size_t shared_bytes(const cut &c) {
+  return HEAD_BYTES + SPOT_BYTES + EXCHANGE_BYTES + (size_t)(c.steps * 4 + 127) / 128 * 128 +
+         (size_t)c.slots * c.slot_bytes + (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
+}
+
+/* A place in a ring, and the parity of the round. */
+struct ring {
+  uint32_t place = 0, parity = 0;
+  __device__ __forceinline__ void advance(uint32_t size) {
+    if (++place == size)
+      place = 0, parity ^= 1;
+  }
+};
+
+/* ---- Work ---- */
+
+struct item {
+  int64_t tile; /* of positions, of the block's first warpgroup */
+  int32_t filter_tile, group, split, first_chunk, end_chunk;
+};
+
+__device__ __forceinline__ item item_of(const arguments &a, uint32_t number) {
+  item it;
+  uint32_t rest = a.filter_tiles.divide(number);
+  it.filter_tile = (int32_t)(number - rest * a.filter_tiles.by) * (CONSUMERS / a.c.sets);
+  number = a.groups.divide(rest);
+  it.group = (int32_t)(rest - number * a.groups.by);
+  rest = a.splits.divide(number);
+  it.split = (int32_t)(number - rest * a.splits.by);
+  it.tile = (int64_t)rest * a.c.sets;
+  it.first_chunk = it.split * a.c.split_chunks;
+  it.end_chunk = min(it.first_chunk + a.c.split_chunks, a.c.chunks);
+  return it;
+}
+
+/* Where a position is: the strip of the image, row and column in it; behind the last image, `image` is not one. */
+struct place {
+  int32_t image, strip, row, column;
+};
+
+__device__ __forceinline__ place place_of(const arguments &a, uint32_t position) {
+  const uint32_t row = a.pitch.divide(position), strip = a.rows.divide(row);
+  place at;
+  at.column = (int32_t)(position - row * a.pitch.by);
+  at.row = (int32_t)(row - strip * a.rows.by);
+  at.image = (int32_t)a.strips.divide(strip);
+  at.strip = (int32_t)(strip - at.image * a.strips.by);
+  return at;
+}
+
+/* The first position of a tile. */
+__device__ __forceinline__ uint32_t position_of(const arguments &a, int64_t tile) {
+  const uint32_t segment = a.segment_tiles.divide((uint32_t)tile);
+  return segment * (uint32_t)a.c.segment_positions + ((uint32_t)tile - segment * a.segment_tiles.by) * POSITIONS;
+}
+
+/* Behind the last position that a tile may store: its own segment's. What it reaches of the next one is stored by that one's
+ * first tile, with the scale of that image. */
+__device__ __forceinline__ uint32_t end_of(const arguments &a, int64_t tile) {
+  return a.c.segments > 1 ? (a.segment_tiles.divide((uint32_t)tile) + 1) * (uint32_t)a.c.segment_positions : UINT32_MAX;
+}
+
+__device__ __forceinline__ float image_scale(const arguments &a, int32_t image, int32_t group, int sign) {
+  return power_of_two(sign * scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + group)));
+}
+
+} // namespace tensor
+
+#endif
