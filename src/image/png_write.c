@@ -134,45 +134,54 @@ enum {
   NOISY_RIVAL = 8,
 };
 
-/* The filter that makes the middle rows of the strip smallest, and what its lines consist of then. Sums of absolute
- * differences, the usual measure, do not see what makes a photo small: that differences of its channels are alike. Matches
- * are looked for where a filter can win by them: with the one that is best without, with none if that is not far behind, and
- * with the others where these gain. In noise, they reach back over the rows before. */
-static int choose_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, size_t begin,
-                         size_t count, gconv_png_content *content) {
-  size_t line = state->row_bytes + 1, sample = SAMPLE_BYTES / line + 1, before = WINDOW_BYTES / line + 1;
-  sample = sample < count ? sample : count;
-  size_t middle = (count - sample) / 2;
-  before = before < middle ? before : middle;
+/* Rows that filters are tried on, and those before them that matches may reach back to. */
+struct sample {
+  size_t begin, count, before;
+  bool noisy;
+};
+
+/* The bits that the sample takes by this filter: `literals`, or fewer if matches pay. *content tells which. */
+static uint64_t try_matches(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, int filter,
+                            const struct sample *sample, uint64_t literals, gconv_png_content *content) {
+  size_t before = sample->before;
+  gconv_png_lines lines = filter_rows(state, slot, filter, sample->begin - before, before + sample->count);
+  bool single;
+  uint64_t with = gconv_png_deflate_try_matches(deflater, &lines, before * lines.line, &single);
+  *content = GCONV_PNG_LITERALS;
+  if (with >= literals - (sample->noisy ? literals / MATCHES_PAY : 0))
+    return literals;
+  *content = sample->noisy && single ? GCONV_PNG_PIXELS : GCONV_PNG_MIXED;
+  return with;
+}
+
+/* The filter that makes the sample smallest, and what its lines consist of then. Sums of absolute differences, the usual
+ * measure, do not see what makes a photo small: that differences of its channels are alike. Matches are looked for where a
+ * filter can win by them: with the one that is best without, with none if that is not far behind, and with the others where
+ * these gain. In noise, they reach back over the rows before. */
+static int best_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, struct sample *sample,
+                       gconv_png_content *content) {
   uint64_t literals[GCONV_PNG_FILTERS], fewest = UINT64_MAX, least = UINT64_MAX;
   int first = GCONV_PNG_NONE, best = GCONV_PNG_NONE;
   bool pay = false;
   for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
-    gconv_png_lines lines = filter_rows(state, slot, filter, begin + middle, sample);
+    gconv_png_lines lines = filter_rows(state, slot, filter, sample->begin, sample->count);
     literals[filter] = gconv_png_deflate_try_literals(deflater, &lines, 0);
     if (literals[filter] < fewest) {
       fewest = literals[filter];
       first = filter;
     }
   }
-  bool noisy = fewest / NOISE > sample * line;
-  before = noisy ? before : 0;
+  sample->noisy = fewest / NOISE > sample->count * (state->row_bytes + 1);
+  sample->before = sample->noisy ? sample->before : 0;
   for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {
     int filter = turn == 0 ? first : turn - (turn <= first); /* the first one first, then the others from 0 on */
     gconv_png_content kind = GCONV_PNG_LITERALS;
     uint64_t bits = literals[filter];
-    bool rival = (noisy || pay) && bits - fewest <= fewest / (noisy ? NOISY_RIVAL : RIVAL);
-    bool plain = filter == GCONV_PNG_NONE && !noisy && (pay || bits / 2 < fewest);
-    if (turn == 0 || rival || plain) {
-      gconv_png_lines lines = filter_rows(state, slot, filter, begin + middle - before, before + sample);
-      bool single;
-      uint64_t with = gconv_png_deflate_try_matches(deflater, &lines, before * line, &single);
-      if (with < (noisy ? bits - bits / MATCHES_PAY : bits)) {
-        bits = with;
-        pay = true;
-        kind = noisy && single ? GCONV_PNG_PIXELS : GCONV_PNG_MIXED;
-      }
-    }
+    bool rival = (sample->noisy || pay) && bits - fewest <= fewest / (sample->noisy ? NOISY_RIVAL : RIVAL);
+    bool plain = filter == GCONV_PNG_NONE && !sample->noisy && (pay || bits / 2 < fewest);
+    if (turn == 0 || rival || plain)
+      bits = try_matches(state, slot, deflater, filter, sample, bits, &kind);
+    pay = pay || kind != GCONV_PNG_LITERALS;
     if (bits < least) {
       least = bits;
       best = filter;
@@ -180,6 +189,18 @@ static int choose_filter(const struct state *state, struct slot *slot, gconv_png
     }
   }
   return best;
+}
+
+/* That of rows in the middle of the strip. */
+static int choose_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, size_t begin,
+                         size_t count, gconv_png_content *content) {
+  size_t line = state->row_bytes + 1;
+  struct sample sample = {.count = SAMPLE_BYTES / line + 1, .before = WINDOW_BYTES / line + 1};
+  sample.count = sample.count < count ? sample.count : count;
+  size_t middle = (count - sample.count) / 2;
+  sample.before = sample.before < middle ? sample.before : middle;
+  sample.begin = begin + middle;
+  return best_filter(state, slot, deflater, &sample, content);
 }
 
 /* Raw deflate into out[0 .. room); 0 if that is not enough. */
