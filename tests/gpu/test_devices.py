@@ -121,12 +121,12 @@ class Decoder(DeviceTest):
     """--decode gpu: the pixels are those of the CPU's decoder, whoever decodes, and so is what is said of broken files."""
     def setUp(self):
         super().setUp()
-        pixels = numpy.random.default_rng(1).integers(0, 256, (250, 375, 3), dtype=numpy.uint8)
-        photo = Image.fromarray(pixels).resize((3000, 2000), Image.BICUBIC)
+        pixels = numpy.random.default_rng(1).integers(0, 256, (400, 600, 3), dtype=numpy.uint8)
+        photo = Image.fromarray(pixels).resize((2400, 1600), Image.BICUBIC)
         (self.folder / "in").mkdir()
         for sampling in (0, 1, 2):
             photo.save(self.folder / f"in/a{sampling}.jpg", quality=97, subsampling=sampling)
-        for i in range(60):  # the decoder starts while the first ones are decoded by the CPU
+        for i in range(36):  # the decoder starts while the first ones are decoded by the CPU
             os.link(self.folder / f"in/a{i % 3}.jpg", self.folder / f"in/b{i:02}.jpg")
         small = photo.crop((100, 100, 801, 651))
         small.save(self.folder / "in/progressive.jpg", quality=90, progressive=True)
