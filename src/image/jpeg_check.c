@@ -42,7 +42,7 @@ bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size) {
   for (int expected = 0; (next = memchr(next, MARK, (size_t)(end - next))) && end - next >= 2;) {
     uint8_t kind = *++next;
     if (kind == END)
-      return true;
+      return next + 1 == end; /* what follows may be the rest of the data */
     if (restarts && kind == FIRST_RESTART + expected)
       expected = (expected + 1) % 8;
     else if (kind != 0 && kind != MARK)
