@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -36,6 +37,13 @@ class CommandTest(unittest.TestCase):
         if text:
             result.stdout = result.stdout.decode()
         return result
+
+    def peak_bytes(self, *words):
+        """The memory that gconv takes at most: by way of a small process, as what is forked from this one begins with its arrays."""
+        script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+                  "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
+        return int(subprocess.run([sys.executable, "-c", script, GCONV, *words], cwd=self.folder, env=self.environment(),
+                                  stdout=subprocess.PIPE, check=True).stdout)
 
     def usage_error(self, fragment, *words, **options):
         """A request that is refused: exit status 2, one message with this in it, and no file made or changed."""
