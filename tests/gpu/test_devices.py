@@ -134,6 +134,10 @@ class Decoder(DeviceTest):
         small.convert("CMYK").save(self.folder / "in/cmyk.jpg", quality=90)
         small.save(self.folder / "in/small.jpg", quality=75)
         small.save(self.folder / "in/photo.png")
+        probe = subprocess.run([GCONV, "-i", "in/small.jpg", "-f", "identity", "-o", "probe.png", "--decode", "gpu"], cwd=self.folder,
+                               env=self.environment(), stderr=subprocess.PIPE, check=False, text=True)
+        if "libnvjpeg" in probe.stderr:
+            self.skipTest(probe.stderr)
 
     def wait_for_decoder(self):
         """It starts while the first images, which are the large ones, are decoded by the CPU."""
