@@ -3,28 +3,16 @@
  * separable: columns times rows, in one kernel.
  *
  * A filter of rank r is the sum of r columns times rows (conv/factor.h): r * (R + S) multiply-adds a sample instead of R *
- * S. Floats and filters of rank 1 to 23 x 23 slide (separable_slide.cuh): 2 * 23 multiply-adds of float32 take about as long
- * as the memory. Everything else goes to the tensor cores (separable_tensor.cuh), whose time hardly depends on the size.
+ * S. Floats and filters of rank 1 walk down, on tensor cores (separable_walk.cuh), or slide, in float32
+ * (separable_slide.cuh), where channels are interleaved. Everything else goes to the tensor cores to the right
+ * (separable_tensor.cuh).
  */
 #include "separable_slide.cuh"
-#include "separable_weights.cuh"
+#include "separable_walk_launch.cuh"
 
 namespace {
 
 /* ---- Tensor cores ---- */
-
-int device_attribute(cudaDeviceAttr attribute, int otherwise) {
-  int device, value;
-  if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
-    cudaGetLastError();
-    return otherwise;
-  }
-  return value;
-}
-
-size_t shared_limit(void) {
-  return (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 64 << 10);
-}
 
 /* As many strips as a block takes, but no more than there are, nor than shared memory holds, for two blocks if it can be. */
 int strips_of(const gconv_problem *problem) {
@@ -58,17 +46,6 @@ int segment_of(const gconv_problem *problem, int groups, int64_t rows_of_blocks,
   return (int)best * step;
 }
 
-/* Whether scale and offset are all there is to the epilogue of a filter. */
-bool is_plain(const gconv_execution *execution, int32_t filter) {
-  const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *epilogue = &problem->epilogue;
-  float unscale = gconv_prepared(problem, execution->host_weights)[filter];
-  return !gconv_is_combined(problem) && epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center &&
-         gconv_divisors(problem, execution->host_weights)[filter] == 1 &&
-         gconv_biases(problem, execution->host_weights)[filter] == 0 && unscale > 0x1p-60f && unscale < 0x1p60f &&
-         fabsf(epilogue->scale) < 0x1p20f && (epilogue->scale == 0 || fabsf(epilogue->scale) > 0x1p-20f);
-}
-
 /* Whether output pixels lie side by side, and their rows at multiples of the widest word. */
 bool is_dense(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
@@ -99,26 +76,6 @@ separable_arguments make_arguments(const gconv_execution *execution, int32_t fil
       a.channels * LANES % words == 0 && STRIP * words % (a.channels * LANES) == 0 ? a.channels * LANES / words : 0;
   a.fragments = (const uint4 *)(prepared + header_floats(problem)) + (int64_t)filter * a.pairs * pair_words(problem);
   return a;
-}
-
-/* How many blocks of a kernel a multiprocessor holds, of which the answer for the last shape is remembered: asking takes
- * longer than a launch. Allows the kernel the shared memory. */
-template <auto KERNEL> int blocks_of_multiprocessor(int threads, size_t bytes) {
-  static std::atomic<uint64_t> remembered{0}; /* device + 1, bytes, threads, blocks: 12, 24, 16 and 12 bits */
-  int device = 0, blocks = 0;
-  cudaGetDevice(&device);
-  const uint64_t asked = (uint64_t)(device + 1) << 52 | (uint64_t)bytes << 28 | (uint64_t)threads << 12;
-  const uint64_t known = remembered.load();
-  if (known >> 12 == asked >> 12)
-    return (int)(known & 0xfff);
-  cudaFuncAttributes attributes = {};
-  cudaFuncGetAttributes(&attributes, KERNEL);
-  cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       (int)(shared_limit() - attributes.sharedSizeBytes));
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, KERNEL, threads, bytes);
-  blocks = blocks < 1 ? 1 : blocks;
-  remembered.store(asked | (uint64_t)blocks);
-  return blocks;
 }
 
 /* Launches for filter `filter`, or for all if they are combined. */
@@ -164,44 +121,45 @@ void execute_on_tensor_cores(const gconv_execution *execution) {
     launch_filter(execution, filter);
 }
 
-/* ---- Either of them ---- */
+/* ---- Any of them ---- */
+
+/* Interleaved floats whose walks are not compiled for their size slide, where they can. */
+bool walks(const gconv_problem *problem) {
+  return walk::takes(problem) && (walk::is_compiled(problem) || !slide::takes(problem));
+}
+bool slides(const gconv_problem *problem) {
+  return !walks(problem) && slide::takes(problem);
+}
 
 size_t prepared_floats(const gconv_problem *problem) {
-  return slide::takes(problem) ? gconv_factor_floats(problem) : matrix_floats(problem);
+  return walks(problem)    ? walk::prepared_floats(problem)
+         : slides(problem) ? gconv_factor_floats(problem)
+                           : matrix_floats(problem);
 }
 
 gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
-  if (slide::takes(problem))
+  if (slides(problem))
     return gconv_factor_filters(problem, taps, prepared);
   float *factors = (float *)calloc(gconv_factor_floats(problem) + 1, sizeof(float));
   if (!factors)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the factors of the filters");
   gconv_status status = gconv_factor_filters(problem, taps, factors);
   if (status == GCONV_OK)
-    write_filters(problem, factors, prepared);
+    (walks(problem) ? walk::write_filters : write_filters)(problem, factors, prepared);
   free(factors);
   return status;
 }
 
 gconv_status execute(const gconv_execution *execution) {
-  if (slide::takes(execution->problem))
-    slide::execute(execution, gconv_prepared(execution->problem, execution->host_weights));
+  const gconv_problem *problem = execution->problem;
+  if (slides(problem))
+    slide::execute(execution, gconv_prepared(problem, execution->host_weights));
   else
-    execute_on_tensor_cores(execution);
+    (walks(problem) ? walk::execute : execute_on_tensor_cores)(execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
 /* ---- The descriptor ---- */
-
-/*
- * A tap and a level, in two digits each, are off by 2^-22, and so is their product without that of the low digits; what
- * float16 cannot hold because it is small adds less than one more of these. Tensor cores truncate: each addition is off by
- * less than 2^-23 of the largest sum, at most n taps that are not 0 and, for each of 3 products of 16 rows or columns, 4
- * additions to what was summed before.
- */
-double direction_bound(double taps, double products) {
-  return 4 * 0x1p-22 + (taps + 1 + 12 * products) * 0x1p-23;
-}
 
 double tensor_bound(const gconv_problem *problem) {
   double rank = problem->structure.rank;
@@ -211,7 +169,7 @@ double tensor_bound(const gconv_problem *problem) {
 }
 
 double error_bound(const gconv_problem *problem) {
-  return slide::takes(problem) ? slide::error_bound(problem) : tensor_bound(problem);
+  return walks(problem) ? walk::error_bound(problem) : slides(problem) ? slide::error_bound(problem) : tensor_bound(problem);
 }
 
 bool is_level(const gconv_problem *problem) {
@@ -267,9 +225,21 @@ double slide_ms(const gconv_problem *problem, const gconv_machine *machine) {
   return problem->filters * (machine->launch_ms + 0.006 + (compute > memory ? compute : memory));
 }
 
+/* Likewise: products of tensor cores, and what else a sample costs. */
+double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
+  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
+  double products = 3.0 * (walk::TILE * walk::turns_of(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1));
+  double compute = samples * (4 + products / 3.25) / machine->fma_per_ms;
+  double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
+  double memory = samples * moved / (0.8 * machine->bytes_per_ms);
+  return problem->filters * (machine->launch_ms + 0.01 + (compute > memory ? compute : memory));
+}
+
 /* Pairs of filters were seen to take 1.6 to 2.4 times as long as that says. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  if (slide::takes(problem))
+  if (walks(problem))
+    return walk_ms(problem, machine);
+  if (slides(problem))
     return slide_ms(problem, machine);
   return tensor_ms(problem, machine) * (problem->filters > 1 ? 1.8 : 1);
 }

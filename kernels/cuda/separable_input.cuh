@@ -247,7 +247,14 @@ __device__ float largest_copied(const separable_arguments &a, const tile &t) {
   return most;
 }
 
-/* A scale that suits all threads' `most`, a power of two; 0 if one is not finite. */
+/* A power of two that suits samples up to `largest`, the bits of a magnitude: to 32 at most, below LARGEST_LEVEL. 0 if that
+ * is not finite. */
+__device__ __forceinline__ float scale_for(uint32_t largest) {
+  const int exponent = (int)(largest >> 23) - 127; /* largest < 2^(exponent + 1) */
+  return exponent == 128 ? 0.0f : __uint_as_float((uint32_t)(127 + 4 - max(exponent, -110)) << 23);
+}
+
+/* A scale that suits all threads' `most`; 0 if one is not finite. */
 __device__ float new_scale(float most) {
   __shared__ uint32_t largest;
   if (threadIdx.x == 0)
@@ -255,11 +262,9 @@ __device__ float new_scale(float most) {
   __syncthreads();
   atomicMax(&largest, __float_as_uint(most) & 0x7fffffffu);
   __syncthreads();
-  const int exponent = (int)(largest >> 23) - 127; /* most < 2^(exponent + 1) */
+  const float scale = scale_for(largest);
   __syncthreads();
-  if (exponent == 128)
-    return 0;
-  return __uint_as_float((uint32_t)(127 + 4 - max(exponent, -110)) << 23); /* to 32 at most: below LARGEST_LEVEL */
+  return scale;
 }
 
 } // namespace

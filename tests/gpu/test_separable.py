@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""separable on a GPU with floats: filters of all sizes, whose walks are compiled by size, held to float64 at every sample."""
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+from helper import GCONV, CommandTest
+
+SKIPPED = 77  # as CTest takes it
+BORDERS = ("zero", "replicate", "symmetric", "reflect101", "wrap")
+
+
+def has_gpu():
+    lines = subprocess.run([GCONV, "devices"], stdout=subprocess.PIPE, check=True, text=True).stdout.splitlines()
+    return any(line.startswith("cuda:") and "cannot be used" not in line for line in lines)
+
+
+class Walks(CommandTest):
+    def write(self, name, shape):
+        image = numpy.random.default_rng(1).random(shape, dtype=numpy.float32)
+        numpy.save(self.folder / name, image)
+        return image
+
+    def convolve(self, name, *words):
+        self.gconv("-i", name, "-d", "cuda", "-a", "separable", "--verify", "-o", "out.npy", *words)
+        return numpy.load(self.folder / "out.npy")
+
+    def test_all_sizes(self):
+        sizes = (3, 5, 9, 10, 15, 17, 23, 31, 33, 40, 63, 65, 67)
+        for i, shape in enumerate(((301, 701), (97, 259, 3), (50, 90, 4))):
+            self.write("in.npy", shape)
+            for j, size in enumerate(sizes):
+                self.convolve("in.npy", "-f", f"gaussian:size={size},sigma={size / 5}", "--border", BORDERS[(i + j) % 5])
+
+    def test_rows_and_columns_of_different_lengths(self):
+        self.write("in.npy", (133, 600))
+        for rows, columns in ((2, 64), (64, 2), (2, 250), (3, 90), (50, 3)):
+            taps = " ".join(",".join(["0.01"] * columns) for _ in range(rows))
+            self.convolve("in.npy", "-f", f"{rows}x{columns}: {taps}")
+
+    def test_samples_that_are_not_finite_reach_no_further_than_the_filter(self):
+        image = self.write("in.npy", (300, 500))
+        clean = self.convolve("in.npy", "-f", "gaussian:size=31,sigma=6")
+        for value in (numpy.nan, numpy.inf):
+            image[150, 250] = value
+            numpy.save(self.folder / "in.npy", image)
+            spoilt = self.convolve("in.npy", "-f", "gaussian:size=31,sigma=6")
+            odd = ~numpy.isfinite(spoilt)
+            self.assertTrue(odd[135:166, 235:266].all())
+            self.assertEqual(int(odd.sum()), 31 * 31)
+            self.assertLess(float(abs(spoilt - clean)[~odd].max()), 1e-6)
+
+    def test_samples_of_any_magnitude(self):
+        image = self.write("in.npy", (200, 300))
+        for scale in (1e-30, 1e-6, 1e6, 1e30):
+            numpy.save(self.folder / "in.npy", image * numpy.float32(scale))
+            self.convolve("in.npy", "-f", "gaussian:size=15,sigma=3")
+
+
+if __name__ == "__main__":
+    sys.exit(SKIPPED) if not has_gpu() else unittest.main()
