@@ -52,7 +52,7 @@ class Walks(CommandTest):
             odd = ~numpy.isfinite(spoilt)
             self.assertTrue(odd[135:166, 235:266].all())
             self.assertEqual(int(odd.sum()), 31 * 31)
-            self.assertLess(float(abs(spoilt - clean)[~odd].max()), 1e-6)
+            self.assertLess(float(abs(spoilt - clean)[~odd].max()), 4e-5)  # both within their bounds: other units, other roundings
 
     def test_samples_of_any_magnitude(self):
         image = self.write("in.npy", (200, 300))
