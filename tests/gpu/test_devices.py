@@ -139,10 +139,11 @@ class Decoder(DeviceTest):
         if "libnvjpeg" in probe.stderr:
             self.skipTest(probe.stderr)
 
-    def wait_for_decoder(self):
+    def wait_for_decoder(self, photos=75):
         """It starts while the first images, which are the large ones, are decoded by the CPU."""
-        for i in range(75):
-            os.link(self.folder / f"in/a{i % 3}.jpg", self.folder / f"in/b{i:02}.jpg")
+        for i in range(photos):
+            if not (self.folder / f"in/b{i:04}.jpg").exists():
+                os.link(self.folder / f"in/a{i % 3}.jpg", self.folder / f"in/b{i:04}.jpg")
 
     def run_both(self, *words, status=0):
         """The lines of timings of --decode gpu, whose results are those of --decode cpu, and what else it says."""
@@ -159,9 +160,12 @@ class Decoder(DeviceTest):
         return [line for line in lines["gpu"] if "upload_ms" in line], result.stderr
 
     def test_all_kinds(self):
-        self.wait_for_decoder()
-        lines, said = self.run_both("--stride", "3")
-        decoded = [line for line in lines if line["upload_ms"] == 0]
+        decoded = []
+        for photos in (75, 300, 1200):  # where the machine is busy, it may start too late for the first 75
+            if len(decoded) <= 5:
+                self.wait_for_decoder(photos)
+                lines, said = self.run_both("--stride", "3")
+                decoded = [line for line in lines if line["upload_ms"] == 0]
         self.assertGreater(len(decoded), 5)
         self.assertFalse({pathlib.Path(line["input"]).stem for line in decoded} & {"progressive", "turned", "grey", "cmyk", "photo"})
         self.assertIn("progressive.jpg: not decoded by a GPU: it is progressive", said)
