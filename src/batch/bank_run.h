@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of a bank job share: banks.c runs it, bank_batches.c cuts it into batches, bank_load.c decodes them,
- * bank_write.c and bank_tensor.c write what becomes of them, bank_bands.c carries large images by rows, bank_memory.c knows
- * what all that takes, and bank_done.c what is done already. */
+ * bank_write.c and bank_tensor.c write what becomes of them, bank_bands.c carries large images by rows, bank_device.c has
+ * the device and the network on it, bank_memory.c knows what all that takes, bank_done.c what is done already, and
+ * bank_report.c tells of it. */
 #ifndef GCONV_BATCH_BANK_RUN_H
 #define GCONV_BATCH_BANK_RUN_H
 
@@ -83,6 +84,36 @@ gconv_status gconv_bank_check_one_shape(const gconv_bank_run *r, gconv_message *
  * are there already are reported at once. One tensor has all in their order: there, only neighbours are put together. */
 gconv_status gconv_bank_make_batches(gconv_bank_run *r, gconv_bank_cost *total, gconv_message *message);
 
+/* ---- bank_report.c ---- */
+
+/* The last error as a message, where there is one. */
+gconv_status gconv_bank_keep_text(gconv_message *why, gconv_status status);
+/* Adds what failed, with the path that it is about before it. */
+void gconv_bank_add_error(gconv_texts *errors, const char *path, gconv_status status, const char *why);
+
+/* The report of an input on which nothing was done yet. */
+gconv_report gconv_bank_begin_report(const gconv_bank_run *r, size_t input, const gconv_texts *errors);
+/* What the network does with `images` images like `header`, for the report of one. */
+void gconv_bank_describe(const gconv_bank_run *r, const gconv_image *header, int32_t images, gconv_plan_info *plan);
+/* Counts it, and tells the user of the run. */
+void gconv_bank_hand_in(gconv_bank_run *r, gconv_report *report);
+
+/* ---- bank_device.c ---- */
+
+/* Chooses the device, and begins to open it. */
+gconv_status gconv_bank_begin_device(gconv_bank_run *r, const gconv_bank_cost *total, gconv_message *message);
+/* Until it is open. */
+gconv_status gconv_bank_wait_for_device(gconv_bank_run *r);
+bool gconv_bank_on_gpu(const gconv_bank_run *r);
+
+/* Makes the network one for images like `like`: on a GPU without memory for so many, for half as many at a time, and so on;
+ * where it has none for one, it is one for the CPU, or with `bands_may` GCONV_NO_MEMORY. */
+gconv_status gconv_bank_whole_network(gconv_bank_run *r, const gconv_image *like, bool bands_may);
+/* Makes it one of up to `rows` rows of the maps at a time: fewer, where the device has no memory for them, and on the CPU,
+ * where it has none for few. */
+gconv_status gconv_bank_rows_network(gconv_bank_run *r, const gconv_image *like, int32_t rows);
+void gconv_bank_drop_network(gconv_bank_run *r);
+
 /* ---- bank_memory.c ---- */
 
 gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *header, gconv_bank_cost *cost);
@@ -154,22 +185,5 @@ gconv_status gconv_bank_tensor_finish(gconv_bank_run *r, gconv_message *message)
 
 /* Carries an image from file to file by bands, and reports it. `whole`: it is in memory; else NULL. */
 void gconv_bank_process_bands(gconv_bank_run *r, const gconv_bank_group *group, size_t input, const gconv_image *whole);
-
-/* ---- banks.c ---- */
-
-/* The last error as a message, where there is one. */
-gconv_status gconv_bank_keep_text(gconv_message *why, gconv_status status);
-
-/* The report of an input on which nothing was done yet. */
-gconv_report gconv_bank_begin_report(const gconv_bank_run *r, size_t input, const gconv_texts *errors);
-/* Adds what failed, with the path that it is about before it. */
-void gconv_bank_add_error(gconv_texts *errors, const char *path, gconv_status status, const char *why);
-/* What the network does with `images` images like `header`, for the report of one. */
-void gconv_bank_describe(const gconv_bank_run *r, const gconv_image *header, int32_t images, gconv_plan_info *plan);
-/* Makes the network one of up to `rows` rows of the maps at a time: fewer, where the device has no memory for them, and on
- * the CPU, where it has none for few. */
-gconv_status gconv_bank_rows_network(gconv_bank_run *r, const gconv_image *like, int32_t rows);
-/* Counts it, and tells the user of the run. */
-void gconv_bank_hand_in(gconv_bank_run *r, gconv_report *report);
 
 #endif

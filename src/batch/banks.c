@@ -6,191 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-gconv_status gconv_bank_keep_text(gconv_message *why, gconv_status status) {
-  return status == GCONV_OK ? GCONV_OK : gconv_complain(why, status, "%s", gconv_last_error());
-}
-
-void gconv_bank_hand_in(gconv_bank_run *r, gconv_report *report) {
-  gconv_batch_summary *summary = r->summary;
-  report->elapsed_ms = gconv_worker_clock_ms() - r->begin_ms;
-  summary->begun++;
-  summary->written += report->written;
-  summary->passed += report->passed;
-  summary->failed += report->failed;
-  for (int f = 0; f < GCONV_FINDINGS; f++)
-    summary->found[f] += report->found[f];
-  r->job->common.report(report, r->job->common.user);
-}
-
-gconv_report gconv_bank_begin_report(const gconv_bank_run *r, size_t input, const gconv_texts *errors) {
-  const gconv_batch *common = &r->job->common;
-  gconv_report report = {.input = &common->inputs->items[input], .errors = errors, .outputs = common->outputs->paths.items};
-  report.output_count = 1;
-  if (!r->job->one_tensor) {
-    report.outputs += common->outputs->first[input];
-    report.output_count = common->outputs->first[input + 1] - common->outputs->first[input];
-  }
-  for (size_t n = 0; r->findings && n < report.output_count; n++)
-    report.found[r->findings[common->outputs->first[input] + n]]++;
-  return report;
-}
-
-void gconv_bank_add_error(gconv_texts *errors, const char *path, gconv_status status, const char *why) {
-  gconv_message text;
-  bool named = strncmp(why, path, strlen(path)) == 0;
-  gconv_complain(&text, status, "%s%s%s", named ? "" : path, named ? "" : ": ", why);
-  gconv_texts_add(errors, strdup(text.text));
-}
-
-/* ---- The device ---- */
-
-static bool cpu_has_algorithm(const char *algorithm) {
-  const gconv_algorithm_info *info;
-  for (size_t i = 0; algorithm && (info = gconv_layer_algorithm_at(i)); i++)
-    if (strcmp(info->device, "cpu") == 0 && strcmp(info->name, algorithm) == 0)
-      return true;
-  return !algorithm || strcmp(algorithm, "auto") == 0;
-}
-
-/* Whether the CPU has the algorithms that are asked for. */
-static bool cpu_suffices(const gconv_bank_run *r) {
-  bool good = cpu_has_algorithm(r->job->options.algorithm);
-  for (size_t i = 0; i < r->job->layer_count; i++)
-    good = good && cpu_has_algorithm(r->job->layers[i].algorithm);
-  return good;
-}
-
-static gconv_status begin_device(gconv_bank_run *r, const gconv_bank_cost *total, gconv_message *message) {
-  const char *name = r->job->common.device;
-  if (strcmp(name, "auto") == 0 && cpu_suffices(r)) {
-    gconv_job job = {.likes = r->headers, .like_count = 1, .images = r->job->common.inputs->count};
-    job.cpu_ms = total->cpu_ms;
-    job.gpu_ms = total->gpu_ms;
-    GCONV_TRY(gconv_bank_keep_text(message, gconv_device_choose(r->planner, &job, &r->choice)));
-    name = r->choice.name;
-  }
-  return gconv_bank_keep_text(message, gconv_device_open_begin(name, r->threads, &r->opening));
-}
-
-static gconv_status wait_for_device(gconv_bank_run *r) {
-  if (r->device)
-    return GCONV_OK;
-  double begin = gconv_worker_clock_ms();
-  gconv_status status = gconv_bank_keep_text(&r->why, gconv_device_open_end(r->opening, &r->device));
-  r->opening = NULL;
-  r->summary->device_wait_ms = gconv_worker_clock_ms() - begin;
-  if (status != GCONV_OK)
-    return status;
-  r->summary->device = *gconv_device_get_info(r->device);
-  r->summary->device_start_ms = gconv_device_start_ms(r->device);
-  memcpy(r->summary->device_reason, r->choice.reason, sizeof r->summary->device_reason);
-  return GCONV_OK;
-}
-
 /* ---- Convolving ---- */
-
-static void drop_network(gconv_bank_run *r) {
-  gconv_network_free(r->network);
-  gconv_image_free(&r->maps);
-  r->network = NULL;
-}
-
-static gconv_status make_network(gconv_bank_run *r, gconv_device *device, const gconv_image *like, int32_t rows) {
-  gconv_network_options options = r->job->options;
-  options.rows = rows;
-  r->at = device;
-  r->part = like->frames;
-  return gconv_network_create(device, like, r->job->layers, r->job->layer_count, &options, &r->network);
-}
-
-/* The CPU, for what a GPU has no memory for, if the user left the device open. */
-static gconv_device *spare_of(const gconv_bank_run *r) {
-  return strcmp(r->job->common.device, "auto") == 0 && cpu_suffices(r) ? r->planner : NULL;
-}
-
-static bool is_gpu(const gconv_bank_run *r) {
-  return strncmp(gconv_device_get_info(r->device)->name, "cuda", 4) == 0;
-}
-
-static gconv_status make_on_cpu(gconv_bank_run *r, const gconv_image *like, int32_t rows, gconv_status status) {
-  gconv_device *spare = spare_of(r);
-  if (!spare)
-    return status;
-  snprintf(r->remark, sizeof r->remark, "%s, so the CPU takes it", gconv_last_error());
-  return make_network(r, spare, like, rows);
-}
-
-/* The network for images like `like`: on a GPU without memory for so many, for half as many at a time, and so on. */
-static gconv_status ensure_network(gconv_bank_run *r, const gconv_image *like) {
-  gconv_image part = *like;
-  part.frames = r->part;
-  r->cold = !r->network || r->rows != 0 || r->asked != like->frames || !gconv_network_fits(r->network, &part);
-  part.frames = like->frames;
-  if (!r->cold)
-    return GCONV_OK;
-  drop_network(r);
-  r->rows = 0;
-  r->asked = like->frames;
-  r->remark[0] = '\0';
-  gconv_status status = make_network(r, r->device, &part, 0);
-  while (status == GCONV_NO_MEMORY && is_gpu(r) && part.frames > 1) {
-    part.frames = (part.frames + 1) / 2;
-    snprintf(r->remark, sizeof r->remark, "%s, so it takes %d images at a time", gconv_last_error(), part.frames);
-    status = make_network(r, r->device, &part, 0);
-  }
-  return status;
-}
-
-gconv_status gconv_bank_rows_network(gconv_bank_run *r, const gconv_image *like, int32_t rows) {
-  enum { LEAST_ROWS = 16 };
-  r->cold = !r->network || r->rows != rows || !gconv_network_fits(r->network, like);
-  if (!r->cold)
-    return GCONV_OK;
-  drop_network(r);
-  r->rows = rows;
-  r->remark[0] = '\0';
-  gconv_status status = make_network(r, r->device, like, rows);
-  while (status == GCONV_NO_MEMORY && is_gpu(r) && rows > LEAST_ROWS) {
-    rows = (rows + 1) / 2;
-    snprintf(r->remark, sizeof r->remark, "%s, so it takes %d rows at a time", gconv_last_error(), rows);
-    status = make_network(r, r->device, like, rows);
-  }
-  return status == GCONV_NO_MEMORY && is_gpu(r) ? make_on_cpu(r, like, r->rows, status) : status;
-}
-
-void gconv_bank_describe(const gconv_bank_run *r, const gconv_image *header, int32_t count, gconv_plan_info *plan) {
-  const gconv_layer_info *first = gconv_network_get_info(r->network, 0), *info;
-  const gconv_image *out = gconv_network_output_header(r->network);
-  double images = (double)r->part * count / header->frames; /* inputs that an execution takes */
-  *plan = (gconv_plan_info){.device = gconv_device_get_info(r->at)->name,
-                            .algorithm = first->algorithm,
-                            .math = first->math,
-                            .exact = true,
-                            .frames = header->frames / count,
-                            .channels = header->channels,
-                            .height = header->height,
-                            .width = header->width,
-                            .rows = first->rows,
-                            .columns = first->columns,
-                            .out_width = out->width,
-                            .out_channels = out->channels,
-                            .input_type = header->type,
-                            .output_type = GCONV_F32};
-  for (size_t i = 0; (info = gconv_network_get_info(r->network, i)); i++) {
-    plan->exact = plan->exact && info->exact;
-    plan->algorithm = strcmp(plan->algorithm, info->algorithm) == 0 ? info->algorithm : "several";
-    plan->math = strcmp(plan->math, info->math) == 0 ? info->math : "several";
-    plan->filters = info->filters;
-    plan->out_height = info->out_height;
-    plan->flop += info->flop / images;
-    plan->estimate_ms += info->estimate_ms / images;
-    plan->error_bound = info->error_bound > plan->error_bound ? info->error_bound : plan->error_bound;
-    plan->workspace_bytes = info->workspace_bytes > plan->workspace_bytes ? info->workspace_bytes : plan->workspace_bytes;
-    plan->bytes +=
-        4.0 / images * info->images *
-        ((double)info->channels * info->height * info->width + (double)info->filters * info->out_height * info->out_width);
-  }
-}
 
 /* What is common to the reports of a batch. */
 typedef struct outcome {
@@ -273,10 +89,8 @@ static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, o
 static gconv_status convolve(gconv_bank_run *r, const gconv_bank_loaded *l, outcome *o) {
   double begin = gconv_worker_clock_ms();
   bool single = l->image.frames == (int32_t)l->count && !r->job->common.verify;
-  gconv_status status = ensure_network(r, &l->image);
-  if (status == GCONV_NO_MEMORY && is_gpu(r) && !single)
-    status = make_on_cpu(r, &l->image, 0, status);
-  o->by_bands = status == GCONV_NO_MEMORY && is_gpu(r) && single;
+  gconv_status status = gconv_bank_whole_network(r, &l->image, single);
+  o->by_bands = status == GCONV_NO_MEMORY && gconv_bank_on_gpu(r) && single;
   if (status != GCONV_OK)
     return status;
   o->report.plan_ms = r->cold ? (gconv_worker_clock_ms() - begin) / (double)l->count : 0;
@@ -373,7 +187,7 @@ static gconv_status process_batch(gconv_bank_run *r, const gconv_bank_group *bat
   report_unread(r, l);
   if (l->count == 0 && batch->rows == 0)
     return GCONV_OK;
-  GCONV_TRY(wait_for_device(r));
+  GCONV_TRY(gconv_bank_wait_for_device(r));
   if (batch->rows > 0)
     gconv_bank_process_bands(r, batch, r->order[batch->first], NULL);
   else
@@ -423,7 +237,7 @@ static gconv_status run_all(gconv_bank_run *r, gconv_message *message) {
   GCONV_TRY(gconv_bank_make_batches(r, &total, message));
   if (r->batch_count == 0)
     return GCONV_OK;
-  GCONV_TRY(begin_device(r, &total, message));
+  GCONV_TRY(gconv_bank_begin_device(r, &total, message));
   gconv_status status = process_all(r, message);
   gconv_status tensor = gconv_bank_tensor_finish(r, message);
   return status == GCONV_OK ? tensor : status;
