@@ -11,9 +11,9 @@
  * than compressing one of its pictures.
  */
 #include "batch/bank_run.h"
+#include "batch/clock.h"
 #include "batch/loop.h"
 #include "batch/present.h"
-#include "batch/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -172,7 +172,7 @@ static void run_stage(void *context, size_t turn) {
   bands *b = context;
   enum stage stage = (enum stage)turn;
   int32_t i = b->step - (int32_t)turn;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   if (i < 0 || i >= b->count)
     return;
   if (stage == READ) {
@@ -185,7 +185,7 @@ static void run_stage(void *context, size_t turn) {
     gconv_image maps = kept_rows(b, i);
     b->take(b, &maps, i * b->rows);
   }
-  b->ms[stage] += gconv_worker_clock_ms() - begin;
+  b->ms[stage] += gconv_batch_clock_ms() - begin;
 }
 
 static gconv_status first_failure(const bands *b, gconv_message *why) {
@@ -205,9 +205,9 @@ static bool is_any_open(const bands *b) {
 /* Carries all bands through the stages once, or until nothing is left to be written. */
 static gconv_status run_pass(bands *b, void (*take)(bands *b, const gconv_image *maps, int32_t first), gconv_message *why) {
   b->take = take;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   gconv_status status = gconv_bank_keep_text(why, open_input(b));
-  b->ms[READ] += gconv_worker_clock_ms() - begin;
+  b->ms[READ] += gconv_batch_clock_ms() - begin;
   for (b->step = 0; b->step < b->count + STAGES - 1 && status == GCONV_OK && !b->idle; b->step++) {
     gconv_loop_run(b->r->threads < STAGES ? b->r->threads : STAGES, STAGES, run_stage, b);
     status = first_failure(b, why);
@@ -441,10 +441,10 @@ static gconv_status make_buffers(bands *b) {
 
 static gconv_status convolve(bands *b, gconv_message *why) {
   gconv_bank_run *r = b->r;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   GCONV_TRY(gconv_bank_keep_text(why, gconv_bank_rows_network(r, &b->header, b->group->rows)));
   b->report->cold = r->cold;
-  b->report->plan_ms = r->cold ? gconv_worker_clock_ms() - begin : 0;
+  b->report->plan_ms = r->cold ? gconv_batch_clock_ms() - begin : 0;
   b->report->remark = r->remark[0] ? r->remark : NULL;
   GCONV_TRY(gconv_bank_keep_text(why, make_buffers(b)));
   GCONV_TRY(make_results(b, why));
@@ -501,7 +501,7 @@ void gconv_bank_process_bands(gconv_bank_run *r, const gconv_bank_group *group, 
   gconv_texts errors = {0};
   gconv_report report = gconv_bank_begin_report(r, input, &errors);
   gconv_message why = {""};
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   bands b = {.r = r,
              .group = group,
              .input = input,
@@ -519,7 +519,7 @@ void gconv_bank_process_bands(gconv_bank_run *r, const gconv_bank_group *group, 
       gconv_network_explain(r->network, &explanation) == GCONV_OK)
     report.explanation = explanation;
   report.device_reason = r->summary->device_reason;
-  report.total_ms = gconv_worker_clock_ms() - begin;
+  report.total_ms = gconv_batch_clock_ms() - begin;
   report_bands(&b, status, &why);
   r->frame += 1;
   if (r->job->one_tensor)

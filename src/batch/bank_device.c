@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/bank_run.h"
-#include "batch/worker.h"
+#include "batch/clock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,10 +36,10 @@ gconv_status gconv_bank_begin_device(gconv_bank_run *r, const gconv_bank_cost *t
 gconv_status gconv_bank_wait_for_device(gconv_bank_run *r) {
   if (r->device)
     return GCONV_OK;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   gconv_status status = gconv_bank_keep_text(&r->why, gconv_device_open_end(r->opening, &r->device));
   r->opening = NULL;
-  r->summary->device_wait_ms = gconv_worker_clock_ms() - begin;
+  r->summary->device_wait_ms = gconv_batch_clock_ms() - begin;
   if (status != GCONV_OK)
     return status;
   r->summary->device = *gconv_device_get_info(r->device);

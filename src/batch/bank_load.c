@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Decoding the images of a bank job, a batch ahead of the one at work. */
 #include "batch/bank_run.h"
+#include "batch/clock.h"
 #include "batch/loop.h"
-#include "batch/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +26,10 @@ typedef struct decoding {
 static void decode(void *context, size_t turn) {
   const decoding *d = context;
   const char *path = d->r->job->common.inputs->items[d->r->order[d->batch->first + turn]].path;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   if (gconv_bank_image_read(d->r->job, path, &d->images[turn]) != GCONV_OK)
     d->errors[turn] = strdup(gconv_last_error());
-  d->ms[turn] = gconv_worker_clock_ms() - begin;
+  d->ms[turn] = gconv_batch_clock_ms() - begin;
 }
 
 void gconv_bank_copy_frame(const gconv_image *from, gconv_image *to, int32_t frame) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/bank_run.h"
-#include "batch/worker.h"
+#include "batch/clock.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ gconv_status gconv_bank_keep_text(gconv_message *why, gconv_status status) {
 
 void gconv_bank_hand_in(gconv_bank_run *r, gconv_report *report) {
   gconv_batch_summary *summary = r->summary;
-  report->elapsed_ms = gconv_worker_clock_ms() - r->begin_ms;
+  report->elapsed_ms = gconv_batch_clock_ms() - r->begin_ms;
   summary->begun++;
   summary->written += report->written;
   summary->passed += report->passed;

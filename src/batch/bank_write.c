@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The results of a batch: files of their own for each image. */
 #include "batch/bank_run.h"
+#include "batch/clock.h"
 #include "batch/loop.h"
-#include "batch/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +94,7 @@ static void write_result(void *context, size_t turn) {
   const char *path = w->reports[image].outputs[n];
   gconv_message why;
   gconv_status status = GCONV_OK;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   if (gconv_bank_is_done(w->r, w->l->inputs[image], n)) {
     pthread_mutex_lock(&w->lock);
     w->reports[image].passed++;
@@ -113,18 +113,18 @@ static void write_result(void *context, size_t turn) {
   }
   count_result(w, image, path, status, why.text);
   pthread_mutex_lock(&w->lock);
-  w->reports[image].encode_ms += gconv_worker_clock_ms() - begin;
+  w->reports[image].encode_ms += gconv_batch_clock_ms() - begin;
   pthread_mutex_unlock(&w->lock);
 }
 
 static gconv_status append_tensor(gconv_bank_run *r, const gconv_bank_loaded *l, gconv_report *reports) {
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   gconv_status status = gconv_bank_tensor_open(r, &r->maps);
   if (status == GCONV_OK)
     status = gconv_bank_array_add_frames(r, r->writer, r->frame, &r->maps, 0, r->maps.frames);
   r->frame += r->maps.frames;
   for (size_t i = 0; i < l->count; i++)
-    reports[i].encode_ms = (gconv_worker_clock_ms() - begin) / (double)l->count;
+    reports[i].encode_ms = (gconv_batch_clock_ms() - begin) / (double)l->count;
   return status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/bank_run.h"
-#include "batch/worker.h"
+#include "batch/budget.h"
+#include "batch/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static gconv_status verify(const gconv_bank_run *r, const gconv_image *image, gc
 /* With the network that there is. */
 static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, outcome *o) {
   gconv_report *report = &o->report;
-  double begin = gconv_worker_clock_ms(), images = (double)l->count;
+  double begin = gconv_batch_clock_ms(), images = (double)l->count;
   report->cold = r->cold;
   report->remark = r->remark[0] ? r->remark : NULL;
   if (r->cold && r->job->common.explain && r->summary->begun == 0)
@@ -78,7 +79,7 @@ static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, o
   gconv_timings *times = &report->timings;
   *times = (gconv_timings){times->prepare_ms / images,  times->upload_ms / images, times->kernel_ms / images,
                            times->download_ms / images, times->finish_ms / images, 0};
-  report->total_ms = report->plan_ms + (gconv_worker_clock_ms() - begin) / images;
+  report->total_ms = report->plan_ms + (gconv_batch_clock_ms() - begin) / images;
   report->executed = true;
   report->pixels = (uint64_t)(l->image.frames / (int32_t)l->count) * (uint64_t)l->image.height * (uint64_t)l->image.width;
   gconv_bank_describe(r, &l->image, (int32_t)l->count, &report->plan);
@@ -87,13 +88,13 @@ static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, o
 
 /* GCONV_NO_MEMORY before anything is done: bands may take less. */
 static gconv_status convolve(gconv_bank_run *r, const gconv_bank_loaded *l, outcome *o) {
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   bool single = l->image.frames == (int32_t)l->count && !r->job->common.verify;
   gconv_status status = gconv_bank_whole_network(r, &l->image, single);
   o->by_bands = status == GCONV_NO_MEMORY && gconv_bank_on_gpu(r) && single;
   if (status != GCONV_OK)
     return status;
-  o->report.plan_ms = r->cold ? (gconv_worker_clock_ms() - begin) / (double)l->count : 0;
+  o->report.plan_ms = r->cold ? (gconv_batch_clock_ms() - begin) / (double)l->count : 0;
   return run_network(r, l, o);
 }
 
@@ -261,7 +262,7 @@ static void close_all(gconv_bank_run *r) {
 
 gconv_status gconv_bank_batch_run(const gconv_bank_batch *job, gconv_batch_summary *summary, gconv_message *message) {
   size_t count = job->common.inputs->count;
-  gconv_bank_run r = {.job = job, .summary = summary, .begin_ms = gconv_worker_clock_ms()};
+  gconv_bank_run r = {.job = job, .summary = summary, .begin_ms = gconv_batch_clock_ms()};
   *summary = (gconv_batch_summary){0};
   r.threads = job->common.threads > 0 ? job->common.threads : gconv_processor_count();
   gconv_budget *budget = gconv_budget_create(job->common.memory);
@@ -278,6 +279,6 @@ gconv_status gconv_bank_batch_run(const gconv_bank_batch *job, gconv_batch_summa
   close_all(&r);
   for (size_t i = summary->begun; i < count && status == GCONV_OK; i++)
     summary->failed++;
-  summary->wall_ms = gconv_worker_clock_ms() - r.begin_ms;
+  summary->wall_ms = gconv_batch_clock_ms() - r.begin_ms;
   return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/devices.h"
-#include "batch/worker.h"
+#include "batch/clock.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -366,9 +366,9 @@ static gconv_status settle(gconv_devices *devices, const gconv_image *like) {
 static gconv_status assign(gconv_devices *devices, int worker, const gconv_image *like) {
   if (!devices->waited) {
     devices->waited = true;
-    double begin = gconv_worker_clock_ms();
+    double begin = gconv_batch_clock_ms();
     devices->status = settle(devices, like);
-    devices->wait_ms = gconv_worker_clock_ms() - begin;
+    devices->wait_ms = gconv_batch_clock_ms() - begin;
   }
   GCONV_TRY(devices->status);
   if (!is_cpu(devices->first))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/pipeline.h"
+#include "batch/clock.h"
 #include "batch/devices.h"
+#include "batch/room.h"
 #include "batch/worker.h"
 
 #include <poll.h>
@@ -117,7 +119,7 @@ static void hand_in(struct run *run, size_t place, gconv_report *report, gconv_t
   run->stopped |= report->failed > 0 && run->batch->fail_fast;
   hold(&run->held[place], report, errors);
   for (struct held *held; run->told < run->batch->inputs->count && (held = &run->held[run->told])->done; run->told++) {
-    held->report.elapsed_ms = gconv_worker_clock_ms() - run->begin_ms;
+    held->report.elapsed_ms = gconv_batch_clock_ms() - run->begin_ms;
     run->batch->report(&held->report, run->batch->user);
     drop(held);
   }
@@ -212,7 +214,7 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   struct run run = {
       .batch = batch,
       .summary = summary,
-      .begin_ms = gconv_worker_clock_ms(),
+      .begin_ms = gconv_batch_clock_ms(),
       .jobs = choose_jobs(batch, threads),
       .lock = PTHREAD_MUTEX_INITIALIZER,
   };
@@ -237,6 +239,6 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   free(run.held);
   free(run.order);
   free(run.seats);
-  summary->wall_ms = gconv_worker_clock_ms() - run.begin_ms;
+  summary->wall_ms = gconv_batch_clock_ms() - run.begin_ms;
   return status;
 }

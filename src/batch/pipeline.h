@@ -73,9 +73,6 @@ typedef struct gconv_batch_summary {
   double wall_ms;
 } gconv_batch_summary;
 
-/* The type of the results of an input of type `input`: what `options` want, or the next that `format` holds. */
-gconv_type gconv_batch_output_type(const gconv_options *options, const gconv_format_info *format, gconv_type input);
-
 /* Runs all inputs. Failures of single images are reported and counted, not returned; only what stops the whole run is:
  * GCONV_BAD_ARGUMENT for a device or algorithm that fits nothing, else the status of opening the device. */
 gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message);

@@ -2,6 +2,8 @@
 #include "batch/room.h"
 #include "batch/stream.h"
 
+#include <stdlib.h>
+
 static uint64_t image_bytes(const gconv_image *image, gconv_type type) {
   return (uint64_t)image->frames * (uint64_t)image->channels * (uint64_t)image->height * (uint64_t)image->width *
          gconv_type_bytes(type);
@@ -37,6 +39,23 @@ static gconv_status refuse(gconv_message *why, uint64_t bytes, uint64_t most, co
   return gconv_complain(why, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.0f: raise it%s%s",
                         (double)bytes * 1e-6, (double)most * 1e-6,
                         reason ? ", or let it go by rows, which takes less: now it cannot, as " : "", reason ? reason : "");
+}
+
+void gconv_planned_free(gconv_planned *planned) {
+  for (size_t k = 0; k < planned->result_count; k++)
+    gconv_image_free(&planned->results[k]);
+  free(planned->results);
+  free(planned->explanation);
+  gconv_plan_free(planned->plan);
+  *planned = (gconv_planned){0};
+}
+
+void gconv_worker_clear(gconv_worker *worker) {
+  gconv_planned_free(&worker->now);
+  gconv_planned_free(&worker->before);
+  gconv_image_free(&worker->input);
+  gconv_budget_give_back(worker->budget, worker->held);
+  worker->held = 0;
 }
 
 gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char *reason, gconv_message *message) {

@@ -9,6 +9,12 @@
  * convolution. Results are taken to be as large as the input; those of full padding are a little larger. */
 uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
 
+/* Frees what a plan wrote to, and the plan; *planned is as before its first use. */
+void gconv_planned_free(gconv_planned *planned);
+
+/* Frees the plans and the images; the devices stay. */
+void gconv_worker_clear(gconv_worker *worker);
+
 /* Takes what the image needs of the memory that all share; `reason`: why it is not carried by rows, or NULL. A worker that
  * must wait keeps nothing meanwhile, and no plan. GCONV_TOO_LARGE if that is more than all of it. */
 gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char *reason, gconv_message *message);

@@ -7,7 +7,8 @@
  * outputs are rings of strips that lie one behind the other, so that the writers, where they are slowest, get many at once.
  */
 #include "batch/stream.h"
-#include "batch/worker.h"
+#include "batch/clock.h"
+#include "batch/message.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -274,12 +275,12 @@ static gconv_status fill_window(flow *f, int32_t i) {
 static bool read_strip(flow *f, int32_t i) {
   if (!wait_for(f, FILTERED, i - f->window_count + 1)) /* the window is free */
     return false;
-  double start = gconv_worker_clock_ms();
+  double start = gconv_batch_clock_ms();
   gconv_status status = i < f->strips
                             ? fill_window(f, i)
                             : skip_rows(f, &f->windows[i % f->window_count],
                                         gconv_row_reader_header(f->stream->reader)->height - f->spans[f->strips - 1].end);
-  f->stream->decode_ms += gconv_worker_clock_ms() - start;
+  f->stream->decode_ms += gconv_batch_clock_ms() - start;
   if (status != GCONV_OK)
     return give_up(f, status);
   advance(f, READ, 1);
@@ -344,12 +345,12 @@ static int32_t write_strips(flow *f, int32_t i) {
   int32_t together = f->slots - i % f->slots, half = (f->slots + 2) / 3;
   count = count < together ? count : together;
   count = count < half ? count : half;
-  double start = gconv_worker_clock_ms();
+  double start = gconv_batch_clock_ms();
   for (size_t k = 0; k < f->count; k++) {
     gconv_image part = kept_rows(f, k, i, count);
     write_output(f->stream, k, &part);
   }
-  f->stream->encode_ms += gconv_worker_clock_ms() - start;
+  f->stream->encode_ms += gconv_batch_clock_ms() - start;
   advance(f, WRITTEN, count);
   return count;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/worker.h"
+#include "batch/clock.h"
 #include "batch/pieces.h"
 #include "batch/room.h"
 #include "batch/stream.h"
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* One input on its way. */
 struct task {
@@ -22,33 +22,6 @@ struct task {
   gconv_status stranded; /* it failed because there is no device */
   bool streamed;         /* it was carried by rows, and its results are counted */
 };
-
-double gconv_worker_clock_ms(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
-}
-
-gconv_type gconv_batch_output_type(const gconv_options *options, const gconv_format_info *format, gconv_type input) {
-  return gconv_format_type(format, options->keep_type ? input : options->output_type);
-}
-
-static void clear(gconv_planned *planned) {
-  for (size_t k = 0; k < planned->result_count; k++)
-    gconv_image_free(&planned->results[k]);
-  free(planned->results);
-  free(planned->explanation);
-  gconv_plan_free(planned->plan);
-  *planned = (gconv_planned){0};
-}
-
-void gconv_worker_clear(gconv_worker *worker) {
-  clear(&worker->now);
-  clear(&worker->before);
-  gconv_image_free(&worker->input);
-  gconv_budget_give_back(worker->budget, worker->held);
-  worker->held = 0;
-}
 
 /* ---- Errors -------------------------------------------------------------------------------------------------------- */
 
@@ -150,7 +123,7 @@ static gconv_status plan_somewhere(gconv_worker *worker, const gconv_image *imag
   const gconv_filters *filters = worker->batch->filters;
   gconv_status status = gconv_plan_create(worker->device, image, filters, options, &worker->now.plan);
   if (status == GCONV_NO_MEMORY && worker->before.plan) {
-    clear(&worker->before);
+    gconv_planned_free(&worker->before);
     status = gconv_plan_create(worker->device, image, filters, options, &worker->now.plan);
   }
   gconv_device *spare = status == GCONV_NO_MEMORY ? gconv_devices_spare(worker->devices, worker->index) : NULL;
@@ -180,9 +153,9 @@ static gconv_status make_plan(gconv_worker *worker, struct task *task) {
 static gconv_status ensure_device(gconv_worker *worker, struct task *task) {
   if (worker->device)
     return GCONV_OK;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   task->stranded = gconv_devices_wait(worker->devices, worker->index, &task->image, &worker->device, &task->why);
-  task->report->wait_ms = gconv_worker_clock_ms() - begin;
+  task->report->wait_ms = gconv_batch_clock_ms() - begin;
   return task->stranded;
 }
 
@@ -196,9 +169,9 @@ static bool find_plan(gconv_worker *worker, const gconv_image *image) {
   worker->before = last;
   if (worker->now.plan && gconv_plan_fits(worker->now.plan, image))
     return true;
-  clear(&worker->now);
+  gconv_planned_free(&worker->now);
   if (worker->before.plan && gconv_plan_get_info(worker->before.plan)->bytes > MOST_BYTES)
-    clear(&worker->before);
+    gconv_planned_free(&worker->before);
   return false;
 }
 
@@ -207,15 +180,15 @@ static gconv_status ensure_plan(gconv_worker *worker, struct task *task) {
   GCONV_TRY(ensure_device(worker, task));
   if (find_plan(worker, &task->image))
     return GCONV_OK;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   gconv_status status = make_plan(worker, task);
-  report->plan_ms = gconv_worker_clock_ms() - begin;
+  report->plan_ms = gconv_batch_clock_ms() - begin;
   report->cold = true;
   report->explanation = worker->now.explanation;
   report->device_reason = gconv_devices_reason(worker->devices);
   report->remark = worker->now.remark[0] ? worker->now.remark : NULL;
   if (status != GCONV_OK)
-    clear(&worker->now);
+    gconv_planned_free(&worker->now);
   return status;
 }
 
@@ -303,11 +276,11 @@ static void write_results(gconv_worker *worker, struct task *task) {
     fail_all(task, input, text);
     return;
   }
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   for (size_t n = 0; n < task->count; n++)
     if (task->wanted[n])
       write_result(worker, task, n, &worker->now.results[n / pieces], (int32_t)(n % pieces));
-  task->report->encode_ms = gconv_worker_clock_ms() - begin;
+  task->report->encode_ms = gconv_batch_clock_ms() - begin;
 }
 
 /* ---- By rows ------------------------------------------------------------------------------------------------------- */
@@ -344,7 +317,7 @@ static void open_writers(carriage *c) {
 
 /* Commits the results, or, if the input failed, discards them and counts them as failed. */
 static void close_writers(carriage *c, gconv_status status) {
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   for (size_t n = 0; n < c->task->count; n++) {
     if (!c->stream.writers[n])
       continue;
@@ -357,7 +330,7 @@ static void close_writers(carriage *c, gconv_status status) {
   }
   if (status != GCONV_OK)
     add_error(c->task, c->task->report->input->path, c->task->why.text);
-  c->stream.encode_ms += gconv_worker_clock_ms() - begin;
+  c->stream.encode_ms += gconv_batch_clock_ms() - begin;
 }
 
 static gconv_status run_stream(carriage *c) {
@@ -438,12 +411,12 @@ static gconv_status convolve_whole(gconv_worker *worker, struct task *task, gcon
   gconv_report *report = task->report;
   GCONV_TRY(gconv_worker_admit(worker, gconv_worker_whole_bytes(worker, reader), reason_for_whole(worker, task, reader),
                                &task->why));
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   task->image = worker->input;
   worker->input = (gconv_image){0};
   GCONV_TRY(keep_text(task, gconv_row_reader_image(reader, &task->image)));
   const gconv_image *image = &task->image;
-  report->decode_ms += gconv_worker_clock_ms() - begin;
+  report->decode_ms += gconv_batch_clock_ms() - begin;
   GCONV_TRY(ensure_plan(worker, task));
   GCONV_TRY(keep_text(task, gconv_plan_execute(worker->now.plan, image, worker->now.results, &report->timings)));
   report->executed = true;
@@ -468,11 +441,11 @@ static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv
   if (reason_for_host(worker->batch) || !gconv_devices_decode(worker->devices, worker->index))
     return GCONV_OK;
   GCONV_TRY(gconv_worker_admit(worker, gconv_worker_whole_bytes(worker, reader), NULL, &task->why));
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   gconv_status status = gconv_row_reader_jpeg(reader, &jpeg, &size);
   if (status != GCONV_OK)
     return GCONV_OK;
-  report->decode_ms += gconv_worker_clock_ms() - begin;
+  report->decode_ms += gconv_batch_clock_ms() - begin;
   task->image = *header;
   task->image.icc = NULL; /* it stays the reader's */
   status = ensure_plan(worker, task);
@@ -491,11 +464,11 @@ static gconv_status convolve(gconv_worker *worker, struct task *task) {
   gconv_report *report = task->report;
   gconv_read_options options = {.max_pixels = worker->batch->max_pixels, .threads = worker->threads};
   gconv_row_reader *reader = NULL;
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   GCONV_TRY(keep_text(task, gconv_row_reader_open(report->input->path, &options, &reader)));
   const gconv_image *header = gconv_row_reader_header(reader);
   report->pixels = (uint64_t)header->frames * (uint64_t)header->height * (uint64_t)header->width;
-  report->decode_ms = gconv_worker_clock_ms() - begin;
+  report->decode_ms = gconv_batch_clock_ms() - begin;
   gconv_status status = GCONV_OK;
   if (may_go_by_rows(worker, task, reader))
     status = convolve_by_rows(worker, task, reader);
@@ -518,17 +491,17 @@ static void keep_input(gconv_worker *worker, struct task *task) {
 }
 
 static void carry(gconv_worker *worker, struct task *task) {
-  double begin = gconv_worker_clock_ms();
+  double begin = gconv_batch_clock_ms();
   gconv_status status = convolve(worker, task);
-  double paused = gconv_worker_clock_ms();
+  double paused = gconv_batch_clock_ms();
   if (status == GCONV_OK && worker->batch->verify)
     status = verify(worker, task);
-  double resumed = gconv_worker_clock_ms();
+  double resumed = gconv_batch_clock_ms();
   if (status == GCONV_OK && !task->streamed)
     write_results(worker, task);
   else if (status != GCONV_OK && !task->streamed && task->stranded == GCONV_OK)
     fail_all(task, task->report->input->path, task->why.text);
-  task->report->total_ms = gconv_worker_clock_ms() - begin - (resumed - paused);
+  task->report->total_ms = gconv_batch_clock_ms() - begin - (resumed - paused);
   keep_input(worker, task);
   gconv_worker_give_back(worker);
 }

@@ -29,16 +29,10 @@ typedef struct gconv_worker {
   bool explains;             /* this worker's plans are explained: it has begun the first input */
 } gconv_worker;
 
-/* Milliseconds of a clock that never runs backwards. */
-double gconv_worker_clock_ms(void);
-
 /* Carries input i all the way, and says how it went: *report (zeroed) is set but for elapsed_ms, and its errors go to
  * *errors (empty). Existing results are looked for first: if no other is wanted, the input is not read. Fails only where
  * there is no device: then nothing is reported. */
 gconv_status gconv_worker_process(gconv_worker *worker, size_t i, gconv_report *report, gconv_texts *errors,
                                   gconv_message *message);
-
-/* Frees the plan and the images; the devices stay. */
-void gconv_worker_clear(gconv_worker *worker);
 
 #endif
