@@ -359,7 +359,8 @@ __device__ __forceinline__ void store_part(const walk_arguments &a, const block_
 #pragma unroll
         for (int j = 0; j < 2; j++)
           if (sample + TILE * tile + j < a.samples)
-            ((float *)to)[TILE * tile + j] = fmaf(sums[tile][i + 2 * j] * back, a.factor, offset);
+            ((float *)to)[TILE * tile + j] =
+                fmaf(sums[tile][i + 2 * j] * a.unscale * back, a.common.problem.epilogue.scale, offset);
 }
 
 /* The same, sample by sample. */
@@ -373,7 +374,7 @@ __device__ __forceinline__ void store_each(const walk_arguments &a, const block_
   for (int i = 0; i < TILES * 4; i++) {
     const int p = row + i % 2, x = sample + i / 4 * TILE + i / 2 % 2;
     if (p >= 0 && p < at.rows && x < a.samples) {
-      const float response = gconv_response(copies[i] * back * a.unscale, a.divisor, a.bias);
+      const float response = gconv_response(copies[i] * a.unscale * back, a.divisor, a.bias);
       store_sample(a, at, p, x, gconv_finish(response, &a.common.problem.epilogue));
     }
   }
@@ -517,6 +518,7 @@ __global__ void __launch_bounds__(warps_of(GROUPS) * LANES, BLOCKS) convolve(con
     slot = slot == (SLOTS - 1) * step_words ? 0 : slot + step_words;
   }
   await_copies<0>();
+  __syncwarp(); /* other lanes have stored where redo() does */
   redo(a, at, first, odd_begin, odd_end);
 }
 

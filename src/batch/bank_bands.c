@@ -406,12 +406,11 @@ static gconv_status make_results(bands *b, gconv_message *why) {
   if (!b->results)
     return gconv_complain_memory(why);
   for (size_t n = 0; n < b->result_count; n++) {
-    result *to = &b->results[n];
-    to->path = b->report->outputs[n];
-    to->wanted = !gconv_bank_is_done(b->r, b->input, n);
-    if (!is_tensor(b))
-      GCONV_TRY(gconv_bank_keep_text(why, gconv_bank_lay(b->r->job, &like, n, &to->sheet)));
+    b->results[n].path = b->report->outputs[n];
+    b->results[n].wanted = !gconv_bank_is_done(b->r, b->input, n);
   }
+  for (size_t n = 0; n < b->result_count && !is_tensor(b); n++)
+    GCONV_TRY(gconv_bank_keep_text(why, gconv_bank_lay(b->r->job, &like, n, &b->results[n].sheet)));
   return GCONV_OK;
 }
 
@@ -515,9 +514,11 @@ void gconv_bank_process_bands(gconv_bank_run *r, const gconv_bank_group *group, 
   }
   char *explanation = NULL;
   gconv_status status = convolve(&b, &why);
-  if (status == GCONV_OK && r->cold && r->job->common.explain && r->summary->begun == 0 &&
-      gconv_network_explain(r->network, &explanation) == GCONV_OK)
+  if (status == GCONV_OK && r->cold && r->job->common.explain && !r->explained &&
+      gconv_network_explain(r->network, &explanation) == GCONV_OK) {
     report.explanation = explanation;
+    r->explained = true;
+  }
   report.device_reason = r->summary->device_reason;
   report.total_ms = gconv_batch_clock_ms() - begin;
   report_bands(&b, status, &why);

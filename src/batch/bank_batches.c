@@ -19,11 +19,12 @@ static void turn_header(const gconv_bank_batch *job, gconv_image *header) {
   header->height = height;
   header->width = width;
 }
+
 void gconv_bank_read_headers(gconv_bank_run *r) {
   gconv_image *headers = r->headers;
   const gconv_inputs *inputs = r->job->common.inputs;
   for (size_t i = 0; i < inputs->count; i++) {
-    if (strcmp(inputs->items[i].path, "-") == 0 ||
+    if (!gconv_input_is_file(inputs->items[i].path) ||
         gconv_image_read_header(inputs->items[i].path, &headers[i], NULL) != GCONV_OK)
       headers[i] = (gconv_image){0};
     gconv_image header = headers[i];
@@ -62,6 +63,8 @@ static gconv_status put_together(gconv_bank_run *r, bool *taken, gconv_bank_cost
   for (size_t i = 0; i < count; i++)
     taken[i] = gconv_bank_pass_over(r, i);
   for (size_t i = 0; i < count; i++) {
+    if (taken[i])
+      continue;
     size_t first = r->order_count;
     for (size_t j = i; j < count; j++)
       if (!taken[j] && (j == i || (headers[i].frames == 1 && gconv_bank_same_shape(&headers[i], &headers[j])))) {
@@ -70,8 +73,7 @@ static gconv_status put_together(gconv_bank_run *r, bool *taken, gconv_bank_cost
       } else if (r->job->one_tensor) {
         break;
       }
-    if (r->order_count > first)
-      GCONV_TRY(cut_group(r, &headers[i], first, r->order_count, total, message));
+    GCONV_TRY(cut_group(r, &headers[i], first, r->order_count, total, message));
   }
   return GCONV_OK;
 }
@@ -89,10 +91,12 @@ gconv_status gconv_bank_make_batches(gconv_bank_run *r, gconv_bank_cost *total, 
 static gconv_status check_header(const char *path, const gconv_image *header, gconv_message *message) {
   if (header->frames > 0)
     return GCONV_OK;
-  if (strcmp(path, "-") == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "-: what standard input holds is not known in time for one array of several images: name a folder "
-                          "(-o results/ --format npy)");
+  if (!gconv_input_is_file(path))
+    return gconv_complain(
+        message, GCONV_BAD_ARGUMENT,
+        "%s: what comes through a pipe is not known in time for one array of several images: name a folder "
+        "(-o results/ --format npy)",
+        path);
   gconv_image again = {0};
   gconv_status status = gconv_bank_keep_text(message, gconv_image_read_header(path, &again, NULL));
   gconv_image_free(&again);

@@ -45,7 +45,8 @@ static gconv_status join(gconv_bank_loaded *l, const decoding *d) {
   int32_t frames = 0;
   for (size_t i = 0; i < l->batch->count; i++) {
     size_t input = d->r->order[l->batch->first + i];
-    bool fits = d->images[i].data && (!first || gconv_bank_same_shape(first, &d->images[i]));
+    const gconv_image *header = &d->r->headers[input], *like = first ? first : header->frames > 0 ? header : NULL;
+    bool fits = d->images[i].data && (!like || gconv_bank_same_shape(like, &d->images[i]));
     if (!fits) {
       l->failed[l->errors.count] = input;
       const char *text = d->errors[i] ? d->errors[i] : "it changed while it was waiting for its turn";

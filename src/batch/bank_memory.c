@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a bank job takes of memory, and so how it is cut: into batches of images, or an image into bands of rows. */
 #include "batch/bank_run.h"
-#include "batch/budget.h"
 #include "batch/present.h"
 
 #include <stdlib.h>
@@ -31,13 +30,13 @@ static void add_layers(const gconv_network *network, double in, gconv_bank_cost 
     cost->bytes += row * info->out_height;
     cost->cpu_ms += info->estimate_ms;
     cost->rows = info->out_height;
-    widest = row > widest ? row : widest;
+    widest = row * info->out_height > widest ? row * info->out_height : widest;
     flop += info->flop;
   }
   cost->map_row = 4.0 * out->channels * out->width;
   double results = cost->map_row * out->frames * cost->rows;
   cost->gpu_ms = flop / FLOP_PER_MS + (in + results) / BUS_BYTES_PER_MS + IMAGE_MS;
-  cost->layer_row = widest;
+  cost->layer_row = widest / cost->rows;
 }
 
 /* On the CPU, of any algorithm; of few rows, so that nothing large is allocated. */
@@ -101,7 +100,7 @@ static size_t choose_batch(const gconv_bank_run *r, const gconv_image *header, c
   count = count < fits ? count : fits;
   count = count < most ? count : most;
   if (r->job->batch > 0)
-    count = (size_t)r->job->batch;
+    count = (size_t)r->job->batch < alike ? (size_t)r->job->batch : alike;
   while (count > 1 && batch_bytes(r, header, cost, (double)count) > (double)r->memory)
     count--;
   return count;
@@ -124,19 +123,22 @@ static const char *find_obstacle(const gconv_bank_run *r, size_t input, const gc
 }
 
 /* Whether the rows of the file come one after the other as they are; else all of it is in memory. */
-static bool comes_in_order(const gconv_bank_run *r, size_t input, const gconv_image *header, double *reader_bytes) {
+static gconv_status look_at_rows(const gconv_bank_run *r, size_t input, const gconv_image *header, bool *ordered,
+                                 double *reader_bytes) {
   gconv_read_options options = {.max_pixels = r->job->common.max_pixels, .threads = 1};
   gconv_row_reader *reader = NULL;
   *reader_bytes = file_bytes(header);
-  if (header->planar || gconv_row_reader_open(r->job->common.inputs->items[input].path, &options, &reader) != GCONV_OK)
-    return false;
-  bool ordered = gconv_row_reader_is_in_order(reader);
-  if (ordered)
+  *ordered = false;
+  if (header->planar)
+    return GCONV_OK;
+  GCONV_TRY(gconv_row_reader_open(r->job->common.inputs->items[input].path, &options, &reader));
+  *ordered = gconv_row_reader_is_in_order(reader);
+  if (*ordered)
     *reader_bytes = (double)gconv_row_reader_bytes(reader);
   else
     *reader_bytes += (double)gconv_row_reader_bytes(reader);
   gconv_row_reader_close(reader);
-  return ordered;
+  return GCONV_OK;
 }
 
 static gconv_status refuse(const gconv_bank_run *r, double bytes, const char *reason, gconv_message *why) {
@@ -146,11 +148,13 @@ static gconv_status refuse(const gconv_bank_run *r, double bytes, const char *re
                         reason ? reason : "");
 }
 
-/* Rows of the maps at a time, and how many results are written at a time, within `most` bytes. */
+/* Rows of the maps at a time, and how many results are written at a time, within the memory of the job. */
 static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv_image *header, const gconv_bank_cost *cost,
                               gconv_bank_group *group, gconv_message *why) {
   double most = (double)r->memory, fixed, in_row = 4.0 * header->channels * header->width;
-  bool ordered = comes_in_order(r, input, header, &fixed);
+  bool ordered;
+  if (look_at_rows(r, input, header, &ordered, &fixed) != GCONV_OK)
+    return GCONV_OK; /* decoding it says why */
   double windows = ordered ? 2 * file_row_bytes(header) : 0;
   double row = cost->scale * (windows + in_row) + 2 * cost->layer_row + 2 * cost->map_row + picture_row(r, cost);
   fixed += cost->halo * (windows + in_row + cost->layer_row) + writer_bytes(r, r->threads);
@@ -183,12 +187,13 @@ gconv_status gconv_bank_choose_cut(const gconv_bank_run *r, const gconv_image *h
   return r->job->common.memory > 0 ? refuse(r, bytes, obstacle, why) : GCONV_OK;
 }
 
+bool gconv_bank_may_go_by_bands(const gconv_bank_run *r, size_t input, const gconv_image *header) {
+  return find_obstacle(r, input, header) == NULL;
+}
+
 gconv_status gconv_bank_cut_for_device(const gconv_bank_run *r, size_t input, const gconv_image *header,
                                        gconv_bank_group *group, gconv_message *why) {
   gconv_bank_cost cost;
-  const char *obstacle = find_obstacle(r, input, header);
-  if (obstacle)
-    return gconv_complain(why, GCONV_NO_MEMORY, "%s", obstacle);
   GCONV_TRY(gconv_bank_keep_text(why, gconv_bank_find_cost(r, header, &cost)));
   GCONV_TRY(cut_bands(r, input, header, &cost, group, why));
   group->whole = true;

@@ -12,6 +12,7 @@ void gconv_bank_hand_in(gconv_bank_run *r, gconv_report *report) {
   gconv_batch_summary *summary = r->summary;
   report->elapsed_ms = gconv_batch_clock_ms() - r->begin_ms;
   summary->begun++;
+  r->told += report->output_count;
   summary->written += report->written;
   summary->passed += report->passed;
   summary->failed += report->failed;

@@ -56,6 +56,8 @@ typedef struct gconv_bank_run {
   gconv_image maps;         /* that it yields, or those of the batch */
   int32_t frame;            /* of the one tensor that comes next */
   bool cold;                /* the network was made for this batch */
+  bool explained;           /* a network was, to the user */
+  size_t told;              /* results that reports were of */
   gconv_row_writer *writer; /* of the one tensor */
   gconv_message why;        /* why the whole run failed */
 } gconv_bank_run;
@@ -123,7 +125,10 @@ gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *he
 gconv_status gconv_bank_choose_cut(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost,
                                    size_t input, size_t alike, gconv_bank_group *group, gconv_message *why);
 
-/* The same for an image in memory whose device has no room for all of it: by bands. */
+/* Whether an image can go by bands of rows. */
+bool gconv_bank_may_go_by_bands(const gconv_bank_run *r, size_t input, const gconv_image *header);
+
+/* The same as gconv_bank_choose_cut() for one in memory whose device has no room for all of it: by bands, as it may. */
 gconv_status gconv_bank_cut_for_device(const gconv_bank_run *r, size_t input, const gconv_image *header,
                                        gconv_bank_group *group, gconv_message *why);
 

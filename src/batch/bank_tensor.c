@@ -76,12 +76,14 @@ gconv_status gconv_bank_array_add_frames(const gconv_bank_run *r, gconv_row_writ
 
 gconv_status gconv_bank_tensor_open(gconv_bank_run *r, const gconv_image *maps) {
   const gconv_batch *common = &r->job->common;
-  int32_t frames = 0;
+  int64_t frames = 0;
   if (r->writer)
     return GCONV_OK;
   for (size_t i = 0; i < common->inputs->count; i++)
     frames += r->headers[i].frames;
-  return gconv_bank_array_open(r, common->outputs->paths.items[0], maps, frames, &r->writer);
+  if (frames > INT32_MAX)
+    return gconv_set_error(GCONV_TOO_LARGE, "one array of so many images: divide them");
+  return gconv_bank_array_open(r, common->outputs->paths.items[0], maps, (int32_t)frames, &r->writer);
 }
 
 gconv_status gconv_bank_tensor_finish(gconv_bank_run *r, gconv_message *message) {
@@ -94,5 +96,8 @@ gconv_status gconv_bank_tensor_finish(gconv_bank_run *r, gconv_message *message)
     r->summary->written = 0;
     return GCONV_OK;
   }
-  return gconv_bank_keep_text(message, gconv_row_writer_commit(writer));
+  gconv_status status = gconv_bank_keep_text(message, gconv_row_writer_commit(writer));
+  if (status != GCONV_OK)
+    r->summary->written = 0;
+  return status;
 }

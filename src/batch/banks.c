@@ -55,14 +55,18 @@ static gconv_status execute(gconv_bank_run *r, const gconv_image *image, gconv_r
 
 static gconv_status verify(const gconv_bank_run *r, const gconv_image *image, gconv_report *report) {
   gconv_status status = GCONV_OK;
+  gconv_verification *worst = &report->verification, part = {0};
   uint64_t compared = 0;
   for (int32_t at = 0; at < image->frames && status == GCONV_OK; at += r->part) {
     int32_t first = at < image->frames - r->part ? at : image->frames - r->part;
     gconv_image in = frames_of(image, first, r->part), out = frames_of(&r->maps, first, r->part);
-    status = gconv_network_verify(r->network, &in, &out, r->job->common.tolerance, &report->verification);
-    compared += report->verification.compared;
+    status = gconv_network_verify(r->network, &in, &out, r->job->common.tolerance, &part);
+    part.frame += first;
+    compared += part.compared;
+    if (at == 0 || status != GCONV_OK || part.max_error * worst->allowed > worst->max_error * part.allowed)
+      *worst = part;
   }
-  report->verification.compared = compared;
+  worst->compared = compared;
   report->verified = status == GCONV_OK || status == GCONV_MISMATCH;
   return status;
 }
@@ -73,8 +77,10 @@ static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, o
   double begin = gconv_batch_clock_ms(), images = (double)l->count;
   report->cold = r->cold;
   report->remark = r->remark[0] ? r->remark : NULL;
-  if (r->cold && r->job->common.explain && r->summary->begun == 0)
+  if (r->cold && r->job->common.explain && !r->explained) {
     GCONV_TRY(gconv_network_explain(r->network, &o->explanation));
+    r->explained = true;
+  }
   GCONV_TRY(execute(r, &l->image, report));
   gconv_timings *times = &report->timings;
   *times = (gconv_timings){times->prepare_ms / images,  times->upload_ms / images, times->kernel_ms / images,
@@ -89,9 +95,12 @@ static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, o
 /* GCONV_NO_MEMORY before anything is done: bands may take less. */
 static gconv_status convolve(gconv_bank_run *r, const gconv_bank_loaded *l, outcome *o) {
   double begin = gconv_batch_clock_ms();
-  bool single = l->image.frames == (int32_t)l->count && !r->job->common.verify;
-  gconv_status status = gconv_bank_whole_network(r, &l->image, single);
-  o->by_bands = status == GCONV_NO_MEMORY && gconv_bank_on_gpu(r) && single;
+  gconv_image one = frames_of(&l->image, 0, l->image.frames / (int32_t)l->count);
+  bool bands_may = true;
+  for (size_t i = 0; i < l->count; i++)
+    bands_may = bands_may && gconv_bank_may_go_by_bands(r, l->inputs[i], &one);
+  gconv_status status = gconv_bank_whole_network(r, &l->image, bands_may);
+  o->by_bands = status == GCONV_NO_MEMORY && gconv_bank_on_gpu(r) && bands_may;
   if (status != GCONV_OK)
     return status;
   o->report.plan_ms = r->cold ? (gconv_batch_clock_ms() - begin) / (double)l->count : 0;
@@ -277,8 +286,9 @@ gconv_status gconv_bank_batch_run(const gconv_bank_batch *job, gconv_batch_summa
   if (status == GCONV_OK)
     status = run_all(&r, message);
   close_all(&r);
-  for (size_t i = summary->begun; i < count && status == GCONV_OK; i++)
-    summary->failed++;
+  size_t results = job->one_tensor ? count : job->common.outputs->first[count];
+  if (status == GCONV_OK)
+    summary->failed += results - r.told;
   summary->wall_ms = gconv_batch_clock_ms() - r.begin_ms;
   return status;
 }

@@ -21,8 +21,8 @@ struct other {
 struct starter {
   gconv_device *gpu;
   pthread_t thread;
-  bool started;      /* the thread */
-  atomic_bool ready; /* the decoder */
+  bool started;              /* the thread */
+  atomic_bool ready, failed; /* the decoder */
 };
 
 struct gconv_devices {
@@ -163,8 +163,8 @@ static gconv_status begin_others(gconv_devices *devices) {
 
 static void *start_decoder(void *argument) {
   struct starter *starter = argument;
-  if (gconv_device_start_decoder(starter->gpu) == GCONV_OK)
-    atomic_store(&starter->ready, true);
+  bool good = gconv_device_start_decoder(starter->gpu) == GCONV_OK;
+  atomic_store(good ? &starter->ready : &starter->failed, true);
   return NULL;
 }
 
@@ -173,7 +173,9 @@ static void begin_decoder(gconv_devices *devices, int gpu, gconv_device *device)
   if (!devices->batch->gpu_decodes || devices->batch->inputs->count <= (size_t)devices->workers)
     return; /* the job is done before the decoder has started */
   starter->gpu = device;
-  starter->started = pthread_create(&starter->thread, NULL, start_decoder, starter) == 0; /* else the CPU decodes */
+  starter->started = pthread_create(&starter->thread, NULL, start_decoder, starter) == 0;
+  if (!starter->started) /* the CPU decodes */
+    atomic_store(&starter->failed, true);
 }
 
 /* The GPU of a worker: they are dealt in turn. */
@@ -196,6 +198,13 @@ bool gconv_devices_decode(gconv_devices *devices, int worker) {
   int gpu = devices->gpus > 0 ? worker % devices->gpus : 0;
   pthread_mutex_unlock(&devices->lock);
   return atomic_load(&devices->starters[gpu].ready);
+}
+
+bool gconv_devices_may_decode(gconv_devices *devices, int worker) {
+  pthread_mutex_lock(&devices->lock);
+  int gpu = devices->gpus > 0 ? worker % devices->gpus : 0;
+  pthread_mutex_unlock(&devices->lock);
+  return !atomic_load(&devices->starters[gpu].failed);
 }
 
 /* ---- Deciding ------------------------------------------------------------------------------------------------------ */
@@ -234,13 +243,13 @@ static double encoding_ms(const gconv_batch *batch, const gconv_image *header) {
 }
 
 /* Reads the headers of inputs at equal distances; returns how many could be read, and adds to the milliseconds of `job`.
- * Standard input is left alone. */
+ * What comes through a pipe is left alone. */
 static size_t read_headers(const gconv_batch *batch, gconv_image *headers, gconv_job *job) {
   const gconv_inputs *inputs = batch->inputs;
   size_t count = 0, samples = inputs->count < MOST_HEADERS ? inputs->count : MOST_HEADERS;
   for (size_t i = 0; i < samples; i++) {
     const char *path = inputs->items[i * inputs->count / samples].path;
-    if (strcmp(path, "-") == 0 || gconv_image_read_header(path, &headers[count], NULL) != GCONV_OK)
+    if (!gconv_input_is_file(path) || gconv_image_read_header(path, &headers[count], NULL) != GCONV_OK)
       continue;
     double decoding = decoding_ms(path, &headers[count]);
     job->hidden_ms = count == 0 ? decoding : job->hidden_ms;

@@ -31,6 +31,9 @@ bool gconv_devices_are_cpu(gconv_devices *devices);
  * be used. Thread-safe. */
 bool gconv_devices_decode(gconv_devices *devices, int worker);
 
+/* Whether it can do so yet: false where its decoder could not be started. Thread-safe. */
+bool gconv_devices_may_decode(gconv_devices *devices, int worker);
+
 /* A CPU for a worker whose GPU has no memory for an image, if the user left the device open; else NULL. */
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker);
 

@@ -195,6 +195,11 @@ gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, gconv_i
   return status;
 }
 
+bool gconv_input_is_file(const char *path) {
+  struct stat file;
+  return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
 void gconv_inputs_free(gconv_inputs *inputs) {
   for (size_t i = 0; i < inputs->count; i++) {
     free(inputs->items[i].path);

@@ -30,6 +30,9 @@ typedef struct gconv_inputs {
  */
 gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, gconv_inputs *inputs, gconv_message *message);
 
+/* Whether the file may be opened before its turn: what a pipe holds can be read once. */
+bool gconv_input_is_file(const char *path);
+
 /* Frees all and zeroes the list. */
 void gconv_inputs_free(gconv_inputs *inputs);
 

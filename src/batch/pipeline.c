@@ -157,7 +157,8 @@ static bool is_done(struct run *run) {
  * only take longer for them, so until then there is one fewer than processors. */
 static void wait_for_decoder(struct seat *seat) {
   enum { PAUSE_MS = 3 };
-  while (!is_done(seat->run) && !gconv_devices_decode(seat->worker.devices, seat->worker.index))
+  while (!is_done(seat->run) && gconv_devices_may_decode(seat->worker.devices, seat->worker.index) &&
+         !gconv_devices_decode(seat->worker.devices, seat->worker.index))
     poll(NULL, 0, PAUSE_MS);
 }
 
@@ -183,10 +184,10 @@ static void *work(void *argument) {
 
 static void seat_workers(struct run *run, gconv_devices *devices, gconv_budget *budget, int processors) {
   int threads = processors > run->jobs ? processors / run->jobs : 1;
+  bool decoder = run->batch->gpu_decodes && run->batch->inputs->count > (size_t)run->jobs; /* else it is not begun */
   for (int i = 0; i < run->jobs; i++) {
     gconv_worker worker = {.batch = run->batch, .threads = threads, .devices = devices, .budget = budget, .index = i};
-    run->seats[i] =
-        (struct seat){.run = run, .worker = worker, .waits = run->batch->gpu_decodes && i > 0 && i + 1 >= processors};
+    run->seats[i] = (struct seat){.run = run, .worker = worker, .waits = decoder && i > 0 && i + 1 >= processors};
   }
 }
 

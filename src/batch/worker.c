@@ -493,6 +493,8 @@ static void keep_input(gconv_worker *worker, struct task *task) {
 static void carry(gconv_worker *worker, struct task *task) {
   double begin = gconv_batch_clock_ms();
   gconv_status status = convolve(worker, task);
+  if (!worker->now.plan) /* it was given up, with its texts */
+    task->report->explanation = task->report->remark = NULL;
   double paused = gconv_batch_clock_ms();
   if (status == GCONV_OK && worker->batch->verify)
     status = verify(worker, task);

@@ -178,6 +178,8 @@ gconv_status gconv_device_start_decoder(gconv_device *device) {
   pthread_mutex_lock(&device->decoder_lock);
   gconv_status status = device->decoder ? GCONV_OK : device->type->start_decoder(device);
   pthread_mutex_unlock(&device->decoder_lock);
+  if (status != GCONV_OK)
+    gconv_warn("%s does not decode JPEGs, the CPU does: %s", device->info.name, gconv_last_error());
   return status;
 }
 

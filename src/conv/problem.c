@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Sizes along one axis. Everything is bounded so that sums and products of a few of these fit in 64 bits. */
-enum { LARGEST_EXTENT = 1 << 30 };
+/* Sizes along one axis. Everything is bounded so that sums and products of a few of these fit in 64 bits. Explicit padding
+ * may be this many times what the image and the filter span: all that is beyond is alike. */
+enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
 
 /* Threads of a block on any GPU. */
 enum { LARGEST_BLOCK = 1024 };
@@ -90,6 +91,11 @@ static gconv_status resolve_axis(const gconv_options *options, const char *axis,
     count = (size + extent - 2) / stride + 1;
     break;
   case GCONV_PADDING_EXPLICIT:
+    if (before > MOST_PADDING * (size + extent) || after > MOST_PADDING * (size + extent))
+      return gconv_fail(
+          GCONV_BAD_ARGUMENT,
+          "a padding of %d (%s): beyond %lld pixels, the filter sees nothing of the image; more than %lld are refused",
+          before > after ? before : after, axis, (long long)extent - 1, (long long)(MOST_PADDING * (size + extent)));
     *pad = before;
     count = (int64_t)size + before + after < extent ? 0 : ((int64_t)size + before + after - extent) / stride + 1;
     break;

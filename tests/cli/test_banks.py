@@ -393,6 +393,13 @@ class Bands(BankTest):
         error = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "maps/", "--memory", "30M", status=2).stderr
         self.assertIn("large_red.png", error)
 
+    def test_results_that_cannot_be_pictures_fail(self):
+        np.save(self.folder / "five.npy", np.zeros((1, 5, 1000, 1000), np.float32))
+        words = ("-f", "sobel_x", "-f", "sobel_y", "--then", "-f", "sobel_x", "-f", "sobel_y")
+        result = self.gconv("-i", "five.npy", *words, "-o", "maps/", "--memory", "120M", "--timings=json", status=1)
+        summary = json.loads(result.stdout.splitlines()[-1])["summary"]
+        self.assertEqual((summary["results_failed"], summary["results_passed_over"]), (2, 0))
+
     def test_existing_results_are_passed_over(self):
         self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "maps/", "--memory", "30M")
         red = self.folder / "maps/large_red.png"

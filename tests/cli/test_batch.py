@@ -357,6 +357,17 @@ class Memory(CommandTest):
             self.usage_error("a number of bytes", "-i", "a.png", "-f", "identity", "-o", "b.png", "--memory", size)
 
 
+class Pipes(CommandTest):
+    def test_what_comes_through_a_pipe_is_read_once(self):
+        self.photo("a.png", 40, 30)
+        photo = (self.folder / "a.png").read_bytes()
+        self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "file.png")
+        for device in ("cpu", "auto"):
+            self.gconv("-i", "/dev/stdin", "-f", "sobel_x", "-d", device, "-o", "pipe.png", stdin=photo, text=False)
+            self.assert_pixels("pipe.png", self.pixels("file.png"))
+        self.gconv("-i", "/dev/stdin", "-f", "sobel_x", "--then", "-f", "sobel_y", "-o", "chain.png", stdin=photo, text=False)
+
+
 class Overlapping(CommandTest):
     """Strips that are read, filtered and written at the same time: the same bytes as of a whole image, which one that goes to
     standard output is."""

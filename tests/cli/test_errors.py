@@ -106,11 +106,18 @@ class BadImages(CommandTest):
         self.assertTrue(result.stderr.startswith("gconv: a.png: "), result.stderr)
         self.assertEqual(self.files(), ["a.png"])
 
+    def test_padding_beyond_reason(self):
+        self.photo("a.png")
+        result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "--padding", "1000000", status=1)
+        self.assertIn("a.png: a padding of 1000000 (height): beyond 2 pixels, the filter sees nothing of the image", result.stderr)
+        self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "--padding", "200")
+
     def test_no_memory(self):
         """Larger than any address space: the allocation fails on every machine, and the text says for what and how much."""
         self.photo("a.png")
         sanitizers = {"ASAN_OPTIONS": "allocator_may_return_null=1", "TSAN_OPTIONS": "allocator_may_return_null=1"}
-        result = self.gconv("-i", "a.png", "-f", "identity", "-o", "x.png", "--padding", "200000000", status=1, env=sanitizers)
+        words = ("-f", "average:size=3", "--dilation", "100000000", "--padding", "full")
+        result = self.gconv("-i", "a.png", *words, "-o", "x.png", status=1, env=sanitizers)
         errors = [line for line in result.stderr.splitlines() if line.startswith("gconv: ")]
         self.assertEqual(len(errors), 1, result.stderr)
         self.assertRegex(errors[0], r"^gconv: a\.png: no memory for .* \([\d.]+ MiB\): a smaller --padding or fewer --jobs")
