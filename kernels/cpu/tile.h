@@ -2,7 +2,7 @@
 /*
  * The innermost loops of the CPU's algorithms: sums that stay in registers while taps are laid on them, in vector code for
  * the processor at hand. Every sum is sum = fmaf(tap, x, sum) over the taps in the order given, from +0: so all of them, on
- * every processor, have the bits of the exact family.
+ * every processor, have the bits of the exact family; but for gconv_tile_along(), whose order is the processor's.
  */
 #ifndef GCONV_KERNELS_CPU_TILE_H
 #define GCONV_KERNELS_CPU_TILE_H
