@@ -56,7 +56,7 @@ class Walks(CommandTest):
 
     def test_samples_of_any_magnitude(self):
         image = self.write("in.npy", (200, 300))
-        for scale in (1e-30, 1e-6, 1e6, 1e30):
+        for scale in (1e-30, 1e-6, 1e6, 1e30, 1e34, 1e36):
             numpy.save(self.folder / "in.npy", image * numpy.float32(scale))
             self.convolve("in.npy", "-f", "gaussian:size=15,sigma=3")
 
