@@ -43,19 +43,7 @@
 #define KEEP(v) __asm__("" : "+v"(v))
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define ADD_PRODUCT FMA
-#include TEMPLATE
-#undef NAME
-#undef TARGET
-#undef VECTOR
-#undef VECTORS
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SPREAD
-#undef ZERO
-#undef KEEP
-#undef FMA
-#undef ADD_PRODUCT
+#include "each_isa_once.h"
 
 #define NAME(x) x##_avx2
 #define TARGET __attribute__((target("avx2,fma")))
@@ -69,19 +57,7 @@
 #define KEEP(v) __asm__("" : "+x"(v))
 #define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define ADD_PRODUCT FMA
-#include TEMPLATE
-#undef NAME
-#undef TARGET
-#undef VECTOR
-#undef VECTORS
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SPREAD
-#undef ZERO
-#undef KEEP
-#undef FMA
-#undef ADD_PRODUCT
+#include "each_isa_once.h"
 
 #define GCONV_CALL_ISA(name, arguments)                                                                                     \
   do {                                                                                                                      \
@@ -127,17 +103,5 @@
 #define ADD_PRODUCT(a, b, c) ((a) * (b) + (c))
 
 #endif
-#include TEMPLATE
-#undef NAME
-#undef TARGET
-#undef VECTOR
-#undef VECTORS
-#undef LANES
-#undef LOAD
-#undef STORE
-#undef SPREAD
-#undef ZERO
-#undef KEEP
-#undef FMA
-#undef ADD_PRODUCT
+#include "each_isa_once.h"
 #undef TEMPLATE

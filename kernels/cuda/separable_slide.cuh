@@ -25,6 +25,7 @@
 #define GCONV_CUDA_SEPARABLE_SLIDE_CUH
 
 #include "common.cuh"
+#include "copies.cuh"
 
 #include <atomic>
 #include <string.h>
@@ -70,19 +71,6 @@ template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const 
 #else
   for (int i = 0; i < BYTES / 4; i++)
     ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
-#endif
-}
-
-__device__ __forceinline__ void commit_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Waits for all steps but the last `LEFT`. */
-template <int LEFT> __device__ __forceinline__ void await_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif
 }
 

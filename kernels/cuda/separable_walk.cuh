@@ -29,6 +29,7 @@
 #ifndef GCONV_CUDA_SEPARABLE_WALK_CUH
 #define GCONV_CUDA_SEPARABLE_WALK_CUH
 
+#include "copies.cuh"
 #include "separable_weights.cuh"
 
 namespace {
@@ -94,19 +95,6 @@ template <int BYTES> __device__ __forceinline__ void copy_bytes(void *to, const 
 #else
   for (int i = 0; i < BYTES / 4; i++)
     ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
-#endif
-}
-
-__device__ __forceinline__ void commit_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Waits for what this thread copies, but for the last `LEFT` steps. */
-template <int LEFT> __device__ __forceinline__ void await_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif
 }
 

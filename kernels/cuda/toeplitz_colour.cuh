@@ -161,7 +161,7 @@ template <int R, int D> struct colour_walker {
 #pragma unroll 1
     for (int i = (1 - NEED) * Y; i < rows; i += Y) {
       fetch(f, coming[AHEAD], coming[AHEAD] + chunk);
-      wait_for_copies<AHEAD>();
+      await_copies<AHEAD>();
       __syncwarp(); /* and the oldest group was read */
       divide(coming[0] + lead, group[NEED - 1] - windows);
       __syncwarp();

@@ -4,6 +4,7 @@
 #define GCONV_CUDA_TOEPLITZ_ROWS_CUH
 
 #include "common.cuh"
+#include "copies.cuh"
 
 namespace {
 
@@ -137,20 +138,6 @@ __device__ __forceinline__ void copy_chunk(uint32_t to, const uint8_t *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 #else
   *(uint4 *)__cvta_shared_to_generic(to) = *(const uint4 *)from;
-#endif
-}
-
-/* Ends a group of copies. */
-__device__ __forceinline__ void commit_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Waits until all but the last N groups of this thread's copies are there. */
-template <int N> __device__ __forceinline__ void wait_for_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
 

@@ -33,7 +33,7 @@ template <class In, int D> struct stager {
     __syncthreads();
     stage_rows<In, WARPS * LANES>(a, source, y, staged_rows(a.rows), chunks, to);
     commit_copies();
-    wait_for_copies<0>();
+    await_copies<0>();
     __syncthreads();
   }
 

@@ -183,7 +183,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
 #pragma unroll 1
     for (int i = 0; i < rows; i += Y) {
       fetch(f, group[GROUPS - 1] - windows, group[GROUPS - 1] + to_chunk);
-      wait_for_copies<AHEAD>();
+      await_copies<AHEAD>();
       __syncwarp();
       if constexpr (PLAIN) {
         int sums[Y][D][4] = {};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* A part of each_isa.h: TEMPLATE for the one kind of processor whose macros are defined, and their end. */
+#include TEMPLATE
+#undef NAME
+#undef TARGET
+#undef VECTOR
+#undef VECTORS
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SPREAD
+#undef ZERO
+#undef KEEP
+#undef FMA
+#undef ADD_PRODUCT
