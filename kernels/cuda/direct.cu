@@ -304,7 +304,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     {"direct", "cuda", "sums in registers, taps as operands, every tap in order", true},
     NULL, /* available */
@@ -315,10 +315,4 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     gconv_chain_bound,
     prepared_floats,
     prepare,
-    NULL,  /* row_step */
-    NULL,  /* acquire */
-    NULL,  /* dismiss */
-    0,     /* start_ms */
-    NULL,  /* started */
-    false, /* spreads */
 };

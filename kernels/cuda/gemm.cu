@@ -825,7 +825,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_gemm = {
     {"gemm", "cuda", "a product of matrices whose patches are never laid out", true},
     NULL, /* available */
@@ -836,10 +836,4 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_gemm = {
     gconv_chain_bound,
     prepared_floats,
     prepare,
-    NULL,  /* row_step */
-    NULL,  /* acquire */
-    NULL,  /* dismiss */
-    0,     /* start_ms */
-    NULL,  /* started */
-    false, /* spreads */
 };

@@ -246,7 +246,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col = {
     {"im2col", "cuda", "patch matrix in chunks, then a product of matrices", true},
     NULL, /* available */
@@ -257,10 +257,4 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col = {
     gconv_chain_bound,
     prepared_floats,
     prepare,
-    NULL,  /* row_step */
-    NULL,  /* acquire */
-    NULL,  /* dismiss */
-    0,     /* start_ms */
-    NULL,  /* started */
-    false, /* spreads */
 };

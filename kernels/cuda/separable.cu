@@ -247,7 +247,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_separable = {
     {"separable", "cuda", "columns times rows of filters of low rank", false},
     NULL, /* available */
@@ -258,10 +258,4 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_separable = {
     error_bound,
     prepared_floats,
     prepare,
-    NULL,  /* row_step */
-    NULL,  /* acquire */
-    NULL,  /* dismiss */
-    0,     /* start_ms */
-    NULL,  /* started */
-    false, /* spreads */
 };

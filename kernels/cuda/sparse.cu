@@ -280,7 +280,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 2 * machine->launch_ms + 0.004 + samples * work / machine->fma_per_ms;
 }
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_sparse = {
     {"sparse", "cuda", "only the taps that are not 0, from tiles in shared memory", true},
     NULL, /* available */
@@ -291,10 +291,4 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_sparse = {
     gconv_chain_bound,
     prepared_floats,
     prepare,
-    NULL,  /* row_step */
-    NULL,  /* acquire */
-    NULL,  /* dismiss */
-    0,     /* start_ms */
-    NULL,  /* started */
-    false, /* spreads */
 };

@@ -442,7 +442,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 2 * machine->launch_ms + 0.002 + samples * work / machine->fma_per_ms;
 }
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_tiled = {
     {"tiled", "cuda", "tiles in shared memory, read from there in strips", true},
     NULL, /* available */
@@ -451,12 +451,4 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_tiled = {
     execute,
     cost,
     gconv_chain_bound,
-    NULL,  /* prepared_floats */
-    NULL,  /* prepare */
-    NULL,  /* row_step */
-    NULL,  /* acquire */
-    NULL,  /* dismiss */
-    0,     /* start_ms */
-    NULL,  /* started */
-    false, /* spreads */
 };

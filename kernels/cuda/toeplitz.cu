@@ -263,7 +263,7 @@ double error_bound(const gconv_problem *problem) {
 
 } // namespace
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_toeplitz = {
     {"toeplitz", "cuda", "rows of the filter as banded matrices, on the tensor cores; for u8 and u16", false},
     NULL, /* available */
@@ -274,10 +274,4 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_toeplitz = {
     error_bound,
     prepared_floats,
     prepare,
-    NULL,  /* row_step */
-    NULL,  /* acquire */
-    NULL,  /* dismiss */
-    0,     /* start_ms */
-    NULL,  /* started */
-    false, /* spreads */
 };
