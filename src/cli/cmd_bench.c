@@ -137,7 +137,7 @@ static const gconv_option options[] = {
     OPTION('d', "device", "NAME", gconv_option_text, .field = FIELD(device), .group = "How",
            .help = "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"),
     OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 1024,
-           .help = "threads on the CPU; default: one a processor"),
+           .help = "number of CPU threads; default: one for each processor"),
     OPTION(0, "runs", "N", gconv_option_integer, .field = FIELD(runs), .least = 1, .most = 10000,
            .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
     OPTION(0, "verify", NULL, gconv_option_flag, .field = FIELD(verify),
@@ -145,7 +145,7 @@ static const gconv_option options[] = {
     OPTION(0, "auto-check", NULL, gconv_option_flag, .field = FIELD(auto_check),
            .help = "compare what auto chooses with the best algorithm at every point; fails if it is too far behind"),
 
-    OPTION(0, "csv", NULL, gconv_option_flag, .field = FIELD(csv), .group = "What is told", .help = "rows with commas"),
+    OPTION(0, "csv", NULL, gconv_option_flag, .field = FIELD(csv), .group = "Reports", .help = "rows with commas"),
     OPTION(0, "json", NULL, gconv_option_flag, .field = FIELD(json), .help = "one JSON document"),
     OPTION(0, "plot", "FILE", gconv_option_text, .field = FIELD(plot),
            .help = "draw it with gnuplot, too: FILE.svg or FILE.png"),

@@ -485,8 +485,9 @@ const gconv_command gconv_command_filter = {
                "  zero         0 0 0 | a b c d | 0 0 0        symmetric    c b a | a b c d | d c b\n"
                "  constant:V   v v v | a b c d | v v v        reflect101   d c b | a b c d | c b a\n"
                "  replicate    a a a | a b c d | d d d        wrap         b c d | a b c d | a b c\n\n"
-               "Ends with 0 if all is well, 1 if everything failed, 2 if the request is wrong and nothing was done,\n"
-               "3 if some failed.\n",
+               "Formats, recognised by content: png, jpeg, pnm (ppm, pgm, pbm), pam, pfm, npy.\n"
+               "Exit status: 0 if all went well, 1 if everything failed, 2 if the request was wrong and nothing was done,\n"
+               "3 if some results failed.\n",
     .options = gconv_filter_options,
     .run = run,
 };

@@ -404,120 +404,128 @@ const gconv_option gconv_filter_options[] = {
     OPTION('i', "input", "PATH", gconv_option_texts, .field = FIELD(inputs), .group = "Input",
            .help = "an image, a folder, a quoted pattern such as 'shots/*.png', or - for standard input; may be repeated"),
     OPTION('r', "recursive", NULL, gconv_option_flag, .field = FIELD(recursive),
-           .help = "look into the sub-folders of folders"),
+           .help = "also search the sub-folders of folders"),
     OPTION('f', "filter", "FILTER", gconv_option_texts, .field = FIELD(filters),
            .help = "a file, a built-in filter such as gaussian:size=9,sigma=2 (gconv filters lists them), or an ImageMagick "
                    "kernel such as '3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated"),
     OPTION(0, "filter-format", "SYNTAX", gconv_option_text, .field = FIELD(syntax),
-           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv or npy; default: known by content"),
+           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv or npy; of banks: bank, npy, safetensors "
+                   "or onnx; default: recognised by content"),
     OPTION(0, "max-pixels", "N", parse_max_pixels,
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
 
     OPTION('o', "output", "PATH", gconv_option_text_once, .field = FIELD(output), .group = "Output",
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index} or {frame}, or - "
                    "for standard output"),
-    OPTION(0, "format", "NAME", parse_format,
-           .help = "the file format of the results; default: by the extension of the output, else png"),
+    OPTION(
+        0, "format", "NAME", parse_format,
+        .help =
+            "the file format of the results, of those listed below; default: by the extension of the output, otherwise png"),
     OPTION(0, "depth", "8|16|float", gconv_option_choice, .field = FIELD(depth), .choices = depths,
-           .help = "the samples of the results; default: as those of the input, where the format has them"),
+           .help = "the sample type of the results; default: that of the input, if the format has it"),
     OPTION(0, "png-level", "N", gconv_option_integer, .field = FIELD(png_level), .least = 0, .most = 9,
            .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(0, "jpeg-quality", "N", gconv_option_integer, .field = FIELD(jpeg_quality), .least = 1, .most = 100,
            .help = "quality of JPEG, from 1 to 100; default: 90"),
     OPTION(0, "no-clobber", NULL, gconv_option_flag, .field = FIELD(no_clobber),
-           .help = "keep results that exist, and count them as failed; default: replace them"),
+           .help = "keep existing results, and count them as failed; default: replace them"),
     OPTION(0, "skip-existing", NULL, gconv_option_flag, .field = FIELD(skip_existing),
-           .help = "pass over results that exist, whatever they are"),
-    OPTION(0, "resume", NULL, gconv_option_flag, .field = FIELD(resume),
-           .help = "note finished results in .gconv-manifest beside them, and pass over those that are still what it says, "
-                   "made of the same input by the same filters and options: to go on with a run that was stopped"),
-    OPTION(0, "shard", "I/N|auto", parse_shard,
-           .help = "take part I of N of the images, by a hash of their paths, so that machines can share a folder; auto and "
-                   "auto/N ask the variables of Slurm arrays and indexed Kubernetes jobs"),
+           .help = "skip results that exist, whatever they contain"),
+    OPTION(
+        0, "resume", NULL, gconv_option_flag, .field = FIELD(resume),
+        .help =
+            "continue an interrupted run: record finished results in .gconv-manifest beside them, and skip those that still "
+            "match it, made from the same input with the same filters and options"),
+    OPTION(
+        0, "shard", "I/N|auto", parse_shard,
+        .help =
+            "process only part I of N of the images, chosen by a hash of their paths, so that machines can share a folder; "
+            "auto and auto/N follow the variables of Slurm arrays and indexed Kubernetes jobs"),
 
     OPTION(0, "flip", NULL, gconv_option_flag, .field = FIELD(convolution.flip), .group = "Convolution",
-           .help = "mathematical convolution: turn the filter by 180 degrees; default: correlation"),
+           .help = "mathematical convolution: rotate the filter by 180 degrees; default: correlation"),
     OPTION(0, "border", "MODE", parse_border,
-           .help = "outside the image: zero (default), constant:V, replicate, symmetric, reflect101 or wrap"),
+           .help = "what lies outside the image: zero (default), constant:V, replicate, symmetric, reflect101 or wrap"),
     OPTION(0, "padding", "MODE", parse_padding,
-           .help = "which pixels there are: same (default), valid, full, or pixels around: N, Y,X or T,B,L,R"),
-    OPTION(0, "stride", "N|Y,X", parse_stride, .help = "take every N-th pixel; default: 1"),
-    OPTION(0, "dilation", "N|Y,X", parse_dilation, .help = "pixels from a tap to the next; default: 1"),
+           .help = "the size of the result: same (default), valid, full, or pixels to pad by: N, Y,X or T,B,L,R"),
+    OPTION(0, "stride", "N|Y,X", parse_stride, .help = "compute every N-th pixel only; default: 1"),
+    OPTION(0, "dilation", "N|Y,X", parse_dilation, .help = "distance between neighbouring taps, in pixels; default: 1"),
     OPTION(0, "gray", NULL, gconv_option_flag, .field = FIELD(convolution.gray),
-           .help = "make it grey first: 0.299 R + 0.587 G + 0.114 B"),
+           .help = "convert to grey first: 0.299 R + 0.587 G + 0.114 B"),
     OPTION(0, "linear", NULL, gconv_option_flag, .field = FIELD(convolution.linear),
            .help = "filter in linear light: undo the sRGB curve before, redo it after"),
     OPTION(0, "alpha", "MODE", gconv_option_choice, .field = FIELD(alpha), .choices = alphas,
-           .help =
-               "keep (default): alpha is left as it is; filter: as any channel; premultiply: colours count by their alpha"),
-    OPTION(0, "combine", "MODE", parse_combine,
-           .help =
-               "several filters become: none (default), a result each; magnitude, sum, max or stack, one of all; of banks "
-               "also argmax, a map of which responds most, and mosaic, one picture of all"),
+           .help = "keep (default): alpha is copied; filter: filtered like the other channels; premultiply: colours are "
+                   "weighted by it"),
+    OPTION(
+        0, "combine", "MODE", parse_combine,
+        .help =
+            "several filters give: none (default), a result each; magnitude, sum, max or stack, one result of all; of banks "
+            "also argmax, a map of the strongest response, and mosaic, one picture of all"),
     OPTION(0, "scale", "S", gconv_option_number, .field = FIELD(convolution.scale),
            .help = "multiply responses by S; default: 1"),
     OPTION(0, "offset", "O", gconv_option_number, .field = FIELD(convolution.offset),
            .help = "then add O, where 1 is white; default: 0"),
     OPTION(0, "range", "MODE", parse_range, .field = FIELD(range), .choices = ranges,
-           .help = "what becomes of values below 0 and above white: clamp (default), abs, signed (0 is mid-grey) or minmax"),
+           .help = "how values below 0 and above white are mapped: clamp (default), abs, signed (0 is mid-grey) or minmax"),
 
-    OPTION(
-        0, "then", NULL, parse_then, .group = "Banks (layers)",
-        .help =
-            "the filters so far are a bank, with the stride, padding, --algorithm ... given for it; what follows, up to the "
-            "next --then, is of the bank that is applied to its outputs; --algorithm behind the last is also of those "
-            "without one of their own"),
+    OPTION(0, "then", NULL, parse_then, .group = "Banks (layers)",
+           .help =
+               "ends the description of a layer: the filters before it are a bank, applied with the stride, padding, "
+               "--algorithm ... given before it; what follows describes the layer applied to its outputs; --algorithm after "
+               "the last --then also counts for layers without one of their own"),
     OPTION(0, "groups", "G", parse_groups,
            .help =
-               "a G-th of the filters sees a G-th of the channels; default: by the bank, else 1, and a bank of one channel "
-               "is applied to each channel by itself"),
+               "divide filters and channels into G groups; default: as the file says, otherwise 1; a bank of one channel is "
+               "applied to each channel separately"),
     OPTION(0, "activation", "NAME", parse_activation,
-           .help = "what becomes of sums: none (default), relu, leaky:A, sigmoid or tanh"),
+           .help = "applied to the sums: none (default), relu, leaky:A, sigmoid or tanh"),
     OPTION(0, "mean", "M[,M...]", parse_mean,
            .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
-    OPTION(0, "std", "S[,S...]", parse_std, .help = "then divides them; default: 1"),
+    OPTION(0, "std", "S[,S...]", parse_std, .help = "samples are then divided by it; default: 1"),
     OPTION(0, "math", "MODE", parse_math,
-           .help = "what products may be rounded to: fp32 (default: nothing), tf32, fp16 or bf16, on GPUs that gain by it"),
-    OPTION(0, "batch", "N", parse_batch, .help = "images of one size at a time; default: by memory"),
-    OPTION(0, "layout", "nchw|nhwc", parse_layout, .help = "the axes of .npy arrays of four dimensions; default: nchw"),
+           .help =
+               "precision to which products may be rounded: fp32 (default), tf32, fp16 or bf16, on GPUs that gain by it"),
+    OPTION(0, "batch", "N", parse_batch, .help = "images of one size to compute together; default: as memory allows"),
+    OPTION(0, "layout", "nchw|nhwc", parse_layout,
+           .help = "the order of the axes of .npy arrays of four dimensions; default: nchw"),
 
     OPTION('a', "algorithm", "NAME", parse_algorithm, .group = "How it is computed",
            .help = "auto (default), one that gconv algorithms lists, or all: a race of all on one image, which must agree; "
                    "the result is that of the fastest"),
     OPTION(0, "without", "NAMES", parse_without,
-           .help = "algorithms that auto, or the race of all, shall leave out, with commas between"),
+           .help = "algorithms that auto, or the race of all, must not use, separated by commas"),
     OPTION(0, "workspace", "SIZE", parse_workspace,
-           .help = "memory of a GPU that an algorithm may take beside the images; k, M and G may follow; default: 256M"),
-    OPTION(
-        'd', "device", "NAME", parse_device,
-        .help =
-            "auto (default: a GPU where the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, to which the "
-            "images are dealt: cuda:0,2 or cuda:all; without it, $GCONV_DEVICE counts"),
+           .help = "GPU memory that an algorithm may use besides the images; k, M and G may follow; default: 268435456"),
+    OPTION('d', "device", "NAME", parse_device,
+           .help =
+               "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which the "
+               "images are distributed: cuda:0,2 or cuda:all; without this option, $GCONV_DEVICE counts"),
     OPTION(0, "decode", "cpu|gpu", gconv_option_choice, .field = FIELD(decode), .choices = decoders,
-           .help = "gpu: let the GPU decode baseline JPEGs, with engines of its own, by nvJPEG; the pixels are the same; "
+           .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; "
                    "default: cpu"),
     OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 4096,
-           .help = "threads on the CPU; default: one a processor"),
+           .help = "number of CPU threads; default: one for each processor"),
     OPTION(0, "jobs", "N", gconv_option_integer, .field = FIELD(jobs), .least = 1, .most = 4096,
-           .help = "images at a time, where there are several; default: as many as threads, with --decode gpu twice as "
-                   "many"),
+           .help = "number of images to process at a time; default: as many as threads, with --decode gpu twice as many"),
     OPTION(0, "memory", "SIZE", parse_memory,
            .help =
-               "memory that all images at a time may take together; k, M and G may follow; default: half of the machine's"),
+               "memory that all images in progress may use together; k, M and G may follow; default: half of the machine's"),
     OPTION(0, "fail-fast", NULL, gconv_option_flag, .field = FIELD(fail_fast),
-           .help = "stop at the first failure; default: report it and go on"),
+           .help = "start no further image after a failure; default: report it and continue"),
 
-    OPTION(0, "dry-run", NULL, gconv_option_flag, .field = FIELD(dry_run), .group = "What is told",
-           .help = "print what would be read and written, and do nothing"),
-    OPTION(0, "timings", "[=table|json]", parse_timings, .help = "where the time went, for each image and all together"),
+    OPTION(0, "dry-run", NULL, gconv_option_flag, .field = FIELD(dry_run), .group = "Reports",
+           .help = "print what would be read and written, and do nothing else"),
+    OPTION(0, "timings", "[=table|json]", parse_timings, .help = "print where the time went, for each image and in total"),
     OPTION(0, "verify", "[=TOL]", parse_verify, .field = 0,
-           .help =
-               "compute everything again in float64; errors above the stated bound, or above TOL in units of the result's "
-               "samples, are failures, and nothing is written"),
+           .help = "recompute everything in float64; an image whose error exceeds the stated bound, or TOL in units of the "
+                   "result's samples, fails and is not written"),
     OPTION(0, "explain", NULL, gconv_option_flag, .field = FIELD(explain),
-           .help = "what was chosen for the first image, and why"),
-    OPTION('v', "verbose", NULL, gconv_option_flag, .field = FIELD(verbose), .help = "remarks, too"),
-    OPTION('q', "quiet", NULL, gconv_option_flag, .field = FIELD(quiet), .help = "no warnings and no progress; only errors"),
+           .help = "print the device and algorithm chosen for the first image, and why"),
+    OPTION('v', "verbose", NULL, gconv_option_flag, .field = FIELD(verbose),
+           .help = "also print remarks: how names were interpreted, what was used for each image"),
+    OPTION('q', "quiet", NULL, gconv_option_flag, .field = FIELD(quiet),
+           .help = "print only errors: no warnings, no progress"),
     GCONV_OPTIONS_END,
 };
 
