@@ -4,20 +4,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Finished results stay, unfinished ones go. */
-static void end_by_signal(int signal) {
+/* Finished results stay, unfinished ones go. Then the signal does what it always does: a shell that runs a loop of commands
+ * must see that it was a signal that ended this one, or it begins the next. */
+static void end_by_signal(int number) {
+  sigset_t self;
   gconv_say_no_more();
   gconv_remove_unfinished();
-  _exit(128 + signal);
+  sigemptyset(&self);
+  sigaddset(&self, number);
+  signal(number, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &self, NULL);
+  raise(number);
+  _exit(128 + number);
 }
 
 static void watch_signals(void) {
-  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
   struct sigaction action = {.sa_handler = end_by_signal};
   for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
     struct sigaction old;
@@ -25,6 +33,7 @@ static void watch_signals(void) {
       sigaction(ends[i], &action, NULL);
   }
   signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error like any other */
+  signal(SIGXFSZ, SIG_IGN); /* so is a file that grows beyond the limit (ulimit -f) */
 }
 
 /* Opens /dev/null in the place of standard streams that are closed: else the first file that is opened would take their

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static atomic_bool silent;
 static bool progress_shown; /* guarded by the lock of stderr */
@@ -29,16 +30,27 @@ void gconv_say_no_more(void) {
   atomic_store(&silent, true);
 }
 
+/* File names may hold anything, and messages quote them: what a terminal would take for a command becomes '?'. */
+static void disarm(char *text) {
+  for (; *text; text++)
+    if (((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') || *text == 0x7f)
+      *text = '?';
+}
+
 void gconv_say(const char *format, ...) {
   if (atomic_load(&silent))
     return;
   va_list arguments;
+  char *text = NULL;
   va_start(arguments, format);
+  if (vasprintf(&text, format, arguments) < 0)
+    text = NULL;
+  va_end(arguments);
+  if (text)
+    disarm(text);
   flockfile(stderr);
   gconv_progress_hide();
-  fputs("gconv: ", stderr);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  fprintf(stderr, "gconv: %s\n", text ? text : "no memory for a message");
   funlockfile(stderr);
-  va_end(arguments);
+  free(text);
 }

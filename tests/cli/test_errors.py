@@ -3,6 +3,7 @@
 left behind: neither a result nor a temporary file."""
 import os
 import pty
+import resource
 import struct
 import subprocess
 import tempfile
@@ -254,6 +255,22 @@ class BadOutputs(CommandTest):
         self.assertIn("No space left on device", result.stderr)
         self.assertEqual(os.listdir(place), ["small.png"])
         self.assert_pixels(f"{place}/small.png", self.pixels("small.png"))  # the old result is as it was
+
+    def test_limit_of_file_size(self):
+        """As `ulimit -f` sets it: the signal that comes with it would end the program, and leave half a file."""
+        self.photo("big.png", 300, 300)
+        result = subprocess.run([GCONV, "-i", "big.png", "-i", "a.png", "-f", "identity", "-o", "out/"], cwd=self.folder,
+                                env=self.environment(), stderr=subprocess.PIPE, check=False,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000)))
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn(b"big.png: cannot write: File too large", result.stderr)
+        self.assertEqual(self.files("out"), ["a.png"])
+
+    def test_names_cannot_command_a_terminal(self):
+        (self.folder / "\x1b[2J\x7f.png").write_bytes(b"")
+        result = self.gconv("-i", ".", "-f", "identity", "-o", "out/", status=3)
+        self.assertIn("gconv: ./?[2J?.png: the file is empty", result.stderr)
+        self.assertNotIn("\x1b", result.stderr)
 
     def test_full_device(self):
         self.assertTrue(os.path.exists("/dev/full"))
