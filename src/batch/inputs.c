@@ -13,6 +13,8 @@
 struct search {
   gconv_inputs *inputs;
   bool recursive;
+  bool has_results; /* the folder of the results exists: it is `results` */
+  struct stat results;
   gconv_message *message;
 };
 
@@ -58,6 +60,10 @@ static bool leads_back(const struct folder *around, const struct stat *status) {
   return false;
 }
 
+static bool holds_results(const struct search *search, const struct stat *status) {
+  return search->has_results && search->results.st_dev == status->st_dev && search->results.st_ino == status->st_ino;
+}
+
 static gconv_status search_folder(struct search *search, const struct folder *parent, const char *path, const char *relative,
                                   const struct stat *status);
 
@@ -65,9 +71,9 @@ static gconv_status search_entry(struct search *search, const struct folder *her
   struct stat status;
   if (stat(path, &status) != 0) /* a dangling link, or gone since: as if it were not there */
     return GCONV_OK;
-  if (!S_ISDIR(status.st_mode))
+  if (S_ISREG(status.st_mode)) /* no pipe, which may never end */
     return is_image_name(path) ? add_input(search, path, relative) : GCONV_OK;
-  if (!search->recursive || leads_back(here, &status))
+  if (!S_ISDIR(status.st_mode) || !search->recursive || leads_back(here, &status) || holds_results(search, &status))
     return GCONV_OK;
   return search_folder(search, here, path, relative, &status);
 }
@@ -137,7 +143,8 @@ static gconv_status add_match(struct search *search, const char *path, const cha
   if (is_dots(path))
     return GCONV_OK;
   if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-    return search->recursive ? search_folder(search, NULL, path, relative, &status) : GCONV_OK;
+    return search->recursive && !holds_results(search, &status) ? search_folder(search, NULL, path, relative, &status)
+                                                                : GCONV_OK;
   return add_input(search, path, relative);
 }
 
@@ -184,9 +191,23 @@ static gconv_status find_one(struct search *search, const char *spec) {
   return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot find this input: %s", spec, strerror(error));
 }
 
-gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, gconv_inputs *inputs, gconv_message *message) {
-  struct search search = {inputs, recursive, message};
-  gconv_status status = GCONV_OK;
+/* The folder that `output` names, or, of a template, the one before its first field; none of standard output or a file. */
+static gconv_status find_results(struct search *search, const char *output) {
+  size_t length = strcspn(output, "{");
+  while (output[length] && length > 0 && output[length - 1] != '/')
+    length--;
+  char *folder = strndup(output, length);
+  if (!folder)
+    return gconv_complain_memory(search->message);
+  search->has_results = stat(folder, &search->results) == 0 && S_ISDIR(search->results.st_mode);
+  free(folder);
+  return GCONV_OK;
+}
+
+gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
+                               gconv_message *message) {
+  struct search search = {.inputs = inputs, .recursive = recursive, .message = message};
+  gconv_status status = find_results(&search, output);
   for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
     status = find_one(&search, specs->items[i]);
   inputs->many |= inputs->count > 1;

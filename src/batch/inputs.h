@@ -23,12 +23,14 @@ typedef struct gconv_inputs {
  * Finds the images that `specs` mean, in their order, each the first that fits of:
  *   - "-", standard input, once;
  *   - an existing folder: its files that have the extension of a readable format, sorted by name; with `recursive` those of
- *     its sub-folders too. Hidden entries are passed over, and so is a folder that links back to one around it;
+ *     its sub-folders too. Hidden entries are passed over, and so is a folder that links back to one around it, and the
+ *     folder that `output`, the value of -o, names: else a second run would take the results of the first for inputs;
  *   - any other existing file;
  *   - a pattern with * ? or [: the files that match, sorted; folders that match count only with `recursive`.
  * GCONV_BAD_ARGUMENT if a spec finds nothing, and *inputs is empty. No image is opened.
  */
-gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, gconv_inputs *inputs, gconv_message *message);
+gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
+                               gconv_message *message);
 
 /* Whether the file may be opened before its turn: what a pipe holds can be read once. */
 bool gconv_input_is_file(const char *path);

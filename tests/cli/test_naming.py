@@ -2,6 +2,7 @@
 """Which inputs are found, and what their results are called. Each photo is different noise and the filter is the identity, so
 that the pixels tell which input a result is of."""
 import os
+import shutil
 import unittest
 
 import numpy
@@ -40,6 +41,21 @@ class Inputs(CommandTest):
         os.symlink("nowhere", self.folder / "p/dangling.png")
         self.assertEqual(self.listed("-i", "p", "-r"),
                          ["p/a.png", "p/b.png", "p/c.jpg", "p/sub/d.png", "p/sub/deep/e.png"])
+
+    def test_results_of_an_earlier_run_are_no_inputs(self):
+        for source, output in (("p", "p/out"), ("p", "p/out/{stem}_{filter}.png"), ("p", "p/sub/out/"), ("p/*", "p/out/")):
+            words = ("-i", source, "-r", "-f", "identity", "-o", output)
+            first = self.gconv(*words, "--dry-run").stdout
+            self.gconv(*words)
+            self.assertEqual(self.gconv(*words, "--dry-run").stdout.replace(" (exists: replaced)", ""), first)
+            shutil.rmtree(self.folder / output.split("{")[0])
+        self.gconv("-i", "p", "-r", "-f", "identity", "-o", "p/out/")
+        self.assertIn("p/out/a.png", self.listed("-i", "p/out", "-r"))  # a folder that is named is searched
+
+    def test_pipes_in_a_folder(self):
+        """Nobody may ever write into them."""
+        os.mkfifo(self.folder / "p/pipe.png")
+        self.assertEqual(self.listed("-i", "p"), ["p/a.png", "p/b.png", "p/c.jpg"])
 
     def test_patterns(self):
         self.assertEqual(self.listed("-i", "p/*.png"), ["p/a.png", "p/b.png"])
