@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 2048 };
+enum { TEXT_BYTES = 10240 }; /* two paths, each as long as Linux allows, and what is said of them */
 
 static _Thread_local char last_error[TEXT_BYTES];
 static gconv_log_function *log_function;

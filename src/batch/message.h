@@ -7,7 +7,7 @@
 
 /* Why something failed: one or a few sentences without a final newline. */
 typedef struct gconv_message {
-  char text[2048];
+  char text[10240]; /* as long as gconv_last_error() may be */
 } gconv_message;
 
 /* Sets the text, cut where it is too long, and returns `status`. The arguments may point into the old text. */

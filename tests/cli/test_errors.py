@@ -256,6 +256,11 @@ class BadOutputs(CommandTest):
         self.assertEqual(os.listdir(place), ["small.png"])
         self.assert_pixels(f"{place}/small.png", self.pixels("small.png"))  # the old result is as it was
 
+    def test_long_names_leave_room_for_the_reason(self):
+        deep = "/".join(["d" * 250] * 15) + "/x.png"
+        self.usage_error(f"{deep}: cannot be written: there is no folder {deep[:-6]}: make it first", *self.job(deep))
+        self.usage_error(f"{deep}: cannot find this input: No such file or directory", "-i", deep, "-f", "identity", "-o", "x.png")
+
     def test_limit_of_file_size(self):
         """As `ulimit -f` sets it: the signal that comes with it would end the program, and leave half a file."""
         self.photo("big.png", 300, 300)
