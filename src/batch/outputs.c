@@ -63,7 +63,7 @@ static gconv_status expand(const struct namer *namer, FILE *out, const char *par
     size_t name = strcspn(at + 1, "{}/");
     if (at[1 + name] != '}' || !put_value(out, at + 1, name, values))
       return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                            "%s: \"%.*s\" is no name for a template: there are {stem}, {filter}, {index} and {frame}",
+                            "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index} and {frame}",
                             namer->naming->output, (int)(name + (at[1 + name] == '}' ? 2 : 1)), at);
     at += name + 1;
   }

@@ -456,8 +456,7 @@ static int run_job(struct job *job) {
 }
 
 static int refuse_word(const char *word) {
-  gconv_say("%s: what is this for? Images are given with -i, each with one of its own; patterns are quoted: -i '*.png'",
-            word);
+  gconv_say("%s: unexpected argument: each image needs a -i of its own; patterns are quoted: -i '*.png'", word);
   return GCONV_EXIT_USAGE;
 }
 

@@ -62,7 +62,7 @@ void gconv_command_print(FILE *out, const gconv_command *command) {
 int gconv_command_refuse(const gconv_command *command, const gconv_texts *operands) {
   if (operands->count == 0)
     return GCONV_EXIT_OK;
-  gconv_say("%s: gconv %s takes no such word", operands->items[0], command->name);
+  gconv_say("%s: unexpected argument of gconv %s", operands->items[0], command->name);
   return GCONV_EXIT_USAGE;
 }
 

@@ -188,10 +188,10 @@ class Outputs(CommandTest):
         self.assertEqual(self.files("out"), ["<plain>.png", "<x.y.png>.png"])
 
     def test_wrong_templates(self):
-        for template, fragment in (("{nonsense}.png", '"{nonsense}" is no name'), ("{stem.png", '"{stem.png" is no name'),
-                                   ("{}.png", '"{}" is no name'), ("{stem}.xyz", "has no known extension"),
-                                   ("{stem/}.png", "is no name"), ("q/{foo}.png", 'q/{foo}.png: "{foo}" is no name'),
-                                   ("{foo}/{stem}.png", '{foo}/{stem}.png: "{foo}" is no name')):
+        for template, fragment in (("{nonsense}.png", '"{nonsense}" is not a field'), ("{stem.png", '"{stem.png" is not a field'),
+                                   ("{}.png", '"{}" is not a field'), ("{stem}.xyz", "has no known extension"),
+                                   ("{stem/}.png", "is not a field"), ("q/{foo}.png", 'q/{foo}.png: "{foo}" is not a field'),
+                                   ("{foo}/{stem}.png", '{foo}/{stem}.png: "{foo}" is not a field')):
             self.usage_error(fragment, "-i", "p/a.png", "-f", "identity", "-o", template)
 
     def test_collisions(self):

@@ -89,7 +89,7 @@ class Tune(CommandTest):
 
     def test_mistakes(self):
         self.usage_error("exclude each other", "tune", "--show", "--forget")
-        self.usage_error("takes no such word", "tune", "cpu")
+        self.usage_error("unexpected argument", "tune", "cpu")
         self.gconv("tune", "-d", "nosuch", status=1)
 
 

@@ -57,7 +57,7 @@ class Usage(CommandTest):
         self.usage_error("mkae: no such command: did you mean make?", "mkae")
         self.usage_error("photo.jpg: no such command", "photo.jpg")
         self.usage_error("patterns are quoted", "-i", "a.png", "b.png", "-f", "identity", "-o", "c.png")
-        self.usage_error("a.png: what is this for?", *self.job("--", "a.png"))
+        self.usage_error("a.png: unexpected argument", *self.job("--", "a.png"))
 
     def test_given_twice(self):
         self.refused("-o c.png: given twice, before with b.png", "-o", "c.png")
@@ -144,7 +144,7 @@ class Usage(CommandTest):
 
     def test_words_after_commands_that_take_none(self):
         for command in ("filters", "devices", "algorithms", "tune"):
-            self.usage_error("takes no such word", command, "x")
+            self.usage_error("unexpected argument", command, "x")
         self.usage_error("name a filter", "make")
         self.usage_error("name an image or a filter", "info")
 
