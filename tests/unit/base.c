@@ -25,12 +25,12 @@ static void errors_keep_their_text(void **state) {
   assert_string_equal(gconv_last_error(), "a.txt: line 3 is odd");
   gconv_fail(GCONV_BAD_FILE, "again: %s", gconv_last_error());
   assert_string_equal(gconv_last_error(), "again: a.txt: line 3 is odd");
-  char longer[5000];
+  char longer[20000];
   memset(longer, 'x', sizeof longer - 1);
   longer[sizeof longer - 1] = '\0';
   gconv_fail(GCONV_BAD_FILE, "%s", longer);
   gconv_fail_in(GCONV_BAD_FILE, "%s", longer);
-  assert_in_range(strlen(gconv_last_error()), 1000, 4999);
+  assert_in_range(strlen(gconv_last_error()), 1000, 19999);
 }
 
 static void remember(gconv_log_level level, const char *text, void *user) {
