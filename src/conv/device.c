@@ -24,7 +24,8 @@ bool gconv_device_at(size_t index, gconv_device_info *info) {
         return true;
 #ifndef GCONV_WITH_CUDA
   if (index == 0) {
-    *info = (gconv_device_info){.name = "cuda", .reason = "this gconv was built without CUDA: configure it with -DGCONV_CUDA=ON"};
+    *info = (gconv_device_info){.name = "cuda",
+                                .reason = "this gconv was built without CUDA: configure it with -DGCONV_CUDA=ON"};
     return true;
   }
 #endif
