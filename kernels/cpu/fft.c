@@ -8,6 +8,7 @@
  * 4 * S multiply-adds and some 16 * log2 N additions and multiplications, times N / (N - R + 1): for 15 x 15 with N = 64
  * some 70 instructions a sample in place of 225. It wins from 7 x 7 on. Transforms in both directions, whose work does not
  * grow with S, took 1.9 times as long at 31 x 31, and longer at 63 x 63: they move every sample to another lane and back.
+ * Filters of hundreds of pixels take tiles that L2 does not hold; it is the taps that count there, a row at a time.
  *
  * Here nothing is shuffled: a vector holds neighbouring samples all the way, so images of any number of channels are alike.
  * Forward transforms leave frequencies in digit-reversed order (decimation in frequency, radix 8), which backward ones undo
@@ -19,11 +20,13 @@
 #include "conv/rows.h"
 #include "tile.h"
 
+#include <complex.h>
 #include <string.h>
 
 enum {
   LEAST_LOG = 5, /* of N */
-  MOST_LOG = 8,
+  MOST_LOG = 12,
+  LOG_IN_L2 = 8,
   UNIT = 64,              /* samples in whose multiples the loops work */
   TILE_BYTES = 640 << 10, /* of 1 MiB of L2 */
   WIDE_BLOCK = 1024,      /* samples, beyond which nothing is gained */
@@ -42,11 +45,12 @@ static int32_t extent_y(const gconv_problem *problem) {
 /* Nanoseconds a sample with columns of 2^log: transforms and moving samples, and the taps. By bench_cpu_kernels, as in
  * tile.c. */
 static double pace_of(const gconv_problem *problem, int log) {
-  static const double move[] = {0.48, 0.57, 0.82, 1.3};
+  static const double move[] = {0.48, 0.57, 0.82, 1.3, 2, 2.5, 3, 3.5};
   double size = 1 << log, valid = size - extent_y(problem) + 1, tap = gconv_cpu_isa() == GCONV_ISA_AVX2 ? 0.045 : 0.034;
+  double height = problem->out_height;
   if (valid < 1)
     return INFINITY;
-  return size / valid * (move[log - LEAST_LOG] + tap * problem->columns);
+  return size * ceil(height / valid) / height * (move[log - LEAST_LOG] + tap * problem->columns);
 }
 
 static int choose_log(const gconv_problem *problem) {
@@ -78,7 +82,9 @@ static sizes sizes_of(const gconv_problem *problem) {
   size_t most = round_up(((size_t)problem->out_width * channels + 1) / 2, unit); /* there are always two tiles */
   size_t fits = TILE_BYTES / sizeof(float) / 2 / z.tile, wanted = fits > z.halo ? fits - z.halo : 0;
   wanted = wanted < WIDE_BLOCK ? wanted : WIDE_BLOCK;
-  wanted = wanted < 2 * z.halo ? 2 * z.halo : wanted;
+  size_t least =
+      z.log <= LOG_IN_L2 ? 2 * z.halo : z.halo; /* so that the halo takes neither most of the work nor the memory */
+  wanted = wanted < least ? least : wanted;
   size_t blocks = (most + wanted - 1) / wanted;
   z.block = round_up((most + blocks - 1) / blocks, unit);
   z.pitch = round_up(z.block + z.halo + UNIT, 16) | 16;
@@ -90,6 +96,30 @@ static sizes sizes_of(const gconv_problem *problem) {
 static size_t prepared_floats(const gconv_problem *problem) {
   size_t tile = (size_t)1 << choose_log(problem);
   return 2 * tile + 2 * tile * (size_t)problem->columns;
+}
+
+/* In place: x[k] becomes the sum over j of x[j] * exp(2 pi i j k / size), in float64. */
+static void transform_taps(double complex *x, size_t size) {
+  for (size_t j = 0, reversed = 0; j < size; j++) {
+    if (j < reversed) {
+      double complex other = x[j];
+      x[j] = x[reversed];
+      x[reversed] = other;
+    }
+    size_t bit = size / 2;
+    for (; reversed & bit; bit /= 2)
+      reversed ^= bit;
+    reversed |= bit;
+  }
+  for (size_t half = 1; half < size; half *= 2)
+    for (size_t j = 0; j < half; j++) {
+      double complex root = cos(M_PI * (double)j / (double)half) + sin(M_PI * (double)j / (double)half) * I;
+      for (size_t at = j; at < size; at += 2 * half) {
+        double complex low = x[at], high = x[at + half] * root;
+        x[at] = low + high;
+        x[at + half] = low - high;
+      }
+    }
 }
 
 /* The frequency that stands at a position: a stage of radix r leaves those of residue b modulo r in its b-th part. */
@@ -109,17 +139,17 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
     prepared[2 * j] = (float)cos(2 * M_PI * (double)j / (double)tile);
     prepared[2 * j + 1] = (float)-sin(2 * M_PI * (double)j / (double)tile);
   }
-  for (size_t y = 0; y < tile; y++)
-    for (size_t s = 0; s < S; s++) {
-      double re = 0, im = 0, angle = 2 * M_PI * (double)frequency_at(y, tile) / (double)tile;
-      for (size_t r = 0; r < R; r++) {
-        double turned = angle * (double)(r * (size_t)problem->dilation_y);
-        re += (double)taps[r * S + s] * cos(turned);
-        im += (double)taps[r * S + s] * sin(turned);
-      }
-      spectrum[2 * (y * S + s)] = (float)(re / (double)tile);
-      spectrum[2 * (y * S + s) + 1] = (float)(im / (double)tile);
+  for (size_t s = 0; s < S; s++) {
+    double complex column[1 << MOST_LOG] = {0};
+    for (size_t r = 0; r < R; r++)
+      column[r * (size_t)problem->dilation_y] = (double)taps[r * S + s];
+    transform_taps(column, tile);
+    for (size_t y = 0; y < tile; y++) {
+      double complex found = column[frequency_at(y, tile)] / (double)tile;
+      spectrum[2 * (y * S + s)] = (float)creal(found);
+      spectrum[2 * (y * S + s) + 1] = (float)cimag(found);
     }
+  }
   return GCONV_OK;
 }
 
@@ -195,7 +225,7 @@ static const char *supports(const gconv_problem *problem) {
     return "it takes one filter at a time";
   if ((int64_t)(problem->rows - 1) * problem->dilation_y >= 1 << (MOST_LOG - 1) ||
       (int64_t)(problem->columns - 1) * problem->dilation_x >= 1 << (MOST_LOG - 1))
-    return "filters that span more than 128 pixels";
+    return "filters that span more than 2048 pixels";
   return NULL;
 }
 

@@ -109,22 +109,15 @@ GCONV_INLINE TARGET void NAME(transform)(float *points, size_t pitch, size_t sam
 
 static TARGET void NAME(transform_columns)(float *points, size_t pitch, size_t samples, int log, const float *w,
                                            bool forward) {
-  if (log == 5 && forward)
-    NAME(transform)(points, pitch, samples, 32, w, true);
-  else if (log == 5)
-    NAME(transform)(points, pitch, samples, 32, w, false);
-  else if (log == 6 && forward)
-    NAME(transform)(points, pitch, samples, 64, w, true);
-  else if (log == 6)
-    NAME(transform)(points, pitch, samples, 64, w, false);
-  else if (log == 7 && forward)
-    NAME(transform)(points, pitch, samples, 128, w, true);
-  else if (log == 7)
-    NAME(transform)(points, pitch, samples, 128, w, false);
-  else if (forward)
-    NAME(transform)(points, pitch, samples, 256, w, true);
-  else
-    NAME(transform)(points, pitch, samples, 256, w, false);
+#define SIZE(log_) /* a constant, so that the stages are unrolled for it */                                                 \
+  case log_:                                                                                                                \
+    if (forward)                                                                                                            \
+      NAME(transform)(points, pitch, samples, (size_t)1 << log_, w, true);                                                  \
+    else                                                                                                                    \
+      NAME(transform)(points, pitch, samples, (size_t)1 << log_, w, false);                                                 \
+    break;
+  switch (log) { SIZE(5) SIZE(6) SIZE(7) SIZE(8) SIZE(9) SIZE(10) SIZE(11) SIZE(12) }
+#undef SIZE
 }
 
 /* Every row, in place: point x becomes the sum over s of taps[row][s] * point[x + s * distance]. */
