@@ -116,6 +116,10 @@ typedef struct gconv_image {
  * interleaved channels; GCONV_TOO_LARGE where bytes overflow; GCONV_NO_MEMORY. */
 gconv_status gconv_image_allocate(gconv_image *image);
 
+/* Whether two images have the same type, sizes, channels, layout and meaning of the last channel, whatever lies between
+ * their rows. */
+bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
+
 /* Copies ICC profile and resolution of `from` to `to`, replacing what is there. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
 
@@ -589,6 +593,9 @@ typedef struct gconv_tuning_row {
    * N * K * P * Q, and taps C / G * R * S. */
   bool layer;
 } gconv_tuning_row;
+
+/* The `channels` of a row of a layer: its class. */
+int32_t gconv_tuning_layer_class(int32_t filters);
 
 /* What was measured of a device, so that auto chooses by this machine and not by one like it. */
 typedef struct gconv_tuning {

@@ -143,13 +143,13 @@ static gconv_status open_input(bands *b) {
   if (b->group->whole) {
     gconv_status status = gconv_bank_image_read(job, path, &b->own);
     b->whole = &b->own;
-    return status != GCONV_OK || gconv_bank_same_shape(&b->own, &b->header) ? status : changed();
+    return status != GCONV_OK || gconv_image_same_shape(&b->own, &b->header) ? status : changed();
   }
   gconv_read_options options = {.max_pixels = job->common.max_pixels, .threads = b->r->threads};
   gconv_status status = gconv_row_reader_open(path, &options, &b->reader);
   if (status != GCONV_OK)
     return status;
-  bool same = gconv_bank_same_shape(gconv_row_reader_header(b->reader), &b->header);
+  bool same = gconv_image_same_shape(gconv_row_reader_header(b->reader), &b->header);
   return same && gconv_row_reader_is_in_order(b->reader) ? GCONV_OK : changed();
 }
 

@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gconv_bank_same_shape(const gconv_image *a, const gconv_image *b) {
-  return a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
-         a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
-}
-
 /* An array's header as its layout says. */
 static void turn_header(const gconv_bank_batch *job, gconv_image *header) {
   if (!job->nhwc || !header->planar)
@@ -67,7 +62,7 @@ static gconv_status put_together(gconv_bank_run *r, bool *taken, gconv_bank_cost
       continue;
     size_t first = r->order_count;
     for (size_t j = i; j < count; j++)
-      if (!taken[j] && (j == i || (headers[i].frames == 1 && gconv_bank_same_shape(&headers[i], &headers[j])))) {
+      if (!taken[j] && (j == i || (headers[i].frames == 1 && gconv_image_same_shape(&headers[i], &headers[j])))) {
         r->order[r->order_count++] = j;
         taken[j] = true;
       } else if (r->job->one_tensor) {
@@ -109,7 +104,7 @@ gconv_status gconv_bank_check_one_shape(const gconv_bank_run *r, gconv_message *
     GCONV_TRY(check_header(r->job->common.inputs->items[i].path, &headers[i], message));
     gconv_image other = headers[i];
     other.frames = headers[0].frames;
-    if (!gconv_bank_same_shape(&headers[0], &other))
+    if (!gconv_image_same_shape(&headers[0], &other))
       return gconv_complain(message, GCONV_BAD_ARGUMENT,
                             "%s: one array cannot hold the results of %s and %s, which have different shapes: name a folder "
                             "(-o results/ --format npy)",

@@ -46,7 +46,7 @@ static gconv_status join(gconv_bank_loaded *l, const decoding *d) {
   for (size_t i = 0; i < l->batch->count; i++) {
     size_t input = d->r->order[l->batch->first + i];
     const gconv_image *header = &d->r->headers[input], *like = first ? first : header->frames > 0 ? header : NULL;
-    bool fits = d->images[i].data && (!like || gconv_bank_same_shape(like, &d->images[i]));
+    bool fits = d->images[i].data && (!like || gconv_image_same_shape(like, &d->images[i]));
     if (!fits) {
       l->failed[l->errors.count] = input;
       const char *text = d->errors[i] ? d->errors[i] : "it changed while it was waiting for its turn";

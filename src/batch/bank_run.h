@@ -73,8 +73,6 @@ typedef struct gconv_bank_cost {
   double scale, halo;        /* input rows that `n` rows of the maps need: scale * n + halo */
 } gconv_bank_cost;
 
-bool gconv_bank_same_shape(const gconv_image *a, const gconv_image *b);
-
 /* Reads all headers; one that cannot be read has no frames, and its failure shows when it is decoded. Standard input is not
  * looked into. */
 void gconv_bank_read_headers(gconv_bank_run *r);
@@ -117,6 +115,8 @@ gconv_status gconv_bank_rows_network(gconv_bank_run *r, const gconv_image *like,
 void gconv_bank_drop_network(gconv_bank_run *r);
 
 /* ---- bank_memory.c ---- */
+
+enum { GCONV_BANK_LEAST_ROWS = 16 }; /* of the maps in a band, however little memory there is */
 
 gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *header, gconv_bank_cost *cost);
 

@@ -80,7 +80,7 @@ void gconv_tune_layers(gconv_bench *bench, bool quick, void (*learn)(const gconv
     snprintf(text, sizeof text, "%d filters of %d x %d x %d on %d x %d", count, channels, size, size, side, side);
     show(text, user);
     layer_data data = {0};
-    gconv_tuning_row row = {.type = GCONV_F32, .channels = count < 32 ? 1 : 2, .samples = all, .layer = true};
+    gconv_tuning_row row = {.type = GCONV_F32, .channels = gconv_tuning_layer_class(count), .samples = all, .layer = true};
     row.taps = (double)channels * size * size;
     if (make_data(side, count, channels, size, &data) == GCONV_OK)
       measure_shape(bench, &data, row, learn, user);

@@ -396,18 +396,13 @@ const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan) {
 
 /* ---- Execution ---- */
 
-static bool same_shape(const gconv_image *a, const gconv_image *b) {
-  return a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
-         a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
-}
-
 bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like) {
-  return same_shape(&plan->like, like);
+  return gconv_image_same_shape(&plan->like, like);
 }
 
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image) {
   if (image->data) {
-    if (!same_shape(header, image))
+    if (!gconv_image_same_shape(header, image))
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s has pixels of another shape or type than the plan yields", what);
     return GCONV_OK;
   }

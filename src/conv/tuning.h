@@ -17,9 +17,6 @@ double gconv_tuning_ratio(const gconv_tuning *tuning, const char *algorithm, con
 double gconv_tuning_layer_ratio(const gconv_tuning *tuning, const char *algorithm, int32_t filters, double outputs,
                                 double taps);
 
-/* The class of a layer in gconv_tuning_row.channels. */
-int32_t gconv_tuning_layer_class(int32_t filters);
-
 /* Sets rows and count to what is known of GPUs that were not tuned (calibration_cuda.def). */
 gconv_status gconv_tuning_calibrate(gconv_tuning *tuning);
 

@@ -39,6 +39,11 @@ gconv_status gconv_image_allocate(gconv_image *image) {
   return GCONV_OK;
 }
 
+bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b) {
+  return a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
+         a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
+}
+
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from) {
   if (to == from)
     return GCONV_OK;

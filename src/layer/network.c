@@ -269,13 +269,8 @@ const gconv_layer_info *gconv_network_get_info(const gconv_network *network, siz
 
 /* ---- Execution ---- */
 
-static bool same_shape(const gconv_image *a, const gconv_image *b) {
-  return a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
-         a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
-}
-
 bool gconv_network_fits(const gconv_network *network, const gconv_image *like) {
-  return same_shape(&network->like, like);
+  return gconv_image_same_shape(&network->like, like);
 }
 
 static gconv_status check_in(const gconv_network *network, const gconv_image *in) {
@@ -296,7 +291,7 @@ gconv_status gconv_network_fit_out(const gconv_network *network, gconv_image *ou
     return GCONV_OK;
   }
   size_t row = (size_t)network->out.width * sizeof(float);
-  if (!same_shape(&network->out, out) || out->row_bytes != row || out->plane_bytes != row * (size_t)out->height)
+  if (!gconv_image_same_shape(&network->out, out) || out->row_bytes != row || out->plane_bytes != row * (size_t)out->height)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the output has pixels of another shape or type than the network yields, or gaps "
                                           "between rows");
   return GCONV_OK;

@@ -105,6 +105,23 @@ static void test_allocate_refuses(void **state) {
   assert_null(image.data);
 }
 
+static void test_same_shape(void **state) {
+  (void)state;
+  const gconv_image like = {.type = GCONV_U16, .frames = 2, .height = 3, .width = 4, .channels = 2, .row_bytes = 16};
+  gconv_image others[7] = {like, like, like, like, like, like, like}, same = like;
+  same.row_bytes = 64;
+  assert_true(gconv_image_same_shape(&like, &same));
+  others[0].type = GCONV_F32;
+  others[1].frames = 1;
+  others[2].height = 4;
+  others[3].width = 3;
+  others[4].channels = 1;
+  others[5].planar = true;
+  others[6].alpha = true;
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    assert_false(gconv_image_same_shape(&like, &others[i]));
+}
+
 static void test_copy_metadata(void **state) {
   (void)state;
   gconv_image from = {.icc_bytes = 200, .pixels_per_metre_x = 100, .pixels_per_metre_y = 200}, to = {0};
@@ -160,6 +177,7 @@ int main(void) {
       cmocka_unit_test(test_types),
       cmocka_unit_test(test_allocate),
       cmocka_unit_test(test_allocate_refuses),
+      cmocka_unit_test(test_same_shape),
       cmocka_unit_test(test_copy_metadata),
       cmocka_unit_test(test_icc_fits),
       cmocka_unit_test(test_swap_bytes),
