@@ -100,7 +100,6 @@ gconv_status gconv_bank_whole_network(gconv_bank_run *r, const gconv_image *like
 }
 
 gconv_status gconv_bank_rows_network(gconv_bank_run *r, const gconv_image *like, int32_t rows) {
-  enum { LEAST_ROWS = 16 };
   r->cold = !r->network || r->rows != rows || !gconv_network_fits(r->network, like);
   if (!r->cold)
     return GCONV_OK;
@@ -108,7 +107,7 @@ gconv_status gconv_bank_rows_network(gconv_bank_run *r, const gconv_image *like,
   r->rows = rows;
   r->remark[0] = '\0';
   gconv_status status = make_network(r, r->device, like, rows);
-  while (status == GCONV_NO_MEMORY && gconv_bank_on_gpu(r) && rows > LEAST_ROWS) {
+  while (status == GCONV_NO_MEMORY && gconv_bank_on_gpu(r) && rows > GCONV_BANK_LEAST_ROWS) {
     rows = (rows + 1) / 2;
     snprintf(r->remark, sizeof r->remark, "%s, so it takes %d rows at a time", gconv_last_error(), rows);
     status = make_network(r, r->device, like, rows);

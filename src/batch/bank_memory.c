@@ -3,6 +3,7 @@
 #include "batch/bank_run.h"
 #include "batch/present.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
  * to BATCH_BYTES. These are the same on every machine, so that results are. A writer has WRITER_BYTES; those at work at a
  * time are at most MOST_WRITERS, as each has a file. */
 static const double LARGE_BYTES = 1 << 30, BATCH_BYTES = 256 << 20, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20;
-enum { LEAST_ROWS = 16, MOST_WRITERS = 256, PROBE_ROWS = 16 };
+enum { MOST_WRITERS = 256, PROBE_ROWS = 16 };
 
 static double file_row_bytes(const gconv_image *header) {
   return (double)header->width * header->channels * (double)gconv_type_bytes(header->type);
@@ -141,13 +142,6 @@ static gconv_status look_at_rows(const gconv_bank_run *r, size_t input, const gc
   return GCONV_OK;
 }
 
-static gconv_status refuse(const gconv_bank_run *r, double bytes, const char *reason, gconv_message *why) {
-  return gconv_complain(why, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.0f: raise it%s%s",
-                        bytes * 1e-6, (double)r->memory * 1e-6,
-                        reason ? ", or let it go by bands of rows, which takes less: now it cannot, as " : "",
-                        reason ? reason : "");
-}
-
 /* Rows of the maps at a time, and how many results are written at a time, within the memory of the job. */
 static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv_image *header, const gconv_bank_cost *cost,
                               gconv_bank_group *group, gconv_message *why) {
@@ -163,10 +157,10 @@ static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv
   writers = writers < 1 ? 1 : writers < results ? writers : results;
   fixed += writer_bytes(r, writers);
   double rows = (most - fixed < BAND_BYTES ? most - fixed : BAND_BYTES) / row;
-  double least = cost->halo > LEAST_ROWS ? cost->halo : LEAST_ROWS; /* what is computed twice is no more than the half */
+  double least = fmax(cost->halo, GCONV_BANK_LEAST_ROWS); /* what is computed twice is no more than the half */
   if (rows < least && fixed + least * row > most && r->job->common.memory > 0)
-    return refuse(r, fixed + least * row,
-                  ordered ? NULL : "its rows do not come in order (planes, interlaced, turned by EXIF)", why);
+    return gconv_budget_refuse(fixed + least * row, most, "bands of rows",
+                               ordered ? NULL : "its rows do not come in order (planes, interlaced, turned by EXIF)", why);
   rows = rows < least ? least : rows;
   group->rows = rows < cost->rows ? (int32_t)rows : cost->rows;
   group->writers = (size_t)writers;
@@ -184,7 +178,7 @@ gconv_status gconv_bank_choose_cut(const gconv_bank_run *r, const gconv_image *h
   group->count = 1;
   if (!obstacle)
     return cut_bands(r, input, header, cost, group, why);
-  return r->job->common.memory > 0 ? refuse(r, bytes, obstacle, why) : GCONV_OK;
+  return r->job->common.memory > 0 ? gconv_budget_refuse(bytes, most, "bands of rows", obstacle, why) : GCONV_OK;
 }
 
 bool gconv_bank_may_go_by_bands(const gconv_bank_run *r, size_t input, const gconv_image *header) {

@@ -3,7 +3,7 @@
 #ifndef GCONV_BATCH_BUDGET_H
 #define GCONV_BATCH_BUDGET_H
 
-#include "gconv.h"
+#include "batch/message.h"
 
 typedef struct gconv_budget gconv_budget;
 
@@ -20,5 +20,9 @@ bool gconv_budget_try(gconv_budget *budget, uint64_t bytes);
  * that others wait for. */
 void gconv_budget_wait(gconv_budget *budget, uint64_t bytes);
 void gconv_budget_give_back(gconv_budget *budget, uint64_t bytes);
+
+/* GCONV_TOO_LARGE, in words: it takes `bytes`, and --memory allows `most`. `reason`: why it cannot go by `parts` ("rows"),
+ * which would take less; NULL: it does already. */
+gconv_status gconv_budget_refuse(double bytes, double most, const char *parts, const char *reason, gconv_message *message);
 
 #endif

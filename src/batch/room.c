@@ -35,12 +35,6 @@ uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_re
          gconv_row_reader_bytes(reader) + (uint64_t)worker->threads * workspace + gconv_stream_writer_bytes(worker->threads);
 }
 
-static gconv_status refuse(gconv_message *why, uint64_t bytes, uint64_t most, const char *reason) {
-  return gconv_complain(why, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.0f: raise it%s%s",
-                        (double)bytes * 1e-6, (double)most * 1e-6,
-                        reason ? ", or let it go by rows, which takes less: now it cannot, as " : "", reason ? reason : "");
-}
-
 void gconv_planned_free(gconv_planned *planned) {
   for (size_t k = 0; k < planned->result_count; k++)
     gconv_image_free(&planned->results[k]);
@@ -61,7 +55,7 @@ void gconv_worker_clear(gconv_worker *worker) {
 gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char *reason, gconv_message *message) {
   uint64_t most = gconv_budget_bytes(worker->budget), wanted = bytes + kept_bytes(worker);
   if (worker->batch->memory > 0 && bytes > most)
-    return refuse(message, bytes, most, reason);
+    return gconv_budget_refuse((double)bytes, (double)most, "rows", reason, message);
   if (wanted <= worker->held)
     return GCONV_OK;
   if (gconv_budget_try(worker->budget, wanted - worker->held)) {

@@ -424,11 +424,10 @@ static gconv_status convolve_whole(gconv_worker *worker, struct task *task, gcon
   return GCONV_OK;
 }
 
-/* Why the CPU decodes a JPEG that the GPU could: its pixels are wanted on the host. */
-static const char *reason_for_host(const gconv_batch *batch) {
-  if (batch->verify)
-    return "--verify compares with what the CPU decodes";
-  return batch->options.gray || batch->options.linear ? "--gray and --linear are done on the host" : NULL;
+/* Whether the pixels of the input are wanted on the host, which then decodes what the GPU could: to verify, or for stages
+ * before the convolution. */
+static bool wants_pixels(const gconv_batch *batch) {
+  return batch->verify || batch->options.gray || batch->options.linear;
 }
 
 /* From the bytes of a JPEG to the results of the plan, all on the GPU. Where that cannot be, report->executed remains false,
@@ -438,7 +437,7 @@ static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv
   const gconv_image *header = gconv_row_reader_header(reader);
   void *jpeg = NULL;
   size_t size = 0;
-  if (reason_for_host(worker->batch) || !gconv_devices_decode(worker->devices, worker->index))
+  if (wants_pixels(worker->batch) || !gconv_devices_decode(worker->devices, worker->index))
     return GCONV_OK;
   GCONV_TRY(gconv_worker_admit(worker, gconv_worker_whole_bytes(worker, reader), NULL, &task->why));
   double begin = gconv_batch_clock_ms();

@@ -496,7 +496,8 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "without", "NAMES", parse_without,
            .help = "algorithms that auto, or the race of all, must not use, separated by commas"),
     OPTION(0, "workspace", "SIZE", parse_workspace,
-           .help = "GPU memory that an algorithm may use besides the images; k, M and G may follow; default: 268435456"),
+           .help = "memory that an algorithm may use besides the images, on a GPU, and for banks also on the CPU; k, M and "
+                   "G may follow; default: 268435456"),
     OPTION('d', "device", "NAME", parse_device,
            .help =
                "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which the "

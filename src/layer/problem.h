@@ -31,7 +31,8 @@ typedef struct gconv_layer_problem {
   gconv_activation activation;
   float slope;            /* of leaky, below 0 */
   gconv_math math;        /* what the algorithm may round its products to; true float32 unless asked for */
-  size_t workspace_limit; /* bytes that an algorithm may want as workspace, state and prepared weights together on a GPU */
+  size_t workspace_limit; /* bytes that an algorithm may want as workspace, on the CPU for all threads together; on a GPU
+                             with state and prepared weights */
 } gconv_layer_problem;
 
 /* The weights of a problem: K x C/G x R x S, then K biases. Behind them, at gconv_layer_prepared(), stands what the
