@@ -4,6 +4,7 @@
 #include "conv/tuning.h"
 
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,42 @@ gconv_threads *gconv_device_threads(gconv_device *device) {
 double gconv_device_start_ms(const gconv_device *device) {
   return device->start_ms;
 }
+
+/* ---- Measuring ---- */
+
+gconv_status gconv_check_runs(int runs) {
+  if (runs < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d runs cannot be measured: ask for at least 1", runs);
+  return GCONV_OK;
+}
+
+static gconv_status measure_bandwidth(gconv_device *device, double *bytes_per_ms) {
+  const size_t bytes = (size_t)1 << 28; /* several times the caches */
+  double milliseconds[9], least = HUGE_VAL;
+  GCONV_TRY(device->type->measure_copy(device, bytes, 9, milliseconds));
+  for (int i = 0; i < 9; i++)
+    least = fmin(least, milliseconds[i]);
+  *bytes_per_ms = 2 * (double)bytes / least;
+  return GCONV_OK;
+}
+
+gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine) {
+  gconv_machine measured = device->machine;
+  double count, milliseconds;
+  GCONV_TRY(measure_bandwidth(device, &measured.bytes_per_ms));
+  GCONV_TRY(device->type->measure_fma(device, &count, &milliseconds));
+  GCONV_TRY(device->type->measure_launch(device, &measured.launch_ms));
+  measured.fma_per_ms = count / milliseconds;
+  *machine = measured;
+  return GCONV_OK;
+}
+
+gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
+  GCONV_TRY(gconv_check_runs(runs));
+  return device->type->measure_copy(device, bytes, runs, milliseconds);
+}
+
+/* ---- Passes ---- */
 
 size_t gconv_pass_outputs(const gconv_pass *pass) {
   return pass->problem.epilogue.combine == GCONV_COMBINE_NONE ? (size_t)pass->problem.filters : 1;

@@ -95,6 +95,9 @@ gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const
 const char *gconv_jpeg_obstacle(void);
 #endif
 
+/* GCONV_BAD_ARGUMENT if a number of runs to measure is below 1. */
+gconv_status gconv_check_runs(int runs);
+
 /* How many outputs a pass has. */
 size_t gconv_pass_outputs(const gconv_pass *pass);
 

@@ -1,106 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Making plans and executing them. */
+/* Making plans. */
 #include "conv/plan.h"
-#include "base/clock.h"
 #include "base/memory.h"
 #include "conv/choose.h"
 #include "conv/stages.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- Checks ---- */
-
-static gconv_status check_image(const gconv_image *image) {
-  if (image->frames < 1 || image->height < 1 || image->width < 1 || image->channels < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "an image of %d x %d x %d x %d (frames, height, width, channels) has no pixels",
-                      image->frames, image->height, image->width, image->channels);
-  if (!image->planar && image->channels > 4)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "interleaved images have 1 to 4 channels, not %d", image->channels);
-  if (image->planar && image->alpha)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
-  return GCONV_OK;
-}
-
-static gconv_status check_filter(const gconv_filter *filter) {
-  const char *name = filter->name ? filter->name : "a filter";
-  if (!filter->taps || filter->rows < 1 || filter->columns < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no taps", name);
-  if (filter->anchor_row < 0 || filter->anchor_row >= filter->rows || filter->anchor_column < 0 ||
-      filter->anchor_column >= filter->columns)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has its anchor outside", name);
-  if (!isfinite(filter->divisor) || filter->divisor == 0 || !isfinite(filter->offset))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s must have a finite divisor that is not 0, and a finite offset", name);
-  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
-    if (!isfinite(filter->taps[i]))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has a tap that is not finite: %g", name, (double)filter->taps[i]);
-  return GCONV_OK;
-}
-
-static gconv_status check_filters(const gconv_filters *filters) {
-  if (filters->count == 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter to convolve with");
-  for (size_t k = 0; k < filters->count; k++)
-    GCONV_TRY(check_filter(&filters->items[k]));
-  return GCONV_OK;
-}
-
-static gconv_status check_border(const gconv_image *like, const gconv_options *options) {
-  if (options->border == GCONV_BORDER_CONSTANT && like->type != GCONV_F32 &&
-      !(options->border_value >= 0 && options->border_value <= 1))
-    return gconv_fail(
-        GCONV_BAD_ARGUMENT,
-        "the constant of the border is %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
-        options->border_value, gconv_type_name(like->type), (double)gconv_white(like->type));
-  return GCONV_OK;
-}
-
-/* Whether the filter sums to 0 but for rounding. */
-static bool sums_to_zero(const gconv_filter *filter) {
-  double sum = 0, magnitude = 0;
-  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
-    sum += (double)filter->taps[i];
-    magnitude += fabs((double)filter->taps[i]);
-  }
-  return fabs(sum) <= 1e-6 * magnitude;
-}
-
-static gconv_status check_premultiply(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
-  if (options->alpha != GCONV_ALPHA_PREMULTIPLY || !like->alpha)
-    return GCONV_OK;
-  if (options->combine != GCONV_COMBINE_NONE)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "alpha premultiply divides each response by its alpha, so responses cannot be "
-                                          "combined: use combine none, or alpha keep");
-  for (size_t k = 0; k < filters->count; k++)
-    if (sums_to_zero(&filters->items[k]))
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "alpha premultiply divides by the filtered alpha, and %s sums to 0: use alpha keep",
-                        filters->items[k].name ? filters->items[k].name : "a filter");
-  return GCONV_OK;
-}
-
-/* Which of the channels of a stack are alphas is not known to the stage that redoes the sRGB curve. */
-static gconv_status check_stack(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
-  if (options->combine == GCONV_COMBINE_STACK && filters->count > 1 && options->linear && like->alpha &&
-      options->alpha == GCONV_ALPHA_FILTER)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "a stack with an alpha of every filter has no linear light: use alpha keep, or "
-                                          "combine none");
-  return GCONV_OK;
-}
-
-static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
-  return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
-         a->anchor_column == b->anchor_column;
-}
-
-static bool all_same_frame(const gconv_filters *filters) {
-  for (size_t k = 1; k < filters->count; k++)
-    if (!same_frame(&filters->items[0], &filters->items[k]))
-      return false;
-  return true;
-}
 
 /* ---- Filters ---- */
 
@@ -150,6 +58,18 @@ static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t col
   filter->anchor_row = anchor_row;
   filter->anchor_column = anchor_column;
   return GCONV_OK;
+}
+
+static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
+  return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
+         a->anchor_column == b->anchor_column;
+}
+
+static bool all_same_frame(const gconv_filters *filters) {
+  for (size_t k = 1; k < filters->count; k++)
+    if (!same_frame(&filters->items[0], &filters->items[k]))
+      return false;
+  return true;
 }
 
 /* Gives all filters the smallest frame that holds each of them with its anchor at one place. */
@@ -315,12 +235,7 @@ static gconv_status decide(gconv_plan *plan, const gconv_filters *filters) {
 
 gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
                                 const gconv_options *options, gconv_plan **result) {
-  GCONV_TRY(check_filters(filters));
-  GCONV_TRY(gconv_options_check(options));
-  GCONV_TRY(check_image(like));
-  GCONV_TRY(check_border(like, options));
-  GCONV_TRY(check_premultiply(like, filters, options));
-  GCONV_TRY(check_stack(like, filters, options));
+  GCONV_TRY(gconv_plan_check(like, filters, options));
   gconv_plan *plan = calloc(1, sizeof *plan);
   char *algorithm = strdup(options->algorithm), *without = strdup(options->without ? options->without : "");
   if (!plan || !algorithm || !without) {
@@ -392,213 +307,4 @@ const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t outpu
 
 const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan) {
   return &plan->info;
-}
-
-/* ---- Execution ---- */
-
-bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like) {
-  return gconv_image_same_shape(&plan->like, like);
-}
-
-gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image) {
-  if (image->data) {
-    if (!gconv_image_same_shape(header, image))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has pixels of another shape or type than the plan yields", what);
-    return GCONV_OK;
-  }
-  gconv_image fresh = *header;
-  GCONV_TRY(gconv_image_allocate(&fresh));
-  gconv_image_free(image); /* metadata that it may have */
-  *image = fresh;
-  return GCONV_OK;
-}
-
-/* The images between the stages: what is convolved, and the raw outputs. Where there is no stage, they are the caller's. */
-typedef struct middle_images {
-  gconv_image in;
-  gconv_image *outputs;
-} middle_images;
-
-static void free_middle(const gconv_plan *plan, middle_images *middle) {
-  if (plan->before)
-    gconv_image_free(&middle->in);
-  if (plan->after) {
-    for (size_t i = 0; middle->outputs && i < plan->output_count; i++)
-      gconv_image_free(&middle->outputs[i]);
-    free(middle->outputs);
-  }
-}
-
-static gconv_status prepare_middle(const gconv_plan *plan, const gconv_image *in, gconv_image *outputs,
-                                   middle_images *middle) {
-  middle->in = *in;
-  middle->outputs = outputs;
-  if (plan->before) {
-    middle->in = plan->convolved;
-    GCONV_TRY(gconv_image_allocate(&middle->in));
-    GCONV_TRY(gconv_run_before(plan->device->threads, &plan->options, in, &middle->in));
-  }
-  if (plan->after) {
-    middle->outputs = calloc(plan->output_count, sizeof *middle->outputs);
-    if (!middle->outputs)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
-    for (size_t i = 0; i < plan->output_count; i++)
-      GCONV_TRY(gconv_plan_fit_image(&plan->raw_outputs[i], "an output", &middle->outputs[i]));
-  }
-  return GCONV_OK;
-}
-
-static gconv_status finish_outputs(const gconv_plan *plan, const gconv_image *in, middle_images *middle,
-                                   gconv_image *outputs) {
-  for (size_t i = 0; i < plan->output_count; i++) {
-    if (plan->after)
-      GCONV_TRY(gconv_run_after(plan->device->threads, &plan->options, &middle->outputs[i], &outputs[i]));
-    GCONV_TRY(gconv_image_copy_metadata(&outputs[i], in));
-  }
-  return GCONV_OK;
-}
-
-/* What is filtered: an image, or a file that the device decodes and the header of what that will be. */
-typedef struct plan_input {
-  const gconv_image *image;
-  const void *jpeg; /* NULL: the image has its pixels */
-  size_t jpeg_bytes;
-} plan_input;
-
-/* Everything between allocated outputs and finished ones. */
-static gconv_status execute_stages(gconv_plan *plan, const plan_input *input, gconv_image *outputs, gconv_timings *timings) {
-  const gconv_image *in = input->image;
-  middle_images middle = {.outputs = NULL};
-  double start = gconv_now_ms();
-  gconv_status status = prepare_middle(plan, in, outputs, &middle);
-  timings->prepare_ms = gconv_now_ms() - start;
-  if (status == GCONV_OK && input->jpeg)
-    status = plan->device->type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
-  else if (status == GCONV_OK)
-    status = plan->device->type->execute(plan->run, &middle.in, middle.outputs, timings);
-  start = gconv_now_ms();
-  if (status == GCONV_OK)
-    status = finish_outputs(plan, in, &middle, outputs);
-  free_middle(plan, &middle);
-  timings->finish_ms = gconv_now_ms() - start;
-  return status;
-}
-
-/* Into outputs that are allocated where they are empty; those are freed again if it fails. */
-static gconv_status execute(gconv_plan *plan, const plan_input *input, gconv_image *outputs, gconv_timings *timings) {
-  gconv_timings local = {0};
-  bool *allocated = calloc(plan->output_count, sizeof *allocated);
-  if (!allocated)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < plan->output_count && status == GCONV_OK; i++) {
-    char what[32];
-    snprintf(what, sizeof what, "output %zu", i + 1);
-    bool empty = !outputs[i].data;
-    status = gconv_plan_fit_image(&plan->outputs[i], what, &outputs[i]);
-    allocated[i] = empty && status == GCONV_OK;
-  }
-  if (status == GCONV_OK)
-    status = execute_stages(plan, input, outputs, &local);
-  for (size_t i = 0; i < plan->output_count && status != GCONV_OK; i++)
-    if (allocated[i])
-      gconv_image_free(&outputs[i]);
-  free(allocated);
-  if (timings)
-    *timings = local;
-  return status;
-}
-
-gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
-  if (!gconv_plan_fits(plan, in) || !in->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
-  for (size_t i = 0; i < plan->output_count; i++)
-    if (outputs[i].data == in->data)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "an output cannot be the input: pixels are read after their neighbours are written");
-  return execute(plan, &(plan_input){.image = in}, outputs, timings);
-}
-
-static bool has_decoder(gconv_device *device) {
-  pthread_mutex_lock(&device->decoder_lock);
-  bool has = device->decoder != NULL;
-  pthread_mutex_unlock(&device->decoder_lock);
-  return has;
-}
-
-gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
-                                     gconv_image *outputs, gconv_timings *timings) {
-  if (!gconv_plan_fits(plan, header))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for");
-  if (!has_decoder(plan->device))
-    return gconv_fail(GCONV_UNSUPPORTED, "no decoder was started on %s", plan->device->info.name);
-  if (plan->before || header->type != GCONV_U8 || header->channels != 3 || header->planar || header->frames != 1)
-    return gconv_fail(GCONV_UNSUPPORTED, plan->before ? "the pixels are wanted on the host, for grey or linear light"
-                                                      : "only plain colour images are decoded on a device");
-  return execute(plan, &(plan_input){.image = header, .jpeg = jpeg, .jpeg_bytes = size}, outputs, timings);
-}
-
-/* ---- Measuring ---- */
-
-static gconv_status check_runs(int runs) {
-  if (runs < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d runs cannot be measured: ask for at least 1", runs);
-  return GCONV_OK;
-}
-
-static gconv_status measure_into(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                 double *milliseconds) {
-  middle_images middle = {.outputs = NULL};
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < plan->output_count && status == GCONV_OK; i++)
-    status = gconv_plan_fit_image(&plan->outputs[i], "an output", &outputs[i]);
-  if (status == GCONV_OK)
-    status = prepare_middle(plan, in, outputs, &middle);
-  if (status == GCONV_OK)
-    status = plan->device->type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds);
-  if (status == GCONV_OK)
-    status = finish_outputs(plan, in, &middle, outputs);
-  free_middle(plan, &middle);
-  return status;
-}
-
-gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                double *milliseconds) {
-  if (!gconv_plan_fits(plan, in) || !in->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
-  GCONV_TRY(check_runs(runs));
-  gconv_image *own = outputs ? NULL : calloc(plan->output_count, sizeof *own);
-  if (!outputs && !own)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
-  gconv_status status = measure_into(plan, in, outputs ? outputs : own, runs, milliseconds);
-  for (size_t i = 0; own && i < plan->output_count; i++)
-    gconv_image_free(&own[i]);
-  free(own);
-  return status;
-}
-
-static gconv_status measure_bandwidth(gconv_device *device, double *bytes_per_ms) {
-  const size_t bytes = (size_t)1 << 28; /* several times the caches */
-  double milliseconds[9], least = HUGE_VAL;
-  GCONV_TRY(device->type->measure_copy(device, bytes, 9, milliseconds));
-  for (int i = 0; i < 9; i++)
-    least = fmin(least, milliseconds[i]);
-  *bytes_per_ms = 2 * (double)bytes / least;
-  return GCONV_OK;
-}
-
-gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine) {
-  gconv_machine measured = device->machine;
-  double count, milliseconds;
-  GCONV_TRY(measure_bandwidth(device, &measured.bytes_per_ms));
-  GCONV_TRY(device->type->measure_fma(device, &count, &milliseconds));
-  GCONV_TRY(device->type->measure_launch(device, &measured.launch_ms));
-  measured.fma_per_ms = count / milliseconds;
-  *machine = measured;
-  return GCONV_OK;
-}
-
-gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
-  GCONV_TRY(check_runs(runs));
-  return device->type->measure_copy(device, bytes, runs, milliseconds);
 }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* What a plan refuses before it decides anything. */
+#include "conv/plan.h"
+
+#include <math.h>
+
+static gconv_status check_image(const gconv_image *image) {
+  if (image->frames < 1 || image->height < 1 || image->width < 1 || image->channels < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "an image of %d x %d x %d x %d (frames, height, width, channels) has no pixels",
+                      image->frames, image->height, image->width, image->channels);
+  if (!image->planar && image->channels > 4)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "interleaved images have 1 to 4 channels, not %d", image->channels);
+  if (image->planar && image->alpha)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
+  return GCONV_OK;
+}
+
+static gconv_status check_filter(const gconv_filter *filter) {
+  const char *name = filter->name ? filter->name : "a filter";
+  if (!filter->taps || filter->rows < 1 || filter->columns < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no taps", name);
+  if (filter->anchor_row < 0 || filter->anchor_row >= filter->rows || filter->anchor_column < 0 ||
+      filter->anchor_column >= filter->columns)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has its anchor outside", name);
+  if (!isfinite(filter->divisor) || filter->divisor == 0 || !isfinite(filter->offset))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s must have a finite divisor that is not 0, and a finite offset", name);
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
+    if (!isfinite(filter->taps[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has a tap that is not finite: %g", name, (double)filter->taps[i]);
+  return GCONV_OK;
+}
+
+static gconv_status check_filters(const gconv_filters *filters) {
+  if (filters->count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter to convolve with");
+  for (size_t k = 0; k < filters->count; k++)
+    GCONV_TRY(check_filter(&filters->items[k]));
+  return GCONV_OK;
+}
+
+static gconv_status check_border(const gconv_image *like, const gconv_options *options) {
+  if (options->border == GCONV_BORDER_CONSTANT && like->type != GCONV_F32 &&
+      !(options->border_value >= 0 && options->border_value <= 1))
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "the constant of the border is %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
+        options->border_value, gconv_type_name(like->type), (double)gconv_white(like->type));
+  return GCONV_OK;
+}
+
+/* Whether the filter sums to 0 but for rounding. */
+static bool sums_to_zero(const gconv_filter *filter) {
+  double sum = 0, magnitude = 0;
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
+    sum += (double)filter->taps[i];
+    magnitude += fabs((double)filter->taps[i]);
+  }
+  return fabs(sum) <= 1e-6 * magnitude;
+}
+
+static gconv_status check_premultiply(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
+  if (options->alpha != GCONV_ALPHA_PREMULTIPLY || !like->alpha)
+    return GCONV_OK;
+  if (options->combine != GCONV_COMBINE_NONE)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "alpha premultiply divides each response by its alpha, so responses cannot be "
+                                          "combined: use combine none, or alpha keep");
+  for (size_t k = 0; k < filters->count; k++)
+    if (sums_to_zero(&filters->items[k]))
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "alpha premultiply divides by the filtered alpha, and %s sums to 0: use alpha keep",
+                        filters->items[k].name ? filters->items[k].name : "a filter");
+  return GCONV_OK;
+}
+
+/* Which of the channels of a stack are alphas is not known to the stage that redoes the sRGB curve. */
+static gconv_status check_stack(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
+  if (options->combine == GCONV_COMBINE_STACK && filters->count > 1 && options->linear && like->alpha &&
+      options->alpha == GCONV_ALPHA_FILTER)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a stack with an alpha of every filter has no linear light: use alpha keep, or "
+                                          "combine none");
+  return GCONV_OK;
+}
+
+gconv_status gconv_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
+  GCONV_TRY(check_filters(filters));
+  GCONV_TRY(gconv_options_check(options));
+  GCONV_TRY(check_image(like));
+  GCONV_TRY(check_border(like, options));
+  GCONV_TRY(check_premultiply(like, filters, options));
+  return check_stack(like, filters, options);
+}
