@@ -9,47 +9,30 @@
 /* Sums to compute in one case at most: the oracle takes some 5 ns for each. */
 static const double MOST_WORK = 2e6;
 
-uint64_t gconv_lot_next(uint64_t *state) {
-  uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return z ^ (z >> 31);
-}
-
-int32_t gconv_lot_below(uint64_t *state, int32_t n) {
-  return (int32_t)(gconv_lot_next(state) % (uint64_t)n);
-}
-
-static bool chance(uint64_t *state, int32_t percent) {
-  return gconv_lot_below(state, 100) < percent;
-}
-
 /* In [0, 1). */
 static double fraction(uint64_t *state) {
   return (double)(gconv_lot_next(state) >> 11) * 0x1p-53;
 }
 
-#define PICK(state, list) ((list)[gconv_lot_below((state), (int32_t)(sizeof(list) / sizeof *(list)))])
-
 /* ---- The image ---- */
 
 static void draw_size(uint64_t *lot, gconv_image *image) {
   static const int32_t edges[] = {1, 1, 2, 3, 5, 8, 31, 32, 33, 127};
-  if (chance(lot, 10)) {
+  if (gconv_lot_chance(lot, 10)) {
     image->height = 133;
     image->width = 141;
   } else {
-    image->height = PICK(lot, edges);
-    image->width = PICK(lot, edges);
+    image->height = GCONV_LOT_PICK(lot, edges);
+    image->width = GCONV_LOT_PICK(lot, edges);
   }
 }
 
 static gconv_image draw_header(uint64_t *lot) {
-  gconv_image image = {.type = (gconv_type)gconv_lot_below(lot, 3), .frames = chance(lot, 25) ? 2 : 1};
+  gconv_image image = {.type = (gconv_type)gconv_lot_below(lot, 3), .frames = gconv_lot_chance(lot, 25) ? 2 : 1};
   draw_size(lot, &image);
-  image.planar = chance(lot, 40);
+  image.planar = gconv_lot_chance(lot, 40);
   image.channels = 1 + gconv_lot_below(lot, image.planar ? 6 : 4);
-  image.alpha = !image.planar && image.channels > 1 && chance(lot, image.channels == 3 ? 10 : 50);
+  image.alpha = !image.planar && image.channels > 1 && gconv_lot_chance(lot, image.channels == 3 ? 10 : 50);
   return image;
 }
 
@@ -62,18 +45,18 @@ static double draw_value(uint64_t *lot, contents kind) {
   case NORMAL: /* around the nominal range, below and above too */
     return 2 * fraction(lot) - 0.5;
   case EXTREME:
-    return (2 * fraction(lot) - 1) * PICK(lot, magnitudes);
+    return (2 * fraction(lot) - 1) * GCONV_LOT_PICK(lot, magnitudes);
   case WHITE:
     return 1;
   case SPARSE:
-    return chance(lot, 5) ? fraction(lot) : 0;
+    return gconv_lot_chance(lot, 5) ? fraction(lot) : 0;
   default:
     return fraction(lot);
   }
 }
 
 static double draw_alpha(uint64_t *lot) {
-  return chance(lot, 20) ? 0 : chance(lot, 25) ? 1 : fraction(lot);
+  return gconv_lot_chance(lot, 20) ? 0 : gconv_lot_chance(lot, 25) ? 1 : fraction(lot);
 }
 
 /* Row `row` holds element `element` of the image's type. */
@@ -121,7 +104,7 @@ typedef enum kernel { ROUGH, WHOLE, POSITIVE, OUTER, ZERO, SHIFT, KERNELS } kern
 /* Filters that sum to 0 do not go with premultiplied alpha. */
 static kernel draw_kernel(uint64_t *lot, bool premultiply) {
   static const kernel sums[] = {ROUGH, POSITIVE, SHIFT};
-  return premultiply ? PICK(lot, sums) : (kernel)gconv_lot_below(lot, KERNELS);
+  return premultiply ? GCONV_LOT_PICK(lot, sums) : (kernel)gconv_lot_below(lot, KERNELS);
 }
 
 static double draw_tap(uint64_t *lot, kernel kind) {
@@ -161,17 +144,17 @@ static bool draw_taps(uint64_t *lot, gconv_filter *f, kernel kind) {
 static void draw_filter_size(uint64_t *lot, const gconv_image *image, gconv_filter *f) {
   static const int32_t sizes[][2] = {{1, 1}, {2, 2}, {3, 3}, {3, 3}, {4, 4}, {5, 5},  {7, 7},
                                      {1, 9}, {9, 1}, {2, 3}, {5, 2}, {1, 4}, {11, 11}};
-  const int32_t *size = PICK(lot, sizes);
+  const int32_t *size = GCONV_LOT_PICK(lot, sizes);
   f->rows = size[0];
   f->columns = size[1];
-  if (chance(lot, 15) && image->height <= 33 && image->width <= 33) { /* larger than the image */
+  if (gconv_lot_chance(lot, 15) && image->height <= 33 && image->width <= 33) { /* larger than the image */
     f->rows = image->height + gconv_lot_below(lot, 4);
     f->columns = image->width + 1 + gconv_lot_below(lot, 4);
   }
 }
 
 static void draw_anchor(uint64_t *lot, gconv_filter *f) {
-  bool usual = chance(lot, 70);
+  bool usual = gconv_lot_chance(lot, 70);
   f->anchor_row = usual ? f->rows / 2 : gconv_lot_below(lot, f->rows);
   f->anchor_column = usual ? f->columns / 2 : gconv_lot_below(lot, f->columns);
 }
@@ -179,13 +162,13 @@ static void draw_anchor(uint64_t *lot, gconv_filter *f) {
 /* Filters of different sizes and anchors need padding `same`. */
 static bool draw_filters(uint64_t *lot, const gconv_image *image, gconv_drawn *drawn) {
   static const float divisors[] = {1, 1, 1, 3, 16, -2, 0.5F};
-  bool equal = drawn->options.padding != GCONV_PADDING_SAME || chance(lot, 60);
+  bool equal = drawn->options.padding != GCONV_PADDING_SAME || gconv_lot_chance(lot, 60);
   bool premultiply = drawn->options.alpha == GCONV_ALPHA_PREMULTIPLY && image->alpha;
-  size_t count = chance(lot, 50) ? 1 : 1 + (size_t)gconv_lot_below(lot, GCONV_DRAWN_FILTERS);
+  size_t count = gconv_lot_chance(lot, 50) ? 1 : 1 + (size_t)gconv_lot_below(lot, GCONV_DRAWN_FILTERS);
   drawn->filters = (gconv_filters){drawn->items, count};
   for (size_t k = 0; k < count; k++) {
     gconv_filter *f = &drawn->items[k];
-    *f = (gconv_filter){.name = drawn->name, .divisor = premultiply ? 1 : PICK(lot, divisors)};
+    *f = (gconv_filter){.name = drawn->name, .divisor = premultiply ? 1 : GCONV_LOT_PICK(lot, divisors)};
     draw_filter_size(lot, image, f);
     draw_anchor(lot, f);
     if (equal && k > 0) {
@@ -194,7 +177,7 @@ static bool draw_filters(uint64_t *lot, const gconv_image *image, gconv_drawn *d
       f->anchor_row = drawn->items[0].anchor_row;
       f->anchor_column = drawn->items[0].anchor_column;
     }
-    if (chance(lot, 15) && !premultiply && !drawn->options.linear)
+    if (gconv_lot_chance(lot, 15) && !premultiply && !drawn->options.linear)
       f->offset = (float)((fraction(lot) - 0.3) * gconv_oracle_white(image->type));
     if (!draw_taps(lot, f, draw_kernel(lot, premultiply)))
       return false;
@@ -206,21 +189,22 @@ static bool draw_filters(uint64_t *lot, const gconv_image *image, gconv_drawn *d
 
 static void draw_geometry(uint64_t *lot, gconv_type type, gconv_options *o) {
   static const double values[] = {0, 0.25, 0.7, 1}, odd_values[] = {-2.5, 17, 0.5};
-  o->flip = chance(lot, 40);
+  o->flip = gconv_lot_chance(lot, 40);
   o->border = (gconv_border)gconv_lot_below(lot, 6);
-  o->border_value = type == GCONV_F32 && chance(lot, 50) ? PICK(lot, odd_values) : PICK(lot, values);
-  o->padding = chance(lot, 40) ? GCONV_PADDING_SAME : (gconv_padding)gconv_lot_below(lot, 4);
+  o->border_value =
+      type == GCONV_F32 && gconv_lot_chance(lot, 50) ? GCONV_LOT_PICK(lot, odd_values) : GCONV_LOT_PICK(lot, values);
+  o->padding = gconv_lot_chance(lot, 40) ? GCONV_PADDING_SAME : (gconv_padding)gconv_lot_below(lot, 4);
   if (o->padding == GCONV_PADDING_EXPLICIT) {
     o->pad_top = gconv_lot_below(lot, 7);
     o->pad_bottom = gconv_lot_below(lot, 7);
     o->pad_left = gconv_lot_below(lot, 7);
     o->pad_right = gconv_lot_below(lot, 7);
   }
-  if (chance(lot, 40)) {
+  if (gconv_lot_chance(lot, 40)) {
     o->stride_y = 1 + gconv_lot_below(lot, 3);
     o->stride_x = 1 + gconv_lot_below(lot, 3);
   }
-  if (chance(lot, 40)) {
+  if (gconv_lot_chance(lot, 40)) {
     o->dilation_y = 1 + gconv_lot_below(lot, 3);
     o->dilation_x = 1 + gconv_lot_below(lot, 3);
   }
@@ -229,14 +213,14 @@ static void draw_geometry(uint64_t *lot, gconv_type type, gconv_options *o) {
 static void draw_values(uint64_t *lot, const gconv_image *image, gconv_options *o) {
   static const double scales[] = {0.5, 2, -1, 0.125}, offsets[] = {0.5, -0.25, 1};
   int32_t colours = image->channels - (image->alpha ? 1 : 0);
-  o->gray = chance(lot, 20) && (colours == 1 || (colours == 3 && !image->planar));
-  o->linear = chance(lot, 15);
+  o->gray = gconv_lot_chance(lot, 20) && (colours == 1 || (colours == 3 && !image->planar));
+  o->linear = gconv_lot_chance(lot, 15);
   o->alpha = (gconv_alpha)gconv_lot_below(lot, 3);
-  o->combine = chance(lot, 40) ? GCONV_COMBINE_NONE : (gconv_combine)gconv_lot_below(lot, 5);
-  o->scale = chance(lot, 60) ? 1 : PICK(lot, scales);
-  o->offset = chance(lot, 70) ? 0 : PICK(lot, offsets);
-  o->range = chance(lot, 40) ? GCONV_RANGE_CLAMP : (gconv_range)gconv_lot_below(lot, 4);
-  o->keep_type = chance(lot, 40);
+  o->combine = gconv_lot_chance(lot, 40) ? GCONV_COMBINE_NONE : (gconv_combine)gconv_lot_below(lot, 5);
+  o->scale = gconv_lot_chance(lot, 60) ? 1 : GCONV_LOT_PICK(lot, scales);
+  o->offset = gconv_lot_chance(lot, 70) ? 0 : GCONV_LOT_PICK(lot, offsets);
+  o->range = gconv_lot_chance(lot, 40) ? GCONV_RANGE_CLAMP : (gconv_range)gconv_lot_below(lot, 4);
+  o->keep_type = gconv_lot_chance(lot, 40);
   o->output_type = (gconv_type)gconv_lot_below(lot, 3);
 }
 
@@ -248,7 +232,7 @@ static void keep_defined(uint64_t *lot, const gconv_image *image, gconv_options 
   if (premultiply || (linear_alpha && o->alpha == GCONV_ALPHA_FILTER && o->combine == GCONV_COMBINE_STACK))
     o->combine = GCONV_COMBINE_NONE;
   if ((premultiply || linear_alpha) && o->border == GCONV_BORDER_CONSTANT)
-    o->border = chance(lot, 50) ? GCONV_BORDER_ZERO : GCONV_BORDER_REPLICATE;
+    o->border = gconv_lot_chance(lot, 50) ? GCONV_BORDER_ZERO : GCONV_BORDER_REPLICATE;
   if (o->linear && (o->range == GCONV_RANGE_SIGNED || o->range == GCONV_RANGE_MINMAX))
     o->range = GCONV_RANGE_ABS;
 }
@@ -257,15 +241,15 @@ static void keep_defined(uint64_t *lot, const gconv_image *image, gconv_options 
 static void draw_launch(uint64_t *lot, gconv_options *o) {
   static const int32_t blocks[][2] = {{1, 1}, {8, 4}, {5, 7}, {32, 1}, {1, 33}, {16, 6}, {64, 2}, {32, 32}};
   const int32_t *block = blocks[gconv_lot_below(lot, sizeof blocks / sizeof *blocks)];
-  if (chance(lot, 30))
+  if (gconv_lot_chance(lot, 30))
     o->block_width = block[0], o->block_height = block[1];
-  if (chance(lot, 30))
+  if (gconv_lot_chance(lot, 30))
     o->grid_blocks = 1 + gconv_lot_below(lot, 9);
 }
 
 /* Magnitudes of 1e30 have no square in float32, no curve, and make everything else equal to 0. */
 static contents draw_contents(uint64_t *lot, const gconv_image *image, const gconv_options *o) {
-  contents kind = chance(lot, 50) ? EVEN : (contents)gconv_lot_below(lot, CONTENTS);
+  contents kind = gconv_lot_chance(lot, 50) ? EVEN : (contents)gconv_lot_below(lot, CONTENTS);
   bool mild = o->linear || o->gray || o->combine == GCONV_COMBINE_MAGNITUDE || o->range == GCONV_RANGE_MINMAX ||
               (image->alpha && o->alpha != GCONV_ALPHA_KEEP) || image->type != GCONV_F32;
   return kind == EXTREME && mild ? NORMAL : kind;
@@ -315,14 +299,14 @@ bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number) {
     if (!draw_filters(&lot, &header, drawn))
       return false;
     double work = work_of(drawn, &header);
-    if (work <= MOST_WORK && (work > 0 || chance(&lot, 10))) {
+    if (work <= MOST_WORK && (work > 0 || gconv_lot_chance(&lot, 10))) {
       if (!gconv_guarded_make(&drawn->in, &header, (size_t)gconv_lot_below(&lot, 9), (size_t)gconv_lot_below(&lot, 9), 0xFF))
         return false;
       break;
     }
     gconv_drawn_free(drawn);
   }
-  if (chance(&lot, 50)) {
+  if (gconv_lot_chance(&lot, 50)) {
     drawn->in.image.icc = drawn->profile;
     drawn->in.image.icc_bytes = sizeof drawn->profile;
     drawn->in.image.pixels_per_metre_x = 2835;

@@ -4,6 +4,7 @@
 #define GCONV_TESTS_DRAW_H
 
 #include "guarded.h"
+#include "lot.h"
 
 enum { GCONV_DRAWN_FILTERS = 4, GCONV_DRAWN_TEXT = 512 };
 
@@ -21,9 +22,5 @@ typedef struct gconv_drawn {
 /* *drawn must stay where it is until it is freed. False without memory. */
 bool gconv_drawn_make(gconv_drawn *drawn, uint64_t seed, uint64_t number);
 void gconv_drawn_free(gconv_drawn *drawn);
-
-/* Numbers by lot (SplitMix64): the next one, and one of 0 .. n - 1. */
-uint64_t gconv_lot_next(uint64_t *state);
-int32_t gconv_lot_below(uint64_t *state, int32_t n);
 
 #endif

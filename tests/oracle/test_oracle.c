@@ -16,6 +16,7 @@
 #include "by_hand.h"
 #include "draw.h"
 #include "oracle.h"
+#include "session.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,23 +25,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_CASES = 1500, MOST_ALGORITHMS = 32, MOST_FAILURES = 20, POISON = 0xA5, SKIPPED = 77 };
-static const int THREADS[] = {1, 2, 3, 7};
-enum { THREAD_COUNTS = sizeof THREADS / sizeof *THREADS };
-
+enum { DEFAULT_CASES = 1500, MOST_ALGORITHMS = 32, POISON = 0xA5 };
 typedef struct tally {
   const gconv_algorithm_info *algorithm;
   uint64_t cases, unsupported, refused, samples, undecided;
 } tally;
 
 typedef struct session {
-  const char *device_name;
-  uint64_t seed;
-  gconv_device *device;              /* under test */
-  gconv_device *cpus[THREAD_COUNTS]; /* with so many threads; the first one computes what cpu/reference says */
+  gconv_session common;
   tally tallies[MOST_ALGORITHMS];
   size_t algorithms;
-  int failures;
 } session;
 
 /* One case on its way through the algorithms. */
@@ -59,17 +53,12 @@ typedef struct trial {
 /* ---- Failures ---- */
 
 __attribute__((format(printf, 2, 3))) static bool fail(const trial *t, const char *format, ...) {
-  session *s = t->session;
-  const char *algorithm = t->tally->algorithm->name;
-  printf("FAILED --device %s --seed %" PRIu64 " --case %" PRIu64 " --algorithm %s: ", s->device_name, s->seed, t->number,
-         algorithm);
+  char wrong[1024];
   va_list arguments;
   va_start(arguments, format);
-  vprintf(format, arguments);
+  vsnprintf(wrong, sizeof wrong, format, arguments);
   va_end(arguments);
-  printf("\n  %s\n", t->drawn.text);
-  s->failures++;
-  return false;
+  return gconv_session_fail(&t->session->common, t->number, t->tally->algorithm->name, wrong, t->drawn.text);
 }
 
 /* ---- Outputs ---- */
@@ -199,7 +188,7 @@ static bool check_planar_alpha(trial *t) {
     return true;
   gconv_plan *plan = NULL;
   in->alpha = true;
-  gconv_status status = make_plan(t, t->session->device, t->tally->algorithm->name, &plan);
+  gconv_status status = make_plan(t, t->session->common.device, t->tally->algorithm->name, &plan);
   in->alpha = false;
   gconv_plan_free(plan);
   return status == GCONV_BAD_ARGUMENT ? true : fail(t, "planar alpha was not refused: status %d", (int)status);
@@ -284,7 +273,7 @@ static bool check_verification(const trial *t, gconv_plan *plan, const gconv_ima
   if (found.compared != all || !(found.max_error <= found.allowed))
     return fail(t, "verification compared %" PRIu64 " samples of %" PRIu64 ", error %g, allowed %g", found.compared, all,
                 found.max_error, found.allowed);
-  uint64_t lot = t->session->seed + t->number;
+  uint64_t lot = t->session->common.seed + t->number;
   spot at = {(size_t)gconv_lot_below(&lot, (int32_t)shape->outputs), gconv_lot_below(&lot, shape->frames),
              gconv_lot_below(&lot, shape->height), gconv_lot_below(&lot, shape->width),
              gconv_lot_below(&lot, shape->channels)};
@@ -302,15 +291,15 @@ static bool check_verification(const trial *t, gconv_plan *plan, const gconv_ima
 /* ---- One algorithm, one case ---- */
 
 static bool check_threads(const trial *t, const gconv_image *expected) {
-  for (size_t i = 0; i < THREAD_COUNTS; i++) {
+  for (size_t i = 0; i < GCONV_THREAD_COUNTS; i++) {
     gconv_plan *plan = NULL;
     gconv_image *outputs = make_images(t->shape.outputs);
-    bool good = make_plan(t, t->session->cpus[i], t->tally->algorithm->name, &plan) == GCONV_OK &&
+    bool good = make_plan(t, t->session->common.cpus[i], t->tally->algorithm->name, &plan) == GCONV_OK &&
                 gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) == GCONV_OK;
     if (!good)
-      fail(t, "with %d threads: %s", THREADS[i], gconv_last_error());
+      fail(t, "with %d threads: %s", gconv_thread_counts[i], gconv_last_error());
     else if (!equal_all(outputs, expected, t->shape.outputs))
-      good = fail(t, "other bits with %d threads", THREADS[i]);
+      good = fail(t, "other bits with %d threads", gconv_thread_counts[i]);
     free_images(outputs, t->shape.outputs);
     gconv_plan_free(plan);
     if (!good)
@@ -331,7 +320,7 @@ static bool check_outputs(trial *t, gconv_plan *plan, gconv_image *outputs) {
     return fail(t, "other bits than cpu/reference");
   if (!check_guarded(t, plan, outputs) || !check_refusal(t, plan) || !check_planar_alpha(t) || !check_input(t))
     return false;
-  if (t->number % 8 == 0 && strcmp(t->session->device_name, "cpu") == 0 && !check_threads(t, outputs))
+  if (t->number % 8 == 0 && strcmp(t->session->common.device_name, "cpu") == 0 && !check_threads(t, outputs))
     return false;
   return t->number % 4 == 0 ? check_verification(t, plan, outputs) : true;
 }
@@ -339,7 +328,7 @@ static bool check_outputs(trial *t, gconv_plan *plan, gconv_image *outputs) {
 /* The turn of t->tally's algorithm. */
 static bool check(trial *t) {
   gconv_plan *plan = NULL;
-  gconv_status status = make_plan(t, t->session->device, t->tally->algorithm->name, &plan);
+  gconv_status status = make_plan(t, t->session->common.device, t->tally->algorithm->name, &plan);
   t->tally->cases++;
   if (!t->oracle) {
     t->tally->refused++;
@@ -368,7 +357,8 @@ static bool check(trial *t) {
 static void refer(trial *t) {
   gconv_plan *plan = NULL;
   gconv_image *outputs = make_images(t->shape.outputs);
-  if (make_plan(t, t->session->cpus[0], "reference", &plan) == GCONV_OK && gconv_plan_outputs(plan) == t->shape.outputs &&
+  if (make_plan(t, t->session->common.cpus[0], "reference", &plan) == GCONV_OK &&
+      gconv_plan_outputs(plan) == t->shape.outputs &&
       gconv_plan_execute(plan, &t->drawn.in.image, outputs, NULL) == GCONV_OK)
     t->reference = outputs;
   else
@@ -377,7 +367,7 @@ static void refer(trial *t) {
 }
 
 static bool prepare(trial *t) {
-  if (!gconv_drawn_make(&t->drawn, t->session->seed, t->number))
+  if (!gconv_drawn_make(&t->drawn, t->session->common.seed, t->number))
     return false;
   t->shape = gconv_oracle_get_shape(&t->drawn.in.image, &t->drawn.filters, &t->drawn.options);
   size_t samples = (size_t)t->shape.frames * (size_t)t->shape.height * (size_t)t->shape.width * (size_t)t->shape.channels;
@@ -403,7 +393,7 @@ static void run_case(session *s, uint64_t number, bool verbose) {
     }
   } else {
     puts("out of memory");
-    s->failures++;
+    s->common.failures++;
   }
   free_images(t.reference, t.shape.outputs);
   gconv_oracle_free(t.oracle);
@@ -414,98 +404,49 @@ static void run_case(session *s, uint64_t number, bool verbose) {
 
 /* ---- The session ---- */
 
-typedef struct arguments {
-  const char *device, *algorithm;
-  uint64_t seed, cases, only;
-  bool single;
-} arguments;
-
-static bool parse(int count, char **words, arguments *a) {
-  *a = (arguments){.device = "cpu", .seed = 1, .cases = DEFAULT_CASES};
-  for (int i = 1; i + 1 < count; i += 2) {
-    const char *value = words[i + 1];
-    if (strcmp(words[i], "--device") == 0)
-      a->device = value;
-    else if (strcmp(words[i], "--algorithm") == 0)
-      a->algorithm = value;
-    else if (strcmp(words[i], "--seed") == 0)
-      a->seed = strtoull(value, NULL, 10);
-    else if (strcmp(words[i], "--cases") == 0)
-      a->cases = strtoull(value, NULL, 10);
-    else if (strcmp(words[i], "--case") == 0)
-      a->only = strtoull(value, NULL, 10), a->single = true;
-    else
-      return false;
-  }
-  return count % 2 == 1;
-}
-
-static void close_devices(session *s) {
-  gconv_device_close(s->device);
-  for (size_t i = 0; i < THREAD_COUNTS; i++)
-    gconv_device_close(s->cpus[i]);
-}
-
-static bool open_devices(session *s) {
-  for (size_t i = 0; i < THREAD_COUNTS; i++)
-    if (gconv_device_open("cpu", THREADS[i], &s->cpus[i]) != GCONV_OK) {
-      printf("cannot open the CPU: %s\n", gconv_last_error());
-      return false;
-    }
-  return gconv_device_open(s->device_name, 0, &s->device) == GCONV_OK;
-}
-
-static void choose_algorithms(session *s, const char *only) {
+static void choose_algorithms(session *s) {
   const gconv_algorithm_info *algorithm;
   for (size_t i = 0; (algorithm = gconv_algorithm_at(i)) != NULL && s->algorithms < MOST_ALGORITHMS; i++)
-    if (strcmp(algorithm->device, s->device_name) == 0 && (!only || strcmp(algorithm->name, only) == 0))
+    if (gconv_session_has(&s->common, algorithm))
       s->tallies[s->algorithms++].algorithm = algorithm;
 }
 
 /* What was reached, and whether that is enough to mean something. */
-static void sum_up(session *s, bool single) {
+static void sum_up(session *s) {
   for (size_t i = 0; i < s->algorithms; i++) {
     const tally *t = &s->tallies[i];
     printf("%s/%s: %" PRIu64 " cases, %" PRIu64 " not supported, %" PRIu64 " refused by all; %" PRIu64 " samples, %" PRIu64
            " undecided\n",
-           s->device_name, t->algorithm->name, t->cases, t->unsupported, t->refused, t->samples, t->undecided);
+           s->common.device_name, t->algorithm->name, t->cases, t->unsupported, t->refused, t->samples, t->undecided);
     /* Algorithms beside the exact family may be for some filters or types only: every tenth case is something to go by. */
     bool supported = t->algorithm->exact ? 3 * t->unsupported <= t->cases : 10 * t->unsupported <= 9 * t->cases;
-    if ((!supported || 20 * t->undecided > t->samples) && !single) {
+    if ((!supported || 20 * t->undecided > t->samples) && !s->common.single) {
       printf("FAILED %s: too few of the cases are supported, or more than 1 sample in 20 is undecided\n",
              t->algorithm->name);
-      s->failures++;
+      s->common.failures++;
     }
   }
   if (s->algorithms == 0) {
     puts("FAILED: there is no such algorithm");
-    s->failures++;
+    s->common.failures++;
   }
 }
 
 int main(int count, char **words) {
-  arguments a;
-  if (!parse(count, words, &a)) {
-    puts("usage: test_oracle [--device cpu|cuda] [--seed S] [--cases N] [--case I] [--algorithm NAME]");
-    return EXIT_FAILURE;
-  }
-  session s = {.device_name = a.device, .seed = a.seed};
-  if (!open_devices(&s)) {
-    bool skip = strcmp(a.device, "cpu") != 0;
-    printf("%s: %s\n", skip ? "skipped: no GPU" : "FAILED", gconv_last_error());
-    close_devices(&s);
-    return skip ? SKIPPED : EXIT_FAILURE;
-  }
-  choose_algorithms(&s, a.algorithm);
-  printf("device %s, seed %" PRIu64 "\n", a.device, a.seed);
-  if (a.single)
-    run_case(&s, a.only, true);
-  for (size_t i = 0; !a.single && i < s.algorithms; i++)
+  session s = {.algorithms = 0};
+  int status;
+  if (!gconv_session_open(&s.common, "test_oracle", DEFAULT_CASES, count, words, &status))
+    return status;
+  choose_algorithms(&s);
+  printf("device %s, seed %" PRIu64 "\n", s.common.device_name, s.common.seed);
+  if (s.common.single)
+    run_case(&s, s.common.only, true);
+  for (size_t i = 0; !s.common.single && i < s.algorithms; i++)
     if (s.tallies[i].algorithm->exact)
-      s.failures += gconv_by_hand_failures(s.device, s.tallies[i].algorithm->name);
-  for (uint64_t i = 0; !a.single && i < a.cases && s.failures < MOST_FAILURES; i++)
+      s.common.failures += gconv_by_hand_failures(s.common.device, s.tallies[i].algorithm->name);
+  for (uint64_t i = 0; !s.common.single && i < s.common.cases && s.common.failures < GCONV_MOST_FAILURES; i++)
     run_case(&s, i, false);
-  sum_up(&s, a.single);
-  close_devices(&s);
-  return s.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  sum_up(&s);
+  gconv_session_close(&s.common);
+  return s.common.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

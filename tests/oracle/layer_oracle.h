@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What networks compute, a second time: in float64 and plain loops, which share no line with the product. */
+#ifndef GCONV_TESTS_LAYER_ORACLE_H
+#define GCONV_TESTS_LAYER_ORACLE_H
+
+#include "draw_layers.h"
+
+/* N x C x H x W values, each with its error. */
+typedef struct gconv_tensor {
+  int32_t n, c, h, w;
+  double *value, *error;
+} gconv_tensor;
+
+/* What is expected of the network: the last layer's tensor, before anything is combined. */
+gconv_tensor gconv_layers_expect(const gconv_drawn_network *d, const gconv_network *network);
+void gconv_tensor_free(gconv_tensor *t);
+
+/* Whether `got` may be what becomes of the `count` values from channel `first` on. */
+bool gconv_layers_is_right(const gconv_drawn_network *d, const gconv_tensor *t, int32_t n, int32_t first, int32_t count,
+                           int32_t p, int32_t q, double got, double *expected, double *allowed);
+
+#endif
