@@ -9,7 +9,8 @@
  * continuous integration has, the gigapixel is left out.
  * Exit status: 0, 1 for a failure, 77 if the device cannot be used here.
  */
-#include "draw.h"
+#include "gconv.h"
+#include "lot.h"
 
 #include <math.h>
 #include <stdio.h>
