@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/filter_options.h"
+#include "cli/bank_options.h"
 #include "cli/command.h"
-#include "cli/guess.h"
 #include "cli/numbers.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LARGEST_EXTENT = 1 << 30 }; /* of strides, dilations and paddings: the library's */
 
 /* ---- Parsers of single options ------------------------------------------------------------------------------------- */
-
-enum { MOST_NAMES = 16 }; /* of the values of an enumeration, with the NULL behind them */
 
 static const char reflect_text[] = "there are two ways to reflect the row  a b c d:\n"
                                    "  symmetric    c b a | a b c d | d c b    the edge twice (scipy's \"reflect\")\n"
@@ -21,8 +18,8 @@ static const char reflect_text[] = "there are two ways to reflect the row  a b c
 static gconv_status parse_border(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   gconv_options *options = &((gconv_settings *)settings)->convolution;
-  const char *names[MOST_NAMES] = {NULL};
-  for (int i = 0; i < MOST_NAMES - 1; i++)
+  const char *names[GCONV_OPTION_NAMES] = {NULL};
+  for (int i = 0; i < GCONV_OPTION_NAMES - 1; i++)
     names[i] = gconv_border_name((gconv_border)i);
   int border = 0;
   if (strcmp(value, "reflect") == 0)
@@ -40,15 +37,8 @@ static gconv_status parse_border(const gconv_option *option, const char *value, 
   return GCONV_OK;
 }
 
-/* Only banks have this option. */
-static gconv_settings *bank_settings(const gconv_option *option, void *settings) {
-  gconv_settings *all = settings;
-  all->bank_option = option->name;
-  return all;
-}
-
 static gconv_status parse_combine(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  const char *names[MOST_NAMES] = {NULL};
+  const char *names[GCONV_OPTION_NAMES] = {NULL};
   gconv_settings *all = settings;
   int count = 0, combine = 0;
   for (; gconv_combine_name((gconv_combine)count); count++)
@@ -58,7 +48,7 @@ static gconv_status parse_combine(const gconv_option *option, const char *value,
   all->mosaic = combine == count;
   all->convolution.combine = all->mosaic ? GCONV_COMBINE_NONE : (gconv_combine)combine;
   if (all->mosaic || combine == GCONV_COMBINE_ARGMAX)
-    bank_settings(option, settings);
+    gconv_bank_settings(option, settings);
   return GCONV_OK;
 }
 
@@ -93,7 +83,7 @@ static gconv_status parse_padding(const gconv_option *option, const char *value,
       if (i < 3) /* in the order of gconv_padding */
         all->convolution.padding = (gconv_padding)i;
       else
-        bank_settings(option, settings);
+        gconv_bank_settings(option, settings);
       return GCONV_OK;
     }
   return parse_pads(value, all, message);
@@ -208,7 +198,7 @@ static bool are_gpus(const char *value) {
   return count > 0 || strcmp(value, "all") == 0;
 }
 
-static gconv_status parse_device(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
+gconv_status gconv_parse_device(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
   static const char *const names[] = {"auto", "cpu", "cuda", NULL};
   bool numbered = strncmp(value, "cuda:", 5) == 0;
@@ -269,117 +259,6 @@ static gconv_status parse_verify(const gconv_option *option, const char *value, 
   all->verify = true;
   if (value && (!gconv_parse_number(value, &all->tolerance) || all->tolerance < 0))
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes the largest difference allowed, from 0 on");
-  return GCONV_OK;
-}
-
-/* ---- Options of banks ---------------------------------------------------------------------------------------------- */
-
-/* Puts what was given of the layer so far aside, and begins the next. */
-static gconv_status parse_then(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  (void)value;
-  gconv_settings *all = bank_settings(option, settings);
-  if (all->filters.count == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "there is no bank before it: -f BANK --then -f BANK");
-  if (all->mosaic || all->convolution.combine != GCONV_COMBINE_NONE)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "--combine stands before it, but is for what the last bank yields: put it behind the last --then");
-  if (all->race)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "--algorithm all stands before it, but times all layers together: put it behind the last --then");
-  gconv_layer_settings *layers = realloc(all->layers, (all->layer_count + 1) * sizeof *layers);
-  if (!layers)
-    return gconv_complain_memory(message);
-  all->layers = layers;
-  all->layer.flip = all->convolution.flip;
-  all->layer.algorithm = all->algorithm_given ? all->convolution.algorithm : NULL;
-  all->algorithm_given = false;
-  all->convolution.algorithm = "auto";
-  layers[all->layer_count++] = (gconv_layer_settings){all->filters, all->syntax, all->layer};
-  all->filters = (gconv_texts){0};
-  all->syntax = NULL;
-  all->layer = (gconv_layer){0};
-  all->convolution.flip = false;
-  return GCONV_OK;
-}
-
-static gconv_status parse_activation(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  gconv_layer *layer = &bank_settings(option, settings)->layer;
-  const char *names[MOST_NAMES] = {NULL};
-  for (int i = 0; gconv_activation_name((gconv_activation)i); i++)
-    names[i] = gconv_activation_name((gconv_activation)i);
-  double slope = 0.01;
-  if (strncmp(value, "leaky:", 6) == 0) {
-    if (!gconv_parse_number(value + 6, &slope))
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "leaky takes the slope below 0, such as leaky:0.1");
-    value = "leaky";
-  }
-  int index;
-  GCONV_TRY(gconv_option_find(names, value, &index, message));
-  layer->activation = (gconv_activation)index;
-  layer->slope = (float)slope;
-  return GCONV_OK;
-}
-
-static gconv_status parse_groups(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  int64_t groups;
-  if (!gconv_parse_integer(value, 1, INT_MAX, &groups))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number of groups, from 1 on");
-  bank_settings(option, settings)->layer.groups = (int32_t)groups;
-  return GCONV_OK;
-}
-
-/* Numbers with commas between; *numbers is owned by the settings. */
-static gconv_status parse_numbers(const char *value, float **numbers, int *count, gconv_message *message) {
-  char *copy = strdup(value), *next = copy;
-  float *list = calloc(strlen(value) + 1, sizeof *list);
-  int found = 0;
-  bool good = copy && list;
-  for (char *word; good && (word = strsep(&next, ",")); found++) {
-    double number;
-    good = gconv_parse_number(word, &number);
-    list[found] = good ? (float)number : 0;
-  }
-  free(copy);
-  if (!good) {
-    free(list);
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number, or one for each channel with commas between");
-  }
-  free(*numbers);
-  *numbers = list;
-  *count = found;
-  return GCONV_OK;
-}
-
-static gconv_status parse_mean(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  gconv_settings *all = bank_settings(option, settings);
-  return parse_numbers(value, &all->mean, &all->mean_count, message);
-}
-
-static gconv_status parse_std(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  gconv_settings *all = bank_settings(option, settings);
-  return parse_numbers(value, &all->std, &all->std_count, message);
-}
-
-static gconv_status parse_math(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  const char *names[MOST_NAMES] = {NULL};
-  for (int i = 0; gconv_math_name((gconv_math)i); i++)
-    names[i] = gconv_math_name((gconv_math)i);
-  return gconv_option_find(names, value, &bank_settings(option, settings)->math, message);
-}
-
-static gconv_status parse_batch(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  int64_t batch;
-  if (!gconv_parse_integer(value, 1, 1 << 20, &batch))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number of images, from 1 on");
-  bank_settings(option, settings)->batch = (int)batch;
-  return GCONV_OK;
-}
-
-static gconv_status parse_layout(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  static const char *const layouts[] = {"nchw", "nhwc", NULL};
-  int layout;
-  GCONV_TRY(gconv_option_find(layouts, value, &layout, message));
-  bank_settings(option, settings)->nhwc = layout == 1;
   return GCONV_OK;
 }
 
@@ -469,25 +348,25 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "range", "MODE", parse_range, .field = FIELD(range), .choices = ranges,
            .help = "how values below 0 and above white are mapped: clamp (default), abs, signed (0 is mid-grey) or minmax"),
 
-    OPTION(0, "then", NULL, parse_then, .group = "Banks (layers)",
+    OPTION(0, "then", NULL, gconv_parse_then, .group = "Banks (layers)",
            .help =
                "ends the description of a layer: the filters before it are a bank, applied with the stride, padding, "
                "--algorithm ... given before it; what follows describes the layer applied to its outputs; --algorithm after "
                "the last --then also counts for layers without one of their own"),
-    OPTION(0, "groups", "G", parse_groups,
+    OPTION(0, "groups", "G", gconv_parse_groups,
            .help =
                "divide filters and channels into G groups; default: as the file says, otherwise 1; a bank of one channel is "
                "applied to each channel separately"),
-    OPTION(0, "activation", "NAME", parse_activation,
+    OPTION(0, "activation", "NAME", gconv_parse_activation,
            .help = "applied to the sums: none (default), relu, leaky:A, sigmoid or tanh"),
-    OPTION(0, "mean", "M[,M...]", parse_mean,
+    OPTION(0, "mean", "M[,M...]", gconv_parse_mean,
            .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
-    OPTION(0, "std", "S[,S...]", parse_std, .help = "samples are then divided by it; default: 1"),
-    OPTION(0, "math", "MODE", parse_math,
+    OPTION(0, "std", "S[,S...]", gconv_parse_std, .help = "samples are then divided by it; default: 1"),
+    OPTION(0, "math", "MODE", gconv_parse_math,
            .help =
                "precision to which products may be rounded: fp32 (default), tf32, fp16 or bf16, on GPUs that gain by it"),
-    OPTION(0, "batch", "N", parse_batch, .help = "images of one size to compute together; default: as memory allows"),
-    OPTION(0, "layout", "nchw|nhwc", parse_layout,
+    OPTION(0, "batch", "N", gconv_parse_batch, .help = "images of one size to compute together; default: as memory allows"),
+    OPTION(0, "layout", "nchw|nhwc", gconv_parse_layout,
            .help = "the order of the axes of .npy arrays of four dimensions; default: nchw"),
 
     OPTION('a', "algorithm", "NAME", parse_algorithm, .group = "How it is computed",
@@ -498,7 +377,7 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "workspace", "SIZE", parse_workspace,
            .help = "memory that an algorithm may use besides the images, on a GPU, and for banks also on the CPU; k, M and "
                    "G may follow; default: 268435456"),
-    OPTION('d', "device", "NAME", parse_device,
+    OPTION('d', "device", "NAME", gconv_parse_device,
            .help =
                "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which the "
                "images are distributed: cuda:0,2 or cuda:all; without this option, $GCONV_DEVICE counts"),
@@ -529,117 +408,3 @@ const gconv_option gconv_filter_options[] = {
            .help = "print only errors: no warnings, no progress"),
     GCONV_OPTIONS_END,
 };
-
-/* ---- All together -------------------------------------------------------------------------------------------------- */
-
-gconv_settings gconv_settings_default(void) {
-  return (gconv_settings){.depth = -1, .png_level = -1, .convolution = gconv_options_default(), .tolerance = -1};
-}
-
-bool gconv_settings_mean_banks(const gconv_settings *settings) {
-  if (settings->bank_option)
-    return true;
-  for (size_t i = 0; i < settings->filters.count; i++)
-    if (gconv_bank_is_one(settings->filters.items[i]))
-      return true;
-  return false;
-}
-
-void gconv_settings_free(gconv_settings *settings) {
-  for (size_t i = 0; i < settings->layer_count; i++)
-    gconv_texts_free(&settings->layers[i].filters);
-  free(settings->layers);
-  free(settings->mean);
-  free(settings->std);
-  gconv_texts_free(&settings->inputs);
-  gconv_texts_free(&settings->filters);
-}
-
-static gconv_status choose_device(gconv_settings *settings, gconv_message *message) {
-  const char *environment = getenv("GCONV_DEVICE");
-  if (settings->device)
-    return GCONV_OK;
-  if (!environment || environment[0] == '\0') {
-    settings->device = "auto";
-    return GCONV_OK;
-  }
-  gconv_status status = parse_device(NULL, environment, settings, message);
-  return status == GCONV_OK ? status : gconv_complain(message, status, "GCONV_DEVICE=%s: %s", environment, message->text);
-}
-
-static gconv_status check_given(const gconv_settings *settings, gconv_message *message) {
-  const char *missing = NULL;
-  if (!settings->inputs.count)
-    missing = "no input: name an image, a folder or a pattern with -i";
-  else if (!settings->filters.count && settings->layer_count > 0)
-    missing = "--then: no bank follows it: -f BANK --then -f BANK";
-  else if (!settings->filters.count)
-    missing = "no filter: name one with -f; gconv filters lists those that are built in";
-  else if (!settings->output)
-    missing = "no output: name a file, a folder or a template with -o";
-  return missing ? gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", missing) : GCONV_OK;
-}
-
-/* As an image, or as a filter. */
-static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
-  size_t uses = 0;
-  for (size_t i = 0; i < settings->inputs.count; i++)
-    uses += strcmp(settings->inputs.items[i], "-") == 0;
-  for (size_t i = 0; i < settings->filters.count; i++)
-    uses += strcmp(settings->filters.items[i], "-") == 0;
-  return uses <= 1 ? GCONV_OK : gconv_complain(message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
-}
-
-static gconv_status check_exclusive(const gconv_settings *settings, gconv_message *message) {
-  if (settings->no_clobber && settings->skip_existing)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "--no-clobber and --skip-existing exclude each other: one calls a "
-                          "result that exists a failure, the other does not");
-  if (settings->resume && (settings->no_clobber || settings->skip_existing))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "--resume excludes %s: it decides by the manifest, not by whether a file exists",
-                          settings->no_clobber ? "--no-clobber" : "--skip-existing");
-  if (settings->resume && strcmp(settings->output, "-") == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--resume: standard output has no manifest: name a file or a folder");
-  if (settings->resume && settings->race)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--resume excludes --algorithm all, which is a race on one image");
-  if (settings->verbose && settings->quiet)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--verbose and --quiet exclude each other");
-  return GCONV_OK;
-}
-
-/* More than the one that main.c asks for: the engines work through queues of their own, or one after the other, and 7 times
- * as long. */
-static void ask_for_queues(void) {
-  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  if (queues && strcmp(queues, "1") == 0)
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
-}
-
-/* Who wants the GPU to decode wants a GPU. */
-static gconv_status check_decoder(gconv_settings *settings, gconv_message *message) {
-  if (!settings->decode)
-    return GCONV_OK;
-  if (strcmp(settings->device, "cpu") == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--decode gpu: the device is the CPU: use -d cuda");
-  if (strcmp(settings->device, "auto") == 0)
-    settings->device = "cuda";
-  ask_for_queues();
-  return GCONV_OK;
-}
-
-gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message) {
-  GCONV_TRY(check_given(settings, message));
-  GCONV_TRY(check_exclusive(settings, message));
-  GCONV_TRY(check_standard_input(settings, message));
-  GCONV_TRY(choose_device(settings, message));
-  GCONV_TRY(check_decoder(settings, message));
-  gconv_options *options = &settings->convolution;
-  settings->layer.flip = options->flip;
-  options->alpha = (gconv_alpha)settings->alpha;
-  options->range = (gconv_range)settings->range;
-  options->keep_type = settings->depth < 0;
-  if (!options->keep_type)
-    options->output_type = (gconv_type)settings->depth;
-  return GCONV_OK;
-}

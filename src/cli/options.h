@@ -35,6 +35,8 @@ gconv_option_parser gconv_option_number;    /* double: finite */
 gconv_option_parser gconv_option_integer;   /* int: least to most */
 gconv_option_parser gconv_option_choice;    /* int: the index in choices */
 
+enum { GCONV_OPTION_NAMES = 16 }; /* room for those of any enumeration, with the NULL behind them */
+
 /* GCONV_OK and the index of `value` in `names` (ended by NULL), or a message that lists them. */
 gconv_status gconv_option_find(const char *const *names, const char *value, int *index, gconv_message *message);
 

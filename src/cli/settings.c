@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/settings.h"
+#include "cli/filter_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+gconv_settings gconv_settings_default(void) {
+  return (gconv_settings){.depth = -1, .png_level = -1, .convolution = gconv_options_default(), .tolerance = -1};
+}
+
+bool gconv_settings_mean_banks(const gconv_settings *settings) {
+  if (settings->bank_option)
+    return true;
+  for (size_t i = 0; i < settings->filters.count; i++)
+    if (gconv_bank_is_one(settings->filters.items[i]))
+      return true;
+  return false;
+}
+
+void gconv_settings_free(gconv_settings *settings) {
+  for (size_t i = 0; i < settings->layer_count; i++)
+    gconv_texts_free(&settings->layers[i].filters);
+  free(settings->layers);
+  free(settings->mean);
+  free(settings->std);
+  gconv_texts_free(&settings->inputs);
+  gconv_texts_free(&settings->filters);
+}
+
+static gconv_status choose_device(gconv_settings *settings, gconv_message *message) {
+  const char *environment = getenv("GCONV_DEVICE");
+  if (settings->device)
+    return GCONV_OK;
+  if (!environment || environment[0] == '\0') {
+    settings->device = "auto";
+    return GCONV_OK;
+  }
+  gconv_status status = gconv_parse_device(NULL, environment, settings, message);
+  return status == GCONV_OK ? status : gconv_complain(message, status, "GCONV_DEVICE=%s: %s", environment, message->text);
+}
+
+static gconv_status check_given(const gconv_settings *settings, gconv_message *message) {
+  const char *missing = NULL;
+  if (!settings->inputs.count)
+    missing = "no input: name an image, a folder or a pattern with -i";
+  else if (!settings->filters.count && settings->layer_count > 0)
+    missing = "--then: no bank follows it: -f BANK --then -f BANK";
+  else if (!settings->filters.count)
+    missing = "no filter: name one with -f; gconv filters lists those that are built in";
+  else if (!settings->output)
+    missing = "no output: name a file, a folder or a template with -o";
+  return missing ? gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", missing) : GCONV_OK;
+}
+
+/* As an image, or as a filter. */
+static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
+  size_t uses = 0;
+  for (size_t i = 0; i < settings->inputs.count; i++)
+    uses += strcmp(settings->inputs.items[i], "-") == 0;
+  for (size_t i = 0; i < settings->filters.count; i++)
+    uses += strcmp(settings->filters.items[i], "-") == 0;
+  return uses <= 1 ? GCONV_OK : gconv_complain(message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
+}
+
+static gconv_status check_exclusive(const gconv_settings *settings, gconv_message *message) {
+  if (settings->no_clobber && settings->skip_existing)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--no-clobber and --skip-existing exclude each other: one calls a "
+                          "result that exists a failure, the other does not");
+  if (settings->resume && (settings->no_clobber || settings->skip_existing))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--resume excludes %s: it decides by the manifest, not by whether a file exists",
+                          settings->no_clobber ? "--no-clobber" : "--skip-existing");
+  if (settings->resume && strcmp(settings->output, "-") == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--resume: standard output has no manifest: name a file or a folder");
+  if (settings->resume && settings->race)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--resume excludes --algorithm all, which is a race on one image");
+  if (settings->verbose && settings->quiet)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--verbose and --quiet exclude each other");
+  return GCONV_OK;
+}
+
+/* More than the one that main.c asks for: the engines work through queues of their own, or one after the other, and 7 times
+ * as long. */
+static void ask_for_queues(void) {
+  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  if (queues && strcmp(queues, "1") == 0)
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
+}
+
+/* Who wants the GPU to decode wants a GPU. */
+static gconv_status check_decoder(gconv_settings *settings, gconv_message *message) {
+  if (!settings->decode)
+    return GCONV_OK;
+  if (strcmp(settings->device, "cpu") == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--decode gpu: the device is the CPU: use -d cuda");
+  if (strcmp(settings->device, "auto") == 0)
+    settings->device = "cuda";
+  ask_for_queues();
+  return GCONV_OK;
+}
+
+gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message) {
+  GCONV_TRY(check_given(settings, message));
+  GCONV_TRY(check_exclusive(settings, message));
+  GCONV_TRY(check_standard_input(settings, message));
+  GCONV_TRY(choose_device(settings, message));
+  GCONV_TRY(check_decoder(settings, message));
+  gconv_options *options = &settings->convolution;
+  settings->layer.flip = options->flip;
+  options->alpha = (gconv_alpha)settings->alpha;
+  options->range = (gconv_range)settings->range;
+  options->keep_type = settings->depth < 0;
+  if (!options->keep_type)
+    options->output_type = (gconv_type)settings->depth;
+  return GCONV_OK;
+}

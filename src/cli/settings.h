@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* What the options of the main job come to. */
+#ifndef GCONV_CLI_SETTINGS_H
+#define GCONV_CLI_SETTINGS_H
+
+#include "batch/pipeline.h"
+#include "batch/texts.h"
+
+typedef enum gconv_timings_style { GCONV_TIMINGS_NONE, GCONV_TIMINGS_TABLE, GCONV_TIMINGS_JSON } gconv_timings_style;
+
+/* What belongs to one layer: moved here when --then begins the next. */
+typedef struct gconv_layer_settings {
+  gconv_texts filters;
+  const char *syntax;
+  gconv_layer layer; /* without its bank */
+} gconv_layer_settings;
+
+/* Enumerations are int here, for gconv_option_choice. */
+typedef struct gconv_settings {
+  gconv_texts inputs, filters;
+  bool recursive;
+  const char *syntax; /* --filter-format; NULL: by content */
+  const char *output;
+  const gconv_format_info *format; /* --format; NULL: by name */
+  int depth;                       /* a gconv_type, or -1: as the input */
+
+  gconv_options convolution; /* what is not below, and after gconv_settings_finish() all of it */
+  int alpha, range;
+
+  gconv_layer_settings *layers; /* those before the last, whose filters and syntax are above; owned */
+  size_t layer_count;
+  gconv_layer layer;       /* of the last one: what was given of it */
+  const char *bank_option; /* one that only banks have was given: which; NULL: none */
+  bool mosaic, tone_given; /* --combine mosaic; --range */
+  float *mean, *std;       /* owned */
+  int mean_count, std_count, math, batch;
+  bool nhwc;
+
+  bool race;            /* --algorithm all: the fastest is to be found out */
+  bool algorithm_given; /* for the layer at hand; before --then for that one alone */
+
+  const char *device;
+  int decode; /* 1: the GPU does */
+  int threads, jobs;
+  uint64_t memory; /* 0: not given */
+  uint64_t max_pixels;
+  int png_level;    /* -1: not given */
+  int jpeg_quality; /* 0: not given */
+
+  bool no_clobber, skip_existing, resume, fail_fast, dry_run;
+  gconv_shard shard;
+  int timings;
+  bool verify;
+  double tolerance;
+  bool explain, verbose, quiet;
+} gconv_settings;
+
+/* What holds where no option is given. */
+gconv_settings gconv_settings_default(void);
+
+/* Completes settings->convolution and settings->device, and checks what the options come to together. */
+gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);
+
+/* Whether the job is one of banks: by its options, or as -f names a bank. */
+bool gconv_settings_mean_banks(const gconv_settings *settings);
+
+void gconv_settings_free(gconv_settings *settings);
+
+#endif
