@@ -82,11 +82,12 @@ void gconv_budget_give_back(gconv_budget *budget, uint64_t bytes) {
 
 gconv_status gconv_budget_refuse(double bytes, double most, const char *parts, const char *reason, gconv_message *message) {
   const double MB = 1e6;
+  int decimals = most < MB ? 3 : 0;
   if (!reason)
-    return gconv_complain(message, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.0f: raise it",
-                          bytes / MB, most / MB);
+    return gconv_complain(message, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.*f: raise it",
+                          bytes / MB, decimals, most / MB);
   return gconv_complain(message, GCONV_TOO_LARGE,
-                        "takes about %.0f MB of memory, and --memory allows %.0f: raise it, or let it go by %s, which takes "
+                        "takes about %.0f MB of memory, and --memory allows %.*f: raise it, or let it go by %s, which takes "
                         "less: now it cannot, as %s",
-                        bytes / MB, most / MB, parts, reason);
+                        bytes / MB, decimals, most / MB, parts, reason);
 }

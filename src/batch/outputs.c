@@ -114,6 +114,10 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
   const gconv_format_info *format = naming->format;
   if (!format)
     format = by_extension ? gconv_format_by_path(naming->output) : gconv_format_by_name("png");
+  if (!format && strchr(naming->output, '{') && is_folder(naming->output))
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                          "%s: a { begins a field of a template, which ends in the name of a file, such as '{stem}.png'",
+                          naming->output);
   if (!format) {
     char known[256];
     list_extensions(known, sizeof known);

@@ -189,8 +189,11 @@ static int print_tuning(const gconv_device *device) {
   const gconv_tuning *tuning = gconv_device_get_tuning(device);
   char *path = gconv_device_tuning_path(device);
   const gconv_device_info *info = gconv_device_get_info(device);
-  printf("%s (%s): %s%s\n", info->name, info->description, tuning ? "tuned by " : "not tuned; that would be in ",
-         path ? path : "no folder");
+  printf("%s (%s): %s%s\n", info->name, info->description,
+         tuning ? "tuned by "
+         : path ? "not tuned; gconv tune would store it in "
+                : "not tuned; nothing is stored, as GCONV_CACHE is empty or HOME is not set",
+         path ? path : "");
   if (tuning) {
     print_machine(&tuning->machine);
     print_rows(tuning);

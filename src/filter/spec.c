@@ -177,10 +177,11 @@ static gconv_status fail_unknown(const char *spec) {
   for (size_t i = 0; gconv_builtin_at(i); i++)
     gconv_suggest(&best, word, gconv_builtin_at(i)->name);
   suggest_shipped(&best, word);
-  return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "there is no filter '%s': no file, built-in or shipped filter is called so%s%s%s (`gconv filters` lists "
-                    "them; a kernel can also be written out, as '3x3: 0,-1,0 -1,5,-1 0,-1,0')",
-                    spec, best.name[0] ? "; did you mean '" : "", best.name, best.name[0] ? "'?" : "");
+  return gconv_fail(
+      GCONV_BAD_ARGUMENT,
+      "there is no filter '%s': no file, built-in or shipped filter has this name%s%s%s (`gconv filters` lists "
+      "them; a kernel can also be written out, as '3x3: 0,-1,0 -1,5,-1 0,-1,0')",
+      spec, best.name[0] ? "; did you mean '" : "", best.name, best.name[0] ? "'?" : "");
 }
 
 static gconv_status read_spec(const char *spec, const char *syntax, gconv_filters *list) {

@@ -353,6 +353,7 @@ class Memory(CommandTest):
             self.assertEqual(self.files("out"), ["small.png"])
         self.assertIn("standard output", self.gconv("-i", "a.png", "-o", "-", *whole, status=1, text=False).stderr)
         self.assertIn("raise it", self.gconv("-i", "a.png", "-o", "x.png", *self.WORDS, "--memory", "2M", status=1).stderr)
+        self.assertIn("allows 0.001: raise it", self.gconv("-i", "a.png", "-o", "x.png", *self.WORDS, "--memory", "1k", status=1).stderr)
 
     def test_sizes(self):
         self.photo("a.png")

@@ -190,7 +190,7 @@ class Outputs(CommandTest):
     def test_wrong_templates(self):
         for template, fragment in (("{nonsense}.png", '"{nonsense}" is not a field'), ("{stem.png", '"{stem.png" is not a field'),
                                    ("{}.png", '"{}" is not a field'), ("{stem}.xyz", "has no known extension"),
-                                   ("{stem/}.png", "is not a field"), ("q/{foo}.png", 'q/{foo}.png: "{foo}" is not a field'),
+                                   ("{stem}/", "ends in the name of a file"), ("{stem/}.png", "is not a field"), ("q/{foo}.png", 'q/{foo}.png: "{foo}" is not a field'),
                                    ("{foo}/{stem}.png", '{foo}/{stem}.png: "{foo}" is not a field')):
             self.usage_error(fragment, "-i", "p/a.png", "-f", "identity", "-o", template)
 

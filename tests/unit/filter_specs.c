@@ -92,7 +92,7 @@ static void explains_unknown_names(void **state) {
   read_bad("Gaussian:0x1", NULL, GCONV_BAD_ARGUMENT, "did you mean 'gaussian'?");
   read_bad("sobel.txt", NULL, GCONV_BAD_ARGUMENT, "did you mean 'sobel_x'?");
   read_bad("laplacian4", NULL, GCONV_BAD_ARGUMENT, "did you mean 'laplacian_4'?");
-  read_bad("qqqqqqqq", NULL, GCONV_BAD_ARGUMENT, "is called so (`gconv filters` lists them;");
+  read_bad("qqqqqqqq", NULL, GCONV_BAD_ARGUMENT, "has this name (`gconv filters` lists them;");
   read_bad("", NULL, GCONV_BAD_ARGUMENT, "there is no filter ''");
   read_bad("5_tap.txt", NULL, GCONV_BAD_ARGUMENT, "there is no filter '5_tap.txt'");
   read_bad("missing/sobel_x.txt", NULL, GCONV_BAD_ARGUMENT, "missing/sobel_x.txt: there is no such file");
