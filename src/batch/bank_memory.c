@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a bank job takes of memory, and so how it is cut: into batches of images, or an image into bands of rows. */
 #include "batch/bank_run.h"
+#include "batch/budget.h"
 #include "batch/present.h"
 
 #include <math.h>
