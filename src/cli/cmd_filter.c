@@ -135,6 +135,10 @@ static void show_progress(const struct job *job, const gconv_report *report) {
 /* In the form of a mismatch, which is an error and said as one. */
 static void print_verification(FILE *out, const gconv_report *report) {
   const gconv_verification *found = &report->verification;
+  if (found->max_error == 0) {
+    fprintf(out, "%s: equal to float64, %llu samples compared\n", report->input->path, (unsigned long long)found->compared);
+    return;
+  }
   fprintf(out,
           "%s: largest error %.3g of the %.3g allowed: output %zu, frame %d, row %d, column %d, channel %d is %.9g, and "
           "float64 gives %.9g; %llu samples compared\n",
