@@ -483,7 +483,7 @@ static int run(const gconv_command *self, int count, char *const *words) {
 const gconv_command gconv_command_filter = {
     .name = "filter",
     .synopsis = "[filter] -i INPUT... -f FILTER... -o OUTPUT [OPTION...]",
-    .help = "filter images: the main job, and what is done without a command",
+    .help = "filter images: the main command, which need not be named",
     .details = "Borders of the row  a b c d:\n"
                "  zero         0 0 0 | a b c d | 0 0 0        symmetric    c b a | a b c d | d c b\n"
                "  constant:V   v v v | a b c d | v v v        reflect101   d c b | a b c d | c b a\n"
