@@ -61,10 +61,9 @@ static const shape shapes[] = {
     {GCONV_U16, GCONV_F32, 60, 1500, 3, 7, 7, 1, ORDINARY, .border = GCONV_BORDER_REPLICATE}, /* fft: several blocks */
     {GCONV_U8, GCONV_F32, 70, 2300, 1, 17, 3, 1, ORDINARY, .border = GCONV_BORDER_ZERO},
     {GCONV_F32, GCONV_F32, 160, 130, 1, 70, 2, 1, ORDINARY, .padding = GCONV_PADDING_FULL},
-    {GCONV_U8, GCONV_F32, 420, 20, 3, 300, 3, 1, ORDINARY,
-     .border = GCONV_BORDER_SYMMETRIC}, /* fft: tiles of 512 and more */
-    {GCONV_F32, GCONV_F32, 300, 20, 1, 700, 2, 1, ORDINARY, .padding = GCONV_PADDING_FULL},
-    {GCONV_U8, GCONV_F32, 20, 330, 3, 3, 300, 1, ORDINARY, .border = GCONV_BORDER_ZERO},
+    {GCONV_U8, GCONV_F32, 420, 8, 3, 300, 3, 1, ORDINARY, .border = GCONV_BORDER_SYMMETRIC}, /* fft: tiles of 512 and more */
+    {GCONV_F32, GCONV_F32, 300, 8, 1, 700, 2, 1, ORDINARY, .padding = GCONV_PADDING_FULL},
+    {GCONV_U8, GCONV_F32, 10, 330, 1, 3, 300, 1, ORDINARY, .border = GCONV_BORDER_ZERO},
     {GCONV_U8, GCONV_F32, 1200, 30, 1, 3, 3, 1, ORDINARY, .dilation_y = 140, .border = GCONV_BORDER_WRAP},
     {GCONV_U16, GCONV_F32, 60, 40, 1, 2, 3, 1, ORDINARY, .dilation_y = 2047, .dilation_x = 1000,
      .border = GCONV_BORDER_WRAP},
