@@ -423,6 +423,11 @@ const char *gconv_device_decoder_obstacle(void);
 
 /* After its plans are freed. NULL is allowed. */
 void gconv_device_close(gconv_device *device);
+
+/* Whether a GPU was opened in this process. The handlers of its driver at exit() take longer than the system does to take
+ * all back: a program that has written everything may call _exit(). Thread-safe. */
+bool gconv_device_is_gpu_open(void);
+
 /* The threads of the CPU, or those that work on the host for a GPU. They are the device's, and end with it. Any number of
  * threads may use them at the same time: the turns of all are shared out, as many at a time as there are threads. */
 gconv_threads *gconv_device_threads(gconv_device *device);

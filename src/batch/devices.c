@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/devices.h"
 #include "batch/clock.h"
+#include "batch/estimate.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MOST_GPUS = 64 };
 
@@ -21,8 +21,8 @@ struct other {
 struct starter {
   gconv_device *gpu;
   pthread_t thread;
-  bool started;              /* the thread */
-  atomic_bool ready, failed; /* the decoder */
+  bool started;      /* the thread */
+  atomic_bool ready; /* the decoder; else the CPU decodes */
 };
 
 struct gconv_devices {
@@ -37,7 +37,11 @@ struct gconv_devices {
   int gpus;             /* among which workers are dealt, if `first` is a GPU */
   gconv_device **own;   /* [workers]: of each worker, once it has asked */
   gconv_device **spare; /* [workers]: likewise, a CPU beside a GPU */
-  gconv_status status;  /* why there is none; GCONV_OK: there is, or will be */
+  bool cpu_begins;      /* until the GPU is ready, images are for the spare ones */
+  char *without;        /* what no plan may choose if the CPU began; owned */
+  pthread_t waiter;     /* for the GPU, meanwhile */
+  bool has_waiter;
+  gconv_status status; /* why there is none; GCONV_OK: there is, or will be */
   gconv_message why;
   gconv_device_choice choice;
   double wait_ms; /* that the first worker who asked waited */
@@ -163,19 +167,21 @@ static gconv_status begin_others(gconv_devices *devices) {
 
 static void *start_decoder(void *argument) {
   struct starter *starter = argument;
-  bool good = gconv_device_start_decoder(starter->gpu) == GCONV_OK;
-  atomic_store(good ? &starter->ready : &starter->failed, true);
+  atomic_store(&starter->ready, gconv_device_start_decoder(starter->gpu) == GCONV_OK);
   return NULL;
+}
+
+/* A small job is done before the decoder has started. */
+static bool wants_decoder(const gconv_devices *devices) {
+  return devices->batch->gpu_decodes && devices->batch->inputs->count > (size_t)devices->workers;
 }
 
 static void begin_decoder(gconv_devices *devices, int gpu, gconv_device *device) {
   struct starter *starter = &devices->starters[gpu];
-  if (!devices->batch->gpu_decodes || devices->batch->inputs->count <= (size_t)devices->workers)
-    return; /* the job is done before the decoder has started */
+  if (!wants_decoder(devices))
+    return;
   starter->gpu = device;
   starter->started = pthread_create(&starter->thread, NULL, start_decoder, starter) == 0;
-  if (!starter->started) /* the CPU decodes */
-    atomic_store(&starter->failed, true);
 }
 
 /* The GPU of a worker: they are dealt in turn. */
@@ -200,64 +206,7 @@ bool gconv_devices_decode(gconv_devices *devices, int worker) {
   return atomic_load(&devices->starters[gpu].ready);
 }
 
-bool gconv_devices_may_decode(gconv_devices *devices, int worker) {
-  pthread_mutex_lock(&devices->lock);
-  int gpu = devices->gpus > 0 ? worker % devices->gpus : 0;
-  pthread_mutex_unlock(&devices->lock);
-  return !atomic_load(&devices->starters[gpu].failed);
-}
-
 /* ---- Deciding ------------------------------------------------------------------------------------------------------ */
-
-enum { MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
-
-/* Milliseconds until the image in the file is decoded: compressed bytes tell that better than pixels do, some 100 MB/s for
- * JPEG and PNG; what is not compressed is read 20 times as fast. */
-static double decoding_ms(const char *path, const gconv_image *header) {
-  struct stat file;
-  if (stat(path, &file) != 0)
-    return 0;
-  double samples = (double)header->frames * header->height * header->width * header->channels;
-  bool compressed = (double)file.st_size < 0.9 * samples * (double)gconv_type_bytes(header->type);
-  return (double)file.st_size / (compressed ? 1e5 : 2e6);
-}
-
-/* Bytes of samples that a thread writes in a millisecond, roughly: as measured on an EPYC with photos filtered by Sobel's.
- */
-static double encoding_rate(const gconv_batch *batch) {
-  const char *format = batch->outputs->format->name;
-  if (strcmp(format, "png") == 0 && batch->png_level != GCONV_PNG_STORED)
-    return batch->png_level <= 1 ? 7e5 : 4e4;
-  return strcmp(format, "jpeg") == 0 ? 5e5 : 1.5e6;
-}
-
-/* Milliseconds of a thread that writes what becomes of the image. */
-static double encoding_ms(const gconv_batch *batch, const gconv_image *header) {
-  const gconv_options *options = &batch->options;
-  gconv_type type = gconv_batch_output_type(options, batch->outputs->format, header->type);
-  bool one = options->combine != GCONV_COMBINE_NONE && options->combine != GCONV_COMBINE_STACK;
-  double results = !one && batch->filters ? (double)batch->filters->count : 1;
-  double samples =
-      (double)header->frames * header->height * header->width * header->channels / options->stride_y / options->stride_x;
-  return results * samples * (double)gconv_type_bytes(type) / encoding_rate(batch);
-}
-
-/* Reads the headers of inputs at equal distances; returns how many could be read, and adds to the milliseconds of `job`.
- * What comes through a pipe is left alone. */
-static size_t read_headers(const gconv_batch *batch, gconv_image *headers, gconv_job *job) {
-  const gconv_inputs *inputs = batch->inputs;
-  size_t count = 0, samples = inputs->count < MOST_HEADERS ? inputs->count : MOST_HEADERS;
-  for (size_t i = 0; i < samples; i++) {
-    const char *path = inputs->items[i * inputs->count / samples].path;
-    if (!gconv_input_is_file(path) || gconv_image_read_header(path, &headers[count], NULL) != GCONV_OK)
-      continue;
-    double decoding = decoding_ms(path, &headers[count]);
-    job->hidden_ms = count == 0 ? decoding : job->hidden_ms;
-    job->host_ms += decoding + encoding_ms(batch, &headers[count]);
-    count++;
-  }
-  return count;
-}
 
 /* Keeps the CPU that is open, or begins to open a GPU in its place. The job has headers, of images that nobody has decoded
  * yet or of the one that somebody has, and its milliseconds. */
@@ -281,10 +230,10 @@ static gconv_status decide(gconv_devices *devices, gconv_job job) {
 
 /* With an open CPU for the estimates. If no header can be read, the first image that is decoded decides. */
 static gconv_status begin_auto(gconv_devices *devices) {
-  gconv_image headers[MOST_HEADERS] = {{0}};
+  gconv_image headers[GCONV_MOST_HEADERS] = {{0}};
   gconv_job job = {.likes = headers};
   GCONV_TRY(keep_library_text(devices, gconv_device_open("cpu", devices->threads, &devices->first)));
-  size_t count = read_headers(devices->batch, headers, &job);
+  size_t count = gconv_estimate_headers(devices->batch, headers, &job);
   gconv_status status = GCONV_OK;
   if (count > 0) {
     job.like_count = count;
@@ -297,6 +246,60 @@ static gconv_status begin_auto(gconv_devices *devices) {
     gconv_image_free(&headers[i]);
   return status;
 }
+
+/* Divides what is open among the workers, and begins what is to be opened behind it. */
+static gconv_status divide(gconv_devices *devices) {
+  GCONV_TRY(check_algorithm(devices, gconv_device_get_info(devices->first)->name));
+  if (!is_cpu(devices->first)) {
+    begin_decoder(devices, 0, devices->first);
+    return begin_others(devices);
+  }
+  if (devices->workers == 1)
+    return GCONV_OK;
+  gconv_device *share = NULL;
+  GCONV_TRY(open_share(devices, &share));
+  gconv_device_close(devices->first);
+  devices->first = share;
+  return GCONV_OK;
+}
+
+/* ---- The CPU begins ------------------------------------------------------------------------------------------------ */
+
+/* Waits for the GPU and its decoder in the place of the workers. Nobody else asks for either meanwhile. */
+static void *wait_for_gpu(void *argument) {
+  gconv_devices *devices = argument;
+  gconv_device *gpu = NULL;
+  gconv_status status = gconv_device_open_end(devices->opening, &gpu);
+  pthread_mutex_lock(&devices->lock);
+  devices->opening = NULL;
+  devices->waited = true;
+  devices->first = gpu;
+  devices->status = keep_library_text(devices, status);
+  if (status == GCONV_OK)
+    devices->status = divide(devices);
+  pthread_mutex_unlock(&devices->lock);
+  if (devices->starters[0].started)
+    pthread_join(devices->starters[0].thread, NULL);
+  devices->starters[0].started = false;
+  pthread_mutex_lock(&devices->lock);
+  devices->cpu_begins = false;
+  pthread_mutex_unlock(&devices->lock);
+  return NULL;
+}
+
+/* Lets the CPU take images until the GPU, which is being opened, can decode, if the user and the job allow it. */
+static void begin_on_cpu(gconv_devices *devices) {
+  if (!devices->batch->cpu_may_begin || !wants_decoder(devices) || open_share(devices, &devices->spare[0]) != GCONV_OK)
+    return;
+  devices->cpu_begins = gconv_estimate_cpu_may_begin(devices->batch, devices->spare[0], &devices->without);
+  if (!devices->cpu_begins)
+    return;
+  devices->has_waiter = pthread_create(&devices->waiter, NULL, wait_for_gpu, devices) == 0;
+  if (!devices->has_waiter)
+    devices->cpu_begins = false;
+}
+
+/* ---- Beginning ----------------------------------------------------------------------------------------------------- */
 
 static gconv_status check_decoder(gconv_devices *devices) {
   const char *obstacle = devices->batch->gpu_decodes ? gconv_device_decoder_obstacle() : NULL;
@@ -315,7 +318,6 @@ static gconv_status begin(gconv_devices *devices) {
   devices->spare = calloc((size_t)devices->workers, sizeof *devices->spare);
   if (!devices->own || !devices->spare)
     return gconv_complain_memory(&devices->why);
-  GCONV_TRY(check_decoder(devices));
   if (strcmp(name, "auto") == 0)
     return begin_auto(devices);
   devices->decided = true;
@@ -323,7 +325,10 @@ static gconv_status begin(gconv_devices *devices) {
   if (strcmp(name, "cpu") == 0)
     return keep_library_text(devices, gconv_device_open(name, devices->threads, &devices->first));
   name_first(name, first, sizeof first);
-  return begin_opening(devices, first);
+  GCONV_TRY(begin_opening(devices, first));
+  GCONV_TRY(check_decoder(devices)); /* behind it, as it loads a library */
+  begin_on_cpu(devices);
+  return GCONV_OK;
 }
 
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, gconv_devices **result,
@@ -347,7 +352,7 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int work
 
 /* ---- Waiting ------------------------------------------------------------------------------------------------------- */
 
-/* Waits for what is on its way, and divides the CPU where it is that. */
+/* Waits for what is on its way. */
 static gconv_status settle(gconv_devices *devices, const gconv_image *like) {
   gconv_job job = {.likes = like, .like_count = 1};
   if (!devices->decided)
@@ -357,18 +362,7 @@ static gconv_status settle(gconv_devices *devices, const gconv_image *like) {
     devices->opening = NULL;
     GCONV_TRY(keep_library_text(devices, status));
   }
-  GCONV_TRY(check_algorithm(devices, gconv_device_get_info(devices->first)->name));
-  if (!is_cpu(devices->first)) {
-    begin_decoder(devices, 0, devices->first);
-    return begin_others(devices);
-  }
-  if (devices->workers == 1)
-    return GCONV_OK;
-  gconv_device *share = NULL;
-  GCONV_TRY(open_share(devices, &share));
-  gconv_device_close(devices->first);
-  devices->first = share;
-  return GCONV_OK;
+  return divide(devices);
 }
 
 /* Sets the device of a worker, under the lock. */
@@ -388,10 +382,31 @@ static gconv_status assign(gconv_devices *devices, int worker, const gconv_image
   return GCONV_OK;
 }
 
+/* A CPU of the worker's own, beside a GPU. NULL if there is no memory for it. */
+static gconv_device *spare_of(gconv_devices *devices, int worker) {
+  if (!devices->spare[worker])
+    open_share(devices, &devices->spare[worker]);
+  return devices->spare[worker];
+}
+
+gconv_device *gconv_devices_now(gconv_devices *devices, int worker) {
+  pthread_mutex_lock(&devices->lock);
+  bool cpu = devices->decided && devices->first && is_cpu(devices->first);
+  if (cpu && !devices->own[worker])
+    assign(devices, worker, NULL); /* at once; what keeps it from it is told to who waits */
+  gconv_device *device = devices->cpu_begins ? spare_of(devices, worker) : devices->own[worker];
+  pthread_mutex_unlock(&devices->lock);
+  return device;
+}
+
 gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_image *like, gconv_device **device,
                                 gconv_message *message) {
   pthread_mutex_lock(&devices->lock);
-  gconv_status status = devices->own[worker] ? GCONV_OK : assign(devices, worker, like);
+  gconv_status status = GCONV_OK;
+  if (devices->cpu_begins) /* there was no memory for a CPU */
+    status = gconv_complain_memory(&devices->why);
+  else if (!devices->own[worker])
+    status = assign(devices, worker, like);
   if (status == GCONV_OK)
     *device = devices->own[worker];
   else
@@ -400,19 +415,14 @@ gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_
   return status;
 }
 
-bool gconv_devices_are_cpu(gconv_devices *devices) {
-  pthread_mutex_lock(&devices->lock);
-  bool cpu = devices->decided && devices->first && is_cpu(devices->first);
-  pthread_mutex_unlock(&devices->lock);
-  return cpu;
+const char *gconv_devices_without(const gconv_devices *devices) {
+  return devices->without ? devices->without : devices->batch->options.without;
 }
 
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker) {
   pthread_mutex_lock(&devices->lock);
   bool wanted = strcmp(devices->batch->device, "auto") == 0 && devices->first && !is_cpu(devices->first);
-  if (wanted && !devices->spare[worker])
-    open_share(devices, &devices->spare[worker]);
-  gconv_device *device = devices->spare[worker];
+  gconv_device *device = wanted ? spare_of(devices, worker) : NULL;
   pthread_mutex_unlock(&devices->lock);
   return device;
 }
@@ -423,7 +433,14 @@ const char *gconv_devices_reason(const gconv_devices *devices) {
   return devices->choice.reason;
 }
 
-void gconv_devices_summarize(const gconv_devices *devices, gconv_batch_summary *summary) {
+static void join_waiter(gconv_devices *devices) {
+  if (devices->has_waiter)
+    pthread_join(devices->waiter, NULL);
+  devices->has_waiter = false;
+}
+
+void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summary) {
+  join_waiter(devices);
   snprintf(summary->device_reason, sizeof summary->device_reason, "%s", devices->choice.reason);
   summary->device_wait_ms = devices->wait_ms;
   snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
@@ -438,6 +455,7 @@ void gconv_devices_summarize(const gconv_devices *devices, gconv_batch_summary *
 void gconv_devices_close(gconv_devices *devices) {
   if (!devices)
     return;
+  join_waiter(devices);
   if (devices->opening && gconv_device_open_end(devices->opening, &devices->first) != GCONV_OK)
     devices->first = NULL; /* nobody has asked for it */
   for (int i = 0; i < MOST_GPUS; i++)
@@ -458,5 +476,6 @@ void gconv_devices_close(gconv_devices *devices) {
   pthread_mutex_destroy(&devices->lock);
   free(devices->own);
   free(devices->spare);
+  free(devices->without);
   free(devices);
 }

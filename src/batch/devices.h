@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The devices of a run. A GPU is opened in the background while the first images are decoded, and "auto" is decided by the
- * job, from the headers of its images: each worker asks for its device when it has decoded its first image.
+ * job, from the headers of its images: each worker asks for its device when it has decoded its first image. Of a GPU that
+ * shall decode as well, and takes several times as long to get ready, the CPU does the first images altogether, where that
+ * makes no difference to a bit of the results.
  */
 #ifndef GCONV_BATCH_DEVICES_H
 #define GCONV_BATCH_DEVICES_H
@@ -24,15 +26,17 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int work
 gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_image *like, gconv_device **device,
                                 gconv_message *message);
 
-/* Whether it is known, without waiting, that the work is the CPU's. */
-bool gconv_devices_are_cpu(gconv_devices *devices);
+/* The device of the next image of worker `worker`, if that is known without waiting; else NULL. It may be a CPU of its own
+ * first, and a GPU later (gconv_batch.cpu_may_begin). Thread-safe. */
+gconv_device *gconv_devices_now(gconv_devices *devices, int worker);
+
+/* What plans shall not choose, for gconv_options.without: what the batch says, or more, if images may be the CPU's or the
+ * GPU's. */
+const char *gconv_devices_without(const gconv_devices *devices);
 
 /* Whether the GPU of worker `worker` can decode JPEG files by now: only if the job wants that, some time after the GPU can
  * be used. Thread-safe. */
 bool gconv_devices_decode(gconv_devices *devices, int worker);
-
-/* Whether it can do so yet: false where its decoder could not be started. Thread-safe. */
-bool gconv_devices_may_decode(gconv_devices *devices, int worker);
 
 /* A CPU for a worker whose GPU has no memory for an image, if the user left the device open; else NULL. */
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker);
@@ -40,8 +44,8 @@ gconv_device *gconv_devices_spare(gconv_devices *devices, int worker);
 /* Why "auto" is what it is, once somebody has waited (gconv_device_choice); "" if there was no choice. */
 const char *gconv_devices_reason(const gconv_devices *devices);
 
-/* What became of it: the device's part of *summary. */
-void gconv_devices_summarize(const gconv_devices *devices, gconv_batch_summary *summary);
+/* What became of it: the device's part of *summary. No worker is at work any more. */
+void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summary);
 
 /* Closes all, once the plans are freed. NULL is allowed. */
 void gconv_devices_close(gconv_devices *devices);

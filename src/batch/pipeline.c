@@ -5,8 +5,8 @@
 #include "batch/room.h"
 #include "batch/worker.h"
 
-#include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,8 +38,8 @@ struct run {
     struct run *run;
     pthread_t thread;
     bool started;
-    bool waits; /* until the GPU can decode */
-  } * seats;    /* [jobs]; the caller of gconv_batch_run() has the first */
+  } * seats;   /* [jobs]; the caller of gconv_batch_run() has the first */
+  sem_t turns; /* at the processors */
 };
 
 /* ---- The order ----------------------------------------------------------------------------------------------------- */
@@ -146,27 +146,10 @@ static void give_up(struct run *run, gconv_status status, const gconv_message *w
   pthread_mutex_unlock(&run->lock);
 }
 
-static bool is_done(struct run *run) {
-  pthread_mutex_lock(&run->lock);
-  bool done = run->next == run->batch->inputs->count || run->stopped;
-  pthread_mutex_unlock(&run->lock);
-  return done;
-}
-
-/* Workers beyond the processors are for the time in which some wait for the GPU to decode. What starts its decoder would
- * only take longer for them, so until then there is one fewer than processors. */
-static void wait_for_decoder(struct seat *seat) {
-  enum { PAUSE_MS = 3 };
-  while (!is_done(seat->run) && gconv_devices_may_decode(seat->worker.devices, seat->worker.index) &&
-         !gconv_devices_decode(seat->worker.devices, seat->worker.index))
-    poll(NULL, 0, PAUSE_MS);
-}
-
 static void *work(void *argument) {
   struct seat *seat = argument;
   size_t place;
-  if (seat->waits)
-    wait_for_decoder(seat);
+  gconv_worker_take_turn(&seat->worker);
   while (take_place(seat->run, &place)) {
     gconv_report report = {0};
     gconv_texts errors = {0};
@@ -178,16 +161,26 @@ static void *work(void *argument) {
       give_up(seat->run, status, &why);
     gconv_texts_free(&errors);
   }
+  gconv_worker_give_turn(&seat->worker);
   gconv_worker_clear(&seat->worker); /* others may wait for its memory */
   return NULL;
 }
 
+/* Workers beyond the processors are for the time in which some wait for the GPU to decode: no more are at work than there
+ * are processors, less one, which the driver takes: to start, for calls and for transfers. */
+static int count_turns(const struct run *run, int processors) {
+  bool decoder = run->batch->gpu_decodes && run->batch->inputs->count > (size_t)run->jobs; /* else it is not begun */
+  int turns = decoder && processors > 1 ? processors - 1 : processors;
+  return decoder && turns < run->jobs ? turns : run->jobs;
+}
+
 static void seat_workers(struct run *run, gconv_devices *devices, gconv_budget *budget, int processors) {
   int threads = processors > run->jobs ? processors / run->jobs : 1;
-  bool decoder = run->batch->gpu_decodes && run->batch->inputs->count > (size_t)run->jobs; /* else it is not begun */
+  sem_init(&run->turns, 0, (unsigned)count_turns(run, processors));
   for (int i = 0; i < run->jobs; i++) {
-    gconv_worker worker = {.batch = run->batch, .threads = threads, .devices = devices, .budget = budget, .index = i};
-    run->seats[i] = (struct seat){.run = run, .worker = worker, .waits = decoder && i > 0 && i + 1 >= processors};
+    gconv_worker worker = {
+        .batch = run->batch, .threads = threads, .devices = devices, .budget = budget, .turns = &run->turns, .index = i};
+    run->seats[i] = (struct seat){.run = run, .worker = worker};
   }
 }
 
@@ -205,7 +198,7 @@ static void run_workers(struct run *run) {
 
 /* While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
 static int choose_jobs(const gconv_batch *batch, int threads) {
-  int usual = batch->gpu_decodes ? 2 * threads : threads;
+  int usual = batch->gpu_decodes ? threads + (threads + 1) / 2 : threads;
   size_t jobs = (size_t)(batch->jobs > 0 ? batch->jobs : usual);
   return (int)(jobs < batch->inputs->count ? jobs : batch->inputs->count);
 }
@@ -228,6 +221,7 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   if (status == GCONV_OK) {
     seat_workers(&run, devices, budget, threads);
     run_workers(&run);
+    sem_destroy(&run.turns);
     status = run.status == GCONV_OK ? GCONV_OK : gconv_complain(message, run.status, "%s", run.why.text);
   }
   for (size_t i = run.next; run.order && i < batch->inputs->count; i++)

@@ -47,6 +47,7 @@ typedef struct gconv_batch {
   gconv_options options; /* keep_type and output_type: what is wanted; the format of the results has the last word */
   const char *device;    /* as gconv_device_open() takes it */
   bool gpu_decodes;      /* JPEG files, where it can; not with the device "cpu" */
+  bool cpu_may_begin;    /* while one GPU, which decodes, gets ready: where bits are the same (estimate.h) */
   int threads;           /* of all jobs together; 0: one a processor */
   int jobs;              /* images at a time; 0: one a thread */
   uint64_t memory;       /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */

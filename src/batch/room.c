@@ -52,6 +52,15 @@ void gconv_worker_clear(gconv_worker *worker) {
   worker->held = 0;
 }
 
+void gconv_worker_take_turn(gconv_worker *worker) {
+  while (sem_wait(worker->turns) != 0) { /* a signal came */
+  }
+}
+
+void gconv_worker_give_turn(gconv_worker *worker) {
+  sem_post(worker->turns);
+}
+
 gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char *reason, gconv_message *message) {
   uint64_t most = gconv_budget_bytes(worker->budget), wanted = bytes + kept_bytes(worker);
   if (worker->batch->memory > 0 && bytes > most)
@@ -63,7 +72,9 @@ gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char
     return GCONV_OK;
   }
   gconv_worker_clear(worker);
+  gconv_worker_give_turn(worker); /* who gives memory back may wait for it */
   gconv_budget_wait(worker->budget, bytes);
+  gconv_worker_take_turn(worker);
   worker->held = bytes;
   return GCONV_OK;
 }

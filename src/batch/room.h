@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory that a worker takes of what all may have (budget.h): how much an image needs, and when it may begin. */
+/* What a worker takes of what all may have: memory (budget.h), how much an image needs and when it may begin, and turns at
+ * the processors. */
 #ifndef GCONV_BATCH_ROOM_H
 #define GCONV_BATCH_ROOM_H
 
@@ -18,6 +19,10 @@ void gconv_worker_clear(gconv_worker *worker);
 /* Takes what the image needs of the memory that all share; `reason`: why it is not carried by rows, or NULL. A worker that
  * must wait keeps nothing meanwhile, and no plan. GCONV_TOO_LARGE if that is more than all of it. */
 gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char *reason, gconv_message *message);
+
+/* A turn at a processor, while a worker does anything but wait for the GPU or for memory. */
+void gconv_worker_take_turn(gconv_worker *worker);
+void gconv_worker_give_turn(gconv_worker *worker);
 
 /* After an image: what is kept for the next one remains taken. */
 void gconv_worker_give_back(gconv_worker *worker);

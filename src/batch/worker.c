@@ -139,6 +139,7 @@ static gconv_status make_plan(gconv_worker *worker, struct task *task) {
   options.keep_type = false;
   options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, task->image.type);
   options.executions = batch->inputs->count;
+  options.without = gconv_devices_without(worker->devices);
   GCONV_TRY(keep_text(task, plan_somewhere(worker, &task->image, &options)));
   worker->now.results = calloc(gconv_plan_outputs(worker->now.plan), sizeof *worker->now.results);
   if (!worker->now.results)
@@ -148,6 +149,20 @@ static gconv_status make_plan(gconv_worker *worker, struct task *task) {
   if (batch->explain && worker->explains)
     return keep_text(task, gconv_plan_explain(worker->now.plan, &worker->now.explanation));
   return GCONV_OK;
+}
+
+/* The device of this image, as far as that is known; plans of another one are given up. */
+static void take_device(gconv_worker *worker) {
+  gconv_device *device = gconv_devices_now(worker->devices, worker->index);
+  if (worker->device && worker->device != device) {
+    gconv_planned_free(&worker->now);
+    gconv_planned_free(&worker->before);
+  }
+  worker->device = device;
+}
+
+static bool is_for_cpu(const gconv_worker *worker) {
+  return worker->device && strcmp(gconv_device_get_info(worker->device)->name, "cpu") == 0;
 }
 
 static gconv_status ensure_device(gconv_worker *worker, struct task *task) {
@@ -367,7 +382,7 @@ static const char *reason_for_whole(const gconv_worker *worker, const struct tas
   const gconv_image *header = gconv_row_reader_header(reader);
   if (worker->batch->verify)
     return "--verify compares the whole image";
-  if (!gconv_devices_are_cpu(worker->devices))
+  if (!is_for_cpu(worker))
     return "a GPU takes images whole, and -d cpu does not";
   if (!gconv_row_reader_is_in_order(reader))
     return "its rows do not come in order (interlaced, turned by EXIF, or stored from the bottom)";
@@ -381,8 +396,8 @@ static const char *reason_for_whole(const gconv_worker *worker, const struct tas
 /* A GPU takes images whole, and is better waited for when they are decoded. */
 static bool may_go_by_rows(const gconv_worker *worker, const struct task *task, const gconv_row_reader *reader) {
   const gconv_image *header = gconv_row_reader_header(reader);
-  return !worker->batch->verify && gconv_devices_are_cpu(worker->devices) && gconv_row_reader_is_in_order(reader) &&
-         header->frames == 1 && !header->planar && !sends_results(task) &&
+  return !worker->batch->verify && is_for_cpu(worker) && gconv_row_reader_is_in_order(reader) && header->frames == 1 &&
+         !header->planar && !sends_results(task) &&
          (gconv_stream_pays(header) || gconv_worker_whole_bytes(worker, reader) > gconv_budget_bytes(worker->budget));
 }
 
@@ -430,6 +445,15 @@ static bool wants_pixels(const gconv_batch *batch) {
   return batch->verify || batch->options.gray || batch->options.linear;
 }
 
+/* Leaves the processor to others meanwhile. */
+static gconv_status execute_jpeg(gconv_worker *worker, const void *jpeg, size_t size, const gconv_image *header,
+                                 gconv_timings *timings) {
+  gconv_worker_give_turn(worker);
+  gconv_status status = gconv_plan_execute_jpeg(worker->now.plan, jpeg, size, header, worker->now.results, timings);
+  gconv_worker_take_turn(worker);
+  return status;
+}
+
 /* From the bytes of a JPEG to the results of the plan, all on the GPU. Where that cannot be, report->executed remains false,
  * with the reason as a remark if the file is it, and the CPU decodes: its pixels are the same. */
 static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv_row_reader *reader) {
@@ -437,7 +461,7 @@ static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv
   const gconv_image *header = gconv_row_reader_header(reader);
   void *jpeg = NULL;
   size_t size = 0;
-  if (wants_pixels(worker->batch) || !gconv_devices_decode(worker->devices, worker->index))
+  if (is_for_cpu(worker) || wants_pixels(worker->batch) || !gconv_devices_decode(worker->devices, worker->index))
     return GCONV_OK;
   GCONV_TRY(gconv_worker_admit(worker, gconv_worker_whole_bytes(worker, reader), NULL, &task->why));
   double begin = gconv_batch_clock_ms();
@@ -448,8 +472,7 @@ static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv
   task->image = *header;
   task->image.icc = NULL; /* it stays the reader's */
   status = ensure_plan(worker, task);
-  if (status == GCONV_OK &&
-      gconv_plan_execute_jpeg(worker->now.plan, jpeg, size, header, worker->now.results, &report->timings) == GCONV_OK) {
+  if (status == GCONV_OK && execute_jpeg(worker, jpeg, size, header, &report->timings) == GCONV_OK) {
     report->decode_ms += report->timings.decode_ms;
     report->executed = true;
     report->plan = *gconv_plan_get_info(worker->now.plan);
@@ -469,6 +492,7 @@ static gconv_status convolve(gconv_worker *worker, struct task *task) {
   report->pixels = (uint64_t)header->frames * (uint64_t)header->height * (uint64_t)header->width;
   report->decode_ms = gconv_batch_clock_ms() - begin;
   gconv_status status = GCONV_OK;
+  take_device(worker);
   if (may_go_by_rows(worker, task, reader))
     status = convolve_by_rows(worker, task, reader);
   if (status == GCONV_OK && !task->streamed && worker->batch->gpu_decodes)

@@ -6,6 +6,8 @@
 #include "batch/budget.h"
 #include "batch/devices.h"
 
+#include <semaphore.h>
+
 /* A plan and what belongs to it. */
 typedef struct gconv_planned {
   gconv_plan *plan;     /* NULL: none */
@@ -15,12 +17,13 @@ typedef struct gconv_planned {
   char remark[512]; /* why it is on another device than the run, or "" */
 } gconv_planned;
 
-/* Set batch, threads, devices, budget and index, zero the rest. */
+/* Set batch, threads, devices, budget, turns and index, zero the rest. */
 typedef struct gconv_worker {
   const gconv_batch *batch;
   int threads;               /* of its own, for reading and writing */
   gconv_devices *devices;    /* of all workers */
   gconv_budget *budget;      /* likewise */
+  sem_t *turns;              /* likewise: who has one is at work on a processor */
   uint64_t held;             /* bytes of it */
   int index;                 /* of this one */
   gconv_device *device;      /* from `devices`, once it has waited for it; may be shared */

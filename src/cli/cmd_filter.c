@@ -205,6 +205,7 @@ static gconv_batch make_batch(struct job *job) {
       .options = settings->convolution,
       .device = settings->device,
       .gpu_decodes = settings->decode == 1,
+      .cpu_may_begin = settings->cpu_may_begin,
       .threads = settings->threads,
       .jobs = settings->jobs,
       .memory = settings->memory,

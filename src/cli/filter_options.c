@@ -387,7 +387,8 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 4096,
            .help = "number of CPU threads; default: one for each processor"),
     OPTION(0, "jobs", "N", gconv_option_integer, .field = FIELD(jobs), .least = 1, .most = 4096,
-           .help = "number of images to process at a time; default: as many as threads, with --decode gpu twice as many"),
+           .help =
+               "number of images to process at a time; default: as many as threads, with --decode gpu half as many more"),
     OPTION(0, "memory", "SIZE", parse_memory,
            .help =
                "memory that all images in progress may use together; k, M and G may follow; default: half of the machine's"),

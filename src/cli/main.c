@@ -63,5 +63,7 @@ int main(int count, char **words) {
     gconv_say("standard output: cannot write: %s", strerror(errno));
     return status == GCONV_EXIT_OK ? GCONV_EXIT_FAILED : status;
   }
+  if (gconv_device_is_gpu_open())
+    _exit(status); /* sooner than by the handlers of its driver: all is written */
   return status;
 }

@@ -95,7 +95,8 @@ static gconv_status check_decoder(gconv_settings *settings, gconv_message *messa
     return GCONV_OK;
   if (strcmp(settings->device, "cpu") == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--decode gpu: the device is the CPU: use -d cuda");
-  if (strcmp(settings->device, "auto") == 0)
+  settings->cpu_may_begin = strcmp(settings->device, "auto") == 0;
+  if (settings->cpu_may_begin)
     settings->device = "cuda";
   ask_for_queues();
   return GCONV_OK;

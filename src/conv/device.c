@@ -185,6 +185,14 @@ gconv_status gconv_device_start_decoder(gconv_device *device) {
   return status;
 }
 
+bool gconv_device_is_gpu_open(void) {
+#ifdef GCONV_WITH_CUDA
+  return gconv_cuda_is_open();
+#else
+  return false;
+#endif
+}
+
 void gconv_device_close(gconv_device *device) {
   if (!device)
     return;

@@ -91,6 +91,8 @@ gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const
 #endif
 
 #ifdef GCONV_WITH_CUDA
+/* Whether this process has a context of CUDA's (device_cuda.cu). */
+bool gconv_cuda_is_open(void);
 /* NULL, or why nvJPEG cannot be used: what was not found. Loads it (jpeg_cuda.cu). */
 const char *gconv_jpeg_obstacle(void);
 #endif

@@ -50,6 +50,13 @@ static void remember_start(double context_ms) {
   pthread_mutex_unlock(&start_lock);
 }
 
+extern "C" bool gconv_cuda_is_open(void) {
+  pthread_mutex_lock(&start_lock);
+  bool open = remembered;
+  pthread_mutex_unlock(&start_lock);
+  return open;
+}
+
 /* ---- Describing and opening ---- */
 
 static bool describe_unusable(int index, cudaError_t error, gconv_device_info *info) {

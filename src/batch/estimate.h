@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What a job takes beside its convolutions, told from the headers of its images before any is decoded. */
+#ifndef GCONV_BATCH_ESTIMATE_H
+#define GCONV_BATCH_ESTIMATE_H
+
+#include "batch/pipeline.h"
+
+enum { GCONV_MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
+
+/* Reads the headers of inputs at equal distances into headers[GCONV_MOST_HEADERS], the caller's to free; returns how many
+ * could be read, adds to job->host_ms what reading and writing these takes one thread, and sets job->hidden_ms. What comes
+ * through a pipe is left alone. */
+size_t gconv_estimate_headers(const gconv_batch *batch, gconv_image *headers, gconv_job *job);
+
+/* Whether the CPU may do the first images of a job that a GPU is wanted for, until that is ready: where it does not matter
+ * which images these are, as the same bits come out. So both are kept to algorithms of the exact family, and these must take
+ * a thread of `cpu` less time than the rest of its work on an image. Then *without (for free()) is what no plan of the job
+ * may choose, for gconv_options. */
+bool gconv_estimate_cpu_may_begin(const gconv_batch *batch, gconv_device *cpu, char **without);
+
+#endif

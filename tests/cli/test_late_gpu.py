@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""--decode gpu with a GPU that gets ready late (late_gpu.c): which images the CPU takes until then, and that they are the same."""
+import json
+import os
+import unittest
+
+import helper
+from PIL import Image
+
+PHOTOS = 40
+
+
+class LateGpu(helper.CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.photo("photo.png", 500, 400)
+        (self.folder / "in").mkdir()
+        with Image.open(self.folder / "photo.png") as photo:
+            photo.save(self.folder / "in/00.jpg", quality=90)
+        for i in range(1, PHOTOS):
+            os.link(self.folder / "in/00.jpg", self.folder / f"in/{i:02}.jpg")
+        program, helper.GCONV = helper.GCONV, os.environ["GCONV_LATE"]
+        self.addCleanup(setattr, helper, "GCONV", program)
+
+    def environment(self, extra=None):
+        environment = super().environment({"LATE_GPU": str(self.folder / "out/00.png"), **(extra or {})})
+        del environment["GCONV_DEVICE"]
+        return environment
+
+    def devices(self, *words):
+        """Those of the images, in the order in which these were begun."""
+        text = self.gconv("-i", "in", "-o", "out/", "--decode", "gpu", "--timings=json", "--jobs", 3, "--threads", 3, *words).stdout
+        *lines, summary = [json.loads(line) for line in text.splitlines()]
+        self.assertEqual(len(lines), PHOTOS)
+        self.assertEqual(summary["summary"]["device"], "cuda:0")
+        return [line["device"] for line in lines], {line["algorithm"] for line in lines}
+
+    def test_the_cpu_begins_and_the_gpu_takes_over(self):
+        self.gconv("-i", "in", "-f", "gaussian_5", "-o", "cpu/", "-d", "cpu", "-a", "direct")
+        expected = (self.folder / "cpu/00.png").read_bytes()
+        for words in ((), ("--memory", "30M")):
+            for file in (self.folder / "out").glob("*"):
+                file.unlink()
+            devices, algorithms = self.devices("-f", "gaussian_5", *words)
+            self.assertLessEqual(algorithms, {"direct", "sparse"})
+            self.assertEqual(devices[0], "cpu")
+            self.assertEqual(devices[-1], "cuda:0")
+            for name in self.files("cpu"):
+                self.assertEqual((self.folder / "out" / name).read_bytes(), expected, name)
+
+    def test_where_it_could_make_a_difference_all_wait(self):
+        (self.folder / "out").mkdir()
+        (self.folder / "out/00.png").touch()  # or nobody would ever write it
+        for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "sobel_x", "--without", "fft"), ("-f", "gaussian:size=63,sigma=10")):
+            self.assertEqual(set(self.devices(*words)[0]), {"cuda:0"}, words)
+
+    def test_a_gpu_that_fails(self):
+        result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--jobs", 3, status=3,
+                            env={"LATE_GPU_FAILS": "1"})
+        self.assertIn("the GPU is too late", result.stderr)
+        self.assertIn("00.png", self.files("out"))
+        self.assertFalse([name for name in self.files("out") if name.startswith(".")])
+
+
+if __name__ == "__main__":
+    unittest.main()
