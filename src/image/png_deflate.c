@@ -20,8 +20,8 @@ enum {
   HASH_BITS = 13,
   PLACE_BITS = 20, /* with the rest of 24 bits and one that tells that there is an entry, 32 */
   PLACES = 1 << PLACE_BITS,
-  PLACES_BLOCKS = 7,    /* whose places are all different */
-  BLOCK_BYTES = 131072, /* enough for a code to pay for its description, about 100 bytes */
+  PLACES_BLOCKS = 7,                  /* whose places are all different */
+  BLOCK_BYTES = GCONV_PNG_MOST_TRIED, /* enough for a code to pay for its description, about 100 bytes */
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
   TRIAL_BYTES = 8192,   /* of a block, that tell whether matches are worth looking for */
   STORED_BYTES = 65535, /* the most that one stored block holds */

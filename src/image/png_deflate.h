@@ -44,6 +44,9 @@ size_t gconv_png_deflate_bound(size_t size);
  * flush). Nothing is remembered from call to call: the same lines make the same bytes. */
 size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *lines, bool last, uint8_t *out);
 
+/* Trials look at no more bytes than this. */
+enum { GCONV_PNG_MOST_TRIED = 131072 };
+
 /* About how many bits the lines from `begin` on would become as GCONV_PNG_LITERALS. */
 uint64_t gconv_png_deflate_try_literals(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin);
 

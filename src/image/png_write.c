@@ -171,7 +171,8 @@ static int best_filter(const struct state *state, struct slot *slot, gconv_png_d
       first = filter;
     }
   }
-  sample->noisy = fewest / NOISE > sample->count * (state->row_bytes + 1);
+  size_t bytes = sample->count * (state->row_bytes + 1);
+  sample->noisy = fewest / NOISE > (bytes < GCONV_PNG_MOST_TRIED ? bytes : GCONV_PNG_MOST_TRIED);
   sample->before = sample->noisy ? sample->before : 0;
   for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {
     int filter = turn == 0 ? first : turn - (turn <= first); /* the first one first, then the others from 0 on */
