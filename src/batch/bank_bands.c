@@ -310,11 +310,12 @@ static void write_all(bands *b, const gconv_image *maps, int32_t first) {
 /* Begins a file; what cannot be begun is told, and left out. */
 static void open_result(bands *b, result *to) {
   const gconv_batch *common = &b->r->job->common;
+  size_t share = (size_t)b->r->threads / (b->end - b->first); /* the results are written beside each other */
   gconv_write_options options = {.format = common->outputs->format,
                                  .keep_existing = common->existing != GCONV_EXISTING_REPLACE,
                                  .jpeg_quality = common->jpeg_quality,
                                  .png_level = common->png_level,
-                                 .threads = b->end - b->first < (size_t)b->r->threads ? b->r->threads : 1};
+                                 .threads = share > 1 ? (int)share : 1};
   gconv_status status = GCONV_OK;
   if (common->existing != GCONV_EXISTING_REPLACE && gconv_output_exists(to->path)) {
     to->status = gconv_complain(&to->why, GCONV_EXISTS, "exists and is kept (--no-clobber)");
@@ -351,8 +352,9 @@ static void close_result(bands *b, result *to, bool good) {
   else
     to->status = gconv_bank_keep_text(&to->why, gconv_row_writer_commit(writer));
   to->written = good && to->status == GCONV_OK;
-  if (to->written)
-    gconv_bank_note(b->r, b->input, to->path, b->errors);
+  gconv_message trouble;
+  if (to->written && gconv_bank_note(b->r, b->input, to->path, &trouble) != GCONV_OK)
+    gconv_texts_add(b->errors, strdup(trouble.text));
 }
 
 /* Between two rows of tiles. */
@@ -484,7 +486,7 @@ static void report_bands(bands *b, gconv_status status, const gconv_message *why
   for (size_t n = 0; n < b->result_count && b->results; n++)
     count_result(b, &b->results[n], status);
   if (!b->results)
-    report->failed = report->output_count;
+    gconv_bank_fail_all(b->r, b->input, report);
   if (status != GCONV_OK)
     gconv_bank_add_error(b->errors, report->input->path, status, why->text);
   report->timings = b->timings;

@@ -36,6 +36,8 @@ static gconv_status cut_group(gconv_bank_run *r, const gconv_image *header, size
   gconv_bank_cost cost = {0};
   size_t alike = end - first;
   bool known = header->frames > 0 && gconv_bank_find_cost(r, header, &cost) == GCONV_OK;
+  if (known && r->job->common.memory > 0)
+    gconv_bank_find_reader(r, r->order + first, alike, &cost);
   total->cpu_ms += cost.cpu_ms * (double)alike;
   total->gpu_ms += cost.gpu_ms * (double)alike;
   for (size_t i = first; i < end;) {

@@ -24,7 +24,19 @@ gconv_status gconv_bank_look_up(gconv_bank_run *r, gconv_message *message) {
 }
 
 bool gconv_bank_is_done(const gconv_bank_run *r, size_t input, size_t n) {
-  return r->findings && r->findings[r->job->common.outputs->first[input] + n] == GCONV_FOUND_DONE;
+  const gconv_batch *common = &r->job->common;
+  if (r->job->one_tensor)
+    return false;
+  size_t result = common->outputs->first[input] + n;
+  if (r->findings)
+    return r->findings[result] == GCONV_FOUND_DONE;
+  return common->existing == GCONV_EXISTING_SKIP && gconv_output_exists(common->outputs->paths.items[result]);
+}
+
+void gconv_bank_fail_all(const gconv_bank_run *r, size_t input, gconv_report *report) {
+  report->written = report->passed = report->failed = 0;
+  for (size_t n = 0; n < report->output_count; n++)
+    ++*(gconv_bank_is_done(r, input, n) ? &report->passed : &report->failed);
 }
 
 /* Whether all results of an input are there already, and shall stay. */
@@ -53,7 +65,8 @@ static void report_existing(gconv_bank_run *r, size_t input) {
   gconv_texts errors = {0};
   gconv_report report = gconv_bank_begin_report(r, input, &errors);
   bool kept = r->job->common.existing == GCONV_EXISTING_KEEP;
-  *(kept ? &report.failed : &report.passed) = report.output_count;
+  size_t count = r->job->one_tensor && input > 0 ? 0 : report.output_count; /* one array is one result */
+  *(kept ? &report.failed : &report.passed) = count;
   for (size_t n = 0; n < report.output_count && kept; n++)
     gconv_bank_add_error(&errors, report.outputs[n], GCONV_EXISTS, "exists and is kept (--no-clobber)");
   gconv_bank_hand_in(r, &report);
@@ -67,10 +80,9 @@ bool gconv_bank_pass_over(gconv_bank_run *r, size_t input) {
   return over;
 }
 
-void gconv_bank_note(const gconv_bank_run *r, size_t input, const char *path, gconv_texts *errors) {
+gconv_status gconv_bank_note(const gconv_bank_run *r, size_t input, const char *path, gconv_message *why) {
   const gconv_batch *common = &r->job->common;
-  gconv_message message;
-  if (common->manifest && gconv_manifest_add(common->manifest, path, common->inputs->items[input].relative, r->prints[input],
-                                             &message) != GCONV_OK)
-    gconv_texts_add(errors, strdup(message.text));
+  return common->manifest
+             ? gconv_manifest_add(common->manifest, path, common->inputs->items[input].relative, r->prints[input], why)
+             : GCONV_OK;
 }

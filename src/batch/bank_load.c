@@ -39,6 +39,16 @@ void gconv_bank_copy_frame(const gconv_image *from, gconv_image *to, int32_t fra
            (const uint8_t *)from->data + i * from->plane_bytes, to->plane_bytes);
 }
 
+/* Puts images behind each other, each of which is given up once it is copied. */
+static void copy_all(gconv_bank_loaded *l, gconv_image *images) {
+  for (size_t i = 0, at = 0; i < l->batch->count; i++) {
+    if (!images[i].data)
+      continue;
+    gconv_bank_copy_frame(&images[i], &l->image, l->first_frames[at++]);
+    gconv_image_free(&images[i]);
+  }
+}
+
 /* Makes one image of those that could be read, and are of the shape of the first. */
 static gconv_status join(gconv_bank_loaded *l, const decoding *d) {
   const gconv_image *first = NULL;
@@ -72,9 +82,8 @@ static gconv_status join(gconv_bank_loaded *l, const decoding *d) {
   l->image.frames = frames;
   l->image.data = l->image.icc = NULL;
   gconv_status status = gconv_image_allocate(&l->image);
-  for (size_t i = 0, at = 0; i < l->batch->count && status == GCONV_OK; i++)
-    if (d->images[i].data)
-      gconv_bank_copy_frame(&d->images[i], &l->image, l->first_frames[at++]);
+  if (status == GCONV_OK)
+    copy_all(l, d->images);
   return status;
 }
 
@@ -123,9 +132,14 @@ static void *load_in_thread(void *argument) {
   return NULL;
 }
 
+/* Whether it can be decoded while the one before is at work. */
+static bool has_room(const gconv_bank_run *r, size_t batch) {
+  return batch == 0 || r->batches[batch - 1].bytes + r->batches[batch].loading <= (double)r->memory;
+}
+
 void gconv_bank_begin_loading(const gconv_bank_run *r, size_t batch, gconv_bank_loader *l) {
   *l = (gconv_bank_loader){.r = r, .batch = batch < r->batch_count ? &r->batches[batch] : NULL};
-  if (l->batch)
+  if (l->batch && has_room(r, batch))
     l->started = pthread_create(&l->thread, NULL, load_in_thread, l) == 0;
 }
 

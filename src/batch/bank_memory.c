@@ -9,10 +9,12 @@
 #include <string.h>
 
 /* Images above LARGE_BYTES, with all that becomes of them, go by bands, which take about BAND_BYTES; below, a batch takes up
- * to BATCH_BYTES. These are the same on every machine, so that results are. A writer has WRITER_BYTES; those at work at a
- * time are at most MOST_WRITERS, as each has a file. */
-static const double LARGE_BYTES = 1 << 30, BATCH_BYTES = 256 << 20, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20;
-enum { MOST_WRITERS = 256, PROBE_ROWS = 16 };
+ * to BATCH_BYTES. These are the same on every machine, so that results are. A writer has WRITER_BYTES, or, of very wide
+ * pictures, WRITER_ROWS rows; those at work at a time are at most MOST_WRITERS, as each has a file. SURVEY_BYTES is what
+ * tone.c keeps of the values of a picture, READER_BYTES what reading a file takes. */
+static const double LARGE_BYTES = 1 << 30, BATCH_BYTES = 256 << 20, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20,
+                    SURVEY_BYTES = 128 << 10, READER_BYTES = 2 << 20;
+enum { MOST_WRITERS = 256, PROBE_ROWS = 64, WRITER_ROWS = 6 };
 
 static double file_row_bytes(const gconv_image *header) {
   return (double)header->width * header->channels * (double)gconv_type_bytes(header->type);
@@ -22,37 +24,52 @@ static double file_bytes(const gconv_image *header) {
   return file_row_bytes(header) * header->height * header->frames;
 }
 
-static void add_layers(const gconv_network *network, double in, gconv_bank_cost *cost) {
+/* ---- What an image takes ---- */
+
+/* Tensors: the input, what lies between layers, in turn, and the maps. Buffers: workspaces of all threads, and weights.
+ * Verification: two doubles for each value of a layer's input and output. */
+static void add_layers(const gconv_bank_run *r, const gconv_network *network, double in, gconv_bank_cost *cost) {
   static const double BUS_BYTES_PER_MS = 1.5e7, FLOP_PER_MS = 8e9, IMAGE_MS = 0.1; /* of any GPU of these years */
   const gconv_image *out = gconv_network_output_header(network);
   const gconv_layer_info *info;
-  double flop = 0, widest = 0;
+  double flop = 0, widest = 0, between[2] = {0, 0}, workspace = 0, before = in;
   for (size_t i = 0; (info = gconv_network_get_info(network, i)); i++) {
-    double row = 4.0 * info->images * info->filters * info->out_width;
-    cost->bytes += row * info->out_height;
+    bool is_map = r->job->options.combine == GCONV_COMBINE_NONE && i + 1 == r->job->layer_count;
+    double row = 4.0 * info->images * info->filters * info->out_width, bytes = row * info->out_height;
+    between[i % 2] = fmax(between[i % 2], is_map ? 0 : bytes);
+    widest = fmax(widest, bytes);
+    cost->verification = fmax(cost->verification, 4 * (before + bytes));
+    before = bytes;
+    workspace = fmax(workspace, (double)info->workspace_bytes);
+    cost->buffers += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;
     cost->cpu_ms += info->estimate_ms;
     cost->rows = info->out_height;
-    widest = row * info->out_height > widest ? row * info->out_height : widest;
     flop += info->flop;
   }
+  cost->maps = out->channels;
   cost->map_row = 4.0 * out->channels * out->width;
   double results = cost->map_row * out->frames * cost->rows;
+  cost->tensors = in + between[0] + between[1] + results;
+  cost->buffers += workspace * r->threads;
   cost->gpu_ms = flop / FLOP_PER_MS + (in + results) / BUS_BYTES_PER_MS + IMAGE_MS;
   cost->layer_row = widest / cost->rows;
 }
 
-/* On the CPU, of any algorithm; of few rows, so that nothing large is allocated. */
+/* On the CPU, by the algorithms that were asked for, or, where it has none of these, by any. */
 static gconv_status make_probe(const gconv_bank_run *r, const gconv_image *header, gconv_network **network) {
+  size_t count = r->job->layer_count;
   gconv_network_options options = r->job->options;
-  gconv_layer *layers = calloc(r->job->layer_count, sizeof *layers);
+  options.rows = PROBE_ROWS; /* so that nothing large is allocated */
+  if (gconv_network_create(r->planner, header, r->job->layers, count, &options, network) == GCONV_OK)
+    return GCONV_OK;
+  gconv_layer *layers = calloc(count, sizeof *layers);
   if (!layers)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  memcpy(layers, r->job->layers, r->job->layer_count * sizeof *layers);
-  for (size_t i = 0; i < r->job->layer_count; i++)
+  memcpy(layers, r->job->layers, count * sizeof *layers);
+  for (size_t i = 0; i < count; i++)
     layers[i].algorithm = NULL;
   options.algorithm = options.without = NULL;
-  options.rows = PROBE_ROWS;
-  gconv_status status = gconv_network_create(r->planner, header, layers, r->job->layer_count, &options, network);
+  gconv_status status = gconv_network_create(r->planner, header, layers, count, &options, network);
   free(layers);
   return status;
 }
@@ -63,8 +80,8 @@ gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *he
   if (status != GCONV_OK)
     return status;
   double in = 4.0 * header->frames * header->channels * header->height * header->width;
-  *cost = (gconv_bank_cost){.bytes = in};
-  add_layers(network, in, cost);
+  *cost = (gconv_bank_cost){.reader = READER_BYTES};
+  add_layers(r, network, in, cost);
   int32_t begin, end, rows = gconv_network_output_header(network)->height;
   int32_t middle = cost->rows / 2 / rows * rows;
   gconv_network_rows_needed(network, middle, &begin, &end);
@@ -75,7 +92,30 @@ gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *he
   return GCONV_OK;
 }
 
-/* Samples of the pictures that are made of a row of the maps, in bytes. */
+void gconv_bank_find_reader(const gconv_bank_run *r, const size_t *inputs, size_t count, gconv_bank_cost *cost) {
+  gconv_read_options options = {.max_pixels = r->job->common.max_pixels, .threads = 1};
+  for (size_t i = 0; i < count; i++) {
+    gconv_row_reader *reader = NULL;
+    if (gconv_row_reader_open(r->job->common.inputs->items[inputs[i]].path, &options, &reader) != GCONV_OK)
+      continue; /* decoding it says why */
+    cost->reader = fmax(cost->reader, (double)gconv_row_reader_bytes(reader));
+    gconv_row_reader_close(reader);
+  }
+}
+
+/* An array whose channels are last is copied while it is turned. */
+static double turning_bytes(const gconv_bank_run *r, const gconv_image *header) {
+  return r->job->nhwc && header->planar ? file_bytes(header) : 0;
+}
+
+/* While images are decoded and put together: each thread is at one, and one may be there twice. */
+static double loading_bytes(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, double images) {
+  double reading = cost->reader + turning_bytes(r, header);
+  return (images > 1 ? images + 1 : images) * file_bytes(header) + fmin(images, r->threads) * reading;
+}
+
+/* Samples of all pictures that are made of a row of the maps of a frame, in bytes; of arrays whose channels are last, of the
+ * two copies that are made to turn them. */
 static double picture_row(const gconv_bank_run *r, const gconv_bank_cost *cost) {
   double samples = cost->map_row / 4 * (double)gconv_type_bytes(r->job->tone.type);
   return r->job->presentation == GCONV_PRESENT_TENSOR   ? (r->job->nhwc ? 2 * cost->map_row : 0)
@@ -83,27 +123,42 @@ static double picture_row(const gconv_bank_run *r, const gconv_bank_cost *cost) 
                                                         : samples;
 }
 
-/* Of `count` writers: arrays are written as they are. */
-static double writer_bytes(const gconv_bank_run *r, double count) {
-  return r->job->presentation == GCONV_PRESENT_TENSOR ? 0 : count * WRITER_BYTES;
+/* Of `count` writers at a time, and of threads without one: arrays are written as they are. */
+static double writer_bytes(const gconv_bank_run *r, const gconv_bank_cost *cost, double count) {
+  if (r->job->presentation == GCONV_PRESENT_TENSOR)
+    return 0;
+  double row = picture_row(r, cost) / (double)gconv_bank_results(r->job), one = fmax(WRITER_BYTES, WRITER_ROWS * row);
+  return fmax(count, r->threads) * (one + (gconv_bank_surveys(r->job) ? SURVEY_BYTES : 0));
 }
 
+/* Of the results of a batch, as many as there are threads at a time; frames that share a file are made one by one. */
+static double results_bytes(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, double images) {
+  double results = (double)gconv_bank_results(r->job), one = picture_row(r, cost) * cost->rows / results;
+  double copies = header->frames > 1 && r->job->presentation != GCONV_PRESENT_TENSOR ? header->frames + 1 : 1;
+  double at_a_time = r->job->one_tensor ? 1 : fmin(images * results, r->threads);
+  return at_a_time * copies * one + writer_bytes(r, cost, 1);
+}
+
+/* Of a batch: while its results are verified, or made, or while the next one like it is decoded for which there was no room
+ * beside it. */
 static double batch_bytes(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, double images) {
-  double pictures = picture_row(r, cost) * cost->rows, writers = writer_bytes(r, r->threads);
-  double ahead = r->job->common.inputs->count > 1 ? 2 : 1; /* the next batch is decoded beside it */
-  return images * (ahead * file_bytes(header) + cost->bytes + pictures) + writers;
+  double results = results_bytes(r, header, cost, images),
+         verified = r->job->common.verify ? images * cost->verification : 0;
+  double at_work = images * file_bytes(header) + fmax(results, verified);
+  return images * cost->tensors + cost->buffers + fmax(at_work, loading_bytes(r, header, cost, images));
 }
 
 /* Images at a time: as the memory allows, and so that decoding and writing go on beside each other. It depends on the images
  * alone, so that results do not on the machine, unless --memory leaves less. */
 static size_t choose_batch(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, size_t alike) {
   const size_t parts = 4, most = 64;
-  size_t count = (alike - 1) / parts + 1, fits = cost->bytes < BATCH_BYTES ? (size_t)(BATCH_BYTES / cost->bytes) : 1;
+  size_t count = (alike - 1) / parts + 1, fits = cost->tensors < BATCH_BYTES ? (size_t)(BATCH_BYTES / cost->tensors) : 1;
   count = count < fits ? count : fits;
   count = count < most ? count : most;
   if (r->job->batch > 0)
     count = (size_t)r->job->batch < alike ? (size_t)r->job->batch : alike;
-  while (count > 1 && batch_bytes(r, header, cost, (double)count) > (double)r->memory)
+  while (count > 1 &&
+         batch_bytes(r, header, cost, (double)count) + loading_bytes(r, header, cost, (double)count) > (double)r->memory)
     count--;
   return count;
 }
@@ -129,7 +184,7 @@ static gconv_status look_at_rows(const gconv_bank_run *r, size_t input, const gc
                                  double *reader_bytes) {
   gconv_read_options options = {.max_pixels = r->job->common.max_pixels, .threads = 1};
   gconv_row_reader *reader = NULL;
-  *reader_bytes = file_bytes(header);
+  *reader_bytes = file_bytes(header) + turning_bytes(r, header);
   *ordered = false;
   if (header->planar)
     return GCONV_OK;
@@ -143,6 +198,12 @@ static gconv_status look_at_rows(const gconv_bank_run *r, size_t input, const gc
   return GCONV_OK;
 }
 
+/* Of all tiles at a time, before the first result is begun. */
+static double surveys_bytes(const gconv_bank_run *r, const gconv_bank_cost *cost) {
+  double tiles = r->job->presentation == GCONV_PRESENT_COMBINED ? 1 : cost->maps;
+  return gconv_bank_surveys(r->job) ? tiles * SURVEY_BYTES : 0;
+}
+
 /* Rows of the maps at a time, and how many results are written at a time, within the memory of the job. */
 static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv_image *header, const gconv_bank_cost *cost,
                               gconv_bank_group *group, gconv_message *why) {
@@ -151,35 +212,45 @@ static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv
   if (look_at_rows(r, input, header, &ordered, &fixed) != GCONV_OK)
     return GCONV_OK; /* decoding it says why */
   double windows = ordered ? 2 * file_row_bytes(header) : 0;
-  double row = cost->scale * (windows + in_row) + 2 * cost->layer_row + 2 * cost->map_row + picture_row(r, cost);
-  fixed += cost->halo * (windows + in_row + cost->layer_row) + writer_bytes(r, r->threads);
+  fixed += cost->buffers + cost->halo * (windows + in_row + cost->layer_row);
   double results = (double)gconv_bank_results(r->job), writers = (most - fixed) / 4 / WRITER_BYTES;
-  writers = writers < MOST_WRITERS ? writers : MOST_WRITERS;
-  writers = writers < 1 ? 1 : writers < results ? writers : results;
-  fixed += writer_bytes(r, writers);
-  double rows = (most - fixed < BAND_BYTES ? most - fixed : BAND_BYTES) / row;
-  double least = fmax(cost->halo, GCONV_BANK_LEAST_ROWS); /* what is computed twice is no more than the half */
-  if (rows < least && fixed + least * row > most && r->job->common.memory > 0)
-    return gconv_budget_refuse(fixed + least * row, most, "bands of rows",
+  writers = fmin(fmin(fmax(writers, 1), results), MOST_WRITERS);
+  fixed += fmax(writer_bytes(r, cost, writers), surveys_bytes(r, cost));
+  double row =
+      cost->scale * (windows + in_row) + 2 * cost->layer_row + 2 * cost->map_row + picture_row(r, cost) * writers / results;
+  double rows = fmin(most - fixed, BAND_BYTES) / row;
+  double fewest = fmax(cost->halo, GCONV_BANK_LEAST_ROWS); /* what is computed twice is no more than the half */
+  if (rows < fewest && fixed + fewest * row > most && r->job->common.memory > 0)
+    return gconv_budget_refuse(fixed + fewest * row, most, "bands of rows",
                                ordered ? NULL : "its rows do not come in order (planes, interlaced, turned by EXIF)", why);
-  rows = rows < least ? least : rows;
-  group->rows = rows < cost->rows ? (int32_t)rows : cost->rows;
+  rows = fmax(rows, fewest);
+  group->rows = (int32_t)fmin(rows, cost->rows);
   group->writers = (size_t)writers;
   group->whole = !ordered;
+  group->bytes = fixed + group->rows * row;
+  group->loading = 0;
   return GCONV_OK;
+}
+
+/* Whether an image is so large, with all that becomes of it, that it goes by bands though there is memory for it. */
+static bool is_large(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost) {
+  return file_bytes(header) + cost->tensors + picture_row(r, cost) * cost->rows > LARGE_BYTES;
 }
 
 gconv_status gconv_bank_choose_cut(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost,
                                    size_t input, size_t alike, gconv_bank_group *group, gconv_message *why) {
-  double bytes = batch_bytes(r, header, cost, 1), most = (double)r->memory;
+  double bytes = batch_bytes(r, header, cost, 1);
   *group = (gconv_bank_group){.count = header->frames == 1 ? choose_batch(r, header, cost, alike) : 1};
-  if (bytes <= (r->job->common.memory > 0 ? most : most < LARGE_BYTES ? most : LARGE_BYTES))
+  group->bytes = batch_bytes(r, header, cost, (double)group->count);
+  group->loading = loading_bytes(r, header, cost, (double)group->count);
+  if (bytes <= (double)r->memory && (r->job->common.memory > 0 || !is_large(r, header, cost)))
     return GCONV_OK;
   const char *obstacle = find_obstacle(r, input, header);
   group->count = 1;
   if (!obstacle)
     return cut_bands(r, input, header, cost, group, why);
-  return r->job->common.memory > 0 ? gconv_budget_refuse(bytes, most, "bands of rows", obstacle, why) : GCONV_OK;
+  return r->job->common.memory > 0 ? gconv_budget_refuse(bytes, (double)r->memory, "bands of rows", obstacle, why)
+                                   : GCONV_OK;
 }
 
 bool gconv_bank_may_go_by_bands(const gconv_bank_run *r, size_t input, const gconv_image *header) {

@@ -16,6 +16,8 @@ typedef struct gconv_bank_group {
   int32_t rows;   /* of the maps at a time, of one image that goes by bands; 0: all */
   size_t writers; /* results that are written at a time then */
   bool whole;     /* its input is read whole nevertheless */
+  double bytes;   /* of memory that it takes at work, roughly ... */
+  double loading; /* ... and while it is decoded */
   char *refused;  /* why it takes more memory than it may; owned */
 } gconv_bank_group;
 
@@ -66,9 +68,13 @@ typedef struct gconv_bank_run {
 
 /* What one image of a shape takes, told by a network for the CPU. */
 typedef struct gconv_bank_cost {
-  double bytes; /* of all tensors */
+  double tensors;      /* bytes of all that are there at a time */
+  double buffers;      /* bytes of workspaces and weights, for any number of images */
+  double verification; /* bytes of --verify */
+  double reader;       /* bytes that reading its file takes beside the pixels */
   double cpu_ms, gpu_ms;
   int32_t rows;              /* of its maps */
+  double maps;               /* how many there are */
   double map_row, layer_row; /* bytes of a row of its maps, of all of them; and of the layer whose row has most */
   double scale, halo;        /* input rows that `n` rows of the maps need: scale * n + halo */
 } gconv_bank_cost;
@@ -119,6 +125,8 @@ void gconv_bank_drop_network(gconv_bank_run *r);
 enum { GCONV_BANK_LEAST_ROWS = 16 }; /* of the maps in a band, however little memory there is */
 
 gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *header, gconv_bank_cost *cost);
+/* Makes cost->reader that of the file which takes most, of some inputs. */
+void gconv_bank_find_reader(const gconv_bank_run *r, const size_t *inputs, size_t count, gconv_bank_cost *cost);
 
 /* Decides how input `input`, one of `alike` images of a shape, is done: all of *group but where it begins. GCONV_TOO_LARGE
  * if the memory does not suffice. */
@@ -136,12 +144,15 @@ gconv_status gconv_bank_cut_for_device(const gconv_bank_run *r, size_t input, co
 
 /* Finds out what is done, by the manifest. */
 gconv_status gconv_bank_look_up(gconv_bank_run *r, gconv_message *message);
-/* Whether result number `n` of an input is done. */
+/* Whether result number `n` of an input is done, or there and kept (--skip-existing). */
 bool gconv_bank_is_done(const gconv_bank_run *r, size_t input, size_t n);
+/* Counts all results of an input as failed, but those that are done as passed over: nothing became of it. */
+void gconv_bank_fail_all(const gconv_bank_run *r, size_t input, gconv_report *report);
 /* Whether nothing is to be made of an input: then it is reported. */
 bool gconv_bank_pass_over(gconv_bank_run *r, size_t input);
-/* Notes that a result is written. One that cannot be noted is one all the same: it would be made again. */
-void gconv_bank_note(const gconv_bank_run *r, size_t input, const char *path, gconv_texts *errors);
+/* Notes that a result is written, and reads all of it for that. Thread-safe. One that cannot be noted is one all the same:
+ * it would be made again. */
+gconv_status gconv_bank_note(const gconv_bank_run *r, size_t input, const char *path, gconv_message *why);
 
 /* ---- bank_load.c ---- */
 
@@ -159,9 +170,10 @@ typedef struct gconv_bank_loader {
 /* Copies an image's planes behind each other. */
 void gconv_bank_copy_frame(const gconv_image *from, gconv_image *to, int32_t frame);
 
-/* Begins to decode batch number `batch`; past the end, nothing. *loader stays where it is until the end. */
+/* Begins to decode batch number `batch`, if there is memory for it beside the one before, which is at work; past the end,
+ * nothing. *loader stays where it is until the end. */
 void gconv_bank_begin_loading(const gconv_bank_run *r, size_t batch, gconv_bank_loader *loader);
-/* Waits for it. *result is to be unloaded in any case. */
+/* Waits for it, or decodes it now. *result is to be unloaded in any case. */
 gconv_status gconv_bank_end_loading(gconv_bank_loader *loader, gconv_bank_loaded *result, gconv_message *why);
 void gconv_bank_unload(gconv_bank_loaded *loaded);
 

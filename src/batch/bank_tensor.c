@@ -99,5 +99,10 @@ gconv_status gconv_bank_tensor_finish(gconv_bank_run *r, gconv_message *message)
   gconv_status status = gconv_bank_keep_text(message, gconv_row_writer_commit(writer));
   if (status != GCONV_OK)
     r->summary->written = 0;
-  return status;
+  if (status != GCONV_EXISTS) /* it was not there when the run began */
+    return status;
+  if (r->job->common.existing == GCONV_EXISTING_KEEP)
+    return gconv_complain(message, status, "%s: exists and is kept (--no-clobber)", r->job->common.outputs->paths.items[0]);
+  r->summary->passed += 1;
+  return GCONV_OK;
 }

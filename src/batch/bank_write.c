@@ -21,14 +21,16 @@ typedef struct writing {
 static void count_result(writing *w, size_t image, const char *path, gconv_status status, const char *why) {
   gconv_report *report = &w->reports[image];
   bool skipped = status == GCONV_EXISTS && w->r->job->common.existing == GCONV_EXISTING_SKIP;
-  pthread_mutex_lock(&w->lock);
+  gconv_message trouble;
+  bool noted = status != GCONV_OK || gconv_bank_note(w->r, w->l->inputs[image], path, &trouble) == GCONV_OK;
+  pthread_mutex_lock(&w->lock); /* not before: to note a result, all of it is read */
   report->written += status == GCONV_OK;
   report->passed += skipped;
   report->failed += status != GCONV_OK && !skipped;
-  if (status == GCONV_OK)
-    gconv_bank_note(w->r, w->l->inputs[image], path, &w->errors[image]);
-  else if (!skipped)
+  if (status != GCONV_OK && !skipped)
     gconv_bank_add_error(&w->errors[image], path, status, why);
+  if (!noted)
+    gconv_texts_add(&w->errors[image], strdup(trouble.text));
   pthread_mutex_unlock(&w->lock);
 }
 

@@ -113,7 +113,7 @@ static gconv_status convolve(gconv_bank_run *r, const gconv_bank_loaded *l, outc
 static void refuse_input(gconv_bank_run *r, size_t input, gconv_status status, const char *why) {
   gconv_texts errors = {0};
   gconv_report report = gconv_bank_begin_report(r, input, &errors);
-  report.failed = report.output_count;
+  gconv_bank_fail_all(r, input, &report);
   gconv_bank_add_error(&errors, report.input->path, status, why);
   gconv_bank_hand_in(r, &report);
   gconv_texts_free(&errors);
@@ -174,7 +174,7 @@ static void process(gconv_bank_run *r, const gconv_bank_loaded *l) {
   for (size_t i = 0; i < l->count && reports && errors; i++) {
     gconv_report *report = &reports[i];
     if (status != GCONV_OK) {
-      report->failed = report->output_count;
+      gconv_bank_fail_all(r, l->inputs[i], report);
       gconv_complain(&r->why, status, "%s: %s", report->input->path, why.text);
       gconv_texts_add(&errors[i], strdup(r->why.text));
     }
@@ -210,6 +210,15 @@ static bool has_enough(const gconv_bank_run *r) {
   return (r->job->common.fail_fast || r->job->one_tensor) && r->summary->failed > 0;
 }
 
+/* For a batch that is decoded now, as there was no room beside the one before: what was made for that one goes, unless it
+ * serves again. */
+static void make_room(gconv_bank_run *r, size_t batch) {
+  const gconv_bank_group *now = &r->batches[batch], *last = now - 1;
+  if (batch > 0 && (now->count != last->count || now->rows != last->rows ||
+                    !gconv_image_same_shape(&r->headers[r->order[now->first]], &r->headers[r->order[last->first]])))
+    gconv_bank_drop_network(r);
+}
+
 /* Decodes, convolves and writes all batches, each while the next is decoded. */
 static gconv_status process_all(gconv_bank_run *r, gconv_message *message) {
   gconv_bank_loader ahead;
@@ -218,6 +227,8 @@ static gconv_status process_all(gconv_bank_run *r, gconv_message *message) {
   gconv_bank_begin_loading(r, 0, &ahead);
   for (size_t i = 0; i < r->batch_count && status == GCONV_OK && !stop; i++) {
     gconv_bank_loaded now = {0};
+    if (!ahead.started)
+      make_room(r, i);
     status = gconv_bank_end_loading(&ahead, &now, message);
     stop = has_enough(r);
     gconv_bank_begin_loading(r, stop || status != GCONV_OK ? r->batch_count : i + 1, &ahead);

@@ -135,7 +135,7 @@ static gconv_status parse_option(const gconv_option *table, int count, char *con
   gconv_status status = option->parse(option, value, settings, message);
   if (status == GCONV_OK)
     return GCONV_OK;
-  return gconv_complain(message, status, "%.*s %s: %s", length, word, value ? value : "", message->text);
+  return gconv_complain(message, status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "", message->text);
 }
 
 gconv_status gconv_options_parse(const gconv_option *table, int count, char *const *words, void *settings,

@@ -150,8 +150,16 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
   return GCONV_OK;
 }
 
-static gconv_status resolve_groups(const gconv_layer *layer, const char *where, int32_t channels, int32_t width,
-                                   int32_t *groups) {
+/* What else may be the matter where a bank wants so many channels, and the input has others. */
+static const char *find_remedy(int64_t wanted, int32_t channels, int32_t height, int32_t width) {
+  return wanted == width                ? "; or, where an array has its channels last, --layout nhwc"
+         : wanted == height             ? "; or, where an array has its channels before its rows, --layout nchw"
+         : wanted == 3 && channels == 1 ? "; a grey image can be saved as RGB"
+                                        : "";
+}
+
+static gconv_status resolve_groups(const gconv_layer *layer, const char *where, int32_t channels, int32_t height,
+                                   int32_t width, int32_t *groups) {
   const gconv_bank *bank = layer->bank;
   bool named = bank->name && bank->name[0];
   const char *space = named ? " " : "", *name = named ? bank->name : "";
@@ -161,14 +169,16 @@ static gconv_status resolve_groups(const gconv_layer *layer, const char *where, 
                       bank->filters, space, name);
   if (*groups == 0)
     *groups = 1;
-  if ((int64_t)bank->channels * *groups != channels)
-    return gconv_fail(
-        GCONV_BAD_ARGUMENT,
-        "%s: the bank%s%s takes %lld channels (%d in each of %d groups), and gets %d: give it "
-        "an image, a layer before it or --groups that fit%s",
-        where, space, name, (long long)bank->channels * *groups, bank->channels, *groups, channels,
-        (int64_t)bank->channels * *groups == width ? "; or, where an array has its channels last, --layout nhwc" : "");
-  return GCONV_OK;
+  int64_t wanted = (int64_t)bank->channels * *groups;
+  if (wanted == channels)
+    return GCONV_OK;
+  char each[64] = "";
+  if (*groups > 1)
+    snprintf(each, sizeof each, " (%d in each of %d groups)", bank->channels, *groups);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: the bank%s%s takes %lld channels%s, and gets %d: give it an image, a layer before it or --groups "
+                    "that fit%s",
+                    where, space, name, (long long)wanted, each, channels, find_remedy(wanted, channels, height, width));
 }
 
 /* The product, as far as tensors may be large: their bytes fit a ptrdiff_t. */
@@ -186,7 +196,7 @@ gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, in
   *step = (gconv_step){0};
   problem->groups = 1;
   if (!each)
-    GCONV_TRY(resolve_groups(layer, where, channels, width, &problem->groups));
+    GCONV_TRY(resolve_groups(layer, where, channels, height, width, &problem->groups));
   int64_t all = each ? (int64_t)images * channels : images,
           outputs = each ? (int64_t)channels * bank->filters : bank->filters;
   if (all > INT32_MAX || outputs > INT32_MAX)

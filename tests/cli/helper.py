@@ -40,7 +40,7 @@ class CommandTest(unittest.TestCase):
 
     def peak_bytes(self, *words):
         """The memory that gconv takes at most: by way of a small process, as what is forked from this one begins with its arrays."""
-        script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+        script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
         return int(subprocess.run([sys.executable, "-c", script, GCONV, *words], cwd=self.folder, env=self.environment(),
                                   stdout=subprocess.PIPE, check=True).stdout)

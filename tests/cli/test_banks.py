@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Banks from the command line: what becomes of their outputs, chains, batches, options, errors."""
 import json
+import os
 import unittest
 
 import numpy as np
@@ -198,7 +199,9 @@ class Batches(BankTest):
         before = self.snapshot()
         kept = self.gconv(*words, "--no-clobber", status=1)
         self.assertEqual(kept.stderr, "gconv: y.npy: exists and is kept (--no-clobber)\n")
-        self.gconv(*words, "--skip-existing")
+        lines = self.gconv(*words, "--skip-existing", "--timings=json").stdout.splitlines()
+        summary = json.loads(lines[-1])["summary"]
+        self.assertEqual((summary["images"], summary["results_passed_over"]), (3, 1))
         self.assertEqual(self.snapshot(), before)
         (self.folder / "b.npy").write_bytes(b"no array")
         self.assertIn("gconv: b.npy: ", self.gconv(*words, status=1).stderr)
@@ -257,7 +260,11 @@ class Errors(BankTest):
     def test_channels_that_do_not_fit(self):
         self.photo("grey.png", channels=1)
         result = self.gconv("-i", "grey.png", "-f", "bank.txt", "-o", "y.npy", status=1)
-        self.assertIn("takes 3 channels (3 in each of 1 groups), and gets 1", result.stderr)
+        self.assertIn("takes 3 channels, and gets 1: give it an image, a layer before it or --groups that fit; a grey image can be saved "
+                      "as RGB", result.stderr)
+        np.save(self.folder / "six.npy", np.ones((6, 3, 3, 3), "f4"))
+        result = self.gconv("-i", "a.png", "-f", "six.npy", "--groups", "3", "-o", "y.npy", status=1)
+        self.assertIn("takes 9 channels (3 in each of 3 groups), and gets 3", result.stderr)
 
     def test_options(self):
         self.refuse("--border", "--border", "wrap")
@@ -280,7 +287,7 @@ class Errors(BankTest):
     def test_options_of_banks_alone(self):
         result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "y.png", "--padding", "same-upper")
         self.assertEqual(self.pixels("y.png").shape, (17, 23, 3))
-        self.usage_error("there is no bank before it", "-i", "a.png", "--then", "-f", "bank.txt", "-o", "y.npy")
+        self.usage_error("gconv: --then: there is no bank before it", "-i", "a.png", "--then", "-f", "bank.txt", "-o", "y.npy")
 
 
 class Bands(BankTest):
@@ -410,6 +417,41 @@ class Bands(BankTest):
         self.assertEqual(len(self.files("maps")), 5)
 
 
+@unittest.skipIf("GCONV_SANITIZED" in os.environ, "sanitizers take memory of their own")
+class Memory(BankTest):
+    """What the whole process takes stays below --memory and the 30 MB for the program itself."""
+
+    def check(self, megabytes, *words):
+        peak = self.peak_bytes(*words, "--memory", f"{megabytes}M", "-d", "cpu", "--threads", "2")
+        self.assertLess(peak, (megabytes + 30) * 1e6, words)
+
+    def test_the_next_batch_waits_where_there_is_no_room(self):
+        """70 MB of pixels, which would be read while the first image takes 138 of 150."""
+        self.write("seven.txt", np.random.default_rng(1).normal(size=(5, 3, 7, 7)), np.zeros(5), [None] * 5)
+        self.photo("in/1.ppm", 3000, 2750)
+        np.save(self.folder / "in/2.npy", np.zeros((1, 3, 3000, 1950), "f4"))
+        self.check(150, "-i", "in", "-f", "seven.txt", "--stride", "8", "-o", "out/", "--format", "npy", "-a", "reference")
+        self.assertEqual(self.files("out"), ["1.npy", "2.npy"])
+
+    def test_verification(self):
+        for i in range(4):
+            self.photo(f"in/{i}.ppm", 600, 500, seed=i)
+        self.check(100, "-i", "in", "-f", "bank.txt", "--batch", "4", "-o", "out/", "--combine", "max", "--verify")
+        self.assertEqual(len(self.files("out")), 4)
+
+    def test_progressive_photos(self):
+        for i in range(4):
+            Image.fromarray(np.zeros((1500, 2000, 3), "u1") + 9 * i).save(self.folder / f"{i}.jpg", progressive=True, subsampling=0)
+        self.check(118, "-i", "*.jpg", "-f", "bank.txt", "--stride", "4", "-o", "out/", "--format", "npy", "--batch", "4")
+
+    def test_surveys_of_many_pictures(self):
+        self.write("many.txt", np.random.default_rng(1).normal(size=(400, 3, 1, 1)), np.zeros(400), [None] * 400)
+        self.photo("b.png", 240, 200)
+        words = ("-i", "b.png", "-f", "many.txt", "-o", "m.png", "--combine", "mosaic")
+        self.assertRegex(self.gconv(*words, "--memory", "60M", status=1).stderr, r"b.png: takes about \d+ MB of memory")
+        self.check(85, *words)
+
+
 class Hints(BankTest):
     def test_padding_beyond_reason(self):
         error = self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "y.npy", "--padding", "100000", status=1).stderr
@@ -421,6 +463,12 @@ class Hints(BankTest):
         error = self.gconv("-i", "last.npy", "-f", "bank.txt", "-o", "y.npy", status=1).stderr
         self.assertIn("gets 20: give it an image, a layer before it or --groups that fit; or, where an array has its channels "
                       "last, --layout nhwc", error)
+
+    def test_channels_first_where_they_are_said_to_be_last(self):
+        np.save(self.folder / "first.npy", np.zeros((1, 3, 20, 30), "f4"))
+        error = self.gconv("-i", "first.npy", "-f", "bank.txt", "--layout", "nhwc", "-o", "y.npy", status=1).stderr
+        self.assertIn("gets 30: give it an image, a layer before it or --groups that fit; or, where an array has its channels "
+                      "before its rows, --layout nchw", error)
 
     def test_depthwise_weights_without_groups(self):
         np.save(self.folder / "four.npy", np.zeros((1, 4, 20, 30), "f4"))
@@ -473,6 +521,21 @@ class Resume(BankTest):
                 ["-f", "bank.txt", "--std", "0.5"], ["-f", "bank.txt", "--flip"], ["-f", "bank.txt", "-a", "gemm"])
         for job in jobs:
             self.assertIn("taken up again: 5 of other filters", self.gconv(*words, *job).stderr, job)
+
+    def test_inputs_that_fail_do_not_undo_what_is_done(self):
+        """Too large for --memory or --max-pixels now: what was done before counts as done."""
+        self.photo("in/1.png", 1200, 900, seed=1)
+        words = ["-i", "in", "-f", "bank.txt", "-o", "maps/", "--resume", "--timings=json"]
+        self.gconv(*words)
+        (self.folder / "maps/1_red.png").unlink()
+        for extra in (["--resume", "--memory", "1M"], ["--resume", "--max-pixels", "1000"], ["--skip-existing", "--memory", "1M"],
+                      ["--skip-existing", "--max-pixels", "1000"]):
+            run = self.gconv(*(w for w in words if w != "--resume"), *extra, status=3)
+            summary = json.loads(run.stdout.splitlines()[-1])["summary"]
+            self.assertEqual([summary[f"results_{n}"] for n in ("written", "passed_over", "failed")], [0, 4, 1], extra)
+            if "--resume" in extra:
+                self.assertIn("--resume: 4 results were done, 0 are new", run.stderr)
+        self.assertEqual(len([name for name in self.files("maps") if name.endswith(".png")]), 4)
 
     def test_shards_share_the_work(self):
         for i in range(6):

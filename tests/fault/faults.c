@@ -5,8 +5,9 @@
  *
  * $FAULT is KIND:FIRST:PERIOD: of the calls of that kind, counted from 1, number FIRST fails, and, if PERIOD is not 0, every
  * PERIOD-th one after it. KIND is memory, write (the disk is full), short (writes take half of what they are given; one
- * byte alone is taken), interrupt (writes), read, open, rename, close or thread. At the end, the calls of the kind and those
- * that failed are written to the file that $FAULT_LOG names.
+ * byte alone is taken), interrupt (writes), read, slow (reads take 20 ms), open, rename, exists (link() finds that somebody
+ * else made the file), close or thread. At the end, the calls of the kind, those that failed, and the most slow ones that
+ * were under way at a time are written to the file that $FAULT_LOG names.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -20,13 +21,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-typedef enum kind { NONE, MEMORY, WRITE, SHORT, INTERRUPT, READ, OPEN, RENAME, CLOSE, THREAD, KINDS } kind;
+typedef enum kind { NONE, MEMORY, WRITE, SHORT, INTERRUPT, READ, SLOW, OPEN, RENAME, EXISTS, CLOSE, THREAD, KINDS } kind;
 
 static kind wanted;
 static unsigned long first, period;
-static atomic_ulong calls, failures;
+static atomic_ulong calls, failures, slow, most_slow;
 
 static void stop(void) {
   wanted = NONE;
@@ -50,8 +52,8 @@ static int fails(kind of) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-  static const char *const names[KINDS] = {"",     "memory", "write",  "short", "interrupt",
-                                           "read", "open",   "rename", "close", "thread"};
+  static const char *const names[KINDS] = {"",     "memory", "write",  "short",  "interrupt", "read",
+                                           "slow", "open",   "rename", "exists", "close",     "thread"};
   const char *text = getenv("FAULT");
   size_t length = text ? strcspn(text, ":") : 0;
   for (kind k = MEMORY; length > 0 && k < KINDS; k++)
@@ -65,7 +67,7 @@ __attribute__((destructor)) static void end(void) {
   stop();
   FILE *log = path ? fopen(path, "w") : NULL;
   if (log)
-    fprintf(log, "%lu %lu\n", calls, failures);
+    fprintf(log, "%lu %lu %lu\n", calls, failures, most_slow);
   if (log)
     fclose(log);
 }
@@ -186,7 +188,18 @@ ssize_t NAME(write)(int file, const void *bytes, size_t size) {
   return REAL(write)(file, bytes, fails(SHORT) ? (size + 1) / 2 : size);
 }
 
+/* Long enough for another thread to come here as well, if nothing keeps it. */
+static void be_slow(void) {
+  unsigned long now = atomic_fetch_add(&slow, 1) + 1, most = atomic_load(&most_slow);
+  while (now > most && !atomic_compare_exchange_weak(&most_slow, &most, now)) {
+  }
+  nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+  atomic_fetch_sub(&slow, 1);
+}
+
 ssize_t NAME(read)(int file, void *bytes, size_t size) {
+  if (fails(SLOW))
+    be_slow();
   return fails(READ) ? fail_with(EIO) : REAL(read)(file, bytes, size);
 }
 
@@ -208,7 +221,7 @@ int NAME(rename)(const char *from, const char *to) {
 }
 
 int NAME(link)(const char *from, const char *to) {
-  return fails(RENAME) ? fail_with(EPERM) : REAL(link)(from, to);
+  return fails(RENAME) ? fail_with(EPERM) : fails(EXISTS) ? fail_with(EEXIST) : REAL(link)(from, to);
 }
 
 /* The file is closed all the same, as by Linux. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What becomes of a run when calls of the system fail (faults.c): no crash, no half results, honest exit statuses and texts,
 and nothing that --resume does not mend."""
+import json
 import os
 import pathlib
 import shutil
@@ -19,6 +20,8 @@ JOBS = {
     "png": ("-f", "gaussian:size=5,sigma=1", "-f", "sobel_x", "-o", "out/{stem}_{filter}.png"),
     "jpg": ("-f", "average", "-o", "out/{stem}.jpg", "--gray"),
     "npy": ("-f", "laplacian", "-f", "log", "--combine", "sum", "--range", "minmax", "-o", "out/{stem}.npy", "--depth", "float"),
+    "bank": ("-f", "sobel_x", "-f", "sobel_y", "--activation", "none", "-o", "out/{stem}_{filter}.png"),
+    "mosaic": ("-f", "edge.txt", "--then", "-f", "average", "--combine", "mosaic", "-o", "out/{stem}.png"),
     "verified": ("-f", "edge.txt", "-o", "out/{stem}.pgm", "--format", "pam", "--verify", "--timings", "--explain"),
 }
 
@@ -33,14 +36,17 @@ class Faults(helper.CommandTest):
         (self.folder / "edge.txt").write_text("0 -1 0\n-1 4 -1\n0 -1 0\n")
 
     def run_with(self, fault, words):
-        """Runs gconv with these calls failing; returns the result, the calls of this kind, and those that failed."""
+        """Runs gconv with these calls failing; returns the result, the calls of this kind, and those that failed. The most slow
+        calls at a time are in self.slow."""
         log = self.folder / "faults.log"
         log.unlink(missing_ok=True)
         environment = self.environment({"FAULT": fault, "FAULT_LOG": str(log)})
         environment |= {} if FAULTY else {"LD_PRELOAD": os.environ["GCONV_FAULTS"]}
-        result = subprocess.run([FAULTY or helper.GCONV, *words], cwd=self.folder, env=environment, stdout=subprocess.DEVNULL,
+        result = subprocess.run([FAULTY or helper.GCONV, *words], cwd=self.folder, env=environment, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, timeout=120, check=False)
-        return result, *(map(int, log.read_text().split()) if log.exists() else (0, 0))
+        self.told = result.stdout
+        calls, failed, self.slow = map(int, log.read_text().split()) if log.exists() else (0, 0, 0)
+        return result, calls, failed
 
     def fresh(self):
         """The folder of the results, with an older one in each place."""
@@ -106,7 +112,7 @@ class Faults(helper.CommandTest):
 
     def test_files_and_threads(self):
         for kind, expected in (("write", 4), ("read", 4), ("open", 4), ("rename", 4), ("close", 4), ("thread", 1)):
-            for name, threads in (("png", "3"), ("jpg", "1"), ("verified", "2")):
+            for name, threads in (("png", "3"), ("jpg", "1"), ("bank", "3"), ("verified", "2")):
                 words = ("-i", "p", *JOBS[name], "--threads", threads)
                 self.expect(words)
                 with self.subTest(kind=kind, job=name):
@@ -148,6 +154,27 @@ class Faults(helper.CommandTest):
                     self.assertTrue(self.results() == self.want)
                     done = self.gconv(*words).stderr
                     self.assertIn(f"{len(self.want)} results were done, 0 are new", done)
+
+    def test_results_of_banks_are_noted_beside_each_other(self):
+        """To note a result, --resume reads it, which takes a while: other threads do not wait for that."""
+        numpy.save(self.folder / "w.npy", numpy.ones((12, 3, 3, 3), "f4"))
+        result, _, _ = self.run_with("slow:1:1", ("-i", "p/a.png", "-f", "w.npy", "-o", "out/", "--resume", "--threads", "4"))
+        self.assertEqual((result.returncode, len(self.files("out"))), (0, 13))
+        self.assertGreater(self.slow, 1)
+
+    def test_one_array_that_appears_meanwhile(self):
+        """Where all results go into one array: somebody else made it while it was computed."""
+        numpy.save(self.folder / "w.npy", numpy.ones((2, 3, 3, 3), "f4"))
+        for i in range(3):
+            self.photo(f"same/{i}.png", 20, 10, seed=i)
+        words = ("-i", "same", "-f", "w.npy", "-o", "y.npy", "--timings=json")
+        result, _, failed = self.run_with("exists:1:1", (*words, "--skip-existing"))
+        self.assertEqual((result.returncode, result.stderr, failed), (0, b"", 1))
+        summary = json.loads(self.told.splitlines()[-1])["summary"]
+        self.assertEqual([summary[f"results_{n}"] for n in ("written", "passed_over", "failed")], [0, 1, 0])
+        result, _, _ = self.run_with("exists:1:1", (*words, "--no-clobber"))
+        self.assertEqual((result.returncode, result.stderr), (1, b"gconv: y.npy: exists and is kept (--no-clobber)\n"))
+        self.assertNotIn("y.npy", "".join(self.files()))
 
     def test_no_clobber(self):
         words = ("-i", "p", *JOBS["png"], "--no-clobber", "--threads", "1")
