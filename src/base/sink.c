@@ -220,8 +220,9 @@ gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes) {
   GCONV_TRY(flush(sink));
   if (fallocate(sink->file, 0, 0, (off_t)bytes) == 0 || errno != ENOSPC)
     return GCONV_OK;
-  return gconv_fail(GCONV_IO_ERROR, "%s: takes %.3g GB, for which there is no room on its disk", sink->path,
-                    (double)bytes * 1e-9);
+  bool much = bytes >= 1000000000;
+  return gconv_fail(GCONV_IO_ERROR, "%s: takes %.3g %s, for which there is no room on its disk", sink->path,
+                    (double)bytes * (much ? 1e-9 : 1e-6), much ? "GB" : "MB");
 }
 
 gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size) {

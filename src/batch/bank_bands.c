@@ -251,7 +251,8 @@ static gconv_status find_curves(bands *b, gconv_message *why) {
     return gconv_complain_memory(why);
   gconv_image like = b->maps[0];
   for (int32_t i = 0; i < b->tiles && surveys; i++)
-    b->surveys[i] = gconv_survey_begin(gconv_bank_tile(job, &like, 0, i).count, b->out.height, b->out.width);
+    GCONV_TRY(gconv_bank_keep_text(
+        why, gconv_survey_begin(gconv_bank_tile(job, &like, 0, i).count, b->out.height, b->out.width, &b->surveys[i])));
   if (surveys)
     GCONV_TRY(run_pass(b, survey, why));
   for (int32_t i = 0; i < b->tiles; i++) {

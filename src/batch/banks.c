@@ -155,28 +155,30 @@ static void process_by_bands(gconv_bank_run *r, const gconv_bank_loaded *l) {
   }
 }
 
-static void process(gconv_bank_run *r, const gconv_bank_loaded *l) {
+static void refuse_all(gconv_bank_run *r, const gconv_bank_loaded *l, gconv_status status, const char *why) {
+  for (size_t i = 0; i < l->count; i++)
+    refuse_input(r, l->inputs[i], status, why);
+}
+
+/* Convolves a batch and writes its results; reports and errors are of each image. */
+static void process_whole(gconv_bank_run *r, const gconv_bank_loaded *l, gconv_report *reports, gconv_texts *errors) {
   outcome o = {0};
-  gconv_report *reports = calloc(l->count, sizeof *reports);
-  gconv_texts *errors = calloc(l->count, sizeof *errors);
   gconv_message why = {""};
-  gconv_status status = reports && errors ? gconv_bank_keep_text(&why, convolve(r, l, &o)) : gconv_complain_memory(&why);
+  gconv_status status = gconv_bank_keep_text(&why, convolve(r, l, &o));
   if (o.by_bands) {
     process_by_bands(r, l);
-    free(reports);
-    free(errors);
     return;
   }
-  for (size_t i = 0; i < l->count && reports && errors; i++)
+  for (size_t i = 0; i < l->count; i++)
     reports[i] = make_report(r, l, i, &o, &errors[i]);
   if (status == GCONV_OK)
     status = gconv_bank_keep_text(&why, gconv_bank_write_batch(r, l, reports, errors));
-  for (size_t i = 0; i < l->count && reports && errors; i++) {
+  for (size_t i = 0; i < l->count; i++) {
     gconv_report *report = &reports[i];
     if (status != GCONV_OK) {
       gconv_bank_fail_all(r, l->inputs[i], report);
-      gconv_complain(&r->why, status, "%s: %s", report->input->path, why.text);
-      gconv_texts_add(&errors[i], strdup(r->why.text));
+      bool of_output = strncmp(why.text, report->outputs[0], strlen(report->outputs[0])) == 0; /* of one array */
+      gconv_bank_add_error(&errors[i], of_output ? report->outputs[0] : report->input->path, status, why.text);
     }
     report->written += status == GCONV_OK && r->job->one_tensor && i == 0 && !r->summary->written;
     report->total_ms += report->decode_ms + report->encode_ms;
@@ -184,6 +186,15 @@ static void process(gconv_bank_run *r, const gconv_bank_loaded *l) {
     gconv_texts_free(&errors[i]);
   }
   free(o.explanation);
+}
+
+static void process(gconv_bank_run *r, const gconv_bank_loaded *l) {
+  gconv_report *reports = calloc(l->count, sizeof *reports);
+  gconv_texts *errors = calloc(l->count, sizeof *errors);
+  if (reports && errors)
+    process_whole(r, l, reports, errors);
+  else
+    refuse_all(r, l, GCONV_NO_MEMORY, "out of memory");
   free(reports);
   free(errors);
 }

@@ -4,6 +4,7 @@
 #include "batch/loop.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,24 +144,30 @@ typedef struct painting {
   int32_t frame;
   const gconv_map_sheet *sheet;
   gconv_image *picture;
-  gconv_status status; /* of labels, which are one tile */
+  atomic_int failure; /* the first status that was not GCONV_OK */
 } painting;
 
-static void paint_tile(void *context, size_t tile) {
-  painting *p = context;
-  int32_t i = (int32_t)tile, columns = p->sheet->columns;
-  gconv_planes from = gconv_bank_tile(p->job, p->maps, p->frame, p->sheet->first + i);
+static gconv_status paint(const painting *p, int32_t tile) {
+  int32_t columns = p->sheet->columns;
+  gconv_planes from = gconv_bank_tile(p->job, p->maps, p->frame, p->sheet->first + tile);
   gconv_survey survey = {0};
   if (gconv_bank_surveys(p->job)) {
-    survey = gconv_survey_begin(from.count, from.height, from.width);
+    GCONV_TRY(gconv_survey_begin(from.count, from.height, from.width, &survey));
     gconv_survey_add(&survey, &from, 0);
   }
   gconv_status status =
       gconv_bank_put(p->job, &from, gconv_tone_curve(&p->job->tone, &survey), p->picture,
-                     i / columns * (from.height + GCONV_MOSAIC_GAP), i % columns * (from.width + GCONV_MOSAIC_GAP));
-  if (status != GCONV_OK)
-    p->status = status;
+                     tile / columns * (from.height + GCONV_MOSAIC_GAP), tile % columns * (from.width + GCONV_MOSAIC_GAP));
   gconv_survey_free(&survey);
+  return status;
+}
+
+static void paint_tile(void *context, size_t tile) {
+  painting *p = context;
+  int none = GCONV_OK;
+  gconv_status status = paint(p, (int32_t)tile);
+  if (status != GCONV_OK)
+    atomic_compare_exchange_strong(&p->failure, &none, (int)status);
 }
 
 /* A frame of the maps as an array of its own. */
@@ -193,5 +200,6 @@ gconv_status gconv_bank_present(const gconv_bank_batch *job, const gconv_image *
     memset(picture->data, 0, picture->plane_bytes);
   painting p = {job, maps, frame, &sheet, picture, GCONV_OK};
   gconv_loop_run(threads, (size_t)sheet.count, paint_tile, &p);
-  return p.status;
+  int failure = atomic_load(&p.failure);
+  return failure == GCONV_OK ? GCONV_OK : gconv_set_error((gconv_status)failure, "no memory to make a picture");
 }

@@ -16,10 +16,11 @@ bool gconv_tone_surveys(const gconv_tone *tone) {
   return tone->fit || tone->range == GCONV_RANGE_MINMAX;
 }
 
-gconv_survey gconv_survey_begin(int32_t count, int32_t height, int32_t width) {
+gconv_status gconv_survey_begin(int32_t count, int32_t height, int32_t width, gconv_survey *survey) {
   int64_t plane = (int64_t)height * width;
-  return (gconv_survey){
+  *survey = (gconv_survey){
       .plane = plane, .all = plane * count, .low = INFINITY, .high = -INFINITY, .sample = malloc(SAMPLE * sizeof(float))};
+  return survey->sample ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "no memory to survey a picture");
 }
 
 void gconv_survey_free(gconv_survey *survey) {
@@ -55,8 +56,7 @@ void gconv_survey_add(gconv_survey *survey, const gconv_planes *rows, int32_t fi
   int64_t count = (int64_t)rows->height * rows->width, before = (int64_t)first * rows->width;
   for (int32_t p = 0; p < rows->count; p++) {
     add_limits(survey, rows->plane[p], count);
-    if (survey->sample)
-      add_sample(survey, rows->plane[p], p * survey->plane + before, count);
+    add_sample(survey, rows->plane[p], p * survey->plane + before, count);
   }
 }
 

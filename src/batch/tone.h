@@ -30,15 +30,15 @@ typedef struct gconv_curve {
 typedef struct gconv_survey {
   int64_t plane, all; /* values */
   float low, high;
-  float *sample; /* owned; NULL: there was no memory for it */
+  float *sample; /* owned */
   size_t count;
 } gconv_survey;
 
 /* Whether the curve depends on the values. */
 bool gconv_tone_surveys(const gconv_tone *tone);
 
-/* For pictures of `count` planes. */
-gconv_survey gconv_survey_begin(int32_t count, int32_t height, int32_t width);
+/* For pictures of `count` planes. GCONV_NO_MEMORY. */
+gconv_status gconv_survey_begin(int32_t count, int32_t height, int32_t width, gconv_survey *survey);
 /* Adds rows of all planes, from `first` on. What comes of it does not depend on how the rows are divided. */
 void gconv_survey_add(gconv_survey *survey, const gconv_planes *rows, int32_t first);
 void gconv_survey_free(gconv_survey *survey);
