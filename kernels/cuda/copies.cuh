@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups of asynchronous copies to shared memory. Before Ampere, copies are done when they are begun. */
+/* Asynchronous copies to shared memory, in groups. Before Ampere, copies are done when they are begun. */
 #ifndef GCONV_KERNELS_CUDA_COPIES_CUH
 #define GCONV_KERNELS_CUDA_COPIES_CUH
 
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
 namespace {
+
+/* Begins to copy BYTES, 4, 8 or 16, from an address that is a multiple of them; 16 pass by the L1 cache. */
+template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+  const uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
+#else
+  for (int i = 0; i < BYTES / 4; i++)
+    ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
+#endif
+}
 
 /* Ends a group of copies. */
 __device__ __forceinline__ void commit_copies() {

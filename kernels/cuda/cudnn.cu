@@ -23,8 +23,6 @@
 #include "common.cuh"
 #include "cudnn.cuh"
 
-#include <stdlib.h>
-
 /* ---- The chunks ---- */
 
 /* What one call of cuDNN convolves: `planes` planes (of images, planes and channels), `rows` output rows of each. */
@@ -143,34 +141,6 @@ template <class In, class Out> __global__ void finish(const __grid_constant__ ch
 
 /* ---- The state of a plan ---- */
 
-struct cudnn_state {
-  cudnnHandle_t handle;
-  cudnnTensorDescriptor_t in, out;
-  cudnnFilterDescriptor_t filter;
-  cudnnConvolutionDescriptor_t convolution;
-  int algorithm;
-  void *workspace;
-  size_t workspace_bytes;
-};
-
-static void dismiss(void *memory) {
-  cudnn_state *state = (cudnn_state *)memory;
-  if (!state)
-    return;
-  cudaFree(state->workspace);
-  if (state->convolution)
-    cudnn.DestroyConvolutionDescriptor(state->convolution);
-  if (state->filter)
-    cudnn.DestroyFilterDescriptor(state->filter);
-  if (state->out)
-    cudnn.DestroyTensorDescriptor(state->out);
-  if (state->in)
-    cudnn.DestroyTensorDescriptor(state->in);
-  if (state->handle)
-    cudnn.Destroy(state->handle);
-  free(state);
-}
-
 static gconv_status describe(const gconv_problem *problem, const chunk &c, cudnn_state *state) {
   CUDNN_TRY(CreateTensorDescriptor(&state->in));
   CUDNN_TRY(SetTensor4dDescriptor(state->in, FORMAT_NCHW, DATA_FLOAT, c.planes, 1, c.in_rows, c.in_columns));
@@ -239,15 +209,7 @@ static gconv_status fill_state(const gconv_execution *execution, cudnn_state *st
 }
 
 static gconv_status acquire(const gconv_execution *execution, void **result) {
-  cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan of cuDNN");
-  gconv_status status = fill_state(execution, state);
-  if (status != GCONV_OK)
-    dismiss(state);
-  else
-    *result = state;
-  return status;
+  return make_state(fill_state, execution, result);
 }
 
 /* ---- Launching ---- */

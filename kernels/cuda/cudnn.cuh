@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What is used of cuDNN 9, declared here so that building does not need it. */
+/* What is used of cuDNN 9, declared here so that building does not need it; and the state that a plan has of it. */
 #ifndef GCONV_CUDA_CUDNN_CUH
 #define GCONV_CUDA_CUDNN_CUH
 
 #include "base/library.h"
 #include "conv/cuda_error.h"
+
+#include <stdlib.h>
 
 namespace {
 
@@ -94,6 +96,50 @@ bool is_out_of_memory(int status) {
 gconv_status cudnn_failure(int status, const char *call) {
   return gconv_fail(is_out_of_memory(status) ? GCONV_NO_MEMORY : GCONV_DEVICE_ERROR, "cuDNN: %s in %s",
                     cudnn.GetErrorString(status), call);
+}
+
+/* ---- The state of a plan ---- */
+
+/* Zeros where nothing was made. */
+struct cudnn_state {
+  cudnnHandle_t handle;
+  cudnnTensorDescriptor_t in, out;
+  cudnnFilterDescriptor_t filter;
+  cudnnConvolutionDescriptor_t convolution;
+  int algorithm;
+  void *workspace;
+  size_t workspace_bytes;
+};
+
+/* Takes what make_state() made; of a state that was filled in part, too. */
+void dismiss(void *memory) {
+  cudnn_state *state = (cudnn_state *)memory;
+  cudaFree(state->workspace);
+  if (state->convolution)
+    cudnn.DestroyConvolutionDescriptor(state->convolution);
+  if (state->filter)
+    cudnn.DestroyFilterDescriptor(state->filter);
+  if (state->out)
+    cudnn.DestroyTensorDescriptor(state->out);
+  if (state->in)
+    cudnn.DestroyTensorDescriptor(state->in);
+  if (state->handle)
+    cudnn.Destroy(state->handle);
+  free(state);
+}
+
+/* Makes a state that `fill` fills; on failure there is none. */
+template <class Execution>
+gconv_status make_state(gconv_status (*fill)(const Execution *, cudnn_state *), const Execution *execution, void **result) {
+  cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);
+  if (!state)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuDNN");
+  gconv_status status = fill(execution, state);
+  if (status != GCONV_OK)
+    dismiss(state);
+  else
+    *result = state;
+  return status;
 }
 
 } // namespace

@@ -10,35 +10,7 @@
 #include "../cudnn.cuh"
 #include "finish.cuh"
 
-#include <stdlib.h>
-
 namespace {
-
-struct cudnn_state {
-  cudnnHandle_t handle;
-  cudnnTensorDescriptor_t in, out;
-  cudnnFilterDescriptor_t filter;
-  cudnnConvolutionDescriptor_t convolution;
-  int algorithm;
-  void *workspace;
-  size_t workspace_bytes;
-};
-
-void dismiss(void *memory) {
-  cudnn_state *state = (cudnn_state *)memory;
-  cudaFree(state->workspace);
-  if (state->convolution)
-    cudnn.DestroyConvolutionDescriptor(state->convolution);
-  if (state->filter)
-    cudnn.DestroyFilterDescriptor(state->filter);
-  if (state->out)
-    cudnn.DestroyTensorDescriptor(state->out);
-  if (state->in)
-    cudnn.DestroyTensorDescriptor(state->in);
-  if (state->handle)
-    cudnn.Destroy(state->handle);
-  free(state);
-}
 
 gconv_status describe(const gconv_layer_problem *p, cudnn_state *state) {
   CUDNN_TRY(CreateTensorDescriptor(&state->in));
@@ -115,15 +87,7 @@ gconv_status fill_state(const gconv_layer_execution *e, cudnn_state *state) {
 }
 
 gconv_status acquire(const gconv_layer_execution *e, void **result) {
-  cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the state of cuDNN");
-  gconv_status status = fill_state(e, state);
-  if (status != GCONV_OK)
-    dismiss(state);
-  else
-    *result = state;
-  return status;
+  return make_state(fill_state, e, result);
 }
 
 gconv_status execute(const gconv_layer_execution *e) {

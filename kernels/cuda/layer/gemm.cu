@@ -13,6 +13,7 @@
  *
  * Each sum adds its taps in the order of the definition, one after the other: the exact family.
  */
+#include "../copies.cuh"
 #include "conv/cuda_error.h"
 #include "layer/activation.h"
 #include "layer/algorithm.h"
@@ -54,31 +55,14 @@ template <int M> __host__ __device__ constexpr int stage_floats() {
   return SLICE * (M + positions_of<M>());
 }
 
-__device__ __forceinline__ void copy_bytes(float *to, const float *from, bool there) {
+/* A sample, or 0 if it is not there. */
+__device__ __forceinline__ void copy_sample(float *to, const float *from, bool there) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
                "r"(there ? 4 : 0)
                : "memory");
 #else
   *to = there ? __ldg(from) : 0.0f;
-#endif
-}
-__device__ __forceinline__ void copy_four(float *to, const float *from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from)
-               : "memory");
-#else
-  *(float4 *)to = __ldg((const float4 *)from);
-#endif
-}
-__device__ __forceinline__ void commit() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int N> __device__ __forceinline__ void wait() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
 
@@ -104,7 +88,7 @@ __device__ __forceinline__ void stage(const arguments &a, const float *weights, 
   if (first < a.taps)
     for (int i = threadIdx.x; i < SLICE * M / 4; i += THREADS)
       if (first + i / (M / 4) < a.taps)
-        copy_four(to + 4 * i, weights + (int64_t)first * M + 4 * i);
+        copy_async<16>(to + 4 * i, weights + (int64_t)first * M + 4 * i);
   to += SLICE * M + threadIdx.x % N;
 #pragma unroll
   for (int i = 0; i < SLICE; i += ROWS) {
@@ -118,7 +102,7 @@ __device__ __forceinline__ void stage(const arguments &a, const float *weights, 
       const anchor &at = anchors[e];
       const bool inside = (uint32_t)(at.row + down) < (uint32_t)a.problem.height &&
                           (uint32_t)(at.column + right) < (uint32_t)a.problem.width;
-      copy_bytes(to + row * N + e * THREADS, inside ? at.in + entry.x : a.in, inside);
+      copy_sample(to + row * N + e * THREADS, inside ? at.in + entry.x : a.in, inside);
     }
   }
 }
@@ -198,14 +182,14 @@ template <int M> __global__ void __launch_bounds__(THREADS, 2) multiply_layer(co
   float sums[8][8] = {};
   for (int i = 0; i < STAGES - 1; i++) {
     stage<M>(a, weights, anchors, i * SLICE, stages + i * stage_floats<M>());
-    commit();
+    commit_copies();
   }
   int now = 0, next = STAGES - 1;
   for (int32_t tap = 0; tap < a.taps; tap += SLICE) {
-    wait<STAGES - 2>();
+    await_copies<STAGES - 2>();
     __syncthreads();
     stage<M>(a, weights, anchors, tap + (STAGES - 1) * SLICE, stages + next * stage_floats<M>());
-    commit();
+    commit_copies();
     const float *slice = stages + now * stage_floats<M>();
     if (tap + SLICE <= a.taps) {
 #pragma unroll
