@@ -17,6 +17,7 @@
 #include "conv/cuda_error.h"
 #include "fft_lines.cuh"
 #include "fft_tile.cuh"
+#include "launch.cuh"
 
 #include <math.h>
 
@@ -58,13 +59,6 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   c->tiles = c->tiles_y * c->tiles_x * problem->planes * (problem->channels - problem->keep_alpha) * problem->images;
   c->pairs = (c->tiles + 1) / 2;
   return c->tiles <= INT32_MAX / 2 && (int64_t)problem->width * problem->channels <= INT32_MAX / 2;
-}
-
-int device_attribute(enum cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&value, attribute, device);
-  return value;
 }
 
 /* ---- The engines ---- */
@@ -134,11 +128,10 @@ size_t point_bytes(const cutting &c) {
 
 /* Pairs of tiles go to the multiprocessors in rounds. */
 bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, solution *s) {
-  if (!cut(problem, engine.size, engine.size, &s->c) ||
-      engine.shared > (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
+  if (!cut(problem, engine.size, engine.size, &s->c) || engine.shared > shared_limit())
     return false;
   s->tile = &engine;
-  s->at_a_time = (int64_t)device_attribute(cudaDevAttrMultiProcessorCount) * engine.blocks;
+  s->at_a_time = (int64_t)multiprocessors() * engine.blocks;
   int64_t rounds = (s->c.pairs - 1) / s->at_a_time + 1;
   double sample = engine.work + engine.back * s->c.valid_y / engine.size;
   s->work = problem->filters * (double)(rounds * s->at_a_time) * 2 * engine.size * engine.size * sample;
@@ -155,8 +148,7 @@ const size_t batch_bytes = (size_t)192 << 20; /* of points at most: more gains n
 /* Batches of pairs, as many as there is room for: each takes three launches and leaves the device half idle at its end. */
 bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
   size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
-  if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) ||
-      shared > (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
+  if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) || shared > shared_limit())
     return false;
   s->lines_y = &y;
   s->lines_x = &x;
@@ -273,12 +265,7 @@ void launch_alpha(const gconv_execution *execution) {
 /* Whether scale and offset are all there is to the epilogue. */
 bool is_plain(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *epilogue = &problem->epilogue;
-  bool plain = epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center && !gconv_is_combined(problem);
-  for (int32_t k = 0; k < problem->filters; k++)
-    plain = plain && gconv_divisors(problem, execution->host_weights)[k] == 1 &&
-            gconv_biases(problem, execution->host_weights)[k] == 0;
-  return plain;
+  return gconv_is_plain(&problem->epilogue) && !gconv_is_combined(problem) && are_bare(execution, 0, problem->filters);
 }
 
 tiling tiling_of(const gconv_execution *execution, const cutting &c) {

@@ -29,6 +29,7 @@
  * gemm_cut.cuh cuts a problem into tiles; gemm_sum.cuh stages and multiplies; gemm_store.cuh stores the sums.
  */
 #include "gemm_store.cuh"
+#include "launch.cuh"
 
 #include <math.h>
 
@@ -98,23 +99,16 @@ bool stores_fours(const cut &a) {
 /* Whether scale and offset are all there is to the epilogue, after combining. */
 bool is_plain(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *epilogue = &problem->epilogue;
-  bool plain = epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center;
-  for (int32_t k = 0; k < problem->filters && plain && !gconv_is_combined(problem); k++)
-    plain =
-        gconv_divisors(problem, execution->host_weights)[k] == 1 && gconv_biases(problem, execution->host_weights)[k] == 0;
-  return plain;
+  return gconv_is_plain(&problem->epilogue) && (gconv_is_combined(problem) || are_bare(execution, 0, problem->filters));
 }
 
 /* As many blocks as the device runs at a time, so that they find their places and stage their taps once. */
 template <int F, int V, bool SLIDING> void launch_tiles(const cut &a, cudaStream_t stream) {
   const int threads = MOST_WARPS / a.filter_warps * a.filter_warps * 32;
   const size_t bytes = (size_t)(a.tap_floats + a.sample_floats + a.value_floats) * sizeof(float);
-  int device = 0, multiprocessors = 1, blocks = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  int blocks = 1;
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, multiply_tiles<F, V, SLIDING>, threads, bytes);
-  const unsigned grid = blocks_for(a.tiles, 1, (int64_t)multiprocessors * (blocks < 1 ? 1 : blocks));
+  const unsigned grid = blocks_for(a.tiles, 1, (int64_t)multiprocessors() * (blocks < 1 ? 1 : blocks));
   multiply_tiles<F, V, SLIDING><<<grid, (unsigned)threads, bytes, stream>>>(a);
 }
 

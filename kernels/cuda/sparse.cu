@@ -201,7 +201,7 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
 
 /* The largest tile, of 8 warps or fewer, that fits; the warps, or 0 if there is none. */
 static int warps_that_fit(const gconv_problem *problem, tile_shape *shape) {
-  int64_t most = shared_bytes();
+  int64_t most = (int64_t)shared_limit();
   for (int warps = MOST_WARPS; warps > 0; warps /= 2)
     if (lay_out_plainly(problem, warps * ROWS, GROUPS * LANES, most, shape))
       return warps;

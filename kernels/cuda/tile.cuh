@@ -3,8 +3,8 @@
 #ifndef GCONV_CUDA_TILE_CUH
 #define GCONV_CUDA_TILE_CUH
 
-#include "common.cuh"
 #include "conv/cuda_error.h"
+#include "launch.cuh"
 
 #include <cuda_pipeline_primitives.h>
 
@@ -176,15 +176,6 @@ __device__ __forceinline__ bool take_sums(const gconv_problem &problem, const fl
 }
 
 /* ---- Launching ---- */
-
-/* Shared memory that a block may have. */
-inline int64_t shared_bytes(void) {
-  int device = 0, bytes = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess)
-    cudaGetLastError();
-  return bytes > 0 ? bytes : 48 << 10;
-}
 
 /* A tile for out_rows x across output samples that are dealt to `piles`, in piles of `pile` floats that are filled with
  * `samples` samples in all; false if that exceeds `most` bytes. */

@@ -296,7 +296,7 @@ static bool is_hinted(const gconv_problem *problem, int most, dim3 *block) {
 
 /* The block that the problem hints at, or the largest one up to 32 x 8 whose tile fits; false if there is none. */
 static bool block_classic(const gconv_problem *problem, dim3 *block, tile_shape *shape) {
-  int64_t most = shared_bytes();
+  int64_t most = (int64_t)shared_limit();
   if (is_hinted(problem, 1024, block) && lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, most, shape))
     return true;
   for (*block = dim3(32, 8); block->y > 0; block->y /= 2)
@@ -329,7 +329,7 @@ static bool shape_strips(const gconv_problem *problem, dim3 block, int64_t most,
 /* What the problem hints at; or 8 strips across, or a multiple of the piles near that, and rows in eights that make up 256
  * threads, or fewer, if the tile would not fit. */
 static bool block_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
-  int64_t most = shared_bytes(), piles = (int64_t)problem->channels * problem->dilation_x;
+  int64_t most = (int64_t)shared_limit(), piles = (int64_t)problem->channels * problem->dilation_x;
   if (problem->stride_x != 1 || piles > 32)
     return false;
   if (is_hinted(problem, STRIP_THREADS, block) && shape_strips(problem, *block, most, shape))

@@ -188,11 +188,9 @@ typedef void launcher(const gconv_execution *);
 /* Whether scale and offset are all that follows the sums, and bytes what comes of them. */
 bool is_plain(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *epilogue = &problem->epilogue;
   const scaling *s = (const scaling *)(gconv_prepared(problem, execution->host_weights) + HEADER_FLOATS);
   return problem->filters == 1 && !gconv_is_combined(problem) && s->divisor == 1 && s->bias == 0 && is_dense(execution) &&
-         problem->out_type == GCONV_U8 && !problem->keep_alpha && epilogue->scale_low == 0 && !epilogue->absolute &&
-         !epilogue->center;
+         problem->out_type == GCONV_U8 && !problem->keep_alpha && gconv_is_plain(&problem->epilogue);
 }
 
 /* The instances of the walking kernel: by words, rows (3, 5, 7, 9) and digits (1 or 3). */

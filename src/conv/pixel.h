@@ -71,6 +71,11 @@ GCONV_BOTH float gconv_finish(float v, const gconv_epilogue *epilogue) {
   return y;
 }
 
+/* Whether scale and offset are all that gconv_finish() applies. */
+GCONV_BOTH bool gconv_is_plain(const gconv_epilogue *epilogue) {
+  return epilogue->scale_low == 0.0f && !epilogue->absolute && !epilogue->center;
+}
+
 /* To an integer level, in two steps: saturated, to nearest even; NaN becomes 0. Between 2^23 and 2^24 the spacing of float32
  * is 1, so that adding 2^23 rounds to an integer, which then stands in the low bits. */
 GCONV_BOTH float gconv_saturate(float y, float white) {
