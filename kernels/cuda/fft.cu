@@ -8,8 +8,9 @@
  * takes R * S. On an H200 it overtakes direct at about 9 x 9.
  *
  * Two engines, of which the one with less work is taken: tiles of 64 to 160 points a side in the shared memory of a block
- * (fft_tile.cuh), for filters to some 70 x 70; tiles of 512 to 4096 points a side in device memory, lines of them in shared
- * memory (fft_lines.cuh), for larger ones. This file holds the choice, the launches and the descriptor.
+ * (fft_tile.cuh), for filters to some 55 x 55, larger ones on small images; tiles of 512 to 4096 points a side in device
+ * memory, lines of them in shared memory (fft_lines.cuh), for larger ones. This file holds the choice, the launches and the
+ * descriptor.
  *
  * Not of the exact family. See error_bound() for what is stated. An infinity or a NaN spreads over its tile and the one that
  * shares its points.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fft's engine for filters to about 80 x 80: a tile is transformed, multiplied and transformed back by one block, in one
+ * fft's engine for smaller filters: a tile is transformed, multiplied and transformed back by one block, in one
  * kernel, without leaving its shared memory.
  *
  * A tile has N x N points, N = 8 * A; a point holds a sample of one real tile in its real part and one of another in its

@@ -3,9 +3,10 @@
  * gemm: the product of im2col without its matrix (implicit GEMM).
  *
  * The sums are a product of matrices, K x RS taps by RS x PQ samples, where row (r, s) of the right operand is the input
- * shifted by r rows and s columns. A block makes a tile of that product: F * WK filters by a piece of TY output rows. It
- * copies the input rows that its taps reach into shared memory, once, as floats, with the borders resolved, and never lays
- * out the right operand: a tap reads the same samples at another offset. Each thread holds F x V sums in registers.
+ * shifted by r rows and s columns. A block makes a tile of that product: F filters for each of some warps side by side, by a
+ * piece of some output rows. It copies the input rows that its taps reach into shared memory, once, as floats, with the
+ * borders resolved, and never lays out the right operand: a tap reads the same samples at another offset. Each thread holds
+ * F x V sums in registers.
  *
  * What makes it fast is that neighbouring outputs, one tap on, meet the samples that their neighbours met before. Samples of
  * a row whose numbers are equal modulo D = dilation * channels are a phase; in it, tap s meets for output v sample v + s. A

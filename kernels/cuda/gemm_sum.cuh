@@ -173,7 +173,7 @@ template <int F> __device__ __forceinline__ void load_taps(const float *from, fl
   }
 }
 
-/* A row of `columns` taps over samples in windows: see the head of this file. Where there are registers for it, the taps of
+/* A row of `columns` taps over samples in windows: see the head of gemm.cu. Where there are registers for it, the taps of
  * the next position are under way (those behind the last are never used). */
 template <int F, int V>
 __device__ __forceinline__ void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, const float *samples,

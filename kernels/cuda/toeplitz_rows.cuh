@@ -21,7 +21,7 @@ struct scaling {
 
 struct banded_arguments {
   arguments common;
-  const uint32_t *bands;     /* of each filter, what lanes hold of the right factors (word_at()) */
+  const uint32_t *bands;     /* of each filter, what lanes hold of the right factors (add_byte()) */
   const scaling *scalings;   /* [K] */
   int32_t samples;           /* of an output row: Q * C */
   int32_t left;              /* of the window of output sample 0, in samples; a multiple of 4 */

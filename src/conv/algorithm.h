@@ -49,7 +49,7 @@ typedef struct gconv_algorithm {
   /* On the CPU: of each thread. May be NULL: none. */
   size_t (*workspace_bytes)(const gconv_problem *problem);
 
-  /* Called once, only after supports() said yes; allocates nothing. */
+  /* Called only after supports() said yes; allocates nothing. */
   gconv_status (*execute)(const gconv_execution *execution);
 
   /* An estimate in milliseconds of one execution on `machine`, for `auto`. */
