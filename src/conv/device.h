@@ -88,6 +88,8 @@ gconv_status gconv_cuda_measure_launch(gconv_device *device, double *millisecond
 /* Memory of the current device, for cudaFree(); what it lacks, a user can do something about: GCONV_NO_MEMORY says what
  * there is (device_cuda.cu). */
 gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory);
+/* What became of an algorithm's execute(), which returned `status`: a launch may have failed, too (device_cuda.cu). */
+gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorithm, gconv_status status);
 #endif
 
 #ifdef GCONV_WITH_CUDA

@@ -6,6 +6,7 @@
 #include "conv/cuda_start.h"
 #include "conv/device.h"
 #include "conv/jpeg_cuda.h"
+#include "conv/timeline_cuda.h"
 #include "conv/transfer_cuda.h"
 
 #include <cuda_runtime_api.h>
@@ -167,17 +168,20 @@ gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const
 
 /* ---- Runs ---- */
 
-/* A moment in the stream: what lies between two of them is timed. */
-enum moment { BEGIN, UPLOADED, CONVOLVED, DOWNLOADED, MOMENTS };
+gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorithm, gconv_status status) {
+  cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess)
+    return gconv_cuda_failure(error, algorithm, __FILE__, __LINE__);
+  return status == GCONV_OK ? status : gconv_fail(status, "the algorithm %s failed on %s", algorithm, device->info.name);
+}
 
-/* What executing the passes of a plan needs: buffers on the device, a stream and events. */
+/* What executing the passes of a plan needs: buffers on the device, and a stream. */
 struct cuda_run {
   gconv_device *device;
   const gconv_pass *source; /* the plan's passes */
   gconv_pass *passes;       /* copies, whose weights are on the device */
   size_t count;
-  cudaStream_t stream;
-  cudaEvent_t events[MOMENTS];
+  gconv_timeline timeline;
   gconv_image in;       /* shape of the input, its pixels on the device */
   gconv_image *outputs; /* likewise, of all passes */
   size_t output_count;
@@ -213,12 +217,7 @@ static void release(void *memory) {
   cudaFree(run->in.data);
   cudaFree(run->output_memory);
   cudaFree(run->workspace);
-  for (int i = 0; i < MOMENTS; i++)
-    if (run->events[i])
-      cudaEventDestroy(run->events[i]);
-  if (run->stream)
-    cudaStreamDestroy(run->stream);
-  cudaGetLastError();
+  gconv_timeline_free(&run->timeline);
   free(run->passes);
   free(run->outputs);
   free(run->states);
@@ -245,7 +244,7 @@ static gconv_status upload_weights(cuda_run *run) {
     const float *host = pass->weights;
     pass->weights = NULL;
     GCONV_TRY(gconv_cuda_allocate(run->device, bytes, "the filters", (void **)&pass->weights));
-    CUDA_TRY(cudaMemcpyAsync(pass->weights, host, bytes, cudaMemcpyHostToDevice, run->stream));
+    CUDA_TRY(cudaMemcpyAsync(pass->weights, host, bytes, cudaMemcpyHostToDevice, run->timeline.stream));
   }
   return GCONV_OK;
 }
@@ -258,7 +257,7 @@ static gconv_execution bare_execution(const cuda_run *run, size_t pass) {
   execution.host_weights = run->source[pass].weights;
   execution.state = run->states[pass];
   execution.workspace = run->workspace;
-  execution.stream = run->stream;
+  execution.stream = run->timeline.stream;
   return execution;
 }
 
@@ -292,9 +291,7 @@ static gconv_status make_outputs(cuda_run *run, const gconv_image *headers) {
 
 static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
   CUDA_TRY(cudaSetDevice(run->device->index));
-  CUDA_TRY(cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking));
-  for (int i = 0; i < MOMENTS; i++)
-    CUDA_TRY(cudaEventCreate(&run->events[i]));
+  GCONV_TRY(gconv_timeline_make(&run->timeline));
   size_t workspace = 0;
   for (size_t i = 0; i < run->count; i++)
     workspace = run->passes[i].workspace_bytes > workspace ? run->passes[i].workspace_bytes : workspace;
@@ -352,47 +349,32 @@ static gconv_status convolve(cuda_run *run) {
     execution.workspace = bare.workspace;
     execution.stream = bare.stream;
     gconv_status status = pass->algorithm->execute(&execution);
-    cudaError_t error = cudaGetLastError();
-    if (error != cudaSuccess)
-      return gconv_cuda_failure(error, pass->algorithm->info.name, __FILE__, __LINE__);
-    if (status != GCONV_OK)
-      return gconv_fail(status, "the algorithm %s failed on %s", pass->algorithm->info.name, run->device->info.name);
+    GCONV_TRY(gconv_cuda_outcome(run->device, pass->algorithm->info.name, status));
   }
-  return GCONV_OK;
-}
-
-static gconv_status read_timings(cuda_run *run, gconv_timings *timings) {
-  float kernel, download;
-  CUDA_TRY(cudaEventElapsedTime(&kernel, run->events[UPLOADED], run->events[CONVOLVED]));
-  CUDA_TRY(cudaEventElapsedTime(&download, run->events[CONVOLVED], run->events[DOWNLOADED]));
-  timings->kernel_ms += kernel;
-  timings->download_ms += download;
   return GCONV_OK;
 }
 
 /* From the image on the device to the outputs. */
 static gconv_status convolve_and_download(cuda_run *run, gconv_image *outputs, gconv_timings *timings) {
   gconv_slabs *slabs = (gconv_slabs *)run->device->state;
-  CUDA_TRY(cudaEventRecord(run->events[UPLOADED], run->stream));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
   GCONV_TRY(convolve(run));
-  CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
   for (size_t i = 0; i < run->output_count; i++)
-    GCONV_TRY(gconv_download(slabs, run->device->threads, &run->outputs[i], &outputs[i], run->stream));
-  CUDA_TRY(cudaEventRecord(run->events[DOWNLOADED], run->stream));
-  CUDA_TRY(cudaStreamSynchronize(run->stream));
-  return read_timings(run, timings);
+    GCONV_TRY(gconv_download(slabs, run->device->threads, &run->outputs[i], &outputs[i], run->timeline.stream));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, DOWNLOADED));
+  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
+  GCONV_TRY(gconv_timeline_add(&run->timeline, UPLOADED, CONVOLVED, &timings->kernel_ms));
+  return gconv_timeline_add(&run->timeline, CONVOLVED, DOWNLOADED, &timings->download_ms);
 }
 
 static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
   cuda_run *run = (cuda_run *)memory;
-  float upload;
   CUDA_TRY(cudaSetDevice(run->device->index));
-  CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
-  GCONV_TRY(gconv_upload((gconv_slabs *)run->device->state, run->device->threads, &run->in, in, run->stream));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
+  GCONV_TRY(gconv_upload((gconv_slabs *)run->device->state, run->device->threads, &run->in, in, run->timeline.stream));
   GCONV_TRY(convolve_and_download(run, outputs, timings));
-  CUDA_TRY(cudaEventElapsedTime(&upload, run->events[BEGIN], run->events[UPLOADED]));
-  timings->upload_ms += upload;
-  return GCONV_OK;
+  return gconv_timeline_add(&run->timeline, BEGIN, UPLOADED, &timings->upload_ms);
 }
 
 /* Decoding is timed by the host: other files share the call. */
@@ -400,24 +382,13 @@ static gconv_status execute_jpeg(void *memory, const void *jpeg, size_t size, gc
   cuda_run *run = (cuda_run *)memory;
   double start = gconv_now_ms();
   CUDA_TRY(cudaSetDevice(run->device->index));
-  GCONV_TRY(gconv_jpeg_decode((gconv_jpeg_decoder *)run->device->decoder, &run->planes, jpeg, size, &run->in, run->stream));
+  GCONV_TRY(gconv_jpeg_decode((gconv_jpeg_decoder *)run->device->decoder, &run->planes, jpeg, size, &run->in,
+                              run->timeline.stream));
   timings->decode_ms += gconv_now_ms() - start;
   return convolve_and_download(run, outputs, timings);
 }
 
 /* ---- Measuring ---- */
-
-/* The time of the work that `enqueue` puts into the stream, once. */
-template <class Work> static gconv_status time_once(cuda_run *run, Work enqueue, double *milliseconds) {
-  float elapsed;
-  CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
-  GCONV_TRY(enqueue());
-  CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
-  CUDA_TRY(cudaEventSynchronize(run->events[CONVOLVED]));
-  CUDA_TRY(cudaEventElapsedTime(&elapsed, run->events[BEGIN], run->events[CONVOLVED]));
-  *milliseconds = elapsed;
-  return GCONV_OK;
-}
 
 /* Copies of a run's input and outputs, so that rotating through them leaves no cache anything of the last time. */
 enum { MOST_COPIES = 64 };
@@ -446,7 +417,7 @@ static gconv_status make_copies(cuda_run *run, rotation *turns, size_t in_bytes,
     int i = turns->copies;
     cudaError_t error = cudaMalloc(&turns->inputs[i], in_bytes);
     if (error == cudaSuccess)
-      error = cudaMemcpyAsync(turns->inputs[i], run->in.data, in_bytes, cudaMemcpyDeviceToDevice, run->stream);
+      error = cudaMemcpyAsync(turns->inputs[i], run->in.data, in_bytes, cudaMemcpyDeviceToDevice, run->timeline.stream);
     if (error == cudaSuccess)
       error = cudaMalloc(&turns->outputs[i], out_bytes);
     if (error != cudaSuccess)
@@ -471,8 +442,8 @@ static gconv_status measure(void *memory, const gconv_image *in, gconv_image *ou
   for (int i = -3; i < runs && status == GCONV_OK; i++) {
     double unused;
     rotate(run, &turns, i + 3);
-    status = time_once(
-        run, [=] { return convolve(run); }, i < 0 ? &unused : &milliseconds[i]);
+    status = gconv_timeline_time(
+        &run->timeline, [=] { return convolve(run); }, i < 0 ? &unused : &milliseconds[i]);
   }
   if (turns.copies > 0)
     rotate(run, &turns, 0);
@@ -485,19 +456,17 @@ static gconv_status measure(void *memory, const gconv_image *in, gconv_image *ou
 
 static gconv_status copy_runs(cuda_run *run, size_t bytes, int runs, double *milliseconds) {
   CUDA_TRY(cudaSetDevice(run->device->index));
-  CUDA_TRY(cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking));
-  CUDA_TRY(cudaEventCreate(&run->events[BEGIN]));
-  CUDA_TRY(cudaEventCreate(&run->events[CONVOLVED]));
+  GCONV_TRY(gconv_timeline_make(&run->timeline));
   CUDA_TRY(cudaMalloc(&run->in.data, bytes));
   CUDA_TRY(cudaMalloc(&run->output_memory, bytes));
-  CUDA_TRY(cudaMemsetAsync(run->in.data, 1, bytes, run->stream));
+  CUDA_TRY(cudaMemsetAsync(run->in.data, 1, bytes, run->timeline.stream));
   for (int i = -3; i < runs; i++) {
     double unused;
     auto copy = [=]() -> gconv_status {
-      CUDA_TRY(cudaMemcpyAsync(run->output_memory, run->in.data, bytes, cudaMemcpyDeviceToDevice, run->stream));
+      CUDA_TRY(cudaMemcpyAsync(run->output_memory, run->in.data, bytes, cudaMemcpyDeviceToDevice, run->timeline.stream));
       return GCONV_OK;
     };
-    GCONV_TRY(time_once(run, copy, i < 0 ? &unused : &milliseconds[i]));
+    GCONV_TRY(gconv_timeline_time(&run->timeline, copy, i < 0 ? &unused : &milliseconds[i]));
   }
   return GCONV_OK;
 }

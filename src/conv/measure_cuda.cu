@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How fast a GPU is when nothing is in the way: its rate of fused multiply-adds, and what an empty launch takes. */
-#include "conv/cuda_error.h"
 #include "conv/device.h"
+#include "conv/timeline_cuda.h"
 
 #include <cuda_runtime.h>
 #include <math.h>
@@ -29,52 +29,31 @@ __global__ static void spin(float factor, float *never) {
 
 __global__ static void do_nothing() {}
 
-struct stopwatch {
-  cudaStream_t stream;
-  cudaEvent_t begin, end;
-};
-
-static gconv_status make_stopwatch(stopwatch *watch) {
-  CUDA_TRY(cudaStreamCreateWithFlags(&watch->stream, cudaStreamNonBlocking));
-  CUDA_TRY(cudaEventCreate(&watch->begin));
-  CUDA_TRY(cudaEventCreate(&watch->end));
-  return GCONV_OK;
-}
-
-static void free_stopwatch(stopwatch *watch) {
-  if (watch->begin)
-    cudaEventDestroy(watch->begin);
-  if (watch->end)
-    cudaEventDestroy(watch->end);
-  if (watch->stream)
-    cudaStreamDestroy(watch->stream);
-  cudaGetLastError();
-}
-
 /* The fastest of `runs` turns of what `launch` puts into the stream, after as many to warm up: clocks rise slowly. */
-template <class Launch> static gconv_status time_launches(stopwatch *watch, int runs, Launch launch, double *milliseconds) {
+template <class Launch>
+static gconv_status time_launches(const gconv_timeline *line, int runs, Launch launch, double *milliseconds) {
   *milliseconds = HUGE_VAL;
   for (int i = -runs; i < runs; i++) {
-    float elapsed;
-    CUDA_TRY(cudaEventRecord(watch->begin, watch->stream));
-    launch(watch->stream);
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaEventRecord(watch->end, watch->stream));
-    CUDA_TRY(cudaEventSynchronize(watch->end));
-    CUDA_TRY(cudaEventElapsedTime(&elapsed, watch->begin, watch->end));
+    double elapsed;
+    auto enqueue = [=]() -> gconv_status {
+      launch(line->stream);
+      CUDA_TRY(cudaGetLastError());
+      return GCONV_OK;
+    };
+    GCONV_TRY(gconv_timeline_time(line, enqueue, &elapsed));
     if (i >= 0)
-      *milliseconds = fmin(*milliseconds, (double)elapsed);
+      *milliseconds = fmin(*milliseconds, elapsed);
   }
   return GCONV_OK;
 }
 
 template <class Launch> static gconv_status time_on(gconv_device *device, int runs, Launch launch, double *milliseconds) {
-  stopwatch watch = {};
+  gconv_timeline line = {};
   CUDA_TRY(cudaSetDevice(device->index));
-  gconv_status status = make_stopwatch(&watch);
+  gconv_status status = gconv_timeline_make(&line);
   if (status == GCONV_OK)
-    status = time_launches(&watch, runs, launch, milliseconds);
-  free_stopwatch(&watch);
+    status = time_launches(&line, runs, launch, milliseconds);
+  gconv_timeline_free(&line);
   return status;
 }
 

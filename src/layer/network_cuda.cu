@@ -3,20 +3,16 @@
  * Layers on a GPU. The image is uploaded as it is, and becomes float32 there; layers pass their results to each other
  * through two buffers in turn, and only the last one's come back.
  */
-#include "conv/cuda_error.h"
+#include "conv/timeline_cuda.h"
 #include "conv/transfer_cuda.h"
 #include "layer/input.h"
 
 #include <cuda_runtime.h>
 #include <stdlib.h>
 
-/* A moment in the stream: what lies between two of them is timed. */
-enum moment { BEGIN, UPLOADED, CONVOLVED, DOWNLOADED, MOMENTS };
-
 struct network_run {
   const gconv_network *network;
-  cudaStream_t stream;
-  cudaEvent_t events[MOMENTS];
+  gconv_timeline timeline;
   void *buffers[2]; /* tensor i, that of the input being number 0, is in buffers[i % 2]; raw pixels are in buffers[1] */
   size_t bytes[2];
   void *workspace;
@@ -38,12 +34,7 @@ static void release(void *memory) {
   cudaFree(run->buffers[0]);
   cudaFree(run->buffers[1]);
   cudaFree(run->workspace);
-  for (int i = 0; i < MOMENTS; i++)
-    if (run->events[i])
-      cudaEventDestroy(run->events[i]);
-  if (run->stream)
-    cudaStreamDestroy(run->stream);
-  cudaGetLastError();
+  gconv_timeline_free(&run->timeline);
   free(run->weights);
   free(run->states);
   free(run);
@@ -103,7 +94,7 @@ static gconv_layer_execution bare_execution(const network_run *run, size_t step)
   execution.weights = run->weights[step];
   execution.state = run->states[step];
   execution.workspace = run->workspace;
-  execution.stream = run->stream;
+  execution.stream = run->timeline.stream;
   return execution;
 }
 
@@ -111,7 +102,7 @@ static gconv_status prepare_step(network_run *run, size_t i) {
   const gconv_step *step = &run->network->steps[i];
   size_t bytes = step->weight_count * sizeof(float);
   GCONV_TRY(gconv_cuda_allocate(run->network->device, bytes, "the weights", (void **)&run->weights[i]));
-  CUDA_TRY(cudaMemcpyAsync(run->weights[i], step->weights, bytes, cudaMemcpyHostToDevice, run->stream));
+  CUDA_TRY(cudaMemcpyAsync(run->weights[i], step->weights, bytes, cudaMemcpyHostToDevice, run->timeline.stream));
   if (!step->algorithm->acquire)
     return GCONV_OK;
   gconv_layer_execution execution = bare_execution(run, i);
@@ -122,9 +113,7 @@ static gconv_status prepare_step(network_run *run, size_t i) {
 
 static gconv_status fill_run(network_run *run) {
   CUDA_TRY(cudaSetDevice(run->network->device->index));
-  CUDA_TRY(cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking));
-  for (int i = 0; i < MOMENTS; i++)
-    CUDA_TRY(cudaEventCreate(&run->events[i]));
+  GCONV_TRY(gconv_timeline_make(&run->timeline));
   GCONV_TRY(allocate_buffers(run));
   for (size_t i = 0; i < run->network->count; i++)
     GCONV_TRY(prepare_step(run, i));
@@ -194,8 +183,8 @@ template <class Sample> static gconv_status convert_as(const network_run *run, i
   for (int32_t channel = 0; channel < input->channels; channel++) {
     c.mean = input->mean ? input->mean[channel] : 0;
     c.std = input->std ? input->std[channel] : 1;
-    normalize<Sample><<<grid, THREADS, 0, run->stream>>>(c, channel, (const Sample *)run->buffers[1],
-                                                         (float *)run->buffers[0], input->images);
+    normalize<Sample><<<grid, THREADS, 0, run->timeline.stream>>>(c, channel, (const Sample *)run->buffers[1],
+                                                                  (float *)run->buffers[0], input->images);
     CUDA_TRY(cudaGetLastError());
   }
   return GCONV_OK;
@@ -208,8 +197,8 @@ static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_r
   bool tensor = uploads_tensor(network);
   gconv_image raw = on_device(in, run->buffers[tensor ? 0 : 1]);
   int64_t first_row = first * network->in_band.scale - network->in_band.shift - in_row;
-  GCONV_TRY(gconv_upload(slabs, network->device->threads, &raw, in, run->stream));
-  CUDA_TRY(cudaEventRecord(run->events[UPLOADED], run->stream));
+  GCONV_TRY(gconv_upload(slabs, network->device->threads, &raw, in, run->timeline.stream));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
   if (tensor)
     return GCONV_OK;
   switch (network->input.type) {
@@ -239,11 +228,7 @@ static gconv_status run_step(const network_run *run, size_t i) {
     execution.in = (const float *)run->buffers[i % 2] + first * gconv_step_in_floats(step);
     execution.out = (float *)run->buffers[(i + 1) % 2] + first * gconv_step_out_floats(step);
     gconv_status status = step->algorithm->execute(&execution);
-    cudaError_t error = cudaGetLastError();
-    if (error != cudaSuccess)
-      return gconv_cuda_failure(error, step->algorithm->info.name, __FILE__, __LINE__);
-    if (status != GCONV_OK)
-      return gconv_fail(status, "the algorithm %s failed on %s", step->algorithm->info.name, network->device->info.name);
+    GCONV_TRY(gconv_cuda_outcome(network->device, step->algorithm->info.name, status));
   }
   return GCONV_OK;
 }
@@ -257,7 +242,7 @@ static gconv_status clear_rows(const network_run *run, size_t i, int32_t begin, 
     return GCONV_OK;
   char *rows = (char *)run->buffers[(i + 1) % 2] + (size_t)begin * row;
   size_t pitch = row * (size_t)step->problem.out_height, width = (size_t)(end - begin) * row;
-  CUDA_TRY(cudaMemset2DAsync(rows, pitch, 0, width, planes, run->stream));
+  CUDA_TRY(cudaMemset2DAsync(rows, pitch, 0, width, planes, run->timeline.stream));
   return GCONV_OK;
 }
 
@@ -281,9 +266,9 @@ static gconv_status run_steps(const network_run *run, int64_t first) {
     return GCONV_OK;
   int64_t plane = (int64_t)network->out.height * network->out.width;
   int64_t count = (int64_t)network->out.frames * network->out.channels * plane;
-  combine<<<blocks_for(count), THREADS, 0, run->stream>>>(network->combine, (const float *)run->buffers[network->count % 2],
-                                                          (float *)run->buffers[(network->count + 1) % 2], plane, count,
-                                                          network->combined, network->filters);
+  combine<<<blocks_for(count), THREADS, 0, run->timeline.stream>>>(
+      network->combine, (const float *)run->buffers[network->count % 2], (float *)run->buffers[(network->count + 1) % 2],
+      plane, count, network->combined, network->filters);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
@@ -292,32 +277,27 @@ static gconv_status download(const network_run *run, const gconv_image *out) {
   const gconv_network *network = run->network;
   size_t tensor = network->count + (network->combine != GCONV_COMBINE_NONE);
   gconv_image result = on_device(&network->out, run->buffers[tensor % 2]);
-  return gconv_download((gconv_slabs *)network->device->state, network->device->threads, &result, out, run->stream);
+  return gconv_download((gconv_slabs *)network->device->state, network->device->threads, &result, out, run->timeline.stream);
 }
 
-static gconv_status read_timings(const network_run *run, gconv_timings *timings) {
-  float upload, kernel, download;
-  CUDA_TRY(cudaEventElapsedTime(&upload, run->events[BEGIN], run->events[UPLOADED]));
-  CUDA_TRY(cudaEventElapsedTime(&kernel, run->events[UPLOADED], run->events[CONVOLVED]));
-  CUDA_TRY(cudaEventElapsedTime(&download, run->events[CONVOLVED], run->events[DOWNLOADED]));
-  timings->upload_ms += upload;
-  timings->kernel_ms += kernel;
-  timings->download_ms += download;
-  return GCONV_OK;
+static gconv_status read_timings(const gconv_timeline *line, gconv_timings *timings) {
+  GCONV_TRY(gconv_timeline_add(line, BEGIN, UPLOADED, &timings->upload_ms));
+  GCONV_TRY(gconv_timeline_add(line, UPLOADED, CONVOLVED, &timings->kernel_ms));
+  return gconv_timeline_add(line, CONVOLVED, DOWNLOADED, &timings->download_ms);
 }
 
 static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                             gconv_timings *timings) {
   network_run *run = (network_run *)memory;
   CUDA_TRY(cudaSetDevice(run->network->device->index));
-  CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
   GCONV_TRY(upload(run, in, in_row, first));
   GCONV_TRY(run_steps(run, first));
-  CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
   GCONV_TRY(download(run, out));
-  CUDA_TRY(cudaEventRecord(run->events[DOWNLOADED], run->stream));
-  CUDA_TRY(cudaStreamSynchronize(run->stream));
-  return read_timings(run, timings);
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, DOWNLOADED));
+  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
+  return read_timings(&run->timeline, timings);
 }
 
 /* ---- Measuring ---- */
@@ -339,23 +319,18 @@ static gconv_status make_pairs(network_run *run, rotation *turns) {
     void **pair = turns->pairs[turns->count];
     CUDA_TRY(cudaMalloc(&pair[0], run->bytes[0]));
     CUDA_TRY(cudaMalloc(&pair[1], run->bytes[1]));
-    CUDA_TRY(cudaMemcpyAsync(pair[0], run->buffers[0], run->bytes[0], cudaMemcpyDeviceToDevice, run->stream));
+    CUDA_TRY(cudaMemcpyAsync(pair[0], run->buffers[0], run->bytes[0], cudaMemcpyDeviceToDevice, run->timeline.stream));
   }
   return GCONV_OK;
 }
 
 static gconv_status time_steps(network_run *run, const rotation *turns, int runs, double *milliseconds) {
   for (int i = -3; i < runs; i++) {
-    float elapsed;
+    double unused;
     run->buffers[0] = turns->pairs[(i + 3) % turns->count][0];
     run->buffers[1] = turns->pairs[(i + 3) % turns->count][1];
-    CUDA_TRY(cudaEventRecord(run->events[BEGIN], run->stream));
-    GCONV_TRY(run_steps(run, 0));
-    CUDA_TRY(cudaEventRecord(run->events[CONVOLVED], run->stream));
-    CUDA_TRY(cudaEventSynchronize(run->events[CONVOLVED]));
-    CUDA_TRY(cudaEventElapsedTime(&elapsed, run->events[BEGIN], run->events[CONVOLVED]));
-    if (i >= 0)
-      milliseconds[i] = elapsed;
+    GCONV_TRY(gconv_timeline_time(
+        &run->timeline, [=] { return run_steps(run, 0); }, i < 0 ? &unused : &milliseconds[i]));
   }
   return GCONV_OK;
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* A stream of work on a GPU, and the moments in it that are timed: of a plan, a network, a measurement. */
+#ifndef GCONV_CONV_TIMELINE_CUDA_H
+#define GCONV_CONV_TIMELINE_CUDA_H
+
+#include "conv/cuda_error.h"
+
+enum gconv_moment { BEGIN, UPLOADED, CONVOLVED, DOWNLOADED, MOMENTS };
+
+struct gconv_timeline {
+  cudaStream_t stream;
+  cudaEvent_t events[MOMENTS];
+};
+
+/* On the current device. *line is zeroed before, and for gconv_timeline_free() in any case. */
+static inline gconv_status gconv_timeline_make(gconv_timeline *line) {
+  CUDA_TRY(cudaStreamCreateWithFlags(&line->stream, cudaStreamNonBlocking));
+  for (int i = 0; i < MOMENTS; i++)
+    CUDA_TRY(cudaEventCreate(&line->events[i]));
+  return GCONV_OK;
+}
+
+static inline void gconv_timeline_free(gconv_timeline *line) {
+  for (int i = 0; i < MOMENTS; i++)
+    if (line->events[i])
+      cudaEventDestroy(line->events[i]);
+  if (line->stream)
+    cudaStreamDestroy(line->stream);
+  cudaGetLastError();
+}
+
+/* The moment is when all that is in the stream by now is done. */
+static inline gconv_status gconv_timeline_mark(const gconv_timeline *line, gconv_moment moment) {
+  CUDA_TRY(cudaEventRecord(line->events[moment], line->stream));
+  return GCONV_OK;
+}
+
+/* Adds the milliseconds from one moment to another, both of which are past. */
+static inline gconv_status gconv_timeline_add(const gconv_timeline *line, gconv_moment from, gconv_moment to,
+                                              double *milliseconds) {
+  float elapsed;
+  CUDA_TRY(cudaEventElapsedTime(&elapsed, line->events[from], line->events[to]));
+  *milliseconds += elapsed;
+  return GCONV_OK;
+}
+
+/* The time of the work that `enqueue`, which returns a status, puts into the stream. */
+template <class Work>
+static gconv_status gconv_timeline_time(const gconv_timeline *line, Work enqueue, double *milliseconds) {
+  *milliseconds = 0;
+  GCONV_TRY(gconv_timeline_mark(line, BEGIN));
+  GCONV_TRY(enqueue());
+  GCONV_TRY(gconv_timeline_mark(line, CONVOLVED));
+  CUDA_TRY(cudaEventSynchronize(line->events[CONVOLVED]));
+  return gconv_timeline_add(line, BEGIN, CONVOLVED, milliseconds);
+}
+
+#endif
