@@ -11,35 +11,13 @@
  * no sum but that of -0 (from underflow), to +0; the offset of the epilogue, which is never -0, makes the two equal. Where
  * the rows of a band hold an infinity or a NaN, which zeros do not pass over, all taps are laid on it.
  */
+#include "conv/sparse.h"
 #include "tile.h"
 
 enum { RING_BYTES = 384 << 10 };
 
 static gconv_layout layout_of(const gconv_problem *problem) {
   return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
-}
-
-/* The taps that count: K numbers of them, then all taps, then the row of each, then the column. */
-static size_t prepared_floats(const gconv_problem *problem) {
-  return (size_t)problem->filters + 3 * (size_t)problem->structure.nonzero_taps;
-}
-
-static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
-  size_t all = (size_t)problem->structure.nonzero_taps;
-  float *values = prepared + problem->filters, *rows = values + all, *columns = rows + all;
-  size_t t = 0;
-  for (int32_t k = 0; k < problem->filters; k++) {
-    size_t before = t;
-    for (int32_t r = 0; r < problem->rows; r++)
-      for (int32_t s = 0; s < problem->columns; s++, taps++)
-        if (*taps != 0) {
-          values[t] = *taps;
-          rows[t] = (float)r;
-          columns[t++] = (float)s;
-        }
-    prepared[k] = (float)(t - before);
-  }
-  return GCONV_OK;
 }
 
 /* Output row j of the band. */
@@ -102,6 +80,6 @@ const gconv_algorithm gconv_algorithm_cpu_sparse = {
     .execute = execute,
     .cost = cost,
     .error_bound = gconv_chain_bound,
-    .prepared_floats = prepared_floats,
-    .prepare = prepare,
+    .prepared_floats = gconv_sparse_floats,
+    .prepare = gconv_sparse_prepare,
 };

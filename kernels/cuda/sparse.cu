@@ -18,6 +18,7 @@
  * no sum but that of -0 (from underflow), to +0; the offset of the epilogue, which is never -0, makes the two equal. In
  * tiles that hold an infinity or a NaN, which zeros do not pass over, all taps are taken.
  */
+#include "conv/sparse.h"
 #include "tile.cuh"
 
 /* ---- The kernel ---- */
@@ -177,28 +178,6 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constan
 
 /* ---- The host's part ---- */
 
-/* Behind the weights: for each filter how many taps count, then the taps, then the row of each, then the column. */
-static size_t prepared_floats(const gconv_problem *problem) {
-  return (size_t)problem->filters + 3 * (size_t)problem->structure.nonzero_taps;
-}
-
-static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
-  size_t all = (size_t)problem->structure.nonzero_taps, t = 0;
-  float *values = prepared + problem->filters, *rows = values + all, *columns = rows + all;
-  for (int32_t k = 0; k < problem->filters; k++) {
-    size_t before = t;
-    for (int32_t r = 0; r < problem->rows; r++)
-      for (int32_t s = 0; s < problem->columns; s++, taps++)
-        if (*taps != 0) {
-          values[t] = *taps;
-          rows[t] = (float)r;
-          columns[t++] = (float)s;
-        }
-    prepared[k] = (float)(t - before);
-  }
-  return GCONV_OK;
-}
-
 /* The largest tile, of 8 warps or fewer, that fits; the warps, or 0 if there is none. */
 static int warps_that_fit(const gconv_problem *problem, tile_shape *shape) {
   int64_t most = (int64_t)shared_limit();
@@ -289,6 +268,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_sparse = {
     execute,
     cost,
     gconv_chain_bound,
-    prepared_floats,
-    prepare,
+    gconv_sparse_floats,
+    gconv_sparse_prepare,
 };
