@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIPPED = 77 };
+enum { SKIPPED = 77, MOST_FAILURES = 20 };
 
 const int gconv_thread_counts[GCONV_THREAD_COUNTS] = {1, 2, 3, 7};
 
@@ -61,6 +61,13 @@ void gconv_session_close(gconv_session *session) {
   gconv_device_close(session->device);
   for (size_t i = 0; i < GCONV_THREAD_COUNTS; i++)
     gconv_device_close(session->cpus[i]);
+}
+
+void gconv_session_run(gconv_session *session, void (*run_case)(gconv_session *session, uint64_t number, bool verbose)) {
+  if (session->single)
+    run_case(session, session->only, true);
+  for (uint64_t i = 0; !session->single && i < session->cases && session->failures < MOST_FAILURES; i++)
+    run_case(session, i, false);
 }
 
 bool gconv_session_has(const gconv_session *session, const gconv_algorithm_info *algorithm) {

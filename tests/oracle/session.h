@@ -5,9 +5,10 @@
 
 #include "gconv.h"
 
-enum { GCONV_THREAD_COUNTS = 4, GCONV_MOST_FAILURES = 20 };
+enum { GCONV_THREAD_COUNTS = 4 };
 extern const int gconv_thread_counts[GCONV_THREAD_COUNTS];
 
+/* The first member of what a program knows of its run. */
 typedef struct gconv_session {
   const char *device_name, *algorithm; /* as asked for; NULL: all */
   uint64_t seed, cases;
@@ -26,6 +27,11 @@ void gconv_session_close(gconv_session *session);
 
 /* Whether the algorithm is one of the device, and asked for. */
 bool gconv_session_has(const gconv_session *session, const gconv_algorithm_info *algorithm);
+
+/* Calls run_case() for the one case, or for all of them until too many have failed. `verbose`: it is to tell what the case
+ * is.
+ */
+void gconv_session_run(gconv_session *session, void (*run_case)(gconv_session *session, uint64_t number, bool verbose));
 
 /* Counts a failure of an algorithm at case `number`, and prints how to see it again, what is wrong, and what the case is.
  * Returns false. */

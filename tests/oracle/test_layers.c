@@ -267,7 +267,8 @@ static void refer(trial *t) {
   gconv_network_free(network);
 }
 
-static void run_case(session *s, uint64_t number_of_case, bool verbose) {
+static void run_case(gconv_session *common, uint64_t number_of_case, bool verbose) {
+  session *s = (session *)common;
   trial t = {.session = s, .number = number_of_case};
   if (gconv_drawn_network_make(&t.d, s->common.seed, number_of_case)) {
     if (verbose)
@@ -317,10 +318,7 @@ int main(int count, char **words) {
   if (!gconv_session_open(&s.common, "test_layers", DEFAULT_CASES, count, words, &status))
     return status;
   choose_algorithms(&s);
-  if (s.common.single)
-    run_case(&s, s.common.only, true);
-  for (uint64_t i = 0; !s.common.single && i < s.common.cases && s.common.failures < GCONV_MOST_FAILURES; i++)
-    run_case(&s, i, false);
+  gconv_session_run(&s.common, run_case);
   report(&s);
   gconv_session_close(&s.common);
   printf("%s\n", s.common.failures ? "FAILED" : "passed");

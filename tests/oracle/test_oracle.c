@@ -382,7 +382,8 @@ static bool prepare(trial *t) {
   return true;
 }
 
-static void run_case(session *s, uint64_t number, bool verbose) {
+static void run_case(gconv_session *common, uint64_t number, bool verbose) {
+  session *s = (session *)common;
   trial t = {.session = s, .number = number};
   if (prepare(&t)) {
     if (verbose)
@@ -439,13 +440,10 @@ int main(int count, char **words) {
     return status;
   choose_algorithms(&s);
   printf("device %s, seed %" PRIu64 "\n", s.common.device_name, s.common.seed);
-  if (s.common.single)
-    run_case(&s, s.common.only, true);
   for (size_t i = 0; !s.common.single && i < s.algorithms; i++)
     if (s.tallies[i].algorithm->exact)
       s.common.failures += gconv_by_hand_failures(s.common.device, s.tallies[i].algorithm->name);
-  for (uint64_t i = 0; !s.common.single && i < s.common.cases && s.common.failures < GCONV_MOST_FAILURES; i++)
-    run_case(&s, i, false);
+  gconv_session_run(&s.common, run_case);
   sum_up(&s);
   gconv_session_close(&s.common);
   return s.common.failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
