@@ -7,9 +7,90 @@
  * The digits' range is 2^-24 to 2^16, so that inputs are scaled by the largest magnitude of their image and group, which
  * takes a pass over the input, and filters by their own. What is 2^17 times smaller than the largest loses bits: hence an
  * error bound relative to the largest.
+ *
+ * First layers, of few channels, have a way of their own where that is estimated to be faster, without passes over the input
+ * (gather.cuh).
  */
-#include "tensor.cuh"
+#include "gather.cuh"
 
-extern "C" constexpr gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_3xfp16 =
-    tensor::algorithm_of<tensor::product<tensor::fp16, 2>>(
-        "gemm-3xfp16", "fp32-class products of three float16 products each, on tensor cores", true);
+namespace {
+
+typedef tensor::product<tensor::fp16, 2> planes;
+
+/* The cut for patches that are gathered; its `cycles` are infinite if planes are the better way. */
+gather::cut gathered_cut(const gconv_layer_problem *problem) {
+  gather::cut c = gather::cut_problem(problem);
+  if (!(c.cycles < tensor::MEASURED * tensor::cut_problem(problem, tensor::fp16::U, 2).cycles))
+    c.cycles = HUGE_VAL;
+  return c;
+}
+bool is_gathered(const gather::cut &c) {
+  return c.cycles < HUGE_VAL;
+}
+
+struct either_state {
+  gather::cut gathered;
+  void *planes; /* of the other way; NULL */
+};
+
+struct either {
+  static const char *supports(const gconv_layer_problem *problem) {
+    return problem->math == GCONV_MATH_FP32 && is_gathered(gathered_cut(problem)) ? NULL : planes::supports(problem);
+  }
+  static size_t workspace_bytes(const gconv_layer_problem *problem) {
+    return is_gathered(gathered_cut(problem)) ? 0 : planes::workspace_bytes(problem);
+  }
+  static size_t prepared_floats(const gconv_layer_problem *problem) {
+    const gather::cut c = gathered_cut(problem);
+    return is_gathered(c) ? gather::layer::prepared_floats(c) : planes::prepared_floats(problem);
+  }
+  static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+    const gather::cut c = gathered_cut(problem);
+    return is_gathered(c) ? gather::layer::prepare(problem, c, weights, prepared)
+                          : planes::prepare(problem, weights, prepared);
+  }
+  static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+    const gather::cut c = gathered_cut(problem);
+    return is_gathered(c) ? gather::layer::cost(c, machine) : planes::cost(problem, machine);
+  }
+  static double error_bound(const gconv_layer_problem *problem) {
+    const gather::cut c = gathered_cut(problem);
+    return is_gathered(c) ? gather::layer::error_bound(c) : planes::error_bound(problem);
+  }
+  static gconv_status acquire(const gconv_layer_execution *execution, void **state) {
+    either_state *s = (either_state *)calloc(1, sizeof *s);
+    if (!s)
+      return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+    s->gathered = gathered_cut(execution->problem);
+    const gconv_status status =
+        is_gathered(s->gathered) ? gather::layer::acquire(s->gathered) : planes::acquire(execution, &s->planes);
+    if (status != GCONV_OK)
+      free(s);
+    else
+      *state = s;
+    return status;
+  }
+  static void dismiss(void *state) {
+    free(((either_state *)state)->planes);
+    free(state);
+  }
+  static gconv_status execute(const gconv_layer_execution *execution) {
+    const either_state *s = (const either_state *)execution->state;
+    if (is_gathered(s->gathered))
+      return gather::layer::execute(execution, s->gathered);
+    gconv_layer_execution e = *execution;
+    e.state = s->planes;
+    return planes::execute(&e);
+  }
+};
+
+constexpr gconv_layer_algorithm row() {
+  gconv_layer_algorithm row = tensor::algorithm_of<either>(
+      "gemm-3xfp16", "fp32-class products of three float16 products each, on tensor cores", true);
+  row.dismiss = either::dismiss;
+  return row;
+}
+
+} // namespace
+
+extern "C" constexpr gconv_layer_algorithm gconv_layer_algorithm_cuda_gemm_3xfp16 = row();

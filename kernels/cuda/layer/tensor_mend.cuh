@@ -17,10 +17,10 @@ __device__ __forceinline__ bool is_finite(float v) {
 }
 
 /* The sum of output (row, column) of filter k, in float32, as problem.h defines it. */
-static __device__ __noinline__ float plain_sum(const arguments *a, int32_t image, int32_t k, int32_t row, int32_t column) {
-  const gconv_layer_problem &p = a->problem;
-  const int32_t channels = a->c.channels, first = k / a->c.filters * channels;
-  const float *weight = a->plain_weights + k * gconv_layer_taps(&p);
+static __device__ __noinline__ float plain_sum(const gconv_layer_problem &p, const float *images, const float *weights,
+                                               int32_t image, int32_t k, int32_t row, int32_t column) {
+  const int32_t channels = p.channels / p.groups, first = k / (p.filters / p.groups) * channels;
+  const float *weight = weights + k * gconv_layer_taps(&p);
   float sum = 0;
   for (int32_t c = 0; c < channels; c++)
     for (int32_t r = 0; r < p.rows; r++)
@@ -28,7 +28,7 @@ static __device__ __noinline__ float plain_sum(const arguments *a, int32_t image
         const int32_t y = row * p.stride_y - p.pad_top + r * p.dilation_y,
                       x = column * p.stride_x - p.pad_left + s * p.dilation_x;
         const bool inside = (uint32_t)y < (uint32_t)p.height && (uint32_t)x < (uint32_t)p.width;
-        const float *in = a->in + ((int64_t)image * p.channels + first + c) * p.height * p.width;
+        const float *in = images + ((int64_t)image * p.channels + first + c) * p.height * p.width;
         sum = fmaf(*weight, inside ? in[(int64_t)y * p.width + x] : 0.0f, sum);
       }
   return sum;
@@ -49,7 +49,7 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
       const int32_t filter = group * a->c.filters + k;
       float *out = a->out + (((int64_t)at.image * p.filters + filter) * p.out_height + at.row) * p.out_width + q;
       if (!is_finite(*out))
-        *out = gconv_activate(&p, plain_sum(a, at.image, filter, at.row, q) + a->biases[filter]);
+        *out = gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, filter, at.row, q) + a->biases[filter]);
     }
   }
 }

@@ -131,7 +131,8 @@ static __global__ void __launch_bounds__(256)
       sum += a.partial[split * count + i];
     if (!is_finite(sum)) {
       const int32_t at = (int32_t)(i % plane), row = at / a.problem.out_width;
-      sum = plain_sum(&a, (int32_t)(i / plane / a.problem.filters), (int32_t)k, row, at - row * a.problem.out_width);
+      sum = plain_sum(a.problem, a.in, a.plain_weights, (int32_t)(i / plane / a.problem.filters), (int32_t)k, row,
+                      at - row * a.problem.out_width);
     }
     a.out[i] = gconv_activate(&a.problem, sum + a.biases[k]);
   }

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * First layers on Hopper's tensor cores, with the digits of gemm-3xfp16 (tensor.cuh): images of few channels, filters that
+ * stay in shared memory. No planes are laid out in memory: tiles of the input become pairs of digits in shared memory, and
+ * threads gather patches from there as the operand in registers, a load for the digits of two samples.
+ *
+ *      global memory --cp.async--> raw tile --largest sample, digits--> laid tile --gathered--> registers
+ *                                                                                                  |
+ *                                                          filters, in shared memory ----------> wgmma --> stored
+ *
+ * A block is two couples, each with tiles of its own: a warpgroup that multiplies, and one that lays its next tile
+ * meanwhile. Each tile has its own scale, so that no pass over the input comes first.
+ */
+#ifndef GCONV_CUDA_LAYER_GATHER_CUH
+#define GCONV_CUDA_LAYER_GATHER_CUH
+
+#include "gather_cut.cuh"
+#include "gather_multiply.cuh"
+#include "tensor.cuh"
+
+#include <float.h>
+
+namespace gather {
+
+/* By value to the kernel. */
+struct arguments {
+  cut c;
+  gconv_layer_problem problem;
+  const float *in, *biases, *plain_weights;
+  float *out;
+  const uint8_t *weights;     /* as prepare() laid them out: tiles of filters, steps, halves of 8 taps, digits, filters */
+  const float *filter_scales; /* of what comes out, filled up to whole tiles of filters */
+  divisor across, down, raw_fours, pairs, in_rows;
+  bool by_fours;       /* rows of the input are aligned to 16 bytes, and pairs in them to 8 where every other is laid */
+  bool whole;          /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
+  bool curved;         /* the activation is not of two straight parts: it comes when all is stored */
+  float slope, lowest; /* what is below 0 becomes at least `lowest`, then times `slope` */
+};
+
+#ifdef HOPPER
+using namespace hopper;
+
+/* ---- Shared memory ---- */
+
+struct head {
+  uint64_t full[COUPLES][MOST_BUFFERS], empty[COUPLES][MOST_BUFFERS];
+  uint64_t filters;
+  uint32_t most[COUPLES][2],
+      strange[COUPLES][2];            /* of the tile that comes: magnitude as bits; is there an infinity, or NaN */
+  float scale[COUPLES][MOST_BUFFERS]; /* of what comes out */
+  uint32_t mending[COUPLES][MOST_BUFFERS];
+};
+static_assert(sizeof(head) <= HEAD_BYTES, "");
+
+struct memory {
+  head *h;
+  float2 *finish; /* scale and bias of each filter */
+  uint32_t *offsets;
+  float *exchange;
+  uint8_t *weights, *tiles;
+};
+
+__device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
+  memory m;
+  m.h = (head *)base;
+  m.weights = base + HEAD_BYTES;
+  m.finish = (float2 *)(m.weights + c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters);
+  m.offsets = (uint32_t *)(m.finish + c.of.filters);
+  m.exchange = (float *)(m.offsets + c.steps * STEP_PAIRS);
+  uint8_t *end = (uint8_t *)(m.exchange + COUPLES * 4 * EXCHANGE_FLOATS);
+  m.tiles = end + (128 - shared_address(end) % 128) % 128;
+  return m;
+}
+__device__ __forceinline__ uint8_t *tiles_of(const cut &c, const memory &m, int32_t couple) {
+  return m.tiles + couple * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
+}
+
+/* Of some warps of the block. */
+__device__ __forceinline__ void barrier_of(int32_t name, int32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
+}
+
+/* ---- Tiles ---- */
+
+struct tile {
+  int32_t image, row, column; /* of the first output */
+};
+
+__device__ __forceinline__ tile tile_of(const arguments &a, uint32_t number) {
+  const uint32_t rest = a.across.divide(number), image = a.down.divide(rest);
+  return {(int32_t)image, (int32_t)(rest - image * a.down.by) * a.c.tile_rows,
+          (int32_t)(number - rest * a.across.by) * a.c.tile_columns};
+}
+
+/* The tiles of a couple: first_tile(), and then every tile_step(). */
+__device__ __forceinline__ uint32_t first_tile(int32_t couple) {
+  return blockIdx.x * COUPLES + couple;
+}
+__device__ __forceinline__ uint32_t tile_step() {
+  return gridDim.x * COUPLES;
+}
+
+/* ---- Laying a tile ---- */
+
+template <int BYTES> __device__ __forceinline__ void copy(uint32_t to, const float *from, bool there) {
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(there ? 4 : 0) : "memory");
+}
+
+/* Begins to copy the input of a tile, with zeros outside the image; FLOATS at a time. */
+template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, const tile &at, int32_t lead, uint32_t raw) {
+  const gconv_layer_problem &p = a.problem;
+  const int32_t top = at.row * p.stride_y - p.pad_top, left = at.column * p.stride_x - p.pad_left - lead;
+  const float *image = a.in + (int64_t)at.image * p.channels * p.height * p.width;
+  const int32_t count = p.channels * a.c.in_rows * (a.c.raw_pitch / 4);
+#pragma unroll 4
+  for (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
+    const int32_t row = (int32_t)a.raw_fours.divide((uint32_t)i), channel = (int32_t)a.in_rows.divide((uint32_t)row);
+    const int32_t y = top + row - channel * a.c.in_rows, x = left + 4 * (i - row * (int32_t)a.raw_fours.by);
+    const float *from = image + ((int64_t)channel * p.height + y) * p.width + x;
+#pragma unroll
+    for (int e = 0; e < 4; e += FLOATS) {
+      const bool there = (uint32_t)y < (uint32_t)p.height && (uint32_t)(x + e) < (uint32_t)p.width;
+      copy<FLOATS * 4>(raw + 16 * i + 4 * e, there ? from + e : image, there);
+    }
+  }
+}
+
+/* The largest finite magnitude of what this thread has fetched, and whether there are others. */
+__device__ __forceinline__ void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t *strange) {
+  const int32_t count = a.problem.channels * a.c.in_rows * (a.c.raw_pitch / 4);
+  uint32_t largest = 0;
+#pragma unroll 4
+  for (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
+    const uint4 v = ((const uint4 *)raw)[i];
+    largest = max(max(max(largest, v.x & 0x7fffffff), v.y & 0x7fffffff), max(v.z & 0x7fffffff, v.w & 0x7fffffff));
+  }
+  if (largest >= tensor::NOT_FINITE) {
+    *strange = 1;
+    largest = 0;
+    for (int32_t i = (int32_t)threadIdx.x % GROUP * 4; i < 4 * count; i += i % 4 == 3 ? 4 * GROUP - 3 : 1) {
+      const uint32_t bits = ((const uint32_t *)raw)[i] & 0x7fffffff;
+      largest = max(largest, bits < tensor::NOT_FINITE ? bits : 0);
+    }
+  }
+  largest = __reduce_max_sync(UINT32_MAX, largest);
+  if (threadIdx.x % 32 == 0)
+    atomicMax(most, largest);
+}
+
+/* From floats to pairs of digits. EVERY: 2 if pairs are that far apart, and aligned to 8 bytes. */
+template <int EVERY>
+__device__ __forceinline__ void lay(const arguments &a, const uint8_t *raw, int32_t lead, float scale, uint8_t *laid) {
+  const int32_t count = a.problem.channels * a.c.in_rows * a.c.pairs;
+#pragma unroll 4
+  for (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
+    const int32_t row = (int32_t)a.pairs.divide((uint32_t)i), pair = i - row * a.c.pairs;
+    const float *from = (const float *)raw + row * a.c.raw_pitch + lead + pair * EVERY;
+    float2 v;
+    if (EVERY == 2)
+      v = *(const float2 *)from;
+    else
+      v = make_float2(from[0], from[1]);
+    const float x = v.x * scale, y = v.y * scale;
+    const __half2 high = __floats2half2_rn(x, y);
+    const float2 back = __half22float2(high);
+    const __half2 low = __floats2half2_rn(x - back.x, y - back.y);
+    __half2 *to = (__half2 *)laid + row * a.c.pitch + pair;
+    to[0] = high;
+    *(__half2 *)((uint8_t *)to + a.c.laid_bytes) = low;
+  }
+}
+
+/* What those that lay tiles of a couple do. */
+__device__ __forceinline__ void lay_tiles(const arguments &a, const memory &m, int32_t couple) {
+  const cut &c = a.c;
+  uint8_t *raw = tiles_of(c, m, couple);
+  uint32_t buffer = 0, parity = 1, odd = 0;
+  for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step(), odd ^= 1) {
+    const tile at = tile_of(a, number);
+    const int32_t lead = a.by_fours ? (at.column * a.problem.stride_x - a.problem.pad_left) & 3 : 0;
+    if (a.by_fours)
+      fetch<4>(a, at, lead, shared_address(raw));
+    else
+      fetch<1>(a, at, lead, shared_address(raw));
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    see(a, raw, &m.h->most[couple][odd], &m.h->strange[couple][odd]);
+    barrier_of(1 + couple, GROUP); /* all is fetched and seen */
+    const int exponent = tensor::scale_exponent(m.h->most[couple][odd]);
+    const uint32_t strange = m.h->strange[couple][odd];
+    barrier_wait(&m.h->empty[couple][buffer], parity);
+    uint8_t *laid = raw + c.raw_bytes + buffer * 2 * c.laid_bytes;
+    if (c.every == 2)
+      lay<2>(a, raw, lead, tensor::power_of_two(exponent), laid);
+    else
+      lay<1>(a, raw, lead, tensor::power_of_two(exponent), laid);
+    if (threadIdx.x % GROUP == 0) {
+      m.h->scale[couple][buffer] = tensor::power_of_two(-exponent);
+      m.h->mending[couple][buffer] = strange;
+      m.h->most[couple][odd ^ 1] = m.h->strange[couple][odd ^ 1] = 0;
+    }
+    barrier_arrive(&m.h->full[couple][buffer]);
+    if (++buffer == (uint32_t)c.buffers)
+      buffer = 0, parity ^= 1;
+    barrier_of(1 + couple, GROUP); /* the raw tile is free */
+  }
+}
+
+/* ---- Multiplying ---- */
+
+/* The operands of DEPTH steps: high and low digits, for each of the tiles of 64 outputs. */
+template <int HEIGHTS, int DEPTH> struct patch { uint32_t high[DEPTH][HEIGHTS][4], low[DEPTH][HEIGHTS][4]; };
+
+/* Where a thread finds its two pairs of taps, of each step. */
+template <int DEPTH> struct reach { uint32_t of[DEPTH][2]; };
+template <int DEPTH> __device__ __forceinline__ reach<DEPTH> load_reach(uint32_t offsets, int32_t step) {
+  reach<DEPTH> r;
+#pragma unroll
+  for (int d = 0; d < DEPTH; d++)
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(r.of[d][0]), "=r"(r.of[d][1]) : "r"(offsets + (step + d) * 32));
+  return r;
+}
+
+/* `first`: addresses of what the first pair meets, by high digits; low digits are `low` bytes on. In their places in the
+ * program: so that they are under way while tensor cores are at work. */
+template <int HEIGHTS, int DEPTH>
+__device__ __forceinline__ void gather_patch(const uint32_t (&first)[HEIGHTS][2], uint32_t low, const reach<DEPTH> &r,
+                                             patch<HEIGHTS, DEPTH> &to) {
+#pragma unroll
+  for (int d = 0; d < DEPTH; d++)
+#pragma unroll
+    for (int h = 0; h < HEIGHTS; h++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const uint32_t at = first[h][i % 2] + r.of[d][i / 2];
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(to.high[d][h][i]) : "r"(at));
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(to.low[d][h][i]) : "r"(at + low));
+      }
+}
+
+/* Sums of a tile of 64 outputs; in the second half, where digits are joined, those of the low digits of filters. */
+template <int N> constexpr bool JOINED = N <= MOST_JOINED;
+template <int N> constexpr int SUMS = JOINED<N> ? N : N / 2;
+
+/* Adds what a patch makes, and gathers the next one: behind the first instruction, as the warp waits until tensor cores have
+ * begun with what it issues. */
+template <int N, int HEIGHTS, int DEPTH>
+__device__ __forceinline__ void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uint32_t add,
+                                               float (&sums)[HEIGHTS][SUMS<N>], const uint32_t (&first)[HEIGHTS][2],
+                                               uint32_t low, const reach<DEPTH> &r, patch<HEIGHTS, DEPTH> &next) {
+  multiply_begin();
+#pragma unroll
+  for (int d = 0; d < DEPTH; d++, weights += 4 * N, add = 1) {
+#pragma unroll
+    for (int h = 0; h < HEIGHTS; h++) {
+      if constexpr (JOINED<N>)
+        multiply<2 * N>(sums[h], p.high[d][h], weights, add);
+      else
+        multiply<N>(sums[h], p.high[d][h], weights, add);
+      if (d == 0 && h == 0) {
+        multiply_commit();
+        multiply_wait<1>(); /* `next` is free */
+        gather_patch(first, low, r, next);
+        multiply_begin();
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < HEIGHTS; h++)
+      multiply<N>(*(float(*)[N / 2]) sums[h], p.low[d][h], weights, 1);
+    if constexpr (!JOINED<N>)
+#pragma unroll
+      for (int h = 0; h < HEIGHTS; h++)
+        multiply<N>(sums[h], p.high[d][h], weights + N, 1);
+  }
+  multiply_commit();
+}
+
+/* The sums of a tile but for the last instructions, which are under way. `weights`: a descriptor, of which the low digits
+ * are N on, the next step 4 N, in 16 bytes. */
+template <int N, int HEIGHTS, int DEPTH>
+__device__ __forceinline__ void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], uint32_t low,
+                                              uint32_t offsets, uint64_t weights, float (&sums)[HEIGHTS][SUMS<N>]) {
+  constexpr uint32_t STEP = DEPTH * 4 * N;
+  patch<HEIGHTS, DEPTH> even, odd;
+  const int32_t last = steps - DEPTH;
+  gather_patch(first, low, load_reach<DEPTH>(offsets, 0), even);
+  reach<DEPTH> next = load_reach<DEPTH>(offsets, min(DEPTH, last));
+  int32_t step = 0;
+  for (; step < last; step += 2 * DEPTH, weights += 2 * STEP) {
+    multiply_patch<N>(even, weights, step != 0, sums, first, low, next, odd);
+    next = load_reach<DEPTH>(offsets, min(step + 2 * DEPTH, last));
+    multiply_patch<N>(odd, weights + STEP, 1, sums, first, low, next, even);
+    next = load_reach<DEPTH>(offsets, min(step + 3 * DEPTH, last));
+  }
+  if (step == last)
+    multiply_patch<N>(even, weights, step != 0, sums, first, low, next, odd);
+}
+
+/* ---- Storing ---- */
+
+/* Where an output of a tile is, of its first; those behind the last are not there. */
+struct spot {
+  int32_t row, column;
+  bool there;
+};
+__device__ __forceinline__ spot spot_of(const cut &c, int32_t number) {
+  const int32_t row = number / c.tile_columns;
+  return {row, number - row * c.tile_columns, row < c.tile_rows};
+}
+__device__ __forceinline__ bool is_output(const gconv_layer_problem &p, const tile &at, const spot &s) {
+  return s.there && at.row + s.row < p.out_height && at.column + s.column < p.out_width;
+}
+
+/* What a warp has of 64 outputs, 16 rows of sums, through shared memory: up to 16 filters of 16 outputs at a time. Half of
+ * the lanes store a filter each; or, by FOURS, four lanes. `there`: this lane's output is (or its four are). */
+template <int N, bool FOURS>
+__device__ __forceinline__ void store_rows(const arguments &a, const memory &m, float *out, int64_t plane, int32_t filters,
+                                           bool there, float scale, float *exchange, const float (&sums)[SUMS<N>]) {
+  constexpr int EIGHTS = N < 16 ? 1 : 2;
+  const int32_t lane = threadIdx.x % 32, skipped = FOURS ? lane / 4 : lane / 16 * 4;
+  float *to = exchange + lane % 4 * 40 + lane / 4;
+  const float *from = exchange + skipped * 20 + (FOURS ? lane % 4 * 4 : lane % 16);
+  out += skipped * plane;
+  filters = there ? filters - skipped : 0;
+#pragma unroll
+  for (int j = 0; j < N / 8; j += EIGHTS, out += EIGHTS * 8 * plane, filters -= EIGHTS * 8) {
+    float y[EIGHTS * 4];
+#pragma unroll
+    for (int i = 0; i < EIGHTS * 4; i++) {
+      const float2 f = m.finish[(j + i / 4) * 8 + lane % 4 * 2 + i % 2];
+      const float sum = JOINED<N> ? sums[j * 4 + i] + sums[(N / 2 + j * 4 + i) % SUMS<N>] : sums[j * 4 + i];
+      y[i] = fmaf(sum, fminf(f.x * scale, 0x1p127f), f.y);
+    }
+    if (a.slope != 1)
+#pragma unroll
+      for (int i = 0; i < EIGHTS * 4; i++)
+        y[i] = y[i] < 0 ? fmaxf(y[i], a.lowest) * a.slope : y[i];
+#pragma unroll
+    for (int i = 0; i < EIGHTS * 4; i++)
+      to[i / 4 * 160 + i % 2 * 20 + i / 2 % 2 * 8] = y[i];
+    __syncwarp();
+    if constexpr (FOURS) {
+#pragma unroll
+      for (int i = 0; i < EIGHTS; i++) {
+        const float4 four = *(const float4 *)(from + i * 160);
+        y[4 * i] = four.x, y[4 * i + 1] = four.y, y[4 * i + 2] = four.z, y[4 * i + 3] = four.w;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < EIGHTS * 4; i++)
+        y[i] = from[i / 4 * 160 + i % 4 * 20];
+    }
+    __syncwarp();
+    if constexpr (FOURS) {
+#pragma unroll
+      for (int i = 0; i < EIGHTS; i++)
+        if (i * 8 < filters)
+          __stcs((float4 *)(out + i * 8 * plane), make_float4(y[4 * i], y[4 * i + 1], y[4 * i + 2], y[4 * i + 3]));
+    } else {
+#pragma unroll
+      for (int i = 0; i < EIGHTS * 4; i++)
+        if (i / 4 * 8 + i % 4 < filters)
+          __stcs(out + (i / 4 * 8 + i % 4) * plane, y[i]);
+    }
+  }
+}
+
+/* Looks through what a warp has stored: sums that are not finite where samples were not (tensor_mend.cuh), and activations
+ * that are not of two straight parts. */
+static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t first_filter, int32_t first, int32_t count,
+                                         bool strange) {
+  const gconv_layer_problem &p = a->problem;
+  __syncwarp();
+  for (int32_t i = threadIdx.x % 32; i < count * a->c.of.filters; i += 32) {
+    const int32_t k = first_filter + i / count;
+    const spot s = spot_of(a->c, first + i % count);
+    if (k >= p.filters || !is_output(p, at, s))
+      continue;
+    const int32_t row = at.row + s.row, column = at.column + s.column;
+    float *out = a->out + (((int64_t)at.image * p.filters + k) * p.out_height + row) * p.out_width + column;
+    if (strange && !tensor::is_finite(*out))
+      *out = gconv_activate(&p, tensor::plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]);
+    else if (a->curved)
+      *out = gconv_activate(&p, *out);
+  }
+}
+
+/* What the warpgroup of a couple that multiplies does. */
+template <int N, int HEIGHTS, int DEPTH>
+__device__ __forceinline__ void multiply_tiles(const arguments &a, const memory &m, int32_t couple) {
+  const cut &c = a.c;
+  const gconv_layer_problem &p = a.problem;
+  const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, first_filter = (int32_t)blockIdx.y * N;
+  const int32_t own = warp * 16 * HEIGHTS; /* outputs: HEIGHTS times 16, side by side */
+  uint32_t first[HEIGHTS][2];
+  spot spots[HEIGHTS];
+#pragma unroll
+  for (int h = 0; h < HEIGHTS; h++) {
+    spots[h] = spot_of(c, own + h * 16 + (a.whole ? lane % 4 * 4 : lane % 16));
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const spot s = spot_of(c, own + h * 16 + i * 8 + lane / 4);
+      first[h][i] = s.there ? 4u * (uint32_t)(s.row * p.stride_y * c.pitch + s.column * (p.stride_x / c.every)) : 0;
+    }
+  }
+  const uint64_t weights = (uint64_t)(shared_address(m.weights) >> 4 | (uint32_t)(2 * N) << 16) | (uint64_t)8 << 32;
+  const uint32_t offsets = shared_address(m.offsets) + lane % 4 * 8;
+  float *exchange = m.exchange + (couple * 4 + warp) * EXCHANGE_FLOATS;
+  const uint32_t tiles = shared_address(tiles_of(c, m, couple) + c.raw_bytes);
+  const int64_t plane = (int64_t)p.out_height * p.out_width;
+  uint32_t buffer = 0, parity = 0;
+  barrier_wait(&m.h->filters, 0);
+  for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step()) {
+    const tile at = tile_of(a, number);
+    uint32_t here[HEIGHTS][2];
+#pragma unroll
+    for (int h = 0; h < HEIGHTS; h++)
+      here[h][0] = first[h][0] + tiles + buffer * 2 * c.laid_bytes,
+      here[h][1] = first[h][1] + tiles + buffer * 2 * c.laid_bytes;
+    float sums[HEIGHTS][SUMS<N>];
+    barrier_wait(&m.h->full[couple][buffer], parity);
+    multiply_tile<N, HEIGHTS, DEPTH>(c.steps, here, c.laid_bytes, offsets, weights, sums);
+    const float scale = m.h->scale[couple][buffer];
+    const bool strange = m.h->mending[couple][buffer];
+    multiply_wait<0>();
+    barrier_arrive(&m.h->empty[couple][buffer]);
+    if (++buffer == (uint32_t)c.buffers)
+      buffer = 0, parity ^= 1;
+    float *out = a.out + ((int64_t)at.image * p.filters + first_filter) * plane + (int64_t)at.row * p.out_width + at.column;
+    const auto store = [&]<bool FOURS>() {
+#pragma unroll
+      for (int h = 0; h < HEIGHTS; h++)
+        store_rows<N, FOURS>(a, m, out + (int64_t)spots[h].row * p.out_width + spots[h].column, plane,
+                             p.filters - first_filter, is_output(p, at, spots[h]), scale, exchange, sums[h]);
+    };
+    if (a.whole)
+      store.template operator()<true>();
+    else
+      store.template operator()<false>();
+    if (strange || a.curved)
+      mend(&a, at, first_filter, own, 16 * HEIGHTS, strange);
+  }
+}
+
+/* What all tiles want of the filters, by the warpgroups that multiply. */
+__device__ __forceinline__ void load_filters(const arguments &a, const memory &m, int32_t thread, int32_t threads) {
+  const cut &c = a.c;
+  const int32_t first = (int32_t)blockIdx.y * c.of.filters, bytes = c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
+  if (thread == 0) {
+    barrier_expect(&m.h->filters, (uint32_t)bytes);
+    bulk_copy(m.weights, a.weights + (int64_t)blockIdx.y * bytes, (uint32_t)bytes, &m.h->filters);
+  }
+  for (int32_t i = thread; i < c.of.filters; i += threads)
+    m.finish[i] = make_float2(a.filter_scales[first + i], first + i < a.problem.filters ? a.biases[first + i] : 0.0f);
+  for (int32_t i = thread; i < c.steps * STEP_PAIRS; i += threads) /* of a step: pairs t and t + 4 side by side */
+    m.offsets[i] = (uint32_t)pair_offset(c, &a.problem, i / STEP_PAIRS * STEP_PAIRS + i % 2 * 4 + i % STEP_PAIRS / 2);
+}
+#endif
+
+/* Grid: blocks that share the tiles, tiles of filters. */
+template <int N, int HEIGHTS, int DEPTH>
+__global__ void __launch_bounds__(THREADS, 1) convolve(const __grid_constant__ arguments a) {
+#ifdef HOPPER
+  extern __shared__ __align__(128) uint8_t shared[];
+  const memory m = memory_of(a.c, shared);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < COUPLES * MOST_BUFFERS; i++) {
+      barrier_init(&m.h->full[i / MOST_BUFFERS][i % MOST_BUFFERS], GROUP);
+      barrier_init(&m.h->empty[i / MOST_BUFFERS][i % MOST_BUFFERS], GROUP);
+    }
+    barrier_init(&m.h->filters, 1);
+    for (int i = 0; i < COUPLES * 2; i++)
+      m.h->most[i / 2][i % 2] = m.h->strange[i / 2][i % 2] = 0;
+    barrier_init_done();
+  }
+  __syncthreads();
+  const int32_t group = threadIdx.x / GROUP;
+  if (group >= COUPLES) {
+    lay_tiles(a, m, group - COUPLES);
+  } else {
+    load_filters(a, m, threadIdx.x, COUPLES * GROUP);
+    barrier_of(1 + COUPLES, COUPLES * GROUP);
+    multiply_tiles<N, HEIGHTS, DEPTH>(a, m, group);
+  }
+#endif
+}
+
+/* ---- Host: what tensor::product has, of a cut ---- */
+
+struct layer {
+  static size_t prepared_floats(const cut &c) {
+    return ((size_t)weight_bytes(c) / 4 + (size_t)c.of.filters) * (size_t)c.filter_tiles;
+  }
+
+  static gconv_status prepare(const gconv_layer_problem *p, const cut &c, const float *weights, float *prepared) {
+    uint16_t *to = (uint16_t *)prepared;
+    float *scales = prepared + (size_t)weight_bytes(c) / 4 * (size_t)c.filter_tiles;
+    const int32_t N = c.of.filters;
+    std::vector<int> exponents((size_t)N * (size_t)c.filter_tiles, 0);
+    for (int32_t k = 0; k < N * c.filter_tiles; k++) {
+      exponents[k] = k < p->filters ? tensor::filter_exponent(p, weights, k) : 0;
+      scales[k] = ldexpf(1, -exponents[k]);
+    }
+    for (int32_t step = 0; step < c.filter_tiles * c.steps; step++, to += 2 * 2 * N * STEP_PAIRS)
+      for (int32_t i = 0; i < 2 * N * STEP_PAIRS; i++) { /* 8 taps, filters, halves of the step */
+        const int32_t filter = i / 8 % N, half = i / 8 / N, tap = half * 8 + i % 8, k = step / c.steps * N + filter;
+        const int32_t pair = step % c.steps * STEP_PAIRS + tap / 2, row = pair / c.row_pairs;
+        const int32_t channel = row / p->rows, s = pair % c.row_pairs * 2 + tap % 2;
+        float w = 0;
+        if (k < p->filters && channel < p->channels && s < p->columns)
+          w = ldexpf(weights[(((int64_t)k * p->channels + channel) * p->rows + row % p->rows) * p->columns + s],
+                     exponents[k]);
+        uint16_t *high = to + (half * 2 * N + filter) * 8 + i % 8;
+        high[0] = tensor::fp16::round(w, &w);
+        high[N * 8] = tensor::fp16::round(w, &w);
+      }
+    return GCONV_OK;
+  }
+
+  typedef void (*kernel)(arguments);
+  static kernel kernel_of(const cut &c) {
+    switch (c.of.filters * 10 + c.of.heights) {
+    case 84:
+      return convolve<8, 4, 1>;
+    case 162:
+      return convolve<16, 2, 1>;
+    case 322:
+      return convolve<32, 2, 1>;
+    case 641:
+      return convolve<64, 1, 2>;
+    case 642:
+      return convolve<64, 2, 1>;
+    default:
+      return convolve<128, 1, 1>;
+    }
+  }
+
+  static gconv_status acquire(const cut &c) {
+    CUDA_TRY(
+        cudaFuncSetAttribute((const void *)kernel_of(c), cudaFuncAttributeMaxDynamicSharedMemorySize, tensor::SHARED_BYTES));
+    return GCONV_OK;
+  }
+
+  static gconv_status execute(const gconv_layer_execution *e, const cut &c) {
+    const gconv_layer_problem *p = e->problem;
+    const float *prepared = gconv_layer_prepared(p, e->weights);
+    arguments a = {};
+    a.c = c, a.problem = *p;
+    a.in = e->in, a.out = e->out;
+    a.biases = gconv_layer_biases(p, e->weights), a.plain_weights = e->weights;
+    a.weights = (const uint8_t *)prepared;
+    a.filter_scales = prepared + (size_t)weight_bytes(c) / 4 * (size_t)c.filter_tiles;
+    a.across = divisor::of(c.across), a.down = divisor::of(c.down);
+    a.raw_fours = divisor::of(c.raw_pitch / 4), a.pairs = divisor::of(c.pairs), a.in_rows = divisor::of(c.in_rows);
+    a.by_fours = p->width % 4 == 0 && (uintptr_t)e->in % 16 == 0 && (c.every == 1 || p->pad_left % 2 == 0);
+    a.whole = p->out_width % 4 == 0 && c.tile_columns % 4 == 0 && (uintptr_t)e->out % 16 == 0;
+    a.curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
+    a.slope = p->activation == GCONV_ACTIVATION_RELU ? 0 : p->activation == GCONV_ACTIVATION_LEAKY ? p->slope : 1;
+    a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX : -HUGE_VALF;
+    int device = 0, processors = 1;
+    CUDA_TRY(cudaGetDevice(&device));
+    CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+    const int64_t blocks = std::min<int64_t>((c.tiles + COUPLES - 1) / COUPLES, std::max(processors / c.filter_tiles, 1));
+    const dim3 grid((unsigned)blocks, (unsigned)c.filter_tiles);
+    kernel_of(c)<<<grid, THREADS, (size_t)shared_bytes(c), (cudaStream_t)e->stream>>>(a);
+    CUDA_TRY(cudaPeekAtLastError());
+    return GCONV_OK;
+  }
+
+  static double cost(const cut &c, const gconv_machine *machine) {
+    return machine->launch_ms + c.cycles * (double)tensor::PROCESSORS / machine->units / tensor::CYCLES_PER_MS;
+  }
+
+  static double error_bound(const cut &c) {
+    return 3.1 * 0x1p-22 + (3.0 * c.steps + 4) * 0x1p-22;
+  }
+};
+
+} // namespace gather
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a first layer is cut for patches that are gathered (gather.cuh).
+ *
+ *      an instruction                       taps of a filter row, S = 5              a row of pairs in shared memory
+ *        64 outputs x 16 taps               +-------+-------+-------+                +--------+--------+----
+ *      x 16 taps x FILTERS filters          | 0   1 | 2   3 | 4   - |  pairs         | x0, x1 | x1, x2 | ...   high and low
+ * digits
+ *                                           +-------+-------+-------+                +--------+--------+----
+ *
+ * A step is 8 pairs of taps; pairs go over channels, rows of the filter, and its columns by two. A pair of samples is 4
+ * bytes in a plane of high digits and 4 in one of low digits. In strides that are even, every other pair is not wanted and
+ * not laid. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows; those behind the last are computed and thrown
+ * away.
+ */
+#ifndef GCONV_CUDA_LAYER_GATHER_CUT_CUH
+#define GCONV_CUDA_LAYER_GATHER_CUT_CUH
+
+#include "tensor_cut.cuh"
+
+namespace gather {
+
+using tensor::ceil_div;
+using tensor::divisor;
+
+enum : int32_t {
+  GROUP = 128, /* threads of a warpgroup */
+  COUPLES = 2, /* in a block: a warpgroup that multiplies tiles, and one that lays them */
+  THREADS = COUPLES * 2 * GROUP,
+  STEP_PAIRS = 8,
+  MOST_JOINED = 32, /* filters, whose high and low digits one instruction multiplies */
+  MOST_STEPS = 128,
+  MOST_BUFFERS = 2,         /* of laid tiles, of a couple */
+  HEAD_BYTES = 512,         /* of barriers, scales, flags */
+  EXCHANGE_FLOATS = 16 * 20 /* of a warp: 16 filters of 16 outputs */
+};
+
+/* Filters of an instruction; tiles of 64 outputs, and steps, of which a warpgroup has the patches at a time. */
+struct shape {
+  int32_t filters, heights, depth;
+};
+constexpr shape SHAPES[] = {{8, 4, 1}, {16, 2, 1}, {32, 2, 1}, {64, 1, 2}, {64, 2, 1}, {128, 1, 1}};
+
+struct cut {
+  shape of;
+  int32_t filter_tiles;
+  int32_t tile_rows, tile_columns, across, down; /* tiles of a row and of a column of an image */
+  int64_t tiles;                                 /* of all images */
+  int32_t row_pairs, every, steps;               /* pairs of a filter row; samples from a pair to the next */
+  int32_t in_rows;                               /* of each channel, that a tile meets */
+  int32_t pairs, pitch, raw_pitch;               /* of such a row: pairs, the same with those that are skipped, and floats */
+  int32_t buffers, raw_bytes, laid_bytes;        /* of a plane */
+  double cycles;                                 /* estimated, of the whole; infinite if the problem is not one for this */
+};
+
+inline int32_t weight_bytes(const cut &c) { /* of a tile of filters */
+  return c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
+}
+inline int32_t table_bytes(const cut &c) { /* scales and biases, offsets */
+  return c.of.filters * 8 + c.steps * STEP_PAIRS * 4;
+}
+inline int32_t shared_bytes(const cut &c) {
+  return HEAD_BYTES + table_bytes(c) + COUPLES * 4 * EXCHANGE_FLOATS * 4 + weight_bytes(c) + 128 +
+         COUPLES * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
+}
+
+/* Bytes, in a plane, of the samples of pair `number` of a filter from those of the first. */
+GCONV_BOTH int32_t pair_offset(const cut &c, const gconv_layer_problem *p, int32_t number) {
+  const int32_t row = number / c.row_pairs, channel = row / p->rows;
+  if (channel >= p->channels)
+    return 0;
+  const int32_t down = channel * c.in_rows + row % p->rows * p->dilation_y;
+  return 4 * (down * c.pitch + number % c.row_pairs * (2 / c.every));
+}
+
+/* A tile of so many columns. False if it does not fit. */
+inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
+  c.tile_columns = columns;
+  c.tile_rows = std::min(64 * c.of.heights / columns, p->out_height);
+  c.across = ceil_div(p->out_width, c.tile_columns), c.down = ceil_div(p->out_height, c.tile_rows);
+  c.tiles = (int64_t)p->images * c.across * c.down;
+  c.in_rows = (c.tile_rows - 1) * p->stride_y + (p->rows - 1) * p->dilation_y + 1;
+  const int32_t step = p->stride_x / c.every;
+  c.pairs = (columns - 1) * step + (c.row_pairs - 1) * (2 / c.every) + 1;
+  /* A warp reads 4 pairs of 8 outputs: where these are of two rows, they should not be of the same banks. */
+  const int32_t wanted = ((c.row_pairs - 1) * (2 / c.every) + 7 * step + 1) % 32;
+  c.pitch = c.row_pairs % 4 == 0 ? c.pairs : c.pairs + (wanted - c.pairs % 32 + 32) % 32;
+  c.raw_pitch = ((c.pairs - 1) * c.every + 2 + 3 + 3) / 4 * 4;
+  const int64_t raw = (int64_t)p->channels * c.in_rows * c.raw_pitch * 4,
+                laid = (int64_t)p->channels * c.in_rows * c.pitch * 4;
+  if (c.tiles >= INT32_MAX / 2 || raw > tensor::SHARED_BYTES || laid > tensor::SHARED_BYTES)
+    return false;
+  c.raw_bytes = (int32_t)(raw + 127) / 128 * 128, c.laid_bytes = (int32_t)(laid + 127) / 128 * 128;
+  for (c.buffers = MOST_BUFFERS; c.buffers > 0; c.buffers--)
+    if (shared_bytes(c) <= tensor::SHARED_BYTES)
+      return true;
+  return false;
+}
+
+/* Cycles of it all, as an H200 took for 7 layers within 15%: rounds of a tile for each couple. */
+inline void estimate(cut &c, const gconv_layer_problem *p) {
+  const double processors = std::max(tensor::PROCESSORS / c.filter_tiles, 1), heights = c.of.heights, N = c.of.filters;
+  const double laid = (double)p->channels * c.in_rows * c.pairs / (int32_t)GROUP, raw = c.raw_bytes / 16.0 / (int32_t)GROUP;
+  const double multiplying = c.steps * heights * std::max(150.0, 5 * N + 30), storing = heights * N / 8 * 250;
+  const double round = multiplying + storing + (c.buffers == 1 ? 90 * laid : 0), laying = 200 * laid + 450 * raw + 2000;
+  c.cycles = ceil((double)c.tiles / (COUPLES * processors)) * std::max(round, laying) + 6000;
+}
+
+/* The cut of a problem that is estimated to take the least time. */
+inline cut cut_problem(const gconv_layer_problem *p) {
+  cut best = {}, c = {};
+  best.cycles = HUGE_VAL;
+  const int64_t most = INT32_MAX / 4;
+  if (p->groups != 1 || p->dilation_x != 1 || p->channels > 4 || p->rows > 4096 || p->columns > 4096 ||
+      (int64_t)p->out_height * p->stride_y + (int64_t)p->rows * p->dilation_y > most ||
+      (int64_t)p->out_width * p->stride_x + p->columns > most || p->height > most || p->width > most)
+    return best;
+  c.row_pairs = ceil_div(p->columns, 2);
+  c.every = p->stride_x % 2 ? 1 : 2;
+  const int32_t steps = ceil_div((int64_t)p->channels * p->rows * c.row_pairs, STEP_PAIRS);
+  if (steps > MOST_STEPS)
+    return best;
+  for (const shape &of : SHAPES) {
+    c.of = of;
+    c.steps = ceil_div(steps, of.depth) * of.depth;
+    c.filter_tiles = ceil_div(p->filters, of.filters);
+    if (c.filter_tiles > 8 || (of.filters > 8 && p->filters <= of.filters / 2))
+      continue;
+    for (int32_t strips = 1; strips <= 64; strips++) {
+      const int32_t columns = strips > 8 ? 16 * (strips - 8) : ceil_div(p->out_width, strips);
+      if (columns > std::min(64 * of.heights, p->out_width) || !cut_tile(c, p, columns))
+        continue;
+      estimate(c, p);
+      if (c.cycles < best.cycles)
+        best = c;
+    }
+  }
+  return best;
+}
+
+} // namespace gather
+
+#endif
