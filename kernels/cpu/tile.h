@@ -2,7 +2,8 @@
 /*
  * The innermost loops of the CPU's algorithms: sums that stay in registers while taps are laid on them, in vector code for
  * the processor at hand. Every sum is sum = fmaf(tap, x, sum) over the taps in the order given, from +0: so all of them, on
- * every processor, have the bits of the exact family; but for gconv_tile_along(), whose order is the processor's.
+ * every processor, have the bits of the exact family; but for gconv_tile_along(), whose order and rounding are the
+ * processor's.
  */
 #ifndef GCONV_KERNELS_CPU_TILE_H
 #define GCONV_KERNELS_CPU_TILE_H
@@ -28,9 +29,10 @@ typedef struct gconv_tile_lines {
   size_t count, length, distance;
 } gconv_tile_lines;
 
-/* sums[x] = sum over i, s of taps[i * length + s] * sources[i][x + s * distance], in an order of its own: not of the exact
- * family. False, and nothing is written, where gconv_tile_list() is as fast, or the distance is neither a power of two nor
- * three times one. */
+/* sums[x] = sum over i, s of taps[i * length + s] * sources[i][x + s * distance], for all x < samples, in an order that the
+ * length of the processor's vectors decides, and without fmaf() on the plain target: not of the exact family. False, and
+ * nothing is written, where no two taps of a line lie whole vectors apart, so that gconv_tile_list() is as fast, and where
+ * the distance is neither a power of two that divides a vector's length nor three times such. */
 bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums);
 
 /* Output row j of the window's band with all taps of all filters, where it cannot be part of a tile. `sources` has room for
