@@ -123,9 +123,12 @@ static const gconv_option options[] = {
     OPTION('a', "algorithm", "NAME", gconv_option_texts, .field = FIELD(algorithms),
            .help = "auto, or an algorithm of the device; may be repeated; default: all but reference"),
     OPTION(0, "block", "WxH,...", parse_blocks,
-           .help = "threads of a block on a GPU, for the algorithms that have a choice; may be repeated"),
+           .help =
+               "threads of a block on a GPU, for direct (to 17x17) and tiled; the others have blocks of their own; may be "
+               "repeated"),
     OPTION(0, "grid", "N,N...", parse_grids,
-           .help = "blocks of a grid on a GPU at most, for the algorithms whose blocks can stride over the image"),
+           .help = "blocks of a grid on a GPU at most, for direct (to 17x17), tiled and sparse; the others have grids of "
+                   "their own"),
     OPTION(0, "sweep", "KIND", parse_sweep,
            .help = "block: the usual blocks, from 8x8 to 256x4; grid: numbers of blocks from 16 to 65536"),
     OPTION(0, "figure", "NAME", gconv_option_text, .field = FIELD(figure),
@@ -276,6 +279,46 @@ static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filt
       measure_algorithm(bench, image, filters, shape, info->name, user);
 }
 
+static bool is_asked_for(const gconv_bench_settings *settings, const gconv_algorithm_info *info) {
+  bool asked = settings->algorithms.count == 0 && strcmp(info->name, "reference") != 0;
+  for (size_t i = 0; i < settings->algorithms.count; i++)
+    asked |= strcmp(settings->algorithms.items[i], info->name) == 0;
+  return asked;
+}
+
+/* The algorithms for GPUs that take what is hinted at: those whose kernels call block_for() or hinted_grid(). */
+static const char *const block_takers[] = {"direct", "tiled", NULL};
+static const char *const grid_takers[] = {"direct", "tiled", "sparse", NULL};
+
+static bool takes(const char *const *takers, const char *name) {
+  while (*takers && strcmp(*takers, name) != 0)
+    takers++;
+  return *takers != NULL;
+}
+
+static bool has_larger_than(const gconv_bench_settings *settings, int32_t size) {
+  for (int i = 0; i < settings->size_count; i++)
+    if (settings->sizes[i] > size)
+      return true;
+  return false;
+}
+
+/* Says of which algorithms rows that an option makes differ by chance alone. */
+static void note_option(const gconv_bench *bench, const char *option, const char *const *takers) {
+  const bool on_gpu = strcmp(bench->type_name, "cuda") == 0, large = has_larger_than(bench->settings, 17);
+  const gconv_algorithm_info *info;
+  char names[256] = "";
+  for (size_t i = 0; (info = gconv_algorithm_at(i)); i++) {
+    const size_t used = strlen(names);
+    const bool taken = on_gpu && takes(takers, info->name);
+    const bool partly = taken && large && strcmp(info->name, "direct") == 0; /* direct_bands.cuh has blocks of its own */
+    if (strcmp(info->device, bench->type_name) == 0 && is_asked_for(bench->settings, info) && (!taken || partly))
+      snprintf(names + used, sizeof names - used, "%s%s%s", used > 0 ? ", " : "", info->name, partly ? " beyond 17x17" : "");
+  }
+  if (names[0] != '\0')
+    gconv_say("note: %s changes nothing of %s", option, names);
+}
+
 static int bench_all(gconv_bench *bench) {
   last_group group = {.type = GCONV_U8};
   gconv_bench_print_head(bench);
@@ -283,6 +326,10 @@ static int bench_all(gconv_bench *bench) {
     bench->unchecked = true; /* of this mode, only the times are wanted */
     return gconv_bench_auto(bench);
   }
+  if (bench->settings->blocks[0].width > 0)
+    note_option(bench, "--block", block_takers);
+  if (bench->settings->grids[0] > 0)
+    note_option(bench, "--grid", grid_takers);
   int status = gconv_bench_walk(bench, visit, &group);
   gconv_bench_print_end(bench);
   int plotted = bench->settings->plot && status != GCONV_EXIT_USAGE ? gconv_bench_plot(bench) : GCONV_EXIT_OK;
