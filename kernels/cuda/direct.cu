@@ -3,7 +3,8 @@
  * direct: multiply and add, tap by tap, in the order of the definition (r, then s): the exact family. Several kernels, each
  * for what the ones before it cannot take.
  *
- * patch (direct_patch.cuh): 3 x 3 and 5 x 5 on planes of floats, which memory bounds. A thread loads all rows at once.
+ * patch (direct_patch.cuh): 3 x 3 and 5 x 5 on planes of floats, which memory bounds, and small images of one channel to
+ * 7 x 7, which latency bounds. A thread loads all rows at once.
  *
  * slide (direct_slide.cuh): squares to 17 x 17, of integers any filter to 17 x 17, without stride and dilation. Sums slide
  * down the rows in registers.
@@ -14,7 +15,7 @@
  * general (here): what is left, such as taps some thousands of pixels apart. A thread makes a sample.
  *
  * It wins where each tap counts: all filters to about 9 x 9, and larger ones where bits must not change. The work is that of
- * the taps: 2 * R * S flop a sample, 40 to 47 TFLOP/s on an H200 from 9 x 9 on; below, memory bounds it, or, for bytes, the
+ * the taps: 2 * R * S flop a sample, 42 to 49 TFLOP/s on an H200 from 9 x 9 on; below, memory bounds it, or, for bytes, the
  * instructions that unpack and pack them.
  */
 #include "direct_bands.cuh"
@@ -133,27 +134,63 @@ bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shift) {
   return ((int64_t)problem->pad_left + shift - size / 2) * problem->channels % 4 == 0;
 }
 
+/* The patches of an instance: outputs across, rows, and the blocks of a multiprocessor that leave registers for them. */
+struct patch_shape {
+  int width, rows, blocks; /* no rows: there are none */
+};
+
+/* As measured on an H200. Of large images, where memory bounds. */
+template <class In, int K, int C> constexpr patch_shape large_patch() {
+  const bool floats = sizeof(In) == 4 && C == 1;
+  return floats && K == 3 ? patch_shape{4, 4, 4} : floats && K == 5 ? patch_shape{4, 10, 4} : patch_shape{0, 0, 0};
+}
+
+/* Of small images of one channel; for plain epilogues alone where there are no others. */
+template <class In, int K, int C, bool PLAIN> constexpr patch_shape small_patch() {
+  if (C > 1 || (K != 3 && K != 5 && K != 7) || !PLAIN)
+    return {0, 0, 0};
+  return sizeof(In) == 1            ? patch_shape{8, 2, 4}
+         : sizeof(In) == 4 && K > 3 ? patch_shape{4, 4, K == 5 ? 4 : 3}
+                                    : patch_shape{0, 0, 0};
+}
+
+/* Whether walks down strips would be too short: a multiprocessor has some thousands of samples. */
+bool is_small(const gconv_problem *problem, int64_t thousands) {
+  const int64_t samples = (int64_t)problem->out_width * problem->channels * problem->out_height;
+  return samples * problem->images * problem->planes <= thousands * 1024 * multiprocessors();
+}
+
+/* One filter whose windows lie by four. */
+template <class In, int K, int C, bool PLAIN>
+void launch_filter(const gconv_execution *execution, int32_t shift, int32_t filter) {
+  constexpr patch_shape large = large_patch<In, K, C>(), small = small_patch<In, K, C, PLAIN>();
+  if constexpr (small.rows > 0)
+    if (is_small(execution->problem, large.rows > 0 ? 16 : 32)) {
+      launch_patches<In, K, C, small.width, small.rows, small.blocks, PLAIN>(execution, shift, filter);
+      return;
+    }
+  if constexpr (large.rows > 0)
+    launch_patches<In, K, C, large.width, large.rows, large.blocks, PLAIN>(execution, shift, filter);
+  else
+    launch_slide<In, K, C, slide_width<In, K, C>(), 1, PLAIN, true>(execution, shift, filter);
+}
+
 /* Plain epilogues have instances of their own where they are a good part of the work, and for planes of floats, of which
  * most is asked; pairs have no other. */
 template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
-  constexpr int V = slide_width<In, K, C>(), W = takes_patches<In, K, C, 1, true> ? 4 : V;
-  constexpr bool SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || (sizeof(In) == 4 && C == 1);
+  constexpr bool FLOATS = sizeof(In) == 4 && C == 1, SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || FLOATS;
   if constexpr (SMALL)
     if (is_plain_pair(execution, K)) {
       launch_slide<In, K, C, 4, 2, true, true>(execution, shift, 0);
       return;
     }
-  if constexpr (sizeof(In) == 4 && C == 1)
-    if (!lies_by_four(execution->problem, K, shift)) {
-      for (int32_t k = 0; k < execution->problem->filters; k++)
-        launch_slide<In, K, C, V, 1, false, false>(execution, shift, k);
-      return;
-    }
   for (int32_t k = 0; k < execution->problem->filters; k++)
-    if (PLAIN && is_plain(execution, k, 1))
-      launch_slide<In, K, C, W, 1, PLAIN, true>(execution, shift, k);
+    if (FLOATS && !lies_by_four(execution->problem, K, shift))
+      launch_slide<In, K, C, slide_width<In, K, C>(), 1, false, !FLOATS>(execution, shift, k);
+    else if (PLAIN && is_plain(execution, k, 1))
+      launch_filter<In, K, C, PLAIN>(execution, shift, k);
     else
-      launch_slide<In, K, C, W, 1, false, true>(execution, shift, k);
+      launch_filter<In, K, C, false>(execution, shift, k);
 }
 
 /* Whether slide() can take the taps: integers must stay exact with scaled taps, and plain scales with what undoes that. */

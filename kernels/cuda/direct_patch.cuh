@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct, 3 x 3 and 5 x 5 on planes of floats: patches. What memory bounds is a matter of how memory is walked: tiles that
- * are copied in the order of the image, all rows of a thread at once, make 97 % of the bandwidth, high strips 88 %. So a
- * thread makes 4 outputs of some rows, all of whose input is under way together, and threads follow one another along the
- * rows; what patches share comes from the caches.
+ * direct, small squares on one channel: patches. A thread loads all input rows of some output rows at once, before the first
+ * multiply-add, where slide() has one or two under way. That pays
+ *  - where memory bounds, 3 x 3 and 5 x 5 on planes of floats, as what counts there is how memory is walked: tiles that are
+ *    copied in the order of the image make 97 % of the bandwidth, high strips 88 %;
+ *  - on small images, which leave a thread few rows: it waits for memory once, and not once a row.
+ * Threads follow one another along the rows; what patches share comes from the caches.
  */
 #ifndef GCONV_CUDA_DIRECT_PATCH_CUH
 #define GCONV_CUDA_DIRECT_PATCH_CUH
@@ -12,75 +14,136 @@
 
 namespace {
 
-/* Whether a thread makes patches instead of sliding down a strip. */
-template <class In, int K, int C, int F, bool BY_FOUR>
-constexpr bool takes_patches = sizeof(In) == 4 && (K == 3 || K == 5) && C == 1 && F == 1 && BY_FOUR;
+/* The samples of an input row that the windows of V outputs span. */
+template <class In, int K, int C, int V> struct patch_row {
+  using shape = window<K, C, V>;
+  using word = typename samples4<In>::word;
+  word words[shape::WORDS];
 
-/* Rows of a patch, and the blocks of a multiprocessor that leave registers for as many: as measured on an H200. */
-template <int K> constexpr int patch_rows = K == 3 ? 4 : 10;
-enum { PATCH_BLOCKS = 4 };
-
-/* The patch whose first output is sample `first` of row `top`, all of whose input is in the image: of each input row, the
- * windows of 4 outputs. */
-template <int K, bool PLAIN>
-__device__ __forceinline__ void make_patch(const sliding_arguments<K, 1> &a, const uint8_t *in, uint8_t *out, int first,
-                                           int top) {
-  constexpr int ROWS = patch_rows<K>, SPANNED = ROWS + K - 1, BESIDE = K / 2;
-  const gconv_problem &problem = a.common.problem;
-  float x[SPANNED][4 + 2 * BESIDE], sums[ROWS][4];
-  const uint8_t *row = in + (top - problem.pad_top) * a.common.in_row + (first - problem.pad_left) * (int64_t)sizeof(float);
+  /* `from`: the first sample of the window. */
+  __device__ __forceinline__ void load(const uint8_t *from) {
 #pragma unroll
-  for (int i = 0; i < SPANNED; i++, row += a.common.in_row) {
-    const float *window = (const float *)row;
-    if constexpr (K == 3) {
-      x[i][0] = window[0], x[i][5] = window[5];
-    } else {
-      const float2 before = *(const float2 *)window, behind = *(const float2 *)(window + 6);
-      x[i][0] = before.x, x[i][1] = before.y, x[i][6] = behind.x, x[i][7] = behind.y;
-    }
-    samples4<float>::spread(*(const float4 *)(window + BESIDE), &x[i][BESIDE]);
+    for (int w = 0; w < shape::WORDS; w++)
+      words[w] = ((const word *)from)[w];
   }
-  __syncwarp(__activemask()); /* all are loaded before, and not one by one where they are needed */
+  __device__ __forceinline__ void fill(In level) {
+    const In four[4] = {level, level, level, level};
+#pragma unroll
+    for (int w = 0; w < shape::WORDS; w++)
+      words[w] = samples4<In>::gather(four);
+  }
+  __device__ __forceinline__ void spread(float (&x)[4 * shape::WORDS]) const {
+#pragma unroll
+    for (int w = 0; w < shape::WORDS; w++)
+      samples4<In>::spread(words[w], x + 4 * w);
+  }
+};
+
+/* Floats: of the first and the last four, only what is needed, as registers are what bounds the rows. */
+template <int K, int C, int V> struct patch_row<float, K, C, V> {
+  using shape = window<K, C, V>;
+  static constexpr int BEGIN = shape::FIRST, END = shape::FIRST + V + (K - 1) * C;
+  float samples[4 * shape::WORDS];
+
+  __device__ __forceinline__ void load(const uint8_t *from) {
+    const float *row = (const float *)from;
+#pragma unroll
+    for (int i = 0; i < 4 * shape::WORDS; i += 4) {
+      if (i + 4 <= BEGIN || i >= END)
+        continue;
+      if (i + 3 == BEGIN || i + 1 == END) {
+        const int at = i + 3 == BEGIN ? i + 3 : i;
+        samples[at] = row[at];
+      } else if (i + 2 == BEGIN || i + 2 == END) {
+        const int at = i + 2 == BEGIN ? i + 2 : i;
+        const float2 two = *(const float2 *)(row + at);
+        samples[at] = two.x, samples[at + 1] = two.y;
+      } else {
+        samples4<float>::spread(*(const float4 *)(row + i), samples + i);
+      }
+    }
+  }
+  __device__ __forceinline__ void fill(float level) {
+#pragma unroll
+    for (int i = BEGIN; i < END; i++)
+      samples[i] = level;
+  }
+  __device__ __forceinline__ void spread(float (&x)[4 * shape::WORDS]) const {
+#pragma unroll
+    for (int i = BEGIN; i < END; i++)
+      x[i] = samples[i];
+  }
+};
+
+/* The patch of `rows` rows, ROWS at most, whose first output is sample `first` of row `top`. INSIDE: there are ROWS, and all
+ * of their input is in the image. */
+template <class In, int K, int C, int V, int ROWS, bool PLAIN, bool INSIDE>
+__device__ __forceinline__ void make_patch(const sliding_arguments<K, 1> &a, const uint8_t *in, uint8_t *out, int first,
+                                           int top, int rows) {
+  using shape = window<K, C, V>;
+  constexpr int SPANNED = ROWS + K - 1;
+  const gconv_problem &problem = a.common.problem;
+  const beyond down(problem.border, problem.height);
+  const int source = top - problem.pad_top;
+  patch_row<In, K, C, V> row[SPANNED];
+  const uint8_t *from = in + (first - problem.pad_left * C - shape::FIRST) * (int64_t)sizeof(In);
+  if (INSIDE)
+    from += source * a.common.in_row;
 #pragma unroll
   for (int i = 0; i < SPANNED; i++) {
+    const int y = INSIDE ? 0 : i < rows + K - 1 ? down.index(source + i) : GCONV_OUTSIDE;
+    if (INSIDE)
+      row[i].load(from), from += a.common.in_row;
+    else if (y >= 0)
+      row[i].load(from + y * a.common.in_row);
+    else
+      row[i].fill((In)problem.border_level);
+  }
+  __syncwarp(__activemask()); /* all are loaded before, and not one by one where they are needed */
+  float sums[ROWS][V];
+#pragma unroll
+  for (int i = 0; i < SPANNED; i++) {
+    float x[4 * shape::WORDS];
+    row[i].spread(x);
 #pragma unroll
     for (int p = 0; p < ROWS; p++)
 #pragma unroll
       for (int s = 0; s < K; s++)
 #pragma unroll
-        for (int v = 0; v < 4; v++)
+        for (int v = 0; v < V; v++)
           if (p > i - K && p <= i)
-            sums[p][v] = fmaf(a.taps[0][(i - p) * K + s], x[i][v + s], p == i && s == 0 ? 0.0f : sums[p][v]);
-    if (i >= K - 1) {
-      const int p = i - K + 1;
-      store_sums<float, K, 1, 4, 1, PLAIN>(a, sums[p], sums[p], in, out, top + p, first);
+            sums[p][v] = fmaf(a.taps[0][(i - p) * K + s], x[shape::FIRST + v + s * C], p == i && s == 0 ? 0.0f : sums[p][v]);
+    const int p = i - K + 1;
+    if (p >= 0 && (INSIDE || p < rows)) {
+      store_sums<In, K, C, V, 1, PLAIN>(a, sums[p], sums[p], in, out, top + p, first);
       out += a.common.out_row;
     }
   }
 }
 
-/* Grid: as of slide(), in strips of patch_rows, or of several patches, one below the other. What reaches outside the image
- * slides. */
-template <int K, bool PLAIN>
-__global__ void __launch_bounds__(SLIDE_THREADS, PATCH_BLOCKS) patch(const __grid_constant__ sliding_arguments<K, 1> a) {
+/* Grid: as of slide(), in strips of ROWS, or of several patches, one below the other. BLOCKS of a multiprocessor: that leave
+ * registers for as many rows. */
+template <class In, int K, int C, int V, int ROWS, int BLOCKS, bool PLAIN>
+__global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_constant__ sliding_arguments<K, 1> a) {
   const gconv_problem &problem = a.common.problem;
   const block_part part = find_part(a, a.walkers * problem.images * problem.planes);
   if (!part.walks) {
-    make_ends<float, K, 1, 1>(a, part.in, part.out, part.number);
+    make_ends<In, K, C, 1, K, PLAIN>(a, part.in, part.out, part.number);
     return;
   }
-  const int strip = part.number / a.across, column = part.number - strip * a.across;
-  const int first = (column * blockDim.x + threadIdx.x) * 4, begin = (strip * blockDim.y + threadIdx.y) * a.strip;
+  const int strip = (unsigned)part.number / (unsigned)a.across, column = part.number - strip * a.across;
+  const int first = (column * blockDim.x + threadIdx.x) * V, begin = (strip * blockDim.y + threadIdx.y) * a.strip;
   if (first < a.begin || first >= a.end)
     return;
+  const int end = min(begin + a.strip, problem.out_height);
 #pragma unroll 1
-  for (int top = begin; top < min(begin + a.strip, problem.out_height); top += patch_rows<K>) {
-    const int source = top - problem.pad_top, rows = min(begin + a.strip, problem.out_height) - top;
+  for (int top = begin; top < end; top += ROWS) {
+    const int source = top - problem.pad_top, rows = min(end - top, ROWS);
     uint8_t *out = part.out + top * a.common.out_row;
-    if (rows >= patch_rows<K> && source >= 0 && source + patch_rows<K> + K - 1 <= problem.height)
-      make_patch<K, PLAIN>(a, part.in, out, first, top);
+    if (rows == ROWS && source >= 0 && source + ROWS + K - 1 <= problem.height)
+      make_patch<In, K, C, V, ROWS, PLAIN, true>(a, part.in, out, first, top, rows);
     else
-      walk<float, K, 1, 4, 1, PLAIN, true>(a, part.in, out, first, top, min(rows, patch_rows<K>));
+      make_patch<In, K, C, V, ROWS, PLAIN, false>(a, part.in, out, first, top, rows);
   }
 }
 

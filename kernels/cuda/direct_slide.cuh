@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
     if (part.walks)
       walk_share<In, K, C, V, F, PLAIN, BY_FOUR>(a);
     else
-      make_ends<In, K, C, F>(a, part.in, part.out, part.number);
+      make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, part.in, part.out, part.number);
   } else {
     const int all_walkers = a.walkers * problem.images * problem.planes;
     const bool walks = (int)blockIdx.x < all_walkers;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
         walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out + top * a.common.out_row, first, top,
                                              min(a.strip, problem.out_height - top));
     } else {
-      make_ends<In, K, C, F>(a, in, out, number - sheet * a.edge_blocks);
+      make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, in, out, number - sheet * a.edge_blocks);
     }
   }
 }
@@ -201,17 +201,22 @@ void set_weights(const gconv_execution *execution, int32_t first, int32_t shift,
   }
 }
 
+inline int64_t multiprocessors() {
+  int device = 0, count = 1;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count;
+}
+
 /* How many blocks of a kernel the current device runs at a time. Asked for once: it takes longer than a launch. */
 template <auto KERNEL> int64_t blocks_at_a_time() {
   static std::atomic<int> of_multiprocessor{0};
-  int device = 0, multiprocessors = 1, blocks = of_multiprocessor.load(std::memory_order_relaxed);
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  int blocks = of_multiprocessor.load(std::memory_order_relaxed);
   if (blocks == 0) {
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, KERNEL, SLIDE_THREADS, 0);
     of_multiprocessor.store(blocks = blocks < 1 ? 1 : blocks, std::memory_order_relaxed);
   }
-  return (int64_t)multiprocessors * blocks;
+  return multiprocessors() * blocks;
 }
 
 /* Which output samples of a row have windows that lie in the input row. */
@@ -227,28 +232,60 @@ template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a
   a->end = (int32_t)(begin < end ? end : 0);
 }
 
-/* Launches for the filters first .. first + F - 1, laid into K x K taps, whose output is that of filter `first`. */
-template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
-void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first) {
-  const gconv_problem *problem = execution->problem;
+/* What a kernel is to know of filters first .. first + F - 1, laid into K x K taps, whose output is that of filter `first`,
+ * but for strips and blocks. */
+template <class In, int K, int C, int V, int F>
+sliding_arguments<K, F> make_arguments(const gconv_execution *execution, int32_t shift, int32_t first) {
   sliding_arguments<K, F> a = {};
   a.common = common_arguments(execution);
   a.common.out += first * a.common.out_filter;
   a.common.problem.pad_left += shift;
   a.common.problem.anchor_x += shift;
-  a.samples = problem->out_width * C;
+  a.samples = a.common.problem.out_width * C;
   a.plain = is_plain(execution, first, F);
   set_weights<In>(execution, first, shift, &a);
   find_inner<K, C, V>(&a);
-  /* What memory bounds goes through the image in low blocks, row by row, as memory likes it; the rows that they share are in
-   * the L1 cache. What arithmetic bounds takes strips as high as it can. */
-  constexpr bool PATCHES = takes_patches<In, K, C, F, BY_FOUR>;
-  constexpr bool SWEEPS = (sizeof(In) == 4 && K <= 3 && F == 1) || PATCHES, NARROW = SWEEPS || (V == 16 && C == 1);
+  return a;
+}
+
+/* Divides planes into strips of a.strip rows, and what their walkers leave into blocks of as many threads; how many blocks
+ * that is of all planes. */
+template <int K, int F> int64_t divide(sliding_arguments<K, F> *a, dim3 block) {
+  const gconv_problem *problem = &a->common.problem;
+  const int64_t edges = (int64_t)(a->samples - (a->end - a->begin)) * problem->out_height;
+  const int64_t strips = (problem->out_height - 1) / ((int64_t)a->strip * block.y) + 1;
+  a->edge_blocks = (int32_t)((edges + block.x * block.y - 1) / (block.x * block.y));
+  a->walkers = (int32_t)(a->across * strips);
+  return ((int64_t)a->edge_blocks + a->walkers) * problem->images * problem->planes;
+}
+
+/* By patches of ROWS rows. */
+template <class In, int K, int C, int V, int ROWS, int BLOCKS, bool PLAIN>
+void launch_patches(const gconv_execution *execution, int32_t shift, int32_t first) {
+  const gconv_problem *problem = execution->problem;
+  sliding_arguments<K, 1> a = make_arguments<In, K, C, V, 1>(execution, shift, first);
+  const dim3 block = block_for(problem, SLIDE_THREADS, 64, SLIDE_THREADS / 64);
+  a.across = (int32_t)((a.end / V + block.x - 1) / block.x);
+  a.strip = ROWS;
+  if (a.across > 0 && problem->grid_blocks > 0)
+    a.strip = hinted_strip(problem, (int64_t)a.across * problem->images * problem->planes, block.y);
+  const dim3 grid((unsigned)divide(&a, block));
+  patch<In, K, C, V, ROWS, BLOCKS, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+}
+
+/* By walks down strips, as high as they can be. */
+template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
+void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first) {
+  const gconv_problem *problem = execution->problem;
+  sliding_arguments<K, F> a = make_arguments<In, K, C, V, F>(execution, shift, first);
+  /* Floats that memory bounds go through the image in low blocks, row by row, as memory likes it; the rows that they share
+   * are in the L1 cache. */
+  constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
   const int width = threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32;
-  dim3 block = block_for(problem, SLIDE_THREADS, width, SLIDE_THREADS / width);
+  const dim3 block = block_for(problem, SLIDE_THREADS, width, SLIDE_THREADS / width);
   a.across = (int32_t)((threads + block.x - 1) / block.x);
-  a.strip = PATCHES ? patch_rows<K> : SWEEPS ? 4 : problem->out_height;
+  a.strip = SWEEPS ? 4 : problem->out_height;
   int64_t at_a_time = 0;
   if constexpr (!SWEEPS)
     at_a_time = blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>();
@@ -256,24 +293,16 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
     a.strip = hinted_strip(problem, a.across * planes, block.y);
   else if (a.across > 0 && !SWEEPS)
     a.strip = strip_rows(problem, K, a.across * planes, at_a_time * block.y);
-  const int64_t edges = (int64_t)(a.samples - (a.end - a.begin)) * problem->out_height;
-  a.edge_blocks = (int32_t)((edges + block.x * block.y - 1) / (block.x * block.y));
-  const int64_t strips = (problem->out_height - 1) / ((int64_t)a.strip * block.y) + 1;
-  a.walkers = (int32_t)(a.across * strips);
-  int64_t all_walkers = a.walkers * planes;
+  int64_t blocks = divide(&a, block);
   if (takes_shares<In, K> && a.across > 0) {
     const int64_t rows = a.across * planes * problem->out_height;
     const int64_t walkers = (problem->grid_blocks > 0 ? problem->grid_blocks : at_a_time) * block.y;
     const int64_t share = (rows - 1) / walkers + 1;
     a.strip = (int32_t)(share < INT32_MAX ? share : INT32_MAX);
-    all_walkers = (rows - 1) / ((int64_t)a.strip * block.y) + 1;
-    a.walkers = (int32_t)all_walkers;
+    a.walkers = (int32_t)((rows - 1) / ((int64_t)a.strip * block.y) + 1);
+    blocks = a.edge_blocks * planes + a.walkers;
   }
-  dim3 grid((unsigned)(a.edge_blocks * planes + all_walkers));
-  if constexpr (PATCHES)
-    patch<K, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
-  else
-    slide<In, K, C, V, F, PLAIN, BY_FOUR><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
+  slide<In, K, C, V, F, PLAIN, BY_FOUR><<<(unsigned)blocks, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
 } // namespace

@@ -37,6 +37,28 @@ template <int K, int C, int V> struct window {
 
 /* ---- Input rows ---- */
 
+/* Whether walks can spare registers for what keeps threads from waiting at borders: with others, a multiprocessor would hold
+ * fewer blocks, or the compiler moves more. As measured on an H200. */
+template <int K> constexpr bool spares_registers = K >= 9 && K != 13;
+
+/* What near_index() says, without a branch: position i before the image is that of sample low + step * i, behind it that of
+ * high + step * i; negative where there is none. The branches of near_index(), to addresses from a table, were most of the
+ * time of small images. */
+struct beyond {
+  int size, step, low, high;
+  __device__ __forceinline__ beyond(gconv_border border, int size) : size(size) {
+    const bool mirrors = border == GCONV_BORDER_SYMMETRIC || border == GCONV_BORDER_REFLECT101;
+    const bool wraps = border == GCONV_BORDER_WRAP, repeats = border == GCONV_BORDER_REPLICATE;
+    const int twice = border == GCONV_BORDER_SYMMETRIC ? 1 : 0; /* whether the sample at the border is there twice */
+    step = mirrors ? -1 : wraps ? 1 : 0;
+    low = mirrors ? -twice : wraps ? size : repeats ? 0 : GCONV_OUTSIDE;
+    high = mirrors ? 2 * size - 2 + twice : wraps ? -size : repeats ? size - 1 : GCONV_OUTSIDE;
+  }
+  __device__ __forceinline__ int index(int i) const {
+    return (unsigned)i < (unsigned)size ? i : (i < 0 ? low : high) + step * i;
+  }
+};
+
 /* Four samples as a word, and from there to floats: of integers in units of 2^-149. */
 template <class In> struct samples4;
 template <> struct samples4<float> {
@@ -103,7 +125,9 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   }
 
   __device__ __forceinline__ void fetch(int slot) {
-    const int source = (unsigned)y < (unsigned)height ? y : near_index(border, y, height);
+    const int source = (unsigned)y < (unsigned)height ? y
+                       : spares_registers<K>          ? beyond(border, height).index(y)
+                                                      : near_index(border, y, height);
     const uint8_t *row = in + source * in_row;
     y++;
     if (source != GCONV_OUTSIDE && BY_FOUR) {
@@ -201,8 +225,9 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
 #pragma unroll
     for (int i = 0; i < 4; i++)
       y[i] = fmaf(plain_sum<F>(first[v + i], second[v + i]), a.scale, a.offset);
-    if (K <=
-        4) /* where memory is the bound, what may stay in the L2 cache for a while is written faster; patches of 5 x 5 */
+    /* Where memory bounds, what may stay in the L2 cache for a while is written faster; but the results of 5 x 5, whose
+     * patches read more rows twice, would displace what is to be read again. */
+    if (K <= 4)
       *(float4 *)(row + sample + v) = pack_four(y, 0.0f);
     else
       store_four(y, row, sample + v, 4);
@@ -292,26 +317,54 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
 
 /* ---- The ends of rows ---- */
 
-/* One output sample by itself: of the few at the ends of rows, whose windows reach outside. */
-template <class In, int K, int C, int F>
+/* A value with a plain epilogue, as store_plain() does it. */
+template <int K, int F>
+__device__ __forceinline__ void store_plain_one(const sliding_arguments<K, F> &a, float sum, float *out) {
+  *out = fmaf(sum, a.scale, a.offset);
+}
+template <int K, int F>
+__device__ __forceinline__ void store_plain_one(const sliding_arguments<K, F> &a, float sum, uint8_t *out) {
+  const int level = __float_as_int(a.at_once ? sum * a.scale : fmaf(sum, a.scale, a.offset) * 0x1p-149f);
+  *out = (uint8_t)min(max(level, 0), 255);
+}
+
+/* Rows of windows at the ends of rows that are loaded at once: where walks decide how many registers there are. */
+template <int K> constexpr int end_rows = K <= 3 ? 1 : K <= 5 ? K : (spares_registers<K> ? 36 : 20) / K;
+
+/* One output sample by itself: of the few at the ends of rows, whose windows reach outside. ROWS input rows are loaded at
+ * once; what is outside is read as sample 0, and replaced. */
+template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int p, int sample) {
   const gconv_problem &problem = a.common.problem;
+  const beyond down(problem.border, problem.height), across(problem.border, problem.width);
   const int q = sample / C, c = sample - q * C;
   float sums[F] = {};
 #pragma unroll 1
-  for (int r = 0; r < K; r++) {
-    const int y = near_index(problem.border, p - problem.pad_top + r, problem.height);
-    const In *row = (const In *)(in + y * a.common.in_row);
-    In levels[K];
+  for (int r = 0; r < K; r += ROWS) {
+    In levels[ROWS][K];
 #pragma unroll
-    for (int s = 0; s < K; s++) {
-      const int x = near_index(problem.border, q - problem.pad_left + s, problem.width);
-      levels[s] = y == GCONV_OUTSIDE || x == GCONV_OUTSIDE ? (In)problem.border_level : row[x * C + c];
+    for (int i = 0; i < ROWS; i++) {
+      const int y = down.index(p - problem.pad_top + min(r + i, K - 1));
+      const In *row = (const In *)(in + max(y, 0) * a.common.in_row);
+#pragma unroll
+      for (int s = 0; s < K; s++) {
+        const int x = across.index(q - problem.pad_left + s);
+        const In level = row[max(x, 0) * C + c];
+        levels[i][s] = (y | x) < 0 ? (In)problem.border_level : level;
+      }
     }
 #pragma unroll
-    for (int s = 0; s < K; s++)
-      for (int f = 0; f < F; f++)
-        sums[f] = fmaf(a.taps[f][r * K + s], samples4<In>::spread_one(levels[s]), sums[f]);
+    for (int i = 0; i < ROWS; i++)
+      if (K % ROWS == 0 || r + i < K)
+#pragma unroll
+        for (int s = 0; s < K; s++)
+#pragma unroll
+          for (int f = 0; f < F; f++)
+            sums[f] = fmaf(a.taps[f][(r + i) * K + s], samples4<In>::spread_one(levels[i][s]), sums[f]);
+  }
+  if constexpr (PLAIN && F == 1 && sizeof(In) != 2) {
+    store_plain_one(a, sums[0], (In *)out + sample);
+    return;
   }
   float value = finish_value<In, K, F>(a, sums[0], sums[F - 1]);
   if (C == 4 && problem.keep_alpha && c == 3)
@@ -325,13 +378,14 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
 }
 
 /* A thread's part of block `number` of those for the ends of rows of a plane: a sample. */
-template <class In, int K, int C, int F>
+template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 __device__ __forceinline__ void make_ends(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int number) {
-  const int width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
-  const int64_t sample = (int64_t)number * (blockDim.x * blockDim.y) + thread;
-  const int p = (int)(sample / width), at = (int)(sample - (int64_t)p * width);
+  const unsigned width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
+  const uint64_t sample = (uint64_t)number * (blockDim.x * blockDim.y) + thread;
+  const int p = (int)(sample < UINT32_MAX ? (unsigned)sample / width : sample / width);
+  const int at = (int)(sample - (uint64_t)p * width);
   if (p < a.common.problem.out_height)
-    make_sample<In, K, C, F>(a, in, out + p * a.common.out_row, p, at < a.begin ? at : at + a.end - a.begin);
+    make_sample<In, K, C, F, ROWS, PLAIN>(a, in, out + p * a.common.out_row, p, at < a.begin ? at : at + a.end - a.begin);
 }
 
 /* What a block does: one of a plane's that walk, or that make the ends of rows; row 0 of the plane. */
@@ -348,6 +402,8 @@ template <int K, int F> __device__ __forceinline__ block_part find_part(const sl
   const gconv_problem &problem = a.common.problem;
   const bool walks = (int)blockIdx.x < all_walkers;
   const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, of_plane = walks ? a.walkers : a.edge_blocks;
+  if (problem.images * problem.planes == 1) /* spares a short launch the divisions */
+    return {walks, number, a.common.in, a.common.out};
   const int sheet = number / of_plane, image = sheet / problem.planes, plane = sheet - image * problem.planes;
   return {walks, number - sheet * of_plane, a.common.in + image * a.common.in_image + plane * a.common.in_plane,
           a.common.out + image * a.common.out_image + plane * a.common.out_plane};
