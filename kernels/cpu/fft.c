@@ -58,6 +58,10 @@ static int choose_log(const gconv_problem *problem) {
   for (int log = LEAST_LOG + 1; log <= MOST_LOG; log++)
     if (pace_of(problem, log) < pace_of(problem, best))
       best = log;
+  /* Beyond L2 tiles are few and large, and each is one thread's: half as much work again is worth having smaller ones. */
+  for (int log = LEAST_LOG; log < best && best > LOG_IN_L2; log++)
+    if (pace_of(problem, log) <= 1.5 * pace_of(problem, best))
+      return log;
   return best;
 }
 

@@ -410,7 +410,8 @@ static gconv_status convolve_by_rows(gconv_worker *worker, struct task *task, gc
     return GCONV_OK;
   GCONV_TRY(gconv_worker_admit(worker,
                                gconv_stream_bytes(worker->now.plan, &task->image, task->count, worker->threads) +
-                                   gconv_row_reader_bytes(reader) + gconv_plan_get_info(worker->now.plan)->workspace_bytes,
+                                   gconv_row_reader_bytes(reader) +
+                                   gconv_plan_get_info(worker->now.plan)->workspace_bytes * (uint64_t)worker->threads,
                                NULL, &task->why));
   GCONV_TRY(ensure_plan(worker, task));
   carriage c = {

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import resource
 import select
 import shutil
@@ -342,6 +343,13 @@ class Memory(CommandTest):
         for device in devices:  # without a GPU, auto is the CPU for the first image, too
             self.gconv("-i", "a.png", "-o", "rows.png", "--threads", "1", "--memory", "20M", "-d", device, *self.WORDS)
             self.assertEqual((self.folder / "rows.png").read_bytes(), (self.folder / "whole.png").read_bytes())
+
+    def test_workspaces_of_all_threads_count(self):
+        self.photo("a.png", 1600, 1500)
+        words = ("-i", "a.png", "-f", "disk:radius=200", "-a", "fft", "-o", "x.png", "--memory", "1M", "-d", "cpu")
+        takes = [int(re.search(r"takes about (\d+) MB", self.gconv(*words, "--threads", count, status=1).stderr)[1])
+                 for count in (1, 5)]
+        self.assertGreater(takes[1] - takes[0], 4 * (5 + 8))  # of each, a writer's 5 MB and tiles of at least 1024 x 2 x 1000 floats
 
     def test_what_cannot_is_refused(self):
         self.photo("a.png", 1600, 1500)
