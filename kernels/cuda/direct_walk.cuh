@@ -109,6 +109,10 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   /* Rows under way, to hide the latency; but wide rows of one channel rather leave registers to more warps. */
   static constexpr int AHEAD = (V < 16 || C > 1) && ((sizeof(In) < 4 && K <= 7) || K <= 3) ? 2 : 1;
 
+  /* Whether the loads of a row stand before the row before it is laid on sums, and not where the compiler has registers
+   * again: as measured, others rather leave these to more warps. */
+  static constexpr bool LOADS_FIRST = sizeof(In) == 4 && C == 1 && BY_FOUR && (K == 7 || K == 13);
+
   const uint8_t *in; /* the plane, from the first sample of the window on */
   int64_t in_row;
   gconv_border border;
@@ -160,6 +164,8 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
       for (int w = 0; w < shape::WORDS; w++)
         words[i][w] = words[i + 1][w];
     fetch(AHEAD - 1);
+    if constexpr (LOADS_FIRST)
+      __syncwarp(__activemask());
   }
 };
 
