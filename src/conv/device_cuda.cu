@@ -161,9 +161,9 @@ gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const
   size_t available = 0, total = 0;
   cudaGetLastError();
   cudaMemGetInfo(&available, &total);
-  const double GiB = 1 << 30;
-  return gconv_fail(GCONV_NO_MEMORY, "%s has no memory for %s: that takes %.1f GiB, and %.1f of %.1f GiB are free",
-                    device->info.name, what, (double)bytes / GiB, (double)available / GiB, (double)total / GiB);
+  const double MB = 1e6;
+  return gconv_fail(GCONV_NO_MEMORY, "%s has no memory for %s: that takes %.0f MB, and %.0f of %.0f MB are free",
+                    device->info.name, what, (double)bytes / MB, (double)available / MB, (double)total / MB);
 }
 
 /* ---- Runs ---- */
