@@ -146,18 +146,21 @@ static gconv_presentation choose_presentation(const gconv_settings *settings, co
                                            : GCONV_PRESENT_COMBINED;
 }
 
-/* Arrays hold what the network yields. */
-static gconv_status check_tone(const gconv_settings *settings, gconv_message *message) {
+/* Arrays hold what the network yields, and labels have their colours: values are made samples of other pictures alone. */
+static gconv_status check_tone(const gconv_settings *settings, gconv_presentation presentation, gconv_message *message) {
   const gconv_options *options = &settings->convolution;
-  const char *option = options->scale != 1                                         ? "--scale"
-                       : options->offset != 0                                      ? "--offset"
-                       : options->range != GCONV_RANGE_CLAMP                       ? "--range"
-                       : settings->depth >= 0 && settings->depth != (int)GCONV_F32 ? "--depth"
-                                                                                   : NULL;
-  if (!option)
+  bool tensor = presentation == GCONV_PRESENT_TENSOR, labels = presentation == GCONV_PRESENT_LABELS;
+  const char *option = options->scale != 1                                                   ? "--scale"
+                       : options->offset != 0                                                ? "--offset"
+                       : options->range != GCONV_RANGE_CLAMP                                 ? "--range"
+                       : tensor && settings->depth >= 0 && settings->depth != (int)GCONV_F32 ? "--depth"
+                                                                                             : NULL;
+  if (!option || (!tensor && !labels))
     return GCONV_OK;
   return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                        "%s is for the pictures of banks: arrays hold the outputs as they are, in float32", option);
+                        tensor ? "%s is for the pictures of banks: arrays hold the outputs as they are, in float32"
+                               : "%s is for values: in pictures, --combine argmax gives each pixel the colour of a filter",
+                        option);
 }
 
 /* The format that the results will have, as gconv_outputs_name() finds it. */
@@ -175,8 +178,7 @@ gconv_status gconv_bank_job_name(const gconv_settings *settings, const gconv_inp
   const gconv_format_info *format = expected_format(settings);
   gconv_bank_batch *batch = &job->batch;
   batch->presentation = choose_presentation(settings, format);
-  if (batch->presentation == GCONV_PRESENT_TENSOR)
-    GCONV_TRY(check_tone(settings, message));
+  GCONV_TRY(check_tone(settings, batch->presentation, message));
   batch->one_tensor = batch->presentation == GCONV_PRESENT_TENSOR && inputs->count > 1 && is_one_file(settings->output);
   gconv_inputs named = *inputs;
   if (batch->one_tensor)

@@ -273,6 +273,9 @@ class Errors(BankTest):
         self.refuse("stack", "--combine", "stack")
         for words in (("--scale", "2"), ("--offset", "0.5"), ("--range", "abs"), ("--depth", "8")):
             self.refuse(words[0] + " is for the pictures of banks", *words)
+            if words[0] != "--depth":
+                self.usage_error(words[0] + " is for values: in pictures, --combine argmax gives each pixel the colour of a filter",
+                                 "-i", "a.png", "-f", "bank.txt", "-o", "y.png", "--combine", "argmax", *words)
         self.refuse("leaky takes the slope", "--activation", "leaky:x")
         self.refuse("--mean", "--mean", "1,,2")
         self.refuse("no bank follows", "--then")
