@@ -27,8 +27,8 @@
 #define GCONV_CUDA_DIRECT_SLIDE_CUH
 
 #include "direct_patch.cuh"
+#include "launch.cuh"
 
-#include <atomic>
 #include <math.h>
 
 namespace {
@@ -131,26 +131,8 @@ inline bool scale_taps(const float *taps, int count, int *e) {
   return whole;
 }
 
-/* How many output rows a thread walks, given the blocks of a row of strips and how many blocks the device runs at a time: of
- * the numbers of strips that fill it a whole number of times, the one that takes the least time, which is in proportion to
- * the rows that a block walks (its own and the K - 1 before them) times the number of fillings. */
-inline int32_t strip_rows(const gconv_problem *problem, int K, int64_t blocks_of_a_row, int64_t blocks_at_a_time) {
-  int64_t best = problem->out_height, best_cost = INT64_MAX;
-  for (int64_t fillings = 1; fillings <= 16; fillings++) {
-    int64_t strips = fillings * blocks_at_a_time / blocks_of_a_row;
-    strips = strips < 1 ? 1 : strips > problem->out_height ? problem->out_height : strips;
-    int64_t rows = (problem->out_height - 1) / strips + 1;
-    int64_t needed = (((problem->out_height - 1) / rows + 1) * blocks_of_a_row - 1) / blocks_at_a_time + 1;
-    int64_t cost = (rows + K - 1 + 2) * needed; /* 2: for starting */
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = rows;
-    }
-  }
-  return (int32_t)best;
-}
-
-/* The same for as many blocks as the problem hints at, or as few as there can be, without those for the ends of rows. */
+/* Output rows that a thread walks: for as many blocks as the problem hints at, or as few as there can be, without those for
+ * the ends of rows. */
 inline int32_t hinted_strip(const gconv_problem *problem, int64_t blocks_of_a_row, int64_t strips_of_a_block) {
   const int64_t rows_of_blocks = problem->grid_blocks / blocks_of_a_row;
   const int64_t strips = (rows_of_blocks < 1 ? 1 : rows_of_blocks) * strips_of_a_block;
@@ -161,13 +143,9 @@ inline int32_t hinted_strip(const gconv_problem *problem, int64_t blocks_of_a_ro
  * are combined, and the output is of the type of the input. */
 inline bool is_plain(const gconv_execution *execution, int32_t first, int32_t count) {
   const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *epilogue = &problem->epilogue;
-  bool plain = problem->in_type == problem->out_type && problem->in_type != GCONV_U16 && epilogue->scale_low == 0 &&
-               !epilogue->absolute && !epilogue->center && !problem->keep_alpha;
-  for (int32_t k = first; k < first + count; k++)
-    plain = plain && gconv_divisors(problem, execution->host_weights)[k] == 1 &&
-            gconv_biases(problem, execution->host_weights)[k] == 0;
-  return plain && (count == 1 ? !gconv_is_combined(problem) : epilogue->combine == GCONV_COMBINE_MAGNITUDE);
+  return problem->in_type == problem->out_type && problem->in_type != GCONV_U16 && gconv_is_plain(&problem->epilogue) &&
+         !problem->keep_alpha && are_bare(execution, first, count) &&
+         (count == 1 ? !gconv_is_combined(problem) : problem->epilogue.combine == GCONV_COMBINE_MAGNITUDE);
 }
 
 inline bool is_power_of_two(float x) {
@@ -199,24 +177,6 @@ void set_weights(const gconv_execution *execution, int32_t first, int32_t shift,
     a->at_once = is_power_of_two(a->scale) && a->offset == 0 && ldexpf(ldexpf(a->scale, -e), e) == a->scale;
     a->scale = ldexpf(a->scale, a->at_once ? -e : 149 - e);
   }
-}
-
-inline int64_t multiprocessors() {
-  int device = 0, count = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
-}
-
-/* How many blocks of a kernel the current device runs at a time. Asked for once: it takes longer than a launch. */
-template <auto KERNEL> int64_t blocks_at_a_time() {
-  static std::atomic<int> of_multiprocessor{0};
-  int blocks = of_multiprocessor.load(std::memory_order_relaxed);
-  if (blocks == 0) {
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, KERNEL, SLIDE_THREADS, 0);
-    of_multiprocessor.store(blocks = blocks < 1 ? 1 : blocks, std::memory_order_relaxed);
-  }
-  return multiprocessors() * blocks;
 }
 
 /* Which output samples of a row have windows that lie in the input row. */
@@ -288,11 +248,11 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   a.strip = SWEEPS ? 4 : problem->out_height;
   int64_t at_a_time = 0;
   if constexpr (!SWEEPS)
-    at_a_time = blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>();
+    at_a_time = blocks_at_a_time<slide<In, K, C, V, F, PLAIN, BY_FOUR>>(SLIDE_THREADS, 0);
   if (a.across > 0 && problem->grid_blocks > 0)
     a.strip = hinted_strip(problem, a.across * planes, block.y);
   else if (a.across > 0 && !SWEEPS)
-    a.strip = strip_rows(problem, K, a.across * planes, at_a_time * block.y);
+    a.strip = (int32_t)choose_strip(problem->out_height, K + 1, a.across * planes, at_a_time * block.y); /* 2 to start */
   int64_t blocks = divide(&a, block);
   if (takes_shares<In, K> && a.across > 0) {
     const int64_t rows = a.across * planes * problem->out_height;

@@ -30,12 +30,12 @@
  *
  * Strides would leave out most of the eight neighbours; float32 samples are not bytes: both are refused.
  */
+#include "launch.cuh"
 #include "toeplitz_bands.cuh"
 #include "toeplitz_colour.cuh"
 #include "toeplitz_stage.cuh"
 #include "toeplitz_walk.cuh"
 
-#include <atomic>
 #include <math.h>
 
 namespace {
@@ -77,43 +77,18 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   return a;
 }
 
-/* Rows of a strip, so that the strips fill the device a whole number of times, and few rows are loaded twice. `across` warps
- * stand side by side, `at_once` run at a time; a strip of n rows takes the time of n + R + 2. Warps at the ends of rows take
- * longer, for which others must wait in the end: an eighth of the time of a filling. */
-int32_t strip_rows(int64_t height, int64_t overlap, int64_t across, int64_t at_once) {
-  int64_t best = height, best_cost = INT64_MAX;
-  for (int64_t fillings = 1; fillings <= 16; fillings++) {
-    int64_t strips = fillings * at_once / across;
-    strips = strips < 1 ? 1 : strips > height ? height : strips;
-    int64_t rows = (height - 1) / strips + 1, needed = (((height - 1) / rows + 1) * across - 1) / at_once + 1;
-    int64_t cost = (rows + overlap + 2) * (8 * needed + 1);
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = rows;
-    }
-  }
-  return (int32_t)best;
-}
-
 /* Launches a kernel whose warps walk down rows of so many samples, TILE each. */
 template <auto KERNEL>
 void launch_strips(const gconv_execution *execution, banded_arguments *a, int64_t samples, size_t bytes) {
   const gconv_problem *problem = execution->problem;
   int64_t tiles = (samples - 1) / TILE + 1, planes = (int64_t)problem->images * problem->planes;
   a->across = tiles > 2 ? 4 : (int32_t)tiles;
-  static std::atomic<int> of_multiprocessor{0}; /* asked for once: it takes longer than a launch */
-  int device = 0, multiprocessors = 1, blocks = of_multiprocessor.load(std::memory_order_relaxed);
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
   cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-  if (blocks == 0) {
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, KERNEL, WARPS * LANES, bytes);
-    of_multiprocessor.store(blocks = blocks < 1 ? 1 : blocks, std::memory_order_relaxed);
-  }
   int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of a phase */
   int64_t across = (tiles - 1) / a->across + 1, down = WARPS / a->across;
-  a->strip =
-      strip_rows(height, problem->rows - 1, across * planes * problem->dilation_y, (int64_t)multiprocessors * blocks * down);
+  /* A strip of n rows takes the time of n + R + 1. Warps at the ends of rows take longer. */
+  a->strip = (int32_t)choose_strip(height, problem->rows + 1, across * planes * problem->dilation_y,
+                                   blocks_at_a_time<KERNEL>(WARPS * LANES, bytes) * down, 1);
   a->strips = (int32_t)((height - 1) / a->strip + 1);
   dim3 grid((unsigned)across, (unsigned)(((int64_t)a->strips * problem->dilation_y - 1) / down + 1), (unsigned)planes);
   KERNEL<<<grid, WARPS * LANES, bytes, (cudaStream_t)execution->stream>>>(*a);
