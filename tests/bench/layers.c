@@ -7,6 +7,7 @@
  * [--no-check]
  *
  * FILE has lines `N C H W K R stride pad [groups]`; without one, common layers and the shapes of batched-convolution papers.
+ * Exit status: 0, 1 if an algorithm failed or an error is over its bound, 2 for a wrong option, 77 without the device.
  */
 #include "gconv.h"
 
@@ -110,7 +111,8 @@ typedef struct problem {
   gconv_image in;
 } problem;
 
-static void time_algorithm(const problem *p, const char *algorithm, gconv_math math) {
+/* False if it failed, or is wrong. */
+static bool time_algorithm(const problem *p, const char *algorithm, gconv_math math) {
   gconv_layer layer = {.bank = &p->bank, .padding = GCONV_LAYER_EXPLICIT, .groups = p->shape->groups};
   layer.pad_top = layer.pad_left = layer.pad_bottom = layer.pad_right = p->shape->pad;
   layer.stride_y = layer.stride_x = p->shape->stride;
@@ -122,10 +124,12 @@ static void time_algorithm(const problem *p, const char *algorithm, gconv_math m
   const gconv_layer_info *info = status == GCONV_OK ? gconv_network_get_info(network, 0) : NULL;
   if (info && strcmp(info->math, gconv_math_name(math)) != 0) { /* it has no use for the leave that math gives */
     gconv_network_free(network);
-    return;
+    return true;
   }
+  bool right = status == GCONV_OK || status == GCONV_UNSUPPORTED;
   if (status == GCONV_OK)
-    status = gconv_network_measure(network, &p->in, p->settings->check ? &out : NULL, p->settings->runs, times);
+    right = (status = gconv_network_measure(network, &p->in, p->settings->check ? &out : NULL, p->settings->runs, times)) ==
+            GCONV_OK;
   printf("  %-16s %-4s ", algorithm, gconv_math_name(math));
   if (status != GCONV_OK) {
     printf("%s\n", gconv_last_error());
@@ -137,16 +141,18 @@ static void time_algorithm(const problem *p, const char *algorithm, gconv_math m
       printf("  batch %d", info->batch);
     if (p->settings->check) {
       double error = largest_error(p->shape, &p->bank, p->in.data, &out);
-      printf("  error %.2e of bound %.2e%s", error, info->error_bound, error > info->error_bound ? "  OVER" : "");
+      right = error <= info->error_bound;
+      printf("  error %.2e of bound %.2e%s", error, info->error_bound, right ? "" : "  OVER");
     }
     printf("\n");
   }
   fflush(stdout);
   gconv_image_free(&out);
   gconv_network_free(network);
+  return right;
 }
 
-static void time_shape(const settings *wanted, gconv_device *device, const shape *s) {
+static bool time_shape(const settings *wanted, gconv_device *device, const shape *s) {
   problem p = {.settings = wanted, .device = device, .shape = s};
   size_t taps = (size_t)(s->c / s->groups) * (size_t)(s->r * s->r), samples = (size_t)s->c * (size_t)s->h * (size_t)s->w;
   p.bank = (gconv_bank){.filters = s->k, .channels = s->c / s->groups, .rows = s->r, .columns = s->r};
@@ -158,15 +164,17 @@ static void time_shape(const settings *wanted, gconv_device *device, const shape
   p.in.data = draw_floats(samples * (size_t)s->n, 3);
   const char *type = strncmp(wanted->device, "cuda", 4) == 0 ? "cuda" : "cpu";
   printf("%d %d %d %d %d %d %d %d groups %d\n", s->n, s->c, s->h, s->w, s->k, s->r, s->stride, s->pad, s->groups);
+  bool right = p.in.data && p.bank.weights && p.bank.biases;
   const gconv_algorithm_info *info;
   for (size_t i = 0; p.in.data && p.bank.weights && p.bank.biases && (info = gconv_layer_algorithm_at(i)); i++)
     for (gconv_math math = GCONV_MATH_FP32; math <= GCONV_MATH_BF16; math++)
       if (strcmp(info->device, type) == 0 && is_among(info->name, wanted->algorithms) &&
           is_among(gconv_math_name(math), wanted->math))
-        time_algorithm(&p, info->name, math);
+        right &= time_algorithm(&p, info->name, math);
   free(p.in.data);
   free(p.bank.weights);
   free(p.bank.biases);
+  return right;
 }
 
 static size_t read_shapes(const char *path, shape *shapes) {
@@ -217,14 +225,15 @@ int main(int count, char **words) {
     shape_count = read_shapes(s.file, shapes);
   if (gconv_device_open(s.device, 0, &device) != GCONV_OK) {
     fprintf(stderr, "%s\n", gconv_last_error());
-    return 1;
+    return 77;
   }
+  bool right = shape_count > 0;
   for (size_t i = 0; i < shape_count; i++) {
     char number[24];
     snprintf(number, sizeof number, "%zu", i + 1);
     if (is_among(number, s.only))
-      time_shape(&s, device, &shapes[i]);
+      right &= time_shape(&s, device, &shapes[i]);
   }
   gconv_device_close(device);
-  return 0;
+  return right ? 0 : 1;
 }
