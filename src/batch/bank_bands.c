@@ -15,6 +15,7 @@
 #include "batch/loop.h"
 #include "batch/present.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -445,6 +446,9 @@ static gconv_status convolve(bands *b, gconv_message *why) {
   gconv_bank_run *r = b->r;
   double begin = gconv_batch_clock_ms();
   GCONV_TRY(gconv_bank_keep_text(why, gconv_bank_rows_network(r, &b->header, b->group->rows)));
+  if (b->group->because && r->cold && !r->remark[0])
+    snprintf(r->remark, sizeof r->remark, "%s, so it goes by bands of %d rows", b->group->because,
+             gconv_network_output_header(r->network)->height);
   b->report->cold = r->cold;
   b->report->plan_ms = r->cold ? gconv_batch_clock_ms() - begin : 0;
   b->report->remark = r->remark[0] ? r->remark : NULL;

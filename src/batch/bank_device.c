@@ -93,7 +93,8 @@ gconv_status gconv_bank_whole_network(gconv_bank_run *r, const gconv_image *like
   gconv_status status = make_network(r, r->device, &part, 0);
   while (status == GCONV_NO_MEMORY && gconv_bank_on_gpu(r) && part.frames > 1) {
     part.frames = (part.frames + 1) / 2;
-    snprintf(r->remark, sizeof r->remark, "%s, so it takes %d images at a time", gconv_last_error(), part.frames);
+    snprintf(r->remark, sizeof r->remark, "%s, so it takes %d image%s at a time", gconv_last_error(), part.frames,
+             part.frames == 1 ? "" : "s");
     status = make_network(r, r->device, &part, 0);
   }
   return status == GCONV_NO_MEMORY && gconv_bank_on_gpu(r) && !bands_may ? make_on_cpu(r, like, 0, status) : status;

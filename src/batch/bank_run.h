@@ -13,12 +13,13 @@
 /* Consecutive entries of run.order: images of one shape, or one array of several frames. */
 typedef struct gconv_bank_group {
   size_t first, count;
-  int32_t rows;   /* of the maps at a time, of one image that goes by bands; 0: all */
-  size_t writers; /* results that are written at a time then */
-  bool whole;     /* its input is read whole nevertheless */
-  double bytes;   /* of memory that it takes at work, roughly ... */
-  double loading; /* ... and while it is decoded */
-  char *refused;  /* why it takes more memory than it may; owned */
+  int32_t rows;        /* of the maps at a time, of one image that goes by bands; 0: all */
+  size_t writers;      /* results that are written at a time then */
+  bool whole;          /* its input is read whole nevertheless */
+  double bytes;        /* of memory that it takes at work, roughly ... */
+  double loading;      /* ... and while it is decoded */
+  char *refused;       /* why it takes more memory than it may; owned */
+  const char *because; /* of one that goes by bands as the device has no memory for all of it: what that said; else NULL */
 } gconv_bank_group;
 
 /* A batch in memory. */

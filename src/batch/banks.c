@@ -141,13 +141,14 @@ static gconv_report make_report(const gconv_bank_run *r, const gconv_bank_loaded
   return report;
 }
 
-/* Each image of a batch by bands of rows. */
-static void process_by_bands(gconv_bank_run *r, const gconv_bank_loaded *l) {
+/* Each image of a batch by bands of rows, because of what the device said. */
+static void process_by_bands(gconv_bank_run *r, const gconv_bank_loaded *l, const char *because) {
   for (size_t i = 0; i < l->count; i++) {
     gconv_image image = frames_of(&l->image, (int32_t)i, 1);
     gconv_bank_group group = {0};
     gconv_message why;
     gconv_status status = gconv_bank_cut_for_device(r, l->inputs[i], &image, &group, &why);
+    group.because = because;
     if (status == GCONV_OK)
       gconv_bank_process_bands(r, &group, l->inputs[i], &image);
     else
@@ -166,7 +167,7 @@ static void process_whole(gconv_bank_run *r, const gconv_bank_loaded *l, gconv_r
   gconv_message why = {""};
   gconv_status status = gconv_bank_keep_text(&why, convolve(r, l, &o));
   if (o.by_bands) {
-    process_by_bands(r, l);
+    process_by_bands(r, l, why.text);
     return;
   }
   for (size_t i = 0; i < l->count; i++)

@@ -53,13 +53,20 @@ class SmallGpu(helper.CommandTest):
 
     def test_fewer_images_at_a_time(self):
         self.assertIn("no memory on the small device, so it takes 2 images at a time", self.same(3 * self.image, "{stem}.npy"))
-        self.assertIn("so it takes 1 images at a time", self.same(self.image, "{stem}.png", "--combine", "mosaic"))
+        self.assertIn("so it takes 1 image at a time", self.same(self.image, "{stem}.png", "--combine", "mosaic"))
 
     def test_bands_of_one(self):
         for output in (["{stem}.npy"], ["{stem}_{filter}.png"], ["{stem}.png", "--combine", "argmax"]):
             told = self.same(self.image / 8, *output)
             self.assertRegex(told, r"so it takes \d+ rows at a time")
             self.assertEqual(told.count("cuda:0, direct"), 4)
+
+    def test_bands_that_it_has_memory_for(self):
+        """A large image, all of which takes 72 MB; -v tells why it goes by bands."""
+        Image.fromarray(numpy.zeros((1500, 2000, 3), numpy.uint8)).save(self.folder / "large.png")
+        told = self.same(60e6, "{stem}.npy", images="large.png")
+        self.assertRegex(told, r"large.png: no memory on the small device, so it goes by bands of \d+ rows\n")
+        self.assertIn("cuda:0, direct", told)
 
     def test_the_cpu_where_it_has_none_for_few_rows(self):
         told = self.same(1000, "{stem}.npy")
@@ -70,7 +77,7 @@ class SmallGpu(helper.CommandTest):
         stack = numpy.random.default_rng(1).random((2, 3, self.HEIGHT, self.WIDTH)).astype("f4")
         numpy.save(self.folder / "x.npy", stack)
         self.assertIn("so the CPU takes it", self.same(self.image / 2, "y.npy", images="x.npy"))
-        self.assertIn("1 images at a time", self.same(self.image, "z.npy", images="x.npy"))
+        self.assertIn("1 image at a time", self.same(self.image, "z.npy", images="x.npy"))
 
     def test_a_device_that_was_asked_for(self):
         error = self.run_small(1000, "-i", "in/0.png", "-f", "w.npy", "-o", "y.npy", status=1, device="cuda:0")
