@@ -4,8 +4,8 @@
  *
  * A filter of rank r is the sum of r columns times rows (conv/factor.h): r * (R + S) multiply-adds a sample instead of R *
  * S. Floats and filters of rank 1 walk down, on tensor cores (separable_walk.cuh), or slide, in float32
- * (separable_slide.cuh), where channels are interleaved. Everything else goes to the tensor cores to the right
- * (separable_tensor.cuh).
+ * (separable_slide.cuh), where walks() says no: most that are interleaved. Everything else goes to the tensor cores to the
+ * right (separable_tensor.cuh).
  */
 #include "separable_slide.cuh"
 #include "separable_walk_launch.cuh"
@@ -84,11 +84,10 @@ template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY> void launch(const 
   separable_arguments a = make_arguments(execution, filter);
   const size_t bytes = lay_out(problem, a.strips, &a);
   const int threads = a.strips * a.channels * LANES;
-  const int blocks = blocks_of_multiprocessor<convolve<In, WEIGHT_DIGITS, GROUPS, MANY>>(threads, bytes);
   a.row_blocks = (problem->out_height - 1) / (a.strips * STRIP) + 1;
   int64_t rows_of_blocks = (int64_t)a.row_blocks * problem->images * problem->planes;
-  a.segment =
-      segment_of(problem, GROUPS, rows_of_blocks, (int64_t)device_attribute(cudaDevAttrMultiProcessorCount, 1) * blocks);
+  a.segment = segment_of(problem, GROUPS, rows_of_blocks,
+                         blocks_of_device<convolve<In, WEIGHT_DIGITS, GROUPS, MANY>>(threads, bytes));
   a.segments = (problem->out_width - 1) / a.segment + 1;
   convolve<In, WEIGHT_DIGITS, GROUPS, MANY>
       <<<(unsigned)(rows_of_blocks * a.segments), threads, bytes, (cudaStream_t)execution->stream>>>(a);
@@ -123,7 +122,8 @@ void execute_on_tensor_cores(const gconv_execution *execution) {
 
 /* ---- Any of them ---- */
 
-/* Interleaved floats whose walks are not compiled for their size slide, where they can. */
+/* Floats whose walks are not compiled for their size slide, where they can: interleaved ones of 9 x 9 to 23 x 23, and planes
+ * with rows so much longer than columns, or moved so far, that they take more products than a square filter. */
 bool walks(const gconv_problem *problem) {
   return walk::takes(problem) && (walk::is_compiled(problem) || !slide::takes(problem));
 }
@@ -230,9 +230,9 @@ double slide_ms(const gconv_problem *problem, const gconv_machine *machine) {
 double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
   double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
   double products = 3.0 * (walk::TILE * walk::turns_of(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1));
-  double compute = samples * (4 + products / 3.25) / machine->fma_per_ms;
+  double compute = samples * (4 + products / 4) / machine->fma_per_ms;
   double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
-  double memory = samples * moved / (0.8 * machine->bytes_per_ms);
+  double memory = samples * moved / (0.88 * machine->bytes_per_ms);
   return problem->filters * (machine->launch_ms + 0.01 + (compute > memory ? compute : memory));
 }
 

@@ -247,11 +247,12 @@ __device__ float largest_copied(const separable_arguments &a, const tile &t) {
   return most;
 }
 
-/* A power of two that suits samples up to `largest`, the bits of a magnitude: to 32 at most, below LARGEST_LEVEL. 0 if that
- * is not finite. */
+/* A power of two, LARGEST_SCALE at most, that suits samples up to `largest`, the bits of a magnitude: to 32 at most, below
+ * LARGEST_LEVEL. With LARGEST_SCALE, the smallest float there is becomes 2^-23, so that nothing is lost in float16. 0 if
+ * that is not finite. */
 __device__ __forceinline__ float scale_for(uint32_t largest) {
   const int exponent = (int)(largest >> 23) - 127; /* largest < 2^(exponent + 1) */
-  return exponent == 128 ? 0.0f : __uint_as_float((uint32_t)(127 + 4 - max(exponent, -110)) << 23);
+  return exponent == 128 ? 0.0f : __uint_as_float((uint32_t)(127 + 4 - max(exponent, -122)) << 23);
 }
 
 /* A scale that suits all threads' `most`; 0 if one is not finite. */

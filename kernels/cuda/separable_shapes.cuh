@@ -36,6 +36,7 @@ constexpr float INTEGER_SCALE = 0x1p-24f;
 /* Levels of f32 are scaled to at most this, so that columns of up to 2^9 in sum keep products below 2^15. */
 constexpr float LARGEST_LEVEL = 64;
 constexpr uint32_t LARGEST_BITS = 0x5400; /* 64 as float16 */
+constexpr float LARGEST_SCALE = 0x1p126f;
 
 struct separable_arguments {
   arguments common;

@@ -26,8 +26,8 @@
 
 #include "common.cuh"
 #include "copies.cuh"
+#include "separable_launch.cuh"
 
-#include <atomic>
 #include <string.h>
 
 namespace {
@@ -456,19 +456,6 @@ void set_arguments(const gconv_execution *execution, int32_t filter, const float
   memcpy(a->row + shift, factors + problem->rows, (size_t)problem->columns * sizeof(float));
 }
 
-/* Blocks that the device runs at a time. Asked for once: it takes longer than a launch. */
-template <auto KERNEL> int64_t blocks_at_a_time() {
-  static std::atomic<int> of_multiprocessor{0};
-  int device = 0, multiprocessors = 1, blocks = of_multiprocessor.load(std::memory_order_relaxed);
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  if (blocks == 0) {
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, KERNEL, WARPS * LANES, 0);
-    of_multiprocessor.store(blocks = blocks < 1 ? 1 : blocks, std::memory_order_relaxed);
-  }
-  return (int64_t)multiprocessors * blocks;
-}
-
 template <int K, int S, int C> void launch(const gconv_execution *execution, int32_t filter, const float *factors) {
   const gconv_problem *problem = execution->problem;
   slide_arguments<K, S> a = {};
@@ -477,7 +464,7 @@ template <int K, int S, int C> void launch(const gconv_execution *execution, int
    */
   constexpr int64_t MOST = K <= 15 ? 64 : 96;
   const int64_t rows = (int64_t)a.across * problem->images * problem->planes * a.height;
-  const int64_t fair = (rows - 1) / blocks_at_a_time<slide<K, S, C>>() + 1, least = a.lead / 2 + 2;
+  const int64_t fair = (rows - 1) / blocks_of_device<slide<K, S, C>>(WARPS * LANES, 0) + 1, least = a.lead / 2 + 2;
   a.strip = (int32_t)((fair < least ? least : fair > MOST ? MOST : fair) + 1) / 2 * 2;
   slide<K, S, C><<<(unsigned)((rows - 1) / a.strip + 1), WARPS * LANES, 0, (cudaStream_t)execution->stream>>>(a);
 }

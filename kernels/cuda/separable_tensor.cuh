@@ -337,7 +337,7 @@ __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid
   const crew who = make_crew<In>(a);
   const int end = t.end + a.left + LAG + GROUP; /* of the input columns that matter */
   window<GROUPS> w = {};
-  float scale = sizeof(In) == 4 ? 0x1p114f : INTEGER_SCALE;
+  float scale = sizeof(In) == 4 ? LARGEST_SCALE : INTEGER_SCALE;
   units u = units_of<In>(a, scale);
   find_sources(a, t);
   load_fragments(a, t, MANY ? (int)blockDim.x * a.filters * a.pairs * (GROUPS - 1) : 0);

@@ -12,10 +12,11 @@ namespace walk {
 
 /* ---- The shape of a problem ---- */
 
-constexpr int COUNTS[] = {2, 3, 5, 9};      /* GROUPS of the instances */
-constexpr int FIXED_TURNS[] = {2, 2, 3, 5}; /* what square filters of so many rows take */
+constexpr int COUNTS[] = {2, 3, 4, 5, 9};      /* GROUPS of the instances */
+constexpr int FIXED_TURNS[] = {2, 2, 3, 3, 5}; /* what square filters of so many rows take */
 constexpr int WALKS = sizeof COUNTS / sizeof *COUNTS;
 constexpr int MOST_TURNS = 17;
+constexpr int LOW_PIECE = 14; /* steps, as measured on an H200 */
 
 /* Which of COUNTS holds the column; WALKS if none does. */
 inline int walk_of(const gconv_problem *problem) {
@@ -25,22 +26,29 @@ inline int walk_of(const gconv_problem *problem) {
   return i;
 }
 
-/* Zeros before the taps of a row, so that windows begin at multiples of four samples. */
-inline int32_t shift_of(const gconv_problem *problem) {
-  return (int32_t)((4 - (int64_t)problem->pad_left * problem->channels % 4) % 4);
-}
-
-/* Products of 16 samples that an output needs along the row: as many as are compiled for, or more. */
-inline int turns_of(const gconv_problem *problem) {
-  const int64_t reach = (int64_t)(problem->columns - 1) * problem->dilation_x * problem->channels + shift_of(problem);
+/* Products of 16 samples that an output needs along the row with `shift` zeros before its taps: as many as are compiled for,
+ * or more. */
+inline int turns_with(const gconv_problem *problem, int64_t shift) {
+  const int64_t reach = (int64_t)(problem->columns - 1) * problem->dilation_x * problem->channels + shift;
   const int64_t turns = (reach + TILE - 1) / TILE + 1;
   const int least = FIXED_TURNS[walk_of(problem)];
   return turns < least ? least : turns > MOST_TURNS ? MOST_TURNS + 1 : (int)turns;
 }
 
-/* Words in front of the samples in shared memory; global memory has those of columns twice, down and up. */
-inline int fragment_words(const gconv_problem *problem, int ways) {
-  return (2 * turns_of(problem) + ways * (COUNTS[walk_of(problem)] + 1)) * LANES;
+/* Zeros before the taps of a row, so that windows begin at multiples of 8 samples, which memory likes, or of 4 if that takes
+ * fewer products. */
+inline int32_t shift_of(const gconv_problem *problem) {
+  const int32_t before = (int32_t)((int64_t)problem->pad_left * problem->channels % 8), eight = (8 - before) % 8;
+  return turns_with(problem, eight) > turns_with(problem, eight % 4) ? eight % 4 : eight;
+}
+
+inline int turns_of(const gconv_problem *problem) {
+  return turns_with(problem, shift_of(problem));
+}
+
+/* Words of a filter, in front of the samples in shared memory. */
+inline int fragment_words(const gconv_problem *problem) {
+  return (2 * turns_of(problem) + COUNTS[walk_of(problem)] + 1) * LANES;
 }
 
 /* Words of a row in shared memory. */
@@ -50,7 +58,7 @@ inline int pitch_of(const gconv_problem *problem) {
 
 /* Fragments, steps, and offsets of patches. */
 inline size_t shared_bytes(const gconv_problem *problem) {
-  return (size_t)(fragment_words(problem, 1) + (SLOTS * ROWS + 1) * pitch_of(problem)) * sizeof(uint4);
+  return (size_t)(fragment_words(problem) + (SLOTS * ROWS + 1) * pitch_of(problem)) * sizeof(uint4);
 }
 
 /* Whether an instance knows how many products an output of such a problem takes along the row. */
@@ -72,7 +80,7 @@ inline bool takes(const gconv_problem *problem) {
  * The fragments of a filter. For each turn those of T, high parts, then low ones: lane 4g + t has rows 2g and 2g + 1, and of
  * the columns, which are in the order in which a lane reads samples, 4t to 4t + 3. Then for each eight of output rows, from
  * the last that 16 input rows reach on, the matrix of the column, high parts and low ones: lane 4g + t has output row g,
- * input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Then the same upside down. Returns what takes sums back.
+ * input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns what takes sums back.
  */
 inline float write_filter(const gconv_problem *problem, const float *factors, uint4 *words) {
   const int R = problem->rows, S = problem->columns, turns = turns_of(problem), eights = COUNTS[walk_of(problem)] + 1;
@@ -89,18 +97,17 @@ inline float write_filter(const gconv_problem *problem, const float *factors, ui
       writer.write((__half *)(words + i / 8 * 2 * LANES + lane) + i % 8, LANES * 8,
                    tap_at(row, S, problem->dilation_x * problem->channels, sample, e.first));
     }
-    for (int i = 0; i < 8 * eights; i++) {
-      const int down = 8 * (i / 8 - 1 + i / 2 % 2) + 2 * t + i % 2 - g;
-      uint4 *to = words + (2 * turns + i / 8 + i / 4 % 2 * eights) * LANES + lane;
-      writer.write((__half *)to + i % 4, 4,
-                   tap_at(column, R, problem->dilation_y, i / 4 % 2 ? reach_y(problem) - down : down, common - e.first));
+    for (int i = 0; i < 4 * eights; i++) {
+      const int down = 8 * (i / 4 - 1 + i / 2 % 2) + 2 * t + i % 2 - g;
+      writer.write((__half *)(words + (2 * turns + i / 4) * LANES + lane) + i % 4, 4,
+                   tap_at(column, R, problem->dilation_y, down, common - e.first));
     }
   }
   return (float)ldexp(1.0, -common);
 }
 
 inline size_t prepared_floats(const gconv_problem *problem) {
-  return header_floats(problem) + (size_t)problem->filters * (size_t)fragment_words(problem, 2) * 4;
+  return header_floats(problem) + (size_t)problem->filters * (size_t)fragment_words(problem) * 4;
 }
 
 /* `factors` are those of factor.h. */
@@ -109,7 +116,7 @@ inline void write_filters(const gconv_problem *problem, const float *factors, fl
   uint4 *words = (uint4 *)(prepared + header_floats(problem));
   const size_t floats = gconv_factor_floats(problem) / (size_t)problem->filters; /* 0 if all taps are 0 */
   for (size_t k = 0; floats > 0 && k < (size_t)problem->filters; k++)
-    prepared[k] = write_filter(problem, factors + k * floats, words + k * (size_t)fragment_words(problem, 2));
+    prepared[k] = write_filter(problem, factors + k * floats, words + k * (size_t)fragment_words(problem));
 }
 
 /* See tensor_bound(). */
@@ -121,24 +128,35 @@ inline double error_bound(const gconv_problem *problem) {
 
 /* ---- Launching ---- */
 
-/* Output rows of a block: of the numbers of strips that fill the device a whole number of times, the one that takes the
- * least time, which is in proportion to the steps of a block times the number of fillings; but low ones, as memory likes
- * rows side by side and the last blocks are to be short. */
-inline int32_t strip_of(const gconv_problem *problem, int64_t columns_of_blocks, int64_t blocks_at_a_time) {
-  const int64_t all = ((int64_t)problem->out_height - 1) / ROWS + 1, lead = (reach_y(problem) + ROWS - 1) / ROWS + 2;
-  const int64_t most = reach_y(problem) < 17 ? 14 : 27; /* steps, as measured on an H200 */
-  int64_t best = all < most ? all : most, best_cost = INT64_MAX;
-  for (int64_t fillings = 1; fillings <= 16; fillings++) {
-    int64_t strips = fillings * blocks_at_a_time / columns_of_blocks;
-    strips = strips < 1 ? 1 : strips > all ? all : strips;
-    const int64_t steps = (all - 1) / strips + 1;
-    const int64_t needed = (((all - 1) / steps + 1) * columns_of_blocks - 1) / blocks_at_a_time + 1;
-    if (steps <= most && (steps + lead) * needed < best_cost) {
-      best_cost = (steps + lead) * needed;
-      best = steps;
+/* Steps of the pieces of lanes that are a block's, if the image is shared by `blocks` blocks at a time, so that the longest
+ * share is short: about an equal share of all, each lane counted with its lead. */
+inline int32_t fair_piece(const walk_arguments &a, int64_t blocks) {
+  const int64_t equal = (int64_t)(a.steps + a.lead) * a.lanes / blocks, sharing = blocks - (int64_t)a.rounds * a.lanes;
+  int64_t best = 0, least = INT64_MAX;
+  for (int64_t piece = equal; piece <= equal + 1; piece++) {
+    const int64_t rest = a.steps - a.rounds * piece, share = ((rest < 0 ? 0 : rest + a.lead) * a.lanes - 1) / sharing + 1;
+    const int64_t longest = share < piece + a.lead ? piece + a.lead : share;
+    if (longest < least) {
+      least = longest;
+      best = piece;
     }
   }
-  return (int32_t)best * ROWS;
+  return (int32_t)best;
+}
+
+/* Says which blocks walk where; returns how many there are, if the device holds `most` at a time. What memory bounds goes by
+ * low pieces, where rows side by side are read at the same time and blocks need not be equally fast; what more rows take
+ * longer to begin with goes by equal shares. */
+inline int64_t share_out(walk_arguments &a, int groups, int64_t most) {
+  const int64_t all = (int64_t)a.lanes * a.steps, blocks = all < most ? all : most;
+  if (groups <= 3 && all > 20 * most) {
+    a.piece = LOW_PIECE;
+    a.rounds = (a.steps - 1) / a.piece + 1;
+    return (int64_t)a.rounds * a.lanes;
+  }
+  a.rounds = (int32_t)((blocks - 1) / a.lanes); /* one block is left, or more */
+  a.piece = fair_piece(a, blocks);
+  return blocks;
 }
 
 /* Whether outputs are floats side by side, in rows of aligned pairs. */
@@ -158,15 +176,15 @@ inline walk_arguments make_arguments(const gconv_execution *execution, int32_t f
   a.common = common_arguments(execution);
   a.common.out += filter * a.common.out_filter;
   a.weights = execution->weights;
-  a.fragments = (const uint4 *)(prepared + header_floats(problem)) + (int64_t)filter * fragment_words(problem, 2);
+  a.fragments = (const uint4 *)(prepared + header_floats(problem)) + (int64_t)filter * fragment_words(problem);
   a.filter = filter;
   a.turns = turns_of(problem);
   a.pitch = pitch_of(problem);
   a.left = -(problem->pad_left * C + shift_of(problem));
   a.samples = problem->out_width * C;
   a.reach = a.samples + ((problem->columns - 1) * problem->dilation_x - problem->pad_left) * C;
-  a.lead = reach_y(problem);
   a.across = (a.samples - 1) / width + 1;
+  a.lanes = a.across * problem->images * problem->planes;
   a.unscale = gconv_prepared(problem, execution->host_weights)[filter];
   a.divisor = gconv_divisors(problem, execution->host_weights)[filter];
   a.bias = gconv_biases(problem, execution->host_weights)[filter];
@@ -180,18 +198,20 @@ template <int GROUPS, int TURNS> void launch(const gconv_execution *execution, i
   const gconv_problem *problem = execution->problem;
   walk_arguments a = make_arguments(execution, filter);
   const size_t bytes = shared_bytes(problem);
-  const int64_t sheets = (int64_t)problem->images * problem->planes;
-  const int blocks = blocks_of_multiprocessor<convolve<GROUPS, TURNS>>(THREADS, bytes);
-  a.strip = strip_of(problem, a.across * sheets, (int64_t)device_attribute(cudaDevAttrMultiProcessorCount, 1) * blocks);
-  a.strips = (problem->out_height - 1) / a.strip + 1;
-  convolve<GROUPS, TURNS><<<(unsigned)(a.across * a.strips * sheets), THREADS, bytes, (cudaStream_t)execution->stream>>>(a);
+  a.steps = (problem->out_height - 1) / ROWS + 1;
+  a.lead = GROUPS / 2 + 1;
+  const int64_t blocks = share_out(a, GROUPS, blocks_of_device<convolve<GROUPS, TURNS>>(THREADS, bytes));
+  convolve<GROUPS, TURNS><<<(unsigned)blocks, THREADS, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 
 typedef void launcher(const gconv_execution *, int32_t filter);
 
 /* The instances: by COUNTS, and by whether FIXED_TURNS are enough. */
-launcher *const instances[WALKS][2] = {
-    {launch<2, 2>, launch<2, 0>}, {launch<3, 2>, launch<3, 0>}, {launch<5, 3>, launch<5, 0>}, {launch<9, 5>, NULL}};
+launcher *const instances[WALKS][2] = {{launch<2, 2>, launch<2, 0>},
+                                       {launch<3, 2>, launch<3, 0>},
+                                       {launch<4, 3>, launch<4, 0>},
+                                       {launch<5, 3>, launch<5, 0>},
+                                       {launch<9, 5>, NULL}};
 
 /* All filters of a problem that it takes. */
 inline void execute(const gconv_execution *execution) {
