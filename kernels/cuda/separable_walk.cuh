@@ -18,8 +18,9 @@
  * the filter reaches beside them, two steps ahead, borders included. Channels that are interleaved are taps that lie so many
  * samples apart: only the ends of rows know of them.
  *
- * As many blocks as the device holds walk down equal shares of the image, so that all end at the same time; those at the
- * edges must be as fast as others for that.
+ * To 17 rows, where memory bounds, blocks walk down low pieces, and the device starts one when another ends. Above that, as
+ * many blocks as the device holds walk down equal shares of the image, so that all end at the same time; those at the edges
+ * must be as fast as others for that.
  *
  * Where a sample is not finite, sums that are not finite are computed again by the definition, because 0 * infinity must not
  * appear where the filter does not reach.
