@@ -54,6 +54,8 @@ static int32_t place(gconv_layer_padding padding, int32_t size, int32_t taps, in
 static void draw_channels(uint64_t *lot, int32_t channels, gconv_drawn_layer *l) {
   static const int32_t counts[] = {1, 1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 32, 33, 64, 65, 100, 129};
   int32_t k = GCONV_LOT_PICK(lot, counts), kind = gconv_lot_below(lot, 10), groups = 1;
+  if (channels <= 3 && gconv_lot_chance(lot, 20)) /* first layers with many filters, a way of their own on tensor cores */
+    k = 65 + gconv_lot_below(lot, 80);
   if (kind == 0 && channels > 1) { /* each channel by itself */
     l->each = true;
     l->bank.channels = 1;

@@ -100,6 +100,14 @@ template <int N> __device__ __forceinline__ void multiply_wait() {
   "%114, %115, %116, %117, %118, "                                                                                          \
   "%119, %120, %121, %122, %123, %124, %125, %126, %127}, "
 
+#define REGISTERS_0_TO_63                                                                                                   \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                                 \
+  "%16, %17, %18, %19, %20, %21, "                                                                                          \
+  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "                                                  \
+  "%36, %37, %38, %39, %40, %41, "                                                                                          \
+  "%42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "                                                  \
+  "%56, %57, %58, %59, %60, %61, %62, %63}, "
+
 /* c = a * b, or += where `add`: 64 rows by 256 columns, of 32 bytes deep operands, both in shared memory. The descriptors
  * say where (tensor.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and + 8: c[4 j + i], columns 8 j + 2
  * t and + 1 of the first for i = 0 and 1, of the second for 2 and 3. */
@@ -114,11 +122,26 @@ DEFINE_MULTIPLY(multiply_fp16, "m64n256k16.f32.f16.f16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_bf16, "m64n256k16.f32.bf16.bf16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
 
+/* The same of 128 columns, with a in registers: rows as those of c, numbers 2 t and + 1 of 16 of the first row, of the
+ * second, and the same 8 numbers further on. */
+#define DEFINE_MULTIPLY_HELD(NAME, SHAPE)                                                                                   \
+  __device__ __forceinline__ void NAME(float(&c)[64], const uint4 &a, uint64_t b, uint32_t add) {                           \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %69, "                                                               \
+                 "0;\nwgmma.mma_async.sync.aligned." SHAPE " " REGISTERS_0_TO_63                                            \
+                 "{%64, %65, %66, %67}, %68, add, 1, 1, 0;\n}"                                                              \
+                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)                                                        \
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(add));                                               \
+  }
+DEFINE_MULTIPLY_HELD(multiply_fp16, "m64n128k16.f32.f16.f16")
+DEFINE_MULTIPLY_HELD(multiply_bf16, "m64n128k16.f32.bf16.bf16")
+
 #undef FOUR
 #undef SIXTEEN
 #undef ALL
 #undef REGISTERS_0_TO_127
+#undef REGISTERS_0_TO_63
 #undef DEFINE_MULTIPLY
+#undef DEFINE_MULTIPLY_HELD
 
 #endif
 

@@ -9,6 +9,7 @@
  * two copy pieces of planes, a chunk at a time, and weights, steps of them, to rings in shared memory (cp.async.bulk), and
  * two find out where outputs are. An instruction (wgmma) multiplies 64 filters by 256 positions, 2 units deep, both operands
  * in shared memory, sums in registers. While one warpgroup stores what becomes of its sums, the other multiplies.
+ * (Layers of few taps and many filters have a kernel of their own: tensor_flow.cuh.)
  *
  * With two digits, a float32 v is high + low, each rounded to the digit's precision u, so that |v - high - low| <= u^2 |v|;
  * of the four products that of the low digits is left out. Digits of float16 (u = 2^-11) have twice the rate of TF32's, but
@@ -19,9 +20,7 @@
 #define GCONV_CUDA_LAYER_TENSOR_CUH
 
 #include "conv/cuda_error.h"
-#include "tensor_lay.cuh"
-#include "tensor_multiply.cuh"
-#include "tensor_store.cuh"
+#include "tensor_flow.cuh"
 
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -142,6 +141,33 @@ inline float weight_at(const cut &c, const gconv_layer_problem *p, const float *
   return weights[((k * c.channels + channel) * p->rows + r) * p->columns + s];
 }
 
+/* The taps of a chunk, two a step. */
+inline std::vector<tap> taps_of(const cut &c, const gconv_layer_problem *p) {
+  std::vector<tap> taps(c.steps * TILE_UNITS, tap{0, p->rows});
+  if (c.flow.steps) {
+    list_flow_taps(c, p, taps.data());
+    return taps;
+  }
+  list_taps(c, taps.data());
+  if (c.taps % TILE_UNITS) { /* the last one's partner is the one before it, or itself, in a row behind the filter: zeros */
+    taps[c.taps] = taps[c.taps - 1];
+    taps[c.taps - 1] = taps[std::max(c.taps - 2, 0)];
+    taps[c.taps - 1].row = p->rows;
+  }
+  return taps;
+}
+
+/* Which weight of a step the i-th number is: row of a filter tile, unit, number of the unit. */
+struct weight_place {
+  int32_t row, unit, number;
+};
+
+/* The same of weights that stay in registers, 8 numbers a thread (hopper.cuh). */
+inline weight_place held_weight(int32_t i) {
+  const int32_t thread = i / 8, pair = i % 8 / 2;
+  return {thread / 32 * 16 + thread % 32 / 4 + pair % 2 * 8, pair / 2, thread % 4 * 2 + i % 2};
+}
+
 inline int filter_exponent(const gconv_layer_problem *p, const float *weights, int64_t k) {
   const int64_t taps = gconv_layer_taps(p);
   uint32_t most = 0;
@@ -168,8 +194,21 @@ inline const char *available() {
 /* On 15 layers, an H200 took so many times what their cuts count, which is exact in comparing cuts only. */
 constexpr double MEASURED = 1.35;
 
+/* Behind the multiplication. */
+inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_t stream) {
+  if (a.partial) {
+    const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
+    const int64_t count = plane * a.problem.filters * a.problem.images;
+    finish_sums<<<(unsigned)std::min<int64_t>((count + 255) / 256, 16 * processors), 256, 0, stream>>>(a, plane, count);
+  }
+  CUDA_TRY(cudaPeekAtLastError());
+  return GCONV_OK;
+}
+
 /* What a row of algorithms.def is made of: numbers of kind E, D digits each. */
 template <class E, int D> struct product {
+  static constexpr bool FLOWS = E::U == 8 && D == 2;
+
   /* Behind the weights: 1 / scale of each filter, then the steps. */
   static size_t prepared_floats(const gconv_layer_problem *p) {
     const cut c = cut_problem(p, E::U, D);
@@ -178,15 +217,8 @@ template <class E, int D> struct product {
 
   static gconv_status prepare(const gconv_layer_problem *p, const float *weights, float *prepared) {
     const cut c = cut_problem(p, E::U, D);
-    std::vector<tap> taps(c.steps * TILE_UNITS);
+    const std::vector<tap> taps = taps_of(c, p);
     std::vector<int> exponents(p->filters, 0);
-    list_taps(c, taps.data());
-    if (c.taps %
-        TILE_UNITS) { /* the last one's partner is the one before it, or itself, in a row behind the filter: zeros */
-      taps[c.taps] = taps[c.taps - 1];
-      taps[c.taps - 1] = taps[std::max(c.taps - 2, 0)];
-      taps[c.taps - 1].row = p->rows;
-    }
     float *scales = prepared + weight_bytes(c) / 4;
     for (int32_t k = 0; k < p->filters; k++) {
       exponents[k] = E::SCALED ? filter_exponent(p, weights, k) : 0;
@@ -201,9 +233,10 @@ template <class E, int D> struct product {
     for (int32_t tile = 0; tile < c.groups * c.filter_tiles; tile++)
       for (int32_t step = 0; step < c.chunks * c.steps; step++, to += D * TILE_UNITS * ROWS * E::U)
         for (int32_t i = 0; i < TILE_UNITS * ROWS * E::U; i++) {
-          const int32_t e = i % E::U, row = tile % c.filter_tiles * ROWS + i / E::U % ROWS, group = tile / c.filter_tiles;
-          const tap &t = taps[step % c.steps * TILE_UNITS + i / E::U / ROWS];
-          float w = weight_at(c, p, weights, group, row, step / c.steps, t, e);
+          const weight_place at = c.flow.steps ? held_weight(i) : weight_place{i / E::U % ROWS, i / E::U / ROWS, i % E::U};
+          const int32_t row = tile % c.filter_tiles * ROWS + at.row, group = tile / c.filter_tiles;
+          const tap &t = taps[step % c.steps * TILE_UNITS + at.unit];
+          float w = weight_at(c, p, weights, group, row, step / c.steps, t, at.number);
           if (E::SCALED && row / wide < c.filters)
             w = ldexpf(w, exponents[group * c.filters + row / wide]);
           to[i] = E::round(w, &w);
@@ -225,6 +258,8 @@ template <class E, int D> struct product {
     if (major != 9)
       return gconv_fail(GCONV_UNSUPPORTED, "this algorithm is made for GPUs of compute capability 9.0");
     CUDA_TRY(cudaFuncSetAttribute(multiply_layer<E, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    if constexpr (FLOWS)
+      CUDA_TRY(cudaFuncSetAttribute(flow_layer<E, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
     cut *c = (cut *)malloc(sizeof(cut));
     if (!c)
       return gconv_fail(GCONV_NO_MEMORY, "out of memory");
@@ -280,6 +315,12 @@ template <class E, int D> struct product {
       uint32_t *maxima = (uint32_t *)e->workspace;
       find_maxima<<<(unsigned)(parts * images), 256, 0, stream>>>(e->in, count, (int32_t)parts, maxima, maxima + images);
     }
+    if constexpr (FLOWS)
+      if (c.flow.steps) {
+        const int64_t pairs = (int64_t)c.flow.pairs * c.groups, blocks = std::max<int64_t>(processors / pairs, 1) * pairs;
+        flow_layer<E, D><<<(unsigned)blocks, THREADS, flow_bytes(c), stream>>>(a);
+        return finish_layer(a, processors, stream);
+      }
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
     const dim3 lay((unsigned)((c.positions + LAYERS - 1) / LAYERS), (unsigned)planes);
     lay_planes<E, D><<<lay, LAYERS, 0, stream>>>(a);
@@ -289,12 +330,7 @@ template <class E, int D> struct product {
     if (c.resident && grid < c.items && grid % turn)
       grid = std::max(grid / turn, (int64_t)1) * turn;
     multiply_layer<E, D><<<(unsigned)grid, THREADS, shared_bytes(c), stream>>>(a);
-    if (a.partial) {
-      const int64_t plane = (int64_t)p->out_height * p->out_width, count = plane * p->filters * p->images;
-      finish_sums<<<(unsigned)std::min<int64_t>((count + 255) / 256, 16 * processors), 256, 0, stream>>>(a, plane, count);
-    }
-    CUDA_TRY(cudaPeekAtLastError());
-    return GCONV_OK;
+    return finish_layer(a, processors, stream);
   }
 
   static const char *supports(const gconv_layer_problem *p) {

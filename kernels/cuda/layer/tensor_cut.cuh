@@ -68,6 +68,23 @@ struct divisor {
 #endif
 };
 
+/* Of layers of few taps, whose weights stay in registers while the input flows past them (tensor_flow.cuh). */
+enum : int32_t {
+  FLOW_TILE = 128, /* positions */
+  FLOW_STEPS = 12, /* at most */
+  FLOW_SLOTS = 16  /* at most */
+};
+
+struct flow {
+  int32_t steps;            /* 0: the layer is not done this way */
+  int32_t pairs;            /* of tiles of filters, one a warpgroup, of a group */
+  int32_t slots, halo;      /* of FLOW_TILE positions in the ring; that a tile meets beyond its first */
+  int32_t repeated, length; /* positions behind the last slot that repeat the first ones, and all of a plane */
+  /* Of each step: the plane of its first unit, with the distance (16) to the second, by 16 bytes; and how many positions
+   * further on in a plane it is. */
+  uint32_t at[FLOW_STEPS], down[FLOW_STEPS];
+};
+
 struct cut {
   mode how;
   int32_t unit, digits;              /* U; numbers that a float32 becomes */
@@ -102,6 +119,8 @@ struct cut {
   int32_t buffers, slots, slot_bytes;
   bool resident;  /* weights */
   bool alternate; /* the warpgroups multiply in turns, one while the other stores: what both need of an item stays there */
+
+  struct flow flow;
 
   double cycles; /* estimated, of the whole */
 };
@@ -264,16 +283,23 @@ inline void cut_work(cut &best, cut c, const gconv_layer_problem *p) {
   }
 }
 
-/* The cut of a problem: the one that is estimated to take the least time. Its `cycles` are infinite if there is none. */
-inline cut cut_problem(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
-  cut best = {}, c = {};
-  best.cycles = HUGE_VAL;
+/* A cut without what depends on the mode. */
+inline cut cut_nothing(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
+  cut c = {};
   c.unit = unit, c.digits = digits;
   c.channels = p->channels / p->groups, c.filters = p->filters / p->groups, c.groups = p->groups;
   c.period_y = p->stride_y / std::gcd(p->stride_y, p->dilation_y);
   c.period_x = p->stride_x / std::gcd(p->stride_x, p->dilation_x);
   c.step_y = p->dilation_y / std::gcd(p->stride_y, p->dilation_y);
   c.step_x = p->dilation_x / std::gcd(p->stride_x, p->dilation_x);
+  return c;
+}
+
+/* The cut of a problem with planes in memory: the one that is estimated to take the least time. Its `cycles` are infinite if
+ * there is none. */
+inline cut cut_planes(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
+  cut best = {}, c = cut_nothing(p, unit, digits);
+  best.cycles = HUGE_VAL;
   for (mode how : {WIDE, NARROW, BAND}) {
     if ((how == WIDE && c.channels < 3) || (how == BAND && (p->stride_x > 1 || p->dilation_x > 1)))
       continue;

@@ -56,6 +56,12 @@ __device__ __forceinline__ void load_unit(const arguments &a, const place &at, i
   const int64_t plane = (int64_t)p.height * p.width, step = wide ? plane : p.dilation_x;
   const float *from =
       a.in + ((int64_t)at.image * p.channels + group * a.c.channels + channel) * plane + (int64_t)row * p.width + column;
+  if (!wide && inside && p.dilation_x == 1 && column >= 0 && column + E::U <= p.width) { /* nearly all, at a third */
+#pragma unroll
+    for (int e = 0; e < E::U; e++)
+      v[e] = __ldg(from + e);
+    return;
+  }
 #pragma unroll
   for (int e = 0; e < E::U; e++, from += step) {
     const bool there =

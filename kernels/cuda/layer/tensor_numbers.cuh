@@ -64,6 +64,9 @@ struct fp16 : sixteen_bits<half_pair> {
   __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
     hopper::multiply_fp16(c, a, b, add);
   }
+  __device__ static __forceinline__ void multiply(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
+    hopper::multiply_fp16(c, a, b, add);
+  }
 #endif
 };
 
@@ -71,6 +74,9 @@ struct bf16 : sixteen_bits<bfloat_pair> { /* of which two digits would not be en
   static constexpr bool SCALED = false;
 #ifdef HOPPER
   __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
+    hopper::multiply_bf16(c, a, b, add);
+  }
+  __device__ static __forceinline__ void multiply(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
     hopper::multiply_bf16(c, a, b, add);
   }
 #endif

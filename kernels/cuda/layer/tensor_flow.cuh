@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Layers of few taps and many filters on tensor cores (tensor.cuh), such as 128 filters of 8 x 8 on 3 channels: storing is
+ * as much work there as multiplying, so that neither may wait for the other, nor for planes to be laid out in memory.
+ *
+ * Weights stay in registers: a warpgroup has 64 filters, with all of their taps. The input flows past them: a third
+ * warpgroup lays units of NARROW, of float32 samples as they come, into a ring in shared memory, 128 positions at a time. A
+ * tile of 128 positions meets, at each tap, 128 units of the ring; the first positions are repeated behind its end, so that
+ * these lie side by side wherever it begins anew. Tiles of a block follow each other, so each position is laid once.
+ *
+ * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores (taking
+ * turns was slower). Sums go through shared memory, a row a filter. Outputs of a filter go on from tile to tile, but begin
+ * anywhere: only whole lines of 128 bytes are stored, and what is left of one is kept until the next tile.
+ */
+#ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
+#define GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
+
+#include "tensor_flow_cut.cuh"
+#include "tensor_lay.cuh"
+#include "tensor_multiply.cuh"
+#include "tensor_store.cuh"
+
+namespace tensor {
+
+#ifdef HOPPER
+struct flow_memory {
+  uint64_t *full, *empty; /* barriers of slots */
+  float *kept;            /* of each warp */
+  uint8_t *ring;          /* digits, planes, positions */
+};
+
+__device__ __forceinline__ flow_memory flow_memory_of(uint8_t *base) {
+  flow_memory m;
+  m.full = (uint64_t *)base, m.empty = m.full + FLOW_SLOTS;
+  m.kept = (float *)(base + FLOW_HEAD_BYTES);
+  m.ring = base + FLOW_HEAD_BYTES + CONSUMERS * 4 * KEPT_BYTES;
+  return m;
+}
+
+/* What a block does: tiles from `first` to `end`, of a pair of filter tiles. */
+struct flow_work {
+  uint32_t first, end;
+  int32_t group, pair;
+};
+
+__device__ __forceinline__ flow_work flow_work_of(const cut &c) {
+  const uint32_t pairs = (uint32_t)(c.flow.pairs * c.groups), number = blockIdx.x / pairs, count = gridDim.x / pairs;
+  const int32_t pair = (int32_t)(blockIdx.x - number * pairs), group = pair / c.flow.pairs;
+  return {(uint32_t)(c.tiles * number / count), (uint32_t)(c.tiles * (number + 1) / count), group,
+          pair - group * c.flow.pairs};
+}
+
+/* Where a tile is: the `number`-th of a strip of an image. */
+struct flow_tile {
+  int32_t image, strip, number;
+};
+
+__device__ __forceinline__ flow_tile flow_tile_of(const arguments &a, uint32_t tile) {
+  const uint32_t segment = a.segment_tiles.divide(tile);
+  const int32_t image = (int32_t)a.strips.divide(segment);
+  return {image, (int32_t)segment - image * a.c.strips, (int32_t)(tile - segment * a.segment_tiles.by)};
+}
+
+/* Whether it is the last of its strip that this block has: nothing goes on behind it. */
+__device__ __forceinline__ bool is_last(const arguments &a, const flow_tile &at, uint32_t tile, uint32_t end) {
+  return tile + 1 == end || at.number + 1 == (int32_t)a.segment_tiles.by;
+}
+
+/* ---- Laying ---- */
+
+/* The planes of a chunk of positions in their order. */
+struct flow_plane {
+  int32_t unit, phase, variant;
+  __device__ __forceinline__ void advance(const cut &c) {
+    if (++variant == c.variants) {
+      variant = 0;
+      if (++phase == c.phases_y)
+        phase = 0, unit++;
+    }
+  }
+};
+
+/* A thread's position: its units of all planes, some of which are loaded at a time. */
+template <class E, int D>
+__device__ __forceinline__ void lay_position(const arguments &a, const place &at, int32_t group, float scale, uint8_t *to,
+                                             int32_t again, uint64_t *empty, uint32_t parity) {
+  constexpr int AT_ONCE = 3;
+  const cut &c = a.c;
+  flow_plane plane = {0, 0, 0};
+  for (int32_t first = 0; first < c.planes; first += AT_ONCE) {
+    float v[AT_ONCE][E::U];
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++)
+      if (first + i < c.planes) {
+        load_unit<E>(a, at, group, plane.unit, plane.phase, plane.variant, v[i]);
+        plane.advance(c);
+      }
+    if (first == 0)
+      barrier_wait(empty, parity);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; i++, to += c.flow.length * UNIT)
+      if (first + i < c.planes) {
+        store_unit<E, D>(v[i], scale, to, c.plane_bytes);
+        if (again)
+          for (int digit = 0; digit < D; digit++)
+            *(uint4 *)(to + again + digit * c.plane_bytes) = *(const uint4 *)(to + digit * c.plane_bytes);
+      }
+  }
+}
+
+template <class E, int D>
+__device__ __forceinline__ void lay_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
+  const int32_t thread = threadIdx.x % GROUP, last = a.c.flow.slots * FLOW_TILE;
+  ring r;
+  for (uint32_t tile = work.first; tile < work.end; tile++) {
+    const flow_tile t = flow_tile_of(a, tile);
+    const float scale = E::SCALED ? image_scale(a, t.image, work.group, 1) : 1.0f;
+    for (int32_t i = 0; i <= (is_last(a, t, tile, work.end) ? a.c.flow.halo : 0); i++) {
+      const uint32_t position = (uint32_t)((t.number + i) * FLOW_TILE + thread), row = a.pitch.divide(position);
+      const place at = {t.image, t.strip, (int32_t)row, (int32_t)(position - row * a.pitch.by)};
+      const int32_t slot = (int32_t)r.place * FLOW_TILE + thread;
+      lay_position<E, D>(a, at, work.group, scale, m.ring + slot * UNIT, slot < a.c.flow.repeated ? last * UNIT : 0,
+                         &m.empty[r.place], r.parity ^ 1);
+      publish();
+      barrier_arrive(&m.full[r.place]);
+      r.advance(a.c.flow.slots);
+    }
+  }
+}
+
+/* ---- Multiplying ---- */
+
+/* All taps of the tile that begins at position `slot` of the ring. */
+template <class E, int D>
+__device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weights)[FLOW_STEPS][D], uint32_t planes,
+                                              uint32_t slot, float (&sums)[64]) {
+  const uint32_t last = (uint32_t)c.flow.slots * FLOW_TILE, digit = (uint32_t)c.plane_bytes >> 4;
+  multiply_begin();
+#pragma unroll
+  for (int i = 0; i < FLOW_STEPS; i++) {
+    uint32_t at = slot + c.flow.down[i];
+    at -= at >= last ? last : 0;
+    const uint64_t units = descriptor(planes + at + c.flow.at[i]);
+    if (D == 2) {
+      E::multiply(sums, weights[i][1], units, i > 0);
+      E::multiply(sums, weights[i][0], units + digit, 1);
+    }
+    E::multiply(sums, weights[i][0], units, D == 2 || i > 0);
+  }
+  multiply_commit();
+}
+
+/* ---- Storing ---- */
+
+/* A warp's sums, finished, to shared memory: a row a filter, the tile's first one in column LINE. */
+__device__ __forceinline__ void keep_sums(float *kept, int32_t lane, const float (&scales)[2], const finish (&f)[2],
+                                          float slope, const float (&sums)[64]) {
+  float *to = kept + lane / 4 * KEPT_PITCH + lane % 4 * 2 + LINE;
+#pragma unroll
+  for (int i = 0; i < 64; i += 4)
+#pragma unroll
+    for (int row = 0; row < 2; row++)
+      *(float2 *)(to + i * 2 + row * 8 * KEPT_PITCH) =
+          make_float2(finished(sums[i + row * 2], scales[row], f[row].bias, slope),
+                      finished(sums[i + row * 2 + 1], scales[row], f[row].bias, slope));
+}
+
+/* The last line's worth of a tile, before the next one's first column. */
+__device__ __forceinline__ void keep_line(float *kept, int32_t lane) {
+  float y[16];
+#pragma unroll
+  for (int k = 0; k < 16; k++)
+    y[k] = kept[k * KEPT_PITCH + FLOW_TILE + lane];
+#pragma unroll
+  for (int k = 0; k < 16; k++)
+    kept[k * KEPT_PITCH + lane] = y[k];
+}
+
+/* Where outputs of a warp's tile go. */
+struct flow_outputs {
+  float *out;                     /* position 0 of the strip, of the first filter */
+  int64_t plane;                  /* from one filter to the next */
+  int32_t image, filter, filters; /* the first of those of the group that are left */
+  int32_t x, begin, end;          /* the tile's first position; positions that may be stored */
+  int32_t left;                   /* columns of outputs from the strip's first one on */
+  bool alone, first, last;        /* nothing goes on from tile to tile; from the one before; to the next one */
+};
+
+__device__ __forceinline__ flow_outputs flow_outputs_of(const arguments &a, const flow_work &work, uint32_t tile,
+                                                        int32_t warp) {
+  const cut &c = a.c;
+  const flow_tile at = flow_tile_of(a, tile);
+  flow_outputs o;
+  o.image = at.image;
+  o.filter = (work.pair * CONSUMERS + warp / 4) * ROWS + warp % 4 * 16;
+  o.filters = c.filters - o.filter;
+  o.filter += work.group * c.filters;
+  o.plane = (int64_t)a.problem.out_height * a.problem.out_width;
+  o.out =
+      (a.partial ? a.partial : a.out) + ((int64_t)at.image * a.problem.filters + o.filter) * o.plane + at.strip * c.strip;
+  o.alone = c.strips > 1;
+  o.first = o.alone || tile == work.first || at.number == 0;
+  o.last = o.alone || is_last(a, at, tile, work.end);
+  o.x = at.number * FLOW_TILE;
+  o.begin = o.first ? o.x : 0, o.end = min(o.x + FLOW_TILE, a.problem.out_height * c.columns);
+  o.left = a.problem.out_width - at.strip * c.strip;
+  return o;
+}
+
+/* The place of the output of a position behind o.out; -1 if there is none. */
+__device__ __forceinline__ int32_t place_at(const arguments &a, const flow_outputs &o, int32_t x) {
+  const int32_t row = (int32_t)a.pitch.divide((uint32_t)max(x, 0)), column = x - row * (int32_t)a.pitch.by;
+  return x >= o.begin && x < o.end && column < o.left ? row * a.problem.out_width + column : -1;
+}
+
+/* The tile as it lies. */
+__device__ __forceinline__ void store_tile(const arguments &a, const flow_outputs &o, int32_t lane, const float *kept) {
+  int32_t place[FLOW_TILE / LINE];
+#pragma unroll
+  for (int i = 0; i < FLOW_TILE / LINE; i++)
+    place[i] = place_at(a, o, o.x + i * LINE + lane);
+  kept += LINE + lane;
+  float *out = o.out;
+#pragma unroll 4
+  for (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane)
+#pragma unroll
+    for (int i = 0; i < FLOW_TILE / LINE; i++) {
+      const float y = kept[i * LINE];
+      if (place[i] >= 0)
+        __stcs(out + place[i], y);
+    }
+}
+
+/* Floats of the line that output `to` is in, before it. */
+__device__ __forceinline__ int32_t before_in_line(const float *to) {
+  return (int32_t)((uint32_t)((uintptr_t)to / sizeof(float)) % LINE);
+}
+
+/* Whole lines: of 16 filters, whose outputs go on from tile to tile, each with what the tile before has left. */
+__device__ __forceinline__ void store_lines(const flow_outputs &o, int32_t lane, const float *kept) {
+  constexpr int AT_ONCE = 4, LINES = FLOW_TILE / LINE;
+  float *out = o.out + o.x;
+  kept += LINE + lane;
+#pragma unroll
+  for (int k = 0; k < 16; k += AT_ONCE) {
+    float y[AT_ONCE][LINES], *to[AT_ONCE];
+#pragma unroll
+    for (int j = 0; j < AT_ONCE; j++, kept += KEPT_PITCH, out += o.plane) {
+      const int32_t before = before_in_line(out);
+      to[j] = out + lane - before;
+#pragma unroll
+      for (int i = 0; i < LINES; i++)
+        y[j][i] = kept[i * LINE - before];
+    }
+#pragma unroll
+    for (int j = 0; j < AT_ONCE; j++)
+#pragma unroll
+      for (int i = 0; i < LINES; i++)
+        __stcs(to[j] + i * LINE, y[j][i]);
+  }
+}
+
+/* The same where there is no tile before, or none behind, or fewer filters. */
+__device__ __forceinline__ void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
+  float *out = o.out + o.x;
+  kept += LINE;
+#pragma unroll 1
+  for (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane)
+    for (int32_t i = lane - before_in_line(out), j = 0; j <= FLOW_TILE / LINE; j++, i += LINE)
+      if (o.x + i >= o.begin && o.x + i < o.end && (j < FLOW_TILE / LINE || (o.last && i < FLOW_TILE)))
+        __stcs(out + i, kept[i]);
+}
+
+/* Where this thread is. Asked anew for each tile, as all that follows from it would else be kept in registers, of which
+ * weights and sums leave few. */
+__device__ __forceinline__ int32_t thread_now() {
+  int32_t thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
+/* What becomes of a warp's sums of a tile. */
+template <class E>
+__device__ __forceinline__ void store_flow(const arguments &a, const flow_work &work, uint32_t tile, const finish (&f)[2],
+                                           const flow_memory &m, const float (&sums)[64]) {
+  const int32_t thread = thread_now(), lane = thread % 32, warp = thread / 32;
+  float *kept = m.kept + warp * (KEPT_BYTES / 4);
+  const flow_outputs o = flow_outputs_of(a, work, tile, warp);
+  const float scale = E::SCALED ? image_scale(a, o.image, work.group, -1) : 1.0f;
+  const float scales[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
+  __syncwarp();
+  if (!o.first)
+    keep_line(kept, lane);
+  __syncwarp();
+  keep_sums(kept, lane, scales, f, a.slope, sums);
+  __syncwarp();
+  if (o.alone)
+    store_tile(a, o, lane, kept);
+  else if (o.first || o.last || o.filters < 16)
+    store_edge(o, lane, kept);
+  else
+    store_lines(o, lane, kept);
+}
+
+/* Computes again what is not finite of what a warp has stored of a tile, after infinite samples. */
+static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work, uint32_t tile) {
+  const flow_outputs o = flow_outputs_of(*a, work, tile, threadIdx.x / 32);
+  const int32_t width = a->problem.out_width;
+  for (int32_t x = o.x + threadIdx.x % 32; x < o.end; x += 32) {
+    const int32_t place = place_at(*a, o, x), row = place / width, column = width - o.left + place % width;
+    float *to = o.out + place;
+    for (int32_t k = 0; place >= 0 && k < min(o.filters, 16); k++, to += o.plane)
+      if (!is_finite(*to))
+        *to =
+            gconv_activate(&a->problem, plain_sum(a->problem, a->in, a->plain_weights, o.image, o.filter + k, row, column) +
+                                            a->biases[o.filter + k]);
+  }
+}
+
+/* ---- The kernel ---- */
+
+__device__ __forceinline__ void begin_flow(const cut &c, const flow_memory &m) {
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < c.flow.slots; i++) {
+      barrier_init(&m.full[i], GROUP);
+      barrier_init(&m.empty[i], 4 * CONSUMERS);
+    }
+    barrier_init_done();
+  }
+  __syncthreads();
+}
+
+/* What a warpgroup does that multiplies. */
+template <class E, int D>
+__device__ __forceinline__ void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
+  const cut &c = a.c;
+  const int32_t consumer = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
+  const int32_t filter_tile = work.pair * CONSUMERS + consumer;
+  const int32_t row = filter_tile * ROWS + thread / 32 * 16 + thread % 32 / 4;
+  const item it = {0, 0, work.group};
+  const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
+  const uint4 *from =
+      (const uint4 *)a.weights + (int64_t)(work.group * c.filter_tiles + filter_tile) * FLOW_STEPS * D * GROUP + thread;
+  uint4 weights[FLOW_STEPS][D];
+#pragma unroll
+  for (int i = 0; i < FLOW_STEPS * D; i++)
+    weights[i / D][i % D] = __ldg(from + i * GROUP);
+  ring r;
+  for (uint32_t tile = work.first; tile < work.end; tile++) {
+    const uint32_t newest = r.place + c.flow.halo, over = newest >= c.flow.slots;
+    float sums[64];
+    barrier_wait(&m.full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
+    multiply_flow<E, D>(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
+    multiply_wait<0>();
+    int32_t done = is_last(a, flow_tile_of(a, tile), tile, work.end) ? c.flow.halo : 0;
+#pragma unroll 1
+    for (; done >= 0; done--) {
+      if (threadIdx.x % 32 == 0)
+        barrier_arrive(&m.empty[r.place]);
+      r.advance(c.flow.slots);
+    }
+    store_flow<E>(a, work, tile, f, m, sums);
+  }
+  if (a.strange && !a.partial && *a.strange) /* behind the loop, as a call there would take its registers */
+    for (uint32_t tile = work.first; tile < work.end; tile++)
+      mend_flow(&a, work, tile);
+}
+#endif
+
+/* Blocks: a multiple of the pairs of filter tiles of all groups. */
+template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) flow_layer(const __grid_constant__ arguments a) {
+#ifdef HOPPER
+  extern __shared__ uint8_t shared[];
+  const flow_memory m = flow_memory_of(shared + (128 - shared_address(shared) % 128) % 128);
+  const flow_work work = flow_work_of(a.c);
+  begin_flow(a.c, m);
+  if (threadIdx.x / GROUP == CONSUMERS) {
+    registers_down<88>();
+    lay_ring<E, D>(a, m, work);
+  } else {
+    registers_up<208>();
+    flow_past<E, D>(a, m, work);
+  }
+#endif
+}
+
+} // namespace tensor
+
+#endif
