@@ -133,7 +133,6 @@ DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(add));                                               \
   }
 DEFINE_MULTIPLY_HELD(multiply_fp16, "m64n128k16.f32.f16.f16")
-DEFINE_MULTIPLY_HELD(multiply_bf16, "m64n128k16.f32.bf16.bf16")
 
 #undef FOUR
 #undef SIXTEEN

@@ -76,9 +76,6 @@ struct bf16 : sixteen_bits<bfloat_pair> { /* of which two digits would not be en
   __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
     hopper::multiply_bf16(c, a, b, add);
   }
-  __device__ static __forceinline__ void multiply(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
-    hopper::multiply_bf16(c, a, b, add);
-  }
 #endif
 };
 
