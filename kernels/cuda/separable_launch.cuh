@@ -36,8 +36,8 @@ inline bool is_plain(const gconv_execution *execution, int32_t filter) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *epilogue = &problem->epilogue;
   float unscale = gconv_prepared(problem, execution->host_weights)[filter];
-  return !gconv_is_combined(problem) && epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center &&
-         are_bare(execution, filter, 1) && unscale > 0x1p-60f && unscale < 0x1p60f && fabsf(epilogue->scale) < 0x1p20f &&
+  return !gconv_is_combined(problem) && gconv_is_plain(epilogue) && are_bare(execution, filter, 1) && unscale > 0x1p-60f &&
+         unscale < 0x1p60f && fabsf(epilogue->scale) < 0x1p20f &&
          (epilogue->scale == 0 || fabsf(epilogue->scale) > 0x1p-20f);
 }
 

@@ -61,19 +61,6 @@ template <int K, int S> struct slide_arguments {
 
 /* ---- Input ---- */
 
-template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const void *from) {
-#if __CUDA_ARCH__ >= 800
-  const uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
-  if (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from) : "memory");
-#else
-  for (int i = 0; i < BYTES / 4; i++)
-    ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
-#endif
-}
-
 /* The input rows of a strip, in shared memory of the warp: AHEAD + 1 steps of two rows of WORDS words. Words that lie wholly
  * inside the row are copied as such; the samples of others, patches, one by one from where the border says. */
 template <int WORDS> struct row_reader {
@@ -422,14 +409,11 @@ inline bool takes(const gconv_problem *problem) {
 /* Whether scale and offset are all there is to the epilogue of a filter, and outputs are floats side by side. */
 inline bool is_plain(const gconv_execution *execution, int32_t filter) {
   const gconv_problem *problem = execution->problem;
-  const gconv_epilogue *epilogue = &problem->epilogue;
   const gconv_target *out = &execution->out[filter];
   const uintptr_t places = (uintptr_t)out->base | (uintptr_t)out->row | (uintptr_t)out->plane | (uintptr_t)out->image;
   return problem->out_type == GCONV_F32 && places % 16 == 0 && !problem->keep_alpha &&
          execution->out_pixel == problem->channels * (int64_t)sizeof(float) && execution->out_channel == sizeof(float) &&
-         epilogue->scale_low == 0 && !epilogue->absolute && !epilogue->center &&
-         gconv_divisors(problem, execution->host_weights)[filter] == 1 &&
-         gconv_biases(problem, execution->host_weights)[filter] == 0;
+         gconv_is_plain(&problem->epilogue) && are_bare(execution, filter, 1);
 }
 
 /* `factors` are the column of the filter, then its row. */
