@@ -702,6 +702,21 @@ gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_i
 gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
                                      gconv_image *outputs, gconv_timings *timings);
 
+/* Who takes results as they come from a device. begin() is called once, when nothing but transfers can fail any more; what
+ * it returns is how many rows take() wants at a time, or a multiple of that, if they are no more than fit. take() gets the
+ * rows of each output in order, in memory that is the device's again when it returns. */
+typedef struct gconv_taker {
+  int32_t (*begin)(void *user);
+  void (*take)(void *user, size_t output, const void *rows, size_t row_bytes, int32_t count);
+  void *user;
+} gconv_taker;
+
+/* As gconv_plan_execute_jpeg(), without outputs in memory: while the taker works on some rows, the next ones are on their
+ * way. timings->download_ms is the time in which there was nothing to take. GCONV_UNSUPPORTED for results that are not
+ * interleaved, have rows of more than half a megabyte, or need stages on the host. */
+gconv_status gconv_plan_execute_jpeg_rows(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
+                                          const gconv_taker *taker, gconv_timings *timings);
+
 /* Plans by rows, for images that are not in memory at once. Output rows are made in strips from the top or in any order; a
  * strip begins at a multiple of gconv_plan_row_step(), which is 0 for plans that need the whole image: on a GPU, of several
  * frames or planes, with border wrap or range minmax, or with outputs of different heights. */

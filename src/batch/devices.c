@@ -20,6 +20,7 @@ struct other {
 /* What starts the decoder of a GPU, which takes longer than the first images do. */
 struct starter {
   gconv_device *gpu;
+  sem_t *turns; /* one of which it has; NULL: none */
   pthread_t thread;
   bool started;      /* the thread */
   atomic_bool ready; /* the decoder; else the CPU decodes */
@@ -28,6 +29,7 @@ struct starter {
 struct gconv_devices {
   const gconv_batch *batch;
   int threads, workers;
+  sem_t *turns;
   pthread_mutex_t lock;           /* guards all below */
   bool decided;                   /* which device it is */
   gconv_device_opening *opening;  /* a device on its way; NULL before and after */
@@ -168,6 +170,8 @@ static gconv_status begin_others(gconv_devices *devices) {
 static void *start_decoder(void *argument) {
   struct starter *starter = argument;
   atomic_store(&starter->ready, gconv_device_start_decoder(starter->gpu) == GCONV_OK);
+  if (starter->turns)
+    sem_post(starter->turns);
   return NULL;
 }
 
@@ -181,6 +185,7 @@ static void begin_decoder(gconv_devices *devices, int gpu, gconv_device *device)
   if (!wants_decoder(devices))
     return;
   starter->gpu = device;
+  starter->turns = gpu == 0 ? devices->turns : NULL;
   starter->started = pthread_create(&starter->thread, NULL, start_decoder, starter) == 0;
 }
 
@@ -331,7 +336,7 @@ static gconv_status begin(gconv_devices *devices) {
   return GCONV_OK;
 }
 
-gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, gconv_devices **result,
+gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, sem_t *turns, gconv_devices **result,
                                  gconv_message *message) {
   gconv_devices *devices = calloc(1, sizeof *devices);
   if (!devices)
@@ -339,6 +344,7 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int work
   devices->batch = batch;
   devices->threads = threads;
   devices->workers = workers;
+  devices->turns = turns;
   pthread_mutex_init(&devices->lock, NULL);
   gconv_status status = begin(devices);
   if (status != GCONV_OK) {

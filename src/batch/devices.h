@@ -10,6 +10,8 @@
 
 #include "batch/pipeline.h"
 
+#include <semaphore.h>
+
 typedef struct gconv_devices gconv_devices;
 
 /* Whether the name means several GPUs: "cuda:all", "cuda:0,2". */
@@ -17,9 +19,11 @@ bool gconv_devices_are_several(const char *name);
 
 /* Begins to open what `batch->device` names, for `workers` workers with `threads` threads together. The CPU is divided among
  * the workers, so that each runs by itself; a GPU is one queue that all share, and of several GPUs ("cuda:all", "cuda:0,2")
- * each has its share of the workers. GCONV_BAD_ARGUMENT for an algorithm that the
- * device has not, else the status of opening it: a GPU that cannot be used may show here or when it is waited for. */
-gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, gconv_devices **devices,
+ * each has its share of the workers. The start of what decodes JPEGs
+ * has one of the turns at the processors, and adds it to `turns` (NULL: to none) at its end: where all processors are busy,
+ * it takes three times as long. GCONV_BAD_ARGUMENT for an algorithm that the device has not, else the status of opening it:
+ * a GPU that cannot be used may show here or when it is waited for. */
+gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, sem_t *turns, gconv_devices **devices,
                                  gconv_message *message);
 
 /* Waits for the device of worker `worker`, which is about to plan for images like `like`. Thread-safe. */

@@ -167,16 +167,15 @@ static void *work(void *argument) {
 }
 
 /* Workers beyond the processors are for the time in which some wait for the GPU to decode: no more are at work than there
- * are processors, less one, which the driver takes: to start, for calls and for transfers. */
-static int count_turns(const struct run *run, int processors) {
-  bool decoder = run->batch->gpu_decodes && run->batch->inputs->count > (size_t)run->jobs; /* else it is not begun */
-  int turns = decoder && processors > 1 ? processors - 1 : processors;
-  return decoder && turns < run->jobs ? turns : run->jobs;
+ * are processors. What starts the decoder has the turn of one until then (devices.h). */
+static int count_turns(const gconv_batch *batch, int jobs, int processors) {
+  if (!batch->gpu_decodes || batch->inputs->count <= (size_t)jobs || processors > jobs)
+    return jobs;
+  return processors > 1 ? processors - 1 : 1;
 }
 
 static void seat_workers(struct run *run, gconv_devices *devices, gconv_budget *budget, int processors) {
   int threads = processors > run->jobs ? processors / run->jobs : 1;
-  sem_init(&run->turns, 0, (unsigned)count_turns(run, processors));
   for (int i = 0; i < run->jobs; i++) {
     gconv_worker worker = {
         .batch = run->batch, .threads = threads, .devices = devices, .budget = budget, .turns = &run->turns, .index = i};
@@ -214,20 +213,21 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   };
   *summary = (gconv_batch_summary){0};
   gconv_devices *devices = NULL;
-  GCONV_TRY(gconv_devices_begin(batch, threads, run.jobs, &devices, message));
+  sem_init(&run.turns, 0, (unsigned)count_turns(batch, run.jobs, threads));
+  GCONV_TRY(gconv_devices_begin(batch, threads, run.jobs, threads > 1 ? &run.turns : NULL, &devices, message));
   run.seats = calloc((size_t)run.jobs, sizeof *run.seats);
   gconv_budget *budget = gconv_budget_create(batch->memory);
   gconv_status status = run.seats && budget ? choose_order(&run, message) : gconv_complain_memory(message);
   if (status == GCONV_OK) {
     seat_workers(&run, devices, budget, threads);
     run_workers(&run);
-    sem_destroy(&run.turns);
     status = run.status == GCONV_OK ? GCONV_OK : gconv_complain(message, run.status, "%s", run.why.text);
   }
   for (size_t i = run.next; run.order && i < batch->inputs->count; i++)
     summary->failed += batch->outputs->first[run.order[i] + 1] - batch->outputs->first[run.order[i]];
   gconv_devices_summarize(devices, summary);
   gconv_devices_close(devices);
+  sem_destroy(&run.turns);
   gconv_budget_free(budget);
   for (size_t i = run.told; run.held && i < batch->inputs->count; i++)
     drop(&run.held[i]);

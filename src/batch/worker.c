@@ -303,8 +303,9 @@ static void write_results(gconv_worker *worker, struct task *task) {
 /* A stream, and whose it is. */
 typedef struct carriage {
   gconv_stream stream;
-  const gconv_worker *worker;
+  gconv_worker *worker;
   struct task *task;
+  bool begun; /* results come from a GPU */
 } carriage;
 
 static void writing_failed(void *user, size_t output) {
@@ -446,6 +447,56 @@ static bool wants_pixels(const gconv_batch *batch) {
   return batch->verify || batch->options.gray || batch->options.linear;
 }
 
+/* When results come from the GPU: a processor is wanted again, and files for them. */
+static int32_t begin_results(void *user) {
+  carriage *c = user;
+  int32_t step = 1;
+  c->begun = true;
+  gconv_worker_take_turn(c->worker);
+  open_writers(c);
+  for (size_t n = 0; n < c->task->count; n++) {
+    int32_t own = c->stream.writers[n] ? gconv_row_writer_step(c->stream.writers[n]) : 1;
+    step = own > step ? own : step;
+  }
+  return step;
+}
+
+static void take_rows(void *user, size_t output, const void *rows, size_t row_bytes, int32_t count) {
+  carriage *c = user;
+  gconv_row_writer **writer = &c->stream.writers[output];
+  double begin = gconv_batch_clock_ms();
+  if (*writer && gconv_row_writer_write(*writer, rows, row_bytes, count) != GCONV_OK) {
+    writing_failed(c, output);
+    gconv_row_writer_discard(*writer);
+    *writer = NULL;
+  }
+  c->stream.encode_ms += gconv_batch_clock_ms() - begin;
+}
+
+/* Writes the results as they come. GCONV_OK as well where the GPU refuses the file, and nothing is begun. */
+static gconv_status execute_jpeg_rows(gconv_worker *worker, struct task *task, gconv_row_reader *reader, const void *jpeg,
+                                      size_t size) {
+  carriage c = {.stream = {.reader = reader, .plan = worker->now.plan}, .worker = worker, .task = task};
+  gconv_taker taker = {.begin = begin_results, .take = take_rows, .user = &c};
+  c.stream.writers = calloc(task->count, sizeof *c.stream.writers);
+  if (!c.stream.writers)
+    return gconv_complain_memory(&task->why);
+  gconv_worker_give_turn(worker);
+  gconv_status status = gconv_plan_execute_jpeg_rows(worker->now.plan, jpeg, size, gconv_row_reader_header(reader), &taker,
+                                                     &task->report->timings);
+  if (!c.begun)
+    gconv_worker_take_turn(worker);
+  task->streamed = c.begun;
+  if (c.begun) {
+    keep_text(task, status);
+    close_writers(&c, status);
+  }
+  task->report->executed = status == GCONV_OK;
+  task->report->encode_ms = c.stream.encode_ms;
+  free(c.stream.writers);
+  return c.begun ? status : GCONV_OK;
+}
+
 /* Leaves the processor to others meanwhile. */
 static gconv_status execute_jpeg(gconv_worker *worker, const void *jpeg, size_t size, const gconv_image *header,
                                  gconv_timings *timings) {
@@ -473,9 +524,12 @@ static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv
   task->image = *header;
   task->image.icc = NULL; /* it stays the reader's */
   status = ensure_plan(worker, task);
-  if (status == GCONV_OK && execute_jpeg(worker, jpeg, size, header, &report->timings) == GCONV_OK) {
+  if (status == GCONV_OK && worker->now.result_count == task->count && !sends_results(task))
+    status = execute_jpeg_rows(worker, task, reader, jpeg, size);
+  if (status == GCONV_OK && !task->streamed)
+    report->executed = execute_jpeg(worker, jpeg, size, header, &report->timings) == GCONV_OK;
+  if (report->executed) {
     report->decode_ms += report->timings.decode_ms;
-    report->executed = true;
     report->plan = *gconv_plan_get_info(worker->now.plan);
   }
   free(jpeg);

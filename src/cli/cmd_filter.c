@@ -277,7 +277,7 @@ static gconv_status explain_on_device(struct job *job, const gconv_image *header
   gconv_devices *devices = NULL;
   gconv_device *device = NULL;
   int threads = batch.threads > 0 ? batch.threads : gconv_processor_count();
-  GCONV_TRY(gconv_devices_begin(&batch, threads, 1, &devices, message));
+  GCONV_TRY(gconv_devices_begin(&batch, threads, 1, NULL, &devices, message));
   gconv_status status = gconv_devices_wait(devices, 0, header, &device, message);
   if (status == GCONV_OK && explain_header(job, device, gconv_devices_reason(devices), header) != GCONV_OK)
     status = gconv_complain(message, GCONV_UNSUPPORTED, "%s", gconv_last_error());

@@ -58,6 +58,9 @@ typedef struct gconv_device_type {
   /* gconv_device_start_decoder(), once, and gconv_plan_execute_jpeg() behind it; NULL: it has no decoder. */
   gconv_status (*start_decoder)(gconv_device *device);
   gconv_status (*execute_jpeg)(void *run, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings);
+  /* gconv_plan_execute_jpeg_rows(), of results that it allows. */
+  gconv_status (*execute_jpeg_rows)(void *run, const void *jpeg, size_t size, const gconv_taker *taker,
+                                    gconv_timings *timings);
 } gconv_device_type;
 
 struct gconv_device {

@@ -354,6 +354,20 @@ static gconv_status convolve(cuda_run *run) {
   return GCONV_OK;
 }
 
+/* From the image on the device to rows for the taker. */
+static gconv_status convolve_and_hand_on(cuda_run *run, const gconv_taker *taker, gconv_timings *timings) {
+  gconv_slabs *slabs = (gconv_slabs *)run->device->state;
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
+  GCONV_TRY(convolve(run));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
+  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
+  GCONV_TRY(gconv_timeline_add(&run->timeline, UPLOADED, CONVOLVED, &timings->kernel_ms));
+  const int32_t step = taker->begin(taker->user);
+  for (size_t i = 0; i < run->output_count; i++)
+    GCONV_TRY(gconv_download_rows(slabs, &run->outputs[i], i, step, taker, run->timeline.stream, &timings->download_ms));
+  return GCONV_OK;
+}
+
 /* From the image on the device to the outputs. */
 static gconv_status convolve_and_download(cuda_run *run, gconv_image *outputs, gconv_timings *timings) {
   gconv_slabs *slabs = (gconv_slabs *)run->device->state;
@@ -377,15 +391,25 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
   return gconv_timeline_add(&run->timeline, BEGIN, UPLOADED, &timings->upload_ms);
 }
 
-/* Decoding is timed by the host: other files share the call. */
-static gconv_status execute_jpeg(void *memory, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings) {
-  cuda_run *run = (cuda_run *)memory;
+/* Timed by the host: other files share the call. */
+static gconv_status decode(cuda_run *run, const void *jpeg, size_t size, gconv_timings *timings) {
   double start = gconv_now_ms();
   CUDA_TRY(cudaSetDevice(run->device->index));
   GCONV_TRY(gconv_jpeg_decode((gconv_jpeg_decoder *)run->device->decoder, &run->planes, jpeg, size, &run->in,
                               run->timeline.stream));
   timings->decode_ms += gconv_now_ms() - start;
-  return convolve_and_download(run, outputs, timings);
+  return GCONV_OK;
+}
+
+static gconv_status execute_jpeg(void *memory, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings) {
+  GCONV_TRY(decode((cuda_run *)memory, jpeg, size, timings));
+  return convolve_and_download((cuda_run *)memory, outputs, timings);
+}
+
+static gconv_status execute_jpeg_rows(void *memory, const void *jpeg, size_t size, const gconv_taker *taker,
+                                      gconv_timings *timings) {
+  GCONV_TRY(decode((cuda_run *)memory, jpeg, size, timings));
+  return convolve_and_hand_on((cuda_run *)memory, taker, timings);
 }
 
 /* ---- Measuring ---- */
@@ -494,4 +518,5 @@ extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
                                                              gconv_cuda_measure_launch,
                                                              NULL,
                                                              start_decoder,
-                                                             execute_jpeg};
+                                                             execute_jpeg,
+                                                             execute_jpeg_rows};

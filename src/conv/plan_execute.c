@@ -137,8 +137,8 @@ static bool has_decoder(gconv_device *device) {
   return has;
 }
 
-gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
-                                     gconv_image *outputs, gconv_timings *timings) {
+/* Whether the device can decode what the plan was made for. */
+static gconv_status check_jpeg(const gconv_plan *plan, const gconv_image *header) {
   if (!gconv_plan_fits(plan, header))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for");
   if (!has_decoder(plan->device))
@@ -146,7 +146,30 @@ gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t 
   if (plan->before || header->type != GCONV_U8 || header->channels != 3 || header->planar || header->frames != 1)
     return gconv_fail(GCONV_UNSUPPORTED, plan->before ? "the pixels are wanted on the host, for grey or linear light"
                                                       : "only plain colour images are decoded on a device");
+  return GCONV_OK;
+}
+
+gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
+                                     gconv_image *outputs, gconv_timings *timings) {
+  GCONV_TRY(check_jpeg(plan, header));
   return execute(plan, &(plan_input){.image = header, .jpeg = jpeg, .jpeg_bytes = size}, outputs, timings);
+}
+
+gconv_status gconv_plan_execute_jpeg_rows(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
+                                          const gconv_taker *taker, gconv_timings *timings) {
+  const size_t most = (size_t)1 << 19; /* bytes of a row */
+  gconv_timings local = {0};
+  GCONV_TRY(check_jpeg(plan, header));
+  for (size_t i = 0; i < plan->output_count; i++) {
+    const gconv_image *output = &plan->outputs[i];
+    if (plan->after || output->planar ||
+        (size_t)output->width * (size_t)output->channels * gconv_type_bytes(output->type) > most)
+      return gconv_fail(GCONV_UNSUPPORTED, "the results are wanted as a whole");
+  }
+  gconv_status status = plan->device->type->execute_jpeg_rows(plan->run, jpeg, size, taker, &local);
+  if (timings)
+    *timings = local;
+  return status;
 }
 
 /* ---- Measuring ---- */

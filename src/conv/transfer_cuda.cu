@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "conv/cuda_error.h"
 #include "conv/transfer_cuda.h"
 
@@ -10,9 +11,9 @@
 enum {
   SLAB_BYTES = 1 << 20, /* smaller ones cost more to wait for */
   BLOCK_SLABS = 4,      /* are pinned together, as each call takes half a millisecond */
-  MOST_SLABS = 16,
-  LANE_SLABS = 2, /* a part of an image is copied into one while the bus takes the part before from the other */
-  MOST_LANES = 4  /* threads of a transfer: more do not make the bus faster */
+  MOST_SLABS = 64,      /* a taker has them while it works */
+  LANE_SLABS = 2,       /* a part of an image is copied into one while the bus takes the part before from the other */
+  MOST_LANES = 4        /* threads of a transfer: more do not make the bus faster */
 };
 
 typedef struct slab {
@@ -249,4 +250,58 @@ gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gc
                             cudaStream_t stream) {
   transfer t = make_transfer(device, host);
   return move_image(slabs, threads, &t, false, stream);
+}
+
+/* ---- To a taker ---- */
+
+/* Rows of an image, some of which make a part. */
+typedef struct parts {
+  const gconv_image *device;
+  size_t rows, part_rows, count;
+} parts;
+
+static size_t rows_of(const parts *p, size_t part) {
+  size_t left = p->rows - part * p->part_rows;
+  return left < p->part_rows ? left : p->part_rows;
+}
+
+static gconv_status fetch_part(const parts *p, size_t part, slab *into, cudaStream_t stream) {
+  const uint8_t *there = (const uint8_t *)p->device->data + part * p->part_rows * p->device->row_bytes;
+  CUDA_TRY(cudaMemcpyAsync(into->memory, there, rows_of(p, part) * p->device->row_bytes, cudaMemcpyDeviceToHost, stream));
+  CUDA_TRY(cudaEventRecord(into->moved, stream));
+  return GCONV_OK;
+}
+
+static gconv_status hand_on(const parts *p, size_t output, const gconv_taker *taker, slab *const *slabs, size_t count,
+                            cudaStream_t stream, double *waited_ms) {
+  double free = gconv_now_ms();
+  for (size_t part = 0; part < p->count && part < count; part++) {
+    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part]->moved, 0)); /* an upload elsewhere may still read it */
+    GCONV_TRY(fetch_part(p, part, slabs[part], stream));
+  }
+  for (size_t part = 0; part < p->count; part++) {
+    slab *next = slabs[part % count];
+    CUDA_TRY(cudaEventSynchronize(next->moved));
+    *waited_ms += gconv_now_ms() - free;
+    taker->take(taker->user, output, next->memory, p->device->row_bytes, (int32_t)rows_of(p, part));
+    free = gconv_now_ms();
+    if (part + count < p->count)
+      GCONV_TRY(fetch_part(p, part + count, next, stream));
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_download_rows(gconv_slabs *slabs, const gconv_image *device, size_t output, int32_t step,
+                                 const gconv_taker *taker, cudaStream_t stream, double *waited_ms) {
+  slab *taken[LANE_SLABS];
+  parts p = {device, gconv_all_rows(device), SLAB_BYTES / device->row_bytes, 0};
+  if (p.part_rows > (size_t)step)
+    p.part_rows -= p.part_rows % (size_t)step;
+  p.count = (p.rows - 1) / p.part_rows + 1;
+  int count = take_slabs(slabs, taken);
+  gconv_status status = hand_on(&p, output, taker, taken, (size_t)count, stream, waited_ms);
+  if (status != GCONV_OK)
+    cudaStreamSynchronize(stream); /* nothing is on its way to a slab that others take */
+  return_slabs(slabs, taken, count);
+  return status;
 }

@@ -30,6 +30,11 @@ size_t gconv_all_rows(const gconv_image *image);
 gconv_status gconv_upload(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
                           cudaStream_t stream);
 
+/* The way back to a taker, for results whose rows fit a slab: parts of a multiple of `step` rows, as many as fit, in slabs,
+ * with the gaps that rows have on the device. *waited_ms grows by the time in which the taker had nothing. */
+gconv_status gconv_download_rows(gconv_slabs *slabs, const gconv_image *device, size_t output, int32_t step,
+                                 const gconv_taker *taker, cudaStream_t stream, double *waited_ms);
+
 /* The way back, after what is in the stream; all is there when it returns. */
 gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
                             cudaStream_t stream);

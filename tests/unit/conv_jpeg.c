@@ -192,6 +192,39 @@ static void make_identity(gconv_filters *filters) {
   assert_int_equal(gconv_filters_read("identity", NULL, filters), GCONV_OK);
 }
 
+/* Rows are compared with those of an image as they come. */
+typedef struct comparison {
+  const gconv_image *image;
+  int32_t next;
+  bool begun, differs;
+} comparison;
+
+static int32_t begin_comparison(void *user) {
+  comparison *c = user;
+  c->differs |= c->begun;
+  c->begun = true;
+  return 7;
+}
+
+static void compare_rows(void *user, size_t output, const void *rows, size_t row_bytes, int32_t count) {
+  comparison *c = user;
+  const gconv_image *image = c->image;
+  size_t dense = 3 * (size_t)image->width;
+  c->differs |=
+      !c->begun || output != 0 || count > image->height - c->next || (count % 7 != 0 && count != image->height - c->next);
+  for (int32_t i = 0; i < count && !c->differs; i++, c->next++)
+    c->differs |= memcmp((const uint8_t *)rows + (size_t)i * row_bytes,
+                         (const uint8_t *)image->data + (size_t)c->next * image->row_bytes, dense) != 0;
+}
+
+/* Whether the rows of the file that the plan yields are not those of the image. */
+static bool rows_differ(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *image) {
+  comparison c = {.image = image};
+  gconv_taker taker = {begin_comparison, compare_rows, &c};
+  gconv_status status = gconv_plan_execute_jpeg_rows(plan, jpeg, size, image, &taker, NULL);
+  return status != GCONV_OK || c.differs || c.next != image->height;
+}
+
 /* Decodes a file on the GPU and compares. Not cmocka's assertions, which are of one thread. */
 static int differs(const char *name) {
   gconv_row_reader *reader = NULL;
@@ -215,6 +248,10 @@ static int differs(const char *name) {
     wrong += ((uint8_t *)image.data)[i] != ((uint8_t *)result.data)[i];
   if (wrong > 0)
     printf("%s: %zu of %zu samples differ\n", name, wrong, bytes);
+  if (good && rows_differ(plan, jpeg, size, &image)) {
+    printf("%s: its rows differ: %s\n", name, gconv_last_error());
+    wrong++;
+  }
   gconv_plan_free(plan);
   gconv_row_reader_close(reader);
   gconv_filters_free(&filters);
@@ -293,6 +330,10 @@ static void nonsense_is_refused(void **state) {
   assert_int_equal(gconv_plan_create(gpu, &header, &filters, &options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_execute_jpeg(plan, "nonsense", 8, &header, &result, NULL), GCONV_BAD_FILE);
   assert_null(result.data);
+  comparison c = {.image = &header};
+  gconv_taker taker = {begin_comparison, compare_rows, &c};
+  assert_int_equal(gconv_plan_execute_jpeg_rows(plan, "nonsense", 8, &header, &taker, NULL), GCONV_BAD_FILE);
+  assert_false(c.begun);
   kind k = PLAIN;
   k.progressive = true;
   write_jpeg(path, &k);
@@ -329,6 +370,7 @@ static void a_cpu_has_no_decoder(void **state) {
   make_identity(&filters);
   assert_int_equal(gconv_plan_create(cpu, &header, &filters, &options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_execute_jpeg(plan, "", 0, &header, &result, NULL), GCONV_UNSUPPORTED);
+  assert_int_equal(gconv_plan_execute_jpeg_rows(plan, "", 0, &header, &(gconv_taker){0}, NULL), GCONV_UNSUPPORTED);
   gconv_plan_free(plan);
   gconv_filters_free(&filters);
   gconv_device_close(cpu);
