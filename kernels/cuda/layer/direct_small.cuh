@@ -237,15 +237,16 @@ inline void prepare(const part &found, const gconv_layer_problem *p, const float
   }
 }
 
-/* Milliseconds: of multiply-adds at the part of the peak that an H200 was seen to reach, or of storing. */
+/* Milliseconds: of multiply-adds at the part of the peak that an H200 was seen to reach, or of storing, which takes more
+ * than three times as long where rows of outputs are no multiples of WIDE. */
 inline double cost(const part &found, const gconv_layer_problem *p, const gconv_machine *machine) {
   const int64_t threads = (int64_t)p->images * divide_up(p->out_height, found.high) * divide_up(p->out_width, WIDE);
   const int64_t blocks = divide_up(threads, THREADS), parts = divide_up(p->filters, block_filters(blocks, p->filters));
   const double instructions = (double)p->filters * found.high * WIDE * (found.taps + 2) + (double)parts * 350;
   const double computing = (double)blocks * THREADS * instructions * lateness((double)(blocks * parts), 4, machine);
   const double outputs = (double)p->images * p->filters * p->out_height * p->out_width;
-  return machine->launch_ms +
-         std::max(computing / (0.75 * machine->fma_per_ms), outputs * 4 / (0.85 * machine->bytes_per_ms));
+  const double storing = outputs * 4 / ((p->out_width % WIDE == 0 ? 0.85 : 0.25) * machine->bytes_per_ms);
+  return machine->launch_ms + std::max(computing / (0.75 * machine->fma_per_ms), storing);
 }
 
 } // namespace small
