@@ -204,12 +204,13 @@ static double surveys_bytes(const gconv_bank_run *r, const gconv_bank_cost *cost
   return gconv_bank_surveys(r->job) ? tiles * SURVEY_BYTES : 0;
 }
 
-/* Rows of the maps at a time, and how many results are written at a time, within the memory of the job. */
-static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv_image *header, const gconv_bank_cost *cost,
-                              gconv_bank_group *group, gconv_message *why) {
-  double most = (double)r->memory, fixed, in_row = 4.0 * header->channels * header->width;
-  bool ordered;
-  if (look_at_rows(r, input, header, &ordered, &fixed) != GCONV_OK)
+/* Rows of the maps at a time, and how many results are written at a time, within the memory of the job. What was read is not
+ * opened again: it may have been a pipe. */
+static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv_image *header, bool was_read,
+                              const gconv_bank_cost *cost, gconv_bank_group *group, gconv_message *why) {
+  double most = (double)r->memory, fixed = file_bytes(header), in_row = 4.0 * header->channels * header->width;
+  bool ordered = false;
+  if (!was_read && look_at_rows(r, input, header, &ordered, &fixed) != GCONV_OK)
     return GCONV_OK; /* decoding it says why */
   double windows = ordered ? 2 * file_row_bytes(header) : 0;
   fixed += cost->buffers + cost->halo * (windows + in_row + cost->layer_row);
@@ -221,8 +222,9 @@ static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv
   double rows = fmin(most - fixed, BAND_BYTES) / row;
   double fewest = fmax(cost->halo, GCONV_BANK_LEAST_ROWS); /* what is computed twice is no more than the half */
   if (rows < fewest && fixed + fewest * row > most && r->job->common.memory > 0)
-    return gconv_budget_refuse(fixed + fewest * row, most, "bands of rows",
-                               ordered ? NULL : "its rows do not come in order (planes, interlaced, turned by EXIF)", why);
+    return gconv_budget_refuse(
+        fixed + fewest * row, most, "bands of rows",
+        ordered || was_read ? NULL : "its rows do not come in order (planes, interlaced, turned by EXIF)", why);
   rows = fmax(rows, fewest);
   group->rows = (int32_t)fmin(rows, cost->rows);
   group->writers = (size_t)writers;
@@ -248,7 +250,7 @@ gconv_status gconv_bank_choose_cut(const gconv_bank_run *r, const gconv_image *h
   const char *obstacle = find_obstacle(r, input, header);
   group->count = 1;
   if (!obstacle)
-    return cut_bands(r, input, header, cost, group, why);
+    return cut_bands(r, input, header, false, cost, group, why);
   return r->job->common.memory > 0 ? gconv_budget_refuse(bytes, (double)r->memory, "bands of rows", obstacle, why)
                                    : GCONV_OK;
 }
@@ -261,7 +263,7 @@ gconv_status gconv_bank_cut_for_device(const gconv_bank_run *r, size_t input, co
                                        gconv_bank_group *group, gconv_message *why) {
   gconv_bank_cost cost;
   GCONV_TRY(gconv_bank_keep_text(why, gconv_bank_find_cost(r, header, &cost)));
-  GCONV_TRY(cut_bands(r, input, header, &cost, group, why));
+  GCONV_TRY(cut_bands(r, input, header, true, &cost, group, why));
   group->whole = true;
   return GCONV_OK;
 }

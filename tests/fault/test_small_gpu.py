@@ -26,11 +26,11 @@ class SmallGpu(helper.CommandTest):
         numpy.save(self.folder / "w.npy", random.normal(size=(self.FILTERS, 3, 5, 5)).astype("f4"))
         self.image = 4 * self.WIDTH * self.HEIGHT * (3 + self.FILTERS)  # bytes of the tensors of one
 
-    def run_small(self, most, *words, status=0, device="auto"):
+    def run_small(self, most, *words, status=0, device="auto", sent=b""):
         """With a GPU of that many bytes: what -v and --explain tell of it."""
         environment = self.environment({"SMALL_GPU": str(most), "GCONV_DEVICE": device})
         result = subprocess.run([os.environ["GCONV_SMALL_GPU"], *words, "-a", "direct", "-v"], cwd=self.folder, env=environment,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
+                                input=sent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
         self.assertEqual(result.returncode, status, result.stderr.decode())
         return result.stderr.decode()
 
@@ -60,6 +60,14 @@ class SmallGpu(helper.CommandTest):
             told = self.same(self.image / 8, *output)
             self.assertRegex(told, r"so it takes \d+ rows at a time")
             self.assertEqual(told.count("cuda:0, direct"), 4)
+
+    def test_bands_of_standard_input(self):
+        """It cannot be read again, and need not be."""
+        words = "-f", "w.npy", "-o"
+        self.gconv("-i", "in/0.png", *words, "whole.npy", "-a", "direct")
+        told = self.run_small(self.image / 8, "-i", "-", *words, "small.npy", sent=(self.folder / "in/0.png").read_bytes())
+        self.assertRegex(told, r"so it takes \d+ rows at a time")
+        self.assertEqual((self.folder / "small.npy").read_bytes(), (self.folder / "whole.npy").read_bytes())
 
     def test_bands_that_it_has_memory_for(self):
         """A large image, all of which takes 72 MB; -v tells why it goes by bands."""
