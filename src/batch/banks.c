@@ -62,7 +62,7 @@ static gconv_status verify(const gconv_bank_run *r, const gconv_image *image, gc
     gconv_image in = frames_of(image, first, r->part), out = frames_of(&r->maps, first, r->part);
     status = gconv_network_verify(r->network, &in, &out, r->job->common.tolerance, &part);
     part.frame += first;
-    compared += part.compared;
+    compared += part.compared / (uint64_t)r->part * (uint64_t)(at + r->part <= image->frames ? r->part : image->frames - at);
     if (at == 0 || status != GCONV_OK || part.max_error * worst->allowed > worst->max_error * part.allowed)
       *worst = part;
   }
