@@ -40,6 +40,7 @@ struct gconv_devices {
   gconv_device **own;   /* [workers]: of each worker, once it has asked */
   gconv_device **spare; /* [workers]: likewise, a CPU beside a GPU */
   bool cpu_begins;      /* until the GPU is ready, images are for the spare ones */
+  pthread_cond_t ready; /* that it is */
   char *without;        /* what no plan may choose if the CPU began; owned */
   pthread_t waiter;     /* for the GPU, meanwhile */
   bool has_waiter;
@@ -288,6 +289,7 @@ static void *wait_for_gpu(void *argument) {
   devices->starters[0].started = false;
   pthread_mutex_lock(&devices->lock);
   devices->cpu_begins = false;
+  pthread_cond_broadcast(&devices->ready);
   pthread_mutex_unlock(&devices->lock);
   return NULL;
 }
@@ -346,6 +348,7 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int work
   devices->workers = workers;
   devices->turns = turns;
   pthread_mutex_init(&devices->lock, NULL);
+  pthread_cond_init(&devices->ready, NULL);
   gconv_status status = begin(devices);
   if (status != GCONV_OK) {
     gconv_complain(message, status, "%s", devices->why.text);
@@ -408,11 +411,9 @@ gconv_device *gconv_devices_now(gconv_devices *devices, int worker) {
 gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_image *like, gconv_device **device,
                                 gconv_message *message) {
   pthread_mutex_lock(&devices->lock);
-  gconv_status status = GCONV_OK;
-  if (devices->cpu_begins) /* there was no memory for a CPU */
-    status = gconv_complain_memory(&devices->why);
-  else if (!devices->own[worker])
-    status = assign(devices, worker, like);
+  while (devices->cpu_begins) /* there was no memory for a CPU */
+    pthread_cond_wait(&devices->ready, &devices->lock);
+  gconv_status status = devices->own[worker] ? GCONV_OK : assign(devices, worker, like);
   if (status == GCONV_OK)
     *device = devices->own[worker];
   else
@@ -479,6 +480,7 @@ void gconv_devices_close(gconv_devices *devices) {
     gconv_device_close(devices->spare[i]);
   }
   gconv_device_close(devices->first);
+  pthread_cond_destroy(&devices->ready);
   pthread_mutex_destroy(&devices->lock);
   free(devices->own);
   free(devices->spare);

@@ -253,10 +253,12 @@ static const char *remark_on(const struct job *job, const gconv_input *input, co
   return job->settings.skip_existing ? " (exists: passed over)" : " (exists: replaced)";
 }
 
-/* Plans the first image by its header. */
-static gconv_status explain_header(const struct job *job, gconv_device *device, const char *device_reason,
+/* Plans the first image by its header, as the run would. */
+static gconv_status explain_header(const struct job *job, gconv_devices *devices, gconv_device *device,
                                    const gconv_image *header) {
   gconv_options options = job->settings.convolution;
+  options.executions = job->inputs.count;
+  options.without = gconv_devices_without(devices);
   options.keep_type = false;
   options.output_type = gconv_batch_output_type(&job->settings.convolution, job->outputs.format, header->type);
   gconv_plan *plan = NULL;
@@ -265,7 +267,7 @@ static gconv_status explain_header(const struct job *job, gconv_device *device, 
   if (status == GCONV_OK)
     status = gconv_plan_explain(plan, &text);
   if (status == GCONV_OK)
-    print_explanation(text, device_reason);
+    print_explanation(text, gconv_devices_reason(devices));
   free(text);
   gconv_plan_free(plan);
   return status;
@@ -274,12 +276,13 @@ static gconv_status explain_header(const struct job *job, gconv_device *device, 
 /* On the device that the run would have. */
 static gconv_status explain_on_device(struct job *job, const gconv_image *header, gconv_message *message) {
   gconv_batch batch = make_batch(job);
+  batch.options.executions = job->inputs.count;
   gconv_devices *devices = NULL;
-  gconv_device *device = NULL;
   int threads = batch.threads > 0 ? batch.threads : gconv_processor_count();
   GCONV_TRY(gconv_devices_begin(&batch, threads, 1, NULL, &devices, message));
-  gconv_status status = gconv_devices_wait(devices, 0, header, &device, message);
-  if (status == GCONV_OK && explain_header(job, device, gconv_devices_reason(devices), header) != GCONV_OK)
+  gconv_device *device = gconv_devices_now(devices, 0);
+  gconv_status status = device ? GCONV_OK : gconv_devices_wait(devices, 0, header, &device, message);
+  if (status == GCONV_OK && explain_header(job, devices, device, header) != GCONV_OK)
     status = gconv_complain(message, GCONV_UNSUPPORTED, "%s", gconv_last_error());
   gconv_devices_close(devices);
   return status;

@@ -2,6 +2,7 @@
 """--decode gpu with a GPU that gets ready late (late_gpu.c): which images the CPU takes until then, and that they are the same."""
 import json
 import os
+import threading
 import unittest
 
 import helper
@@ -53,6 +54,16 @@ class LateGpu(helper.CommandTest):
         (self.folder / "out/00.png").touch()  # or nobody would ever write it
         for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "sobel_x", "--without", "fft"), ("-f", "gaussian:size=63,sigma=10")):
             self.assertEqual(set(self.devices(*words)[0]), {"cuda:0"}, words)
+
+    def test_explain_before_the_gpu_is_ready(self):
+        ready = self.folder / "ready"
+        timer = threading.Timer(0.5, ready.touch)
+        timer.start()
+        self.addCleanup(timer.join)
+        result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--dry-run", "--explain",
+                            env={"LATE_GPU": str(ready)})
+        self.assertIn("in/39.jpg -> out/39.png", result.stdout)
+        self.assertRegex(result.stderr, "direct|sparse")
 
     def test_a_gpu_that_fails(self):
         result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--jobs", 3, status=3,
