@@ -473,14 +473,23 @@ static void take_rows(void *user, size_t output, const void *rows, size_t row_by
   c->stream.encode_ms += gconv_batch_clock_ms() - begin;
 }
 
-/* Writes the results as they come. GCONV_OK as well where the GPU refuses the file, and nothing is begun. */
+/* Whether the results of an image that the GPU decodes may be written as they come: all files are open at once, and what
+ * each needs beside its rows is to fit in --memory. */
+static bool may_take_rows(const gconv_worker *worker, const struct task *task, uint64_t bytes) {
+  const size_t most = 8;
+  return task->count <= most && !sends_results(task) &&
+         (worker->batch->memory == 0 || bytes <= gconv_budget_bytes(worker->budget));
+}
+
+/* Writes the results as they come: task->streamed is set once any is begun. GCONV_UNSUPPORTED if they cannot come by rows.
+ */
 static gconv_status execute_jpeg_rows(gconv_worker *worker, struct task *task, gconv_row_reader *reader, const void *jpeg,
                                       size_t size) {
   carriage c = {.stream = {.reader = reader, .plan = worker->now.plan}, .worker = worker, .task = task};
   gconv_taker taker = {.begin = begin_results, .take = take_rows, .user = &c};
   c.stream.writers = calloc(task->count, sizeof *c.stream.writers);
   if (!c.stream.writers)
-    return gconv_complain_memory(&task->why);
+    return GCONV_UNSUPPORTED;
   gconv_worker_give_turn(worker);
   gconv_status status = gconv_plan_execute_jpeg_rows(worker->now.plan, jpeg, size, gconv_row_reader_header(reader), &taker,
                                                      &task->report->timings);
@@ -491,23 +500,44 @@ static gconv_status execute_jpeg_rows(gconv_worker *worker, struct task *task, g
     keep_text(task, status);
     close_writers(&c, status);
   }
-  task->report->executed = status == GCONV_OK;
   task->report->encode_ms = c.stream.encode_ms;
   free(c.stream.writers);
-  return c.begun ? status : GCONV_OK;
+  return status;
 }
 
 /* Leaves the processor to others meanwhile. */
-static gconv_status execute_jpeg(gconv_worker *worker, const void *jpeg, size_t size, const gconv_image *header,
-                                 gconv_timings *timings) {
+static gconv_status execute_jpeg(gconv_worker *worker, struct task *task, gconv_row_reader *reader, const void *jpeg,
+                                 size_t size) {
   gconv_worker_give_turn(worker);
-  gconv_status status = gconv_plan_execute_jpeg(worker->now.plan, jpeg, size, header, worker->now.results, timings);
+  gconv_status status = gconv_plan_execute_jpeg(worker->now.plan, jpeg, size, gconv_row_reader_header(reader),
+                                                worker->now.results, &task->report->timings);
   gconv_worker_take_turn(worker);
   return status;
 }
 
+/* By rows, or, where results are wanted as a whole, whole. A failure is one only if results were begun. */
+static gconv_status decode_and_convolve(gconv_worker *worker, struct task *task, gconv_row_reader *reader, const void *jpeg,
+                                        size_t size, bool by_rows) {
+  gconv_report *report = task->report;
+  gconv_status status = GCONV_UNSUPPORTED;
+  if (by_rows && worker->now.result_count == task->count)
+    status = execute_jpeg_rows(worker, task, reader, jpeg, size);
+  if (status == GCONV_UNSUPPORTED && !task->streamed)
+    status = execute_jpeg(worker, task, reader, jpeg, size);
+  report->executed = status == GCONV_OK;
+  if (report->executed) {
+    report->decode_ms += report->timings.decode_ms;
+    report->plan = *gconv_plan_get_info(worker->now.plan);
+  } else if (!task->streamed) {
+    snprintf(worker->refusal, sizeof worker->refusal, "not decoded by a GPU: %s", gconv_last_error());
+    report->remark = report->remark ? report->remark : worker->refusal;
+    return GCONV_OK;
+  }
+  return status;
+}
+
 /* From the bytes of a JPEG to the results of the plan, all on the GPU. Where that cannot be, report->executed remains false,
- * with the reason as a remark if the file is it, and the CPU decodes: its pixels are the same. */
+ * with the reason as a remark, and the CPU decodes: its pixels are the same. */
 static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv_row_reader *reader) {
   gconv_report *report = task->report;
   const gconv_image *header = gconv_row_reader_header(reader);
@@ -515,7 +545,10 @@ static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv
   size_t size = 0;
   if (is_for_cpu(worker) || wants_pixels(worker->batch) || !gconv_devices_decode(worker->devices, worker->index))
     return GCONV_OK;
-  GCONV_TRY(gconv_worker_admit(worker, gconv_worker_whole_bytes(worker, reader), NULL, &task->why));
+  uint64_t bytes = gconv_worker_whole_bytes(worker, reader);
+  uint64_t more = bytes + (task->count - 1) * gconv_stream_writer_bytes(worker->threads);
+  bool by_rows = may_take_rows(worker, task, more);
+  GCONV_TRY(gconv_worker_admit(worker, by_rows ? more : bytes, NULL, &task->why));
   double begin = gconv_batch_clock_ms();
   gconv_status status = gconv_row_reader_jpeg(reader, &jpeg, &size);
   if (status != GCONV_OK)
@@ -524,14 +557,8 @@ static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv
   task->image = *header;
   task->image.icc = NULL; /* it stays the reader's */
   status = ensure_plan(worker, task);
-  if (status == GCONV_OK && worker->now.result_count == task->count && !sends_results(task))
-    status = execute_jpeg_rows(worker, task, reader, jpeg, size);
-  if (status == GCONV_OK && !task->streamed)
-    report->executed = execute_jpeg(worker, jpeg, size, header, &report->timings) == GCONV_OK;
-  if (report->executed) {
-    report->decode_ms += report->timings.decode_ms;
-    report->plan = *gconv_plan_get_info(worker->now.plan);
-  }
+  if (status == GCONV_OK)
+    status = decode_and_convolve(worker, task, reader, jpeg, size, by_rows);
   free(jpeg);
   return status;
 }

@@ -29,6 +29,7 @@ typedef struct gconv_worker {
   gconv_device *device;      /* from `devices`, once it has waited for it; may be shared */
   gconv_image input;         /* the last one, whose memory the next one takes if it has the same shape */
   gconv_planned now, before; /* of the last image, and of the last one that had another shape: photos lie or stand */
+  char refusal[512];         /* why a GPU did not decode the last image that it was to */
   bool explains;             /* this worker's plans are explained: it has begun the first input */
 } gconv_worker;
 

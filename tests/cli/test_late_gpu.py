@@ -65,6 +65,26 @@ class LateGpu(helper.CommandTest):
         self.assertIn("in/39.jpg -> out/39.png", result.stdout)
         self.assertRegex(result.stderr, "direct|sparse")
 
+    def asked(self, filters, *words):
+        """What is asked of the decoder for each image, with results of so many filters, and what gconv says."""
+        (self.folder / "ready").touch()
+        log = self.folder / "log"
+        log.unlink(missing_ok=True)
+        names = ["sobel_x", "sobel_y", "sharpen", "emboss", "laplacian", "prewitt_x", "prewitt_y", "scharr_x", "scharr_y"]
+        result = self.gconv("-i", "in", *(word for name in names[:filters] for word in ("-f", name)), "-o", "out/", "-d", "cuda",
+                            "--decode", "gpu", "-v", "--jobs", 3, "--threads", 3, *words,
+                            env={"LATE_GPU": str(self.folder / "ready"), "LATE_GPU_LOG": str(log)})
+        self.assertEqual(len(self.files("out")), PHOTOS * filters)
+        return set(log.read_text().split()), result.stderr
+
+    def test_a_file_that_the_gpu_refuses(self):
+        asked, said = self.asked(1)
+        self.assertEqual(asked, {"start", "rows"})
+        self.assertIn("in/39.jpg: not decoded by a GPU: the GPU refuses it", said)
+
+    def test_few_results_come_by_rows(self):
+        self.assertEqual(self.asked(9)[0], {"start", "whole"})
+
     def test_a_gpu_that_fails(self):
         result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--jobs", 3, status=3,
                             env={"LATE_GPU_FAILS": "1"})
