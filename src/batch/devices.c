@@ -32,6 +32,7 @@ struct gconv_devices {
   sem_t *turns;
   pthread_mutex_t lock;           /* guards all below */
   bool decided;                   /* which device it is */
+  bool ended;                     /* no image is to be begun any more */
   gconv_device_opening *opening;  /* a device on its way; NULL before and after */
   gconv_device *first;            /* what was opened: a GPU, which is of all workers, or the CPU of worker 0 */
   struct other others[MOST_GPUS]; /* [gpus]; the place of the first is not used */
@@ -188,6 +189,8 @@ static void begin_decoder(gconv_devices *devices, int gpu, gconv_device *device)
   starter->gpu = device;
   starter->turns = gpu == 0 ? devices->turns : NULL;
   starter->started = pthread_create(&starter->thread, NULL, start_decoder, starter) == 0;
+  if (!starter->started && starter->turns)
+    sem_post(starter->turns);
 }
 
 /* The GPU of a worker: they are dealt in turn. */
@@ -281,7 +284,7 @@ static void *wait_for_gpu(void *argument) {
   devices->waited = true;
   devices->first = gpu;
   devices->status = keep_library_text(devices, status);
-  if (status == GCONV_OK)
+  if (status == GCONV_OK && !devices->ended)
     devices->status = divide(devices);
   pthread_mutex_unlock(&devices->lock);
   if (devices->starters[0].started)
@@ -440,14 +443,18 @@ const char *gconv_devices_reason(const gconv_devices *devices) {
   return devices->choice.reason;
 }
 
-static void join_waiter(gconv_devices *devices) {
+/* A decoder that is not being started by now is wanted by nobody. */
+static void end_waiter(gconv_devices *devices) {
+  pthread_mutex_lock(&devices->lock);
+  devices->ended = true;
+  pthread_mutex_unlock(&devices->lock);
   if (devices->has_waiter)
     pthread_join(devices->waiter, NULL);
   devices->has_waiter = false;
 }
 
 void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summary) {
-  join_waiter(devices);
+  end_waiter(devices);
   snprintf(summary->device_reason, sizeof summary->device_reason, "%s", devices->choice.reason);
   summary->device_wait_ms = devices->wait_ms;
   snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
@@ -462,7 +469,7 @@ void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summar
 void gconv_devices_close(gconv_devices *devices) {
   if (!devices)
     return;
-  join_waiter(devices);
+  end_waiter(devices);
   if (devices->opening && gconv_device_open_end(devices->opening, &devices->first) != GCONV_OK)
     devices->first = NULL; /* nobody has asked for it */
   for (int i = 0; i < MOST_GPUS; i++)

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 import unittest
 
 import helper
@@ -64,6 +65,22 @@ class LateGpu(helper.CommandTest):
                             env={"LATE_GPU": str(ready)})
         self.assertIn("in/39.jpg -> out/39.png", result.stdout)
         self.assertRegex(result.stderr, "direct|sparse")
+
+    def test_no_decoder_is_started_for_nobody(self):
+        def wait_for_all():
+            for _ in range(6000):
+                if sum(1 for file in (self.folder / "out").glob("[!.]*")) == PHOTOS:
+                    break
+                time.sleep(0.01)
+            time.sleep(0.5)
+            (self.folder / "ready").touch()
+        waiter = threading.Thread(target=wait_for_all)
+        waiter.start()
+        self.addCleanup(waiter.join)
+        log = self.folder / "log"
+        self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--jobs", 3,
+                   env={"LATE_GPU": str(self.folder / "ready"), "LATE_GPU_LOG": str(log)})
+        self.assertFalse(log.exists(), log.exists() and log.read_text())
 
     def asked(self, filters, *words):
         """What is asked of the decoder for each image, with results of so many filters, and what gconv says."""
