@@ -42,7 +42,7 @@ struct gconv_devices {
   gconv_device **spare; /* [workers]: likewise, a CPU beside a GPU */
   bool cpu_begins;      /* until the GPU is ready, images are for the spare ones */
   pthread_cond_t ready; /* that it is */
-  char *without;        /* what no plan may choose if the CPU began; owned */
+  char *without;        /* what no plan may choose, so that the CPU may begin; owned */
   pthread_t waiter;     /* for the GPU, meanwhile */
   bool has_waiter;
   gconv_status status; /* why there is none; GCONV_OK: there is, or will be */
@@ -297,13 +297,19 @@ static void *wait_for_gpu(void *argument) {
   return NULL;
 }
 
-/* Lets the CPU take images until the GPU, which is being opened, can decode, if the user and the job allow it. */
+/* Lets the CPU take images until the GPU, which is being opened, can decode, if the user and the job allow it. Both are kept
+ * to the same algorithms for that even where it is not worth it for so few images, so that the number of workers, on which
+ * that depends, makes no difference to the results; nor does that of threads to the estimate. */
 static void begin_on_cpu(gconv_devices *devices) {
-  if (!devices->batch->cpu_may_begin || !wants_decoder(devices) || open_share(devices, &devices->spare[0]) != GCONV_OK)
+  const gconv_batch *batch = devices->batch;
+  gconv_device *one = NULL;
+  if (!batch->cpu_may_begin || batch->inputs->count < 2 || gconv_device_open("cpu", 1, &one) != GCONV_OK)
     return;
-  devices->cpu_begins = gconv_estimate_cpu_may_begin(devices->batch, devices->spare[0], &devices->without);
-  if (!devices->cpu_begins)
+  bool may = gconv_estimate_cpu_may_begin(batch, one, &devices->without);
+  gconv_device_close(one);
+  if (!may || !wants_decoder(devices))
     return;
+  devices->cpu_begins = true;
   devices->has_waiter = pthread_create(&devices->waiter, NULL, wait_for_gpu, devices) == 0;
   if (!devices->has_waiter)
     devices->cpu_begins = false;

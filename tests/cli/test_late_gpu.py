@@ -82,6 +82,14 @@ class LateGpu(helper.CommandTest):
                    env={"LATE_GPU": str(self.folder / "ready"), "LATE_GPU_LOG": str(log)})
         self.assertFalse(log.exists(), log.exists() and log.read_text())
 
+    def test_the_number_of_workers_makes_no_difference(self):
+        (self.folder / "ready").touch()
+        for jobs in (3, PHOTOS, 2 * PHOTOS):
+            text = self.gconv("-i", "in", "-f", "gaussian:size=15,sigma=3", "-o", "out/", "--depth", "float", "--format", "npy",
+                              "--decode", "gpu", "--jobs", jobs, "--timings=json", env={"LATE_GPU": str(self.folder / "ready")}).stdout
+            algorithms = {json.loads(line)["algorithm"] for line in text.splitlines()[:-1]}
+            self.assertLessEqual(algorithms, {"direct", "sparse"}, jobs)
+
     def asked(self, filters, *words):
         """What is asked of the decoder for each image, with results of so many filters, and what gconv says."""
         (self.folder / "ready").touch()
