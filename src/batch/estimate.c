@@ -7,13 +7,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static double samples_of(const gconv_image *header) {
+  return (double)header->frames * header->height * header->width * header->channels;
+}
+
 /* Milliseconds until the image in the file is decoded: compressed bytes tell that better than pixels do, some 100 MB/s for
  * JPEG and PNG; what is not compressed is read 20 times as fast. */
 static double decoding_ms(const char *path, const gconv_image *header) {
   struct stat file;
   if (stat(path, &file) != 0)
     return 0;
-  double samples = (double)header->frames * header->height * header->width * header->channels;
+  double samples = samples_of(header);
   bool compressed = (double)file.st_size < 0.9 * samples * (double)gconv_type_bytes(header->type);
   return (double)file.st_size / (compressed ? 1e5 : 2e6);
 }
@@ -33,8 +37,7 @@ static double encoding_ms(const gconv_batch *batch, const gconv_image *header) {
   gconv_type type = gconv_batch_output_type(options, batch->outputs->format, header->type);
   bool one = options->combine != GCONV_COMBINE_NONE && options->combine != GCONV_COMBINE_STACK;
   double results = !one && batch->filters ? (double)batch->filters->count : 1;
-  double samples =
-      (double)header->frames * header->height * header->width * header->channels / options->stride_y / options->stride_x;
+  double samples = samples_of(header) / options->stride_y / options->stride_x;
   return results * samples * (double)gconv_type_bytes(type) / encoding_rate(batch);
 }
 
@@ -96,6 +99,14 @@ static double filtering_ms(const gconv_batch *batch, gconv_device *cpu, const gc
   return milliseconds;
 }
 
+/* How many times as large all images are together as the first of them. */
+static double count_firsts(const gconv_image *headers, size_t count) {
+  double samples = 0;
+  for (size_t i = 0; i < count; i++)
+    samples += samples_of(&headers[i]);
+  return samples / samples_of(&headers[0]);
+}
+
 bool gconv_estimate_cpu_may_begin(const gconv_batch *batch, gconv_device *cpu, char **without) {
   const gconv_options *options = &batch->options;
   gconv_image headers[GCONV_MOST_HEADERS] = {{0}};
@@ -104,7 +115,7 @@ bool gconv_estimate_cpu_may_begin(const gconv_batch *batch, gconv_device *cpu, c
     return false;
   *without = name_inexact();
   size_t count = *without ? gconv_estimate_headers(batch, headers, &job) : 0;
-  bool may = count > 0 && (double)count * filtering_ms(batch, cpu, &headers[0], *without) < job.host_ms;
+  bool may = count > 0 && count_firsts(headers, count) * filtering_ms(batch, cpu, &headers[0], *without) < job.host_ms;
   for (size_t i = 0; i < count; i++)
     gconv_image_free(&headers[i]);
   if (!may) {

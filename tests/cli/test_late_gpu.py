@@ -56,6 +56,12 @@ class LateGpu(helper.CommandTest):
         for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "sobel_x", "--without", "fft"), ("-f", "gaussian:size=63,sigma=10")):
             self.assertEqual(set(self.devices(*words)[0]), {"cuda:0"}, words)
 
+    def test_one_large_image_among_small_ones(self):
+        with Image.open(self.folder / "photo.png") as photo:
+            (self.folder / "in/00.jpg").unlink()
+            photo.resize((3000, 2400)).save(self.folder / "in/00.jpg", quality=90)
+        self.assertEqual(self.devices("-f", "gaussian_5")[0][0], "cpu")
+
     def test_explain_before_the_gpu_is_ready(self):
         ready = self.folder / "ready"
         timer = threading.Timer(0.5, ready.touch)
