@@ -435,10 +435,15 @@ const char *gconv_devices_without(const gconv_devices *devices) {
   return devices->without ? devices->without : devices->batch->options.without;
 }
 
+bool gconv_devices_agree(const gconv_devices *devices) {
+  return devices->without != NULL;
+}
+
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker) {
   pthread_mutex_lock(&devices->lock);
-  bool wanted = strcmp(devices->batch->device, "auto") == 0 && devices->first && !is_cpu(devices->first);
-  gconv_device *device = wanted ? spare_of(devices, worker) : NULL;
+  bool open = devices->batch->cpu_may_begin || strcmp(devices->batch->device, "auto") == 0;
+  bool beside = devices->without || (devices->first && !is_cpu(devices->first));
+  gconv_device *device = open && beside ? spare_of(devices, worker) : NULL;
   pthread_mutex_unlock(&devices->lock);
   return device;
 }

@@ -42,7 +42,10 @@ const char *gconv_devices_without(const gconv_devices *devices);
  * be used. Thread-safe. */
 bool gconv_devices_decode(gconv_devices *devices, int worker);
 
-/* A CPU for a worker whose GPU has no memory for an image, if the user left the device open; else NULL. */
+/* Whether a CPU may take any image of a job for a GPU: it makes the same bits of it (gconv_estimate_cpu_may_begin()). */
+bool gconv_devices_agree(const gconv_devices *devices);
+
+/* A CPU for a worker whose GPU has no memory for an image, if the user left the device open; else NULL. Thread-safe. */
 gconv_device *gconv_devices_spare(gconv_devices *devices, int worker);
 
 /* Why "auto" is what it is, once somebody has waited (gconv_device_choice); "" if there was no choice. */

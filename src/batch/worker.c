@@ -151,9 +151,18 @@ static gconv_status make_plan(gconv_worker *worker, struct task *task) {
   return GCONV_OK;
 }
 
-/* The device of this image, as far as that is known; plans of another one are given up. */
-static void take_device(gconv_worker *worker) {
-  gconv_device *device = gconv_devices_now(worker->devices, worker->index);
+/* Whether the whole image has more than all of the memory that was allowed. */
+static bool is_too_large(const gconv_worker *worker, const gconv_row_reader *reader) {
+  return worker->batch->memory > 0 && gconv_worker_whole_bytes(worker, reader) > gconv_budget_bytes(worker->budget);
+}
+
+/* The device of this image, as far as that is known; plans of another one are given up. Where CPUs begin, one takes what can
+ * only go by rows, then and later: whether it fails is not to depend on when the GPU is ready. */
+static void take_device(gconv_worker *worker, const gconv_row_reader *reader) {
+  gconv_device *spare = gconv_devices_agree(worker->devices) && is_too_large(worker, reader)
+                            ? gconv_devices_spare(worker->devices, worker->index)
+                            : NULL;
+  gconv_device *device = spare ? spare : gconv_devices_now(worker->devices, worker->index);
   if (worker->device && worker->device != device) {
     gconv_planned_free(&worker->now);
     gconv_planned_free(&worker->before);
@@ -548,7 +557,7 @@ static gconv_status convolve_jpeg(gconv_worker *worker, struct task *task, gconv
   uint64_t bytes = gconv_worker_whole_bytes(worker, reader);
   uint64_t more = bytes + (task->count - 1) * gconv_stream_writer_bytes(worker->threads);
   bool by_rows = may_take_rows(worker, task, more);
-  GCONV_TRY(gconv_worker_admit(worker, by_rows ? more : bytes, NULL, &task->why));
+  GCONV_TRY(gconv_worker_admit(worker, by_rows ? more : bytes, reason_for_whole(worker, task, reader), &task->why));
   double begin = gconv_batch_clock_ms();
   gconv_status status = gconv_row_reader_jpeg(reader, &jpeg, &size);
   if (status != GCONV_OK)
@@ -574,7 +583,7 @@ static gconv_status convolve(gconv_worker *worker, struct task *task) {
   report->pixels = (uint64_t)header->frames * (uint64_t)header->height * (uint64_t)header->width;
   report->decode_ms = gconv_batch_clock_ms() - begin;
   gconv_status status = GCONV_OK;
-  take_device(worker);
+  take_device(worker, reader);
   if (may_go_by_rows(worker, task, reader))
     status = convolve_by_rows(worker, task, reader);
   if (status == GCONV_OK && !task->streamed && worker->batch->gpu_decodes)

@@ -96,6 +96,19 @@ class LateGpu(helper.CommandTest):
             algorithms = {json.loads(line)["algorithm"] for line in text.splitlines()[:-1]}
             self.assertLessEqual(algorithms, {"direct", "sparse"}, jobs)
 
+    def test_what_has_no_memory_as_a_whole_goes_by_rows(self):
+        with Image.open(self.folder / "photo.png") as photo:
+            photo.resize((3600, 3000)).save(self.folder / "in/00_large.jpg", quality=90)
+        for i in range(1, 4):
+            os.link(self.folder / "in/00_large.jpg", self.folder / f"in/{i:02}_large.jpg")
+        ready = self.folder / "ready"
+        ready.touch()
+        text = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--timings=json", "--jobs", 2, "--threads", 2,
+                          "--memory", "60M", env={"LATE_GPU": str(ready)}).stdout
+        devices = {line["input"]: line["device"] for line in map(json.loads, text.splitlines()[:-1])}
+        self.assertEqual({device for name, device in devices.items() if "large" in name}, {"cpu"})
+        self.assertEqual(devices["in/39.jpg"], "cuda:0")
+
     def asked(self, filters, *words):
         """What is asked of the decoder for each image, with results of so many filters, and what gconv says."""
         (self.folder / "ready").touch()
