@@ -30,15 +30,36 @@ inline int multiprocessors(void) {
   return device_attribute(cudaDevAttrMultiProcessorCount, 1);
 }
 
-/* How many blocks of a kernel the device runs at a time, which always has so many threads and bytes of shared memory. */
+/* Finds how many blocks of a kernel a multiprocessor has room for. Allows it all the shared memory, if it wants as much. */
+template <auto KERNEL> cudaError_t find_blocks(int threads, size_t bytes, int *blocks) {
+  cudaFuncAttributes attributes = {};
+  cudaError_t error = cudaFuncGetAttributes(&attributes, KERNEL);
+  if (error == cudaSuccess && attributes.sharedSizeBytes + bytes > 48 << 10)
+    error = cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 (int)(shared_limit() - attributes.sharedSizeBytes));
+  if (error == cudaSuccess)
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, KERNEL, threads, bytes);
+  return error;
+}
+
+/* How many blocks of a kernel the device runs at a time; 1 if it cannot be asked. What a
+ * multiprocessor holds is remembered of each device for the last shape: asking takes longer than a launch. */
 template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
-  static std::atomic<int> of_multiprocessor{0}; /* asked for once: it takes longer than a launch */
-  int blocks = of_multiprocessor.load(std::memory_order_relaxed);
-  if (blocks == 0) {
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, KERNEL, threads, bytes);
-    of_multiprocessor.store(blocks = blocks < 1 ? 1 : blocks, std::memory_order_relaxed);
+  static std::atomic<uint64_t> remembered[16]; /* device + 1, bytes, threads, blocks: 12, 24, 16 and 12 bits; 0: nothing */
+  int device = 0, blocks = 0;
+  cudaGetDevice(&device);
+  const int64_t count = multiprocessors();
+  const uint64_t asked = (uint64_t)(device + 1) << 52 | (uint64_t)bytes << 28 | (uint64_t)threads << 12;
+  const uint64_t known = remembered[device % 16].load();
+  if (known >> 12 == asked >> 12)
+    return count * (int64_t)(known & 0xfff);
+  if (find_blocks<KERNEL>(threads, bytes, &blocks) != cudaSuccess) {
+    cudaGetLastError(); /* the launch will tell */
+    return 1;
   }
-  return (int64_t)multiprocessors() * blocks;
+  blocks = blocks < 1 ? 1 : blocks;
+  remembered[device % 16].store(asked | (uint64_t)blocks);
+  return count * blocks;
 }
 
 /* ---- Strips ---- */

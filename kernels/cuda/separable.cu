@@ -87,7 +87,7 @@ template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY> void launch(const 
   a.row_blocks = (problem->out_height - 1) / (a.strips * STRIP) + 1;
   int64_t rows_of_blocks = (int64_t)a.row_blocks * problem->images * problem->planes;
   a.segment = segment_of(problem, GROUPS, rows_of_blocks,
-                         blocks_of_device<convolve<In, WEIGHT_DIGITS, GROUPS, MANY>>(threads, bytes));
+                         blocks_at_a_time<convolve<In, WEIGHT_DIGITS, GROUPS, MANY>>(threads, bytes));
   a.segments = (problem->out_width - 1) / a.segment + 1;
   convolve<In, WEIGHT_DIGITS, GROUPS, MANY>
       <<<(unsigned)(rows_of_blocks * a.segments), threads, bytes, (cudaStream_t)execution->stream>>>(a);

@@ -448,7 +448,7 @@ template <int K, int S, int C> void launch(const gconv_execution *execution, int
    */
   constexpr int64_t MOST = K <= 15 ? 64 : 96;
   const int64_t rows = (int64_t)a.across * problem->images * problem->planes * a.height;
-  const int64_t fair = (rows - 1) / blocks_of_device<slide<K, S, C>>(WARPS * LANES, 0) + 1, least = a.lead / 2 + 2;
+  const int64_t fair = (rows - 1) / blocks_at_a_time<slide<K, S, C>>(WARPS * LANES, 0) + 1, least = a.lead / 2 + 2;
   a.strip = (int32_t)((fair < least ? least : fair > MOST ? MOST : fair) + 1) / 2 * 2;
   slide<K, S, C><<<(unsigned)((rows - 1) / a.strip + 1), WARPS * LANES, 0, (cudaStream_t)execution->stream>>>(a);
 }

@@ -200,7 +200,7 @@ template <int GROUPS, int TURNS> void launch(const gconv_execution *execution, i
   const size_t bytes = shared_bytes(problem);
   a.steps = (problem->out_height - 1) / ROWS + 1;
   a.lead = GROUPS / 2 + 1;
-  const int64_t blocks = share_out(a, GROUPS, blocks_of_device<convolve<GROUPS, TURNS>>(THREADS, bytes));
+  const int64_t blocks = share_out(a, GROUPS, blocks_at_a_time<convolve<GROUPS, TURNS>>(THREADS, bytes));
   convolve<GROUPS, TURNS><<<(unsigned)blocks, THREADS, bytes, (cudaStream_t)execution->stream>>>(a);
 }
 

@@ -32,6 +32,8 @@ typedef struct gconv_device_type {
   /* Sets device->state. The device was described as usable. */
   gconv_status (*open)(gconv_device *device);
   void (*close)(gconv_device *device);
+  /* Makes it the one that the calling thread's algorithms ask about; NULL: there is none to choose. */
+  void (*enter)(const gconv_device *device);
 
   /* Takes the memory that executing the passes will need: *run, freed by release(). `outputs` are headers of what execute()
    * will write, of all passes. GCONV_NO_MEMORY says how much there is and how much it takes. */
@@ -83,6 +85,13 @@ extern const gconv_device_type gconv_device_type_cpu;
 #ifdef GCONV_WITH_CUDA
 extern const gconv_device_type gconv_device_type_cuda;
 #endif
+
+/* Before algorithms are asked what they support and cost, and prepare their weights: on a machine of different GPUs, that
+ * depends. */
+static inline void gconv_device_enter(const gconv_device *device) {
+  if (device->type->enter)
+    device->type->enter(device);
+}
 
 #ifdef GCONV_WITH_CUDA
 /* Of the type cuda (measure_cuda.cu). */

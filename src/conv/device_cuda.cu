@@ -141,6 +141,10 @@ static gconv_status open_cuda(gconv_device *device) {
   return GCONV_OK;
 }
 
+static void enter(const gconv_device *device) {
+  cudaSetDevice(device->index); /* if that fails, whatever is done there does, too */
+}
+
 static gconv_status start_decoder(gconv_device *device) {
   CUDA_TRY(cudaSetDevice(device->index));
   return gconv_jpeg_decoder_of(device->index, (gconv_jpeg_decoder **)&device->decoder);
@@ -509,6 +513,7 @@ extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
                                                              describe,
                                                              open_cuda,
                                                              close_cuda,
+                                                             enter,
                                                              prepare,
                                                              execute,
                                                              release,

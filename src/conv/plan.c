@@ -255,6 +255,7 @@ gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, c
                              .channels = like->channels,
                              .planar = like->planar,
                              .alpha = like->alpha};
+  gconv_device_enter(device);
   gconv_status status = decide(plan, filters);
   if (status != GCONV_OK) {
     gconv_plan_free(plan);

@@ -236,6 +236,7 @@ gconv_status gconv_network_create(gconv_device *device, const gconv_image *like,
   network->count = count;
   network->like = *like;
   network->like.data = network->like.icc = NULL;
+  gconv_device_enter(device);
   gconv_status status = fill_network(network, layers, options ? options : &defaults);
   if (status != GCONV_OK) {
     gconv_network_free(network);

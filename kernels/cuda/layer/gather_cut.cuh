@@ -4,8 +4,7 @@
  *
  *      an instruction                       taps of a filter row, S = 5              a row of pairs in shared memory
  *        64 outputs x 16 taps               +-------+-------+-------+                +--------+--------+----
- *      x 16 taps x FILTERS filters          | 0   1 | 2   3 | 4   - |  pairs         | x0, x1 | x1, x2 | ...   high and low
- * digits
+ *      x 16 taps x FILTERS filters          | 0   1 | 2   3 | 4   - |  pairs         | x0, x1 | x1, x2 | ...   2 planes
  *                                           +-------+-------+-------+                +--------+--------+----
  *
  * A step is 8 pairs of taps; pairs go over channels, rows of the filter, and its columns by two. A pair of samples is 4

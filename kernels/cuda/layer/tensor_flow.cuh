@@ -304,6 +304,7 @@ __device__ __forceinline__ void store_flow(const arguments &a, const flow_work &
 
 /* Computes again what is not finite of what a warp has stored of a tile, after infinite samples. */
 static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work, uint32_t tile) {
+  __syncwarp(); /* other lanes stored what is read here */
   const flow_outputs o = flow_outputs_of(*a, work, tile, threadIdx.x / 32);
   const int32_t width = a->problem.out_width;
   for (int32_t x = o.x + threadIdx.x % 32; x < o.end; x += 32) {

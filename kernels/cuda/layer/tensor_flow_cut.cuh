@@ -58,8 +58,10 @@ inline bool cut_steps(cut &c, const gconv_layer_problem *p) {
 /* Of the strips that were cut: false if the ring is too large. */
 inline bool cut_ring(cut &c, const gconv_layer_problem *p) {
   flow &f = c.flow;
-  const int32_t reach = (p->rows - 1) / c.period_y * c.step_y * c.pitch;
-  f.halo = (FLOW_TILE - 1 + reach) / FLOW_TILE;
+  const int64_t reach = (int64_t)((p->rows - 1) / c.period_y) * c.step_y * c.pitch;
+  if (reach > FLOW_SLOTS * FLOW_TILE)
+    return false;
+  f.halo = (FLOW_TILE - 1 + (int32_t)reach) / FLOW_TILE;
   f.slots = f.halo + 2;
   f.repeated = FLOW_TILE + (c.units * c.row_taps % 2 && p->rows > 1 && c.period_y == 1 ? c.step_y * c.pitch : 0);
   f.length = f.slots * FLOW_TILE + f.repeated;
