@@ -3,13 +3,8 @@
 #ifndef GCONV_CONV_BORDER_H
 #define GCONV_CONV_BORDER_H
 
+#include "base/both.h"
 #include "gconv.h"
-
-#ifdef __CUDACC__
-#define GCONV_BOTH static __host__ __device__ __forceinline__
-#else
-#define GCONV_BOTH static inline __attribute__((always_inline))
-#endif
 
 enum { GCONV_OUTSIDE = -1 };
 

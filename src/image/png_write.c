@@ -10,8 +10,7 @@
 #include "base/checksum.h"
 #include "base/threads.h"
 #include "image/png.h"
-#include "image/png_deflate.h"
-#include "image/png_filter.h"
+#include "image/png_strip.h"
 
 #include <limits.h>
 #include <math.h>
@@ -21,9 +20,6 @@
 #include <zlib.h>
 
 enum {
-  STRIP_BYTES = 768 * 1024,
-  SAMPLE_BYTES = 8 * 1024,  /* of a strip, on which filters are tried */
-  WINDOW_BYTES = 32 * 1024, /* before the sample */
   MOST_ROW_BYTES = 1 << 30, /* a strip fits into a chunk, and its sizes into zlib's 32 bits */
   SLOTS_PER_THREAD = 2,     /* one is worked on, one waits for its turn to be written */
   CHUNK_HEAD = 8,
@@ -127,81 +123,34 @@ static gconv_png_lines filter_rows(const struct state *state, struct slot *slot,
   return (gconv_png_lines){.bytes = slot->lines, .size = count * line, .line = line, .pixel = state->pixel};
 }
 
-enum {
-  NOISE = 3,        /* bits a byte: in what has more, a sample tells of the strip */
-  MATCHES_PAY = 64, /* there, by which part matches must make it smaller, as finding them takes as long as all the rest */
-  RIVAL = 3,        /* by which part more bits of literals matches may still make up for */
-  NOISY_RIVAL = 8,
-};
-
-/* Rows that filters are tried on, and those before them that matches may reach back to. */
-struct sample {
-  size_t begin, count, before;
-  bool noisy;
-};
-
-/* The bits that the sample takes by this filter: `literals`, or fewer if matches pay. *content tells which. */
+/* The bits that the sample takes by this filter with matches, which are looked for in the rows before as well. */
 static uint64_t try_matches(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, int filter,
-                            const struct sample *sample, uint64_t literals, gconv_png_content *content) {
-  size_t before = sample->before;
+                            const gconv_png_sample *sample, size_t before, bool *single) {
   gconv_png_lines lines = filter_rows(state, slot, filter, sample->begin - before, before + sample->count);
-  bool single;
-  uint64_t with = gconv_png_deflate_try_matches(deflater, &lines, before * lines.line, &single);
-  *content = GCONV_PNG_LITERALS;
-  if (with >= literals - (sample->noisy ? literals / MATCHES_PAY : 0))
-    return literals;
-  *content = sample->noisy && single ? GCONV_PNG_PIXELS : GCONV_PNG_MIXED;
-  return with;
+  return gconv_png_deflate_try_matches(deflater, &lines, before * lines.line, single);
 }
 
-/* The filter that makes the sample smallest, and what its lines consist of then. Sums of absolute differences, the usual
- * measure, do not see what makes a photo small: that differences of its channels are alike. Matches are looked for where a
- * filter can win by them: with the one that is best without, with none if that is not far behind, and with the others where
- * these gain. In noise, they reach back over the rows before. */
-static int best_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, struct sample *sample,
-                       gconv_png_content *content) {
-  uint64_t literals[GCONV_PNG_FILTERS], fewest = UINT64_MAX, least = UINT64_MAX;
-  int first = GCONV_PNG_NONE, best = GCONV_PNG_NONE;
-  bool pay = false;
-  for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
-    gconv_png_lines lines = filter_rows(state, slot, filter, sample->begin, sample->count);
-    literals[filter] = gconv_png_deflate_try_literals(deflater, &lines, 0);
-    if (literals[filter] < fewest) {
-      fewest = literals[filter];
-      first = filter;
-    }
-  }
-  size_t bytes = sample->count * (state->row_bytes + 1);
-  sample->noisy = fewest / NOISE > (bytes < GCONV_PNG_MOST_TRIED ? bytes : GCONV_PNG_MOST_TRIED);
-  sample->before = sample->noisy ? sample->before : 0;
-  for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {
-    int filter = turn == 0 ? first : turn - (turn <= first); /* the first one first, then the others from 0 on */
-    gconv_png_content kind = GCONV_PNG_LITERALS;
-    uint64_t bits = literals[filter];
-    bool rival = (sample->noisy || pay) && bits - fewest <= fewest / (sample->noisy ? NOISY_RIVAL : RIVAL);
-    bool plain = filter == GCONV_PNG_NONE && !sample->noisy && (pay || bits / 2 < fewest);
-    if (turn == 0 || rival || plain)
-      bits = try_matches(state, slot, deflater, filter, sample, bits, &kind);
-    pay = pay || kind != GCONV_PNG_LITERALS;
-    if (bits < least) {
-      least = bits;
-      best = filter;
-      *content = kind;
-    }
-  }
-  return best;
-}
-
-/* That of rows in the middle of the strip. */
+/* The filter of the strip, and what its lines consist of then: see png_strip.h. */
 static int choose_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, size_t begin,
                          size_t count, gconv_png_content *content) {
   size_t line = state->row_bytes + 1;
-  struct sample sample = {.count = SAMPLE_BYTES / line + 1, .before = WINDOW_BYTES / line + 1};
-  sample.count = sample.count < count ? sample.count : count;
-  size_t middle = (count - sample.count) / 2;
-  sample.before = sample.before < middle ? sample.before : middle;
-  sample.begin = begin + middle;
-  return best_filter(state, slot, deflater, &sample, content);
+  gconv_png_sample sample = gconv_png_sample_of(line, begin, count);
+  uint64_t literals[GCONV_PNG_FILTERS];
+  for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
+    gconv_png_lines lines = filter_rows(state, slot, filter, sample.begin, sample.count);
+    literals[filter] = gconv_png_deflate_try_literals(deflater, &lines, 0);
+  }
+  gconv_png_choice choice = gconv_png_choice_begin(literals, sample.count * line);
+  for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {
+    int filter = gconv_png_choice_turn(&choice, turn);
+    bool tried = gconv_png_choice_wants(&choice, filter, choice.pay), single = false;
+    uint64_t with = 0;
+    if (tried)
+      with = try_matches(state, slot, deflater, filter, &sample, choice.noisy ? sample.before : 0, &single);
+    gconv_png_choice_take(&choice, filter, tried, with, single);
+  }
+  *content = choice.content;
+  return choice.best;
 }
 
 /* Raw deflate into out[0 .. room); 0 if that is not enough. */
@@ -475,9 +424,7 @@ gconv_status gconv_png_start(gconv_writer *writer) {
   state->swap = header->type == GCONV_U16 && !gconv_host_is_big_endian();
   state->level = writer->options->png_level == GCONV_PNG_STORED ? 0 : writer->options->png_level;
   state->adler = 1;
-  state->strip_rows = STRIP_BYTES / (row_bytes + 1) + 1;
-  if (state->strip_rows > state->height)
-    state->strip_rows = state->height;
+  state->strip_rows = gconv_png_strip_rows(row_bytes + 1, state->height);
   GCONV_TRY(allocate_state(state));
   GCONV_TRY(write_header(writer));
   return write_metadata(writer);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* For what is compiled for the host and for CUDA from one text, so that both do the same. */
+#ifndef GCONV_BASE_BOTH_H
+#define GCONV_BASE_BOTH_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define GCONV_BOTH static __host__ __device__ __forceinline__
+#else
+#define GCONV_BOTH static inline __attribute__((always_inline))
+#endif
+
+/* The number of the highest bit of `value`, which is not 0. */
+GCONV_BOTH unsigned gconv_highest_bit(uint32_t value) {
+#ifdef __CUDA_ARCH__
+  return 31 - (unsigned)__clz((int)value);
+#else
+  return 31 - (unsigned)__builtin_clz(value);
+#endif
+}
+
+/* The number of the lowest bit of `value`, which is not 0. */
+GCONV_BOTH unsigned gconv_lowest_bit(uint64_t value) {
+#ifdef __CUDA_ARCH__
+  return (unsigned)__ffsll((long long)value) - 1;
+#else
+  return (unsigned)__builtin_ctzll(value);
+#endif
+}
+
+#endif
