@@ -400,12 +400,17 @@ typedef struct gconv_device_info {
   char driver[64];  /* "CUDA 13.0, driver 13.0"; "" for a CPU */
 } gconv_device_info;
 
-/* The processors that this process may run on (affinity and cgroup quota counted), at least 1. */
+/* The processors that this process may run on (affinity and the quotas of control groups counted), at least 1. */
 int gconv_processor_count(void);
 
+/* As many threads as gconv works with where `wanted` are asked for, here and everywhere else: no more than there are
+ * processors, and one a processor for 0. The environment variable GCONV_MOST_THREADS raises the bound, not what 0 means: for
+ * tests of more threads than a machine has processors. */
+int gconv_threads_allowed(int wanted);
+
 /* Opens "cpu", "cuda", "cuda:N" or "auto": a GPU if one is usable, else the CPU (gconv_device_choose() tells whether a GPU
- * pays). `threads` bounds the threads of the CPU and of the work on the host; 0: as many as the process may use.
- * GCONV_UNSUPPORTED says why a device cannot be used. */
+ * pays). `threads` bounds the threads of the CPU and of the work on the host, as gconv_threads_allowed() bounds it; 0: one a
+ * processor. GCONV_UNSUPPORTED says why a device cannot be used. */
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
 
 /* The same in two steps, between which images can be read: starting CUDA takes 0.2 to 0.3 s, in a thread of its own. Every

@@ -2,9 +2,7 @@
 #include "base/threads.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* The turns of one call, as long as it lasts. */
@@ -28,26 +26,6 @@ struct gconv_threads {
   int count;              /* of all seats */
   pthread_t helpers[];    /* [count - 1] */
 };
-
-/* Processors by the cgroup's quota ("max 100000" or "200000 100000"), or `most` where there is none. */
-static int quota(int most) {
-  FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
-  long long limit = 0, period = 0;
-  int fields = file ? fscanf(file, "%lld %lld", &limit, &period) : 0;
-  if (file)
-    fclose(file);
-  if (fields != 2 || limit <= 0 || period <= 0)
-    return most;
-  long long whole = (limit + period - 1) / period;
-  return whole < most ? (int)whole : most;
-}
-
-int gconv_processor_count(void) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return quota(count > 0 ? count : 1);
-}
 
 /* ---- Seats: under the lock ---- */
 
@@ -127,8 +105,7 @@ static void *help(void *argument) {
 /* ---- The pool ---- */
 
 gconv_status gconv_threads_create(int count, gconv_threads **result) {
-  if (count <= 0)
-    count = gconv_processor_count();
+  count = gconv_threads_allowed(count);
   gconv_threads *pool = calloc(1, sizeof *pool + (size_t)count * sizeof pool->helpers[0]);
   int *seats = calloc((size_t)count, sizeof *seats);
   if (!pool || !seats) {

@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* A pool of `count` threads, the callers of gconv_threads_run() being among them: count - 1 are started. 0: one a processor.
- */
+/* A pool of `count` threads, or as many as gconv_threads_allowed(count) says, the callers of gconv_threads_run() being among
+ * them: count - 1 are started. 0: one a processor. */
 gconv_status gconv_threads_create(int count, gconv_threads **threads);
 /* NULL is allowed. */
 void gconv_threads_free(gconv_threads *threads);

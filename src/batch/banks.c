@@ -296,7 +296,7 @@ gconv_status gconv_bank_batch_run(const gconv_bank_batch *job, gconv_batch_summa
   size_t count = job->common.inputs->count;
   gconv_bank_run r = {.job = job, .summary = summary, .begin_ms = gconv_batch_clock_ms()};
   *summary = (gconv_batch_summary){0};
-  r.threads = job->common.threads > 0 ? job->common.threads : gconv_processor_count();
+  r.threads = gconv_threads_allowed(job->common.threads);
   gconv_budget *budget = gconv_budget_create(job->common.memory);
   r.memory = budget ? gconv_budget_bytes(budget) : 1;
   gconv_budget_free(budget);

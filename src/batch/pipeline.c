@@ -40,6 +40,7 @@ struct run {
     bool started;
   } * seats;   /* [jobs]; the caller of gconv_batch_run() has the first */
   sem_t turns; /* at the processors */
+  int kept;    /* turns that workers get when it has shown that a GPU convolves for them, and is waited for */
 };
 
 /* ---- The order ----------------------------------------------------------------------------------------------------- */
@@ -146,6 +147,15 @@ static void give_up(struct run *run, gconv_status status, const gconv_message *w
   pthread_mutex_unlock(&run->lock);
 }
 
+static void give_kept_turns(struct run *run, const gconv_worker *worker) {
+  if (!worker->device || strcmp(gconv_device_get_info(worker->device)->name, "cpu") == 0)
+    return;
+  pthread_mutex_lock(&run->lock);
+  for (; run->kept > 0; run->kept--)
+    sem_post(&run->turns);
+  pthread_mutex_unlock(&run->lock);
+}
+
 static void *work(void *argument) {
   struct seat *seat = argument;
   size_t place;
@@ -159,6 +169,7 @@ static void *work(void *argument) {
       hand_in(seat->run, place, &report, &errors);
     else
       give_up(seat->run, status, &why);
+    give_kept_turns(seat->run, &seat->worker);
     gconv_texts_free(&errors);
   }
   gconv_worker_give_turn(&seat->worker);
@@ -166,12 +177,12 @@ static void *work(void *argument) {
   return NULL;
 }
 
-/* Workers beyond the processors are for the time in which some wait for the GPU to decode: no more are at work than there
- * are processors. What starts the decoder has the turn of one until then (devices.h). */
+/* No more workers are at work than there are processors; those beyond are for the time in which some wait for a GPU. What
+ * starts its decoder has the turn of one until then (devices.h). */
 static int count_turns(const gconv_batch *batch, int jobs, int processors) {
-  if (!batch->gpu_decodes || batch->inputs->count <= (size_t)jobs || processors > jobs)
+  if (processors > jobs || (batch->gpu_decodes && batch->inputs->count <= (size_t)jobs))
     return jobs;
-  return processors > 1 ? processors - 1 : 1;
+  return batch->gpu_decodes && processors > 1 ? processors - 1 : processors;
 }
 
 static void seat_workers(struct run *run, gconv_devices *devices, gconv_budget *budget, int processors) {
@@ -203,7 +214,7 @@ static int choose_jobs(const gconv_batch *batch, int threads) {
 }
 
 gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message) {
-  int threads = batch->threads > 0 ? batch->threads : gconv_processor_count();
+  int threads = gconv_threads_allowed(batch->threads);
   struct run run = {
       .batch = batch,
       .summary = summary,
@@ -213,7 +224,9 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   };
   *summary = (gconv_batch_summary){0};
   gconv_devices *devices = NULL;
-  sem_init(&run.turns, 0, (unsigned)count_turns(batch, run.jobs, threads));
+  int turns = count_turns(batch, run.jobs, threads);
+  run.kept = batch->gpu_decodes ? 0 : run.jobs - turns;
+  sem_init(&run.turns, 0, (unsigned)turns);
   GCONV_TRY(gconv_devices_begin(batch, threads, run.jobs, threads > 1 ? &run.turns : NULL, &devices, message));
   run.seats = calloc((size_t)run.jobs, sizeof *run.seats);
   gconv_budget *budget = gconv_budget_create(batch->memory);

@@ -3,6 +3,7 @@
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "cli/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,7 @@ static void log_to_terminal(gconv_log_level level, const char *text, void *user)
 
 bool gconv_bench_open(gconv_bench *bench, const char *device, int threads) {
   const char *name = device ? device : getenv("GCONV_DEVICE");
+  threads = gconv_settle_threads(threads, false);
   gconv_set_log(log_to_terminal, NULL);
   if (gconv_device_open(name && *name ? name : "auto", threads, &bench->device) != GCONV_OK) {
     gconv_say("%s", gconv_last_error());

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/numbers.h"
 #include "cli/terminal.h"
+#include "cli/threads.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -139,8 +140,8 @@ static const gconv_option options[] = {
 
     OPTION('d', "device", "NAME", gconv_option_text, .field = FIELD(device), .group = "How",
            .help = "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"),
-    OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 1024,
-           .help = "number of CPU threads; default: one for each processor"),
+    OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = GCONV_MOST_THREADS,
+           .help = GCONV_THREADS_HELP),
     OPTION(0, "runs", "N", gconv_option_integer, .field = FIELD(runs), .least = 1, .most = 10000,
            .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
     OPTION(0, "verify", NULL, gconv_option_flag, .field = FIELD(verify),

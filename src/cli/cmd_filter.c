@@ -278,7 +278,7 @@ static gconv_status explain_on_device(struct job *job, const gconv_image *header
   gconv_batch batch = make_batch(job);
   batch.options.executions = job->inputs.count;
   gconv_devices *devices = NULL;
-  int threads = batch.threads > 0 ? batch.threads : gconv_processor_count();
+  int threads = gconv_threads_allowed(batch.threads);
   GCONV_TRY(gconv_devices_begin(&batch, threads, 1, NULL, &devices, message));
   gconv_device *device = gconv_devices_now(devices, 0);
   gconv_status status = device ? GCONV_OK : gconv_devices_wait(devices, 0, header, &device, message);

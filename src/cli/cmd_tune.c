@@ -3,6 +3,7 @@
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "cli/threads.h"
 #include "cli/tune.h"
 
 #include <math.h>
@@ -25,11 +26,11 @@ static const gconv_option options[] = {
      .field = offsetof(tune_settings, device)},
     {.name = "threads",
      .value = "N",
-     .help = "number of CPU threads; default: one for each processor",
+     .help = GCONV_THREADS_HELP,
      .parse = gconv_option_integer,
      .field = offsetof(tune_settings, threads),
      .least = 1,
-     .most = 1024},
+     .most = GCONV_MOST_THREADS},
     {.name = "quick",
      .help = "u8 and three sizes of filters only",
      .parse = gconv_option_flag,

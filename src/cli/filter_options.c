@@ -3,6 +3,7 @@
 #include "cli/bank_options.h"
 #include "cli/command.h"
 #include "cli/numbers.h"
+#include "cli/threads.h"
 
 #include <limits.h>
 #include <string.h>
@@ -384,11 +385,12 @@ const gconv_option gconv_filter_options[] = {
     OPTION(0, "decode", "cpu|gpu", gconv_option_choice, .field = FIELD(decode), .choices = decoders,
            .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; "
                    "default: cpu"),
-    OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = 4096,
-           .help = "number of CPU threads; default: one for each processor"),
+    OPTION(0, "threads", "N", gconv_option_integer, .field = FIELD(threads), .least = 1, .most = GCONV_MOST_THREADS,
+           .help = GCONV_THREADS_HELP),
     OPTION(0, "jobs", "N", gconv_option_integer, .field = FIELD(jobs), .least = 1, .most = 4096,
            .help =
-               "number of images to process at a time; default: as many as threads, with --decode gpu half as many more"),
+               "number of images to process at a time, on the CPU no more than threads; default: as many as threads, with "
+               "--decode gpu half as many more"),
     OPTION(0, "memory", "SIZE", parse_memory,
            .help =
                "memory that all images in progress may use together; k, M and G may follow; default: half of the machine's"),

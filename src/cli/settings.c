@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/settings.h"
 #include "cli/filter_options.h"
+#include "cli/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,7 @@ gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *mess
   GCONV_TRY(check_standard_input(settings, message));
   GCONV_TRY(choose_device(settings, message));
   GCONV_TRY(check_decoder(settings, message));
+  settings->threads = gconv_settle_threads(settings->threads, settings->quiet);
   gconv_options *options = &settings->convolution;
   settings->layer.flip = options->flip;
   options->alpha = (gconv_alpha)settings->alpha;

@@ -283,7 +283,7 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   gconv_status status = gconv_source_open(path, &rows->source);
   if (status == GCONV_OK)
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
-  rows->reader.threads = options && options->threads > 0 ? options->threads : gconv_processor_count();
+  rows->reader.threads = gconv_threads_allowed(options ? options->threads : 0);
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK)

@@ -307,8 +307,7 @@ static gconv_status find_threads(struct state *state) {
   state->shared = state->pool != NULL;
   if (state->shared)
     return GCONV_OK;
-  if (threads <= 0)
-    threads = gconv_processor_count();
+  threads = gconv_threads_allowed(threads);
   if ((size_t)threads > strips)
     threads = (int)strips;
   return threads > 1 ? gconv_threads_create(threads, &state->pool) : GCONV_OK;

@@ -22,7 +22,8 @@ class CommandTest(unittest.TestCase):
         self.folder.chmod(0o755)
 
     def environment(self, extra=None):
-        return {**os.environ, "GCONV_DEVICE": "cpu", "GCONV_CACHE": "", **(extra or {})}
+        """GCONV_MOST_THREADS: tests of many threads are to have them on any machine."""
+        return {**os.environ, "GCONV_DEVICE": "cpu", "GCONV_CACHE": "", "GCONV_MOST_THREADS": "16", **(extra or {})}
 
     def gconv(self, *words, status=0, stdin=None, env=None, unprivileged=False, text=True):
         """Runs gconv in the folder of the test, and demands the exit status."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Options: how they are parsed, refused and listed."""
+import os
 import pathlib
 import re
 import unittest
@@ -77,6 +78,27 @@ class Usage(CommandTest):
             self.refused("this takes a number of pixels", f"--max-pixels={number}")
         for number in ("-1", "x", "nan"):
             self.refused("the largest difference allowed", f"--verify={number}")
+
+    def test_jobs_beyond_the_threads_wait(self):
+        """A worker that waits for its turn has taken no memory yet."""
+        for i in range(8):
+            self.photo(f"in/{i}.png", 1200, 1200, i)
+        words = ("-i", "in", "-f", "identity", "-o", "out/", "--threads", "1", "--jobs")
+        self.assertLess(self.peak_bytes(*words, "8"), self.peak_bytes(*words, "1") + 10e6)
+
+    def test_threads_are_no_more_than_processors(self):
+        usable = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, usable)
+        os.sched_setaffinity(0, {min(usable)})
+        here = {"GCONV_MOST_THREADS": ""}
+        for words in (self.job(), ["bench", "-f", "sobel_x", "--image", "64x64", "--runs", "1", "-a", "direct"]):
+            said = self.gconv(*words, "--threads", "64", env=here).stderr
+            self.assertIn("gconv: --threads 64: 1 is used, as this process may use no more processors", said)
+            self.assertEqual(said.count("--threads"), 1, said)
+            self.assertNotIn("--threads", self.gconv(*words, "--threads", "1", env=here).stderr)
+            self.assertNotIn("--threads", self.gconv(*words, env=here).stderr)
+        self.assertEqual(self.gconv(*self.job("--threads", "64", "--quiet"), env=here).stderr, "")
+        self.refused("an integer from 1 to 4096", "--threads", "4097")
 
     def test_numbers_that_are_fine(self):
         for number in ("0.5", "-1", "+2", "1e-3", ".5", "5.", "1E2"):

@@ -2,6 +2,7 @@
 /* The base room: errors, sizes, threads, sources and sinks. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/processors.h"
 #include "base/threads.h"
 
 #include <fcntl.h>
@@ -155,6 +156,40 @@ static void callers_share_the_seats(void **state) {
   }
 }
 
+static void threads_are_no_more_than_processors(void **state) {
+  (void)state;
+  int processors = gconv_processor_count();
+  gconv_threads *pool = NULL;
+  gconv_device *device = NULL;
+  assert_true(processors >= 1);
+  unsetenv("GCONV_MOST_THREADS");
+  assert_int_equal(gconv_threads_allowed(0), processors);
+  assert_int_equal(gconv_threads_allowed(-1), processors);
+  assert_int_equal(gconv_threads_allowed(1), 1);
+  assert_int_equal(gconv_threads_allowed(processors), processors);
+  assert_int_equal(gconv_threads_allowed(processors + 1), processors);
+  assert_int_equal(gconv_threads_create(processors + 3, &pool), GCONV_OK);
+  assert_int_equal(gconv_threads_count(pool), processors);
+  gconv_threads_free(pool);
+  assert_int_equal(gconv_device_open("cpu", 4096, &device), GCONV_OK);
+  assert_int_equal(gconv_threads_count(gconv_device_threads(device)), processors);
+  gconv_device_close(device);
+  char most[16];
+  snprintf(most, sizeof most, "%d", processors + 2);
+  setenv("GCONV_MOST_THREADS", most, 1);
+  assert_int_equal(gconv_threads_allowed(0), processors);
+  assert_int_equal(gconv_threads_allowed(processors + 1), processors + 1);
+  assert_int_equal(gconv_threads_allowed(processors + 9), processors + 2);
+  setenv("GCONV_MOST_THREADS", "0", 1);
+  assert_int_equal(gconv_threads_allowed(processors + 9), processors);
+}
+
+/* More of them than a small machine has processors, unless a test is about that. */
+static int allow_threads(void **state) {
+  (void)state;
+  return setenv("GCONV_MOST_THREADS", "8", 1);
+}
+
 /* ---- Sources and sinks, in a folder of their own ---- */
 
 static char folder[] = "/tmp/gconv-base-XXXXXX";
@@ -174,6 +209,51 @@ static void write_text(const char *path, const char *text, size_t size) {
   assert_int_equal(gconv_sink_open(path, &sink), GCONV_OK);
   assert_int_equal(gconv_sink_write(sink, text, size), GCONV_OK);
   assert_int_equal(gconv_sink_commit(sink, false), GCONV_OK);
+}
+
+/* Control groups, as files of a folder. */
+static void quotas_bound_processors(void **state) {
+  (void)state;
+  const struct {
+    const char *groups, *file, *text, *second, *second_text;
+    int expected;
+  } cases[] = {
+      {"0::/\n", "cpu.max", "max 100000\n", NULL, NULL, 64},
+      {"0::/\n", "cpu.max", "200000 100000\n", NULL, NULL, 2},
+      {"0::/\n", "cpu.max", "150000 100000\n", NULL, NULL, 2},
+      {"0::/\n", "cpu.max", "1000 100000\n", NULL, NULL, 1},
+      {"0::/\n", "cpu.max", "9900000 100000\n", NULL, NULL, 64},
+      {"0::/\n", "cpu.max", "9223372036854775807 1\n", NULL, NULL, 64},
+      {"0::/\n", "cpu.max", "", NULL, NULL, 64},
+      {"0::/\n", "cpu.max", "200000 0\n", NULL, NULL, 64},
+      {"0::/a/b\n", "a/b/cpu.max", "300000 100000\n", NULL, NULL, 3},
+      {"0::/a/b\n", "a/b/cpu.max", "300000 100000\n", "a/cpu.max", "200000 100000\n", 2},
+      {"0::/a/b\n", "a/b/cpu.max", "max 100000\n", "cpu.max", "100000 100000\n", 1},
+      {"0::/out/of/sight\n", "cpu.max", "500000 100000\n", NULL, NULL, 5},
+      {"7:cpuset:/a\n", "cpu.max", "200000 100000\n", NULL, NULL, 64},
+      {"4:cpu,cpuacct:/a\n0::/\n", "cpu/a/cpu.cfs_quota_us", "250000\n", "cpu/a/cpu.cfs_period_us", "100000\n", 3},
+      {"4:cpu,cpuacct:/a\n0::/\n", "cpu/a/cpu.cfs_quota_us", "-1\n", "cpu/a/cpu.cfs_period_us", "100000\n", 64},
+      {"4:cpu:/docker/x\n", "cpu/cpu.cfs_quota_us", "400000\n", "cpu/cpu.cfs_period_us", "100000\n", 4},
+      {"", "cpu.max", "200000 100000\n", NULL, NULL, 64},
+      {"nonsense\n:\n", "cpu.max", "200000 100000\n", NULL, NULL, 64},
+  };
+  const char *folders[] = {"a", "a/b", "cpu", "cpu/a"};
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+    assert_int_equal(mkdir(folders[i], 0777), 0);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    write_text("groups", cases[i].groups, strlen(cases[i].groups));
+    write_text(cases[i].file, cases[i].text, strlen(cases[i].text));
+    if (cases[i].second)
+      write_text(cases[i].second, cases[i].second_text, strlen(cases[i].second_text));
+    assert_int_equal(gconv_quota_processors("groups", ".", 64), cases[i].expected);
+    unlink(cases[i].file);
+    if (cases[i].second)
+      unlink(cases[i].second);
+  }
+  unlink("groups");
+  assert_int_equal(gconv_quota_processors("groups", ".", 64), 64);
+  for (size_t i = sizeof folders / sizeof *folders; i-- > 0;)
+    assert_int_equal(rmdir(folders[i]), 0);
 }
 
 static void source_hands_out_every_byte_once(void **state) {
@@ -317,8 +397,10 @@ int main(void) {
       cmocka_unit_test(errors_keep_their_text),
       cmocka_unit_test(log_reaches_the_function),
       cmocka_unit_test(products_do_not_overflow),
-      cmocka_unit_test(each_turn_is_taken_once),
-      cmocka_unit_test(callers_share_the_seats),
+      cmocka_unit_test_setup(each_turn_is_taken_once, allow_threads),
+      cmocka_unit_test_setup(callers_share_the_seats, allow_threads),
+      cmocka_unit_test(threads_are_no_more_than_processors),
+      cmocka_unit_test(quotas_bound_processors),
       cmocka_unit_test(source_hands_out_every_byte_once),
       cmocka_unit_test(source_reads_all_within_its_limit),
       cmocka_unit_test(source_refuses_what_is_no_file),
