@@ -3,6 +3,7 @@
 #ifndef GCONV_IMAGE_PNG_BITS_H
 #define GCONV_IMAGE_PNG_BITS_H
 
+#include "base/both.h"
 #include "base/cpu.h"
 
 #include <stdint.h>
@@ -15,12 +16,12 @@ typedef struct bit_writer {
 } bit_writer;
 
 /* At most 56 bits may be put between two drains, behind which up to 7 are left. */
-GCONV_INLINE void put(bit_writer *writer, uint64_t bits, unsigned count) {
+GCONV_BOTH void put(bit_writer *writer, uint64_t bits, unsigned count) {
   writer->bits |= bits << writer->count;
   writer->count += count;
 }
 
-GCONV_INLINE void drain(bit_writer *writer) {
+GCONV_BOTH void drain(bit_writer *writer) {
   uint64_t bits = writer->bits;
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
   bits = __builtin_bswap64(bits);
@@ -31,7 +32,7 @@ GCONV_INLINE void drain(bit_writer *writer) {
   writer->count %= 8;
 }
 
-static inline void align(bit_writer *writer) {
+GCONV_BOTH void align(bit_writer *writer) {
   writer->count = (writer->count + 7) & ~7u;
   drain(writer);
 }

@@ -1,48 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/png_deflate.h"
 #include "base/memory.h"
-#include "image/huffman.h"
-#include "image/png_bits.h"
+#include "image/png_cut.h"
 #include "image/png_literals.h"
 
 #include <string.h>
 
 enum {
-  LITERALS = 256,
-  END_OF_BLOCK = 256,
-  LENGTH_SYMBOLS = 29,
-  SYMBOLS = LITERALS + 1 + LENGTH_SYMBOLS,
-  DISTANCE_SYMBOLS = 30,
-  HEADER_SYMBOLS = 19,
-  SHORTEST = 3,
-  LONGEST = 258,
-  WINDOW = 32768,
-  HASH_BITS = 13,
   PLACE_BITS = 20, /* with the rest of 24 bits and one that tells that there is an entry, 32 */
   PLACES = 1 << PLACE_BITS,
-  PLACES_BLOCKS = 7,                  /* whose places are all different */
-  BLOCK_BYTES = GCONV_PNG_MOST_TRIED, /* enough for a code to pay for its description, about 100 bytes */
+  PLACES_BLOCKS = 7, /* whose places are all different */
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
-  TRIAL_BYTES = 8192,   /* of a block, that tell whether matches are worth looking for */
-  STORED_BYTES = 65535, /* the most that one stored block holds */
+  TRIAL_BYTES = 8192, /* of a block, that tell whether matches are worth looking for */
   COUNT_TABLES = 8,
-  MANY = 256,        /* literals, for which tables are worth loading */
-  PIXEL = 3,         /* of GCONV_PNG_PIXELS */
-  LONGEST_CODE = 14, /* of literals: four and seven more bits fit into 64 */
+  MANY = 256, /* literals, for which tables are worth loading */
 };
 
-/* Some literals and then a match. The last of a block has length 0: it is no match. */
-typedef struct sequence {
-  uint32_t literals;
-  uint16_t length;
-  uint16_t back; /* distance - 1 */
-} sequence;
-
 struct gconv_png_deflater {
-  /* Where pixels of a hash were seen: in the lower half the last place of the latest pixel, in the upper half of the one
-   * before it that was another. Each is 16 more bits of the hash, which tell most pixels apart, over 16 of the position,
-   * modulo 65536. What is found is compared, so that neither collisions nor stale places do harm. */
-  uint64_t seen[1 << HASH_BITS];
+  uint64_t seen[1 << HASH_BITS]; /* see tally */
   sequence sequences[MOST_MATCHES + 1];
   size_t count;
   uint16_t backs[MOST_MATCHES]; /* in blocks of single pixels: distance - 1 to the one that it repeats; 0: none */
@@ -65,74 +40,16 @@ void gconv_png_deflater_free(gconv_png_deflater *deflater) {
   gconv_release(deflater);
 }
 
-/* ---- Finding matches ---- */
+/* ---- Finding pixels ---- */
 
-/* Eight bytes, the first of them lowest. */
-GCONV_INLINE uint64_t load(const uint8_t *bytes) {
-  uint64_t value;
-  memcpy(&value, bytes, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  value = __builtin_bswap64(value);
-#endif
-  return value;
-}
-
-/* How many bytes are equal at a and b, at most `most`. */
-GCONV_INLINE size_t common_length(const uint8_t *a, const uint8_t *b, size_t most) {
-  for (size_t i = 0; i < most; i += 8) {
-    uint64_t different = load(a + i) ^ load(b + i);
-    if (different) {
-      size_t length = i + (size_t)__builtin_ctzll(different) / 8;
-      return length < most ? length : most;
-    }
-  }
-  return most;
-}
-
-/* The symbol of length l (3 to 258) is 257 + length_symbol(l), followed by *extra bits. Between powers of two there are four
- * symbols, between those of distances two; 258 has a symbol of its own. */
-GCONV_INLINE unsigned length_symbol(unsigned length, unsigned *extra) {
-  unsigned offset = length - SHORTEST;
-  *extra = 0;
-  if (offset < 8 || length == LONGEST)
-    return length == LONGEST ? 28 : offset;
-  unsigned log = 31 - (unsigned)__builtin_clz(offset);
-  *extra = log - 2;
-  return 4 * (log - 1) + (offset >> *extra) % 4;
-}
-
-GCONV_INLINE unsigned distance_symbol(unsigned back, unsigned *extra) {
-  if (back < 4) {
-    *extra = 0;
-    return back;
-  }
-  unsigned log = 31 - (unsigned)__builtin_clz(back);
-  *extra = log - 1;
-  return 2 * log + (back >> *extra) % 2;
-}
-
-/* The same for distances of 3 and more, without a branch; nothing in particular for a `back` of 0 or 1. */
+/* As distance_symbol(), for distances of 3 and more, without a branch; nothing in particular for a `back` of 0 or 1. */
 GCONV_INLINE unsigned far_log(unsigned back) {
-  return 31 - (unsigned)__builtin_clz(back | 2);
+  return gconv_highest_bit(back | 2);
 }
 
 GCONV_INLINE unsigned far_symbol(unsigned back) {
   unsigned log = far_log(back);
   return 2 * log + (back >> (log - 1)) % 2;
-}
-
-/* How far back `pixel`, which stands at `at`, was probably seen; 0 or more than the window: it was not. Remembers it. No
- * other place is looked at, because the branch that follows, which is often foreseen wrongly, would wait for that. */
-GCONV_INLINE size_t look_up(gconv_png_deflater *deflater, size_t at, uint64_t pixel) {
-  uint64_t hash = pixel * UINT64_C(0x9e3779b97f4a7c15), *slot = &deflater->seen[hash >> (64 - HASH_BITS)], seen = *slot;
-  uint32_t entry = (uint32_t)(hash >> (32 - HASH_BITS) & 0xffff0000) | (uint16_t)at;
-  uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);
-  if ((latest ^ entry) >> 16 == 0) {
-    *slot = (seen & ~(uint64_t)UINT32_MAX) | entry;
-    return (uint16_t)(at - latest);
-  }
-  *slot = seen << 32 | entry;
-  return (other ^ entry) >> 16 == 0 ? (uint16_t)(at - other) : 0;
 }
 
 /* All bits or none, by arithmetic, of which compilers make no branch. */
@@ -155,57 +72,6 @@ GCONV_INLINE uint32_t look_up_exactly(gconv_png_deflater *deflater, size_t at, u
   return back & mask_of(((other ^ entry) < PLACES) & (back - NEAREST < WINDOW - NEAREST));
 }
 
-GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_t length, size_t distance) {
-  unsigned length_extra, distance_extra;
-  deflater->counts[LITERALS + 1 + length_symbol((unsigned)length, &length_extra)]++;
-  deflater->distance_counts[distance_symbol((unsigned)distance - 1, &distance_extra)]++;
-  deflater->extra_bits += length_extra + distance_extra;
-  deflater->sequences[deflater->count++] = (sequence){(uint32_t)literals, (uint16_t)length, (uint16_t)(distance - 1)};
-}
-
-/* Cuts bytes begin .. stop - 1, and those of a match that reaches beyond, into literals and matches, and returns where they
- * end. Matches are looked for at every `step` bytes of a line; `unit`, of at least SHORTEST bytes, is what must be equal.
- * Lines from .. begin - 1 are only remembered. */
-GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin,
-                             size_t stop, size_t step, size_t unit) {
-  const uint8_t *bytes = lines->bytes;
-  const uint64_t mask = UINT64_MAX >> (64 - 8 * unit);
-  for (; from < begin; from += lines->line)
-    for (size_t at = from + 1; at + unit <= from + lines->line; at += step)
-      look_up(deflater, at, load(bytes + at) & mask);
-  size_t at = begin, literals = begin;
-  while (at < stop) {
-    size_t line_end = at - at % lines->line + lines->line;
-    if (at % lines->line == 0)
-      deflater->counts[bytes[at++]]++; /* the number of the filter */
-    while (at + unit <= line_end && at < stop) {
-      size_t distance = look_up(deflater, at, load(bytes + at) & mask);
-      if (distance - 1 < (at < WINDOW ? at : WINDOW)) {
-        size_t most = line_end - at < LONGEST ? line_end - at : LONGEST;
-        size_t length = common_length(bytes + at, bytes + at - distance, most);
-        if (length >= unit + step) {
-          length -= length % step;
-          add_match(deflater, at - literals, length, distance);
-          literals = at += length;
-          continue;
-        }
-        if (length >= unit) { /* a sum that need not be waited for, as long as this is foreseen */
-          add_match(deflater, at - literals, unit, distance);
-          literals = at += unit;
-          continue;
-        }
-      }
-      for (size_t i = 0; i < step; i++)
-        deflater->counts[bytes[at++]]++;
-    }
-    if (at + unit > line_end)
-      while (at < line_end)
-        deflater->counts[bytes[at++]]++;
-  }
-  deflater->sequences[deflater->count++] = (sequence){.literals = (uint32_t)(at - literals)};
-  return at;
-}
-
 static void begin_counts(gconv_png_deflater *deflater) {
   deflater->count = 0;
   deflater->extra_bits = 0;
@@ -214,21 +80,23 @@ static void begin_counts(gconv_png_deflater *deflater) {
   deflater->counts[END_OF_BLOCK] = 1;
 }
 
-static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin, size_t stop) {
+static tally tally_of(gconv_png_deflater *deflater) {
+  return (tally){.seen = deflater->seen,
+                 .counts = deflater->counts,
+                 .distance_counts = deflater->distance_counts,
+                 .sequences = deflater->sequences};
+}
+
+/* As cut_lines(); returns how many bytes matches have in *matched. */
+static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin, size_t stop,
+                  size_t *matched) {
   begin_counts(deflater);
-  switch (lines->pixel) {
-  case 1:
-  case 2:
-    return cut_body(deflater, lines, from, begin, stop, 2, 4);
-  case 3:
-    return cut_body(deflater, lines, from, begin, stop, 3, 3);
-  case 4:
-    return cut_body(deflater, lines, from, begin, stop, 4, 4);
-  case 6:
-    return cut_body(deflater, lines, from, begin, stop, 6, 6);
-  default:
-    return cut_body(deflater, lines, from, begin, stop, 8, 8);
-  }
+  tally t = tally_of(deflater);
+  size_t end = cut_lines(&t, lines, from, begin, stop);
+  deflater->count = t.count;
+  deflater->extra_bits = t.extra_bits;
+  *matched = t.matched;
+  return end;
 }
 
 /* Counts in eight tables, as a byte that comes again would wait for its own count. */
@@ -336,56 +204,16 @@ static void make_codes(gconv_png_deflater *deflater) {
 
 /* ---- Blocks ---- */
 
-/* The lengths of all codes, with runs as deflate shortens them: 16 repeats the length before 3 to 6 times, 17 and 18 stand
- * for 3 to 10 and 11 to 138 zeros. Returns how many symbols there are; the value of the extra bits is in their upper byte.
- */
-static size_t shorten_lengths(const uint8_t *lengths, size_t count, uint16_t *symbols) {
-  size_t made = 0;
-  for (size_t i = 0, run; i < count; i += run) {
-    size_t most = lengths[i] ? 7 : 138;
-    for (run = 1; run < most && i + run < count && lengths[i + run] == lengths[i];)
-      run++;
-    if (lengths[i] && run >= 4) {
-      symbols[made++] = lengths[i];
-      symbols[made++] = (uint16_t)(16 | (run - 4) << 8);
-    } else if (!lengths[i] && run >= 3) {
-      symbols[made++] = (uint16_t)(run < 11 ? 17 | (run - 3) << 8 : 18 | (run - 11) << 8);
-    } else {
-      run = 1;
-      symbols[made++] = lengths[i];
-    }
-  }
-  return made;
-}
-
-/* Describes the codes (RFC 1951, 3.2.7). */
-static void put_codes(const gconv_png_deflater *deflater, bit_writer *writer) {
-  static const uint8_t order[HEADER_SYMBOLS] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-  static const uint8_t extra[HEADER_SYMBOLS] = {[16] = 2, [17] = 3, [18] = 7};
+static void describe_codes(const gconv_png_deflater *deflater, bit_writer *writer) {
   uint16_t symbols[SYMBOLS + DISTANCE_SYMBOLS], codes[HEADER_SYMBOLS];
   uint32_t counts[HEADER_SYMBOLS] = {0};
   uint8_t lengths[HEADER_SYMBOLS];
   size_t count = shorten_lengths(deflater->lengths, SYMBOLS + DISTANCE_SYMBOLS, symbols);
   for (size_t i = 0; i < count; i++)
     counts[symbols[i] & 0xff]++;
-  gconv_huffman_lengths(counts, HEADER_SYMBOLS, 7, lengths);
+  gconv_huffman_lengths(counts, HEADER_SYMBOLS, LONGEST_HEADER_CODE, lengths);
   gconv_huffman_codes(lengths, HEADER_SYMBOLS, codes);
-  unsigned described = HEADER_SYMBOLS;
-  while (described > 4 && lengths[order[described - 1]] == 0)
-    described--;
-  put(writer, SYMBOLS - 257, 5);
-  put(writer, DISTANCE_SYMBOLS - 1, 5);
-  put(writer, described - 4, 4);
-  for (unsigned i = 0; i < described; i++) {
-    drain(writer);
-    put(writer, lengths[order[i]], 3);
-  }
-  for (size_t i = 0; i < count; i++) {
-    unsigned symbol = symbols[i] & 0xff;
-    drain(writer);
-    put(writer, codes[symbol] | (uint64_t)(symbols[i] >> 8) << lengths[symbol], lengths[symbol] + (unsigned)extra[symbol]);
-  }
-  drain(writer);
+  put_codes(symbols, count, lengths, codes, writer);
 }
 
 /* Literals at `bytes`, at most four. */
@@ -489,7 +317,7 @@ static void put_block(gconv_png_deflater *deflater, const gconv_png_lines *lines
   make_lengths(deflater);
   make_codes(deflater);
   put(writer, (uint64_t)last | 2 << 1, 3);
-  put_codes(deflater, writer);
+  describe_codes(deflater, writer);
   if (lines->content == GCONV_PNG_PIXELS)
     put_pixels(deflater, lines, begin, end, writer);
   else
@@ -512,7 +340,7 @@ size_t gconv_png_deflate_bound(size_t size) {
  * is nearly nothing to gain, a block has none, and takes half of the time. */
 static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
   size_t stop = lines->size - begin < TRIAL_BYTES ? lines->size : begin + TRIAL_BYTES;
-  size_t end = cut(deflater, lines, begin, begin, stop);
+  size_t matched, end = cut(deflater, lines, begin, begin, stop, &matched);
   uint64_t with = make_lengths(deflater);
   take_literals(deflater, lines->bytes + begin, end - begin);
   return with < make_lengths(deflater) / 32 * 31;
@@ -520,11 +348,12 @@ static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lin
 
 /* Cuts the block that begins at `begin`, and returns where it ends. */
 static size_t cut_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
+  size_t matched;
   size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES;
   if (lines->content == GCONV_PNG_PIXELS)
     return cut_pixels(deflater, lines, begin, stop);
   if (lines->content == GCONV_PNG_MIXED && matches_pay(deflater, lines, begin))
-    return cut(deflater, lines, begin, begin, stop);
+    return cut(deflater, lines, begin, begin, stop, &matched);
   take_literals(deflater, lines->bytes + begin, stop - begin);
   return stop;
 }
@@ -553,10 +382,8 @@ uint64_t gconv_png_deflate_try_literals(gconv_png_deflater *deflater, const gcon
 uint64_t gconv_png_deflate_try_matches(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin,
                                        bool *single) {
   memset(deflater->seen, 0, sizeof deflater->seen);
-  size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES, matched = 0;
-  cut(deflater, lines, 0, begin, stop);
-  for (size_t i = 0; i < deflater->count; i++)
-    matched += deflater->sequences[i].length;
+  size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES, matched;
+  cut(deflater, lines, 0, begin, stop, &matched);
   *single = lines->pixel == PIXEL && matched < 2 * lines->pixel * deflater->count;
   return make_lengths(deflater);
 }

@@ -27,19 +27,10 @@ GCONV_INLINE void average_body(const uint8_t *restrict row, const uint8_t *restr
     out[i] = (uint8_t)(row[i] - ((row[i - pixel] + above[i]) >> 1));
 }
 
-/* Of left, up and corner, the one nearest to left + up - corner; the first of them where they are equally near. That is the
- * smaller of left and up where 3 corner - left - up is not below the larger one, the larger where it is not above the
- * smaller one, else the corner: fewer steps than by distances. */
-GCONV_INLINE int16_t predict_paeth(int16_t left, int16_t up, int16_t corner) {
-  int16_t sum = (int16_t)(3 * corner - left - up), smaller = left < up ? left : up, larger = left < up ? up : left;
-  int16_t inner = sum <= smaller ? larger : corner;
-  return sum >= larger ? smaller : inner;
-}
-
 GCONV_INLINE void paeth_body(const uint8_t *restrict row, const uint8_t *restrict above, size_t bytes, size_t pixel,
                              uint8_t *restrict out) {
   for (size_t i = pixel; i < bytes; i++)
-    out[i] = (uint8_t)(row[i] - predict_paeth(row[i - pixel], above[i], above[i - pixel]));
+    out[i] = (uint8_t)(row[i] - gconv_png_predict_paeth(row[i - pixel], above[i], above[i - pixel]));
 }
 
 GCONV_VECTORIZED(sub, (const uint8_t *row, size_t bytes, size_t pixel, uint8_t *out), (row, bytes, pixel, out))
@@ -146,7 +137,7 @@ GCONV_INLINE void unfilter_pixels(int filter, const uint8_t *restrict in, const 
       int16_t up = above[x + i];
       int predicted = filter == GCONV_PNG_SUB       ? left[i]
                       : filter == GCONV_PNG_AVERAGE ? (left[i] + up) >> 1
-                                                    : predict_paeth(left[i], up, corner[i]);
+                                                    : gconv_png_predict_paeth(left[i], up, corner[i]);
       left[i] = (int16_t)((in[x + i] + predicted) & 0xff);
       corner[i] = up;
       out[x + i] = (uint8_t)left[i];

@@ -3,11 +3,22 @@
 #ifndef GCONV_IMAGE_PNG_FILTER_H
 #define GCONV_IMAGE_PNG_FILTER_H
 
+#include "base/both.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 /* By their numbers in the file. */
 enum gconv_png_filter { GCONV_PNG_NONE, GCONV_PNG_SUB, GCONV_PNG_UP, GCONV_PNG_AVERAGE, GCONV_PNG_PAETH, GCONV_PNG_FILTERS };
+
+/* Of left, up and corner, the one nearest to left + up - corner; the first of them where they are equally near. That is the
+ * smaller of left and up where 3 corner - left - up is not below the larger one, the larger where it is not above the
+ * smaller one, else the corner: fewer steps than by distances. */
+GCONV_BOTH int16_t gconv_png_predict_paeth(int16_t left, int16_t up, int16_t corner) {
+  int16_t sum = (int16_t)(3 * corner - left - up), smaller = left < up ? left : up, larger = left < up ? up : left;
+  int16_t inner = sum <= smaller ? larger : corner;
+  return sum >= larger ? smaller : inner;
+}
 
 /* out[i] = row[i] - what the filter predicts from the pixel to the left, the one above, and the one above that to the left.
  * `pixel` is the bytes of a pixel: 1, 2, 3, 4, 6 or 8; `bytes` a multiple of it. `above` is the row above; zeros for the
