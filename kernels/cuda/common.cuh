@@ -61,6 +61,23 @@ __device__ __forceinline__ int near_index(gconv_border border, int i, int size) 
   }
 }
 
+/* ---- One sample of a type that is known at run time ---- */
+
+/* gconv_type_bytes(), on the device. */
+__device__ __forceinline__ int sample_bytes(gconv_type type) {
+  return type == GCONV_U8 ? 1 : type == GCONV_U16 ? 2 : 4;
+}
+
+/* Stores one finished value at `to`, as a sample of `type`. */
+__device__ __forceinline__ void store_as(gconv_type type, float y, uint8_t *to) {
+  if (type == GCONV_U8)
+    gconv_store(y, to);
+  else if (type == GCONV_U16)
+    gconv_store(y, (uint16_t *)to);
+  else
+    gconv_store(y, (float *)to);
+}
+
 /* ---- Four samples at a time ---- */
 
 /* Four samples, the unit of loading, and how they become levels. */

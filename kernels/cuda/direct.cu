@@ -223,7 +223,7 @@ bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps) {
 bool slides_layout(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const gconv_target *out = execution->out;
-  int64_t size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
   int64_t places = (int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image |
                    (int64_t)(uintptr_t)out->base | out->row | out->plane | out->image;
   if (problem->filters > 1 && !gconv_is_combined(problem))
@@ -328,8 +328,8 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double filters = problem->filters, taps = (double)problem->rows * problem->columns;
   const double samples = gconv_problem_flop(problem) / (2 * taps * filters),
                passes = gconv_is_combined(problem) ? 1 : filters;
-  const double in_bytes = problem->in_type == GCONV_U8 ? 1 : problem->in_type == GCONV_U16 ? 2 : 4;
-  const double out_bytes = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  const double in_bytes = (double)gconv_type_bytes(problem->in_type);
+  const double out_bytes = (double)gconv_type_bytes(problem->out_type);
   /* A device that small images cannot fill: measured at 1024^2, 6 times as long as the rate says, and at 256^2, 64 times;
    * pairs have twice the work under way, and hide as much more of what it waits for. */
   const double under_way = sliding_size(problem) > 0 ? filters / passes : 1;

@@ -566,7 +566,7 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   int32_t spanned = (BAND_ROWS - 1) * a.ratio + problem->rows, fitting = BAND_BYTES / (a.pitch * (int32_t)sizeof(float));
   a.fetched = spanned < fitting ? spanned : fitting;
   a.floats = a.fetched * a.pitch > BAND_ROWS * BAND_SAMPLES ? a.fetched * a.pitch : BAND_ROWS * BAND_SAMPLES;
-  int64_t size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
   int64_t places =
       (int64_t)(uintptr_t)a.common.out | a.common.out_row | a.common.out_plane | a.common.out_image | a.common.out_filter;
   a.quads = !problem->keep_alpha && a.common.out_pixel == problem->channels * size &&

@@ -42,7 +42,7 @@ __device__ inline real_tile locate_tile(const tiling &t, int index) {
   rest -= plane * (t.tiles_y * t.tiles_x);
   int row = rest / t.tiles_x, column = rest - row * t.tiles_x, image = plane / problem.planes;
   plane -= image * problem.planes;
-  int bytes = problem.in_type == GCONV_U8 ? 1 : problem.in_type == GCONV_U16 ? 2 : 4;
+  int bytes = sample_bytes(problem.in_type);
   real_tile tile;
   tile.in = t.common.in + image * t.common.in_image + plane * t.common.in_plane + colour * bytes;
   tile.out = t.common.out + image * t.common.out_image + plane * t.common.out_plane + colour * t.common.out_channel;

@@ -44,12 +44,7 @@ __device__ __forceinline__ void put_one(const cut &a, const origin &at, float y,
   uint8_t *to = row + q * a.common.out_pixel + c * a.common.out_channel;
   if (phase >= a.out_phases || q >= problem.out_width || (problem.keep_alpha && c == problem.channels - 1))
     return;
-  if (problem.out_type == GCONV_U8)
-    gconv_store(y, to);
-  else if (problem.out_type == GCONV_U16)
-    gconv_store(y, (uint16_t *)to);
-  else
-    gconv_store(y, (float *)to);
+  store_as(problem.out_type, y, to);
 }
 
 /* Where outputs of one phase are all there is and the epilogue is plain, a thread's outputs lie one behind the other, and

@@ -73,10 +73,6 @@ __device__ __forceinline__ void stage_one(float y, float *to) {
   *to = y;
 }
 
-__device__ __forceinline__ int sample_bytes(gconv_type type) {
-  return type == GCONV_U8 ? 1 : type == GCONV_U16 ? 2 : 4;
-}
-
 /* Stages the finished values of TILES groups: of a lane, two pixels of rows g and g + 8. `pixel` is the first of them. */
 template <class Out>
 __device__ __forceinline__ void stage_tiles(const separable_arguments &a, const float (&y)[TILES][4], uint8_t *pixel) {
@@ -132,12 +128,7 @@ __device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, c
       continue;
     float alpha = kept_alpha<In>(problem, t.in, a.common.in_row, t.row + row, column + x);
     uint8_t *to = t.shared + a.stage + row * a.stage_row + (x * C + C - 1) * bytes;
-    if (problem.out_type == GCONV_U8)
-      gconv_store(alpha, to);
-    else if (problem.out_type == GCONV_U16)
-      gconv_store(alpha, (uint16_t *)to);
-    else
-      gconv_store(alpha, (float *)to);
+    store_as(problem.out_type, alpha, to);
   }
 }
 

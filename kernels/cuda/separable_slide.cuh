@@ -236,12 +236,7 @@ __device__ __forceinline__ void store_sample(const arguments &a, bool first_filt
     y = near_alpha(a, at.in, p, q);
     to = pixel + a.out_alpha;
   }
-  if (problem.out_type == GCONV_U8)
-    gconv_store(y, to);
-  else if (problem.out_type == GCONV_U16)
-    gconv_store(y, (uint16_t *)to);
-  else
-    gconv_store(y, (float *)to);
+  store_as(problem.out_type, y, to);
 }
 
 /* Finishes and stores what of V sums of two rows has a place, one by one. */

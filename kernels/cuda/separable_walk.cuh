@@ -343,12 +343,7 @@ __device__ __forceinline__ void store_sample(const walk_arguments &a, const bloc
     y = kept_alpha<float>(problem, at.in, a.common.in_row, p, q);
     to = pixel + a.common.out_alpha;
   }
-  if (problem.out_type == GCONV_U8)
-    gconv_store(y, to);
-  else if (problem.out_type == GCONV_U16)
-    gconv_store(y, (uint16_t *)to);
-  else
-    gconv_store(y, (float *)to);
+  store_as(problem.out_type, y, to);
 }
 
 /* Stores an eight of finished rows: of each tile, a lane has samples `sample` and the next, of `row` and the next. `to` is

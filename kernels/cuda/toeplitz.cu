@@ -44,7 +44,7 @@ namespace {
 
 bool is_dense(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  int64_t size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
   return execution->out_pixel == problem->channels * size && (problem->channels == 1 || execution->out_channel == size) &&
          (!problem->keep_alpha || execution->out_alpha == (problem->channels - 1) * size);
 }
@@ -218,7 +218,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   double planes = (double)problem->images * problem->planes, channels = problem->channels, filters = problem->filters;
   double tiles = ceil(problem->out_width * channels / TILE) * problem->out_height * planes;
   double in = planes * channels * problem->height * problem->width * (problem->in_type == GCONV_U8 ? 1 : 2);
-  double size = problem->out_type == GCONV_U8 ? 1 : problem->out_type == GCONV_U16 ? 2 : 4;
+  double size = (double)gconv_type_bytes(problem->out_type);
   double out = planes * channels * problem->out_height * problem->out_width * size;
   double cycles_per_ms = machine->fma_per_ms / 128 * 4; /* of all quarters */
   double copied = (in + out * (gconv_is_combined(problem) ? 1 : filters)) / machine->bytes_per_ms;
