@@ -199,13 +199,14 @@ gconv_status gconv_factor_filters(const gconv_problem *problem, const float *tap
   return status;
 }
 
-int32_t gconv_factor_most(int32_t rows, int32_t columns) {
+/* The most pairs that can save anything: r * (R + S) < R * S. */
+static int32_t most_pairs(int32_t rows, int32_t columns) {
   return (int32_t)(((int64_t)rows * columns - 1) / ((int64_t)rows + columns));
 }
 
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure) {
   int64_t plane = (int64_t)problem->rows * problem->columns;
-  int32_t most = gconv_factor_most(problem->rows, problem->columns);
+  int32_t most = most_pairs(problem->rows, problem->columns);
   gconv_structure all = {.growth = 1};
   for (int64_t i = 0; i < gconv_tap_count(problem); i++)
     all.nonzero_taps += taps[i] != 0;

@@ -34,10 +34,7 @@ gconv_status gconv_factor_filters(const gconv_problem *problem, const float *tap
 /* filters * rank * (R + S) */
 size_t gconv_factor_floats(const gconv_problem *problem);
 
-/* The most pairs that can save anything: r * (R + S) < R * S. */
-int32_t gconv_factor_most(int32_t rows, int32_t columns);
-
-/* The structure of all filters of a problem. */
+/* The structure of all filters of a problem, whose sizes alone are read. */
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include "conv/plan.h"
 #include "base/memory.h"
 #include "conv/choose.h"
+#include "conv/factor.h"
 #include "conv/stages.h"
 
 #include <math.h>
@@ -132,6 +133,7 @@ static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, siz
   gconv_pass *pass = &plan->passes[plan->pass_count];
   GCONV_TRY(gconv_problem_create(&plan->convolved, filters, count, &core, &pass->problem, &pass->weights));
   plan->pass_count++; /* from here on, it is freed with the plan */
+  GCONV_TRY(gconv_find_structure(&pass->problem, pass->weights, &pass->problem.structure));
   const gconv_problem *problem = &pass->problem;
   /* Offsets of filters are in levels of the inputs, which a stage before may have changed. */
   float *biases = pass->weights + gconv_tap_count(problem) + problem->filters;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/problem.h"
 #include "base/memory.h"
-#include "conv/factor.h"
 
 #include <string.h>
 
@@ -183,14 +182,7 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
   problem.epilogue = make_epilogue(options, problem.in_type, problem.out_type);
   if (!isfinite(problem.epilogue.scale) || !isfinite(problem.epilogue.offset) || !isfinite(problem.border_level))
     return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset or border value is too large for float32");
-  float *made = NULL;
-  GCONV_TRY(make_weights(filters, &problem, options->flip, &made));
-  gconv_status status = gconv_find_structure(&problem, made, &problem.structure);
-  if (status != GCONV_OK) {
-    gconv_release(made);
-    return status;
-  }
-  *weights = made;
+  GCONV_TRY(make_weights(filters, &problem, options->flip, weights));
   *result = problem;
   return GCONV_OK;
 }

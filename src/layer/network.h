@@ -105,9 +105,6 @@ int32_t gconv_layer_groups(const gconv_layer *layer);
  */
 gconv_status gconv_network_cut_rows(gconv_network *network, int32_t rows);
 
-/* Makes `out` fit to be written by an execution: *fresh is set if it was allocated here. */
-gconv_status gconv_network_fit_out(const gconv_network *network, gconv_image *out, bool *fresh);
-
 /* Chooses the step's algorithm (`wanted`, or, if that is "auto", the cheapest), how many images it gets at a time and, if no
  * algorithm is of use for it, true float32 in the place of problem.math; writes the reasons. */
 gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, const char *wanted,

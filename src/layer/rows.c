@@ -53,28 +53,3 @@ void gconv_network_rows_needed(const gconv_network *network, int32_t first, int3
   *begin = (int32_t)at;
   *end = (int32_t)last;
 }
-
-gconv_status gconv_network_execute_rows(gconv_network *network, const gconv_image *window, int32_t window_row, int32_t first,
-                                        gconv_image *out, gconv_timings *timings) {
-  gconv_timings unused = {0};
-  int32_t begin, end;
-  gconv_image like = *window;
-  like.height = network->like.height;
-  if (!network->by_rows || !window->data || !gconv_network_fits(network, &like))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network is not one by rows, or the rows have another width or type");
-  if (first < 0 || first % network->out.height != 0 || first >= network->steps[network->count - 1].whole.out_height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network makes no rows from row %d on", first);
-  gconv_network_rows_needed(network, first, &begin, &end);
-  if (window_row > begin || end - window_row > window->height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "output rows from %d on need the rows %d to %d, but there are %d to %d", first,
-                      begin, end - 1, window_row, window_row + window->height - 1);
-  gconv_image rows = *window; /* those needed alone */
-  rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
-  rows.height = end - begin;
-  bool fresh;
-  GCONV_TRY(gconv_network_fit_out(network, out, &fresh));
-  gconv_status status = network->type->execute(network->run, &rows, begin, first, out, timings ? timings : &unused);
-  if (status != GCONV_OK && fresh)
-    gconv_image_free(out);
-  return status;
-}
