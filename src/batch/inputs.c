@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/inputs.h"
+#include "batch/template.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -193,10 +194,7 @@ static gconv_status find_one(struct search *search, const char *spec) {
 
 /* The folder that `output` names, or, of a template, the one before its first field; none of standard output or a file. */
 static gconv_status find_results(struct search *search, const char *output) {
-  size_t length = strcspn(output, "{");
-  while (output[length] && length > 0 && output[length - 1] != '/')
-    length--;
-  char *folder = strndup(output, length);
+  char *folder = gconv_template_is_one(output) ? gconv_template_folder(output) : gconv_template_plain(output);
   if (!folder)
     return gconv_complain_memory(search->message);
   search->has_results = stat(folder, &search->results) == 0 && S_ISDIR(search->results.st_mode);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/manifest.h"
+#include "batch/template.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -205,13 +206,10 @@ static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------- */
 
-/* The folder of the template up to its first name, "" or with a slash at the end, and what lies in it. */
+/* The folder of all results, and what lies in it. */
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
                                gconv_message *message) {
-  size_t length = strcspn(outputs->template, "{");
-  while (length > 0 && outputs->template[length - 1] != '/')
-    length--;
-  manifest->folder = strndup(outputs->template, length);
+  manifest->folder = gconv_template_folder(outputs->template);
   if (!manifest->folder)
     return gconv_complain_memory(message);
   int size = shard->count ? asprintf(&manifest->path, "%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/outputs.h"
+#include "batch/template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,61 +19,24 @@ struct namer {
   bool mirrors;       /* the folders of an input are put in front of the file name */
 };
 
-/* What the names in a template stand for, for one result. */
-struct values {
-  const char *stem;
-  int stem_length;
-  const char *filter;
-  size_t index, index_count; /* from 1 */
-  size_t frame, frame_count;
-};
-
 /* ---- Templates ----------------------------------------------------------------------------------------------------- */
 
-static int digits(size_t number) {
-  int count = 1;
-  for (; number >= 10; number /= 10)
-    count++;
-  return count;
-}
-
-/* Writes what the name in the `length` bytes at `name` stands for; false if there is no such name. */
-static bool put_value(FILE *out, const char *name, size_t length, const struct values *values) {
-  if (length == 4 && memcmp(name, "stem", 4) == 0)
-    fprintf(out, "%.*s", values->stem_length, values->stem);
-  else if (length == 6 && memcmp(name, "filter", 6) == 0)
-    fputs(values->filter, out);
-  else if (length == 5 && memcmp(name, "index", 5) == 0)
-    fprintf(out, "%0*zu", digits(values->index_count), values->index);
-  else if (length == 5 && memcmp(name, "frame", 5) == 0)
-    fprintf(out, "%0*zu", digits(values->frame_count), values->frame);
-  else
-    return false;
-  return true;
-}
-
-/* Writes `part`, `length` bytes of a template, with its names replaced; GCONV_BAD_ARGUMENT for a name that is none. */
+/* Writes `part`, `length` bytes of a template, with its fields replaced; GCONV_BAD_ARGUMENT for one that is none. */
 static gconv_status expand(const struct namer *namer, FILE *out, const char *part, size_t length,
-                           const struct values *values) {
-  const char *end = part + length;
-  for (const char *at = part; at < end; at++) {
-    if (*at != '{') {
-      fputc(*at, out);
-      continue;
-    }
-    size_t name = strcspn(at + 1, "{}/");
-    if (at[1 + name] != '}' || !put_value(out, at + 1, name, values))
-      return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                            "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index} and {frame}",
-                            namer->naming->output, (int)(name + (at[1 + name] == '}' ? 2 : 1)), at);
-    at += name + 1;
-  }
-  return GCONV_OK;
+                           const gconv_template_values *values) {
+  size_t size;
+  const char *wrong = gconv_template_expand(out, part, length, values, &size);
+  if (!wrong)
+    return GCONV_OK;
+  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                        "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index} and {frame}; a brace "
+                        "that belongs to a name is written twice: {{ and }}",
+                        namer->naming->output, (int)size, wrong);
 }
 
 /* Appends one path: the folders of the template, those of the input, then the file name. */
 static gconv_status add_path(const struct namer *namer, const char *template, const char *relative,
-                             const struct values *values) {
+                             const gconv_template_values *values) {
   const char *slash = strrchr(template, '/'), *inner = strrchr(relative, '/');
   size_t folders = slash ? (size_t)(slash + 1 - template) : 0, length = strlen(template);
   char *path = NULL;
@@ -114,9 +78,10 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
   const gconv_format_info *format = naming->format;
   if (!format)
     format = by_extension ? gconv_format_by_path(naming->output) : gconv_format_by_name("png");
-  if (!format && strchr(naming->output, '{') && is_folder(naming->output))
+  if (!format && gconv_template_is_one(naming->output) && is_folder(naming->output))
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                          "%s: a { begins a field of a template, which ends in the name of a file, such as '{stem}.png'",
+                          "%s: a { begins a field of a template, which ends in the name of a file, such as '{stem}.png'; a "
+                          "brace that belongs to a name is written twice: {{ and }}",
                           naming->output);
   if (!format) {
     char known[256];
@@ -132,11 +97,11 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
   return GCONV_OK;
 }
 
-static gconv_status name_folder(struct namer *namer) {
+/* `folder` is a template without fields. */
+static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
-  const char *folder = namer->naming->output, *slash = folder[strlen(folder) - 1] == '/' ? "" : "/";
-  const char *filter = namer->labels.count > 1 ? "_{filter}" : "";
+  const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/", *filter = namer->labels.count > 1 ? "_{filter}" : "";
   int extension = (int)strcspn(format->extensions, " ");
   namer->mirrors = namer->outputs->make_folders = true;
   if (asprintf(&namer->outputs->template, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
@@ -154,19 +119,38 @@ static gconv_status name_standard_output(struct namer *namer) {
   return GCONV_OK;
 }
 
+/* By what has no fields: a folder, or a file. `fixed` is `plain` as a template. */
+static gconv_status name_plainly(struct namer *namer, const char *plain, const char *fixed) {
+  bool standard = strcmp(namer->naming->output, "-") == 0;
+  if (!standard && (is_folder(plain) || (namer->inputs->many && !gconv_format_by_path(plain))))
+    return name_folder(namer, fixed);
+  namer->outputs->template = strdup(fixed);
+  namer->of_frames = strdup(fixed);
+  if (!namer->outputs->template || !namer->of_frames)
+    return gconv_complain_memory(namer->message);
+  return standard ? name_standard_output(namer) : choose_format(namer, true);
+}
+
+static gconv_status name_by_template(struct namer *namer) {
+  namer->outputs->template = strdup(namer->naming->output);
+  namer->of_frames = strdup(namer->naming->output);
+  if (!namer->outputs->template || !namer->of_frames)
+    return gconv_complain_memory(namer->message);
+  namer->mirrors = namer->outputs->make_folders = true;
+  return choose_format(namer, true);
+}
+
 static gconv_status name_by_output(struct namer *namer) {
   const char *output = namer->naming->output;
   if (output[0] == '\0')
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "the name of the output is empty");
-  bool standard = strcmp(output, "-") == 0, template = strchr(output, '{') != NULL;
-  if (!standard && !template && (is_folder(output) || (namer->inputs->many && !gconv_format_by_path(output))))
-    return name_folder(namer);
-  namer->outputs->template = strdup(output);
-  namer->of_frames = strdup(output);
-  if (!namer->outputs->template || !namer->of_frames)
-    return gconv_complain_memory(namer->message);
-  namer->mirrors = namer->outputs->make_folders = template;
-  return standard ? name_standard_output(namer) : choose_format(namer, true);
+  if (gconv_template_is_one(output))
+    return name_by_template(namer);
+  char *plain = gconv_template_plain(output), *fixed = plain ? gconv_template_escape(plain) : NULL;
+  gconv_status status = fixed ? name_plainly(namer, plain, fixed) : gconv_complain_memory(namer->message);
+  free(plain);
+  free(fixed);
+  return status;
 }
 
 /* ---- Filters and frames -------------------------------------------------------------------------------------------- */
@@ -238,7 +222,7 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
   const char *stem = slash ? slash + 1 : relative, *dot = strrchr(stem, '.');
   const size_t *first = namer->outputs->first, results = namer->labels.count, frames = (first[i + 1] - first[i]) / results;
   for (size_t n = 0; n < first[i + 1] - first[i]; n++) {
-    struct values values = {
+    gconv_template_values values = {
         .stem = stem,
         .stem_length = (int)(dot && dot > stem ? (size_t)(dot - stem) : strlen(stem)),
         .filter = namer->labels.items[n / frames],

@@ -25,12 +25,14 @@ typedef struct gconv_outputs {
 /*
  * Names every result. naming->output is
  *   - "-": standard output, for one result;
- *   - a template, if it has a "{": {stem}, {filter}, {index} and {frame} are replaced. {stem} is the name of the input
- * without folders and extension; {index} counts all results from 1, with as many digits as the last one has; {frame} counts
- * the frames of one input likewise. The folders of an input (gconv_input.relative) are put in front of the file name;
+ *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index} and {frame} are replaced. {stem} is the
+ * name of the input without folders and extension; {index} counts all results from 1, with as many digits as the last one
+ * has; {frame} counts the frames of one input likewise. The folders of an input (gconv_input.relative) are put in front of
+ * the file name;
  *   - a folder, if it exists as one, ends in "/", or has no known extension and the inputs are many: results go to
  *     FOLDER/<folders of the input>/{stem}.png, {stem}_{filter}.png if there is one a filter;
  *   - else a file, for one result.
+ * In what has a "{", {{ and }} stand for single braces; but a folder that is called just as naming->output is that folder.
  * Filters of one name get their number behind it: blur_1, blur_2. A file whose extension is that of a format with frames
  * (.npy) is looked into, and where the format of the results holds only one, each frame has a file: {stem}_{frame}.png in a
  * folder.

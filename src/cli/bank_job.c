@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/bank_job.h"
+#include "batch/template.h"
 #include "cli/bank.h"
 #include "cli/bench.h"
 #include "cli/terminal.h"
@@ -122,8 +123,12 @@ static gconv_status make_label(const gconv_bank *bank, gconv_filters *labels, gc
 static bool is_one_file(const char *output) {
   struct stat status;
   size_t length = strlen(output);
-  bool folder = length == 0 || output[length - 1] == '/' || (stat(output, &status) == 0 && S_ISDIR(status.st_mode));
-  return !folder && !strchr(output, '{');
+  if (length == 0 || output[length - 1] == '/' || gconv_template_is_one(output))
+    return false;
+  char *path = gconv_template_plain(output);
+  bool folder = path && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+  free(path);
+  return !folder;
 }
 
 static gconv_tone choose_tone(const gconv_settings *settings, const gconv_format_info *format) {
@@ -167,8 +172,9 @@ static gconv_status check_tone(const gconv_settings *settings, gconv_presentatio
 static const gconv_format_info *expected_format(const gconv_settings *settings) {
   if (settings->format)
     return settings->format;
-  const gconv_format_info *format =
-      is_one_file(settings->output) || strchr(settings->output, '{') ? gconv_format_by_path(settings->output) : NULL;
+  const gconv_format_info *format = is_one_file(settings->output) || gconv_template_is_one(settings->output)
+                                        ? gconv_format_by_path(settings->output)
+                                        : NULL;
   return format ? format : gconv_format_by_name("png");
 }
 

@@ -296,7 +296,7 @@ const gconv_option gconv_filter_options[] = {
 
     OPTION('o', "output", "PATH", gconv_option_text_once, .field = FIELD(output), .group = "Output",
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index} or {frame}, or - "
-                   "for standard output"),
+                   "for standard output; braces of a name are doubled: {{ and }}"),
     OPTION(
         0, "format", "NAME", parse_format,
         .help =

@@ -184,6 +184,13 @@ class Batches(BankTest):
         self.gconv("-i", "y.npy", "-f", "bank.txt", "-o", "bad.npy", status=1)
         self.assertFalse((self.folder / "bad.npy").exists())
 
+    def test_array_with_braces_in_its_name(self):
+        self.gconv("-i", "in/[0-3].png", "-f", "bank.txt", "-o", "{{y}}.npy")
+        self.assertEqual(self.load("{y}.npy").shape, (4, 5, 17, 23))
+        (self.folder / "{maps}").mkdir()
+        self.gconv("-i", "in/[0-3].png", "-f", "bank.txt", "-o", "{maps}", "--format", "npy")
+        self.assertEqual(self.files("{maps}"), [f"{i}.npy" for i in range(4)])
+
     def test_sizes_that_one_array_cannot_hold(self):
         result = self.gconv("-i", "in", "-f", "bank.txt", "-o", "y.npy", status=2)
         self.assertIn("different shapes: name a folder", result.stderr)

@@ -187,11 +187,47 @@ class Outputs(CommandTest):
         self.gconv("-i", "q/x.y.png.png", "-i", "q/plain", "-f", "identity", "-o", "out/<{stem}>.png")
         self.assertEqual(self.files("out"), ["<plain>.png", "<x.y.png>.png"])
 
+    def test_braces_of_names_are_doubled(self):
+        for output, made in (("x{{1}}/", "x{1}/a.png"), ("x{{1}}.png", "x{1}.png"), ("{{{stem}}}.png", "{a}.png"),
+                             ("{{stem}}/{stem}.png", "{stem}/a.png"), ("{{{{/{stem}}.png", "{{/a}.png"),
+                             ("{{/{{/{stem}}}}}_{index}.png", "{/{/a}}_1.png"), ("}}.png", "}}.png"), ("x}.png", "x}.png")):
+            folder = made.rpartition("/")[0]
+            if folder and not output.endswith("/"):
+                (self.folder / folder).mkdir(parents=True, exist_ok=True)
+            self.gconv("-i", "p/a.png", "-f", "identity", "-o", output)
+            self.assert_pixels(made, self.a)
+            (self.folder / made).unlink()
+        self.gconv("-i", "p", "-f", "identity", "-f", "sobel_x", "-o", "new{{x}}", "--format", "jpg")
+        self.assertEqual(self.files("new{x}"), ["a_identity.jpg", "a_sobel_x.jpg", "b_identity.jpg", "b_sobel_x.jpg"])
+        said = self.usage_error("is one file, but there are 2 results", "-i", "p", "-f", "identity", "-o", "x{{1}}.png").stderr
+        self.assertIn("x{{1}}.png", said)
+
+    def test_a_folder_with_braces_that_is_there(self):
+        for name in ("photos {2024}", "{stem}", "{", "a{b}}c"):
+            (self.folder / name).mkdir()
+            for output in (name, name + "/"):
+                self.gconv("-i", "p", "-r", "-f", "identity", "-o", output)
+                self.assertEqual(self.files(name), ["a.png", "b.png", "sub/c.png"])
+                self.assert_pixels(f"{name}/sub/c.png", self.c)
+        self.usage_error("this output is one of the inputs", "-i", "{stem}", "-f", "identity", "-o", "{stem}")
+        self.photo("q/a.png")
+        said = self.usage_error("land on this file", "-i", "p/a.png", "-i", "q/a.png", "-f", "identity", "-o", "photos {2024}").stderr
+        self.assertIn("-o 'photos {{2024}}/{stem}_{index}.png'", said)  # which does what it says
+
+    def test_results_in_folders_with_braces_are_no_inputs(self):
+        for output in ("p/{{out}}/", "p/{{out}}/{stem}.png", "p/{out}"):
+            words = ("-i", "p", "-r", "-f", "identity", "-o", output)
+            for _ in range(3):
+                self.gconv(*words)
+                self.assertEqual(self.files("p/{out}"), ["a.png", "b.png", "sub/c.png"])
+
     def test_wrong_templates(self):
         for template, fragment in (("{nonsense}.png", '"{nonsense}" is not a field'), ("{stem.png", '"{stem.png" is not a field'),
                                    ("{}.png", '"{}" is not a field'), ("{stem}.xyz", "has no known extension"),
                                    ("{stem}/", "ends in the name of a file"), ("{stem/}.png", "is not a field"), ("q/{foo}.png", 'q/{foo}.png: "{foo}" is not a field'),
-                                   ("{foo}/{stem}.png", '{foo}/{stem}.png: "{foo}" is not a field')):
+                                   ("{foo}/{stem}.png", '{foo}/{stem}.png: "{foo}" is not a field'),
+                                   ("{{{foo}}}.png", '"{foo}" is not a field'), ("x{1}/", "{{ and }}"),
+                                   ("x{1}/a.png", "a brace that belongs to a name is written twice: {{ and }}")):
             self.usage_error(fragment, "-i", "p/a.png", "-f", "identity", "-o", template)
 
     def test_collisions(self):

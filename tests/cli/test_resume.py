@@ -213,6 +213,13 @@ class Resume(helper.CommandTest):
         self.gconv(*words)
         self.assertIn("6 results were done, 0 are new", self.gconv(*words).stderr)
 
+    def test_the_manifest_lies_in_a_folder_with_braces(self):
+        for output, folder in (("x{{1}}/", "x{1}"), ("y{{1}}/{stem}.png", "y{1}"), ("z{{1}}/{filter}/{stem}.png", "z{1}")):
+            words = ("-i", "p", "-f", "identity", "-o", output, "--resume")
+            self.gconv(*words)
+            self.assertIn(".gconv-manifest", self.files(folder))
+            self.assertIn("5 results were done", self.gconv(*words).stderr)
+
     def test_several_results_of_an_input(self):
         words = ("-i", "p", "-f", "sobel_x", "-f", "sobel_y", "-o", "out/{filter}/{stem}.png", "--resume")
         self.gconv(*words)
