@@ -250,10 +250,10 @@ typedef struct gconv_filters {
 /* Appends to *list the filters that `spec` means, the first that fits of:
  *   1. an existing file, in any known syntax (docs/filter-formats.md);
  *   2. a built-in name with parameters: "gaussian", "gaussian:size=9,sigma=2" (gconv_builtin_at);
- *   3. an inline ImageMagick kernel: "3x3: 0,-1,0 -1,5,-1 0,-1,0";
+ *   3. an inline ImageMagick kernel, "3x3: 0,-1,0 -1,5,-1 0,-1,0", or array, "[0 -1 0; -1 5 -1; 0 -1 0]";
  *   4. the name of a file in the folder of filters that ship with gconv (gconv_filter_folder), with or without ".txt".
- * `syntax` forces the syntax of a file ("matrix", "vips", "imagemagick", "opencv", "npy"); NULL: known by content. On
- * failure *list is as before, and the error says file:line:column where there is one. */
+ * `syntax` forces the syntax of a file ("matrix", "vips", "imagemagick", "opencv", "array", "npy"); NULL: known by content.
+ * On failure *list is as before, and the error says file:line:column where there is one. */
 gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list);
 
 /* Frees all filters and zeroes the list. NULL is allowed. */

@@ -14,7 +14,7 @@ struct settings {
 static const gconv_option options[] = {
     {.name = "filter-format",
      .value = "SYNTAX",
-     .help = "the syntax of filter files: matrix, vips, imagemagick, opencv or npy; default: recognised by content",
+     .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; default: recognised by content",
      .parse = gconv_option_text,
      .field = offsetof(struct settings, syntax)},
     GCONV_OPTIONS_END,

@@ -17,7 +17,7 @@ static const gconv_option options[] = {
      .field = offsetof(struct settings, output)},
     {.name = "filter-format",
      .value = "SYNTAX",
-     .help = "the syntax of filter files: matrix, vips, imagemagick, opencv or npy; default: recognised by content",
+     .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; default: recognised by content",
      .parse = gconv_option_text,
      .field = offsetof(struct settings, syntax)},
     GCONV_OPTIONS_END,

@@ -287,10 +287,13 @@ const gconv_option gconv_filter_options[] = {
            .help = "also search the sub-folders of folders"),
     OPTION('f', "filter", "FILTER", gconv_option_texts, .field = FIELD(filters),
            .help = "a file, a built-in filter such as gaussian:size=9,sigma=2 (gconv filters lists them), or an ImageMagick "
-                   "kernel such as '3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated"),
-    OPTION(0, "filter-format", "SYNTAX", gconv_option_text, .field = FIELD(syntax),
-           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv or npy; of banks: bank, npy, safetensors "
-                   "or onnx; default: recognised by content"),
+                   "kernel such as '3x3: 0,-1,0 -1,5,-1 0,-1,0', or an array such as '[0 -1 0; -1 5 -1; 0 -1 0]' or "
+                   "'1/4*[[1, 1], [1, 1]]'; may be repeated"),
+    OPTION(
+        0, "filter-format", "SYNTAX", gconv_option_text, .field = FIELD(syntax),
+        .help =
+            "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; of banks: bank, npy, safetensors "
+            "or onnx; default: recognised by content"),
     OPTION(0, "max-pixels", "N", parse_max_pixels,
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
 

@@ -131,9 +131,11 @@ static gconv_status read_values(gconv_text *text, gconv_numbers *numbers) {
 static gconv_status infer_square(const gconv_text *text, size_t count, geometry *g) {
   int32_t side = (int32_t)sqrt((double)count);
   if (count == 0 || (size_t)side * (size_t)side != count)
-    return gconv_fail(GCONV_BAD_FILE,
-                      "%s:%zu: %zu values without a size are no square kernel; begin with the size, such as \"3x1: 1,2,1\"",
-                      text->name, text->line, count);
+    return gconv_fail(
+        GCONV_BAD_FILE,
+        "%s:%zu: %zu values without a size are no square kernel; begin with the size, such as \"3x1: 1,2,1\", or "
+        "put rows into brackets, such as \"[1 2 1; 2 4 2]\"",
+        text->name, text->line, count);
   g->width = g->height = side;
   return gconv_filter_check_size(text->name, side, side);
 }

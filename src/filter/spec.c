@@ -2,6 +2,7 @@
 /* From what a user writes to filters: a file, a built-in name, an inline kernel, or a shipped file, in this order. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "filter/array.h"
 #include "filter/builtin.h"
 #include "filter/suggest.h"
 #include "filter/syntax.h"
@@ -150,13 +151,18 @@ static bool is_inline(const char *spec) {
   return *first && (strchr("+-.0123456789", *first) || strncasecmp(first, "nan", 3) == 0) && strpbrk(first, ":,; \t\n");
 }
 
-static gconv_status read_inline(const char *spec, gconv_filters *list) {
+static bool is_inline_array(const char *spec) {
+  gconv_content content = {"inline array", (uint8_t *)(uintptr_t)spec, strlen(spec)};
+  return gconv_array_begins(&content);
+}
+
+static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gconv_filters *list) {
   char *copy = strdup(spec);
   if (!copy)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an inline kernel");
   size_t first = list->count;
   gconv_content content = {"inline kernel", (uint8_t *)copy, strlen(copy)};
-  gconv_status status = gconv_syntax_imagemagick.parse(&content, list);
+  gconv_status status = syntax->parse(&content, list);
   free(copy);
   if (status == GCONV_OK)
     status = gconv_filters_name(list, first, "kernel");
@@ -180,7 +186,7 @@ static gconv_status fail_unknown(const char *spec) {
   return gconv_fail(
       GCONV_BAD_ARGUMENT,
       "there is no filter '%s': no file, built-in or shipped filter has this name%s%s%s (`gconv filters` lists "
-      "them; a kernel can also be written out, as '3x3: 0,-1,0 -1,5,-1 0,-1,0')",
+      "them; a kernel can also be written out, as '[0 -1 0; -1 5 -1; 0 -1 0]')",
       spec, best.name[0] ? "; did you mean '" : "", best.name, best.name[0] ? "'?" : "");
 }
 
@@ -196,8 +202,10 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
   const gconv_builtin *builtin = gconv_builtin_find(spec);
   if (builtin)
     return gconv_builtin_make(builtin, spec, list);
+  if (is_inline_array(spec))
+    return read_inline(spec, &gconv_syntax_array, list);
   if (is_inline(spec))
-    return read_inline(spec, list);
+    return read_inline(spec, &gconv_syntax_imagemagick, list);
   if (gconv_filter_find_shipped(spec, shipped))
     return read_file(shipped, NULL, list);
   return fail_unknown(spec);

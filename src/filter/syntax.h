@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a syntax of filter files offers: one row in the table of syntaxes.c, one file each (matrix.c vips.c imagemagick.c
- * opencv.c npy.c). A new syntax is a new file and a new row.
+ * opencv.c array.c npy.c). A new syntax is a new file and a new row.
  */
 #ifndef GCONV_FILTER_SYNTAX_H
 #define GCONV_FILTER_SYNTAX_H
@@ -27,7 +27,7 @@ typedef struct gconv_syntax {
 } gconv_syntax;
 
 extern const gconv_syntax gconv_syntax_matrix, gconv_syntax_vips, gconv_syntax_imagemagick, gconv_syntax_opencv,
-    gconv_syntax_npy;
+    gconv_syntax_array, gconv_syntax_npy;
 
 /* The syntax called `name`; GCONV_BAD_ARGUMENT lists those that there are. */
 gconv_status gconv_syntax_by_name(const char *name, const gconv_syntax **syntax);

@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const gconv_syntax *const syntaxes[] = {
-    &gconv_syntax_matrix, &gconv_syntax_vips, &gconv_syntax_imagemagick, &gconv_syntax_opencv, &gconv_syntax_npy,
+    &gconv_syntax_matrix, &gconv_syntax_vips,  &gconv_syntax_imagemagick,
+    &gconv_syntax_opencv, &gconv_syntax_array, &gconv_syntax_npy,
 };
 enum { SYNTAXES = sizeof syntaxes / sizeof *syntaxes, NAMES_BYTES = 128 };
 
@@ -73,6 +74,8 @@ gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax 
   GCONV_TRY(gconv_refuse_foreign(content));
   GCONV_TRY(gconv_text_check(content));
   GCONV_TRY(find_statement(content, &found));
+  if (!found && gconv_syntax_array.recognise(content)) /* a row of it looks like one of a matrix */
+    found = &gconv_syntax_array;
   for (size_t i = 0; i < SYNTAXES && !found; i++) {
     if (!syntaxes[i]->recognise(content))
       continue;

@@ -71,6 +71,9 @@ static void reads_inline_kernels(void **state) {
       {"1x2:1/3,2/3", 2, 1, 1},
       {"nan,1,-,1", 2, 2, 1},
       {"  3x3>:0 0 0 1 0 0 0 0 0", 3, 3, 4},
+      {"[0 -1 0; -1 5 -1]", 2, 3, 1},
+      {"1/9 * [[1], [1], [1]]", 3, 1, 1},
+      {"np.array([[1, 2]])", 1, 2, 1},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     gconv_filters list = read_good(cases[i].spec, NULL);
@@ -82,6 +85,8 @@ static void reads_inline_kernels(void **state) {
   }
   read_bad("3x1: 1 x 3", NULL, GCONV_BAD_ARGUMENT, "inline kernel:1:8: 'x' is not a number");
   read_bad("3x1: 1 2", NULL, GCONV_BAD_ARGUMENT, "needs 3 values, but has 2");
+  read_bad("[1 2; 3]", NULL, GCONV_BAD_ARGUMENT, "inline kernel:1: row 2 has 1 numbers");
+  read_bad("edge[12].txt", NULL, GCONV_BAD_ARGUMENT, "there is no filter 'edge[12].txt'");
   read_bad("3x1: 1 2 \x01", NULL, GCONV_BAD_ARGUMENT, "byte 10 is 0x01");
 }
 
@@ -136,7 +141,7 @@ static void keeps_the_list_on_failure(void **state) {
 
 static void names_syntaxes(void **state) {
   (void)state;
-  const char *const names[] = {"matrix", "vips", "imagemagick", "opencv", "npy", NULL};
+  const char *const names[] = {"matrix", "vips", "imagemagick", "opencv", "array", "npy", NULL};
   for (size_t i = 0; i < COUNT(names); i++)
     if (names[i])
       assert_string_equal(gconv_filter_syntax_at(i), names[i]);
