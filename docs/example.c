@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loads two photos of one size, filters both with one plan, and saves them: example SOBEL.txt IN1 OUT1.png IN2 OUT2.png
  * cc example.c $(pkg-config --cflags --libs --static gconv) -o example */
-#include <gconv.h>
+#include <gconv/gconv.h>
 #include <stdio.h>
 
 static int failed(const char *what) {
