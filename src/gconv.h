@@ -198,7 +198,7 @@ size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
 /* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
  * all who share them keep no more processors busy than there are threads. */
 void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
-/* Reads the next `count` rows, no more than are left, to samples + i * row_bytes. */
+/* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is left. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
 /* The file itself, for gconv_plan_execute_jpeg(): *jpeg, of *size bytes, is the caller's, for free(). Rows can be read all
  * the same. GCONV_UNSUPPORTED says why it is none that a GPU's decoder takes: those are JPEGs of 8 bits, sequential, in one
@@ -217,6 +217,7 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
                                    gconv_row_writer **writer);
 /* Rows are taken without a copy, and compressed by all threads, by multiples of this many; the last ones in any case. */
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);
+/* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is missing. */
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
 /* Whether rows may be written in any order: of planar images to .npy files, which are no pipes. */
 bool gconv_row_writer_is_free(const gconv_row_writer *writer);
@@ -732,7 +733,7 @@ void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count
 
 /* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,
  * and no metadata are copied. `window` has the input's rows window_row .. window_row + window->height - 1, at least those
- * needed. The bits are those of the whole image. Times are added to *timings. */
+ * needed. The bits are those of the whole image. Times are added to *timings, which may be NULL. */
 gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                      gconv_image *outputs, gconv_timings *timings);
 
@@ -745,13 +746,13 @@ typedef struct gconv_plan_info {
   int32_t frames, channels;      /* N, C as convolved (alpha kept aside is not counted) */
   int32_t height, width;         /* H, W */
   int32_t filters;               /* K */
-  int32_t rows, columns;         /* R, S */
-  int32_t out_height, out_width; /* P, Q */
+  int32_t rows, columns;         /* R, S; the largest of filters of several sizes */
+  int32_t out_height, out_width; /* P, Q; of the first output */
   int32_t out_channels;          /* of each output, with alpha */
   gconv_type input_type, output_type;
-  double flop;  /* 2 * N * K * C * R * S * P * Q */
-  double bytes; /* input read once + outputs written once */
-  size_t workspace_bytes;
+  double flop;            /* 2 * N * K * C * R * S * P * Q */
+  double bytes;           /* input read once + outputs written once */
+  size_t workspace_bytes; /* on a CPU: of each thread */
   double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; that of fft is statistical */
   double estimate_ms; /* of an execution, by the cost model, before what was learned by tuning */
 } gconv_plan_info;
@@ -873,14 +874,13 @@ bool gconv_network_fits(const gconv_network *network, const gconv_image *like);
 gconv_status gconv_network_execute(gconv_network *network, const gconv_image *in, gconv_image *out, gconv_timings *timings);
 
 /* Networks by rows (options->rows), for images whose maps need not, or cannot, be in memory at once. The algorithms are
- * those for the whole image; those of the exact family yield the bits of the whole, the
- * others keep to their bounds.
+ * those for the whole image; those of the exact family yield the bits of the whole, the others keep to their bounds.
  *
- * An execution makes the rows from `first` on, a multiple
- * of the rows that it makes; they need the rows *begin .. *end - 1 of the input. */
+ * An execution makes the rows from `first` on, a multiple of the rows that it makes (the height of the output header); they
+ * need the rows *begin .. *end - 1 of the input. */
 void gconv_network_rows_needed(const gconv_network *network, int32_t first, int32_t *begin, int32_t *end);
 /* `window` has the input's rows from window_row on, at least those needed. `out` is as in gconv_network_execute(); of its
- * rows, those beyond the last of the whole output hold nothing. Times are added to *timings. */
+ * rows, those beyond the last of the whole output hold nothing. Times are added to *timings, which may be NULL. */
 gconv_status gconv_network_execute_rows(gconv_network *network, const gconv_image *window, int32_t window_row, int32_t first,
                                         gconv_image *out, gconv_timings *timings);
 

@@ -97,7 +97,8 @@ gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_messa
 
 /* ---- Who has what -------------------------------------------------------------------------------------------------- */
 
-int gconv_shard_of(const char *relative, int count) {
+/* The shard, from 1 to `count`: the 64-bit FNV-1a hash of the path's bytes modulo count, plus 1. */
+static int shard_of(const char *relative, int count) {
   uint64_t hash = 0xcbf29ce484222325;
   for (; *relative; relative++)
     hash = (hash ^ (unsigned char)*relative) * 0x100000001b3;
@@ -109,7 +110,7 @@ void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outp
   for (size_t i = 0; shard->count && i < inputs->count; i++) {
     gconv_input *input = &inputs->items[i];
     size_t end = outputs->first[i + 1];
-    bool mine = gconv_shard_of(input->relative, shard->count) == shard->number;
+    bool mine = shard_of(input->relative, shard->count) == shard->number;
     for (size_t n = begin; n < end; n++)
       if (mine)
         outputs->paths.items[paths++] = outputs->paths.items[n];

@@ -22,12 +22,9 @@ enum { GCONV_MOST_SHARDS = 1000000 };
  */
 gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_message *message);
 
-/* The shard, from 1 to `count`, to which the input of this relative path (gconv_input) belongs: the 64-bit FNV-1a hash of
- * its bytes modulo count, plus 1. No locale, order or machine has a part in it. */
-int gconv_shard_of(const char *relative, int count);
-
 /* Drops the inputs that belong to other shards, and their outputs, which keep the names that they have in the whole.
- * Possibly none is left. */
+ * Possibly none is left. An input belongs to the shard that its relative path (gconv_input) tells: no locale, order or
+ * machine has a part in it. */
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs);
 
 #endif

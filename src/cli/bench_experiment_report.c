@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gconv_experiment_same_panel(gconv_experiment_axis axis, const gconv_experiment_row *a, const gconv_experiment_row *b) {
+/* Whether all but x and the algorithm is the same. */
+static bool is_same_panel(gconv_experiment_axis axis, const gconv_experiment_row *a, const gconv_experiment_row *b) {
   return a->channels == b->channels && a->height == b->height && a->width == b->width && a->filters == b->filters &&
          (axis == GCONV_OVER_BATCH || a->images == b->images) && (axis == GCONV_OVER_SIZE || a->size == b->size) &&
          (axis == GCONV_OVER_WORKSPACE || a->workspace_mib == b->workspace_mib);
@@ -53,7 +54,7 @@ void gconv_experiment_print_head(const gconv_experiment_run *run) {
 static void print_text(const gconv_experiment_run *run, const gconv_experiment_row *row) {
   static const char *const titles[] = {"batch", "filter", "MiB"}; /* by gconv_experiment_axis */
   char panel[96], error[24] = "";
-  if (run->count == 1 || !gconv_experiment_same_panel(run->axis, row, row - 1)) {
+  if (run->count == 1 || !is_same_panel(run->axis, row, row - 1)) {
     name_panel(run->axis, row, panel, sizeof panel);
     printf("\n%s\n%-18s %6s %10s %8s %6s %9s\n", panel, "algorithm", titles[run->axis], "ms", "TFLOP/s", "peak", "error");
   }
@@ -136,7 +137,7 @@ void gconv_experiment_print_end(const gconv_experiment_run *run) {
 
 static bool begins_panel(const gconv_experiment_run *run, size_t index) {
   for (size_t i = 0; i < index; i++)
-    if (gconv_experiment_same_panel(run->axis, &run->rows[i], &run->rows[index]))
+    if (is_same_panel(run->axis, &run->rows[i], &run->rows[index]))
       return false;
   return true;
 }
@@ -155,11 +156,11 @@ static size_t number_of(const gconv_experiment_run *run, const char *algorithm) 
 
 static bool is_on_line(const gconv_experiment_run *run, size_t first, size_t index) {
   const gconv_experiment_row *a = &run->rows[first], *b = &run->rows[index];
-  return b->obstacle[0] == '\0' && strcmp(a->algorithm, b->algorithm) == 0 && gconv_experiment_same_panel(run->axis, a, b);
+  return b->obstacle[0] == '\0' && strcmp(a->algorithm, b->algorithm) == 0 && is_same_panel(run->axis, a, b);
 }
 
 static bool begins_line(const gconv_experiment_run *run, size_t panel, size_t index) {
-  if (run->rows[index].obstacle[0] != '\0' || !gconv_experiment_same_panel(run->axis, &run->rows[panel], &run->rows[index]))
+  if (run->rows[index].obstacle[0] != '\0' || !is_same_panel(run->axis, &run->rows[panel], &run->rows[index]))
     return false;
   for (size_t i = 0; i < index; i++)
     if (is_on_line(run, index, i))

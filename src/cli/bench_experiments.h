@@ -34,9 +34,6 @@ typedef struct gconv_experiment_run {
   size_t count;
 } gconv_experiment_run;
 
-/* Whether all but x and the algorithm is the same. */
-bool gconv_experiment_same_panel(gconv_experiment_axis axis, const gconv_experiment_row *a, const gconv_experiment_row *b);
-
 void gconv_experiment_print_head(const gconv_experiment_run *run);
 /* Called for the last row as soon as it is known. */
 void gconv_experiment_print_row(const gconv_experiment_run *run);

@@ -77,9 +77,6 @@ void gconv_plane_fill_gaussian(gconv_plane *plane, double sigma);
 /* The side that holds a Gaussian of this width to 3 sigma: 2 * ceil(3 * sigma) + 1. */
 int32_t gconv_side_of_sigma(double sigma);
 
-/* Appends the fixed taps of `self`. */
-gconv_status gconv_make_fixed(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list);
-
 extern const gconv_builtin gconv_builtin_average, gconv_builtin_binomial, gconv_builtin_disk, gconv_builtin_dog,
     gconv_builtin_emboss, gconv_builtin_gabor, gconv_builtin_gaussian, gconv_builtin_identity, gconv_builtin_kirsch,
     gconv_builtin_laplacian, gconv_builtin_laplacian_4, gconv_builtin_laplacian_8, gconv_builtin_log, gconv_builtin_motion,

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-gconv_status gconv_make_fixed(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
+/* Appends the fixed taps of `self`. */
+static gconv_status make_fixed(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   (void)arguments;
   gconv_filter *filter;
   GCONV_TRY(gconv_filters_add(list, self->side, self->side, &filter));
@@ -21,7 +22,7 @@ gconv_status gconv_make_fixed(const gconv_builtin *self, const gconv_argument *a
 #define FIXED(name_, side_, help_, ...)                                                                                     \
   const gconv_builtin gconv_builtin_##name_ = {.name = #name_,                                                              \
                                                .help = help_,                                                               \
-                                               .make = gconv_make_fixed,                                                    \
+                                               .make = make_fixed,                                                    \
                                                .side = side_,                                                               \
                                                .taps = (const int8_t[(side_) * (side_)]){__VA_ARGS__}}
 

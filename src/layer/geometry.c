@@ -118,18 +118,19 @@ static gconv_status resolve_axes(const gconv_layer *layer, const char *where, gc
 
 /* ---- Channels ---- */
 
-int32_t gconv_layer_groups(const gconv_layer *layer) {
+/* The groups, where something sets them; else 0. */
+static int32_t groups_of(const gconv_layer *layer) {
   const gconv_bank *bank = layer->bank;
   return layer->groups != 0 ? layer->groups : bank->has_geometry && bank->groups > 1 ? bank->groups : 0;
 }
 
 /* Whether the bank is applied to each channel by itself. */
 static bool is_each(const gconv_layer *layer) {
-  return gconv_layer_groups(layer) == 0 && layer->bank->channels == 1;
+  return groups_of(layer) == 0 && layer->bank->channels == 1;
 }
 
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha) {
-  int32_t groups = gconv_layer_groups(layer);
+  int32_t groups = groups_of(layer);
   if (!alpha || channels < 2)
     return channels;
   if (is_each(layer))
@@ -163,7 +164,7 @@ static gconv_status resolve_groups(const gconv_layer *layer, const char *where, 
   const gconv_bank *bank = layer->bank;
   bool named = bank->name && bank->name[0];
   const char *space = named ? " " : "", *name = named ? bank->name : "";
-  *groups = gconv_layer_groups(layer);
+  *groups = groups_of(layer);
   if (*groups < 0 || (*groups > 0 && bank->filters % *groups != 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d groups do not divide the %d filters of the bank%s%s", where, *groups,
                       bank->filters, space, name);

@@ -98,8 +98,6 @@ gconv_status gconv_layer_resolve(const gconv_layer *layer, const char *where, in
                                  int32_t height, int32_t width, gconv_step *step);
 /* How many channels the layer takes of an image that has `channels`, of which the last may be alpha. */
 int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool alpha);
-/* The groups, where something sets them; else 0. */
-int32_t gconv_layer_groups(const gconv_layer *layer);
 
 /* Makes the problems of the steps those of `rows` rows of the last one's output; sets the bands, and the rows of the input.
  */
