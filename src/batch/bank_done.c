@@ -3,7 +3,6 @@
 #include "batch/bank_run.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 gconv_status gconv_bank_look_up(gconv_bank_run *r, gconv_message *message) {
   const gconv_batch *common = &r->job->common;

@@ -3,7 +3,6 @@
 #include "batch/budget.h"
 #include "batch/clock.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/pieces.h"
 
-#include <string.h>
-
 /* Copies one planar row to every `channels`-th sample of an interleaved one. */
 static void spread_row(gconv_type type, const void *from, void *to, int32_t width, int32_t channels) {
   if (type == GCONV_U8)

@@ -5,7 +5,6 @@
 #include "cli/terminal.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

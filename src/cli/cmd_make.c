@@ -2,8 +2,6 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 
-#include <stdlib.h>
-
 struct settings {
   const char *output, *syntax;
 };

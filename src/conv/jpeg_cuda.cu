@@ -5,7 +5,6 @@
 #include "conv/jpeg_cuda.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "image/colour.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

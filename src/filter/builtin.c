@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of built-in filters, and the parsing of their parameters. */
 #include "filter/builtin.h"
-#include "base/memory.h"
 #include "filter/number.h"
 #include "filter/suggest.h"
 

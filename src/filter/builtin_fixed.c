@@ -22,7 +22,7 @@ static gconv_status make_fixed(const gconv_builtin *self, const gconv_argument *
 #define FIXED(name_, side_, help_, ...)                                                                                     \
   const gconv_builtin gconv_builtin_##name_ = {.name = #name_,                                                              \
                                                .help = help_,                                                               \
-                                               .make = make_fixed,                                                    \
+                                               .make = make_fixed,                                                          \
                                                .side = side_,                                                               \
                                                .taps = (const int8_t[(side_) * (side_)]){__VA_ARGS__}}
 

@@ -3,7 +3,6 @@
  * The parser of the filter syntax FUZZ_SUBJECT, or, if that is empty, of the one that the content has, fed with anything
  * (libFuzzer). Filters that are taken must be sound, and must come back from their own text with every bit.
  */
-#include "base/memory.h"
 #include "filter/syntax.h"
 
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "base/processors.h"
 #include "base/threads.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

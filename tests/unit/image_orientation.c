@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The eight orientations against the definition of EXIF: where row 0 and column 0 of the stored image are seen. */
-#include "base/memory.h"
 #include "image/orientation.h"
 
 #include <setjmp.h>
