@@ -123,6 +123,11 @@ bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 /* Copies ICC profile and resolution of `from` to `to`, replacing what is there. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
 
+/* Makes pixels of red, green and blue (and alpha) grey (and alpha), as options.gray does, without the ICC profile; of a
+ * header without pixels, the sizes. Grey images stay as they are. GCONV_BAD_ARGUMENT for others, and for planes of colours.
+ */
+gconv_status gconv_image_to_gray(gconv_image *image);
+
 /* Frees what the image owns and zeroes it. NULL is allowed. */
 void gconv_image_free(gconv_image *image);
 

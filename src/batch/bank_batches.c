@@ -27,6 +27,8 @@ void gconv_bank_read_headers(gconv_bank_run *r) {
     headers[i] = header;
     headers[i].data = headers[i].icc = NULL;
     turn_header(r->job, &headers[i]);
+    if (r->job->gray)
+      gconv_image_to_gray(&headers[i]); /* what cannot be made grey fails when it is decoded */
   }
 }
 

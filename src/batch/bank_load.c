@@ -12,6 +12,10 @@ gconv_status gconv_bank_image_read(const gconv_bank_batch *job, const char *path
   gconv_status status = gconv_image_read(path, &options, image);
   if (status == GCONV_OK && job->nhwc && image->planar)
     status = gconv_to_nchw(image);
+  if (status == GCONV_OK && job->gray)
+    status = gconv_image_to_gray(image);
+  if (status != GCONV_OK)
+    gconv_image_free(image);
   return status;
 }
 

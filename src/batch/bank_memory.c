@@ -103,9 +103,13 @@ void gconv_bank_find_reader(const gconv_bank_run *r, const size_t *inputs, size_
   }
 }
 
-/* An array whose channels are last is copied while it is turned. */
+/* An array whose channels are last is copied while it is turned; beside what becomes grey, there are its colours. */
 static double turning_bytes(const gconv_bank_run *r, const gconv_image *header) {
-  return r->job->nhwc && header->planar ? file_bytes(header) : 0;
+  return r->job->nhwc && header->planar ? file_bytes(header) : r->job->gray ? 3 * file_bytes(header) : 0;
+}
+
+static bool has_colours(const gconv_image *header) {
+  return header->channels - (header->alpha ? 1 : 0) > 1;
 }
 
 /* While images are decoded and put together: each thread is at one, and one may be there twice. */
@@ -179,7 +183,7 @@ static const char *find_obstacle(const gconv_bank_run *r, size_t input, const gc
   return NULL;
 }
 
-/* Whether the rows of the file come one after the other as they are; else all of it is in memory. */
+/* Whether the rows of the file come one after the other as they are, not to be made grey; else all of it is in memory. */
 static gconv_status look_at_rows(const gconv_bank_run *r, size_t input, const gconv_image *header, bool *ordered,
                                  double *reader_bytes) {
   gconv_read_options options = {.max_pixels = r->job->common.max_pixels, .threads = 1};
@@ -189,7 +193,7 @@ static gconv_status look_at_rows(const gconv_bank_run *r, size_t input, const gc
   if (header->planar)
     return GCONV_OK;
   GCONV_TRY(gconv_row_reader_open(r->job->common.inputs->items[input].path, &options, &reader));
-  *ordered = gconv_row_reader_is_in_order(reader);
+  *ordered = gconv_row_reader_is_in_order(reader) && !(r->job->gray && has_colours(gconv_row_reader_header(reader)));
   if (*ordered)
     *reader_bytes = (double)gconv_row_reader_bytes(reader);
   else
@@ -224,7 +228,7 @@ static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv
   if (rows < fewest && fixed + fewest * row > most && r->job->common.memory > 0)
     return gconv_budget_refuse(
         fixed + fewest * row, most, "bands of rows",
-        ordered || was_read ? NULL : "its rows do not come in order (planes, interlaced, turned by EXIF)", why);
+        ordered || was_read ? NULL : "its rows do not come in order (planes, interlaced, turned by EXIF, made grey)", why);
   rows = fmax(rows, fewest);
   group->rows = (int32_t)fmin(rows, cost->rows);
   group->writers = (size_t)writers;

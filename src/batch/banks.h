@@ -26,6 +26,7 @@ typedef struct gconv_bank_batch {
   gconv_presentation presentation;
   gconv_tone tone;
   bool one_tensor; /* all inputs go into the one array at outputs->paths[0], in their order */
+  bool gray;       /* images are made grey first */
   bool nhwc;       /* arrays of four dimensions are N x H x W x C, read and written */
   int batch;       /* images at a time; 0: by memory */
 } gconv_bank_batch;
@@ -33,7 +34,7 @@ typedef struct gconv_bank_batch {
 /* Runs all inputs, and otherwise as gconv_batch_run(). */
 gconv_status gconv_bank_batch_run(const gconv_bank_batch *job, gconv_batch_summary *summary, gconv_message *message);
 
-/* Reads an input, as the network will see it. */
+/* Reads an input, as the network will see it; *image stays empty if that fails. */
 gconv_status gconv_bank_image_read(const gconv_bank_batch *job, const char *path, gconv_image *image);
 
 /* How many results an image has: what gconv_outputs_name() is to name. */

@@ -91,7 +91,7 @@ uint64_t gconv_bank_digest(const gconv_bank_batch *job) {
   add_numbers(&hash, options->std, options->std_count);
   add_text(&hash, "math %d combine %d algorithm %s", (int)options->math, (int)options->combine,
            options->algorithm ? options->algorithm : "auto");
-  add_text(&hash, "presentation %d nhwc %d tone %a %a %d %d %d", (int)job->presentation, job->nhwc, job->tone.scale,
-           job->tone.offset, (int)job->tone.range, job->tone.fit, (int)job->tone.type);
+  add_text(&hash, "presentation %d gray %d nhwc %d tone %a %a %d %d %d", (int)job->presentation, job->gray, job->nhwc,
+           job->tone.scale, job->tone.offset, (int)job->tone.range, job->tone.fit, (int)job->tone.type);
   return hash;
 }

@@ -48,7 +48,6 @@ static gconv_status read_banks(const gconv_settings *settings, gconv_bank_job *j
 static gconv_status check_options(const gconv_settings *settings, gconv_message *message) {
   const gconv_options *options = &settings->convolution;
   const char *option = options->border != GCONV_BORDER_ZERO      ? "--border (banks see zeros outside the image)"
-                       : options->gray                           ? "--gray"
                        : options->linear                         ? "--linear"
                        : options->alpha != GCONV_ALPHA_KEEP      ? "--alpha"
                        : options->combine == GCONV_COMBINE_STACK ? "--combine stack (the outputs are one already)"
@@ -68,6 +67,7 @@ gconv_status gconv_bank_job_read(const gconv_settings *settings, gconv_bank_job 
   const gconv_options *convolution = &settings->convolution;
   job->batch = (gconv_bank_batch){.layers = job->layers,
                                   .layer_count = job->count,
+                                  .gray = convolution->gray,
                                   .nhwc = settings->nhwc,
                                   .batch = settings->batch,
                                   .options = {.mean = settings->mean,
@@ -209,6 +209,8 @@ bool gconv_bank_job_explain(const gconv_settings *settings, const gconv_bank_job
   gconv_network *network = NULL;
   char *text = NULL;
   gconv_status status = gconv_image_read_header(path, &header, NULL);
+  if (status == GCONV_OK && job->batch.gray)
+    status = gconv_image_to_gray(&header);
   if (status == GCONV_OK)
     status = gconv_device_open(settings->device, settings->threads, &device);
   if (status == GCONV_OK)

@@ -275,7 +275,7 @@ class Errors(BankTest):
 
     def test_options(self):
         self.refuse("--border", "--border", "wrap")
-        self.refuse("--gray", "--gray")
+        self.refuse("--linear", "--linear")
         self.refuse("--alpha", "--alpha", "filter")
         self.refuse("stack", "--combine", "stack")
         for words in (("--scale", "2"), ("--offset", "0.5"), ("--range", "abs"), ("--depth", "8")):
@@ -503,6 +503,56 @@ class Hints(BankTest):
         self.assertFalse((self.folder / "y.npy").exists())
 
 
+class Gray(BankTest):
+    """--gray gives what the grey image gives, which the main job makes."""
+    def setUp(self):
+        super().setUp()
+        self.photo("in/a.png", 40, 30, seed=3)
+        self.photo("in/b.png", 40, 30, seed=4)
+        self.photo("in/alpha.png", 40, 30, seed=5, channels=4)
+        self.photo("in/grey.png", 40, 30, seed=6, channels=1)
+        self.gconv("-i", "in", "-f", "identity", "--gray", "-o", "grey/")
+
+    def check(self, *words):
+        for source, extra in ("in", ["--gray"]), ("grey", []):
+            self.gconv("-i", source, *words, *extra, "-o", f"of-{source}/", "--verify")
+        files = self.files("of-in")
+        self.assertGreater(len(files), 0)
+        self.assertEqual(files, self.files("of-grey"))
+        for name in files:
+            self.assertEqual((self.folder / "of-in" / name).read_bytes(), (self.folder / "of-grey" / name).read_bytes(), name)
+
+    def test_maps(self):
+        self.check("-f", "gabor_bank", "--combine", "argmax")
+
+    def test_arrays(self):
+        self.check("-f", "kirsch", "--format", "npy", "--batch", "3", "--then", "-f", "sobel_x")
+
+    def test_by_bands(self):
+        self.photo("large.png", 1500, 700, seed=1)
+        words = ["-i", "large.png", "-f", "gabor_bank", "--gray"]
+        self.gconv(*words, "-o", "whole.npy")
+        done = self.gconv(*words, "-o", "bands.npy", "--memory", "40M", "--explain")
+        self.assertIn("by rows", done.stderr)
+        np.testing.assert_array_equal(self.load("whole.npy"), self.load("bands.npy"))
+
+    def test_what_cannot_be_grey(self):
+        np.save(self.folder / "planes.npy", np.ones((1, 3, 9, 8), "f4"))
+        for words in ["-f", "kirsch", "--combine", "argmax", "-o", "y.png"], ["-f", "gabor_bank", "-o", "y.npy"]:
+            result = self.gconv("-i", "planes.npy", *words, "--gray", status=1)
+            self.assertIn("planes.npy: gray needs pixels of red, green and blue; this image has planes of 3 channels", result.stderr)
+            self.assertFalse((self.folder / words[-1]).exists())
+        result = self.gconv("-i", "a.png", "-f", "bank.txt", "--gray", "-o", "y.npy", status=1)
+        self.assertIn("takes 3 channels, and gets 1", result.stderr)
+
+    def test_explain_and_race(self):
+        result = self.gconv("-i", "a.png", "-f", "kirsch", "--combine", "argmax", "--gray", "-o", "y.png", "--dry-run", "--explain")
+        self.assertIn("layer 1: 1 x 1 x 17 x 23", result.stderr)
+        self.gconv("-i", "a.png", "-f", "gabor_bank", "--gray", "-o", "y.npy", "-a", "all")
+        self.gconv("-i", "a.png", "-f", "gabor_bank", "--gray", "-o", "z.npy", "-a", "direct")
+        np.testing.assert_allclose(self.load("y.npy"), self.load("z.npy"), atol=1e-5)
+
+
 class Resume(BankTest):
     def test_what_is_done_is_passed_over(self):
         for memory, width, height in ([], 40, 30), (["--memory", "30M"], 1000, 800):  # by bands
@@ -531,6 +581,9 @@ class Resume(BankTest):
                 ["-f", "bank.txt", "--std", "0.5"], ["-f", "bank.txt", "--flip"], ["-f", "bank.txt", "-a", "gemm"])
         for job in jobs:
             self.assertIn("taken up again: 5 of other filters", self.gconv(*words, *job).stderr, job)
+        words = ["-i", "a.png", "-o", "edges/", "--resume", "-f", "gabor_bank"]
+        self.gconv(*words)
+        self.assertIn("taken up again: 8 of other filters", self.gconv(*words, "--gray").stderr)
 
     def test_inputs_that_fail_do_not_undo_what_is_done(self):
         """Too large for --memory or --max-pixels now: what was done before counts as done."""
