@@ -1,39 +1,93 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/cuda_error.h"
 #include "conv/png_cuda.h"
+#include "conv/png_cuda_blocks.cuh"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct gconv_png_encoder {
+  png_job job;
+  void *memory; /* of the device: all that the job has */
+  size_t bytes;
   gconv_png_strip *strips; /* pinned */
-  size_t count;
 };
 
 bool gconv_png_device_can(const gconv_image *header, int level) {
-  const size_t most_row = (size_t)1 << 19;
-  return level <= 1 && level >= 0 && header->frames == 1 && !header->planar && header->channels <= 4 &&
-         (header->type == GCONV_U8 || header->type == GCONV_U16) &&
-         (size_t)header->width * (size_t)header->channels * gconv_type_bytes(header->type) <= most_row;
+  const size_t most_row = (size_t)1 << 19, most_strips = 65535;
+  const size_t row_bytes = (size_t)header->width * (size_t)header->channels * gconv_type_bytes(header->type);
+  return (level == 0 || level == 1) && header->frames == 1 && !header->planar && header->channels <= 4 &&
+         (header->type == GCONV_U8 || header->type == GCONV_U16) && row_bytes <= most_row &&
+         (size_t)header->height / gconv_png_strip_rows(row_bytes + 1, (size_t)header->height) < most_strips;
+}
+
+/* ---- Memory ---- */
+
+enum { SHARED_BESIDE = 4096 }; /* bytes that try_matches() has besides */
+
+static size_t round_up(size_t size) {
+  return (size + 255) / 256 * 256;
+}
+
+static void set_shape(png_job *job, const gconv_image *shape) {
+  const size_t slack = GCONV_PNG_DEFLATE_SLACK, sample_bytes = gconv_type_bytes(shape->type);
+  job->pixel = (uint32_t)((size_t)shape->channels * sample_bytes);
+  job->row_bytes = (uint32_t)shape->width * job->pixel;
+  job->line = job->row_bytes + 1;
+  job->swap = sample_bytes == 2;
+  job->height = (uint32_t)shape->height;
+  job->strip_rows = (uint32_t)gconv_png_strip_rows(job->line, job->height);
+  job->strips = (job->height - 1) / job->strip_rows + 1;
+  const size_t strip = (size_t)job->strip_rows * job->line;
+  job->strip_blocks = (uint32_t)((strip - 1) / BLOCK_BYTES + 1);
+  job->strip_room = round_up(strip + slack);
+  const gconv_png_sample sample = gconv_png_sample_of(job->line, 0, job->strip_rows);
+  job->sample_room = round_up((sample.before + sample.count) * job->line + slack);
+  /* a block never takes more than it does stored, in three parts at most; the last word is written as a whole */
+  const size_t overhead = CHUNK_HEAD + STREAM_HEAD + CHUNK_TAIL + (size_t)job->strip_blocks * 3 * 6 + 6;
+  job->chunks_room = round_up(job->strips * (strip + overhead) + slack);
+}
+
+/* Deals out memory from `base` on; returns how much. */
+static size_t deal_out(png_job *job, uint8_t *base) {
+  size_t bytes = 0;
+  const size_t tried = (size_t)job->strips * GCONV_PNG_FILTERS;
+  auto take = [&](auto *&part, size_t size) {
+    part = (decltype(+part))(base + bytes);
+    bytes += round_up(size);
+  };
+  take(job->samples, tried * job->sample_room);
+  take(job->trials, tried * sizeof *job->trials);
+  take(job->lines, job->strips * job->strip_room);
+  take(job->blocks, (size_t)job->strips * job->strip_blocks * sizeof *job->blocks);
+  take(job->made, job->strips * sizeof *job->made);
+  take(job->chunks, job->chunks_room);
+  return bytes;
+}
+
+static gconv_status fill(gconv_png_encoder *encoder, const gconv_image *shape) {
+  png_job *job = &encoder->job;
+  set_shape(job, shape);
+  encoder->bytes = deal_out(job, NULL);
+  int device, shared;
+  CUDA_TRY(cudaGetDevice(&device));
+  CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  if (sizeof(match_room) + SHARED_BESIDE > (size_t)shared)
+    return gconv_fail(GCONV_UNSUPPORTED, "this GPU's blocks have too little shared memory to make PNG");
+  CUDA_TRY(cudaFuncSetAttribute(try_matches, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(match_room)));
+  CUDA_TRY(cudaMalloc(&encoder->memory, encoder->bytes));
+  deal_out(job, (uint8_t *)encoder->memory);
+  CUDA_TRY(cudaHostAlloc(&encoder->strips, job->strips * sizeof *encoder->strips, cudaHostAllocPortable));
+  return GCONV_OK;
 }
 
 gconv_status gconv_png_encoder_create(const gconv_image *shape, gconv_png_encoder **result) {
   gconv_png_encoder *encoder = (gconv_png_encoder *)calloc(1, sizeof *encoder);
   if (!encoder)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an encoder");
-  const size_t line = (size_t)shape->width * (size_t)shape->channels * gconv_type_bytes(shape->type) + 1;
-  const size_t height = (size_t)shape->height, rows = gconv_png_strip_rows(line, height);
-  encoder->count = (height - 1) / rows + 1;
-  cudaError_t error = cudaHostAlloc(&encoder->strips, encoder->count * sizeof *encoder->strips, cudaHostAllocPortable);
-  if (error != cudaSuccess) {
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG encoder");
+  gconv_status status = fill(encoder, shape);
+  if (status != GCONV_OK) {
     gconv_png_encoder_free(encoder);
-    CUDA_TRY(error);
-  }
-  for (size_t i = 0; i < encoder->count; i++) {
-    gconv_png_strip *strip = &encoder->strips[i];
-    *strip = gconv_png_strip{};
-    strip->first_row = (int32_t)(i * rows);
-    strip->rows = (int32_t)(height - i * rows < rows ? height - i * rows : rows);
+    return status;
   }
   *result = encoder;
   return GCONV_OK;
@@ -42,26 +96,42 @@ gconv_status gconv_png_encoder_create(const gconv_image *shape, gconv_png_encode
 void gconv_png_encoder_free(gconv_png_encoder *encoder) {
   if (!encoder)
     return;
+  cudaFree(encoder->memory);
   cudaFreeHost(encoder->strips);
   free(encoder);
 }
 
 size_t gconv_png_encoder_bytes(const gconv_png_encoder *encoder) {
-  (void)encoder;
-  return 0;
+  return encoder->bytes;
 }
 
+/* ---- Work ---- */
+
 gconv_status gconv_png_encode(gconv_png_encoder *encoder, const gconv_image *image, cudaStream_t stream) {
-  (void)encoder, (void)image, (void)stream;
+  png_job job = encoder->job;
+  job.image = (const uint8_t *)image->data;
+  job.stride = image->row_bytes;
+  const dim3 trials(job.strips, GCONV_PNG_FILTERS), blocks(job.strip_blocks, job.strips);
+  const size_t most_chunk = (size_t)job.strip_rows * job.line + 64 * job.strip_blocks;
+  const dim3 parts((unsigned)(most_chunk / (CRC_THREADS * CRC_BYTES) + 1), job.strips);
+  CUDA_TRY(cudaMemsetAsync(job.chunks, 0, job.chunks_room, stream));
+  try_literals<<<trials, TRIAL_THREADS, 0, stream>>>(job);
+  try_matches<<<trials, TRIAL_THREADS, sizeof(match_room), stream>>>(job);
+  filter_lines<<<blocks, FILTER_THREADS, 0, stream>>>(job);
+  make_codes<<<blocks, CODE_THREADS, 0, stream>>>(job);
+  lay_out<<<1, LAYOUT_THREADS, 0, stream>>>(job);
+  pack<<<blocks, PACK_THREADS, 0, stream>>>(job);
+  put_crc<<<parts, CRC_THREADS, 0, stream>>>(job);
+  CUDA_TRY(cudaGetLastError());
+  CUDA_TRY(cudaMemcpyAsync(encoder->strips, job.made, job.strips * sizeof *job.made, cudaMemcpyDeviceToHost, stream));
   return GCONV_OK;
 }
 
 const gconv_png_strip *gconv_png_encoder_strips(const gconv_png_encoder *encoder, size_t *count) {
-  *count = encoder->count;
+  *count = encoder->job.strips;
   return encoder->strips;
 }
 
 const uint8_t *gconv_png_encoder_chunks(const gconv_png_encoder *encoder) {
-  (void)encoder;
-  return NULL;
+  return (const uint8_t *)encoder->job.chunks;
 }

@@ -114,11 +114,18 @@ GCONV_BOTH unsigned distance_symbol(unsigned back, unsigned *extra) {
   return 2 * log + (back >> *extra) % 2;
 }
 
+/* What is noted of a pixel at `at`, and in which slot. */
+GCONV_BOTH uint32_t entry_of(uint64_t pixel, size_t at, uint32_t *slot) {
+  const uint64_t hash = pixel * UINT64_C(0x9e3779b97f4a7c15);
+  *slot = (uint32_t)(hash >> (64 - HASH_BITS));
+  return (uint32_t)(hash >> (32 - HASH_BITS) & 0xffff0000) | (uint16_t)at;
+}
+
 /* How far back `pixel`, which stands at `at`, was probably seen; 0 or more than the window: it was not. Remembers it. No
  * other place is looked at, because the branch that follows, which is often foreseen wrongly, would wait for that. */
 GCONV_BOTH size_t look_up(uint64_t *places, size_t at, uint64_t pixel) {
-  uint64_t hash = pixel * UINT64_C(0x9e3779b97f4a7c15), *slot = &places[hash >> (64 - HASH_BITS)], seen = *slot;
-  uint32_t entry = (uint32_t)(hash >> (32 - HASH_BITS) & 0xffff0000) | (uint16_t)at;
+  uint32_t number, entry = entry_of(pixel, at, &number);
+  uint64_t *slot = &places[number], seen = *slot;
   uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);
   if ((latest ^ entry) >> 16 == 0) {
     *slot = (seen & ~(uint64_t)UINT32_MAX) | entry;
@@ -164,8 +171,8 @@ GCONV_BOTH size_t cut_body(tally *t, const gconv_png_lines *lines, size_t from, 
       count_one(&t->counts[bytes[at++]]); /* the number of the filter */
     while (at + unit <= line_end && at < stop) {
       size_t distance = look_up(t->seen, at, load(bytes + at) & mask);
-      if (distance - 1 < (at < WINDOW ? at : WINDOW)) {
-        size_t most = line_end - at < LONGEST ? line_end - at : LONGEST;
+      if (distance - 1 < (at < WINDOW ? at : (size_t)WINDOW)) {
+        size_t most = line_end - at < LONGEST ? line_end - at : (size_t)LONGEST;
         size_t length = common_length(bytes + at, bytes + at - distance, most);
         if (length >= unit + step) {
           length -= length % step;

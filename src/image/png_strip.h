@@ -81,7 +81,7 @@ GCONV_BOTH gconv_png_choice gconv_png_choice_begin(const uint64_t *literals, siz
       choice.first = filter;
     }
   }
-  choice.noisy = choice.fewest / GCONV_PNG_NOISE > (bytes < GCONV_PNG_MOST_TRIED ? bytes : GCONV_PNG_MOST_TRIED);
+  choice.noisy = choice.fewest / GCONV_PNG_NOISE > (bytes < GCONV_PNG_MOST_TRIED ? bytes : (size_t)GCONV_PNG_MOST_TRIED);
   return choice;
 }
 
