@@ -755,7 +755,7 @@ typedef struct gconv_plan_info {
   int32_t out_height, out_width; /* P, Q; of the first output */
   int32_t out_channels;          /* of each output, with alpha */
   gconv_type input_type, output_type;
-  double flop;            /* 2 * N * K * C * R * S * P * Q */
+  double flop;            /* 2 * N * K * C * R * S * P * Q, without rows and columns of taps that never meet the image */
   double bytes;           /* input read once + outputs written once */
   size_t workspace_bytes; /* on a CPU: of each thread */
   double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; that of fft is statistical */

@@ -142,6 +142,9 @@ static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, siz
         (float)((double)biases[k] / (double)gconv_white(plan->like.type) * (double)gconv_white(plan->convolved.type));
   if (plan->filters.count > 1 && count == 1)
     fprintf(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
+  if (problem->rows < filters->rows || problem->columns < filters->columns)
+    fprintf(reasons, "  of %d x %d taps, %d x %d can meet the image; beyond it are zeros\n", filters->rows, filters->columns,
+            problem->rows, problem->columns);
   GCONV_TRY(gconv_choose(problem, plan->device, &plan->options, reasons, &pass->algorithm));
   pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
   pass->first_output = plan->output_count;
@@ -192,8 +195,6 @@ static void fill_info(gconv_plan *plan) {
                             .height = problem->height,
                             .width = problem->width,
                             .filters = (int32_t)plan->filters.count,
-                            .rows = problem->rows,
-                            .columns = problem->columns,
                             .out_height = problem->out_height,
                             .out_width = problem->out_width,
                             .out_channels = plan->outputs[0].channels,
@@ -203,13 +204,15 @@ static void fill_info(gconv_plan *plan) {
     const gconv_pass *pass = &plan->passes[i];
     info->exact = info->exact && pass->algorithm->info.exact;
     info->flop += gconv_problem_flop(&pass->problem);
-    info->rows = pass->problem.rows > info->rows ? pass->problem.rows : info->rows;
-    info->columns = pass->problem.columns > info->columns ? pass->problem.columns : info->columns;
     if (pass->algorithm != first->algorithm)
       info->algorithm = "several";
     info->workspace_bytes = pass->workspace_bytes > info->workspace_bytes ? pass->workspace_bytes : info->workspace_bytes;
     info->estimate_ms += pass->algorithm->cost(&pass->problem, &plan->device->machine);
     info->error_bound = fmax(info->error_bound, pass->algorithm->error_bound(&pass->problem));
+  }
+  for (size_t k = 0; k < plan->filters.count; k++) {
+    info->rows = larger(info->rows, plan->filters.items[k].rows);
+    info->columns = larger(info->columns, plan->filters.items[k].columns);
   }
   info->bytes = image_bytes(&plan->convolved);
   for (size_t i = 0; i < plan->output_count; i++)

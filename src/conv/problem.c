@@ -111,6 +111,47 @@ static gconv_status resolve_axis(const gconv_options *options, const char *axis,
   return GCONV_OK;
 }
 
+/* ---- Taps that never meet a sample ---- */
+
+/* Of the taps along one axis, those that count: first .. first + count - 1. */
+typedef struct span {
+  int32_t first, count;
+} span;
+
+/* Those that meet the image at some output, and those between them and the anchor, which keeps its place. */
+static span find_span(int32_t size, int32_t outputs, int32_t stride, int32_t dilation, int32_t pad, int32_t dilated_anchor,
+                      int32_t taps) {
+  int64_t anchor = dilated_anchor / dilation, least = pad - (int64_t)(outputs - 1) * stride; /* of tap * dilation */
+  int64_t first = least <= 0 ? 0 : (least + dilation - 1) / dilation, last = ((int64_t)size - 1 + pad) / dilation;
+  first = first < pad / dilation ? first : pad / dilation; /* a first tap below the first row would be a negative padding */
+  first = first < anchor ? first : anchor;
+  last = last > anchor ? last : anchor;
+  last = last < taps - 1 ? last : taps - 1;
+  return (span){(int32_t)first, (int32_t)(last - first + 1)};
+}
+
+/* Leaves out what meets zeros alone, of a filter far larger than the image. Each product left out is +0 or -0, as taps are
+ * finite, and what these change is no more than the sign of a sum of 0, which the epilogue does not show (pixel.h): its
+ * offset is never -0. */
+static void crop(gconv_problem *problem, span *down, span *across) {
+  *down = (span){0, problem->rows};
+  *across = (span){0, problem->columns};
+  bool zero =
+      problem->border == GCONV_BORDER_ZERO || (problem->border == GCONV_BORDER_CONSTANT && problem->border_level == 0.0f);
+  if (!zero)
+    return;
+  *down = find_span(problem->height, problem->out_height, problem->stride_y, problem->dilation_y, problem->pad_top,
+                    problem->anchor_y, problem->rows);
+  *across = find_span(problem->width, problem->out_width, problem->stride_x, problem->dilation_x, problem->pad_left,
+                      problem->anchor_x, problem->columns);
+  problem->rows = down->count;
+  problem->columns = across->count;
+  problem->pad_top -= down->first * problem->dilation_y;
+  problem->anchor_y -= down->first * problem->dilation_y;
+  problem->pad_left -= across->first * problem->dilation_x;
+  problem->anchor_x -= across->first * problem->dilation_x;
+}
+
 static gconv_epilogue make_epilogue(const gconv_options *options, gconv_type in, gconv_type out) {
   double white_in = gconv_white(in), white_out = gconv_white(out), scale = options->scale * white_out / white_in;
   gconv_epilogue epilogue = {
@@ -126,8 +167,18 @@ static gconv_epilogue make_epilogue(const gconv_options *options, gconv_type in,
   return epilogue;
 }
 
-/* Taps (turned by 180 degrees if asked), divisors and biases of all filters, in the layout of problem.h. */
-static gconv_status make_weights(const gconv_filter *filters, const gconv_problem *problem, bool flip, float **result) {
+static void copy_taps(const gconv_filter *filter, bool flip, span down, span across, float *to) {
+  size_t columns = (size_t)filter->columns, last = (size_t)filter->rows * columns - 1;
+  for (int32_t r = 0; r < down.count; r++)
+    for (int32_t s = 0; s < across.count; s++) {
+      size_t tap = (size_t)(down.first + r) * columns + (size_t)(across.first + s);
+      *to++ = filter->taps[flip ? last - tap : tap];
+    }
+}
+
+/* Taps (turned by 180 degrees if asked, then cropped), divisors and biases of all filters, in the layout of problem.h. */
+static gconv_status make_weights(const gconv_filter *filters, const gconv_problem *problem, bool flip, span down,
+                                 span across, float **result) {
   size_t plane = (size_t)problem->rows * (size_t)problem->columns, count = (size_t)problem->filters;
   size_t bytes = gconv_product(3, (size_t[]){plane + 2, count, sizeof(float)});
   void *memory = NULL;
@@ -136,8 +187,7 @@ static gconv_status make_weights(const gconv_filter *filters, const gconv_proble
   GCONV_TRY(gconv_allocate(bytes, "the weights", &memory));
   float *weights = memory, *divisors = weights + plane * count, *biases = divisors + count;
   for (size_t k = 0; k < count; k++) {
-    for (size_t t = 0; t < plane; t++)
-      weights[k * plane + t] = filters[k].taps[flip ? plane - 1 - t : t];
+    copy_taps(&filters[k], flip, down, across, weights + k * plane);
     divisors[k] = filters[k].divisor;
     biases[k] = filters[k].offset;
   }
@@ -182,7 +232,9 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
   problem.epilogue = make_epilogue(options, problem.in_type, problem.out_type);
   if (!isfinite(problem.epilogue.scale) || !isfinite(problem.epilogue.offset) || !isfinite(problem.border_level))
     return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset or border value is too large for float32");
-  GCONV_TRY(make_weights(filters, &problem, options->flip, weights));
+  span down, across;
+  crop(&problem, &down, &across);
+  GCONV_TRY(make_weights(filters, &problem, options->flip, down, across, weights));
   *result = problem;
   return GCONV_OK;
 }

@@ -86,7 +86,8 @@ extern "C" {
 
 /* Resolves `options` for images like `like` and `filters` (all of one size and anchor) into *problem, all but its structure,
  * which gconv_find_structure() finds, and its weights (gconv_weight_floats() of them, nothing prepared yet; for
- * gconv_release()). `like` is as convolved: grey, linear light and premultiplication are behind it. */
+ * gconv_release()). Beyond a border of zeros, rows and columns of taps that meet the image at no output are left out. `like`
+ * is as convolved: grey, linear light and premultiplication are behind it. */
 gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
                                   const gconv_options *options, gconv_problem *problem, float **weights);
 

@@ -201,6 +201,134 @@ static void infinity_hides_nothing(void **state) {
   gconv_image_free(&image);
 }
 
+/* ---- Filters larger than the image ---- */
+
+enum { SMALL_H = 5, SMALL_W = 7, LARGE_R = 33, LARGE_S = 29 };
+
+static void fill_samples(gconv_image *image, bool odd) {
+  static const float oddities[] = {INFINITY, -INFINITY, NAN, -0.0f, 1e-42f, -1e-45f, 3e38f, -3e38f};
+  for (size_t i = 0; i < image->plane_bytes / gconv_type_bytes(image->type); i++) {
+    if (image->type == GCONV_U8)
+      ((uint8_t *)image->data)[i] = (uint8_t)(i * 37 + 11);
+    else
+      ((float *)image->data)[i] = odd && i % 11 == 4 ? oddities[i / 11 % 8] : (float)(i * 29 % 64) / 64 - 0.3f;
+  }
+}
+
+/* The image amid zeros, as many as the filter reaches, so that all taps count where there is no padding. */
+static gconv_image surround(const gconv_image *image, int32_t top, int32_t bottom, int32_t left, int32_t right) {
+  gconv_image padded = *image;
+  padded.height += top + bottom;
+  padded.width += left + right;
+  padded.data = NULL;
+  assert_int_equal(gconv_image_allocate(&padded), GCONV_OK);
+  memset(padded.data, 0, padded.plane_bytes);
+  size_t pixel = (size_t)image->channels * gconv_type_bytes(image->type);
+  for (int32_t y = 0; y < image->height; y++)
+    memcpy((uint8_t *)padded.data + ((size_t)(top + y) * (size_t)padded.width + (size_t)left) * pixel,
+           (const uint8_t *)image->data + (size_t)y * (size_t)image->width * pixel, (size_t)image->width * pixel);
+  return padded;
+}
+
+static gconv_image convolve(const gconv_image *image, gconv_filter *filter, const gconv_options *options, double *flop) {
+  gconv_filters filters = {filter, 1};
+  gconv_plan *plan = NULL;
+  gconv_image output = {.type = options->output_type};
+  assert_int_equal(gconv_plan_create(device, image, &filters, options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_get_info(plan)->rows, filter->rows);
+  assert_int_equal(gconv_plan_get_info(plan)->columns, filter->columns);
+  *flop = gconv_plan_get_info(plan)->flop;
+  assert_int_equal(gconv_plan_execute(plan, image, &output, NULL), GCONV_OK);
+  gconv_plan_free(plan);
+  return output;
+}
+
+/* Bit by bit, NaN being NaN. */
+static void assert_same(const gconv_image *a, const gconv_image *b) {
+  assert_int_equal(a->height, b->height);
+  assert_int_equal(a->width, b->width);
+  for (size_t i = 0; i < a->plane_bytes / sizeof(float); i++) {
+    const float *x = (const float *)a->data + i, *y = (const float *)b->data + i;
+    if (memcmp(x, y, sizeof *x) != 0 && !(isnan(*x) && isnan(*y)))
+      fail_msg("sample %zu is %a, not %a", i, (double)*x, (double)*y);
+  }
+}
+
+/* Same bits as where all taps are multiplied, with fewer of them. */
+static void check_large(const gconv_image *image, gconv_filter *filter, gconv_options options) {
+  int32_t down = (filter->rows - 1) * options.dilation_y, across = (filter->columns - 1) * options.dilation_x;
+  int32_t row = options.flip ? filter->rows - 1 - filter->anchor_row : filter->anchor_row;
+  int32_t column = options.flip ? filter->columns - 1 - filter->anchor_column : filter->anchor_column;
+  int32_t top = row * options.dilation_y, left = column * options.dilation_x;
+  gconv_image around = surround(image, top, down - top, left, across - left);
+  double flop, flop_of_all;
+  gconv_image output = convolve(image, filter, &options, &flop);
+  options.padding = GCONV_PADDING_VALID;
+  gconv_image expected = convolve(&around, filter, &options, &flop_of_all);
+  assert_same(&output, &expected);
+  assert_true(flop < flop_of_all);
+  assert_true(flop <= 2.0 * output.height * output.width * image->channels * (2 * SMALL_H - 1) * (2 * SMALL_W - 1));
+  gconv_image_free(&around);
+  gconv_image_free(&output);
+  gconv_image_free(&expected);
+}
+
+static void taps_beyond_a_small_image_are_left_out(void **state) {
+  (void)state;
+  static const char *const algorithms[] = {"reference", "direct", "sparse", "im2col"};
+  static const int32_t steps[][4] = {{1, 1, 1, 1}, {2, 1, 1, 3}, {1, 3, 2, 1}, {4, 9, 3, 2}}; /* strides, dilations */
+  static const int32_t anchors[][2] = {{16, 14}, {0, 0}, {32, 28}, {3, 25}};
+  float taps[LARGE_R * LARGE_S];
+  for (int i = 0; i < LARGE_R * LARGE_S; i++)
+    taps[i] = i % 5 == 2 ? 0.0f : i % 97 == 3 ? -0.0f : i % 89 == 7 ? 1e-40f : (float)(i * 31 % 101 - 50) / 64;
+  for (unsigned i = 0; i < 4 * 4 * 4 * 2 * 4; i++) {
+    const int32_t *step = steps[i / 4 % 4], *anchor = anchors[i / 16 % 4];
+    gconv_filter filter = {"large", LARGE_R, LARGE_S, anchor[0], anchor[1], 1, 0, taps};
+    gconv_image image = {.type = i / 128 % 4 ? GCONV_F32 : GCONV_U8, .frames = 1, .height = SMALL_H, .width = SMALL_W};
+    image.channels = 1 + (int32_t)(i / 128 % 3);
+    gconv_options options = gconv_options_default();
+    options.algorithm = algorithms[i % 4];
+    options.keep_type = false;
+    options.output_type = GCONV_F32;
+    options.stride_y = step[0], options.stride_x = step[1], options.dilation_y = step[2], options.dilation_x = step[3];
+    options.flip = i / 64 % 2;
+    options.scale = i / 128 % 4 == 2 ? -1 : 1; /* a sum of -0 must not show */
+    assert_int_equal(gconv_image_allocate(&image), GCONV_OK);
+    fill_samples(&image, i / 128 % 4 == 3);
+    check_large(&image, &filter, options);
+    gconv_image_free(&image);
+  }
+}
+
+/* Borders that are not zeros meet all taps, and constant 0 is zeros. */
+static void other_borders_meet_all_taps(void **state) {
+  (void)state;
+  float ones[31 * 31];
+  for (int i = 0; i < 31 * 31; i++)
+    ones[i] = 1;
+  gconv_filter filter = {"ones", 31, 31, 15, 15, 1, 0, ones};
+  gconv_image image = {.type = GCONV_F32, .frames = 1, .height = 3, .width = 3, .channels = 1};
+  assert_int_equal(gconv_image_allocate(&image), GCONV_OK);
+  for (int i = 0; i < 9; i++)
+    ((float *)image.data)[i] = 1;
+  for (int border = GCONV_BORDER_ZERO; border <= GCONV_BORDER_WRAP; border++)
+    for (int value = 0; value < 2; value++) {
+      gconv_options options = gconv_options_default();
+      options.border = (gconv_border)border;
+      options.border_value = value;
+      options.output_type = GCONV_F32;
+      options.keep_type = false;
+      double flop;
+      gconv_image output = convolve(&image, &filter, &options, &flop);
+      bool zeros = border == GCONV_BORDER_ZERO || (border == GCONV_BORDER_CONSTANT && value == 0);
+      for (int i = 0; i < 9; i++)
+        assert_true(((float *)output.data)[i] == (zeros ? 9 : 31 * 31));
+      assert_true(flop == 2.0 * 9 * (zeros ? 25 : 31 * 31));
+      gconv_image_free(&output);
+    }
+  gconv_image_free(&image);
+}
+
 static void measuring(void **state) {
   (void)state;
   gconv_image image = make_image(GCONV_U8, 3, false);
@@ -244,6 +372,8 @@ int main(void) {
       cmocka_unit_test(outputs_are_not_the_input),
       cmocka_unit_test(several_sizes_are_several_passes),
       cmocka_unit_test(infinity_hides_nothing),
+      cmocka_unit_test(taps_beyond_a_small_image_are_left_out),
+      cmocka_unit_test(other_borders_meet_all_taps),
       cmocka_unit_test(measuring),
       cmocka_unit_test(devices),
   };
