@@ -242,6 +242,8 @@ static void settle_alpha(gconv_drawn_network *d) {
 }
 
 bool gconv_drawn_network_make(gconv_drawn_network *d, uint64_t seed, uint64_t number_of_case) {
+  if (number_of_case < gconv_given_layers())
+    return gconv_given_layer_make(d, number_of_case);
   uint64_t lot = seed * UINT64_C(1000003) + number_of_case;
   *d = (gconv_drawn_network){0};
   bool extreme = gconv_lot_chance(&lot, 10);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks drawn by lot: the same seed and number give the same one everywhere. */
+/* Networks drawn by lot, and some that are given: the same seed and number give the same one everywhere. */
 #ifndef GCONV_TESTS_DRAW_LAYERS_H
 #define GCONV_TESTS_DRAW_LAYERS_H
 
@@ -27,6 +27,10 @@ typedef struct gconv_drawn_network {
   gconv_network_options options;
   char text[1024];
 } gconv_drawn_network;
+
+/* Layers that are tested with every seed, as the first numbers (given_layers.c). */
+uint64_t gconv_given_layers(void);
+bool gconv_given_layer_make(gconv_drawn_network *d, uint64_t number);
 
 /* *d must stay where it is until it is freed. False where no layer can be drawn, or without memory. */
 bool gconv_drawn_network_make(gconv_drawn_network *d, uint64_t seed, uint64_t number);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every algorithm for layers of one device against float64, on networks drawn by lot.
+ * Every algorithm for layers of one device against float64, on networks drawn by lot, after some that are given.
  *
  *     test_layers [--device cpu|cuda] [--seed S] [--cases N] [--case I] [--algorithm NAME]
  *

@@ -324,6 +324,9 @@ __device__ __forceinline__ void store_rows(const arguments &a, const memory &m, 
   const float *from = exchange + skipped * 20 + (FOURS ? lane % 4 * 4 : lane % 16);
   out += skipped * plane;
   filters = there ? filters - skipped : 0;
+  /* Of the scale, what the sum is multiplied by, which it can bear, and what the filter's scale is: both scales together may
+   * be too small for a float32, though the output is not. */
+  const float first = fminf(scale, 0x1p60f), rest = fmaxf(scale * 0x1p-60f, 1);
 #pragma unroll
   for (int j = 0; j < N / 8; j += EIGHTS, out += EIGHTS * 8 * plane, filters -= EIGHTS * 8) {
     float y[EIGHTS * 4];
@@ -331,7 +334,7 @@ __device__ __forceinline__ void store_rows(const arguments &a, const memory &m, 
     for (int i = 0; i < EIGHTS * 4; i++) {
       const float2 f = m.finish[(j + i / 4) * 8 + lane % 4 * 2 + i % 2];
       const float sum = JOINED<N> ? sums[j * 4 + i] + sums[(N / 2 + j * 4 + i) % SUMS<N>] : sums[j * 4 + i];
-      y[i] = fmaf(sum, fminf(f.x * scale, 0x1p127f), f.y);
+      y[i] = fmaf(sum * first, fminf(f.x * rest, 0x1p127f), f.y);
     }
     if (a.slope != 1)
 #pragma unroll

@@ -6,8 +6,7 @@
  *
  * The digits' range is 2^-24 to 2^16, so that inputs are scaled by the largest magnitude of their image and group, which
  * takes a pass over the input, and filters by their own. What is 2^17 times smaller than the largest loses bits: hence an
- * error bound relative to the largest. Where the largest sample times the largest weight is below 2^-121, the two scales
- * together are 0, and so are all products.
+ * error bound relative to the largest.
  *
  * First layers, of few channels, have a way of their own where that is estimated to be faster, without passes over the input
  * (gather.cuh).

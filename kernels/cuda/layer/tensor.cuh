@@ -282,8 +282,7 @@ template <class E, int D> struct product {
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
     a.strange = E::SCALED || D == 2 ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
-    const bool curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH ||
-                        (p->activation == GCONV_ACTIVATION_LEAKY && !(p->slope <= 1));
+    const bool curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
     a.planes = (uint8_t *)e->workspace + scale_bytes(p);
     a.digit_bytes = laid_bytes(c) / D;
     a.alike = !E::SCALED || c.segments > 1 || p->images == 1;
@@ -291,6 +290,7 @@ template <class E, int D> struct product {
     a.slope = a.partial || p->activation == GCONV_ACTIVATION_NONE ? 1.0f
               : p->activation == GCONV_ACTIVATION_LEAKY           ? p->slope
                                                                   : 0.0f;
+    a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX : -HUGE_VALF; /* -infinity * 0 would be NaN */
     a.pitch = divisor::of(c.pitch), a.rows = divisor::of(c.rows), a.strips = divisor::of(c.strips);
     a.segment_tiles = divisor::of(c.segment_tiles);
     a.filter_tiles = divisor::of(c.filter_tiles / (CONSUMERS / c.sets)), a.groups = divisor::of(c.groups);

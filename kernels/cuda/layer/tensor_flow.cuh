@@ -153,16 +153,17 @@ __device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weight
 /* ---- Storing ---- */
 
 /* A warp's sums, finished, to shared memory: a row a filter, the tile's first one in column LINE. */
-__device__ __forceinline__ void keep_sums(float *kept, int32_t lane, const float (&scales)[2], const finish (&f)[2],
-                                          float slope, const float (&sums)[64]) {
+template <bool PLAIN>
+__device__ __forceinline__ void keep_sums(const arguments &a, float *kept, int32_t lane, const scales (&s)[2],
+                                          const finish (&f)[2], const float (&sums)[64]) {
   float *to = kept + lane / 4 * KEPT_PITCH + lane % 4 * 2 + LINE;
 #pragma unroll
   for (int i = 0; i < 64; i += 4)
 #pragma unroll
     for (int row = 0; row < 2; row++)
       *(float2 *)(to + i * 2 + row * 8 * KEPT_PITCH) =
-          make_float2(finished(sums[i + row * 2], scales[row], f[row].bias, slope),
-                      finished(sums[i + row * 2 + 1], scales[row], f[row].bias, slope));
+          make_float2(finished<PLAIN>(a, sums[i + row * 2], s[row], f[row].bias),
+                      finished<PLAIN>(a, sums[i + row * 2 + 1], s[row], f[row].bias));
 }
 
 /* The last line's worth of a tile, before the next one's first column. */
@@ -287,12 +288,15 @@ __device__ __forceinline__ void store_flow(const arguments &a, const flow_work &
   float *kept = m.kept + warp * (KEPT_BYTES / 4);
   const flow_outputs o = flow_outputs_of(a, work, tile, warp);
   const float scale = E::SCALED ? image_scale(a, o.image, work.group, -1) : 1.0f;
-  const float scales[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
+  const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
   __syncwarp();
   if (!o.first)
     keep_line(kept, lane);
   __syncwarp();
-  keep_sums(kept, lane, scales, f, a.slope, sums);
+  if (are_plain(a, s))
+    keep_sums<true>(a, kept, lane, s, f, sums);
+  else
+    keep_sums<false>(a, kept, lane, s, f, sums);
   __syncwarp();
   if (o.alone)
     store_tile(a, o, lane, kept);

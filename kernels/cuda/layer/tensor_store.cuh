@@ -5,6 +5,8 @@
 
 #include "tensor_mend.cuh"
 
+#include <float.h>
+
 namespace tensor {
 
 /* Of the positions of a tile, by a warp. */
@@ -39,14 +41,27 @@ __device__ __forceinline__ finish finish_of(const arguments &a, const item &it, 
   return {a.filter_scales ? __ldg(a.filter_scales + filter) : 1.0f, a.partial ? 0.0f : __ldg(a.biases + filter)};
 }
 
-/* `slope` is at most 1, so that the larger is what an activation makes of it. */
-__device__ __forceinline__ float finished(float sum, float scale, float bias, float slope) {
-  const float y = fmaf(sum, scale, bias);
-  return fmaxf(y, y * slope);
+/* Of a filter and an image: a sum is multiplied by `first`, then by `then`. */
+struct scales {
+  float first, then;
+};
+/* What is too large for a float32 would not be a finite output either. What is too small may be one nevertheless, as sums
+ * are large: so that is done in two steps, of scales that are both below 1. */
+__device__ __forceinline__ scales both_scales(float filter, float image) {
+  const float both = filter * image;
+  return both >= FLT_MIN ? scales{1, fminf(both, 0x1p127f)} : scales{image, filter};
 }
-/* Two scales; what is too large for a float32 would not be a finite output either. */
-__device__ __forceinline__ float both_scales(float a, float b) {
-  return fminf(a * b, 0x1p127f);
+
+/* Whether outputs of rows with these scales, of all lanes, are sum * then + bias. */
+__device__ __forceinline__ bool are_plain(const arguments &a, const scales (&s)[2]) {
+  return __all_sync(UINT32_MAX, a.slope == 1 && s[0].first == 1 && s[1].first == 1);
+}
+
+template <bool PLAIN> __device__ __forceinline__ float finished(const arguments &a, float sum, const scales &s, float bias) {
+  if (PLAIN)
+    return fmaf(sum, s.then, bias);
+  const float y = fmaf(sum * s.first, s.then, bias);
+  return y < 0 ? fmaxf(y, a.lowest) * a.slope : y;
 }
 
 /* Floats between rows of 32 positions: so that neither way of reading or writing them meets a bank twice (W 1), or reading
@@ -87,16 +102,22 @@ __device__ __forceinline__ void store_parts(const arguments &a, float *out, int6
                                             const float (&sums)[128]) {
   const int32_t lane = threadIdx.x % 32;
   float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
-  const float scales[2] = {both_scales(f[0].scale, spots[0].scale), both_scales(f[1].scale, spots[0].scale)};
+  const scales alike[2] = {both_scales(f[0].scale, spots[0].scale), both_scales(f[1].scale, spots[0].scale)};
+  const bool plain = ALIKE && are_plain(a, alike);
 #pragma unroll
   for (int part = 0; part < POSITIONS / 32; part++) {
     float y[16];
+    if (plain)
 #pragma unroll
-    for (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
-      const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
-      const float scale = ALIKE ? scales[row] : both_scales(f[row].scale, spots[position].scale);
-      y[i] = finished(sums[part * 16 + i], scale, f[row].bias, a.slope);
-    }
+      for (int i = 0; i < 16; i++)
+        y[i] = finished<true>(a, sums[part * 16 + i], alike[i / 2 % 2], f[i / 2 % 2].bias);
+    else
+#pragma unroll
+      for (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
+        const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
+        const scales s = ALIKE ? alike[row] : both_scales(f[row].scale, spots[position].scale);
+        y[i] = finished<false>(a, sums[part * 16 + i], s, f[row].bias);
+      }
 #pragma unroll
     for (int i = 0; i < 16; i += 2)
       *(float2 *)(to + i / 4 * 8 + i / 2 % 2 * 8 * pitch_of<W>()) = make_float2(y[i], y[i + 1]);

@@ -30,8 +30,8 @@ struct arguments {
   const float *biases, *plain_weights; /* as they were given */
   const uint32_t *strange;             /* not 0 if a sample is not finite; NULL where that is not known */
   float *partial;                      /* sums of each split, to be finished by finish_sums(); NULL:
-                                          `out` gets what becomes of them, if below 0 times `slope` */
-  float slope;
+                                          `out` gets what becomes of them */
+  float slope, lowest;                 /* what is below 0 becomes at least `lowest`, then times `slope` */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
   int64_t digit_bytes; /* of all planes */
   bool alike;          /* the positions of a tile have one scale: they are of one image, or there are no scales */
