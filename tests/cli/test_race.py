@@ -31,8 +31,15 @@ class Race(CommandTest):
 
     def test_several_results(self):
         self.photo("a.png")
-        self.gconv("-i", "a.png", "-o", "out/", "-a", "all", "-f", "sharpen", "-f", "average:size=5")
+        words = ("-i", "a.png", "-f", "sharpen", "-f", "average:size=5")
+        text = self.gconv(*words, "-o", "out/", "-a", "all").stdout
+        self.assertRegex(text, "(?m)^reference .* equal$")
+        self.gconv(*words, "-o", "direct/", "-a", "direct")
         self.assertEqual(len(self.files("out")), 2)
+        self.assertEqual(self.files("out"), self.files("direct"))
+        for name in self.files("out"):
+            difference = abs(self.pixels(f"out/{name}").astype(int) - self.pixels(f"direct/{name}"))
+            self.assertLessEqual(difference.max(), 1, name)
 
     def test_stages_on_the_host(self):
         self.photo("a.png", channels=4)

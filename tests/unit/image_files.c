@@ -191,6 +191,23 @@ static void test_jpeg_is_near(void **state) {
   gconv_image_free(&back);
 }
 
+/* The memory that reading one of the fuzzers' JPEGs takes: they are 11 x 9, of colours at half the size. */
+static size_t jpeg_bytes(const char *name) {
+  char path[1024];
+  gconv_row_reader *reader = NULL;
+  snprintf(path, sizeof path, "%s/tests/fuzz/corpus/jpeg/%s", GCONV_SOURCE_FOLDER, name);
+  assert_int_equal(gconv_row_reader_open(path, NULL, &reader), GCONV_OK);
+  size_t bytes = gconv_row_reader_bytes(reader);
+  gconv_row_reader_close(reader);
+  return bytes;
+}
+
+static void test_jpeg_coefficients_count(void **state) {
+  (void)state;
+  size_t coefficients = jpeg_bytes("progressive") - jpeg_bytes("baseline"), all = 2 * 11 * 9 * 3 / 2;
+  assert_in_range(coefficients, all - 2, all); /* rounded down */
+}
+
 /* ---- Rows: a few at a time, far apart, with guard bytes between and around ---- */
 
 static void read_piecemeal(const char *name, const gconv_image *expected) {
@@ -583,6 +600,7 @@ int main(void) {
       cmocka_unit_test(test_planar_round_trips),
       cmocka_unit_test(test_frames_are_transposed),
       cmocka_unit_test(test_jpeg_is_near),
+      cmocka_unit_test(test_jpeg_coefficients_count),
       cmocka_unit_test(test_rows_piecemeal),
       cmocka_unit_test(test_rows_missing),
       cmocka_unit_test(test_jpeg_piecemeal),
