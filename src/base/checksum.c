@@ -52,7 +52,9 @@ gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *cr
     size += got;
   }
   gconv_source_close(&source);
-  *bytes = size;
-  *crc32 = crc;
+  if (status == GCONV_OK) {
+    *bytes = size;
+    *crc32 = crc;
+  }
   return status;
 }

@@ -34,6 +34,7 @@ static void replicate(void **state) {
 static void symmetric(void **state) {
   (void)state;
   check(GCONV_BORDER_SYMMETRIC, "abcd", -9, "aabcddcbaabcddcbaabcd");
+  check(GCONV_BORDER_SYMMETRIC, "abcdefgh", -10, "ghhgfedcbaabcdefghhgfedcbaab");
   check(GCONV_BORDER_SYMMETRIC, "ab", -5, "aabbaabbaa");
   check(GCONV_BORDER_SYMMETRIC, "a", -2, "aaaaa");
 }
@@ -41,6 +42,7 @@ static void symmetric(void **state) {
 static void reflect101(void **state) {
   (void)state;
   check(GCONV_BORDER_REFLECT101, "abcd", -7, "babcdcbabcdcbabcd");
+  check(GCONV_BORDER_REFLECT101, "abcdefgh", -9, "fghgfedcbabcdefghgfedcbabc");
   check(GCONV_BORDER_REFLECT101, "ab", -4, "abababab");
   check(GCONV_BORDER_REFLECT101, "a", -2, "aaaaa");
 }
@@ -48,6 +50,7 @@ static void reflect101(void **state) {
 static void wrap(void **state) {
   (void)state;
   check(GCONV_BORDER_WRAP, "abcd", -6, "cdabcdabcdabcd");
+  check(GCONV_BORDER_WRAP, "abcdefgh", -9, "habcdefghabcdefgha");
   check(GCONV_BORDER_WRAP, "a", -2, "aaaaa");
 }
 
