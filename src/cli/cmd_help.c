@@ -9,7 +9,7 @@ static void print_overview(void) {
          "Usage: gconv -i INPUT -f FILTER -o OUTPUT [OPTION...]\n"
          "       gconv COMMAND ...\n\n"
          "  gconv -i photo.jpg -f sobel_x -o edges.png\n"
-         "  gconv -i photo.png -f sobel_x -f sobel_y --combine magnitude -o edges.png\n"
+         "  gconv -i photo.png -f sobel --combine magnitude -o edges.png\n"
          "  gconv -i photos/ -f gaussian:size=9,sigma=2 -o out/\n"
          "  gconv -i - -f '3x3: 0,-1,0 -1,5,-1 0,-1,0' -o - < photo.png > sharp.png\n\n"
          "Commands:\n",

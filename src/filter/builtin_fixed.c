@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "filter/builtin.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Appends the fixed taps of `self`. */
@@ -74,6 +75,32 @@ FIXED(emboss, 3, "relief lit from the top left; sum 1",
       -1,  1, 1,
        0,  1, 2);
 /* clang-format on */
+
+/* ---- Pairs ---- */
+
+/* The filters NAME_x and NAME_y. */
+static gconv_status make_pair(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
+  for (int i = 0; i < 2; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "%s_%c", self->name, i == 0 ? 'x' : 'y');
+    GCONV_TRY(make_fixed(gconv_builtin_find(name), arguments, list));
+    gconv_filter *filter = &list->items[list->count - 1];
+    if (!(filter->name = strdup(name)))
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a filter");
+  }
+  return GCONV_OK;
+}
+
+#define PAIR(name_)                                                                                                         \
+  const gconv_builtin gconv_builtin_##name_ = {.name = #name_,                                                              \
+                                               .help = #name_ "_x and " #name_                                              \
+                                                              "_y: edges in all directions by --combine magnitude",         \
+                                               .make = make_pair}
+
+PAIR(prewitt);
+PAIR(roberts);
+PAIR(scharr);
+PAIR(sobel);
 
 /* ---- Kirsch's compass ---- */
 

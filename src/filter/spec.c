@@ -171,18 +171,68 @@ static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gc
 
 /* ---- All of them ---- */
 
+/* What others call filters, and what these are here. */
+static const struct {
+  const char *word, *name;
+} others[] = {
+    {"blur", "gaussian:sigma=2"},
+    {"gauss", "gaussian:sigma=2"},
+    {"smooth", "gaussian:sigma=2"},
+    {"lowpass", "gaussian:sigma=2"},
+    {"box", "average"},
+    {"mean", "average"},
+    {"uniform", "average"},
+    {"bokeh", "disk"},
+    {"lens", "disk"},
+    {"edge", "sobel"},
+    {"edges", "sobel"},
+    {"gradient", "sobel"},
+    {"canny", "sobel"},
+    {"laplace", "laplacian_4"},
+    {"highpass", "laplacian_8"},
+    {"outline", "laplacian_8"},
+    {"compass", "kirsch"},
+    {"usm", "unsharp"},
+    {"marr", "log"},
+    {"relief", "emboss"},
+};
+
+/* The parameters of the built-in filter `name`; NULL if there is none of this name, or it has none. */
+static const char *parameters_of(const char *name) {
+  const gconv_builtin_info *info;
+  for (size_t i = 0; (info = gconv_builtin_at(i)); i++)
+    if (strcmp(info->name, name) == 0)
+      return info->parameters[0] ? info->parameters : NULL;
+  return NULL;
+}
+
+static void suggest(const char *word, gconv_suggestion *best) {
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcasecmp(others[i].word, word) == 0) {
+      snprintf(best->name, sizeof best->name, "%s", others[i].name);
+      return;
+    }
+  for (size_t i = 0; gconv_builtin_at(i); i++)
+    gconv_suggest(best, word, gconv_builtin_at(i)->name);
+  suggest_shipped(best, word);
+}
+
 static gconv_status fail_unknown(const char *spec) {
   if (is_folder(spec))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is a folder; a filter is a file, or a name that `gconv filters` lists", spec);
   if (strchr(spec, '/'))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no such file", spec);
   char word[64];
-  size_t length = strcspn(spec, ":"), dot = length > 4 && strncmp(spec + length - 4, ".txt", 4) == 0 ? length - 4 : length;
+  size_t length = strcspn(spec, ":,;=( \t"),
+         dot = length > 4 && strncmp(spec + length - 4, ".txt", 4) == 0 ? length - 4 : length;
   snprintf(word, sizeof word, "%.*s", (int)(dot < sizeof word ? dot : sizeof word - 1), spec);
   gconv_suggestion best = {0};
-  for (size_t i = 0; gconv_builtin_at(i); i++)
-    gconv_suggest(&best, word, gconv_builtin_at(i)->name);
-  suggest_shipped(&best, word);
+  suggest(word, &best);
+  const char *parameters = spec[length] && strcasecmp(word, best.name) == 0 ? parameters_of(best.name) : NULL;
+  if (parameters)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "there is no filter '%s'; did you mean '%s'? Its parameters stand behind a colon: %s:%s", spec,
+                      best.name, best.name, parameters);
   return gconv_fail(
       GCONV_BAD_ARGUMENT,
       "there is no filter '%s': no file, built-in or shipped filter has this name%s%s%s (`gconv filters` lists "

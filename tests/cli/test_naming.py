@@ -164,6 +164,7 @@ class Outputs(CommandTest):
         for words in (["-i", "p/a.png", "-f", "identity", "-f", "sobel_x"], ["-i", "p/a.png", "-i", "p/b.png", "-f", "identity"],
                       ["-i", "p", "-f", "identity"]):
             result = self.usage_error("x.png: is one file, but there are 2 results", *words, *rest)
+            self.assertEqual("--combine magnitude" in result.stderr, words.count("-f") > 1)
             self.assertIn("{stem}_{filter}.png", result.stderr)
         self.gconv("-i", "p/sub", "-f", "identity", *rest)  # a folder with one image is one result
         self.assert_pixels("x.png", self.c)

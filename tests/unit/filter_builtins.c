@@ -159,6 +159,24 @@ static void kirsch_is_eight(void **state) {
   gconv_filters_free(&list);
 }
 
+static void pairs_are_two(void **state) {
+  (void)state;
+  const char *const pairs[] = {"prewitt", "roberts", "scharr", "sobel"};
+  for (size_t i = 0; i < COUNT(pairs); i++) {
+    gconv_filters list = read_good(pairs[i], NULL);
+    assert_int_equal(list.count, 2);
+    for (size_t k = 0; k < 2; k++) {
+      char name[32];
+      snprintf(name, sizeof name, "%s_%c", pairs[i], k == 0 ? 'x' : 'y');
+      gconv_filters one = read_good(name, NULL);
+      assert_string_equal(list.items[k].name, name);
+      assert_taps(&list.items[k], one.items[0].rows, one.items[0].columns, one.items[0].taps);
+      gconv_filters_free(&one);
+    }
+    gconv_filters_free(&list);
+  }
+}
+
 static void explains_wrong_parameters(void **state) {
   (void)state;
   const struct {
@@ -263,6 +281,7 @@ int main(void) {
       cmocka_unit_test(lists_names_in_order),
       cmocka_unit_test(names_are_fit_for_files),
       cmocka_unit_test(kirsch_is_eight),
+      cmocka_unit_test(pairs_are_two),
       cmocka_unit_test(explains_wrong_parameters),
       cmocka_unit_test(shipped_files_equal_builtins),
       cmocka_unit_test(shipped_files_bear_their_names),
