@@ -60,13 +60,17 @@ static gconv_status keep_library_text(gconv_devices *devices, gconv_status statu
 static gconv_status check_algorithm(gconv_devices *devices, const char *device) {
   const char *name = devices->batch->options.algorithm;
   const gconv_algorithm_info *algorithm;
+  bool of_banks = false;
   if (!name || strcmp(name, "auto") == 0)
     return GCONV_OK;
   for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
     if (strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0)
       return GCONV_OK;
+  for (size_t i = 0; (algorithm = gconv_layer_algorithm_at(i)); i++)
+    of_banks = of_banks || strcmp(algorithm->name, name) == 0;
   return gconv_complain(&devices->why, GCONV_BAD_ARGUMENT,
-                        "--algorithm %s: there is none of this name for the device %s: see gconv algorithms", name, device);
+                        "--algorithm %s: there is none of this name for %sthe device %s: see gconv algorithms", name,
+                        of_banks ? "plain filters (it is for banks) on " : "", device);
 }
 
 static bool is_cpu(const gconv_device *device) {

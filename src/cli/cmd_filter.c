@@ -464,7 +464,7 @@ static int run_job(struct job *job) {
 }
 
 static int refuse_word(const char *word) {
-  gconv_say("%s: unexpected argument: each image needs a -i of its own; patterns are quoted: -i '*.png'", word);
+  gconv_say("%s: unexpected argument: images follow -i, filters -f, and the result -o", word);
   return GCONV_EXIT_USAGE;
 }
 

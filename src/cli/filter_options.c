@@ -13,8 +13,19 @@ enum { LARGEST_EXTENT = 1 << 30 }; /* of strides, dilations and paddings: the li
 /* ---- Parsers of single options ------------------------------------------------------------------------------------- */
 
 static const char reflect_text[] = "there are two ways to reflect the row  a b c d:\n"
-                                   "  symmetric    c b a | a b c d | d c b    the edge twice (scipy's \"reflect\")\n"
-                                   "  reflect101   d c b | a b c d | c b a    the edge once (NumPy's, OpenCV's default)";
+                                   "  symmetric    c b a | a b c d | d c b    the edge twice (scipy's \"reflect\", vips' "
+                                   "\"mirror\")\n"
+                                   "  reflect101   d c b | a b c d | c b a    the edge once (NumPy's \"reflect\", OpenCV's "
+                                   "default, scipy's \"mirror\")";
+
+/* The names of borders elsewhere, and here. */
+static const struct {
+  const char *word, *name;
+} borders_elsewhere[] = {
+    {"edge", "replicate"}, {"nearest", "replicate"}, {"copy", "replicate"},   {"extend", "replicate"},
+    {"tile", "wrap"},      {"circular", "wrap"},     {"periodic", "wrap"},    {"black", "zero"},
+    {"none", "zero"},      {"zeros", "zero"},        {"white", "constant:1"},
+};
 
 static gconv_status parse_border(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
@@ -23,7 +34,10 @@ static gconv_status parse_border(const gconv_option *option, const char *value, 
   for (int i = 0; i < GCONV_OPTION_NAMES - 1; i++)
     names[i] = gconv_border_name((gconv_border)i);
   int border = 0;
-  if (strcmp(value, "reflect") == 0)
+  for (size_t i = 0; i < sizeof borders_elsewhere / sizeof *borders_elsewhere; i++)
+    if (strcmp(value, borders_elsewhere[i].word) == 0)
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "here this is called %s", borders_elsewhere[i].name);
+  if (strcmp(value, "reflect") == 0 || strcmp(value, "mirror") == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", reflect_text);
   if (strncmp(value, "constant:", 9) == 0) {
     if (!gconv_parse_number(value + 9, &options->border_value))
@@ -281,14 +295,14 @@ static const char *const ranges[] = {"clamp", "abs", "signed", "minmax", NULL}; 
   { .letter = letter_, .name = name_, .value = value_, .parse = parse_, __VA_ARGS__ }
 
 const gconv_option gconv_filter_options[] = {
-    OPTION('i', "input", "PATH", gconv_option_texts, .field = FIELD(inputs), .group = "Input",
-           .help = "an image, a folder, a quoted pattern such as 'shots/*.png', or - for standard input; may be repeated"),
+    OPTION('i', "input", "PATH...", gconv_option_texts, .field = FIELD(inputs), .several = true, .group = "Input",
+           .help = "images, folders, quoted patterns such as 'shots/*.png', or - for standard input; may be repeated"),
     OPTION('r', "recursive", NULL, gconv_option_flag, .field = FIELD(recursive),
            .help = "also search the sub-folders of folders"),
-    OPTION('f', "filter", "FILTER", gconv_option_texts, .field = FIELD(filters),
-           .help = "a file, a built-in filter such as gaussian:size=9,sigma=2 (gconv filters lists them), or an ImageMagick "
-                   "kernel such as '3x3: 0,-1,0 -1,5,-1 0,-1,0', or an array such as '[0 -1 0; -1 5 -1; 0 -1 0]' or "
-                   "'1/4*[[1, 1], [1, 1]]'; may be repeated"),
+    OPTION('f', "filter", "FILTER...", gconv_option_texts, .field = FIELD(filters), .several = true,
+           .help = "files, built-in filters such as gaussian:size=9,sigma=2 (gconv filters lists them), arrays such as "
+                   "'[0 -1 0; -1 5 -1; 0 -1 0]' or '1/4*[[1, 1], [1, 1]]', or ImageMagick kernels such as "
+                   "'3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated"),
     OPTION(
         0, "filter-format", "SYNTAX", gconv_option_text, .field = FIELD(syntax),
         .help =

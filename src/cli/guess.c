@@ -37,6 +37,9 @@ void gconv_guess_offer(gconv_guess *guess, const char *name) {
   if (strlen(guess->word) > LONGEST || strlen(name) > LONGEST)
     return;
   int found = distance(guess->word, name);
+  size_t word = strlen(guess->word), length = strlen(name), common = word < length ? word : length;
+  if (common >= 3 && strncmp(guess->word, name, common) == 0) /* cut short, or with more at its end */
+    found = least(found, 1);
   if (found >= guess->distance)
     return;
   guess->distance = found;

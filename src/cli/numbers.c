@@ -6,14 +6,19 @@
 #include <string.h>
 
 /* strtod() follows the locale, but this program never calls setlocale(): it is always "C". */
-bool gconv_parse_number(const char *text, double *number) {
-  if (text[strspn(text, "0123456789+-.eE")] != '\0' || text[0] == '\0')
-    return false;
+static bool parse_decimal(const char *text, char stop, double *number) {
   char *end;
-  double value = strtod(text, &end);
-  if (end == text || *end != '\0' || !isfinite(value))
+  *number = strtod(text, &end);
+  return end != text && *end == stop && isfinite(*number);
+}
+
+bool gconv_parse_number(const char *text, double *number) {
+  double value, divisor = 1;
+  const char *slash = strchr(text, '/');
+  if (text[strspn(text, "0123456789+-.eE/")] != '\0' || !parse_decimal(text, slash ? '/' : '\0', &value) ||
+      (slash && !parse_decimal(slash + 1, '\0', &divisor)) || !isfinite(value / divisor))
     return false;
-  *number = value;
+  *number = value / divisor;
   return true;
 }
 

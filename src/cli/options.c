@@ -39,7 +39,7 @@ gconv_status gconv_option_texts(const gconv_option *option, const char *value, v
 
 gconv_status gconv_option_number(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   if (!gconv_parse_number(value, field_of(option, settings)))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number, such as 0.5 or 1e-3");
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number, such as 0.5, 1/8 or 1e-3");
   return GCONV_OK;
 }
 
@@ -90,6 +90,11 @@ static const gconv_option *find_name(const gconv_option *table, const char *name
   return NULL;
 }
 
+/* An option, or "--"; "-" is standard input or output. */
+static bool is_option(const char *word) {
+  return word[0] == '-' && word[1] != '\0';
+}
+
 static bool takes_value(const gconv_option *option) {
   return option->value && option->value[0] != '[';
 }
@@ -133,6 +138,8 @@ static gconv_status parse_option(const gconv_option *table, int count, char *con
     value = words[++*at];
   }
   gconv_status status = option->parse(option, value, settings, message);
+  while (status == GCONV_OK && option->several && !equals && *at + 1 < count && !is_option(words[*at + 1]))
+    status = option->parse(option, value = words[++*at], settings, message);
   if (status == GCONV_OK)
     return GCONV_OK;
   return gconv_complain(message, status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "", message->text);
@@ -145,7 +152,7 @@ gconv_status gconv_options_parse(const gconv_option *table, int count, char *con
     const char *word = words[i];
     if (options && strcmp(word, "--") == 0)
       options = false;
-    else if (options && word[0] == '-' && word[1] != '\0')
+    else if (options && is_option(word))
       GCONV_TRY(parse_option(table, count, words, &i, settings, help, message));
     else if (!gconv_texts_add(operands, strdup(word)))
       return gconv_complain_memory(message);

@@ -22,6 +22,7 @@ struct gconv_option {
   const char *value; /* what follows, as --help has it: "PATH"; "[=TOL]" may be left out; NULL: nothing */
   const char *help;
   gconv_option_parser *parse; /* NULL: the option asks for help, and ends the parsing */
+  bool several;               /* words that follow the value are further values, up to the next option */
   size_t field;               /* where in the settings, for the parsers below */
   int least, most;            /* for gconv_option_integer */
   const char *const *choices; /* for gconv_option_choice; ended by NULL */
@@ -40,7 +41,7 @@ enum { GCONV_OPTION_NAMES = 16 }; /* room for those of any enumeration, with the
 /* GCONV_OK and the index of `value` in `names` (ended by NULL), or a message that lists them. */
 gconv_status gconv_option_find(const char *const *names, const char *value, int *index, gconv_message *message);
 
-/* Parses `words`: options of `table` into *settings, the rest into *operands. -x VALUE, --name VALUE, --name=VALUE; "--"
+/* Parses `words`: options of `table` into *settings, the rest into *operands. -x VALUE..., --name VALUE, --name=VALUE; "--"
  * ends the options; of an option given twice, the last counts, unless its parser refuses. *help becomes true if it is asked
  * for. GCONV_BAD_ARGUMENT names the word that is wrong. */
 gconv_status gconv_options_parse(const gconv_option *table, int count, char *const *words, void *settings,

@@ -2,6 +2,7 @@
 /* What a plan refuses before it decides anything. */
 #include "conv/plan.h"
 
+#include <float.h>
 #include <math.h>
 
 static gconv_status check_image(const gconv_image *image) {
@@ -49,6 +50,29 @@ static gconv_status check_border(const gconv_image *like, const gconv_options *o
   return GCONV_OK;
 }
 
+/* An offset that was meant in levels makes all results of integers white, or black, whatever the image is. */
+static gconv_status check_offset(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
+  bool integers = like->type != GCONV_F32 && (options->keep_type || options->output_type != GCONV_F32);
+  if (!integers || options->combine != GCONV_COMBINE_NONE || options->range != GCONV_RANGE_CLAMP ||
+      fabs(options->offset) <= 1 || fabs(options->offset) > (double)FLT_MAX) /* refused elsewhere */
+    return GCONV_OK;
+  for (size_t k = 0; k < filters->count; k++) {
+    const gconv_filter *filter = &filters->items[k];
+    double sums[2] = {0, 0}; /* of negative and positive taps: what black and white can make of them at most */
+    for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
+      double tap = (double)filter->taps[i] / (double)filter->divisor * options->scale;
+      sums[tap > 0] += tap;
+    }
+    bool white = sums[0] + options->offset >= 1, black = sums[1] + options->offset <= 0;
+    if (filter->offset == 0 && (white || black))
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "the offset of %g leaves %s alone of every image through %s, as 1 is white: for level L give L / %g",
+                        options->offset, white ? "white" : "black", filter->name ? filter->name : "a filter",
+                        (double)gconv_white(like->type));
+  }
+  return GCONV_OK;
+}
+
 /* Whether the filter sums to 0 but for rounding. */
 static bool sums_to_zero(const gconv_filter *filter) {
   double sum = 0, magnitude = 0;
@@ -87,6 +111,7 @@ gconv_status gconv_plan_check(const gconv_image *like, const gconv_filters *filt
   GCONV_TRY(gconv_options_check(options));
   GCONV_TRY(check_image(like));
   GCONV_TRY(check_border(like, options));
+  GCONV_TRY(check_offset(like, filters, options));
   GCONV_TRY(check_premultiply(like, filters, options));
   return check_stack(like, filters, options);
 }

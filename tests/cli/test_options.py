@@ -61,7 +61,17 @@ class Convolution(CommandTest):
 
     def test_scale_and_offset(self):
         self.same(self.result("--scale", "-0.5", "--offset", "0.25"), self.correlate(numpy.pad(self.image, 1)) * -0.5 + 0.25)
+        self.same(self.result("--scale=-1/2", "--offset", "1/4"), self.result("--scale", "-0.5", "--offset", "0.25"))
 
+    def test_offsets_in_levels_are_refused(self):
+        photo = self.photo("u.png")
+        self.gconv("-i", "u.png", "-f", "identity", "-o", "v.png", "--offset", "-0.5")
+        for offset, colour in ("128", "white"), ("1.01", "white"), ("-127", "black"):
+            result = self.gconv("-i", "u.png", "-f", "identity", "-o", "w.png", f"--offset={offset}", status=1)
+            self.assertIn(f"leaves {colour} alone of every image through identity, as 1 is white: for level L give L / 255", result.stderr)
+        for words in (["-f", "average", "--scale", "4", "--offset=-3.9"], ["-f", "identity", "--offset", "7", "--depth", "float"]):
+            self.gconv("-i", "u.png", *words, "-o", "v.npy")
+        self.assertGreater(photo.max(), 0)
     def test_combine(self):
         x, y = self.result(filters=("sobel_x",)), self.result(filters=("sobel_y",))
         both = ("sobel_x", "sobel_y")

@@ -44,7 +44,7 @@ class Usage(CommandTest):
         self.usage_error("no filter", "-i", "a.png", "-o", "b.png")
         self.usage_error("no output", "-i", "a.png", "-f", "identity")
         self.usage_error("--border needs a value: --border MODE", *self.job("--border"))
-        self.usage_error("-i needs a value: -i PATH", "-i")
+        self.usage_error("-i needs a value: -i PATH...", "-i")
 
     def test_unknown(self):
         self.refused("unknown option --bordr: did you mean --border?", "--bordr", "zero")
@@ -57,8 +57,16 @@ class Usage(CommandTest):
         self.refused("--gray takes no value, and got yes", "--gray=yes")
         self.usage_error("mkae: no such command: did you mean make?", "mkae")
         self.usage_error("photo.jpg: no such command", "photo.jpg")
-        self.usage_error("patterns are quoted", "-i", "a.png", "b.png", "-f", "identity", "-o", "c.png")
+        self.refused("unknown option --algo: did you mean --algorithm?", "--algo", "fft")
         self.usage_error("a.png: unexpected argument", *self.job("--", "a.png"))
+
+    def test_several_values(self):
+        self.photo("c.png", seed=2)
+        self.gconv("-f", "sobel_x", "sobel_y", "-i", "a.png", "c.png", "-o", "out/")
+        self.assertEqual(self.files("out"), ["a_sobel_x.png", "a_sobel_y.png", "c_sobel_x.png", "c_sobel_y.png"])
+        self.usage_error("d.png: cannot find this input", "-i", "a.png", "d.png", "-f", "identity", "-o", "out/")
+        self.usage_error("a.png: unexpected argument: images follow -i", "-i", "a.png", "-f", "identity", "-o", "b.png", "a.png")
+        self.usage_error("a.png: unexpected argument", "--input=c.png", "a.png", "-f", "identity", "-o", "out/")
 
     def test_given_twice(self):
         self.refused("-o c.png: given twice, before with b.png", "-o", "c.png")
@@ -67,7 +75,7 @@ class Usage(CommandTest):
         self.assertEqual(self.pixels("b.png").shape[:2], (5, 6))
 
     def test_numbers_are_strict(self):
-        for number in ("0.5x", "nan", "inf", "-inf", "0x10", "", "0,5", " 1", "1e999", ".", "-", "e5"):
+        for number in ("1/", "/2", "1/0", "1/2/3", "1 /2", "0.5x", "nan", "inf", "-inf", "0x10", "", "0,5", " 1", "1e999", ".", "-", "e5"):
             self.refused("this takes a number", f"--scale={number}")
         for number in ("1.5", "-1", "10", "", "x", "1x", "99999999999999999999"):
             self.refused("this takes an integer from 0 to 9", f"--png-level={number}")
@@ -134,6 +142,10 @@ class Usage(CommandTest):
         self.refused("there are zero, constant, replicate, symmetric, reflect101, wrap", "--border", "mirror-it")
         self.refused("such as constant:0.5", "--border", "constant")
         self.refused("such as constant:0.5", "--border", "constant:x")
+        self.refused("--border edge: here this is called replicate", "--border", "edge")
+        self.refused("scipy's \"mirror\"", "--border", "mirror")
+        self.refused("--combine mag: did you mean magnitude?", "--combine", "mag")
+        self.refused("--range absolute: did you mean abs?", "--range", "absolute")
         self.refused("8, 16, float", "--depth", "12")
         self.refused("keep, filter, premultiply", "--alpha", "nothing-like-it")
         self.refused("did you mean magnitude?", "--combine", "magnitud")

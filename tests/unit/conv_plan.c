@@ -86,6 +86,9 @@ static void bad_options(void **state) {
   options.border = GCONV_BORDER_CONSTANT;
   options.border_value = 255;
   refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "1 is white");
+  options = gconv_options_default();
+  options.offset = 128;
+  refuse(&image, box_filter(), options, GCONV_BAD_ARGUMENT, "leaves white alone");
   const double values[] = {1e300, -1e300, 1e38};
   for (int i = 0; i < 3; i++) {
     options = gconv_options_default();

@@ -133,7 +133,7 @@ static void lists_names_in_order(void **state) {
     gconv_filters_free(&plain);
     gconv_filters_free(&spelled);
   }
-  assert_int_equal(count, 24);
+  assert_int_equal(count, 28);
   assert_string_equal(gconv_builtin_at(6)->name, "gaussian");
   assert_string_equal(gconv_builtin_at(6)->parameters, "size=3,sigma=0.5");
 }
