@@ -45,7 +45,7 @@ static int32_t extent_y(const gconv_problem *problem) {
 /* Nanoseconds a sample with columns of 2^log: transforms and moving samples, and the taps. By bench_cpu_kernels, as in
  * tile.c. */
 static double pace_of(const gconv_problem *problem, int log) {
-  static const double move[] = {0.48, 0.57, 0.82, 1.3, 2, 2.5, 3, 3.5};
+  static const double move[] = {0.48, 0.57, 0.82, 1.1, 1.7, 2.2, 5.5, 9};
   double size = 1 << log, valid = size - extent_y(problem) + 1, tap = gconv_cpu_isa() == GCONV_ISA_AVX2 ? 0.045 : 0.034;
   double height = problem->out_height;
   if (valid < 1)
@@ -53,15 +53,19 @@ static double pace_of(const gconv_problem *problem, int log) {
   return size * ceil(height / valid) / height * (move[log - LEAST_LOG] + tap * problem->columns);
 }
 
+/* That, and how far tiles one above the other, each of which is one thread's, are from dividing evenly: bits must not depend
+ * on the number of threads, so this is the mean of one, who likes large tiles, and four, who like many. */
+static double price_of(const gconv_problem *problem, int log) {
+  double valid = (1 << log) - extent_y(problem) + 1;
+  double strips = valid < 1 ? 1 : (double)problem->images * problem->planes * ceil(problem->out_height / valid);
+  return pace_of(problem, log) * sqrt(4 * ceil(strips / 4) / strips);
+}
+
 static int choose_log(const gconv_problem *problem) {
   int best = LEAST_LOG;
   for (int log = LEAST_LOG + 1; log <= MOST_LOG; log++)
-    if (pace_of(problem, log) < pace_of(problem, best))
+    if (price_of(problem, log) < price_of(problem, best))
       best = log;
-  /* Beyond L2 tiles are few and large, and each is one thread's: half as much work again is worth having smaller ones. */
-  for (int log = LEAST_LOG; log < best && best > LOG_IN_L2; log++)
-    if (pace_of(problem, log) <= 1.5 * pace_of(problem, best))
-      return log;
   return best;
 }
 
