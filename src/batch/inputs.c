@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 /* What all functions here share. */
@@ -50,6 +51,26 @@ static bool is_image_name(const char *name) {
   return format && format->reads;
 }
 
+/* Whether it has the extension of a format of images that is not read. */
+static bool is_unread_name(const char *name) {
+  static const char *const extensions[] = {"tif", "tiff", "webp", "bmp", "gif", "heic", "heif", "avif", "jxl",
+                                           "jp2", "j2k",  "svg",  "exr", "hdr", "psd",  "dng",  "cr2",  "cr3",
+                                           "nef", "arw",  "raf",  "orf", "rw2", "dcm",  "fits", "tga"};
+  const char *dot = strrchr(name, '.');
+  for (size_t i = 0; dot && i < sizeof extensions / sizeof *extensions; i++)
+    if (strcasecmp(dot + 1, extensions[i]) == 0)
+      return true;
+  return false;
+}
+
+/* Counts it, and keeps the first. */
+static gconv_status pass_over(struct search *search, const char *path) {
+  gconv_inputs *inputs = search->inputs;
+  if (inputs->unread++ == 0)
+    inputs->unread_one = strdup(path);
+  return inputs->unread_one ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
 static int is_visible(const struct dirent *entry) {
   return entry->d_name[0] != '.';
 }
@@ -73,7 +94,9 @@ static gconv_status search_entry(struct search *search, const struct folder *her
   if (stat(path, &status) != 0) /* a dangling link, or gone since: as if it were not there */
     return GCONV_OK;
   if (S_ISREG(status.st_mode)) /* no pipe, which may never end */
-    return is_image_name(path) ? add_input(search, path, relative) : GCONV_OK;
+    return is_image_name(path)    ? add_input(search, path, relative)
+           : is_unread_name(path) ? pass_over(search, path)
+                                  : GCONV_OK;
   if (!S_ISDIR(status.st_mode) || !search->recursive || leads_back(here, &status) || holds_results(search, &status))
     return GCONV_OK;
   return search_folder(search, here, path, relative, &status);
@@ -113,13 +136,19 @@ static void list_extensions(char *text, size_t size) {
 }
 
 static gconv_status find_in_folder(struct search *search, const char *path, const struct stat *status) {
-  size_t before = search->inputs->count;
+  size_t before = search->inputs->count, unread = search->inputs->unread;
   search->inputs->many = true;
   gconv_status result = search_folder(search, NULL, path, "", status);
   if (result != GCONV_OK || search->inputs->count > before)
     return result;
   char extensions[256];
   list_extensions(extensions, sizeof extensions);
+  if (search->inputs->unread > unread)
+    return gconv_complain(
+        search->message, GCONV_BAD_ARGUMENT,
+        "%s: no images in this folder that can be read (%s), but %zu of other formats, such as %s: convert "
+        "them first, for example with ImageMagick: mogrify -format png FILES",
+        path, extensions, search->inputs->unread - unread, search->inputs->unread_one);
   return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no images in this folder (looked for %s%s)", path,
                         extensions, search->recursive ? "" : "; -r looks into its sub-folders too");
 }
@@ -225,5 +254,6 @@ void gconv_inputs_free(gconv_inputs *inputs) {
     free(inputs->items[i].relative);
   }
   free(inputs->items);
+  free(inputs->unread_one);
   *inputs = (gconv_inputs){0};
 }

@@ -16,7 +16,9 @@ typedef struct gconv_input {
 typedef struct gconv_inputs {
   gconv_input *items; /* owned, with their texts */
   size_t count;
-  bool many; /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
+  bool many;        /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
+  size_t unread;    /* files that folders have of formats that are not read, by their extensions ... */
+  char *unread_one; /* ... and one of them; owned */
 } gconv_inputs;
 
 /*

@@ -16,6 +16,9 @@ gconv_status gconv_bank_stack_specs(const gconv_texts *specs, const char *syntax
 /* Whether `spec` is to be read as a bank, with `syntax`, which may be NULL; else it is plain filters. */
 bool gconv_bank_is_meant(const char *spec, const char *syntax);
 
+/* Prints what the file of banks that `spec` names holds; false, and an error was printed, if that fails. */
+bool gconv_bank_print(const char *spec);
+
 /* Reads one bank, or several plain filters stacked into one, into *bank, which must be empty. */
 gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message);
 

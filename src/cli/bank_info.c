@@ -191,6 +191,11 @@ static gconv_status inform_file(struct info *info, const char *spec) {
   return status;
 }
 
+bool gconv_bank_print(const char *spec) {
+  struct info info = {0};
+  return inform_file(&info, spec) == GCONV_OK;
+}
+
 /* Plain filters, as the bank that they would make. */
 static gconv_status inform_filters(struct info *info, char *spec) {
   gconv_texts specs = {&spec, 1};

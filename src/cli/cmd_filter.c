@@ -100,6 +100,9 @@ static gconv_status prepare(struct job *job, gconv_message *message) {
   job->has_banks = gconv_settings_mean_banks(&job->settings);
   GCONV_TRY(job->has_banks ? gconv_bank_job_read(&job->settings, &job->bank, message) : read_filters(job, message));
   GCONV_TRY(gconv_inputs_find(&job->settings.inputs, job->settings.recursive, job->settings.output, &job->inputs, message));
+  if (job->inputs.unread > 0 && !job->settings.quiet)
+    gconv_say("%s%s: not of a format that is read here, and passed over", job->inputs.unread_one,
+              job->inputs.unread > 1 ? ", and more" : "");
   GCONV_TRY(name_outputs(job, message));
   GCONV_TRY(check_format(job, message));
   if (job->has_banks && job->bank.batch.one_tensor && job->settings.shard.count > 1)

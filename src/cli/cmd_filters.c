@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -7,14 +8,28 @@
 
 static const gconv_option options[] = {GCONV_OPTIONS_END};
 
-static void print_builtins(void) {
+/* Whether each of the words is in the name or the text of a filter; true without words. */
+static bool is_wanted(const gconv_texts *words, const char *name, const char *text) {
+  for (size_t i = 0; i < words->count; i++)
+    if (!strcasestr(name, words->items[i]) && !strcasestr(text, words->items[i]))
+      return false;
+  return true;
+}
+
+/* Returns how many it prints, below a heading. */
+static size_t print_builtins(const gconv_texts *words) {
   const gconv_builtin_info *filter;
-  puts("Built in:");
+  size_t printed = 0;
   for (size_t i = 0; (filter = gconv_builtin_at(i)); i++) {
     char name[128];
+    if (!is_wanted(words, filter->name, filter->help))
+      continue;
+    if (printed++ == 0)
+      puts("Built in:");
     snprintf(name, sizeof name, "%s%s%s", filter->name, filter->parameters[0] ? ":" : "", filter->parameters);
     printf("  %-44s  %s\n", name, filter->help);
   }
+  return printed;
 }
 
 static int is_filter_file(const struct dirent *entry) {
@@ -37,19 +52,27 @@ static void read_comment(const char *folder, const char *name, char *comment, si
     fclose(file);
 }
 
-static void print_folder(void) {
+static size_t print_folder(const gconv_texts *words) {
   const char *folder = gconv_filter_folder();
   struct dirent **entries = NULL;
+  size_t printed = 0;
   int count = scandir(folder, &entries, is_filter_file, alphasort);
-  printf("\nFiles in %s%s\n", folder, count < 0 ? " (there is no such folder; GCONV_FILTERS may name one)" : ":");
+  if (count < 0 && words->count == 0)
+    printf("\nFiles in %s (there is no such folder; GCONV_FILTERS may name one)\n", folder);
   for (int i = 0; i < count; i++) {
-    char comment[256];
+    char comment[256], stem[256];
     const char *name = entries[i]->d_name;
+    snprintf(stem, sizeof stem, "%.*s", (int)(strlen(name) - strlen(".txt")), name);
     read_comment(folder, name, comment, sizeof comment);
-    printf("  %-44.*s%s%s\n", (int)(strlen(name) - strlen(".txt")), name, comment[0] ? "  " : "", comment);
     free(entries[i]);
+    if (!is_wanted(words, stem, comment))
+      continue;
+    if (printed++ == 0)
+      printf("\nFiles in %s:\n", folder);
+    printf("  %-44s%s%s\n", stem, comment[0] ? "  " : "", comment);
   }
   free(entries);
+  return printed;
 }
 
 static int run(const gconv_command *self, int count, char *const *words) {
@@ -57,10 +80,10 @@ static int run(const gconv_command *self, int count, char *const *words) {
   int status;
   if (!gconv_command_parse(self, count, words, NULL, &operands, &status))
     return status;
-  status = gconv_command_refuse(self, &operands);
-  if (status == GCONV_EXIT_OK) {
-    print_builtins();
-    print_folder();
+  size_t printed = print_builtins(&operands);
+  if (printed + print_folder(&operands) == 0) {
+    gconv_say("no filter has all of these words in its name or description: gconv filters lists all");
+    status = GCONV_EXIT_FAILED;
   }
   gconv_texts_free(&operands);
   return status;
@@ -68,8 +91,8 @@ static int run(const gconv_command *self, int count, char *const *words) {
 
 const gconv_command gconv_command_filters = {
     .name = "filters",
-    .synopsis = "filters",
-    .help = "the filters that are built in, and those that are files in the folder of filters",
+    .synopsis = "filters [WORD...]",
+    .help = "the filters that are built in, and those that are files in the folder of filters; all, or those with a WORD",
     .options = options,
     .run = run,
 };

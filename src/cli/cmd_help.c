@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 
+#include <string.h>
+
 static const gconv_option options[] = {GCONV_OPTIONS_END};
 
 static void print_overview(void) {
@@ -21,6 +23,20 @@ static void print_overview(void) {
         stdout);
 }
 
+/* What a built-in filter is; false if there is none of this name. */
+static bool print_filter(const char *name) {
+  const gconv_builtin_info *filter;
+  for (size_t i = 0; (filter = gconv_builtin_at(i)); i++)
+    if (strcmp(filter->name, name) == 0) {
+      const char *colon = filter->parameters[0] ? ":" : "";
+      printf("Usage: gconv -i INPUT -f %s%s%s -o OUTPUT [OPTION...]\n%s\n\ngconv info %s describes it, gconv make %s prints "
+             "it.\n",
+             name, colon, filter->parameters, filter->help, name, name);
+      return true;
+    }
+  return false;
+}
+
 static int run(const gconv_command *self, int count, char *const *words) {
   gconv_texts operands = {0};
   int status;
@@ -32,6 +48,8 @@ static int run(const gconv_command *self, int count, char *const *words) {
     const gconv_command *command = gconv_command_find(operands.items[i]);
     if (command)
       gconv_command_print(stdout, command);
+    else if (print_filter(operands.items[i]))
+      continue;
     else
       status = gconv_command_unknown(operands.items[i]);
   }
@@ -41,8 +59,8 @@ static int run(const gconv_command *self, int count, char *const *words) {
 
 const gconv_command gconv_command_help = {
     .name = "help",
-    .synopsis = "help [COMMAND...]",
-    .help = "how gconv, or one of its commands, is used",
+    .synopsis = "help [COMMAND|FILTER...]",
+    .help = "how gconv, one of its commands, or a built-in filter, is used",
     .options = options,
     .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/command.h"
+#include "cli/bank.h"
 #include "cli/terminal.h"
 
 #include <string.h>
@@ -95,43 +95,49 @@ static gconv_status inform_filter(const char *spec, const char *syntax) {
 
 /* ---- Either -------------------------------------------------------------------------------------------------------- */
 
-/* False with its error, if it is no image that can be read. */
-static bool inform_image(const char *word) {
+/* Fails if it is no image that can be read. */
+static gconv_status inform_image(const char *word) {
   gconv_image image = {0};
   const gconv_format_info *format = NULL;
-  if (gconv_image_read_header(word, &image, &format) != GCONV_OK)
-    return false;
+  gconv_status status = gconv_image_read_header(word, &image, &format);
+  if (status != GCONV_OK)
+    return status;
   print_image(word, &image, format);
   gconv_image_free(&image);
-  return true;
+  return GCONV_OK;
 }
 
 /* Standard input can be read only once: it is an image, unless the syntax of filters is given. */
 static gconv_status inform_standard_input(void) {
-  if (inform_image("-"))
+  if (inform_image("-") == GCONV_OK)
     return GCONV_OK;
   gconv_say("%s; for a filter, give its --filter-format", gconv_last_error());
   return GCONV_BAD_FILE;
 }
 
-/* A file that is an image by its content is an image, whatever else it might be; all the rest is a filter. */
+/* A file that is an image by its content is an image, whatever else it might be; all the rest is a bank or a filter. */
 static gconv_status inform(const char *word, const char *syntax) {
   gconv_message why_no_image = {.text = ""};
   bool file = access(word, F_OK) == 0, image_name = gconv_format_by_path(word) != NULL;
+  gconv_status as_image = GCONV_BAD_FILE;
   if (!syntax && strcmp(word, "-") == 0)
     return inform_standard_input();
   if (!syntax && file) {
-    if (inform_image(word))
+    as_image = inform_image(word);
+    if (as_image == GCONV_OK)
       return GCONV_OK;
     gconv_complain(&why_no_image, GCONV_OK, "%s", gconv_last_error());
   }
+  if (!syntax && gconv_bank_is_one(word))
+    return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;
   gconv_status status = inform_filter(word, syntax);
   if (status == GCONV_OK)
     return status;
   if (!file && (image_name || strchr(word, '/')) && !strchr(word, ':')) /* kernels as text have a colon */
     gconv_say("%s: no such file", word);
   else
-    gconv_say("%s", image_name && why_no_image.text[0] ? why_no_image.text : gconv_last_error());
+    gconv_say("%s", (image_name || as_image == GCONV_UNSUPPORTED) && why_no_image.text[0] ? why_no_image.text
+                                                                                          : gconv_last_error());
   return status;
 }
 
@@ -162,7 +168,7 @@ static int run(const gconv_command *self, int count, char *const *words) {
 const gconv_command gconv_command_info = {
     .name = "info",
     .synopsis = "info PATH|SPEC... [OPTION...]",
-    .help = "what an image or a filter is: size, depth and profile; sum, symmetry, rank and taps",
+    .help = "what an image, a filter or a bank is: size, depth, profile; sum, symmetry, rank, taps; tensors",
     .options = options,
     .run = run,
 };

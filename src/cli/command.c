@@ -74,7 +74,7 @@ int gconv_command_run(int count, char *const *words) {
           stderr);
     return GCONV_EXIT_USAGE;
   }
-  if (strcmp(words[0], "--version") == 0) {
+  if (strcmp(words[0], "--version") == 0 || strcmp(words[0], "version") == 0) {
     printf("gconv %s\n", gconv_version());
     return GCONV_EXIT_OK;
   }

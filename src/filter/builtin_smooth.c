@@ -34,7 +34,7 @@ static gconv_status make_average(const gconv_builtin *self, const gconv_argument
 
 const gconv_builtin gconv_builtin_average = {
     .name = "average",
-    .help = "the mean of a box (fspecial)",
+    .help = "box blur: the mean of a box (fspecial)",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "3", 1, MAX_SIDE, NULL}},
     .make = make_average,
 };
@@ -50,7 +50,7 @@ static gconv_status make_gaussian(const gconv_builtin *self, const gconv_argumen
 
 const gconv_builtin gconv_builtin_gaussian = {
     .name = "gaussian",
-    .help = "Gaussian (fspecial); with sigma alone, size = 2 * ceil(3 * sigma) + 1",
+    .help = "Gaussian blur (fspecial); with sigma alone, size = 2 * ceil(3 * sigma) + 1",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "3", 0, MAX_SIDE, NULL},
                    {"sigma", GCONV_PARAMETER_NUMBER, "0.5", 0.001, 4096, NULL}},
     .make = make_gaussian,
@@ -126,7 +126,7 @@ static gconv_status make_disk(const gconv_builtin *self, const gconv_argument *a
 
 const gconv_builtin gconv_builtin_disk = {
     .name = "disk",
-    .help = "the mean of a disk, pixels weighted by the area inside (fspecial)",
+    .help = "lens blur: the mean of a disk, pixels weighted by the area inside (fspecial)",
     .parameters = {{"radius", GCONV_PARAMETER_NUMBER, "5", 0.001, 4095, NULL}},
     .make = make_disk,
 };

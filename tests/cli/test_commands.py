@@ -50,6 +50,20 @@ class Filters(CommandTest):
         self.assertGreater(len(builtins.splitlines()), 20)
         self.assertIn("sobel_x", files)
 
+    def test_words(self):
+        text = self.gconv("filters", "EDGES", "kirsch").stdout
+        self.assertEqual([line.split()[0] for line in text.splitlines()], ["Built", "kirsch:direction=all"])
+        self.assertIn("gaussian:size=3", self.gconv("filters", "blur").stdout)
+        text = self.gconv("filters", "orientation").stdout
+        self.assertRegex(text, r"^\nFiles in .*:\n  gabor_bank .*\n$")
+        result = self.gconv("filters", "blur", "zzz", status=1)
+        self.assertEqual(result.stdout, "")
+        self.assertIn("gconv filters lists all", result.stderr)
+
+    def test_help_of_a_filter(self):
+        self.assertIn("-f gaussian:size=3,sigma=0.5 ", self.gconv("help", "gaussian").stdout)
+        self.assertIn("-f sobel -o", self.gconv("help", "sobel").stdout)
+
     def test_folder_of_ones_own(self):
         (self.folder / "mine").mkdir()
         (self.folder / "mine/edge.txt").write_text("# finds edges\n-1 0 1\n")
@@ -123,6 +137,13 @@ class Info(CommandTest):
         (self.folder / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\nxx")
         self.assertIn("bad.png: ", self.gconv("info", "bad.png", status=1).stderr)
         self.assertIn("a.png", self.gconv("info", "a.png", "--filter-format", "matrix", status=1).stderr)
+
+    def test_info_of_banks_and_foreign_images(self):
+        text = self.gconv("info", "gabor_bank").stdout
+        self.assertEqual(text, self.gconv("bank", "info", "gabor_bank").stdout)
+        self.assertIn("8 x 1 x 15 x 15", text)
+        (self.folder / "x.tif").write_bytes(b"II*\0" + bytes(30))
+        self.assertIn("x.tif: a TIFF file, which is not read here", self.gconv("info", "x.tif", status=1).stderr)
 
     def test_info_of_standard_input(self):
         self.photo("a.png")

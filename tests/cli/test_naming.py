@@ -73,6 +73,18 @@ class Inputs(CommandTest):
         self.assertEqual(self.listed("-i", "p/sub/d.png", "-i", "p/a*", "-i", "p/c.jpg"), ["p/sub/d.png", "p/a.png", "p/c.jpg"])
         self.assertEqual(self.listed("-i", "-", "-i", "p/a.png"), ["-", "p/a.png"])
 
+    def test_formats_that_are_not_read(self):
+        (self.folder / "other").mkdir()
+        for name in ("a.TIFF", "b.webp", "c.txt"):
+            (self.folder / "other" / name).write_text("")
+        rest = ("-i", "other", "-f", "identity", "-o", "out/")
+        self.usage_error("but 2 of other formats, such as other/a.TIFF: convert them first", *rest)
+        self.photo("other/d.png")
+        result = self.gconv(*rest)
+        self.assertEqual(result.stderr, "gconv: other/a.TIFF, and more: not of a format that is read here, and passed over\n")
+        self.assertEqual(self.gconv(*rest, "-q").stderr, "")
+        self.assertEqual(self.files("out"), ["d.png"])
+
     def test_nothing_found(self):
         (self.folder / "empty").mkdir()
         (self.folder / "empty/deep").mkdir()

@@ -177,7 +177,7 @@ class Usage(CommandTest):
         self.usage_error("--png-level: the results are", "-i", "a.png", "-f", "identity", "-o", "b.ppm", "--png-level", "3")
 
     def test_words_after_commands_that_take_none(self):
-        for command in ("filters", "devices", "algorithms", "tune"):
+        for command in ("devices", "algorithms", "tune"):
             self.usage_error("unexpected argument", command, "x")
         self.usage_error("name a filter", "make")
         self.usage_error("name an image or a filter", "info")
