@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
+#include "cli/complete.h"
 #include "cli/guess.h"
 #include "cli/terminal.h"
 
@@ -80,6 +81,8 @@ int gconv_command_run(int count, char *const *words) {
   }
   if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)
     return gconv_command_help.run(&gconv_command_help, 0, NULL);
+  if (strcmp(words[0], "complete") == 0)
+    return gconv_complete(count - 1, words + 1);
   if (words[0][0] == '-')
     return gconv_command_filter.run(&gconv_command_filter, count, words);
   const gconv_command *command = gconv_command_find(words[0]);
