@@ -136,13 +136,15 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
   char *target = realpath(path, NULL);
   if (!target && errno == ENOMEM)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
-  struct stat link_status;
-  if (!target && errno == ENOENT && lstat(path, &link_status) == 0)
+  if (!target && errno == ELOOP)
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s", path, strerror(errno));
+  struct stat link_status, status;
+  bool is_pipe = !target && errno == ENOENT && stat(path, &status) == 0; /* /dev/stdout: a link to what has no name */
+  if (!target && !is_pipe && errno == ENOENT && lstat(path, &link_status) == 0)
     return gconv_fail(GCONV_IO_ERROR, "%s: is a symbolic link to a file that does not exist: name that file", path);
   sink->path = target ? target : strdup(path);
   if (!sink->path)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
-  struct stat status;
   bool exists = stat(sink->path, &status) == 0;
   if (exists && S_ISDIR(status.st_mode))
     return gconv_fail(GCONV_IO_ERROR, "%s: is a folder: name the file to write", path);

@@ -178,15 +178,27 @@ static gconv_status add_match(struct search *search, const char *path, const cha
   return add_input(search, path, relative);
 }
 
+/* A folder that cannot be looked into may hide what matches. Keeps errno for who has called glob(). */
+static int stop_glob(const char *folder, int error) {
+  (void)folder;
+  errno = error;
+  return error != ENOENT;
+}
+
 static gconv_status find_by_pattern(struct search *search, const char *pattern) {
   size_t before = search->inputs->count, fixed = fixed_length(pattern);
   search->inputs->many = true;
   glob_t found = {0};
-  int failed = glob(pattern, 0, NULL, &found);
+  errno = 0;
+  int failed = glob(pattern, 0, stop_glob, &found), error = errno;
   if (failed)
-    return failed == GLOB_NOMATCH
-               ? gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no file matches this pattern", pattern)
-               : gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot follow this pattern", pattern);
+    globfree(&found);
+  if (failed == GLOB_NOMATCH)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: no file matches this pattern", pattern);
+  if (failed)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT,
+                          "%s: cannot look into a folder that this pattern leads to: %s", pattern,
+                          strerror(failed == GLOB_NOSPACE ? ENOMEM : error));
   gconv_status result = GCONV_OK;
   for (size_t i = 0; i < found.gl_pathc && result == GCONV_OK; i++)
     result = add_match(search, found.gl_pathv[i], found.gl_pathv[i] + fixed);

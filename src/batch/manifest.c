@@ -199,7 +199,10 @@ static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
   GCONV_TRY(gconv_outputs_make_folders(manifest->path, message));
   manifest->file = open(manifest->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   if (manifest->file < 0)
-    return complain_file(manifest, "open", message);
+    return gconv_complain(message, GCONV_IO_ERROR,
+                          "%s: cannot open: %s: make it a file that can be written, or remove it, and all results are made "
+                          "again",
+                          manifest->path, strerror(errno));
   GCONV_TRY(lock_file(manifest, message));
   return begin_line(manifest, message);
 }

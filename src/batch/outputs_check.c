@@ -126,7 +126,8 @@ static gconv_status check_collisions(const gconv_inputs *inputs, const gconv_out
   return status;
 }
 
-/* ---- Results that land on an input --------------------------------------------------------------------------------- */
+/* ---- Results that land on an input, or a filter
+ * --------------------------------------------------------------------------------- */
 
 struct identity {
   dev_t device;
@@ -140,30 +141,64 @@ static int compare_identities(const void *a, const void *b) {
   return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
+/* Of a regular file. */
+static bool identify(const char *path, struct identity *identity) {
+  struct stat status;
+  if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
+  *identity = (struct identity){status.st_dev, status.st_ino};
+  return true;
+}
+
+/* Sorts `known`, and refuses outputs that are one of them; `what` they are. */
+static gconv_status refuse_known(struct identity *known, size_t count, const char *what, const gconv_outputs *outputs,
+                                 gconv_message *message) {
+  struct identity key;
+  qsort(known, count, sizeof *known, compare_identities);
+  for (size_t i = 0; i < outputs->paths.count; i++) {
+    const char *path = outputs->paths.items[i];
+    if (identify(path, &key) && bsearch(&key, known, count, sizeof *known, compare_identities))
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this output is one of the %s: choose another name", path,
+                            what);
+  }
+  return GCONV_OK;
+}
+
 static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
   struct identity *known = calloc(inputs->count, sizeof *known);
   size_t count = 0;
   if (!known)
     return gconv_complain_memory(message);
-  for (size_t i = 0; i < inputs->count; i++) {
-    struct stat status;
-    if (stat(inputs->items[i].path, &status) == 0 && S_ISREG(status.st_mode))
-      known[count++] = (struct identity){status.st_dev, status.st_ino};
-  }
-  qsort(known, count, sizeof *known, compare_identities);
-  gconv_status result = GCONV_OK;
-  for (size_t i = 0; i < outputs->paths.count && result == GCONV_OK; i++) {
-    const char *path = outputs->paths.items[i];
-    struct stat status;
-    if (stat(path, &status) != 0)
-      continue;
-    struct identity key = {status.st_dev, status.st_ino};
-    if (bsearch(&key, known, count, sizeof *known, compare_identities))
-      result =
-          gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this output is one of the inputs: choose another name", path);
-  }
+  for (size_t i = 0; i < inputs->count; i++)
+    count += identify(inputs->items[i].path, &known[count]);
+  gconv_status status = refuse_known(known, count, "inputs", outputs, message);
   free(known);
-  return result;
+  return status;
+}
+
+/* The file of PATH or PATH:NAME. */
+static bool identify_filter(const char *spec, struct identity *identity) {
+  bool found = identify(spec, identity);
+  char *path = strdup(spec);
+  for (char *colon = path ? strchr(path, ':') : NULL; colon && !found; colon = strchr(colon + 1, ':')) {
+    *colon = '\0';
+    found = identify(path, identity);
+    *colon = ':';
+  }
+  free(path);
+  return found;
+}
+
+gconv_status gconv_outputs_check_filters(const gconv_texts *filters, const gconv_outputs *outputs, gconv_message *message) {
+  struct identity *known = calloc(filters->count + 1, sizeof *known);
+  size_t count = 0;
+  if (!known)
+    return gconv_complain_memory(message);
+  for (size_t i = 0; i < filters->count; i++)
+    count += identify_filter(filters->items[i], &known[count]);
+  gconv_status status = refuse_known(known, count, "files of filters", outputs, message);
+  free(known);
+  return status;
 }
 
 /* ---- Folders ------------------------------------------------------------------------------------------------------- */

@@ -104,6 +104,9 @@ static gconv_status prepare(struct job *job, gconv_message *message) {
     gconv_say("%s%s: not of a format that is read here, and passed over", job->inputs.unread_one,
               job->inputs.unread > 1 ? ", and more" : "");
   GCONV_TRY(name_outputs(job, message));
+  GCONV_TRY(gconv_outputs_check_filters(&job->settings.filters, &job->outputs, message));
+  for (size_t i = 0; i < job->settings.layer_count; i++)
+    GCONV_TRY(gconv_outputs_check_filters(&job->settings.layers[i].filters, &job->outputs, message));
   GCONV_TRY(check_format(job, message));
   if (job->has_banks && job->bank.batch.one_tensor && job->settings.shard.count > 1)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--shard: one array of all results cannot be divided: name a folder");

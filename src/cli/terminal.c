@@ -30,10 +30,11 @@ void gconv_say_no_more(void) {
   atomic_store(&silent, true);
 }
 
-/* File names may hold anything, and messages quote them: what a terminal would take for a command becomes '?'. */
+/* File names may hold anything, and messages, which are one line each, quote them: what a terminal would take for a command
+ * becomes '?', and so does the end of a line. */
 static void disarm(char *text) {
   for (; *text; text++)
-    if (((unsigned char)*text < ' ' && *text != '\n' && *text != '\t') || *text == 0x7f)
+    if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
       *text = '?';
 }
 
