@@ -61,6 +61,11 @@ __device__ __forceinline__ int near_index(gconv_border border, int i, int size) 
   }
 }
 
+/* Whether near_index() does for all positions of an axis that `taps` taps meet, and `vain` more that are only fetched. */
+inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, int vain) {
+  return pad < size && out_size - pad + taps + vain < 2 * (int64_t)size;
+}
+
 /* ---- One sample of a type that is known at run time ---- */
 
 /* gconv_type_bytes(), on the device. */

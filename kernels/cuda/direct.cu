@@ -214,11 +214,6 @@ bool is_level(const gconv_problem *problem) {
   return problem->in_type == GCONV_F32 || (level >= 0 && level <= white && level == rintf(level));
 }
 
-/* Whether the positions that windows meet, and a few rows that are fetched in vain, are what near_index() allows. */
-bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps) {
-  return pad < size && out_size - pad + taps + 2 < 2 * (int64_t)size - 1;
-}
-
 /* Whether samples lie as slide() expects them: without gaps, rows at multiples of 16 bytes. */
 bool slides_layout(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
@@ -239,8 +234,9 @@ bool slides(const gconv_execution *execution, frame in) {
   const int64_t samples = (int64_t)problem->out_width * problem->channels, margin = 2 * in.size * problem->channels;
   bool shape = in.size > 0 && problem->channels != 2 && problem->stride_y == 1 && problem->stride_x == 1 &&
                problem->dilation_y == 1 && problem->dilation_x == 1;
-  bool near = is_near(problem->height, problem->pad_top, problem->out_height, in.size) &&
-              is_near(problem->width, problem->pad_left + in.shift, problem->out_width, in.size);
+  const int vain = 3; /* rows that are fetched, and not used */
+  bool near = is_near(problem->height, problem->pad_top, problem->out_height, in.size, vain) &&
+              is_near(problem->width, problem->pad_left + in.shift, problem->out_width, in.size, vain);
   /* In narrower images, the ends of rows would be most of the work. */
   bool wide = samples >= 64 && (int64_t)problem->width * problem->channels >= 64 + margin;
   bool indexed = ((int64_t)problem->width + problem->out_width + 1024) * problem->channels < INT32_MAX &&

@@ -388,17 +388,12 @@ inline int frame_of(const gconv_problem *problem) {
   return size;
 }
 
-/* Whether positions that taps meet are what near_index() allows. */
-inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps) {
-  return pad < size && out_size - pad + taps < 2 * (int64_t)size;
-}
-
 /* Whether slide() is to take the problem. */
 inline bool takes(const gconv_problem *problem) {
   return problem->in_type == GCONV_F32 && problem->structure.rank == 1 && !gconv_is_combined(problem) &&
          problem->dilation_y == 1 && problem->dilation_x == 1 && frame_of(problem) < SIZES &&
-         is_near(problem->height, problem->pad_top, problem->out_height, problem->rows) &&
-         is_near(problem->width, problem->pad_left, problem->out_width, problem->columns);
+         is_near(problem->height, problem->pad_top, problem->out_height, problem->rows, 0) &&
+         is_near(problem->width, problem->pad_left, problem->out_width, problem->columns, 0);
 }
 
 /* Whether scale and offset are all there is to the epilogue of a filter, and outputs are floats side by side. */

@@ -106,12 +106,6 @@ const gconv_command gconv_bank_show = {
 
 /* ---- convert ---- */
 
-static void log_to_terminal(gconv_log_level level, const char *text, void *user) {
-  (void)user;
-  if (level == GCONV_LOG_WARNING)
-    gconv_say("warning: %s", text);
-}
-
 struct convert {
   const char *output, *format, *syntax;
 };
@@ -135,7 +129,7 @@ static const gconv_option convert_options[] = {
 static int convert(const struct convert *settings, const gconv_texts *specs) {
   gconv_bank bank = {0};
   gconv_message message;
-  gconv_set_log(log_to_terminal, NULL);
+  gconv_set_log(gconv_say_warning, NULL);
   if (gconv_bank_load(specs, settings->syntax, &bank, &message) != GCONV_OK)
     return say_usage(&message);
   gconv_status status = gconv_bank_write(settings->output ? settings->output : "-", settings->format, &bank);

@@ -137,16 +137,10 @@ const gconv_bench_row *gconv_bench_keep(gconv_bench *bench, const gconv_bench_ro
 
 /* ---- The device ---- */
 
-static void log_to_terminal(gconv_log_level level, const char *text, void *user) {
-  (void)user;
-  if (level == GCONV_LOG_WARNING)
-    gconv_say("warning: %s", text);
-}
-
 bool gconv_bench_open(gconv_bench *bench, const char *device, int threads) {
   const char *name = device ? device : getenv("GCONV_DEVICE");
   threads = gconv_settle_threads(threads, false);
-  gconv_set_log(log_to_terminal, NULL);
+  gconv_set_log(gconv_say_warning, NULL);
   if (gconv_device_open(name && *name ? name : "auto", threads, &bench->device) != GCONV_OK) {
     gconv_say("%s", gconv_last_error());
     return false;

@@ -55,3 +55,9 @@ void gconv_say(const char *format, ...) {
   funlockfile(stderr);
   free(text);
 }
+
+void gconv_say_warning(gconv_log_level level, const char *text, void *user) {
+  (void)user;
+  if (level == GCONV_LOG_WARNING)
+    gconv_say("warning: %s", text);
+}

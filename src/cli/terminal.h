@@ -3,8 +3,13 @@
 #ifndef GCONV_CLI_TERMINAL_H
 #define GCONV_CLI_TERMINAL_H
 
+#include "gconv.h"
+
 /* Prints "gconv: <text>" and a newline. May be called from any thread. */
 void gconv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* For gconv_set_log(): says warnings, and drops remarks. */
+void gconv_say_warning(gconv_log_level level, const char *text, void *user);
 
 /* Shows one line of progress in place of the one before; it has no newline, and is short. */
 void gconv_progress_show(const char *text);

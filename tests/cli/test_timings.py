@@ -2,6 +2,7 @@
 """What is told: --timings, --verify, --explain, -v, -q."""
 import json
 import os
+import re
 import unittest
 
 import numpy
@@ -90,6 +91,10 @@ class Timings(CommandTest):
         for fragment in ("device     cpu (", "algorithm  direct, fp32", "GB/s", "GFLOP/s (3 warm images)",
                          "images     4, 0 failed, 0.256 Mpix", "Mpix/s"):
             self.assertIn(fragment, text)
+        moved, done = map(float, re.search(r"kernel +(\S+) GB/s, (\S+) GFLOP/s", text).groups())
+        self.assertAlmostEqual(done / moved, 2 * 9 / 2, delta=0.1)  # nine taps, a byte read and one written
+        wall, rate = map(float, re.search(r"in (\S+) ms wall: (\S+) Mpix/s", text).groups())
+        self.assertAlmostEqual(rate * wall / 1e3, 0.256, delta=0.01)
         self.assertNotIn("decode", self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/").stdout)
 
     def test_table_of_failures(self):
