@@ -326,10 +326,11 @@ typedef enum gconv_padding {
 } gconv_padding;
 
 typedef enum gconv_alpha {
-  GCONV_ALPHA_KEEP,       /* alpha is that of the pixel below the anchor */
-  GCONV_ALPHA_FILTER,     /* alpha is filtered as any channel */
-  GCONV_ALPHA_PREMULTIPLY /* colours are multiplied by alpha, all is filtered, and colours divided again; for filters whose
-                             sum is not 0 */
+  GCONV_ALPHA_KEEP,        /* alpha is that of the pixel below the anchor */
+  GCONV_ALPHA_FILTER,      /* alpha is filtered as any channel */
+  GCONV_ALPHA_PREMULTIPLY, /* colours are multiplied by alpha, all is filtered, and colours divided again; for filters whose
+                              sum is not 0 */
+  GCONV_ALPHA_DROP         /* outputs have no alpha */
 } gconv_alpha;
 
 /* How the responses of several filters become outputs. */

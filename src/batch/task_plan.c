@@ -50,7 +50,7 @@ static gconv_status check_channels(const gconv_worker *worker, const gconv_image
       .frames = 1,
       .channels = channels,
       .planar = channels > 4, /* what is not is made interleaved */
-      .alpha = image->alpha,
+      .alpha = image->alpha && worker->batch->options.alpha != GCONV_ALPHA_DROP,
   };
   return format->multiframe ? GCONV_OK : gconv_format_check(format, &piece);
 }

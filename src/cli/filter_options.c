@@ -284,8 +284,8 @@ static gconv_status parse_range(const gconv_option *option, const char *value, v
 
 /* ---- The table ----------------------------------------------------------------------------------------------------- */
 
-static const char *const depths[] = {"8", "16", "float", NULL};              /* gconv_type */
-static const char *const alphas[] = {"keep", "filter", "premultiply", NULL}; /* gconv_alpha */
+static const char *const depths[] = {"8", "16", "float", NULL};                      /* gconv_type */
+static const char *const alphas[] = {"keep", "filter", "premultiply", "drop", NULL}; /* gconv_alpha */
 static const char *const decoders[] = {"cpu", "gpu", NULL};
 static const char *const ranges[] = {"clamp", "abs", "signed", "minmax", NULL}; /* gconv_range */
 
@@ -353,7 +353,7 @@ const gconv_option gconv_filter_options[] = {
            .help = "filter in linear light: undo the sRGB curve before, redo it after"),
     OPTION(0, "alpha", "MODE", gconv_option_choice, .field = FIELD(alpha), .choices = alphas,
            .help = "keep (default): alpha is copied; filter: filtered like the other channels; premultiply: colours are "
-                   "weighted by it"),
+                   "weighted by it; drop: left out"),
     OPTION(
         0, "combine", "MODE", parse_combine,
         .help =

@@ -38,7 +38,7 @@ static gconv_status check_range(const char *what, int64_t value, int64_t least, 
 gconv_status gconv_options_check(const gconv_options *options) {
   GCONV_TRY(check_range("border", options->border, GCONV_BORDER_ZERO, GCONV_BORDER_WRAP));
   GCONV_TRY(check_range("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));
-  GCONV_TRY(check_range("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_PREMULTIPLY));
+  GCONV_TRY(check_range("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_DROP));
   GCONV_TRY(check_range("combine", options->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_STACK));
   GCONV_TRY(check_range("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_MINMAX));
   if (!options->keep_type)

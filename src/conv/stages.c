@@ -21,8 +21,12 @@ static bool premultiplies(const gconv_image *like, const gconv_options *options)
   return options->alpha == GCONV_ALPHA_PREMULTIPLY && like->alpha && !like->planar;
 }
 
+static bool drops(const gconv_image *like, const gconv_options *options) {
+  return options->alpha == GCONV_ALPHA_DROP && like->alpha && !like->planar;
+}
+
 bool gconv_needs_before(const gconv_image *like, const gconv_options *options) {
-  return greys(like, options) || options->linear || premultiplies(like, options);
+  return greys(like, options) || drops(like, options) || options->linear || premultiplies(like, options);
 }
 
 bool gconv_needs_after(const gconv_image *like, const gconv_options *options) {
@@ -37,9 +41,9 @@ gconv_status gconv_before_header(const gconv_image *like, const gconv_options *o
                           .frames = like->frames,
                           .height = like->height,
                           .width = like->width,
-                          .channels = greys(like, options) ? like->channels - 2 : like->channels,
+                          .channels = like->channels - (greys(like, options) ? 2 : 0) - (drops(like, options) ? 1 : 0),
                           .planar = like->planar,
-                          .alpha = like->alpha};
+                          .alpha = like->alpha && !drops(like, options)};
   return GCONV_OK;
 }
 
@@ -97,13 +101,12 @@ typedef struct before_job {
   const gconv_options *options;
   const gconv_image *in;
   gconv_image *out;
-  float *rows; /* a row of `in` in f32 for each thread */
+  float *rows; /* two rows of `in` in f32 for each thread */
   size_t row_floats;
 } before_job;
 
 /* A row in linear light, grey if asked. */
-static void linear_row(const before_job *before, const void *in, float *out, float *row) {
-  const gconv_image *image = before->in;
+static void linear_row(const before_job *before, const gconv_image *image, const void *in, float *out, float *row) {
   int channels = image->planar ? 1 : image->channels;
   size_t pixels = (size_t)image->width;
   if (!greys(image, before->options)) {
@@ -115,8 +118,7 @@ static void linear_row(const before_job *before, const void *in, float *out, flo
 }
 
 /* A row of stored samples, grey if asked, as f32. */
-static void encoded_row(const before_job *before, const void *in, float *out, float *row) {
-  const gconv_image *image = before->in;
+static void encoded_row(const before_job *before, const gconv_image *image, const void *in, float *out, float *row) {
   size_t samples = (size_t)before->out->width * (size_t)before->out->channels;
   if (greys(image, before->options)) {
     gconv_colour_grey_row(image->type, image->channels, image->alpha, in, row, (size_t)image->width);
@@ -125,22 +127,35 @@ static void encoded_row(const before_job *before, const void *in, float *out, fl
   gconv_colour_to_float_row(image->type, in, out, samples);
 }
 
+/* A row of an image like `image`, `in`, by what the options ask but for dropping alpha. */
+static void before_row(const before_job *before, const gconv_image *image, const void *in, void *out, float *row) {
+  const gconv_options *options = before->options;
+  if (options->linear)
+    linear_row(before, image, in, out, row);
+  else if (premultiplies(image, options))
+    encoded_row(before, image, in, out, row);
+  else
+    gconv_colour_grey_row(image->type, image->channels, image->alpha, in, out, (size_t)image->width);
+  if (premultiplies(image, options))
+    gconv_colour_premultiply_row(before->out->channels, out, (size_t)image->width);
+}
+
 static void before_strip(void *context, size_t turn, int thread) {
   const before_job *before = context;
   const gconv_image *in = before->in;
+  gconv_image bare = *in;
+  bool dropped = drops(in, before->options), more = before->options->linear || greys(in, before->options);
+  bare.channels -= dropped ? 1 : 0;
+  bare.alpha = in->alpha && !dropped;
   row_strip strip = strip_of(in, turn);
   for (int64_t y = strip.first; y < strip.end; y++) {
     const void *from = row_of(in, strip.plane, y);
     void *to = row_of(before->out, strip.plane, y);
-    float *row = before->rows + (size_t)thread * before->row_floats;
-    if (before->out->type != GCONV_F32 || (!before->options->linear && !premultiplies(in, before->options)))
-      gconv_colour_grey_row(in->type, in->channels, in->alpha, from, to, (size_t)in->width);
-    else if (before->options->linear)
-      linear_row(before, from, to, row);
-    else
-      encoded_row(before, from, to, row);
-    if (premultiplies(in, before->options))
-      gconv_colour_premultiply_row(before->out->channels, to, (size_t)in->width);
+    float *row = before->rows + (size_t)thread * 2 * before->row_floats, *without = row + before->row_floats;
+    if (dropped)
+      gconv_colour_drop_alpha_row(in->type, in->channels, from, more ? without : to, (size_t)in->width);
+    if (more || !dropped)
+      before_row(before, &bare, dropped ? without : from, to, row);
   }
 }
 
@@ -150,7 +165,7 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
   before.row_floats = (size_t)in->width * (size_t)(in->planar ? 1 : in->channels);
   void *rows = NULL;
   GCONV_TRY(
-      gconv_allocate(before.row_floats * sizeof(float) * (size_t)gconv_threads_count(threads), "rows of pixels", &rows));
+      gconv_allocate(2 * before.row_floats * sizeof(float) * (size_t)gconv_threads_count(threads), "rows of pixels", &rows));
   before.rows = rows;
   gconv_threads_run(threads, (size_t)planes_of(in) * strips_of(in), before_strip, &before);
   gconv_release(rows);

@@ -2,7 +2,7 @@
 /*
  * What a plan does on the host around the convolution itself, where the options ask for it:
  *
- *   before: grey, linear light, premultiplied alpha
+ *   before: no alpha, grey, linear light, premultiplied alpha
  *   after:  division by alpha, scale and offset, abs, the sRGB curve, minmax or signed range, the type of the output
  *
  * If nothing of this is asked for, the convolution reads the image and writes the outputs itself, with no copy between. If a

@@ -55,6 +55,14 @@ void gconv_colour_grey_row(gconv_type type, int channels, bool alpha, const void
     weigh_f32(bt601, channels, alpha, in, out, pixels);
 }
 
+void gconv_colour_drop_alpha_row(gconv_type type, int channels, const void *in, void *out, size_t pixels) {
+  size_t sample = gconv_type_bytes(type), step = (size_t)channels * sample, kept = step - sample;
+  const uint8_t *from = in;
+  uint8_t *to = out;
+  for (size_t i = 0; i < pixels; i++, from += step, to += kept)
+    memcpy(to, from, kept);
+}
+
 void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels) {
   static const float bt709[3] = {0.2126f, 0.7152f, 0.0722f};
   if (channels - alpha < 3)

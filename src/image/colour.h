@@ -28,6 +28,9 @@ void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out
  * are grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
+/* Copies all but the last channel, alpha: `out` has channels - 1. */
+void gconv_colour_drop_alpha_row(gconv_type type, int channels, const void *in, void *out, size_t pixels);
+
 /* Multiplies the colours by the last channel, alpha in [0, 1]; divides them by it. Colours under no alpha become 0, and so
  * do those under a negative one, which a filter can leave behind. */
 void gconv_colour_premultiply_row(int channels, float *row, size_t pixels);

@@ -368,7 +368,7 @@ static gconv_status check_channels(const gconv_format *format, const gconv_image
   if (format->alpha || image->channels == 1 || image->channels == 3)
     return GCONV_OK;
   if (image->alpha)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s has no alpha: write %s instead", name, other);
+    return gconv_fail(GCONV_UNSUPPORTED, "%s has no alpha: write %s instead, or leave it out (--alpha drop)", name, other);
   return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds 1 or 3: write %s instead", image->channels, name,
                     other);
 }

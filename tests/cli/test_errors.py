@@ -147,11 +147,11 @@ class BadImages(CommandTest):
     def test_alpha_that_jpeg_cannot_hold(self):
         self.photo("a.png", channels=4)
         result = self.gconv("-i", "a.png", "-f", "identity", "-o", "made/x.{stem}.jpg", "--timings=json", status=1)
-        self.assertEqual(result.stderr, "gconv: a.png: jpeg has no alpha: write .png instead\n")
+        self.assertEqual(result.stderr, "gconv: a.png: jpeg has no alpha: write .png instead, or leave it out (--alpha drop)\n")
         self.assertNotIn("kernel_ms", result.stdout)
         self.assertEqual(os.listdir(self.folder), ["a.png"])
         result = self.gconv("-i", "a.png", "-f", "identity", "-o", "x.pfm", status=1)
-        self.assertEqual(result.stderr, "gconv: a.png: pfm has no alpha: write .npy instead\n")
+        self.assertEqual(result.stderr, "gconv: a.png: pfm has no alpha: write .npy instead, or leave it out (--alpha drop)\n")
 
 
 class BadFilters(CommandTest):

@@ -119,6 +119,21 @@ class Convolution(CommandTest):
         self.assertFalse(numpy.array_equal(results["premultiply"][..., :3], results["keep"][..., :3]))
         self.gconv("-i", "c.png", "-f", "average", "--border", "replicate", "-o", "y.png")
         self.assert_pixels("y.png", results["keep"])
+        for name, words, levels in (("d.ppm", [], results["keep"][..., :3]), ("d.pgm", ["--gray"], None), ("d.jpg", ["--linear"], None)):
+            self.gconv("-i", "c.png", "-f", "average", "--border", "replicate", "-o", name, "--alpha", "drop", "--verify", *words)
+            if levels is not None:
+                self.assert_pixels(name, levels)
+        self.gconv("-i", "c.png", "-f", "average", "--border", "replicate", "--gray", "-o", "grey.png")
+        self.assert_pixels("d.pgm", self.pixels("grey.png")[..., 0])
+        Image.fromarray(pixels[..., :2]).save(self.folder / "la.png")
+        self.gconv("-i", "la.png", "-f", "identity", "-o", "l.pgm", "--alpha", "drop", "--gray")
+        self.assert_pixels("l.pgm", pixels[..., 0])
+
+    def test_alpha_is_dropped_by_rows(self):
+        pixels = self.rng.integers(0, 255, (1500, 1500, 4), dtype=numpy.uint8)
+        Image.fromarray(pixels).save(self.folder / "large.png")
+        self.gconv("-i", "large.png", "-f", "identity", "-o", "x.ppm", "--alpha", "drop", "--threads", "3")
+        self.assert_pixels("x.ppm", pixels[..., :3])
 
 
 class Formats(CommandTest):

@@ -215,7 +215,7 @@ static void draw_values(uint64_t *lot, const gconv_image *image, gconv_options *
   int32_t colours = image->channels - (image->alpha ? 1 : 0);
   o->gray = gconv_lot_chance(lot, 20) && (colours == 1 || (colours == 3 && !image->planar));
   o->linear = gconv_lot_chance(lot, 15);
-  o->alpha = (gconv_alpha)gconv_lot_below(lot, 3);
+  o->alpha = (gconv_alpha)gconv_lot_below(lot, 4);
   o->combine = gconv_lot_chance(lot, 40) ? GCONV_COMBINE_NONE : (gconv_combine)gconv_lot_below(lot, 5);
   o->scale = gconv_lot_chance(lot, 60) ? 1 : GCONV_LOT_PICK(lot, scales);
   o->offset = gconv_lot_chance(lot, 70) ? 0 : GCONV_LOT_PICK(lot, offsets);
@@ -271,7 +271,7 @@ static void describe(gconv_drawn *drawn) {
   static const char *const paddings[] = {"same", "valid", "full", "explicit"}, *const types[] = {"u8", "u16", "f32"};
   static const char *const combines[] = {"none", "magnitude", "sum", "max", "stack"};
   static const char *const ranges[] = {"clamp", "abs", "signed", "minmax"}, *const alphas[] = {"keep", "filter",
-                                                                                               "premultiply"};
+                                                                                               "premultiply", "drop"};
   const gconv_image *i = &drawn->in.image;
   const gconv_options *o = &drawn->options;
   const gconv_filter *f = drawn->items;

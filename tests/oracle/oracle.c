@@ -87,7 +87,8 @@ gconv_oracle_shape gconv_oracle_get_shape(const gconv_image *in, const gconv_fil
                                           const gconv_options *options) {
   bool stacked = options->combine == GCONV_COMBINE_STACK;
   bool aside = in->alpha && options->alpha == GCONV_ALPHA_KEEP;
-  int32_t planes = colours_of(in, options) + (in->alpha && !aside ? 1 : 0);
+  bool alpha = in->alpha && options->alpha != GCONV_ALPHA_DROP;
+  int32_t planes = colours_of(in, options) + (alpha && !aside ? 1 : 0);
   return (gconv_oracle_shape){
       .outputs = options->combine == GCONV_COMBINE_NONE ? filters->count : 1,
       .type = options->keep_type ? in->type : options->output_type,
@@ -95,7 +96,7 @@ gconv_oracle_shape gconv_oracle_get_shape(const gconv_image *in, const gconv_fil
       .height = (int32_t)rows_of(options, in->height, &filters->items[0]).outputs,
       .width = (int32_t)columns_of(options, in->width, &filters->items[0]).outputs,
       .channels = planes * (stacked ? (int32_t)filters->count : 1) + (aside ? 1 : 0),
-      .alpha = in->alpha && (aside || !stacked || filters->count == 1),
+      .alpha = alpha && (aside || !stacked || filters->count == 1),
   };
 }
 
@@ -273,7 +274,7 @@ gconv_oracle *gconv_oracle_create(const gconv_image *in, const gconv_filters *fi
       .height = in->height,
       .width = in->width,
       .colours = colours,
-      .planes = colours + (in->alpha && options->alpha != GCONV_ALPHA_KEEP ? 1 : 0),
+      .planes = colours + (in->alpha && options->alpha != GCONV_ALPHA_KEEP && options->alpha != GCONV_ALPHA_DROP ? 1 : 0),
       .alpha = in->alpha,
       .altered = options->gray || options->linear || premultiplied,
       .white = gconv_oracle_white(in->type),
