@@ -119,10 +119,10 @@ static const gconv_option options[] = {
            .help = "samples of input and output: u8 (default), u16 or f32; several with commas between"),
     OPTION(0, "sizes", "N,N...", parse_sizes,
            .help = "square filters of random taps; default: 3,5,7,9,11,15,31, unless there are filters"),
-    OPTION('f', "filter", "FILTER", gconv_option_texts, .field = FIELD(filters),
-           .help = "a filter, as for the main job; may be repeated"),
-    OPTION('a', "algorithm", "NAME", gconv_option_texts, .field = FIELD(algorithms),
-           .help = "auto, or an algorithm of the device; may be repeated; default: all but reference"),
+    OPTION('f', "filter", "FILTER...", gconv_option_texts, .field = FIELD(filters), .several = true,
+           .help = "filters, as for the main job; may be repeated"),
+    OPTION('a', "algorithm", "NAME...", gconv_option_texts, .field = FIELD(algorithms), .several = true,
+           .help = "auto, or algorithms of the device; may be repeated; default: all but reference"),
     OPTION(0, "block", "WxH,...", parse_blocks,
            .help =
                "threads of a block on a GPU, for direct (to 17x17) and tiled; the others have blocks of their own; may be "

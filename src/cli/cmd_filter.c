@@ -9,6 +9,7 @@
 #include "cli/terminal.h"
 #include "cli/timings.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,6 +95,23 @@ static gconv_status check_format(const struct job *job, gconv_message *message) 
   return GCONV_OK;
 }
 
+/* Half of what a derivative finds is below 0, where levels end. */
+static void remark_on_signs(const struct job *job) {
+  const gconv_options *options = &job->settings.convolution;
+  if (!job->settings.verbose || job->has_banks || job->outputs.format->holds[GCONV_F32] || options->offset != 0 ||
+      options->range != GCONV_RANGE_CLAMP || options->combine != GCONV_COMBINE_NONE)
+    return;
+  for (size_t i = 0; i < job->filters.count; i++) {
+    gconv_filter_analysis found;
+    const gconv_filter *filter = &job->filters.items[i];
+    if (filter->offset == 0 && gconv_filter_analyze(filter, &found) == GCONV_OK && found.positive_sum > 0 &&
+        fabs(found.sum) <= 1e-6 * found.positive_sum) {
+      gconv_say("%s: responses below 0, about half of them, become black: --range signed or abs shows them", filter->name);
+      return;
+    }
+  }
+}
+
 /* Everything that can be known before the first image is read. */
 static gconv_status prepare(struct job *job, gconv_message *message) {
   GCONV_TRY(gconv_settings_finish(&job->settings, message));
@@ -108,6 +126,7 @@ static gconv_status prepare(struct job *job, gconv_message *message) {
   for (size_t i = 0; i < job->settings.layer_count; i++)
     GCONV_TRY(gconv_outputs_check_filters(&job->settings.layers[i].filters, &job->outputs, message));
   GCONV_TRY(check_format(job, message));
+  remark_on_signs(job);
   if (job->has_banks && job->bank.batch.one_tensor && job->settings.shard.count > 1)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--shard: one array of all results cannot be divided: name a folder");
   if (job->has_banks && job->bank.batch.one_tensor && job->settings.resume)

@@ -15,7 +15,7 @@ class Bench(CommandTest):
         return list(csv.DictReader(self.gconv(*words).stdout.splitlines()))
 
     def test_algorithms_and_sizes(self):
-        rows = self.rows("--sizes", "3,4", "-a", "direct", "-a", "im2col", "--verify")
+        rows = self.rows("--sizes", "3,4", "-a", "direct", "im2col", "--verify")
         self.assertEqual([(row["algorithm"], row["rows"]) for row in rows],
                          [("direct", "3"), ("im2col", "3"), ("direct", "4"), ("im2col", "4")])
         for row in rows:

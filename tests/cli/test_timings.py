@@ -168,6 +168,12 @@ class Remarks(CommandTest):
     def test_verbose(self):
         result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "-v")
         self.assertRegex(result.stderr, r"gconv: a\.png: cpu, direct, fp32, [\d.]+ ms")
+        remark = "sobel_x: responses below 0, about half of them, become black"
+        self.assertIn(remark, result.stderr)
+        for words in (["-o", "x.png", "--range", "abs"], ["-o", "x.png", "--offset", "0.5"], ["-o", "x.npy"], ["-o", "x.png", "-f", "sobel_y",
+                      "--combine", "magnitude"]):
+            self.assertNotIn(remark, self.gconv("-i", "a.png", "-f", "sobel_x", "-v", *words).stderr)
+        self.assertNotIn("become black", self.gconv("-i", "a.png", "-f", "sharpen", "-o", "x.png", "-v").stderr)
 
     def test_a_name_that_is_also_a_file(self):
         (self.folder / "sobel_x").write_text("0 0 0\n0 1 0\n0 0 0\n")
