@@ -303,6 +303,8 @@ typedef struct gconv_filter_analysis {
                    512 x 512 taps) */
 } gconv_filter_analysis;
 
+/* GCONV_BAD_ARGUMENT for what is no filter, by the rules of gconv_filter; GCONV_TOO_LARGE for more than 32,768 rows or
+ * columns or 2^26 taps; GCONV_NO_MEMORY. */
 gconv_status gconv_filter_analyze(const gconv_filter *filter, gconv_filter_analysis *analysis);
 
 /* ---- What is computed ---------------------------------------------------------------------------------------------- */

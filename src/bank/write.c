@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writing banks, in any syntax that can be written. */
 #include "bank/syntax.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The clock that times are measured by. */
 #ifndef GCONV_BASE_CLOCK_H
 #define GCONV_BASE_CLOCK_H
 

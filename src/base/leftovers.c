@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Unfinished files of processes that were killed: how they are named, and their removal. */
 #include "base/file.h"
 #include "base/memory.h"
 

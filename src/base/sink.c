@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Outputs: written beside the target, and renamed when they are whole. */
 #include "base/file.h"
 #include "base/memory.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Inputs: files and standard input, which can be looked into before they are read. */
 #include "base/file.h"
 #include "base/memory.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The device of a job of banks, and its networks. */
 #include "batch/bank_run.h"
 #include "batch/clock.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reports and the summary of a job of banks. */
 #include "batch/bank_run.h"
 #include "batch/clock.h"
 

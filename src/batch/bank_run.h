@@ -125,6 +125,7 @@ void gconv_bank_drop_network(gconv_bank_run *r);
 
 enum { GCONV_BANK_LEAST_ROWS = 16 }; /* of the maps in a band, however little memory there is */
 
+/* What the job takes for images like `header`. cost->reader is that of files which are read by rows. */
 gconv_status gconv_bank_find_cost(const gconv_bank_run *r, const gconv_image *header, gconv_bank_cost *cost);
 /* Makes cost->reader that of the file which takes most, of some inputs. */
 void gconv_bank_find_reader(const gconv_bank_run *r, const size_t *inputs, size_t count, gconv_bank_cost *cost);

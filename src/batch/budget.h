@@ -12,6 +12,7 @@ gconv_budget *gconv_budget_create(uint64_t bytes);
 /* NULL is allowed. */
 void gconv_budget_free(gconv_budget *budget);
 
+/* All of it, whoever has it. */
 uint64_t gconv_budget_bytes(const gconv_budget *budget);
 
 /* Takes `bytes` if they are there and nobody waits. */

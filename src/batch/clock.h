@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The clock of reports; the library has one of its own, which is not public. */
 #ifndef GCONV_BATCH_CLOCK_H
 #define GCONV_BATCH_CLOCK_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What tells one job from another, for --resume. */
 #ifndef GCONV_BATCH_DIGEST_H
 #define GCONV_BATCH_DIGEST_H
 

@@ -75,6 +75,7 @@ bool gconv_task_choose(gconv_task *task, const gconv_batch *batch);
 /* Whether a result cannot be taken back, once begun, if the input turns out to be damaged. */
 bool gconv_task_is_sent(const gconv_task *task);
 
+/* As the batch asks for them, with the threads of this worker. */
 gconv_write_options gconv_task_write_options(const gconv_worker *worker);
 /* Makes the folder of result n, if folders are to be made. False, and the result is counted as failed, if that cannot be. */
 bool gconv_task_make_folder(const gconv_worker *worker, gconv_task *task, size_t n);

@@ -31,6 +31,7 @@ const char *gconv_bank_race_run(const gconv_settings *settings, const gconv_bank
 /* --dry-run --explain: what a network for the image at `path` would do. Says what fails. */
 bool gconv_bank_job_explain(const gconv_settings *settings, const gconv_bank_job *job, const char *path);
 
+/* Frees what the job owns. */
 void gconv_bank_job_free(gconv_bank_job *job);
 
 #endif

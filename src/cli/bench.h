@@ -95,6 +95,7 @@ gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters);
 
 /* ---- Measuring ---- */
 
+/* The median of at least one number; sorts them. */
 double gconv_bench_median(double *numbers, int count);
 
 /* `runs`, or fewer where they are estimated to take over a second together, but no fewer than 3 of them. */
@@ -164,6 +165,7 @@ int gconv_bench_experiment(gconv_bench *bench, int index);
 
 /* ---- Reports and plots ---- */
 
+/* Of tables and CSV; nothing where rows are printed at the end. */
 void gconv_bench_print_head(const gconv_bench *bench);
 /* Called for each row as it is known; `first` of an image and type. JSON is printed at the end. */
 void gconv_bench_print_row(const gconv_bench *bench, const gconv_bench_row *row, bool first);

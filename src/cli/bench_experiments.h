@@ -34,6 +34,7 @@ typedef struct gconv_experiment_run {
   size_t count;
 } gconv_experiment_run;
 
+/* Of tables and CSV; nothing where rows are printed at the end. */
 void gconv_experiment_print_head(const gconv_experiment_run *run);
 /* Called for the last row as soon as it is known. */
 void gconv_experiment_print_row(const gconv_experiment_run *run);

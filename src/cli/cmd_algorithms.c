@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* gconv algorithms: what can be asked for with -a. */
 #include "cli/command.h"
 
 static const gconv_option options[] = {GCONV_OPTIONS_END};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* gconv bank: its three parts, and what they share. */
 #include "cli/bank.h"
 #include "cli/terminal.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* gconv devices: what can be asked for with -d. */
 #include "cli/command.h"
 
 static const gconv_option options[] = {GCONV_OPTIONS_END};

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* gconv filters: the built-in filters, and the files that ship. */
 #include "cli/command.h"
 #include "cli/terminal.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* gconv help: the overview, and the help of commands. */
 #include "cli/command.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* gconv info: what an image, a filter or a bank is. */
 #include "cli/bank.h"
 #include "cli/terminal.h"
 

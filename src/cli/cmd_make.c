@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* gconv make: filters as text. */
 #include "cli/command.h"
 #include "cli/terminal.h"
 

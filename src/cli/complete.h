@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Completion of command lines in a shell: gconv complete. */
 #ifndef GCONV_CLI_COMPLETE_H
 #define GCONV_CLI_COMPLETE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which option or command a mistyped word may have meant. */
 #ifndef GCONV_CLI_GUESS_H
 #define GCONV_CLI_GUESS_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The program: signals, standard streams, and which command is meant. */
 #include "cli/command.h"
 #include "cli/terminal.h"
 

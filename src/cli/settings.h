@@ -65,6 +65,7 @@ gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *mess
 /* Whether the job is one of banks: by its options, or as -f names a bank. */
 bool gconv_settings_mean_banks(const gconv_settings *settings);
 
+/* Frees what the settings own. */
 void gconv_settings_free(gconv_settings *settings);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* gconv tune: the layers that it measures. */
 #include "cli/tune.h"
 
 #include <math.h>

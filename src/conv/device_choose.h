@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Whether a GPU pays: the parts of gconv_device_choose(), for tests. */
 #ifndef GCONV_CONV_DEVICE_CHOOSE_H
 #define GCONV_CONV_DEVICE_CHOOSE_H
 

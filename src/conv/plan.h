@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What a plan holds, and what its files offer each other. */
 #ifndef GCONV_CONV_PLAN_H
 #define GCONV_CONV_PLAN_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Filters written as arrays in brackets. */
 #ifndef GCONV_FILTER_ARRAY_H
 #define GCONV_FILTER_ARRAY_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which known name an unknown one may have meant. */
 #ifndef GCONV_FILTER_SUGGEST_H
 #define GCONV_FILTER_SUGGEST_H
 

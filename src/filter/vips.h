@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What tells matrices of vips from plain ones. */
 #ifndef GCONV_FILTER_VIPS_H
 #define GCONV_FILTER_VIPS_H
 

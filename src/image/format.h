@@ -96,6 +96,7 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
 typedef gconv_status gconv_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 gconv_status gconv_reader_in_turn(gconv_reader *reader, gconv_read_rows *read, void *rows, size_t row_bytes, int32_t count);
 
+/* Frees what the reader holds, the header with it, and zeroes it. */
 void gconv_reader_close(gconv_reader *reader);
 
 /* For open(): GCONV_BAD_FILE if the file is known to have fewer than `bytes` left. */

@@ -14,6 +14,7 @@
 /* The workspace of one thread. */
 typedef struct gconv_png_deflater gconv_png_deflater;
 
+/* GCONV_NO_MEMORY. */
 gconv_status gconv_png_deflater_create(gconv_png_deflater **deflater);
 /* NULL is allowed. */
 void gconv_png_deflater_free(gconv_png_deflater *deflater);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Valid PNG files of what a fuzzer makes up, so that it gets behind the checksums. */
 #ifndef GCONV_TESTS_FUZZ_MAKE_PNG_H
 #define GCONV_TESTS_FUZZ_MAKE_PNG_H
 
