@@ -17,6 +17,7 @@ static const gconv_builtin *const builtins[] = {
     &gconv_builtin_prewitt_y, &gconv_builtin_roberts,   &gconv_builtin_roberts_x,   &gconv_builtin_roberts_y,
     &gconv_builtin_scharr,    &gconv_builtin_scharr_x,  &gconv_builtin_scharr_y,    &gconv_builtin_sharpen,
     &gconv_builtin_sobel,     &gconv_builtin_sobel_x,   &gconv_builtin_sobel_y,     &gconv_builtin_unsharp,
+    &gconv_builtin_usm,
 };
 enum { BUILTINS = sizeof builtins / sizeof *builtins, TEXT_BYTES = 128 };
 

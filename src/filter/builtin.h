@@ -82,6 +82,6 @@ extern const gconv_builtin gconv_builtin_average, gconv_builtin_binomial, gconv_
     gconv_builtin_laplacian, gconv_builtin_laplacian_4, gconv_builtin_laplacian_8, gconv_builtin_log, gconv_builtin_motion,
     gconv_builtin_prewitt, gconv_builtin_prewitt_x, gconv_builtin_prewitt_y, gconv_builtin_roberts, gconv_builtin_roberts_x,
     gconv_builtin_roberts_y, gconv_builtin_scharr, gconv_builtin_scharr_x, gconv_builtin_scharr_y, gconv_builtin_sharpen,
-    gconv_builtin_sobel, gconv_builtin_sobel_x, gconv_builtin_sobel_y, gconv_builtin_unsharp;
+    gconv_builtin_sobel, gconv_builtin_sobel_x, gconv_builtin_sobel_y, gconv_builtin_unsharp, gconv_builtin_usm;
 
 #endif

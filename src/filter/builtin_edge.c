@@ -43,6 +43,28 @@ const gconv_builtin gconv_builtin_unsharp = {
     .make = make_unsharp,
 };
 
+/* 1 + amount at the anchor, less amount times the Gaussian. */
+static gconv_status make_usm(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
+  double sigma = arguments[1].number, amount = arguments[2].number;
+  int32_t side = gconv_side_of_sigma(sigma), rows = arguments[0].rows, columns = arguments[0].columns;
+  gconv_plane plane;
+  GCONV_TRY(gconv_plane_begin(self, rows ? rows : side, rows ? columns : side, &plane));
+  gconv_plane_fill_gaussian(&plane, sigma);
+  for (size_t i = 0; i < plane.count; i++)
+    plane.values[i] *= -amount;
+  plane.values[(size_t)(plane.rows / 2) * (size_t)plane.columns + (size_t)(plane.columns / 2)] += 1 + amount;
+  return gconv_plane_finish(&plane, list);
+}
+
+const gconv_builtin gconv_builtin_usm = {
+    .name = "usm",
+    .help = "unsharp mask: sharpens by amount times what gaussian:sigma takes away; sum 1",
+    .parameters = {{"size", GCONV_PARAMETER_SIZE, "auto", 0, MAX_SIDE, NULL},
+                   {"sigma", GCONV_PARAMETER_NUMBER, "1", 0.001, 4096, NULL},
+                   {"amount", GCONV_PARAMETER_NUMBER, "1", 0, 1000, NULL}},
+    .make = make_usm,
+};
+
 /* The Gaussian times (x^2 + y^2 - 2 sigma^2) / sigma^4, less its mean, so that the sum is 0. */
 static gconv_status make_log(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   const gconv_argument *size = &arguments[0], *sigma = &arguments[1];

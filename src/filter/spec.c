@@ -192,7 +192,7 @@ static const struct {
     {"highpass", "laplacian_8"},
     {"outline", "laplacian_8"},
     {"compass", "kirsch"},
-    {"usm", "unsharp"},
+    {"unsharpmask", "usm"},
     {"marr", "log"},
     {"relief", "emboss"},
 };

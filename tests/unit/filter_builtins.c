@@ -133,7 +133,7 @@ static void lists_names_in_order(void **state) {
     gconv_filters_free(&plain);
     gconv_filters_free(&spelled);
   }
-  assert_int_equal(count, 28);
+  assert_int_equal(count, 29);
   assert_string_equal(gconv_builtin_at(6)->name, "gaussian");
   assert_string_equal(gconv_builtin_at(6)->parameters, "size=3,sigma=0.5");
 }
@@ -157,6 +157,22 @@ static void kirsch_is_eight(void **state) {
   }
   assert_taps(&list.items[1], 3, 3, (float[]){-3, 5, 5, -3, 0, 5, -3, -3, -3});
   gconv_filters_free(&list);
+}
+
+static void unsharp_mask_is_of_the_gaussian(void **state) {
+  (void)state;
+  gconv_filters mask = read_good("usm:size=5x4,sigma=0.8,amount=1.5", NULL),
+                blur = read_good("gaussian:size=5x4,sigma=0.8", NULL);
+  assert_int_equal(mask.items[0].rows, 5);
+  assert_int_equal(mask.items[0].columns, 4);
+  for (int i = 0; i < 20; i++) /* the anchor is at 2, 2 */
+    assert_float_equal(mask.items[0].taps[i], (i == 10 ? 2.5F : 0) - 1.5F * blur.items[0].taps[i], 2e-7F);
+  assert_true(fabs(sum_of(&mask.items[0]) - 1) < 1e-6);
+  gconv_filters_free(&mask);
+  gconv_filters_free(&blur);
+  mask = read_good("usm", NULL);
+  assert_int_equal(mask.items[0].rows, 7);
+  gconv_filters_free(&mask);
 }
 
 static void pairs_are_two(void **state) {
@@ -282,6 +298,7 @@ int main(void) {
       cmocka_unit_test(names_are_fit_for_files),
       cmocka_unit_test(kirsch_is_eight),
       cmocka_unit_test(pairs_are_two),
+      cmocka_unit_test(unsharp_mask_is_of_the_gaussian),
       cmocka_unit_test(explains_wrong_parameters),
       cmocka_unit_test(shipped_files_equal_builtins),
       cmocka_unit_test(shipped_files_bear_their_names),
