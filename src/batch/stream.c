@@ -17,6 +17,7 @@
 /* Images above are carried by rows. A strip, with what becomes of it, has about STRIP_BYTES. */
 static const size_t STREAMED_BYTES = (size_t)8 << 20, STRIP_BYTES = (size_t)3 << 20;
 enum { WINDOWS = 3, LEAST_SLOTS = 4, MOST_SLOTS = 4096 };
+enum { MOST_STRIPS = 1 << 24 }; /* of 50 TB: a header that promises more lies */
 
 /* Rows of the input. */
 typedef struct window {
@@ -100,6 +101,8 @@ static int32_t strip_rows(const gconv_plan *plan, const gconv_image *like, int64
 static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
   int32_t height = gconv_plan_get_info(plan)->out_height, least = INT32_MAX, most = 0;
   f->strips = (height - 1) / f->strip + 1;
+  if (f->strips > MOST_STRIPS)
+    return gconv_set_error(GCONV_TOO_LARGE, "the image is larger than any that could be carried by rows");
   f->spans = calloc((size_t)f->strips, sizeof *f->spans);
   if (!f->spans)
     return no_memory();
