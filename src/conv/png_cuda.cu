@@ -113,12 +113,12 @@ gconv_status gconv_png_encode(gconv_png_encoder *encoder, const gconv_image *ima
   job.stride = image->row_bytes;
   const dim3 trials(job.strips, GCONV_PNG_FILTERS), blocks(job.strip_blocks, job.strips);
   const size_t most_chunk = (size_t)job.strip_rows * job.line + 64 * job.strip_blocks;
-  const dim3 parts((unsigned)(most_chunk / (CRC_THREADS * CRC_BYTES) + 1), job.strips);
+  const dim3 parts((unsigned)(most_chunk / (CRC_THREADS * CRC_BYTES) + 2), job.strips);
   CUDA_TRY(cudaMemsetAsync(job.chunks, 0, job.chunks_room, stream));
   try_literals<<<trials, TRIAL_THREADS, 0, stream>>>(job);
   try_matches<<<trials, TRIAL_THREADS, sizeof(match_room), stream>>>(job);
   filter_lines<<<blocks, FILTER_THREADS, 0, stream>>>(job);
-  make_codes<<<blocks, CODE_THREADS, 0, stream>>>(job);
+  describe_blocks<<<blocks, CODE_THREADS, 0, stream>>>(job);
   lay_out<<<1, LAYOUT_THREADS, 0, stream>>>(job);
   pack<<<blocks, PACK_THREADS, 0, stream>>>(job);
   put_crc<<<parts, CRC_THREADS, 0, stream>>>(job);

@@ -27,12 +27,6 @@ __device__ uint32_t block_bytes(const png_job &job, uint32_t strip, uint32_t blo
 
 enum { FILTER_THREADS = 512, WARPS = FILTER_THREADS / 32 };
 
-__device__ uint64_t sum_of_warp(uint64_t value) {
-  for (int distance = 16; distance > 0; distance /= 2)
-    value += __shfl_down_sync(0xffffffff, value, distance);
-  return value;
-}
-
 /* Filters the lines of a block, and counts its bytes. Four bytes a thread at a time. */
 __global__ void __launch_bounds__(FILTER_THREADS) filter_lines(const png_job job) {
   __shared__ uint32_t counts[WARPS][LITERALS];
@@ -45,7 +39,7 @@ __global__ void __launch_bounds__(FILTER_THREADS) filter_lines(const png_job job
   if (threadIdx.x == 0)
     choice = choose(job, strip);
   for (uint32_t i = threadIdx.x; i < WARPS * LITERALS; i += FILTER_THREADS)
-    counts[0][i] = 0;
+    counts[i / LITERALS][i % LITERALS] = 0;
   __syncthreads();
   if (threadIdx.x == 0 && block == 0)
     job.made[strip].size = choice.content == GCONV_PNG_LITERALS; /* for now; lay_out() knows more */
@@ -55,16 +49,12 @@ __global__ void __launch_bounds__(FILTER_THREADS) filter_lines(const png_job job
   const uint32_t first_row = strip * job.strip_rows;
   uint64_t sum = 0;
   for (uint32_t i = 4 * threadIdx.x; i < size; i += 4 * FILTER_THREADS) {
-    uint32_t y = (block * BLOCK_BYTES + i) / job.line, x = (block * BLOCK_BYTES + i) % job.line, four = 0;
-    for (uint32_t k = 0; k < 4 && i + k < size; k++) {
-      const uint32_t byte = filter_byte(job, choice.best, first_row + y, x);
-      four |= byte << 8 * k;
+    const uint32_t at = block * BLOCK_BYTES + i, count = min(size - i, 4);
+    const uint32_t four = filter_bytes(job, choice.best, first_row + at / job.line, at % job.line, count);
+    for (uint32_t k = 0; k < count; k++) {
+      const uint32_t byte = four >> 8 * k & 0xff;
       sum += byte * (size - i - k);
       atomicAdd(&counts[warp][byte], 1);
-      if (++x == job.line) {
-        x = 0;
-        y++;
-      }
     }
     *(uint32_t *)(out + i) = four;
   }
@@ -88,9 +78,23 @@ __global__ void __launch_bounds__(FILTER_THREADS) filter_lines(const png_job job
 
 /* ---- Codes ---- */
 
-enum { CODE_THREADS = 128 };
+enum { CODE_THREADS = 256 };
 
-__global__ void __launch_bounds__(CODE_THREADS) make_codes(const png_job job) {
+/* As gconv_huffman_codes(), of lengths that make_lengths() has just left `room` with. */
+__device__ void make_codes_of(const uint8_t *lengths, int symbols, uint16_t *codes, const length_room *room) {
+  for (int i = (int)threadIdx.x; i < symbols; i += CODE_THREADS) {
+    const int length = lengths[i];
+    unsigned code = 0;
+    for (int k = 1; k <= length; k++)
+      code = (code + (k > 1 ? room->huffman.of_length[k - 1] : 0)) << 1;
+    for (int k = 0; k < i; k++)
+      code += lengths[k] == length;
+    codes[i] = length > 0 ? gconv_huffman_reverse(code, length) : 0;
+  }
+  __syncthreads();
+}
+
+__global__ void __launch_bounds__(CODE_THREADS) describe_blocks(const png_job job) {
   __shared__ uint32_t counts[SYMBOLS], header_counts[HEADER_SYMBOLS];
   __shared__ uint8_t lengths[SYMBOLS + DISTANCE_SYMBOLS], header_lengths[HEADER_SYMBOLS];
   __shared__ uint16_t symbols[SYMBOLS + DISTANCE_SYMBOLS], codes[SYMBOLS], header_codes[HEADER_SYMBOLS];
@@ -113,18 +117,18 @@ __global__ void __launch_bounds__(CODE_THREADS) make_codes(const png_job job) {
   const uint32_t bits = make_lengths(counts, SYMBOLS, LONGEST_CODE, lengths, &room);
   for (uint32_t i = threadIdx.x; i < LITERALS; i += CODE_THREADS)
     atomicAdd(&sum, i * counts[i]);
-  if (threadIdx.x == 0) {
-    gconv_huffman_codes_body(lengths, SYMBOLS, codes);
-    symbol_count = shorten_lengths(lengths, SYMBOLS + DISTANCE_SYMBOLS, symbols);
-    for (size_t i = 0; i < symbol_count; i++)
-      header_counts[symbols[i] & 0xff]++;
-  }
-  __syncthreads();
+  make_codes_of(lengths, SYMBOLS, codes, &room);
   for (uint32_t i = threadIdx.x; i <= LITERALS; i += CODE_THREADS)
     result->codes[i] = (uint32_t)codes[i] << COUNT_BITS | lengths[i];
+  if (threadIdx.x == 0)
+    symbol_count = shorten_lengths(lengths, SYMBOLS + DISTANCE_SYMBOLS, symbols);
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < symbol_count; i += CODE_THREADS)
+    atomicAdd(&header_counts[symbols[i] & 0xff], 1);
+  __syncthreads();
   make_lengths(header_counts, HEADER_SYMBOLS, LONGEST_HEADER_CODE, header_lengths, &room);
+  make_codes_of(header_lengths, HEADER_SYMBOLS, header_codes, &room);
   if (threadIdx.x == 0) {
-    gconv_huffman_codes_body(header_lengths, HEADER_SYMBOLS, header_codes);
     bit_writer writer = {0, 0, (uint8_t *)result->description};
     put_codes(symbols, symbol_count, header_lengths, header_codes, &writer);
     result->description_bits = 8 * (uint32_t)(writer.next - (uint8_t *)result->description) + writer.count;
@@ -256,16 +260,45 @@ __device__ uint32_t sum_before(uint32_t value) {
   return before;
 }
 
-/* Literals of one thread. Words that are all its own are stored, the first and the last shared. */
-__device__ void put_literals(const uint32_t *codes, const uint8_t *bytes, uint32_t size, uint32_t *words,
-                             uint64_t position) {
+/* The literals of a thread. */
+struct literals {
+  uint32_t fours[PACKED_BYTES / 4]; /* in registers, as all loops are unrolled */
+  uint32_t count;
+
+  /* From bytes[begin], a multiple of 16, on, of `size`. */
+  __device__ literals(const uint8_t *bytes, uint32_t begin, uint32_t size) {
+    count = begin < size ? min(size - begin, (uint32_t)PACKED_BYTES) : 0;
+#pragma unroll
+    for (uint32_t i = 0; i < PACKED_BYTES / 16; i++) {
+      const uint4 part = 16 * i < count ? *(const uint4 *)(bytes + begin + 16 * i) : make_uint4(0, 0, 0, 0);
+      fours[4 * i] = part.x;
+      fours[4 * i + 1] = part.y;
+      fours[4 * i + 2] = part.z;
+      fours[4 * i + 3] = part.w;
+    }
+  }
+
+  /* The code of one; none behind the last. */
+  __device__ uint32_t code(const uint32_t *codes, uint32_t i) const {
+    const uint32_t code = codes[fours[i / 4] >> 8 * (i % 4) & 0xff];
+    return i < count ? code : 0;
+  }
+};
+
+__device__ uint32_t length_of(uint32_t code) {
+  return code & ((1 << COUNT_BITS) - 1);
+}
+
+/* Words that are all the thread's own are stored, the first and the last shared. */
+__device__ void put_literals(const uint32_t *codes, const literals &own, uint32_t *words, uint64_t position) {
   uint32_t *next = words + position / 32, *const first = next;
   uint64_t bits = 0;
   uint32_t count = position % 32;
-  for (uint32_t i = 0; i < size; i++) {
-    const uint32_t code = codes[bytes[i]];
-    bits |= (uint64_t)(code >> COUNT_BITS) << count;
-    count += code & ((1 << COUNT_BITS) - 1);
+#pragma unroll
+  for (uint32_t i = 0; i < PACKED_BYTES; i += 2) {
+    const uint32_t a = own.code(codes, i), b = own.code(codes, i + 1);
+    bits |= (uint64_t)(a >> COUNT_BITS | b >> COUNT_BITS << length_of(a)) << count;
+    count += length_of(a) + length_of(b);
     if (count < 32)
       continue;
     if (next == first)
@@ -306,12 +339,12 @@ __global__ void __launch_bounds__(PACK_THREADS) pack(const png_job job) {
       put_stored_head(job.chunks, chunk + end_of_stored(block->position, size), 0, false);
     return;
   }
-  const uint32_t begin = threadIdx.x * PACKED_BYTES, own = begin < size ? min(size - begin, (uint32_t)PACKED_BYTES) : 0;
+  const literals own(bytes, threadIdx.x * PACKED_BYTES, size);
   uint32_t bits = 0;
-  for (uint32_t i = 0; i < own; i++)
-    bits += codes[bytes[begin + i]] & ((1 << COUNT_BITS) - 1);
-  const uint64_t data = position + 3 + block->description_bits;
-  put_literals(codes, bytes + begin, own, job.chunks, data + sum_before(bits));
+#pragma unroll
+  for (uint32_t i = 0; i < PACKED_BYTES; i++)
+    bits += length_of(own.code(codes, i));
+  put_literals(codes, own, job.chunks, position + 3 + block->description_bits + sum_before(bits));
   for (uint32_t i = threadIdx.x; 32 * i < block->description_bits; i += PACK_THREADS) {
     const uint32_t left = block->description_bits - 32 * i;
     or_bits(job.chunks, position + 3 + 32 * i, block->description[i] & (left < 32 ? (1u << left) - 1 : UINT32_MAX));
@@ -320,14 +353,14 @@ __global__ void __launch_bounds__(PACK_THREADS) pack(const png_job job) {
     return;
   const uint32_t code = block->codes[END_OF_BLOCK];
   or_bits(job.chunks, position, (uint32_t)last | 2 << 1);
-  or_bits(job.chunks, position + block->bits - (code & ((1 << COUNT_BITS) - 1)), code >> COUNT_BITS);
+  or_bits(job.chunks, position + block->bits - length_of(code), code >> COUNT_BITS);
   if (end && !last)
     put_stored_head(job.chunks, position + block->bits, 0, false);
 }
 
 /* ---- Checksums ---- */
 
-enum { CRC_THREADS = 256, CRC_BYTES = 256, CRC_POLYNOMIAL = 0xedb88320 };
+enum { CRC_THREADS = 256, CRC_BYTES = 256 /* a multiple of 16 */, CRC_POLYNOMIAL = 0xedb88320 };
 
 /* Polynomials over two elements modulo that of CRC-32, the coefficient of 1 in the highest bit. */
 __device__ uint32_t multiply_polynomials(uint32_t a, uint32_t b) {
@@ -341,12 +374,14 @@ __device__ uint32_t multiply_polynomials(uint32_t a, uint32_t b) {
 }
 
 /* CRC-32 is linear: each thread that of some bytes, as if zeros followed them to the end, and all of these together. They
- * are put where the chunk has it, which begins as zeros. */
+ * are put where the chunk has it, which begins as zeros. That the checksum begins with ones is as if the first four bytes
+ * were inverted. */
 __global__ void __launch_bounds__(CRC_THREADS) put_crc(const png_job job) {
   __shared__ uint32_t table[256], powers[32]; /* x^(8 * 2^i) */
-  const uint32_t strip = blockIdx.y, first = (blockIdx.x * CRC_THREADS) * CRC_BYTES, begin = first + threadIdx.x * CRC_BYTES;
-  const gconv_png_strip made = job.made[strip];
-  if (made.size == 0 || first >= made.size - 4 - CHUNK_TAIL)
+  const gconv_png_strip made = job.made[blockIdx.y];
+  const uint64_t data = made.offset + 4, end = made.offset + made.size - CHUNK_TAIL; /* from the type on */
+  const uint64_t first = (data / CRC_BYTES + blockIdx.x * CRC_THREADS) * CRC_BYTES, begin = first + threadIdx.x * CRC_BYTES;
+  if (made.size == 0 || first >= end)
     return;
   uint32_t value = threadIdx.x;
   for (int i = 0; i < 8; i++)
@@ -358,22 +393,32 @@ __global__ void __launch_bounds__(CRC_THREADS) put_crc(const png_job job) {
       powers[i] = multiply_polynomials(powers[i - 1], powers[i - 1]);
   }
   __syncthreads();
-  const uint32_t size = made.size - 4 - CHUNK_TAIL; /* from the type on */
-  if (begin >= size)
+  if (begin >= end)
     return;
-  const uint8_t *bytes = (const uint8_t *)job.chunks + made.offset + 4 + begin;
-  const uint32_t own = min(size - begin, (uint32_t)CRC_BYTES);
-  uint32_t crc = begin == 0 ? UINT32_MAX : 0;
-  for (uint32_t i = 0; i < own; i++)
-    crc = table[(crc ^ bytes[i]) & 0xff] ^ crc >> 8;
-  uint32_t behind = size - begin - own;
+  const uint8_t *bytes = (const uint8_t *)job.chunks;
+  uint32_t crc = 0;
+  uint64_t at = begin;
+  if (begin >= data + 4 && begin + CRC_BYTES <= end) {
+    for (; at < begin + CRC_BYTES; at += 16) {
+      const uint4 part = *(const uint4 *)(bytes + at);
+      const uint32_t fours[4] = {part.x, part.y, part.z, part.w};
+#pragma unroll
+      for (int i = 0; i < 16; i++)
+        crc = table[(crc ^ fours[i / 4] >> 8 * (i % 4)) & 0xff] ^ crc >> 8;
+    }
+  } else {
+    at = begin < data ? data : begin;
+    for (; at < end && at < begin + CRC_BYTES; at++)
+      crc = table[(crc ^ bytes[at] ^ (at < data + 4 ? 0xff : 0)) & 0xff] ^ crc >> 8;
+  }
+  uint64_t behind = end - at;
   for (int i = 0; behind > 0; i++, behind /= 2)
     if (behind & 1)
       crc = multiply_polynomials(crc, powers[i]);
-  crc = reverse_bytes(begin == 0 ? ~crc : crc);
-  const uint64_t position = 8 * (made.offset + made.size - CHUNK_TAIL), both = (uint64_t)crc << position % 32;
-  atomicXor(&job.chunks[position / 32], (uint32_t)both);
-  atomicXor(&job.chunks[position / 32 + 1], (uint32_t)(both >> 32));
+  crc = reverse_bytes(begin <= data ? ~crc : crc);
+  const uint64_t both = (uint64_t)crc << end % 4 * 8;
+  atomicXor(&job.chunks[end / 4], (uint32_t)both);
+  atomicXor(&job.chunks[end / 4 + 1], (uint32_t)(both >> 32));
 }
 
 } // namespace

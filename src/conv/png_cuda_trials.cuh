@@ -76,7 +76,29 @@ __device__ uint8_t filter_byte(const png_job &job, int filter, uint32_t y, uint3
   return (uint8_t)(own - gconv_png_predict_paeth(left, up, corner));
 }
 
+/* `count` bytes, at most four, from byte x of line y on, in the words of CUDA: the first lowest. */
+__device__ uint32_t filter_bytes(const png_job &job, int filter, uint32_t y, uint32_t x, uint32_t count) {
+  uint32_t four = 0;
+#pragma unroll
+  for (uint32_t k = 0; k < 4; k++) {
+    if (k < count)
+      four |= (uint32_t)filter_byte(job, filter, y, x) << 8 * k;
+    if (++x == job.line) {
+      x = 0;
+      y++;
+    }
+  }
+  return four;
+}
+
 /* ---- Lengths of codes, by all threads of a block ---- */
+
+/* To the first lane. */
+__device__ uint64_t sum_of_warp(uint64_t value) {
+  for (int distance = 16; distance > 0; distance /= 2)
+    value += __shfl_down_sync(0xffffffff, value, distance);
+  return value;
+}
 
 /* In shared memory. */
 struct length_room {
@@ -103,11 +125,28 @@ __device__ uint32_t make_lengths(const uint32_t *counts, int symbols, int longes
   }
   __syncthreads();
   if (thread == 0) {
-    int used = room->used;
-    for (int i = 0; used < 2; i++) /* two symbols at least, whose lengths are 1 in any order */
+    for (int i = 0; room->used < 2; i++) /* two symbols at least, whose lengths are 1 in any order */
       if (counts[i] == 0)
-        room->huffman.sorted[used++] = (uint64_t)1 << 16 | (uint64_t)i;
-    gconv_huffman_lengths_of_sorted(&room->huffman, used, symbols, longest, lengths);
+        room->huffman.sorted[room->used++] = (uint64_t)1 << 16 | (uint64_t)i;
+    gconv_huffman_build(&room->huffman, room->used);
+  }
+  for (int i = thread; i <= GCONV_HUFFMAN_SYMBOLS; i += threads)
+    room->huffman.of_length[i] = 0;
+  for (int i = thread; i < symbols; i += threads)
+    lengths[i] = 0;
+  __syncthreads();
+  const int used = room->used;
+  for (int i = thread; i < used; i += threads)
+    atomicAdd(&room->huffman.of_length[room->huffman.depths[room->huffman.parents[i]] + 1], 1);
+  __syncthreads();
+  if (thread == 0)
+    gconv_huffman_limit_lengths(room->huffman.of_length, used, longest);
+  __syncthreads();
+  for (int i = thread; i < used; i += threads) { /* the rarest symbols get the longest codes */
+    int length = longest;
+    for (int left = i; left >= room->huffman.of_length[length]; length--)
+      left -= room->huffman.of_length[length];
+    lengths[room->huffman.sorted[i] & 0xffff] = (uint8_t)length;
   }
   __syncthreads();
   uint32_t bits = 0;
@@ -137,12 +176,13 @@ __global__ void __launch_bounds__(TRIAL_THREADS) try_literals(const png_job job)
   for (uint32_t i = threadIdx.x; i < SYMBOLS; i += TRIAL_THREADS)
     counts[i] = i == END_OF_BLOCK;
   __syncthreads();
-  for (uint32_t at = threadIdx.x; at < size; at += TRIAL_THREADS) {
-    const uint32_t y = (uint32_t)(sample.begin - sample.before) + at / job.line;
-    const uint8_t byte = filter_byte(job, (int)filter, y, at % job.line);
-    out[at] = byte;
-    if (at >= before && at - before < BLOCK_BYTES)
-      atomicAdd(&counts[byte], 1);
+  for (uint32_t at = 4 * threadIdx.x; at < size; at += 4 * TRIAL_THREADS) {
+    const uint32_t y = (uint32_t)(sample.begin - sample.before) + at / job.line, count = min(size - at, 4);
+    const uint32_t four = filter_bytes(job, (int)filter, y, at % job.line, count);
+    *(uint32_t *)(out + at) = four; /* there is room for it */
+    for (uint32_t k = 0; k < count; k++)
+      if (at + k >= before && at + k - before < BLOCK_BYTES)
+        atomicAdd(&counts[four >> 8 * k & 0xff], 1);
   }
   __syncthreads();
   const uint32_t bits = make_lengths(counts, SYMBOLS, LONGEST_CODE, lengths, &room);
@@ -165,7 +205,140 @@ union match_room {
   length_room lengths;
 };
 
-/* One thread cuts; but this is done for all filters that could be asked about side by side, and other images go on. */
+/* Matches are looked for at every step, and are of so many bytes at least, as in cut_lines(). */
+__device__ uint32_t step_of(uint32_t pixel) {
+  return pixel > 1 ? pixel : 2;
+}
+
+__device__ uint32_t unit_of(uint32_t pixel) {
+  return pixel > 2 ? pixel : 4;
+}
+
+/* Remembers the pixels of the `before` bytes of lines as look_up() would one after the other: a slot ends up with the last
+ * of its pixels, and the last of those that are another. All threads do it, on a clean slate, where places are below 65536.
+ */
+__device__ void remember(uint64_t *seen, const gconv_png_lines &lines, uint32_t before) {
+  const uint32_t line = (uint32_t)lines.line, pixel = (uint32_t)lines.pixel;
+  const uint32_t step = step_of(pixel), unit = unit_of(pixel);
+  const uint32_t of_line = line > unit ? (line - 1 - unit) / step + 1 : 0, count = before / line * of_line;
+  if (before > 65535) {
+    for (uint32_t i = 0; threadIdx.x == 0 && i < count; i++) {
+      const uint32_t at = i / of_line * line + 1 + i % of_line * step;
+      look_up(seen, at, load(lines.bytes + at) & UINT64_MAX >> (64 - 8 * unit));
+    }
+    __syncthreads();
+    return;
+  }
+  uint32_t *slots = (uint32_t *)seen; /* with positions above, until all is done */
+  for (int turn = 0; turn < 2; turn++) {
+    for (uint32_t i = threadIdx.x; i < count; i += TRIAL_THREADS) {
+      const uint32_t at = i / of_line * line + 1 + i % of_line * step;
+      uint32_t slot;
+      const uint32_t entry = entry_of(load(lines.bytes + at) & UINT64_MAX >> (64 - 8 * unit), at, &slot);
+      const uint32_t key = entry << 16 | entry >> 16;
+      if (turn == 0)
+        atomicMax(&slots[2 * slot], key);
+      else if ((slots[2 * slot] ^ key) & 0xffff)
+        atomicMax(&slots[2 * slot + 1], key);
+    }
+    __syncthreads();
+  }
+  for (uint32_t i = threadIdx.x; i < 2 << HASH_BITS; i += TRIAL_THREADS)
+    slots[i] = slots[i] << 16 | slots[i] >> 16;
+  __syncthreads();
+}
+
+/* What lines have been cut into. */
+struct cuts {
+  uint32_t *counts, *distance_counts;      /* in shared memory: of SYMBOLS and DISTANCE_SYMBOLS */
+  uint32_t sequences, matched, extra_bits; /* of each lane's matches */
+};
+
+__device__ void count_match(cuts *c, uint32_t length, uint32_t distance) {
+  unsigned length_extra, distance_extra;
+  atomicAdd(&c->counts[LITERALS + 1 + length_symbol(length, &length_extra)], 1);
+  atomicAdd(&c->distance_counts[distance_symbol(distance - 1, &distance_extra)], 1);
+  c->extra_bits += length_extra + distance_extra;
+  c->matched += length;
+  c->sequences++;
+}
+
+/* Cuts bytes begin .. stop - 1 as the CPU does one pixel after the other, by one warp. Each lane looks one pixel up, as if
+ * all those before it were noted, which is so as long as they are no matches, or such that end where the next one begins.
+ * What comes behind another match, or behind too many of one slot, is looked up once more. */
+__device__ void cut_by_warp(uint64_t *seen, const gconv_png_lines &lines, uint32_t begin, uint32_t stop, cuts *c) {
+  enum { MOST_BEFORE = 3 };
+  const uint32_t all = 0xffffffff, lane = threadIdx.x, line = (uint32_t)lines.line, pixel_bytes = (uint32_t)lines.pixel;
+  const uint32_t step = step_of(pixel_bytes), unit = unit_of(pixel_bytes);
+  const uint64_t mask = UINT64_MAX >> (64 - 8 * unit), step_mask = UINT64_MAX >> (64 - 8 * step);
+  const uint8_t *bytes = lines.bytes;
+  uint32_t at = begin;
+  while (at < stop) {
+    const uint32_t line_end = at - at % line + line;
+    if (at % line == 0) {
+      if (lane == 0)
+        atomicAdd(&c->counts[bytes[at]], 1); /* the number of the filter */
+      at++;
+    }
+    while (at + unit <= line_end && at < stop) {
+      const uint32_t own = at + lane * step;
+      const bool active = own + unit <= line_end && own < stop;
+      const uint64_t pixel = active ? load(bytes + own) & mask : 0;
+      uint32_t number;
+      const uint32_t entry = entry_of(pixel, own, &number);
+      const uint32_t same = __match_any_sync(all, active ? number : UINT32_MAX - lane);
+      const uint32_t earlier = same & ((1u << lane) - 1), rank = __popc(earlier); /* in this slot */
+      uint64_t after = seen[number];
+      uint32_t distance = (uint32_t)look_up_slot(&after, own, entry);
+      for (uint32_t i = 1; i <= MOST_BEFORE && __any_sync(all, rank >= i); i++) {
+        uint64_t before = __shfl_sync(all, after, earlier ? (int)gconv_highest_bit(earlier) : 0);
+        if (rank == i) {
+          distance = (uint32_t)look_up_slot(&before, own, entry);
+          after = before;
+        }
+      }
+      const bool match =
+          active && distance - 1 < min(own, (uint32_t)WINDOW) && (load(bytes + own - distance) & mask) == pixel;
+      const uint8_t *next = bytes + own + unit;
+      const bool longer =
+          match &&
+          (step < unit || (own + unit + step <= line_end && ((load(next) ^ load(next - distance)) & step_mask) == 0));
+      const uint32_t unknown = __ballot_sync(all, rank > MOST_BEFORE), longs = __ballot_sync(all, longer);
+      const uint32_t actives = __popc(__ballot_sync(all, active));
+      const uint32_t known = unknown ? min(actives, (uint32_t)gconv_lowest_bit(unknown)) : actives;
+      const uint32_t first = longs ? (uint32_t)gconv_lowest_bit(longs) : 32, done = min(known, first + 1);
+      const uint32_t later = same & ~((2u << lane) - 1) & (done < 32 ? (1u << done) - 1 : all);
+      __syncwarp(); /* all have read */
+      if (lane < done && later == 0)
+        seen[number] = after;
+      if (lane < done && lane < first && match)
+        count_match(c, unit, distance);
+      if (lane < done && lane < first && !match)
+        for (uint32_t i = 0; i < step; i++)
+          atomicAdd(&c->counts[pixel >> 8 * i & 0xff], 1);
+      __syncwarp();
+      at += min(known, first) * step;
+      if (first >= known)
+        continue;
+      const uint32_t back = __shfl_sync(all, distance, (int)first), most = min(line_end - at, (uint32_t)LONGEST);
+      uint32_t length = (uint32_t)common_length(bytes + at, bytes + at - back, most);
+      length = length >= unit + step ? length - length % step : unit;
+      if (lane == 0)
+        count_match(c, length, back);
+      at += length;
+    }
+    if (at + unit > line_end && at < line_end) {
+      if (lane < line_end - at)
+        atomicAdd(&c->counts[bytes[at + lane]], 1);
+      at = line_end;
+    }
+  }
+  c->sequences = (uint32_t)sum_of_warp(c->sequences) + 1; /* with the literals at the end */
+  c->matched = (uint32_t)sum_of_warp(c->matched);
+  c->extra_bits = (uint32_t)sum_of_warp(c->extra_bits);
+}
+
+/* All filters that could be asked about are tried side by side. */
 __global__ void __launch_bounds__(TRIAL_THREADS) try_matches(const png_job job) {
   extern __shared__ uint64_t shared_memory[];
   match_room *room = (match_room *)shared_memory;
@@ -190,23 +363,17 @@ __global__ void __launch_bounds__(TRIAL_THREADS) try_matches(const png_job job) 
   lines.size = before + sample.count * job.line;
   lines.line = job.line;
   lines.pixel = job.pixel;
-  uint64_t extra_bits = 0;
-  if (threadIdx.x == 0) {
-    tally t;
-    t.seen = room->seen;
-    t.counts = counts;
-    t.distance_counts = distance_counts;
-    t.sequences = NULL;
-    t.count = t.matched = t.extra_bits = 0;
-    cut_lines(&t, &lines, 0, before, min(lines.size, (size_t)before + BLOCK_BYTES));
-    result->single = job.pixel == PIXEL && t.matched < 2 * job.pixel * t.count;
-    extra_bits = t.extra_bits;
-  }
+  remember(room->seen, lines, before);
+  cuts c = {counts, distance_counts, 0, 0, 0};
+  if (threadIdx.x < 32)
+    cut_by_warp(room->seen, lines, before, min((uint32_t)lines.size, before + BLOCK_BYTES), &c);
+  if (threadIdx.x == 0)
+    result->single = job.pixel == PIXEL && c.matched < 2 * job.pixel * c.sequences;
   __syncthreads();
   uint32_t bits = make_lengths(counts, SYMBOLS, LONGEST_CODE, lengths, &room->lengths);
   bits += make_lengths(distance_counts, DISTANCE_SYMBOLS, GCONV_HUFFMAN_LONGEST, lengths, &room->lengths);
   if (threadIdx.x == 0)
-    result->with = bits + extra_bits;
+    result->with = bits + c.extra_bits;
 }
 
 /* ---- The choice ---- */

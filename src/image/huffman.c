@@ -38,9 +38,24 @@ static int sort_used(const uint32_t *counts, int symbols, uint64_t *sorted) {
 void gconv_huffman_lengths(const uint32_t *counts, int symbols, int longest, uint8_t *lengths) {
   gconv_huffman_room room;
   int used = sort_used(counts, symbols, room.sorted);
-  gconv_huffman_lengths_of_sorted(&room, used, symbols, longest, lengths);
+  gconv_huffman_build(&room, used);
+  memset(room.of_length, 0, sizeof room.of_length);
+  for (int i = 0; i < used; i++)
+    room.of_length[room.depths[room.parents[i]] + 1]++;
+  gconv_huffman_limit_lengths(room.of_length, used, longest);
+  memset(lengths, 0, (size_t)symbols);
+  for (int length = longest, i = 0; length > 0; length--) /* the rarest symbols get the longest codes */
+    for (int k = 0; k < room.of_length[length]; k++)
+      lengths[room.sorted[i++] & 0xffff] = (uint8_t)length;
 }
 
 void gconv_huffman_codes(const uint8_t *lengths, int symbols, uint16_t *codes) {
-  gconv_huffman_codes_body(lengths, symbols, codes);
+  unsigned of_length[GCONV_HUFFMAN_LONGEST + 1] = {0}, next[GCONV_HUFFMAN_LONGEST + 1] = {0};
+  for (int i = 0; i < symbols; i++)
+    of_length[lengths[i]]++;
+  of_length[0] = 0;
+  for (int length = 1; length <= GCONV_HUFFMAN_LONGEST; length++)
+    next[length] = (next[length - 1] + of_length[length - 1]) << 1;
+  for (int i = 0; i < symbols; i++)
+    codes[i] = lengths[i] ? gconv_huffman_reverse(next[lengths[i]]++, lengths[i]) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a block of deflate is made of: how lines are cut into literals and matches, and how a block's codes are described.
- * Compiled for the host and for CUDA, which cuts samples only.
+ * What deciding on matches and describing codes is made of, of png_deflate.c and of conv/png_cuda.cu: compiled for the host
+ * and for CUDA.
  */
 #ifndef GCONV_IMAGE_PNG_CUT_H
 #define GCONV_IMAGE_PNG_CUT_H
@@ -27,30 +27,9 @@ enum {
   HASH_BITS = 13,
   BLOCK_BYTES = GCONV_PNG_MOST_TRIED, /* enough for a code to pay for its description, about 100 bytes */
   STORED_BYTES = 65535,               /* the most that one stored block holds */
-  STORED_BITS = 3 + 32, /* what it takes besides its bytes and up to a byte of padding: a mark, the length twice */
-  PIXEL = 3,            /* of GCONV_PNG_PIXELS */
-  LONGEST_CODE = 14,    /* of literals: four and seven more bits fit into 64 */
+  PIXEL = 3,                          /* of GCONV_PNG_PIXELS */
+  LONGEST_CODE = 14,                  /* of literals: four and seven more bits fit into 64 */
 };
-
-/* Some literals and then a match. The last of a block has length 0: it is no match. */
-typedef struct sequence {
-  uint32_t literals;
-  uint16_t length;
-  uint16_t back; /* distance - 1 */
-} sequence;
-
-/* What lines have been cut into. */
-typedef struct tally {
-  /* Where pixels of a hash were seen: in the lower half the last place of the latest pixel, in the upper half of the one
-   * before it that was another. Each is 16 more bits of the hash, which tell most pixels apart, over 16 of the position,
-   * modulo 65536. What is found is compared, so that neither collisions nor stale places do harm. [1 << HASH_BITS] */
-  uint64_t *seen;
-  uint32_t *counts, *distance_counts; /* [SYMBOLS], [DISTANCE_SYMBOLS] */
-  sequence *sequences;                /* NULL: they are not wanted */
-  size_t count;                       /* of sequences */
-  size_t matched;                     /* bytes */
-  uint64_t extra_bits;                /* of lengths and distances */
-} tally;
 
 /* ---- Finding matches ---- */
 
@@ -68,14 +47,6 @@ GCONV_BOTH uint64_t load(const uint8_t *bytes) {
   value = __builtin_bswap64(value);
 #endif
   return value;
-#endif
-}
-
-GCONV_BOTH void count_one(uint32_t *counter) {
-#ifdef __CUDA_ARCH__
-  atomicAdd(counter, 1); /* which is not waited for */
-#else
-  ++*counter;
 #endif
 }
 
@@ -114,18 +85,21 @@ GCONV_BOTH unsigned distance_symbol(unsigned back, unsigned *extra) {
   return 2 * log + (back >> *extra) % 2;
 }
 
-/* What is noted of a pixel at `at`, and in which slot. */
+/* Where pixels of a hash were seen, in a slot for each: in the lower half the last place of the latest pixel, in the upper
+ * half of the one before it that was another. Each is 16 more bits of the hash, which tell most pixels apart, over 16 of the
+ * position, modulo 65536. What is found is compared, so that neither collisions nor stale places do harm. This is what is
+ * noted of a pixel at `at`, and in which slot. */
 GCONV_BOTH uint32_t entry_of(uint64_t pixel, size_t at, uint32_t *slot) {
   const uint64_t hash = pixel * UINT64_C(0x9e3779b97f4a7c15);
   *slot = (uint32_t)(hash >> (64 - HASH_BITS));
   return (uint32_t)(hash >> (32 - HASH_BITS) & 0xffff0000) | (uint16_t)at;
 }
 
-/* How far back `pixel`, which stands at `at`, was probably seen; 0 or more than the window: it was not. Remembers it. No
- * other place is looked at, because the branch that follows, which is often foreseen wrongly, would wait for that. */
-GCONV_BOTH size_t look_up(uint64_t *places, size_t at, uint64_t pixel) {
-  uint32_t number, entry = entry_of(pixel, at, &number);
-  uint64_t *slot = &places[number], seen = *slot;
+/* How far back the pixel of this entry, which stands at `at`, was probably seen, by its slot; 0 or more than the window: it
+ * was not. Remembers it. No other place is looked at, because the branch that follows, which is often foreseen wrongly,
+ * would wait for that. */
+GCONV_BOTH size_t look_up_slot(uint64_t *slot, size_t at, uint32_t entry) {
+  uint64_t seen = *slot;
   uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);
   if ((latest ^ entry) >> 16 == 0) {
     *slot = (seen & ~(uint64_t)UINT32_MAX) | entry;
@@ -135,82 +109,9 @@ GCONV_BOTH size_t look_up(uint64_t *places, size_t at, uint64_t pixel) {
   return (other ^ entry) >> 16 == 0 ? (uint16_t)(at - other) : 0;
 }
 
-GCONV_BOTH void add_sequence(tally *t, size_t literals, size_t length, size_t back) {
-  if (t->sequences) {
-    sequence *next = &t->sequences[t->count];
-    next->literals = (uint32_t)literals;
-    next->length = (uint16_t)length;
-    next->back = (uint16_t)back;
-  }
-  t->count++;
-}
-
-GCONV_BOTH void add_match(tally *t, size_t literals, size_t length, size_t distance) {
-  unsigned length_extra, distance_extra;
-  count_one(&t->counts[LITERALS + 1 + length_symbol((unsigned)length, &length_extra)]);
-  count_one(&t->distance_counts[distance_symbol((unsigned)distance - 1, &distance_extra)]);
-  t->extra_bits += length_extra + distance_extra;
-  t->matched += length;
-  add_sequence(t, literals, length, distance - 1);
-}
-
-/* Cuts bytes begin .. stop - 1, and those of a match that reaches beyond, into literals and matches, and returns where they
- * end. Matches are looked for at every `step` bytes of a line; `unit`, of at least SHORTEST bytes, is what must be equal.
- * Lines from .. begin - 1 are only remembered. */
-GCONV_BOTH size_t cut_body(tally *t, const gconv_png_lines *lines, size_t from, size_t begin, size_t stop, size_t step,
-                           size_t unit) {
-  const uint8_t *bytes = lines->bytes;
-  const uint64_t mask = UINT64_MAX >> (64 - 8 * unit);
-  for (; from < begin; from += lines->line)
-    for (size_t at = from + 1; at + unit <= from + lines->line; at += step)
-      look_up(t->seen, at, load(bytes + at) & mask);
-  size_t at = begin, literals = begin;
-  while (at < stop) {
-    size_t line_end = at - at % lines->line + lines->line;
-    if (at % lines->line == 0)
-      count_one(&t->counts[bytes[at++]]); /* the number of the filter */
-    while (at + unit <= line_end && at < stop) {
-      size_t distance = look_up(t->seen, at, load(bytes + at) & mask);
-      if (distance - 1 < (at < WINDOW ? at : (size_t)WINDOW)) {
-        size_t most = line_end - at < LONGEST ? line_end - at : (size_t)LONGEST;
-        size_t length = common_length(bytes + at, bytes + at - distance, most);
-        if (length >= unit + step) {
-          length -= length % step;
-          add_match(t, at - literals, length, distance);
-          literals = at += length;
-          continue;
-        }
-        if (length >= unit) { /* a sum that need not be waited for, as long as this is foreseen */
-          add_match(t, at - literals, unit, distance);
-          literals = at += unit;
-          continue;
-        }
-      }
-      for (size_t i = 0; i < step; i++)
-        count_one(&t->counts[bytes[at++]]);
-    }
-    if (at + unit > line_end)
-      while (at < line_end)
-        count_one(&t->counts[bytes[at++]]);
-  }
-  add_sequence(t, at - literals, 0, 0);
-  return at;
-}
-
-GCONV_BOTH size_t cut_lines(tally *t, const gconv_png_lines *lines, size_t from, size_t begin, size_t stop) {
-  switch (lines->pixel) {
-  case 1:
-  case 2:
-    return cut_body(t, lines, from, begin, stop, 2, 4);
-  case 3:
-    return cut_body(t, lines, from, begin, stop, 3, 3);
-  case 4:
-    return cut_body(t, lines, from, begin, stop, 4, 4);
-  case 6:
-    return cut_body(t, lines, from, begin, stop, 6, 6);
-  default:
-    return cut_body(t, lines, from, begin, stop, 8, 8);
-  }
+GCONV_BOTH size_t look_up(uint64_t *places, size_t at, uint64_t pixel) {
+  uint32_t number, entry = entry_of(pixel, at, &number);
+  return look_up_slot(&places[number], at, entry);
 }
 
 /* ---- Codes ---- */

@@ -16,8 +16,15 @@ enum {
   MANY = 256, /* literals, for which tables are worth loading */
 };
 
+/* Some literals and then a match. The last of a block has length 0: it is no match. */
+typedef struct sequence {
+  uint32_t literals;
+  uint16_t length;
+  uint16_t back; /* distance - 1 */
+} sequence;
+
 struct gconv_png_deflater {
-  uint64_t seen[1 << HASH_BITS]; /* see tally */
+  uint64_t seen[1 << HASH_BITS]; /* see look_up() */
   sequence sequences[MOST_MATCHES + 1];
   size_t count;
   uint16_t backs[MOST_MATCHES]; /* in blocks of single pixels: distance - 1 to the one that it repeats; 0: none */
@@ -72,6 +79,59 @@ GCONV_INLINE uint32_t look_up_exactly(gconv_png_deflater *deflater, size_t at, u
   return back & mask_of(((other ^ entry) < PLACES) & (back - NEAREST < WINDOW - NEAREST));
 }
 
+/* ---- Finding matches ---- */
+
+GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_t length, size_t distance) {
+  unsigned length_extra, distance_extra;
+  deflater->counts[LITERALS + 1 + length_symbol((unsigned)length, &length_extra)]++;
+  deflater->distance_counts[distance_symbol((unsigned)distance - 1, &distance_extra)]++;
+  deflater->extra_bits += length_extra + distance_extra;
+  deflater->sequences[deflater->count++] = (sequence){(uint32_t)literals, (uint16_t)length, (uint16_t)(distance - 1)};
+}
+
+/* Cuts bytes begin .. stop - 1, and those of a match that reaches beyond, into literals and matches, and returns where they
+ * end. Matches are looked for at every `step` bytes of a line; `unit`, of at least SHORTEST bytes, is what must be equal.
+ * Lines from .. begin - 1 are only remembered. */
+GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin,
+                             size_t stop, size_t step, size_t unit) {
+  const uint8_t *bytes = lines->bytes;
+  const uint64_t mask = UINT64_MAX >> (64 - 8 * unit);
+  for (; from < begin; from += lines->line)
+    for (size_t at = from + 1; at + unit <= from + lines->line; at += step)
+      look_up(deflater->seen, at, load(bytes + at) & mask);
+  size_t at = begin, literals = begin;
+  while (at < stop) {
+    size_t line_end = at - at % lines->line + lines->line;
+    if (at % lines->line == 0)
+      deflater->counts[bytes[at++]]++; /* the number of the filter */
+    while (at + unit <= line_end && at < stop) {
+      size_t distance = look_up(deflater->seen, at, load(bytes + at) & mask);
+      if (distance - 1 < (at < WINDOW ? at : WINDOW)) {
+        size_t most = line_end - at < LONGEST ? line_end - at : LONGEST;
+        size_t length = common_length(bytes + at, bytes + at - distance, most);
+        if (length >= unit + step) {
+          length -= length % step;
+          add_match(deflater, at - literals, length, distance);
+          literals = at += length;
+          continue;
+        }
+        if (length >= unit) { /* a sum that need not be waited for, as long as this is foreseen */
+          add_match(deflater, at - literals, unit, distance);
+          literals = at += unit;
+          continue;
+        }
+      }
+      for (size_t i = 0; i < step; i++)
+        deflater->counts[bytes[at++]]++;
+    }
+    if (at + unit > line_end)
+      while (at < line_end)
+        deflater->counts[bytes[at++]]++;
+  }
+  deflater->sequences[deflater->count++] = (sequence){.literals = (uint32_t)(at - literals)};
+  return at;
+}
+
 static void begin_counts(gconv_png_deflater *deflater) {
   deflater->count = 0;
   deflater->extra_bits = 0;
@@ -80,23 +140,21 @@ static void begin_counts(gconv_png_deflater *deflater) {
   deflater->counts[END_OF_BLOCK] = 1;
 }
 
-static tally tally_of(gconv_png_deflater *deflater) {
-  return (tally){.seen = deflater->seen,
-                 .counts = deflater->counts,
-                 .distance_counts = deflater->distance_counts,
-                 .sequences = deflater->sequences};
-}
-
-/* As cut_lines(); returns how many bytes matches have in *matched. */
-static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin, size_t stop,
-                  size_t *matched) {
+static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin, size_t stop) {
   begin_counts(deflater);
-  tally t = tally_of(deflater);
-  size_t end = cut_lines(&t, lines, from, begin, stop);
-  deflater->count = t.count;
-  deflater->extra_bits = t.extra_bits;
-  *matched = t.matched;
-  return end;
+  switch (lines->pixel) {
+  case 1:
+  case 2:
+    return cut_body(deflater, lines, from, begin, stop, 2, 4);
+  case 3:
+    return cut_body(deflater, lines, from, begin, stop, 3, 3);
+  case 4:
+    return cut_body(deflater, lines, from, begin, stop, 4, 4);
+  case 6:
+    return cut_body(deflater, lines, from, begin, stop, 6, 6);
+  default:
+    return cut_body(deflater, lines, from, begin, stop, 8, 8);
+  }
 }
 
 /* Counts in eight tables, as a byte that comes again would wait for its own count. */
@@ -340,7 +398,7 @@ size_t gconv_png_deflate_bound(size_t size) {
  * is nearly nothing to gain, a block has none, and takes half of the time. */
 static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
   size_t stop = lines->size - begin < TRIAL_BYTES ? lines->size : begin + TRIAL_BYTES;
-  size_t matched, end = cut(deflater, lines, begin, begin, stop, &matched);
+  size_t end = cut(deflater, lines, begin, begin, stop);
   uint64_t with = make_lengths(deflater);
   take_literals(deflater, lines->bytes + begin, end - begin);
   return with < make_lengths(deflater) / 32 * 31;
@@ -348,12 +406,11 @@ static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lin
 
 /* Cuts the block that begins at `begin`, and returns where it ends. */
 static size_t cut_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
-  size_t matched;
   size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES;
   if (lines->content == GCONV_PNG_PIXELS)
     return cut_pixels(deflater, lines, begin, stop);
   if (lines->content == GCONV_PNG_MIXED && matches_pay(deflater, lines, begin))
-    return cut(deflater, lines, begin, begin, stop, &matched);
+    return cut(deflater, lines, begin, begin, stop);
   take_literals(deflater, lines->bytes + begin, stop - begin);
   return stop;
 }
@@ -382,8 +439,10 @@ uint64_t gconv_png_deflate_try_literals(gconv_png_deflater *deflater, const gcon
 uint64_t gconv_png_deflate_try_matches(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin,
                                        bool *single) {
   memset(deflater->seen, 0, sizeof deflater->seen);
-  size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES, matched;
-  cut(deflater, lines, 0, begin, stop, &matched);
+  size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES, matched = 0;
+  cut(deflater, lines, 0, begin, stop);
+  for (size_t i = 0; i < deflater->count; i++)
+    matched += deflater->sequences[i].length;
   *single = lines->pixel == PIXEL && matched < 2 * lines->pixel * deflater->count;
   return make_lengths(deflater);
 }
