@@ -43,9 +43,17 @@ gconv_planes gconv_bank_tile(const gconv_bank_batch *job, const gconv_image *map
 
 /* ---- Sheets ---- */
 
-/* As many columns as make the sheet about square. */
+/* As many columns as make the sheet about square; without a gap at its end, if that can be had with it. */
 static int32_t mosaic_columns(int32_t count, int32_t height, int32_t width) {
-  int32_t columns = (int32_t)ceil(sqrt((double)count * (height + GCONV_MOSAIC_GAP) / (width + GCONV_MOSAIC_GAP)));
+  double square = sqrt((double)count * (height + GCONV_MOSAIC_GAP) / (width + GCONV_MOSAIC_GAP)), off = 1.5;
+  int32_t columns = (int32_t)ceil(square), full = 0;
+  for (int32_t n = 1; n <= count && n < 2 * square; n++)
+    if (count % n == 0 && fmax(n / square, square / n) <= off + 1e-6) {
+      off = fmax(n / square, square / n);
+      full = n;
+    }
+  if (full > 0)
+    return full;
   return columns < 1 ? 1 : columns > count ? count : columns;
 }
 

@@ -84,6 +84,14 @@ class Outputs(BankTest):
         y = np.clip(correlate(self.planes, self.w, self.b)[1] * 0.1 + 0.5, 0, 1) * 65535
         self.assertLessEqual(np.abs(got - y).max(), 1)
 
+    def test_mosaic_without_a_gap(self):
+        self.photo("wide.png", 60, 40)
+        self.photo("square.png", 40, 40)
+        for source, filters, columns, rows in (("wide.png", "gabor_bank", 2, 4), ("square.png", "gabor_bank", 4, 2), ("wide.png", "bank.txt", 2, 3)):
+            self.gconv("-i", source, "-f", filters, "--combine", "mosaic", "-o", "m.png")
+            one, sheet = self.pixels(source).shape, self.pixels("m.png").shape
+            self.assertEqual(((sheet[0] + 2) // (one[0] + 2), (sheet[1] + 2) // (one[1] + 2)), (rows, columns))
+
     def test_mosaic(self):
         self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "m.png", "--combine", "mosaic", "--range", "clamp")
         got, y = self.pixels("m.png"), np.clip(correlate(self.planes, self.w, self.b), 0, 1) * 255
