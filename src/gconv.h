@@ -271,7 +271,8 @@ void gconv_filters_free(gconv_filters *list);
  * be read in two ways states its syntax in a comment that gconv_filters_read understands. */
 gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text);
 
-/* Writes filters as such texts, with an empty line between, to `path` ("-": standard output): whole, or not at all. */
+/* Writes filters to `path` ("-": standard output), whole or not at all, so that gconv_filters_read() reads them again: one
+ * as such a text, several as ImageMagick kernels. GCONV_UNSUPPORTED for several of which one has a divisor or offset. */
 gconv_status gconv_filters_write(const char *path, const gconv_filters *filters);
 
 /* A built-in generator. */

@@ -83,19 +83,46 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
   return write_text(filter, syntax, true, text, &size);
 }
 
+/* Plain matrices and those of vips end where the file does; kernels of ImageMagick have a mark between them. */
+static void write_kernels(FILE *out, const gconv_filters *filters) {
+  fprintf(out, "# syntax: %s\n", gconv_syntax_imagemagick.name);
+  for (size_t i = 0; i < filters->count; i++) {
+    if (i > 0)
+      fputs(";\n", out);
+    write_name(out, filters->items[i].name);
+    write_header(out, &filters->items[i], &gconv_syntax_imagemagick);
+    write_rows(out, &filters->items[i]);
+  }
+}
+
+static gconv_status kernels_to_text(const gconv_filters *filters, char **text) {
+  for (size_t i = 0; i < filters->count; i++) {
+    const gconv_filter *filter = &filters->items[i];
+    GCONV_TRY(gconv_filter_check(filter));
+    if (filter->divisor != 1 || filter->offset != 0)
+      return gconv_fail(GCONV_UNSUPPORTED,
+                        "%s: a text of several filters holds no divisor or offset: write it by itself, or divide the taps",
+                        filter->name ? filter->name : "filter");
+  }
+  size_t size = 0;
+  char *buffer = NULL;
+  FILE *out = open_memstream(&buffer, &size);
+  if (out)
+    write_kernels(out, filters);
+  if (!out || !gconv_close_text(out, &buffer))
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the text of %zu filters", filters->count);
+  *text = buffer;
+  return GCONV_OK;
+}
+
 gconv_status gconv_filters_write(const char *path, const gconv_filters *filters) {
   gconv_sink *sink = NULL;
-  GCONV_TRY(gconv_sink_open(path, &sink));
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < filters->count && status == GCONV_OK; i++) {
-    char *text = NULL;
-    status = gconv_filter_to_text(&filters->items[i], &text);
-    if (status == GCONV_OK && i > 0)
-      status = gconv_sink_write(sink, "\n", 1);
-    if (status == GCONV_OK)
-      status = gconv_sink_write(sink, text, strlen(text));
-    free(text);
-  }
+  char *text = NULL;
+  GCONV_TRY(filters->count == 1 ? gconv_filter_to_text(filters->items, &text) : kernels_to_text(filters, &text));
+  gconv_status status = gconv_sink_open(path, &sink);
+  if (status == GCONV_OK)
+    status = gconv_sink_write(sink, text, strlen(text));
+  free(text);
   if (status == GCONV_OK)
     return gconv_sink_commit(sink, false);
   gconv_sink_discard(sink);

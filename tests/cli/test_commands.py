@@ -22,11 +22,20 @@ class Make(CommandTest):
         self.assertFalse(numpy.array_equal(self.pixels("x.png"), source))
 
     def test_several_and_a_file(self):
-        both = self.gconv("make", "sobel_x", "sobel_y").stdout
-        self.assertEqual(both, self.gconv("make", "sobel_x").stdout + "\n" + self.gconv("make", "sobel_y").stdout)
-        result = self.gconv("make", "sobel_x", "-o", "k.txt", "sobel_y")
+        names = ("sobel_x", "gaussian:size=5x4,sigma=1.3", "roberts_x")
+        all_text = self.gconv("make", *names).stdout
+        result = self.gconv("make", names[0], "-o", "k.txt", *names[1:])
         self.assertEqual(result.stdout, "")
-        self.assertEqual((self.folder / "k.txt").read_text(), both)
+        self.assertEqual((self.folder / "k.txt").read_text(), all_text)
+        self.photo("a.png")
+        self.gconv("-i", "a.png", "-f", "k.txt", "-o", "read/")
+        for number, name in enumerate(names, 1):
+            self.gconv("-i", "a.png", "-f", name, "-o", "own.png")
+            self.assert_pixels(f"read/a_k_{number}.png", self.pixels("own.png"))
+        (self.folder / "scaled.mat").write_text("1 1 2 0\n1\n")
+        self.assertIn("scaled: a text of several filters holds no divisor or offset",
+                      self.gconv("make", "sobel_x", "scaled.mat", "-o", "never.txt", status=1).stderr)
+        self.assertFalse((self.folder / "never.txt").exists())
 
     def test_mistakes(self):
         self.usage_error("sobelx", "make", "sobel_x", "sobelx")
