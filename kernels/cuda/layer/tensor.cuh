@@ -278,10 +278,11 @@ template <class E, int D> struct product {
     a.weights = (const uint8_t *)prepared;
     a.steps = (const uint32_t *)(prepared + weight_bytes(c) / 4 + p->filters);
     a.filter_scales = E::SCALED ? prepared + weight_bytes(c) / 4 : NULL;
-    a.maxima = E::SCALED ? (const uint32_t *)e->workspace : NULL;
+    a.maxima = E::SCALED && !c.flow.samples ? (const uint32_t *)e->workspace : NULL;
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
-    a.strange = E::SCALED || D == 2 ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
+    a.strange =
+        (E::SCALED || D == 2) && !c.flow.samples ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
     const bool curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
     a.planes = (uint8_t *)e->workspace + scale_bytes(p);
     a.digit_bytes = laid_bytes(c) / D;
@@ -309,7 +310,7 @@ template <class E, int D> struct product {
     const int64_t images = (int64_t)p->images * c.groups;
     if (a.strange)
       CUDA_TRY(cudaMemsetAsync(e->workspace, 0, (size_t)(images + 1) * 4, stream));
-    if (E::SCALED) {
+    if (a.maxima) {
       const int64_t count = (int64_t)c.channels * p->height * p->width;
       const int64_t parts = std::clamp<int64_t>(8 * processors / images, 1, (count + 8191) / 8192);
       uint32_t *maxima = (uint32_t *)e->workspace;
@@ -343,9 +344,11 @@ template <class E, int D> struct product {
   }
 
   static double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
-    const double ms = MEASURED * cut_problem(p, E::U, D).cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
+    const cut c = cut_problem(p, E::U, D);
+    const double ms = MEASURED * c.cycles * (double)PROCESSORS / machine->units / CYCLES_PER_MS;
     const double in = 4.0 * p->images * p->channels * p->height * p->width;
-    return ms + machine->launch_ms + (E::SCALED ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
+    const bool searched = E::SCALED && !c.flow.samples;
+    return ms + machine->launch_ms + (searched ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
   }
 
   /* Each number is rounded to D digits of precision u = 2^-11 (bf16: 2^-8), and of D = 2 the product of the low ones is

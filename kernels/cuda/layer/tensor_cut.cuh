@@ -70,9 +70,10 @@ struct divisor {
 
 /* Of layers of few taps, whose weights stay in registers while the input flows past them (tensor_flow.cuh). */
 enum : int32_t {
-  FLOW_TILE = 128, /* positions */
-  FLOW_STEPS = 12, /* at most */
-  FLOW_SLOTS = 16  /* at most */
+  FLOW_TILE = 128,        /* positions */
+  FLOW_STEPS = 12,        /* at most */
+  FLOW_SLOTS = 16,        /* at most */
+  FLOW_SAMPLES = 64 << 10 /* of an image whose largest blocks look for, at most */
 };
 
 struct flow {
@@ -80,6 +81,7 @@ struct flow {
   int32_t pairs;            /* of tiles of filters, one a warpgroup, of a group */
   int32_t slots, halo;      /* of FLOW_TILE positions in the ring; that a tile meets beyond its first */
   int32_t repeated, length; /* positions behind the last slot that repeat the first ones, and all of a plane */
+  int32_t samples;          /* of a group of an image, if blocks look for the largest themselves; else 0 */
   /* Of each step: the plane of its first unit, with the distance (16) to the second, by 16 bytes; and how many positions
    * further on in a plane it is. */
   uint32_t at[FLOW_STEPS], down[FLOW_STEPS];

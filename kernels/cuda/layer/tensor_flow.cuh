@@ -15,119 +15,12 @@
 #ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
 #define GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
 
-#include "tensor_flow_cut.cuh"
-#include "tensor_lay.cuh"
-#include "tensor_multiply.cuh"
+#include "tensor_flow_lay.cuh"
 #include "tensor_store.cuh"
 
 namespace tensor {
 
 #ifdef HOPPER
-struct flow_memory {
-  uint64_t *full, *empty; /* barriers of slots */
-  float *kept;            /* of each warp */
-  uint8_t *ring;          /* digits, planes, positions */
-};
-
-__device__ __forceinline__ flow_memory flow_memory_of(uint8_t *base) {
-  flow_memory m;
-  m.full = (uint64_t *)base, m.empty = m.full + FLOW_SLOTS;
-  m.kept = (float *)(base + FLOW_HEAD_BYTES);
-  m.ring = base + FLOW_HEAD_BYTES + CONSUMERS * 4 * KEPT_BYTES;
-  return m;
-}
-
-/* What a block does: tiles from `first` to `end`, of a pair of filter tiles. */
-struct flow_work {
-  uint32_t first, end;
-  int32_t group, pair;
-};
-
-__device__ __forceinline__ flow_work flow_work_of(const cut &c) {
-  const uint32_t pairs = (uint32_t)(c.flow.pairs * c.groups), number = blockIdx.x / pairs, count = gridDim.x / pairs;
-  const int32_t pair = (int32_t)(blockIdx.x - number * pairs), group = pair / c.flow.pairs;
-  return {(uint32_t)(c.tiles * number / count), (uint32_t)(c.tiles * (number + 1) / count), group,
-          pair - group * c.flow.pairs};
-}
-
-/* Where a tile is: the `number`-th of a strip of an image. */
-struct flow_tile {
-  int32_t image, strip, number;
-};
-
-__device__ __forceinline__ flow_tile flow_tile_of(const arguments &a, uint32_t tile) {
-  const uint32_t segment = a.segment_tiles.divide(tile);
-  const int32_t image = (int32_t)a.strips.divide(segment);
-  return {image, (int32_t)segment - image * a.c.strips, (int32_t)(tile - segment * a.segment_tiles.by)};
-}
-
-/* Whether it is the last of its strip that this block has: nothing goes on behind it. */
-__device__ __forceinline__ bool is_last(const arguments &a, const flow_tile &at, uint32_t tile, uint32_t end) {
-  return tile + 1 == end || at.number + 1 == (int32_t)a.segment_tiles.by;
-}
-
-/* ---- Laying ---- */
-
-/* The planes of a chunk of positions in their order. */
-struct flow_plane {
-  int32_t unit, phase, variant;
-  __device__ __forceinline__ void advance(const cut &c) {
-    if (++variant == c.variants) {
-      variant = 0;
-      if (++phase == c.phases_y)
-        phase = 0, unit++;
-    }
-  }
-};
-
-/* A thread's position: its units of all planes, some of which are loaded at a time. */
-template <class E, int D>
-__device__ __forceinline__ void lay_position(const arguments &a, const place &at, int32_t group, float scale, uint8_t *to,
-                                             int32_t again, uint64_t *empty, uint32_t parity) {
-  constexpr int AT_ONCE = 3;
-  const cut &c = a.c;
-  flow_plane plane = {0, 0, 0};
-  for (int32_t first = 0; first < c.planes; first += AT_ONCE) {
-    float v[AT_ONCE][E::U];
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++)
-      if (first + i < c.planes) {
-        load_unit<E>(a, at, group, plane.unit, plane.phase, plane.variant, v[i]);
-        plane.advance(c);
-      }
-    if (first == 0)
-      barrier_wait(empty, parity);
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++, to += c.flow.length * UNIT)
-      if (first + i < c.planes) {
-        store_unit<E, D>(v[i], scale, to, c.plane_bytes);
-        if (again)
-          for (int digit = 0; digit < D; digit++)
-            *(uint4 *)(to + again + digit * c.plane_bytes) = *(const uint4 *)(to + digit * c.plane_bytes);
-      }
-  }
-}
-
-template <class E, int D>
-__device__ __forceinline__ void lay_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
-  const int32_t thread = threadIdx.x % GROUP, last = a.c.flow.slots * FLOW_TILE;
-  ring r;
-  for (uint32_t tile = work.first; tile < work.end; tile++) {
-    const flow_tile t = flow_tile_of(a, tile);
-    const float scale = E::SCALED ? image_scale(a, t.image, work.group, 1) : 1.0f;
-    for (int32_t i = 0; i <= (is_last(a, t, tile, work.end) ? a.c.flow.halo : 0); i++) {
-      const uint32_t position = (uint32_t)((t.number + i) * FLOW_TILE + thread), row = a.pitch.divide(position);
-      const place at = {t.image, t.strip, (int32_t)row, (int32_t)(position - row * a.pitch.by)};
-      const int32_t slot = (int32_t)r.place * FLOW_TILE + thread;
-      lay_position<E, D>(a, at, work.group, scale, m.ring + slot * UNIT, slot < a.c.flow.repeated ? last * UNIT : 0,
-                         &m.empty[r.place], r.parity ^ 1);
-      publish();
-      barrier_arrive(&m.full[r.place]);
-      r.advance(a.c.flow.slots);
-    }
-  }
-}
-
 /* ---- Multiplying ---- */
 
 /* All taps of the tile that begins at position `slot` of the ring. */
@@ -281,18 +174,9 @@ __device__ __forceinline__ int32_t thread_now() {
 }
 
 /* What becomes of a warp's sums of a tile. */
-template <class E>
-__device__ __forceinline__ void store_flow(const arguments &a, const flow_work &work, uint32_t tile, const finish (&f)[2],
-                                           const flow_memory &m, const float (&sums)[64]) {
-  const int32_t thread = thread_now(), lane = thread % 32, warp = thread / 32;
-  float *kept = m.kept + warp * (KEPT_BYTES / 4);
-  const flow_outputs o = flow_outputs_of(a, work, tile, warp);
-  const float scale = E::SCALED ? image_scale(a, o.image, work.group, -1) : 1.0f;
+__device__ __forceinline__ void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, const finish (&f)[2],
+                                           float scale, float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
-  __syncwarp();
-  if (!o.first)
-    keep_line(kept, lane);
-  __syncwarp();
   if (are_plain(a, s))
     keep_sums<true>(a, kept, lane, s, f, sums);
   else
@@ -324,14 +208,18 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
 
 /* ---- The kernel ---- */
 
-__device__ __forceinline__ void begin_flow(const cut &c, const flow_memory &m) {
+__device__ __forceinline__ void begin_flow(const arguments &a, const flow_memory &m, const flow_work &work) {
+  const cut &c = a.c;
   if (threadIdx.x == 0) {
+    m.h->strange = 0;
     for (int i = 0; i < c.flow.slots; i++) {
-      barrier_init(&m.full[i], GROUP);
-      barrier_init(&m.empty[i], 4 * CONSUMERS);
+      barrier_init(&m.h->full[i], GROUP);
+      barrier_init(&m.h->empty[i], 4 * CONSUMERS);
     }
     barrier_init_done();
   }
+  __syncthreads();
+  flow_images::begin(a, m, work);
   __syncthreads();
 }
 
@@ -354,19 +242,29 @@ __device__ __forceinline__ void flow_past(const arguments &a, const flow_memory 
   for (uint32_t tile = work.first; tile < work.end; tile++) {
     const uint32_t newest = r.place + c.flow.halo, over = newest >= c.flow.slots;
     float sums[64];
-    barrier_wait(&m.full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
+    barrier_wait(&m.h->full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
     multiply_flow<E, D>(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
+    /* While the last instructions are under way. */
+    const int32_t now = thread_now(), lane = now % 32;
+    float *kept = m.kept + now / 32 * (KEPT_BYTES / 4);
+    const flow_outputs o = flow_outputs_of(a, work, tile, now / 32);
+    const float scale = m.h->scales[r.place];
+    __syncwarp();
+    if (!o.first)
+      keep_line(kept, lane);
+    __syncwarp();
     multiply_wait<0>();
     int32_t done = is_last(a, flow_tile_of(a, tile), tile, work.end) ? c.flow.halo : 0;
 #pragma unroll 1
     for (; done >= 0; done--) {
       if (threadIdx.x % 32 == 0)
-        barrier_arrive(&m.empty[r.place]);
+        barrier_arrive(&m.h->empty[r.place]);
       r.advance(c.flow.slots);
     }
-    store_flow<E>(a, work, tile, f, m, sums);
+    store_flow(a, o, lane, f, scale, kept, sums);
   }
-  if (a.strange && !a.partial && *a.strange) /* behind the loop, as a call there would take its registers */
+  /* Behind the loop, as a call there would take its registers. */
+  if (!a.partial && (is_searched(a) ? *(volatile uint32_t *)&m.h->strange : *a.strange))
     for (uint32_t tile = work.first; tile < work.end; tile++)
       mend_flow(&a, work, tile);
 }
@@ -378,7 +276,7 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) flow_lay
   extern __shared__ uint8_t shared[];
   const flow_memory m = flow_memory_of(shared + (128 - shared_address(shared) % 128) % 128);
   const flow_work work = flow_work_of(a.c);
-  begin_flow(a.c, m);
+  begin_flow(a, m, work);
   if (threadIdx.x / GROUP == CONSUMERS) {
     registers_down<88>();
     lay_ring<E, D>(a, m, work);
