@@ -58,8 +58,7 @@ const gconv_command gconv_command_make = {
     .synopsis = "make SPEC... [OPTION...]",
     .help = "print filters as text, to be read again with -f",
     .details = "A SPEC is what -f takes: a file, a built-in filter such as log:size=9,sigma=1.4, or an ImageMagick kernel.\n"
-               "Several filters become ImageMagick kernels, of which one file holds any number; none may have a divisor or "
-               "offset.\n",
+               "Several filters become ImageMagick kernels, which share a file; none may have a divisor or offset.\n",
     .options = options,
     .run = run,
 };
