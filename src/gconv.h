@@ -224,6 +224,20 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);
 /* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is missing. */
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
+/* The next rows of an image: as samples, or as what they have become for its file. */
+typedef struct gconv_part {
+  int32_t count;       /* rows */
+  const void *samples; /* row_bytes apart; NULL: bytes come in their place */
+  size_t row_bytes;
+  const void *above; /* samples of the row above, where that came as bytes; else NULL */
+  const void *bytes; /* for the file, `size` of them; the rows are those that end with these, possibly none */
+  size_t size;
+  uint32_t adler; /* of such rows, if any: Adler-32 of them as they are filtered */
+} gconv_part;
+
+/* As gconv_row_writer_write(). Bytes are for PNG of level 1 alone: IDAT chunks of whole strips, gconv_row_writer_step() rows
+ * each but for the last, as devices make them (gconv_taker). */
+gconv_status gconv_row_writer_write_part(gconv_row_writer *writer, const gconv_part *part);
 /* Whether rows may be written in any order: of planar images to .npy files, which are no pipes. */
 bool gconv_row_writer_is_free(const gconv_row_writer *writer);
 /* Writes `count` rows of plane `plane` (of all frames) from `row` on. Every row must be written once, and none by
@@ -433,6 +447,9 @@ gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device *
  * are some, else its other units together with the CPU. It takes a while the first time, nothing later. GCONV_UNSUPPORTED
  * says what is missing. Plans can be made and executed meanwhile. */
 gconv_status gconv_device_start_decoder(gconv_device *device);
+/* The calls of the decoder, each of as many files as there are engines, that a file which comes now would wait for: 0 if it
+ * is idle, or was not started. Thread-safe. */
+int gconv_device_decoder_backlog(gconv_device *device);
 /* What keeps all GPUs from that: "libnvjpeg.so.13 was not found"; NULL if nothing does. Thread-safe; static storage. */
 const char *gconv_device_decoder_obstacle(void);
 
@@ -650,6 +667,7 @@ typedef struct gconv_job {
   size_t images;                /* how many the job has; each header stands for images / like_count of them */
   double hidden_ms;             /* until the first image is decoded: what of the start of a GPU goes by meanwhile */
   double host_ms;               /* reading and writing all of them, on all threads: goes on while others are on the GPU */
+  double spared_ms;             /* of host_ms, what a GPU does in place of the host: compressing PNG */
   const gconv_filters *filters; /* NULL: what it takes on either device is given as cpu_ms and gpu_ms, of all images */
   const gconv_options *options;
   double cpu_ms, gpu_ms;
@@ -703,6 +721,7 @@ typedef struct gconv_timings {
   double download_ms; /* 0 on the CPU */
   double finish_ms;   /* on the host after */
   double decode_ms;   /* on the device, of a JPEG file (gconv_plan_execute_jpeg), with its upload; else 0 */
+  double encode_ms;   /* on the device, of PNG (gconv_taker); else 0 */
 } gconv_timings;
 
 /* Filters `in` into outputs[0 .. gconv_plan_outputs() - 1]. An output that is empty (zeroed) is allocated; one that already
@@ -719,18 +738,21 @@ gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t 
 
 /* Who takes results as they come from a device. begin() is called once, when nothing but transfers can fail any more; what
  * it returns is how many rows take() wants at a time, or a multiple of that, if they are no more than fit. take() gets the
- * rows of each output in order, in memory that is the device's again when it returns. */
+ * parts of each output in order, in memory that is the device's again when it returns: rows, or, if `png`, what becomes of
+ * them in a PNG of level 1, as far as the device makes that. */
 typedef struct gconv_taker {
   int32_t (*begin)(void *user);
-  void (*take)(void *user, size_t output, const void *rows, size_t row_bytes, int32_t count);
+  void (*take)(void *user, size_t output, const gconv_part *part);
   void *user;
+  bool png;
 } gconv_taker;
 
-/* As gconv_plan_execute_jpeg(), without outputs in memory: while the taker works on some rows, the next ones are on their
- * way. timings->download_ms is the time in which there was nothing to take. GCONV_UNSUPPORTED for results that are not
- * interleaved, have rows of more than half a megabyte, or need stages on the host. */
-gconv_status gconv_plan_execute_jpeg_rows(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
-                                          const gconv_taker *taker, gconv_timings *timings);
+/* As gconv_plan_execute(), or with a JPEG file as gconv_plan_execute_jpeg(), whose header `in` is then; but without outputs
+ * in memory: while the taker works on some rows, the next ones are on their way. timings->download_ms is the time in which
+ * there was nothing to take. GCONV_UNSUPPORTED on a CPU, and for results that are not interleaved, have rows of more than
+ * half a megabyte, or need stages on the host. */
+gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
+                                      const gconv_taker *taker, gconv_timings *timings);
 
 /* Plans by rows, for images that are not in memory at once. Output rows are made in strips from the top or in any order; a
  * strip begins at a multiple of gconv_plan_row_step(), which is 0 for plans that need the whole image: on a GPU, of several

@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* CRC-32 (ISO 3309) of what gave `crc` followed by these bytes; 0 begins. */
 uint32_t gconv_crc32(uint32_t crc, const void *bytes, size_t size);
 
@@ -15,4 +19,7 @@ uint32_t gconv_adler32(uint32_t adler, const void *bytes, size_t size);
 /* That of two runs of bytes, one after the other: from the Adler-32 of each, begun with 1, and the size of the second. */
 uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_size);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -82,8 +82,11 @@ static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, o
   }
   GCONV_TRY(execute(r, &l->image, report));
   gconv_timings *times = &report->timings;
-  *times = (gconv_timings){times->prepare_ms / images,  times->upload_ms / images, times->kernel_ms / images,
-                           times->download_ms / images, times->finish_ms / images, 0};
+  *times = (gconv_timings){.prepare_ms = times->prepare_ms / images,
+                           .upload_ms = times->upload_ms / images,
+                           .kernel_ms = times->kernel_ms / images,
+                           .download_ms = times->download_ms / images,
+                           .finish_ms = times->finish_ms / images};
   report->total_ms = report->plan_ms + (gconv_batch_clock_ms() - begin) / images;
   report->executed = true;
   report->pixels = (uint64_t)(l->image.frames / (int32_t)l->count) * (uint64_t)l->image.height * (uint64_t)l->image.width;

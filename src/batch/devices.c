@@ -219,6 +219,11 @@ bool gconv_devices_decode(gconv_devices *devices, int worker) {
   return atomic_load(&devices->starters[gpu].ready);
 }
 
+bool gconv_devices_decoder_is_busy(gconv_devices *devices, int worker) {
+  const int most = 2; /* calls: the one at work, and one behind it */
+  return gconv_device_decoder_backlog(devices->own[worker]) >= most;
+}
+
 /* ---- Deciding ------------------------------------------------------------------------------------------------------ */
 
 /* Keeps the CPU that is open, or begins to open a GPU in its place. The job has headers, of images that nobody has decoded
@@ -250,7 +255,9 @@ static gconv_status begin_auto(gconv_devices *devices) {
   gconv_status status = GCONV_OK;
   if (count > 0) {
     job.like_count = count;
-    job.host_ms *= (double)devices->batch->inputs->count / (double)count / devices->threads;
+    double share = (double)devices->batch->inputs->count / (double)count / devices->threads;
+    job.host_ms *= share;
+    job.spared_ms *= share;
     status = decide(devices, job);
   } else if (gconv_device_choose(devices->first, &job, &devices->choice) == GCONV_OK) {
     devices->decided = strcmp(devices->choice.name, "cpu") == 0; /* there is no GPU */

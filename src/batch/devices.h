@@ -42,6 +42,10 @@ const char *gconv_devices_without(const gconv_devices *devices);
  * be used. Thread-safe. */
 bool gconv_devices_decode(gconv_devices *devices, int worker);
 
+/* Whether so many files wait for that decoder that the next one is sooner decoded by the CPU, if that is free. Thread-safe.
+ */
+bool gconv_devices_decoder_is_busy(gconv_devices *devices, int worker);
+
 /* Whether a CPU may take any image of a job for a GPU: it makes the same bits of it (gconv_estimate_cpu_may_begin()). */
 bool gconv_devices_agree(const gconv_devices *devices);
 

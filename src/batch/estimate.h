@@ -8,9 +8,12 @@
 enum { GCONV_MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
 
 /* Reads the headers of inputs at equal distances into headers[GCONV_MOST_HEADERS], the caller's to free; returns how many
- * could be read, adds to job->host_ms what reading and writing these takes one thread, and sets job->hidden_ms. What comes
- * through a pipe is left alone. */
+ * could be read, adds to job->host_ms what reading and writing these takes one thread, and to job->spared_ms the part of it
+ * that a GPU takes over, and sets job->hidden_ms. What comes through a pipe is left alone. */
 size_t gconv_estimate_headers(const gconv_batch *batch, gconv_image *headers, gconv_job *job);
+
+/* Whether results are such as a GPU makes: PNG of level 1, which is the default. */
+bool gconv_estimate_gpu_makes_png(const gconv_batch *batch);
 
 /* Whether the CPU may do the first images of a job that a GPU is wanted for, until that is ready: where it does not matter
  * which images these are, as the same bits come out. So both are kept to algorithms of the exact family, and these must take

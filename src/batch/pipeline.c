@@ -173,7 +173,7 @@ static void *work(void *argument) {
     gconv_texts_free(&errors);
   }
   gconv_worker_give_turn(&seat->worker);
-  gconv_worker_clear(&seat->worker); /* others may wait for its memory */
+  gconv_worker_leave(&seat->worker); /* others may wait for its memory */
   return NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "batch/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t image_bytes(const gconv_image *image, gconv_type type) {
   return (uint64_t)image->frames * (uint64_t)image->channels * (uint64_t)image->height * (uint64_t)image->width *
@@ -22,6 +23,7 @@ static uint64_t kept_bytes(const gconv_worker *worker) {
 
 uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_reader *reader) {
   const uint64_t workspace = (uint64_t)4 << 20; /* of a thread */
+  const uint64_t slabs = (uint64_t)2 << 20;     /* pinned, of a worker whose image may be a GPU's */
   const gconv_image *in = gconv_row_reader_header(reader);
   const gconv_batch *batch = worker->batch;
   const gconv_options *options = &batch->options;
@@ -32,7 +34,8 @@ uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_re
   bool staged = options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY || options->range == GCONV_RANGE_MINMAX;
   uint64_t floats = staged ? image_bytes(in, GCONV_F32) : 0;
   return image_bytes(in, in->type) + floats + (image_bytes(in, type) + floats) / strides * results +
-         gconv_row_reader_bytes(reader) + (uint64_t)worker->threads * workspace + gconv_stream_writer_bytes(worker->threads);
+         gconv_row_reader_bytes(reader) + (uint64_t)worker->threads * workspace +
+         gconv_stream_writer_bytes(worker->threads) + (strcmp(batch->device, "cpu") == 0 ? 0 : slabs);
 }
 
 void gconv_planned_free(gconv_planned *planned) {
@@ -42,6 +45,12 @@ void gconv_planned_free(gconv_planned *planned) {
   free(planned->explanation);
   gconv_plan_free(planned->plan);
   *planned = (gconv_planned){0};
+}
+
+void gconv_worker_leave(gconv_worker *worker) {
+  if (gconv_device_is_gpu_open())
+    worker->now.plan = worker->before.plan = NULL;
+  gconv_worker_clear(worker);
 }
 
 void gconv_worker_clear(gconv_worker *worker) {

@@ -16,6 +16,10 @@ void gconv_planned_free(gconv_planned *planned);
 /* Frees the plans and the images; the devices stay. */
 void gconv_worker_clear(gconv_worker *worker);
 
+/* The same at the end of its work, but plans of a GPU are left to the end of the process: to free their memory there is to
+ * wait for all that is at work, the last images of others. */
+void gconv_worker_leave(gconv_worker *worker);
+
 /* Takes what the image needs of the memory that all share; `reason`: why it is not carried by rows, or NULL. A worker that
  * must wait keeps nothing meanwhile, and no plan. GCONV_TOO_LARGE if that is more than all of it. */
 gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char *reason, gconv_message *message);

@@ -3,6 +3,7 @@
  * One input on its way through a worker (worker.c). Its stages:
  *   task_plan.c     the device and the plan
  *   task_rows.c     by rows, from file to file, on a CPU
+ *   task_parts.c    results that are written as they come from a GPU
  *   task_jpeg.c     a JPEG file that a GPU decodes
  *   task_results.c  which results are wanted, the files of them, and what is said of those that fail
  */
@@ -41,10 +42,11 @@ gconv_status gconv_task_plan(gconv_worker *worker, gconv_task *task);
 
 /* Results that are written as they come, and whose they are. */
 typedef struct gconv_carriage {
-  gconv_stream stream; /* reader, plan and writers count; the rest if a CPU carries it */
+  gconv_stream stream;   /* plan and writers count; the rest if a CPU carries it */
+  const gconv_image *in; /* whose profile and resolution the results get */
   gconv_worker *worker;
   gconv_task *task;
-  bool begun; /* results come from a GPU */
+  bool begun, waits; /* from a GPU: results have come; the worker gave its turn away meanwhile */
 } gconv_carriage;
 
 /* Opens the writers of the results that are wanted. */
@@ -63,6 +65,14 @@ const char *gconv_task_reason_for_whole(const gconv_worker *worker, const gconv_
 gconv_status gconv_task_convolve_rows(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader);
 
 /* ---- On a GPU ------------------------------------------------------------------------------------------------------ */
+
+/* Memory of an image whose results are written as they come from a GPU, where it would take `whole` otherwise; 0 if they
+ * cannot, or are better had whole. */
+uint64_t gconv_task_parts_bytes(const gconv_worker *worker, const gconv_task *task, uint64_t whole);
+/* As gconv_plan_execute_parts(), into the files of the results: task->streamed is set once any is begun, and they are
+ * counted. With a JPEG, the worker's turn is another's meanwhile. GCONV_UNSUPPORTED if they cannot come in parts. */
+gconv_status gconv_task_execute_parts(gconv_worker *worker, gconv_task *task, const gconv_image *in, const void *jpeg,
+                                      size_t size);
 
 /* From the bytes of a JPEG to the results of the plan, all on the GPU. Where that cannot be, report->executed remains false,
  * with the reason as a remark, and the CPU decodes: its pixels are the same. */

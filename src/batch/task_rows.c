@@ -14,17 +14,16 @@ void gconv_carriage_failed(void *user, size_t output) {
 }
 
 void gconv_carriage_open(gconv_carriage *c) {
-  const gconv_image *in = gconv_row_reader_header(c->stream.reader);
   gconv_write_options options = gconv_task_write_options(c->worker);
   options.shared = c->stream.threads;
   for (size_t n = 0; n < c->task->count; n++) {
     if (!c->task->wanted[n] || !gconv_task_make_folder(c->worker, c->task, n))
       continue;
     gconv_image header = *gconv_plan_output_header(c->stream.plan, n);
-    header.icc = in->icc;
-    header.icc_bytes = in->icc_bytes;
-    header.pixels_per_metre_x = in->pixels_per_metre_x;
-    header.pixels_per_metre_y = in->pixels_per_metre_y;
+    header.icc = c->in->icc;
+    header.icc_bytes = c->in->icc_bytes;
+    header.pixels_per_metre_x = c->in->pixels_per_metre_x;
+    header.pixels_per_metre_y = c->in->pixels_per_metre_y;
     gconv_status status = gconv_row_writer_open(c->task->paths[n], &options, &header, &c->stream.writers[n]);
     if (status != GCONV_OK)
       gconv_task_count(c->worker, c->task, n, status);
@@ -107,6 +106,7 @@ gconv_status gconv_task_convolve_rows(gconv_worker *worker, gconv_task *task, gc
                                NULL, &task->why));
   GCONV_TRY(gconv_task_plan(worker, task));
   gconv_carriage c = {.stream = {.reader = reader, .plan = worker->now.plan, .failed = gconv_carriage_failed},
+                      .in = gconv_row_reader_header(reader),
                       .worker = worker,
                       .task = task};
   c.stream.user = &c;

@@ -13,19 +13,31 @@ static gconv_status verify(gconv_worker *worker, gconv_task *task) {
   return gconv_task_keep_text(task, status);
 }
 
+/* From pixels to results: of a GPU, in parts that are written as they come, if it can. */
+static gconv_status execute(gconv_worker *worker, gconv_task *task, bool in_parts) {
+  gconv_timings *timings = &task->report->timings;
+  gconv_status status = GCONV_UNSUPPORTED;
+  if (in_parts)
+    status = gconv_task_execute_parts(worker, task, &task->image, NULL, 0);
+  if (status == GCONV_OK || task->streamed)
+    return status;
+  return gconv_task_keep_text(task, gconv_plan_execute(worker->now.plan, &task->image, worker->now.results, timings));
+}
+
 /* From the whole image to the results of the plan. */
 static gconv_status convolve_whole(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
   gconv_report *report = task->report;
-  GCONV_TRY(gconv_worker_admit(worker, gconv_worker_whole_bytes(worker, reader),
-                               gconv_task_reason_for_whole(worker, task, reader), &task->why));
+  uint64_t whole = gconv_worker_whole_bytes(worker, reader);
+  uint64_t parts = gconv_worker_is_on_cpu(worker) || worker->batch->verify ? 0 : gconv_task_parts_bytes(worker, task, whole);
+  GCONV_TRY(
+      gconv_worker_admit(worker, parts > 0 ? parts : whole, gconv_task_reason_for_whole(worker, task, reader), &task->why));
   double begin = gconv_batch_clock_ms();
   task->image = worker->input;
   worker->input = (gconv_image){0};
   GCONV_TRY(gconv_task_keep_text(task, gconv_row_reader_image(reader, &task->image)));
-  const gconv_image *image = &task->image;
   report->decode_ms += gconv_batch_clock_ms() - begin;
   GCONV_TRY(gconv_task_plan(worker, task));
-  GCONV_TRY(gconv_task_keep_text(task, gconv_plan_execute(worker->now.plan, image, worker->now.results, &report->timings)));
+  GCONV_TRY(execute(worker, task, parts > 0));
   report->executed = true;
   report->plan = *gconv_plan_get_info(worker->now.plan);
   return GCONV_OK;

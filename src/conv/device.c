@@ -184,6 +184,13 @@ gconv_status gconv_device_start_decoder(gconv_device *device) {
   return status;
 }
 
+int gconv_device_decoder_backlog(gconv_device *device) {
+  pthread_mutex_lock(&device->decoder_lock);
+  bool started = device->decoder != NULL;
+  pthread_mutex_unlock(&device->decoder_lock);
+  return started ? device->type->decoder_backlog(device) : 0;
+}
+
 bool gconv_device_is_gpu_open(void) {
 #ifdef GCONV_WITH_CUDA
   return gconv_cuda_is_open();

@@ -59,10 +59,12 @@ typedef struct gconv_device_type {
 
   /* gconv_device_start_decoder(), once, and gconv_plan_execute_jpeg() behind it; NULL: it has no decoder. */
   gconv_status (*start_decoder)(gconv_device *device);
+  int (*decoder_backlog)(gconv_device *device); /* gconv_device_decoder_backlog(), once it is started */
   gconv_status (*execute_jpeg)(void *run, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings);
-  /* gconv_plan_execute_jpeg_rows(), of results that it allows. */
-  gconv_status (*execute_jpeg_rows)(void *run, const void *jpeg, size_t size, const gconv_taker *taker,
-                                    gconv_timings *timings);
+  /* gconv_plan_execute_parts(), of results that it allows: of an image, or, if there is one, of a JPEG. NULL: no results
+   * come in parts. */
+  gconv_status (*execute_parts)(void *run, const gconv_image *in, const void *jpeg, size_t size, const gconv_taker *taker,
+                                gconv_timings *timings);
 } gconv_device_type;
 
 struct gconv_device {

@@ -28,8 +28,8 @@ static double gpu_ms(const gconv_plan *plan) {
 bool gconv_gpu_pays(const gconv_device_choice *choice, const gconv_job *job) {
   double waiting = choice->start_ms > job->hidden_ms ? choice->start_ms - job->hidden_ms : 0;
   double one = choice->gpu_ms / (double)job->images;
-  double working = job->images > 1 ? choice->gpu_ms - job->host_ms : choice->gpu_ms;
-  return waiting + (working > one ? working : one) + choice->end_ms < choice->cpu_ms;
+  double working = job->images > 1 ? choice->gpu_ms - (job->host_ms - job->spared_ms) : choice->gpu_ms;
+  return waiting + (working > one ? working : one) + choice->end_ms < choice->cpu_ms + job->spared_ms;
 }
 
 /* Adds what images like `like` take, `count` of them. */
@@ -81,13 +81,19 @@ static void print_time(char *text, size_t size, double milliseconds) {
 }
 
 static void explain(const gconv_job *job, gconv_device_choice *choice) {
-  char start[32], end[32], filtering[32];
+  char start[32], end[32], filtering[32], spared[64] = "";
   print_time(start, sizeof start, choice->start_ms);
   print_time(end, sizeof end, choice->end_ms);
   print_time(filtering, sizeof filtering, choice->cpu_ms);
+  if (job->spared_ms > 0) {
+    char time[32];
+    print_time(time, sizeof time, job->spared_ms);
+    snprintf(spared, sizeof spared, ", compressing %s", time);
+  }
   snprintf(choice->reason, sizeof choice->reason,
-           "starting CUDA takes about %s%s and ending it %s, filtering %zu image%s on the CPU about %s", start,
-           choice->remembered ? "" : " (not measured yet)", end, job->images, job->images == 1 ? "" : "s", filtering);
+           "starting CUDA takes about %s%s and ending it %s, filtering %zu image%s on the CPU about %s%s", start,
+           choice->remembered ? "" : " (not measured yet)", end, job->images, job->images == 1 ? "" : "s", filtering,
+           spared);
 }
 
 gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {

@@ -6,8 +6,8 @@
 #include "conv/cuda_start.h"
 #include "conv/device.h"
 #include "conv/jpeg_cuda.h"
+#include "conv/send_cuda.h"
 #include "conv/timeline_cuda.h"
-#include "conv/transfer_cuda.h"
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -150,6 +150,10 @@ static gconv_status start_decoder(gconv_device *device) {
   return gconv_jpeg_decoder_of(device->index, (gconv_jpeg_decoder **)&device->decoder);
 }
 
+static int decoder_backlog(gconv_device *device) {
+  return gconv_jpeg_backlog((gconv_jpeg_decoder *)device->decoder);
+}
+
 static void close_cuda(gconv_device *device) {
   gconv_slabs_free((gconv_slabs *)device->state); /* the context belongs to the process */
 }
@@ -191,9 +195,11 @@ struct cuda_run {
   size_t output_count;
   uint8_t *output_memory; /* of all outputs, one behind the other */
   void *workspace;
-  gconv_jpeg_planes planes; /* of a file that is decoded here; empty until one is */
-  void **states;            /* of the passes, as acquire() made them */
-  gconv_target *targets;    /* room for the outputs of a pass */
+  gconv_jpeg_planes planes;   /* of a file that is decoded here; empty until one is */
+  void **states;              /* of the passes, as acquire() made them */
+  gconv_target *targets;      /* room for the outputs of a pass */
+  gconv_png_encoder *encoder; /* of results like the first; NULL until one is wanted */
+  bool without_encoder;       /* there is no memory for one */
 };
 
 /* Sets the distances of an image on the device, where every row begins at a multiple of 16 bytes, the widest access; returns
@@ -217,6 +223,7 @@ static void release(void *memory) {
       run->passes[i].algorithm->dismiss(run->states[i]);
   for (size_t i = 0; run->passes && i < run->count; i++)
     cudaFree(run->passes[i].weights);
+  gconv_png_encoder_free(run->encoder);
   cudaFree(run->planes.memory);
   cudaFree(run->in.data);
   cudaFree(run->output_memory);
@@ -358,20 +365,6 @@ static gconv_status convolve(cuda_run *run) {
   return GCONV_OK;
 }
 
-/* From the image on the device to rows for the taker. */
-static gconv_status convolve_and_hand_on(cuda_run *run, const gconv_taker *taker, gconv_timings *timings) {
-  gconv_slabs *slabs = (gconv_slabs *)run->device->state;
-  GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
-  GCONV_TRY(convolve(run));
-  GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
-  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
-  GCONV_TRY(gconv_timeline_add(&run->timeline, UPLOADED, CONVOLVED, &timings->kernel_ms));
-  const int32_t step = taker->begin(taker->user);
-  for (size_t i = 0; i < run->output_count; i++)
-    GCONV_TRY(gconv_download_rows(slabs, &run->outputs[i], i, step, taker, run->timeline.stream, &timings->download_ms));
-  return GCONV_OK;
-}
-
 /* From the image on the device to the outputs. */
 static gconv_status convolve_and_download(cuda_run *run, gconv_image *outputs, gconv_timings *timings) {
   gconv_slabs *slabs = (gconv_slabs *)run->device->state;
@@ -410,10 +403,78 @@ static gconv_status execute_jpeg(void *memory, const void *jpeg, size_t size, gc
   return convolve_and_download((cuda_run *)memory, outputs, timings);
 }
 
-static gconv_status execute_jpeg_rows(void *memory, const void *jpeg, size_t size, const gconv_taker *taker,
-                                      gconv_timings *timings) {
-  GCONV_TRY(decode((cuda_run *)memory, jpeg, size, timings));
-  return convolve_and_hand_on((cuda_run *)memory, taker, timings);
+/* ---- To a taker ---- */
+
+/* Makes the encoder, once, if its memory is a small part of what is left: plans to come need some. */
+static gconv_status make_encoder(cuda_run *run) {
+  const size_t least_left = 8;
+  size_t available = 0, total = 0;
+  GCONV_TRY(gconv_png_encoder_create(&run->outputs[0], &run->encoder));
+  CUDA_TRY(cudaMemGetInfo(&available, &total));
+  if (available / least_left >= gconv_png_encoder_bytes(run->encoder))
+    return GCONV_OK;
+  gconv_png_encoder_free(run->encoder);
+  run->encoder = NULL;
+  return gconv_fail(GCONV_NO_MEMORY, "little memory is left");
+}
+
+/* Whether the run makes PNG of an output. */
+static bool encodes(cuda_run *run, const gconv_taker *taker, size_t output) {
+  if (!taker->png || run->without_encoder || !gconv_png_device_can(&run->outputs[0], 1))
+    return false;
+  if (!run->encoder && make_encoder(run) != GCONV_OK) {
+    run->without_encoder = true;
+    gconv_remark("%s makes no PNG, the CPU does: %s", run->device->info.name, gconv_last_error());
+  }
+  return run->encoder && gconv_image_same_shape(&run->outputs[0], &run->outputs[output]);
+}
+
+/* Queues what makes PNG of an output, if that is the GPU's, behind what is in the stream. */
+static gconv_status encode(cuda_run *run, const gconv_taker *taker, size_t output) {
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
+  if (encodes(run, taker, output))
+    GCONV_TRY(gconv_png_encode(run->encoder, &run->outputs[output], run->timeline.stream));
+  return gconv_timeline_mark(&run->timeline, ENCODED);
+}
+
+/* Waits for that, asleep: others' images may be before it. */
+static gconv_status await_encoding(const cuda_run *run, gconv_timings *timings) {
+  CUDA_TRY(cudaEventSynchronize(run->timeline.events[ENCODED]));
+  return gconv_timeline_add(&run->timeline, CONVOLVED, ENCODED, &timings->encode_ms);
+}
+
+/* From the image on the device to parts for the taker. */
+static gconv_status convolve_and_send(cuda_run *run, const gconv_taker *taker, gconv_timings *timings) {
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
+  GCONV_TRY(convolve(run));
+  GCONV_TRY(encode(run, taker, 0));
+  GCONV_TRY(await_encoding(run, timings));
+  GCONV_TRY(gconv_timeline_add(&run->timeline, UPLOADED, CONVOLVED, &timings->kernel_ms));
+  gconv_way way = {(gconv_slabs *)run->device->state, taker, 0, 1, run->timeline.stream, &timings->download_ms};
+  way.step = taker->begin(taker->user);
+  for (way.output = 0; way.output < run->output_count; way.output++) {
+    if (way.output > 0) {
+      GCONV_TRY(encode(run, taker, way.output));
+      GCONV_TRY(await_encoding(run, timings));
+    }
+    GCONV_TRY(encodes(run, taker, way.output) ? gconv_send_png(&way, run->encoder, &run->outputs[way.output])
+                                              : gconv_send_rows(&way, &run->outputs[way.output]));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status execute_parts(void *memory, const gconv_image *in, const void *jpeg, size_t size,
+                                  const gconv_taker *taker, gconv_timings *timings) {
+  cuda_run *run = (cuda_run *)memory;
+  if (jpeg) {
+    GCONV_TRY(decode(run, jpeg, size, timings));
+    return convolve_and_send(run, taker, timings);
+  }
+  CUDA_TRY(cudaSetDevice(run->device->index));
+  GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
+  GCONV_TRY(gconv_upload((gconv_slabs *)run->device->state, run->device->threads, &run->in, in, run->timeline.stream));
+  GCONV_TRY(convolve_and_send(run, taker, timings));
+  return gconv_timeline_add(&run->timeline, BEGIN, UPLOADED, &timings->upload_ms);
 }
 
 /* ---- Measuring ---- */
@@ -523,5 +584,6 @@ extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
                                                              gconv_cuda_measure_launch,
                                                              NULL,
                                                              start_decoder,
+                                                             decoder_backlog,
                                                              execute_jpeg,
-                                                             execute_jpeg_rows};
+                                                             execute_parts};

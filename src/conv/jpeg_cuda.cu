@@ -222,6 +222,16 @@ static void wait_for(gconv_jpeg_decoder *decoder, request *wanted) {
   pthread_mutex_unlock(&decoder->lock);
 }
 
+int gconv_jpeg_backlog(gconv_jpeg_decoder *decoder) {
+  int waiting = 0;
+  pthread_mutex_lock(&decoder->lock);
+  for (const request *r = decoder->first; r; r = r->next)
+    waiting++;
+  int calls = waiting / decoder->files + decoder->busy;
+  pthread_mutex_unlock(&decoder->lock);
+  return calls;
+}
+
 /* ---- One file ---- */
 
 /* Where the planes of the image are to be, and how the file samples its colours. */

@@ -21,6 +21,9 @@ typedef struct gconv_jpeg_decoder gconv_jpeg_decoder;
  * the context does, as to end it takes half as long. GCONV_UNSUPPORTED, GCONV_NO_MEMORY. */
 gconv_status gconv_jpeg_decoder_of(int device, gconv_jpeg_decoder **decoder);
 
+/* gconv_device_decoder_backlog(). */
+int gconv_jpeg_backlog(gconv_jpeg_decoder *decoder);
+
 /* Room on the device for the planes of one image at a time: zero-initialise, cudaFree(memory) at the end. */
 typedef struct gconv_jpeg_planes {
   void *memory;

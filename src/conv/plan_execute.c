@@ -120,9 +120,15 @@ static gconv_status execute(gconv_plan *plan, const plan_input *input, gconv_ima
   return status;
 }
 
+static gconv_status check_pixels(const gconv_plan *plan, const gconv_image *in) {
+  return gconv_plan_fits(plan, in) && in->data
+             ? GCONV_OK
+             : gconv_fail(GCONV_BAD_ARGUMENT,
+                          "the image has another shape or type than the plan was made for, or no pixels");
+}
+
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
-  if (!gconv_plan_fits(plan, in) || !in->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
+  GCONV_TRY(check_pixels(plan, in));
   for (size_t i = 0; i < plan->output_count; i++)
     if (outputs[i].data == in->data)
       return gconv_fail(GCONV_BAD_ARGUMENT,
@@ -155,18 +161,32 @@ gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t 
   return execute(plan, &(plan_input){.image = header, .jpeg = jpeg, .jpeg_bytes = size}, outputs, timings);
 }
 
-gconv_status gconv_plan_execute_jpeg_rows(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
-                                          const gconv_taker *taker, gconv_timings *timings) {
+/* Whether results come as they leave the device, in rows that its slabs hold. */
+static gconv_status check_parts(const gconv_plan *plan) {
   const size_t most = (size_t)1 << 19; /* bytes of a row */
-  gconv_timings local = {0};
-  GCONV_TRY(check_jpeg(plan, header));
+  if (!plan->device->type->execute_parts)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s yields whole results", plan->device->info.name);
   for (size_t i = 0; i < plan->output_count; i++) {
     const gconv_image *output = &plan->outputs[i];
-    if (plan->after || output->planar ||
+    if (plan->after || output->planar || output->frames > 1 ||
         (size_t)output->width * (size_t)output->channels * gconv_type_bytes(output->type) > most)
       return gconv_fail(GCONV_UNSUPPORTED, "the results are wanted as a whole");
   }
-  gconv_status status = plan->device->type->execute_jpeg_rows(plan->run, jpeg, size, taker, &local);
+  return GCONV_OK;
+}
+
+gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
+                                      const gconv_taker *taker, gconv_timings *timings) {
+  gconv_timings local = {0};
+  middle_images middle = {.outputs = NULL};
+  GCONV_TRY(jpeg ? check_jpeg(plan, in) : check_pixels(plan, in));
+  GCONV_TRY(check_parts(plan));
+  double start = gconv_now_ms();
+  gconv_status status = prepare_middle(plan, in, NULL, &middle);
+  local.prepare_ms = gconv_now_ms() - start;
+  if (status == GCONV_OK)
+    status = plan->device->type->execute_parts(plan->run, &middle.in, jpeg, size, taker, &local);
+  free_middle(plan, &middle);
   if (timings)
     *timings = local;
   return status;
@@ -192,8 +212,7 @@ static gconv_status measure_into(gconv_plan *plan, const gconv_image *in, gconv_
 
 gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
                                 double *milliseconds) {
-  if (!gconv_plan_fits(plan, in) || !in->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
+  GCONV_TRY(check_pixels(plan, in));
   GCONV_TRY(gconv_check_runs(runs));
   gconv_image *own = outputs ? NULL : calloc(plan->output_count, sizeof *own);
   if (!outputs && !own)

@@ -5,7 +5,7 @@
 
 #include "conv/cuda_error.h"
 
-enum gconv_moment { BEGIN, UPLOADED, CONVOLVED, DOWNLOADED, MOMENTS };
+enum gconv_moment { BEGIN, UPLOADED, CONVOLVED, ENCODED, DOWNLOADED, MOMENTS };
 
 struct gconv_timeline {
   cudaStream_t stream;
@@ -16,7 +16,7 @@ struct gconv_timeline {
 static inline gconv_status gconv_timeline_make(gconv_timeline *line) {
   CUDA_TRY(cudaStreamCreateWithFlags(&line->stream, cudaStreamNonBlocking));
   for (int i = 0; i < MOMENTS; i++)
-    CUDA_TRY(cudaEventCreate(&line->events[i]));
+    CUDA_TRY(cudaEventCreateWithFlags(&line->events[i], i == ENCODED ? cudaEventBlockingSync : cudaEventDefault));
   return GCONV_OK;
 }
 

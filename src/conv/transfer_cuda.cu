@@ -252,54 +252,55 @@ gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gc
   return move_image(slabs, threads, &t, false, stream);
 }
 
-/* ---- To a taker ---- */
+/* ---- In parts ---- */
 
-/* Rows of an image, some of which make a part. */
-typedef struct parts {
-  const gconv_image *device;
-  size_t rows, part_rows, count;
-} parts;
+/* Bytes on the device that come in parts. */
+typedef struct fetch {
+  const uint8_t *device;
+  size_t bytes, part_bytes, parts;
+} fetch;
 
-static size_t rows_of(const parts *p, size_t part) {
-  size_t left = p->rows - part * p->part_rows;
-  return left < p->part_rows ? left : p->part_rows;
+static size_t size_of(const fetch *f, size_t part) {
+  size_t left = f->bytes - part * f->part_bytes;
+  return left < f->part_bytes ? left : f->part_bytes;
 }
 
-static gconv_status fetch_part(const parts *p, size_t part, slab *into, cudaStream_t stream) {
-  const uint8_t *there = (const uint8_t *)p->device->data + part * p->part_rows * p->device->row_bytes;
-  CUDA_TRY(cudaMemcpyAsync(into->memory, there, rows_of(p, part) * p->device->row_bytes, cudaMemcpyDeviceToHost, stream));
+static gconv_status fetch_part(const fetch *f, size_t part, slab *into, cudaStream_t stream) {
+  CUDA_TRY(
+      cudaMemcpyAsync(into->memory, f->device + part * f->part_bytes, size_of(f, part), cudaMemcpyDeviceToHost, stream));
   CUDA_TRY(cudaEventRecord(into->moved, stream));
   return GCONV_OK;
 }
 
-static gconv_status hand_on(const parts *p, size_t output, const gconv_taker *taker, slab *const *slabs, size_t count,
-                            cudaStream_t stream, double *waited_ms) {
+static gconv_status fetch_all(const fetch *f, gconv_take_bytes *take, void *user, slab *const *slabs, size_t count,
+                              cudaStream_t stream, double *waited_ms) {
   double free = gconv_now_ms();
-  for (size_t part = 0; part < p->count && part < count; part++) {
+  for (size_t part = 0; part < f->parts && part < count; part++) {
     CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part]->moved, 0)); /* an upload elsewhere may still read it */
-    GCONV_TRY(fetch_part(p, part, slabs[part], stream));
+    GCONV_TRY(fetch_part(f, part, slabs[part], stream));
   }
-  for (size_t part = 0; part < p->count; part++) {
+  for (size_t part = 0; part < f->parts; part++) {
     slab *next = slabs[part % count];
     CUDA_TRY(cudaEventSynchronize(next->moved));
     *waited_ms += gconv_now_ms() - free;
-    taker->take(taker->user, output, next->memory, p->device->row_bytes, (int32_t)rows_of(p, part));
+    take(user, next->memory, size_of(f, part));
     free = gconv_now_ms();
-    if (part + count < p->count)
-      GCONV_TRY(fetch_part(p, part + count, next, stream));
+    if (part + count < f->parts)
+      GCONV_TRY(fetch_part(f, part + count, next, stream));
   }
   return GCONV_OK;
 }
 
-gconv_status gconv_download_rows(gconv_slabs *slabs, const gconv_image *device, size_t output, int32_t step,
-                                 const gconv_taker *taker, cudaStream_t stream, double *waited_ms) {
+gconv_status gconv_download_bytes(gconv_slabs *slabs, const void *device, size_t bytes, size_t unit, size_t step,
+                                  gconv_take_bytes *take, void *user, cudaStream_t stream, double *waited_ms) {
   slab *taken[LANE_SLABS];
-  parts p = {device, gconv_all_rows(device), SLAB_BYTES / device->row_bytes, 0};
-  if (p.part_rows > (size_t)step)
-    p.part_rows -= p.part_rows % (size_t)step;
-  p.count = (p.rows - 1) / p.part_rows + 1;
+  fetch f = {(const uint8_t *)device, bytes, SLAB_BYTES / unit, 0};
+  if (f.part_bytes > step)
+    f.part_bytes -= f.part_bytes % step;
+  f.part_bytes *= unit;
+  f.parts = (bytes - 1) / f.part_bytes + 1;
   int count = take_slabs(slabs, taken);
-  gconv_status status = hand_on(&p, output, taker, taken, (size_t)count, stream, waited_ms);
+  gconv_status status = fetch_all(&f, take, user, taken, (size_t)count, stream, waited_ms);
   if (status != GCONV_OK)
     cudaStreamSynchronize(stream); /* nothing is on its way to a slab that others take */
   return_slabs(slabs, taken, count);

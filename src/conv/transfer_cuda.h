@@ -30,10 +30,14 @@ size_t gconv_all_rows(const gconv_image *image);
 gconv_status gconv_upload(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,
                           cudaStream_t stream);
 
-/* The way back to a taker, for results whose rows fit a slab: parts of a multiple of `step` rows, as many as fit, in slabs,
- * with the gaps that rows have on the device. *waited_ms grows by the time in which the taker had nothing. */
-gconv_status gconv_download_rows(gconv_slabs *slabs, const gconv_image *device, size_t output, int32_t step,
-                                 const gconv_taker *taker, cudaStream_t stream, double *waited_ms);
+/* Gets bytes in a slab, which is another's when it returns. */
+typedef void gconv_take_bytes(void *user, const uint8_t *bytes, size_t size);
+
+/* The way back in parts, of which take() works on one while the next are on their way: of as many units of `unit` bytes as
+ * fit a slab, which one does, or of a multiple of `step` units, if as many fit. *waited_ms grows by the time in which there
+ * was nothing to take. */
+gconv_status gconv_download_bytes(gconv_slabs *slabs, const void *device, size_t bytes, size_t unit, size_t step,
+                                  gconv_take_bytes *take, void *user, cudaStream_t stream, double *waited_ms);
 
 /* The way back, after what is in the stream; all is there when it returns. */
 gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gconv_image *device, const gconv_image *host,

@@ -437,6 +437,15 @@ gconv_status gconv_row_writer_write(gconv_row_writer *rows, const void *samples,
   return share_rows(rows->options.shared, &s);
 }
 
+gconv_status gconv_row_writer_write_part(gconv_row_writer *rows, const gconv_part *part) {
+  if (part->samples && !part->above)
+    return gconv_row_writer_write(rows, part->samples, part->row_bytes, part->count);
+  if (!rows->writer.format->write_part || part->count < (part->samples ? 1 : 0) || part->count > rows->rows_left)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: does not take %d rows like these", rows->writer.name, part->count);
+  rows->rows_left -= part->count;
+  return rows->writer.format->write_part(&rows->writer, part);
+}
+
 bool gconv_row_writer_is_free(const gconv_row_writer *rows) {
   return rows->header.planar && rows->writer.format->write_rows_at && gconv_sink_can_seek(rows->writer.sink);
 }

@@ -62,6 +62,8 @@ struct gconv_format {
   /* NULL, or: writes `count` rows of a planar image, from number `first` of all its planes on, in any order of calls, to a
    * sink that can seek. Of one image, either this or write_rows() is called. */
   gconv_status (*write_rows_at)(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count);
+  /* NULL, or: gconv_row_writer_write_part() of bytes, or of samples below such. */
+  gconv_status (*write_part)(gconv_writer *writer, const gconv_part *part);
   /* The rows that write_rows() takes best at a time; NULL: any number. */
   int32_t (*row_step)(const gconv_writer *writer);
   /* Writes what follows the last row. */

@@ -255,6 +255,7 @@ const gconv_format gconv_format_png = {
     .close = close_png,
     .start = gconv_png_start,
     .write_rows = gconv_png_write_rows,
+    .write_part = gconv_png_write_part,
     .threads = true,
     .row_step = gconv_png_row_step,
     .finish = gconv_png_finish,

@@ -313,7 +313,10 @@ static gconv_status find_threads(struct state *state) {
   return threads > 1 ? gconv_threads_create(threads, &state->pool) : GCONV_OK;
 }
 
-static gconv_status allocate_state(struct state *state) {
+/* What compressing takes, before the first row that is to be: none need be, if chunks come from elsewhere. */
+static gconv_status prepare_to_compress(struct state *state) {
+  if (state->slots)
+    return GCONV_OK;
   GCONV_TRY(find_threads(state));
   state->threads = state->pool ? gconv_threads_count(state->pool) : 1;
   state->slot_count = state->threads > 1 ? SLOTS_PER_THREAD * (size_t)state->threads : 1;
@@ -322,9 +325,6 @@ static gconv_status allocate_state(struct state *state) {
   state->compressors = calloc((size_t)state->threads, sizeof *state->compressors);
   if (!state->slots || !state->compressors)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
-  void *above;
-  GCONV_TRY(gconv_allocate(state->row_bytes, "a row of a PNG", &above));
-  state->above = memset(above, 0, state->row_bytes);
   for (int i = 0; i < state->threads; i++)
     GCONV_TRY(begin_compressor(state, &state->compressors[i]));
   size_t size = state->strip_rows * (state->row_bytes + 1);
@@ -424,7 +424,9 @@ gconv_status gconv_png_start(gconv_writer *writer) {
   state->level = writer->options->png_level == GCONV_PNG_STORED ? 0 : writer->options->png_level;
   state->adler = 1;
   state->strip_rows = gconv_png_strip_rows(row_bytes + 1, state->height);
-  GCONV_TRY(allocate_state(state));
+  void *above;
+  GCONV_TRY(gconv_allocate(state->row_bytes, "a row of a PNG", &above));
+  state->above = memset(above, 0, state->row_bytes);
   GCONV_TRY(write_header(writer));
   return write_metadata(writer);
 }
@@ -445,6 +447,7 @@ static size_t hold(struct state *state, const uint8_t *rows, size_t stride, size
 gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t stride, int32_t row_count) {
   struct state *state = writer->state;
   const uint8_t *next = rows;
+  GCONV_TRY(prepare_to_compress(state));
   for (size_t count = (size_t)row_count, taken; count > 0; count -= taken, next += taken * stride) {
     bool to_end = state->rows_taken + state->held_rows + count == state->height;
     if (state->held_rows == 0 && (count >= state->strip_rows || to_end)) {
@@ -463,6 +466,22 @@ gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t
       state->held_rows = 0;
     }
   }
+  return GCONV_OK;
+}
+
+/* Chunks that were made elsewhere go to the file as they are; of their rows, the last is not known here. */
+gconv_status gconv_png_write_part(gconv_writer *writer, const gconv_part *part) {
+  struct state *state = writer->state;
+  if (part->samples) {
+    memcpy(state->above, part->above, state->row_bytes);
+    return gconv_png_write_rows(writer, part->samples, part->row_bytes, part->count);
+  }
+  if (state->level != FAST_LEVEL || state->held_rows > 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: only whole strips of level %d are made elsewhere", writer->name, FAST_LEVEL);
+  GCONV_TRY(gconv_sink_write(writer->sink, part->bytes, part->size));
+  if (part->count > 0)
+    state->adler = gconv_adler32_combine(state->adler, part->adler, (uint64_t)part->count * (state->row_bytes + 1));
+  state->rows_taken += (size_t)part->count;
   return GCONV_OK;
 }
 

@@ -2,11 +2,15 @@
 /*
  * A GPU that gets ready late, for tests on machines that have none: part of a gconv of its own, whose calls of the functions
  * below are led here by the linker. "cuda" is the CPU by another name; it is open, and its decoder started, when the file
- * $LATE_GPU is there. It leaves all files to the CPU's decoder. With $LATE_GPU_FAILS, it cannot be opened then. What is
- * asked of its decoder, it writes to the file $LATE_GPU_LOG, a word a line: "start", "rows", "whole".
+ * $LATE_GPU is there. With $LATE_GPU_FAILS, it cannot be opened then. With $LATE_GPU_MAKES, a number, it yields results in
+ * parts: where PNG is wanted, so many strips as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it fails after
+ * the first. Else it refuses that, and leaves all files to the CPU's decoder. What is asked of it, it writes to the file
+ * $LATE_GPU_LOG, a line each: "start", "jpeg parts", "parts", "whole".
  */
 #include "conv/device.h"
+#include "png_cut.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,11 +62,111 @@ gconv_status __wrap_gconv_device_start_decoder(gconv_device *device) {
   return GCONV_OK;
 }
 
-gconv_status __wrap_gconv_plan_execute_jpeg_rows(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
-                                                 const gconv_taker *taker, gconv_timings *timings) {
-  (void)plan, (void)jpeg, (void)size, (void)header, (void)taker, (void)timings;
-  note("rows");
-  return gconv_fail(GCONV_BAD_FILE, "the GPU refuses it");
+/* ---- Results in parts ---- */
+
+/* Writes bytes, or an image as PNG, to a file that is gone when it is open. -1 on failure. */
+static int open_temporary(const void *bytes, size_t size, const gconv_image *image) {
+  char name[] = "/tmp/gconv-late-XXXXXX";
+  int file = mkstemp(name);
+  gconv_write_options options = {.format = gconv_format_by_name("png"), .png_level = 1, .threads = 1};
+  bool good = file >= 0 && (!bytes || write(file, bytes, size) == (ssize_t)size);
+  if (good && image) {
+    close(file);
+    good = gconv_image_write(name, &options, image) == GCONV_OK && (file = open(name, O_RDONLY | O_CLOEXEC)) >= 0;
+  }
+  unlink(name);
+  if (!good && file >= 0)
+    close(file);
+  return good ? file : -1;
+}
+
+static gconv_status decode(const void *jpeg, size_t size, gconv_image *image) {
+  char name[64];
+  int file = open_temporary(jpeg, size, NULL);
+  if (file < 0)
+    return gconv_fail(GCONV_IO_ERROR, "no file for the GPU");
+  snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+  gconv_status status = gconv_image_read(name, NULL, image);
+  close(file);
+  return status;
+}
+
+/* Reads all of a file into memory for free(); NULL on failure. */
+static uint8_t *load(int file, size_t *size) {
+  off_t end = lseek(file, 0, SEEK_END);
+  uint8_t *bytes = malloc((size_t)end);
+  *size = (size_t)end;
+  if (bytes && pread(file, bytes, *size, 0) == (ssize_t)*size)
+    return bytes;
+  free(bytes);
+  return NULL;
+}
+
+static gconv_status send_png(const gconv_image *result, size_t output, const gconv_taker *taker, size_t made) {
+  enum { MOST = 64 };
+  png_cut strips[MOST];
+  size_t size = 0, count = 0;
+  int file = open_temporary(NULL, 0, result);
+  uint8_t *bytes = file >= 0 ? load(file, &size) : NULL;
+  if (bytes)
+    count = png_cut_strips(bytes, size, strips, MOST);
+  const uint8_t *row = result->data;
+  const size_t line = (size_t)result->width * (size_t)result->channels * gconv_type_bytes(result->type) + 1;
+  for (size_t i = 0; i < count; i++) {
+    gconv_part part = {.count = (int32_t)(strips[i].lines / line)};
+    if (i % (made + 1) < made) {
+      gconv_part half = {.bytes = strips[i].chunk, .size = strips[i].size / 2, .adler = 1};
+      taker->take(taker->user, output, &half);
+      part.bytes = strips[i].chunk + half.size;
+      part.size = strips[i].size - half.size;
+      part.adler = strips[i].adler;
+    } else {
+      part.samples = row;
+      part.row_bytes = result->row_bytes;
+      part.above = i > 0 && made > 0 ? row - result->row_bytes : NULL;
+    }
+    taker->take(taker->user, output, &part);
+    row += (size_t)part.count * result->row_bytes;
+    if (getenv("LATE_GPU_BREAKS"))
+      count = 0;
+  }
+  free(bytes);
+  if (file >= 0)
+    close(file);
+  return count > 0 ? GCONV_OK : gconv_fail(GCONV_DEVICE_ERROR, "the GPU breaks, or has no memory");
+}
+
+static gconv_status send_all(gconv_plan *plan, const gconv_image *in, const gconv_taker *taker, gconv_timings *timings) {
+  size_t count = gconv_plan_outputs(plan);
+  gconv_image *results = calloc(count, sizeof *results);
+  gconv_status status = results ? gconv_plan_execute(plan, in, results, timings) : GCONV_NO_MEMORY;
+  int32_t step = status == GCONV_OK ? taker->begin(taker->user) : 0;
+  for (size_t i = 0; i < count && status == GCONV_OK; i++)
+    if (taker->png)
+      status = send_png(&results[i], i, taker, strtoul(getenv("LATE_GPU_MAKES"), NULL, 10));
+    else
+      for (int32_t y = 0, rows; y < results[i].height; y += rows) {
+        rows = results[i].height - y < step ? results[i].height - y : step;
+        const uint8_t *row = (const uint8_t *)results[i].data + (size_t)y * results[i].row_bytes;
+        taker->take(taker->user, i, &(gconv_part){.count = rows, .samples = row, .row_bytes = results[i].row_bytes});
+      }
+  for (size_t i = 0; results && i < count; i++)
+    gconv_image_free(&results[i]);
+  free(results);
+  return status;
+}
+
+gconv_status __wrap_gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
+                                             const gconv_taker *taker, gconv_timings *timings) {
+  gconv_image decoded = {0};
+  note(jpeg ? "jpeg parts" : "parts");
+  if (!getenv("LATE_GPU_MAKES"))
+    return gconv_fail(GCONV_BAD_FILE, "the GPU refuses it");
+  if (jpeg)
+    GCONV_TRY(decode(jpeg, size, &decoded));
+  gconv_status status = send_all(plan, jpeg ? &decoded : in, taker, timings);
+  gconv_image_free(&decoded);
+  return status;
 }
 
 gconv_status __wrap_gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,

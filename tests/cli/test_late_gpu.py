@@ -119,15 +119,63 @@ class LateGpu(helper.CommandTest):
                             "--decode", "gpu", "-v", "--jobs", 3, "--threads", 3, *words,
                             env={"LATE_GPU": str(self.folder / "ready"), "LATE_GPU_LOG": str(log)})
         self.assertEqual(len(self.files("out")), PHOTOS * filters)
-        return set(log.read_text().split()), result.stderr
+        return set(log.read_text().splitlines()), result.stderr
 
     def test_a_file_that_the_gpu_refuses(self):
         asked, said = self.asked(1)
-        self.assertEqual(asked, {"start", "rows"})
+        self.assertEqual(asked, {"start", "jpeg parts", "parts"})
         self.assertIn("in/39.jpg: not decoded by a GPU: the GPU refuses it", said)
 
     def test_few_results_come_by_rows(self):
         self.assertEqual(self.asked(9)[0], {"start", "whole"})
+
+    def large_photos(self):
+        """Fewer photos, some of which have several strips of a PNG."""
+        for i in range(7, PHOTOS):
+            (self.folder / f"in/{i:02}.jpg").unlink()
+        with Image.open(self.folder / "photo.png") as photo:
+            photo.resize((1300, 1000)).save(self.folder / "in/00_large.jpg", quality=90)
+        for i in range(1, 6):
+            os.link(self.folder / "in/00_large.jpg", self.folder / f"in/{i:02}_large.jpg")
+
+    def in_parts(self, makes, *words, status=0, env=None):
+        (self.folder / "ready").touch()
+        return self.gconv("-i", "in", "-o", "out/", "-d", "cuda", "--jobs", 3, "--threads", 3, *words, status=status,
+                          env={"LATE_GPU": str(self.folder / "ready"), "LATE_GPU_MAKES": str(makes), **(env or {})})
+
+    def test_results_in_parts(self):
+        self.large_photos()
+        job = ("-f", "sobel_x", "-f", "gaussian_5")
+        self.gconv("-i", "in", *job, "-o", "cpu/", "-d", "cpu")
+        expected = {name: (self.folder / "cpu" / name).read_bytes() for name in self.files("cpu")}
+        for makes in (0, 1, 2, 100):
+            for words in ((), ("--decode", "gpu"), ("--decode", "gpu", "--memory", "60M")):
+                log = self.folder / "log"
+                log.unlink(missing_ok=True)
+                self.in_parts(makes, *job, *words, env={"LATE_GPU_LOG": str(log)})
+                for name, content in expected.items():
+                    self.assertTrue((self.folder / "out" / name).read_bytes() == content, (name, makes, words))
+                    (self.folder / "out" / name).unlink()
+                self.assertEqual(set(log.read_text().splitlines()) - {"start", "parts"}, {"jpeg parts"} if words else set())
+
+    def test_parts_that_are_no_png(self):
+        for words in (("--format", "npy"), ("--png-level", "6"), ("--format", "jpg")):
+            self.gconv("-i", "in", "-f", "sobel_x", "-o", "cpu/", "-d", "cpu", *words)
+            self.in_parts(1, "-f", "sobel_x", *words)
+            for name in self.files("cpu"):
+                self.assertTrue((self.folder / "out" / name).read_bytes() == (self.folder / "cpu" / name).read_bytes(), name)
+
+    def test_what_is_verified_comes_whole(self):
+        log = self.folder / "log"
+        self.in_parts(1, "-f", "sobel_x", "--verify", env={"LATE_GPU_LOG": str(log)})
+        self.assertFalse(log.exists())
+
+    def test_a_gpu_that_breaks_amidst_a_result(self):
+        self.large_photos()
+        for words in ((), ("--decode", "gpu")):
+            result = self.in_parts(1, "-f", "sobel_x", *words, status=1, env={"LATE_GPU_BREAKS": "1"})
+            self.assertIn("00_large.jpg: the GPU breaks", result.stderr)
+            self.assertEqual(list((self.folder / "out").glob(".*")) + self.files("out"), [])
 
     def test_a_gpu_that_fails(self):
         result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--jobs", 3, status=3,

@@ -29,6 +29,7 @@ JOBS = {
 class Faults(helper.CommandTest):
     def setUp(self):
         super().setUp()
+        self.program, self.more = helper.GCONV, {}
         self.photo("p/a.png", 40, 30)
         self.photo("p/b.jpg", 33, 21)
         self.photo("p/c.png", 20, 20, channels=1)
@@ -42,7 +43,8 @@ class Faults(helper.CommandTest):
         log.unlink(missing_ok=True)
         environment = self.environment({"FAULT": fault, "FAULT_LOG": str(log)})
         environment |= {} if FAULTY else {"LD_PRELOAD": os.environ["GCONV_FAULTS"]}
-        result = subprocess.run([FAULTY or helper.GCONV, *words], cwd=self.folder, env=environment, stdout=subprocess.PIPE,
+        environment |= self.more
+        result = subprocess.run([FAULTY or self.program, *words], cwd=self.folder, env=environment, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, timeout=120, check=False)
         self.told = result.stdout
         calls, failed, self.slow = map(int, log.read_text().split()) if log.exists() else (0, 0, 0)
@@ -140,6 +142,20 @@ class Faults(helper.CommandTest):
             for kind in ("memory", "write", "read", "close", "thread"):
                 with self.subTest(kind=kind, output=output):
                     self.sweep(kind, words, 12, 0)
+
+    @unittest.skipIf(FAULTY, "a GPU is linked into another program")
+    def test_results_of_a_gpu(self):
+        """They are written as they come, some of them as PNG already, of a GPU for machines that have none (late_gpu.c)."""
+        for i in range(3):
+            self.photo(f"p/{i}.jpg", 700, 600, seed=i)
+        words = ("-i", "p", "-f", "sobel_x", "-f", "sobel_y", "-o", "out/{stem}_{filter}.png", "--threads", "2", "--jobs", "2")
+        self.expect((*words, "-d", "cpu"))
+        self.program = os.environ["GCONV_LATE"]
+        self.more = {"LATE_GPU": str(self.folder), "LATE_GPU_MAKES": "1"}
+        for decode in ((), ("--decode", "gpu")):
+            for kind in ("memory", "write", "open", "rename", "thread"):
+                with self.subTest(kind=kind, decode=decode):
+                    self.sweep(kind, (*words, "-d", "cuda", *decode), 15, 0)
 
     def test_resumed(self):
         """Whatever failed, --resume mends it; what failed in the manifest does not fail the run."""

@@ -55,6 +55,21 @@ static void what_several_images_take_is_hidden_by_the_others(void **state) {
   assert_false(gconv_gpu_pays(&choice, &job));
 }
 
+static void what_a_gpu_spares_the_host_counts(void **state) {
+  (void)state;
+  gconv_device_choice choice = {.start_ms = 200, .end_ms = 100, .gpu_ms = 400, .cpu_ms = 200};
+  gconv_job job = {.images = 40, .hidden_ms = 20, .host_ms = 600};
+  assert_false(gconv_gpu_pays(&choice, &job)); /* 180 + 10 + 100 */
+  job.spared_ms = 89;
+  assert_false(gconv_gpu_pays(&choice, &job)); /* 290 for 289 */
+  job.spared_ms = 91;
+  assert_true(gconv_gpu_pays(&choice, &job));
+  job.spared_ms = 400; /* 180 + 200 + 100 for 600: the GPU is the slower one */
+  assert_true(gconv_gpu_pays(&choice, &job));
+  choice.gpu_ms = 600; /* 180 + 400 + 100 for 600 */
+  assert_false(gconv_gpu_pays(&choice, &job));
+}
+
 static void expect(const char *text, const char *key, double expected) {
   double found = -1;
   assert_int_equal(gconv_cuda_start_find(text, key, &found), expected > 0);
@@ -200,6 +215,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_gpu_pays_where_the_whole_job_is_sooner_done),
       cmocka_unit_test(what_several_images_take_is_hidden_by_the_others),
+      cmocka_unit_test(what_a_gpu_spares_the_host_counts),
       cmocka_unit_test(a_line_is_found_by_its_whole_key),
       cmocka_unit_test(what_makes_no_sense_is_not_found),
       cmocka_unit_test(a_line_is_replaced_and_others_are_kept),

@@ -206,22 +206,23 @@ static int32_t begin_comparison(void *user) {
   return 7;
 }
 
-static void compare_rows(void *user, size_t output, const void *rows, size_t row_bytes, int32_t count) {
+static void compare_rows(void *user, size_t output, const gconv_part *part) {
   comparison *c = user;
+  const int32_t count = part->count;
   const gconv_image *image = c->image;
   size_t dense = 3 * (size_t)image->width;
   c->differs |=
       !c->begun || output != 0 || count > image->height - c->next || (count % 7 != 0 && count != image->height - c->next);
   for (int32_t i = 0; i < count && !c->differs; i++, c->next++)
-    c->differs |= memcmp((const uint8_t *)rows + (size_t)i * row_bytes,
+    c->differs |= memcmp((const uint8_t *)part->samples + (size_t)i * part->row_bytes,
                          (const uint8_t *)image->data + (size_t)c->next * image->row_bytes, dense) != 0;
 }
 
 /* Whether the rows of the file that the plan yields are not those of the image. */
 static bool rows_differ(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *image) {
   comparison c = {.image = image};
-  gconv_taker taker = {begin_comparison, compare_rows, &c};
-  gconv_status status = gconv_plan_execute_jpeg_rows(plan, jpeg, size, image, &taker, NULL);
+  gconv_taker taker = {.begin = begin_comparison, .take = compare_rows, .user = &c};
+  gconv_status status = gconv_plan_execute_parts(plan, image, jpeg, size, &taker, NULL);
   return status != GCONV_OK || c.differs || c.next != image->height;
 }
 
@@ -331,8 +332,8 @@ static void nonsense_is_refused(void **state) {
   assert_int_equal(gconv_plan_execute_jpeg(plan, "nonsense", 8, &header, &result, NULL), GCONV_BAD_FILE);
   assert_null(result.data);
   comparison c = {.image = &header};
-  gconv_taker taker = {begin_comparison, compare_rows, &c};
-  assert_int_equal(gconv_plan_execute_jpeg_rows(plan, "nonsense", 8, &header, &taker, NULL), GCONV_BAD_FILE);
+  gconv_taker taker = {.begin = begin_comparison, .take = compare_rows, .user = &c};
+  assert_int_equal(gconv_plan_execute_parts(plan, &header, "nonsense", 8, &taker, NULL), GCONV_BAD_FILE);
   assert_false(c.begun);
   kind k = PLAIN;
   k.progressive = true;
@@ -370,7 +371,7 @@ static void a_cpu_has_no_decoder(void **state) {
   make_identity(&filters);
   assert_int_equal(gconv_plan_create(cpu, &header, &filters, &options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_execute_jpeg(plan, "", 0, &header, &result, NULL), GCONV_UNSUPPORTED);
-  assert_int_equal(gconv_plan_execute_jpeg_rows(plan, "", 0, &header, &(gconv_taker){0}, NULL), GCONV_UNSUPPORTED);
+  assert_int_equal(gconv_plan_execute_parts(plan, &header, "", 0, &(gconv_taker){0}, NULL), GCONV_UNSUPPORTED);
   gconv_plan_free(plan);
   gconv_filters_free(&filters);
   gconv_device_close(cpu);

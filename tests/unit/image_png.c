@@ -6,6 +6,7 @@
 #include "image/huffman.h"
 #include "image/png_deflate.h"
 #include "image/png_filter.h"
+#include "png_cut.h"
 
 #include <png.h>
 #include <setjmp.h>
@@ -451,6 +452,80 @@ static void test_rows_piecemeal(void **state) {
   gconv_image_free(&image);
 }
 
+/* A strip as bytes, which come in pieces. */
+static void write_strip_as_bytes(gconv_row_writer *writer, const png_cut *strip, int32_t rows) {
+  for (size_t at = 0, size; at < strip->size; at += size) {
+    size = draw((uint32_t)strip->size) + 1;
+    size = size < strip->size - at ? size : strip->size - at;
+    bool last = at + size == strip->size;
+    gconv_part part = {.count = last ? rows : 0, .bytes = strip->chunk + at, .size = size, .adler = last ? strip->adler : 1};
+    assert_int_equal(gconv_row_writer_write_part(writer, &part), GCONV_OK);
+  }
+}
+
+/* Strips that were made elsewhere, some of them or all, and others between, make the same file. */
+static void test_parts(void **state) {
+  (void)state;
+  enum { MOST = 16 };
+  png_cut strips[MOST];
+  for (int turn = 0; turn < 24; turn++) {
+    gconv_image image = make_image(turn % 2 ? GCONV_U16 : GCONV_U8, 2100, 400, 1 + turn % 4, turn % 3);
+    write_or_fail(&image, 1, 1);
+    bytes_read whole = read_file();
+    size_t count = png_cut_strips(whole.bytes, whole.size, strips, MOST);
+    gconv_write_options options = {.png_level = 1, .threads = 1 + turn % 3};
+    gconv_row_writer *writer = NULL;
+    assert_int_equal(gconv_row_writer_open(path, &options, &image, &writer), GCONV_OK);
+    int32_t row = 0;
+    bool below = false;
+    for (size_t i = 0; i < count; i++) {
+      const int32_t rows = (int32_t)(strips[i].lines / (image.row_bytes + 1));
+      const uint8_t *samples = (const uint8_t *)image.data + (size_t)row * image.row_bytes;
+      if (turn < 3 || draw(2)) {
+        write_strip_as_bytes(writer, &strips[i], rows);
+        below = true;
+      } else {
+        gconv_part part = {.count = rows, .samples = samples, .row_bytes = image.row_bytes};
+        part.above = below ? samples - image.row_bytes : NULL;
+        assert_int_equal(gconv_row_writer_write_part(writer, &part), GCONV_OK);
+        below = false;
+      }
+      row += rows;
+    }
+    assert_int_equal(row, image.height);
+    assert_int_equal(gconv_row_writer_commit(writer), GCONV_OK);
+    bytes_read parts = read_file();
+    assert_int_equal(parts.size, whole.size);
+    assert_memory_equal(parts.bytes, whole.bytes, whole.size);
+    test_free(parts.bytes);
+    test_free(whole.bytes);
+    gconv_image_free(&image);
+  }
+}
+
+static void expect_refused(const char *name, int level, int32_t held, int32_t count) {
+  gconv_image image = make_image(GCONV_U8, 40, 30, 3, 1);
+  gconv_write_options options = {.png_level = level, .format = gconv_format_by_name(name), .threads = 1};
+  gconv_row_writer *writer = NULL;
+  assert_int_equal(gconv_row_writer_open(path, &options, &image, &writer), GCONV_OK);
+  if (held > 0)
+    assert_int_equal(gconv_row_writer_write(writer, image.data, image.row_bytes, held), GCONV_OK);
+  gconv_part part = {.count = count, .bytes = "bytes", .size = 5, .adler = 1};
+  assert_int_equal(gconv_row_writer_write_part(writer, &part), GCONV_BAD_ARGUMENT);
+  gconv_row_writer_discard(writer);
+  gconv_image_free(&image);
+}
+
+static void test_parts_that_do_not_fit(void **state) {
+  (void)state;
+  expect_refused("png", 6, 0, 40);
+  expect_refused("png", GCONV_PNG_STORED, 0, 40);
+  expect_refused("png", 1, 3, 10);
+  expect_refused("png", 1, 0, 41);
+  expect_refused("png", 1, 0, -1);
+  expect_refused("pnm", 1, 0, 40);
+}
+
 static void test_full_disk(void **state) {
   (void)state;
   if (access("/dev/full", W_OK) != 0)
@@ -490,7 +565,7 @@ int main(void) {
       cmocka_unit_test(test_filters),     cmocka_unit_test(test_deflate),     cmocka_unit_test(test_deflate_pixels),
       cmocka_unit_test(test_small_files), cmocka_unit_test(test_large_files), cmocka_unit_test(test_levels),
       cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_wide_noise),  cmocka_unit_test(test_rows_piecemeal),
-      cmocka_unit_test(test_too_wide),
+      cmocka_unit_test(test_too_wide),    cmocka_unit_test(test_parts),       cmocka_unit_test(test_parts_that_do_not_fit),
   };
   return cmocka_run_group_tests(tests, make_path, remove_path);
 }
