@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 gconv_settings gconv_settings_default(void) {
   return (gconv_settings){.depth = -1, .png_level = -1, .convolution = gconv_options_default(), .tolerance = -1};
@@ -41,6 +42,21 @@ static gconv_status choose_device(gconv_settings *settings, gconv_message *messa
   return status == GCONV_OK ? status : gconv_complain(message, status, "GCONV_DEVICE=%s: %s", environment, message->text);
 }
 
+/* The last of the words of an option, if it looks like a result that was given without -o: an image that is not there. */
+static const char *find_result(const gconv_texts *words) {
+  const char *last = words->count > 1 ? words->items[words->count - 1] : NULL;
+  const gconv_format_info *format = last ? gconv_format_by_path(last) : NULL;
+  return format && format->writes && access(last, F_OK) != 0 ? last : NULL;
+}
+
+static gconv_status complain_output(const gconv_settings *settings, gconv_message *message) {
+  const char *meant = find_result(&settings->filters);
+  if (!meant)
+    meant = find_result(&settings->inputs);
+  return gconv_complain(message, GCONV_BAD_ARGUMENT, "no output: name a file, a folder or a template with -o%s%s%s",
+                        meant ? ": did you mean -o " : "", meant ? meant : "", meant ? "?" : "");
+}
+
 static gconv_status check_given(const gconv_settings *settings, gconv_message *message) {
   const char *missing = NULL;
   if (!settings->inputs.count)
@@ -50,7 +66,7 @@ static gconv_status check_given(const gconv_settings *settings, gconv_message *m
   else if (!settings->filters.count)
     missing = "no filter: name one with -f; gconv filters lists those that are built in";
   else if (!settings->output)
-    missing = "no output: name a file, a folder or a template with -o";
+    return complain_output(settings, message);
   return missing ? gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", missing) : GCONV_OK;
 }
 

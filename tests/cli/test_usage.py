@@ -43,6 +43,9 @@ class Usage(CommandTest):
         self.usage_error("no input", "-f", "identity", "-o", "b.png")
         self.usage_error("no filter", "-i", "a.png", "-o", "b.png")
         self.usage_error("no output", "-i", "a.png", "-f", "identity")
+        self.usage_error("did you mean -o b.png?", "-i", "a.png", "-f", "identity", "b.png")
+        self.usage_error("did you mean -o b.png?", "-i", "a.png", "b.png", "-f", "identity")
+        self.assertNotIn("did you mean", self.gconv("-i", "a.png", "a.png", "-f", "identity", status=2).stderr)
         self.usage_error("--border needs a value: --border MODE", *self.job("--border"))
         self.usage_error("-i needs a value: -i PATH...", "-i")
 
