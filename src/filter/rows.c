@@ -77,9 +77,33 @@ static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *nu
   return GCONV_OK;
 }
 
+/* Whether there is an empty line behind the one that `at` is in, before `end`. */
+static bool has_empty_line(const char *at, const char *end) {
+  bool empty = false;
+  for (; at < end; at++)
+    if (*at == '\n' || (*at == '\r' && (at + 1 == end || at[1] != '\n'))) {
+      if (empty)
+        return true;
+      empty = true;
+    } else if (*at != ' ' && *at != '\t' && *at != '\r') {
+      empty = false;
+    }
+  return false;
+}
+
+/* Who writes matrices one below the other means several filters, but gets one that is as high as all. */
+static void warn_empty_line(const gconv_text *text, size_t line, int32_t rows) {
+  gconv_warn("%s:%zu: an empty line ends no filter: all %d rows are one; several go into an ImageMagick or .npy file, as "
+             "gconv make writes one",
+             text->name, line, rows);
+}
+
 static gconv_status read_numbers(gconv_text *text, int32_t *rows, int32_t *columns, gconv_numbers *numbers) {
   int32_t wanted = *rows, count = 0;
-  for (; gconv_text_find_line(text); count++) {
+  size_t gap = 0;
+  for (const char *behind = text->at; gconv_text_find_line(text); count++, behind = text->at) {
+    if (wanted == 0 && count > 0 && has_empty_line(behind, text->at))
+      gap = text->line - 1;
     if (wanted > 0 && count == wanted)
       return gconv_fail(GCONV_BAD_FILE, "%s:%zu: more than the %d rows that the first line promises", text->name, text->line,
                         wanted);
@@ -93,6 +117,8 @@ static gconv_status read_numbers(gconv_text *text, int32_t *rows, int32_t *colum
                ? gconv_fail(GCONV_BAD_FILE, "%s: has no numbers; a filter has at least one row of them", text->name)
                : gconv_fail(GCONV_BAD_FILE, "%s:%zu: the text ends after %d of the %d rows that the first line promises",
                             text->name, text->line, count, wanted);
+  if (gap > 0)
+    warn_empty_line(text, gap, count);
   *rows = count;
   return GCONV_OK;
 }
