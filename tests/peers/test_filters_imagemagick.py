@@ -32,7 +32,7 @@ def gconv(kernel):
     kernels = []
     for line in text.splitlines():
         header = re.match(r"\d+x\d+\+(\d+)\+(\d+):$", line)
-        if line.startswith("# syntax") or not line:
+        if line.startswith("# syntax") or line in ("", ";"):
             continue
         if line.startswith("#"):
             kernels.append((None, None, []))
