@@ -49,15 +49,16 @@ static void open_standard_streams(void) {
 }
 
 /* CUDA makes 8 queues of work for each GPU, which takes half of the time that a context needs to begin and to end: measured
- * on an H200, one queue instead starts 45 ms and ends 40 ms earlier, and a batch is no slower for it. */
-static void ask_for_one_queue(void) {
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 0);
+ * on an H200, one queue instead starts 45 ms and ends 40 ms earlier. In a batch, what one image sends back waits in it
+ * behind what others send there, 6 ms each time: two queues do without that, and start 10 ms later. */
+static void ask_for_few_queues(void) {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "2", 0);
 }
 
 int main(int count, char **words) {
   open_standard_streams();
   watch_signals();
-  ask_for_one_queue();
+  ask_for_few_queues();
   int status = gconv_command_run(count - 1, words + 1);
   errno = 0;
   if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -98,11 +98,11 @@ static gconv_status check_exclusive(const gconv_settings *settings, gconv_messag
   return GCONV_OK;
 }
 
-/* More than the one that main.c asks for: the engines work through queues of their own, or one after the other, and 7 times
+/* More than the two that main.c asks for: the engines work through queues of their own, or one after the other, and 7 times
  * as long. */
 static void ask_for_queues(void) {
   const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  if (queues && strcmp(queues, "1") == 0)
+  if (queues && strcmp(queues, "2") == 0)
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
 }
 

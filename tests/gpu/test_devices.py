@@ -38,6 +38,29 @@ class DeviceTest(CommandTest):
         return self.folder / "cache/cuda-start.txt"
 
 
+class Png(DeviceTest):
+    """A GPU makes of its results the files that the CPU makes, some strips of which it leaves to that."""
+    def setUp(self):
+        super().setUp()
+        (self.folder / "in").mkdir()
+        random = numpy.random.default_rng(3)
+        for i, (height, width, channels) in enumerate(((1000, 1501, 3), (900, 1200, 4), (1100, 1400, 1), (37, 53, 3), (3, 60000, 3))):
+            y, x = numpy.mgrid[0:height, 0:width]
+            image = 128 + 60 * numpy.sin(x / 37) + 40 * numpy.cos(y / 23) + random.normal(0, 5, (height, width))
+            image[height // 3:height // 2] = 77  # has matches, as drawings do
+            image = numpy.clip(image[..., None] * numpy.linspace(0.6, 1, channels), 0, 255).astype(numpy.uint8)
+            Image.fromarray(image.squeeze()).save(self.folder / f"in/{i}.png")
+        Image.fromarray((numpy.clip(y * 500 + x, 0, 65535)).astype(numpy.uint16)).save(self.folder / "in/deep.png")
+
+    def test_the_same_files(self):
+        for words in (("-f", "gaussian_5"), ("-f", "identity", "-f", "sobel_y"), ("-f", "sobel_x", "--gray"), ("-f", "sobel_x", "--range", "minmax")):
+            for device in ("cpu", "cuda"):
+                self.gconv("-i", "in", *words, "-a", "direct", "-o", f"{device}/", "-d", device)
+            self.assertEqual(self.files("cpu"), self.files("cuda"))
+            for name in self.files("cpu"):
+                self.assertTrue((self.folder / "cpu" / name).read_bytes() == (self.folder / "cuda" / name).read_bytes(), (name, words))
+
+
 class Choice(DeviceTest):
     def setUp(self):
         super().setUp()
