@@ -294,15 +294,33 @@ static bool is_hinted(const gconv_problem *problem, int most, dim3 *block) {
   return (int)(block->x * block->y) >= LANES && (int)(block->x * block->y) <= most;
 }
 
-/* The block that the problem hints at, or the largest one up to 32 x 8 whose tile fits; false if there is none. */
+/* What blocks of 32 x `rows` threads take, relative to one another: rows of blocks that a multiprocessor makes one after the
+ * other, by the threads that it holds, up to those that hide what they wait for (on an H200, 512 took 1.5 times as long as
+ * 1024). HUGE_VAL if the tile does not fit. */
+static double classic_time(const gconv_problem *problem, int rows, tile_shape *shape) {
+  const int64_t room = (int64_t)shared_limit(), own = 1024 /* bytes of each block besides */, enough = 768;
+  if (!lay_out_plainly(problem, rows, LANES, room, shape))
+    return HUGE_VAL;
+  const int64_t across = ((int64_t)problem->out_width * problem->channels - 1) / LANES + 1;
+  const int64_t blocks = (int64_t)problem->images * problem->planes * across * ((problem->out_height - 1) / rows + 1);
+  const int64_t each = (blocks - 1) / multiprocessors() + 1, fit = (room + own) / (shape->bytes + own);
+  const int64_t threads = (fit < each ? fit : each) * LANES * rows;
+  return (double)(each * rows) / (double)(threads < enough ? threads : enough);
+}
+
+/* The block that the problem hints at; or of 32 x 8 threads, a lower one where its tile does not fit, or a higher one where
+ * that is faster, as large filters leave room for few blocks. False if no tile fits. */
 static bool block_classic(const gconv_problem *problem, dim3 *block, tile_shape *shape) {
-  int64_t most = (int64_t)shared_limit();
-  if (is_hinted(problem, 1024, block) && lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, most, shape))
+  if (is_hinted(problem, 1024, block) &&
+      lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, (int64_t)shared_limit(), shape))
     return true;
-  for (*block = dim3(32, 8); block->y > 0; block->y /= 2)
-    if (lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, most, shape))
-      return true;
-  return false;
+  *block = dim3(LANES, 8);
+  while (block->y > 1 && classic_time(problem, (int)block->y, shape) == HUGE_VAL)
+    block->y /= 2;
+  for (int rows = 16; rows <= 32; rows *= 2)
+    if (classic_time(problem, rows, shape) < 0.9 * classic_time(problem, (int)block->y, shape))
+      block->y = (unsigned)rows;
+  return classic_time(problem, (int)block->y, shape) < HUGE_VAL;
 }
 
 /* Where finished outputs are put: into the tile, if that is read no more, else behind it. */
