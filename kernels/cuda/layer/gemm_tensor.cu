@@ -2,41 +2,55 @@
 /*
  * gemm-tensor: one product of rounded numbers on tensor cores, as --math tf32, fp16 or bf16 allows (tensor.cuh). Numbers of
  * 16 bits have twice the rate of TF32; float16 is scaled by the largest magnitude of an image and group, as in gemm-3xfp16.
+ *
+ * float16 has as many bits as TF32, 11, but less range: what is scaled so keeps them all down to 2^-28 of the largest, and
+ * loses 2^-39 of it at most below. So TF32 is done by float16 too, inside the same bound, wherever that is faster:
+ * the rate is twice as high, and half of the bytes are laid out and read, but the largest sample must be found before.
  */
 #include "tensor.cuh"
 
 namespace {
 
-/* The same member of the product for the problem's math. */
-#define BY_MATH(problem, call)                                                                                              \
-  ((problem)->math == GCONV_MATH_FP16   ? tensor::product<tensor::fp16, 1>::call                                            \
-   : (problem)->math == GCONV_MATH_BF16 ? tensor::product<tensor::bf16, 1>::call                                            \
-                                        : tensor::product<tensor::tf32, 1>::call)
+/* Whether float16 is estimated to be so much faster than TF32 that finding the largest sample pays. Not where units are taps
+ * of a row, of which float16 lays out more, and takes longer than is estimated. */
+bool is_half_faster(const gconv_layer_problem *problem) {
+  const tensor::cut half = tensor::cut_problem(problem, tensor::fp16::U, 1);
+  return half.how != tensor::NARROW && half.cycles < 0.91 * tensor::cut_problem(problem, tensor::tf32::U, 1).cycles;
+}
+
+/* The same member of the product for the problem's math; `half`: TF32 is done by float16. */
+#define BY_MATH(problem, half, call)                                                                                        \
+  ((problem)->math == GCONV_MATH_BF16             ? tensor::product<tensor::bf16, 1>::call                                  \
+   : (problem)->math == GCONV_MATH_FP16 || (half) ? tensor::product<tensor::fp16, 1>::call                                  \
+                                                  : tensor::product<tensor::tf32, 1>::call)
+#define BY_PROBLEM(problem, call) BY_MATH(problem, is_half_faster(problem), call)
 
 struct by_math {
   static const char *supports(const gconv_layer_problem *problem) {
-    return BY_MATH(problem, supports(problem));
+    return BY_PROBLEM(problem, supports(problem));
   }
   static size_t workspace_bytes(const gconv_layer_problem *problem) {
-    return BY_MATH(problem, workspace_bytes(problem));
+    return BY_PROBLEM(problem, workspace_bytes(problem));
   }
+  /* To cut a problem takes longer than many a product: acquire() has. */
   static gconv_status execute(const gconv_layer_execution *execution) {
-    return BY_MATH(execution->problem, execute(execution));
+    const bool half = ((const tensor::cut *)execution->state)->unit == tensor::fp16::U;
+    return BY_MATH(execution->problem, half, execute(execution));
   }
   static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-    return BY_MATH(problem, cost(problem, machine));
+    return BY_PROBLEM(problem, cost(problem, machine));
   }
   static double error_bound(const gconv_layer_problem *problem) {
-    return BY_MATH(problem, error_bound(problem));
+    return BY_PROBLEM(problem, error_bound(problem));
   }
   static size_t prepared_floats(const gconv_layer_problem *problem) {
-    return BY_MATH(problem, prepared_floats(problem));
+    return BY_PROBLEM(problem, prepared_floats(problem));
   }
   static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
-    return BY_MATH(problem, prepare(problem, weights, prepared));
+    return BY_PROBLEM(problem, prepare(problem, weights, prepared));
   }
   static gconv_status acquire(const gconv_layer_execution *execution, void **state) {
-    return BY_MATH(execution->problem, acquire(execution, state));
+    return BY_PROBLEM(execution->problem, acquire(execution, state));
   }
 };
 

@@ -241,9 +241,10 @@ inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double multiplying = (double)c.split_chunks * c.steps * (c.digits == 2 ? 3 : 1) * 256;
   const double copying =
       (double)c.split_chunks * (c.sets * c.digits * c.plane_bytes + (c.resident ? 0 : c.steps * c.slot_bytes)) / 20;
-  /* Where strips end within 32 bytes of memory, two tiles far apart write to these, which took twice as long. */
-  const bool torn = c.strips > 1 && (c.strip % 8 != 0 || p->out_width % 8 != 0);
-  const double storing = 4 * outputs / (double)c.items * c.splits / (torn ? 8 : 17);
+  /* Where strips end within 32 bytes of memory, two tiles far apart write to these, which took twice as long; and where
+   * rows begin within them, each eight of BAND is stored to two of these, which took 1.4 times as long. */
+  const bool ragged = p->out_width % 8 != 0, torn = c.strips > 1 && (c.strip % 8 != 0 || ragged);
+  const double storing = 4 * outputs / (double)c.items * c.splits / (torn ? 8 : c.how == BAND && ragged ? 12 : 17);
   const double item =
       std::max(std::max(multiplying * 1.08, copying), storing) + (c.resident ? 1000 : 4000) + 0.05 * (multiplying + copying);
   c.cycles = ceil((double)c.items / processors) * item + 6000;
