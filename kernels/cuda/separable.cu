@@ -3,11 +3,9 @@
  * separable: columns times rows, in one kernel.
  *
  * A filter of rank r is the sum of r columns times rows (conv/factor.h): r * (R + S) multiply-adds a sample instead of R *
- * S. Floats and filters of rank 1 walk down, on tensor cores (separable_walk.cuh), or slide, in float32
- * (separable_slide.cuh), where walks() says no: most that are interleaved. Everything else goes to the tensor cores to the
- * right (separable_tensor.cuh).
+ * S. Both directions are done on tensor cores: floats and filters of rank 1 walk down (separable_walk.cuh), everything else
+ * goes to the right (separable_tensor.cuh).
  */
-#include "separable_slide.cuh"
 #include "separable_walk_launch.cuh"
 
 namespace {
@@ -122,40 +120,23 @@ void execute_on_tensor_cores(const gconv_execution *execution) {
 
 /* ---- Any of them ---- */
 
-/* Floats whose walks are not compiled for their size slide, where they can: interleaved ones of 9 x 9 to 23 x 23, and planes
- * with rows so much longer than columns, or moved so far, that they take more products than a square filter. */
-bool walks(const gconv_problem *problem) {
-  return walk::takes(problem) && (walk::is_compiled(problem) || !slide::takes(problem));
-}
-bool slides(const gconv_problem *problem) {
-  return !walks(problem) && slide::takes(problem);
-}
-
 size_t prepared_floats(const gconv_problem *problem) {
-  return walks(problem)    ? walk::prepared_floats(problem)
-         : slides(problem) ? gconv_factor_floats(problem)
-                           : matrix_floats(problem);
+  return walk::takes(problem) ? walk::prepared_floats(problem) : matrix_floats(problem);
 }
 
 gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
-  if (slides(problem))
-    return gconv_factor_filters(problem, taps, prepared);
   float *factors = (float *)calloc(gconv_factor_floats(problem) + 1, sizeof(float));
   if (!factors)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for the factors of the filters");
   gconv_status status = gconv_factor_filters(problem, taps, factors);
   if (status == GCONV_OK)
-    (walks(problem) ? walk::write_filters : write_filters)(problem, factors, prepared);
+    (walk::takes(problem) ? walk::write_filters : write_filters)(problem, factors, prepared);
   free(factors);
   return status;
 }
 
 gconv_status execute(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  if (slides(problem))
-    slide::execute(execution, gconv_prepared(problem, execution->host_weights));
-  else
-    (walks(problem) ? walk::execute : execute_on_tensor_cores)(execution);
+  (walk::takes(execution->problem) ? walk::execute : execute_on_tensor_cores)(execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
@@ -169,7 +150,7 @@ double tensor_bound(const gconv_problem *problem) {
 }
 
 double error_bound(const gconv_problem *problem) {
-  return walks(problem) ? walk::error_bound(problem) : slides(problem) ? slide::error_bound(problem) : tensor_bound(problem);
+  return walk::takes(problem) ? walk::error_bound(problem) : tensor_bound(problem);
 }
 
 bool is_level(const gconv_problem *problem) {
@@ -217,15 +198,6 @@ double tensor_ms(const gconv_problem *problem, const gconv_machine *machine) {
   return launches * (machine->launch_ms + filling + (compute > memory ? compute : memory));
 }
 
-/* Likewise: each tap is a multiply-add, and some 20 are what else a sample costs. */
-double slide_ms(const gconv_problem *problem, const gconv_machine *machine) {
-  double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
-  double compute = samples * (problem->rows + problem->columns + 20) / (0.8 * machine->fma_per_ms);
-  double moved = (double)(gconv_type_bytes(problem->in_type) + gconv_type_bytes(problem->out_type));
-  double memory = samples * moved / (0.75 * machine->bytes_per_ms);
-  return problem->filters * (machine->launch_ms + 0.006 + (compute > memory ? compute : memory));
-}
-
 /* Likewise: products of tensor cores, and what else a sample costs. */
 double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
   double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
@@ -238,10 +210,8 @@ double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
 
 /* Pairs of filters were seen to take 1.6 to 2.4 times as long as that says. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  if (walks(problem))
+  if (walk::takes(problem))
     return walk_ms(problem, machine);
-  if (slides(problem))
-    return slide_ms(problem, machine);
   return tensor_ms(problem, machine) * (problem->filters > 1 ? 1.8 : 1);
 }
 

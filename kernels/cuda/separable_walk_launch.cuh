@@ -7,13 +7,17 @@
 #include "separable_launch.cuh"
 #include "separable_walk.cuh"
 
+#include <algorithm>
+
 namespace {
 namespace walk {
 
 /* ---- The shape of a problem ---- */
 
-constexpr int COUNTS[] = {2, 3, 4, 5, 9};      /* GROUPS of the instances */
-constexpr int FIXED_TURNS[] = {2, 2, 3, 3, 5}; /* what square filters of so many rows take */
+constexpr int COUNTS[] = {2, 3, 4, 5, 9}; /* GROUPS of the instances */
+/* What square filters of so many rows take: of planes, and of three and four channels that are interleaved. */
+constexpr int FIXED = 3;
+constexpr int FIXED_TURNS[][FIXED] = {{2, 3, 4}, {2, 4, 5}, {3, 6, 8}, {3, 7, 9}, {5, 13, 17}};
 constexpr int WALKS = sizeof COUNTS / sizeof *COUNTS;
 constexpr int MOST_TURNS = 17;
 constexpr int LOW_PIECE = 14; /* steps, as measured on an H200 */
@@ -31,8 +35,10 @@ inline int walk_of(const gconv_problem *problem) {
 inline int turns_with(const gconv_problem *problem, int64_t shift) {
   const int64_t reach = (int64_t)(problem->columns - 1) * problem->dilation_x * problem->channels + shift;
   const int64_t turns = (reach + TILE - 1) / TILE + 1;
-  const int least = FIXED_TURNS[walk_of(problem)];
-  return turns < least ? least : turns > MOST_TURNS ? MOST_TURNS + 1 : (int)turns;
+  for (const int fixed : FIXED_TURNS[walk_of(problem)])
+    if (turns <= fixed)
+      return fixed;
+  return turns > MOST_TURNS ? MOST_TURNS + 1 : (int)turns;
 }
 
 /* Zeros before the taps of a row, so that windows begin at multiples of 8 samples, which memory likes, or of 4 if that takes
@@ -61,16 +67,17 @@ inline size_t shared_bytes(const gconv_problem *problem) {
   return (size_t)(fragment_words(problem) + (SLOTS * ROWS + 1) * pitch_of(problem)) * sizeof(uint4);
 }
 
-/* Whether an instance knows how many products an output of such a problem takes along the row. */
-inline bool is_compiled(const gconv_problem *problem) {
-  return turns_of(problem) == FIXED_TURNS[walk_of(problem)];
+/* Which of FIXED_TURNS an output of such a problem takes along the row; FIXED if it is another number. */
+inline int fixed_of(const gconv_problem *problem) {
+  const int(&turns)[FIXED] = FIXED_TURNS[walk_of(problem)];
+  return (int)(std::find(turns, turns + FIXED, turns_of(problem)) - turns);
 }
 
 /* Whether convolve() is to take the problem. */
 inline bool takes(const gconv_problem *problem) {
   return problem->in_type == GCONV_F32 && (problem->structure.rank == 0 || problem->structure.rank == 1) &&
          !gconv_is_combined(problem) && walk_of(problem) < WALKS && turns_of(problem) <= MOST_TURNS &&
-         (is_compiled(problem) || COUNTS[walk_of(problem)] <= 5) &&
+         (fixed_of(problem) < FIXED || COUNTS[walk_of(problem)] <= 5) &&
          shared_bytes(problem) + 64 <= shared_limit(); /* 64: of its own */
 }
 
@@ -206,18 +213,18 @@ template <int GROUPS, int TURNS> void launch(const gconv_execution *execution, i
 
 typedef void launcher(const gconv_execution *, int32_t filter);
 
-/* The instances: by COUNTS, and by whether FIXED_TURNS are enough. */
-launcher *const instances[WALKS][2] = {{launch<2, 2>, launch<2, 0>},
-                                       {launch<3, 2>, launch<3, 0>},
-                                       {launch<4, 3>, launch<4, 0>},
-                                       {launch<5, 3>, launch<5, 0>},
-                                       {launch<9, 5>, NULL}};
+/* The instances: by COUNTS, and by FIXED_TURNS; the last of each takes any number. */
+launcher *const instances[WALKS][FIXED + 1] = {{launch<2, 2>, launch<2, 3>, launch<2, 4>, launch<2, 0>},
+                                               {launch<3, 2>, launch<3, 4>, launch<3, 5>, launch<3, 0>},
+                                               {launch<4, 3>, launch<4, 6>, launch<4, 8>, launch<4, 0>},
+                                               {launch<5, 3>, launch<5, 7>, launch<5, 9>, launch<5, 0>},
+                                               {launch<9, 5>, launch<9, 13>, launch<9, 17>, NULL}};
 
 /* All filters of a problem that it takes. */
 inline void execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   for (int32_t k = 0; k < problem->filters; k++)
-    instances[walk_of(problem)][!is_compiled(problem)](execution, k);
+    instances[walk_of(problem)][fixed_of(problem)](execution, k);
 }
 
 } // namespace walk
