@@ -67,8 +67,12 @@ static pace pace_of(gconv_isa isa) {
   return paces[isa];
 }
 
+double gconv_pace_fma_per_ms(void) {
+  return pace_of(gconv_cpu_isa()).fma_per_ms;
+}
+
 double gconv_cpu_ms(const gconv_problem *problem, const gconv_machine *machine, double thread_ms, double turns) {
-  double scaled = thread_ms * pace_of(gconv_cpu_isa()).fma_per_ms / machine->fma_per_ms;
+  double scaled = thread_ms * gconv_pace_fma_per_ms() / machine->fma_per_ms;
   double rounds = ceil(turns / machine->units) * machine->units / turns; /* the last round keeps few threads busy */
   double pixels_in = (double)problem->images * problem->planes * problem->height * problem->width;
   double pixels_out = (double)problem->images * problem->planes * problem->out_height * problem->out_width;

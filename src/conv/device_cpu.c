@@ -42,12 +42,17 @@ static bool describe(int index, gconv_device_info *info) {
   return true;
 }
 
+double gconv_threads_worth(int threads) {
+  const int alone = 4;
+  return threads <= alone ? threads : alone + 0.65 * (threads - alone);
+}
+
 static gconv_status open_cpu(gconv_device *device) {
   static const double fma_per_ms[] = {[GCONV_ISA_PLAIN] = 4e5, [GCONV_ISA_AVX2] = 5.5e7, [GCONV_ISA_AVX512] = 5.8e7};
   const int saturating = 16; /* threads that take all of the memory's bandwidth */
   int threads = gconv_threads_count(device->threads);
-  device->machine = (gconv_machine){.fma_per_ms = fma_per_ms[gconv_cpu_isa()] * threads,
-                                    .bytes_per_ms = 1.2e7 * (threads < saturating ? threads : saturating),
+  device->machine = (gconv_machine){.fma_per_ms = fma_per_ms[gconv_cpu_isa()] * gconv_threads_worth(threads),
+                                    .bytes_per_ms = 1.2e7 * gconv_threads_worth(threads < saturating ? threads : saturating),
                                     .launch_ms = 0.02,
                                     .units = threads};
   return GCONV_OK;

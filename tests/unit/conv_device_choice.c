@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Choosing the device by the job: the arithmetic, and what is remembered of starting CUDA. */
 #include "conv/cuda_start.h"
+#include "conv/device.h"
 #include "conv/device_choose.h"
 
 #include <math.h>
@@ -196,6 +197,18 @@ static void what_tuning_found_counts(void **state) {
   gconv_device_close(cpu);
 }
 
+static void many_threads_are_worth_less_than_their_number(void **state) {
+  (void)state;
+  assert_true(gconv_threads_worth(1) == 1 && gconv_threads_worth(4) == 4);
+  assert_true(gconv_threads_worth(8) > 6 && gconv_threads_worth(8) < 7);
+  assert_true(gconv_threads_worth(16) > 11 && gconv_threads_worth(16) < 13);
+  gconv_device *cpu = NULL;
+  assert_int_equal(gconv_device_open("cpu", 0, &cpu), GCONV_OK);
+  const gconv_machine *machine = gconv_device_get_machine(cpu);
+  assert_true(fabs(machine->bytes_per_ms / gconv_threads_worth((int)fmin(machine->units, 16)) - 1.2e7) < 1);
+  gconv_device_close(cpu);
+}
+
 static void a_device_opens_in_two_steps(void **state) {
   (void)state;
   gconv_device_opening *opening = NULL;
@@ -223,6 +236,7 @@ int main(void) {
       cmocka_unit_test(a_start_is_remembered_and_calmed),
       cmocka_unit_test(a_choice_is_made_on_any_machine),
       cmocka_unit_test(what_tuning_found_counts),
+      cmocka_unit_test(many_threads_are_worth_less_than_their_number),
       cmocka_unit_test(a_device_opens_in_two_steps),
   };
   return cmocka_run_group_tests_name("conv/device choice", tests, make_folder, remove_folder);

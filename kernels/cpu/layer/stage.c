@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "stage.h"
+#include "../tile.h"
 #include "base/cpu.h"
 #include "layer/activation.h"
 
@@ -129,6 +130,9 @@ double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machin
   double samples = (double)problem->images * problem->channels * problem->height * problem->width;
   double rounds =
       ceil((double)tasks / machine->units) * machine->units / (double)tasks; /* the last keeps few threads busy */
-  double moving_ms = (moving_ns + samples * 0.4) * 1e-6 / machine->units;
-  return machine->launch_ms + (multiplications / machine->fma_per_ms + moving_ms) * rounds;
+  double threads = machine->fma_per_ms / gconv_pace_fma_per_ms();            /* whose nanoseconds these are */
+  double moving_ms = (moving_ns + samples * 0.4) * 1e-6 / threads;
+  double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
+  double bytes = fmax(outputs * sizeof(float) - 32e6, 0); /* what caches do not keep */
+  return machine->launch_ms + (multiplications / machine->fma_per_ms + moving_ms) * rounds + bytes / machine->bytes_per_ms;
 }

@@ -53,7 +53,8 @@ const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count);
 
 /* For cost(): the milliseconds of so many multiplications, counted as those that fill the processor, of `moving_ns`
- * nanoseconds of one thread, and of staging the input, in so many tasks. */
+ * nanoseconds of one thread, and of staging the input, in so many tasks; and of storing an output that is too large for
+ * caches. */
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
                           double moving_ns, size_t tasks);
 
