@@ -476,6 +476,10 @@ gconv_status gconv_png_write_part(gconv_writer *writer, const gconv_part *part) 
     memcpy(state->above, part->above, state->row_bytes);
     return gconv_png_write_rows(writer, part->samples, part->row_bytes, part->count);
   }
+  if (state->held_rows > 0 && state->held_rows % state->strip_rows == 0) {
+    GCONV_TRY(write_strips(state, state->held, state->row_bytes, state->held_rows));
+    state->held_rows = 0;
+  }
   if (state->level != FAST_LEVEL || state->held_rows > 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: only whole strips of level %d are made elsewhere", writer->name, FAST_LEVEL);
   GCONV_TRY(gconv_sink_write(writer->sink, part->bytes, part->size));

@@ -485,9 +485,14 @@ static void test_parts(void **state) {
         write_strip_as_bytes(writer, &strips[i], rows);
         below = true;
       } else {
-        gconv_part part = {.count = rows, .samples = samples, .row_bytes = image.row_bytes};
+        gconv_part part = {.count = 1 + (int32_t)draw((uint32_t)rows), .samples = samples, .row_bytes = image.row_bytes};
         part.above = below ? samples - image.row_bytes : NULL;
         assert_int_equal(gconv_row_writer_write_part(writer, &part), GCONV_OK);
+        part = (gconv_part){.count = rows - part.count,
+                            .samples = samples + (size_t)part.count * image.row_bytes,
+                            .row_bytes = image.row_bytes};
+        if (part.count > 0)
+          assert_int_equal(gconv_row_writer_write_part(writer, &part), GCONV_OK);
         below = false;
       }
       row += rows;
