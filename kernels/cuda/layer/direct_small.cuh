@@ -10,7 +10,8 @@
  *      +-----------------------+
  *
  * A thread fetches all that HIGH x 4 neighbouring outputs need once, and then walks over the filters: for 3 x 3 taps of 3
- * channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. What is stored goes out in rows of 16 bytes a thread.
+ * channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. What is stored goes out in rows of 16 bytes a thread,
+ * or, where rows are not aligned, in lines of neighbours that a warp has exchanged.
  */
 #ifndef GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
 #define GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
@@ -106,38 +107,95 @@ __device__ __forceinline__ void add_filter(uint32_t weights, const float (&x)[S:
     add_filter<S, FIRST + 4>(weights, x, sums);
 }
 
-/* `columns` and `rows` of HIGH x WIDE neighbours. */
-template <int HIGH>
-__device__ __forceinline__ void store_some(float *to, const float (&y)[HIGH][WIDE], int columns, int rows, int32_t width) {
-#pragma unroll
-  for (int i = 0; i < HIGH; i++)
-#pragma unroll
-    for (int j = 0; j < WIDE; j++)
-      if (i < rows && j < columns)
-        __stcs(to + (int64_t)i * width + j, y[i][j]);
-}
-
-/* All filters of a block. PLAIN: HIGH x WIDE outputs, in rows aligned to 16 bytes, no activation or (RELU) that one. */
-template <class S, bool PLAIN, bool RELU>
-__device__ __forceinline__ void walk(const gconv_layer_problem &p, uint32_t weights, int count, int columns, int rows,
+/* All filters of a block, where HIGH x WIDE outputs are in rows aligned to 16 bytes, without activation, or (RELU) with that
+ * one. */
+template <class S, bool RELU>
+__device__ __forceinline__ void walk(const gconv_layer_problem &p, uint32_t weights, int count,
                                      const float (&x)[S::C][S::ROWS][S::COLUMNS], float *out, int64_t plane) {
-#pragma unroll(PLAIN ? 2 : 1)
+#pragma unroll 2
   for (int k = 0; k < count; k++, out += plane, weights += S::PITCH * 4) {
     float y[S::HIGH][WIDE] = {};
     add_filter<S>(weights, x, y);
-    if constexpr (!PLAIN) {
+#pragma unroll
+    for (int i = 0; i < S::HIGH; i++) {
+#pragma unroll
+      for (int j = 0; j < WIDE; j++)
+        y[i][j] = RELU && y[i][j] < 0 ? 0.0f : y[i][j];
+      __stcs((float4 *)(out + (int64_t)i * p.out_width), make_float4(y[i][0], y[i][1], y[i][2], y[i][3]));
+    }
+  }
+}
+
+/* ---- Rows that begin anywhere ---- */
+
+/* HIGH outputs, one below the other, as a word. */
+template <int HIGH> struct word;
+template <> struct word<1> { typedef float type; };
+template <> struct word<2> { typedef float2 type; };
+template <> struct word<4> { typedef float4 type; };
+
+constexpr int COLUMNS = 32 * WIDE;            /* of a warp */
+constexpr int PLACES = COLUMNS + COLUMNS / 8; /* words that these take in shared memory */
+
+/* Where column `column` of the warp is: so that lanes that write each WIDE-th meet different banks. */
+__device__ __forceinline__ int place_of(int column) {
+  return column + column / 8;
+}
+
+/* A column of outputs that a lane stores; rows is 0 where there is none. */
+struct column {
+  float *to;
+  int rows;
+};
+
+/* Column `number` of the warp, whose threads are numbered from `first` on. */
+template <int HIGH>
+__device__ __forceinline__ column find_column(const arguments &a, int64_t first, int filter, int number) {
+  const int64_t thread = first + number / WIDE, row = quotient(thread, a.across), image = quotient(row, a.down);
+  const int top = (int)(row - image * a.down) * HIGH, left = (int)(thread - row * a.across) * WIDE + number % WIDE;
+  const gconv_layer_problem &p = a.problem;
+  const int64_t begin = (image * p.filters + filter) * p.out_height;
+  return {a.out + (begin + top) * p.out_width + left,
+          thread < a.threads && left < p.out_width ? min(HIGH, p.out_height - top) : 0};
+}
+
+/* The same as walk() for any rows and activation. Lanes that store 16 bytes, or single floats 16 bytes apart, to places that
+ * are not aligned, take two and three times as long; so a warp exchanges its outputs through shared memory, and stores
+ * neighbours by neighbours. */
+template <class S>
+__device__ __forceinline__ void walk_ragged(const gconv_layer_problem &p, uint32_t weights, int count,
+                                            const float (&x)[S::C][S::ROWS][S::COLUMNS], column (&columns)[WIDE],
+                                            typename word<S::HIGH>::type *exchange) {
+  typedef typename word<S::HIGH>::type word_type;
+  const int lane = threadIdx.x % 32;
+  const int64_t next = (int64_t)(p.out_height - S::HIGH) * p.out_width;
+#pragma unroll 1
+  for (int k = 0; k < count; k++, weights += S::PITCH * 4) {
+    float y[S::HIGH][WIDE] = {};
+    add_filter<S>(weights, x, y);
+    if (p.activation != GCONV_ACTIVATION_NONE)
 #pragma unroll
       for (int i = 0; i < S::HIGH * WIDE; i++)
         y[i / WIDE][i % WIDE] = activate(p, y[i / WIDE][i % WIDE]);
-      store_some(out, y, columns, rows, p.out_width);
-    } else {
+    word_type *half = exchange + k % 2 * PLACES; /* the other one is still read */
 #pragma unroll
-      for (int i = 0; i < S::HIGH; i++) {
+    for (int j = 0; j < WIDE; j++) {
+      word_type w;
 #pragma unroll
-        for (int j = 0; j < WIDE; j++)
-          y[i][j] = RELU && y[i][j] < 0 ? 0.0f : y[i][j];
-        __stcs((float4 *)(out + (int64_t)i * p.out_width), make_float4(y[i][0], y[i][1], y[i][2], y[i][3]));
-      }
+      for (int i = 0; i < S::HIGH; i++)
+        ((float *)&w)[i] = y[i][j];
+      half[place_of(lane * WIDE + j)] = w;
+    }
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < WIDE; j++) {
+      const word_type w = half[place_of(lane + 32 * j)];
+      column &c = columns[j];
+#pragma unroll
+      for (int i = 0; i < S::HIGH; i++, c.to += p.out_width)
+        if (i < c.rows)
+          *c.to = ((const float *)&w)[i];
+      c.to += next;
     }
   }
 }
@@ -157,19 +215,26 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
   for (int i = threadIdx.x; i < count * (S::PITCH / 4); i += THREADS)
     ((float4 *)weights)[i] = __ldg((const float4 *)(a.weights + (int64_t)first * S::PITCH) + i);
   __syncthreads();
+  uint32_t at = (uint32_t)__cvta_generic_to_shared(weights);
+  asm volatile("" : "+r"(at)); /* so that what is loaded from there is loaded after the barrier */
+  const bool simple = p.activation == GCONV_ACTIVATION_NONE || p.activation == GCONV_ACTIVATION_RELU;
+  if (!__all_sync(UINT32_MAX, number >= a.threads || (a.whole && simple && p.out_height - top >= S::HIGH))) {
+    __shared__ typename word<S::HIGH>::type exchange[THREADS / 32][2 * PLACES];
+    const int lane = threadIdx.x % 32;
+    column columns[WIDE];
+#pragma unroll
+    for (int j = 0; j < WIDE; j++)
+      columns[j] = find_column<S::HIGH>(a, number - lane, first, lane + 32 * j);
+    walk_ragged<S>(p, at, count, x, columns, exchange[threadIdx.x / 32]);
+    return;
+  }
   if (number >= a.threads)
     return;
   float *out = a.out + (image * p.filters + first) * plane + (int64_t)top * p.out_width + left;
-  uint32_t at = (uint32_t)__cvta_generic_to_shared(weights);
-  asm volatile("" : "+r"(at)); /* so that what is loaded from there is loaded after the barrier */
-  const int columns = p.out_width - left, rows = p.out_height - top;
-  const bool plain = a.whole && rows >= S::HIGH;
-  if (plain && p.activation == GCONV_ACTIVATION_NONE)
-    walk<S, true, false>(p, at, count, columns, rows, x, out, plane);
-  else if (plain && p.activation == GCONV_ACTIVATION_RELU)
-    walk<S, true, true>(p, at, count, columns, rows, x, out, plane);
+  if (p.activation == GCONV_ACTIVATION_NONE)
+    walk<S, false>(p, at, count, x, out, plane);
   else
-    walk<S, false, false>(p, at, count, columns, rows, x, out, plane);
+    walk<S, true>(p, at, count, x, out, plane);
 }
 
 /* ---- Host ---- */
@@ -237,15 +302,15 @@ inline void prepare(const part &found, const gconv_layer_problem *p, const float
   }
 }
 
-/* Milliseconds: of multiply-adds at the part of the peak that an H200 was seen to reach, or of storing, which takes more
- * than three times as long where rows of outputs are no multiples of WIDE. */
+/* Milliseconds: of multiply-adds at the part of the peak that an H200 was seen to reach, or of storing, which takes 1.5
+ * times as long where rows of outputs are not aligned to 32 bytes. */
 inline double cost(const part &found, const gconv_layer_problem *p, const gconv_machine *machine) {
   const int64_t threads = (int64_t)p->images * divide_up(p->out_height, found.high) * divide_up(p->out_width, WIDE);
   const int64_t blocks = divide_up(threads, THREADS), parts = divide_up(p->filters, block_filters(blocks, p->filters));
   const double instructions = (double)p->filters * found.high * WIDE * (found.taps + 2) + (double)parts * 350;
   const double computing = (double)blocks * THREADS * instructions * lateness((double)(blocks * parts), 4, machine);
   const double outputs = (double)p->images * p->filters * p->out_height * p->out_width;
-  const double storing = outputs * 4 / ((p->out_width % WIDE == 0 ? 0.85 : 0.25) * machine->bytes_per_ms);
+  const double storing = outputs * 4 / ((p->out_width % 8 == 0 ? 0.85 : 0.55) * machine->bytes_per_ms);
   return machine->launch_ms + std::max(computing / (0.75 * machine->fma_per_ms), storing);
 }
 
