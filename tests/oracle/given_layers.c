@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Layers that lots nearly never draw, tested each time: those that gemm-3xfp16's kernels of their own take (of few taps and
- * more than 64 filters, which flow; of up to four channels, gathered), with borders that fall in odd places, and numbers
- * whose products leave the range of float32 on the way. On an H200, more than four channels, groups and dilated columns are
- * what keeps layers as small as these from being gathered.
+ * more than 64 filters, which flow; of up to four channels, gathered; of 3 x 3 taps on three), with borders that fall in odd
+ * places, and numbers whose products leave the range of float32 on the way. On an H200, more than four channels, groups and
+ * dilated columns are what keeps layers as small as these from being gathered.
  */
 #include "draw_layers.h"
 
@@ -43,6 +43,11 @@ static const given all[] = {
     {1, 4, 33, 30, 10, 16, 16, 1, 1, 1, 1, 1, 0, 3, 0, 2, NONE, false, -62, -61, false},
     {2, 3, 31, 64, 64, 7, 7, 1, 2, 2, 2, 1, 3, 3, 2, 2, SIGMOID, true, 0, 0, false},
     {1, 3, 30, 41, 17, 5, 9, 1, 1, 3, 1, 1, 0, 0, 0, 0, RELU, true, 64, 60, true},
+    /* few */
+    {2, 3, 37, 29, 70, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, LEAKY, true, 0, 0, false},
+    {3, 3, 40, 36, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, NONE, false, -62, -61, false},
+    {2, 3, 41, 30, 20, 3, 3, 1, 2, 2, 1, 1, 0, 2, 3, 1, SIGMOID, true, 0, 0, false},
+    {1, 3, 33, 50, 9, 3, 3, 1, 1, 2, 1, 1, 5, 0, 0, 4, RELU, true, 64, 60, true},
 };
 
 uint64_t gconv_given_layers(void) {

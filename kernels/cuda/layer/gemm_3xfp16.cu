@@ -9,8 +9,9 @@
  * error bound relative to the largest.
  *
  * First layers, of few channels, have a way of their own where that is estimated to be faster, without passes over the input
- * (gather.cuh).
+ * (gather.cuh); and those of 3 x 3 taps on three channels another one, bound by storing (few.cuh).
  */
+#include "few.cuh"
 #include "gather.cuh"
 
 namespace {
@@ -28,42 +29,57 @@ bool is_gathered(const gather::cut &c) {
   return c.cycles < HUGE_VAL;
 }
 
-struct either_state {
+/* Of which of the three ways a network's layer is; found once. */
+struct chosen_state {
+  bool few;
+  int processors; /* of that way */
   gather::cut gathered;
-  void *planes; /* of the other way; NULL */
+  void *planes; /* of that way; NULL */
 };
 
-struct either {
+struct chosen {
   static const char *supports(const gconv_layer_problem *problem) {
+    if (few::takes(problem))
+      return NULL;
     return problem->math == GCONV_MATH_FP32 && is_gathered(gathered_cut(problem)) ? NULL : planes::supports(problem);
   }
   static size_t workspace_bytes(const gconv_layer_problem *problem) {
-    return is_gathered(gathered_cut(problem)) ? 0 : planes::workspace_bytes(problem);
+    return few::takes(problem) || is_gathered(gathered_cut(problem)) ? 0 : planes::workspace_bytes(problem);
   }
   static size_t prepared_floats(const gconv_layer_problem *problem) {
+    if (few::takes(problem))
+      return few::prepared_floats(problem);
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::prepared_floats(c) : planes::prepared_floats(problem);
   }
   static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
+    if (few::takes(problem))
+      return few::prepare(problem, weights, prepared);
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::prepare(problem, c, weights, prepared)
                           : planes::prepare(problem, weights, prepared);
   }
   static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
+    if (few::takes(problem))
+      return few::cost(problem, machine);
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::cost(c, machine) : planes::cost(problem, machine);
   }
   static double error_bound(const gconv_layer_problem *problem) {
+    if (few::takes(problem))
+      return few::error_bound();
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::error_bound(c) : planes::error_bound(problem);
   }
   static gconv_status acquire(const gconv_layer_execution *execution, void **state) {
-    either_state *s = (either_state *)calloc(1, sizeof *s);
+    chosen_state *s = (chosen_state *)calloc(1, sizeof *s);
     if (!s)
       return gconv_fail(GCONV_NO_MEMORY, "out of memory");
-    s->gathered = gathered_cut(execution->problem);
-    const gconv_status status =
-        is_gathered(s->gathered) ? gather::layer::acquire(s->gathered) : planes::acquire(execution, &s->planes);
+    s->few = few::takes(execution->problem);
+    s->gathered = s->few ? gather::cut{} : gathered_cut(execution->problem);
+    const gconv_status status = s->few                     ? few::acquire(&s->processors)
+                                : is_gathered(s->gathered) ? gather::layer::acquire(s->gathered)
+                                                           : planes::acquire(execution, &s->planes);
     if (status != GCONV_OK)
       free(s);
     else
@@ -71,11 +87,13 @@ struct either {
     return status;
   }
   static void dismiss(void *state) {
-    free(((either_state *)state)->planes);
+    free(((chosen_state *)state)->planes);
     free(state);
   }
   static gconv_status execute(const gconv_layer_execution *execution) {
-    const either_state *s = (const either_state *)execution->state;
+    const chosen_state *s = (const chosen_state *)execution->state;
+    if (s->few)
+      return few::execute(execution, s->processors);
     if (is_gathered(s->gathered))
       return gather::layer::execute(execution, s->gathered);
     gconv_layer_execution e = *execution;
@@ -85,9 +103,9 @@ struct either {
 };
 
 constexpr gconv_layer_algorithm row() {
-  gconv_layer_algorithm row = tensor::algorithm_of<either>(
+  gconv_layer_algorithm row = tensor::algorithm_of<chosen>(
       "gemm-3xfp16", "fp32-class products of three float16 products each, on tensor cores", true);
-  row.dismiss = either::dismiss;
+  row.dismiss = chosen::dismiss;
   return row;
 }
 
