@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/cuda_error.h"
+#include "conv/png_check.h"
 #include "conv/png_cuda.h"
 #include "conv/png_cuda_blocks.cuh"
 
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct gconv_png_encoder {
@@ -28,14 +31,14 @@ static size_t round_up(size_t size) {
   return (size + 255) / 256 * 256;
 }
 
-static void set_shape(png_job *job, const gconv_image *shape) {
+static void set_shape(png_job *job, const gconv_image *shape, size_t strip_rows) {
   const size_t slack = GCONV_PNG_DEFLATE_SLACK, sample_bytes = gconv_type_bytes(shape->type);
   job->pixel = (uint32_t)((size_t)shape->channels * sample_bytes);
   job->row_bytes = (uint32_t)shape->width * job->pixel;
   job->line = job->row_bytes + 1;
   job->swap = sample_bytes == 2;
   job->height = (uint32_t)shape->height;
-  job->strip_rows = (uint32_t)gconv_png_strip_rows(job->line, job->height);
+  job->strip_rows = (uint32_t)strip_rows;
   job->strips = (job->height - 1) / job->strip_rows + 1;
   const size_t strip = (size_t)job->strip_rows * job->line;
   job->strip_blocks = (uint32_t)((strip - 1) / BLOCK_BYTES + 1);
@@ -64,9 +67,9 @@ static size_t deal_out(png_job *job, uint8_t *base) {
   return bytes;
 }
 
-static gconv_status fill(gconv_png_encoder *encoder, const gconv_image *shape) {
+static gconv_status fill(gconv_png_encoder *encoder, const gconv_image *shape, size_t strip_rows) {
   png_job *job = &encoder->job;
-  set_shape(job, shape);
+  set_shape(job, shape, strip_rows);
   encoder->bytes = deal_out(job, NULL);
   int device, shared;
   CUDA_TRY(cudaGetDevice(&device));
@@ -80,11 +83,11 @@ static gconv_status fill(gconv_png_encoder *encoder, const gconv_image *shape) {
   return GCONV_OK;
 }
 
-gconv_status gconv_png_encoder_create(const gconv_image *shape, gconv_png_encoder **result) {
+static gconv_status make_encoder(const gconv_image *shape, size_t strip_rows, gconv_png_encoder **result) {
   gconv_png_encoder *encoder = (gconv_png_encoder *)calloc(1, sizeof *encoder);
   if (!encoder)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG encoder");
-  gconv_status status = fill(encoder, shape);
+  gconv_status status = fill(encoder, shape, strip_rows);
   if (status != GCONV_OK) {
     gconv_png_encoder_free(encoder);
     return status;
@@ -134,4 +137,80 @@ const gconv_png_strip *gconv_png_encoder_strips(const gconv_png_encoder *encoder
 
 const uint8_t *gconv_png_encoder_chunks(const gconv_png_encoder *encoder) {
   return (const uint8_t *)encoder->job.chunks;
+}
+
+/* ---- Whether a GPU makes what it should ---- */
+
+/* Makes the PNG of the picture, and gets the chunks. */
+static gconv_status make_known(gconv_png_encoder *encoder, const gconv_image *picture, void *pixels, uint8_t *chunks,
+                               cudaStream_t stream) {
+  gconv_image image = *picture;
+  image.data = pixels;
+  CUDA_TRY(cudaMemcpyAsync(pixels, picture->data, picture->plane_bytes, cudaMemcpyHostToDevice, stream));
+  GCONV_TRY(gconv_png_encode(encoder, &image, stream));
+  CUDA_TRY(cudaMemcpyAsync(chunks, encoder->job.chunks, encoder->job.chunks_room, cudaMemcpyDeviceToHost, stream));
+  CUDA_TRY(cudaStreamSynchronize(stream));
+  return GCONV_OK;
+}
+
+/* Its memory on the GPU, a megabyte, is left to the end of the process: to free it is to wait for all that is at work. */
+static gconv_status hold_to_cpu(gconv_png_check *check) {
+  const gconv_image *picture = gconv_png_check_picture(check);
+  gconv_png_encoder *encoder;
+  cudaStream_t stream;
+  void *pixels;
+  GCONV_TRY(make_encoder(picture, GCONV_PNG_CHECK_ROWS, &encoder));
+  CUDA_TRY(cudaMalloc(&pixels, picture->plane_bytes));
+  CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const size_t size = encoder->job.chunks_room;
+  uint8_t *chunks = (uint8_t *)malloc(size);
+  gconv_status status = chunks ? make_known(encoder, picture, pixels, chunks, stream)
+                               : gconv_fail(GCONV_NO_MEMORY, "no memory for a check of PNG");
+  if (status == GCONV_OK)
+    status = gconv_png_check_strips(check, encoder->strips, chunks, size);
+  cudaStreamDestroy(stream);
+  free(chunks);
+  return status;
+}
+
+static gconv_status check_device(void) {
+  gconv_png_check *check;
+  GCONV_TRY(gconv_png_check_create(&check));
+  gconv_status status = hold_to_cpu(check);
+  gconv_png_check_free(check);
+  return status;
+}
+
+/* The current one, once; others wait meanwhile. Only what will not change is remembered. */
+static gconv_status check_device_once(void) {
+  enum { MOST_DEVICES = 64 };
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static struct {
+    bool right, wrong;
+    char why[200];
+  } checks[MOST_DEVICES];
+  int device;
+  CUDA_TRY(cudaGetDevice(&device));
+  if (device >= MOST_DEVICES)
+    return check_device();
+  auto *known = &checks[device];
+  gconv_status status = GCONV_OK;
+  pthread_mutex_lock(&lock);
+  if (known->wrong)
+    status = gconv_fail(GCONV_UNSUPPORTED, "%s", known->why);
+  else if (!known->right)
+    status = check_device();
+  known->right = status == GCONV_OK;
+  if (status == GCONV_UNSUPPORTED && !known->wrong) {
+    known->wrong = true;
+    snprintf(known->why, sizeof known->why, "%s", gconv_last_error());
+  }
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+gconv_status gconv_png_encoder_create(const gconv_image *shape, gconv_png_encoder **encoder) {
+  const size_t line = (size_t)shape->width * (size_t)shape->channels * gconv_type_bytes(shape->type) + 1;
+  GCONV_TRY(check_device_once());
+  return make_encoder(shape, gconv_png_strip_rows(line, (size_t)shape->height), encoder);
 }

@@ -23,7 +23,8 @@ typedef struct gconv_png_encoder gconv_png_encoder;
 bool gconv_png_device_can(const gconv_image *header, int level);
 
 /* For images of this shape and type, on the device that is current. Takes all memory that it will need: about 2.5 times that
- * of the image, on the device. GCONV_NO_MEMORY. */
+ * of the image, on the device. The first call for a device lets that make a small picture (png_check.h), and others wait.
+ * GCONV_NO_MEMORY; GCONV_UNSUPPORTED if its bytes are not the CPU's. */
 gconv_status gconv_png_encoder_create(const gconv_image *shape, gconv_png_encoder **encoder);
 /* NULL is allowed. */
 void gconv_png_encoder_free(gconv_png_encoder *encoder);

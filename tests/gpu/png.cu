@@ -5,7 +5,9 @@
  *     gpu_png PHOTO...     of these photos' edges, too
  *     gpu_png -f9 PHOTO... each ninth case only, for compute-sanitizer
  *     gpu_png -t PHOTO...  how long it takes, in several streams at once
+ *     gpu_png -b           a GPU that gets a bit wrong makes no PNG
  */
+#include "conv/png_check.h"
 #include "conv/png_cuda.h"
 
 #include <stdio.h>
@@ -332,12 +334,58 @@ static void measure(const picture &p, int lanes, int rounds) {
   }
 }
 
+/* ---- Whether the GPU is right ---- */
+
+static bool breaks = false;
+static int checked = 0;
+
+extern "C" gconv_status __real_gconv_png_check_strips(gconv_png_check *check, const gconv_png_strip *strips,
+                                                      const uint8_t *chunks, size_t size);
+
+/* Here on the way: turns a bit over. */
+extern "C" gconv_status __wrap_gconv_png_check_strips(gconv_png_check *check, const gconv_png_strip *strips,
+                                                      const uint8_t *chunks, size_t size) {
+  bytes broken(chunks, chunks + size);
+  broken[strips[1].offset + strips[1].size / 2] ^= breaks;
+  checked++;
+  return __real_gconv_png_check_strips(check, strips, broken.data(), size);
+}
+
+static gconv_status create_once(double *ms) {
+  const picture p = make_picture(300, 200, 3, GCONV_U8, 0);
+  gconv_png_encoder *encoder = NULL;
+  const double begin = now_ms();
+  const gconv_status status = gconv_png_encoder_create(&p.header, &encoder);
+  *ms = now_ms() - begin;
+  gconv_png_encoder_free(encoder);
+  return status;
+}
+
+/* The first encoder that is made, and another. */
+static void check_of_device() {
+  double first, second;
+  NEED(cudaFree(NULL));
+  for (int i = 0; i < 2; i++) {
+    const gconv_status status = create_once(i == 0 ? &first : &second);
+    const bool right = status == (breaks ? GCONV_UNSUPPORTED : GCONV_OK) && checked == 1;
+    cases++;
+    wrong += !right;
+    if (!right || breaks)
+      printf("%s: %s\n", right ? "as it should be" : "WRONG", status == GCONV_OK ? "an encoder" : gconv_last_error());
+  }
+  printf("the first encoder took %.2f ms, the second %.2f\n", first, second);
+}
+
 int main(int count, char **words) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     printf("skipped: there is no GPU\n");
     return 77;
   }
+  breaks = count > 1 && strcmp(words[1], "-b") == 0;
+  check_of_device();
+  if (breaks)
+    return wrong > 0;
   if (count > 2 && strcmp(words[1], "-t") == 0) {
     for (int i = 2; i < count; i++) {
       const picture p = edges_of(words[i]);
