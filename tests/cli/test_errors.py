@@ -359,7 +359,7 @@ class BadDevices(CommandTest):
         names = [line.split()[:2] for line in self.gconv("algorithms").stdout.split("\n\n")[0].splitlines()]
         self.assertIn(["cpu", "reference"], names)
         for name in {name for device, name in names if device == "cuda"} - {name for device, name in names if device == "cpu"}:
-            self.usage_error("for the device cpu", "-i", "a.png", "-f", "identity", "-o", "x.png", "-d", "cpu", "-a", name)
+            self.usage_error("the device cpu: see gconv algorithms", "-i", "a.png", "-f", "identity", "-o", "x.png", "-d", "cpu", "-a", name)
         for name in sorted(name for device, name in names if device == "cpu"):
             self.gconv("-i", "a.png", "-f", "identity", "-o", f"{name}.png", "-a", name)
             self.assert_pixels(f"{name}.png", self.pixels("a.png"))

@@ -51,7 +51,7 @@ static int fails(kind of) {
   return failing;
 }
 
-__attribute__((constructor)) static void begin(void) {
+static void begin(void) {
   static const char *const names[KINDS] = {"",     "memory", "write",  "short",  "interrupt", "read",
                                            "slow", "open",   "rename", "exists", "close",     "thread"};
   const char *text = getenv("FAULT");
@@ -61,6 +61,30 @@ __attribute__((constructor)) static void begin(void) {
         sscanf(text + length, ":%lu:%lu", &first, &period) == 2)
       wanted = k;
 }
+
+#ifdef FAULTS_WRAP
+__attribute__((constructor)) static void begin_program(void) {
+  begin();
+}
+#else
+/* Not before main(): libraries that prepare themselves there, as CUDA's does, are not ours to test. */
+static int (*main_of_program)(int, char **, char **);
+
+static int begin_main(int count, char **words, char **environment) {
+  begin();
+  return main_of_program(count, words, environment);
+}
+
+int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, void (*init)(void), void (*fini)(void),
+                      void (*linker_fini)(void), void *stack_end);
+
+int __libc_start_main(int (*main)(int, char **, char **), int count, char **words, void (*init)(void), void (*fini)(void),
+                      void (*linker_fini)(void), void *stack_end) {
+  main_of_program = main;
+  __typeof__(&__libc_start_main) real = (__typeof__(&__libc_start_main))dlsym(RTLD_NEXT, "__libc_start_main");
+  return real(begin_main, count, words, init, fini, linker_fini, stack_end);
+}
+#endif
 
 __attribute__((destructor)) static void end(void) {
   const char *path = getenv("FAULT_LOG");
