@@ -129,10 +129,13 @@ class LateGpu(helper.CommandTest):
     def test_few_results_come_by_rows(self):
         self.assertEqual(self.asked(9)[0], {"start", "whole"})
 
+    def leave(self, photos):
+        for i in range(photos, PHOTOS):
+            (self.folder / f"in/{i:02}.jpg").unlink()
+
     def large_photos(self):
         """Fewer photos, some of which have several strips of a PNG."""
-        for i in range(7, PHOTOS):
-            (self.folder / f"in/{i:02}.jpg").unlink()
+        self.leave(7)
         with Image.open(self.folder / "photo.png") as photo:
             photo.resize((1300, 1000)).save(self.folder / "in/00_large.jpg", quality=90)
         for i in range(1, 6):
@@ -148,17 +151,17 @@ class LateGpu(helper.CommandTest):
         job = ("-f", "sobel_x", "-f", "gaussian_5")
         self.gconv("-i", "in", *job, "-o", "cpu/", "-d", "cpu")
         expected = {name: (self.folder / "cpu" / name).read_bytes() for name in self.files("cpu")}
-        for makes in (0, 1, 2, 100):
-            for words in ((), ("--decode", "gpu"), ("--decode", "gpu", "--memory", "60M")):
-                log = self.folder / "log"
-                log.unlink(missing_ok=True)
-                self.in_parts(makes, *job, *words, env={"LATE_GPU_LOG": str(log)})
-                for name, content in expected.items():
-                    self.assertTrue((self.folder / "out" / name).read_bytes() == content, (name, makes, words))
-                    (self.folder / "out" / name).unlink()
-                self.assertEqual(set(log.read_text().splitlines()) - {"start", "parts"}, {"jpeg parts"} if words else set())
+        for makes, *words in ((0,), (1,), (2,), (100,), (1, "--decode", "gpu"), (100, "--decode", "gpu", "--memory", "60M")):
+            log = self.folder / "log"
+            log.unlink(missing_ok=True)
+            self.in_parts(makes, *job, *words, env={"LATE_GPU_LOG": str(log)})
+            for name, content in expected.items():
+                self.assertTrue((self.folder / "out" / name).read_bytes() == content, (name, makes, words))
+                (self.folder / "out" / name).unlink()
+            self.assertEqual(set(log.read_text().splitlines()) - {"start", "parts"}, {"jpeg parts"} if words else set())
 
     def test_parts_that_are_no_png(self):
+        self.leave(7)
         for words in (("--format", "npy"), ("--png-level", "6"), ("--format", "jpg")):
             self.gconv("-i", "in", "-f", "sobel_x", "-o", "cpu/", "-d", "cpu", *words)
             self.in_parts(1, "-f", "sobel_x", *words)
@@ -166,6 +169,7 @@ class LateGpu(helper.CommandTest):
                 self.assertTrue((self.folder / "out" / name).read_bytes() == (self.folder / "cpu" / name).read_bytes(), name)
 
     def test_what_is_verified_comes_whole(self):
+        self.leave(3)
         log = self.folder / "log"
         self.in_parts(1, "-f", "sobel_x", "--verify", env={"LATE_GPU_LOG": str(log)})
         self.assertFalse(log.exists())
