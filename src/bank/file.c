@@ -2,7 +2,7 @@
 /* Files of banks: what they have, and which of it is meant. */
 #include "bank/syntax.h"
 #include "base/memory.h"
-#include "filter/suggest.h"
+#include "base/suggest.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
+#include "base/suggest.h"
 #include "cli/complete.h"
-#include "cli/guess.h"
 #include "cli/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const gconv_command *const commands[] = {
     &gconv_command_filter,  &gconv_command_make,       &gconv_command_filters, &gconv_command_info, &gconv_command_bank,
@@ -25,11 +26,14 @@ const gconv_command *gconv_command_find(const char *name) {
 }
 
 int gconv_command_unknown(const char *name) {
-  gconv_guess guess = gconv_guess_for(name);
+  gconv_suggestion best = {0};
   for (size_t i = 0; i < COMMANDS; i++)
-    gconv_guess_offer(&guess, commands[i]->name);
-  if (guess.best)
-    gconv_say("%s: no such command: did you mean %s?", name, guess.best);
+    gconv_suggest(&best, name, commands[i]->name);
+  if (access(name, F_OK) == 0)
+    gconv_say("%s: is a file, where a command is expected; images are given with -i: gconv -i %s -f FILTER -o OUTPUT", name,
+              name);
+  else if (best.name[0])
+    gconv_say("%s: no such command: did you mean %s?", name, best.name);
   else
     gconv_say("%s: no such command: gconv help lists them; images are given with -i", name);
   return GCONV_EXIT_USAGE;

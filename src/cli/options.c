@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options.h"
-#include "cli/guess.h"
+#include "base/suggest.h"
 #include "cli/numbers.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ gconv_status gconv_option_choice(const gconv_option *option, const char *value, 
 }
 
 gconv_status gconv_option_find(const char *const *names, const char *value, int *index, gconv_message *message) {
-  gconv_guess guess = gconv_guess_for(value);
+  gconv_suggestion best = {0};
   char list[256] = "";
   size_t used = 0;
   for (int i = 0; names[i]; i++) {
@@ -64,12 +64,12 @@ gconv_status gconv_option_find(const char *const *names, const char *value, int 
       *index = i;
       return GCONV_OK;
     }
-    gconv_guess_offer(&guess, names[i]);
+    gconv_suggest(&best, value, names[i]);
     if (used < sizeof list)
       used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
   }
-  if (guess.best)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "did you mean %s? There are %s", guess.best, list);
+  if (best.name[0])
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "did you mean %s? There are %s", best.name, list);
   return gconv_complain(message, GCONV_BAD_ARGUMENT, "there are %s", list);
 }
 
@@ -99,18 +99,51 @@ static bool takes_value(const gconv_option *option) {
   return option->value && option->value[0] != '[';
 }
 
+/* Whether `name` is one of the words in `also`, which blanks part. */
+static bool is_called(const char *also, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = also; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+    if (strcspn(at, " ") == length && memcmp(at, name, length) == 0)
+      return true;
+  return false;
+}
+
+/* The option that `name` may have meant: by what others call it, or by its letters. */
+static void find_meant(const gconv_option *table, const char *name, gconv_suggestion *best) {
+  for (; table->name; table++) {
+    if (is_called(table->also, name)) {
+      snprintf(best->name, sizeof best->name, "%s", table->name);
+      return;
+    }
+    gconv_suggest(best, name, table->name);
+  }
+}
+
+/* "-rv": letters of options that take no value. */
+static bool are_flags(const gconv_option *table, const char *word) {
+  for (const char *letter = word + 1; *letter; letter++) {
+    const gconv_option *option = find_letter(table, *letter);
+    if (!option || takes_value(option))
+      return false;
+  }
+  return true;
+}
+
 static gconv_status complain_unknown(const gconv_option *table, const char *word, int length, gconv_message *message) {
+  if (are_flags(table, word))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %s: options of one letter stand apart: -%c -%c%s",
+                          word, word[1], word[2], word[3] ? " ..." : "");
   const gconv_option *glued = word[1] == '-' ? NULL : find_letter(table, word[1]);
   if (glued && takes_value(glued))
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %s: the value stands apart: -%c %s", word, word[1],
                           word + 2 + (word[2] == '='));
   char name[64];
   snprintf(name, sizeof name, "%.*s", length - 2 > 0 ? length - 2 : 0, word + 2);
-  gconv_guess guess = gconv_guess_for(name);
-  for (; word[1] == '-' && table->name; table++)
-    gconv_guess_offer(&guess, table->name);
-  if (guess.best)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %.*s: did you mean --%s?", length, word, guess.best);
+  gconv_suggestion best = {0};
+  if (word[1] == '-')
+    find_meant(table, name, &best);
+  if (best.name[0])
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %.*s: did you mean --%s?", length, word, best.name);
   return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %.*s: --help lists all", length, word);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of built-in filters, and the parsing of their parameters. */
 #include "filter/builtin.h"
+#include "base/suggest.h"
 #include "filter/number.h"
-#include "filter/suggest.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 /* From what a user writes to filters: a file, a built-in name, an inline kernel, or a shipped file, in this order. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/suggest.h"
 #include "filter/array.h"
 #include "filter/builtin.h"
-#include "filter/suggest.h"
 #include "filter/syntax.h"
 
 #include <dirent.h>

@@ -56,10 +56,15 @@ class Usage(CommandTest):
         self.refused("unknown option -x", "-x")
         self.refused("unknown option -ia.png: the value stands apart: -i a.png", "-ia.png")
         self.refused("unknown option -f=sobel_x: the value stands apart: -f sobel_x", "-f=sobel_x")
-        self.refused("unknown option -rv: --help lists all", "-rv")
+        self.refused("unknown option -rv: options of one letter stand apart: -r -v\n", "-rv")
+        self.refused("unknown option -rvq: options of one letter stand apart: -r -v ...", "-rvq")
+        self.refused("unknown option -rx: --help lists all", "-rx")
         self.refused("--gray takes no value, and got yes", "--gray=yes")
         self.usage_error("mkae: no such command: did you mean make?", "mkae")
         self.usage_error("photo.jpg: no such command", "photo.jpg")
+        self.usage_error("a.png: is a file, where a command is expected; images are given with -i: gconv -i a.png -f", "a.png")
+        for word, option in (("greyscale", "gray"), ("kernel", "filter"), ("quality", "jpeg-quality"), ("Border", "border")):
+            self.refused(f"unknown option --{word}: did you mean --{option}?", f"--{word}")
         self.refused("unknown option --algo: did you mean --algorithm?", "--algo", "fft")
         self.usage_error("a.png: unexpected argument", *self.job("--", "a.png"))
 
@@ -157,6 +162,8 @@ class Usage(CommandTest):
         self.refused("did you mean png?", "--format", "pgn")
         self.refused("did you mean direct?", "--algorithm", "dirct")
         self.refused("auto, cpu, cuda", "--device", "tpu")
+        self.refused("--device gpu: here this is called cuda", "--device", "gpu")
+        self.assertNotIn("did you mean", self.refused("-a foo: there are auto, all, direct", "-a", "foo").stderr)
         self.refused("cuda takes the number of a GPU", "--device", "cuda:x")
 
     def test_reflect_is_explained(self):

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/processors.h"
+#include "base/suggest.h"
 #include "base/threads.h"
 
 #include <pthread.h>
@@ -391,11 +392,32 @@ static void sink_reports_what_cannot_be_written(void **state) {
   assert_non_null(strstr(gconv_last_error(), "No space left"));
 }
 
+static void expect_suggestion(const char *word, const char *expected) {
+  static const char *const names[] = {"laplacian", "laplacian_4", "laplacian_8", "magnitude", "max", "fft", "json"};
+  gconv_suggestion best = {0};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    gconv_suggest(&best, word, names[i]);
+  assert_string_equal(best.name, expected);
+}
+
+static void suggestions_are_near(void **state) {
+  (void)state;
+  expect_suggestion("laplacian4", "laplacian_4"); /* as near as laplacian, but more of it was written */
+  expect_suggestion("Laplacain", "laplacian");
+  expect_suggestion("mag", "magnitude"); /* cut short, which counts as one letter: that of max */
+  expect_suggestion("maximum", "max");
+  expect_suggestion("jsn", "json");
+  expect_suggestion("foo", ""); /* two letters of fft's three */
+  expect_suggestion("", "");
+  expect_suggestion("a word that is far too long for any name there is, whatever it was meant to say", "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(errors_keep_their_text),
       cmocka_unit_test(log_reaches_the_function),
       cmocka_unit_test(products_do_not_overflow),
+      cmocka_unit_test(suggestions_are_near),
       cmocka_unit_test_setup(each_turn_is_taken_once, allow_threads),
       cmocka_unit_test_setup(callers_share_the_seats, allow_threads),
       cmocka_unit_test(threads_are_no_more_than_processors),
