@@ -6,8 +6,6 @@
 #include "batch/banks.h"
 #include "cli/filter_options.h"
 
-#include <stdio.h>
-
 /* Zero-initialise before first use. */
 typedef struct gconv_bank_job {
   gconv_bank *banks; /* owned: one a layer */
@@ -22,11 +20,6 @@ gconv_status gconv_bank_job_read(const gconv_settings *settings, gconv_bank_job 
 /* Names the results, as gconv_outputs_name(): what is one array of all inputs becomes known here. */
 gconv_status gconv_bank_job_name(const gconv_settings *settings, const gconv_inputs *inputs, gconv_bank_job *job,
                                  gconv_outputs *outputs, gconv_message *message);
-
-/* --algorithm all: every algorithm for layers on the image at `path`. They must agree. The name of the fastest, in static
- * storage; NULL, and said, if there is none, or if one is wrong. `device` becomes the one it ran on. */
-const char *gconv_bank_race_run(const gconv_settings *settings, const gconv_bank_job *job, const char *path, FILE *out,
-                                char device[32]);
 
 /* --dry-run --explain: what a network for the image at `path` would do. Says what fails. */
 bool gconv_bank_job_explain(const gconv_settings *settings, const gconv_bank_job *job, const char *path);

@@ -2,7 +2,7 @@
 /* The main job: images in, filtered images out. */
 #include "batch/devices.h"
 #include "batch/digest.h"
-#include "cli/bank_job.h"
+#include "cli/bank_race.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
 #include "cli/race.h"

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS = 15 };
-static const double LONGEST_MS = 5000, CHECK_BUDGET = 2e8;
+static const double CHECK_BUDGET = 2e8;
 
 typedef struct race_state {
   const gconv_race *race;
@@ -130,7 +129,7 @@ static gconv_status run_plan(race_state *state, gconv_plan *plan) {
   double ms = 0;
   state->outputs = gconv_plan_outputs(plan);
   gconv_image *outputs = calloc(state->outputs, sizeof *outputs);
-  gconv_status status = outputs ? gconv_bench_time(plan, &state->image, outputs, RUNS, &ms)
+  gconv_status status = outputs ? gconv_bench_time(plan, &state->image, outputs, GCONV_RACE_RUNS, &ms)
                                 : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK)
     status = check(state, plan, outputs, &found);
@@ -145,13 +144,18 @@ static gconv_status run_plan(race_state *state, gconv_plan *plan) {
   return status;
 }
 
+bool gconv_race_is_hopeless(double ms) {
+  const double longest_ms = 3000;
+  return ms * (1 + gconv_bench_affordable_runs(ms, GCONV_RACE_RUNS)) > longest_ms; /* one more, to warm up */
+}
+
 static void run_algorithm(race_state *state, const char *name) {
   char text[256];
   gconv_plan *plan = NULL;
   state->options.algorithm = name;
   gconv_status status = gconv_plan_create(state->device, &state->image, state->race->filters, &state->options, &plan);
   double estimate = status == GCONV_OK ? gconv_plan_get_info(plan)->estimate_ms : 0;
-  if (estimate > LONGEST_MS && state->exact) {
+  if (state->exact && gconv_race_is_hopeless(estimate)) {
     snprintf(text, sizeof text, "%24snot waited for: estimated at %.3g s", "", estimate * 1e-3);
     print_row(state, name, text);
   } else if (status == GCONV_OK) {
@@ -181,11 +185,10 @@ static gconv_status prepare(race_state *state) {
   return status;
 }
 
-/* Whether `name` is one of the comma-separated `names`, which may be NULL. */
-static bool is_among(const char *name, const char *names) {
-  const char *found = names ? strstr(names, name) : NULL;
-  for (size_t length = strlen(name); found; found = strstr(found + 1, name))
-    if ((found == names || found[-1] == ',') && (found[length] == ',' || found[length] == '\0'))
+bool gconv_race_leaves_out(const char *without, const char *name) {
+  size_t length = strlen(name);
+  for (; without && *without; without += strcspn(without, ","), without += *without == ',')
+    if (strcspn(without, ",") == length && strncmp(without, name, length) == 0)
       return true;
   return false;
 }
@@ -193,27 +196,38 @@ static bool is_among(const char *name, const char *names) {
 static void run_all(race_state *state) {
   const char *device = gconv_device_get_info(state->device)->name;
   const gconv_algorithm_info *info;
-  fprintf(state->race->out, "%s on %s, median of up to %d runs\n%-14s %10s %10s  result\n", state->race->input, device, RUNS,
-          "algorithm", "ms", "Gsample/s");
+  fprintf(state->race->out, "%s on %s, median of up to %d runs\n%-14s %10s %10s  result\n", state->race->input, device,
+          GCONV_RACE_RUNS, "algorithm", "ms", "Gsample/s");
   for (size_t i = 0; (info = gconv_algorithm_at(i)); i++)
-    if (strncmp(device, info->device, strlen(info->device)) == 0 && !is_among(info->name, state->options.without))
+    if (strncmp(device, info->device, strlen(info->device)) == 0 &&
+        !gconv_race_leaves_out(state->options.without, info->name))
       run_algorithm(state, info->name);
   if (state->fastest && !state->wrong)
     fprintf(state->race->out, "the fastest is %s\n", state->fastest);
 }
 
+/* Says what no algorithm can do, once. */
+static bool is_possible(const race_state *state) {
+  gconv_plan *plan = NULL;
+  gconv_status status = gconv_plan_create(state->device, &state->image, state->race->filters, &state->options, &plan);
+  gconv_plan_free(plan);
+  if (status != GCONV_OK)
+    gconv_say("%s: %s", state->race->input, gconv_last_error());
+  return status == GCONV_OK;
+}
+
 const char *gconv_race_run(const gconv_race *race, char device[32]) {
   race_state state = {.race = race};
-  if (prepare(&state) == GCONV_OK) {
+  if (prepare(&state) != GCONV_OK) {
+    gconv_say("%s", gconv_last_error());
+  } else if (is_possible(&state)) {
     snprintf(device, 32, "%s", gconv_device_get_info(state.device)->name);
     run_all(&state);
-  } else {
-    gconv_say("%s", gconv_last_error());
+    if (state.wrong)
+      gconv_say("%s: the algorithms do not agree: nothing is written", race->input);
+    else if (!state.fastest)
+      gconv_say("%s: no algorithm of the device can do this", race->input);
   }
-  if (state.wrong)
-    gconv_say("%s: the algorithms do not agree: nothing is written", race->input);
-  else if (state.device && !state.fastest)
-    gconv_say("%s: no algorithm of the device can do this", race->input);
   free_images(state.exact, state.outputs);
   gconv_image_free(&state.image);
   gconv_device_close(state.device);

@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+enum { GCONV_RACE_RUNS = 15 }; /* of which the median counts */
+
 typedef struct gconv_race {
   const char *device;
   int threads;
@@ -22,5 +24,11 @@ typedef struct gconv_race {
 /* Runs them, checks that they agree, and prints a table. The name of the fastest, in static storage; NULL, and said, if
  * there is none, or if one is wrong. */
 const char *gconv_race_run(const gconv_race *race, char device[32]);
+
+/* Whether an algorithm that is estimated to take `ms` is too slow to be waited for: seconds for all of its runs. */
+bool gconv_race_is_hopeless(double ms);
+
+/* Whether `name` is one of the names in `without`, which commas part; NULL: none. */
+bool gconv_race_leaves_out(const char *without, const char *name);
 
 #endif

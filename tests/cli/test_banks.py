@@ -260,6 +260,18 @@ class Batches(BankTest):
         self.assertRegex(result.stdout, r"(?m)^reference +fp32 .* equal|^reference .* exact")
         self.assertIn("the fastest is", result.stdout)
 
+    def test_race_waits_for_no_one(self):
+        self.photo("large.png", 600, 400)
+        race = self.gconv("-i", "large.png", "-f", "gabor:size=31", "--combine", "mosaic", "-o", "y.png", "-a", "all").stdout
+        self.assertRegex(race, r"(?m)^reference +not waited for: estimated at \d")
+        self.assertIn("the fastest is", race)
+
+    def test_race_that_nobody_can_run(self):
+        np.save(self.folder / "a.npy", np.zeros((1, 5, 9, 9), np.float32))
+        refused = self.gconv("-i", "a.npy", "-f", "bank.txt", "-o", "y.npy", "-a", "all", status=1)
+        self.assertEqual(refused.stdout, "")
+        self.assertRegex(refused.stderr, r"^gconv: a\.npy: layer 1: the bank takes 3 channels, and gets 5[^\n]*\n$")
+
     def test_explain_without_work(self):
         result = self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--dry-run", "--explain")
         self.assertIn("5 filters of 3 x 3 x 3", result.stderr)
@@ -388,7 +400,7 @@ class Bands(BankTest):
 
     def test_too_little_memory(self):
         error = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "y.npy", "--memory", "1M", status=1).stderr
-        self.assertRegex(error, r"large.png: takes about \d+ MB of memory, and --memory allows 1: raise it")
+        self.assertRegex(error, r"large.png: takes about \d+ MB of memory, and --memory allows 1 MB: raise it")
         error = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "y.npy", "--memory", "30M", "--verify", status=1).stderr
         self.assertIn("--verify compares whole images", error)
         error = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "-", "--format", "npy", "--memory", "30M", status=1).stderr

@@ -60,6 +60,12 @@ class Race(CommandTest):
         self.assertNotRegex(told, r"(?m)^(fft|direct) ")
         self.assertRegex(told, r"(?m)^separable ")
 
+    def test_what_none_can_do_is_said_once(self):
+        self.photo("a.png")
+        refused = self.race("-f", "sobel_x", "--padding", "100000", status=1)
+        self.assertEqual(refused.stdout, "")
+        self.assertRegex(refused.stderr, r"^gconv: a\.png: a padding of 100000[^\n]*\n$")
+
     def test_nothing_is_run_for_a_result_that_is_kept(self):
         self.photo("a.png")
         (self.folder / "b.png").write_bytes(b"old")
