@@ -80,14 +80,25 @@ void gconv_budget_give_back(gconv_budget *budget, uint64_t bytes) {
   pthread_mutex_unlock(&budget->lock);
 }
 
+/* "16 MB", or a smaller unit for what is less than one. */
+static void print_bytes(char text[32], double bytes) {
+  static const char *const units[] = {"MB", "kB", "bytes"};
+  double unit = 1e6;
+  int i = 0;
+  for (; i < 2 && bytes < unit; i++)
+    unit /= 1e3;
+  snprintf(text, 32, "%.0f %s", bytes / unit, units[i]);
+}
+
 gconv_status gconv_budget_refuse(double bytes, double most, const char *parts, const char *reason, gconv_message *message) {
-  const double MB = 1e6;
-  int decimals = most < MB ? 3 : 0;
+  char wanted[32], allowed[32];
+  print_bytes(wanted, bytes);
+  print_bytes(allowed, most);
   if (!reason)
-    return gconv_complain(message, GCONV_TOO_LARGE, "takes about %.0f MB of memory, and --memory allows %.*f: raise it",
-                          bytes / MB, decimals, most / MB);
+    return gconv_complain(message, GCONV_TOO_LARGE, "takes about %s of memory, and --memory allows %s: raise it", wanted,
+                          allowed);
   return gconv_complain(message, GCONV_TOO_LARGE,
-                        "takes about %.0f MB of memory, and --memory allows %.*f: raise it, or let it go by %s, which takes "
-                        "less: now it cannot, as %s",
-                        bytes / MB, decimals, most / MB, parts, reason);
+                        "takes about %s of memory, and --memory allows %s: raise it, or let it go by %s, which takes less: "
+                        "now it cannot, as %s",
+                        wanted, allowed, parts, reason);
 }

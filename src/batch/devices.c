@@ -333,8 +333,8 @@ static gconv_status check_decoder(gconv_devices *devices) {
   return !obstacle
              ? GCONV_OK
              : gconv_complain(&devices->why, GCONV_UNSUPPORTED,
-                              "--decode gpu: %s: install nvJPEG, which is part of the CUDA toolkit, and name its folder "
-                              "in LD_LIBRARY_PATH, or leave the option out",
+                              "--decode gpu: %s: this takes a gconv that was built with CUDA, and nvJPEG, which is part of "
+                              "the CUDA toolkit (its folder is named in LD_LIBRARY_PATH): or leave the option out",
                               obstacle);
 }
 

@@ -44,6 +44,8 @@ static size_t count_weights(const gconv_bank *bank) {
 
 /* ---- As text ---- */
 
+enum { TYPE_WIDTH = 8 };
+
 /* "64 x 3 x 7 x 7" */
 static void print_shape(int32_t dimensions, const uint64_t *shape) {
   char text[8 * 24] = "one number";
@@ -133,11 +135,13 @@ static gconv_status inform_entry(struct info *info, gconv_bank_file *file, size_
   } else {
     print_name(entry->name, width);
     print_shape(entry->dimensions, entry->shape);
-    printf("  %-8s", entry->type);
+    const char *obstacle = entry->obstacle && strcmp(entry->kind, "tensor") != 0 ? entry->obstacle : "";
+    bool more = bank.weights || obstacle[0];
+    printf("  %-*s", more ? TYPE_WIDTH : 0, entry->type);
     if (bank.weights)
       print_bank(&bank);
     else
-      printf("  %s\n", entry->obstacle && strcmp(entry->kind, "tensor") != 0 ? entry->obstacle : "");
+      printf("%s%s\n", more ? "  " : "", obstacle);
   }
   if (status != GCONV_OK)
     gconv_say("%s", gconv_last_error());
@@ -167,8 +171,9 @@ static gconv_status inform_entries(struct info *info, const char *spec, gconv_ba
   if (!info->json)
     printf("%s: %s, %zu %s%s\n", spec, gconv_bank_file_syntax(file), count,
            count > 0 ? gconv_bank_file_at(file, 0)->kind : "tensor", count == 1 ? "" : "s");
+  int width = name ? 0 : widest_name(file);
   for (size_t i = name ? index : 0; i < (name ? index + 1 : count); i++) {
-    gconv_status status = inform_entry(info, file, i, name ? 0 : widest_name(file), list);
+    gconv_status status = inform_entry(info, file, i, width, list);
     worst = status == GCONV_OK ? worst : status;
   }
   return worst;
@@ -216,7 +221,7 @@ static gconv_status inform_filters(struct info *info, char *spec) {
     printf("%s: plain filters, stacked\n", spec);
     print_name("", 0);
     print_shape(4, shape);
-    printf("  %-8s", "float32");
+    printf("  %-*s", TYPE_WIDTH, "float32");
     print_bank(&bank);
   }
   gconv_bank_free(&bank);

@@ -30,7 +30,10 @@ static int make(const struct settings *settings, const gconv_texts *specs) {
     status = GCONV_EXIT_USAGE;
   }
   for (size_t i = 0; i < specs->count && status == GCONV_EXIT_OK; i++)
-    if (gconv_filters_read(specs->items[i], settings->syntax, &filters) != GCONV_OK) {
+    if (!settings->syntax && gconv_bank_is_one(specs->items[i])) {
+      gconv_say("make: %s is a bank of filters: gconv bank convert prints it", specs->items[i]);
+      status = GCONV_EXIT_USAGE;
+    } else if (gconv_filters_read(specs->items[i], settings->syntax, &filters) != GCONV_OK) {
       gconv_say("%s", gconv_last_error());
       status = GCONV_EXIT_USAGE;
     }

@@ -66,7 +66,7 @@ static gconv_status check_offset(const gconv_image *like, const gconv_filters *f
     bool white = sums[0] + options->offset >= 1, black = sums[1] + options->offset <= 0;
     if (filter->offset == 0 && (white || black))
       return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "the offset of %g leaves %s alone of every image through %s, as 1 is white: for level L give L / %g",
+                        "the offset of %g makes every image %s all over, through %s, as 1 is white: for level L give L / %g",
                         options->offset, white ? "white" : "black", filter->name ? filter->name : "a filter",
                         (double)gconv_white(like->type));
   }

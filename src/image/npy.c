@@ -47,8 +47,8 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
   gconv_image *header = &reader->header;
   const char *name = reader->source->name;
   if (file->dimensions < 2 || file->dimensions > 4)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: an array of %d dimensions; an image is H x W, H x W x C or N x C x H x W",
-                      name, file->dimensions);
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: an array of %d dimension%s; an image is H x W, H x W x C or N x C x H x W",
+                      name, file->dimensions, file->dimensions == 1 ? "" : "s");
   for (int i = 0; i < file->dimensions; i++)
     if (file->shape[i] < 1 || file->shape[i] > INT32_MAX)
       return gconv_fail(GCONV_BAD_FILE, "%s: dimension %d of the array is %zu; it must be 1 to 2^31 - 1", name, i + 1,

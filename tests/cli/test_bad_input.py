@@ -67,7 +67,7 @@ class Headers(CommandTest):
                                  (npy_header("|u1", "(-3, 5)"), "expected a whole number"),
                                  (npy_header("|u1", "(2147483647, 2147483647)"), "the file ends too early"),
                                  (npy_header("|O", "(3, 5)"), "'|O'"), (npy_header("<c8", "(3, 5)"), "'<c8'"),
-                                 (npy_header("|u1", "(3,)"), "1 dimensions"), (b"\x93NUMPY\1\0\xff\xffshort", "ends too early"),
+                                 (npy_header("|u1", "(3,)"), "1 dimension;"), (b"\x93NUMPY\1\0\xff\xffshort", "ends too early"),
                                  (b"\x93NUMPY\x09\0\x10\0short", "version 9")):
             self.refused("a.npy", header, fragment)
 

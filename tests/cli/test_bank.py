@@ -86,6 +86,7 @@ class Bank(CommandTest):
         self.assertIn("w.safetensors: safetensors, 5 tensors\n", text)
         for fragment in ("6 x 3 x 5 x 4", "float16", "int64", "fc.weight", f"min {CONTENT.min():.6g}, max {CONTENT.max():.6g}"):
             self.assertIn(fragment, text)
+        self.assertNotRegex(text, r"(?m) $")
         self.assertNotIn("fc.weight", self.gconv("bank", "info", "w.safetensors:conv1.weight").stdout)
         self.assertIn("plain filters", self.gconv("bank", "info", "sobel_x").stdout)
         self.path("g.txt").write_text("gconv-bank 1\nfilters 1 channels 1 size 1 1 stride 2 1 padding same_upper\nfilter\n1\n")

@@ -42,6 +42,7 @@ class Make(CommandTest):
         self.usage_error("sobelx", "make", "sobelx", "-o", "k.txt")
         result = self.gconv("make", "sobel_x", "-o", "nowhere/k.txt", status=1)
         self.assertIn("nowhere/k.txt: the folder to write it in does not exist", result.stderr)
+        self.usage_error("gabor_bank is a bank of filters: gconv bank convert prints it", "make", "gabor_bank")
         self.assertEqual(self.files(), [])
 
     def test_filter_format(self):

@@ -3,6 +3,7 @@
 that the pixels tell which input a result is of."""
 import os
 import shutil
+import subprocess
 import unittest
 
 import numpy
@@ -129,6 +130,13 @@ class Outputs(CommandTest):
             for extension in ("png", "jpg", "npy"):
                 self.assertIn(extension, result.stderr)
         self.usage_error("output is empty", "-i", "p/a.png", "-f", "identity", "-o", "")
+
+    def test_a_device_or_a_pipe_takes_png(self):
+        self.gconv("-i", "p/a.png", "-f", "identity", "-o", "/dev/null")
+        os.mkfifo(self.folder / "pipe")
+        reader = subprocess.Popen(["cat", "pipe"], cwd=self.folder, stdout=subprocess.PIPE)
+        self.gconv("-i", "p/a.png", "-f", "identity", "-o", "pipe")
+        self.assertEqual(reader.communicate(timeout=60)[0][1:4], b"PNG")
 
     def test_folders(self):
         (self.folder / "there").mkdir()

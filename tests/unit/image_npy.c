@@ -144,7 +144,7 @@ static void test_refused(void **state) {
 #define SHAPE(text) "{'descr': '|u1', 'fortran_order': False, 'shape': " text "}"
 #define TYPE(text) "{'descr': " text ", 'fortran_order': False, 'shape': (1, 1)}"
   expect_bad(SHAPE("(0, 3)"), GCONV_BAD_FILE, "dimension 1 of the array is 0");
-  expect_bad(SHAPE("(3,)"), GCONV_UNSUPPORTED, "1 dimensions");
+  expect_bad(SHAPE("(3,)"), GCONV_UNSUPPORTED, "an array of 1 dimension; an image is");
   expect_bad(SHAPE("()"), GCONV_UNSUPPORTED, "0 dimensions");
   expect_bad(SHAPE("(1,1,1,1,1)"), GCONV_UNSUPPORTED, "5 dimensions");
   expect_bad(SHAPE("(1,1,1,1,1,1,1,1,1)"), GCONV_UNSUPPORTED, "more than 8");
