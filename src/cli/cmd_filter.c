@@ -409,13 +409,20 @@ static void remark_on_start(const gconv_batch_summary *summary) {
 
 /* What --resume made of what it found. A first run finds nothing, and says nothing. */
 static void remark_on_resumption(const gconv_batch_summary *summary) {
-  const size_t *found = summary->found;
-  if (found[GCONV_FOUND_NEW] < summary->written + summary->passed + summary->failed)
-    gconv_say(
-        "--resume: %zu results were done, %zu are new; taken up again: %zu of other filters, options or another version, "
-        "%zu of inputs that changed, %zu missing or changed",
-        found[GCONV_FOUND_DONE], found[GCONV_FOUND_NEW], found[GCONV_FOUND_OTHER_JOB], found[GCONV_FOUND_OTHER_INPUT],
-        found[GCONV_FOUND_OTHER_RESULT]);
+  static const char *const taken_up[] = {[GCONV_FOUND_NEW] = "new",
+                                         [GCONV_FOUND_OTHER_JOB] = "of other filters, options or another version",
+                                         [GCONV_FOUND_OTHER_INPUT] = "of inputs that changed",
+                                         [GCONV_FOUND_OTHER_RESULT] = "missing or changed"};
+  const size_t *found = summary->found, done = found[GCONV_FOUND_DONE];
+  char text[256] = "";
+  size_t used = 0;
+  if (found[GCONV_FOUND_NEW] == summary->written + summary->passed + summary->failed)
+    return;
+  for (size_t i = GCONV_FOUND_NEW; i <= GCONV_FOUND_OTHER_RESULT; i++)
+    if (found[i] > 0)
+      used +=
+          (size_t)snprintf(text + used, sizeof text - used, "%s %zu %s", used ? "," : "; taken up:", found[i], taken_up[i]);
+  gconv_say("--resume: %zu result%s done%s", done, done == 1 ? " was" : "s were", used ? text : ", which is all");
 }
 
 static int finish(const struct job *job, const gconv_batch_summary *summary) {

@@ -169,8 +169,8 @@ static gconv_status end_row(array *a) {
   if (a->count == 0)
     return fail_here(&a->text, "a row without numbers ends here");
   if (a->rows > 0 && a->count != a->columns)
-    return gconv_fail(GCONV_BAD_FILE, "%s:%zu: row %d has %d numbers, and the first has %d; all rows have one length",
-                      a->text.name, a->text.line, a->rows + 1, a->count, a->columns);
+    return gconv_fail(GCONV_BAD_FILE, "%s:%zu: row %d has %d number%s, and the first has %d; all rows have one length",
+                      a->text.name, a->text.line, a->rows + 1, a->count, a->count == 1 ? "" : "s", a->columns);
   a->columns = a->count;
   a->count = 0;
   a->rows++;

@@ -41,16 +41,17 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
   return GCONV_OK;
 }
 
-/* "1 2; 3 4" on one line is two rows to MATLAB, but one row here, as it is to those who separate "1; 2; 3". */
-static void warn_mixed(const gconv_text *text, size_t line) {
-  gconv_warn("%s:%zu: ';' and other separators are mixed; both separate the numbers of one row here: write one row a line, "
+/* "1 2; 3 4" on one line is two rows to MATLAB, but one row here, as it is to those who separate "1; 2; 3"; "0,5 0,25" is
+ * two numbers to who writes decimal commas. */
+static void warn_mixed(const gconv_text *text, size_t line, const char *separator) {
+  gconv_warn("%s:%zu: '%s' and other separators are mixed; both separate the numbers of one row here: write one row a line, "
              "and decimal points, not commas",
-             text->name, line);
+             text->name, line, separator);
 }
 
 /* Reads one row; *width is its length, demanded if not 0. */
 static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *numbers) {
-  int32_t count = 0, semicolons = 0;
+  int32_t count = 0, semicolons = 0, commas = 0;
   gconv_field field;
   for (const char *last = NULL; gconv_text_field(text, &field); last = field.end, count++) {
     if (*width > 0 && count == *width)
@@ -65,6 +66,7 @@ static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *nu
     GCONV_TRY(gconv_field_number(text, &field, &value));
     GCONV_TRY(gconv_numbers_add(numbers, (float)value, text->name));
     semicolons += last && memchr(last, ';', (size_t)(field.begin - last));
+    commas += last && memchr(last, ',', (size_t)(field.begin - last));
   }
   if (*width > 0 && count < *width)
     return gconv_field_fail(text, &field, GCONV_BAD_FILE,
@@ -72,7 +74,9 @@ static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *nu
                             "one length",
                             count, *width);
   if (semicolons > 0 && semicolons < count - 1)
-    warn_mixed(text, field.line);
+    warn_mixed(text, field.line, ";");
+  else if (commas > 0 && commas < count - 1)
+    warn_mixed(text, field.line, ",");
   *width = count;
   return GCONV_OK;
 }

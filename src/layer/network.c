@@ -41,10 +41,12 @@ size_t gconv_step_out_floats(const gconv_step *step) {
 /* ---- Checks ---- */
 
 static gconv_status check_options(const gconv_network_options *options, int32_t channels) {
-  if ((options->mean && options->mean_count != 1 && options->mean_count != channels) ||
-      (options->std && options->std_count != 1 && options->std_count != channels))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d means and %d standard deviations for %d channels: give one, or one each",
-                      options->mean ? options->mean_count : 0, options->std ? options->std_count : 0, channels);
+  if (options->mean && options->mean_count != 1 && options->mean_count != channels)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d means for %d channel%s: give one, or one each", options->mean_count, channels,
+                      channels == 1 ? "" : "s");
+  if (options->std && options->std_count != 1 && options->std_count != channels)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d standard deviations for %d channel%s: give one, or one each",
+                      options->std_count, channels, channels == 1 ? "" : "s");
   for (int32_t c = 0; options->mean && c < options->mean_count; c++)
     if (!isfinite(options->mean[c]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "mean %d is not a finite number", c + 1);

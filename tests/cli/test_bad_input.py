@@ -172,7 +172,7 @@ class Places(CommandTest):
             (self.folder / "out/.gconv-manifest").write_bytes(content)
             self.gconv(*words)
             self.assert_pixels("out/a.png", self.source)
-            self.assertIn("1 results were done", self.gconv(*words).stderr)
+            self.assertIn("1 result was done", self.gconv(*words).stderr)
 
 
 class Meanwhile(CommandTest):

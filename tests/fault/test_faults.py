@@ -169,7 +169,7 @@ class Faults(helper.CommandTest):
                     self.gconv(*words)
                     self.assertTrue(self.results() == self.want)
                     done = self.gconv(*words).stderr
-                    self.assertIn(f"{len(self.want)} results were done, 0 are new", done)
+                    self.assertIn(f"{len(self.want)} results were done, which is all", done)
 
     def test_results_of_banks_are_noted_beside_each_other(self):
         """To note a result, --resume reads it, which takes a while: other threads do not wait for that."""

@@ -55,6 +55,7 @@ static const good goods[] = {
     {"0.33333 -0.66667 0.33333\n", NULL, 1, 3, {0.33333F, -0.66667F, 0.33333F}, 0, 0, true},
     {"1/3 1/3 1/3", NULL, 1, 3, {1.F / 3, 1.F / 3, 1.F / 3}, 0, 0, false},
     {"1 2; 3 4", NULL, 1, 4, {1, 2, 3, 4}, 0, 0, true},
+    {"0,5 0,25", NULL, 1, 4, {0, 5, 0, 25}, 0, 0, true}, /* two numbers, to who writes decimal commas */
     {"1 2 # a row\n# the next\n3 4\n\n", NULL, 2, 2, {1, 2, 3, 4}, 0, 0, false},
     {"1 2\r\n3 4\r\n", NULL, 2, 2, {1, 2, 3, 4}, 0, 0, false},
     {"1 2 # one\n \n# two\n3 4\n", NULL, 2, 2, {1, 2, 3, 4}, 0, 0, true}, /* two filters, to who wrote that */
@@ -203,7 +204,7 @@ static const bad bads[] = {
     {"1 2 \xE2\x88\x92"
      "3",
      NULL, GCONV_BAD_FILE, "bad.txt:1:5:"},
-    {"[[1, 2], [3]]", NULL, GCONV_BAD_FILE, "bad.txt:1: row 2 has 1 numbers, and the first has 2"},
+    {"[[1, 2], [3]]", NULL, GCONV_BAD_FILE, "bad.txt:1: row 2 has 1 number, and the first has 2"},
     {"[1 2\n3]", NULL, GCONV_BAD_FILE, "bad.txt:2: row 2 has 1 numbers"},
     {"[[1, 2],\n [3, x]]", NULL, GCONV_BAD_FILE, "bad.txt:2:6: 'x' is not a number"},
     {"[[1, 2], [3, 4]", NULL, GCONV_BAD_FILE, "the text ends before the brackets of the array are closed"},
