@@ -205,7 +205,7 @@ static const bad bads[] = {
      "3",
      NULL, GCONV_BAD_FILE, "bad.txt:1:5:"},
     {"[[1, 2], [3]]", NULL, GCONV_BAD_FILE, "bad.txt:1: row 2 has 1 number, and the first has 2"},
-    {"[1 2\n3]", NULL, GCONV_BAD_FILE, "bad.txt:2: row 2 has 1 numbers"},
+    {"[1 2\n3]", NULL, GCONV_BAD_FILE, "bad.txt:2: row 2 has 1 number,"},
     {"[[1, 2],\n [3, x]]", NULL, GCONV_BAD_FILE, "bad.txt:2:6: 'x' is not a number"},
     {"[[1, 2], [3, 4]", NULL, GCONV_BAD_FILE, "the text ends before the brackets of the array are closed"},
     {"[[1, 2", NULL, GCONV_BAD_FILE, "before the bracket of this row is closed"},
