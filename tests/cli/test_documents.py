@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: MIT
+"""README.md and docs/: every command of gconv that they show works, and every link leads somewhere."""
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import unittest
+
+import numpy as np
+from helper import GCONV, CommandTest
+from PIL import Image
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*SOURCE.glob("*.md"), *SOURCE.glob("docs/*.md")])
+FLOATS = np.random.default_rng(5)
+
+
+def weights(*shape):
+    return FLOATS.standard_normal(shape).astype(np.float32)
+
+
+def safetensors(name, tensor):
+    header = json.dumps({name: {"dtype": "F32", "shape": tensor.shape, "data_offsets": [0, tensor.nbytes]}}).encode()
+    return struct.pack("<Q", len(header)) + header + tensor.tobytes()
+
+
+def field(number, value):
+    """A field of protobuf: bytes, or a number of one byte."""
+    return bytes([number << 3, value]) if isinstance(value, int) else bytes([number << 3 | 2]) + varint(len(value)) + value
+
+
+def varint(value):
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+
+def onnx(node, tensor):
+    """A model of one Conv node with its weights."""
+    kept = b"".join(field(1, size) for size in tensor.shape) + field(2, 1) + field(8, b"w") + field(9, tensor.tobytes())
+    conv = field(1, b"x") + field(1, b"w") + field(2, b"y") + field(3, node) + field(4, b"Conv")
+    return field(7, field(1, conv) + field(5, kept))
+
+
+class Commands(CommandTest):
+    def setUp(self):
+        super().setUp()
+        for name in ("photo.jpg", "photos/1.jpg", "photos/more/2.png", "scans/1.png", "scans/2.png", "photo.png", "shots/1.png"):
+            self.photo(name, 64, 48, seed=len(name))
+        (self.folder / "my_filter.txt").write_text("1 2 1\n0 0 0\n-1 -2 -1\n")
+        np.save(self.folder / "image.npy", weights(20, 30))
+        np.save(self.folder / "batch.npy", weights(4, 32, 24, 3))
+        np.save(self.folder / "layer.npy", weights(8, 3, 3, 3))
+        np.save(self.folder / "second.npy", weights(5, 6, 3, 3))
+        for name in ("weights", "resnet"):
+            (self.folder / f"{name}.safetensors").write_bytes(safetensors("conv1.weight", weights(16, 3, 7, 7)))
+        (self.folder / "model.onnx").write_bytes(onnx(b"Conv_0", weights(6, 3, 3, 3)))
+
+    def environment(self, extra=None):
+        """The shell finds the gconv that is tested by this name."""
+        links = self.folder / "bin"
+        links.mkdir(exist_ok=True)
+        (links / "gconv").unlink(missing_ok=True)
+        (links / "gconv").symlink_to(pathlib.Path(GCONV).resolve())
+        return {**super().environment(extra), "PATH": f"{links}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_ID": "1",
+                "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "2", "SLURM_ARRAY_TASK_COUNT": "2"}
+
+    def run_all(self, commands, least):
+        self.assertGreaterEqual(len(commands), least)
+        for command in commands:
+            with self.subTest(command):
+                done = subprocess.run(["bash", "-c", "set -o pipefail; " + command], cwd=self.folder, env=self.environment(),
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr.decode())
+
+    def commands_of(self, name):
+        lines = re.findall(r"^    ((?:cat \S+ \| )?gconv .*)$", (SOURCE / name).read_text(), re.MULTILINE)
+        return [line.split("   #")[0] for line in lines]
+
+    def test_readme(self):
+        self.run_all(self.commands_of("README.md"), 15)
+        for name in ("edges.png", "log.png", "filters.png", "orientation.png", "maps/1.png"):
+            with Image.open(self.folder / name) as image:
+                self.assertGreater(np.asarray(image).std(), 0, name)
+
+    def test_filter_formats(self):
+        self.run_all(self.commands_of("docs/filter-formats.md"), 4)
+
+    def test_manual_page(self):
+        text = (SOURCE / "docs" / "gconv.1").read_text()
+        examples = re.search(r"\.SH EXAMPLES\n\.nf\n(.*?)\.fi", text, re.DOTALL)[1].replace("\\-", "-")
+        self.run_all(examples.splitlines(), 5)
+
+    def test_help(self):
+        told = "".join(self.gconv("help", *words).stdout for words in ((), ("bank",)))
+        self.run_all(re.findall(r"^  (gconv -i .*|gconv bank .*[a-z]\.\S*.*|gconv bank convert sobel.*)$", told, re.MULTILINE), 7)
+
+
+class Links(unittest.TestCase):
+    @staticmethod
+    def anchor(heading):
+        """As GitHub makes it of a heading."""
+        return re.sub(r"[^\w\- ]", "", heading.lower().replace("`", "")).replace(" ", "-")
+
+    def test_every_link(self):
+        count = 0
+        for document in DOCUMENTS:
+            for target in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+                if target.startswith(("http:", "https:")):
+                    continue
+                count += 1
+                name, _, anchor = target.partition("#")
+                path = document.parent / name if name else document
+                self.assertTrue(path.exists(), f"{document.name}: {target}")
+                if anchor:
+                    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+                    self.assertIn(anchor, map(self.anchor, headings), f"{document.name}: {target}")
+        self.assertGreater(count, 40)
+
+
+if __name__ == "__main__":
+    unittest.main()
