@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv help: the overview, and the help of commands. */
+/* gconv help: the overview, and the help of commands, built-in filters and options. */
 #include "cli/command.h"
+#include "cli/filter_options.h"
 
 #include <string.h>
 
@@ -19,7 +20,8 @@ static void print_overview(void) {
          gconv_version());
   for (size_t i = 0; (command = gconv_command_at(i)); i++)
     printf("  %-12s%s\n", command->name, command->help);
-  fputs("\ngconv help COMMAND lists the options of a command; gconv help filter those of the main job.\n"
+  fputs("\ngconv help COMMAND lists the options of a command; gconv help filter those of the main job, and\n"
+        "gconv help border one of these.\n"
         "gconv --version prints the version.\n",
         stdout);
 }
@@ -38,30 +40,42 @@ static bool print_filter(const char *name) {
   return false;
 }
 
+/* What an option of the main job does, "border", "--border" or "-f"; false if there is none of this name. */
+static bool print_option(const char *word) {
+  const char *name = word + strspn(word, "-");
+  for (const gconv_option *option = gconv_filter_options; option->name; option++)
+    if (strcmp(option->name, name) == 0 || (word[0] == '-' && name == word + 1 && name[0] == option->letter && !name[1])) {
+      gconv_option alone[] = {*option, {.name = NULL}};
+      alone[0].group = NULL;
+      gconv_options_print(stdout, alone);
+      return true;
+    }
+  return false;
+}
+
+static bool asks_for_help(const char *word) {
+  return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+}
+
+/* Parses no options: they are what is asked about. */
 static int run(const gconv_command *self, int count, char *const *words) {
-  gconv_texts operands = {0};
-  int status;
-  if (!gconv_command_parse(self, count, words, NULL, &operands, &status))
-    return status;
-  if (operands.count == 0)
+  int status = GCONV_EXIT_OK;
+  if (count == 0)
     print_overview();
-  for (size_t i = 0; i < operands.count && status == GCONV_EXIT_OK; i++) {
-    const gconv_command *command = gconv_command_find(operands.items[i]);
+  for (int i = 0; i < count && status == GCONV_EXIT_OK; i++) {
+    const gconv_command *command = asks_for_help(words[i]) ? self : gconv_command_find(words[i]);
     if (command)
       gconv_command_print(stdout, command);
-    else if (print_filter(operands.items[i]))
-      continue;
-    else
-      status = gconv_command_unknown(operands.items[i]);
+    else if (!print_filter(words[i]) && !print_option(words[i]))
+      status = gconv_command_unknown(words[i]);
   }
-  gconv_texts_free(&operands);
   return status;
 }
 
 const gconv_command gconv_command_help = {
     .name = "help",
-    .synopsis = "help [COMMAND|FILTER...]",
-    .help = "how gconv, one of its commands, or a built-in filter, is used",
+    .synopsis = "help [COMMAND|FILTER|OPTION...]",
+    .help = "how gconv, one of its commands, a built-in filter or an option, is used",
     .options = options,
     .run = run,
 };

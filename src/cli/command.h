@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A subcommand: one file cmd_NAME.c, one descriptor in it, one row in the table of main.c. */
+/* A subcommand: one file cmd_NAME.c, one descriptor in it, one row in the table of command.c. */
 #ifndef GCONV_CLI_COMMAND_H
 #define GCONV_CLI_COMMAND_H
 
@@ -35,9 +35,6 @@ const gconv_command *gconv_command_at(size_t index);
 const gconv_command *gconv_command_find(const char *name);
 /* Says that there is no such subcommand, with the name that may have been meant; returns GCONV_EXIT_USAGE. */
 int gconv_command_unknown(const char *name);
-
-/* Does what the words behind the name of the program ask; returns what it ends with. */
-int gconv_command_run(int count, char *const *words);
 
 /* The last rows of every table of options. */
 #define GCONV_OPTIONS_END                                                                                                   \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The program: signals, standard streams, and which command is meant. */
+/* The program: signals, standard streams, its beginning and its end. */
 #include "cli/command.h"
+#include "cli/run.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -59,7 +60,7 @@ int main(int count, char **words) {
   open_standard_streams();
   watch_signals();
   ask_for_few_queues();
-  int status = gconv_command_run(count - 1, words + 1);
+  int status = gconv_run(count - 1, words + 1);
   errno = 0;
   if (fflush(stdout) != 0 || ferror(stdout)) {
     gconv_say("standard output: cannot write: %s", strerror(errno));

@@ -74,6 +74,14 @@ class Filters(CommandTest):
         self.assertIn("-f gaussian:size=3,sigma=0.5 ", self.gconv("help", "gaussian").stdout)
         self.assertIn("-f sobel -o", self.gconv("help", "sobel").stdout)
 
+    def test_help_of_an_option(self):
+        text = self.gconv("help", "border").stdout
+        self.assertRegex(text, r"^      --border MODE  .*(?s:.*)reflect101 or wrap\n$")
+        self.assertEqual(text, self.gconv("help", "--border").stdout)
+        self.assertRegex(self.gconv("help", "-f", "--range").stdout, r"^  -f, --filter FILTER.*(?s:.*)\n      --range MODE")
+        self.assertIn("Usage: gconv help", self.gconv("help", "-h").stdout)
+        self.usage_error("--bordr: no such command", "help", "--bordr")
+
     def test_folder_of_ones_own(self):
         (self.folder / "mine").mkdir()
         (self.folder / "mine/edge.txt").write_text("# finds edges\n-1 0 1\n")

@@ -5,6 +5,7 @@
  * their options are tried.
  */
 #include "cli/command.h"
+#include "cli/run.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -124,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (takes_long(count, words))
     return 0;
   tidy_folder();
-  int status = gconv_command_run(count, words);
+  int status = gconv_run(count, words);
   if (status < GCONV_EXIT_OK || status > GCONV_EXIT_PARTLY)
     abort();
   return 0;
