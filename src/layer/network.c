@@ -2,6 +2,7 @@
 /* Networks: made once, executed many times. */
 #include "layer/network.h"
 #include "base/memory.h"
+#include "conv/pixel.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,7 +41,8 @@ size_t gconv_step_out_floats(const gconv_step *step) {
 
 /* ---- Checks ---- */
 
-static gconv_status check_options(const gconv_network_options *options, int32_t channels) {
+static gconv_status check_options(const gconv_network_options *options, const gconv_input *input) {
+  const int32_t channels = input->channels;
   if (options->mean && options->mean_count != 1 && options->mean_count != channels)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d means for %d channel%s: give one, or one each", options->mean_count, channels,
                       channels == 1 ? "" : "s");
@@ -50,6 +52,10 @@ static gconv_status check_options(const gconv_network_options *options, int32_t 
   for (int32_t c = 0; options->mean && c < options->mean_count; c++)
     if (!isfinite(options->mean[c]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "mean %d is not a finite number", c + 1);
+    else if (input->type != GCONV_F32 && fabsf(options->mean[c]) > 1) /* meant in levels, and far from any sample */
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "a mean of %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
+                        (double)options->mean[c], gconv_type_name(input->type), (double)gconv_white(input->type));
   for (int32_t c = 0; options->std && c < options->std_count; c++)
     if (!isfinite(options->std[c]) || options->std[c] <= 0)
       return gconv_fail(GCONV_BAD_ARGUMENT, "standard deviation %d is not a finite number above 0", c + 1);
@@ -97,7 +103,7 @@ static gconv_status make_input(const gconv_image *like, const gconv_layer *first
     gconv_remark("alpha is left out: the first layer takes the %d channels before it", input->channels);
   else if (like->alpha && like->channels > 1)
     gconv_remark("alpha is a channel like any other to a bank of %d channels", input->channels);
-  GCONV_TRY(check_options(options, input->channels));
+  GCONV_TRY(check_options(options, input));
   GCONV_TRY(copy_numbers(options->mean, options->mean_count, input->channels, &input->mean));
   return copy_numbers(options->std, options->std_count, input->channels, &input->std);
 }
