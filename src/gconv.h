@@ -862,10 +862,9 @@ typedef struct gconv_layer {
 
 /* All may be 0. */
 typedef struct gconv_network_options {
-  /* The input x = (v / white - mean) / std, each operation rounded to float32, white being 255, 65535 or 1. As many as
-   * counted: 1 for all channels, or one each; NULL: 0 and 1. Means of integer images lie in [-1, 1]: others were meant in
-   * levels. It is not folded into weights and biases: that would change the zeros outside the image, and round differently.
-   */
+  /* x = (v / white - mean) / std, each operation rounded to float32, white being 255, 65535 or 1. As many as counted: 1 for
+   * all channels, or one each; NULL: 0 and 1. Means beyond 1 are refused for integer images, as meant in levels. Nothing is
+   * folded into weights and biases: that would change the zeros outside the image, and round differently. */
   const float *mean, *std;
   int32_t mean_count, std_count;
   gconv_math math;        /* what algorithms may round products to, on devices where that is of use */
