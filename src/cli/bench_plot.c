@@ -164,7 +164,7 @@ static void print_curves(FILE *out, const drawing *plot) {
   bool labels = plot->kind == GCONV_PLOT_BLOCK || plot->kind == GCONV_PLOT_GRID, roof = plot->kind == GCONV_PLOT_ROOFLINE;
   fprintf(out, "plot ");
   if (roof)
-    fprintf(out, "roof(x) with lines lw 2 lc rgb 'black' title 'copy bandwidth, rate of multiply-adds'");
+    fprintf(out, "roof(x) with lines lw 2 lc rgb 'black' title 'roof'");
   for (size_t s = 0; s < plot->count; s++) {
     fprintf(out, "%s$series%zu using %s with linespoints pt %zu title ", s > 0 || roof ? ", \\\n  " : "", s,
             labels ? "0:2:xtic(1)" : "1:2", s % 13 + 1);
@@ -189,7 +189,7 @@ void gconv_bench_print_terminal(FILE *out, const char *plot, const char *path, i
             size);
   fprintf(out, "set output ");
   gconv_bench_print_quoted(out, path);
-  fputc('\n', out);
+  fputs("\nset linetype 5 linecolor rgb '#7f7f7f'\n", out); /* grey, where gnuplot has a yellow that white swallows */
 }
 
 static void print_script(FILE *out, const void *data, const char *path) {
