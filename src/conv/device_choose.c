@@ -44,11 +44,6 @@ static gconv_status add_images(gconv_device *cpu, const gconv_image *like, doubl
   return GCONV_OK;
 }
 
-static bool is_same(const gconv_image *a, const gconv_image *b) {
-  return a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
-         a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
-}
-
 /* Neighbours of one shape are estimated once. */
 gconv_status gconv_job_estimate(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
   double share = (double)job->images / (double)job->like_count;
@@ -57,7 +52,7 @@ gconv_status gconv_job_estimate(gconv_device *cpu, const gconv_job *job, gconv_d
   if (!job->filters)
     return GCONV_OK;
   for (size_t i = 0, run; i < job->like_count; i += run) {
-    for (run = 1; i + run < job->like_count && is_same(&job->likes[i], &job->likes[i + run]);)
+    for (run = 1; i + run < job->like_count && gconv_image_same_shape(&job->likes[i], &job->likes[i + run]);)
       run++;
     GCONV_TRY(add_images(cpu, &job->likes[i], (double)run * share, job, choice));
   }
