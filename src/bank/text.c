@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gconv's own banks, for people: a header of words with numbers behind them, then the filters, each K after the other.
+ * gconv's own banks, for people: a header of words with numbers behind them, then the K filters, one after the other.
  *
  *   gconv-bank 1
  *   filters 2 channels 3 size 3 3

@@ -251,13 +251,13 @@ static gconv_status name_results(struct namer *namer) {
   size_t count = namer->outputs->first[namer->inputs->count];
   if (count > 1 && !namer->outputs->make_folders)
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                          "%s: is one file, but there are %zu results: name a folder (-o results/), or a template with "
-                          "{stem}, {filter}, {index} or {frame} (-o 'results/{stem}_{filter}.%.*s')%s",
-                          namer->naming->output, count, (int)strcspn(namer->outputs->format->extensions, " "),
-                          namer->outputs->format->extensions,
+                          "%s: is one file, but there are %zu results: %sname a folder (-o results/), or a template with "
+                          "{stem}, {filter}, {index} or {frame} (-o 'results/{stem}_{filter}.%.*s')",
+                          namer->naming->output, count,
                           namer->naming->each_filter && namer->naming->filters->count == count
-                              ? ", or make one of all filters (--combine magnitude)"
-                              : "");
+                              ? "make one of all filters (--combine magnitude or mosaic), or "
+                              : "",
+                          (int)strcspn(namer->outputs->format->extensions, " "), namer->outputs->format->extensions);
   for (size_t i = 0; i < namer->inputs->count; i++)
     GCONV_TRY(name_results_of(namer, i));
   return GCONV_OK;
