@@ -17,6 +17,7 @@
  * Not of the exact family. See error_bound() for what is stated. An infinity or a NaN spreads over its columns, and those
  * of the tile that shares its points.
  */
+#include "base/memory.h"
 #include "conv/rows.h"
 #include "tile.h"
 
@@ -139,16 +140,20 @@ static size_t frequency_at(size_t position, size_t size) {
   return position / part + radix * frequency_at(position % part, part);
 }
 
-/* In float64, so that the error of a tap is one rounding. Correlation: the conjugate of convolution's. */
+/* In float64, so that the error of a tap is one rounding. Correlation: the conjugate of convolution's. A column is too much
+ * for the stack of a thread. */
 static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
   size_t tile = (size_t)1 << choose_log(problem), R = (size_t)problem->rows, S = (size_t)problem->columns;
   float *spectrum = prepared + 2 * tile;
+  void *memory;
+  GCONV_TRY(gconv_allocate(tile * sizeof(double complex), "a column of taps", &memory));
+  double complex *column = memory;
   for (size_t j = 0; j < tile; j++) {
     prepared[2 * j] = (float)cos(2 * M_PI * (double)j / (double)tile);
     prepared[2 * j + 1] = (float)-sin(2 * M_PI * (double)j / (double)tile);
   }
   for (size_t s = 0; s < S; s++) {
-    double complex column[1 << MOST_LOG] = {0};
+    memset(column, 0, tile * sizeof *column);
     for (size_t r = 0; r < R; r++)
       column[r * (size_t)problem->dilation_y] = (double)taps[r * S + s];
     transform_taps(column, tile);
@@ -158,6 +163,7 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
       spectrum[2 * (y * S + s) + 1] = (float)cimag(found);
     }
   }
+  gconv_release(memory);
   return GCONV_OK;
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 65536 };
+enum { CHUNK_BYTES = 8192 }; /* on the stack of whatever thread reads */
 
 /* ---- Shapes and memory ---- */
 

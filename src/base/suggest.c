@@ -2,6 +2,7 @@
 #include "base/suggest.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -19,18 +20,19 @@ static bool same(char a, char b) {
 /* Levenshtein's distance with swapped neighbours as one mistake (optimal string alignment); both are at most LONGEST long.
  */
 static size_t distance(const char *a, const char *b) {
-  size_t rows[LONGEST + 1][LONGEST + 1], length_a = strlen(a), length_b = strlen(b);
+  uint8_t rows[LONGEST + 1][LONGEST + 1]; /* small, as it is on the stack */
+  size_t length_a = strlen(a), length_b = strlen(b);
   for (size_t i = 0; i <= length_a; i++)
-    rows[i][0] = i;
+    rows[i][0] = (uint8_t)i;
   for (size_t j = 0; j <= length_b; j++)
-    rows[0][j] = j;
+    rows[0][j] = (uint8_t)j;
   for (size_t i = 1; i <= length_a; i++)
     for (size_t j = 1; j <= length_b; j++) {
       size_t best = rows[i - 1][j - 1] + !same(a[i - 1], b[j - 1]);
       best = least(best, least(rows[i - 1][j], rows[i][j - 1]) + 1);
       if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
         best = least(best, rows[i - 2][j - 2] + 1);
-      rows[i][j] = best;
+      rows[i][j] = (uint8_t)best;
     }
   return rows[length_a][length_b];
 }

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Finished results stay, unfinished ones go. Then the signal does what it always does: a shell that runs a loop of commands
@@ -56,11 +57,53 @@ static void ask_for_few_queues(void) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "2", 0);
 }
 
+/* ---- Stacks ---- */
+
+/* What every thread has at least, however small the system's are (ulimit -s, musl): texts of failures are 10 KB each. */
+enum { STACK_BYTES = 1 << 20 };
+
+typedef struct call {
+  int count;
+  char **words;
+  int status;
+} call;
+
+static void *run_command(void *argument) {
+  call *c = argument;
+  c->status = gconv_run(c->count - 1, c->words + 1);
+  return NULL;
+}
+
+static void enlarge_stacks(void) {
+  pthread_attr_t attributes;
+  size_t bytes;
+  if (pthread_getattr_default_np(&attributes) != 0)
+    return;
+  if (pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < STACK_BYTES &&
+      pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0)
+    pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
+/* In this thread, or, where its stack is small, in another. */
+static void run_on_stack(call *c) {
+  pthread_t thread;
+  struct rlimit limit;
+  bool small = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < STACK_BYTES;
+  if (small && pthread_create(&thread, NULL, run_command, c) == 0)
+    pthread_join(thread, NULL);
+  else
+    run_command(c);
+}
+
 int main(int count, char **words) {
+  call c = {.count = count, .words = words};
   open_standard_streams();
   watch_signals();
   ask_for_few_queues();
-  int status = gconv_run(count - 1, words + 1);
+  enlarge_stacks();
+  run_on_stack(&c);
+  int status = c.status;
   errno = 0;
   if (fflush(stdout) != 0 || ferror(stdout)) {
     gconv_say("standard output: cannot write: %s", strerror(errno));

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 4096 }; /* elements that are converted at a time */
+enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
 
 typedef struct npy_state {
   gconv_npy_header file; /* while reading */
