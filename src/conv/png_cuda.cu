@@ -67,33 +67,34 @@ static size_t deal_out(png_job *job, uint8_t *base) {
   return bytes;
 }
 
-static gconv_status fill(gconv_png_encoder *encoder, const gconv_image *shape, size_t strip_rows) {
-  png_job *job = &encoder->job;
-  set_shape(job, shape, strip_rows);
-  encoder->bytes = deal_out(job, NULL);
+static png_job job_of(const gconv_image *shape, size_t strip_rows) {
+  png_job job = {};
+  set_shape(&job, shape, strip_rows);
+  return job;
+}
+
+static png_job usual_job_of(const gconv_image *shape) {
+  const size_t line = (size_t)shape->width * (size_t)shape->channels * gconv_type_bytes(shape->type) + 1;
+  return job_of(shape, gconv_png_strip_rows(line, (size_t)shape->height));
+}
+
+static gconv_status allocate(gconv_png_encoder *encoder, size_t bytes, size_t strips) {
   int device, shared;
   CUDA_TRY(cudaGetDevice(&device));
   CUDA_TRY(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   if (sizeof(match_room) + SHARED_BESIDE > (size_t)shared)
     return gconv_fail(GCONV_UNSUPPORTED, "this GPU's blocks have too little shared memory to make PNG");
   CUDA_TRY(cudaFuncSetAttribute(try_matches, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(match_room)));
-  CUDA_TRY(cudaMalloc(&encoder->memory, encoder->bytes));
-  deal_out(job, (uint8_t *)encoder->memory);
-  CUDA_TRY(cudaHostAlloc(&encoder->strips, job->strips * sizeof *encoder->strips, cudaHostAllocPortable));
+  CUDA_TRY(cudaMalloc(&encoder->memory, bytes));
+  encoder->bytes = bytes;
+  CUDA_TRY(cudaHostAlloc(&encoder->strips, strips * sizeof *encoder->strips, cudaHostAllocPortable));
   return GCONV_OK;
 }
 
-static gconv_status make_encoder(const gconv_image *shape, size_t strip_rows, gconv_png_encoder **result) {
-  gconv_png_encoder *encoder = (gconv_png_encoder *)calloc(1, sizeof *encoder);
-  if (!encoder)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG encoder");
-  gconv_status status = fill(encoder, shape, strip_rows);
-  if (status != GCONV_OK) {
-    gconv_png_encoder_free(encoder);
-    return status;
-  }
-  *result = encoder;
-  return GCONV_OK;
+/* For such jobs from now on, for which it has the memory; returns what is behind. */
+static uint8_t *set_job(gconv_png_encoder *encoder, const png_job *job) {
+  encoder->job = *job;
+  return (uint8_t *)encoder->memory + deal_out(&encoder->job, (uint8_t *)encoder->memory);
 }
 
 void gconv_png_encoder_free(gconv_png_encoder *encoder) {
@@ -106,6 +107,11 @@ void gconv_png_encoder_free(gconv_png_encoder *encoder) {
 
 size_t gconv_png_encoder_bytes(const gconv_png_encoder *encoder) {
   return encoder->bytes;
+}
+
+size_t gconv_png_bytes_for(const gconv_image *shape) {
+  png_job job = usual_job_of(shape);
+  return deal_out(&job, NULL);
 }
 
 /* ---- Work ---- */
@@ -153,18 +159,13 @@ static gconv_status make_known(gconv_png_encoder *encoder, const gconv_image *pi
   return GCONV_OK;
 }
 
-/* Its memory on the GPU, a megabyte, is left to the end of the process: to free it is to wait for all that is at work. */
-static gconv_status hold_to_cpu(gconv_png_check *check) {
-  const gconv_image *picture = gconv_png_check_picture(check);
-  gconv_png_encoder *encoder;
-  cudaStream_t stream;
-  void *pixels;
-  GCONV_TRY(make_encoder(picture, GCONV_PNG_CHECK_ROWS, &encoder));
-  CUDA_TRY(cudaMalloc(&pixels, picture->plane_bytes));
-  CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+/* By an encoder for the picture, behind whose memory is room for its pixels. */
+static gconv_status hold_to_cpu(gconv_png_encoder *encoder, gconv_png_check *check, void *pixels) {
   const size_t size = encoder->job.chunks_room;
+  cudaStream_t stream;
+  CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   uint8_t *chunks = (uint8_t *)malloc(size);
-  gconv_status status = chunks ? make_known(encoder, picture, pixels, chunks, stream)
+  gconv_status status = chunks ? make_known(encoder, gconv_png_check_picture(check), pixels, chunks, stream)
                                : gconv_fail(GCONV_NO_MEMORY, "no memory for a check of PNG");
   if (status == GCONV_OK)
     status = gconv_png_check_strips(check, encoder->strips, chunks, size);
@@ -173,44 +174,75 @@ static gconv_status hold_to_cpu(gconv_png_check *check) {
   return status;
 }
 
-static gconv_status check_device(void) {
+/* Memory for the job, which the check uses first: to free some of its own would be to wait for all that is at work. */
+static gconv_status fill_and_check(gconv_png_encoder *encoder, const png_job *job, gconv_png_check *check) {
+  const gconv_image *picture = gconv_png_check_picture(check);
+  png_job known = job_of(picture, GCONV_PNG_CHECK_ROWS), wanted = *job;
+  const size_t for_check = deal_out(&known, NULL) + round_up(picture->plane_bytes), for_job = deal_out(&wanted, NULL);
+  const size_t strips = known.strips > wanted.strips ? known.strips : wanted.strips;
+  GCONV_TRY(allocate(encoder, for_check > for_job ? for_check : for_job, strips));
+  GCONV_TRY(hold_to_cpu(encoder, check, set_job(encoder, &known)));
+  set_job(encoder, job);
+  return GCONV_OK;
+}
+
+static gconv_status fill(gconv_png_encoder *encoder, const png_job *job) {
+  png_job wanted = *job;
+  GCONV_TRY(allocate(encoder, deal_out(&wanted, NULL), wanted.strips));
+  set_job(encoder, job);
+  return GCONV_OK;
+}
+
+/* What is known of a device. */
+typedef struct judgement {
+  bool right, wrong;
+  char why[200];
+} judgement;
+
+static gconv_status check_first(gconv_png_encoder *encoder, const png_job *job, judgement *known) {
   gconv_png_check *check;
   GCONV_TRY(gconv_png_check_create(&check));
-  gconv_status status = hold_to_cpu(check);
+  gconv_status status = fill_and_check(encoder, job, check);
   gconv_png_check_free(check);
+  known->right = status == GCONV_OK;
+  known->wrong = status == GCONV_UNSUPPORTED; /* only what will not change is remembered */
+  if (known->wrong)
+    snprintf(known->why, sizeof known->why, "%s", gconv_last_error());
   return status;
 }
 
-/* The current one, once; others wait meanwhile. Only what will not change is remembered. */
-static gconv_status check_device_once(void) {
+/* The current device is checked once; others wait meanwhile. */
+static gconv_status fill_checked(gconv_png_encoder *encoder, const png_job *job) {
   enum { MOST_DEVICES = 64 };
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static struct {
-    bool right, wrong;
-    char why[200];
-  } checks[MOST_DEVICES];
+  static judgement judgements[MOST_DEVICES];
+  judgement none = {};
   int device;
   CUDA_TRY(cudaGetDevice(&device));
   if (device >= MOST_DEVICES)
-    return check_device();
-  auto *known = &checks[device];
-  gconv_status status = GCONV_OK;
+    return check_first(encoder, job, &none);
+  judgement *known = &judgements[device];
   pthread_mutex_lock(&lock);
+  const bool right = known->right;
+  gconv_status status = GCONV_OK;
   if (known->wrong)
     status = gconv_fail(GCONV_UNSUPPORTED, "%s", known->why);
-  else if (!known->right)
-    status = check_device();
-  known->right = status == GCONV_OK;
-  if (status == GCONV_UNSUPPORTED && !known->wrong) {
-    known->wrong = true;
-    snprintf(known->why, sizeof known->why, "%s", gconv_last_error());
-  }
+  else if (!right)
+    status = check_first(encoder, job, known);
   pthread_mutex_unlock(&lock);
-  return status;
+  return right ? fill(encoder, job) : status;
 }
 
-gconv_status gconv_png_encoder_create(const gconv_image *shape, gconv_png_encoder **encoder) {
-  const size_t line = (size_t)shape->width * (size_t)shape->channels * gconv_type_bytes(shape->type) + 1;
-  GCONV_TRY(check_device_once());
-  return make_encoder(shape, gconv_png_strip_rows(line, (size_t)shape->height), encoder);
+gconv_status gconv_png_encoder_create(const gconv_image *shape, gconv_png_encoder **result) {
+  const png_job job = usual_job_of(shape);
+  gconv_png_encoder *encoder = (gconv_png_encoder *)calloc(1, sizeof *encoder);
+  if (!encoder)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG encoder");
+  gconv_status status = fill_checked(encoder, &job);
+  if (status != GCONV_OK) {
+    gconv_png_encoder_free(encoder);
+    return status;
+  }
+  *result = encoder;
+  return GCONV_OK;
 }

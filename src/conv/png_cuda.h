@@ -23,13 +23,15 @@ typedef struct gconv_png_encoder gconv_png_encoder;
 bool gconv_png_device_can(const gconv_image *header, int level);
 
 /* For images of this shape and type, on the device that is current. Takes all memory that it will need: about 2.5 times that
- * of the image, on the device. The first call for a device lets that make a small picture (png_check.h), and others wait.
+ * of the image, on the device; at least 1 MB of the first call for a device, which lets that make a small picture
+ * (png_check.h) in that memory, while others wait.
  * GCONV_NO_MEMORY; GCONV_UNSUPPORTED if its bytes are not the CPU's. */
 gconv_status gconv_png_encoder_create(const gconv_image *shape, gconv_png_encoder **encoder);
 /* NULL is allowed. */
 void gconv_png_encoder_free(gconv_png_encoder *encoder);
-/* Those on the device. */
+/* Those on the device; and what they will be for images of this shape, if the device was checked before. */
 size_t gconv_png_encoder_bytes(const gconv_png_encoder *encoder);
+size_t gconv_png_bytes_for(const gconv_image *shape);
 
 /* Makes the strips of `image`, whose pixels are on the device, its rows row_bytes apart. All is left to the stream; pixels
  * and encoder are in use until that has come to it. */

@@ -5,7 +5,7 @@
  *     gpu_png PHOTO...     of these photos' edges, too
  *     gpu_png -f9 PHOTO... each ninth case only, for compute-sanitizer
  *     gpu_png -t PHOTO...  how long it takes, in several streams at once
- *     gpu_png -b           a GPU that gets a bit wrong makes no PNG
+ *     gpu_png -b           a GPU that gets a bit wrong makes no PNG, and nothing of its memory is kept
  */
 #include "conv/png_check.h"
 #include "conv/png_cuda.h"
@@ -334,6 +334,36 @@ static void measure(const picture &p, int lanes, int rounds) {
   }
 }
 
+/* ---- Memory ---- */
+
+static int kept = 0; /* what was allocated and not freed: all calls come by here */
+
+extern "C" cudaError_t __real_cudaMalloc(void **memory, size_t bytes);
+extern "C" cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes) {
+  const cudaError_t error = __real_cudaMalloc(memory, bytes);
+  kept += error == cudaSuccess;
+  return error;
+}
+
+extern "C" cudaError_t __real_cudaFree(void *memory);
+extern "C" cudaError_t __wrap_cudaFree(void *memory) {
+  kept -= memory != NULL;
+  return __real_cudaFree(memory);
+}
+
+extern "C" cudaError_t __real_cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
+extern "C" cudaError_t __wrap_cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  const cudaError_t error = __real_cudaHostAlloc(memory, bytes, flags);
+  kept += error == cudaSuccess;
+  return error;
+}
+
+extern "C" cudaError_t __real_cudaFreeHost(void *memory);
+extern "C" cudaError_t __wrap_cudaFreeHost(void *memory) {
+  kept -= memory != NULL;
+  return __real_cudaFreeHost(memory);
+}
+
 /* ---- Whether the GPU is right ---- */
 
 static bool breaks = false;
@@ -367,11 +397,12 @@ static void check_of_device() {
   NEED(cudaFree(NULL));
   for (int i = 0; i < 2; i++) {
     const gconv_status status = create_once(i == 0 ? &first : &second);
-    const bool right = status == (breaks ? GCONV_UNSUPPORTED : GCONV_OK) && checked == 1;
+    const bool right = status == (breaks ? GCONV_UNSUPPORTED : GCONV_OK) && checked == 1 && kept == 0;
     cases++;
     wrong += !right;
     if (!right || breaks)
-      printf("%s: %s\n", right ? "as it should be" : "WRONG", status == GCONV_OK ? "an encoder" : gconv_last_error());
+      printf("%s: %s, %d allocations kept\n", right ? "as it should be" : "WRONG",
+             status == GCONV_OK ? "an encoder" : gconv_last_error(), kept);
   }
   printf("the first encoder took %.2f ms, the second %.2f\n", first, second);
 }
