@@ -754,6 +754,14 @@ typedef struct gconv_taker {
 gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
                                       const gconv_taker *taker, gconv_timings *timings);
 
+/* Memory of a GPU that the plan has by now: for images, filters and workspace, and, once executions have wanted that, for
+ * what decodes and what makes PNG; without what libraries take for themselves. 0 on a CPU. */
+size_t gconv_plan_held_bytes(const gconv_plan *plan);
+
+/* What of that making PNG of its results takes, the first time that a gconv_taker wants it: some 2.4 times as much as a
+ * result. 0 where the device makes none of such results. */
+size_t gconv_plan_png_bytes(const gconv_plan *plan);
+
 /* Plans by rows, for images that are not in memory at once. Output rows are made in strips from the top or in any order; a
  * strip begins at a multiple of gconv_plan_row_step(), which is 0 for plans that need the whole image: on a GPU, of several
  * frames or planes, with border wrap or range minmax, or with outputs of different heights. */

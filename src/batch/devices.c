@@ -40,6 +40,7 @@ struct gconv_devices {
   int gpus;             /* among which workers are dealt, if `first` is a GPU */
   gconv_device **own;   /* [workers]: of each worker, once it has asked */
   gconv_device **spare; /* [workers]: likewise, a CPU beside a GPU */
+  bool little;          /* work for the decoder, which is not started for it */
   bool cpu_begins;      /* until the GPU is ready, images are for the spare ones */
   pthread_cond_t ready; /* that it is */
   char *without;        /* what no plan may choose, so that the CPU may begin; owned */
@@ -181,9 +182,10 @@ static void *start_decoder(void *argument) {
   return NULL;
 }
 
-/* A small job is done before the decoder has started. */
+/* What the workers begin at once is decoded before the decoder has started. */
 static bool wants_decoder(const gconv_devices *devices) {
-  return devices->batch->gpu_decodes && devices->batch->inputs->count > (size_t)devices->workers;
+  const gconv_batch *batch = devices->batch;
+  return batch->gpu_decodes && !devices->little && !batch->only_explained && batch->inputs->count > (size_t)devices->workers;
 }
 
 static void begin_decoder(gconv_devices *devices, int gpu, gconv_device *device) {
@@ -308,17 +310,19 @@ static void *wait_for_gpu(void *argument) {
   return NULL;
 }
 
-/* Lets the CPU take images until the GPU, which is being opened, can decode, if the user and the job allow it. Both are kept
- * to the same algorithms for that even where it is not worth it for so few images, so that the number of workers, on which
- * that depends, makes no difference to the results; nor does that of threads to the estimate. */
+/* Lets the CPU take images until the GPU, which is being opened, can decode, or, where so many workers leave nothing to
+ * decode, can convolve: if the user and the job allow it, and there is more to do than little, for which all wait for the
+ * GPU, and `auto` may choose any algorithm. The numbers of workers and threads make no difference to results, nor to this.
+ */
 static void begin_on_cpu(gconv_devices *devices) {
   const gconv_batch *batch = devices->batch;
   gconv_device *one = NULL;
-  if (!batch->cpu_may_begin || batch->inputs->count < 2 || gconv_device_open("cpu", 1, &one) != GCONV_OK)
+  devices->little = batch->cpu_may_begin && gconv_estimate_is_little(batch);
+  if (!batch->cpu_may_begin || devices->little || gconv_device_open("cpu", 1, &one) != GCONV_OK)
     return;
   bool may = gconv_estimate_cpu_may_begin(batch, one, &devices->without);
   gconv_device_close(one);
-  if (!may || !wants_decoder(devices))
+  if (!may || batch->only_explained)
     return;
   devices->cpu_begins = true;
   devices->has_waiter = pthread_create(&devices->waiter, NULL, wait_for_gpu, devices) == 0;

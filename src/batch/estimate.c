@@ -45,6 +45,18 @@ bool gconv_estimate_gpu_makes_png(const gconv_batch *batch) {
   return strcmp(batch->outputs->format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
 }
 
+bool gconv_estimate_may_come_in_parts(const gconv_batch *batch, char *const *paths, size_t count) {
+  const size_t most = 8;
+  bool may = count <= most && !batch->verify;
+  for (size_t n = 0; n < count && may; n++)
+    may = !gconv_output_is_sent(paths[n]);
+  return may;
+}
+
+bool gconv_estimate_wants_pixels(const gconv_batch *batch) {
+  return batch->verify || batch->options.gray || batch->options.linear;
+}
+
 /* The part of encoding_ms() that a GPU does, which leaves writing the file: a quarter, as measured with an H200. */
 static double spared_ms(const gconv_batch *batch, double encoding) {
   const gconv_options *options = &batch->options;
@@ -67,6 +79,19 @@ size_t gconv_estimate_headers(const gconv_batch *batch, gconv_image *headers, gc
     count++;
   }
   return count;
+}
+
+bool gconv_estimate_is_little(const gconv_batch *batch) {
+  const size_t most = 16; /* of which all headers are read */
+  const double most_ms = 2000;
+  gconv_image headers[GCONV_MOST_HEADERS] = {{0}};
+  gconv_job job = {.likes = headers};
+  if (batch->inputs->count > most)
+    return false;
+  size_t count = gconv_estimate_headers(batch, headers, &job);
+  for (size_t i = 0; i < count; i++)
+    gconv_image_free(&headers[i]);
+  return job.host_ms < most_ms;
 }
 
 /* ---- Whether the CPU may begin ------------------------------------------------------------------------------------- */

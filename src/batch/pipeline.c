@@ -170,6 +170,7 @@ static void *work(void *argument) {
     else
       give_up(seat->run, status, &why);
     give_kept_turns(seat->run, &seat->worker);
+    gconv_worker_yield(&seat->worker);
     gconv_texts_free(&errors);
   }
   gconv_worker_give_turn(&seat->worker);
@@ -185,11 +186,16 @@ static int count_turns(const gconv_batch *batch, int jobs, int processors) {
   return batch->gpu_decodes && processors > 1 ? processors - 1 : processors;
 }
 
-static void seat_workers(struct run *run, gconv_devices *devices, gconv_budget *budget, int processors) {
+static void seat_workers(struct run *run, gconv_devices *devices, gconv_plans *plans, gconv_budget *budget, int processors) {
   int threads = processors > run->jobs ? processors / run->jobs : 1;
   for (int i = 0; i < run->jobs; i++) {
-    gconv_worker worker = {
-        .batch = run->batch, .threads = threads, .devices = devices, .budget = budget, .turns = &run->turns, .index = i};
+    gconv_worker worker = {.batch = run->batch,
+                           .threads = threads,
+                           .devices = devices,
+                           .plans = plans,
+                           .budget = budget,
+                           .turns = &run->turns,
+                           .index = i};
     run->seats[i] = (struct seat){.run = run, .worker = worker};
   }
 }
@@ -230,15 +236,17 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   GCONV_TRY(gconv_devices_begin(batch, threads, run.jobs, threads > 1 ? &run.turns : NULL, &devices, message));
   run.seats = calloc((size_t)run.jobs, sizeof *run.seats);
   gconv_budget *budget = gconv_budget_create(batch->memory);
-  gconv_status status = run.seats && budget ? choose_order(&run, message) : gconv_complain_memory(message);
+  gconv_plans *plans = gconv_plans_create();
+  gconv_status status = run.seats && budget && plans ? choose_order(&run, message) : gconv_complain_memory(message);
   if (status == GCONV_OK) {
-    seat_workers(&run, devices, budget, threads);
+    seat_workers(&run, devices, plans, budget, threads);
     run_workers(&run);
     status = run.status == GCONV_OK ? GCONV_OK : gconv_complain(message, run.status, "%s", run.why.text);
   }
   for (size_t i = run.next; run.order && i < batch->inputs->count; i++)
     summary->failed += batch->outputs->first[run.order[i] + 1] - batch->outputs->first[run.order[i]];
   gconv_devices_summarize(devices, summary);
+  gconv_plans_free(plans);
   gconv_devices_close(devices);
   sem_destroy(&run.turns);
   gconv_budget_free(budget);

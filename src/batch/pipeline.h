@@ -57,7 +57,8 @@ typedef struct gconv_batch {
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further image after a failure */
   bool verify, explain;
-  double tolerance; /* gconv_plan_verify() */
+  bool only_explained; /* nothing is executed, and nothing begun that only executions need */
+  double tolerance;    /* gconv_plan_verify() */
   /* Called once an input that was begun, in the order in which they were begun, from any thread, one call at a time. */
   void (*report)(const gconv_report *report, void *user);
   void *user;

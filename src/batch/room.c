@@ -38,24 +38,41 @@ uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_re
          gconv_stream_writer_bytes(worker->threads) + (strcmp(batch->device, "cpu") == 0 ? 0 : slabs);
 }
 
-void gconv_planned_free(gconv_planned *planned) {
+/* Frees all but the plan, and returns that. */
+static gconv_plan *empty(gconv_planned *planned) {
+  gconv_plan *plan = planned->plan;
   for (size_t k = 0; k < planned->result_count; k++)
     gconv_image_free(&planned->results[k]);
   free(planned->results);
   free(planned->explanation);
-  gconv_plan_free(planned->plan);
   *planned = (gconv_planned){0};
+  return plan;
+}
+
+void gconv_worker_drop(gconv_worker *worker, gconv_planned *planned) {
+  gconv_plans_drop(worker->plans, empty(planned));
+}
+
+static void leave_plans(gconv_worker *worker) {
+  gconv_plans_leave(worker->plans, empty(&worker->now));
+  gconv_plans_leave(worker->plans, empty(&worker->before));
 }
 
 void gconv_worker_leave(gconv_worker *worker) {
-  if (gconv_device_is_gpu_open())
-    worker->now.plan = worker->before.plan = NULL;
+  leave_plans(worker);
   gconv_worker_clear(worker);
 }
 
+void gconv_worker_yield(gconv_worker *worker) {
+  if (!gconv_plans_are_awaited(worker->plans))
+    return;
+  leave_plans(worker);
+  gconv_worker_give_back(worker);
+}
+
 void gconv_worker_clear(gconv_worker *worker) {
-  gconv_planned_free(&worker->now);
-  gconv_planned_free(&worker->before);
+  gconv_worker_drop(worker, &worker->now);
+  gconv_worker_drop(worker, &worker->before);
   gconv_image_free(&worker->input);
   gconv_budget_give_back(worker->budget, worker->held);
   worker->held = 0;

@@ -10,15 +10,17 @@
  * convolution. Results are taken to be as large as the input; those of full padding are a little larger. */
 uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
 
-/* Frees what a plan wrote to, and the plan; *planned is as before its first use. */
-void gconv_planned_free(gconv_planned *planned);
+/* Frees what a plan of the worker's wrote to, and the plan; *planned is as before its first use. */
+void gconv_worker_drop(gconv_worker *worker, gconv_planned *planned);
 
 /* Frees the plans and the images; the devices stay. */
 void gconv_worker_clear(gconv_worker *worker);
 
-/* The same at the end of its work, but plans of a GPU are left to the end of the process: to free their memory there is to
- * wait for all that is at work, the last images of others. */
+/* The same at the end of its work, but plans of a GPU are left to other workers (plans.h). */
 void gconv_worker_leave(gconv_worker *worker);
+
+/* Between two images: leaves plans that others wait for. */
+void gconv_worker_yield(gconv_worker *worker);
 
 /* Takes what the image needs of the memory that all share; `reason`: why it is not carried by rows, or NULL. A worker that
  * must wait keeps nothing meanwhile, and no plan. GCONV_TOO_LARGE if that is more than all of it. */

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A JPEG file that a GPU decodes: to results as a whole, or in parts that are written as they come. */
 #include "batch/clock.h"
+#include "batch/estimate.h"
 #include "batch/room.h"
 #include "batch/task.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* Whether the pixels of the input are wanted on the host, which then decodes what the GPU could: to verify, or for stages
- * before the convolution. */
-static bool wants_pixels(const gconv_batch *batch) {
-  return batch->verify || batch->options.gray || batch->options.linear;
-}
 
 /* Leaves the processor to others meanwhile. */
 static gconv_status execute_jpeg(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, const void *jpeg,
@@ -49,7 +44,8 @@ gconv_status gconv_task_convolve_jpeg(gconv_worker *worker, gconv_task *task, gc
   const gconv_image *header = gconv_row_reader_header(reader);
   void *jpeg = NULL;
   size_t size = 0;
-  if (gconv_worker_is_on_cpu(worker) || wants_pixels(worker->batch) || !gconv_devices_decode(worker->devices, worker->index))
+  if (gconv_worker_is_on_cpu(worker) || gconv_estimate_wants_pixels(worker->batch) ||
+      !gconv_devices_decode(worker->devices, worker->index))
     return GCONV_OK;
   if (worker->device && gconv_devices_decoder_is_busy(worker->devices, worker->index))
     return GCONV_OK;

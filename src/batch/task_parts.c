@@ -10,9 +10,8 @@
 /* All files are open at once, and what each needs beside its rows is to fit in --memory. What several threads compress, they
  * do better as a whole. */
 uint64_t gconv_task_parts_bytes(const gconv_worker *worker, const gconv_task *task, uint64_t whole) {
-  const size_t most = 8;
   uint64_t bytes = whole + (task->count - 1) * gconv_stream_writer_bytes(worker->threads);
-  bool may = task->count <= most && !gconv_task_is_sent(task) &&
+  bool may = gconv_estimate_may_come_in_parts(worker->batch, task->paths, task->count) &&
              (gconv_estimate_gpu_makes_png(worker->batch) || worker->threads == 1) &&
              (worker->batch->memory == 0 || bytes <= gconv_budget_bytes(worker->budget));
   return may ? bytes : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The device and the plan of an input. */
 #include "batch/clock.h"
+#include "batch/explain.h"
 #include "batch/room.h"
 #include "batch/task.h"
 
@@ -21,8 +22,8 @@ void gconv_task_take_device(gconv_worker *worker, const gconv_row_reader *reader
                             : NULL;
   gconv_device *device = spare ? spare : gconv_devices_now(worker->devices, worker->index);
   if (worker->device && worker->device != device) {
-    gconv_planned_free(&worker->now);
-    gconv_planned_free(&worker->before);
+    gconv_worker_drop(worker, &worker->now);
+    gconv_worker_drop(worker, &worker->before);
   }
   worker->device = device;
 }
@@ -68,19 +69,30 @@ static gconv_status check_results(const gconv_worker *worker, gconv_task *task) 
   return gconv_complain(&task->why, status, "%s%s", task->why.text, grey_helps ? ", or use --gray" : "");
 }
 
-/* On the worker's device; where that has no memory for the image, and another may do, on the CPU. */
+/* Leaves the processor to others meanwhile. */
+static gconv_status await_plan(gconv_worker *worker, const gconv_plan_request *request) {
+  gconv_worker_give_turn(worker);
+  gconv_status status = gconv_plans_wait(worker->plans, request, &worker->now.plan);
+  gconv_worker_take_turn(worker);
+  return status;
+}
+
+/* On the worker's device; where that has no memory for the image, on the CPU, if that may do, or once others leave some. */
 static gconv_status plan_somewhere(gconv_worker *worker, const gconv_image *image, const gconv_options *options) {
-  const gconv_filters *filters = worker->batch->filters;
-  gconv_status status = gconv_plan_create(worker->device, image, filters, options, &worker->now.plan);
+  gconv_plan_request request = {worker->device, image, worker->batch->filters, options};
+  gconv_status status = gconv_plans_take(worker->plans, &request, &worker->now.plan);
   if (status == GCONV_NO_MEMORY && worker->before.plan) {
-    gconv_planned_free(&worker->before);
-    status = gconv_plan_create(worker->device, image, filters, options, &worker->now.plan);
+    gconv_worker_drop(worker, &worker->before);
+    status = gconv_plans_take(worker->plans, &request, &worker->now.plan);
   }
-  gconv_device *spare = status == GCONV_NO_MEMORY ? gconv_devices_spare(worker->devices, worker->index) : NULL;
-  if (!spare)
+  if (status != GCONV_NO_MEMORY || gconv_worker_is_on_cpu(worker))
     return status;
+  gconv_device *spare = gconv_devices_spare(worker->devices, worker->index);
+  if (!spare)
+    return await_plan(worker, &request);
   snprintf(worker->now.remark, sizeof worker->now.remark, "%s, so the CPU takes it", gconv_last_error());
-  return gconv_plan_create(spare, image, filters, options, &worker->now.plan);
+  request.device = spare;
+  return gconv_plans_take(worker->plans, &request, &worker->now.plan);
 }
 
 static gconv_status make_plan(gconv_worker *worker, gconv_task *task) {
@@ -97,13 +109,18 @@ static gconv_status make_plan(gconv_worker *worker, gconv_task *task) {
   worker->now.result_count = gconv_plan_outputs(worker->now.plan);
   GCONV_TRY(check_results(worker, task));
   if (batch->explain && worker->explains)
-    return gconv_task_keep_text(task, gconv_plan_explain(worker->now.plan, &worker->now.explanation));
+    return gconv_task_keep_text(task, gconv_batch_explain(batch, worker->now.plan, &worker->now.explanation));
   return GCONV_OK;
+}
+
+/* Whether it is made again rather than kept. */
+static bool is_large(const gconv_plan *plan) {
+  const double most = 1e9;
+  return gconv_plan_get_info(plan)->bytes > most || (double)gconv_plan_held_bytes(plan) > most;
 }
 
 /* Whether the worker has a plan for the image, which then is worker->now; else there is room for one. */
 static bool find_plan(gconv_worker *worker, const gconv_image *image) {
-  static const double MOST_BYTES = 1e9; /* what is larger is made again rather than kept */
   if (worker->now.plan && gconv_plan_fits(worker->now.plan, image))
     return true;
   gconv_planned last = worker->now;
@@ -111,9 +128,9 @@ static bool find_plan(gconv_worker *worker, const gconv_image *image) {
   worker->before = last;
   if (worker->now.plan && gconv_plan_fits(worker->now.plan, image))
     return true;
-  gconv_planned_free(&worker->now);
-  if (worker->before.plan && gconv_plan_get_info(worker->before.plan)->bytes > MOST_BYTES)
-    gconv_planned_free(&worker->before);
+  gconv_worker_drop(worker, &worker->now);
+  if (worker->before.plan && is_large(worker->before.plan))
+    gconv_worker_drop(worker, &worker->before);
   return false;
 }
 
@@ -130,6 +147,6 @@ gconv_status gconv_task_plan(gconv_worker *worker, gconv_task *task) {
   report->device_reason = gconv_devices_reason(worker->devices);
   report->remark = worker->now.remark[0] ? worker->now.remark : NULL;
   if (status != GCONV_OK)
-    gconv_planned_free(&worker->now);
+    gconv_worker_drop(worker, &worker->now);
   return status;
 }

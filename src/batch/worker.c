@@ -28,7 +28,7 @@ static gconv_status execute(gconv_worker *worker, gconv_task *task, bool in_part
 static gconv_status convolve_whole(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
   gconv_report *report = task->report;
   uint64_t whole = gconv_worker_whole_bytes(worker, reader);
-  uint64_t parts = gconv_worker_is_on_cpu(worker) || worker->batch->verify ? 0 : gconv_task_parts_bytes(worker, task, whole);
+  uint64_t parts = gconv_worker_is_on_cpu(worker) ? 0 : gconv_task_parts_bytes(worker, task, whole);
   GCONV_TRY(
       gconv_worker_admit(worker, parts > 0 ? parts : whole, gconv_task_reason_for_whole(worker, task, reader), &task->why));
   double begin = gconv_batch_clock_ms();

@@ -5,6 +5,7 @@
 
 #include "batch/budget.h"
 #include "batch/devices.h"
+#include "batch/plans.h"
 
 #include <semaphore.h>
 
@@ -17,11 +18,12 @@ typedef struct gconv_planned {
   char remark[512]; /* why it is on another device than the run, or "" */
 } gconv_planned;
 
-/* Set batch, threads, devices, budget, turns and index, zero the rest. */
+/* Set batch, threads, devices, plans, budget, turns and index, zero the rest. */
 typedef struct gconv_worker {
   const gconv_batch *batch;
   int threads;               /* of its own, for reading and writing */
   gconv_devices *devices;    /* of all workers */
+  gconv_plans *plans;        /* likewise */
   gconv_budget *budget;      /* likewise */
   sem_t *turns;              /* likewise: who has one is at work on a processor */
   uint64_t held;             /* bytes of it */

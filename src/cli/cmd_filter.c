@@ -2,6 +2,7 @@
 /* The main job: images in, filtered images out. */
 #include "batch/devices.h"
 #include "batch/digest.h"
+#include "batch/explain.h"
 #include "cli/bank_race.h"
 #include "cli/command.h"
 #include "cli/filter_options.h"
@@ -279,8 +280,8 @@ static const char *remark_on(const struct job *job, const gconv_input *input, co
 }
 
 /* Plans the first image by its header, as the run would. */
-static gconv_status explain_header(const struct job *job, gconv_devices *devices, gconv_device *device,
-                                   const gconv_image *header) {
+static gconv_status explain_header(const struct job *job, const gconv_batch *batch, gconv_devices *devices,
+                                   gconv_device *device, const gconv_image *header) {
   gconv_options options = job->settings.convolution;
   options.executions = job->inputs.count;
   options.without = gconv_devices_without(devices);
@@ -290,7 +291,7 @@ static gconv_status explain_header(const struct job *job, gconv_devices *devices
   char *text = NULL;
   gconv_status status = gconv_plan_create(device, header, &job->filters, &options, &plan);
   if (status == GCONV_OK)
-    status = gconv_plan_explain(plan, &text);
+    status = gconv_batch_explain(batch, plan, &text);
   if (status == GCONV_OK)
     print_explanation(text, gconv_devices_reason(devices));
   free(text);
@@ -302,12 +303,13 @@ static gconv_status explain_header(const struct job *job, gconv_devices *devices
 static gconv_status explain_on_device(struct job *job, const gconv_image *header, gconv_message *message) {
   gconv_batch batch = make_batch(job);
   batch.options.executions = job->inputs.count;
+  batch.only_explained = true;
   gconv_devices *devices = NULL;
   int threads = gconv_threads_allowed(batch.threads);
   GCONV_TRY(gconv_devices_begin(&batch, threads, 1, NULL, &devices, message));
   gconv_device *device = gconv_devices_now(devices, 0);
   gconv_status status = device ? GCONV_OK : gconv_devices_wait(devices, 0, header, &device, message);
-  if (status == GCONV_OK && explain_header(job, devices, device, header) != GCONV_OK)
+  if (status == GCONV_OK && explain_header(job, &batch, devices, device, header) != GCONV_OK)
     status = gconv_complain(message, GCONV_UNSUPPORTED, "%s", gconv_last_error());
   gconv_devices_close(devices);
   return status;

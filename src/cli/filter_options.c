@@ -415,8 +415,7 @@ const gconv_option gconv_filter_options[] = {
                "number of images to process at a time, on the CPU no more than threads; default: as many as threads, with "
                "--decode gpu half as many more"),
     OPTION(0, "memory", "SIZE", parse_memory,
-           .help =
-               "memory that all images in progress may use together; k, M and G may follow; default: half of the machine's"),
+           .help = "memory of the host that images in progress may use in all; k, M and G may follow; default: half of it"),
     OPTION(0, "fail-fast", NULL, gconv_option_flag, .field = FIELD(fail_fast),
            .help = "start no further image after a failure; default: report it and continue"),
 

@@ -65,6 +65,9 @@ typedef struct gconv_device_type {
    * come in parts. */
   gconv_status (*execute_parts)(void *run, const gconv_image *in, const void *jpeg, size_t size, const gconv_taker *taker,
                                 gconv_timings *timings);
+  /* gconv_plan_held_bytes(), and gconv_plan_png_bytes() of results like this, or 0; NULL: 0. */
+  size_t (*held_bytes)(const void *run);
+  size_t (*png_bytes)(const gconv_image *output);
 } gconv_device_type;
 
 struct gconv_device {
@@ -107,7 +110,9 @@ gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorith
 #endif
 
 #ifdef GCONV_WITH_CUDA
-/* Whether this process has a context of CUDA's (device_cuda.cu). */
+/* The type's describe(); that a context took so long to make; whether this process has one (driver_cuda.cu). */
+bool gconv_cuda_describe(int index, gconv_device_info *info);
+void gconv_cuda_remember_start(double context_ms);
 bool gconv_cuda_is_open(void);
 /* NULL, or why nvJPEG cannot be used: what was not found. Loads it (jpeg_cuda.cu). */
 const char *gconv_jpeg_obstacle(void);

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/cuda_error.h"
-#include "conv/cuda_start.h"
 #include "conv/device.h"
 #include "conv/jpeg_cuda.h"
 #include "conv/send_cuda.h"
@@ -23,85 +22,7 @@ gconv_status gconv_cuda_failure(cudaError_t error, const char *expression, const
                     slash ? slash + 1 : file, line);
 }
 
-/* ---- Starting ---- */
-
-/* The driver is started by the first call that asks it something, a context by the first that needs one: each takes about
- * 100 ms. */
-static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static double driver_ms; /* what starting the driver took; 0 before */
-static bool remembered;  /* this process has remembered its start */
-
-static cudaError_t count_devices(int *count) {
-  pthread_mutex_lock(&start_lock);
-  double start = gconv_now_ms();
-  cudaError_t error = cudaGetDeviceCount(count);
-  if (driver_ms == 0)
-    driver_ms = gconv_now_ms() - start;
-  pthread_mutex_unlock(&start_lock);
-  cudaGetLastError();
-  return error;
-}
-
-/* The first context is the one that counts: later ones, of the same device, are there already. */
-static void remember_start(double context_ms) {
-  pthread_mutex_lock(&start_lock);
-  if (!remembered)
-    gconv_cuda_start_remember(driver_ms + context_ms);
-  remembered = true;
-  pthread_mutex_unlock(&start_lock);
-}
-
-extern "C" bool gconv_cuda_is_open(void) {
-  pthread_mutex_lock(&start_lock);
-  bool open = remembered;
-  pthread_mutex_unlock(&start_lock);
-  return open;
-}
-
-/* ---- Describing and opening ---- */
-
-static bool describe_unusable(int index, cudaError_t error, gconv_device_info *info) {
-  if (index > 0)
-    return false;
-  *info = gconv_device_info();
-  snprintf(info->name, sizeof info->name, "cuda");
-  if (error == cudaErrorNoDevice || error == cudaSuccess)
-    snprintf(info->reason, sizeof info->reason, "there is no NVIDIA GPU here");
-  else if (error == cudaErrorInsufficientDriver)
-    snprintf(info->reason, sizeof info->reason, "there is no NVIDIA driver, or one that is too old for CUDA %d.%d",
-             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-  else
-    snprintf(info->reason, sizeof info->reason, "CUDA says: %s", cudaGetErrorString(error));
-  return true;
-}
-
-static bool describe(int index, gconv_device_info *info) {
-  int count = 0;
-  cudaError_t error = count_devices(&count);
-  if (error != cudaSuccess || count == 0)
-    return describe_unusable(index, error, info);
-  if (index >= count)
-    return false;
-  *info = gconv_device_info();
-  snprintf(info->name, sizeof info->name, "cuda:%d", index);
-  cudaDeviceProp properties;
-  error = cudaGetDeviceProperties(&properties, index);
-  if (error != cudaSuccess) {
-    snprintf(info->reason, sizeof info->reason, "CUDA says: %s", cudaGetErrorString(error));
-    return true;
-  }
-  snprintf(info->description, sizeof info->description, "%.80s, sm_%d%d, %.1f GiB", properties.name, properties.major,
-           properties.minor, (double)properties.totalGlobalMem / (1 << 30));
-  int driver = 0;
-  cudaDriverGetVersion(&driver);
-  snprintf(info->driver, sizeof info->driver, "CUDA %d.%d, driver for %d.%d", CUDART_VERSION / 1000,
-           CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10);
-  info->memory_bytes = properties.totalGlobalMem;
-  info->usable = properties.major * 10 + properties.minor >= 75;
-  if (!info->usable)
-    snprintf(info->reason, sizeof info->reason, "compute capability %d.%d is below 7.5", properties.major, properties.minor);
-  return true;
-}
+/* ---- Opening ---- */
 
 /* What the data sheet promises, but for the bandwidth, of which copies reach some 87 %. */
 static gconv_status read_machine(int index, gconv_machine *machine) {
@@ -137,7 +58,7 @@ static gconv_status open_cuda(gconv_device *device) {
   GCONV_TRY(read_machine(device->index, &device->machine));
   GCONV_TRY(gconv_slabs_create(device->index, &slabs));
   device->state = slabs;
-  remember_start(gconv_now_ms() - start);
+  gconv_cuda_remember_start(gconv_now_ms() - start);
   return GCONV_OK;
 }
 
@@ -195,6 +116,7 @@ struct cuda_run {
   size_t output_count;
   uint8_t *output_memory; /* of all outputs, one behind the other */
   void *workspace;
+  size_t bytes;               /* of all that, and of the filters */
   gconv_jpeg_planes planes;   /* of a file that is decoded here; empty until one is */
   void **states;              /* of the passes, as acquire() made them */
   gconv_target *targets;      /* room for the outputs of a pass */
@@ -248,13 +170,19 @@ static gconv_image input_shape(const gconv_problem *problem) {
   return image;
 }
 
+/* Memory that the run keeps. */
+static gconv_status take(cuda_run *run, size_t bytes, const char *what, void **memory) {
+  GCONV_TRY(gconv_cuda_allocate(run->device, bytes, what, memory));
+  run->bytes += bytes;
+  return GCONV_OK;
+}
+
 static gconv_status upload_weights(cuda_run *run) {
   for (size_t i = 0; i < run->count; i++) {
     gconv_pass *pass = &run->passes[i];
     size_t bytes = pass->weight_count * sizeof(float);
-    const float *host = pass->weights;
-    pass->weights = NULL;
-    GCONV_TRY(gconv_cuda_allocate(run->device, bytes, "the filters", (void **)&pass->weights));
+    const float *host = run->source[i].weights;
+    GCONV_TRY(take(run, bytes, "the filters", (void **)&pass->weights));
     CUDA_TRY(cudaMemcpyAsync(pass->weights, host, bytes, cudaMemcpyHostToDevice, run->timeline.stream));
   }
   return GCONV_OK;
@@ -291,7 +219,7 @@ static gconv_status make_outputs(cuda_run *run, const gconv_image *headers) {
     size_t bytes = lay_out(&run->outputs[i]);
     total = bytes <= PTRDIFF_MAX - total ? total + bytes : SIZE_MAX;
   }
-  GCONV_TRY(gconv_cuda_allocate(run->device, total, "the results", (void **)&run->output_memory));
+  GCONV_TRY(take(run, total, "the results", (void **)&run->output_memory));
   uint8_t *next = run->output_memory;
   for (size_t i = 0; i < run->output_count; i++) {
     run->outputs[i].data = next;
@@ -308,10 +236,10 @@ static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
     workspace = run->passes[i].workspace_bytes > workspace ? run->passes[i].workspace_bytes : workspace;
   run->in = input_shape(&run->passes[0].problem);
   size_t bytes = lay_out(&run->in);
-  GCONV_TRY(gconv_cuda_allocate(run->device, bytes, "the image", &run->in.data));
+  GCONV_TRY(take(run, bytes, "the image", &run->in.data));
   GCONV_TRY(make_outputs(run, outputs));
   if (workspace > 0)
-    GCONV_TRY(gconv_cuda_allocate(run->device, workspace, "the workspace", &run->workspace));
+    GCONV_TRY(take(run, workspace, "the workspace", &run->workspace));
   GCONV_TRY(upload_weights(run));
   return acquire_states(run);
 }
@@ -338,6 +266,8 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   } else {
     memcpy(run->passes, passes, count * sizeof *passes);
+    for (size_t i = 0; i < count; i++)
+      run->passes[i].weights = NULL; /* the host's are no memory to free */
     status = fill_run(run, outputs);
   }
   if (status != GCONV_OK) {
@@ -346,6 +276,15 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   }
   *result = run;
   return GCONV_OK;
+}
+
+static size_t held_bytes(const void *memory) {
+  const cuda_run *run = (const cuda_run *)memory;
+  return run->bytes + run->planes.bytes + (run->encoder ? gconv_png_encoder_bytes(run->encoder) : 0);
+}
+
+static size_t png_bytes(const gconv_image *output) {
+  return gconv_png_device_can(output, 1) ? gconv_png_bytes_for(output) : 0;
 }
 
 /* ---- Execution ---- */
@@ -571,7 +510,7 @@ static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, d
 }
 
 extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
-                                                             describe,
+                                                             gconv_cuda_describe,
                                                              open_cuda,
                                                              close_cuda,
                                                              enter,
@@ -586,4 +525,6 @@ extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
                                                              start_decoder,
                                                              decoder_backlog,
                                                              execute_jpeg,
-                                                             execute_parts};
+                                                             execute_parts,
+                                                             held_bytes,
+                                                             png_bytes};

@@ -66,6 +66,8 @@ static void print_choice(FILE *text, const gconv_plan *plan) {
   fputs(plan->reasons, text);
   fprintf(text, "work %.3g GFLOP, at least %.3g MB moved; workspace %.3g MB%s\n", info->flop * 1e-9, info->bytes * 1e-6,
           (double)info->workspace_bytes * 1e-6, plan->device->type == &gconv_device_type_cpu ? " a thread" : "");
+  if (gconv_plan_held_bytes(plan) > 0)
+    fprintf(text, "memory on the device %.3g MB\n", (double)gconv_plan_held_bytes(plan) * 1e-6);
   fprintf(text, "error of a response at most %.3g of (sum |tap|) * (largest sample)\n", info->error_bound);
 }
 

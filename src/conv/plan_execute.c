@@ -162,17 +162,21 @@ gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t 
 }
 
 /* Whether results come as they leave the device, in rows that its slabs hold. */
-static gconv_status check_parts(const gconv_plan *plan) {
+static bool can_come_in_parts(const gconv_plan *plan) {
   const size_t most = (size_t)1 << 19; /* bytes of a row */
-  if (!plan->device->type->execute_parts)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s yields whole results", plan->device->info.name);
   for (size_t i = 0; i < plan->output_count; i++) {
     const gconv_image *output = &plan->outputs[i];
     if (plan->after || output->planar || output->frames > 1 ||
         (size_t)output->width * (size_t)output->channels * gconv_type_bytes(output->type) > most)
-      return gconv_fail(GCONV_UNSUPPORTED, "the results are wanted as a whole");
+      return false;
   }
-  return GCONV_OK;
+  return true;
+}
+
+static gconv_status check_parts(const gconv_plan *plan) {
+  if (!plan->device->type->execute_parts)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s yields whole results", plan->device->info.name);
+  return can_come_in_parts(plan) ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "the results are wanted as a whole");
 }
 
 gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
@@ -190,6 +194,14 @@ gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, c
   if (timings)
     *timings = local;
   return status;
+}
+
+size_t gconv_plan_held_bytes(const gconv_plan *plan) {
+  return plan->run && plan->device->type->held_bytes ? plan->device->type->held_bytes(plan->run) : 0;
+}
+
+size_t gconv_plan_png_bytes(const gconv_plan *plan) {
+  return plan->device->type->png_bytes && can_come_in_parts(plan) ? plan->device->type->png_bytes(&plan->outputs[0]) : 0;
 }
 
 /* ---- Measuring ---- */

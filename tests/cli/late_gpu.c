@@ -4,16 +4,19 @@
  * below are led here by the linker. "cuda" is the CPU by another name; it is open, and its decoder started, when the file
  * $LATE_GPU is there. With $LATE_GPU_FAILS, it cannot be opened then. With $LATE_GPU_MAKES, a number, it yields results in
  * parts: where PNG is wanted, so many strips as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it fails after
- * the first. Else it refuses that, and leaves all files to the CPU's decoder. What is asked of it, it writes to the file
- * $LATE_GPU_LOG, a line each: "start", "jpeg parts", "parts", "whole".
+ * the first. Else it refuses that, and leaves all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it has memory
+ * for so many plans at a time. What is asked of it, it writes to the file $LATE_GPU_LOG, a line each: "start", "jpeg parts",
+ * "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans".
  */
 #include "conv/device.h"
 #include "png_cut.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 gconv_status __real_gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening);
@@ -60,6 +63,48 @@ gconv_status __wrap_gconv_device_start_decoder(gconv_device *device) {
   (void)device;
   note("start");
   return GCONV_OK;
+}
+
+/* ---- Memory ---- */
+
+gconv_status __real_gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
+                                      const gconv_options *options, gconv_plan **plan);
+void __real_gconv_plan_free(gconv_plan *plan);
+void __real_gconv_device_close(gconv_device *device);
+
+static atomic_int plans;
+
+gconv_status __wrap_gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
+                                      const gconv_options *options, gconv_plan **plan) {
+  const char *most = getenv("LATE_GPU_PLANS");
+  if (!most || strcmp(device->info.name, "cuda:0") != 0)
+    return __real_gconv_plan_create(device, like, filters, options, plan);
+  gconv_status status = GCONV_NO_MEMORY;
+  if (atomic_fetch_add(&plans, 1) < atoi(most))
+    status = __real_gconv_plan_create(device, like, filters, options, plan);
+  else
+    gconv_fail(status, "the GPU has no memory");
+  if (status != GCONV_OK)
+    atomic_fetch_sub(&plans, 1);
+  return status;
+}
+
+void __wrap_gconv_plan_free(gconv_plan *plan) {
+  if (plan && getenv("LATE_GPU_PLANS") && strcmp(gconv_plan_get_info(plan)->device, "cuda:0") == 0)
+    atomic_fetch_sub(&plans, 1);
+  __real_gconv_plan_free(plan);
+}
+
+void __wrap_gconv_device_close(gconv_device *device) {
+  char text[32];
+  snprintf(text, sizeof text, "%d plans", atomic_load(&plans));
+  if (device && getenv("LATE_GPU_PLANS") && strcmp(device->info.name, "cuda:0") == 0)
+    note(text);
+  __real_gconv_device_close(device);
+}
+
+size_t __wrap_gconv_plan_png_bytes(const gconv_plan *plan) {
+  return getenv("LATE_GPU_MAKES") && strcmp(gconv_plan_get_info(plan)->device, "cuda:0") == 0 ? 12300000 : 0;
 }
 
 /* ---- Results in parts ---- */

@@ -13,6 +13,8 @@ PHOTOS = 40
 
 
 class LateGpu(helper.CommandTest):
+    FILTERS = ["sobel_x", "sobel_y", "sharpen", "emboss", "laplacian", "prewitt_x", "prewitt_y", "scharr_x", "scharr_y"]
+
     def setUp(self):
         super().setUp()
         self.photo("photo.png", 500, 400)
@@ -72,6 +74,58 @@ class LateGpu(helper.CommandTest):
         self.assertIn("in/39.jpg -> out/39.png", result.stdout)
         self.assertRegex(result.stderr, "direct|sparse")
 
+    def explained(self, *words, makes=True):
+        env = {"LATE_GPU": str(self.folder), **({"LATE_GPU_MAKES": "1"} if makes else {})}
+        return self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--dry-run", "--explain", *words, env=env).stderr
+
+    def test_explain_names_what_the_gpu_does(self):
+        for words in ((), ("-d", "cuda")):
+            said = self.explained("--decode", "gpu", *words)
+            self.assertIn("device cuda:0 (", said)
+            self.assertIn("PNG made by cuda:0, which takes 12.3 MB more there", said)
+            self.assertRegex(said, "JPEG decoded by cuda:0, if it is baseline, once .*; until then the CPU decodes" + ("\n" if words else ", and"))
+        many = [word for name in self.FILTERS[1:] for word in ("-f", name)]
+        for words, makes in ((("--png-level", "6"), True), (("--verify",), True), (many, True), ((), False)):
+            self.assertIn("PNG made by the CPU\n", self.explained("-d", "cuda", *words, makes=makes))
+        self.assertNotIn("JPEG", self.explained("-d", "cuda"))
+        self.assertIn("JPEG decoded by the CPU, as pixels are wanted there\n", self.explained("-d", "cuda", "--decode", "gpu", "--gray"))
+        self.assertNotIn("made by", self.explained("-d", "cuda", "--format", "npy"))
+        self.assertNotIn("made by", self.explained("-d", "cpu"))
+        self.leave(16)
+        self.assertIn("JPEG decoded by the CPU, which is through before", self.explained("--decode", "gpu"))
+
+    def test_of_few_images_any_algorithm_may_be_chosen(self):
+        job = ("-f", "gaussian:size=15,sigma=3", "--depth", "float", "--format", "npy", "--decode", "gpu", "--timings=json")
+        for photos, chosen in ((17, {"direct"}), (16, {"separable"})):
+            self.leave(photos)
+            for jobs in (2, 40):
+                text = self.gconv("-i", "in", *job, "-o", "out/", "--jobs", jobs, env={"LATE_GPU": str(self.folder)}).stdout
+                self.assertEqual({json.loads(line)["algorithm"] for line in text.splitlines()[:-1]}, chosen, (photos, jobs))
+
+    def test_more_workers_than_the_gpu_has_memory_for(self):
+        """They take turns, and nobody's memory is left at the end."""
+        self.leave(20)
+        self.photo("other.png", 300, 200)
+        for i in range(0, 20, 3):
+            (self.folder / f"in/{i:02}.jpg").unlink()
+            with Image.open(self.folder / "other.png") as photo:
+                photo.save(self.folder / f"in/{i:02}.jpg", quality=90)
+        self.gconv("-i", "in", "-f", "sobel_x", "-o", "cpu/", "-d", "cpu")
+        log = self.folder / "log"
+        for most in (1, 3):
+            for words in ((), ("--decode", "gpu"), ("--memory", "20M")):
+                log.unlink(missing_ok=True)
+                result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "-d", "cuda", "--jobs", 9, "--threads", 3, *words,
+                                    env={"LATE_GPU": str(self.folder), "LATE_GPU_PLANS": str(most), "LATE_GPU_LOG": str(log)})
+                self.assertEqual(result.stderr, "")
+                self.assertIn("0 plans", log.read_text().splitlines())
+                self.assertLess(*((self.folder / f"out/{name}.png").stat().st_mtime_ns for name in ("02", "19")), "begun early, and late")
+                for name in self.files("cpu"):
+                    self.assertEqual((self.folder / "out" / name).read_bytes(), (self.folder / "cpu" / name).read_bytes(), name)
+        result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "none/", "-d", "cuda", "--jobs", 3, status=1,
+                            env={"LATE_GPU": str(self.folder), "LATE_GPU_PLANS": "0"})
+        self.assertIn("in/19.jpg: the GPU has no memory", result.stderr)
+
     def test_no_decoder_is_started_for_nobody(self):
         def wait_for_all():
             for _ in range(6000):
@@ -114,8 +168,7 @@ class LateGpu(helper.CommandTest):
         (self.folder / "ready").touch()
         log = self.folder / "log"
         log.unlink(missing_ok=True)
-        names = ["sobel_x", "sobel_y", "sharpen", "emboss", "laplacian", "prewitt_x", "prewitt_y", "scharr_x", "scharr_y"]
-        result = self.gconv("-i", "in", *(word for name in names[:filters] for word in ("-f", name)), "-o", "out/", "-d", "cuda",
+        result = self.gconv("-i", "in", *(word for name in self.FILTERS[:filters] for word in ("-f", name)), "-o", "out/", "-d", "cuda",
                             "--decode", "gpu", "-v", "--jobs", 3, "--threads", 3, *words,
                             env={"LATE_GPU": str(self.folder / "ready"), "LATE_GPU_LOG": str(log)})
         self.assertEqual(len(self.files("out")), PHOTOS * filters)
@@ -131,7 +184,7 @@ class LateGpu(helper.CommandTest):
 
     def leave(self, photos):
         for i in range(photos, PHOTOS):
-            (self.folder / f"in/{i:02}.jpg").unlink()
+            (self.folder / f"in/{i:02}.jpg").unlink(missing_ok=True)
 
     def large_photos(self):
         """Fewer photos, some of which have several strips of a PNG."""

@@ -61,6 +61,15 @@ class Png(DeviceTest):
                 self.assertTrue((self.folder / "cpu" / name).read_bytes() == (self.folder / "cuda" / name).read_bytes(), (name, words))
 
 
+    def test_explain(self):
+        words = ("-i", "in", "-f", "sobel_x", "-o", "out/", "-d", "cuda", "--explain")
+        for more in ((), ("--dry-run",), ("--dry-run", "--decode", "gpu")):
+            said = self.gconv(*words, *more).stderr
+            self.assertRegex(said, r"device cuda:0 \((.|\n)*\nmemory on the device [\d.]+ MB\n(.|\n)*PNG made by cuda:0, which takes [\d.]+ MB more there")
+            self.assertEqual("JPEG decoded by cuda:0" in said, "--decode" in more)
+        self.assertIn("PNG made by the CPU\n", self.gconv(*words, "--range", "minmax").stderr)
+
+
 class Choice(DeviceTest):
     def setUp(self):
         super().setUp()

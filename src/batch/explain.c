@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/explain.h"
+#include "batch/estimate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void explain_png(const gconv_batch *batch, const gconv_plan *plan, FILE *text) {
+  const gconv_outputs *outputs = batch->outputs;
+  char *const *first = outputs->paths.items + outputs->first[0]; /* the results of the first input */
+  bool may = gconv_estimate_gpu_makes_png(batch) &&
+             gconv_estimate_may_come_in_parts(batch, first, outputs->first[1] - outputs->first[0]);
+  size_t bytes = may ? gconv_plan_png_bytes(plan) : 0;
+  if (bytes > 0)
+    fprintf(text, "PNG made by %s, which takes %.3g MB more there; strips that repeat themselves by the CPU\n",
+            gconv_plan_get_info(plan)->device, (double)bytes * 1e-6);
+  else if (strcmp(outputs->format->name, "png") == 0)
+    fprintf(text, "PNG made by the CPU\n");
+}
+
+static void explain_jpeg(const gconv_batch *batch, const gconv_plan *plan, FILE *text) {
+  if (!batch->gpu_decodes)
+    return;
+  bool little = batch->cpu_may_begin && gconv_estimate_is_little(batch);
+  if (little || gconv_estimate_wants_pixels(batch)) {
+    fprintf(text, "JPEG decoded by the CPU, %s\n",
+            little ? "which is through before a decoder of a GPU has started" : "as pixels are wanted there");
+    return;
+  }
+  fprintf(text, "JPEG decoded by %s, if it is baseline, once that has started its decoder; until then %s\n",
+          gconv_plan_get_info(plan)->device,
+          batch->cpu_may_begin ? "the CPU decodes, and, where it makes the same bits, takes whole images"
+                               : "the CPU decodes");
+}
+
+gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *plan, char **result) {
+  char *explanation = NULL;
+  size_t size = 0;
+  GCONV_TRY(gconv_plan_explain(plan, &explanation));
+  if (strcmp(gconv_plan_get_info(plan)->device, "cpu") == 0) {
+    *result = explanation;
+    return GCONV_OK;
+  }
+  *result = NULL;
+  FILE *text = open_memstream(result, &size);
+  if (text) {
+    fputs(explanation, text);
+    explain_jpeg(batch, plan, text);
+    explain_png(batch, plan, text);
+  }
+  free(explanation);
+  if (text && fclose(text) == 0)
+    return GCONV_OK;
+  free(*result);
+  *result = NULL;
+  return gconv_set_error(GCONV_NO_MEMORY, "no memory for an explanation");
+}

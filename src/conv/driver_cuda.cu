@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* What CUDA's driver says of the GPUs, and how long it takes to start. */
+#include "base/clock.h"
+#include "conv/cuda_start.h"
+#include "conv/device.h"
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdio.h>
+
+/* ---- Starting ---- */
+
+/* The driver is started by the first call that asks it something, a context by the first that needs one: each takes about
+ * 100 ms. */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static double driver_ms; /* what starting the driver took; 0 before */
+static bool remembered;  /* this process has remembered its start */
+
+static cudaError_t count_devices(int *count) {
+  pthread_mutex_lock(&start_lock);
+  double start = gconv_now_ms();
+  cudaError_t error = cudaGetDeviceCount(count);
+  if (driver_ms == 0)
+    driver_ms = gconv_now_ms() - start;
+  pthread_mutex_unlock(&start_lock);
+  cudaGetLastError();
+  return error;
+}
+
+/* The first context is the one that counts: later ones, of the same device, are there already. */
+extern "C" void gconv_cuda_remember_start(double context_ms) {
+  pthread_mutex_lock(&start_lock);
+  if (!remembered)
+    gconv_cuda_start_remember(driver_ms + context_ms);
+  remembered = true;
+  pthread_mutex_unlock(&start_lock);
+}
+
+extern "C" bool gconv_cuda_is_open(void) {
+  pthread_mutex_lock(&start_lock);
+  bool open = remembered;
+  pthread_mutex_unlock(&start_lock);
+  return open;
+}
+
+/* ---- Describing ---- */
+
+static bool describe_unusable(int index, cudaError_t error, gconv_device_info *info) {
+  if (index > 0)
+    return false;
+  *info = gconv_device_info();
+  snprintf(info->name, sizeof info->name, "cuda");
+  if (error == cudaErrorNoDevice || error == cudaSuccess)
+    snprintf(info->reason, sizeof info->reason, "there is no NVIDIA GPU here");
+  else if (error == cudaErrorInsufficientDriver)
+    snprintf(info->reason, sizeof info->reason, "there is no NVIDIA driver, or one that is too old for CUDA %d.%d",
+             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  else
+    snprintf(info->reason, sizeof info->reason, "CUDA says: %s", cudaGetErrorString(error));
+  return true;
+}
+
+extern "C" bool gconv_cuda_describe(int index, gconv_device_info *info) {
+  int count = 0;
+  cudaError_t error = count_devices(&count);
+  if (error != cudaSuccess || count == 0)
+    return describe_unusable(index, error, info);
+  if (index >= count)
+    return false;
+  *info = gconv_device_info();
+  snprintf(info->name, sizeof info->name, "cuda:%d", index);
+  cudaDeviceProp properties;
+  error = cudaGetDeviceProperties(&properties, index);
+  if (error != cudaSuccess) {
+    snprintf(info->reason, sizeof info->reason, "CUDA says: %s", cudaGetErrorString(error));
+    return true;
+  }
+  snprintf(info->description, sizeof info->description, "%.80s, sm_%d%d, %.1f GiB", properties.name, properties.major,
+           properties.minor, (double)properties.totalGlobalMem / (1 << 30));
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  snprintf(info->driver, sizeof info->driver, "CUDA %d.%d, driver for %d.%d", CUDART_VERSION / 1000,
+           CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10);
+  info->memory_bytes = properties.totalGlobalMem;
+  info->usable = properties.major * 10 + properties.minor >= 75;
+  if (!info->usable)
+    snprintf(info->reason, sizeof info->reason, "compute capability %d.%d is below 7.5", properties.major, properties.minor);
+  return true;
+}
