@@ -28,7 +28,7 @@ class SmallStack(helper.CommandTest):
         return [line.split()[1] for line in lines if line.split()[:1] == ["cpu"]]
 
     def test_algorithms(self):
-        self.photo("a.png", 300, 200)
+        self.photo("a.png", 150, 100)
         names = self.algorithms(0)
         self.assertIn("fft", names)
         for name in names:
@@ -49,7 +49,7 @@ class SmallStack(helper.CommandTest):
                     self.assertIn(result.returncode, (0, 1), (name, size))  # some do not take every size
 
     def test_formats(self):
-        pixels = self.photo("a.png", 700, 500)
+        pixels = self.photo("a.png", 400, 300)
         photo = Image.fromarray(pixels)
         photo.save(self.folder / "a.jpg")
         photo.save(self.folder / "b.jpg", progressive=True)
