@@ -67,6 +67,20 @@ __device__ __forceinline__ void bulk_copy(void *to, const void *from, uint32_t b
                : "memory");
 }
 
+/* The other way, which this thread may wait for: for what was begun before a commit to be read, or done. */
+__device__ __forceinline__ void bulk_store(const void *to, uint32_t from, uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void bulk_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+__device__ __forceinline__ void bulk_store_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+__device__ __forceinline__ void bulk_store_done() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
 /* What this thread stored to shared memory is seen by tensor cores and bulk copies after the next barrier. */
 __device__ __forceinline__ void publish() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -10,7 +10,8 @@
  *
  * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores (taking
  * turns was slower). Sums go through shared memory, a row a filter. Outputs of a filter go on from tile to tile, but begin
- * anywhere: only whole lines of 128 bytes are stored, and what is left of one is kept until the next tile.
+ * anywhere: a row of shared memory has the columns of lines of 128 bytes, of which only whole ones are stored, by bulk
+ * copies, and what is left of one is kept until the next tile.
  */
 #ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
 #define GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
@@ -23,51 +24,54 @@ namespace tensor {
 #ifdef HOPPER
 /* ---- Multiplying ---- */
 
-/* All taps of the tile that begins at position `slot` of the ring. */
+/* All taps of the tile that begins at position `slot` of the ring. Products with low digits, which are small, come first: so
+ * less is cut off than if they were added to large sums, and it takes less power. */
 template <class E, int D>
 __device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weights)[FLOW_STEPS][D], uint32_t planes,
                                               uint32_t slot, float (&sums)[64]) {
   const uint32_t last = (uint32_t)c.flow.slots * FLOW_TILE, digit = (uint32_t)c.plane_bytes >> 4;
   multiply_begin();
-#pragma unroll
-  for (int i = 0; i < FLOW_STEPS; i++) {
+  const auto units_of = [&](int i) {
     uint32_t at = slot + c.flow.down[i];
     at -= at >= last ? last : 0;
-    const uint64_t units = descriptor(planes + at + c.flow.at[i]);
-    if (D == 2) {
+    return descriptor(planes + at + c.flow.at[i]);
+  };
+  if (D == 2)
+#pragma unroll
+    for (int i = 0; i < FLOW_STEPS; i++) {
+      const uint64_t units = units_of(i);
       E::multiply(sums, weights[i][1], units, i > 0);
       E::multiply(sums, weights[i][0], units + digit, 1);
     }
-    E::multiply(sums, weights[i][0], units, D == 2 || i > 0);
-  }
+#pragma unroll
+  for (int i = 0; i < FLOW_STEPS; i++)
+    E::multiply(sums, weights[i][0], units_of(i), D == 2 || i > 0);
   multiply_commit();
 }
 
 /* ---- Storing ---- */
 
-/* A warp's sums, finished, to shared memory: a row a filter, the tile's first one in column LINE. */
+/* A thread's sums of a filter, finished, to its row in shared memory: two neighbours of each 8 columns. `row`: 0 or 1. */
 template <bool PLAIN>
-__device__ __forceinline__ void keep_sums(const arguments &a, float *kept, int32_t lane, const scales (&s)[2],
-                                          const finish (&f)[2], const float (&sums)[64]) {
-  float *to = kept + lane / 4 * KEPT_PITCH + lane % 4 * 2 + LINE;
+__device__ __forceinline__ void keep_sums(const arguments &a, float *to, const scales &s, float bias, int32_t row,
+                                          const float (&sums)[64]) {
 #pragma unroll
   for (int i = 0; i < 64; i += 4)
 #pragma unroll
-    for (int row = 0; row < 2; row++)
-      *(float2 *)(to + i * 2 + row * 8 * KEPT_PITCH) =
-          make_float2(finished<PLAIN>(a, sums[i + row * 2], s[row], f[row].bias),
-                      finished<PLAIN>(a, sums[i + row * 2 + 1], s[row], f[row].bias));
+    for (int k = 0; k < 2; k++)
+      to[i * 2 + k] = finished<PLAIN>(a, sums[i + row * 2 + k], s, bias);
 }
 
-/* The last line's worth of a tile, before the next one's first column. */
+/* What a tile has left of a line, before what the next one adds to it. */
 __device__ __forceinline__ void keep_line(float *kept, int32_t lane) {
-  float y[16];
+  float4 y[4];
+  kept += lane / 8 * KEPT_PITCH + lane % 8 * 4;
 #pragma unroll
-  for (int k = 0; k < 16; k++)
-    y[k] = kept[k * KEPT_PITCH + FLOW_TILE + lane];
+  for (int k = 0; k < 4; k++)
+    y[k] = *(const float4 *)(kept + k * 4 * KEPT_PITCH + FLOW_TILE);
 #pragma unroll
-  for (int k = 0; k < 16; k++)
-    kept[k * KEPT_PITCH + lane] = y[k];
+  for (int k = 0; k < 4; k++)
+    *(float4 *)(kept + k * 4 * KEPT_PITCH) = y[k];
 }
 
 /* Where outputs of a warp's tile go. */
@@ -113,7 +117,7 @@ __device__ __forceinline__ void store_tile(const arguments &a, const flow_output
 #pragma unroll
   for (int i = 0; i < FLOW_TILE / LINE; i++)
     place[i] = place_at(a, o, o.x + i * LINE + lane);
-  kept += LINE + lane;
+  kept += lane;
   float *out = o.out;
 #pragma unroll 4
   for (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane)
@@ -125,44 +129,36 @@ __device__ __forceinline__ void store_tile(const arguments &a, const flow_output
     }
 }
 
-/* Floats of the line that output `to` is in, before it. */
-__device__ __forceinline__ int32_t before_in_line(const float *to) {
-  return (int32_t)((uint32_t)((uintptr_t)to / sizeof(float)) % LINE);
+/* Floats that come before the tile's first output, of the k-th filter, in its line: these are the tile before's. */
+__device__ __forceinline__ int32_t before_in_line(const flow_outputs &o, int32_t k) {
+  return o.alone ? 0
+                 : (int32_t)(((uint32_t)((uintptr_t)o.out / sizeof(float)) + (uint32_t)o.x + k * (uint32_t)o.plane) % LINE);
 }
 
-/* Whole lines: of 16 filters, whose outputs go on from tile to tile, each with what the tile before has left. */
+/* Whole lines: of 16 filters, whose outputs go on from tile to tile, each with what the tile before has left. What a copy is
+ * given is the same for all lanes: if each lane had its own, the warp would take 100 cycles for each. */
 __device__ __forceinline__ void store_lines(const flow_outputs &o, int32_t lane, const float *kept) {
-  constexpr int AT_ONCE = 4, LINES = FLOW_TILE / LINE;
-  float *out = o.out + o.x;
-  kept += LINE + lane;
+  const uint32_t from = shared_address(kept);
+  const float *to = o.out + o.x;
+  if (lane == 0) {
 #pragma unroll
-  for (int k = 0; k < 16; k += AT_ONCE) {
-    float y[AT_ONCE][LINES], *to[AT_ONCE];
-#pragma unroll
-    for (int j = 0; j < AT_ONCE; j++, kept += KEPT_PITCH, out += o.plane) {
-      const int32_t before = before_in_line(out);
-      to[j] = out + lane - before;
-#pragma unroll
-      for (int i = 0; i < LINES; i++)
-        y[j][i] = kept[i * LINE - before];
-    }
-#pragma unroll
-    for (int j = 0; j < AT_ONCE; j++)
-#pragma unroll
-      for (int i = 0; i < LINES; i++)
-        __stcs(to[j] + i * LINE, y[j][i]);
+    for (int k = 0; k < 16; k++, to += o.plane)
+      bulk_store((const void *)((uintptr_t)to / (LINE * sizeof(float)) * (LINE * sizeof(float))), from + k * KEPT_PITCH * 4,
+                 FLOW_TILE * sizeof(float));
+    bulk_store_commit();
   }
 }
 
 /* The same where there is no tile before, or none behind, or fewer filters. */
 __device__ __forceinline__ void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
   float *out = o.out + o.x;
-  kept += LINE;
 #pragma unroll 1
-  for (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane)
-    for (int32_t i = lane - before_in_line(out), j = 0; j <= FLOW_TILE / LINE; j++, i += LINE)
+  for (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane) {
+    const int32_t before = before_in_line(o, k);
+    for (int32_t i = lane - before, j = 0; j <= FLOW_TILE / LINE; j++, i += LINE)
       if (o.x + i >= o.begin && o.x + i < o.end && (j < FLOW_TILE / LINE || (o.last && i < FLOW_TILE)))
-        __stcs(out + i, kept[i]);
+        __stcs(out + i, kept[before + i]);
+  }
 }
 
 /* Where this thread is. Asked anew for each tile, as all that follows from it would else be kept in registers, of which
@@ -177,10 +173,17 @@ __device__ __forceinline__ int32_t thread_now() {
 __device__ __forceinline__ void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, const finish (&f)[2],
                                            float scale, float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
-  if (are_plain(a, s))
-    keep_sums<true>(a, kept, lane, s, f, sums);
-  else
-    keep_sums<false>(a, kept, lane, s, f, sums);
+  const bool plain = are_plain(a, s);
+#pragma unroll
+  for (int row = 0; row < 2; row++) {
+    const int32_t k = lane / 4 + row * 8;
+    float *to = kept + k * KEPT_PITCH + before_in_line(o, k) + lane % 4 * 2;
+    if (plain)
+      keep_sums<true>(a, to, s[row], f[row].bias, row, sums);
+    else
+      keep_sums<false>(a, to, s[row], f[row].bias, row, sums);
+  }
+  publish();
   __syncwarp();
   if (o.alone)
     store_tile(a, o, lane, kept);
@@ -246,9 +249,11 @@ __device__ __forceinline__ void flow_past(const arguments &a, const flow_memory 
     multiply_flow<E, D>(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
     /* While the last instructions are under way. */
     const int32_t now = thread_now(), lane = now % 32;
-    float *kept = m.kept + now / 32 * (KEPT_BYTES / 4);
-    const flow_outputs o = flow_outputs_of(a, work, tile, now / 32);
+    const int32_t warp = __shfl_sync(UINT32_MAX, now / 32, 0); /* known to be the same for all lanes */
+    float *kept = m.kept + warp * (KEPT_BYTES / 4);
+    const flow_outputs o = flow_outputs_of(a, work, tile, warp);
     const float scale = m.h->scales[r.place];
+    bulk_store_read();
     __syncwarp();
     if (!o.first)
       keep_line(kept, lane);
@@ -263,6 +268,7 @@ __device__ __forceinline__ void flow_past(const arguments &a, const flow_memory 
     }
     store_flow(a, o, lane, f, scale, kept, sums);
   }
+  bulk_store_done();
   /* Behind the loop, as a call there would take its registers. */
   if (!a.partial && (is_searched(a) ? *(volatile uint32_t *)&m.h->strange : *a.strange))
     for (uint32_t tile = work.first; tile < work.end; tile++)
