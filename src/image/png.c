@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_BYTES_AHEAD = 10 << 20 }; /* what png_stream.c reads and inflates ahead, with two threads */
+
 typedef struct png_session {
   png_structp png;
   png_infop info;
@@ -24,6 +26,8 @@ typedef struct png_session {
   uint8_t last_head[8];     /* of a chunk: its length and type */
   gconv_png_stream *stream; /* which reads the rows; NULL: libpng does */
   uint64_t pixels_begin;    /* where in the source */
+  bool looked_up;           /* pixels, in: */
+  gconv_png_samples samples;
 
   /* Arguments of the steps that read rows. */
   uint8_t *rows;
@@ -124,6 +128,8 @@ static void read_header(png_session *session) {
   header->alpha = (colour & PNG_COLOR_MASK_ALPHA) || transparent > 0;
   header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
   session->reader->out_of_order = png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE;
+  size_t pixels = gconv_reader_row_bytes(session->reader) * (size_t)header->height;
+  session->reader->bytes = pixels < MOST_BYTES_AHEAD ? pixels : MOST_BYTES_AHEAD;
   read_metadata(session);
 }
 
@@ -183,22 +189,52 @@ static gconv_status read_all_interlaced(gconv_reader *reader, uint8_t *rows, siz
 
 /* ---- The common kinds, by a faster reader ---- */
 
-static bool is_common(const png_session *session) {
-  int colour = png_get_color_type(session->png, session->info);
-  return colour != PNG_COLOR_TYPE_PALETTE && png_get_bit_depth(session->png, session->info) >= 8 &&
-         !png_get_valid(session->png, session->info, PNG_INFO_tRNS) &&
-         png_get_interlace_type(session->png, session->info) == PNG_INTERLACE_NONE;
+static void add_palette(const png_session *session, gconv_png_samples *samples) {
+  png_colorp colours;
+  png_bytep alphas = NULL;
+  int alpha_count = 0;
+  samples->count = 0;
+  png_get_PLTE(session->png, session->info, &colours, &samples->count);
+  png_get_tRNS(session->png, session->info, &alphas, &alpha_count, NULL);
+  for (int i = 0; i < samples->count && i < 256; i++) {
+    uint8_t entry[4] = {colours[i].red, colours[i].green, colours[i].blue, i < alpha_count ? alphas[i] : 255};
+    memcpy(samples->entries[i], entry, 4);
+  }
+}
+
+static void add_greys(const png_session *session, gconv_png_samples *samples) {
+  png_color_16p transparent = NULL;
+  png_get_tRNS(session->png, session->info, NULL, NULL, &transparent);
+  samples->count = 1 << samples->depth;
+  for (int i = 0; i < samples->count; i++) {
+    samples->entries[i][0] = (uint8_t)(i * 255 / (samples->count - 1));
+    samples->entries[i][1] = transparent && (transparent->gray & (samples->count - 1)) == i ? 0 : 255;
+  }
+}
+
+/* False for pixels that only libpng reads: interlaced ones, and those of 16 bits or of colours with tRNS. */
+static bool find_samples(png_session *session) {
+  int colour = png_get_color_type(session->png, session->info), depth = png_get_bit_depth(session->png, session->info);
+  bool transparent = png_get_valid(session->png, session->info, PNG_INFO_tRNS), palette = colour == PNG_COLOR_TYPE_PALETTE;
+  session->looked_up = palette || depth < 8 || (colour == PNG_COLOR_TYPE_GRAY && depth == 8 && transparent);
+  session->samples.depth = depth;
+  session->samples.channels = (size_t)session->reader->header.channels;
+  if (palette)
+    add_palette(session, &session->samples);
+  else if (session->looked_up)
+    add_greys(session, &session->samples);
+  return png_get_interlace_type(session->png, session->info) == PNG_INTERLACE_NONE && (session->looked_up || !transparent);
 }
 
 /* libpng has read the head of the first IDAT chunk, and stands behind it. */
 static void begin_stream(png_session *session) {
   const uint8_t *head = session->last_head;
   gconv_source *source = session->reader->source;
-  if (!is_common(session) || !gconv_source_can_rewind(source) || memcmp(head + 4, "IDAT", 4) != 0)
+  if (!find_samples(session) || !gconv_source_can_rewind(source) || memcmp(head + 4, "IDAT", 4) != 0)
     return;
   session->pixels_begin = source->position;
   uint32_t first_bytes = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3];
-  session->stream = gconv_png_stream_open(session->reader, first_bytes);
+  session->stream = gconv_png_stream_open(session->reader, session->looked_up ? &session->samples : NULL, first_bytes);
 }
 
 /* The stream has met something irregular: libpng reads it all again, and judges. */

@@ -1,177 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/png_stream.h"
 
-#ifndef GCONV_WITH_ISAL
-
-gconv_png_stream *gconv_png_stream_open(gconv_reader *reader, uint32_t first_bytes) {
-  (void)reader, (void)first_bytes;
-  return NULL;
-}
-
-bool gconv_png_stream_rows(gconv_png_stream *stream, uint8_t *rows, size_t row_bytes, int32_t count) {
-  (void)stream, (void)rows, (void)row_bytes, (void)count;
-  return false;
-}
-
-void gconv_png_stream_close(gconv_png_stream *stream) {
-  (void)stream;
-}
-
-#else
-
 #include "base/checksum.h"
 #include "base/threads.h"
 #include "image/png_filter.h"
+#include "image/png_inflate.h"
 
-#include <isa-l/igzip_lib.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  INPUT_BYTES = 128 * 1024,
   PIECE_BYTES = 256 * 1024, /* lines that are inflated at a time */
-  PIECES = 4,               /* in memory: one is unfiltered, others wait or are made */
-  MOST_LINE_BYTES = 1 << 28,
-  MOST_CHUNK_BYTES = 1 << 20, /* of what may follow the pixels */
+  PIECES = 8,               /* in memory: one is unfiltered, others wait or are made */
+  MOST_ROW_BYTES = 1 << 28,
+  MOST_HELPERS = 6,           /* threads beside the two that inflate and unfilter */
+  BYTES_PER_HELPER = 4 << 20, /* of lines */
 };
 
-/* Whole lines, each a filter's number and its differences. */
+/* Whole lines, each a filter's number and its differences. Before them is room for what matches reach back to, behind them
+ * for what is written beyond. */
 struct piece {
-  uint8_t *lines;
+  uint8_t *memory, *lines;
   size_t count;
   bool right;
 };
 
 struct gconv_png_stream {
   gconv_reader *reader;
-  size_t row_bytes, pixel, height;
+  size_t line_bytes, pixel, height; /* with the filter's number; bytes of a pixel of the file, 1 at least */
   bool swap;
+  const gconv_png_samples *samples; /* NULL: pixels are as the file has them */
+
+  gconv_png_inflate *inflate;
 
   /* The inflating side: the thread's own while it runs. */
-  struct inflate_state inflate;
-  uint8_t input[INPUT_BYTES];
-  size_t chunk_left; /* of the IDAT chunk */
-  uint32_t crc;
-  bool begun; /* the head of the zlib stream was seen */
   size_t lines_made;
   size_t piece_lines;
   struct piece *making;
 
   /* The unfiltering side. */
   uint8_t *above; /* the last row, as the file has it */
-  size_t line_in_piece;
+  uint8_t *row;   /* where pixels are not as the file has them: the next one */
+  size_t line_in_piece, lines_taken;
+  uint32_t adler; /* of the lines taken */
 
+  uint32_t right_adler;        /* set before the last piece is handed over */
   struct piece pieces[PIECES]; /* by turns; those from `taken` on, below `made`, are the unfiltering side's */
   bool threaded;
-  pthread_t thread;
+  pthread_t thread, helper[MOST_HELPERS];
+  int helpers;
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
   size_t made, taken;
   bool quit;
 };
 
-/* ---- Chunks ---- */
-
-static uint32_t be32_at(const uint8_t *bytes) {
-  return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
-static bool read_bytes(gconv_png_stream *stream, void *bytes, size_t size) {
-  size_t got = 0;
-  return gconv_source_read(stream->reader->source, bytes, size, &got) == GCONV_OK && got == size;
-}
-
-static bool end_chunk(gconv_png_stream *stream) {
-  uint8_t crc[4];
-  return read_bytes(stream, crc, sizeof crc) && be32_at(crc) == stream->crc;
-}
-
-/* Reads the length and the type of a chunk, whose CRC begins. */
-static bool begin_chunk(gconv_png_stream *stream, uint8_t type[4]) {
-  uint8_t head[8];
-  if (!read_bytes(stream, head, sizeof head))
-    return false;
-  stream->chunk_left = be32_at(head);
-  memcpy(type, head + 4, 4);
-  stream->crc = gconv_crc32(0, type, 4);
-  return stream->chunk_left <= INT32_MAX;
-}
-
-static bool is_type(const uint8_t type[4], const char *name) {
-  return memcmp(type, name, 4) == 0;
-}
-
-/* Gives inflate() more of the IDAT chunks. False where they end: the pixels have not, yet. */
-static bool feed(gconv_png_stream *stream) {
-  uint8_t type[4];
-  while (stream->chunk_left == 0)
-    if (!end_chunk(stream) || !begin_chunk(stream, type) || !is_type(type, "IDAT"))
-      return false;
-  size_t size = stream->chunk_left < INPUT_BYTES ? stream->chunk_left : INPUT_BYTES;
-  if (!read_bytes(stream, stream->input, size))
-    return false;
-  stream->crc = gconv_crc32(stream->crc, stream->input, size);
-  stream->chunk_left -= size;
-  stream->inflate.next_in = stream->input;
-  stream->inflate.avail_in = (uint32_t)size;
-  if (stream->begun)
-    return true;
-  /* zlib holds distances to the window that is announced; ISA-L might not: so only the full window is taken. */
-  stream->begun = true;
-  return size >= 2 && stream->input[0] == 0x78 && (stream->input[0] << 8 | stream->input[1]) % 31 == 0 &&
-         !(stream->input[1] & 0x20);
-}
-
-/* Skips chunks that say nothing of pixels, to the end of the file's last one, IEND. All others are libpng's. */
-static bool skip_to_end(gconv_png_stream *stream) {
-  uint8_t type[4];
-  for (;;) {
-    if (!end_chunk(stream) || !begin_chunk(stream, type))
-      return false;
-    bool text = is_type(type, "tEXt") || is_type(type, "zTXt") || is_type(type, "iTXt") || is_type(type, "tIME");
-    if (is_type(type, "IEND"))
-      return stream->chunk_left == 0 && end_chunk(stream);
-    if (!text || stream->chunk_left > MOST_CHUNK_BYTES)
-      return false;
-    for (size_t size; stream->chunk_left > 0; stream->chunk_left -= size) {
-      size = stream->chunk_left < INPUT_BYTES ? stream->chunk_left : INPUT_BYTES;
-      if (!read_bytes(stream, stream->input, size))
-        return false;
-      stream->crc = gconv_crc32(stream->crc, stream->input, size);
-    }
-  }
-}
-
 /* ---- Inflating ---- */
-
-static bool inflate_exactly(gconv_png_stream *stream, uint8_t *out, size_t size) {
-  struct inflate_state *inflate = &stream->inflate;
-  inflate->next_out = out;
-  inflate->avail_out = (uint32_t)size;
-  while (inflate->avail_out > 0) {
-    if (inflate->block_state == ISAL_BLOCK_FINISH || (inflate->avail_in == 0 && !feed(stream)))
-      return false;
-    if (isal_inflate(inflate) != ISAL_DECOMP_OK)
-      return false;
-  }
-  return true;
-}
-
-/* After the last line: nothing but the checksum, which must be right, and the end. */
-static bool inflate_end(gconv_png_stream *stream) {
-  struct inflate_state *inflate = &stream->inflate;
-  uint8_t more;
-  inflate->next_out = &more;
-  inflate->avail_out = 1;
-  while (inflate->block_state != ISAL_BLOCK_FINISH) {
-    if (isal_inflate(inflate) != ISAL_DECOMP_OK || inflate->avail_out == 0)
-      return false;
-    if (inflate->block_state != ISAL_BLOCK_FINISH && inflate->avail_in == 0 && !feed(stream))
-      return false;
-  }
-  return inflate->avail_out == 1 && inflate->avail_in == 0 && stream->chunk_left == 0 && skip_to_end(stream);
-}
 
 /* A turn. */
 static void inflate_piece(void *context, size_t turn, int seat) {
@@ -181,10 +66,10 @@ static void inflate_piece(void *context, size_t turn, int seat) {
   (void)seat;
   size_t left = stream->height - stream->lines_made;
   piece->count = left < stream->piece_lines ? left : stream->piece_lines;
-  piece->right = inflate_exactly(stream, piece->lines, piece->count * (stream->row_bytes + 1));
+  piece->right = gconv_png_inflate_lines(stream->inflate, piece->lines, piece->count * stream->line_bytes);
   stream->lines_made += piece->count;
   if (piece->right && stream->lines_made == stream->height)
-    piece->right = inflate_end(stream);
+    piece->right = gconv_png_inflate_end(stream->inflate, &stream->right_adler);
 }
 
 /* What this reader does, it does at once, or on one of the shared threads: it waits for pieces on none of them. */
@@ -200,12 +85,43 @@ static void make_piece(gconv_png_stream *stream, struct piece *piece) {
   do_in_turn(stream, inflate_piece, stream);
 }
 
+/* On its way to a turn, and back. */
+struct help {
+  gconv_png_inflate *inflate;
+  bool done;
+};
+
+/* A turn. */
+static void help_once(void *context, size_t turn, int seat) {
+  struct help *help = context;
+  (void)turn;
+  (void)seat;
+  help->done = gconv_png_inflate_help(help->inflate);
+}
+
+/* False if there was nothing to help with. */
+static bool help(gconv_png_stream *stream) {
+  struct help help = {.inflate = stream->inflate};
+  do_in_turn(stream, help_once, &help);
+  return help.done;
+}
+
+/* Waits for a change, with the lock, or helps in the meantime. */
+static void wait_or_help(gconv_png_stream *stream) {
+  size_t made = stream->made, taken = stream->taken;
+  pthread_mutex_unlock(&stream->lock);
+  bool helped = help(stream);
+  pthread_mutex_lock(&stream->lock);
+  if (!helped && !stream->quit && made == stream->made && taken == stream->taken)
+    pthread_cond_wait(&stream->changed, &stream->lock);
+}
+
 static void *inflate_ahead(void *argument) {
   gconv_png_stream *stream = argument;
   for (bool more = true; more;) {
     pthread_mutex_lock(&stream->lock);
     while (!stream->quit && stream->made == stream->taken + PIECES)
-      pthread_cond_wait(&stream->changed, &stream->lock);
+      wait_or_help(stream);
     bool quit = stream->quit;
     struct piece *piece = &stream->pieces[stream->made % PIECES];
     pthread_mutex_unlock(&stream->lock);
@@ -221,6 +137,13 @@ static void *inflate_ahead(void *argument) {
   return NULL;
 }
 
+static void *help_all_along(void *argument) {
+  gconv_png_stream *stream = argument;
+  while (gconv_png_inflate_wait(stream->inflate))
+    help(stream);
+  return NULL;
+}
+
 /* The piece whose lines are next. */
 static const struct piece *current_piece(gconv_png_stream *stream) {
   struct piece *piece = &stream->pieces[stream->taken % PIECES];
@@ -233,7 +156,7 @@ static const struct piece *current_piece(gconv_png_stream *stream) {
   }
   pthread_mutex_lock(&stream->lock);
   while (stream->made == stream->taken)
-    pthread_cond_wait(&stream->changed, &stream->lock);
+    wait_or_help(stream);
   pthread_mutex_unlock(&stream->lock);
   return piece;
 }
@@ -257,26 +180,57 @@ struct rows_wanted {
   bool right;
 };
 
+static bool unfilter(gconv_png_stream *stream, const uint8_t *line, const uint8_t *above, uint8_t *row) {
+  if (line[0] >= GCONV_PNG_FILTERS)
+    return false;
+  gconv_png_unfilter_row(line[0], line + 1, above, stream->line_bytes - 1, stream->pixel, row);
+  return true;
+}
+
+/* Rows that are pixels: each lies where the next one finds it, above. */
+static bool unfilter_pixels(gconv_png_stream *stream, const struct rows_wanted *wanted, const uint8_t *line) {
+  const size_t bytes = stream->line_bytes - 1;
+  const uint8_t *above = stream->above;
+  uint8_t *row = wanted->rows;
+  for (size_t i = 0; i < wanted->count; i++, line += bytes + 1, row += wanted->row_bytes) {
+    if (!unfilter(stream, line, above, row))
+      return false;
+    if (stream->swap && i > 0) /* the row before has served as the one above */
+      gconv_swap_bytes(row - wanted->row_bytes, bytes / 2, 2);
+    above = row;
+  }
+  memcpy(stream->above, above, bytes);
+  if (stream->swap)
+    gconv_swap_bytes(row - wanted->row_bytes, bytes / 2, 2);
+  return true;
+}
+
+/* Rows that become pixels. */
+static bool unfilter_samples(gconv_png_stream *stream, const struct rows_wanted *wanted, const uint8_t *line) {
+  const size_t width = (size_t)stream->reader->header.width;
+  for (size_t i = 0; i < wanted->count; i++, line += stream->line_bytes) {
+    if (!unfilter(stream, line, stream->above, stream->row) ||
+        !gconv_png_expand_row(stream->samples, stream->row, width, wanted->rows + i * wanted->row_bytes))
+      return false;
+    uint8_t *row = stream->row;
+    stream->row = stream->above;
+    stream->above = row;
+  }
+  return true;
+}
+
 /* A turn. */
 static void unfilter_rows(void *context, size_t turn, int seat) {
   struct rows_wanted *wanted = context;
   gconv_png_stream *stream = wanted->stream;
   (void)turn;
   (void)seat;
-  const uint8_t *line = wanted->piece->lines + stream->line_in_piece * (stream->row_bytes + 1), *above = stream->above;
-  for (size_t i = 0; i < wanted->count; i++, line += stream->row_bytes + 1) {
-    uint8_t *row = wanted->rows + i * wanted->row_bytes;
-    if (line[0] >= GCONV_PNG_FILTERS)
-      return;
-    gconv_png_unfilter_row(line[0], line + 1, above, stream->row_bytes, stream->pixel, row);
-    if (stream->swap && i > 0) /* the row before has served as the one above */
-      gconv_swap_bytes(row - wanted->row_bytes, stream->row_bytes / 2, 2);
-    above = row;
-  }
-  memcpy(stream->above, above, stream->row_bytes);
-  if (stream->swap)
-    gconv_swap_bytes(wanted->rows + (wanted->count - 1) * wanted->row_bytes, stream->row_bytes / 2, 2);
-  wanted->right = true;
+  const uint8_t *line = wanted->piece->lines + stream->line_in_piece * stream->line_bytes;
+  stream->adler = gconv_adler32(stream->adler, line, wanted->count * stream->line_bytes);
+  stream->lines_taken += wanted->count;
+  if (stream->lines_taken == stream->height && stream->adler != stream->right_adler)
+    return;
+  wanted->right = stream->samples ? unfilter_samples(stream, wanted, line) : unfilter_pixels(stream, wanted, line);
 }
 
 bool gconv_png_stream_rows(gconv_png_stream *stream, uint8_t *rows, size_t row_bytes, int32_t count) {
@@ -299,48 +253,67 @@ bool gconv_png_stream_rows(gconv_png_stream *stream, uint8_t *rows, size_t row_b
 /* ---- Beginning and end ---- */
 
 static bool allocate(gconv_png_stream *stream) {
+  size_t bytes = GCONV_INFLATE_WINDOW + stream->piece_lines * stream->line_bytes + GCONV_INFLATE_BEYOND;
   void *memory;
   for (int i = 0; i < PIECES; i++) {
-    if (gconv_allocate(stream->piece_lines * (stream->row_bytes + 1), "lines of a PNG", &memory) != GCONV_OK)
+    if (gconv_allocate(bytes, "lines of a PNG", &memory) != GCONV_OK)
       return false;
-    stream->pieces[i].lines = memory;
+    stream->pieces[i].memory = memory;
+    stream->pieces[i].lines = stream->pieces[i].memory + GCONV_INFLATE_WINDOW;
   }
-  if (gconv_allocate(stream->row_bytes, "a row of a PNG", &memory) != GCONV_OK)
+  if (gconv_allocate(stream->line_bytes, "a row of a PNG", &memory) != GCONV_OK)
     return false;
-  stream->above = memset(memory, 0, stream->row_bytes);
-  return true;
+  stream->above = memset(memory, 0, stream->line_bytes);
+  if (stream->samples && gconv_allocate(stream->line_bytes, "a row of a PNG", &memory) == GCONV_OK)
+    stream->row = memory;
+  return !stream->samples || stream->row;
 }
 
-static void begin_inflate(gconv_png_stream *stream, uint32_t first_bytes) {
-  isal_inflate_init(&stream->inflate);
-  stream->inflate.crc_flag = ISAL_ZLIB;
-  stream->chunk_left = first_bytes;
-  stream->crc = gconv_crc32(0, "IDAT", 4);
+/* A second thread, and more for a large image. */
+static void start_threads(gconv_png_stream *stream, int threads) {
   bool small = stream->piece_lines >= stream->height; /* one piece: nothing to do ahead */
-  stream->threaded =
-      stream->reader->threads != 1 && !small && pthread_create(&stream->thread, NULL, inflate_ahead, stream) == 0;
+  stream->threaded = threads > 1 && !small && pthread_create(&stream->thread, NULL, inflate_ahead, stream) == 0;
+  size_t helpers = stream->height * stream->line_bytes / BYTES_PER_HELPER;
+  while (stream->threaded && stream->helpers + 2 < threads && stream->helpers < MOST_HELPERS &&
+         (size_t)stream->helpers < helpers &&
+         pthread_create(&stream->helper[stream->helpers], NULL, help_all_along, stream) == 0)
+    stream->helpers++;
 }
 
-gconv_png_stream *gconv_png_stream_open(gconv_reader *reader, uint32_t first_bytes) {
-  size_t row_bytes = gconv_reader_row_bytes(reader);
-  gconv_png_stream *stream = row_bytes < MOST_LINE_BYTES ? calloc(1, sizeof *stream) : NULL;
+static void measure_lines(gconv_png_stream *stream) {
+  const gconv_image *header = &stream->reader->header;
+  size_t row_bytes = gconv_reader_row_bytes(stream->reader);
+  stream->pixel = (size_t)header->channels * gconv_type_bytes(header->type);
+  if (stream->samples) {
+    row_bytes = ((size_t)header->width * (size_t)stream->samples->depth + 7) / 8;
+    stream->pixel = 1;
+  }
+  stream->line_bytes = row_bytes + 1;
+  stream->height = (size_t)header->height;
+  stream->swap = header->type == GCONV_U16 && !gconv_host_is_big_endian();
+  stream->piece_lines = PIECE_BYTES / stream->line_bytes + 1;
+  if (stream->piece_lines > stream->height)
+    stream->piece_lines = stream->height;
+}
+
+gconv_png_stream *gconv_png_stream_open(gconv_reader *reader, const gconv_png_samples *samples, uint32_t first_bytes) {
+  gconv_png_stream *stream = gconv_reader_row_bytes(reader) < MOST_ROW_BYTES ? calloc(1, sizeof *stream) : NULL;
   if (!stream)
     return NULL;
   pthread_mutex_init(&stream->lock, NULL);
   pthread_cond_init(&stream->changed, NULL);
   stream->reader = reader;
-  stream->row_bytes = row_bytes;
-  stream->pixel = (size_t)reader->header.channels * gconv_type_bytes(reader->header.type);
-  stream->height = (size_t)reader->header.height;
-  stream->swap = reader->header.type == GCONV_U16 && !gconv_host_is_big_endian();
-  stream->piece_lines = PIECE_BYTES / (row_bytes + 1) + 1;
-  if (stream->piece_lines > stream->height)
-    stream->piece_lines = stream->height;
-  if (!allocate(stream)) {
+  stream->samples = samples;
+  stream->adler = 1;
+  measure_lines(stream);
+  int threads = gconv_threads_allowed(reader->threads);
+  threads = threads < MOST_HELPERS + 2 ? threads : MOST_HELPERS + 2;
+  stream->inflate = gconv_png_inflate_open(reader->source, first_bytes, threads);
+  if (!stream->inflate || !allocate(stream)) {
     gconv_png_stream_close(stream);
     return NULL;
   }
-  begin_inflate(stream, first_bytes);
+  start_threads(stream, threads);
   return stream;
 }
 
@@ -352,14 +325,17 @@ void gconv_png_stream_close(gconv_png_stream *stream) {
     stream->quit = true;
     pthread_cond_signal(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
+    gconv_png_inflate_quit(stream->inflate);
     pthread_join(stream->thread, NULL);
+    for (int i = 0; i < stream->helpers; i++)
+      pthread_join(stream->helper[i], NULL);
   }
+  gconv_png_inflate_close(stream->inflate);
   for (int i = 0; i < PIECES; i++)
-    gconv_release(stream->pieces[i].lines);
+    gconv_release(stream->pieces[i].memory);
   gconv_release(stream->above);
+  gconv_release(stream->row);
   pthread_cond_destroy(&stream->changed);
   pthread_mutex_destroy(&stream->lock);
   free(stream);
 }
-
-#endif
