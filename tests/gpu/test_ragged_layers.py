@@ -39,6 +39,15 @@ class Ragged(CommandTest):
                 self.compare(3, channels, 131, width, 19, size, "--padding", "valid", "--stride", stride)
                 self.compare(1, channels, 64, width, 5, size, "--padding", "1", "--stride", stride, "--activation", "relu")
 
+    def test_few_rows(self):
+        for height in range(3, 9):
+            for width in (130, 131):
+                self.compare(2, 3, height, width, 5, 3, "--padding", "valid")
+
+    def test_more_blocks_than_the_device_takes_at_a_time(self):
+        for width in (225, 226):
+            self.compare(17, 3, 225, width, 9, 3, "--padding", "valid")
+
     def test_activations(self):
         for activation in ("relu", "leaky:0.1", "tanh"):
             self.compare(2, 3, 70, 221, 6, 3, "--activation", activation)

@@ -128,9 +128,19 @@ int thread_pixels(const gconv_layer_problem *problem) {
   return N;
 }
 
+/* The state is the number of multiprocessors, as asking each time takes as long as a launch. */
+gconv_status acquire(const gconv_layer_execution *, void **state) {
+  int device = 0, processors = 0;
+  CUDA_TRY(cudaGetDevice(&device));
+  CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  *state = (void *)(intptr_t)processors;
+  return GCONV_OK;
+}
+void dismiss(void *) {}
+
 gconv_status execute(const gconv_layer_execution *e) {
   if (const small::part part = small::find_part(e->problem); part.launch) {
-    part.launch(e);
+    part.launch(e, (int32_t)(intptr_t)e->state);
     CUDA_TRY(cudaGetLastError());
     return GCONV_OK;
   }
@@ -178,4 +188,6 @@ extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_direct = {
     .error_bound = gconv_layer_chain_bound,
     .prepared_floats = prepared_floats_of,
     .prepare = prepare_either,
+    .acquire = acquire,
+    .dismiss = dismiss,
 };

@@ -31,17 +31,25 @@ template <int C_, int R_, int STRIDE_, int HIGH_, int FIT_> struct shape {
   static constexpr int ROWS = (HIGH - 1) * STRIDE + R, COLUMNS = (WIDE - 1) * STRIDE + R;
 };
 
+/* What each block makes. A job is a block of threads and of filters. The last jobs, if they are too few for all
+ * multiprocessors, are cut into parts of their filters: else all would wait for the few that are at work twice. */
+struct division {
+  int32_t tiles, filters;      /* blocks of threads; filters of a job */
+  int32_t jobs, parts;         /* made whole; parts of each of the others */
+  int32_t part_filters, count; /* blocks of the grid */
+};
+
 struct arguments {
   gconv_layer_problem problem;
   const float *weights, *in; /* as prepare() lays them out */
   float *out;
-  int32_t block_filters;
   int32_t across, down; /* threads of a row of outputs; rows of threads of an image */
   int64_t threads;
   bool whole; /* rows are multiples of WIDE, and aligned to 16 bytes */
+  division work;
 };
 
-constexpr int MOST_FILTERS = 64; /* of a block */
+constexpr int MOST_FILTERS = 64, LEAST_FILTERS = 4; /* of a block; of a part of a job */
 
 /* from[COLUMN], or 0. So written, as what the compiler makes of a condition takes eight instructions. */
 template <int COLUMN> __device__ __forceinline__ float load_if(bool there, const float *from) {
@@ -142,134 +150,203 @@ __device__ __forceinline__ int place_of(int column) {
   return column + column / 8;
 }
 
-/* A column of outputs that a lane stores; rows is 0 where there is none. */
+/* HIGH outputs, one below the other, that a lane stores. */
 struct column {
   float *to;
-  int rows;
+  bool there;
 };
+
+/* Row and column of the first output of thread `number`. The last threads of an image make some rows that the ones above
+ * make, too, with the same bits, so that all have HIGH. */
+struct corner {
+  int64_t image;
+  int top, left;
+};
+template <int HIGH> __device__ __forceinline__ corner find_corner(const arguments &a, int64_t number) {
+  const int64_t row = quotient(number, a.across), image = quotient(row, a.down);
+  return {image, min((int)(row - image * a.down) * HIGH, a.problem.out_height - HIGH),
+          (int)(number - row * a.across) * WIDE};
+}
 
 /* Column `number` of the warp, whose threads are numbered from `first` on. */
 template <int HIGH>
 __device__ __forceinline__ column find_column(const arguments &a, int64_t first, int filter, int number) {
-  const int64_t thread = first + number / WIDE, row = quotient(thread, a.across), image = quotient(row, a.down);
-  const int top = (int)(row - image * a.down) * HIGH, left = (int)(thread - row * a.across) * WIDE + number % WIDE;
+  const corner at = find_corner<HIGH>(a, first + number / WIDE);
+  const int left = at.left + number % WIDE;
   const gconv_layer_problem &p = a.problem;
-  const int64_t begin = (image * p.filters + filter) * p.out_height;
-  return {a.out + (begin + top) * p.out_width + left,
-          thread < a.threads && left < p.out_width ? min(HIGH, p.out_height - top) : 0};
+  const int64_t begin = (at.image * p.filters + filter) * p.out_height + at.top;
+  return {a.out + begin * p.out_width + left, first + number / WIDE < a.threads && left < p.out_width};
 }
 
-/* The same as walk() for any rows and activation. Lanes that store 16 bytes, or single floats 16 bytes apart, to places that
- * are not aligned, take two and three times as long; so a warp exchanges its outputs through shared memory, and stores
- * neighbours by neighbours. */
-template <class S>
+/* Words of shared memory at addresses that were made once: of what is written as an index the compiler makes 35
+ * instructions for each filter. */
+template <int AT> __device__ __forceinline__ void put_word(uint32_t to, const float (&y)[4]) {
+  asm volatile("st.shared.v4.f32 [%0 + %1], {%2, %3, %4, %5};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]), "f"(y[2]), "f"(y[3])
+               : "memory");
+}
+template <int AT> __device__ __forceinline__ void put_word(uint32_t to, const float (&y)[2]) {
+  asm volatile("st.shared.v2.f32 [%0 + %1], {%2, %3};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]) : "memory");
+}
+template <int AT> __device__ __forceinline__ void put_word(uint32_t to, const float (&y)[1]) {
+  asm volatile("st.shared.f32 [%0 + %1], %2;" ::"r"(to), "n"(AT), "f"(y[0]) : "memory");
+}
+template <int AT> __device__ __forceinline__ void get_word(uint32_t from, float (&y)[4]) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
+               : "=f"(y[0]), "=f"(y[1]), "=f"(y[2]), "=f"(y[3])
+               : "r"(from), "n"(AT)
+               : "memory");
+}
+template <int AT> __device__ __forceinline__ void get_word(uint32_t from, float (&y)[2]) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2 + %3];" : "=f"(y[0]), "=f"(y[1]) : "r"(from), "n"(AT) : "memory");
+}
+template <int AT> __device__ __forceinline__ void get_word(uint32_t from, float (&y)[1]) {
+  asm volatile("ld.shared.f32 %0, [%1 + %2];" : "=f"(y[0]) : "r"(from), "n"(AT) : "memory");
+}
+
+/* A lane's own columns to shared memory, and those it stores from there. */
+template <int HIGH, int J = 0> __device__ __forceinline__ void put_columns(uint32_t to, const float (&y)[HIGH][WIDE]) {
+  float word[HIGH];
+#pragma unroll
+  for (int i = 0; i < HIGH; i++)
+    word[i] = y[i][J];
+  put_word<J * HIGH * 4>(to, word);
+  if constexpr (J + 1 < WIDE)
+    put_columns<HIGH, J + 1>(to, y);
+}
+template <int HIGH, int J = 0> __device__ __forceinline__ void get_columns(uint32_t from, float (&words)[WIDE][HIGH]) {
+  get_word<J * 36 * HIGH * 4>(from, words[J]);
+  if constexpr (J + 1 < WIDE)
+    get_columns<HIGH, J + 1>(from, words);
+}
+
+/* The same as walk() for any rows and (CURVED) activation. Lanes that store 16 bytes, or single floats 16 bytes apart, to
+ * places that are not aligned, take two and three times as long; so a warp exchanges its outputs through shared memory, and
+ * stores neighbours by neighbours. `put` and `get` are where the lane writes and reads there. */
+template <class S, bool RELU, bool CURVED>
 __device__ __forceinline__ void walk_ragged(const gconv_layer_problem &p, uint32_t weights, int count,
                                             const float (&x)[S::C][S::ROWS][S::COLUMNS], column (&columns)[WIDE],
-                                            typename word<S::HIGH>::type *exchange) {
-  typedef typename word<S::HIGH>::type word_type;
-  const int lane = threadIdx.x % 32;
+                                            uint32_t put, uint32_t get) {
   const int64_t next = (int64_t)(p.out_height - S::HIGH) * p.out_width;
+  uint32_t other = PLACES * S::HIGH * 4; /* to the half that is not read any more */
 #pragma unroll 1
   for (int k = 0; k < count; k++, weights += S::PITCH * 4) {
-    float y[S::HIGH][WIDE] = {};
+    float y[S::HIGH][WIDE] = {}, words[WIDE][S::HIGH];
     add_filter<S>(weights, x, y);
-    if (p.activation != GCONV_ACTIVATION_NONE)
 #pragma unroll
-      for (int i = 0; i < S::HIGH * WIDE; i++)
-        y[i / WIDE][i % WIDE] = activate(p, y[i / WIDE][i % WIDE]);
-    word_type *half = exchange + k % 2 * PLACES; /* the other one is still read */
-#pragma unroll
-    for (int j = 0; j < WIDE; j++) {
-      word_type w;
-#pragma unroll
-      for (int i = 0; i < S::HIGH; i++)
-        ((float *)&w)[i] = y[i][j];
-      half[place_of(lane * WIDE + j)] = w;
+    for (int i = 0; i < S::HIGH * WIDE; i++) {
+      float &v = y[i / WIDE][i % WIDE];
+      v = CURVED ? activate(p, v) : RELU && v < 0 ? 0.0f : v;
     }
+    put_columns<S::HIGH>(put, y);
     __syncwarp();
+    get_columns<S::HIGH>(get, words);
 #pragma unroll
-    for (int j = 0; j < WIDE; j++) {
-      const word_type w = half[place_of(lane + 32 * j)];
-      column &c = columns[j];
+    for (int i = 0; i < S::HIGH; i++)
 #pragma unroll
-      for (int i = 0; i < S::HIGH; i++, c.to += p.out_width)
-        if (i < c.rows)
-          *c.to = ((const float *)&w)[i];
-      c.to += next;
-    }
+      for (int j = 0; j < WIDE; j++) {
+        if (columns[j].there)
+          *columns[j].to = words[j][i];
+        columns[j].to += p.out_width;
+      }
+#pragma unroll
+    for (int j = 0; j < WIDE; j++)
+      columns[j].to += next;
+    put += other, get += other, other = -other;
   }
 }
 
-/* Grid: threads by outputs; blocks of filters. */
 template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(const __grid_constant__ arguments a) {
   __shared__ __align__(16) float weights[MOST_FILTERS * S::PITCH];
   const gconv_layer_problem &p = a.problem;
-  const int first = (int)blockIdx.y * a.block_filters, count = min(a.block_filters, p.filters - first);
-  const int64_t number = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  const int64_t row = quotient(number, a.across), image = quotient(row, a.down), plane = (int64_t)p.out_height * p.out_width;
-  const int top = (int)(row - image * a.down) * S::HIGH, left = (int)(number - row * a.across) * WIDE;
+  const division &work = a.work;
+  const int number_cut = (int)blockIdx.x - work.jobs; /* among the parts of jobs that are cut; below 0 before these */
+  const int job = number_cut < 0 ? (int)blockIdx.x : work.jobs + number_cut / work.parts;
+  const int begin = job / work.tiles * work.filters, end = min(begin + work.filters, p.filters);
+  const int first = number_cut < 0 ? begin : begin + number_cut % work.parts * work.part_filters;
+  const int count = min(end - first, number_cut < 0 ? work.filters : work.part_filters);
+  if (count <= 0)
+    return;
+  const int64_t number = (int64_t)(job % work.tiles) * THREADS + threadIdx.x, plane = (int64_t)p.out_height * p.out_width;
+  const corner own = find_corner<S::HIGH>(a, number);
   float x[S::C][S::ROWS][S::COLUMNS];
   /* Under way while the weights come; threads past the last output find nothing inside. */
-  fetch<S>(p, a.in + image * S::C * p.height * p.width, number < a.threads ? top * S::STRIDE - p.pad_top : INT32_MIN / 2,
-           left * S::STRIDE - p.pad_left, x);
+  fetch<S>(p, a.in + own.image * S::C * p.height * p.width,
+           number < a.threads ? own.top * S::STRIDE - p.pad_top : INT32_MIN / 2, own.left * S::STRIDE - p.pad_left, x);
   for (int i = threadIdx.x; i < count * (S::PITCH / 4); i += THREADS)
     ((float4 *)weights)[i] = __ldg((const float4 *)(a.weights + (int64_t)first * S::PITCH) + i);
   __syncthreads();
   uint32_t at = (uint32_t)__cvta_generic_to_shared(weights);
   asm volatile("" : "+r"(at)); /* so that what is loaded from there is loaded after the barrier */
-  const bool simple = p.activation == GCONV_ACTIVATION_NONE || p.activation == GCONV_ACTIVATION_RELU;
-  if (!__all_sync(UINT32_MAX, number >= a.threads || (a.whole && simple && p.out_height - top >= S::HIGH))) {
+  const bool relu = p.activation == GCONV_ACTIVATION_RELU, curved = p.activation != GCONV_ACTIVATION_NONE && !relu;
+  if (!a.whole || curved) {
     __shared__ typename word<S::HIGH>::type exchange[THREADS / 32][2 * PLACES];
     const int lane = threadIdx.x % 32;
     column columns[WIDE];
 #pragma unroll
     for (int j = 0; j < WIDE; j++)
       columns[j] = find_column<S::HIGH>(a, number - lane, first, lane + 32 * j);
-    walk_ragged<S>(p, at, count, x, columns, exchange[threadIdx.x / 32]);
+    uint32_t put = (uint32_t)__cvta_generic_to_shared(exchange[threadIdx.x / 32] + place_of(lane * WIDE)),
+             get = (uint32_t)__cvta_generic_to_shared(exchange[threadIdx.x / 32] + place_of(lane));
+    asm volatile("" : "+r"(put), "+r"(get));
+    if (curved)
+      walk_ragged<S, false, true>(p, at, count, x, columns, put, get);
+    else if (relu)
+      walk_ragged<S, true, false>(p, at, count, x, columns, put, get);
+    else
+      walk_ragged<S, false, false>(p, at, count, x, columns, put, get);
     return;
   }
   if (number >= a.threads)
     return;
-  float *out = a.out + (image * p.filters + first) * plane + (int64_t)top * p.out_width + left;
-  if (p.activation == GCONV_ACTIVATION_NONE)
-    walk<S, false>(p, at, count, x, out, plane);
-  else
+  float *out = a.out + (own.image * p.filters + first) * plane + (int64_t)own.top * p.out_width + own.left;
+  if (relu)
     walk<S, true>(p, at, count, x, out, plane);
+  else
+    walk<S, false>(p, at, count, x, out, plane);
 }
 
 /* ---- Host ---- */
 
-/* Filters of a block: many, which share what was fetched, but so that there are blocks for all multiprocessors. */
-inline int32_t block_filters(int64_t blocks, int32_t filters) {
-  const int64_t parts = divide_up(MANY_BLOCKS, blocks), least = divide_up(filters, MOST_FILTERS),
+/* Filters of a job: many, which share what was fetched, but so that there are blocks for all multiprocessors. */
+inline int32_t job_filters(int64_t tiles, int32_t filters) {
+  const int64_t parts = divide_up(MANY_BLOCKS, tiles), least = divide_up(filters, MOST_FILTERS),
                 most = divide_up(filters, 4);
   return (int32_t)divide_up(filters, parts < least ? least : parts < most ? parts : most);
 }
 
-template <class S> void launch(const gconv_layer_execution *e) {
+/* `places`: blocks that all multiprocessors together take at a time. */
+inline division divide(int64_t threads, int32_t filters, int32_t places) {
+  division d = {(int32_t)divide_up(threads, THREADS)};
+  d.filters = job_filters(d.tiles, filters);
+  const int32_t jobs = (int32_t)(d.tiles * divide_up(filters, d.filters)), rest = jobs % places;
+  const int32_t parts = jobs < places || rest == 0 ? 1 : std::min(places / rest, std::max(d.filters / LEAST_FILTERS, 1));
+  d.jobs = parts == 1 ? jobs : jobs - rest;
+  d.part_filters = (int32_t)divide_up(d.filters, parts), d.parts = (int32_t)divide_up(d.filters, d.part_filters);
+  d.count = d.jobs + (jobs - d.jobs) * d.parts;
+  return d;
+}
+
+template <class S> void launch(const gconv_layer_execution *e, int32_t processors) {
   const gconv_layer_problem *p = e->problem;
   arguments a = {*p, gconv_layer_prepared(p, e->weights), e->in, e->out};
   a.across = (int32_t)divide_up(p->out_width, WIDE);
   a.down = (int32_t)divide_up(p->out_height, S::HIGH);
   a.threads = (int64_t)p->images * a.down * a.across;
   a.whole = p->out_width % WIDE == 0 && (uintptr_t)e->out % 16 == 0;
-  const int64_t blocks = divide_up(a.threads, THREADS);
-  a.block_filters = block_filters(blocks, p->filters);
-  const dim3 grid((unsigned)blocks, (unsigned)divide_up(p->filters, a.block_filters));
-  convolve<S><<<grid, THREADS, 0, (cudaStream_t)e->stream>>>(a);
+  a.work = divide(a.threads, p->filters, S::FIT * processors);
+  convolve<S><<<a.work.count, THREADS, 0, (cudaStream_t)e->stream>>>(a);
 }
 
 /* What is known of a shape. */
 struct part {
-  void (*launch)(const gconv_layer_execution *);
+  void (*launch)(const gconv_layer_execution *, int32_t processors);
   int high, taps, pitch;
 };
 template <class S> part part_of() {
   return {launch<S>, S::HIGH, S::TAPS, S::PITCH};
 }
 
-/* `launch` is NULL if the problem is not one for this. */
-inline part find_part(const gconv_layer_problem *p) {
+inline part part_of_taps(const gconv_layer_problem *p) {
   if (p->groups != 1 || p->rows != p->columns || p->dilation_y != 1 || p->dilation_x != 1 || p->stride_y != p->stride_x)
     return {};
   if ((int64_t)p->images * p->out_height * p->out_width > INT32_MAX || p->filters > 60000 || p->rows > 9 || p->stride_y > 9)
@@ -292,6 +369,12 @@ inline part find_part(const gconv_layer_problem *p) {
   }
 }
 
+/* `launch` is NULL if the problem is not one for this. */
+inline part find_part(const gconv_layer_problem *p) {
+  const part found = part_of_taps(p);
+  return p->out_height < found.high ? part{} : found;
+}
+
 /* Filters one after the other: taps and bias, by fours. */
 inline void prepare(const part &found, const gconv_layer_problem *p, const float *weights, float *prepared) {
   const float *biases = gconv_layer_biases(p, weights);
@@ -306,7 +389,7 @@ inline void prepare(const part &found, const gconv_layer_problem *p, const float
  * times as long where rows of outputs are not aligned to 32 bytes. */
 inline double cost(const part &found, const gconv_layer_problem *p, const gconv_machine *machine) {
   const int64_t threads = (int64_t)p->images * divide_up(p->out_height, found.high) * divide_up(p->out_width, WIDE);
-  const int64_t blocks = divide_up(threads, THREADS), parts = divide_up(p->filters, block_filters(blocks, p->filters));
+  const int64_t blocks = divide_up(threads, THREADS), parts = divide_up(p->filters, job_filters(blocks, p->filters));
   const double instructions = (double)p->filters * found.high * WIDE * (found.taps + 2) + (double)parts * 350;
   const double computing = (double)blocks * THREADS * instructions * lateness((double)(blocks * parts), 4, machine);
   const double outputs = (double)p->images * p->filters * p->out_height * p->out_width;
