@@ -218,8 +218,10 @@ class Batches(BankTest):
         self.assertIn("the fastest is", result.stdout)
 
     def test_race_waits_for_no_one(self):
-        self.photo("large.png", 600, 400)
-        race = self.gconv("-i", "large.png", "-f", "gabor:size=31", "--combine", "mosaic", "-o", "y.png", "-a", "all").stdout
+        self.photo("large.png", 400, 300)
+        self.write("large.txt", np.ones((16, 3, 9, 9), "f4"), np.zeros(16), [None] * 16)
+        race = self.gconv("-i", "large.png", "-f", "large.txt", "--combine", "max", "-o", "y.png", "-a", "all", "--without", "gemm",
+                          "--threads", "1").stdout
         self.assertRegex(race, r"(?m)^reference +not waited for: estimated at \d")
         self.assertIn("the fastest is", race)
 
