@@ -149,6 +149,32 @@ static void test_all_kinds(void **state) {
   }
 }
 
+/* Files of 3 MB, in which several threads begin, at blocks with copies of what came before. */
+static void test_several_threads(void **state) {
+  (void)state;
+  enum { HEIGHT = 1600, LINE = 2701 };
+  for (int turn = 0; turn < 6; turn++) {
+    uint8_t *lines = test_malloc(HEIGHT * LINE);
+    for (size_t i = 0, back = 1, end = 0; i < HEIGHT * LINE; i++) {
+      if (i >= end) { /* noise and copies by turns, often near ones */
+        back = draw(2) ? 0 : 1 + draw(draw(2) ? 20 : 32000);
+        end = i + 3 + draw(turn % 2 ? 20 : 200);
+      }
+      lines[i] = (uint8_t)(i % LINE == 0 ? draw(5) : back > 0 && back <= i ? lines[i - back] : draw(256));
+    }
+    uLongf size = compressBound(HEIGHT * LINE);
+    uint8_t *stream = test_malloc(size);
+    assert_int_equal(compress2(stream, &size, lines, HEIGHT * LINE, 1 + turn), Z_OK);
+    made_png png = begin_png(HEIGHT, LINE / 3, 8, 2);
+    add_pixels(&png, stream, size, 300000);
+    add_chunk(&png, "IEND", NULL, 0);
+    assert_true(agree(&png, 2 + turn % 3 * 3, turn % 2 ? 100 : INT32_MAX));
+    test_free(png.bytes);
+    test_free(stream);
+    test_free(lines);
+  }
+}
+
 /* Palettes, which may be too short for some samples, and grey of few bits, with tRNS or without. */
 static void test_samples(void **state) {
   (void)state;
@@ -310,9 +336,9 @@ static void test_unfilter(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_samples),    cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_faulty),    cmocka_unit_test(test_bad_filter), cmocka_unit_test(test_abandoned),
-      cmocka_unit_test(test_unfilter),
+      cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_several_threads), cmocka_unit_test(test_samples),
+      cmocka_unit_test(test_damaged),   cmocka_unit_test(test_faulty),          cmocka_unit_test(test_bad_filter),
+      cmocka_unit_test(test_abandoned), cmocka_unit_test(test_unfilter),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
