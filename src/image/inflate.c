@@ -160,6 +160,14 @@ static void make_table(const gconv_inflate_code *code, const uint8_t *lengths, u
     memcpy(table + (1u << bits), table, sizeof *table << bits);
 }
 
+/* Whether two literals fit into an index, at least the shortest ones. */
+static bool can_join(const gconv_inflate_code *code, const uint8_t *lengths) {
+  for (uint32_t i = 0; i < code->symbols; i++)
+    if (code->sorted[i] < END_OF_BLOCK)
+      return 2 * lengths[code->sorted[i]] <= LITERAL_BITS;
+  return false;
+}
+
 /* Adds the second and third literal to entries. What is added has a lower index, so it still has one. Without branches:
  * which codewords fit is hard to predict. */
 static void join_literals(uint32_t *table) {
@@ -191,7 +199,8 @@ static bool use_codes(gconv_inflater *inflater, const uint8_t *lengths, uint32_t
     return false;
   make_table(&inflater->literal_code, lengths, LITERAL_BITS, entry_of_literal, inflater->literals);
   make_table(&inflater->distance_code, lengths + literals, DISTANCE_BITS, entry_of_distance, inflater->distances);
-  join_literals(inflater->literals);
+  if (can_join(&inflater->literal_code, lengths))
+    join_literals(inflater->literals);
   inflater->in_coded = true;
   return true;
 }
