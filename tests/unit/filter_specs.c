@@ -85,7 +85,7 @@ static void reads_inline_kernels(void **state) {
   }
   read_bad("3x1: 1 x 3", NULL, GCONV_BAD_ARGUMENT, "inline kernel:1:8: 'x' is not a number");
   read_bad("3x1: 1 2", NULL, GCONV_BAD_ARGUMENT, "needs 3 values, but has 2");
-  read_bad("[1 2; 3]", NULL, GCONV_BAD_ARGUMENT, "inline kernel:1: row 2 has 1 numbers");
+  read_bad("[1 2; 3]", NULL, GCONV_BAD_ARGUMENT, "inline kernel:1: row 2 has 1 number,");
   read_bad("edge[12].txt", NULL, GCONV_BAD_ARGUMENT, "there is no filter 'edge[12].txt'");
   read_bad("3x1: 1 2 \x01", NULL, GCONV_BAD_ARGUMENT, "byte 10 is 0x01");
 }
