@@ -386,7 +386,8 @@ inline void prepare(const part &found, const gconv_layer_problem *p, const float
 }
 
 /* Milliseconds: of multiply-adds at the part of the peak that an H200 was seen to reach, or of storing, which takes 1.5
- * times as long where rows of outputs are not aligned to 32 bytes. */
+ * times as long where rows of outputs are not aligned to 32 bytes. Where columns are strided, so that lanes' samples are no
+ * neighbours, it took as much longer as reading the input twice does. */
 inline double cost(const part &found, const gconv_layer_problem *p, const gconv_machine *machine) {
   const int64_t threads = (int64_t)p->images * divide_up(p->out_height, found.high) * divide_up(p->out_width, WIDE);
   const int64_t blocks = divide_up(threads, THREADS), parts = divide_up(p->filters, job_filters(blocks, p->filters));
@@ -394,7 +395,9 @@ inline double cost(const part &found, const gconv_layer_problem *p, const gconv_
   const double computing = (double)blocks * THREADS * instructions * lateness((double)(blocks * parts), 4, machine);
   const double outputs = (double)p->images * p->filters * p->out_height * p->out_width;
   const double storing = outputs * 4 / ((p->out_width % 8 == 0 ? 0.85 : 0.55) * machine->bytes_per_ms);
-  return machine->launch_ms + std::max(computing / (0.75 * machine->fma_per_ms), storing);
+  const double reading = 4.0 * p->images * p->channels * p->height * p->width / machine->bytes_per_ms;
+  return machine->launch_ms + std::max(computing / (0.75 * machine->fma_per_ms), storing) +
+         (p->stride_x > 1 ? 2 * reading : 0);
 }
 
 } // namespace small

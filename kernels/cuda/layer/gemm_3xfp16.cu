@@ -32,7 +32,7 @@ bool is_gathered(const gather::cut &c) {
 /* Of which of the three ways a network's layer is; found once. */
 struct chosen_state {
   bool few;
-  int processors; /* of that way */
+  few::state of_few;
   gather::cut gathered;
   void *planes; /* of that way; NULL */
 };
@@ -77,23 +77,24 @@ struct chosen {
       return gconv_fail(GCONV_NO_MEMORY, "out of memory");
     s->few = few::takes(execution->problem);
     s->gathered = s->few ? gather::cut{} : gathered_cut(execution->problem);
-    const gconv_status status = s->few                     ? few::acquire(&s->processors)
+    const gconv_status status = s->few                     ? few::acquire(execution, &s->of_few)
                                 : is_gathered(s->gathered) ? gather::layer::acquire(s->gathered)
                                                            : planes::acquire(execution, &s->planes);
     if (status != GCONV_OK)
-      free(s);
+      dismiss(s);
     else
       *state = s;
     return status;
   }
   static void dismiss(void *state) {
+    few::dismiss(&((chosen_state *)state)->of_few);
     free(((chosen_state *)state)->planes);
     free(state);
   }
   static gconv_status execute(const gconv_layer_execution *execution) {
     const chosen_state *s = (const chosen_state *)execution->state;
     if (s->few)
-      return few::execute(execution, s->processors);
+      return few::execute(execution, &s->of_few);
     if (is_gathered(s->gathered))
       return gather::layer::execute(execution, s->gathered);
     gconv_layer_execution e = *execution;
