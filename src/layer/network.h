@@ -49,7 +49,8 @@ typedef struct gconv_network_type {
   gconv_status (*execute)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                           gconv_timings *timings);
   /* `out` may be NULL. */
-  gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, int runs, double *milliseconds);
+  gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, bool warm, int runs,
+                          double *milliseconds);
   void (*release)(void *run);
 } gconv_network_type;
 
@@ -110,6 +111,11 @@ gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_
 
 /* gconv_step.weights: the bank's, turned if asked for, and what the algorithm prepares. */
 gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
+
+/* gconv_network_measure(), or, if `warm`, the same with the same buffers each time. On a GPU, what enqueuing takes is no
+ * part of the milliseconds. */
+gconv_status gconv_network_measure_at(gconv_network *network, const gconv_image *in, gconv_image *out, bool warm, int runs,
+                                      double *milliseconds);
 
 #ifdef __cplusplus
 }

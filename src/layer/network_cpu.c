@@ -255,7 +255,9 @@ static gconv_status measure_into(cpu_run *run, const gconv_image *in, float *out
   return GCONV_OK;
 }
 
-static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, int runs, double *milliseconds) {
+static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, bool warm, int runs,
+                            double *milliseconds) {
+  (void)warm; /* nothing is rotated */
   cpu_run *run = memory;
   if (out)
     return measure_into(run, in, out->data, runs, milliseconds);

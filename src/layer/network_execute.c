@@ -71,11 +71,16 @@ gconv_status gconv_network_execute_rows(gconv_network *network, const gconv_imag
 
 gconv_status gconv_network_measure(gconv_network *network, const gconv_image *in, gconv_image *out, int runs,
                                    double *milliseconds) {
+  return gconv_network_measure_at(network, in, out, false, runs, milliseconds);
+}
+
+gconv_status gconv_network_measure_at(gconv_network *network, const gconv_image *in, gconv_image *out, bool warm, int runs,
+                                      double *milliseconds) {
   bool fresh = false;
   GCONV_TRY(check_in(network, in));
   if (out)
     GCONV_TRY(fit_out(network, out, &fresh));
-  gconv_status status = network->type->measure(network->run, in, out, runs, milliseconds);
+  gconv_status status = network->type->measure(network->run, in, out, warm, runs, milliseconds);
   if (status != GCONV_OK && fresh)
     gconv_image_free(out);
   return status;

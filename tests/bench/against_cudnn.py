@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: MIT
 """What cuDNN takes for the layers of layers.c, by PyTorch: device-resident, NCHW, in float32, TF32 and (channels last) float16.
 
-    tests/bench/against_cudnn.py       # beside build/tests/bench_layers --device cuda, on the same machine
+    tests/bench/against_cudnn.py [--warm]      # beside build/tests/bench_layers --device cuda [--warm], on the same machine
 
+Measures as gconv_network_measure() does: each run is of another input and output, so that no cache holds any of them (with
+--warm, of the same), and enqueued while the GPU is busy, so that what the host takes does not count.
 Prints a line a layer: N C H W K R stride padding, then the median milliseconds and TFLOP/s of each.
 """
 import statistics
+import sys
 import torch
 import torch.nn.functional as F
 
@@ -18,14 +21,29 @@ LAYERS = (  # N, C, H, W, K, R, stride, pad
     (10, 3, 128, 128, 3, 64, 1, 0), (1, 3, 2160, 3840, 16, 5, 1, 2), (1, 3, 2160, 3840, 32, 9, 1, 4))
 
 
-def median_ms(call, runs=20, warm=5):
-    for _ in range(warm):
-        call()
+ROTATED_BYTES = 256 << 20  # as in src/layer/network_cuda.cu
+BUSY_CYCLES = 200000
+WARM = "--warm" in sys.argv[1:]
+
+
+def copies_of(tensor):
+    return 1 if WARM else min(ROTATED_BYTES // tensor.nbytes + 1, 64)
+
+
+def median_ms(call, x, runs=20):
+    kept = [None] * copies_of(call(x))
+    copies = [x.clone() for _ in range(copies_of(x))]
     times = []
-    for _ in range(runs):
+    for i in range(-5 - len(kept), runs):
         start, stop = torch.cuda.Event(True), torch.cuda.Event(True)
-        start.record(); call(); stop.record(); stop.synchronize()
-        times.append(start.elapsed_time(stop))
+        kept[i % len(kept)] = None
+        torch.cuda._sleep(BUSY_CYCLES)
+        start.record()
+        kept[i % len(kept)] = call(copies[i % len(copies)])
+        stop.record()
+        stop.synchronize()
+        if i >= 0:
+            times.append(start.elapsed_time(stop))
     return statistics.median(times)
 
 
@@ -39,6 +57,6 @@ for n, c, h, w, k, r, s, p in LAYERS:
         a, b = x, weight
         if math == "fp16":
             a, b = (t.half().contiguous(memory_format=torch.channels_last) for t in (x, weight))
-        ms = median_ms(lambda: F.conv2d(a, b, stride=s, padding=p))
+        ms = median_ms(lambda x: F.conv2d(x, b, stride=s, padding=p), a)
         cells.append(f"{math} {ms:8.4f} ms {flop / ms / 1e9:6.1f} TFLOP/s")
     print(f"{n:3d} {c:3d} {h:4d} {w:4d} {k:3d} {r:2d} {s} {p} | " + " | ".join(cells), flush=True)

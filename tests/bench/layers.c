@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Times the algorithms for layers on random data in the memory of the device: a line a layer and algorithm, with the median
- * milliseconds and TFLOP/s, and the largest error at 2000 outputs relative to the stated bound.
+ * milliseconds and TFLOP/s, and the largest error at 2000 outputs relative to the stated bound; what is run again must yield
+ * the same bits.
  *
  *     bench_layers [--device cuda] [--algorithm NAME,...] [--math fp32,tf32] [--runs 20] [--only 1,4] [--file FILE]
- * [--no-check]
+ *                  [--no-check] [--warm]
  *
+ * Each run is of another input and output, so that no cache of a GPU holds any of them; with --warm, of the same.
  * FILE has lines `N C H W K R stride pad [groups]`; without one, common layers and the shapes of batched-convolution papers.
- * Exit status: 0, 1 if an algorithm failed or an error is over its bound, 2 for a wrong option, 77 without the device.
+ * Exit status: 0, 1 if an algorithm failed, an error is over its bound or bits differ, 2 for a wrong option, 77 without the
+ * device.
  */
 #include "gconv.h"
+#include "layer/network.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +34,7 @@ static const shape builtin[] = {
 typedef struct settings {
   const char *device, *algorithms, *math, *only, *file;
   int runs;
-  bool check;
+  bool check, warm;
 } settings;
 
 enum { MOST_SHAPES = 256, MOST_RUNS = 1000, CHECKED = 2000 };
@@ -102,6 +106,16 @@ static double largest_error(const shape *s, const gconv_bank *bank, const float 
   return largest;
 }
 
+/* Whether an execution yields the same bits as the first one did, though others were between. */
+static bool is_repeated(gconv_network *network, const gconv_image *in, const gconv_image *first) {
+  gconv_image again = {0};
+  size_t bytes =
+      (size_t)first->frames * (size_t)first->channels * (size_t)first->height * (size_t)first->width * sizeof(float);
+  bool same = gconv_network_execute(network, in, &again, NULL) == GCONV_OK && memcmp(first->data, again.data, bytes) == 0;
+  gconv_image_free(&again);
+  return same;
+}
+
 /* A problem with its data, and its row of output so far. */
 typedef struct problem {
   const settings *settings;
@@ -128,8 +142,8 @@ static bool time_algorithm(const problem *p, const char *algorithm, gconv_math m
   }
   bool right = status == GCONV_OK || status == GCONV_UNSUPPORTED;
   if (status == GCONV_OK)
-    right = (status = gconv_network_measure(network, &p->in, p->settings->check ? &out : NULL, p->settings->runs, times)) ==
-            GCONV_OK;
+    right = (status = gconv_network_measure_at(network, &p->in, p->settings->check ? &out : NULL, p->settings->warm,
+                                               p->settings->runs, times)) == GCONV_OK;
   printf("  %-16s %-4s ", algorithm, gconv_math_name(math));
   if (status != GCONV_OK) {
     printf("%s\n", gconv_last_error());
@@ -143,6 +157,10 @@ static bool time_algorithm(const problem *p, const char *algorithm, gconv_math m
       double error = largest_error(p->shape, &p->bank, p->in.data, &out);
       right = error <= info->error_bound;
       printf("  error %.2e of bound %.2e%s", error, info->error_bound, right ? "" : "  OVER");
+      if (!is_repeated(network, &p->in, &out)) {
+        printf("  OTHER BITS the next time");
+        right = false;
+      }
     }
     printf("\n");
   }
@@ -205,6 +223,8 @@ static bool parse(int count, char **words, settings *s) {
       s->runs = atoi(words[++i]);
     else if (strcmp(words[i], "--no-check") == 0)
       s->check = false;
+    else if (strcmp(words[i], "--warm") == 0)
+      s->warm = true;
     else
       return false;
   }
