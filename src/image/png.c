@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_AHEAD = 10 << 20 }; /* what png_stream.c reads and inflates ahead, with two threads */
+enum { MOST_BYTES_AHEAD = 12 << 20 }; /* what png_stream.c reads and inflates ahead, with two threads */
 
 typedef struct png_session {
   png_structp png;

@@ -20,14 +20,12 @@
 #include <string.h>
 
 enum {
-  STRETCH = 256 * 1024, /* compressed bytes */
-  OVERLAP = 64 * 1024,  /* of the next stretch, that a stretch has too: for a block that it has begun */
-  SEARCHED = 96 * 1024, /* bytes in which a block is looked for */
-  MOST_AHEAD =
-      1536 *
-      1024, /* bytes that are inflated ahead, of a stretch: where they are more, inflating is not what takes the time */
-  MOST_IN_VAIN = 4, /* stretches, more than were of use: then nobody helps any more */
-  KNOWN = 256,      /* symbols below are bytes, those from here on are places in the window */
+  STRETCH = 256 * 1024,     /* compressed bytes */
+  OVERLAP = 64 * 1024,      /* of the next stretch, that a stretch has too: for a block that it has begun */
+  SEARCHED = 96 * 1024,     /* bytes in which a block is looked for */
+  MOST_AHEAD = 1024 * 1024, /* symbols of a stretch, inflated ahead: where there are more, other things take the time */
+  MOST_IN_VAIN = 4,         /* stretches, more than were of use: then nobody helps any more */
+  KNOWN = 256,              /* symbols below are bytes, those from here on are places in the window */
   WINDOW = GCONV_INFLATE_WINDOW,
   NARROWED = 16, /* symbols at a time */
 };
