@@ -194,6 +194,7 @@ typedef struct gconv_row_writer gconv_row_writer;
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
 /* All but the pixels; as the file has it, before EXIF orientation. Valid until the reader is closed. */
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
+const gconv_format_info *gconv_row_reader_format(const gconv_row_reader *reader);
 /* Whether rows can be had as they come from the file, upright and in bounded memory: not those of interlaced PNG, PFM,
  * .npy in Fortran order, and photos that EXIF turns, which gconv_image_read() is for. */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
@@ -209,6 +210,8 @@ gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size
  * the same. GCONV_UNSUPPORTED says why it is none that a GPU's decoder takes: those are JPEGs of 8 bits, sequential, in one
  * scan, in colour (YCbCr), that EXIF does not turn. */
 gconv_status gconv_row_reader_jpeg(gconv_row_reader *reader, void **jpeg, size_t *size);
+/* Whether the header is that of such a file. */
+bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *reader);
 /* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. *image is empty, or
  * the last one, whose memory serves again if the shape is the same: the system need not clear new pages then, 4 ms for 25
  * MB.
@@ -456,8 +459,8 @@ const char *gconv_device_decoder_obstacle(void);
 /* After its plans are freed. NULL is allowed. */
 void gconv_device_close(gconv_device *device);
 
-/* Whether a GPU was opened in this process. The handlers of its driver at exit() take longer than the system does to take
- * all back: a program that has written everything may call _exit(). Thread-safe. */
+/* Whether a GPU was opened in this process, or is being opened. The handlers of its driver at exit() take longer than the
+ * system does to take all back: a program that has written everything may call _exit(). Thread-safe. */
 bool gconv_device_is_gpu_open(void);
 
 /* The threads of the CPU, or those that work on the host for a GPU. They are the device's, and end with it. Any number of
@@ -666,8 +669,11 @@ typedef struct gconv_job {
   size_t like_count;            /* 0: none is known yet; then the choice is "cpu" only where there is no GPU */
   size_t images;                /* how many the job has; each header stands for images / like_count of them */
   double hidden_ms;             /* until the first image is decoded: what of the start of a GPU goes by meanwhile */
-  double host_ms;               /* reading and writing all of them, on all threads: goes on while others are on the GPU */
+  double host_ms;               /* of one thread that reads and writes all of them: goes on while others are on the GPU */
   double spared_ms;             /* of host_ms, what a GPU does in place of the host: compressing PNG */
+  double decoding_ms;           /* of host_ms, what its decoder does, too; 0: it is not to be used */
+  double jpeg_bytes;            /* of the files that it decodes then */
+  bool cpu_begins;              /* the CPU takes images until the GPU, with its decoder if that is used, is ready */
   const gconv_filters *filters; /* NULL: what it takes on either device is given as cpu_ms and gpu_ms, of all images */
   const gconv_options *options;
   double cpu_ms, gpu_ms;
@@ -675,19 +681,25 @@ typedef struct gconv_job {
 
 /* The device on which a job is done first. All times are estimates. */
 typedef struct gconv_device_choice {
-  const char *name; /* "cpu" or "auto", for gconv_device_open() */
-  double start_ms;  /* starting CUDA: as it was on this machine before, else 300 */
-  bool remembered;  /* it was measured */
-  double end_ms;    /* giving it up at the end of the process */
-  double cpu_ms;    /* the convolutions of all images on the CPU */
-  double gpu_ms;    /* the same on a GPU, with transfers */
-  char reason[192]; /* "starting CUDA takes about 280 ms and ending it 140 ms, filtering ..."; "" without a choice */
+  const char *name;  /* "cpu" or "auto", for gconv_device_open() */
+  double start_ms;   /* starting CUDA: as it was on this machine before, else 300 */
+  bool remembered;   /* it was measured */
+  double end_ms;     /* giving it up at the end of the process */
+  bool decodes;      /* of a GPU: it shall decode */
+  double decoder_ms; /* starting its decoder, behind CUDA: as it was before, else 600 */
+  double cpu_ms;     /* the convolutions of all images on the CPU */
+  double gpu_ms;     /* the same on a GPU, with transfers */
+  char reason[192];  /* "starting CUDA takes about 280 ms and ending it 140 ms, filtering ..."; "" without a choice */
 } gconv_device_choice;
 
 /* Chooses between `cpu`, an open CPU with the threads that the job may use, and a GPU, of which nothing is touched: no
  * driver is loaded. "auto" where a GPU is expected to pay, or where the CPU has not the algorithm that options name;
  * "cpu" where it does not, or where this build or machine has none. Says so in a remark. */
 gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);
+
+/* Remembers for later choices that what was estimated to take a thread so many milliseconds, as host_ms is, took it
+ * `measured_ms` with so many threads at work. Where there is no GPU to choose, nothing is. */
+void gconv_job_remember(double estimated_ms, double measured_ms, int threads);
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------- */
 

@@ -66,8 +66,10 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
+/* Lists wait for what they load, so that moving is not hidden behind them: measured with 16 threads of a Xeon. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  return gconv_tile_ms(problem, machine, 0, (double)problem->structure.nonzero_taps / problem->filters);
+  return gconv_tile_ms(problem, machine, 0, (double)problem->structure.nonzero_taps / problem->filters) +
+         gconv_moving_ms(problem, machine);
 }
 
 const gconv_algorithm gconv_algorithm_cpu_sparse = {

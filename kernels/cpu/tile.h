@@ -49,6 +49,9 @@ static inline float *gconv_window_sums(const gconv_window *window, size_t k, int
 /* The multiply-adds that the one thread of the processor that all was measured on does in a millisecond at best. */
 double gconv_pace_fma_per_ms(void);
 
+/* Milliseconds in which input and output move to and from the memory of `machine`. */
+double gconv_moving_ms(const gconv_problem *problem, const gconv_machine *machine);
+
 /* The milliseconds on `machine` of what takes one thread of the processor that all was measured on `thread_ms`, and can be
  * cut into so many equal turns; never less than moving input and output takes. */
 double gconv_cpu_ms(const gconv_problem *problem, const gconv_machine *machine, double thread_ms, double turns);

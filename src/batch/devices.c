@@ -19,6 +19,7 @@ struct other {
 
 /* What starts the decoder of a GPU, which takes longer than the first images do. */
 struct starter {
+  gconv_devices *devices;
   gconv_device *gpu;
   sem_t *turns; /* one of which it has; NULL: none */
   pthread_t thread;
@@ -29,6 +30,10 @@ struct starter {
 struct gconv_devices {
   const gconv_batch *batch;
   int threads, workers;
+  int most;        /* workers; 0: as many as the job wants */
+  bool open;       /* the user left it to us whether the CPU or a GPU does what */
+  bool decodes;    /* the GPU shall decode what it can */
+  double codec_ms; /* of a thread that reads and writes an image, estimated; 0: it was not */
   sem_t *turns;
   pthread_mutex_t lock;           /* guards all below */
   bool decided;                   /* which device it is */
@@ -46,6 +51,7 @@ struct gconv_devices {
   char *without;        /* what no plan may choose, so that the CPU may begin; owned */
   pthread_t waiter;     /* for the GPU, meanwhile */
   bool has_waiter;
+  bool is_left;        /* the waiter, which the end of the process ends: it has all of this until then */
   gconv_status status; /* why there is none; GCONV_OK: there is, or will be */
   gconv_message why;
   gconv_device_choice choice;
@@ -76,6 +82,22 @@ static gconv_status check_algorithm(gconv_devices *devices, const char *device) 
 
 static bool is_cpu(const gconv_device *device) {
   return strcmp(gconv_device_get_info(device)->name, "cpu") == 0;
+}
+
+/* While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
+static int choose_workers(const gconv_batch *batch, int threads, bool gpu_decodes) {
+  int usual = gpu_decodes ? threads + (threads + 1) / 2 : threads;
+  size_t workers = (size_t)(batch->jobs > 0 ? batch->jobs : usual);
+  return (int)(workers < batch->inputs->count ? workers : batch->inputs->count);
+}
+
+/* Once it is known whether a GPU decodes. */
+static gconv_status set_workers(gconv_devices *devices) {
+  int workers = choose_workers(devices->batch, devices->threads, devices->decodes);
+  devices->workers = devices->most > 0 && workers > devices->most ? devices->most : workers;
+  devices->own = calloc((size_t)devices->workers + 1, sizeof *devices->own);
+  devices->spare = calloc((size_t)devices->workers + 1, sizeof *devices->spare);
+  return devices->own && devices->spare ? GCONV_OK : gconv_complain_memory(&devices->why);
 }
 
 /* The threads of one worker. */
@@ -177,21 +199,32 @@ static gconv_status begin_others(gconv_devices *devices) {
 static void *start_decoder(void *argument) {
   struct starter *starter = argument;
   atomic_store(&starter->ready, gconv_device_start_decoder(starter->gpu) == GCONV_OK);
-  if (starter->turns)
+  pthread_mutex_lock(&starter->devices->lock);
+  if (starter->turns && !starter->devices->ended)
     sem_post(starter->turns);
+  pthread_mutex_unlock(&starter->devices->lock);
   return NULL;
 }
 
 /* What the workers begin at once is decoded before the decoder has started. */
 static bool wants_decoder(const gconv_devices *devices) {
   const gconv_batch *batch = devices->batch;
-  return batch->gpu_decodes && !devices->little && !batch->only_explained && batch->inputs->count > (size_t)devices->workers;
+  return devices->decodes && !devices->little && !batch->only_explained && batch->inputs->count > (size_t)devices->workers;
+}
+
+/* More than the two that main.c asks for: the engines work through queues of their own, or one after the other, and 7 times
+ * as long. Before CUDA is started. */
+static void ask_for_queues(void) {
+  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  if (queues && strcmp(queues, "2") == 0)
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
 }
 
 static void begin_decoder(gconv_devices *devices, int gpu, gconv_device *device) {
   struct starter *starter = &devices->starters[gpu];
   if (!wants_decoder(devices))
     return;
+  starter->devices = devices;
   starter->gpu = device;
   starter->turns = gpu == 0 ? devices->turns : NULL;
   starter->started = pthread_create(&starter->thread, NULL, start_decoder, starter) == 0;
@@ -228,6 +261,29 @@ bool gconv_devices_decoder_is_busy(gconv_devices *devices, int worker) {
 
 /* ---- Deciding ------------------------------------------------------------------------------------------------------ */
 
+/* Sets who does the job, and whether a GPU decodes, if the library for that is there. */
+static void choose(gconv_devices *devices, gconv_job *job) {
+  gconv_status status = gconv_device_choose(devices->first, job, &devices->choice);
+  if (status == GCONV_OK && devices->choice.decodes && gconv_device_decoder_obstacle()) {
+    job->decoding_ms = 0;
+    status = gconv_device_choose(devices->first, job, &devices->choice);
+  }
+  if (status != GCONV_OK)
+    devices->choice.name = "auto"; /* where it cannot be told, whoever plans will say why */
+}
+
+/* In the place of the CPU that is open. What of the choice depends on the number of images is settled by it. */
+static gconv_status open_chosen(gconv_devices *devices) {
+  gconv_device_close(devices->first);
+  devices->first = NULL;
+  devices->decodes = devices->choice.decodes;
+  if (!devices->own)
+    GCONV_TRY(set_workers(devices));
+  if (wants_decoder(devices))
+    ask_for_queues();
+  return begin_opening(devices, devices->choice.name);
+}
+
 /* Keeps the CPU that is open, or begins to open a GPU in its place. The job has headers, of images that nobody has decoded
  * yet or of the one that somebody has, and its milliseconds. */
 static gconv_status decide(gconv_devices *devices, gconv_job job) {
@@ -239,34 +295,12 @@ static gconv_status decide(gconv_devices *devices, gconv_job job) {
   job.filters = batch->filters;
   job.options = &options;
   devices->decided = true;
-  if (gconv_device_choose(devices->first, &job, &devices->choice) != GCONV_OK)
-    devices->choice.name = "auto"; /* where it cannot be told, whoever plans will say why */
-  if (strcmp(devices->choice.name, "cpu") == 0)
-    return GCONV_OK;
-  gconv_device_close(devices->first);
-  devices->first = NULL;
-  return begin_opening(devices, devices->choice.name);
-}
-
-/* With an open CPU for the estimates. If no header can be read, the first image that is decoded decides. */
-static gconv_status begin_auto(gconv_devices *devices) {
-  gconv_image headers[GCONV_MOST_HEADERS] = {{0}};
-  gconv_job job = {.likes = headers};
-  GCONV_TRY(keep_library_text(devices, gconv_device_open("cpu", devices->threads, &devices->first)));
-  size_t count = gconv_estimate_headers(devices->batch, headers, &job);
-  gconv_status status = GCONV_OK;
-  if (count > 0) {
-    job.like_count = count;
-    double share = (double)devices->batch->inputs->count / (double)count / devices->threads;
-    job.host_ms *= share;
-    job.spared_ms *= share;
-    status = decide(devices, job);
-  } else if (gconv_device_choose(devices->first, &job, &devices->choice) == GCONV_OK) {
-    devices->decided = strcmp(devices->choice.name, "cpu") == 0; /* there is no GPU */
-  }
-  for (size_t i = 0; i < count; i++)
-    gconv_image_free(&headers[i]);
-  return status;
+  choose(devices, &job);
+  if (strcmp(devices->choice.name, "cpu") != 0)
+    return open_chosen(devices);
+  free(devices->without);
+  devices->without = NULL;
+  return GCONV_OK;
 }
 
 /* Divides what is open among the workers, and begins what is to be opened behind it. */
@@ -276,6 +310,8 @@ static gconv_status divide(gconv_devices *devices) {
     begin_decoder(devices, 0, devices->first);
     return begin_others(devices);
   }
+  if (wants_decoder(devices) && devices->turns) /* a GPU was chosen, but cannot be used */
+    sem_post(devices->turns);
   if (devices->workers == 1)
     return GCONV_OK;
   gconv_device *share = NULL;
@@ -310,19 +346,18 @@ static void *wait_for_gpu(void *argument) {
   return NULL;
 }
 
-/* Lets the CPU take images until the GPU, which is being opened, can decode, or, where so many workers leave nothing to
- * decode, can convolve: if the user and the job allow it, and there is more to do than little, for which all wait for the
- * GPU, and `auto` may choose any algorithm. The numbers of workers and threads make no difference to results, nor to this.
- */
-static void begin_on_cpu(gconv_devices *devices) {
+/* Whether the CPU may take images until a GPU is ready: if the user and the job allow it, and there is more to do than
+ * little, for which all wait for the GPU, and `auto` may choose any algorithm. Both are kept to the same algorithms for
+ * that, whatever the numbers of workers and threads, which make no difference to the results. */
+static bool cpu_may_begin(gconv_devices *devices, const gconv_sample *sample) {
   const gconv_batch *batch = devices->batch;
-  gconv_device *one = NULL;
-  devices->little = batch->cpu_may_begin && gconv_estimate_is_little(batch);
-  if (!batch->cpu_may_begin || devices->little || gconv_device_open("cpu", 1, &one) != GCONV_OK)
-    return;
-  bool may = gconv_estimate_cpu_may_begin(batch, one, &devices->without);
-  gconv_device_close(one);
-  if (!may || batch->only_explained)
+  devices->little = devices->open && gconv_sample_is_little(batch, sample);
+  return devices->open && !devices->little && gconv_sample_cpu_may_begin(batch, sample, &devices->without);
+}
+
+/* Lets the CPU take images until the GPU, which is being opened, is ready, and its decoder, if that is wanted. */
+static void begin_on_cpu(gconv_devices *devices) {
+  if (devices->batch->only_explained)
     return;
   devices->cpu_begins = true;
   devices->has_waiter = pthread_create(&devices->waiter, NULL, wait_for_gpu, devices) == 0;
@@ -333,7 +368,7 @@ static void begin_on_cpu(gconv_devices *devices) {
 /* ---- Beginning ----------------------------------------------------------------------------------------------------- */
 
 static gconv_status check_decoder(gconv_devices *devices) {
-  const char *obstacle = devices->batch->gpu_decodes ? gconv_device_decoder_obstacle() : NULL;
+  const char *obstacle = devices->decodes ? gconv_device_decoder_obstacle() : NULL;
   return !obstacle
              ? GCONV_OK
              : gconv_complain(&devices->why, GCONV_UNSUPPORTED,
@@ -342,34 +377,65 @@ static gconv_status check_decoder(gconv_devices *devices) {
                               obstacle);
 }
 
+/* With an open CPU for the estimates. If no header can be read, the first image that is decoded decides. */
+static gconv_status begin_auto(gconv_devices *devices) {
+  gconv_sample sample = {.count = 0};
+  gconv_job job = {.likes = NULL};
+  GCONV_TRY(keep_library_text(devices, gconv_device_open("cpu", devices->threads, &devices->first)));
+  if (gconv_device_choose(devices->first, &job, &devices->choice) == GCONV_OK)
+    devices->decided = strcmp(devices->choice.name, "cpu") == 0; /* there is no GPU */
+  if (!devices->decided)
+    gconv_sample_take(devices->batch, &sample);
+  if (sample.count > 0) {
+    job = gconv_sample_job(devices->batch, &sample);
+    job.cpu_begins =
+        cpu_may_begin(devices, &sample) && job.images > (size_t)choose_workers(devices->batch, devices->threads, false);
+    devices->codec_ms = job.host_ms / (double)job.images;
+    GCONV_TRY(decide(devices, job));
+  }
+  if (!devices->own)
+    GCONV_TRY(set_workers(devices));
+  if (devices->opening && devices->without && devices->batch->inputs->count > (size_t)devices->workers)
+    begin_on_cpu(devices);
+  return GCONV_OK;
+}
+
+static gconv_status begin_gpu(gconv_devices *devices) {
+  gconv_sample sample = {.count = 0};
+  char first[32];
+  if (wants_decoder(devices))
+    ask_for_queues();
+  name_first(devices->batch->device, first, sizeof first);
+  GCONV_TRY(begin_opening(devices, first));
+  GCONV_TRY(check_decoder(devices)); /* behind it, as it loads a library */
+  if (devices->open)
+    gconv_sample_take(devices->batch, &sample);
+  if (cpu_may_begin(devices, &sample))
+    begin_on_cpu(devices);
+  return GCONV_OK;
+}
+
 static gconv_status begin(gconv_devices *devices) {
   const char *name = devices->batch->device;
-  char first[32];
-  devices->own = calloc((size_t)devices->workers, sizeof *devices->own);
-  devices->spare = calloc((size_t)devices->workers, sizeof *devices->spare);
-  if (!devices->own || !devices->spare)
-    return gconv_complain_memory(&devices->why);
+  devices->open = devices->batch->cpu_may_begin || strcmp(name, "auto") == 0;
+  devices->decodes = devices->batch->decoder == GCONV_DECODER_GPU;
   if (strcmp(name, "auto") == 0)
     return begin_auto(devices);
   devices->decided = true;
   GCONV_TRY(check_algorithm(devices, name));
-  if (strcmp(name, "cpu") == 0)
-    return keep_library_text(devices, gconv_device_open(name, devices->threads, &devices->first));
-  name_first(name, first, sizeof first);
-  GCONV_TRY(begin_opening(devices, first));
-  GCONV_TRY(check_decoder(devices)); /* behind it, as it loads a library */
-  begin_on_cpu(devices);
-  return GCONV_OK;
+  GCONV_TRY(set_workers(devices));
+  return strcmp(name, "cpu") == 0 ? keep_library_text(devices, gconv_device_open(name, devices->threads, &devices->first))
+                                  : begin_gpu(devices);
 }
 
-gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int workers, sem_t *turns, gconv_devices **result,
+gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int most, sem_t *turns, gconv_devices **result,
                                  gconv_message *message) {
   gconv_devices *devices = calloc(1, sizeof *devices);
   if (!devices)
     return gconv_complain_memory(message);
   devices->batch = batch;
   devices->threads = threads;
-  devices->workers = workers;
+  devices->most = most;
   devices->turns = turns;
   pthread_mutex_init(&devices->lock, NULL);
   pthread_cond_init(&devices->ready, NULL);
@@ -381,6 +447,14 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int work
   }
   *result = devices;
   return GCONV_OK;
+}
+
+int gconv_devices_workers(const gconv_devices *devices) {
+  return devices->workers;
+}
+
+bool gconv_devices_shall_decode(const gconv_devices *devices) {
+  return devices->decodes;
 }
 
 /* ---- Waiting ------------------------------------------------------------------------------------------------------- */
@@ -469,14 +543,29 @@ const char *gconv_devices_reason(const gconv_devices *devices) {
   return devices->choice.reason;
 }
 
-/* A decoder that is not being started by now is wanted by nobody. */
+void gconv_devices_remember_codecs(const gconv_devices *devices, double milliseconds) {
+  if (devices->codec_ms > 0)
+    gconv_job_remember(devices->codec_ms, milliseconds, devices->threads);
+}
+
+/* A GPU or a decoder that is not ready by now is wanted by nobody: nobody waits for it either. */
 static void end_waiter(gconv_devices *devices) {
   pthread_mutex_lock(&devices->lock);
   devices->ended = true;
+  bool waits = devices->cpu_begins;
   pthread_mutex_unlock(&devices->lock);
-  if (devices->has_waiter)
+  if (devices->has_waiter && waits)
+    devices->is_left = pthread_detach(devices->waiter) == 0;
+  else if (devices->has_waiter)
     pthread_join(devices->waiter, NULL);
   devices->has_waiter = false;
+}
+
+static gconv_device *find_used(gconv_devices *devices) {
+  gconv_device *used = devices->is_left ? NULL : devices->first;
+  for (int i = 0; !used && devices->spare && i < devices->workers; i++)
+    used = devices->spare[i];
+  return used;
 }
 
 void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summary) {
@@ -484,20 +573,25 @@ void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summar
   snprintf(summary->device_reason, sizeof summary->device_reason, "%s", devices->choice.reason);
   summary->device_wait_ms = devices->wait_ms;
   snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
-  if (!devices->first)
+  gconv_device *used = find_used(devices);
+  if (!used)
     return;
-  summary->device = *gconv_device_get_info(devices->first);
-  if (devices->gpus > 1)
+  summary->device = *gconv_device_get_info(used);
+  if (!devices->is_left && devices->gpus > 1)
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
-  summary->device_start_ms = gconv_device_start_ms(devices->first);
+  summary->device_start_ms = gconv_device_start_ms(used);
 }
 
-void gconv_devices_close(gconv_devices *devices) {
-  if (!devices)
-    return;
-  end_waiter(devices);
-  if (devices->opening && gconv_device_open_end(devices->opening, &devices->first) != GCONV_OK)
-    devices->first = NULL; /* nobody has asked for it */
+static void close_own(gconv_devices *devices) {
+  for (int i = 0; devices->own && devices->spare && i < devices->workers; i++) {
+    if (devices->own[i] != devices->first && devices->gpus == 0)
+      gconv_device_close(devices->own[i]);
+    gconv_device_close(devices->spare[i]);
+  }
+}
+
+/* Beside the first. */
+static void close_others(gconv_devices *devices) {
   for (int i = 0; i < MOST_GPUS; i++)
     if (devices->starters[i].started)
       pthread_join(devices->starters[i].thread, NULL);
@@ -507,11 +601,21 @@ void gconv_devices_close(gconv_devices *devices) {
       other->device = NULL;
     gconv_device_close(other->device);
   }
-  for (int i = 0; devices->own && devices->spare && i < devices->workers; i++) {
-    if (devices->own[i] != devices->first && devices->gpus == 0)
-      gconv_device_close(devices->own[i]);
-    gconv_device_close(devices->spare[i]);
+}
+
+void gconv_devices_close(gconv_devices *devices) {
+  if (!devices)
+    return;
+  end_waiter(devices);
+  if (devices->is_left) {
+    for (int i = 0; i < devices->workers; i++)
+      gconv_device_close(devices->spare[i]);
+    return;
   }
+  if (devices->opening && gconv_device_open_end(devices->opening, &devices->first) != GCONV_OK)
+    devices->first = NULL; /* nobody has asked for it */
+  close_others(devices);
+  close_own(devices);
   gconv_device_close(devices->first);
   pthread_cond_destroy(&devices->ready);
   pthread_mutex_destroy(&devices->lock);

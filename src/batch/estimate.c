@@ -11,15 +11,15 @@ static double samples_of(const gconv_image *header) {
   return (double)header->frames * header->height * header->width * header->channels;
 }
 
-/* Milliseconds until the image in the file is decoded: compressed bytes tell that better than pixels do, some 100 MB/s for
- * JPEG and PNG; what is not compressed is read 20 times as fast. */
-static double decoding_ms(const char *path, const gconv_image *header) {
-  struct stat file;
-  if (stat(path, &file) != 0)
-    return 0;
-  double samples = samples_of(header);
-  bool compressed = (double)file.st_size < 0.9 * samples * (double)gconv_type_bytes(header->type);
-  return (double)file.st_size / (compressed ? 1e5 : 2e6);
+/* Bytes of such a file that a thread reads in a millisecond, until the image is decoded: compressed bytes tell that better
+ * than pixels do. As measured on a Xeon, and the last one roughly. */
+static double decoding_rate(const gconv_row_reader *reader, double bytes) {
+  const gconv_image *header = gconv_row_reader_header(reader);
+  const char *format = gconv_row_reader_format(reader)->name;
+  if (strcmp(format, "jpeg") == 0)
+    return 7e4;
+  bool compressed = bytes < 0.9 * samples_of(header) * (double)gconv_type_bytes(header->type);
+  return strcmp(format, "png") == 0 && compressed ? 2e5 : 2e6;
 }
 
 /* Bytes of samples that a thread writes in a millisecond, roughly: as measured on an EPYC with photos filtered by Sobel's.
@@ -65,33 +65,61 @@ static double spared_ms(const gconv_batch *batch, double encoding) {
   return !whole && gconv_estimate_gpu_makes_png(batch) ? 0.75 * encoding : 0;
 }
 
-size_t gconv_estimate_headers(const gconv_batch *batch, gconv_image *headers, gconv_job *job) {
-  const gconv_inputs *inputs = batch->inputs;
-  size_t count = 0, samples = inputs->count < GCONV_MOST_HEADERS ? inputs->count : GCONV_MOST_HEADERS;
-  for (size_t i = 0; i < samples; i++) {
-    const char *path = inputs->items[i * inputs->count / samples].path;
-    if (!gconv_input_is_file(path) || gconv_image_read_header(path, &headers[count], NULL) != GCONV_OK)
-      continue;
-    double decoding = decoding_ms(path, &headers[count]), encoding = encoding_ms(batch, &headers[count]);
-    job->hidden_ms = count == 0 ? decoding : job->hidden_ms;
-    job->host_ms += decoding + encoding;
-    job->spared_ms += spared_ms(batch, encoding);
-    count++;
+/* Adds an input, if it can be read. */
+static void add_input(const gconv_batch *batch, const char *path, gconv_sample *sample) {
+  gconv_read_options options = {.max_pixels = batch->max_pixels, .threads = 1};
+  gconv_row_reader *reader = NULL;
+  struct stat file;
+  if (!gconv_input_is_file(path) || stat(path, &file) != 0 || gconv_row_reader_open(path, &options, &reader) != GCONV_OK)
+    return;
+  gconv_image *header = &sample->headers[sample->count];
+  *header = *gconv_row_reader_header(reader);
+  header->icc = NULL; /* it stays the reader's */
+  header->icc_bytes = 0;
+  double bytes = (double)file.st_size, decoding = bytes / decoding_rate(reader, bytes),
+         encoding = encoding_ms(batch, header);
+  sample->first_ms = sample->count == 0 ? decoding : sample->first_ms;
+  sample->reading_ms += decoding;
+  sample->writing_ms += encoding;
+  sample->spared_ms += spared_ms(batch, encoding);
+  if (gconv_row_reader_may_be_jpeg(reader)) {
+    sample->jpeg_ms += decoding;
+    sample->jpeg_bytes += bytes;
   }
-  return count;
+  sample->count++;
+  gconv_row_reader_close(reader);
+}
+
+void gconv_sample_take(const gconv_batch *batch, gconv_sample *sample) {
+  const gconv_inputs *inputs = batch->inputs;
+  size_t most = inputs->count < GCONV_MOST_HEADERS ? inputs->count : GCONV_MOST_HEADERS;
+  for (size_t i = 0; i < most; i++)
+    add_input(batch, inputs->items[i * inputs->count / most].path, sample);
+}
+
+gconv_job gconv_sample_job(const gconv_batch *batch, const gconv_sample *sample) {
+  double share = (double)batch->inputs->count / (double)sample->count;
+  bool decodes = batch->decoder == GCONV_DECODER_AUTO && !gconv_estimate_wants_pixels(batch);
+  return (gconv_job){.likes = sample->headers,
+                     .like_count = sample->count,
+                     .images = batch->inputs->count,
+                     .hidden_ms = sample->first_ms,
+                     .host_ms = share * (sample->reading_ms + sample->writing_ms),
+                     .spared_ms = share * sample->spared_ms,
+                     .decoding_ms = decodes ? share * sample->jpeg_ms : 0,
+                     .jpeg_bytes = share * sample->jpeg_bytes};
+}
+
+bool gconv_sample_is_little(const gconv_batch *batch, const gconv_sample *sample) {
+  const size_t most = 16; /* of which all headers are read */
+  const double most_ms = 2000;
+  return batch->inputs->count <= most && sample->reading_ms + sample->writing_ms < most_ms;
 }
 
 bool gconv_estimate_is_little(const gconv_batch *batch) {
-  const size_t most = 16; /* of which all headers are read */
-  const double most_ms = 2000;
-  gconv_image headers[GCONV_MOST_HEADERS] = {{0}};
-  gconv_job job = {.likes = headers};
-  if (batch->inputs->count > most)
-    return false;
-  size_t count = gconv_estimate_headers(batch, headers, &job);
-  for (size_t i = 0; i < count; i++)
-    gconv_image_free(&headers[i]);
-  return job.host_ms < most_ms;
+  gconv_sample sample = {.count = 0};
+  gconv_sample_take(batch, &sample);
+  return gconv_sample_is_little(batch, &sample);
 }
 
 /* ---- Whether the CPU may begin ------------------------------------------------------------------------------------- */
@@ -145,17 +173,17 @@ static double count_firsts(const gconv_image *headers, size_t count) {
   return samples / samples_of(&headers[0]);
 }
 
-bool gconv_estimate_cpu_may_begin(const gconv_batch *batch, gconv_device *cpu, char **without) {
+bool gconv_sample_cpu_may_begin(const gconv_batch *batch, const gconv_sample *sample, char **without) {
   const gconv_options *options = &batch->options;
-  gconv_image headers[GCONV_MOST_HEADERS] = {{0}};
-  gconv_job job = {.likes = headers};
-  if (batch->verify || (options->without && options->without[0]) || (options->algorithm && !is_exact(options->algorithm)))
+  gconv_device *cpu = NULL; /* of one thread: how many the job has is to make no difference */
+  if (sample->count == 0 || batch->verify || (options->without && options->without[0]) ||
+      (options->algorithm && !is_exact(options->algorithm)) || gconv_device_open("cpu", 1, &cpu) != GCONV_OK)
     return false;
   *without = name_inexact();
-  size_t count = *without ? gconv_estimate_headers(batch, headers, &job) : 0;
-  bool may = count > 0 && count_firsts(headers, count) * filtering_ms(batch, cpu, &headers[0], *without) < job.host_ms;
-  for (size_t i = 0; i < count; i++)
-    gconv_image_free(&headers[i]);
+  double firsts = count_firsts(sample->headers, sample->count);
+  bool may =
+      *without && firsts * filtering_ms(batch, cpu, &sample->headers[0], *without) < sample->reading_ms + sample->writing_ms;
+  gconv_device_close(cpu);
   if (!may) {
     free(*without);
     *without = NULL;

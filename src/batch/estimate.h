@@ -7,10 +7,24 @@
 
 enum { GCONV_MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
 
-/* Reads the headers of inputs at equal distances into headers[GCONV_MOST_HEADERS], the caller's to free; returns how many
- * could be read, adds to job->host_ms what reading and writing these takes one thread, and to job->spared_ms the part of it
- * that a GPU takes over, and sets job->hidden_ms. What comes through a pipe is left alone. */
-size_t gconv_estimate_headers(const gconv_batch *batch, gconv_image *headers, gconv_job *job);
+/* Some inputs of a job, by their headers, and milliseconds of one thread for all of these. */
+typedef struct gconv_sample {
+  gconv_image headers[GCONV_MOST_HEADERS];
+  size_t count;
+  double first_ms; /* until the first one is decoded */
+  double reading_ms, writing_ms;
+  double spared_ms;  /* of writing_ms, what a GPU takes over */
+  double jpeg_ms;    /* of reading_ms, what its decoder takes over */
+  double jpeg_bytes; /* of the files of these */
+} gconv_sample;
+
+/* Reads headers of inputs at equal distances into a zeroed sample; those that cannot be read are left out, and so is what
+ * comes through a pipe. */
+void gconv_sample_take(const gconv_batch *batch, gconv_sample *sample);
+
+/* The job as gconv_device_choose() takes it, but for filters, options and whether the CPU begins, with the decoder of a GPU
+ * if that is of any use. Valid as long as the sample, which is not empty. */
+gconv_job gconv_sample_job(const gconv_batch *batch, const gconv_sample *sample);
 
 /* Whether results are such as a GPU makes: PNG of level 1, which is the default. */
 bool gconv_estimate_gpu_makes_png(const gconv_batch *batch);
@@ -25,12 +39,13 @@ bool gconv_estimate_wants_pixels(const gconv_batch *batch);
 
 /* Whether the inputs are so few that a GPU's decoder, which takes up to a second to start, finds little left to do: a thread
  * or two of a CPU are through with them by then. By the inputs and options alone. */
+bool gconv_sample_is_little(const gconv_batch *batch, const gconv_sample *sample);
 bool gconv_estimate_is_little(const gconv_batch *batch);
 
 /* Whether the CPU may do the first images of a job that a GPU is wanted for, until that is ready: where it does not matter
  * which images these are, as the same bits come out. So both are kept to algorithms of the exact family, and these must take
- * a thread of `cpu` less time than the rest of its work on an image. Then *without (for free()) is what no plan of the job
- * may choose, for gconv_options. */
-bool gconv_estimate_cpu_may_begin(const gconv_batch *batch, gconv_device *cpu, char **without);
+ * a thread less time than the rest of its work on an image. Then *without (for free()) is what no plan of the job may
+ * choose, for gconv_options. */
+bool gconv_sample_cpu_may_begin(const gconv_batch *batch, const gconv_sample *sample, char **without);
 
 #endif

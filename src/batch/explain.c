@@ -20,7 +20,7 @@ static void explain_png(const gconv_batch *batch, const gconv_plan *plan, FILE *
 }
 
 static void explain_jpeg(const gconv_batch *batch, const gconv_plan *plan, FILE *text) {
-  if (!batch->gpu_decodes)
+  if (batch->decoder != GCONV_DECODER_GPU)
     return;
   bool little = batch->cpu_may_begin && gconv_estimate_is_little(batch);
   if (little || gconv_estimate_wants_pixels(batch)) {

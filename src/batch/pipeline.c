@@ -33,6 +33,8 @@ struct run {
   gconv_message why;
   struct held *held; /* [inputs]: by their place in the order; owned */
   size_t told;       /* reports */
+  double codec_ms;   /* of threads that read and wrote what they did on a CPU */
+  size_t by_cpu;     /* images of that */
   struct seat {
     gconv_worker worker;
     struct run *run;
@@ -118,6 +120,10 @@ static void hand_in(struct run *run, size_t place, gconv_report *report, gconv_t
   for (int i = 0; i < GCONV_FINDINGS; i++)
     summary->found[i] += report->found[i];
   run->stopped |= report->failed > 0 && run->batch->fail_fast;
+  if (report->executed && report->failed == 0 && strcmp(report->plan.device, "cpu") == 0) {
+    run->codec_ms += report->decode_ms + report->encode_ms;
+    run->by_cpu++;
+  }
   hold(&run->held[place], report, errors);
   for (struct held *held; run->told < run->batch->inputs->count && (held = &run->held[run->told])->done; run->told++) {
     held->report.elapsed_ms = gconv_batch_clock_ms() - run->begin_ms;
@@ -180,10 +186,19 @@ static void *work(void *argument) {
 
 /* No more workers are at work than there are processors; those beyond are for the time in which some wait for a GPU. What
  * starts its decoder has the turn of one until then (devices.h). */
-static int count_turns(const gconv_batch *batch, int jobs, int processors) {
-  if (processors > jobs || (batch->gpu_decodes && batch->inputs->count <= (size_t)jobs))
+static int count_turns(const gconv_batch *batch, bool gpu_decodes, int jobs, int processors) {
+  if (processors > jobs || (gpu_decodes && batch->inputs->count <= (size_t)jobs))
     return jobs;
-  return batch->gpu_decodes && processors > 1 ? processors - 1 : processors;
+  return gpu_decodes && processors > 1 ? processors - 1 : processors;
+}
+
+static void begin_turns(struct run *run, const gconv_devices *devices, int processors) {
+  bool gpu_decodes = gconv_devices_shall_decode(devices);
+  run->jobs = gconv_devices_workers(devices);
+  int turns = count_turns(run->batch, gpu_decodes, run->jobs, processors);
+  run->kept = gpu_decodes ? 0 : run->jobs - turns;
+  for (int i = 0; i < turns; i++)
+    sem_post(&run->turns);
 }
 
 static void seat_workers(struct run *run, gconv_devices *devices, gconv_plans *plans, gconv_budget *budget, int processors) {
@@ -212,11 +227,10 @@ static void run_workers(struct run *run) {
 
 /* ---- The run ------------------------------------------------------------------------------------------------------- */
 
-/* While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
-static int choose_jobs(const gconv_batch *batch, int threads) {
-  int usual = batch->gpu_decodes ? threads + (threads + 1) / 2 : threads;
-  size_t jobs = (size_t)(batch->jobs > 0 ? batch->jobs : usual);
-  return (int)(jobs < batch->inputs->count ? jobs : batch->inputs->count);
+/* If every worker had one thread, all of them were at work, and did some images each. */
+static void remember_codecs(const struct run *run, const gconv_devices *devices, int threads) {
+  if (run->jobs >= threads && run->by_cpu >= 2 * (size_t)run->jobs)
+    gconv_devices_remember_codecs(devices, run->codec_ms / (double)run->by_cpu);
 }
 
 gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message) {
@@ -225,15 +239,13 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
       .batch = batch,
       .summary = summary,
       .begin_ms = gconv_batch_clock_ms(),
-      .jobs = choose_jobs(batch, threads),
       .lock = PTHREAD_MUTEX_INITIALIZER,
   };
   *summary = (gconv_batch_summary){0};
   gconv_devices *devices = NULL;
-  int turns = count_turns(batch, run.jobs, threads);
-  run.kept = batch->gpu_decodes ? 0 : run.jobs - turns;
-  sem_init(&run.turns, 0, (unsigned)turns);
-  GCONV_TRY(gconv_devices_begin(batch, threads, run.jobs, threads > 1 ? &run.turns : NULL, &devices, message));
+  sem_init(&run.turns, 0, 0);
+  GCONV_TRY(gconv_devices_begin(batch, threads, 0, threads > 1 ? &run.turns : NULL, &devices, message));
+  begin_turns(&run, devices, threads);
   run.seats = calloc((size_t)run.jobs, sizeof *run.seats);
   gconv_budget *budget = gconv_budget_create(batch->memory);
   gconv_plans *plans = gconv_plans_create();
@@ -241,6 +253,7 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   if (status == GCONV_OK) {
     seat_workers(&run, devices, plans, budget, threads);
     run_workers(&run);
+    remember_codecs(&run, devices, threads);
     status = run.status == GCONV_OK ? GCONV_OK : gconv_complain(message, run.status, "%s", run.why.text);
   }
   for (size_t i = run.next; run.order && i < batch->inputs->count; i++)

@@ -40,18 +40,25 @@ typedef struct gconv_report {
   double elapsed_ms; /* since the run began */
 } gconv_report;
 
+/* Who decodes JPEG files that a GPU can. The pixels are the same, but the CPU alone tells of damaged files. */
+typedef enum gconv_decoder {
+  GCONV_DECODER_CPU,
+  GCONV_DECODER_GPU, /* not with the device "cpu" */
+  GCONV_DECODER_AUTO /* the GPU, where the device is "auto" and that is sooner done; else the CPU */
+} gconv_decoder;
+
 typedef struct gconv_batch {
   const gconv_inputs *inputs;
   const gconv_outputs *outputs; /* checked */
   const gconv_filters *filters;
   gconv_options options; /* keep_type and output_type: what is wanted; the format of the results has the last word */
   const char *device;    /* as gconv_device_open() takes it */
-  bool gpu_decodes;      /* JPEG files, where it can; not with the device "cpu" */
-  bool cpu_may_begin;    /* while one GPU, which decodes, gets ready: where bits are the same (estimate.h) */
-  int threads;           /* of all jobs together; 0: one a processor */
-  int jobs;              /* images at a time; 0: one a thread */
-  uint64_t memory;       /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
-  uint64_t max_pixels;   /* gconv_read_options */
+  gconv_decoder decoder;
+  bool cpu_may_begin;  /* while a GPU gets ready, where bits are the same (estimate.h), as with the device "auto" */
+  int threads;         /* of all jobs together; 0: one a processor */
+  int jobs;            /* images at a time; 0: one a thread, and half as many more where a GPU decodes */
+  uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
+  uint64_t max_pixels; /* gconv_read_options */
   int jpeg_quality, png_level; /* gconv_write_options */
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */

@@ -57,7 +57,7 @@ static gconv_status convolve(gconv_worker *worker, gconv_task *task) {
   gconv_task_take_device(worker, reader);
   if (gconv_task_may_go_by_rows(worker, task, reader))
     status = gconv_task_convolve_rows(worker, task, reader);
-  if (status == GCONV_OK && !task->streamed && worker->batch->gpu_decodes)
+  if (status == GCONV_OK && !task->streamed)
     status = gconv_task_convolve_jpeg(worker, task, reader);
   if (status == GCONV_OK && !task->streamed && !report->executed)
     status = convolve_whole(worker, task, reader);

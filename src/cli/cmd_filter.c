@@ -133,7 +133,7 @@ static gconv_status prepare(struct job *job, gconv_message *message) {
   if (job->has_banks && job->bank.batch.one_tensor && job->settings.resume)
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
                           "--resume: one array of all results is made as a whole: name a folder (-o results/ --format npy)");
-  if (job->has_banks && (job->settings.decode || gconv_devices_are_several(job->settings.device)))
+  if (job->has_banks && (job->settings.decode == GCONV_DECODER_GPU || gconv_devices_are_several(job->settings.device)))
     return gconv_complain(message, GCONV_UNSUPPORTED,
                           "banks are applied on one device, to what the CPU decodes: -d cuda:N, "
                           "without --decode gpu");
@@ -230,7 +230,7 @@ static gconv_batch make_batch(struct job *job) {
       .filters = &job->filters,
       .options = settings->convolution,
       .device = settings->device,
-      .gpu_decodes = settings->decode == 1,
+      .decoder = (gconv_decoder)settings->decode,
       .cpu_may_begin = settings->cpu_may_begin,
       .threads = settings->threads,
       .jobs = settings->jobs,

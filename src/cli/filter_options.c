@@ -289,8 +289,8 @@ static gconv_status parse_range(const gconv_option *option, const char *value, v
 
 static const char *const depths[] = {"8", "16", "float", NULL};                      /* gconv_type */
 static const char *const alphas[] = {"keep", "filter", "premultiply", "drop", NULL}; /* gconv_alpha */
-static const char *const decoders[] = {"cpu", "gpu", NULL};
-static const char *const ranges[] = {"clamp", "abs", "signed", "minmax", NULL}; /* gconv_range */
+static const char *const decoders[] = {"cpu", "gpu", "auto", NULL};                  /* gconv_decoder */
+static const char *const ranges[] = {"clamp", "abs", "signed", "minmax", NULL};      /* gconv_range */
 
 #define FIELD(name) offsetof(gconv_settings, name)
 
@@ -405,15 +405,15 @@ const gconv_option gconv_filter_options[] = {
            .help =
                "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which the "
                "images are distributed: cuda:0,2 or cuda:all; without this option, $GCONV_DEVICE counts"),
-    OPTION(0, "decode", "cpu|gpu", gconv_option_choice, .field = FIELD(decode), .choices = decoders,
+    OPTION(0, "decode", "cpu|gpu|auto", gconv_option_choice, .field = FIELD(decode), .choices = decoders,
            .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; "
-                   "default: cpu"),
+                   "auto: so where no device is asked for and that is sooner done; default: cpu"),
     OPTION(0, "threads", "N", gconv_option_integer, .also = "cores cpus", .field = FIELD(threads), .least = 1,
            .most = GCONV_MOST_THREADS, .help = GCONV_THREADS_HELP),
     OPTION(0, "jobs", "N", gconv_option_integer, .also = "workers parallel", .field = FIELD(jobs), .least = 1, .most = 4096,
            .help =
-               "number of images to process at a time, on the CPU no more than threads; default: as many as threads, with "
-               "--decode gpu half as many more"),
+               "number of images to process at a time, on the CPU no more than threads; default: as many as threads, where "
+               "a GPU decodes half as many more"),
     OPTION(0, "memory", "SIZE", parse_memory,
            .help = "memory of the host that images in progress may use in all; k, M and G may follow; default: half of it"),
     OPTION(0, "fail-fast", NULL, gconv_option_flag, .field = FIELD(fail_fast),

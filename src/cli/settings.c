@@ -98,24 +98,15 @@ static gconv_status check_exclusive(const gconv_settings *settings, gconv_messag
   return GCONV_OK;
 }
 
-/* More than the two that main.c asks for: the engines work through queues of their own, or one after the other, and 7 times
- * as long. */
-static void ask_for_queues(void) {
-  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  if (queues && strcmp(queues, "2") == 0)
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
-}
-
 /* Who wants the GPU to decode wants a GPU. */
 static gconv_status check_decoder(gconv_settings *settings, gconv_message *message) {
-  if (!settings->decode)
+  if (settings->decode != GCONV_DECODER_GPU)
     return GCONV_OK;
   if (strcmp(settings->device, "cpu") == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--decode gpu: the device is the CPU: use -d cuda");
   settings->cpu_may_begin = strcmp(settings->device, "auto") == 0;
   if (settings->cpu_may_begin)
     settings->device = "cuda";
-  ask_for_queues();
   return GCONV_OK;
 }
 

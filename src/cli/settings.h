@@ -40,7 +40,7 @@ typedef struct gconv_settings {
   bool algorithm_given; /* for the layer at hand; before --then for that one alone */
 
   const char *device;
-  int decode;         /* 1: the GPU does */
+  int decode;         /* a gconv_decoder */
   bool cpu_may_begin; /* then, as no device was asked for: gconv_batch */
   int threads, jobs;
   uint64_t memory; /* 0: not given */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/device.h"
 #include "base/clock.h"
+#include "conv/habits.h"
 #include "conv/tuning.h"
 
 #include <limits.h>
@@ -177,8 +178,12 @@ gconv_status gconv_device_start_decoder(gconv_device *device) {
     return gconv_fail(GCONV_UNSUPPORTED, "the device %s has no decoder for JPEG of its own: a GPU has, -d cuda",
                       device->info.name);
   pthread_mutex_lock(&device->decoder_lock);
-  gconv_status status = device->decoder ? GCONV_OK : device->type->start_decoder(device);
+  bool begins = !device->decoder;
+  double start = gconv_now_ms();
+  gconv_status status = begins ? device->type->start_decoder(device) : GCONV_OK;
   pthread_mutex_unlock(&device->decoder_lock);
+  if (status == GCONV_OK && begins)
+    gconv_habit_remember(GCONV_DECODER_START, gconv_now_ms() - start);
   if (status != GCONV_OK)
     gconv_warn("%s does not decode JPEGs, the CPU does: %s", device->info.name, gconv_last_error());
   return status;

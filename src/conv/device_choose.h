@@ -5,10 +5,10 @@
 
 #include "gconv.h"
 
-/* Whether the job is done sooner with a GPU: what the CPU takes is more than what a GPU does, with its end, and with the
- * part of its start that nothing hides. What it does for several images is hidden by reading and writing the others, but for
- * one of them. All else is the same. */
-bool gconv_gpu_pays(const gconv_device_choice *choice, const gconv_job *job);
+/* Whether the job is done sooner with a GPU, to its end: what the CPU takes is more than what a GPU does, with the part of
+ * its start that nothing hides. Of the GPU, it is the better of two ways, the second of which is with its decoder: sets
+ * choice->decodes. All else of the choice is set; times of the job are those of all threads. */
+bool gconv_gpu_pays(gconv_device_choice *choice, const gconv_job *job);
 
 /* Sets cpu_ms and gpu_ms of the choice: what the job takes on the CPU, which is open and may be tuned, and on a GPU. */
 gconv_status gconv_job_estimate(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "conv/cuda_error.h"
 #include "conv/device.h"
+#include "conv/habits.h"
 #include "conv/jpeg_cuda.h"
 #include "conv/send_cuda.h"
 #include "conv/timeline_cuda.h"

@@ -3,6 +3,7 @@
 #include "conv/cuda_error.h"
 #include "conv/device.h"
 #include "conv/jpeg_cuda.h"
+#include "conv/jpeg_known.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -311,6 +312,33 @@ static gconv_status start(gconv_jpeg_decoder *decoder) {
   return GCONV_OK;
 }
 
+/* Decodes the known file, whose pixels get room on the device, and compares these. */
+static gconv_status hold_to_known(gconv_jpeg_decoder *decoder, gconv_jpeg_planes *planes, void **room) {
+  uint8_t pixels[GCONV_KNOWN_JPEG_HEIGHT * GCONV_KNOWN_JPEG_WIDTH * 3];
+  gconv_image image = {};
+  image.width = GCONV_KNOWN_JPEG_WIDTH;
+  image.height = GCONV_KNOWN_JPEG_HEIGHT;
+  image.row_bytes = GCONV_KNOWN_JPEG_WIDTH * 3;
+  CUDA_TRY(cudaMalloc(room, sizeof pixels));
+  image.data = *room;
+  GCONV_TRY(gconv_jpeg_decode(decoder, planes, gconv_known_jpeg, GCONV_KNOWN_JPEG_BYTES, &image, decoder->stream));
+  CUDA_TRY(cudaMemcpyAsync(pixels, image.data, sizeof pixels, cudaMemcpyDeviceToHost, decoder->stream));
+  CUDA_TRY(cudaStreamSynchronize(decoder->stream));
+  if (gconv_known_jpeg_hash(pixels, sizeof pixels) != GCONV_KNOWN_JPEG_HASH)
+    return gconv_fail(GCONV_UNSUPPORTED, "nvJPEG makes other pixels than the CPU here");
+  return GCONV_OK;
+}
+
+/* GPUs differ in what decodes, and results are not to tell who did. */
+static gconv_status check(gconv_jpeg_decoder *decoder) {
+  gconv_jpeg_planes planes = {};
+  void *room = NULL;
+  gconv_status status = hold_to_known(decoder, &planes, &room);
+  cudaFree(planes.memory);
+  cudaFree(room);
+  return status;
+}
+
 static void end(gconv_jpeg_decoder *decoder) {
   if (decoder->end)
     cudaEventDestroy(decoder->end);
@@ -334,6 +362,8 @@ static gconv_status create(int device, gconv_jpeg_decoder **result) {
   pthread_mutex_init(&decoder->lock, NULL);
   pthread_cond_init(&decoder->changed, NULL);
   gconv_status status = start(decoder);
+  if (status == GCONV_OK)
+    status = check(decoder);
   if (status != GCONV_OK) {
     end(decoder);
     return status;

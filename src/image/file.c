@@ -209,6 +209,10 @@ const gconv_image *gconv_row_reader_header(const gconv_row_reader *rows) {
   return &rows->reader.header;
 }
 
+const gconv_format_info *gconv_row_reader_format(const gconv_row_reader *rows) {
+  return &rows->reader.format->info;
+}
+
 bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
   return !rows->reader.out_of_order && rows->reader.orientation == 1;
 }
@@ -236,6 +240,10 @@ gconv_status gconv_row_reader_jpeg(gconv_row_reader *rows, void **jpeg, size_t *
   }
   *jpeg = bytes;
   return GCONV_OK;
+}
+
+bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *rows) {
+  return !rows->reader.obstacle;
 }
 
 void gconv_row_reader_share(gconv_row_reader *rows, gconv_threads *threads) {

@@ -2,11 +2,12 @@
 /*
  * A GPU that gets ready late, for tests on machines that have none: part of a gconv of its own, whose calls of the functions
  * below are led here by the linker. "cuda" is the CPU by another name; it is open, and its decoder started, when the file
- * $LATE_GPU is there. With $LATE_GPU_FAILS, it cannot be opened then. With $LATE_GPU_MAKES, a number, it yields results in
- * parts: where PNG is wanted, so many strips as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it fails after
- * the first. Else it refuses that, and leaves all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it has memory
- * for so many plans at a time. What is asked of it, it writes to the file $LATE_GPU_LOG, a line each: "start", "jpeg parts",
- * "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans".
+ * $LATE_GPU is there. Without a device asked for, it is chosen with $LATE_GPU_CHOSEN, and if that is "decoder", its decoder.
+ * With $LATE_GPU_FAILS, it cannot be opened then; if that is "cpu", the CPU is. With $LATE_GPU_MAKES, a number, it yields
+ * results in parts: where PNG is wanted, so many strips as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it
+ * fails after the first. Else it refuses that, and leaves all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it
+ * has memory for so many plans at a time. What is asked of it, it writes to the file $LATE_GPU_LOG, a line each: "start",
+ * "jpeg parts", "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans".
  */
 #include "conv/device.h"
 #include "png_cut.h"
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+gconv_status __real_gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);
 gconv_status __real_gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening);
 gconv_status __real_gconv_device_open_end(gconv_device_opening *opening, gconv_device **device);
 
@@ -37,6 +39,15 @@ static void wait_for_file(void) {
     poll(NULL, 0, PAUSE_MS);
 }
 
+gconv_status __wrap_gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
+  const char *chosen = getenv("LATE_GPU_CHOSEN");
+  GCONV_TRY(__real_gconv_device_choose(cpu, job, choice));
+  if (chosen)
+    choice->name = "auto";
+  choice->decodes = chosen && strcmp(chosen, "decoder") == 0 && job->decoding_ms > 0;
+  return GCONV_OK;
+}
+
 gconv_status __wrap_gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening) {
   (void)name;
   return __real_gconv_device_open_begin("cpu", threads, opening);
@@ -46,7 +57,12 @@ gconv_status __wrap_gconv_device_open_end(gconv_device_opening *opening, gconv_d
   gconv_device *opened = NULL;
   GCONV_TRY(__real_gconv_device_open_end(opening, &opened));
   wait_for_file();
-  if (getenv("LATE_GPU_FAILS")) {
+  const char *fails = getenv("LATE_GPU_FAILS");
+  if (fails && strcmp(fails, "cpu") == 0) {
+    *device = opened;
+    return GCONV_OK;
+  }
+  if (fails) {
     gconv_device_close(opened);
     return gconv_fail(GCONV_UNSUPPORTED, "the GPU is too late");
   }

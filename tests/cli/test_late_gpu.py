@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""--decode gpu with a GPU that gets ready late (late_gpu.c): which images the CPU takes until then, and that they are the same."""
+"""A GPU that gets ready late (late_gpu.c): which images the CPU takes until then, and that they are the same."""
 import json
 import os
 import threading
@@ -31,13 +31,16 @@ class LateGpu(helper.CommandTest):
         del environment["GCONV_DEVICE"]
         return environment
 
-    def devices(self, *words):
+    def devices(self, *words, decode=("--decode", "gpu"), device="cuda:0", env=None):
         """Those of the images, in the order in which these were begun."""
-        text = self.gconv("-i", "in", "-o", "out/", "--decode", "gpu", "--timings=json", "--jobs", 3, "--threads", 3, *words).stdout
+        text = self.gconv("-i", "in", "-o", "out/", *decode, "--timings=json", "--jobs", 3, "--threads", 3, *words, env=env).stdout
         *lines, summary = [json.loads(line) for line in text.splitlines()]
-        self.assertEqual(len(lines), PHOTOS)
-        self.assertEqual(summary["summary"]["device"], "cuda:0")
+        self.assertEqual(len(lines), len(self.files("in")))
+        self.assertEqual(summary["summary"]["device"], device)
         return [line["device"] for line in lines], {line["algorithm"] for line in lines}
+
+    def by_auto(self, *words, chosen="gpu", decode=(), **more):
+        return self.devices(*words, decode=decode, env={"LATE_GPU_CHOSEN": chosen, **more.pop("env", {})}, **more)
 
     def test_the_cpu_begins_and_the_gpu_takes_over(self):
         self.gconv("-i", "in", "-f", "gaussian_5", "-o", "cpu/", "-d", "cpu", "-a", "direct")
@@ -52,11 +55,55 @@ class LateGpu(helper.CommandTest):
             for name in self.files("cpu"):
                 self.assertEqual((self.folder / "out" / name).read_bytes(), expected, name)
 
+    def test_auto_begins_on_the_cpu(self):
+        self.leave(20)
+        self.gconv("-i", "in", "-f", "gaussian_5", "-o", "cpu/", "-d", "cpu", "-a", "direct")
+        expected = (self.folder / "cpu/00.png").read_bytes()
+        for chosen, makes, asked in (("gpu", "1", {"parts"}), ("decoder", "1", {"start", "jpeg parts"}),
+                                     ("decoder", "", {"start", "jpeg parts", "parts"})):
+            log = self.folder / "log"
+            for file in (log, *(self.folder / "out").glob("*")):
+                file.unlink(missing_ok=True)
+            devices, algorithms = self.by_auto("-f", "gaussian_5", chosen=chosen, decode=("--decode", "auto"),
+                                               env={"LATE_GPU_LOG": str(log), **({"LATE_GPU_MAKES": makes} if makes else {})})
+            self.assertLessEqual(algorithms, {"direct", "sparse"})
+            self.assertEqual((devices[0], devices[-1]), ("cpu", "cuda:0"))
+            self.assertEqual(set(log.read_text().splitlines()), asked)
+            for name in self.files("cpu"):
+                self.assertEqual((self.folder / "out" / name).read_bytes(), expected, name)
+
+    def test_auto_decodes_only_where_that_is_wanted(self):
+        self.leave(20)
+        log = self.folder / "log"
+        env = {"LATE_GPU_LOG": str(log), "LATE_GPU_MAKES": "1"}
+        self.by_auto("-f", "sobel_x", "--gray", chosen="decoder", decode=("--decode", "auto"), env=env)
+        self.by_auto("-f", "sobel_x", chosen="decoder", env=env)
+        self.assertEqual(set(log.read_text().splitlines()), {"parts"})
+
+    def test_the_cpu_goes_on_where_auto_finds_no_gpu(self):
+        self.leave(20)
+        for chosen in ("gpu", "decoder"):
+            devices, _ = self.by_auto("-f", "gaussian_5", chosen=chosen, decode=("--decode", "auto"), device="cpu", env={"LATE_GPU_FAILS": "cpu"})
+            self.assertEqual(set(devices), {"cpu"})
+
     def test_where_it_could_make_a_difference_all_wait(self):
         (self.folder / "out").mkdir()
         (self.folder / "out/00.png").touch()  # or nobody would ever write it
         for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "sobel_x", "--without", "fft"), ("-f", "gaussian:size=63,sigma=10")):
             self.assertEqual(set(self.devices(*words)[0]), {"cuda:0"}, words)
+
+        self.leave(20)
+        for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "sobel_x", "--without", "fft"), ("-f", "gaussian:size=63,sigma=10")):
+            self.assertEqual(set(self.by_auto(*words)[0]), {"cuda:0"}, words)
+
+    def test_nobody_waits_for_a_gpu_that_is_wanted_by_nobody(self):
+        """It never gets ready: $LATE_GPU is no file that anybody writes, and is waited for during a minute."""
+        self.leave(20)
+        for decode in ((), ("--decode", "gpu")):
+            begin = time.monotonic()
+            devices, _ = self.by_auto("-f", "sobel_x", decode=decode, device="cpu", env={"LATE_GPU": str(self.folder / "never")})
+            self.assertEqual(set(devices), {"cpu"})
+            self.assertLess(time.monotonic() - begin, 40)
 
     def test_one_large_image_among_small_ones(self):
         with Image.open(self.folder / "photo.png") as photo:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Choosing the device by the job: the arithmetic, and what is remembered of starting CUDA. */
-#include "conv/cuda_start.h"
 #include "conv/device.h"
 #include "conv/device_choose.h"
+#include "conv/habits.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -71,9 +71,57 @@ static void what_a_gpu_spares_the_host_counts(void **state) {
   assert_false(gconv_gpu_pays(&choice, &job));
 }
 
+/* Photos of 9 ms each by the CPU, of which a GPU spares 3.5, and its decoder 3.2 more. */
+static gconv_job photos(double count) {
+  return (gconv_job){.images = (size_t)count,
+                     .hidden_ms = 60,
+                     .host_ms = 8 * count,
+                     .spared_ms = 3.5 * count,
+                     .decoding_ms = 3.2 * count,
+                     .jpeg_bytes = 3.6e6 * count,
+                     .cpu_begins = true};
+}
+
+static gconv_device_choice prices(double count) {
+  return (gconv_device_choice){
+      .start_ms = 150, .end_ms = 75, .decoder_ms = 600, .cpu_ms = count, .gpu_ms = 0.5 * count, .decodes = true};
+}
+
+static void the_cpu_does_what_it_can_until_a_gpu_is_ready(void **state) {
+  (void)state;
+  const struct {
+    double count;
+    bool pays, decodes;
+  } cases[] = {{17, false, false}, /* 153: done when the GPU has started */
+               {25, false, false}, /* 150 + (1 - 150 / 225) * 112 + 75 for 225 */
+               {60, true, false},  /* 150 + (1 - 150 / 540) * 270 + 75 for 540 */
+               {150, true, false}, /* 750 + (1 - 750 / 1350) * 300 + 195 = 1078, for 825 without the decoder */
+               {400, true, true}}; /* 750 + (1 - 750 / 3600) * 800 + 195 = 1578, for 1950 */
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    gconv_device_choice choice = prices(cases[i].count);
+    gconv_job job = photos(cases[i].count);
+    assert_int_equal(gconv_gpu_pays(&choice, &job), cases[i].pays);
+    if (cases[i].pays)
+      assert_int_equal(choice.decodes, cases[i].decodes);
+    job.decoding_ms = 0;
+    gconv_gpu_pays(&choice, &job);
+    assert_false(choice.decodes);
+  }
+}
+
+static void a_decoder_may_pay_where_all_wait_for_the_gpu(void **state) {
+  (void)state;
+  gconv_device_choice choice = prices(400);
+  gconv_job job = photos(400);
+  job.cpu_begins = false; /* 90 + 600 + (1 - 600 / 1800) * 800 + 195 = 1418 for 90 + 1800 + 75 */
+  assert_true(gconv_gpu_pays(&choice, &job) && choice.decodes);
+  job.jpeg_bytes *= 3; /* which its engines take 2400 ms */
+  assert_true(gconv_gpu_pays(&choice, &job) && !choice.decodes);
+}
+
 static void expect(const char *text, const char *key, double expected) {
   double found = -1;
-  assert_int_equal(gconv_cuda_start_find(text, key, &found), expected > 0);
+  assert_int_equal(gconv_habit_find(text, key, &found), expected > 0);
   if (expected > 0)
     assert_true(found == expected);
 }
@@ -98,17 +146,17 @@ static void what_makes_no_sense_is_not_found(void **state) {
 }
 
 static void expect_replaced(const char *text, const char *expected) {
-  char *replaced = gconv_cuda_start_replace(text, "box", 200);
+  char *replaced = gconv_habit_replace(text, "box", 200);
   assert_string_equal(replaced, expected);
   free(replaced);
 }
 
 static void a_line_is_replaced_and_others_are_kept(void **state) {
   (void)state;
-  expect_replaced(NULL, "200.0\tbox\n");
-  expect_replaced("", "200.0\tbox\n");
-  expect_replaced("100\tbox\n300\tother\n", "200.0\tbox\n300.0\tother\n");
-  expect_replaced("nonsense\n300\tother", "200.0\tbox\n300.0\tother\n");
+  expect_replaced(NULL, "200\tbox\n");
+  expect_replaced("", "200\tbox\n");
+  expect_replaced("100\tbox\n300\tother\n", "200\tbox\n300\tother\n");
+  expect_replaced("nonsense\n300\tother", "200\tbox\n300\tother\n");
 }
 
 static void lines_do_not_become_ever_more(void **state) {
@@ -116,7 +164,7 @@ static void lines_do_not_become_ever_more(void **state) {
   char *text = NULL, key[16];
   for (int i = 0; i < 40; i++) {
     snprintf(key, sizeof key, "box %d", i);
-    char *next = gconv_cuda_start_replace(text, key, 100 + i);
+    char *next = gconv_habit_replace(text, key, 100 + i);
     free(text);
     text = next;
   }
@@ -129,18 +177,22 @@ static void lines_do_not_become_ever_more(void **state) {
 static void a_start_is_remembered_and_calmed(void **state) {
   (void)state;
   double ms = 0;
-  assert_false(gconv_cuda_start_recall(&ms));
-  assert_true(ms == GCONV_CUDA_START_MS);
-  gconv_cuda_start_remember(200);
-  assert_true(gconv_cuda_start_recall(&ms));
-  assert_true(ms == 200);
-  gconv_cuda_start_remember(400);
-  assert_true(gconv_cuda_start_recall(&ms));
+  assert_false(gconv_habit_recall(GCONV_CUDA_START, &ms));
   assert_true(ms == 300);
+  gconv_habit_remember(GCONV_CUDA_START, 200);
+  assert_true(gconv_habit_recall(GCONV_CUDA_START, &ms));
+  assert_true(ms == 200);
+  gconv_habit_remember(GCONV_CUDA_START, 400);
+  assert_true(gconv_habit_recall(GCONV_CUDA_START, &ms));
+  assert_true(ms == 300);
+  assert_false(gconv_habit_recall(GCONV_HOST_PACE, &ms)); /* a file each */
+  assert_true(ms == 1);
+  gconv_habit_remember(GCONV_HOST_PACE, 1.25);
+  assert_true(gconv_habit_recall(GCONV_HOST_PACE, &ms) && ms == 1.25);
   setenv("GCONV_CACHE", "", 1);
-  gconv_cuda_start_remember(5);
-  assert_false(gconv_cuda_start_recall(&ms));
-  assert_true(ms == GCONV_CUDA_START_MS);
+  gconv_habit_remember(GCONV_CUDA_START, 5);
+  assert_false(gconv_habit_recall(GCONV_CUDA_START, &ms));
+  assert_true(ms == 300);
   setenv("GCONV_CACHE", folder, 1);
 }
 
@@ -229,6 +281,8 @@ int main(void) {
       cmocka_unit_test(a_gpu_pays_where_the_whole_job_is_sooner_done),
       cmocka_unit_test(what_several_images_take_is_hidden_by_the_others),
       cmocka_unit_test(what_a_gpu_spares_the_host_counts),
+      cmocka_unit_test(the_cpu_does_what_it_can_until_a_gpu_is_ready),
+      cmocka_unit_test(a_decoder_may_pay_where_all_wait_for_the_gpu),
       cmocka_unit_test(a_line_is_found_by_its_whole_key),
       cmocka_unit_test(what_makes_no_sense_is_not_found),
       cmocka_unit_test(a_line_is_replaced_and_others_are_kept),

@@ -4,6 +4,7 @@
  *
  *     test_conv_jpeg cuda     ends with 77 where there is none, or no nvJPEG
  */
+#include "conv/jpeg_known.h"
 #include "gconv.h"
 #include "image/jpeg_check.h"
 
@@ -377,12 +378,43 @@ static void a_cpu_has_no_decoder(void **state) {
   gconv_device_close(cpu);
 }
 
+/* What decoders of GPUs are held to is what ours makes of it. */
+static void the_known_file_is_known(void **state) {
+  (void)state;
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(gconv_known_jpeg, 1, GCONV_KNOWN_JPEG_BYTES, file), GCONV_KNOWN_JPEG_BYTES);
+  fclose(file);
+  gconv_image image = {.data = NULL};
+  assert_int_equal(gconv_image_read(path, NULL, &image), GCONV_OK);
+  assert_true(image.width == GCONV_KNOWN_JPEG_WIDTH && image.height == GCONV_KNOWN_JPEG_HEIGHT && image.channels == 3);
+  assert_int_equal(image.row_bytes, 3 * GCONV_KNOWN_JPEG_WIDTH);
+  uint8_t *pixels = image.data;
+  size_t bytes = image.row_bytes * GCONV_KNOWN_JPEG_HEIGHT;
+  assert_true(gconv_known_jpeg_hash(pixels, bytes) == GCONV_KNOWN_JPEG_HASH);
+  pixels[bytes - 1] ^= 1;
+  assert_true(gconv_known_jpeg_hash(pixels, bytes) != GCONV_KNOWN_JPEG_HASH);
+  gconv_image_free(&image);
+}
+
+static void a_header_tells_whether_it_may_be_a_gpus(void **state) {
+  (void)state;
+  kind kinds[] = {PLAIN, PLAIN};
+  kinds[1].progressive = true;
+  for (size_t i = 0; i < 2; i++) {
+    gconv_row_reader *reader = NULL;
+    write_jpeg(path, &kinds[i]);
+    assert_int_equal(gconv_row_reader_open(path, NULL, &reader), GCONV_OK);
+    assert_int_equal(gconv_row_reader_may_be_jpeg(reader), i == 0);
+    gconv_row_reader_close(reader);
+  }
+}
+
 int main(int count, char **words) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(kinds_that_no_gpu_decodes),
-      cmocka_unit_test(damage_is_told_by_marks),
-      cmocka_unit_test(a_cut_file_is_the_readers),
-      cmocka_unit_test(a_cpu_has_no_decoder),
+      cmocka_unit_test(kinds_that_no_gpu_decodes), cmocka_unit_test(damage_is_told_by_marks),
+      cmocka_unit_test(a_cut_file_is_the_readers), cmocka_unit_test(a_cpu_has_no_decoder),
+      cmocka_unit_test(the_known_file_is_known),   cmocka_unit_test(a_header_tells_whether_it_may_be_a_gpus),
   };
   const struct CMUnitTest on_gpu[] = {
       cmocka_unit_test(pixels_are_libjpegs),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "conv/cuda_start.h"
+#include "conv/habits.h"
 #include "base/cache.h"
 #include "base/memory.h"
 
@@ -9,10 +9,18 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static const char file_name[] = "cuda-start.txt";
+/* What is usual is what it was on machines with an H200. */
+static const struct {
+  const char *file;
+  double usual;
+} habits[GCONV_HABITS] = {
+    [GCONV_CUDA_START] = {"cuda-start.txt", 300},
+    [GCONV_DECODER_START] = {"cuda-decoder.txt", 600},
+    [GCONV_HOST_PACE] = {"host-pace.txt", 1},
+};
 
 enum { MOST_LINES = 16, KEY_BYTES = 256 };
-static const double MOST_MS = 1e6; /* what is longer is no start */
+static const double MOST = 1e6; /* what is more cannot be */
 
 bool gconv_cuda_may_start(void) {
 #ifdef GCONV_WITH_CUDA
@@ -26,12 +34,12 @@ bool gconv_cuda_may_start(void) {
 
 /* ---- The file ---- */
 
-/* One line: its milliseconds, and where its key begins and ends. False if it makes no sense. */
-static bool parse_line(const char *line, double *milliseconds, const char **key, size_t *length) {
+/* One line: its number, and where its key begins and ends. False if it makes no sense. */
+static bool parse_line(const char *line, double *number, const char **key, size_t *length) {
   char *end;
-  *milliseconds = strtod(line, &end);
+  *number = strtod(line, &end);
   *key = end + 1;
-  if (line[0] < '0' || line[0] > '9' || *end != '\t' || !(*milliseconds > 0 && *milliseconds < MOST_MS))
+  if (line[0] < '0' || line[0] > '9' || *end != '\t' || !(*number > 0 && *number < MOST))
     return false;
   *length = strcspn(*key, "\n");
   return *length > 0;
@@ -42,23 +50,23 @@ static const char *next_line(const char *line) {
   return end ? end + 1 : line + strlen(line);
 }
 
-bool gconv_cuda_start_find(const char *text, const char *key, double *milliseconds) {
+bool gconv_habit_find(const char *text, const char *key, double *number) {
   for (const char *line = text; *line; line = next_line(line)) {
     const char *found;
     size_t length;
-    if (parse_line(line, milliseconds, &found, &length) && length == strlen(key) && strncmp(found, key, length) == 0)
+    if (parse_line(line, number, &found, &length) && length == strlen(key) && strncmp(found, key, length) == 0)
       return true;
   }
   return false;
 }
 
-char *gconv_cuda_start_replace(const char *text, const char *key, double milliseconds) {
+char *gconv_habit_replace(const char *text, const char *key, double number) {
   char *memory = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&memory, &size);
   if (!out)
     return NULL;
-  fprintf(out, "%.1f\t%s\n", milliseconds, key);
+  fprintf(out, "%.4g\t%s\n", number, key);
   int lines = 1;
   for (const char *line = text ? text : ""; *line && lines < MOST_LINES; line = next_line(line)) {
     const char *other;
@@ -66,7 +74,7 @@ char *gconv_cuda_start_replace(const char *text, const char *key, double millise
     double others;
     if (!parse_line(line, &others, &other, &length) || (length == strlen(key) && strncmp(other, key, length) == 0))
       continue;
-    fprintf(out, "%.1f\t%.*s\n", others, (int)length, other);
+    fprintf(out, "%.4g\t%.*s\n", others, (int)length, other);
     lines++;
   }
   gconv_close_text(out, &memory);
@@ -95,27 +103,27 @@ static void describe_machine(char key[KEY_BYTES]) {
   snprintf(key, KEY_BYTES, "%.64s %s", system.nodename, driver);
 }
 
-bool gconv_cuda_start_recall(double *milliseconds) {
+bool gconv_habit_recall(gconv_habit habit, double *number) {
   char key[KEY_BYTES];
   describe_machine(key);
-  char *text = gconv_cache_read(file_name);
-  bool found = text && gconv_cuda_start_find(text, key, milliseconds);
+  char *text = gconv_cache_read(habits[habit].file);
+  bool found = text && gconv_habit_find(text, key, number);
   free(text);
   if (!found)
-    *milliseconds = GCONV_CUDA_START_MS;
+    *number = habits[habit].usual;
   return found;
 }
 
-void gconv_cuda_start_remember(double milliseconds) {
+void gconv_habit_remember(gconv_habit habit, double number) {
   char key[KEY_BYTES];
   describe_machine(key);
-  char *text = gconv_cache_read(file_name);
+  char *text = gconv_cache_read(habits[habit].file);
   double before;
-  if (text && gconv_cuda_start_find(text, key, &before))
-    milliseconds = (before + milliseconds) / 2;
-  char *replaced = gconv_cuda_start_replace(text, key, milliseconds);
+  if (text && gconv_habit_find(text, key, &before))
+    number = (before + number) / 2;
+  char *replaced = gconv_habit_replace(text, key, number);
   if (replaced)
-    gconv_cache_write(file_name, replaced);
+    gconv_cache_write(habits[habit].file, replaced);
   free(replaced);
   free(text);
 }
