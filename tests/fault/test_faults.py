@@ -94,7 +94,7 @@ class Faults(helper.CommandTest):
         """Lets each call fail, but at most `most` of them, at equal distances; then every call, every second, ..."""
         calls = self.check(f"{kind}:0:0", words)
         self.assertGreaterEqual(calls, expected, f"{kind} is not called")
-        step = max(1, calls // most)
+        step = max(1, -(-calls // most))
         for number in range(1, calls + 1, step):
             self.check(f"{kind}:{number}:0", words)
         for number, period in ((1, 1), (1, 2), (2, 3), (5, 7), (11, 19), (calls // 2, 1), (37, 101)):

@@ -157,7 +157,7 @@ static void test_all_levels(void **state) {
   (void)state;
   for (int level = 0; level <= 9; level++)
     for (int strategy = 0; strategy <= Z_FIXED; strategy++)
-      for (int turn = 0; turn < 4; turn++) {
+      for (int turn = 0; turn < 2; turn++) {
         stream in = deflate_some(turn == 0 ? draw(20) : draw(MOST_BYTES), level, strategy);
         assert_true(agree(&in));
         in.size += draw(3); /* something follows: it must be left */
@@ -169,7 +169,7 @@ static void test_all_levels(void **state) {
 static void test_damaged(void **state) {
   (void)state;
   int accepted = 0;
-  for (int turn = 0; turn < 1500; turn++) {
+  for (int turn = 0; turn < 800; turn++) {
     stream in = deflate_some(draw(draw(10) ? 300 : 100000), (int)draw(10), (int)draw(Z_FIXED + 1));
     for (int wrong = (int)draw(3); wrong >= 0; wrong--)
       in.bytes[draw(draw(2) && in.size > 60 ? 60 : (uint32_t)in.size)] ^= (uint8_t)(1 << draw(8));
@@ -178,7 +178,7 @@ static void test_damaged(void **state) {
     accepted += agree(&in);
     test_free(in.bytes);
   }
-  assert_true(accepted > 50); /* damage that shows in the bytes only */
+  assert_true(accepted > 25); /* damage that shows in the bytes only */
 }
 
 static void test_cut(void **state) {
@@ -258,18 +258,18 @@ static stream make_strange(bool wrong) {
 static void test_strange(void **state) {
   (void)state;
   int accepted = 0;
-  for (int turn = 0; turn < 20000; turn++) {
+  for (int turn = 0; turn < 8000; turn++) {
     stream in = make_strange(draw(4) == 0);
     accepted += agree(&in);
     test_free(in.bytes);
   }
-  assert_true(accepted > 1000);
+  assert_true(accepted > 400);
 }
 
 static void test_noise(void **state) {
   (void)state;
   uint8_t bytes[300];
-  for (int turn = 0; turn < 20000; turn++) {
+  for (int turn = 0; turn < 8000; turn++) {
     stream in = {bytes, 1 + draw(sizeof bytes)};
     for (size_t i = 0; i < in.size; i++)
       bytes[i] = (uint8_t)draw(256);
@@ -319,7 +319,7 @@ static void test_middle(void **state) {
   int found = 0;
   for (int i = 0; i < GCONV_INFLATE_WINDOW; i++)
     symbols[i] = (uint16_t)(256 + i);
-  for (int turn = 0; turn < 200; turn++) {
+  for (int turn = 0; turn < 60; turn++) {
     stream in = deflate_some(draw(MOST_BYTES), 1 + (int)draw(9), (int)draw(Z_FIXED + 1));
     in.bytes = test_realloc(in.bytes, in.size + GCONV_INFLATE_MARGIN);
     size_t count = find_boundaries(&in, out, blocks), from = draw((uint32_t)in.size), position, i = 0;
@@ -342,7 +342,7 @@ static void test_middle(void **state) {
     }
     test_free(in.bytes);
   }
-  assert_true(found > 80);
+  assert_true(found > 20);
   test_free(inflater);
 }
 
