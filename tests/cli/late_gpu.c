@@ -133,6 +133,7 @@ static int open_temporary(const void *bytes, size_t size, const gconv_image *ima
   bool good = file >= 0 && (!bytes || write(file, bytes, size) == (ssize_t)size);
   if (good && image) {
     close(file);
+    file = -1; /* the number may be another thread's file from now on */
     good = gconv_image_write(name, &options, image) == GCONV_OK && (file = open(name, O_RDONLY | O_CLOEXEC)) >= 0;
   }
   unlink(name);
