@@ -35,6 +35,13 @@ uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_
   return (uint32_t)(high << 16 | low);
 }
 
+uint64_t gconv_fnv1a(uint64_t hash, const void *bytes, size_t size) {
+  const uint8_t *at = bytes;
+  for (size_t i = 0; i < size; i++)
+    hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
 gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *crc32) {
   gconv_source source;
   gconv_status status = gconv_source_open(path, &source);

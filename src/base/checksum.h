@@ -19,6 +19,11 @@ uint32_t gconv_adler32(uint32_t adler, const void *bytes, size_t size);
 /* That of two runs of bytes, one after the other: from the Adler-32 of each, begun with 1, and the size of the second. */
 uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_size);
 
+/* The 64-bit FNV-1a hash of what gave `hash` followed by these bytes; GCONV_FNV1A_BASIS begins. It stays the same for ever:
+ * shards and manifests rest on it. */
+#define GCONV_FNV1A_BASIS UINT64_C(0xcbf29ce484222325)
+uint64_t gconv_fnv1a(uint64_t hash, const void *bytes, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

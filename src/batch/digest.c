@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/digest.h"
+#include "base/checksum.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static const uint64_t FNV_BASIS = 0xcbf29ce484222325, FNV_PRIME = 0x100000001b3;
-
 static void add_bytes(uint64_t *hash, const void *bytes, size_t size) {
-  const unsigned char *at = bytes;
-  for (size_t i = 0; i < size; i++)
-    *hash = (*hash ^ at[i]) * FNV_PRIME;
+  *hash = gconv_fnv1a(*hash, bytes, size);
 }
 
 /* With its final 0, so that "a" "bc" and "ab" "c" differ. */
@@ -45,7 +42,7 @@ static void add_options(uint64_t *hash, const gconv_options *options) {
 }
 
 uint64_t gconv_batch_digest(const gconv_batch *batch) {
-  uint64_t hash = FNV_BASIS;
+  uint64_t hash = GCONV_FNV1A_BASIS;
   add_text(&hash, "gconv %s", gconv_version());
   for (size_t k = 0; k < batch->filters->count; k++)
     add_filter(&hash, &batch->filters->items[k]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/shard.h"
+#include "base/checksum.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -99,10 +100,7 @@ gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_messa
 
 /* The shard, from 1 to `count`: the 64-bit FNV-1a hash of the path's bytes modulo count, plus 1. */
 static int shard_of(const char *relative, int count) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (; *relative; relative++)
-    hash = (hash ^ (unsigned char)*relative) * 0x100000001b3;
-  return (int)(hash % (uint64_t)count) + 1;
+  return (int)(gconv_fnv1a(GCONV_FNV1A_BASIS, relative, strlen(relative)) % (uint64_t)count) + 1;
 }
 
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs) {

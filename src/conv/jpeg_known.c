@@ -95,10 +95,3 @@ const uint8_t gconv_known_jpeg[GCONV_KNOWN_JPEG_BYTES] = {
     101, 163, 103, 229, 156, 65, 187, 87, 63, 255, 217,
 };
 /* clang-format on */
-
-uint64_t gconv_known_jpeg_hash(const uint8_t *pixels, size_t bytes) {
-  uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
-  for (size_t i = 0; i < bytes; i++)
-    hash = (hash ^ pixels[i]) * 0x100000001b3;
-  return hash;
-}

@@ -6,7 +6,6 @@
 #ifndef GCONV_CONV_JPEG_KNOWN_H
 #define GCONV_CONV_JPEG_KNOWN_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -14,12 +13,9 @@ extern "C" {
 #endif
 
 enum { GCONV_KNOWN_JPEG_WIDTH = 96, GCONV_KNOWN_JPEG_HEIGHT = 64, GCONV_KNOWN_JPEG_BYTES = 2401 };
-#define GCONV_KNOWN_JPEG_HASH 0xb936a1a5e029b058ull /* of its pixels, interleaved RGB, by libjpeg */
+#define GCONV_KNOWN_JPEG_CRC 0x527d6f3du /* gconv_crc32() of its pixels, interleaved RGB, by libjpeg */
 
 extern const uint8_t gconv_known_jpeg[GCONV_KNOWN_JPEG_BYTES];
-
-/* Of so many bytes of pixels. */
-uint64_t gconv_known_jpeg_hash(const uint8_t *pixels, size_t bytes);
 
 #ifdef __cplusplus
 }

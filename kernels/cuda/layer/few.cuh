@@ -210,10 +210,8 @@ __device__ __forceinline__ void store_half(const arguments &a, const place &at, 
 #pragma unroll
       for (int32_t k = 0; k < 8; k++)
         if (k < h.filters)
-          asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(h.out + k * plane),
-                       "r"(shared_address(h.stage + k * (STAGE_PITCH / 4))), "r"(at.count * 4)
-                       : "memory");
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+          bulk_store(h.out + k * plane, shared_address(h.stage + k * (STAGE_PITCH / 4)), at.count * 4);
+    bulk_store_commit();
   } else {
     __syncwarp();
     for (int32_t k = 0; k < h.filters; k++)
@@ -325,7 +323,7 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
     for (int e = 0; e < 2; e++) {
       const half part_of = {stage + e * 8 * (STAGE_PITCH / 4), out + e * 8 * ((int64_t)p.out_height * p.out_width),
                             filter + e * 8, min(max(p.filters - filter - e * 8, 0), 8)};
-      asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory"); /* but for the other half, all is read */
+      bulk_store_read<1>(); /* but for the other half, all is read */
       __syncwarp();
       if (!bent)
         e == 0 ? fill_half<0, false>(a, sums, scales, scale[0], bias[0], part_of.stage)
@@ -347,7 +345,7 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
     if (atomicAdd(&tickets[1], 1) == gridDim.x - 1)
       tickets[0] = 0, tickets[1] = 0;
   }
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  bulk_store_done();
 #endif
 }
 

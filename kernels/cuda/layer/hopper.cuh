@@ -67,15 +67,16 @@ __device__ __forceinline__ void bulk_copy(void *to, const void *from, uint32_t b
                : "memory");
 }
 
-/* The other way, which this thread may wait for: for what was begun before a commit to be read, or done. */
+/* The other way, which this thread may wait for: for what was begun before a commit, but for the last LEFT of these, to be
+ * read, or for all to be done. */
 __device__ __forceinline__ void bulk_store(const void *to, uint32_t from, uint32_t bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void bulk_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-__device__ __forceinline__ void bulk_store_read() {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+template <int LEFT = 0> __device__ __forceinline__ void bulk_store_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
 }
 __device__ __forceinline__ void bulk_store_done() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
