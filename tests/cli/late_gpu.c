@@ -2,12 +2,13 @@
 /*
  * A GPU that gets ready late, for tests on machines that have none: part of a gconv of its own, whose calls of the functions
  * below are led here by the linker. "cuda" is the CPU by another name; it is open, and its decoder started, when the file
- * $LATE_GPU is there. Without a device asked for, it is chosen with $LATE_GPU_CHOSEN, and if that is "decoder", its decoder.
- * With $LATE_GPU_FAILS, it cannot be opened then; if that is "cpu", the CPU is. With $LATE_GPU_MAKES, a number, it yields
- * results in parts: where PNG is wanted, so many strips as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it
- * fails after the first. Else it refuses that, and leaves all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it
- * has memory for so many plans at a time. What is asked of it, it writes to the file $LATE_GPU_LOG, a line each: "start",
- * "jpeg parts", "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans".
+ * $LATE_GPU is there; from then on images of the CPU wait for it, so that some are left. Without a device asked for, it is
+ * chosen with $LATE_GPU_CHOSEN, and if that is "decoder", its decoder. With $LATE_GPU_FAILS, it cannot be opened then; if
+ * that is "cpu", the CPU is. With $LATE_GPU_MAKES, a number, it yields results in parts: where PNG is wanted, so many strips
+ * as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it fails after the first. Else it refuses that, and leaves
+ * all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it has memory for so many plans at a time. What is asked
+ * of it, it writes to the file $LATE_GPU_LOG, a line each: "start", "jpeg parts", "parts", "whole"; and at its end, if plans
+ * are counted, how many it still has: "0 plans".
  */
 #include "conv/device.h"
 #include "png_cut.h"
@@ -15,6 +16,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,10 @@
 gconv_status __real_gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);
 gconv_status __real_gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening);
 gconv_status __real_gconv_device_open_end(gconv_device_opening *opening, gconv_device **device);
+gconv_status __real_gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs,
+                                       gconv_timings *timings);
+gconv_status __real_gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                            gconv_image *outputs, gconv_timings *timings);
 
 static void note(const char *word) {
   const char *path = getenv("LATE_GPU_LOG");
@@ -33,9 +39,16 @@ static void note(const char *word) {
   fclose(log);
 }
 
-static void wait_for_file(void) {
-  enum { PAUSE_MS = 2, MOST_PAUSES = 30000 };
-  for (int i = 0; i < MOST_PAUSES && access(getenv("LATE_GPU"), F_OK) != 0; i++)
+enum { PAUSE_MS = 2, MOST_PAUSES = 30000 };
+
+static bool file_is_there(void) {
+  return access(getenv("LATE_GPU"), F_OK) == 0;
+}
+
+static atomic_bool opening;
+
+static void let_it_open(void) {
+  for (int i = 0; i < MOST_PAUSES && atomic_load(&opening) && file_is_there(); i++)
     poll(NULL, 0, PAUSE_MS);
 }
 
@@ -48,15 +61,18 @@ gconv_status __wrap_gconv_device_choose(gconv_device *cpu, const gconv_job *job,
   return GCONV_OK;
 }
 
-gconv_status __wrap_gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening) {
+gconv_status __wrap_gconv_device_open_begin(const char *name, int threads, gconv_device_opening **begun) {
   (void)name;
-  return __real_gconv_device_open_begin("cpu", threads, opening);
+  GCONV_TRY(__real_gconv_device_open_begin("cpu", threads, begun));
+  atomic_store(&opening, true);
+  return GCONV_OK;
 }
 
-gconv_status __wrap_gconv_device_open_end(gconv_device_opening *opening, gconv_device **device) {
+static gconv_status open_it(gconv_device_opening *begun, gconv_device **device) {
   gconv_device *opened = NULL;
-  GCONV_TRY(__real_gconv_device_open_end(opening, &opened));
-  wait_for_file();
+  GCONV_TRY(__real_gconv_device_open_end(begun, &opened));
+  for (int i = 0; i < MOST_PAUSES && !file_is_there(); i++)
+    poll(NULL, 0, PAUSE_MS);
   const char *fails = getenv("LATE_GPU_FAILS");
   if (fails && strcmp(fails, "cpu") == 0) {
     *device = opened;
@@ -69,6 +85,24 @@ gconv_status __wrap_gconv_device_open_end(gconv_device_opening *opening, gconv_d
   snprintf(opened->info.name, sizeof opened->info.name, "cuda:0");
   *device = opened;
   return GCONV_OK;
+}
+
+gconv_status __wrap_gconv_device_open_end(gconv_device_opening *begun, gconv_device **device) {
+  gconv_status status = open_it(begun, device);
+  atomic_store(&opening, false);
+  return status;
+}
+
+gconv_status __wrap_gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs,
+                                       gconv_timings *timings) {
+  let_it_open();
+  return __real_gconv_plan_execute(plan, in, outputs, timings);
+}
+
+gconv_status __wrap_gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                            gconv_image *outputs, gconv_timings *timings) {
+  let_it_open();
+  return __real_gconv_plan_execute_rows(plan, window, window_row, first, outputs, timings);
 }
 
 const char *__wrap_gconv_device_decoder_obstacle(void) {
