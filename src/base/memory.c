@@ -25,6 +25,16 @@ size_t gconv_product(size_t count, const size_t *factors) {
   return product;
 }
 
+int64_t gconv_common_multiple(int64_t a, int64_t b) {
+  int64_t x = a, y = b;
+  while (y != 0) {
+    int64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return a / x * b;
+}
+
 /* In whole huge pages if there are at least `least` bytes. */
 static gconv_status allocate(size_t bytes, size_t least, const char *what, void **memory) {
   bool large = bytes >= least;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory, and products of sizes that cannot overflow unseen. */
+/* Memory, and arithmetic on sizes. */
 #ifndef GCONV_BASE_MEMORY_H
 #define GCONV_BASE_MEMORY_H
 
@@ -18,6 +18,9 @@ bool gconv_multiply(size_t a, size_t b, size_t *product);
 
 /* The product of `count` factors, or SIZE_MAX if it does not fit (no allocation of SIZE_MAX succeeds). */
 size_t gconv_product(size_t count, const size_t *factors);
+
+/* The least common multiple of two numbers from 1 to 2^31. */
+int64_t gconv_common_multiple(int64_t a, int64_t b);
 
 /* Allocates `bytes` (0 counts as 1), aligned to GCONV_ALIGNMENT, contents undefined. `what` is for the error text:
  * "the image". Free with gconv_release(). */

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* The turns of one call, as long as it lasts. */
@@ -192,4 +193,27 @@ void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, 
       pthread_cond_wait(&pool->changed, &pool->lock);
   withdraw(pool, &r);
   pthread_mutex_unlock(&pool->lock);
+}
+
+/* An errand that somebody runs in a turn, and what came of it. */
+typedef struct run_errand {
+  gconv_errand *errand;
+  void *context;
+  gconv_status status;
+  char error[1024];
+} run_errand;
+
+static void run(void *context, size_t turn, int seat) {
+  run_errand *r = context;
+  (void)turn;
+  (void)seat;
+  r->status = r->errand(r->context);
+  if (r->status != GCONV_OK)
+    snprintf(r->error, sizeof r->error, "%s", gconv_last_error());
+}
+
+gconv_status gconv_threads_do(gconv_threads *pool, gconv_errand *errand, void *context) {
+  run_errand r = {.errand = errand, .context = context};
+  gconv_threads_run(pool, 1, run, &r);
+  return r.status == GCONV_OK ? GCONV_OK : gconv_set_error(r.status, r.error);
 }

@@ -24,6 +24,11 @@ typedef void gconv_turn(void *context, size_t turn, int seat);
  * until another one is through. A pool of one thread has no seats: each caller does its turns by itself, as seat 0. */
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
+/* Calls errand(context) once, as such a turn, and returns what it returns. The text of a failure becomes the last error of
+ * the caller, whichever thread took the turn. */
+typedef gconv_status gconv_errand(void *context);
+gconv_status gconv_threads_do(gconv_threads *threads, gconv_errand *errand, void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,7 +3,7 @@
 #ifndef GCONV_BATCH_MESSAGE_H
 #define GCONV_BATCH_MESSAGE_H
 
-#include "gconv.h"
+#include "base/status.h"
 
 /* Why something failed: one or a few sentences without a final newline. */
 typedef struct gconv_message {
@@ -11,18 +11,9 @@ typedef struct gconv_message {
 } gconv_message;
 
 /* Sets the text, cut where it is too long, and returns `status`. The arguments may point into the old text. */
-gconv_status gconv_complain(gconv_message *message, gconv_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+gconv_status gconv_complain(gconv_message *message, gconv_status status, const char *format, ...) GCONV_PRINTF(3, 4);
 
 /* GCONV_NO_MEMORY, with its text. */
 gconv_status gconv_complain_memory(gconv_message *message);
-
-/* Returns from the calling function if `expression` is not GCONV_OK. */
-#define GCONV_TRY(expression)                                                                                               \
-  do {                                                                                                                      \
-    gconv_status gconv_try_status = (expression);                                                                           \
-    if (gconv_try_status != GCONV_OK)                                                                                       \
-      return gconv_try_status;                                                                                              \
-  } while (0)
 
 #endif

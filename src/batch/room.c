@@ -53,6 +53,15 @@ void gconv_worker_drop(gconv_worker *worker, gconv_planned *planned) {
   gconv_plans_drop(worker->plans, empty(planned));
 }
 
+/* Frees the plans and the images; the devices stay. */
+static void clear(gconv_worker *worker) {
+  gconv_worker_drop(worker, &worker->now);
+  gconv_worker_drop(worker, &worker->before);
+  gconv_image_free(&worker->input);
+  gconv_budget_give_back(worker->budget, worker->held);
+  worker->held = 0;
+}
+
 static void leave_plans(gconv_worker *worker) {
   gconv_plans_leave(worker->plans, empty(&worker->now));
   gconv_plans_leave(worker->plans, empty(&worker->before));
@@ -60,7 +69,7 @@ static void leave_plans(gconv_worker *worker) {
 
 void gconv_worker_leave(gconv_worker *worker) {
   leave_plans(worker);
-  gconv_worker_clear(worker);
+  clear(worker);
 }
 
 void gconv_worker_yield(gconv_worker *worker) {
@@ -68,14 +77,6 @@ void gconv_worker_yield(gconv_worker *worker) {
     return;
   leave_plans(worker);
   gconv_worker_give_back(worker);
-}
-
-void gconv_worker_clear(gconv_worker *worker) {
-  gconv_worker_drop(worker, &worker->now);
-  gconv_worker_drop(worker, &worker->before);
-  gconv_image_free(&worker->input);
-  gconv_budget_give_back(worker->budget, worker->held);
-  worker->held = 0;
 }
 
 void gconv_worker_take_turn(gconv_worker *worker) {
@@ -97,7 +98,7 @@ gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char
     worker->held = wanted;
     return GCONV_OK;
   }
-  gconv_worker_clear(worker);
+  clear(worker);
   gconv_worker_give_turn(worker); /* who gives memory back may wait for it */
   gconv_budget_wait(worker->budget, bytes);
   gconv_worker_take_turn(worker);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a worker takes of what all may have: memory (budget.h), how much an image needs and when it may begin, and turns at
- * the processors. */
+/* What a worker takes of that which all workers share: memory (budget.h), of which this knows how much an image needs and
+ * when it may begin, and turns at the processors. */
 #ifndef GCONV_BATCH_ROOM_H
 #define GCONV_BATCH_ROOM_H
 
@@ -13,10 +13,8 @@ uint64_t gconv_worker_whole_bytes(const gconv_worker *worker, const gconv_row_re
 /* Frees what a plan of the worker's wrote to, and the plan; *planned is as before its first use. */
 void gconv_worker_drop(gconv_worker *worker, gconv_planned *planned);
 
-/* Frees the plans and the images; the devices stay. */
-void gconv_worker_clear(gconv_worker *worker);
-
-/* The same at the end of its work, but plans of a GPU are left to other workers (plans.h). */
+/* At the end of its work: frees its images and what it holds of the memory; plans of a GPU are left to other workers
+ * (plans.h), others are freed. The devices stay. */
 void gconv_worker_leave(gconv_worker *worker);
 
 /* Between two images: leaves plans that others wait for. */

@@ -7,6 +7,7 @@
  * outputs are rings of strips that lie one behind the other, so that the writers, where they are slowest, get many at once.
  */
 #include "batch/stream.h"
+#include "base/memory.h"
 #include "batch/clock.h"
 #include "batch/message.h"
 
@@ -71,16 +72,6 @@ static gconv_status no_memory(void) {
 
 /* ---- Strips ---- */
 
-static int64_t common_multiple(int64_t a, int64_t b) {
-  int64_t x = a, y = b;
-  while (y != 0) {
-    int64_t rest = x % y;
-    x = y;
-    y = rest;
-  }
-  return a / x * b;
-}
-
 /* Rows of a strip: as many as STRIP_BYTES hold, but at least twice those that are read for its first row alone, so that not
  * too many are copied for the next strip. A multiple of the plan's step, and, if that does not make it much larger, of
  * `preferred`, the writers'. */
@@ -90,7 +81,7 @@ static int32_t strip_rows(const gconv_plan *plan, const gconv_image *like, int64
   gconv_plan_rows_needed(plan, 0, 1, &begin, &end);
   int64_t rows = (int64_t)(STRIP_BYTES / (row_bytes_of(like) + output_row_bytes(plan))), least = 2 * (int64_t)(end - begin);
   rows = rows > least ? rows : least;
-  int64_t both = common_multiple(step, preferred);
+  int64_t both = gconv_common_multiple(step, preferred);
   step = both <= rows + rows / 2 ? both : step;
   rows = (rows + step - 1) / step * step;
   return rows < height ? (int32_t)rows : (int32_t)height;

@@ -9,6 +9,8 @@
 
 #include "cli/options.h"
 
+#include <jansson.h>
+
 /* ---- What is wanted ---- */
 
 typedef struct gconv_bench_image {
@@ -93,12 +95,25 @@ gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type t
 /* A filter of size x size random taps, appended to *filters. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters);
 
+/* The input of a layer and its bank. Zero-initialise before first use. */
+typedef struct gconv_bench_layer {
+  gconv_image in;      /* f32, planar, samples 0 to 1 */
+  gconv_image weights; /* whose planes are those of the bank: number k * C + c */
+  gconv_bank bank;     /* borrows them; without biases */
+} gconv_bench_layer;
+
+/* A layer of `filters` filters of C x size x size, with random taps from -1/2 to 1/2, for `images` random images of `shape`,
+ * which is planar. *layer is for gconv_bench_free_layer(), in success and failure. */
+gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t images, int32_t filters, int32_t size,
+                                    gconv_bench_layer *layer);
+void gconv_bench_free_layer(gconv_bench_layer *layer);
+
 /* ---- Measuring ---- */
 
 /* The median of at least one number; sorts them. */
 double gconv_bench_median(double *numbers, int count);
 
-/* `runs`, or fewer where they are estimated to take over a second together, but no fewer than 3 of them. */
+/* `runs`; or fewer, but at least 3, where so many are estimated to take more than a second together. */
 int gconv_bench_affordable_runs(double estimate_ms, int runs);
 
 /* The median of `runs` runs, at most; fewer where they take over a second together. *outputs as gconv_plan_measure(). */
@@ -108,7 +123,7 @@ gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_
  * its obstacle; what fails is said, and becomes one, too. */
 void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, gconv_bench_row *row);
 
-/* What an error of making a plan says behind the name of the algorithm, which stands in the row as well. */
+/* The part of an error text of gconv_plan_create() behind the name of the algorithm, which its row shows anyway. */
 const char *gconv_bench_obstacle(const char *text);
 
 /* What auto chooses, in static storage; NULL if it fails. Sets how long other algorithms are waited for. */
@@ -124,7 +139,7 @@ typedef void gconv_bench_visit(gconv_bench *bench, const gconv_image *image, con
                                const gconv_bench_row *shape, void *user);
 int gconv_bench_walk(gconv_bench *bench, gconv_bench_visit *visit, void *user);
 
-/* Keeps a row; what is pointed to by the result is valid until the next. NULL without memory. */
+/* Appends a copy of the row to bench->rows and returns it; valid until the next call. NULL without memory. */
 const gconv_bench_row *gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row);
 
 /* ---- auto ---- */
@@ -170,6 +185,9 @@ void gconv_bench_print_head(const gconv_bench *bench);
 /* Called for each row as it is known; `first` of an image and type. JSON is printed at the end. */
 void gconv_bench_print_row(const gconv_bench *bench, const gconv_bench_row *row, bool first);
 void gconv_bench_print_end(const gconv_bench *bench);
+
+/* Prints a report, which it owns from then on; NULL: says that there is no memory for it. */
+void gconv_bench_print_json(json_t *report);
 
 /* "3840x2160x3 u8 interleaved" */
 void gconv_bench_name_image(const gconv_bench_row *row, char *text, size_t size);

@@ -4,8 +4,6 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Whether all but x and the algorithm is the same. */
@@ -123,13 +121,7 @@ void gconv_experiment_print_end(const gconv_experiment_run *run) {
   json_t *all = json_pack("{s:s, s:s, s:s, s:f, s:i, s:o}", "experiment", run->name, "device", info->name, "description",
                           info->description, "fma_tflop_per_s", peak_tflop_per_s(run), "runs", run->bench->settings->runs,
                           "rows", rows);
-  char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
-  if (text)
-    puts(text);
-  else
-    gconv_say("there is no memory for the report");
-  free(text);
-  json_decref(all);
+  gconv_bench_print_json(all);
 }
 
 /* ---- Plots ---- */

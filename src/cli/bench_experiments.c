@@ -61,13 +61,8 @@ static int32_t count_numbers(const int32_t *numbers) {
 /* ---- Results ---- */
 
 /* The weights are planes as the images are: plane k * C + c. */
-typedef struct layer_data {
-  gconv_image in, weights;
-  gconv_bank bank;
-} layer_data;
-
 /* The sum at (n, k, p, q) in float64; *products and *weights become sums of magnitudes. */
-static double sum_at(const layer_data *data, const int32_t at[4], double *products, double *weights) {
+static double sum_at(const gconv_bench_layer *data, const int32_t at[4], double *products, double *weights) {
   const gconv_image *in = &data->in;
   const size_t width = (size_t)in->width, channels = (size_t)in->channels, size = (size_t)data->bank.rows;
   const float *weight = data->bank.weights + (size_t)at[1] * channels * size * size, *samples = in->data;
@@ -86,7 +81,7 @@ static double sum_at(const layer_data *data, const int32_t at[4], double *produc
 }
 
 /* Places at odd distances, with the first and the last. Samples are below 1. */
-static void check_outputs(const layer_data *data, const gconv_layer_info *info, const gconv_image *out,
+static void check_outputs(const gconv_bench_layer *data, const gconv_layer_info *info, const gconv_image *out,
                           gconv_experiment_row *row) {
   size_t pixels = (size_t)out->height * (size_t)out->width;
   size_t count = pixels * (size_t)out->channels * (size_t)out->frames;
@@ -108,7 +103,7 @@ static void check_outputs(const layer_data *data, const gconv_layer_info *info, 
 
 /* ---- One row ---- */
 
-static gconv_status measure_network(gconv_bench *bench, gconv_network *network, const layer_data *data,
+static gconv_status measure_network(gconv_bench *bench, gconv_network *network, const gconv_bench_layer *data,
                                     gconv_experiment_row *row) {
   const gconv_layer_info *info = gconv_network_get_info(network, 0);
   row->chosen = info->algorithm;
@@ -136,7 +131,7 @@ static gconv_status measure_network(gconv_bench *bench, gconv_network *network, 
   return status;
 }
 
-static void measure_row(gconv_bench *bench, const layer_data *data, gconv_experiment_row *row) {
+static void measure_row(gconv_bench *bench, const gconv_bench_layer *data, gconv_experiment_row *row) {
   gconv_layer layer = {.bank = &data->bank, .padding = GCONV_LAYER_VALID, .groups = 1};
   gconv_network_options options = {.algorithm = row->algorithm,
                                    .executions = 1000000, /* what is measured is speed, not the start of libraries */
@@ -158,7 +153,7 @@ static void measure_row(gconv_bench *bench, const layer_data *data, gconv_experi
 
 /* ---- The grid ---- */
 
-static void add_row(gconv_experiment_run *run, const layer_data *data, const gconv_experiment_row *shape,
+static void add_row(gconv_experiment_run *run, const gconv_bench_layer *data, const gconv_experiment_row *shape,
                     const char *algorithm) {
   gconv_experiment_row *rows = gconv_grown(run->rows, run->count, sizeof *rows);
   if (!rows) {
@@ -174,7 +169,7 @@ static void add_row(gconv_experiment_run *run, const layer_data *data, const gco
   gconv_experiment_print_row(run);
 }
 
-static void measure_algorithms(gconv_experiment_run *run, const layer_data *data, const gconv_experiment_row *shape) {
+static void measure_algorithms(gconv_experiment_run *run, const gconv_bench_layer *data, const gconv_experiment_row *shape) {
   const gconv_texts *names = &run->bench->settings->algorithms;
   const gconv_algorithm_info *info;
   for (size_t i = 0; i < names->count; i++)
@@ -184,39 +179,16 @@ static void measure_algorithms(gconv_experiment_run *run, const layer_data *data
       add_row(run, data, shape, info->name);
 }
 
-/* Images have the samples of as many planes as batch and channels make. */
-static gconv_status make_data(const gconv_experiment_row *shape, layer_data *data) {
-  const gconv_bench_image in = {shape->width, shape->height, shape->channels * shape->images, true};
-  const gconv_bench_image weights = {shape->size, shape->size, shape->channels * shape->filters, true};
-  gconv_status status = gconv_bench_make_image(&in, GCONV_F32, &data->in);
-  if (status == GCONV_OK)
-    status = gconv_bench_make_image(&weights, GCONV_F32, &data->weights);
-  if (status != GCONV_OK)
-    return status;
-  data->in.frames = shape->images;
-  data->in.channels = shape->channels;
-  float *taps = data->weights.data; /* of either sign */
-  for (int64_t i = 0; i < (int64_t)weights.channels * shape->size * shape->size; i++)
-    taps[i] -= 0.5f;
-  data->bank = (gconv_bank){.name = "random",
-                            .filters = shape->filters,
-                            .channels = shape->channels,
-                            .rows = shape->size,
-                            .columns = shape->size,
-                            .weights = taps};
-  return GCONV_OK;
-}
-
 static gconv_status measure_shape(gconv_experiment_run *run, const experiment *chosen, gconv_experiment_row *shape) {
-  layer_data data = {0};
-  gconv_status status = make_data(shape, &data);
+  gconv_bench_layer data = {0};
+  const gconv_bench_image image = {shape->width, shape->height, shape->channels, true};
+  gconv_status status = gconv_bench_make_layer(&image, shape->images, shape->filters, shape->size, &data);
   int32_t count = count_numbers(chosen->workspaces);
   for (int32_t i = 0; status == GCONV_OK && i < (count > 0 ? count : 1); i++) {
     shape->workspace_mib = chosen->workspaces[i];
     measure_algorithms(run, &data, shape);
   }
-  gconv_image_free(&data.in);
-  gconv_image_free(&data.weights);
+  gconv_bench_free_layer(&data);
   return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Images and filters of random numbers: the same for every run of the program. */
+/* Images, filters and layers of random numbers: the same for every run of the program. */
 #include "cli/bench.h"
 
 #include <stdlib.h>
@@ -48,4 +48,29 @@ gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
   gconv_status status = gconv_filters_read(text, NULL, filters);
   free(text);
   return status;
+}
+
+/* Images have the samples of as many planes as they have together. */
+gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t images, int32_t filters, int32_t size,
+                                    gconv_bench_layer *layer) {
+  const gconv_bench_image in = {shape->width, shape->height, shape->channels * images, true};
+  const gconv_bench_image weights = {size, size, shape->channels * filters, true};
+  gconv_status status = gconv_bench_make_image(&in, GCONV_F32, &layer->in);
+  if (status == GCONV_OK)
+    status = gconv_bench_make_image(&weights, GCONV_F32, &layer->weights);
+  if (status != GCONV_OK)
+    return status;
+  layer->in.frames = images;
+  layer->in.channels = shape->channels;
+  float *taps = layer->weights.data; /* of either sign */
+  for (int64_t i = 0; i < (int64_t)weights.channels * size * size; i++)
+    taps[i] -= 0.5f;
+  layer->bank = (gconv_bank){
+      .name = "random", .filters = filters, .channels = shape->channels, .rows = size, .columns = size, .weights = taps};
+  return GCONV_OK;
+}
+
+void gconv_bench_free_layer(gconv_bench_layer *layer) {
+  gconv_image_free(&layer->in);
+  gconv_image_free(&layer->weights);
 }

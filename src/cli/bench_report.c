@@ -3,7 +3,6 @@
 #include "cli/bench.h"
 #include "cli/terminal.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +109,16 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   return json;
 }
 
+void gconv_bench_print_json(json_t *report) {
+  char *text = report ? json_dumps(report, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
+  if (text)
+    puts(text);
+  else
+    gconv_say("there is no memory for the report");
+  free(text);
+  json_decref(report);
+}
+
 static void print_json(const gconv_bench *bench) {
   const gconv_device_info *info = gconv_device_get_info(bench->device);
   json_t *rows = json_array();
@@ -119,13 +128,7 @@ static void print_json(const gconv_bench *bench) {
       json_pack("{s:s, s:s, s:f, s:f, s:f, s:i, s:o}", "device", info->name, "description", info->description,
                 "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6, "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9,
                 "launch_ms", bench->machine.launch_ms, "runs", bench->settings->runs, "rows", rows);
-  char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
-  if (text)
-    puts(text);
-  else
-    gconv_say("there is no memory for the report");
-  free(text);
-  json_decref(all);
+  gconv_bench_print_json(all);
 }
 
 /* ---- All ---- */

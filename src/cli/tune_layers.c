@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Outputs of a layer, and how many filters they are of: few or many. */
@@ -18,28 +17,8 @@ enum { RUNS = 7, OUTPUTS = 3, FILTERS = 2, SHAPES = 4 };
 /* Inputs that take longer to make than to convolve are left out. */
 static const double MOST_INPUT = 24e6;
 
-typedef struct layer_data {
-  gconv_image in, weights;
-  gconv_bank bank;
-} layer_data;
-
-static gconv_status make_data(int32_t side, int32_t count, int32_t channels, int32_t size, layer_data *data) {
-  const gconv_bench_image in = {side, side, channels, true}, weights = {size, size, channels * count, true};
-  gconv_status status = gconv_bench_make_image(&in, GCONV_F32, &data->in);
-  if (status == GCONV_OK)
-    status = gconv_bench_make_image(&weights, GCONV_F32, &data->weights);
-  if (status != GCONV_OK)
-    return status;
-  float *taps = data->weights.data; /* of either sign */
-  for (int64_t i = 0; i < (int64_t)channels * count * size * size; i++)
-    taps[i] -= 0.5f;
-  data->bank =
-      (gconv_bank){.name = "random", .filters = count, .channels = channels, .rows = size, .columns = size, .weights = taps};
-  return GCONV_OK;
-}
-
 /* Measured over estimated; 0 where the algorithm cannot do it. */
-static double measure(gconv_bench *bench, const layer_data *data, const char *algorithm) {
+static double measure(gconv_bench *bench, const gconv_bench_layer *data, const char *algorithm) {
   gconv_layer layer = {.bank = &data->bank, .groups = 1};
   gconv_network_options options = {.algorithm = algorithm, .executions = 1000000};
   gconv_network *network = NULL;
@@ -54,7 +33,7 @@ static double measure(gconv_bench *bench, const layer_data *data, const char *al
   return ratio;
 }
 
-static void measure_shape(gconv_bench *bench, const layer_data *data, gconv_tuning_row row,
+static void measure_shape(gconv_bench *bench, const gconv_bench_layer *data, gconv_tuning_row row,
                           void (*learn)(const gconv_tuning_row *row, void *user), void *user) {
   const gconv_algorithm_info *info;
   for (size_t i = 0; (info = gconv_layer_algorithm_at(i)); i++) {
@@ -80,12 +59,12 @@ void gconv_tune_layers(gconv_bench *bench, bool quick, void (*learn)(const gconv
     char text[96];
     snprintf(text, sizeof text, "%d filters of %d x %d x %d on %d x %d", count, channels, size, size, side, side);
     show(text, user);
-    layer_data data = {0};
+    gconv_bench_layer data = {0};
     gconv_tuning_row row = {.type = GCONV_F32, .channels = gconv_tuning_layer_class(count), .samples = all, .layer = true};
     row.taps = (double)channels * size * size;
-    if (make_data(side, count, channels, size, &data) == GCONV_OK)
+    const gconv_bench_image image = {side, side, channels, true};
+    if (gconv_bench_make_layer(&image, 1, count, size, &data) == GCONV_OK)
       measure_shape(bench, &data, row, learn, user);
-    gconv_image_free(&data.in);
-    gconv_image_free(&data.weights);
+    gconv_bench_free_layer(&data);
   }
 }

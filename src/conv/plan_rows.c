@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans executed strip by strip, on a part of the input. */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "conv/border.h"
 #include "conv/plan.h"
 #include "conv/stages.h"
@@ -8,16 +9,6 @@
 #include <stdlib.h>
 
 /* ---- Which rows ---- */
-
-static int64_t common_multiple(int64_t a, int64_t b) {
-  int64_t x = a, y = b;
-  while (y != 0) {
-    int64_t rest = x % y;
-    x = y;
-    y = rest;
-  }
-  return a / x * b;
-}
 
 /* Filters that reach further are not worth a window. */
 enum { MOST_REACH = 1 << 16 };
@@ -36,7 +27,7 @@ int32_t gconv_plan_row_step(const gconv_plan *plan) {
         (int64_t)pass->problem.rows * pass->problem.dilation_y > MOST_REACH)
       return 0;
     if (pass->algorithm->row_step)
-      step = common_multiple(step, pass->algorithm->row_step(&pass->problem));
+      step = gconv_common_multiple(step, pass->algorithm->row_step(&pass->problem));
     if (step > INT32_MAX / 2)
       return 0;
   }

@@ -59,6 +59,9 @@ static void products_do_not_overflow(void **state) {
   assert_int_equal(product, SIZE_MAX);
   assert_int_equal(gconv_product(3, (size_t[]){SIZE_MAX / 4, 5, 1}), SIZE_MAX);
   assert_int_equal(gconv_product(3, (size_t[]){3, 5, 7}), 105);
+  assert_int_equal(gconv_common_multiple(6, 4), 12);
+  assert_int_equal(gconv_common_multiple(1, 7), 7);
+  assert_int_equal(gconv_common_multiple(INT32_MAX, INT32_MAX - 1), (int64_t)INT32_MAX * (INT32_MAX - 1));
   void *memory = NULL;
   assert_int_equal(gconv_allocate(SIZE_MAX, "everything", &memory), GCONV_NO_MEMORY);
   assert_null(memory);
@@ -154,6 +157,35 @@ static void callers_share_the_seats(void **state) {
     assert_int_equal(atomic_load(&c.most), threads); /* never more, and all of them where there is enough to do */
     gconv_threads_free(c.pool);
   }
+}
+
+static gconv_status fail_errand(void *context) {
+  return gconv_fail(GCONV_IO_ERROR, "errand %d", *(const int *)context);
+}
+
+static gconv_status do_nothing(void *context) {
+  (void)context;
+  return GCONV_OK;
+}
+
+/* While others have turns, their threads take over errands, too. */
+static void errands_bring_their_error_home(void **state) {
+  (void)state;
+  crowd c = {.most = 0};
+  pthread_t callers[CALLERS];
+  assert_int_equal(gconv_threads_create(2, &c.pool), GCONV_OK);
+  for (int i = 0; i < CALLERS; i++)
+    assert_int_equal(pthread_create(&callers[i], NULL, call_again_and_again, &c), 0);
+  for (int i = 0; i < 300; i++) {
+    char expected[32];
+    snprintf(expected, sizeof expected, "errand %d", i);
+    assert_int_equal(gconv_threads_do(c.pool, fail_errand, &i), GCONV_IO_ERROR);
+    assert_string_equal(gconv_last_error(), expected);
+    assert_int_equal(gconv_threads_do(c.pool, do_nothing, NULL), GCONV_OK);
+  }
+  for (int i = 0; i < CALLERS; i++)
+    pthread_join(callers[i], NULL);
+  gconv_threads_free(c.pool);
 }
 
 static void threads_are_no_more_than_processors(void **state) {
@@ -420,6 +452,7 @@ int main(void) {
       cmocka_unit_test(suggestions_are_near),
       cmocka_unit_test_setup(each_turn_is_taken_once, allow_threads),
       cmocka_unit_test_setup(callers_share_the_seats, allow_threads),
+      cmocka_unit_test_setup(errands_bring_their_error_home, allow_threads),
       cmocka_unit_test(threads_are_no_more_than_processors),
       cmocka_unit_test(quotas_bound_processors),
       cmocka_unit_test(source_hands_out_every_byte_once),
