@@ -27,7 +27,7 @@ typedef struct gconv_reader {
   int threads;           /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
   gconv_threads *shared; /* on which rows are read then, if any: see gconv_format.threads */
   uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */
-  int64_t rows_read;     /* of frames * (planar ? channels : 1) * height; counted by gconv_reader_rows() */
+  int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */
   void *state;           /* the format's own; freed by close() */
   uint8_t *whole;        /* all rows, where they were wanted piecemeal of a format that cannot: gconv_reader_whole() */
 } gconv_reader;
@@ -66,9 +66,9 @@ struct gconv_format {
   gconv_status (*write_part)(gconv_writer *writer, const gconv_part *part);
   /* The rows that write_rows() takes best at a time; NULL: any number. */
   int32_t (*row_step)(const gconv_writer *writer);
-  /* Writes what follows the last row. */
+  /* Writes what follows the last row; NULL: nothing does. */
   gconv_status (*finish)(gconv_writer *writer);
-  /* Frees the state, after success or failure of start(). */
+  /* Frees the state, after success or failure of start(); NULL: there is none. */
   void (*end)(gconv_writer *writer);
 };
 
@@ -80,15 +80,14 @@ extern const gconv_format gconv_format_png, gconv_format_jpeg, gconv_format_pnm,
 /* The format of a file that begins with these bytes, or NULL. */
 const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size);
 
+/* Writes their names into text[0 .. size), for messages: "png, jpeg, ...". */
+void gconv_formats_list(char *text, size_t size);
+
 /* ---- Reading ---- */
 
 /* Finds the format of `source` by its content and reads the header, at most `max_pixels` large. Needs
  * gconv_reader_close() in any case; the source stays the caller's. */
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels);
-
-/* frames * (planar ? channels : 1) * height, and the bytes of one such row. */
-int64_t gconv_reader_row_count(const gconv_reader *reader);
-size_t gconv_reader_row_bytes(const gconv_reader *reader);
 
 /* Reads the next `count` rows (no more than there are) to rows + i * row_bytes. The last of them succeeds only if the file
  * is complete. */
@@ -113,6 +112,11 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
                                 int32_t count);
 
 /* ---- Details that formats share ---- */
+
+/* The rows of all frames, and of all planes of each, and the bytes of the samples of one, whatever lies behind them. Only
+ * the header counts. */
+int64_t gconv_image_row_count(const gconv_image *image);
+size_t gconv_image_row_bytes(const gconv_image *image);
 
 /* Whether the ICC profile of `image` describes colours such as it has: grey or RGB. */
 bool gconv_icc_fits(const gconv_image *image);

@@ -2,6 +2,7 @@
 /* The one table of formats. */
 #include "image/format.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -13,6 +14,14 @@ enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 const gconv_format_info *gconv_format_at(size_t index) {
   return index < FORMATS ? &formats[index]->info : NULL;
+}
+
+void gconv_formats_list(char *text, size_t size) {
+  text[0] = '\0';
+  for (size_t i = 0; i < FORMATS; i++) {
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s%s", i == 0 ? "" : ", ", formats[i]->info.name);
+  }
 }
 
 /* Whether `word` is one of those in `list`, which spaces separate; case does not matter. */

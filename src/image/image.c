@@ -64,6 +64,14 @@ void gconv_image_free(gconv_image *image) {
 
 /* ---- Details that formats share ---- */
 
+int64_t gconv_image_row_count(const gconv_image *image) {
+  return (int64_t)image->frames * (image->planar ? image->channels : 1) * image->height;
+}
+
+size_t gconv_image_row_bytes(const gconv_image *image) {
+  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
+}
+
 bool gconv_icc_fits(const gconv_image *image) {
   enum { ICC_HEADER_BYTES = 128, ICC_COLOUR_SPACE = 16 };
   if (!image->icc || image->icc_bytes < ICC_HEADER_BYTES)

@@ -25,7 +25,6 @@ enum {
   DISTANCES = 30,
   PRECODES = 19,
   MOST_SYMBOLS = 288,
-  MOST_REPEATED = 138, /* lengths of codewords, by one symbol */
 };
 
 #define TAKES 0x3fu /* of an entry: bits that it takes */

@@ -148,7 +148,7 @@ static gconv_status read_fortran(gconv_reader *reader, uint8_t *rows, size_t row
 static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
   if (((const npy_state *)reader->state)->file.fortran_order)
     return gconv_reader_whole(reader, read_fortran, rows, row_bytes, count);
-  size_t samples = gconv_reader_row_bytes(reader) / gconv_type_bytes(reader->header.type);
+  size_t samples = gconv_image_row_bytes(&reader->header) / gconv_type_bytes(reader->header.type);
   for (size_t i = 0; i < (size_t)count; i++)
     GCONV_TRY(read_samples(reader, (uint8_t *)rows + i * row_bytes, samples));
   return GCONV_OK;
@@ -211,7 +211,7 @@ static gconv_status write_transposed(gconv_writer *writer, const uint8_t *row) {
 
 static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
   const gconv_image *image = writer->header;
-  size_t bytes = (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * gconv_type_bytes(image->type);
+  size_t bytes = gconv_image_row_bytes(image);
   for (size_t i = 0; i < (size_t)count; i++) {
     const uint8_t *row = (const uint8_t *)rows + i * row_bytes;
     GCONV_TRY(is_transposed(image) ? write_transposed(writer, row) : gconv_sink_write(writer->sink, row, bytes));
@@ -222,21 +222,15 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
 static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count) {
   npy_state *state = writer->state;
   const gconv_image *image = writer->header;
-  size_t bytes = (size_t)image->width * gconv_type_bytes(image->type);
-  uint64_t rows_in_all = (uint64_t)image->frames * (uint64_t)image->channels * (uint64_t)image->height;
+  size_t bytes = gconv_image_row_bytes(image);
   if (!state->reserved)
-    GCONV_TRY(gconv_sink_reserve(writer->sink, state->header_bytes + rows_in_all * bytes));
+    GCONV_TRY(gconv_sink_reserve(writer->sink, state->header_bytes + (uint64_t)gconv_image_row_count(image) * bytes));
   state->reserved = true;
   uint64_t position = state->header_bytes + (uint64_t)first * bytes;
   if (row_bytes == bytes)
     return gconv_sink_write_at(writer->sink, position, rows, bytes * (size_t)count);
   for (size_t i = 0; i < (size_t)count; i++)
     GCONV_TRY(gconv_sink_write_at(writer->sink, position + i * bytes, (const uint8_t *)rows + i * row_bytes, bytes));
-  return GCONV_OK;
-}
-
-static gconv_status finish(gconv_writer *writer) {
-  (void)writer;
   return GCONV_OK;
 }
 
@@ -261,6 +255,5 @@ const gconv_format gconv_format_npy = {
     .start = start,
     .write_rows = write_rows,
     .write_rows_at = write_rows_at,
-    .finish = finish,
     .end = end,
 };

@@ -85,7 +85,7 @@ static gconv_status read_header(gconv_reader *reader, pfm_state *state) {
   header->frames = 1;
   header->channels = magic[1] == 'F' ? 3 : 1;
   size_t bytes;
-  gconv_multiply(gconv_reader_row_bytes(reader), (size_t)header->height, &bytes);
+  gconv_multiply(gconv_image_row_bytes(&reader->header), (size_t)header->height, &bytes);
   return gconv_reader_expect(reader, bytes);
 }
 
@@ -113,7 +113,7 @@ static void close_pfm(gconv_reader *reader) {
 
 static gconv_status read_all(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
   const pfm_state *state = reader->state;
-  size_t bytes = gconv_reader_row_bytes(reader);
+  size_t bytes = gconv_image_row_bytes(&reader->header);
   for (size_t y = (size_t)reader->header.height; y-- > 0;) {
     uint8_t *row = rows + y * row_bytes;
     GCONV_TRY(gconv_source_read_exactly(reader->source, row, bytes, "its pixels"));
@@ -164,11 +164,6 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
   return state->count == writer->header->height ? write_upwards(writer, state->rows, bytes) : GCONV_OK;
 }
 
-static gconv_status finish(gconv_writer *writer) {
-  (void)writer;
-  return GCONV_OK;
-}
-
 static void end(gconv_writer *writer) {
   free_state(writer->state);
   writer->state = NULL;
@@ -188,6 +183,5 @@ const gconv_format gconv_format_pfm = {
     .close = close_pfm,
     .start = start,
     .write_rows = write_rows,
-    .finish = finish,
     .end = end,
 };

@@ -128,7 +128,7 @@ static void read_header(png_session *session) {
   header->alpha = (colour & PNG_COLOR_MASK_ALPHA) || transparent > 0;
   header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
   session->reader->out_of_order = png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE;
-  size_t pixels = gconv_reader_row_bytes(session->reader) * (size_t)header->height;
+  size_t pixels = gconv_image_row_bytes(&session->reader->header) * (size_t)header->height;
   session->reader->bytes = pixels < MOST_BYTES_AHEAD ? pixels : MOST_BYTES_AHEAD;
   read_metadata(session);
 }
@@ -157,7 +157,7 @@ static void start_rows(png_session *session) {
     png_set_swap(session->png);
   png_set_interlace_handling(session->png);
   png_read_update_info(session->png, session->info);
-  if (png_get_rowbytes(session->png, session->info) != gconv_reader_row_bytes(session->reader))
+  if (png_get_rowbytes(session->png, session->info) != gconv_image_row_bytes(&session->reader->header))
     png_error(session->png, "rows of an unexpected size");
 }
 
@@ -244,7 +244,7 @@ static gconv_status go_back(png_session *session) {
   session->stream = NULL;
   GCONV_TRY(gconv_source_rewind(reader->source, session->pixels_begin));
   void *row;
-  GCONV_TRY(gconv_allocate(gconv_reader_row_bytes(reader), "a row of a PNG", &row));
+  GCONV_TRY(gconv_allocate(gconv_image_row_bytes(&reader->header), "a row of a PNG", &row));
   int64_t rows_read = reader->rows_read;
   gconv_status status = GCONV_OK;
   session->rows = row;

@@ -282,7 +282,7 @@ static void start_threads(gconv_png_stream *stream, int threads) {
 
 static void measure_lines(gconv_png_stream *stream) {
   const gconv_image *header = &stream->reader->header;
-  size_t row_bytes = gconv_reader_row_bytes(stream->reader);
+  size_t row_bytes = gconv_image_row_bytes(&stream->reader->header);
   stream->pixel = (size_t)header->channels * gconv_type_bytes(header->type);
   if (stream->samples) {
     row_bytes = ((size_t)header->width * (size_t)stream->samples->depth + 7) / 8;
@@ -297,7 +297,7 @@ static void measure_lines(gconv_png_stream *stream) {
 }
 
 gconv_png_stream *gconv_png_stream_open(gconv_reader *reader, const gconv_png_samples *samples, uint32_t first_bytes) {
-  gconv_png_stream *stream = gconv_reader_row_bytes(reader) < MOST_ROW_BYTES ? calloc(1, sizeof *stream) : NULL;
+  gconv_png_stream *stream = gconv_image_row_bytes(&reader->header) < MOST_ROW_BYTES ? calloc(1, sizeof *stream) : NULL;
   if (!stream)
     return NULL;
   pthread_mutex_init(&stream->lock, NULL);

@@ -194,7 +194,7 @@ static gconv_status prepare(gconv_reader *reader, pnm_state *state) {
                       header->width, header->height, state->maxval);
   header->frames = 1;
   header->type = state->maxval > UINT8_MAX ? GCONV_U16 : GCONV_U8;
-  size_t row_bytes = state->kind == 4 ? ((size_t)header->width + 7) / 8 : gconv_reader_row_bytes(reader), bytes;
+  size_t row_bytes = state->kind == 4 ? ((size_t)header->width + 7) / 8 : gconv_image_row_bytes(&reader->header), bytes;
   if (state->kind <= 3) /* a digit is the least that a sample of text can have */
     row_bytes = (size_t)header->width * (size_t)header->channels;
   gconv_multiply(row_bytes, (size_t)header->height, &bytes);
@@ -378,15 +378,6 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
   return GCONV_OK;
 }
 
-static gconv_status finish(gconv_writer *writer) {
-  (void)writer;
-  return GCONV_OK;
-}
-
-static void end(gconv_writer *writer) {
-  (void)writer;
-}
-
 const gconv_format gconv_format_pnm = {
     .info = {.name = "pnm",
              .extensions = "pnm ppm pgm pbm",
@@ -401,8 +392,6 @@ const gconv_format gconv_format_pnm = {
     .close = close_pnm,
     .start = start_pnm,
     .write_rows = write_rows,
-    .finish = finish,
-    .end = end,
 };
 
 const gconv_format gconv_format_pam = {
@@ -419,6 +408,4 @@ const gconv_format gconv_format_pam = {
     .close = close_pnm,
     .start = start_pam,
     .write_rows = write_rows,
-    .finish = finish,
-    .end = end,
 };

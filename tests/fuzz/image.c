@@ -32,8 +32,8 @@ static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int th
     *image = reader.header;
     reader.header.data = reader.header.icc = NULL;
     uint8_t *next = image->data;
-    memset(next, 0x55, image->row_bytes * (size_t)gconv_reader_row_count(&reader));
-    for (int64_t left = gconv_reader_row_count(&reader); left > 0 && status == GCONV_OK; left -= step) {
+    memset(next, 0x55, image->row_bytes * (size_t)gconv_image_row_count(&reader.header));
+    for (int64_t left = gconv_image_row_count(&reader.header); left > 0 && status == GCONV_OK; left -= step) {
       step = left < step ? (int32_t)left : step;
       status = gconv_reader_rows(&reader, next, image->row_bytes, step);
       next += (size_t)step * image->row_bytes;

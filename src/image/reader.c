@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading a source by rows, as formats offer it: the format is found by the content, and limits are checked. */
+#include "base/threads.h"
+#include "image/format.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Opening ---- */
+
+/* The name of a format that is known but not read, or NULL. */
+static const char *foreign_format(const uint8_t *bytes, size_t size) {
+  static const struct {
+    const char *name;
+    size_t offset, length;
+    const char *bytes;
+  } known[] = {
+      {"GIF", 0, 4, "GIF8"},
+      {"WebP", 8, 4, "WEBP"},
+      {"BMP", 0, 2, "BM"},
+      {"TIFF", 0, 4, "II*\0"},
+      {"TIFF", 0, 4, "MM\0*"},
+      {"HEIC", 4, 8, "ftypheic"},
+      {"HEIC", 4, 8, "ftypmif1"},
+      {"AVIF", 4, 8, "ftypavif"},
+      {"JPEG XL", 0, 2, "\xff\x0a"},
+      {"JPEG XL", 4, 4, "JXL "},
+      {"JPEG 2000", 4, 4, "jP  "},
+      {"PDF", 0, 5, "%PDF-"},
+      {"OpenEXR", 0, 4, "\x76\x2f\x31\x01"},
+      {"SVG or XML", 0, 1, "<"},
+  };
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (size >= known[i].offset + known[i].length && memcmp(bytes + known[i].offset, known[i].bytes, known[i].length) == 0)
+      return known[i].name;
+  return NULL;
+}
+
+static gconv_status fail_unknown(const char *name, const uint8_t *bytes, size_t size) {
+  if (size == 0)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the file is empty", name);
+  char list[256];
+  gconv_formats_list(list, sizeof list);
+  const char *foreign = foreign_format(bytes, size);
+  if (foreign)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: a %s file, which is not read here (only %s): convert it first, for example with "
+                      "ImageMagick: convert IN OUT.png",
+                      name, foreign, list);
+  return gconv_fail(GCONV_BAD_FILE, "%s: not an image of a known format (%s)", name, list);
+}
+
+/* Four channels at most make one pixel of the limit, so that it bounds memory for planar images of many channels too. */
+static gconv_status check_limit(const gconv_reader *reader) {
+  const gconv_image *header = &reader->header;
+  size_t factors[] = {(size_t)header->frames, (size_t)header->height, (size_t)header->width,
+                      ((size_t)header->channels + 3) / 4};
+  if (gconv_product(4, factors) <= reader->max_pixels)
+    return GCONV_OK;
+  char frames[64] = "";
+  if (header->planar)
+    snprintf(frames, sizeof frames, " (%d x %d channels)", header->frames, header->channels);
+  return gconv_fail(GCONV_TOO_LARGE, "%s: is %d x %d pixels%s; the limit is %" PRIu64 ": raise it with --max-pixels",
+                    reader->source->name, header->width, header->height, frames, reader->max_pixels);
+}
+
+gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
+  enum { SNIFFED_BYTES = 16 };
+  *reader = (gconv_reader){
+      .source = source, .threads = 1, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
+  const uint8_t *bytes;
+  size_t size;
+  GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
+  reader->format = gconv_format_by_content(bytes, size);
+  if (!reader->format)
+    return fail_unknown(source->name, bytes, size);
+  GCONV_TRY(reader->format->open(reader));
+  return check_limit(reader);
+}
+
+/* ---- Rows ---- */
+
+/* A call of a function that reads, on its way to one of the shared threads. */
+typedef struct reading {
+  gconv_reader *reader;
+  gconv_read_rows *read;
+  void *rows;
+  size_t row_bytes;
+  int32_t count;
+} reading;
+
+static gconv_status read_in_turn(void *context) {
+  const reading *r = context;
+  return r->read(r->reader, r->rows, r->row_bytes, r->count);
+}
+
+gconv_status gconv_reader_in_turn(gconv_reader *reader, gconv_read_rows *read, void *rows, size_t row_bytes, int32_t count) {
+  reading r = {.reader = reader, .read = read, .rows = rows, .row_bytes = row_bytes, .count = count};
+  return reader->shared ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r);
+}
+
+gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  const gconv_format *format = reader->format;
+  GCONV_TRY(format->threads ? format->read_rows(reader, rows, row_bytes, count)
+                            : gconv_reader_in_turn(reader, format->read_rows, rows, row_bytes, count));
+  reader->rows_read += count;
+  return GCONV_OK;
+}
+
+void gconv_reader_close(gconv_reader *reader) {
+  if (reader->format)
+    reader->format->close(reader);
+  gconv_image_free(&reader->header);
+  gconv_release(reader->whole);
+  *reader = (gconv_reader){0};
+}
+
+gconv_status gconv_reader_expect(const gconv_reader *reader, size_t bytes) {
+  const gconv_source *source = reader->source;
+  if (source->size == UINT64_MAX || (source->size >= source->position && source->size - source->position >= bytes))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early: its header promises %zu bytes of pixels", source->name,
+                    bytes);
+}
+
+gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_all, void *rows, size_t row_bytes,
+                                int32_t count) {
+  if (count == gconv_image_row_count(&reader->header))
+    return read_all(reader, rows, row_bytes);
+  size_t bytes = gconv_image_row_bytes(&reader->header);
+  if (!reader->whole) {
+    size_t size;
+    void *whole = NULL;
+    gconv_multiply(bytes, (size_t)gconv_image_row_count(&reader->header), &size);
+    GCONV_TRY(gconv_allocate(size, "an image", &whole));
+    reader->whole = whole;
+    GCONV_TRY(read_all(reader, whole, bytes));
+  }
+  const uint8_t *next = reader->whole + (size_t)reader->rows_read * bytes;
+  for (size_t i = 0; i < (size_t)count; i++)
+    memcpy((uint8_t *)rows + i * row_bytes, next + i * bytes, bytes);
+  return GCONV_OK;
+}

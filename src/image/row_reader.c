@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading files: the public side of reader.c, by rows and whole. */
+#include "image/format.h"
+#include "image/jpeg_check.h"
+#include "image/orientation.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct gconv_row_reader {
+  gconv_source source;
+  gconv_reader reader;
+};
+
+gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
+  uint64_t max_pixels = options && options->max_pixels ? options->max_pixels : GCONV_DEFAULT_MAX_PIXELS;
+  gconv_row_reader *rows = calloc(1, sizeof *rows);
+  if (!rows)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to read it", path);
+  gconv_status status = gconv_source_open(path, &rows->source);
+  if (status == GCONV_OK)
+    status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
+  rows->reader.threads = gconv_threads_allowed(options ? options->threads : 0);
+  if (status == GCONV_NO_MEMORY)
+    gconv_fail_in(status, "%s", path);
+  if (status == GCONV_OK)
+    *result = rows;
+  else
+    gconv_row_reader_close(rows);
+  return status;
+}
+
+const gconv_image *gconv_row_reader_header(const gconv_row_reader *rows) {
+  return &rows->reader.header;
+}
+
+const gconv_format_info *gconv_row_reader_format(const gconv_row_reader *rows) {
+  return &rows->reader.format->info;
+}
+
+bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
+  return !rows->reader.out_of_order && rows->reader.orientation == 1;
+}
+
+size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
+  enum { BUFFERS = 2 << 20 }; /* of the file, and rows ahead */
+  const gconv_reader *reader = &rows->reader;
+  size_t factors[] = {gconv_image_row_bytes(&reader->header), (size_t)gconv_image_row_count(&reader->header)};
+  return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_product(2, factors) : 0);
+}
+
+static gconv_status refuse_jpeg(const gconv_row_reader *rows, const char *why) {
+  gconv_remark("%s: not decoded by a GPU: %s", rows->source.name, why);
+  return gconv_fail(GCONV_UNSUPPORTED, "%s: not decoded by a GPU: %s", rows->source.name, why);
+}
+
+gconv_status gconv_row_reader_jpeg(gconv_row_reader *rows, void **jpeg, size_t *size) {
+  uint8_t *bytes = NULL;
+  if (rows->reader.obstacle)
+    return refuse_jpeg(rows, rows->reader.obstacle);
+  GCONV_TRY(gconv_source_copy(&rows->source, &bytes, size));
+  if (!gconv_jpeg_is_whole(bytes, *size)) {
+    gconv_release(bytes);
+    return refuse_jpeg(rows, "its data do not end where they should, or have marks amidst");
+  }
+  *jpeg = bytes;
+  return GCONV_OK;
+}
+
+bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *rows) {
+  return !rows->reader.obstacle;
+}
+
+void gconv_row_reader_share(gconv_row_reader *rows, gconv_threads *threads) {
+  rows->reader.shared = threads;
+  rows->reader.threads = gconv_threads_count(threads);
+}
+
+gconv_status gconv_row_reader_read(gconv_row_reader *rows, void *samples, size_t row_bytes, int32_t count) {
+  gconv_reader *reader = &rows->reader;
+  if (count < 1 || count > gconv_image_row_count(&reader->header) - reader->rows_read)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d rows are asked for, %" PRId64 " are left", rows->source.name, count,
+                      gconv_image_row_count(&reader->header) - reader->rows_read);
+  return gconv_reader_rows(reader, samples, row_bytes, count);
+}
+
+void gconv_row_reader_close(gconv_row_reader *rows) {
+  if (!rows)
+    return;
+  gconv_reader_close(&rows->reader);
+  gconv_source_close(&rows->source);
+  free(rows);
+}
+
+/* Gives the header the memory of an image that is not wanted any more, or memory of its own. */
+static gconv_status take_room(gconv_image *old, gconv_image *header) {
+  gconv_status status = GCONV_OK;
+  if (old->data && gconv_image_same_shape(old, header)) {
+    header->data = old->data;
+    header->row_bytes = old->row_bytes;
+    header->plane_bytes = old->plane_bytes;
+    old->data = NULL;
+  } else {
+    status = gconv_image_allocate(header);
+  }
+  gconv_image_free(old);
+  return status;
+}
+
+/* Gives *image the header, which it takes over, and memory, and reads all rows. */
+static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
+  GCONV_TRY(take_room(image, &reader->header));
+  *image = reader->header;
+  reader->header.data = reader->header.icc = NULL;
+  int64_t left = gconv_image_row_count(&reader->header);
+  uint8_t *next = image->data;
+  while (left > 0) {
+    int32_t count = left < INT32_MAX ? (int32_t)left : INT32_MAX;
+    GCONV_TRY(gconv_reader_rows(reader, next, image->row_bytes, count));
+    next += (size_t)count * image->row_bytes;
+    left -= count;
+  }
+  return gconv_orient(image, reader->orientation);
+}
+
+gconv_status gconv_row_reader_image(gconv_row_reader *rows, gconv_image *image) {
+  if (rows->reader.rows_read > 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: rows have been read already", rows->source.name);
+  gconv_status status = read_pixels(&rows->reader, image);
+  if (status == GCONV_NO_MEMORY)
+    gconv_fail_in(status, "%s", rows->source.name);
+  if (status != GCONV_OK)
+    gconv_image_free(image);
+  return status;
+}
+
+gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
+  gconv_row_reader *rows = NULL;
+  *image = (gconv_image){0};
+  GCONV_TRY(gconv_row_reader_open(path, options, &rows));
+  gconv_status status = gconv_row_reader_image(rows, image);
+  gconv_row_reader_close(rows);
+  return status;
+}
+
+gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
+  gconv_source source;
+  gconv_reader reader = {0};
+  *image = (gconv_image){0};
+  gconv_status status = gconv_source_open(path, &source);
+  if (status == GCONV_OK)
+    status = gconv_reader_open(&reader, &source, UINT64_MAX);
+  if (status == GCONV_OK) {
+    *image = reader.header;
+    reader.header.icc = NULL;
+    gconv_orient_header(image, reader.orientation);
+    if (format)
+      *format = &reader.format->info;
+  }
+  gconv_reader_close(&reader);
+  gconv_source_close(&source);
+  return status;
+}

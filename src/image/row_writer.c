@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing files, by rows and whole. */
+#include "base/threads.h"
+#include "image/format.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gconv_status fill_options(const char *path, const gconv_write_options *given, gconv_write_options *options) {
+  enum { DEFAULT_QUALITY = 90, DEFAULT_LEVEL = 1 };
+  *options = given ? *given : (gconv_write_options){0};
+  if (options->jpeg_quality < 0 || options->jpeg_quality > 100)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a JPEG quality of %d: it is 1 to 100", options->jpeg_quality);
+  if (options->png_level < GCONV_PNG_STORED || options->png_level > 9)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a PNG level of %d: it is 1 (fast) to 9 (small)", options->png_level);
+  if (options->jpeg_quality == 0)
+    options->jpeg_quality = DEFAULT_QUALITY;
+  if (options->png_level == 0)
+    options->png_level = DEFAULT_LEVEL;
+  if (!options->format)
+    options->format = gconv_format_by_path(path);
+  if (options->format)
+    return GCONV_OK;
+  char list[256];
+  gconv_formats_list(list, sizeof list);
+  if (strcmp(path, "-") == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "standard output has no file name to know the format by: give --format (%s)",
+                      list);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%s: its name does not tell the format: end it in a known extension or give --format (%s)", path, list);
+}
+
+static gconv_status check_channels(const gconv_format *format, const gconv_image *image) {
+  const char *name = format->info.name, *other = image->type == GCONV_F32 ? ".npy" : ".png";
+  int most = format->alpha ? 4 : 3;
+  if (image->channels > 4)
+    return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds %d: write .npy", image->channels, name, most);
+  if (format->alpha || image->channels == 1 || image->channels == 3)
+    return GCONV_OK;
+  if (image->alpha)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s has no alpha: write %s instead, or leave it out (--alpha drop)", name, other);
+  return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds 1 or 3: write %s instead", image->channels, name,
+                    other);
+}
+
+/* Limits of its own, such as the largest size, are checked by the format's start(). */
+gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image *image) {
+  if (!info->writes)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s is only read, not written", info->name);
+  if (!info->holds[image->type])
+    return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold %s samples; it holds %s", info->name,
+                      gconv_type_name(image->type), gconv_type_name(gconv_format_type(info, image->type)));
+  if (info->multiframe)
+    return GCONV_OK;
+  if (image->frames > 1 || (image->planar && image->channels <= 4))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold frames or planes (N x C x H x W): write .npy", info->name);
+  return check_channels((const gconv_format *)info, image); /* every info is the first member of its row */
+}
+
+struct gconv_row_writer {
+  gconv_writer writer;
+  gconv_write_options options;
+  gconv_image header; /* the caller's, whose profile is only borrowed */
+  int64_t rows_left;
+};
+
+gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *given, const gconv_image *header,
+                                   gconv_row_writer **result) {
+  gconv_write_options options;
+  GCONV_TRY(fill_options(path, given, &options));
+  gconv_status status = gconv_format_check(options.format, header);
+  if (status != GCONV_OK)
+    return gconv_fail_in(status, "%s", path);
+  gconv_row_writer *rows = calloc(1, sizeof *rows);
+  if (!rows)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to write it", path);
+  rows->options = options;
+  rows->header = *header;
+  rows->rows_left = gconv_image_row_count(header);
+  rows->writer = (gconv_writer){.format = (const gconv_format *)options.format, /* the first member of its row */
+                                .name = path,
+                                .header = &rows->header,
+                                .options = &rows->options};
+  status = gconv_sink_open(path, &rows->writer.sink);
+  if (status == GCONV_OK)
+    status = rows->writer.format->start(&rows->writer);
+  if (status == GCONV_OK)
+    *result = rows;
+  else
+    gconv_row_writer_discard(rows);
+  return status;
+}
+
+/* Rows that are written, on their way to one of the shared threads. */
+typedef struct writing {
+  gconv_writer *writer;
+  const void *rows;
+  size_t row_bytes;
+  int32_t count;
+} writing;
+
+static gconv_status write_in_turn(void *context) {
+  const writing *w = context;
+  return w->writer->format->write_rows(w->writer, w->rows, w->row_bytes, w->count);
+}
+
+gconv_status gconv_row_writer_write(gconv_row_writer *rows, const void *samples, size_t row_bytes, int32_t count) {
+  if (count < 1 || count > rows->rows_left)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d rows are given, %" PRId64 " are missing", rows->writer.name, count,
+                      rows->rows_left);
+  rows->rows_left -= count;
+  writing w = {.writer = &rows->writer, .rows = samples, .row_bytes = row_bytes, .count = count};
+  bool in_turn = rows->options.shared && !rows->writer.format->threads;
+  return in_turn ? gconv_threads_do(rows->options.shared, write_in_turn, &w) : write_in_turn(&w);
+}
+
+gconv_status gconv_row_writer_write_part(gconv_row_writer *rows, const gconv_part *part) {
+  if (part->samples && !part->above)
+    return gconv_row_writer_write(rows, part->samples, part->row_bytes, part->count);
+  if (!rows->writer.format->write_part || part->count < (part->samples ? 1 : 0) || part->count > rows->rows_left)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: does not take %d rows like these", rows->writer.name, part->count);
+  rows->rows_left -= part->count;
+  return rows->writer.format->write_part(&rows->writer, part);
+}
+
+bool gconv_row_writer_is_free(const gconv_row_writer *rows) {
+  return rows->header.planar && rows->writer.format->write_rows_at && gconv_sink_can_seek(rows->writer.sink);
+}
+
+gconv_status gconv_row_writer_write_at(gconv_row_writer *rows, int64_t plane, int32_t row, const void *samples,
+                                       size_t row_bytes, int32_t count) {
+  const gconv_image *header = &rows->header;
+  bool inside = plane >= 0 && plane < (int64_t)header->frames * header->channels && row >= 0 && count > 0 &&
+                count <= header->height - row && count <= rows->rows_left;
+  if (!gconv_row_writer_is_free(rows) || !inside)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no rows %d to %lld of plane %lld that can be written now",
+                      rows->writer.name, row, (long long)row + count - 1, (long long)plane);
+  rows->rows_left -= count;
+  return rows->writer.format->write_rows_at(&rows->writer, plane * header->height + row, samples, row_bytes, count);
+}
+
+int32_t gconv_row_writer_step(const gconv_row_writer *rows) {
+  const gconv_format *format = rows->writer.format;
+  return format->row_step ? format->row_step(&rows->writer) : 1;
+}
+
+static void end(gconv_row_writer *rows) {
+  if (rows->writer.format->end)
+    rows->writer.format->end(&rows->writer);
+}
+
+gconv_status gconv_row_writer_commit(gconv_row_writer *rows) {
+  gconv_status status = GCONV_OK;
+  if (rows->rows_left > 0)
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "%s: %" PRId64 " rows are missing", rows->writer.name, rows->rows_left);
+  if (status == GCONV_OK && rows->writer.format->finish)
+    status = rows->writer.format->finish(&rows->writer);
+  if (status != GCONV_OK) {
+    gconv_row_writer_discard(rows);
+    return status;
+  }
+  end(rows);
+  status = gconv_sink_commit(rows->writer.sink, rows->options.keep_existing);
+  free(rows);
+  return status;
+}
+
+void gconv_row_writer_discard(gconv_row_writer *rows) {
+  if (!rows)
+    return;
+  if (rows->writer.sink) {
+    end(rows);
+    gconv_sink_discard(rows->writer.sink);
+  }
+  free(rows);
+}
+
+gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image) {
+  gconv_row_writer *rows = NULL;
+  GCONV_TRY(gconv_row_writer_open(path, options, image, &rows));
+  size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+  for (size_t i = 0; i < planes; i++) {
+    const uint8_t *plane = (const uint8_t *)image->data + i * image->plane_bytes;
+    gconv_status status = gconv_row_writer_write(rows, plane, image->row_bytes, image->height);
+    if (status != GCONV_OK) {
+      gconv_row_writer_discard(rows);
+      return status;
+    }
+  }
+  return gconv_row_writer_commit(rows);
+}
