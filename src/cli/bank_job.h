@@ -4,7 +4,7 @@
 #define GCONV_CLI_BANK_JOB_H
 
 #include "batch/banks.h"
-#include "cli/filter_options.h"
+#include "cli/settings.h"
 
 /* Zero-initialise before first use. */
 typedef struct gconv_bank_job {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/settings.h"
-#include "cli/filter_options.h"
+#include "cli/filter_parsers.h"
 #include "cli/threads.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ gconv_settings gconv_settings_default(void) {
   return (gconv_settings){.depth = -1, .png_level = -1, .convolution = gconv_options_default(), .tolerance = -1};
 }
 
-bool gconv_settings_mean_banks(const gconv_settings *settings) {
+bool gconv_settings_want_banks(const gconv_settings *settings) {
   if (settings->bank_option)
     return true;
   for (size_t i = 0; i < settings->filters.count; i++)

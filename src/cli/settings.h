@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the options of the main job come to. */
+/* The options of the main job, as they were given, and what they come to. */
 #ifndef GCONV_CLI_SETTINGS_H
 #define GCONV_CLI_SETTINGS_H
 
@@ -24,13 +24,13 @@ typedef struct gconv_settings {
   const gconv_format_info *format; /* --format; NULL: by name */
   int depth;                       /* a gconv_type, or -1: as the input */
 
-  gconv_options convolution; /* what is not below, and after gconv_settings_finish() all of it */
+  gconv_options convolution; /* without what is below; complete after gconv_settings_finish() */
   int alpha, range;
 
   gconv_layer_settings *layers; /* those before the last, whose filters and syntax are above; owned */
   size_t layer_count;
   gconv_layer layer;       /* of the last one: what was given of it */
-  const char *bank_option; /* one that only banks have was given: which; NULL: none */
+  const char *bank_option; /* the name of an option that was given and only banks have; NULL: none */
   bool mosaic, tone_given; /* --combine mosaic; --range */
   float *mean, *std;       /* owned */
   int mean_count, std_count, math, batch;
@@ -62,8 +62,8 @@ gconv_settings gconv_settings_default(void);
 /* Completes settings->convolution and settings->device, and checks what the options come to together. */
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);
 
-/* Whether the job is one of banks: by its options, or as -f names a bank. */
-bool gconv_settings_mean_banks(const gconv_settings *settings);
+/* Whether the job applies banks: because of its options, or because -f names one. */
+bool gconv_settings_want_banks(const gconv_settings *settings);
 
 /* Frees what the settings own. */
 void gconv_settings_free(gconv_settings *settings);
