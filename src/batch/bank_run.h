@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of a bank job share: banks.c runs it, bank_batches.c cuts it into batches, bank_load.c decodes them,
- * bank_write.c and bank_tensor.c write what becomes of them, bank_bands.c carries large images by rows, bank_device.c has
- * the device and the network on it, bank_memory.c knows what all that takes, bank_done.c what is done already, and
- * bank_report.c tells of it. */
+ * bank_write.c and bank_tensor.c write what becomes of them, bank_bands.c carries large images by rows, in passes
+ * (bank_pass.c), bank_device.c has the device and the network on it, bank_memory.c knows what all that takes, bank_done.c
+ * what is done already, and bank_report.c tells of it. */
 #ifndef GCONV_BATCH_BANK_RUN_H
 #define GCONV_BATCH_BANK_RUN_H
 
@@ -19,7 +19,7 @@ typedef struct gconv_bank_group {
   double bytes;        /* of memory that it takes at work, roughly ... */
   double loading;      /* ... and while it is decoded */
   char *refused;       /* why it takes more memory than it may; owned */
-  const char *because; /* of one that goes by bands as the device has no memory for all of it: what that said; else NULL */
+  const char *because; /* what the device said that has no memory for all of it, so that it goes by bands; else NULL */
 } gconv_bank_group;
 
 /* A batch in memory. */
@@ -52,15 +52,15 @@ typedef struct gconv_bank_run {
   gconv_bank_group *batches;
   size_t batch_count;
   gconv_network *network;
-  gconv_device *at;         /* that it is on */
-  int32_t rows;             /* of the maps that it was asked for; 0: all */
-  int32_t asked, part;      /* frames that it was asked for, and takes at a time */
+  gconv_device *at;         /* the device that the network is on */
+  int32_t rows;             /* of the maps, that the network was asked to make at a time; 0: all */
+  int32_t asked, part;      /* frames that it was asked to take, and those that it takes at a time */
   char remark[512];         /* why it is not on the device of the run, or does less at a time; "" if neither is so */
-  gconv_image maps;         /* that it yields, or those of the batch */
-  int32_t frame;            /* of the one tensor that comes next */
+  gconv_image maps;         /* what the network yields, or what it yielded for all parts of the batch */
+  int32_t frame;            /* the next one of the one tensor */
   bool cold;                /* the network was made for this batch */
-  bool explained;           /* a network was, to the user */
-  size_t told;              /* results that reports were of */
+  bool explained;           /* the user was told what a network does (--explain) */
+  size_t told;              /* results of which reports told so far */
   gconv_row_writer *writer; /* of the one tensor */
   gconv_message why;        /* why the whole run failed */
 } gconv_bank_run;
