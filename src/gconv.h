@@ -195,8 +195,8 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
 /* All but the pixels; as the file has it, before EXIF orientation. Valid until the reader is closed. */
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
 const gconv_format_info *gconv_row_reader_format(const gconv_row_reader *reader);
-/* Whether rows can be had as they come from the file, upright and in bounded memory: not those of interlaced PNG, PFM,
- * .npy in Fortran order, and photos that EXIF turns, which gconv_image_read() is for. */
+/* Whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy in
+ * Fortran order, and photos that EXIF turns: those are for gconv_image_read(). */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
 /* Memory that reading takes beside the rows, roughly: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
  * is copied. */
@@ -210,7 +210,7 @@ gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size
  * the same. GCONV_UNSUPPORTED says why it is none that a GPU's decoder takes: those are JPEGs of 8 bits, sequential, in one
  * scan, in colour (YCbCr), that EXIF does not turn. */
 gconv_status gconv_row_reader_jpeg(gconv_row_reader *reader, void **jpeg, size_t *size);
-/* Whether the header is that of such a file. */
+/* Whether the header allows gconv_row_reader_jpeg(), which may still find that the data are damaged. */
 bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *reader);
 /* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. *image is empty, or
  * the last one, whose memory serves again if the shape is the same: the system need not clear new pages then, 4 ms for 25
@@ -223,11 +223,12 @@ void gconv_row_reader_close(gconv_row_reader *reader);
 /* Begins an image like `header`, whose profile must outlive the writer, as `path` must; otherwise as gconv_image_write(). */
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
                                    gconv_row_writer **writer);
-/* Rows are taken without a copy, and compressed by all threads, by multiples of this many; the last ones in any case. */
+/* How many rows are best written at a time: multiples of this number, and the last rows of the image, are taken without a
+ * copy and compressed by all threads. Any other number is right, too. */
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);
 /* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is missing. */
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
-/* The next rows of an image: as samples, or as what they have become for its file. */
+/* The next rows of an image: as samples, or as the bytes that they become in its file. */
 typedef struct gconv_part {
   int32_t count;       /* rows */
   const void *samples; /* row_bytes apart; NULL: bytes come in their place */
@@ -241,7 +242,8 @@ typedef struct gconv_part {
 /* As gconv_row_writer_write(). Bytes are for PNG of level 1 alone: IDAT chunks of whole strips, gconv_row_writer_step() rows
  * each but for the last, as devices make them (gconv_taker). */
 gconv_status gconv_row_writer_write_part(gconv_row_writer *writer, const gconv_part *part);
-/* Whether rows may be written in any order: of planar images to .npy files, which are no pipes. */
+/* Whether rows may be written in any order, by gconv_row_writer_write_at(): those of planar images to a .npy file that is no
+ * pipe. */
 bool gconv_row_writer_is_free(const gconv_row_writer *writer);
 /* Writes `count` rows of plane `plane` (of all frames) from `row` on. Every row must be written once, and none by
  * gconv_row_writer_write(). */
@@ -450,10 +452,11 @@ gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device *
  * are some, else its other units together with the CPU. It takes a while the first time, nothing later. GCONV_UNSUPPORTED
  * says what is missing. Plans can be made and executed meanwhile. */
 gconv_status gconv_device_start_decoder(gconv_device *device);
-/* The calls of the decoder, each of as many files as there are engines, that a file which comes now would wait for: 0 if it
- * is idle, or was not started. Thread-safe. */
+/* How long a file that comes now would wait for the decoder: the number of its calls, each of as many files as there are
+ * engines, that come before. 0 if the decoder is idle, or was not started. Thread-safe. */
 int gconv_device_decoder_backlog(gconv_device *device);
-/* What keeps all GPUs from that: "libnvjpeg.so.13 was not found"; NULL if nothing does. Thread-safe; static storage. */
+/* What keeps all GPUs from decoding JPEG: "libnvjpeg.so.13 was not found"; NULL if nothing does. Thread-safe; static
+ * storage. */
 const char *gconv_device_decoder_obstacle(void);
 
 /* After its plans are freed. NULL is allowed. */
@@ -468,7 +471,7 @@ bool gconv_device_is_gpu_open(void);
 gconv_threads *gconv_device_threads(gconv_device *device);
 int gconv_threads_count(const gconv_threads *threads);
 
-/* What was opened, and the milliseconds that opening took. */
+/* What was opened (valid as long as the device), and the milliseconds that opening it took. */
 const gconv_device_info *gconv_device_get_info(const gconv_device *device);
 double gconv_device_start_ms(const gconv_device *device);
 
@@ -484,7 +487,8 @@ typedef struct gconv_machine {
   double units;        /* that work side by side: threads, or multiprocessors of a GPU */
 } gconv_machine;
 
-/* What estimates are based on: what is known of devices of this kind, or what was measured of this one. */
+/* The rates that estimates are based on: those of a device of this kind by its data sheet, or, once it was tuned, as
+ * measured. Valid as long as the device. */
 const gconv_machine *gconv_device_get_machine(const gconv_device *device);
 
 /* Measures it, in less than a second. */
@@ -668,15 +672,15 @@ typedef struct gconv_job {
   const gconv_image *likes;     /* headers: all of the images, or a sample of them */
   size_t like_count;            /* 0: none is known yet; then the choice is "cpu" only where there is no GPU */
   size_t images;                /* how many the job has; each header stands for images / like_count of them */
-  double hidden_ms;             /* until the first image is decoded: what of the start of a GPU goes by meanwhile */
+  double hidden_ms;             /* until the first image is decoded: so much of a GPU's start goes by unnoticed */
   double host_ms;               /* of one thread that reads and writes all of them: goes on while others are on the GPU */
-  double spared_ms;             /* of host_ms, what a GPU does in place of the host: compressing PNG */
-  double decoding_ms;           /* of host_ms, what its decoder does, too; 0: it is not to be used */
-  double jpeg_bytes;            /* of the files that it decodes then */
+  double spared_ms;             /* the part of host_ms that a GPU takes over: compressing PNG */
+  double decoding_ms;           /* the part of host_ms that its decoder could take over; 0: it is not to be used */
+  double jpeg_bytes;            /* of the files that it would decode */
   bool cpu_begins;              /* the CPU takes images until the GPU, with its decoder if that is used, is ready */
-  const gconv_filters *filters; /* NULL: what it takes on either device is given as cpu_ms and gpu_ms, of all images */
-  const gconv_options *options;
-  double cpu_ms, gpu_ms;
+  const gconv_filters *filters; /* NULL: the job's times on both devices are given as cpu_ms and gpu_ms */
+  const gconv_options *options; /* with filters */
+  double cpu_ms, gpu_ms;        /* without filters: what convolving all images takes */
 } gconv_job;
 
 /* The device on which a job is done first. All times are estimates. */
@@ -692,13 +696,13 @@ typedef struct gconv_device_choice {
   char reason[192];  /* "starting CUDA takes about 280 ms and ending it 140 ms, filtering ..."; "" without a choice */
 } gconv_device_choice;
 
-/* Chooses between `cpu`, an open CPU with the threads that the job may use, and a GPU, of which nothing is touched: no
- * driver is loaded. "auto" where a GPU is expected to pay, or where the CPU has not the algorithm that options name;
- * "cpu" where it does not, or where this build or machine has none. Says so in a remark. */
+/* Chooses between `cpu`, an open CPU with the threads that the job may use, and a GPU, which is not touched for that: no
+ * driver is loaded. The choice is "auto" where a GPU is expected to pay, or where the CPU does not have the algorithm that
+ * the options name; "cpu" where a GPU does not pay, or where this build or machine has none. A remark says why. */
 gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);
 
-/* Remembers for later choices that what was estimated to take a thread so many milliseconds, as host_ms is, took it
- * `measured_ms` with so many threads at work. Where there is no GPU to choose, nothing is. */
+/* Remembers for later choices that work which was estimated to take one thread `estimated_ms`, as host_ms is estimated, took
+ * it `measured_ms` while `threads` threads were at work. Does nothing on a machine without a GPU to choose. */
 void gconv_job_remember(double estimated_ms, double measured_ms, int threads);
 
 /* ---- Plans --------------------------------------------------------------------------------------------------------- */
@@ -748,30 +752,30 @@ gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_i
 gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
                                      gconv_image *outputs, gconv_timings *timings);
 
-/* Who takes results as they come from a device. begin() is called once, when nothing but transfers can fail any more; what
- * it returns is how many rows take() wants at a time, or a multiple of that, if they are no more than fit. take() gets the
- * parts of each output in order, in memory that is the device's again when it returns: rows, or, if `png`, what becomes of
- * them in a PNG of level 1, as far as the device makes that. */
+/* A receiver of results, which come from a device in parts. */
 typedef struct gconv_taker {
+  /* Called once, when nothing but transfers can fail any more. Returns how many rows take() wants at a time: it gets so
+   * many, or a multiple of them, unless that is more than the device's buffers hold. */
   int32_t (*begin)(void *user);
+  /* Gets the parts of each output, from the top. The memory of a part is the device's again when take() returns. */
   void (*take)(void *user, size_t output, const gconv_part *part);
-  void *user;
-  bool png;
+  void *user; /* what both get */
+  bool png;   /* parts may be what rows become in a PNG of level 1, as far as the device makes that; false: rows alone */
 } gconv_taker;
 
-/* As gconv_plan_execute(), or with a JPEG file as gconv_plan_execute_jpeg(), whose header `in` is then; but without outputs
- * in memory: while the taker works on some rows, the next ones are on their way. timings->download_ms is the time in which
- * there was nothing to take. GCONV_UNSUPPORTED on a CPU, and for results that are not interleaved, have rows of more than
- * half a megabyte, or need stages on the host. */
+/* As gconv_plan_execute(); or, if `jpeg` is not NULL, as gconv_plan_execute_jpeg() of that file of `size` bytes, whose
+ * header `in` is. The outputs are never in memory as a whole: while the taker works on some rows, the next ones are on their
+ * way. timings->download_ms is the time in which there was nothing to take. GCONV_UNSUPPORTED on a CPU, and for results that
+ * are not interleaved, have rows of more than half a megabyte, or need stages on the host. */
 gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
                                       const gconv_taker *taker, gconv_timings *timings);
 
-/* Memory of a GPU that the plan has by now: for images, filters and workspace, and, once executions have wanted that, for
- * what decodes and what makes PNG; without what libraries take for themselves. 0 on a CPU. */
+/* Bytes of a GPU's memory that the plan holds by now: for images, filters and workspace, and, once an execution has wanted
+ * them, for decoding JPEG and for making PNG; what libraries take for themselves is not counted. 0 on a CPU. */
 size_t gconv_plan_held_bytes(const gconv_plan *plan);
 
-/* What of that making PNG of its results takes, the first time that a gconv_taker wants it: some 2.4 times as much as a
- * result. 0 where the device makes none of such results. */
+/* The bytes among those that making PNG of the results takes, from the first time that a gconv_taker wants PNG: about 2.4
+ * times the size of a result. 0 where the device does not make PNG of such results. */
 size_t gconv_plan_png_bytes(const gconv_plan *plan);
 
 /* Plans by rows, for images that are not in memory at once. Output rows are made in strips from the top or in any order; a

@@ -18,13 +18,13 @@ typedef struct gconv_symbol {
 
 typedef struct gconv_library {
   const char *const *files;    /* names to try, in order; ended by NULL */
-  const gconv_symbol *symbols; /* ended by a name of NULL; all must be there */
-  char trouble[256];           /* why it is not there; "" if it is */
-  int tried;
+  const gconv_symbol *symbols; /* ended by a name of NULL; the library must have them all */
+  char trouble[256];           /* why it cannot be used; "" if it can */
+  int tried;                   /* whether it was tried to load it; the caller leaves this and `trouble` 0 */
 } gconv_library;
 
-/* Loads the library, once, and stores its symbols. NULL, or why that cannot be. Thread-safe. The library stays loaded until
- * the process ends. */
+/* Loads the library, if that was not done yet, and stores the addresses of its symbols. Returns NULL, or why it cannot be
+ * used. Thread-safe. The library stays loaded until the process ends. */
 const char *gconv_library_load(gconv_library *library);
 
 /* Whether that has been done, with success. Thread-safe. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which known name an unknown one may have meant. */
+/* Finding the known name that may have been meant by an unknown one. */
 #ifndef GCONV_BASE_SUGGEST_H
 #define GCONV_BASE_SUGGEST_H
 

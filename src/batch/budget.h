@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that all workers of a run share: who begins an image takes what it will need, or waits for it. */
+/* Memory that all workers of a run share: whoever begins an image takes as much as it will need, or waits for it. */
 #ifndef GCONV_BATCH_BUDGET_H
 #define GCONV_BATCH_BUDGET_H
 
@@ -12,13 +12,13 @@ gconv_budget *gconv_budget_create(uint64_t bytes);
 /* NULL is allowed. */
 void gconv_budget_free(gconv_budget *budget);
 
-/* All of it, whoever has it. */
+/* The bytes of the whole budget, taken or not. */
 uint64_t gconv_budget_bytes(const gconv_budget *budget);
 
-/* Takes `bytes` if they are there and nobody waits. */
+/* Takes `bytes` and returns true, if so many are free and nobody waits for any; else returns false at once. */
 bool gconv_budget_try(gconv_budget *budget, uint64_t bytes);
-/* Waits for them, in the order of the calls. More than there is in all is given to one alone. Whoever waits may hold nothing
- * that others wait for. */
+/* Takes `bytes`, and waits until they are free, in the order of the calls. More than the whole budget is given to a caller
+ * once nobody else has any. Whoever waits may hold nothing that others wait for. */
 void gconv_budget_wait(gconv_budget *budget, uint64_t bytes);
 void gconv_budget_give_back(gconv_budget *budget, uint64_t bytes);
 

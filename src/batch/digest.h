@@ -10,7 +10,7 @@
  * many threads, has no part in it. Whoever adds an option to those adds it here. */
 uint64_t gconv_batch_digest(const gconv_batch *batch);
 
-/* The same of banks and how they are applied. */
+/* The same for a job of banks, of which weights, biases and how they are applied count. */
 uint64_t gconv_bank_digest(const gconv_bank_batch *job);
 
 #endif

@@ -7,15 +7,15 @@
 
 enum { GCONV_MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
 
-/* Some inputs of a job, by their headers, and milliseconds of one thread for all of these. */
+/* Some inputs of a job: their headers, and estimates, in milliseconds of one thread, of what all of these take together. */
 typedef struct gconv_sample {
   gconv_image headers[GCONV_MOST_HEADERS];
   size_t count;
   double first_ms; /* until the first one is decoded */
   double reading_ms, writing_ms;
-  double spared_ms;  /* of writing_ms, what a GPU takes over */
-  double jpeg_ms;    /* of reading_ms, what its decoder takes over */
-  double jpeg_bytes; /* of the files of these */
+  double spared_ms;  /* the part of writing_ms that a GPU can take over */
+  double jpeg_ms;    /* the part of reading_ms that its decoder can take over */
+  double jpeg_bytes; /* of the files that it would decode */
 } gconv_sample;
 
 /* Reads headers of inputs at equal distances into a zeroed sample; those that cannot be read are left out, and so is what
@@ -26,7 +26,7 @@ void gconv_sample_take(const gconv_batch *batch, gconv_sample *sample);
  * if that is of any use. Valid as long as the sample, which is not empty. */
 gconv_job gconv_sample_job(const gconv_batch *batch, const gconv_sample *sample);
 
-/* Whether results are such as a GPU makes: PNG of level 1, which is the default. */
+/* Whether a GPU can compress the results: as PNG of level 1, which is the default. */
 bool gconv_estimate_gpu_makes_png(const gconv_batch *batch);
 
 /* Whether the results of an input may come from a GPU in parts: a few files, all of which are open at once, and none that

@@ -24,7 +24,7 @@ typedef struct gconv_stream {
 /* Whether images like this one are so large that they are better carried by rows. */
 bool gconv_stream_pays(const gconv_image *like);
 
-/* Bytes that the run takes, roughly: windows, strips, and what `writers` writers need. */
+/* About how many bytes a run takes: windows, strips, and what `writers` writers need. */
 uint64_t gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads);
 
 /* Bytes that a writer takes beside its rows, at most. */

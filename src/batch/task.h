@@ -32,7 +32,7 @@ typedef struct gconv_task {
  * only go by rows, then and later: whether it fails is not to depend on when the GPU is ready. */
 void gconv_task_take_device(gconv_worker *worker, const gconv_row_reader *reader);
 
-/* Whether that is known, and a CPU. */
+/* Whether the device of the worker's image is known, and is a CPU. */
 bool gconv_worker_is_on_cpu(const gconv_worker *worker);
 
 /* Makes worker->now a plan for task->image, of which the header counts; waits for the device first, if need be. */
@@ -91,7 +91,8 @@ gconv_write_options gconv_task_write_options(const gconv_worker *worker);
 bool gconv_task_make_folder(const gconv_worker *worker, gconv_task *task, size_t n);
 /* Writes the results of worker->now. */
 void gconv_task_write(gconv_worker *worker, gconv_task *task);
-/* Counts result n: written, or why it is not. */
+/* Counts result n by the status of its writing: as written, as passed over, or as failed, for which gconv_last_error() says
+ * why. */
 void gconv_task_count(const gconv_worker *worker, gconv_task *task, size_t n, gconv_status status);
 
 /* Keeps the text of a failure of the library, with advice that only options can follow. */

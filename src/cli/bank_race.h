@@ -7,8 +7,9 @@
 
 #include <stdio.h>
 
-/* Runs every algorithm for layers on the image at `path`. They must agree. The name of the fastest, in static
- * storage; NULL, and said, if there is none, or if one is wrong. `device` becomes the one it ran on. */
+/* Runs every algorithm for layers on the image at `path`, checks that they agree, and prints a table to `out`. Returns the
+ * name of the fastest, in static storage, and writes the name of the device to `device`; or returns NULL, having said why,
+ * if none can run or one is wrong. */
 const char *gconv_bank_race_run(const gconv_settings *settings, const gconv_bank_job *job, const char *path, FILE *out,
                                 char device[32]);
 

@@ -21,8 +21,9 @@ typedef struct gconv_race {
   FILE *out;   /* where the table goes */
 } gconv_race;
 
-/* Runs them, checks that they agree, and prints a table. The name of the fastest, in static storage; NULL, and said, if
- * there is none, or if one is wrong. */
+/* Runs every algorithm of the device, checks that they agree, and prints a table. Returns the name of the fastest, in static
+ * storage, and writes the name of the device to `device`; or returns NULL, having said why, if none can run or one is wrong.
+ */
 const char *gconv_race_run(const gconv_race *race, char device[32]);
 
 /* Whether an algorithm that is estimated to take `ms` is too slow to be waited for: seconds for all of its runs. */

@@ -9,7 +9,8 @@
 #define GCONV_THREADS_HELP "number of CPU threads, no more than processors; default: one for each"
 enum { GCONV_MOST_THREADS = 4096 };
 
-/* What the library makes of `wanted` threads; 0: not given. Where that is fewer, says so unless `quiet`. */
+/* How many threads the library will use where `wanted` are asked for (0: not given). Says so, unless `quiet`, if that is
+ * fewer. */
 int gconv_settle_threads(int wanted, bool quiet);
 
 #endif

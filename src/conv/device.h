@@ -32,7 +32,7 @@ typedef struct gconv_device_type {
   /* Sets device->state. The device was described as usable. */
   gconv_status (*open)(gconv_device *device);
   void (*close)(gconv_device *device);
-  /* Makes it the one that the calling thread's algorithms ask about; NULL: there is none to choose. */
+  /* Makes it the device that algorithms see when the calling thread asks them; NULL: there is only one of this type. */
   void (*enter)(const gconv_device *device);
 
   /* Takes the memory that executing the passes will need: *run, freed by release(). `outputs` are headers of what execute()
@@ -91,8 +91,8 @@ extern const gconv_device_type gconv_device_type_cpu;
 extern const gconv_device_type gconv_device_type_cuda;
 #endif
 
-/* Before algorithms are asked what they support and cost, and prepare their weights: on a machine of different GPUs, that
- * depends. */
+/* To be called before algorithms are asked what they support and cost, and before they prepare weights: where a machine has
+ * different GPUs, the answers depend on which one it is. */
 static inline void gconv_device_enter(const gconv_device *device) {
   if (device->type->enter)
     device->type->enter(device);
@@ -102,10 +102,11 @@ static inline void gconv_device_enter(const gconv_device *device) {
 /* Of the type cuda (measure_cuda.cu). */
 gconv_status gconv_cuda_measure_fma(gconv_device *device, double *count, double *milliseconds);
 gconv_status gconv_cuda_measure_launch(gconv_device *device, double *milliseconds);
-/* Memory of the current device, for cudaFree(); what it lacks, a user can do something about: GCONV_NO_MEMORY says what
- * there is (device_cuda.cu). */
+/* Allocates memory of the current device, for cudaFree(). GCONV_NO_MEMORY says how much the device has and how much of it is
+ * free, so that a user can do something about it (device_cuda.cu). */
 gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory);
-/* What became of an algorithm's execute(), which returned `status`: a launch may have failed, too (device_cuda.cu). */
+/* The outcome of an algorithm's execute(), which returned `status`: a failure where one of its launches failed, too
+ * (device_cuda.cu). */
 gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorithm, gconv_status status);
 #endif
 
@@ -129,8 +130,9 @@ size_t gconv_pass_outputs(const gconv_pass *pass);
 void gconv_bind(const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs, gconv_target *targets,
                 gconv_execution *execution);
 
-/* As many threads by themselves as so many are worth together: many share cores, a clock that falls, and memory. Measured on
- * a Xeon: 4 do what 4 can, 8 what 6 can, and 16 what 12 can. For what is estimated of a CPU that was not measured. */
+/* How many times the work of one thread `threads` of them do together, as they share cores, memory, and a clock that falls
+ * with their number. Measured on a Xeon: 4 do 4 times the work of one, 8 do 6 times, and 16 do 12 times. For estimates of a
+ * CPU that was not measured. */
 double gconv_threads_worth(int threads);
 
 #ifdef __cplusplus

@@ -5,9 +5,9 @@
 
 #include "gconv.h"
 
-/* Whether the job is done sooner with a GPU, to its end: what the CPU takes is more than what a GPU does, with the part of
- * its start that nothing hides. Of the GPU, it is the better of two ways, the second of which is with its decoder: sets
- * choice->decodes. All else of the choice is set; times of the job are those of all threads. */
+/* Whether the whole job is done sooner with a GPU than by the CPU alone: with the part of the GPU's start that nothing else
+ * hides counted. The GPU is judged by the better of two ways, without and with its decoder of JPEGs; sets choice->decodes
+ * for the second. The rest of *choice is given. Times of the job are of all threads together, not of one. */
 bool gconv_gpu_pays(gconv_device_choice *choice, const gconv_job *job);
 
 /* Sets cpu_ms and gpu_ms of the choice: what the job takes on the CPU, which is open and may be tuned, and on a GPU. */
