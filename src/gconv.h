@@ -198,7 +198,7 @@ const gconv_format_info *gconv_row_reader_format(const gconv_row_reader *reader)
 /* Whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy in
  * Fortran order, and photos that EXIF turns: those are for gconv_image_read(). */
 bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
-/* Memory that reading takes beside the rows, roughly: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
+/* About how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
  * is copied. */
 size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
 /* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
@@ -398,7 +398,7 @@ typedef struct gconv_options {
 
   const char *algorithm;  /* "auto", or a name that gconv_algorithm_at() lists for the device */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */
-  size_t workspace_bytes; /* that an algorithm may take on a GPU beside input, output and taps; 0: the default, 256 MiB */
+  size_t workspace_bytes; /* that an algorithm may take on a GPU besides input, output and taps; 0: the default, 256 MiB */
   int32_t block_width, block_height; /* threads of a block on a GPU, across and down: a hint, for measurements of what they
                                         change, to algorithms that have a choice; both 0: their own. The product is at
                                         most 1024 */

@@ -55,7 +55,7 @@ static double pace_of(const gconv_problem *problem, int log) {
 }
 
 /* That, and how far tiles one above the other, each of which is one thread's, are from dividing evenly: bits must not depend
- * on the number of threads, so this is the mean of one, who likes large tiles, and four, who like many. */
+ * on the number of threads, so this is the mean of one, which does best with large tiles, and four, which do with many. */
 static double price_of(const gconv_problem *problem, int log) {
   double valid = (1 << log) - extent_y(problem) + 1;
   double strips = valid < 1 ? 1 : (double)problem->images * problem->planes * ceil(problem->out_height / valid);

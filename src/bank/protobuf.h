@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Protocol buffers, as much of them as ONNX needs (protobuf.dev, "Encoding"): a message is a sequence of fields, each a tag,
- * which is number * 8 + wire type, and a value. Nothing is recursive here: who wants a message within a message opens it.
+ * which is number * 8 + wire type, and a value. Nothing is recursive here: whoever wants a message within a message opens
+ * it.
  */
 #ifndef GCONV_BANK_PROTOBUF_H
 #define GCONV_BANK_PROTOBUF_H

@@ -155,7 +155,7 @@ static bool write_all(void *user, const gconv_image *maps, int32_t first) {
 /* Begins a file; what cannot be begun is told, and left out. */
 static void open_result(bands *b, result *to) {
   const gconv_batch *common = &b->r->job->common;
-  size_t share = (size_t)b->r->threads / (b->end - b->first); /* the results are written beside each other */
+  size_t share = (size_t)b->r->threads / (b->end - b->first); /* the results are written at the same time */
   gconv_write_options options = {.format = common->outputs->format,
                                  .keep_existing = common->existing != GCONV_EXISTING_REPLACE,
                                  .jpeg_quality = common->jpeg_quality,

@@ -103,7 +103,7 @@ void gconv_bank_find_reader(const gconv_bank_run *r, const size_t *inputs, size_
   }
 }
 
-/* An array whose channels are last is copied while it is turned; beside what becomes grey, there are its colours. */
+/* An array whose channels are last is copied while it is turned; what becomes grey has its colours in memory, too. */
 static double turning_bytes(const gconv_bank_run *r, const gconv_image *header) {
   return r->job->nhwc && header->planar ? file_bytes(header) : r->job->gray ? 3 * file_bytes(header) : 0;
 }
@@ -152,7 +152,7 @@ static double batch_bytes(const gconv_bank_run *r, const gconv_image *header, co
   return images * cost->tensors + cost->buffers + fmax(at_work, loading_bytes(r, header, cost, images));
 }
 
-/* Images at a time: as the memory allows, and so that decoding and writing go on beside each other. It depends on the images
+/* Images at a time: as the memory allows, and so that decoding and writing go on at the same time. It depends on the images
  * alone, so that results do not on the machine, unless --memory leaves less. */
 static size_t choose_batch(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, size_t alike) {
   const size_t parts = 4, most = 64;

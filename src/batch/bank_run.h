@@ -72,7 +72,7 @@ typedef struct gconv_bank_cost {
   double tensors;      /* bytes of all that are there at a time */
   double buffers;      /* bytes of workspaces and weights, for any number of images */
   double verification; /* bytes of --verify */
-  double reader;       /* bytes that reading its file takes beside the pixels */
+  double reader;       /* bytes that reading its file takes besides the pixels */
   double cpu_ms, gpu_ms;
   int32_t rows;              /* of its maps */
   double maps;               /* how many there are */

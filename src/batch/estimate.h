@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job takes beside its convolutions, told from the headers of its images before any is decoded. */
+/* What a job takes besides its convolutions, told from the headers of its images before any is decoded. */
 #ifndef GCONV_BATCH_ESTIMATE_H
 #define GCONV_BATCH_ESTIMATE_H
 

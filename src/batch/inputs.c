@@ -178,7 +178,7 @@ static gconv_status add_match(struct search *search, const char *path, const cha
   return add_input(search, path, relative);
 }
 
-/* A folder that cannot be looked into may hide what matches. Keeps errno for who has called glob(). */
+/* A folder that cannot be looked into may hide what matches. Keeps errno for the caller of glob(). */
 static int stop_glob(const char *folder, int error) {
   (void)folder;
   errno = error;

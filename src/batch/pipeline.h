@@ -2,7 +2,8 @@
 /*
  * Many images through one convolution. Each of `jobs` threads takes the next input and carries it all the way: decode, plan,
  * filter, encode. So the stages of different images overlap. Large files come first, and reports come in that order,
- * whatever the number of threads. Who has no memory left of what all may take waits for others to end.
+ * whatever the number of threads. A thread for whose image too little of the memory that all share is left waits until
+ * others are done.
  */
 #ifndef GCONV_BATCH_PIPELINE_H
 #define GCONV_BATCH_PIPELINE_H

@@ -99,7 +99,7 @@ gconv_status gconv_worker_admit(gconv_worker *worker, uint64_t bytes, const char
     return GCONV_OK;
   }
   clear(worker);
-  gconv_worker_give_turn(worker); /* who gives memory back may wait for it */
+  gconv_worker_give_turn(worker); /* a worker that will give memory back may wait for it */
   gconv_budget_wait(worker->budget, bytes);
   gconv_worker_take_turn(worker);
   worker->held = bytes;

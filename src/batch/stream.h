@@ -27,7 +27,7 @@ bool gconv_stream_pays(const gconv_image *like);
 /* About how many bytes a run takes: windows, strips, and what `writers` writers need. */
 uint64_t gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads);
 
-/* Bytes that a writer takes beside its rows, at most. */
+/* The most bytes that a writer takes besides its rows. */
 uint64_t gconv_stream_writer_bytes(int threads);
 
 /* Reads all rows of the input, and writes those of the outputs; does not commit them. A failure of reading or of the

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* All files are open at once, and what each needs beside its rows is to fit in --memory. What several threads compress, they
- * do better as a whole. */
+/* All files are open at once, and what each needs besides its rows is to fit in --memory. What several threads compress,
+ * they do better as a whole. */
 uint64_t gconv_task_parts_bytes(const gconv_worker *worker, const gconv_task *task, uint64_t whole) {
   uint64_t bytes = whole + (task->count - 1) * gconv_stream_writer_bytes(worker->threads);
   bool may = gconv_estimate_may_come_in_parts(worker->batch, task->paths, task->count) &&

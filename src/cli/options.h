@@ -21,7 +21,7 @@ struct gconv_option {
   const char *name;  /* "input" for --input; NULL ends the table */
   const char *value; /* what follows, as --help has it: "PATH"; "[=TOL]" may be left out; NULL: nothing */
   const char *help;
-  const char *also;           /* what others call it, with blanks between, for who tries that; NULL: nothing */
+  const char *also;           /* names that people may try instead, with blanks between, for an error to know; NULL: none */
   gconv_option_parser *parse; /* NULL: the option asks for help, and ends the parsing */
   bool several;               /* words that follow the value are further values, up to the next option */
   size_t field;               /* where in the settings, for the parsers below */

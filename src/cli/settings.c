@@ -98,7 +98,7 @@ static gconv_status check_exclusive(const gconv_settings *settings, gconv_messag
   return GCONV_OK;
 }
 
-/* Who wants the GPU to decode wants a GPU. */
+/* Whoever wants the GPU to decode wants a GPU. */
 static gconv_status check_decoder(gconv_settings *settings, gconv_message *message) {
   if (settings->decode != GCONV_DECODER_GPU)
     return GCONV_OK;

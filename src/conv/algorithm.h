@@ -68,7 +68,7 @@ typedef struct gconv_algorithm {
    * NULL: anywhere. */
   int32_t (*row_step)(const gconv_problem *problem);
 
-  /* CUDA; both NULL or neither: what a plan keeps on the device beside weights and workspace, such as the handles and plans
+  /* CUDA; both NULL or neither: what a plan keeps on the device besides weights and workspace, such as the handles and plans
    * of a library. acquire() is called once for a plan and gets the execution without samples (in and out are NULL); it may
    * enqueue work on the stream. On failure it leaves nothing and has set the last error. dismiss() frees the state. */
   gconv_status (*acquire)(const gconv_execution *execution, void **state);

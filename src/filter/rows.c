@@ -42,7 +42,7 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
 }
 
 /* "1 2; 3 4" on one line is two rows to MATLAB, but one row here, as it is to those who separate "1; 2; 3"; "0,5 0,25" is
- * two numbers to who writes decimal commas. */
+ * two numbers to those who write decimal commas. */
 static void warn_mixed(const gconv_text *text, size_t line, const char *separator) {
   gconv_warn("%s:%zu: '%s' and other separators are mixed; both separate the numbers of one row here: write one row a line, "
              "and decimal points, not commas",
@@ -95,7 +95,7 @@ static bool has_empty_line(const char *at, const char *end) {
   return false;
 }
 
-/* Who writes matrices one below the other means several filters, but gets one that is as high as all. */
+/* Matrices that are written one below the other are meant as several filters, but make one that is as high as all. */
 static void warn_empty_line(const gconv_text *text, size_t line, int32_t rows) {
   gconv_warn("%s:%zu: an empty line ends no filter: all %d rows are one; several go into an ImageMagick or .npy file, as "
              "gconv make writes one",

@@ -21,7 +21,7 @@ typedef struct gconv_reader {
   gconv_source *source;
   gconv_image header;    /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
   bool out_of_order;     /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
-  size_t bytes;          /* set by open(): memory in proportion to the image that reading takes beside the rows */
+  size_t bytes;          /* set by open(): memory in proportion to the image that reading takes besides the rows */
   int orientation;       /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   int threads;           /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */

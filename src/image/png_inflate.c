@@ -3,12 +3,12 @@
  * Decoding Huffman's codewords is one long chain: where one begins is known when the one before is decoded. What makes the
  * lines is bound by that, so that a second processor would be idle.
  *
- * So the compressed bytes are cut into stretches of one size. Who has nothing else to do takes the next stretch, finds the
- * first block that begins in it, and inflates from there to the first block that begins in the next one, with markers for
- * what it cannot know, as rapidgzip and pugz do. The thread that makes the lines, here called the front, walks through all
- * stretches in order. Where it comes to the bit at which somebody began, it takes over their bytes, their place and their
- * state, after it has replaced the markers: from there on it is as if it had inflated them itself. Where it does not, their
- * work was in vain, or is still of use at a later block; nothing depends on it.
+ * So the compressed bytes are cut into stretches of one size. Whoever has nothing else to do takes the next stretch, finds
+ * the first block that begins in it, and inflates from there to the first block that begins in the next one, with markers
+ * for what it cannot know, as rapidgzip and pugz do. The thread that makes the lines, here called the front, walks through
+ * all stretches in order. Where it comes to the bit at which somebody began, it takes over their bytes, their place and
+ * their state, after it has replaced the markers: from there on it is as if it had inflated them itself. Where it does not,
+ * their work was in vain, or is still of use at a later block; nothing depends on it.
  */
 #include "image/png_inflate.h"
 #include "base/cpu.h"

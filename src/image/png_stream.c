@@ -14,7 +14,7 @@ enum {
   PIECE_BYTES = 256 * 1024, /* lines that are inflated at a time */
   PIECES = 8,               /* in memory: one is unfiltered, others wait or are made */
   MOST_ROW_BYTES = 1 << 28,
-  MOST_HELPERS = 6,           /* threads beside the two that inflate and unfilter */
+  MOST_HELPERS = 6,           /* threads besides the two that inflate and unfilter */
   BYTES_PER_HELPER = 4 << 20, /* of lines */
 };
 

@@ -71,7 +71,7 @@ struct state {
   pthread_cond_t written_more;
   bool writing;   /* a thread is, without the lock */
   size_t written; /* strips of these rows */
-  uint32_t adler; /* of all lines written: of who writes */
+  uint32_t adler; /* of all lines written; of the thread that writes */
   gconv_status status;
   char error[512];
 };
@@ -165,8 +165,8 @@ static size_t deflate_by_zlib(z_stream *stream, const gconv_png_lines *lines, bo
   return whole ? room - stream->avail_out : 0;
 }
 
-/* Our own deflate knows pixels, and makes some photos smaller than zlib at any level: who asks for a level gets the smaller
- * of both. It is so fast that it can be done twice. */
+/* Our own deflate knows pixels, and makes some photos smaller than zlib at any level: whoever asks for a level gets the
+ * smaller of both. It is so fast that it can be done twice. */
 static size_t deflate_lines(const struct state *state, struct compressor *compressor, const gconv_png_lines *lines,
                             bool last, uint8_t *out) {
   if (state->level == 0)
@@ -231,7 +231,7 @@ static void write_strip(struct state *state, struct slot *slot) {
   pthread_cond_broadcast(&state->written_more);
 }
 
-/* One thread writes while others compress: who finds it writing leaves the strip to it. */
+/* One thread writes while others compress: whoever finds it writing leaves the strip to it. */
 static void hand_in(struct state *state, struct slot *slot) {
   pthread_mutex_lock(&state->lock);
   slot->ready = true;

@@ -54,7 +54,7 @@ typedef struct gconv_layer_algorithm {
   size_t (*prepared_floats)(const gconv_layer_problem *problem);
   gconv_status (*prepare)(const gconv_layer_problem *problem, const float *weights, float *prepared);
 
-  /* CUDA; both NULL, or: what a network keeps on the device beside weights and workspace, such as the handles of a library.
+  /* CUDA; both NULL, or: what a network keeps on the device besides weights and workspace, such as the handles of a library.
    * acquire() gets the execution without samples, of the very problem that execute() will get each time, and may enqueue
    * work on the stream. On failure it leaves nothing and has set the last error. */
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);

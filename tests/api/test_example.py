@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The example of the documentation, compiled as C11 and as C++, does what it says; gconv.h needs nothing beside itself,
+"""The example of the documentation, compiled as C11 and as C++, does what it says; gconv.h needs nothing besides itself,
 and is installed where the example finds it."""
 import os
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The CPU's kernels beside OpenCV's filter2D and sepFilter2D, in turns, so that both meet the same machine.
+"""The CPU's kernels compared with OpenCV's filter2D and sepFilter2D, in turns, so that both meet the same machine.
 
 usage: against_opencv.py BENCH_CPU_KERNELS [ROUNDS]      BENCH_CPU_KERNELS is the program that CMake builds
 """

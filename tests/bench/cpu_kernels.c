@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast the CPU's algorithms are, beside what the processor can do at all: filters a 4K RGB photo in memory.
+ * How fast the CPU's algorithms are, compared with what the processor can do at all: filters a 4K RGB photo in memory.
  *
  * usage: bench_cpu_kernels [--threads N] [--type u8|u16|f32] [--channels C] [--algorithm NAME] [--filter SPEC] [--runs N] [K
  * ...]

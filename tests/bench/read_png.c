@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast PNGs are read, beside libpng, which reads them a row at a time into one and the same row.
+ * How fast PNGs are read, compared with libpng, which reads them a row at a time into one and the same row.
  *
  * usage: bench_read_png [--runs N] [--threads N] FILE...
  *
