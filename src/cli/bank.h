@@ -10,6 +10,9 @@ extern const gconv_command gconv_bank_info, gconv_bank_show, gconv_bank_convert;
 /* Whether gconv_bank_read() takes this syntax; NULL is none. */
 bool gconv_bank_is_syntax(const char *syntax);
 
+/* Whether only banks have this syntax, so not npy; NULL is none. */
+bool gconv_bank_is_own_syntax(const char *syntax);
+
 /* Reads plain filters and stacks them into *bank, which must be empty. The error is gconv_last_error(). */
 gconv_status gconv_bank_stack_specs(const gconv_texts *specs, const char *syntax, gconv_bank *bank);
 

@@ -14,7 +14,7 @@
 static gconv_status read_bank(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message) {
   if (specs->count == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "--then: no bank follows it: -f BANK --then -f BANK");
-  bool is_bank = (gconv_bank_is_syntax(syntax) && strcmp(syntax, "npy") != 0) || gconv_bank_is_one(specs->items[0]);
+  bool is_bank = gconv_bank_is_own_syntax(syntax) || gconv_bank_is_one(specs->items[0]);
   for (size_t i = 1; i < specs->count; i++)
     if (is_bank || gconv_bank_is_one(specs->items[i]))
       return gconv_complain(message, GCONV_BAD_ARGUMENT,

@@ -4,6 +4,8 @@
 #include "cli/terminal.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static int say_usage(const gconv_message *message) {
   gconv_say("%s", message->text);
@@ -58,9 +60,31 @@ static const gconv_option show_options[] = {
     GCONV_OPTIONS_END,
 };
 
-/* On standard output, which has no extension, a PNG. */
+/* By the extension; what needs none, standard output and devices, gets a PNG. NULL: unknown. */
+static const gconv_format_info *choose_format(const char *path) {
+  struct stat status;
+  const gconv_format_info *format = gconv_format_by_path(path);
+  bool special =
+      strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+  return format || !special ? format : gconv_format_by_name("png");
+}
+
+/* Whether there is a place for the picture, and a format; else it is said. */
+static bool check_output(const struct show *settings, const gconv_texts *specs) {
+  const char *path = settings->output;
+  if (!path)
+    gconv_say("bank show: say with -o which picture to write");
+  else if (strcmp(path, "-") == 0 && isatty(STDOUT_FILENO))
+    gconv_say("-: an image is not written to a terminal: send it to a file or another program");
+  else if (!choose_format(path))
+    gconv_say("%s: its name does not tell the format of the picture: end it in .png or .jpg", path);
+  else
+    return gconv_command_may_write(specs, path);
+  return false;
+}
+
 static gconv_status write_picture(const char *path, const gconv_image *image) {
-  gconv_write_options options = {.format = strcmp(path, "-") == 0 ? gconv_format_by_name("png") : NULL};
+  gconv_write_options options = {.format = choose_format(path)};
   return gconv_image_write(path, &options, image);
 }
 
@@ -68,10 +92,8 @@ static int show(const struct show *settings, const gconv_texts *specs) {
   gconv_bank bank = {0};
   gconv_image image = {0};
   gconv_message message;
-  if (!settings->output) {
-    gconv_say("bank show: say with -o which picture to write");
+  if (!check_output(settings, specs))
     return GCONV_EXIT_USAGE;
-  }
   if (gconv_bank_load(specs, settings->syntax, &bank, &message) != GCONV_OK)
     return say_usage(&message);
   gconv_bank_sheet sheet = {settings->zoom, settings->columns, settings->scale == SCALE_ALL};
@@ -130,6 +152,8 @@ static int convert(const struct convert *settings, const gconv_texts *specs) {
   gconv_bank bank = {0};
   gconv_message message;
   gconv_set_log(gconv_say_warning, NULL);
+  if (!gconv_command_may_write(specs, settings->output))
+    return GCONV_EXIT_USAGE;
   if (gconv_bank_load(specs, settings->syntax, &bank, &message) != GCONV_OK)
     return say_usage(&message);
   gconv_status status = gconv_bank_write(settings->output ? settings->output : "-", settings->format, &bank);

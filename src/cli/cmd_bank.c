@@ -19,6 +19,10 @@ bool gconv_bank_is_syntax(const char *syntax) {
   return false;
 }
 
+bool gconv_bank_is_own_syntax(const char *syntax) {
+  return gconv_bank_is_syntax(syntax) && strcmp(syntax, "npy") != 0;
+}
+
 bool gconv_bank_is_meant(const char *spec, const char *syntax) {
   if (syntax)
     return gconv_bank_is_syntax(syntax);

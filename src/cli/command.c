@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 #include "base/suggest.h"
+#include "batch/outputs.h"
 #include "cli/terminal.h"
 
 #include <stdio.h>
@@ -61,6 +62,16 @@ void gconv_command_print(FILE *out, const gconv_command *command) {
   gconv_options_print(out, command->options);
   if (command->details)
     fprintf(out, "\n%s", command->details);
+}
+
+bool gconv_command_may_write(const gconv_texts *specs, const char *output) {
+  char *paths[] = {(char *)output};
+  gconv_outputs outputs = {.paths = {paths, output ? 1 : 0}};
+  gconv_message message;
+  if (gconv_outputs_check_filters(specs, &outputs, &message) == GCONV_OK)
+    return true;
+  gconv_say("%s", message.text);
+  return false;
 }
 
 int gconv_command_refuse(const gconv_command *command, const gconv_texts *operands) {

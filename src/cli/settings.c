@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/settings.h"
+#include "cli/bank.h"
 #include "cli/filter_parsers.h"
 #include "cli/threads.h"
 
@@ -12,7 +13,7 @@ gconv_settings gconv_settings_default(void) {
 }
 
 bool gconv_settings_want_banks(const gconv_settings *settings) {
-  if (settings->bank_option)
+  if (settings->bank_option || gconv_bank_is_own_syntax(settings->syntax))
     return true;
   for (size_t i = 0; i < settings->filters.count; i++)
     if (gconv_bank_is_one(settings->filters.items[i]))
@@ -70,13 +71,18 @@ static gconv_status check_given(const gconv_settings *settings, gconv_message *m
   return missing ? gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", missing) : GCONV_OK;
 }
 
-/* As an image, or as a filter. */
+static size_t count_standard_input(const gconv_texts *words) {
+  size_t count = 0;
+  for (size_t i = 0; i < words->count; i++)
+    count += strcmp(words->items[i], "-") == 0 || strncmp(words->items[i], "-:", 2) == 0;
+  return count;
+}
+
+/* As an image, or as a filter, of whatever layer. */
 static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
-  size_t uses = 0;
-  for (size_t i = 0; i < settings->inputs.count; i++)
-    uses += strcmp(settings->inputs.items[i], "-") == 0;
-  for (size_t i = 0; i < settings->filters.count; i++)
-    uses += strcmp(settings->filters.items[i], "-") == 0;
+  size_t uses = count_standard_input(&settings->inputs) + count_standard_input(&settings->filters);
+  for (size_t i = 0; i < settings->layer_count; i++)
+    uses += count_standard_input(&settings->layers[i].filters);
   return uses <= 1 ? GCONV_OK : gconv_complain(message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
 }
 

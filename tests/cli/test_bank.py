@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 """gconv bank: info, show, convert. numpy is the oracle."""
 import json
+import os
+import pty
 import struct
+import subprocess
 import unittest
 
 import numpy
 from PIL import Image
 
-from helper import CommandTest
+from helper import GCONV, CommandTest
 
 CONTENT = numpy.random.default_rng(5).normal(size=(6, 3, 5, 4)).astype("f4")
 BIASES = numpy.random.default_rng(6).normal(size=6).astype("f4")
@@ -157,6 +160,27 @@ class Bank(CommandTest):
         self.usage_error("for which .npy has no place", "bank", "convert", "w.safetensors:conv1", "-o", "x.npy")
         self.usage_error("has 2 banks: say which", "bank", "convert", "w.safetensors", "-o", "x.txt")
         self.usage_error("there is no filter 'nothing'", "bank", "show", "nothing", "-o", "x.png")
+
+    def test_nothing_is_written_over_what_is_read(self):
+        os.link(self.path("b.npy"), self.path("hard.npy"))
+        for words in (("show", "b.npy", "-o", "b.npy"), ("show", "b.npy", "-o", "hard.npy"), ("convert", "b.npy", "-o", "./b.npy"),
+                      ("convert", "w.safetensors:half.weight", "-o", "w.safetensors")):
+            self.usage_error("this output is one of the files of filters: choose another name", "bank", *words)
+
+    def test_places_for_the_picture(self):
+        """A device has no extension; a name that has none tells no format, and a terminal shows no picture."""
+        self.assertIn("/dev/full: cannot write: No space", self.gconv("bank", "show", "b.npy", "-o", "/dev/full", status=1).stderr)
+        self.gconv("bank", "show", "b.npy", "-o", "/dev/null")
+        self.assertEqual(self.gconv("bank", "show", "b.npy", "-o", "-", text=False).stdout[1:4], b"PNG")
+        said = self.usage_error("x.tif: its name does not tell the format", "bank", "show", "b.npy", "-o", "x.tif").stderr
+        self.assertNotIn("--format", said)  # which it does not have
+        master, slave = pty.openpty()
+        result = subprocess.run([GCONV, "bank", "show", "b.npy", "-o", "-"], cwd=self.folder, env=self.environment(), stdout=slave,
+                                stderr=subprocess.PIPE, check=False)
+        os.close(slave)
+        os.close(master)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"an image is not written to a terminal", result.stderr)
 
     def test_hostile_files_leave_nothing(self):
         content = self.path("w.safetensors").read_bytes()

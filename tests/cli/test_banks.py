@@ -237,6 +237,22 @@ class Batches(BankTest):
         self.assertFalse((self.folder / "out").exists())
 
 
+class Pipes(BankTest):
+    def test_a_bank_from_standard_input(self):
+        text = (self.folder / "bank.txt").read_bytes()
+        self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "x.npy")
+        self.gconv("-i", "a.png", "-f", "-", "--filter-format", "bank", "-o", "y.npy", stdin=text)
+        np.testing.assert_array_equal(self.load("y.npy"), self.load("x.npy"))
+        self.usage_error("not plain filters: -f takes it from a pipe with --filter-format bank", "-i", "a.png", "-f", "-", "-o", "z.npy",
+                         stdin=text)
+
+    def test_standard_input_is_read_once(self):
+        np.save(self.folder / "second.npy", np.ones((2, 5, 3, 3), "f4"))
+        bank = ("-f", "-", "--filter-format", "bank")
+        for words in (("-i", "a.png", *bank, "--then", *bank), ("-i", "-", *bank, "--then", "-f", "second.npy")):
+            self.usage_error("-: standard input can be read only once", *words, "-o", "z.npy", stdin=b"gconv-bank 1")
+
+
 class Errors(BankTest):
     def refuse(self, fragment, *words, status=2):
         result = self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "y.npy", *words, status=status)

@@ -37,6 +37,11 @@ class Make(CommandTest):
                       self.gconv("make", "sobel_x", "scaled.mat", "-o", "never.txt", status=1).stderr)
         self.assertFalse((self.folder / "never.txt").exists())
 
+    def test_nothing_is_written_over_what_is_read(self):
+        (self.folder / "k.txt").write_text("# my notes\n1 2\n3 4\n")
+        for words in (("k.txt", "-o", "k.txt"), ("sobel_x", "k.txt", "-o", "./k.txt")):
+            self.usage_error("this output is one of the files of filters", "make", *words)
+
     def test_mistakes(self):
         self.usage_error("sobelx", "make", "sobel_x", "sobelx")
         self.usage_error("sobelx", "make", "sobelx", "-o", "k.txt")
