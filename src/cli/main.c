@@ -106,7 +106,7 @@ int main(int count, char **words) {
   int status = c.status;
   errno = 0;
   if (fflush(stdout) != 0 || ferror(stdout)) {
-    gconv_say("standard output: cannot write: %s", strerror(errno));
+    gconv_say("standard output: cannot write: %s", errno ? strerror(errno) : "it was closed, or is full");
     return status == GCONV_EXIT_OK ? GCONV_EXIT_FAILED : status;
   }
   if (gconv_device_is_gpu_open())

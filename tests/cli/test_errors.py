@@ -317,6 +317,16 @@ class BadOutputs(CommandTest):
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"standard output: cannot write: Broken pipe", result.stderr)
 
+    def test_reports_that_nobody_reads(self):
+        """The pipe breaks long before the end, and what broke it is not known any more then."""
+        read, write = os.pipe()
+        os.close(read)
+        result = subprocess.run([GCONV, *self.job("x.png"), "--timings=json"], cwd=self.folder, env=self.environment(), stdout=write,
+                                stderr=subprocess.PIPE, check=False)
+        os.close(write)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr, b"gconv: standard output: cannot write: it was closed, or is full\n")
+
     def test_no_image_to_a_terminal(self):
         master, slave = pty.openpty()
         result = subprocess.run([GCONV, *self.job("-")], cwd=self.folder, env=self.environment(), stdout=slave,
