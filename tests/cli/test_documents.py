@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""README.md and docs/: every command of gconv that they show works, and every link leads somewhere."""
+"""README.md and docs/: every command of gconv that they show works, every link leads somewhere, and the tables of algorithms and
+built-in filters are those of the program."""
 import json
 import os
 import pathlib
@@ -94,6 +95,36 @@ class Commands(CommandTest):
     def test_help(self):
         told = "".join(self.gconv("help", *words).stdout for words in ((), ("bank",)))
         self.run_all(re.findall(r"^  (gconv -i .*|gconv bank .*[a-z]\.\S*.*|gconv bank convert sobel.*)$", told, re.MULTILINE), 7)
+
+
+class Tables(CommandTest):
+    @staticmethod
+    def tables(name, head):
+        """The cells of each table of the document that begins with these words."""
+        found = re.findall(rf"^\| {re.escape(head)} \|\n\| --- .*\n((?:\|.*\n)+)", (SOURCE / name).read_text(), re.MULTILINE)
+        return [[[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()] for table in found]
+
+    def test_algorithms(self):
+        tables = self.tables("docs/algorithms.md", "algorithm | exact | devices | for")
+        told = self.gconv("algorithms").stdout.split("for banks:")
+        self.assertEqual(len(tables), 2)
+        for table, room, listed in zip(tables, ("conv", "layer"), told):
+            definitions = (SOURCE / "src" / room / "algorithms.def").read_text()
+            defined = set(re.findall(r"^\w*ALGORITHM\((\w+), (\w+)\)", definitions, re.MULTILINE))
+            documented = {(device.split()[0].lower(), name.replace("-", "_"))
+                          for name, _, devices, _ in table for device in devices.split(", ")}
+            self.assertEqual(documented, defined)
+            exact = {name: exact for name, exact, _, _ in table}
+            kinds = re.findall(r"^(?:cpu|cuda) +(\S+) +(exact|bounded)", listed, re.MULTILINE)
+            self.assertGreaterEqual(len(kinds), 5)
+            for name, kind in kinds:
+                self.assertEqual(exact[name], "yes" if kind == "exact" else "no", name)
+
+    def test_filters(self):
+        [table] = self.tables("docs/filter-formats.md", "name | parameters and defaults | is")
+        documented = {name.strip("`"): parameters.strip("`") for names, parameters, _ in table for name in names.split(", ")}
+        built_in = self.gconv("filters").stdout.split("Files in")[0]
+        self.assertEqual(documented, dict(re.findall(r"^  ([a-z_0-9]+):?(\S*)  ", built_in, re.MULTILINE)))
 
 
 class Links(unittest.TestCase):
