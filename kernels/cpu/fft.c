@@ -14,8 +14,8 @@
  * Forward transforms leave frequencies in digit-reversed order (decimation in frequency, radix 8), which backward ones undo
  * (decimation in time). A tile is as wide as L2 allows, since the taps reach a halo to its right, which is transformed, too.
  *
- * Not of the exact family. See error_bound() for what is stated. An infinity or a NaN spreads over its columns, and those
- * of the tile that shares its points.
+ * Not of the exact family. See error_bound() for what is stated. An infinity or a NaN would spread over its columns, and
+ * those of the tile that shares its points: it is left out of the transforms, and what the taps make of it is added behind.
  */
 #include "base/memory.h"
 #include "conv/rows.h"
@@ -23,6 +23,8 @@
 
 #include <complex.h>
 #include <string.h>
+
+#define TAME 0x1p96f /* samples up to this size go into transforms */
 
 enum {
   LEAST_LOG = 5, /* of N */
@@ -169,9 +171,25 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
 
 /* ---- Execution ---- */
 
+/* A tile, and a row. */
 static size_t workspace_bytes(const gconv_problem *problem) {
   sizes z = sizes_of(problem);
-  return z.tile * 2 * z.pitch * sizeof(float);
+  return (z.tile * 2 + 1) * z.pitch * sizeof(float);
+}
+
+/* Whether transforms of some samples may not be finite, as they are not, or sums of 2^12 of them may overflow. */
+static bool are_wild(const float *samples, size_t count) {
+  int wild = 0;
+  for (size_t i = 0; i < count; i++)
+    wild |= !(fabsf(samples[i]) <= TAME);
+  return wild;
+}
+
+/* Leaves only those samples that are wild, or only those that are not, and 0 for the others. */
+static void keep_only(bool wild, float *samples, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (!(fabsf(samples[i]) <= TAME) != wild)
+      samples[i] = 0;
 }
 
 /* Pixels from `left` on that a tile makes. */
@@ -181,11 +199,13 @@ static size_t pixels_of(const gconv_problem *problem, const sizes *z, size_t lef
   return rest < block ? rest : block;
 }
 
-/* The input rows of the tile of output rows first .. end - 1 from pixel `left` on; zeros where it needs none. */
-static void load(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left, float *points) {
+/* The input rows of the tile of output rows first .. end - 1 from pixel `left` on; zeros where it needs none, and where
+ * samples are wild. Whether some are. */
+static bool load(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left, float *points) {
   const gconv_problem *problem = execution->problem;
   size_t channels = (size_t)problem->channels, samples = z->block + z->halo, pixels = pixels_of(problem, z, left);
   size_t rows = pixels ? (size_t)(end - first) + z->tile - z->valid : 0, used = pixels * channels + z->halo;
+  bool wild = false;
   for (size_t y = 0; y < z->tile; y++, points += 2 * z->pitch) {
     if (y >= rows) {
       memset(points, 0, samples * sizeof *points);
@@ -195,6 +215,52 @@ static void load(const gconv_execution *execution, const sizes *z, int32_t first
     gconv_expect_load(execution, row + AHEAD, column, (int64_t)(used / channels));
     gconv_load_pixels(execution, row, column, 1, (int64_t)(used / channels), points);
     memset(points + used, 0, (samples - used) * sizeof *points);
+    if (problem->in_type == GCONV_F32 && are_wild(points, used)) {
+      keep_only(false, points, used);
+      wild = true;
+    }
+  }
+  return wild;
+}
+
+/* Adds what the taps make of the wild samples of a row of the tile, in `row`, where all others are 0. */
+static void add_wild_row(const gconv_execution *execution, const sizes *z, int64_t y, int64_t outputs, const float *row,
+                         int64_t used, float *points) {
+  const gconv_problem *problem = execution->problem;
+  const float *tap = execution->weights;
+  int64_t begin = 0, end = used, step = (int64_t)problem->dilation_x * problem->channels;
+  while (row[begin] == 0)
+    begin++;
+  while (row[end - 1] == 0)
+    end--;
+  for (int64_t r = 0; r < problem->rows; r++) {
+    int64_t p = y - r * problem->dilation_y;
+    if (p < 0 || p >= outputs) {
+      tap += problem->columns;
+      continue;
+    }
+    float *out = points + (size_t)p * 2 * z->pitch;
+    for (int64_t s = 0; s < problem->columns; s++, tap++) {
+      int64_t last = end - s * step < (int64_t)z->block ? end - s * step : (int64_t)z->block;
+      for (int64_t x = begin > s * step ? begin - s * step : 0; x < last; x++)
+        out[x] += *tap * row[x + s * step];
+    }
+  }
+}
+
+/* The same of all rows of the tile that load() was given; they are loaded again, into `row`. */
+static void add_wild(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left, float *row,
+                     float *points) {
+  const gconv_problem *problem = execution->problem;
+  size_t pixels = pixels_of(problem, z, left) + z->halo / (size_t)problem->channels;
+  size_t used = pixels * (size_t)problem->channels, rows = (size_t)(end - first) + z->tile - z->valid;
+  for (size_t y = 0; y < rows; y++) {
+    gconv_load_pixels(execution, (int64_t)first + (int64_t)y - problem->pad_top, (int64_t)left - problem->pad_left, 1,
+                      (int64_t)pixels, row);
+    if (!are_wild(row, used))
+      continue;
+    keep_only(true, row, used);
+    add_wild_row(execution, z, (int64_t)y, end - first, row, (int64_t)used, points);
   }
 }
 
@@ -216,11 +282,15 @@ static gconv_status execute(const gconv_execution *execution) {
   for (int32_t p = execution->first_row; p < execution->end_row; p += (int32_t)z.valid) {
     int32_t end = execution->end_row - p < (int32_t)z.valid ? execution->end_row : p + (int32_t)z.valid;
     for (size_t left = 0; left < (size_t)problem->out_width; left += 2 * block) {
-      load(execution, &z, p, end, left, points);
-      load(execution, &z, p, end, left + block, points + z.pitch);
+      bool wild = load(execution, &z, p, end, left, points);
+      bool wild_too = load(execution, &z, p, end, left + block, points + z.pitch);
       GCONV_CALL_ISA(transform_columns, (points, z.pitch, z.block + z.halo, z.log, w, true));
       GCONV_CALL_ISA(filter_rows, (points, z.pitch, z.block, z.tile, taps, S, (size_t)problem->dilation_x * channels));
       GCONV_CALL_ISA(transform_columns, (points, z.pitch, z.block, z.log, w, false));
+      if (wild)
+        add_wild(execution, &z, p, end, left, points + z.tile * 2 * z.pitch, points);
+      if (wild_too)
+        add_wild(execution, &z, p, end, left + block, points + z.tile * 2 * z.pitch, points + z.pitch);
       store(execution, &z, p, end, left, points);
       store(execution, &z, p, end, left + block, points + z.pitch);
     }

@@ -80,6 +80,23 @@ class ScipyTest(unittest.TestCase):
         windows = np.lib.stride_tricks.sliding_window_view(image, taps.shape)
         return np.einsum("pqrs,rs->pq", windows, taps)
 
+    def test_what_is_not_finite_spreads_no_further_than_the_taps(self):
+        """Through transforms it would, over a whole tile. Where sums are infinite, or neither, all must agree."""
+        image = self.random.normal(size=(300, 900, 3)).astype("f4")
+        image[0, 0], image[150, 444, 1], image[299, 899, 2], image[40:90, 300:320] = np.nan, np.nan, np.nan, np.nan
+        taps = self.taps((21, 2)) @ self.taps((2, 19))  # of rank 2, as separable wants it
+        for border in ("zero", "symmetric"):
+            expected = np.dstack([ndimage.correlate(image[..., c].astype(float), taps.astype(float), mode=MODES[border])
+                                  for c in range(3)])
+            for algorithm in ("direct", "sparse", "separable", "fft", "im2col"):
+                with self.subTest(border=border, algorithm=algorithm):
+                    got = gconv(image, taps, "--border", border, "-d", "cpu", "-a", algorithm)
+                    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+                    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-3)
+        image[200, 100:103], image[230, 600, 0], image[236, 610, 0] = (np.inf, -np.inf, 1e30), np.inf, 1e37
+        exact, got = (gconv(image, taps, "-d", "cpu", "-a", algorithm).astype(float) for algorithm in ("direct", "fft"))
+        np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-3)
+
     def test_colour_planes_are_filtered_one_by_one(self):
         image, taps = self.random.random((10, 11, 3), np.float32), self.taps((4, 3))
         planes = [image[..., c].astype(float) for c in range(3)]
