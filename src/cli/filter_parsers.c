@@ -3,9 +3,7 @@
 #include "cli/bank_options.h"
 #include "cli/numbers.h"
 
-#include <limits.h>
 #include <string.h>
-#include <strings.h>
 
 enum { LARGEST_EXTENT = 1 << 30 }; /* of strides, dilations and paddings: the library's */
 
@@ -207,33 +205,9 @@ gconv_status gconv_parse_without(const gconv_option *option, const char *value, 
   return GCONV_OK;
 }
 
-/* "0", "0,2" or "all". */
-static bool are_gpus(const char *value) {
-  enum { MOST_NUMBERS = 64 };
-  int32_t numbers[MOST_NUMBERS];
-  int count = strcmp(value, "all") == 0 ? 0 : gconv_parse_integers(value, MOST_NUMBERS, 0, INT_MAX, numbers);
-  for (int i = 0; i < count; i++)
-    for (int k = 0; k < i; k++)
-      if (numbers[i] == numbers[k])
-        return false;
-  return count > 0 || strcmp(value, "all") == 0;
-}
-
 gconv_status gconv_parse_device(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
   (void)option;
-  static const char *const names[] = {"auto", "cpu", "cuda", NULL};
-  bool numbered = strncmp(value, "cuda:", 5) == 0;
-  if (numbered && !are_gpus(value + 5))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "cuda takes the number of a GPU, such as cuda:0, or several, such as cuda:0,2, or all of them: "
-                          "cuda:all");
-  if (strcasecmp(value, "gpu") == 0 || strcasecmp(value, "nvidia") == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "here this is called cuda");
-  int index;
-  if (!numbered)
-    GCONV_TRY(gconv_option_find(names, value, &index, message));
-  ((gconv_settings *)settings)->device = value;
-  return GCONV_OK;
+  return gconv_settings_take_device(settings, value, message);
 }
 
 gconv_status gconv_parse_max_pixels(const gconv_option *option, const char *value, void *settings, gconv_message *message) {

@@ -12,7 +12,6 @@ gconv_option_parser gconv_parse_border, gconv_parse_combine, gconv_parse_padding
 gconv_option_parser gconv_parse_format, gconv_parse_max_pixels, gconv_parse_shard, gconv_parse_memory, gconv_parse_timings,
     gconv_parse_verify;
 
-/* gconv_parse_device takes what -d takes, and $GCONV_DEVICE. */
 gconv_option_parser gconv_parse_algorithm, gconv_parse_without, gconv_parse_workspace, gconv_parse_device;
 
 #endif

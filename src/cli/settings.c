@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/settings.h"
 #include "cli/bank.h"
-#include "cli/filter_parsers.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
 #include "cli/threads.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 gconv_settings gconv_settings_default(void) {
@@ -31,6 +34,34 @@ void gconv_settings_free(gconv_settings *settings) {
   gconv_texts_free(&settings->filters);
 }
 
+/* "0", "0,2" or "all". */
+static bool are_gpus(const char *value) {
+  enum { MOST_NUMBERS = 64 };
+  int32_t numbers[MOST_NUMBERS];
+  int count = strcmp(value, "all") == 0 ? 0 : gconv_parse_integers(value, MOST_NUMBERS, 0, INT_MAX, numbers);
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < i; k++)
+      if (numbers[i] == numbers[k])
+        return false;
+  return count > 0 || strcmp(value, "all") == 0;
+}
+
+gconv_status gconv_settings_take_device(gconv_settings *settings, const char *value, gconv_message *message) {
+  static const char *const names[] = {"auto", "cpu", "cuda", NULL};
+  bool numbered = strncmp(value, "cuda:", 5) == 0;
+  if (numbered && !are_gpus(value + 5))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "cuda takes the number of a GPU, such as cuda:0, or several, such as cuda:0,2, or all of them: "
+                          "cuda:all");
+  if (strcasecmp(value, "gpu") == 0 || strcasecmp(value, "nvidia") == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "here this is called cuda");
+  int index;
+  if (!numbered)
+    GCONV_TRY(gconv_option_find(names, value, &index, message));
+  settings->device = value;
+  return GCONV_OK;
+}
+
 static gconv_status choose_device(gconv_settings *settings, gconv_message *message) {
   const char *environment = getenv("GCONV_DEVICE");
   if (settings->device)
@@ -39,7 +70,7 @@ static gconv_status choose_device(gconv_settings *settings, gconv_message *messa
     settings->device = "auto";
     return GCONV_OK;
   }
-  gconv_status status = gconv_parse_device(NULL, environment, settings, message);
+  gconv_status status = gconv_settings_take_device(settings, environment, message);
   return status == GCONV_OK ? status : gconv_complain(message, status, "GCONV_DEVICE=%s: %s", environment, message->text);
 }
 

@@ -59,6 +59,10 @@ typedef struct gconv_settings {
 /* What holds where no option is given. */
 gconv_settings gconv_settings_default(void);
 
+/* Sets the device to what -d or $GCONV_DEVICE says, a text that is to live as long as the settings: "auto", "cpu", "cuda",
+ * "cuda:0", "cuda:0,2" or "cuda:all". GCONV_BAD_ARGUMENT for anything else. */
+gconv_status gconv_settings_take_device(gconv_settings *settings, const char *value, gconv_message *message);
+
 /* Completes settings->convolution and settings->device, and checks what the options come to together. */
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);
 
