@@ -11,7 +11,7 @@
 /* ---- Errors -------------------------------------------------------------------------------------------------------- */
 
 gconv_status gconv_task_keep_text(gconv_task *task, gconv_status status) {
-  const char *advice = status == GCONV_NO_MEMORY ? ": a smaller --padding or fewer --jobs need less" : "";
+  const char *advice = status == GCONV_NO_MEMORY ? ": fewer --threads or --jobs, or a smaller --padding, need less" : "";
   return status == GCONV_OK ? status : gconv_complain(&task->why, status, "%s%s", gconv_last_error(), advice);
 }
 

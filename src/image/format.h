@@ -48,7 +48,7 @@ struct gconv_format {
   /* read_rows() and write_rows() work on the shared threads by themselves; else they are called on one of these. */
   bool threads;
 
-  /* Whether a file that begins with these bytes (up to 16; fewer if it is shorter) is of this format. */
+  /* Whether a file that begins with these bytes (at least 16; fewer if it is shorter) is of this format. */
   bool (*sniff)(const uint8_t *bytes, size_t size);
   /* Reads the header only: no memory in proportion to the pixels is taken. */
   gconv_status (*open)(gconv_reader *reader);

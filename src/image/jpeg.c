@@ -60,7 +60,7 @@ static _Noreturn void on_error(j_common_ptr info) {
   char text[JMSG_LENGTH_MAX];
   info->err->format_message(info, text);
   if (code == JERR_OUT_OF_MEMORY)
-    fail(session, gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a JPEG", session->name));
+    fail(session, gconv_fail(GCONV_NO_MEMORY, "no memory for a JPEG"));
   if (code == JERR_BAD_PRECISION || code == JERR_SOF_UNSUPPORTED || code == JERR_ARITH_NOTIMPL ||
       code == JERR_CONVERSION_NOTIMPL)
     fail(session, gconv_fail(GCONV_UNSUPPORTED, "%s: a kind of JPEG that is not read here: %s", session->name, text));
@@ -87,7 +87,7 @@ static void on_message(j_common_ptr info, int level) {
 static gconv_status create_session(const char *name, jpeg_session **result) {
   jpeg_session *session = calloc(1, sizeof *session);
   if (!session)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a JPEG", name);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a JPEG");
   jpeg_std_error(&session->errors);
   session->errors.error_exit = on_error;
   session->errors.emit_message = on_message;

@@ -20,9 +20,9 @@ typedef struct npy_state {
   bool reserved;         /* what is written in any order has its place */
 } npy_state;
 
-static gconv_status create_state(const char *name, void **result) {
+static gconv_status create_state(void **result) {
   *result = calloc(1, sizeof(npy_state));
-  return *result ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for an array", name);
+  return *result ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for an array");
 }
 
 static void free_state(npy_state *state) {
@@ -69,7 +69,7 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
 }
 
 static gconv_status open_npy(gconv_reader *reader) {
-  GCONV_TRY(create_state(reader->source->name, &reader->state));
+  GCONV_TRY(create_state(&reader->state));
   gconv_npy_header *file = &((npy_state *)reader->state)->file;
   GCONV_TRY(gconv_npy_header_read(reader->source, file));
   reader->out_of_order = file->fortran_order;
@@ -179,7 +179,7 @@ static gconv_npy_header header_of(const gconv_image *image) {
 
 static gconv_status start(gconv_writer *writer) {
   const gconv_image *image = writer->header;
-  GCONV_TRY(create_state(writer->name, &writer->state));
+  GCONV_TRY(create_state(&writer->state));
   if (is_transposed(image)) {
     size_t factors[] = {gconv_type_bytes(image->type), (size_t)image->channels, (size_t)image->width, (size_t)image->height};
     void *frame = NULL;

@@ -89,9 +89,9 @@ static gconv_status read_header(gconv_reader *reader, pfm_state *state) {
   return gconv_reader_expect(reader, bytes);
 }
 
-static gconv_status create_state(const char *name, void **result) {
+static gconv_status create_state(void **result) {
   *result = calloc(1, sizeof(pfm_state));
-  return *result ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a PFM", name);
+  return *result ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a PFM");
 }
 
 static void free_state(pfm_state *state) {
@@ -101,7 +101,7 @@ static void free_state(pfm_state *state) {
 }
 
 static gconv_status open_pfm(gconv_reader *reader) {
-  GCONV_TRY(create_state(reader->source->name, &reader->state));
+  GCONV_TRY(create_state(&reader->state));
   reader->out_of_order = true; /* from the bottom up */
   return read_header(reader, reader->state);
 }
@@ -132,7 +132,7 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
 static gconv_status start(gconv_writer *writer) {
   const gconv_image *header = writer->header;
   char text[64];
-  GCONV_TRY(create_state(writer->name, &writer->state));
+  GCONV_TRY(create_state(&writer->state));
   snprintf(text, sizeof text, "P%c\n%d %d\n%s\n", header->channels == 3 ? 'F' : 'f', header->width, header->height,
            gconv_host_is_big_endian() ? "1.0" : "-1.0");
   return gconv_sink_write(writer->sink, text, strlen(text));

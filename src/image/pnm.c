@@ -209,7 +209,7 @@ static gconv_status open_pnm(gconv_reader *reader) {
   uint8_t magic[2];
   pnm_state *state = calloc(1, sizeof *state);
   if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a PNM", reader->source->name);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNM");
   reader->state = state;
   GCONV_TRY(gconv_source_read_exactly(reader->source, magic, sizeof magic, "its header"));
   state->kind = magic[1] - '0';

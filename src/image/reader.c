@@ -9,31 +9,48 @@
 
 /* ---- Opening ---- */
 
-/* The name of a format that is known but not read, or NULL. */
-static const char *foreign_format(const uint8_t *bytes, size_t size) {
-  static const struct {
-    const char *name;
-    size_t offset, length;
-    const char *bytes;
-  } known[] = {
-      {"GIF", 0, 4, "GIF8"},
-      {"WebP", 8, 4, "WEBP"},
-      {"BMP", 0, 2, "BM"},
-      {"TIFF", 0, 4, "II*\0"},
-      {"TIFF", 0, 4, "MM\0*"},
-      {"HEIC", 4, 8, "ftypheic"},
-      {"HEIC", 4, 8, "ftypmif1"},
-      {"AVIF", 4, 8, "ftypavif"},
-      {"JPEG XL", 0, 2, "\xff\x0a"},
-      {"JPEG XL", 4, 4, "JXL "},
-      {"JPEG 2000", 4, 4, "jP  "},
-      {"PDF", 0, 5, "%PDF-"},
-      {"OpenEXR", 0, 4, "\x76\x2f\x31\x01"},
-      {"SVG or XML", 0, 1, "<"},
+/* A kind of files that is known but not read, and what to do about it. */
+typedef struct foreign {
+  const char *name; /* with its article */
+  size_t offset, length;
+  const char *bytes; /* `length` of them, at `offset` of such a file */
+  const char *remedy;
+} foreign;
+
+#define CONVERT "convert it first, for example with ImageMagick: convert IN OUT.png"
+#define SAVE "save an array of it by numpy.save"
+
+static const foreign *find_foreign(const uint8_t *bytes, size_t size) {
+  static const foreign known[] = {
+      {"a GIF file", 0, 4, "GIF8", CONVERT},
+      {"a WebP file", 8, 4, "WEBP", CONVERT},
+      {"a BMP file", 0, 2, "BM", CONVERT},
+      {"a TIFF file", 0, 4, "II*\0", CONVERT},
+      {"a TIFF file", 0, 4, "MM\0*", CONVERT},
+      {"a HEIC file", 4, 8, "ftypheic", CONVERT},
+      {"a HEIC file", 4, 8, "ftypmif1", CONVERT},
+      {"an AVIF file", 4, 8, "ftypavif", CONVERT},
+      {"a JPEG XL file", 0, 2, "\xff\x0a", CONVERT},
+      {"a JPEG XL file", 4, 4, "JXL ", CONVERT},
+      {"a JPEG 2000 file", 4, 4, "jP  ", CONVERT},
+      {"a PDF file", 0, 5, "%PDF-", CONVERT},
+      {"an OpenEXR file", 0, 4, "\x76\x2f\x31\x01", CONVERT},
+      {"a Photoshop file", 0, 4, "8BPS", CONVERT},
+      {"a GIMP file", 0, 8, "gimp xcf", CONVERT},
+      {"a QOI file", 0, 4, "qoif", CONVERT},
+      {"a Radiance HDR file", 0, 10, "#?RADIANCE", CONVERT},
+      {"an SVG or XML file", 0, 1, "<", CONVERT},
+      {"a DICOM file", 128, 4, "DICM", CONVERT},
+      {"a .npz or other zip archive", 0, 4, "PK\3\4", SAVE},
+      {"an HDF5 file", 0, 4, "\x89HDF", SAVE},
+      {"a NetCDF file", 0, 3, "CDF", SAVE},
+      {"a FITS file", 0, 9, "SIMPLE  =", SAVE},
+      {"a .mat file of MATLAB", 0, 10, "MATLAB 5.0", SAVE},
+      {"a gzip file", 0, 2, "\x1f\x8b", "unpack it first: gunzip IN"},
   };
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
     if (size >= known[i].offset + known[i].length && memcmp(bytes + known[i].offset, known[i].bytes, known[i].length) == 0)
-      return known[i].name;
+      return &known[i];
   return NULL;
 }
 
@@ -42,12 +59,10 @@ static gconv_status fail_unknown(const char *name, const uint8_t *bytes, size_t 
     return gconv_fail(GCONV_BAD_FILE, "%s: the file is empty", name);
   char list[256];
   gconv_formats_list(list, sizeof list);
-  const char *foreign = foreign_format(bytes, size);
-  if (foreign)
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: a %s file, which is not read here (only %s): convert it first, for example with "
-                      "ImageMagick: convert IN OUT.png",
-                      name, foreign, list);
+  const foreign *kind = find_foreign(bytes, size);
+  if (kind)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %s, which is not read here (only %s): %s", name, kind->name, list,
+                      kind->remedy);
   return gconv_fail(GCONV_BAD_FILE, "%s: not an image of a known format (%s)", name, list);
 }
 
@@ -66,7 +81,7 @@ static gconv_status check_limit(const gconv_reader *reader) {
 }
 
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
-  enum { SNIFFED_BYTES = 16 };
+  enum { SNIFFED_BYTES = 132 }; /* DICOM tells itself late */
   *reader = (gconv_reader){
       .source = source, .threads = 1, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
   const uint8_t *bytes;

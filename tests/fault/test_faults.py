@@ -84,6 +84,7 @@ class Faults(helper.CommandTest):
         self.assertTrue(honest[result.returncode], f"{made} results of {len(got)}; {context}")
         if result.returncode:
             self.assertTrue(any(line.startswith("gconv: ") for line in text.splitlines()), context)
+            self.assertNotRegex(text, r"(p/\S+): \1: ", context)  # an image is named once
             if fault.startswith("memory"):  # and not the words of an older error
                 self.assertIn("memory", text, context)
         if not failed:

@@ -113,6 +113,13 @@ static void test_unknown_files(void **state) {
   EXPECT_BAD("II*\0............", GCONV_UNSUPPORTED, "a TIFF file");
   EXPECT_BAD("MM\0*............", GCONV_UNSUPPORTED, "convert");
   EXPECT_BAD("BM..............", GCONV_UNSUPPORTED, "a BMP file");
+  EXPECT_BAD("PK\3\4............", GCONV_UNSUPPORTED, "a .npz or other zip archive, which is not read here");
+  EXPECT_BAD("\x89HDF\r\n\x1a\n....", GCONV_UNSUPPORTED, "an HDF5 file");
+  EXPECT_BAD("SIMPLE  =     T", GCONV_UNSUPPORTED, "numpy.save");
+  EXPECT_BAD("\x1f\x8b..............", GCONV_UNSUPPORTED, "gunzip");
+  char dicom[132] = {0};
+  memcpy(dicom + 128, "DICM", 4);
+  expect_bad_file(dicom, sizeof dicom, GCONV_UNSUPPORTED, "a DICOM file");
   EXPECT_BAD("\0\0\0\x18"
              "ftypheic....",
              GCONV_UNSUPPORTED, "a HEIC file");
