@@ -23,7 +23,7 @@ static gconv_layout layout_of(const gconv_problem *problem) {
   return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
 }
 
-/* Of a filter: its columns, then its rows, as gconv_factor_filters() writes them. */
+/* The floats of the factors of one filter: its columns, then its rows, as gconv_factor_filters() writes them. */
 static size_t filter_floats(const gconv_problem *problem) {
   return gconv_factor_floats(problem) / (size_t)problem->filters;
 }

@@ -48,7 +48,7 @@ static gconv_status open_npy(gconv_bank_file *file) {
   return check_file_size(file, header);
 }
 
-/* From Fortran order, in which the first index runs fastest, to C order. */
+/* Brings weights from Fortran order, in which the first index runs fastest, to C order. */
 static gconv_status reorder(gconv_bank *bank) {
   const size_t count = gconv_bank_weights(bank), filters = (size_t)bank->filters, channels = (size_t)bank->channels,
                rows = (size_t)bank->rows, columns = (size_t)bank->columns;

@@ -303,7 +303,7 @@ static const struct {
   size_t count; /* of its integers, in two dimensions */
 } keys[KEYS] = {{"strides", 2}, {"pads", 4}, {"dilations", 2}, {"kernel_shape", 2}, {"group", 1}, {"auto_pad", 0}};
 
-/* Of one attribute. Zero-initialise; free the texts. */
+/* What one attribute holds. Zero-initialise; free the texts. */
 typedef struct attribute {
   char *name, *text;
   int64_t integers[4];

@@ -87,7 +87,7 @@ gconv_status gconv_onnx_tensor_check(const gconv_bank_file *file, const gconv_on
 
 /* ---- External data ---- */
 
-/* Where they are. Zero-initialise; free(location). */
+/* Where external data are. Zero-initialise; free(location). */
 typedef struct external {
   char *location;
   uint64_t offset, length;
@@ -231,7 +231,7 @@ static gconv_status find_external(gconv_bank_file *file, const gconv_onnx_tensor
 
 /* ---- Data in the model ---- */
 
-/* Where numbers go to. */
+/* Where the numbers that are read go. */
 typedef struct numbers {
   const gconv_bank_file *file;
   const gconv_onnx_tensor *tensor;

@@ -67,7 +67,7 @@ static bool is_npy_bank(gconv_source *source) {
          (header.dimensions > 4 || (header.dimensions == 4 && header.shape[1] != 1));
 }
 
-/* Of a file that is there. */
+/* Whether a file, which is there, is one of banks. */
 static bool is_bank_file(const char *path) {
   gconv_source source;
   const uint8_t *bytes;

@@ -231,7 +231,7 @@ static gconv_status read_filter_line(gconv_text *text, gconv_bank *bank, int32_t
   return GCONV_OK;
 }
 
-/* Where one is: filter, channel and row, from 0. */
+/* A place in a bank: filter, channel and row, from 0. */
 typedef struct place {
   int32_t k, c, r;
 } place;
@@ -348,7 +348,7 @@ static gconv_status put(gconv_sink *sink, const char *format, ...) {
   return gconv_sink_write(sink, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-/* In quotes where it needs them; cut where it is too long, and without what no text has. */
+/* Writes a name: in quotes where it needs them, cut where it is too long, and without bytes that no text has. */
 static gconv_status put_name(gconv_sink *sink, const char *name) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.:=/";
   size_t length = strlen(name);

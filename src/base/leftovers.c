@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* At most 200 bytes of the name, as a whole one may be as long as a name can be. */
+/* Takes at most 200 bytes of the name, as it may be as long as a name can be already. */
 char *gconv_temporary_beginning(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   return gconv_format_text("%.*s.%.200s.gconv-", (int)(name - path), path, name);
 }
 
-/* Where a sink writes that replaces `path`: beside the file that a link leads to. */
+/* The beginning of the names of files that sinks write to replace `path`: they lie beside the file that a link leads to. */
 static char *beginning_of(const char *path) {
   char *target = realpath(path, NULL);
   char *beginning = gconv_temporary_beginning(target ? target : path);

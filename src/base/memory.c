@@ -35,7 +35,7 @@ int64_t gconv_common_multiple(int64_t a, int64_t b) {
   return a / x * b;
 }
 
-/* In whole huge pages if there are at least `least` bytes. */
+/* Allocates whole huge pages for `least` bytes or more, else whole cache lines. */
 static gconv_status allocate(size_t bytes, size_t least, const char *what, void **memory) {
   bool large = bytes >= least;
   size_t unit = large ? HUGE_PAGE : GCONV_ALIGNMENT;

@@ -35,8 +35,8 @@ static int bound_by(const char *folder, bool version_1, int most) {
   return whole < most ? (int)whole : most;
 }
 
-/* Of a group, and of those above it up to the mounted one. In a container the list may name a group that is not to be seen
- * from there; what is mounted is then the container's own. */
+/* The least of `most` and of what a group allows, and those above it up to the mounted one. In a container the list may name
+ * a group that is not to be seen from there; what is mounted is then the container's own. */
 static int bound_by_all(const char *mount, const char *group, bool version_1, int most) {
   char folder[PATH_MAX];
   size_t shortest = strlen(mount);

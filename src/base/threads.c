@@ -77,7 +77,7 @@ static void take_turns(gconv_threads *pool, round *r, int seat) {
   } while (atomic_load_explicit(&pool->unattended, memory_order_relaxed) == 0);
 }
 
-/* From a free seat to a free seat. */
+/* Takes a free seat, takes turns, and leaves the seat. */
 static void attend(gconv_threads *pool, round *r) {
   int seat = sit_down(pool, r);
   pthread_mutex_unlock(&pool->lock);

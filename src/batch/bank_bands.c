@@ -152,7 +152,7 @@ static bool write_all(void *user, const gconv_image *maps, int32_t first) {
   return is_any_open(b);
 }
 
-/* Begins a file; what cannot be begun is told, and left out. */
+/* Begins the file of a result. One that cannot be begun gets a status other than GCONV_OK, and is left out. */
 static void open_result(bands *b, result *to) {
   const gconv_batch *common = &b->r->job->common;
   size_t share = (size_t)b->r->threads / (b->end - b->first); /* the results are written at the same time */
@@ -185,7 +185,7 @@ static void open_result(bands *b, result *to) {
     drop(to, status);
 }
 
-/* The file appears, unless something failed. */
+/* Completes the file, so that it appears, if all is `good`; else discards it. */
 static void close_result(bands *b, result *to, bool good) {
   gconv_image_free(&to->rows);
   if (!to->writer)
@@ -202,7 +202,7 @@ static void close_result(bands *b, result *to, bool good) {
     gconv_texts_add(b->errors, strdup(trouble.text));
 }
 
-/* Between two rows of tiles. */
+/* Writes the gap between two rows of tiles. */
 static void write_gap(result *to) {
   for (int32_t i = 0; i < GCONV_MOSAIC_GAP && to->writer; i++) {
     memset(to->rows.data, 0, to->rows.row_bytes);
@@ -285,7 +285,7 @@ static void free_bands(bands *b) {
   free(b->results);
 }
 
-/* `status`: of the image. */
+/* Counts what became of one result; `status` is that of the image. */
 static void count_result(bands *b, const result *to, gconv_status status) {
   gconv_report *report = b->report;
   bool skipped = !to->wanted || (to->status == GCONV_EXISTS && b->r->job->common.existing == GCONV_EXISTING_SKIP);
@@ -297,7 +297,7 @@ static void count_result(bands *b, const result *to, gconv_status status) {
     gconv_bank_add_error(b->errors, to->path, to->status, to->why.text);
 }
 
-/* What became of it. */
+/* Completes the report: counts all results, and adds the failure of the image, if there was one. */
 static void report_bands(bands *b, gconv_status status, const gconv_message *why) {
   gconv_report *report = b->report;
   for (size_t n = 0; n < b->result_count && b->results; n++)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An array's header as its layout says. */
+/* Gives the header of an array its sizes by the layout of the job. */
 static void turn_header(const gconv_bank_batch *job, gconv_image *header) {
   if (!job->nhwc || !header->planar)
     return;
@@ -86,7 +86,7 @@ gconv_status gconv_bank_make_batches(gconv_bank_run *r, gconv_bank_cost *total, 
   return status;
 }
 
-/* Why there is no header, where there is none. */
+/* Refuses an input whose header could not be read, and says why. */
 static gconv_status check_header(const char *path, const gconv_image *header, gconv_message *message) {
   if (header->frames > 0)
     return GCONV_OK;

@@ -63,7 +63,7 @@ static gconv_status make_network(gconv_bank_run *r, gconv_device *device, const 
   return gconv_network_create(device, like, r->job->layers, r->job->layer_count, &options, &r->network);
 }
 
-/* The CPU, for what a GPU has no memory for, if the user left the device open. */
+/* The CPU for images that a GPU has no memory for, if the user left the device open; else NULL. */
 static gconv_device *spare_of(const gconv_bank_run *r) {
   return strcmp(r->job->common.device, "auto") == 0 && cpu_suffices(r) ? r->planner : NULL;
 }

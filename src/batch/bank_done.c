@@ -59,7 +59,7 @@ static bool are_done(const gconv_bank_run *r, size_t input) {
   return r->findings != NULL;
 }
 
-/* Of an input whose results are there: passed over, or failed. */
+/* Reports an input whose results are there: as passed over, or as failed. */
 static void report_existing(gconv_bank_run *r, size_t input) {
   gconv_texts errors = {0};
   gconv_report report = gconv_bank_begin_report(r, input, &errors);

@@ -43,7 +43,7 @@ void gconv_bank_copy_frame(const gconv_image *from, gconv_image *to, int32_t fra
            (const uint8_t *)from->data + i * from->plane_bytes, to->plane_bytes);
 }
 
-/* Puts images behind each other, each of which is given up once it is copied. */
+/* Copies images into one, one behind the other, and frees each as soon as it is copied. */
 static void copy_all(gconv_bank_loaded *l, gconv_image *images) {
   for (size_t i = 0, at = 0; i < l->batch->count; i++) {
     if (!images[i].data)
@@ -136,7 +136,7 @@ static void *load_in_thread(void *argument) {
   return NULL;
 }
 
-/* Whether it can be decoded while the one before is at work. */
+/* Whether there is memory to decode this batch while the one before is at work. */
 static bool has_room(const gconv_bank_run *r, size_t batch) {
   return batch == 0 || r->batches[batch - 1].bytes + r->batches[batch].loading <= (double)r->memory;
 }

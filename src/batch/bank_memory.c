@@ -26,8 +26,8 @@ static double file_bytes(const gconv_image *header) {
 
 /* ---- What an image takes ---- */
 
-/* Tensors: the input, what lies between layers, in turn, and the maps. Buffers: workspaces of all threads, and weights.
- * Verification: two doubles for each value of a layer's input and output. */
+/* Adds what the network takes. Tensors: the input, the two buffers between layers, and the maps. Buffers: workspaces of all
+ * threads, and weights. Verification: two doubles for each value of a layer's input and output. */
 static void add_layers(const gconv_bank_run *r, const gconv_network *network, double in, gconv_bank_cost *cost) {
   static const double BUS_BYTES_PER_MS = 1.5e7, FLOP_PER_MS = 8e9, IMAGE_MS = 0.1; /* of any GPU of these years */
   const gconv_image *out = gconv_network_output_header(network);
@@ -55,7 +55,8 @@ static void add_layers(const gconv_bank_run *r, const gconv_network *network, do
   cost->layer_row = widest / cost->rows;
 }
 
-/* On the CPU, by the algorithms that were asked for, or, where it has none of these, by any. */
+/* A network on the CPU that tells what the job takes: by the algorithms that were asked for, or, where the CPU has none of
+ * these, by any. */
 static gconv_status make_probe(const gconv_bank_run *r, const gconv_image *header, gconv_network **network) {
   size_t count = r->job->layer_count;
   gconv_network_options options = r->job->options;
@@ -103,7 +104,8 @@ void gconv_bank_find_reader(const gconv_bank_run *r, const size_t *inputs, size_
   }
 }
 
-/* An array whose channels are last is copied while it is turned; what becomes grey has its colours in memory, too. */
+/* Bytes of copies while an image is read: an array whose channels are last is copied to be turned, and of an image that
+ * becomes grey the colours are in memory, too. */
 static double turning_bytes(const gconv_bank_run *r, const gconv_image *header) {
   return r->job->nhwc && header->planar ? file_bytes(header) : r->job->gray ? 3 * file_bytes(header) : 0;
 }
@@ -112,14 +114,14 @@ static bool has_colours(const gconv_image *header) {
   return header->channels - (header->alpha ? 1 : 0) > 1;
 }
 
-/* While images are decoded and put together: each thread is at one, and one may be there twice. */
+/* Bytes that a batch takes while it is decoded and put together: each thread is at one image, and one may be there twice. */
 static double loading_bytes(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, double images) {
   double reading = cost->reader + turning_bytes(r, header);
   return (images > 1 ? images + 1 : images) * file_bytes(header) + fmin(images, r->threads) * reading;
 }
 
-/* Samples of all pictures that are made of a row of the maps of a frame, in bytes; of arrays whose channels are last, of the
- * two copies that are made to turn them. */
+/* Bytes of all pictures that a row of the maps of one frame makes; or, of an array whose channels are last, of the two
+ * copies that turn it. */
 static double picture_row(const gconv_bank_run *r, const gconv_bank_cost *cost) {
   double samples = cost->map_row / 4 * (double)gconv_type_bytes(r->job->tone.type);
   return r->job->presentation == GCONV_PRESENT_TENSOR   ? (r->job->nhwc ? 2 * cost->map_row : 0)
@@ -127,7 +129,7 @@ static double picture_row(const gconv_bank_run *r, const gconv_bank_cost *cost) 
                                                         : samples;
 }
 
-/* Of `count` writers at a time, and of threads without one: arrays are written as they are. */
+/* Bytes that `count` writers take at a time, and threads without one; arrays are written as they are, and take none. */
 static double writer_bytes(const gconv_bank_run *r, const gconv_bank_cost *cost, double count) {
   if (r->job->presentation == GCONV_PRESENT_TENSOR)
     return 0;
@@ -135,7 +137,8 @@ static double writer_bytes(const gconv_bank_run *r, const gconv_bank_cost *cost,
   return fmax(count, r->threads) * (one + (gconv_bank_surveys(r->job) ? SURVEY_BYTES : 0));
 }
 
-/* Of the results of a batch, as many as there are threads at a time; frames that share a file are made one by one. */
+/* Bytes that the results of a batch take, of which as many are made at a time as there are threads; frames that share a file
+ * are made one by one. */
 static double results_bytes(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, double images) {
   double results = (double)gconv_bank_results(r->job), one = picture_row(r, cost) * cost->rows / results;
   double copies = header->frames > 1 && r->job->presentation != GCONV_PRESENT_TENSOR ? header->frames + 1 : 1;
@@ -143,8 +146,8 @@ static double results_bytes(const gconv_bank_run *r, const gconv_image *header, 
   return at_a_time * copies * one + writer_bytes(r, cost, 1);
 }
 
-/* Of a batch: while its results are verified, or made, or while the next one like it is decoded for which there was no room
- * beside it. */
+/* Bytes that a batch takes in all: the most of while its results are verified, while they are made, and while it is decoded.
+ */
 static double batch_bytes(const gconv_bank_run *r, const gconv_image *header, const gconv_bank_cost *cost, double images) {
   double results = results_bytes(r, header, cost, images),
          verified = r->job->common.verify ? images * cost->verification : 0;
@@ -183,7 +186,8 @@ static const char *find_obstacle(const gconv_bank_run *r, size_t input, const gc
   return NULL;
 }
 
-/* Whether the rows of the file come one after the other as they are, not to be made grey; else all of it is in memory. */
+/* Sets *ordered if the rows of the file can be read one after the other and need not be made grey; else all of the image is
+ * in memory. *reader_bytes is what reading it takes. */
 static gconv_status look_at_rows(const gconv_bank_run *r, size_t input, const gconv_image *header, bool *ordered,
                                  double *reader_bytes) {
   gconv_read_options options = {.max_pixels = r->job->common.max_pixels, .threads = 1};
@@ -202,14 +206,14 @@ static gconv_status look_at_rows(const gconv_bank_run *r, size_t input, const gc
   return GCONV_OK;
 }
 
-/* Of all tiles at a time, before the first result is begun. */
+/* Bytes of the surveys of all tiles, which are kept at the same time, before the first result is begun. */
 static double surveys_bytes(const gconv_bank_run *r, const gconv_bank_cost *cost) {
   double tiles = r->job->presentation == GCONV_PRESENT_COMBINED ? 1 : cost->maps;
   return gconv_bank_surveys(r->job) ? tiles * SURVEY_BYTES : 0;
 }
 
-/* Rows of the maps at a time, and how many results are written at a time, within the memory of the job. What was read is not
- * opened again: it may have been a pipe. */
+/* Decides how many rows of the maps are made, and how many results written, at a time, within the memory of the job. An
+ * image that was read is not opened again: it may have come through a pipe. */
 static gconv_status cut_bands(const gconv_bank_run *r, size_t input, const gconv_image *header, bool was_read,
                               const gconv_bank_cost *cost, gconv_bank_group *group, gconv_message *why) {
   double most = (double)r->memory, fixed = file_bytes(header), in_row = 4.0 * header->channels * header->width;

@@ -45,7 +45,7 @@ static gconv_status fill_window(gconv_bank_pass *pass, int32_t i) {
   return read_rows(pass, w, w->begin, w->end);
 }
 
-/* What is left, to the last row: it tells whether the file is whole. */
+/* Reads what is left, to the last row, which tells whether the file is whole. */
 static gconv_status read_rest(gconv_bank_pass *pass) {
   int32_t height = pass->header.height, most = pass->windows[0].rows.height;
   for (gconv_status status = GCONV_OK; pass->reader && pass->read < height;) {
@@ -89,7 +89,7 @@ static void close_input(gconv_bank_pass *pass) {
 
 /* ---- From stage to stage ---- */
 
-/* Rows of the maps that there are, of those that a band has. */
+/* The maps of band i, without the rows beyond the last of the whole output. */
 static gconv_image kept_rows(const gconv_bank_pass *pass, int32_t i) {
   gconv_image maps = pass->maps[i % 2];
   int32_t left = pass->out.height - i * pass->rows;

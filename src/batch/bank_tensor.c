@@ -19,7 +19,7 @@ gconv_status gconv_bank_array_open(const gconv_bank_run *r, const char *path, co
   return gconv_row_writer_open(path, &options, &header, writer);
 }
 
-/* Rows that lie one behind the other. */
+/* Writes `count` rows that lie one behind the other. */
 static gconv_status write_rows(gconv_row_writer *writer, const gconv_image *rows, size_t count) {
   gconv_status status = GCONV_OK;
   for (size_t at = 0, step; at < count && status == GCONV_OK; at += step) {
@@ -29,7 +29,7 @@ static gconv_status write_rows(gconv_row_writer *writer, const gconv_image *rows
   return status;
 }
 
-/* In the order of the file: whatever rows come, they follow those before. */
+/* Writes rows of maps as N x H x W x C, where the rows of a frame come in order. */
 static gconv_status add_nhwc(gconv_row_writer *writer, const gconv_image *rows) {
   gconv_image copy = *rows;
   copy.data = NULL;

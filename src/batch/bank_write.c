@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The results of a batch: one turn each. */
+/* Writing the results of a batch, each of which is a turn. */
 typedef struct writing {
   gconv_bank_run *r;
   const gconv_bank_loaded *l;
@@ -34,7 +34,7 @@ static void count_result(writing *w, size_t image, const char *path, gconv_statu
   pthread_mutex_unlock(&w->lock);
 }
 
-/* The pictures of `count` frames from `first` on, as the frames of one. */
+/* Makes the pictures of `count` frames, from `first` on, and puts them into one image as its frames. */
 static gconv_status present_frames(const writing *w, int32_t first, int32_t count, size_t result, gconv_image *pictures) {
   GCONV_TRY(gconv_bank_present(w->r->job, &w->r->maps, first, result, w->threads, pictures));
   if (count == 1)
@@ -70,7 +70,7 @@ static gconv_status write_picture(const writing *w, const char *path, int32_t fi
   return status;
 }
 
-/* Frames of an image that have one array as their result. */
+/* Writes the maps of all frames of an image as one array. */
 static gconv_status write_frames(const writing *w, size_t image, const char *path) {
   int32_t first = w->l->first_frames[image], count = w->l->first_frames[image + 1] - first;
   gconv_row_writer *writer = NULL;

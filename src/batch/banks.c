@@ -15,7 +15,7 @@ typedef struct outcome {
   bool by_bands; /* nothing was done, as the device has no memory for one image */
 } outcome;
 
-/* Frames of an image. */
+/* `count` frames of an image, from `first` on: its pixels, not a copy. */
 static gconv_image frames_of(const gconv_image *image, int32_t first, int32_t count) {
   size_t planes = image->planar ? (size_t)image->channels : 1;
   gconv_image part = *image;
@@ -24,7 +24,8 @@ static gconv_image frames_of(const gconv_image *image, int32_t first, int32_t co
   return part;
 }
 
-/* The maps of all frames, as many at a time as the network takes; the last ones may repeat some of those before. */
+/* Makes the maps of all frames, as many at a time as the network takes; the last part may repeat frames of the one before.
+ */
 static gconv_status execute(gconv_bank_run *r, const gconv_image *image, gconv_report *report) {
   if (r->part == image->frames)
     return gconv_network_execute(r->network, image, &r->maps, &report->timings);
@@ -70,7 +71,7 @@ static gconv_status verify(const gconv_bank_run *r, const gconv_image *image, gc
   return status;
 }
 
-/* With the network that there is. */
+/* Convolves the batch with the network that there is, and sets the times of the report. */
 static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, outcome *o) {
   gconv_report *report = &o->report;
   double begin = gconv_batch_clock_ms(), images = (double)l->count;
@@ -94,7 +95,7 @@ static gconv_status run_network(gconv_bank_run *r, const gconv_bank_loaded *l, o
   return r->job->common.verify ? verify(r, &l->image, report) : GCONV_OK;
 }
 
-/* GCONV_NO_MEMORY before anything is done: bands may take less. */
+/* Makes the network for the batch, and convolves it. With o->by_bands, nothing was done: bands of rows take less memory. */
 static gconv_status convolve(gconv_bank_run *r, const gconv_bank_loaded *l, outcome *o) {
   double begin = gconv_batch_clock_ms();
   gconv_image one = frames_of(&l->image, 0, l->image.frames / (int32_t)l->count);
@@ -111,7 +112,7 @@ static gconv_status convolve(gconv_bank_run *r, const gconv_bank_loaded *l, outc
 
 /* ---- A batch ---- */
 
-/* Hands in an input of which nothing was made. */
+/* Reports an input of which nothing was made. */
 static void refuse_input(gconv_bank_run *r, size_t input, gconv_status status, const char *why) {
   gconv_texts errors = {0};
   gconv_report report = gconv_bank_begin_report(r, input, &errors);
@@ -121,7 +122,7 @@ static void refuse_input(gconv_bank_run *r, size_t input, gconv_status status, c
   gconv_texts_free(&errors);
 }
 
-/* Those that failed before they could be convolved. */
+/* Reports the images of the batch that could not be read. */
 static void report_unread(gconv_bank_run *r, const gconv_bank_loaded *l) {
   for (size_t i = 0; i < l->errors.count; i++)
     refuse_input(r, l->failed[i], GCONV_IO_ERROR, l->errors.items[i]);
@@ -143,7 +144,7 @@ static gconv_report make_report(const gconv_bank_run *r, const gconv_bank_loaded
   return report;
 }
 
-/* Each image of a batch by bands of rows, because of what the device said. */
+/* Carries each image of a batch by bands of rows; `because` is what the device said that makes it necessary. */
 static void process_by_bands(gconv_bank_run *r, const gconv_bank_loaded *l, const char *because) {
   for (size_t i = 0; i < l->count; i++) {
     gconv_image image = frames_of(&l->image, (int32_t)i, 1);
@@ -202,7 +203,7 @@ static void process(gconv_bank_run *r, const gconv_bank_loaded *l) {
   free(errors);
 }
 
-/* What becomes of a batch that is in memory, or is not to be. */
+/* Does a batch: by bands of rows, or, if it is in memory, as a whole; or reports why it is refused. */
 static gconv_status process_batch(gconv_bank_run *r, const gconv_bank_group *batch, const gconv_bank_loaded *l) {
   if (batch->refused) {
     refuse_input(r, r->order[batch->first], GCONV_TOO_LARGE, batch->refused);
@@ -219,13 +220,14 @@ static gconv_status process_batch(gconv_bank_run *r, const gconv_bank_group *bat
   return GCONV_OK;
 }
 
-/* Whether nothing more is to be begun: one array is whole, or is not there. */
+/* Whether no further batch is to be begun, as one failed: by --fail-fast, or because one array is written whole or not at
+ * all. */
 static bool has_enough(const gconv_bank_run *r) {
   return (r->job->common.fail_fast || r->job->one_tensor) && r->summary->failed > 0;
 }
 
-/* For a batch that is decoded now, as there was no room beside the one before: what was made for that one goes, unless it
- * serves again. */
+/* Makes room for a batch that could not be decoded while the one before was in memory: frees the network of that one, unless
+ * this one can use it, too. */
 static void make_room(gconv_bank_run *r, size_t batch) {
   const gconv_bank_group *now = &r->batches[batch], *last = now - 1;
   if (batch > 0 && (now->count != last->count || now->rows != last->rows ||

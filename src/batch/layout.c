@@ -11,7 +11,7 @@ static void copy_sample(size_t bytes, uint8_t *to, const uint8_t *from) {
     memcpy(to, from, bytes);
 }
 
-/* Of each frame, an array of a x b to b x a, whose elements are samples: in place of the image. */
+/* Turns each frame, an array of a x b samples, to b x a; the image gets the new sizes, and other memory. */
 static gconv_status transpose(gconv_image *image, size_t a, size_t b, int32_t channels, int32_t height, int32_t width) {
   gconv_image turned = *image;
   turned.channels = channels;
@@ -36,7 +36,7 @@ static gconv_status transpose(gconv_image *image, size_t a, size_t b, int32_t ch
   return GCONV_OK;
 }
 
-/* Read as channels H, height W, width C. */
+/* The image was read as one with H channels of W x C pixels. */
 gconv_status gconv_to_nchw(gconv_image *image) {
   int32_t height = image->channels, width = image->height, channels = image->width;
   return transpose(image, (size_t)height * (size_t)width, (size_t)channels, channels, height, width);

@@ -105,7 +105,7 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
   return GCONV_OK;
 }
 
-/* `folder` is a template without fields. */
+/* Names results in a folder, which is given as a template without fields. */
 static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
@@ -127,7 +127,7 @@ static gconv_status name_standard_output(struct namer *namer) {
   return GCONV_OK;
 }
 
-/* By what has no fields: a folder, or a file. `fixed` is `plain` as a template. */
+/* Names results by a path without fields: a folder or a file. `fixed` is the path `plain` as a template has it. */
 static gconv_status name_plainly(struct namer *namer, const char *plain, const char *fixed) {
   bool standard = strcmp(namer->naming->output, "-") == 0;
   if (!standard && (is_folder(plain) || (namer->inputs->many && !gconv_format_by_path(plain))))

@@ -126,8 +126,7 @@ static gconv_status check_collisions(const gconv_inputs *inputs, const gconv_out
   return status;
 }
 
-/* ---- Results that land on an input, or a filter
- * --------------------------------------------------------------------------------- */
+/* ---- Results that land on an input, or a filter -------------------------------------------------------------------- */
 
 struct identity {
   dev_t device;
@@ -141,7 +140,7 @@ static int compare_identities(const void *a, const void *b) {
   return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
-/* Of a regular file. */
+/* Finds the identity of a regular file; false for anything else. */
 static bool identify(const char *path, struct identity *identity) {
   struct stat status;
   if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))

@@ -144,7 +144,7 @@ static bool take_place(struct run *run, size_t *place) {
   return taken;
 }
 
-/* There is no device: nobody has to begin another input to be told the same. */
+/* Stops the run, as there is no device: others need not begin another input to be told the same. */
 static void give_up(struct run *run, gconv_status status, const gconv_message *why) {
   pthread_mutex_lock(&run->lock);
   run->stopped = true;

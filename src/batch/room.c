@@ -10,7 +10,7 @@ static uint64_t image_bytes(const gconv_image *image, gconv_type type) {
          gconv_type_bytes(type);
 }
 
-/* Of the images that wait for the next ones like them. */
+/* Bytes of the images that are kept because the next ones may be like them. */
 static uint64_t kept_bytes(const gconv_worker *worker) {
   const gconv_planned *kept[] = {&worker->now, &worker->before};
   uint64_t bytes = worker->input.data ? image_bytes(&worker->input, worker->input.type) : 0;

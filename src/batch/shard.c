@@ -8,7 +8,7 @@
 
 /* ---- What is asked for --------------------------------------------------------------------------------------------- */
 
-/* A number from `least` to `most` in decimal digits, ended by `end`; returns what is behind it, or NULL. */
+/* Reads a number from `least` to `most` in decimal digits, ended by `end`; returns what is behind it, or NULL. */
 static const char *parse_number(const char *text, int least, int most, char end, int *number) {
   char *behind;
   errno = 0;
@@ -96,7 +96,7 @@ gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_messa
   return GCONV_OK;
 }
 
-/* ---- Who has what -------------------------------------------------------------------------------------------------- */
+/* ---- Which part an input belongs to -------------------------------------------------------------------------------- */
 
 /* The shard, from 1 to `count`: the 64-bit FNV-1a hash of the path's bytes modulo count, plus 1. */
 static int shard_of(const char *relative, int count) {

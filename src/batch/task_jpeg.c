@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Leaves the processor to others meanwhile. */
+/* Executes the plan with the file, and leaves the processor to others meanwhile. */
 static gconv_status execute_jpeg(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, const void *jpeg,
                                  size_t size) {
   gconv_worker_give_turn(worker);
@@ -18,7 +18,7 @@ static gconv_status execute_jpeg(gconv_worker *worker, gconv_task *task, gconv_r
   return status;
 }
 
-/* In parts, or, where results are wanted as a whole, whole. A failure is one only if results were begun. */
+/* Decodes and convolves: in parts, or, where results are wanted as a whole, at once. Fails only if results were begun. */
 static gconv_status decode_and_convolve(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, const void *jpeg,
                                         size_t size, bool in_parts) {
   gconv_report *report = task->report;

@@ -56,7 +56,7 @@ static gconv_status check_channels(const gconv_worker *worker, const gconv_image
   return format->multiframe ? GCONV_OK : gconv_format_check(format, &piece);
 }
 
-/* Better said before the work than after it. */
+/* Refuses results that their format cannot hold: better before the work than after it. */
 static gconv_status check_results(const gconv_worker *worker, gconv_task *task) {
   const gconv_options *options = &worker->batch->options;
   const gconv_image *image = &task->image;
@@ -69,7 +69,7 @@ static gconv_status check_results(const gconv_worker *worker, gconv_task *task) 
   return gconv_complain(&task->why, status, "%s%s", task->why.text, grey_helps ? ", or use --gray" : "");
 }
 
-/* Leaves the processor to others meanwhile. */
+/* Waits for a plan, and leaves the processor to others meanwhile. */
 static gconv_status await_plan(gconv_worker *worker, const gconv_plan_request *request) {
   gconv_worker_give_turn(worker);
   gconv_status status = gconv_plans_wait(worker->plans, request, &worker->now.plan);
@@ -77,7 +77,8 @@ static gconv_status await_plan(gconv_worker *worker, const gconv_plan_request *r
   return status;
 }
 
-/* On the worker's device; where that has no memory for the image, on the CPU, if that may do, or once others leave some. */
+/* Makes or takes a plan on the worker's device. Where that has no memory for the image: on the CPU, if the user left the
+ * device open; else on the GPU, once others have left memory. */
 static gconv_status plan_somewhere(gconv_worker *worker, const gconv_image *image, const gconv_options *options) {
   gconv_plan_request request = {worker->device, image, worker->batch->filters, options};
   gconv_status status = gconv_plans_take(worker->plans, &request, &worker->now.plan);
@@ -113,7 +114,7 @@ static gconv_status make_plan(gconv_worker *worker, gconv_task *task) {
   return GCONV_OK;
 }
 
-/* Whether it is made again rather than kept. */
+/* Whether the plan takes so much memory that it is made again rather than kept. */
 static bool is_large(const gconv_plan *plan) {
   const double most = 1e9;
   return gconv_plan_get_info(plan)->bytes > most || (double)gconv_plan_held_bytes(plan) > most;

@@ -60,7 +60,7 @@ static const gconv_option show_options[] = {
     GCONV_OPTIONS_END,
 };
 
-/* By the extension; what needs none, standard output and devices, gets a PNG. NULL: unknown. */
+/* The format of a picture, by its extension; standard output and devices, which need none, get a PNG. NULL: unknown. */
 static const gconv_format_info *choose_format(const char *path) {
   struct stat status;
   const gconv_format_info *format = gconv_format_by_path(path);

@@ -66,7 +66,7 @@ static void print_text(const gconv_experiment_run *run, const gconv_experiment_r
   printf(strcmp(row->algorithm, row->chosen) == 0 ? "\n" : "  %s\n", row->chosen);
 }
 
-/* Of what was measured; obstacles are for people. */
+/* Prints what was measured; obstacles are for people. */
 static void print_csv(const gconv_experiment_run *run, const gconv_experiment_row *row) {
   if (row->obstacle[0] != '\0')
     return;
@@ -199,7 +199,7 @@ static bool has_lines(const gconv_experiment_run *run, size_t panel) {
   return false;
 }
 
-/* From one image to hundreds. */
+/* Whether x reaches over more than a factor of 20, as from one image to hundreds. */
 static bool is_wide(const gconv_experiment_run *run) {
   int32_t least = INT32_MAX, most = 1;
   for (size_t i = 0; i < run->count; i++) {

@@ -33,8 +33,8 @@ gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type t
   return GCONV_OK;
 }
 
-/* As an ImageMagick kernel, read as any other filter. Taps of either sign, so that responses stay small, with a sum of about
- * 0.3, as gconv warns of those near 0. */
+/* The filter is written as an ImageMagick kernel and read as any other. Taps of either sign, so that responses stay small,
+ * with a sum of about 0.3, as gconv warns of those near 0. */
 gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
   size_t taps = (size_t)size * (size_t)size, bytes = 32 + 16 * taps;
   char *text = malloc(bytes);

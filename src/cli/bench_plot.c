@@ -91,7 +91,7 @@ static void find_series(drawing *plot) {
 
 /* ---- The script ---- */
 
-/* In single quotes, where gnuplot knows no escapes but the doubled quote. */
+/* Prints the text in single quotes, where gnuplot knows no escapes but the doubled quote. */
 void gconv_bench_print_quoted(FILE *out, const char *text) {
   fputc('\'', out);
   for (; *text; text++)
@@ -217,7 +217,7 @@ static bool is_there(const char *program) {
   return false;
 }
 
-/* For those who have gnuplot elsewhere. */
+/* Leaves the script beside the picture that it would draw, for those who have gnuplot elsewhere. */
 static int leave_script(const char *plot, gconv_bench_script *script, const void *data) {
   char path[1024];
   snprintf(path, sizeof path, "%s.gp", plot);
@@ -232,7 +232,7 @@ static int leave_script(const char *plot, gconv_bench_script *script, const void
   return GCONV_EXIT_FAILED;
 }
 
-/* Beside the picture, then renamed. */
+/* The picture is drawn into a file beside it, which is then renamed. */
 int gconv_bench_draw(const char *plot, gconv_bench_script *script, const void *data) {
   if (!is_there("gnuplot"))
     return leave_script(plot, script, data);

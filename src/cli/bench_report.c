@@ -76,7 +76,7 @@ static void print_csv_head(void) {
          "gb_per_s,copy_gb_per_s,tflop_per_s,fma_tflop_per_s,error,allowed\n");
 }
 
-/* Of what was measured; obstacles are for people. */
+/* Prints what was measured; obstacles are for people. */
 static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0')
     return;

@@ -234,7 +234,7 @@ static gconv_status check_settings(const gconv_bench_settings *settings, gconv_m
   return gconv_bench_check_plot(settings, message);
 }
 
-/* Only of images. */
+/* Refuses options that experiments, which are of layers, do not have. */
 static gconv_status check_experiment(const gconv_bench_settings *settings, gconv_message *message) {
   if (settings->planar || settings->type_count > 0 || settings->filters.count > 0 || settings->block_count > 0 ||
       settings->grid_count > 0 || settings->sweep_blocks || settings->sweep_grids || settings->figure || settings->verify ||

@@ -48,8 +48,8 @@ static const gconv_option options[] = {
 
 /* ---- Measuring ---- */
 
-/* From launches to bandwidth: what is smaller or larger is taken for the next of them. A CPU would need minutes for a large
- * image, and has no caches to outgrow that a smaller one does not. */
+/* Images from those that take a launch to those that take bandwidth: what is smaller or larger is taken for the next of
+ * them. A CPU would need minutes for a large image, and has no caches to outgrow that a smaller one does not. */
 static const gconv_bench_image gpu_images[] = {{256, 256, 1, false},   {1024, 1024, 1, false}, {3840, 2160, 1, false},
                                                {256, 256, 3, false},   {1024, 1024, 3, false}, {3840, 2160, 3, false},
                                                {7680, 4320, 1, false}, {7680, 4320, 3, false}, {0, 0, 0, false}};
@@ -57,7 +57,7 @@ static const gconv_bench_image cpu_images[] = {
     {256, 256, 1, false}, {1536, 1024, 1, false}, {256, 256, 3, false}, {1536, 1024, 3, false}, {0, 0, 0, false}};
 static const gconv_bench_image quick_images[] = {{256, 256, 1, false}, {512, 512, 3, false}, {0, 0, 0, false}};
 static const int32_t sizes[] = {3, 5, 7, 9, 11, 15, 21, 31, 63, 0}, quick_sizes[] = {3, 7, 15, 0};
-/* For algorithms that take no random taps. */
+/* Filters for algorithms that cannot do random taps. */
 static const char *const smooth[] = {"gaussian:size=3,sigma=0.6",  "gaussian:size=5,sigma=1",  "gaussian:size=9,sigma=1.5",
                                      "gaussian:size=15,sigma=2.5", "gaussian:size=31,sigma=5", "gaussian:size=63,sigma=10"};
 
@@ -100,7 +100,7 @@ static void keep(tuning_walk *walk, const gconv_tuning_row *row) {
   rows[walk->tuning.count++] = *row;
 }
 
-/* Nothing where it was not measured, or is known from another filter of this size. */
+/* Learns from a row, unless it was not measured, or the ratio is known from another filter of this size. */
 static void learn(tuning_walk *walk, const gconv_bench_row *row) {
   if (row->obstacle[0] != '\0' || !(row->ms > 0) || !(row->estimate_ms > 0))
     return;

@@ -42,7 +42,7 @@ static gconv_status explain_header(const gconv_filter_job *job, const gconv_batc
   return status;
 }
 
-/* On the device that the run would have. */
+/* Explains the plan on the device that the run would have. */
 static gconv_status explain_on_device(gconv_filter_job *job, const gconv_image *header, gconv_message *message) {
   gconv_batch batch = gconv_filter_batch(job);
   batch.options.executions = job->inputs.count;

@@ -9,7 +9,7 @@ static gconv_existing choose_existing(const gconv_settings *settings) {
   return settings->skip_existing ? GCONV_EXISTING_SKIP : GCONV_EXISTING_REPLACE;
 }
 
-/* As gconv_write_options has it. */
+/* The level as gconv_write_options has it, where 0 is the default. */
 static int choose_png_level(const gconv_settings *settings) {
   return settings->png_level < 0 ? 0 : settings->png_level == 0 ? GCONV_PNG_STORED : settings->png_level;
 }

@@ -22,7 +22,7 @@ static void show_progress(const gconv_filter_job *job, const gconv_report *repor
   gconv_progress_show(text);
 }
 
-/* In the form of a mismatch, which is an error and said as one. */
+/* Prints it in the form that the error of a mismatch has. */
 static void print_verification(FILE *out, const gconv_report *report) {
   const gconv_verification *found = &report->verification;
   if (found->max_error == 0) {

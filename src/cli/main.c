@@ -85,7 +85,7 @@ static void enlarge_stacks(void) {
   pthread_attr_destroy(&attributes);
 }
 
-/* In this thread, or, where its stack is small, in another. */
+/* Runs the call in this thread, or, where its stack is small, in another. */
 static void run_on_stack(call *c) {
   pthread_t thread;
   struct rlimit limit;

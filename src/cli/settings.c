@@ -109,7 +109,7 @@ static size_t count_standard_input(const gconv_texts *words) {
   return count;
 }
 
-/* As an image, or as a filter, of whatever layer. */
+/* Standard input can be read once: as an image, or as a filter of any layer. */
 static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
   size_t uses = count_standard_input(&settings->inputs) + count_standard_input(&settings->filters);
   for (size_t i = 0; i < settings->layer_count; i++)

@@ -111,7 +111,7 @@ static void put_be32(uint8_t *bytes, uint32_t value) {
     bytes[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* Of the lines that are there; returns the size of the chunk. */
+/* Makes the chunk of the lines that are in memory; returns its size. */
 static size_t make_chunk(gconv_png_check *check, size_t strip, size_t line_bytes) {
   const gconv_png_lines lines = {check->lines, line_bytes, LINE, PIXEL, GCONV_PNG_LITERALS};
   const uint8_t head[STREAM_HEAD] = {0x78, 0x01};

@@ -113,12 +113,12 @@ static gconv_status resolve_axis(const gconv_options *options, const char *axis,
 
 /* ---- Taps that never meet a sample ---- */
 
-/* Of the taps along one axis, those that count: first .. first + count - 1. */
+/* The taps along one axis that count: first .. first + count - 1. */
 typedef struct span {
   int32_t first, count;
 } span;
 
-/* Those that meet the image at some output, and those between them and the anchor, which keeps its place. */
+/* Finds the taps that meet the image at some output, and those between them and the anchor, which keeps its place. */
 static span find_span(int32_t size, int32_t outputs, int32_t stride, int32_t dilation, int32_t pad, int32_t dilated_anchor,
                       int32_t taps) {
   int64_t anchor = dilated_anchor / dilation, least = pad - (int64_t)(outputs - 1) * stride; /* of tap * dilation */

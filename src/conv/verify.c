@@ -189,7 +189,7 @@ static double saturate(double level, double white) {
   return level > white ? white : level > 0 ? level : 0;
 }
 
-/* To levels: both ends of what is allowed are saturated, then each may be rounded by half a level. */
+/* Brings the expectation to levels: both ends of what is allowed are saturated, then each may be rounded by half a level. */
 static expectation round_and_saturate(expectation v, double white) {
   double value = v.value * white, allowed = v.allowed * white + EPILOGUE * white;
   expectation stored = {saturate(value, white), 0};

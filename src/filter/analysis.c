@@ -108,7 +108,7 @@ static void fill_vectors(const gconv_filter *f, bool by_rows, vectors *v) {
       v->values[p * v->length + i] = (double)f->taps[by_rows ? p * v->length + i : i * v->count + p] / largest;
 }
 
-/* Not for a filter of zeros. */
+/* Finds the numerical rank of a filter that is not all zeros. */
 static gconv_status find_rank(const gconv_filter *f, int32_t *rank) {
   bool by_rows = f->rows <= f->columns;
   size_t rows = (size_t)f->rows, columns = (size_t)f->columns;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In alphabetical order. */
+/* All built-in filters, in alphabetical order. */
 static const gconv_builtin *const builtins[] = {
     &gconv_builtin_average,   &gconv_builtin_binomial,  &gconv_builtin_disk,        &gconv_builtin_dog,
     &gconv_builtin_emboss,    &gconv_builtin_gabor,     &gconv_builtin_gaussian,    &gconv_builtin_identity,

@@ -169,7 +169,7 @@ static gconv_status add_half_turn(gconv_filters *list, size_t from) {
   return GCONV_OK;
 }
 
-/* Of a 3 x 3 kernel: its rim goes one place on, clockwise. */
+/* Adds a 3 x 3 kernel turned by 45 degrees: its rim goes one place on, clockwise. */
 static gconv_status add_eighth_turn(gconv_filters *list, size_t from) {
   static const int rim[8] = {0, 1, 2, 5, 8, 7, 6, 3};
   gconv_filter *to;

@@ -78,7 +78,7 @@ static span find(span part, const char *text) {
   return (span){found, found ? found + strlen(text) : NULL};
 }
 
-/* Without blanks and quotes around it. */
+/* The part without blanks and quotes around it. */
 static span trimmed(span part) {
   while (part.begin < part.end && (is_blank(*part.begin) || *part.begin == '"'))
     part.begin++;
@@ -145,7 +145,7 @@ static gconv_status read_data(const reader *r, span data, gconv_filter *filter) 
   return read == count ? GCONV_OK : fail_at(r, (span){data.end, data.end}, "there are fewer numbers than rows times cols");
 }
 
-/* Where the numbers begin and end; *matrix is cut to what stands before them. */
+/* Finds where the numbers begin and end; *matrix is cut to what stands before them. */
 static gconv_status find_data(const reader *r, span *matrix, span *data) {
   span found = find(*matrix, r->notation->data);
   if (!found.begin)

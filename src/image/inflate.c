@@ -355,9 +355,9 @@ GCONV_INLINE void write_literals(uint8_t *out, uint32_t bytes, size_t size) {
     entry = literals[bits & ((1u << LITERAL_BITS) - 1)];                                                                    \
   } while (0)
 
-/* To the end of the block, or of a buffer. What waits for the input comes late: the next entry is looked up before the bits
- * are filled up, which are enough for it. 56 bits are enough for two entries of literals, a length, and the look at an
- * entry; or for three and a look, or a distance and a look. */
+/* Decodes to the end of the block, or of a buffer. What waits for the input comes late: the next entry is looked up before
+ * the bits are filled up, which are enough for it. 56 bits are enough for two entries of literals, a length, and the look at
+ * an entry; or for three and a look, or a distance and a look. */
 GCONV_INLINE bool decode_body(gconv_inflater *inflater, const uint8_t *limit, const size_t size) {
   const uint32_t *literals = inflater->literals, *distances = inflater->distances;
   const uint8_t *next = inflater->next, *enough = inflater->last ? inflater->end + 8 : inflater->end - GCONV_INFLATE_MARGIN;
@@ -477,7 +477,7 @@ GCONV_INLINE uint64_t possible_heads(uint64_t word) {
 
 enum { THREE_LENGTHS = 1 << 9 };
 
-/* Of the code for lengths: how much of all words of PRECODE_BITS three codewords of these lengths take. */
+/* Counts, for the code for lengths, how much of all words of PRECODE_BITS three codewords of these lengths take. */
 static void count_words(uint8_t words[THREE_LENGTHS]) {
   for (uint32_t i = 0; i < THREE_LENGTHS; i++) {
     words[i] = 0;

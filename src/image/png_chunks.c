@@ -19,7 +19,7 @@ static bool is_type(const gconv_png_chunks *chunks, const char *name) {
   return memcmp(chunks->type, name, 4) == 0;
 }
 
-/* From the end of a chunk's bytes to the beginning of the next one's. */
+/* Goes from the end of a chunk's bytes to the beginning of the next one's. */
 static bool next_chunk(gconv_png_chunks *chunks) {
   uint8_t crc[4], head[8];
   if (!read_bytes(chunks, crc, sizeof crc) || be32_at(crc) != chunks->crc || !read_bytes(chunks, head, sizeof head))

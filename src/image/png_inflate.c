@@ -232,7 +232,7 @@ static bool is_done_from_here(gconv_png_inflate *inflate, size_t position) {
   return use;
 }
 
-/* At a block: goes on in the next stretch, or with what a helper made, where that begins here. */
+/* The inflater stands before a block: goes on in the next stretch, or with what a helper made, if that begins here. */
 static bool meet_block(gconv_png_inflate *inflate) {
   gconv_inflater *front = &inflate->front;
   size_t position = gconv_inflate_position(front, inflate->now->input);

@@ -85,7 +85,7 @@ static void make_piece(gconv_png_stream *stream, struct piece *piece) {
   do_in_turn(stream, inflate_piece, stream);
 }
 
-/* On its way to a turn, and back. */
+/* What helping once takes to its turn, and brings back. */
 struct help {
   gconv_png_inflate *inflate;
   bool done;

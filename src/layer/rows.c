@@ -11,7 +11,7 @@
 
 enum { ROW_STEP = 2, MOST_ROWS = 1 << 28 };
 
-/* From the rows of a step's output to those of its input. */
+/* Finds the rows of a step's input that `rows` rows of its output need, and makes the problem one of these. */
 static gconv_status cut_step(gconv_step *step, gconv_band out, int64_t rows, gconv_band *in, int64_t *in_rows) {
   gconv_layer_problem *problem = &step->problem;
   *in = (gconv_band){out.scale * problem->stride_y, out.shift * problem->stride_y + problem->pad_top};

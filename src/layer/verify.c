@@ -210,7 +210,8 @@ static double combine_at(const gconv_network *network, const field *tensor, size
   return value;
 }
 
-/* Of argmax: the number of the largest; an answer whose value, with errors, reaches that of the largest is as good. */
+/* The answer of argmax: the number of the largest value; an answer whose value, with errors, reaches that of the largest is
+ * as good. */
 static double argmax_at(const gconv_network *network, const field *tensor, size_t i, size_t distance, double got) {
   int32_t best = 0;
   for (int32_t k = 1; k < network->combined; k++)

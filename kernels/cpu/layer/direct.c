@@ -256,7 +256,7 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
   return (size_t)(problem->filters * gconv_layer_taps(problem));
 }
 
-/* Of each block, tap after tap, the weights of its filters. */
+/* Lays out weights as blocks read them: for each block, tap after tap, the weights of its filters. */
 static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   blocks b = blocks_of_group(problem);
   int64_t depth = gconv_layer_taps(problem);

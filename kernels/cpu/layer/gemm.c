@@ -191,7 +191,8 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
          (size_t)gconv_layer_taps(problem);
 }
 
-/* Of each block, tap after tap, the weights of its filters, and 0 where there are none. */
+/* Lays out weights as blocks read them: for each block, tap after tap, the weights of its filters, and 0 where it has fewer.
+ */
 static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   int64_t depth = gconv_layer_taps(problem), filters = problem->filters / problem->groups;
   int64_t lanes = gconv_product_here()->lanes;

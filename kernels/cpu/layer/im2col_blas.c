@@ -111,7 +111,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
                             pixels * (double)gconv_layer_taps(problem) * 0.5, tasks(problem));
 }
 
-/* Of rounded products, added in any order, and the bias. */
+/* The bound of a sum of rounded products, added in any order, and the bias. */
 static double error_bound(const gconv_layer_problem *problem) {
   double n = ((double)gconv_layer_taps(problem) + 2) * 0x1p-24;
   return n < 0.5 ? n / (1 - n) : 1;
