@@ -204,7 +204,8 @@ size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
 /* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
  * all who share them keep no more processors busy than there are threads. */
 void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
-/* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is left. */
+/* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is left, and after a
+ * failure to read, which leaves nothing but closing. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
 /* The file itself, for gconv_plan_execute_jpeg(): *jpeg, of *size bytes, is the caller's, for free(). Rows can be read all
  * the same. GCONV_UNSUPPORTED says why it is none that a GPU's decoder takes: those are JPEGs of 8 bits, sequential, in one

@@ -27,6 +27,7 @@ typedef struct gconv_reader {
   int threads;           /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
   gconv_threads *shared; /* on which rows are read then, if any: see gconv_format.threads */
   uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */
+  bool failed;           /* gconv_reader_rows() did: nothing is read any more */
   int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */
   void *state;           /* the format's own; freed by close() */
   uint8_t *whole;        /* all rows, where they were wanted piecemeal of a format that cannot: gconv_reader_whole() */
@@ -90,7 +91,7 @@ void gconv_formats_list(char *text, size_t size);
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels);
 
 /* Reads the next `count` rows (no more than there are) to rows + i * row_bytes. The last of them succeeds only if the file
- * is complete. */
+ * is complete; after a failure, nothing is read any more. */
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 
 /* For read_rows() of formats with threads: calls `read` on one of the shared threads, if there are any. */

@@ -25,6 +25,7 @@ typedef struct png_session {
 
   uint8_t last_head[8];     /* of a chunk: its length and type */
   gconv_png_stream *stream; /* which reads the rows; NULL: libpng does */
+  bool goes_back;           /* which it read; libpng is to read them again */
   uint64_t pixels_begin;    /* where in the source */
   bool looked_up;           /* pixels, in: */
   gconv_png_samples samples;
@@ -237,11 +238,10 @@ static void begin_stream(png_session *session) {
   session->stream = gconv_png_stream_open(session->reader, session->looked_up ? &session->samples : NULL, first_bytes);
 }
 
-/* The stream has met something irregular: libpng reads it all again, and judges. */
+/* The stream met something irregular: libpng reads it all again, and judges. */
 static gconv_status go_back(png_session *session) {
   gconv_reader *reader = session->reader;
-  gconv_png_stream_close(session->stream);
-  session->stream = NULL;
+  session->goes_back = false;
   GCONV_TRY(gconv_source_rewind(reader->source, session->pixels_begin));
   void *row;
   GCONV_TRY(gconv_allocate(gconv_image_row_bytes(&reader->header), "a row of a PNG", &row));
@@ -258,7 +258,7 @@ static gconv_status go_back(png_session *session) {
 
 static gconv_status read_by_libpng(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
   png_session *session = reader->state;
-  if (session->stream)
+  if (session->goes_back)
     GCONV_TRY(go_back(session));
   if (png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE)
     return gconv_reader_whole(reader, read_all_interlaced, rows, row_bytes, count);
@@ -274,6 +274,9 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
     begin_stream(session);
   if (session->stream && gconv_png_stream_rows(session->stream, rows, row_bytes, count))
     return GCONV_OK;
+  session->goes_back = session->stream != NULL;
+  gconv_png_stream_close(session->stream); /* on none of the shared threads, for which its own may be waiting */
+  session->stream = NULL;
   return gconv_reader_in_turn(reader, read_by_libpng, rows, row_bytes, count);
 }
 

@@ -117,8 +117,12 @@ gconv_status gconv_reader_in_turn(gconv_reader *reader, gconv_read_rows *read, v
 
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
   const gconv_format *format = reader->format;
+  if (reader->failed)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is read on after a failure: open it again", reader->source->name);
+  reader->failed = true;
   GCONV_TRY(format->threads ? format->read_rows(reader, rows, row_bytes, count)
                             : gconv_reader_in_turn(reader, format->read_rows, rows, row_bytes, count));
+  reader->failed = false;
   reader->rows_read += count;
   return GCONV_OK;
 }

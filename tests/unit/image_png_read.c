@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The fast PNG reader against libpng, which alone reads what cannot be rewound: the same pixels, or the same complaint. */
 #include "base/memory.h"
+#include "base/threads.h"
 #include "image/format.h"
 #include "image/png_filter.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cmocka.h>
@@ -86,9 +90,9 @@ static uint8_t *make_stream(size_t rows, size_t line, size_t *size) {
 
 /* ---- Two readers ---- */
 
-/* `step` rows at a time; the text of a failure is copied. */
-static gconv_status read_png(const made_png *png, bool rewinds, int threads, int32_t step, gconv_image *image,
-                             char text[200]) {
+/* `step` rows at a time, on `shared` threads unless that is NULL; the text of a failure is copied. */
+static gconv_status read_png(const made_png *png, bool rewinds, int threads, gconv_threads *shared, int32_t step,
+                             gconv_image *image, char text[200]) {
   gconv_source source;
   gconv_reader reader;
   gconv_source_of_bytes("a PNG", png->bytes, png->size, &source);
@@ -96,6 +100,7 @@ static gconv_status read_png(const made_png *png, bool rewinds, int threads, int
     source.size = UINT64_MAX;
   gconv_status status = gconv_reader_open(&reader, &source, UINT64_MAX);
   reader.threads = threads;
+  reader.shared = shared;
   if (status == GCONV_OK)
     status = gconv_image_allocate(&reader.header);
   if (status == GCONV_OK) {
@@ -118,8 +123,8 @@ static gconv_status read_png(const made_png *png, bool rewinds, int threads, int
 static bool agree(const made_png *png, int threads, int32_t step) {
   gconv_image fast = {0}, slow = {0};
   char fast_text[200] = "", slow_text[200] = "";
-  gconv_status fast_status = read_png(png, true, threads, step, &fast, fast_text);
-  gconv_status slow_status = read_png(png, false, 1, step, &slow, slow_text);
+  gconv_status fast_status = read_png(png, true, threads, NULL, step, &fast, fast_text);
+  gconv_status slow_status = read_png(png, false, 1, NULL, step, &slow, slow_text);
   assert_int_equal(fast_status, slow_status);
   assert_string_equal(fast_text, slow_text);
   if (slow_status == GCONV_OK)
@@ -150,7 +155,7 @@ static void test_all_kinds(void **state) {
 }
 
 /* Files of 3 MB, in which several threads begin, at blocks with copies of what came before. */
-static void test_several_threads(void **state) {
+static void test_threads_begin_amidst(void **state) {
   (void)state;
   enum { HEIGHT = 1600, LINE = 2701 };
   for (int turn = 0; turn < 6; turn++) {
@@ -293,8 +298,92 @@ static void test_bad_filter(void **state) {
   test_free(png.bytes);
 }
 
+/* Has a thread of a pool of two for itself, until all is read by the other one. */
+struct occupied {
+  gconv_threads *threads;
+  sem_t begun, over;
+};
+
+static void occupy(void *context, size_t turn, int seat) {
+  struct occupied *o = context;
+  (void)turn;
+  (void)seat;
+  sem_post(&o->begun);
+  sem_wait(&o->over);
+}
+
+static void *occupy_one(void *argument) {
+  struct occupied *o = argument;
+  gconv_threads_run(o->threads, 1, occupy, o);
+  return NULL;
+}
+
+/* The row filters meet something wrong while the stream's own thread waits for its turn on the only thread that is left. */
+static void test_threads_wait_for_turns(void **state) {
+  (void)state;
+  enum {
+    HEIGHT = 30,
+    WIDTH = 60000,
+    LINE = 8 * WIDTH + 1,
+    WRONG = 15
+  }; /* a line is a piece, and takes the filter a millisecond */
+  uint8_t *lines = test_calloc(HEIGHT, LINE);
+  for (size_t i = 0; i < HEIGHT; i++)
+    lines[i * LINE] = i == WRONG ? GCONV_PNG_FILTERS : GCONV_PNG_PAETH;
+  uLongf size = compressBound(HEIGHT * LINE);
+  uint8_t *stream = test_malloc(size);
+  assert_int_equal(compress2(stream, &size, lines, HEIGHT * LINE, 1), Z_OK);
+  made_png png = begin_png(HEIGHT, WIDTH, 16, 6);
+  add_pixels(&png, stream, size, 100000);
+  add_chunk(&png, "IEND", NULL, 0);
+  struct occupied o = {0};
+  pthread_t occupant;
+  sem_init(&o.begun, 0, 0);
+  sem_init(&o.over, 0, 0);
+  assert_int_equal(gconv_threads_create(2, &o.threads), GCONV_OK);
+  assert_int_equal(pthread_create(&occupant, NULL, occupy_one, &o), 0);
+  sem_wait(&o.begun);
+  alarm(60); /* it was for ever */
+  for (int turn = 0; turn < 16; turn++) {
+    gconv_image image = {0};
+    char text[200];
+    assert_int_equal(read_png(&png, true, 2, o.threads, INT32_MAX, &image, text), GCONV_BAD_FILE);
+    gconv_image_free(&image);
+  }
+  alarm(0);
+  sem_post(&o.over);
+  pthread_join(occupant, NULL);
+  gconv_threads_free(o.threads);
+  sem_destroy(&o.begun);
+  sem_destroy(&o.over);
+  test_free(png.bytes);
+  test_free(stream);
+  test_free(lines);
+}
+
+/* Who reads on after a failure gets no pixels: of an interlaced file, which is read as a whole, they were never set. */
+static void test_read_on(void **state) {
+  (void)state;
+  uint8_t row[8];
+  made_png png = begin_png(3, 8, 8, 0);
+  png.bytes[28] = 1; /* interlaced */
+  uint32_t crc = (uint32_t)crc32(0, png.bytes + 12, 17);
+  for (int i = 0; i < 4; i++)
+    png.bytes[29 + i] = (uint8_t)(crc >> (24 - 8 * i));
+  add_chunk(&png, "IDAT", "\x78\x01", 2);
+  add_chunk(&png, "IEND", NULL, 0);
+  gconv_source source;
+  gconv_reader reader;
+  gconv_source_of_bytes("a PNG", png.bytes, png.size, &source);
+  assert_int_equal(gconv_reader_open(&reader, &source, UINT64_MAX), GCONV_OK);
+  assert_int_equal(gconv_reader_rows(&reader, row, sizeof row, 1), GCONV_BAD_FILE);
+  assert_int_equal(gconv_reader_rows(&reader, row, sizeof row, 1), GCONV_BAD_ARGUMENT);
+  gconv_reader_close(&reader);
+  test_free(png.bytes);
+}
+
 /* Closed before the end, in the middle of what the other thread does. */
-static void test_abandoned(void **state) {
+static void test_threads_are_left(void **state) {
   (void)state;
   made_png png = make_faulty(FAULTS);
   for (int32_t rows = 0; rows < 1100; rows += 1 + (int32_t)draw(200)) {
@@ -334,11 +423,21 @@ static void test_unfilter(void **state) {
   }
 }
 
-int main(void) {
+/* An argument, such as test_threads*, tells which of them. */
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_kinds), cmocka_unit_test(test_several_threads), cmocka_unit_test(test_samples),
-      cmocka_unit_test(test_damaged),   cmocka_unit_test(test_faulty),          cmocka_unit_test(test_bad_filter),
-      cmocka_unit_test(test_abandoned), cmocka_unit_test(test_unfilter),
+      cmocka_unit_test(test_all_kinds),
+      cmocka_unit_test(test_threads_begin_amidst),
+      cmocka_unit_test(test_samples),
+      cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_faulty),
+      cmocka_unit_test(test_bad_filter),
+      cmocka_unit_test(test_threads_are_left),
+      cmocka_unit_test(test_unfilter),
+      cmocka_unit_test(test_threads_wait_for_turns),
+      cmocka_unit_test(test_read_on),
   };
+  if (argc > 1)
+    cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
