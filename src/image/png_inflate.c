@@ -20,12 +20,20 @@
 #include <string.h>
 
 enum {
+#ifndef GCONV_SMALL_PIECES
   STRETCH = 256 * 1024,     /* compressed bytes */
   OVERLAP = 64 * 1024,      /* of the next stretch, that a stretch has too: for a block that it has begun */
   SEARCHED = 96 * 1024,     /* bytes in which a block is looked for */
   MOST_AHEAD = 1024 * 1024, /* symbols of a stretch, inflated ahead: where there are more, other things take the time */
   MOST_IN_VAIN = 4,         /* stretches, more than were of use: then nobody helps any more */
-  KNOWN = 256,              /* symbols below are bytes, those from here on are places in the window */
+#else                       /* tests, which small files lead through all of this */
+  STRETCH = 1024,
+  OVERLAP = 1024,
+  SEARCHED = 1024,
+  MOST_AHEAD = 4096,
+  MOST_IN_VAIN = INT32_MAX,
+#endif
+  KNOWN = 256, /* symbols below are bytes, those from here on are places in the window */
   WINDOW = GCONV_INFLATE_WINDOW,
   NARROWED = 16, /* symbols at a time */
 };

@@ -11,11 +11,17 @@
 #include <string.h>
 
 enum {
-  PIECE_BYTES = 256 * 1024, /* lines that are inflated at a time */
-  PIECES = 8,               /* in memory: one is unfiltered, others wait or are made */
-  MOST_ROW_BYTES = 1 << 28,
-  MOST_HELPERS = 6,           /* threads besides the two that inflate and unfilter */
+#ifndef GCONV_SMALL_PIECES
+  PIECE_BYTES = 256 * 1024,   /* lines that are inflated at a time */
+  PIECES = 8,                 /* in memory: one is unfiltered, others wait or are made */
   BYTES_PER_HELPER = 4 << 20, /* of lines */
+#else                         /* tests, as in png_inflate.c */
+  PIECE_BYTES = 2048,
+  PIECES = 3,
+  BYTES_PER_HELPER = 2048,
+#endif
+  MOST_ROW_BYTES = 1 << 28,
+  MOST_HELPERS = 6, /* threads besides the two that inflate and unfilter */
 };
 
 /* Whole lines, each a filter's number and its differences. Before them is room for what matches reach back to, behind them
