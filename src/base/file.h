@@ -28,7 +28,8 @@ void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_
  * end. */
 gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_t **bytes, size_t *got);
 
-/* Hands out up to `wanted` bytes; *got is smaller only at the end. Large reads go straight into `bytes`. */
+/* Hands out up to `wanted` bytes; *got is smaller only at the end. Large reads (from 4096 bytes on) go straight into
+ * `bytes`. */
 gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted, size_t *got);
 
 /* Hands out exactly `wanted` bytes; GCONV_BAD_FILE "...: the file ends too early, in <what>" if there are fewer. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 65536, PEEK_BYTES = 4096 };
+enum { BUFFER_BYTES = 65536, PEEK_BYTES = 4096, SMALL_BYTES = 4096 };
 
 gconv_status gconv_source_open(const char *path, gconv_source *source) {
   bool standard = strcmp(path, "-") == 0;
@@ -87,10 +87,27 @@ gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_
   return GCONV_OK;
 }
 
+/* More into the buffer, which is empty; *got = 0 at the end. */
+static gconv_status refill(gconv_source *source, size_t *got) {
+  *got = 0;
+  if (source->file < 0)
+    return GCONV_OK;
+  source->begin = source->end = 0;
+  GCONV_TRY(read_some(source, source->buffer, BUFFER_BYTES, &source->end));
+  *got = source->end;
+  return GCONV_OK;
+}
+
 gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted, size_t *got) {
   size_t done = take(source, bytes, wanted), count = 1;
   while (done < wanted && count > 0) {
-    GCONV_TRY(read_some(source, (uint8_t *)bytes + done, wanted - done, &count));
+    uint8_t *to = (uint8_t *)bytes + done;
+    if (wanted - done < SMALL_BYTES) {
+      GCONV_TRY(refill(source, &count));
+      done += take(source, to, wanted - done);
+      continue;
+    }
+    GCONV_TRY(read_some(source, to, wanted - done, &count));
     done += count;
     source->position += count;
   }
@@ -126,10 +143,8 @@ gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
 }
 
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got) {
-  if (source->begin == source->end) {
-    source->begin = 0;
-    GCONV_TRY(read_some(source, source->buffer, BUFFER_BYTES, &source->end));
-  }
+  if (source->begin == source->end)
+    GCONV_TRY(refill(source, got));
   *bytes = source->buffer + source->begin;
   *got = source->end - source->begin;
   source->position += *got;

@@ -25,11 +25,14 @@ static bool is_space(int c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static gconv_status next_byte(gconv_source *source, int *c) {
-  uint8_t byte = 0;
-  size_t got = 0;
-  GCONV_TRY(gconv_source_read(source, &byte, 1, &got));
-  *c = got == 1 ? byte : END;
+static inline gconv_status next_byte(gconv_source *source, int *c) {
+  const uint8_t *byte;
+  size_t got = 1;
+  if (source->begin == source->end)
+    GCONV_TRY(gconv_source_peek(source, 1, &byte, &got));
+  *c = got ? source->buffer[source->begin] : END;
+  source->begin += got;
+  source->position += got;
   return GCONV_OK;
 }
 

@@ -326,6 +326,37 @@ static void source_hands_out_every_byte_once(void **state) {
   unlink("data");
 }
 
+/* Without a call of the system for each: where the file stands tells how much was read at a time. */
+static void source_reads_ahead_for_single_bytes(void **state) {
+  (void)state;
+  enum { SIZE = 200000, LEAST = 10000 };
+  char *bytes = malloc(SIZE);
+  assert_non_null(bytes);
+  for (int i = 0; i < SIZE; i++)
+    bytes[i] = (char)(i * 7 + i / 251);
+  write_text("data", bytes, SIZE);
+  gconv_source source;
+  assert_int_equal(gconv_source_open("data", &source), GCONV_OK);
+  int calls = 0;
+  off_t stood = 0;
+  for (int i = 0; i < SIZE; i++) {
+    char byte;
+    size_t got = 0;
+    if (i == 100000)
+      assert_int_equal(gconv_source_rewind(&source, 100000), GCONV_OK);
+    assert_int_equal(gconv_source_read(&source, &byte, 1, &got), GCONV_OK);
+    assert_int_equal(got, 1);
+    assert_int_equal(byte, bytes[i]);
+    off_t stands = lseek(source.file, 0, SEEK_CUR);
+    calls += stands != stood;
+    stood = stands;
+  }
+  assert_true(calls <= SIZE / LEAST);
+  gconv_source_close(&source);
+  free(bytes);
+  unlink("data");
+}
+
 static void source_reads_all_within_its_limit(void **state) {
   (void)state;
   write_text("data", "0123456789", 10);
@@ -456,6 +487,7 @@ int main(void) {
       cmocka_unit_test(threads_are_no_more_than_processors),
       cmocka_unit_test(quotas_bound_processors),
       cmocka_unit_test(source_hands_out_every_byte_once),
+      cmocka_unit_test(source_reads_ahead_for_single_bytes),
       cmocka_unit_test(source_reads_all_within_its_limit),
       cmocka_unit_test(source_refuses_what_is_no_file),
       cmocka_unit_test(sink_replaces_whole_or_not_at_all),
