@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/stages.h"
+#include "base/cpu.h"
 #include "base/memory.h"
 #include "image/colour.h"
 
@@ -188,8 +189,21 @@ static bool is_alpha_plane(const gconv_image *image, int64_t plane) {
   return image->planar && image->alpha && plane % image->channels == image->channels - 1;
 }
 
+GCONV_INLINE void scale_all_body(float *row, size_t samples, float scale, float offset, bool absolute) {
+  for (size_t i = 0; i < samples; i++) {
+    float v = fmaf(row[i], scale, offset);
+    row[i] = absolute ? fabsf(v) : v;
+  }
+}
+GCONV_VECTORIZED(scale_all, (float *row, size_t samples, float scale, float offset, bool absolute),
+                 (row, samples, scale, offset, absolute))
+
 static void scale_row(const after_job *after, float *row, size_t pixels) {
   float scale = (float)after->options->scale, offset = (float)after->options->offset;
+  if (after->colours == after->channels) {
+    scale_all(row, pixels * (size_t)after->channels, scale, offset, after->options->range == GCONV_RANGE_ABS);
+    return;
+  }
   for (size_t i = 0; i < pixels; i++)
     for (int c = 0; c < after->colours; c++) {
       float v = fmaf(row[i * (size_t)after->channels + (size_t)c], scale, offset);
@@ -227,7 +241,8 @@ static void colour_strip(void *context, size_t turn, int thread) {
     scale_row(after, row, pixels);
     if (after->options->linear)
       gconv_colour_srgb_row(after->channels, alpha, row, row, pixels);
-    measure_row(after, row, pixels, after->limits[turn]);
+    if (after->options->range == GCONV_RANGE_MINMAX)
+      measure_row(after, row, pixels, after->limits[turn]);
   }
 }
 

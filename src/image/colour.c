@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/colour.h"
+#include "base/cpu.h"
 
 #include <float.h>
 #include <math.h>
@@ -76,7 +77,7 @@ void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float
 /* 1 / the n-th root (n is 3 or 5) of a positive normal float, to 1e-12: the exponent divided by -n in the bits of a float
  * gives a start that is right to 4%, and each of Newton's steps squares the error. No table, no branch and no
  * division, so that compilers turn loops over it into vector code, which pow() prevents. */
-static inline double inverse_root(double x, int n) {
+GCONV_INLINE double inverse_root(double x, int n) {
   float seed = (float)x;
   uint32_t bits;
   memcpy(&bits, &seed, sizeof bits);
@@ -94,7 +95,7 @@ static inline double inverse_root(double x, int n) {
 }
 
 /* t = (v + 0.055) / 1.055, then t^2.4 = (t * fifth root of t)^2. Infinities and NaN come out as they are. */
-static inline float linear_of(float sample) {
+GCONV_INLINE float linear_of(float sample) {
   double v = fabs((double)sample), t = (v + 0.055) * (1 / 1.055), r = inverse_root(t, 5), square = r * r;
   double curved = t * t * square * square, low = v * (1 / 12.92); /* t * (t r^4) is the square root of what is wanted */
   double light = v <= 0.04045 ? low : curved * curved;
@@ -103,13 +104,25 @@ static inline float linear_of(float sample) {
 }
 
 /* 1.055 v^(5/12) - 0.055, where v^(5/12) = v^(1/4) * v^(1/6) = s^(1/2) * s^(1/3) of s = v^(1/2). */
-static inline float srgb_of(float light) {
+GCONV_INLINE float srgb_of(float light) {
   double v = fabs((double)light), s = sqrt(v), r = inverse_root(s, 3);
   double curved = 1.055 * sqrt(s) * (s * r * r) - 0.055, low = 12.92 * v;
   double sample = v <= 0.0031308 ? low : curved;
   sample = v <= (double)FLT_MAX ? sample : v;
   return (float)copysign(sample, (double)light);
 }
+
+GCONV_INLINE void linear_all_body(const float *in, float *out, size_t samples) {
+  for (size_t i = 0; i < samples; i++)
+    out[i] = linear_of(in[i]);
+}
+GCONV_VECTORIZED(linear_all, (const float *in, float *out, size_t samples), (in, out, samples))
+
+GCONV_INLINE void srgb_all_body(const float *in, float *out, size_t samples) {
+  for (size_t i = 0; i < samples; i++)
+    out[i] = srgb_of(in[i]);
+}
+GCONV_VECTORIZED(srgb_all, (const float *in, float *out, size_t samples), (in, out, samples))
 
 static float linear_of_u8[256], linear_of_u16[65536];
 
@@ -158,9 +171,7 @@ void gconv_colour_linear_row(gconv_type type, int channels, bool alpha, const vo
     for (size_t i = 0; i < samples; i++)
       out[i] = i % step == step - 1 ? values[i] : linear_of(values[i]);
   } else {
-    const float *values = in;
-    for (size_t i = 0; i < samples; i++)
-      out[i] = linear_of(values[i]);
+    linear_all(in, out, samples);
   }
 }
 
@@ -170,8 +181,7 @@ void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out
     for (size_t i = 0; i < samples; i++)
       out[i] = i % step == step - 1 ? in[i] : srgb_of(in[i]);
   else
-    for (size_t i = 0; i < samples; i++)
-      out[i] = srgb_of(in[i]);
+    srgb_all(in, out, samples);
 }
 
 /* ---- Premultiplied alpha ---- */

@@ -105,6 +105,15 @@ class Convolution(CommandTest):
         self.assertEqual(self.result("--border", "wrap", **options).tolist(), [[128] * 4] * 4)
         self.assertEqual(self.result("--border", "wrap", "--linear", **options).tolist(), [[188] * 4] * 4)
 
+    def test_linear_with_any_instructions(self):
+        numpy.save(self.folder / "f.npy", self.rng.normal(size=(30, 67, 3)).astype("f4"))
+        results = []
+        for isa in ("plain", "avx2", "avx512"):
+            self.gconv("-i", "f.npy", "-f", "sharpen", "-o", "x.npy", "--linear", "--scale", "0.9", "--offset", "0.01", "-a", "direct",
+                       env={"GCONV_ISA": isa})
+            results.append((self.folder / "x.npy").read_bytes())
+        self.assertEqual(results, results[:1] * 3)
+
     def test_alpha(self):
         pixels = self.rng.integers(1, 255, (9, 8, 4), dtype=numpy.uint8)
         Image.fromarray(pixels).save(self.folder / "c.png")
