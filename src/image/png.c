@@ -15,6 +15,7 @@
 #include <string.h>
 
 enum { MOST_BYTES_AHEAD = 12 << 20 }; /* what png_stream.c reads and inflates ahead, with two threads */
+enum { SRGB_GAMMA = 45455, GAMMA_SLACK = 1000 };
 
 typedef struct png_session {
   png_structp png;
@@ -141,8 +142,21 @@ static gconv_status open_png(gconv_reader *reader) {
   return status == GCONV_OK ? run(session, read_header) : status;
 }
 
+/* Viewers go by it where there is no profile. Told of images that are read, not of every look into a header. */
+static void warn_of_gamma(const png_session *session) {
+  const gconv_reader *reader = session->reader;
+  png_fixed_point gamma; /* in 100,000ths */
+  if (reader->rows_read == 0 || reader->header.icc_bytes > 0 || !png_get_gAMA_fixed(session->png, session->info, &gamma) ||
+      (gamma >= SRGB_GAMMA - GAMMA_SLACK && gamma <= SRGB_GAMMA + GAMMA_SLACK))
+    return;
+  gconv_warn("%s: its gamma of %.3g is neither applied nor kept: viewers will take the result for sRGB, which is about %.3g",
+             reader->source->name, gamma * 1e-5, SRGB_GAMMA * 1e-5);
+}
+
 static void close_png(gconv_reader *reader) {
   png_session *session = reader->state;
+  if (session)
+    warn_of_gamma(session);
   if (session)
     gconv_png_stream_close(session->stream);
   if (session)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """That each option of the convolution and of the formats reaches the pixels: small images, and what numpy makes of them. How
 right the arithmetic is, in every case, is the matter of other tests."""
+import struct
 import unittest
+import zlib
 
 import numpy
-from PIL import Image
+from PIL import Image, ImageCms
 
 from helper import CommandTest
 
@@ -104,6 +106,30 @@ class Convolution(CommandTest):
         options = {"source": "u.npy", "filters": ("half.txt",)}
         self.assertEqual(self.result("--border", "wrap", **options).tolist(), [[128] * 4] * 4)
         self.assertEqual(self.result("--border", "wrap", "--linear", **options).tolist(), [[188] * 4] * 4)
+
+    def test_gamma_of_png_is_told_of(self):
+        """Once for each image that is read, and not of sRGB, nor where there is a profile."""
+        self.photo("plain.png", 30, 20)
+        data = (self.folder / "plain.png").read_bytes()
+
+        def write(name, gamma, *chunks):
+            more = b"".join(struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+                            for kind, content in ((b"gAMA", struct.pack(">I", gamma)), *chunks))
+            (self.folder / name).write_bytes(data[:33] + more + data[33:])
+
+        write("linear.png", 100000)
+        write("srgb.png", 45455, (b"sRGB", b"\0"))
+        for name in ("plain.png", "srgb.png"):
+            self.assertEqual(self.gconv("-i", name, "-f", "identity", "-o", "x.png").stderr, "")
+        for words in (("-f", "identity", "-o", "x.png"), ("-f", "identity", "-o", "x.npy", "--mean", "0")):
+            said = self.gconv("-i", "linear.png", *words).stderr
+            self.assertRegex(said, r"^gconv: warning: linear.png: its gamma of 1 is neither applied nor kept[^\n]*\n$")
+        self.assertEqual(self.gconv("-i", "linear.png", "-f", "identity", "-o", "x.png", "--dry-run").stderr, "")
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+        Image.open(self.folder / "linear.png").save(self.folder / "x.png", icc_profile=profile)
+        data = (self.folder / "x.png").read_bytes()
+        write("profile.png", 100000)
+        self.assertEqual(self.gconv("-i", "profile.png", "-f", "identity", "-o", "y.png").stderr, "")
 
     def test_linear_with_any_instructions(self):
         numpy.save(self.folder / "f.npy", self.rng.normal(size=(30, 67, 3)).astype("f4"))
