@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * NumPy arrays as images: H x W and H x W x C (1 to 4 channels, interleaved), N x C x H x W (planar). Elements u1, u2 and f4
- * are samples as they are; f8 becomes f32.
+ * are samples as they are; f2 and f8 become f32, and of b1, False is black and True is white.
  */
+#include "base/element.h"
 #include "base/npy_header.h"
 #include "image/format.h"
 
@@ -34,10 +35,11 @@ static void free_state(npy_state *state) {
 /* ---- Reading ---- */
 
 static gconv_status set_type(gconv_reader *reader, const gconv_npy_header *file) {
-  bool is_float = file->kind == 'f' && file->item_bytes >= 4, is_level = file->kind == 'u' && file->item_bytes <= 2;
+  bool is_float = file->kind == 'f', is_level = file->kind == 'b' || (file->kind == 'u' && file->item_bytes <= 2);
   if (!is_float && !is_level)
     return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: an array of %c%zu; as an image, u1, u2, f4 and f8 are read: use astype() first",
+                      "%s: an array of %c%zu; as an image, b1, u1, u2, f2, f4 and f8 are read: first use astype('u2') for "
+                      "levels, astype('f4') for numbers",
                       reader->source->name, file->kind, file->item_bytes);
   reader->header.type = is_float ? GCONV_F32 : file->item_bytes == 2 ? GCONV_U16 : GCONV_U8;
   return GCONV_OK;
@@ -99,9 +101,32 @@ static gconv_status read_stored(gconv_reader *reader, void *items, size_t count,
   return GCONV_OK;
 }
 
+static gconv_status read_bools(gconv_reader *reader, uint8_t *samples, size_t count) {
+  GCONV_TRY(read_stored(reader, samples, count, 1));
+  for (size_t i = 0; i < count; i++)
+    samples[i] = samples[i] ? UINT8_MAX : 0;
+  return GCONV_OK;
+}
+
+static gconv_status read_halves(gconv_reader *reader, float *samples, size_t count) {
+  const gconv_element half = {.kind = 'f', .bytes = 2, .big_endian = ((const npy_state *)reader->state)->file.big_endian};
+  uint8_t piece[2 * PIECE];
+  for (size_t done = 0; done < count; done += PIECE) {
+    size_t step = smaller(count - done, PIECE);
+    GCONV_TRY(gconv_source_read_exactly(reader->source, piece, 2 * step, "its elements"));
+    for (size_t i = 0; i < step; i++)
+      *samples++ = gconv_element_read(half, piece + 2 * i);
+  }
+  return GCONV_OK;
+}
+
 /* The next elements as samples. */
 static gconv_status read_samples(gconv_reader *reader, void *samples, size_t count) {
   npy_state *state = reader->state;
+  if (state->file.kind == 'b')
+    return read_bools(reader, samples, count);
+  if (state->file.kind == 'f' && state->file.item_bytes == 2)
+    return read_halves(reader, samples, count);
   if (state->file.item_bytes != sizeof(double))
     return read_stored(reader, samples, count, state->file.item_bytes);
   double piece[PIECE];
@@ -242,7 +267,7 @@ static void end(gconv_writer *writer) {
 const gconv_format gconv_format_npy = {
     .info = {.name = "npy",
              .extensions = "npy",
-             .help = "NumPy array: H x W, H x W x C or N x C x H x W of u1, u2, f4 or f8",
+             .help = "NumPy array: H x W, H x W x C or N x C x H x W of b1, u1, u2, f2, f4 or f8",
              .reads = true,
              .writes = true,
              .holds = {true, true, true},

@@ -83,6 +83,27 @@ static void test_types(void **state) {
   gconv_image_free(&image);
 }
 
+static void test_halves_and_bools(void **state) {
+  (void)state;
+  static const char *const dicts[] = {"{'descr': '<f2', 'fortran_order': False, 'shape': (2, 2)}",
+                                      "{'descr': '>f2', 'fortran_order': False, 'shape': (2, 2)}",
+                                      "{'descr': '<f2', 'fortran_order': True, 'shape': (2, 2)}"};
+  static const char *const bytes[] = {"\0\xc1\1\0\0\x7c\xff\x7b", "\xc1\0\0\1\x7c\0\x7b\xff", "\0\xc1\0\x7c\1\0\xff\x7b"};
+  for (int i = 0; i < 3; i++) {
+    write_npy(1, dicts[i], bytes[i], 8);
+    gconv_image image = read_good();
+    const float *samples = image.data;
+    assert_true(image.type == GCONV_F32 && samples[0] == -2.5f && samples[1] == 0x1p-24f);
+    assert_true(samples[2] > 1e38f && samples[3] == 65504);
+    gconv_image_free(&image);
+  }
+  write_npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 3)}", "\1\0\7", 3);
+  gconv_image image = read_good();
+  assert_int_equal(image.type, GCONV_U8);
+  assert_memory_equal(image.data, "\xff\0\xff", 3);
+  gconv_image_free(&image);
+}
+
 /* The bytes count up in Fortran order; `place` says where in C order each must be. */
 static void check_fortran(const char *dict, int dimensions, const size_t shape[4], const char *type) {
   uint8_t items[256] = {0}, expected[256] = {0};
@@ -161,8 +182,7 @@ static void test_refused(void **state) {
   expect_bad(TYPE("'<c8'"), GCONV_UNSUPPORTED, "'<c8'");
   expect_bad(TYPE("'<U12'"), GCONV_UNSUPPORTED, "'<U12'");
   expect_bad(TYPE("'<i4'"), GCONV_UNSUPPORTED, "an array of i4");
-  expect_bad(TYPE("'<f2'"), GCONV_UNSUPPORTED, "an array of f2");
-  expect_bad(TYPE("'|b1'"), GCONV_UNSUPPORTED, "an array of b1");
+  expect_bad(TYPE("'<u4'"), GCONV_UNSUPPORTED, "astype('f4') for numbers");
   expect_bad(TYPE("[('a', '<f4')]"), GCONV_UNSUPPORTED, "records");
   expect_bad(TYPE("'u1"), GCONV_UNSUPPORTED, "type");
   expect_bad(TYPE("'"), GCONV_UNSUPPORTED, "type");
@@ -266,10 +286,15 @@ static int remove_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_headers),        cmocka_unit_test(test_types),
-      cmocka_unit_test(test_fortran_order),  cmocka_unit_test(test_lost_digits_are_remarked),
-      cmocka_unit_test(test_refused),        cmocka_unit_test(test_versions_and_lengths),
-      cmocka_unit_test(test_written_header), cmocka_unit_test(test_rows_in_any_order),
+      cmocka_unit_test(test_headers),
+      cmocka_unit_test(test_types),
+      cmocka_unit_test(test_halves_and_bools),
+      cmocka_unit_test(test_fortran_order),
+      cmocka_unit_test(test_lost_digits_are_remarked),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_versions_and_lengths),
+      cmocka_unit_test(test_written_header),
+      cmocka_unit_test(test_rows_in_any_order),
   };
   return cmocka_run_group_tests(tests, make_file, remove_file);
 }
