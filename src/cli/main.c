@@ -39,6 +39,17 @@ static void watch_signals(void) {
   signal(SIGXFSZ, SIG_IGN); /* so is a file that grows beyond the limit (ulimit -f) */
 }
 
+/* A shell's `ulimit -t` sets both limits of processor time, and at the hard one the system kills: the signal comes a second
+ * before it. */
+static void ask_for_warning(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY && limit.rlim_max > 1 &&
+      limit.rlim_cur >= limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max - 1;
+    setrlimit(RLIMIT_CPU, &limit);
+  }
+}
+
 /* Opens /dev/null in the place of standard streams that are closed: else the first file that is opened would take their
  * place, and reports would be written into it. */
 static void open_standard_streams(void) {
@@ -100,6 +111,7 @@ int main(int count, char **words) {
   call c = {.count = count, .words = words};
   open_standard_streams();
   watch_signals();
+  ask_for_warning();
   ask_for_few_queues();
   enlarge_stacks();
   run_on_stack(&c);
