@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_AHEAD = 12 << 20 }; /* what png_stream.c reads and inflates ahead, with two threads */
+enum { MOST_BYTES_AHEAD = 12 << 20 }; /* what png_stream.c reads and inflates ahead, with two threads; and 4 rows */
 enum { SRGB_GAMMA = 45455, GAMMA_SLACK = 1000 };
 
 typedef struct png_session {
@@ -130,8 +130,8 @@ static void read_header(png_session *session) {
   header->alpha = (colour & PNG_COLOR_MASK_ALPHA) || transparent > 0;
   header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
   session->reader->out_of_order = png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE;
-  size_t pixels = gconv_image_row_bytes(&session->reader->header) * (size_t)header->height;
-  session->reader->bytes = pixels < MOST_BYTES_AHEAD ? pixels : MOST_BYTES_AHEAD;
+  size_t row = gconv_image_row_bytes(header), pixels = row * (size_t)header->height, ahead = MOST_BYTES_AHEAD + 4 * row;
+  session->reader->bytes = pixels < ahead ? pixels : ahead;
   read_metadata(session);
 }
 

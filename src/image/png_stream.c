@@ -13,13 +13,15 @@
 enum {
 #ifndef GCONV_SMALL_PIECES
   PIECE_BYTES = 256 * 1024,   /* lines that are inflated at a time */
-  PIECES = 8,                 /* in memory: one is unfiltered, others wait or are made */
+  PIECES = 8,                 /* in memory, at most: one is unfiltered, others wait or are made */
   BYTES_PER_HELPER = 4 << 20, /* of lines */
 #else                         /* tests, as in png_inflate.c */
   PIECE_BYTES = 2048,
   PIECES = 3,
   BYTES_PER_HELPER = 2048,
 #endif
+  FEWEST = 2,          /* pieces: what is made, and the one before it, to which matches reach back */
+  LONG_LINE = 1 << 20, /* bytes: eight such lines are too much to have ahead */
   MOST_ROW_BYTES = 1 << 28,
   MOST_HELPERS = 6, /* threads besides the two that inflate and unfilter */
 };
@@ -53,6 +55,7 @@ struct gconv_png_stream {
 
   uint32_t right_adler;        /* set before the last piece is handed over */
   struct piece pieces[PIECES]; /* by turns; those from `taken` on, below `made`, are the unfiltering side's */
+  size_t count;                /* of pieces: as many as there will be, at most */
   bool threaded;
   pthread_t thread, helper[MOST_HELPERS];
   int helpers;
@@ -126,10 +129,10 @@ static void *inflate_ahead(void *argument) {
   gconv_png_stream *stream = argument;
   for (bool more = true; more;) {
     pthread_mutex_lock(&stream->lock);
-    while (!stream->quit && stream->made == stream->taken + PIECES)
+    while (!stream->quit && stream->made == stream->taken + stream->count)
       wait_or_help(stream);
     bool quit = stream->quit;
-    struct piece *piece = &stream->pieces[stream->made % PIECES];
+    struct piece *piece = &stream->pieces[stream->made % stream->count];
     pthread_mutex_unlock(&stream->lock);
     if (quit)
       break;
@@ -152,7 +155,7 @@ static void *help_all_along(void *argument) {
 
 /* The piece whose lines are next. */
 static const struct piece *current_piece(gconv_png_stream *stream) {
-  struct piece *piece = &stream->pieces[stream->taken % PIECES];
+  struct piece *piece = &stream->pieces[stream->taken % stream->count];
   if (!stream->threaded) {
     if (stream->made == stream->taken) {
       make_piece(stream, piece);
@@ -261,7 +264,7 @@ bool gconv_png_stream_rows(gconv_png_stream *stream, uint8_t *rows, size_t row_b
 static bool allocate(gconv_png_stream *stream) {
   size_t bytes = GCONV_INFLATE_WINDOW + stream->piece_lines * stream->line_bytes + GCONV_INFLATE_BEYOND;
   void *memory;
-  for (int i = 0; i < PIECES; i++) {
+  for (size_t i = 0; i < stream->count; i++) {
     if (gconv_allocate(bytes, "lines of a PNG", &memory) != GCONV_OK)
       return false;
     stream->pieces[i].memory = memory;
@@ -286,7 +289,7 @@ static void start_threads(gconv_png_stream *stream, int threads) {
     stream->helpers++;
 }
 
-static void measure_lines(gconv_png_stream *stream) {
+static void measure_lines(gconv_png_stream *stream, int threads) {
   const gconv_image *header = &stream->reader->header;
   size_t row_bytes = gconv_image_row_bytes(&stream->reader->header);
   stream->pixel = (size_t)header->channels * gconv_type_bytes(header->type);
@@ -300,6 +303,9 @@ static void measure_lines(gconv_png_stream *stream) {
   stream->piece_lines = PIECE_BYTES / stream->line_bytes + 1;
   if (stream->piece_lines > stream->height)
     stream->piece_lines = stream->height;
+  size_t most = threads > 1 && stream->line_bytes < LONG_LINE ? PIECES : FEWEST,
+         all = (stream->height - 1) / stream->piece_lines + 1;
+  stream->count = all < most ? all : most;
 }
 
 gconv_png_stream *gconv_png_stream_open(gconv_reader *reader, const gconv_png_samples *samples, uint32_t first_bytes) {
@@ -311,9 +317,9 @@ gconv_png_stream *gconv_png_stream_open(gconv_reader *reader, const gconv_png_sa
   stream->reader = reader;
   stream->samples = samples;
   stream->adler = 1;
-  measure_lines(stream);
   int threads = gconv_threads_allowed(reader->threads);
   threads = threads < MOST_HELPERS + 2 ? threads : MOST_HELPERS + 2;
+  measure_lines(stream, threads);
   stream->inflate = gconv_png_inflate_open(reader->source, first_bytes, threads);
   if (!stream->inflate || !allocate(stream)) {
     gconv_png_stream_close(stream);
@@ -337,7 +343,7 @@ void gconv_png_stream_close(gconv_png_stream *stream) {
       pthread_join(stream->helper[i], NULL);
   }
   gconv_png_inflate_close(stream->inflate);
-  for (int i = 0; i < PIECES; i++)
+  for (size_t i = 0; i < stream->count; i++)
     gconv_release(stream->pieces[i].memory);
   gconv_release(stream->above);
   gconv_release(stream->row);

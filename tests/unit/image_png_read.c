@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -49,16 +51,8 @@ static void add_chunk(made_png *png, const char *type, const void *bytes, size_t
 static made_png begin_png(uint32_t height, uint32_t width, int depth, int colour) {
   made_png png = {.bytes = test_malloc(8), .size = 8};
   memcpy(png.bytes, "\x89PNG\r\n\x1a\n", 8);
-  uint8_t header[13] = {0,
-                        0,
-                        (uint8_t)(width >> 8),
-                        (uint8_t)width,
-                        0,
-                        0,
-                        (uint8_t)(height >> 8),
-                        (uint8_t)height,
-                        (uint8_t)depth,
-                        (uint8_t)colour};
+  uint8_t header[13] = {(uint8_t)(width >> 24), (uint8_t)(width >> 16), (uint8_t)(width >> 8), (uint8_t)width, 0, 0,
+                        (uint8_t)(height >> 8), (uint8_t)height,        (uint8_t)depth,        (uint8_t)colour};
   add_chunk(&png, "IHDR", header, sizeof header);
   return png;
 }
@@ -361,6 +355,51 @@ static void test_threads_wait_for_turns(void **state) {
   test_free(lines);
 }
 
+/* The memory that reading takes at most, by a process that begins with what this one has now. */
+static size_t peak_of_reading(const made_png *png, uint8_t *row, size_t width, int32_t rows) {
+  struct rusage before, after;
+  gconv_source source;
+  gconv_reader reader;
+  getrusage(RUSAGE_SELF, &before);
+  gconv_source_of_bytes("a PNG", png->bytes, png->size, &source);
+  bool right = gconv_reader_open(&reader, &source, UINT64_MAX) == GCONV_OK;
+  reader.threads = 2;
+  for (int32_t y = 0; y < rows && right; y++)
+    right = gconv_reader_rows(&reader, row, width, 1) == GCONV_OK;
+  gconv_reader_close(&reader);
+  getrusage(RUSAGE_SELF, &after);
+  return right ? (size_t)(after.ru_maxrss - before.ru_maxrss) << 10 : SIZE_MAX;
+}
+
+/* Of rows so long that one is a piece, few are ahead. */
+static void test_long_rows(void **state) {
+  (void)state;
+  enum { HEIGHT = 10, WIDTH = 8 << 20 };
+  z_stream zlib = {0};
+  uint8_t *line = test_calloc(1, WIDTH + 1), *stream = test_malloc(1 << 20);
+  assert_int_equal(deflateInit(&zlib, 1), Z_OK);
+  zlib.next_out = stream;
+  zlib.avail_out = 1 << 20;
+  for (int y = 0; y < HEIGHT; y++) {
+    zlib.next_in = line;
+    zlib.avail_in = WIDTH + 1;
+    assert_int_equal(deflate(&zlib, y == HEIGHT - 1 ? Z_FINISH : Z_NO_FLUSH), y == HEIGHT - 1 ? Z_STREAM_END : Z_OK);
+  }
+  made_png png = begin_png(HEIGHT, WIDTH, 8, 0);
+  add_chunk(&png, "IDAT", stream, zlib.total_out);
+  add_chunk(&png, "IEND", NULL, 0);
+  deflateEnd(&zlib);
+  int status;
+  pid_t child = fork();
+  if (child == 0)
+    _exit(peak_of_reading(&png, line, WIDTH, HEIGHT) < (size_t)6 * WIDTH ? 0 : 1);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  test_free(png.bytes);
+  test_free(stream);
+  test_free(line);
+}
+
 /* Who reads on after a failure gets no pixels: of an interlaced file, which is read as a whole, they were never set. */
 static void test_read_on(void **state) {
   (void)state;
@@ -435,6 +474,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_threads_are_left),
       cmocka_unit_test(test_unfilter),
       cmocka_unit_test(test_threads_wait_for_turns),
+      cmocka_unit_test(test_long_rows),
       cmocka_unit_test(test_read_on),
   };
   if (argc > 1)
