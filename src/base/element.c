@@ -37,7 +37,8 @@ float gconv_element_read(gconv_element element, const uint8_t *at) {
     return single_value((uint32_t)bits << 16);
   if (element.kind == 'f') {
     double value = float_value(bits, element.bytes);
-    return fabs(value) >= 0x1.ffffffp127 ? INFINITY : (float)value; /* halfway from the largest float to 2^128, and above */
+    bool large = fabs(value) >= 0x1.ffffffp127; /* halfway from the largest float to 2^128 */
+    return large ? copysignf(INFINITY, (float)copysign(1, value)) : (float)value;
   }
   if (element.kind == 'i') {
     uint64_t sign = UINT64_C(1) << (8 * element.bytes - 1);

@@ -13,7 +13,7 @@ typedef struct gconv_element {
   bool big_endian;
 } gconv_element;
 
-/* The number at `at`, rounded to float32; infinite if it is too large for that. */
+/* The number at `at`, rounded to float32; infinite, of its sign, if it is too large for that. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
 
 /* Stores the bits of `value` as 4 bytes, the lowest first. */
