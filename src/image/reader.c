@@ -81,15 +81,17 @@ static gconv_status check_limit(const gconv_reader *reader) {
 }
 
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
-  enum { SNIFFED_BYTES = 132 }; /* DICOM tells itself late */
+  enum { SNIFFED_BYTES = 16, MOST_SNIFFED = 132 }; /* DICOM tells itself late */
   *reader = (gconv_reader){
       .source = source, .threads = 1, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
   const uint8_t *bytes;
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
   reader->format = gconv_format_by_content(bytes, size);
-  if (!reader->format)
+  if (!reader->format) {
+    GCONV_TRY(gconv_source_peek(source, MOST_SNIFFED, &bytes, &size));
     return fail_unknown(source->name, bytes, size);
+  }
   GCONV_TRY(reader->format->open(reader));
   return check_limit(reader);
 }

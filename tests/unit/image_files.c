@@ -305,6 +305,24 @@ static void test_icc(void **state) {
     }
 }
 
+/* What is whole is read, though whoever wrote it keeps the pipe open. */
+static void test_short_file_from_an_open_pipe(void **state) {
+  (void)state;
+  char file[75] = "P5\n8 8\n255\n", path[32];
+  gconv_image image = {0};
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  assert_int_equal(write(ends[1], file, sizeof file), sizeof file);
+  snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+  alarm(60);
+  assert_int_equal(gconv_image_read(path, NULL, &image), GCONV_OK);
+  alarm(0);
+  assert_int_equal(image.height, 8);
+  gconv_image_free(&image);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lossless_round_trips),
@@ -319,6 +337,7 @@ int main(void) {
       cmocka_unit_test(test_keep_existing),
       cmocka_unit_test(test_failure_leaves_the_old_file),
       cmocka_unit_test(test_icc),
+      cmocka_unit_test(test_short_file_from_an_open_pipe),
   };
   return cmocka_run_group_tests_name("image/files", tests, make_folder, remove_folder);
 }
