@@ -238,10 +238,10 @@ class Interrupt(CommandTest):
 
     def test_limit_of_processor_time(self):
         """As `ulimit -t` sets it, hard and soft: at the hard one, the system kills."""
-        self.photo("large.png", 3000, 3000)
+        self.photo("large.png", 60, 150000)  # so that the signal is heard between short rows
         limits = ((resource.RLIMIT_CPU, (2, 2)), (resource.RLIMIT_CORE, (0, 0)))
-        result = subprocess.run([GCONV, "-i", "large.png", "-f", "average:size=61", "-o", "out/", "-a", "reference"], cwd=self.folder,
-                                env=self.environment(), stderr=subprocess.PIPE, check=False,
+        result = subprocess.run([GCONV, "-i", "large.png", "-f", "average:size=61", "-o", "out/", "-a", "reference", "--threads", "2"],
+                                cwd=self.folder, env=self.environment(), stderr=subprocess.PIPE, check=False,
                                 preexec_fn=lambda: [resource.setrlimit(*limit) for limit in limits])
         self.assertEqual((result.returncode, result.stderr), (-signal.SIGXCPU, b""))
         self.assertEqual(self.files("out"), [])

@@ -109,7 +109,7 @@ class LateGpu(helper.CommandTest):
         with Image.open(self.folder / "photo.png") as photo:
             (self.folder / "in/00.jpg").unlink()
             photo.resize((3000, 2400)).save(self.folder / "in/00.jpg", quality=90)
-        first, *_ = self.devices("-f", "gaussian_5", env={"LATE_GPU": str(self.folder / "out/01.png")})[0]
+        first, *_ = self.devices("-f", "gaussian_5", env={"LATE_GPU": str(self.folder / "out/05.png")})[0]
         self.assertEqual(first, "cpu")
 
     def test_explain_before_the_gpu_is_ready(self):
