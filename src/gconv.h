@@ -156,6 +156,7 @@ typedef struct gconv_threads gconv_threads;
 typedef struct gconv_read_options {
   uint64_t max_pixels; /* frames * height * width of the largest image that is decoded; 0: the default */
   int threads;         /* that decode, with the caller's; 0: one a processor */
+  bool again;          /* it was read before: no warning of what is in it is given a second time */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 

@@ -74,10 +74,11 @@ static gconv_status open_input(gconv_bank_pass *pass) {
     pass->whole = &pass->own;
     return status != GCONV_OK || gconv_image_same_shape(&pass->own, &pass->header) ? status : changed();
   }
-  gconv_read_options options = {.max_pixels = job->common.max_pixels, .threads = pass->r->threads};
+  gconv_read_options options = {.max_pixels = job->common.max_pixels, .threads = pass->r->threads, .again = pass->opened};
   gconv_status status = gconv_row_reader_open(path, &options, &pass->reader);
   if (status != GCONV_OK)
     return status;
+  pass->opened = true;
   bool same = gconv_image_same_shape(gconv_row_reader_header(pass->reader), &pass->header);
   return same && gconv_row_reader_is_in_order(pass->reader) ? GCONV_OK : changed();
 }

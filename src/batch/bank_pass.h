@@ -28,6 +28,7 @@ typedef struct gconv_bank_pass {
 
   gconv_image own; /* the whole, if it was read here */
   gconv_row_reader *reader;
+  bool opened;  /* in this pass, or one before */
   int32_t read; /* rows that came from it */
 
   gconv_image out;     /* header of all rows of the maps */

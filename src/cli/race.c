@@ -174,7 +174,8 @@ static void run_algorithm(race_state *state, const char *name) {
 
 static gconv_status prepare(race_state *state) {
   const gconv_race *race = state->race;
-  const gconv_read_options reading = {.max_pixels = race->max_pixels, .threads = race->threads};
+  const gconv_read_options reading = {
+      .max_pixels = race->max_pixels, .threads = race->threads, .again = true}; /* the job warns */
   gconv_status status = gconv_image_read(race->input, &reading, &state->image);
   if (status == GCONV_OK)
     status = gconv_device_open(race->device, race->threads, &state->device);

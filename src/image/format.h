@@ -26,6 +26,7 @@ typedef struct gconv_reader {
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   int threads;           /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
   gconv_threads *shared; /* on which rows are read then, if any: see gconv_format.threads */
+  bool again;            /* gconv_read_options.again */
   uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */
   bool failed;           /* gconv_reader_rows() did: nothing is read any more */
   int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */

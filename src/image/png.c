@@ -131,7 +131,8 @@ static void read_header(png_session *session) {
   header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
   session->reader->out_of_order = png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE;
   size_t row = gconv_image_row_bytes(header), pixels = row * (size_t)header->height, ahead = MOST_BYTES_AHEAD + 4 * row;
-  session->reader->bytes = pixels < ahead ? pixels : ahead;
+  size_t most = pixels + 2 * row; /* the row above, and one as the file has it */
+  session->reader->bytes = most < ahead ? most : ahead;
   read_metadata(session);
 }
 
@@ -146,7 +147,8 @@ static gconv_status open_png(gconv_reader *reader) {
 static void warn_of_gamma(const png_session *session) {
   const gconv_reader *reader = session->reader;
   png_fixed_point gamma; /* in 100,000ths */
-  if (reader->rows_read == 0 || reader->header.icc_bytes > 0 || !png_get_gAMA_fixed(session->png, session->info, &gamma) ||
+  if (reader->rows_read == 0 || reader->again || reader->header.icc_bytes > 0 ||
+      !png_get_gAMA_fixed(session->png, session->info, &gamma) ||
       (gamma >= SRGB_GAMMA - GAMMA_SLACK && gamma <= SRGB_GAMMA + GAMMA_SLACK))
     return;
   gconv_warn("%s: its gamma of %.3g is neither applied nor kept: viewers will take the result for sRGB, which is about %.3g",

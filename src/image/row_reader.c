@@ -21,6 +21,7 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   if (status == GCONV_OK)
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
   rows->reader.threads = gconv_threads_allowed(options ? options->threads : 0);
+  rows->reader.again = options && options->again;
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK)
@@ -150,6 +151,8 @@ gconv_status gconv_image_read_header(const char *path, gconv_image *image, const
   gconv_status status = gconv_source_open(path, &source);
   if (status == GCONV_OK)
     status = gconv_reader_open(&reader, &source, UINT64_MAX);
+  if (status == GCONV_NO_MEMORY)
+    gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK) {
     *image = reader.header;
     reader.header.icc = NULL;

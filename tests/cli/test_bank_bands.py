@@ -2,7 +2,9 @@
 """Banks on images that go by bands of rows, and the memory that banks take."""
 import json
 import os
+import struct
 import unittest
+import zlib
 
 import numpy as np
 from bank_helper import BankTest, correlate
@@ -51,6 +53,15 @@ class Bands(BankTest):
     def test_more_pictures_than_are_written_at_a_time(self):
         self.write("many.txt", np.random.default_rng(1).normal(size=(12, 3, 1, 1)), np.zeros(12), [None] * 12)
         self.same("{stem}_{filter}.png", banks=("-f", "many.txt"), memory="26M")
+
+    def test_warnings_come_once(self):
+        """However often the image is read."""
+        data = (self.folder / "large.png").read_bytes()
+        gamma = b"gAMA" + struct.pack(">I", 100000)
+        (self.folder / "large.png").write_bytes(data[:33] + struct.pack(">I", 4) + gamma + struct.pack(">I", zlib.crc32(gamma)) + data[33:])
+        said = self.gconv("-i", "large.png", "-f", "bank.txt", "-o", "x.png", "--combine", "mosaic", "--explain", "--memory", "30M").stderr
+        self.assertIn("by rows", said)
+        self.assertEqual(said.count("its gamma"), 1, said)
 
     def test_mosaic(self):
         self.same("{stem}.png", "--combine", "mosaic")

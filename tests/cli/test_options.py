@@ -121,7 +121,8 @@ class Convolution(CommandTest):
         write("srgb.png", 45455, (b"sRGB", b"\0"))
         for name in ("plain.png", "srgb.png"):
             self.assertEqual(self.gconv("-i", name, "-f", "identity", "-o", "x.png").stderr, "")
-        for words in (("-f", "identity", "-o", "x.png"), ("-f", "identity", "-o", "x.npy", "--mean", "0")):
+        for words in (("-f", "identity", "-o", "x.png"), ("-f", "identity", "-o", "x.npy", "--mean", "0"),
+                      ("-f", "identity", "-o", "x.png", "-a", "all")):
             said = self.gconv("-i", "linear.png", *words).stderr
             self.assertRegex(said, r"^gconv: warning: linear.png: its gamma of 1 is neither applied nor kept[^\n]*\n$")
         self.assertEqual(self.gconv("-i", "linear.png", "-f", "identity", "-o", "x.png", "--dry-run").stderr, "")
