@@ -48,9 +48,10 @@ gconv_type gconv_batch_output_type(const gconv_options *options, const gconv_for
  * on a folder; and those whose folder is missing (unless it is to be made) or may not be written. Nothing is changed. */
 gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message);
 
-/* Refuses likewise results that would replace a file of filters; `filters` are as -f takes them, PATH, PATH:NAME or names.
- */
-gconv_status gconv_outputs_check_filters(const gconv_texts *filters, const gconv_outputs *outputs, gconv_message *message);
+/* Refuses likewise results that would replace a file of filters; `filters` are as -f takes them: PATH, or a name, or, of
+ * `banks`, PATH:NAME. */
+gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
+                                         gconv_message *message);
 
 /* Makes the folders that lead to `path` where they are missing. May run on several threads. */
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message);

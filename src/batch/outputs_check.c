@@ -175,9 +175,9 @@ static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs
   return status;
 }
 
-/* The file of PATH or PATH:NAME. */
-static bool identify_filter(const char *spec, struct identity *identity) {
-  bool found = identify(spec, identity);
+/* The file of PATH:NAME. */
+static bool identify_bank(const char *spec, struct identity *identity) {
+  bool found = false;
   char *path = strdup(spec);
   for (char *colon = path ? strchr(path, ':') : NULL; colon && !found; colon = strchr(colon + 1, ':')) {
     *colon = '\0';
@@ -188,13 +188,14 @@ static bool identify_filter(const char *spec, struct identity *identity) {
   return found;
 }
 
-gconv_status gconv_outputs_check_filters(const gconv_texts *filters, const gconv_outputs *outputs, gconv_message *message) {
+gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
+                                         gconv_message *message) {
   struct identity *known = calloc(filters->count + 1, sizeof *known);
   size_t count = 0;
   if (!known)
     return gconv_complain_memory(message);
   for (size_t i = 0; i < filters->count; i++)
-    count += identify_filter(filters->items[i], &known[count]);
+    count += identify(filters->items[i], &known[count]) || (banks && identify_bank(filters->items[i], &known[count]));
   gconv_status status = refuse_known(known, count, "files of filters", outputs, message);
   free(known);
   return status;

@@ -64,8 +64,8 @@ static const gconv_option show_options[] = {
 static const gconv_format_info *choose_format(const char *path) {
   struct stat status;
   const gconv_format_info *format = gconv_format_by_path(path);
-  bool special =
-      strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+  bool special = strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+                 (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
   return format || !special ? format : gconv_format_by_name("png");
 }
 
@@ -79,7 +79,7 @@ static bool check_output(const struct show *settings, const gconv_texts *specs) 
   else if (!choose_format(path))
     gconv_say("%s: its name does not tell the format of the picture: end it in .png or .jpg", path);
   else
-    return gconv_command_may_write(specs, path);
+    return gconv_command_may_write(specs, true, path);
   return false;
 }
 
@@ -152,7 +152,7 @@ static int convert(const struct convert *settings, const gconv_texts *specs) {
   gconv_bank bank = {0};
   gconv_message message;
   gconv_set_log(gconv_say_warning, NULL);
-  if (!gconv_command_may_write(specs, settings->output))
+  if (!gconv_command_may_write(specs, true, settings->output))
     return GCONV_EXIT_USAGE;
   if (gconv_bank_load(specs, settings->syntax, &bank, &message) != GCONV_OK)
     return say_usage(&message);

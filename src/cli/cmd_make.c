@@ -37,7 +37,7 @@ static int make(const struct settings *settings, const gconv_texts *specs) {
       gconv_say("%s", gconv_last_error());
       status = GCONV_EXIT_USAGE;
     }
-  if (status == GCONV_EXIT_OK && !gconv_command_may_write(specs, settings->output))
+  if (status == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->output))
     status = GCONV_EXIT_USAGE;
   if (status == GCONV_EXIT_OK && gconv_filters_write(settings->output ? settings->output : "-", &filters) != GCONV_OK) {
     gconv_say("%s", gconv_last_error());

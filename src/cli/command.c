@@ -64,11 +64,11 @@ void gconv_command_print(FILE *out, const gconv_command *command) {
     fprintf(out, "\n%s", command->details);
 }
 
-bool gconv_command_may_write(const gconv_texts *specs, const char *output) {
+bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output) {
   char *paths[] = {(char *)output};
   gconv_outputs outputs = {.paths = {paths, output ? 1 : 0}};
   gconv_message message;
-  if (gconv_outputs_check_filters(specs, &outputs, &message) == GCONV_OK)
+  if (gconv_outputs_check_filters(specs, banks, &outputs, &message) == GCONV_OK)
     return true;
   gconv_say("%s", message.text);
   return false;

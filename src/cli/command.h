@@ -50,9 +50,9 @@ bool gconv_command_parse(const gconv_command *command, int count, char *const *w
 /* Prints how a command is used, with its options. */
 void gconv_command_print(FILE *out, const gconv_command *command);
 
-/* For commands that write what they make of `specs`, files of filters or names, to `output`, which may be NULL. False, and
- * it is said, if it would replace one of the files. */
-bool gconv_command_may_write(const gconv_texts *specs, const char *output);
+/* For commands that write what they make of `specs`, filters or banks as -f takes them, to `output`, which may be NULL.
+ * False, and it is said, if it would replace one of their files. */
+bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output);
 
 /* For commands that take no words: says so and returns GCONV_EXIT_USAGE if there are some, else GCONV_EXIT_OK. */
 int gconv_command_refuse(const gconv_command *command, const gconv_texts *operands);

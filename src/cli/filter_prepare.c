@@ -104,9 +104,9 @@ gconv_status gconv_filter_prepare(gconv_filter_job *job, gconv_message *message)
     gconv_say("%s%s: not of a format that is read here, and passed over", job->inputs.unread_one,
               job->inputs.unread > 1 ? ", and more" : "");
   GCONV_TRY(name_outputs(job, message));
-  GCONV_TRY(gconv_outputs_check_filters(&job->settings.filters, &job->outputs, message));
+  GCONV_TRY(gconv_outputs_check_filters(&job->settings.filters, job->has_banks, &job->outputs, message));
   for (size_t i = 0; i < job->settings.layer_count; i++)
-    GCONV_TRY(gconv_outputs_check_filters(&job->settings.layers[i].filters, &job->outputs, message));
+    GCONV_TRY(gconv_outputs_check_filters(&job->settings.layers[i].filters, true, &job->outputs, message));
   GCONV_TRY(check_format(job, message));
   remark_on_signs(job);
   if (job->has_banks)

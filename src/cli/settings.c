@@ -102,18 +102,19 @@ static gconv_status check_given(const gconv_settings *settings, gconv_message *m
   return missing ? gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", missing) : GCONV_OK;
 }
 
-static size_t count_standard_input(const gconv_texts *words) {
+/* "-", and "-:NAME", a bank of it, among filters. */
+static size_t count_standard_input(const gconv_texts *words, bool filters) {
   size_t count = 0;
   for (size_t i = 0; i < words->count; i++)
-    count += strcmp(words->items[i], "-") == 0 || strncmp(words->items[i], "-:", 2) == 0;
+    count += strcmp(words->items[i], "-") == 0 || (filters && strncmp(words->items[i], "-:", 2) == 0);
   return count;
 }
 
 /* Standard input can be read once: as an image, or as a filter of any layer. */
 static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
-  size_t uses = count_standard_input(&settings->inputs) + count_standard_input(&settings->filters);
+  size_t uses = count_standard_input(&settings->inputs, false) + count_standard_input(&settings->filters, true);
   for (size_t i = 0; i < settings->layer_count; i++)
-    uses += count_standard_input(&settings->layers[i].filters);
+    uses += count_standard_input(&settings->layers[i].filters, true);
   return uses <= 1 ? GCONV_OK : gconv_complain(message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
 }
 

@@ -56,13 +56,15 @@ gconv_status gconv_refuse_foreign(const gconv_content *content) {
     if (content->size >= kinds[i].size && memcmp(content->bytes, kinds[i].start, kinds[i].size) == 0)
       return gconv_fail(GCONV_UNSUPPORTED, "%s: is %s; %s", content->name, kinds[i].is, kinds[i].remedy);
   if (is_bank(content))
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: is a bank of filters, not plain filters: -f takes it from a pipe with --filter-format bank",
-                      content->name);
-  if (is_safetensors(content) || is_onnx(content))
     return gconv_fail(
         GCONV_UNSUPPORTED,
-        "%s: is %s, which holds banks of filters, not plain ones: -f takes it from a pipe with --filter-format %s",
-        content->name, is_onnx(content) ? "an ONNX model" : "a safetensors file", is_onnx(content) ? "onnx" : "safetensors");
+        "%s: is a bank of filters, not plain filters: `gconv -f` takes it, from a pipe with --filter-format bank",
+        content->name);
+  if (is_safetensors(content) || is_onnx(content))
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: is %s, which holds banks of filters, not plain ones: `gconv -f` takes these, from a pipe with "
+                      "--filter-format %s",
+                      content->name, is_onnx(content) ? "an ONNX model" : "a safetensors file",
+                      is_onnx(content) ? "onnx" : "safetensors");
   return GCONV_OK;
 }

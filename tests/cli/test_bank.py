@@ -172,6 +172,10 @@ class Bank(CommandTest):
         self.assertIn("/dev/full: cannot write: No space", self.gconv("bank", "show", "b.npy", "-o", "/dev/full", status=1).stderr)
         self.gconv("bank", "show", "b.npy", "-o", "/dev/null")
         self.assertEqual(self.gconv("bank", "show", "b.npy", "-o", "-", text=False).stdout[1:4], b"PNG")
+        with open(self.path("x"), "wb") as file:
+            subprocess.run([GCONV, "bank", "show", "b.npy", "-o", "/dev/stdout"], cwd=self.folder, env=self.environment(), stdout=file,
+                           check=True)
+        self.assertEqual(self.path("x").read_bytes()[1:4], b"PNG")
         said = self.usage_error("x.tif: its name does not tell the format", "bank", "show", "b.npy", "-o", "x.tif").stderr
         self.assertNotIn("--format", said)  # which it does not have
         master, slave = pty.openpty()

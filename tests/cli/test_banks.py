@@ -243,7 +243,7 @@ class Pipes(BankTest):
         self.gconv("-i", "a.png", "-f", "bank.txt", "-o", "x.npy")
         self.gconv("-i", "a.png", "-f", "-", "--filter-format", "bank", "-o", "y.npy", stdin=text)
         np.testing.assert_array_equal(self.load("y.npy"), self.load("x.npy"))
-        self.usage_error("not plain filters: -f takes it from a pipe with --filter-format bank", "-i", "a.png", "-f", "-", "-o", "z.npy",
+        self.usage_error("not plain filters: `gconv -f` takes it, from a pipe with --filter-format bank", "-i", "a.png", "-f", "-", "-o", "z.npy",
                          stdin=text)
 
     def test_standard_input_is_read_once(self):

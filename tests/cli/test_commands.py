@@ -41,6 +41,8 @@ class Make(CommandTest):
         (self.folder / "k.txt").write_text("# my notes\n1 2\n3 4\n")
         for words in (("k.txt", "-o", "k.txt"), ("sobel_x", "k.txt", "-o", "./k.txt")):
             self.usage_error("this output is one of the files of filters", "make", *words)
+        for _ in range(2):
+            self.gconv("make", "gaussian:size=3", "-o", "gaussian")  # of which the second word names no file
 
     def test_mistakes(self):
         self.usage_error("sobelx", "make", "sobel_x", "sobelx")

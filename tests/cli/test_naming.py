@@ -102,6 +102,9 @@ class Inputs(CommandTest):
         self.usage_error("standard input can be read only once", "-i", "-", "-i", "-", *rest)
         self.usage_error("standard input can be read only once", "-i", "-", "-f", "-", "-o", "out/")
         self.usage_error("standard input can be read only once", "-i", "p/a.png", "-f", "-", "-f", "-", "-o", "out/")
+        self.photo("-:a.png")
+        self.photo("-:b.png")
+        self.gconv("-i", "-:a.png", "-i", "-:b.png", *rest)  # of which neither is
 
 
 class Outputs(CommandTest):
