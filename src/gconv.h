@@ -4,10 +4,10 @@
  *
  * This is the one public header: C11, and usable from C++. The way of the data is one street:
  *
- *     path -> image -> plan -> image -> path
+ *     path -> image -> operation -> image -> path
  *
- *     gconv_image_read()   gconv_filters_read()   gconv_device_open()
- *     gconv_plan_create()  gconv_plan_execute()   gconv_image_write()
+ *     gconv_image_read()         gconv_filters_read()   gconv_device_open()
+ *     gconv_operation_filters()  gconv_plan_create()    gconv_plan_execute()   gconv_image_write()
  *
  * Rules that hold for every function here:
  *  - A gconv_status is returned where something can fail. On failure the reason, and what to do about it, is in
@@ -139,6 +139,8 @@ typedef struct gconv_format_info {
   bool reads, writes;
   bool holds[3];   /* by gconv_type: the sample types that can be written */
   bool multiframe; /* frames > 1 and planar images can be written */
+  bool level;      /* gconv_write_options.png_level counts */
+  bool quality;    /* gconv_write_options.jpeg_quality counts */
 } gconv_format_info;
 
 /* The formats in a fixed order; NULL past the end. Static storage. */
@@ -155,7 +157,6 @@ typedef struct gconv_threads gconv_threads;
 
 typedef struct gconv_read_options {
   uint64_t max_pixels; /* frames * height * width of the largest image that is decoded; 0: the default */
-  int threads;         /* that decode, with the caller's; 0: one a processor */
   bool again;          /* it was read before: no warning of what is in it is given a second time */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
@@ -208,12 +209,6 @@ void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
 /* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is left, and after a
  * failure to read, which leaves nothing but closing. */
 gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
-/* The file itself, for gconv_plan_execute_jpeg(): *jpeg, of *size bytes, is the caller's, for free(). Rows can be read all
- * the same. GCONV_UNSUPPORTED says why it is none that a GPU's decoder takes: those are JPEGs of 8 bits, sequential, in one
- * scan, in colour (YCbCr), that EXIF does not turn. */
-gconv_status gconv_row_reader_jpeg(gconv_row_reader *reader, void **jpeg, size_t *size);
-/* Whether the header allows gconv_row_reader_jpeg(), which may still find that the data are damaged. */
-bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *reader);
 /* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. *image is empty, or
  * the last one, whose memory serves again if the shape is the same: the system need not clear new pages then, 4 ms for 25
  * MB.
@@ -230,20 +225,6 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);
 /* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is missing. */
 gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
-/* The next rows of an image: as samples, or as the bytes that they become in its file. */
-typedef struct gconv_part {
-  int32_t count;       /* rows */
-  const void *samples; /* row_bytes apart; NULL: bytes come in their place */
-  size_t row_bytes;
-  const void *above; /* samples of the row above, where that came as bytes; else NULL */
-  const void *bytes; /* for the file, `size` of them; the rows are those that end with these, possibly none */
-  size_t size;
-  uint32_t adler; /* of such rows, if any: Adler-32 of them as they are filtered */
-} gconv_part;
-
-/* As gconv_row_writer_write(). Bytes are for PNG of level 1 alone: IDAT chunks of whole strips, gconv_row_writer_step() rows
- * each but for the last, as devices make them (gconv_taker). */
-gconv_status gconv_row_writer_write_part(gconv_row_writer *writer, const gconv_part *part);
 /* Whether rows may be written in any order, by gconv_row_writer_write_at(): those of planar images to a .npy file that is no
  * pipe. */
 bool gconv_row_writer_is_free(const gconv_row_writer *writer);
@@ -395,8 +376,9 @@ typedef struct gconv_options {
   double scale, offset; /* v = response * scale + offset; offset in [0, 1] units (0.5 is mid-grey); for f32 input and
                            output in units of the samples */
   gconv_range range;
-  bool keep_type;         /* the output has the type of the input (the default) ... */
-  gconv_type output_type; /* ... or, if not keep_type, this one */
+  bool keep_type;                  /* the output has the type of the input (the default) ... */
+  gconv_type output_type;          /* ... or, if not keep_type, this one */
+  const gconv_format_info *format; /* ... but one that this format stores (gconv_format_type()); NULL: any */
 
   const char *algorithm;  /* "auto", or a name that gconv_algorithm_at() lists for the device */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */
@@ -405,8 +387,6 @@ typedef struct gconv_options {
                                         change, to algorithms that have a choice; both 0: their own. The product is at
                                         most 1024 */
   int32_t grid_blocks; /* blocks of a grid at most, which stride over the image: a hint as that of the block; 0: theirs */
-  size_t executions;   /* that are expected of this and similar plans, for auto: what a library takes to start counts as
-                          spread over them; 0: one */
 } gconv_options;
 
 /* "zero", "constant" ...; "none", "magnitude" ...: the values of these types in words; NULL for what is none. Static
@@ -424,7 +404,7 @@ typedef struct gconv_device gconv_device;
 
 typedef struct gconv_device_info {
   char name[32];         /* "cpu", "cuda:0" */
-  char description[128]; /* "AMD EPYC, 2 threads, avx512f"; "NVIDIA H200, sm_90, 139.8 GiB" */
+  char description[128]; /* "AMD EPYC, avx512, 2 threads"; "NVIDIA H200, sm_90, 139.8 GiB" */
   uint64_t memory_bytes;
   bool usable;
   char reason[256]; /* why not, if not usable */
@@ -444,22 +424,9 @@ int gconv_threads_allowed(int wanted);
  * processor. GCONV_UNSUPPORTED says why a device cannot be used. */
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
 
-/* The same in two steps, between which images can be read: starting CUDA takes 0.2 to 0.3 s, in a thread of its own. Every
- * begin needs its end, which waits until the device is open, and returns what gconv_device_open() would have. */
-typedef struct gconv_device_opening gconv_device_opening;
-gconv_status gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening);
-gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device **device);
-
-/* Starts what decodes JPEG files on the device, for gconv_plan_execute_jpeg(): the engines that GPUs have for it where there
- * are some, else its other units together with the CPU. It takes a while the first time, nothing later. GCONV_UNSUPPORTED
- * says what is missing. Plans can be made and executed meanwhile. */
-gconv_status gconv_device_start_decoder(gconv_device *device);
-/* How long a file that comes now would wait for the decoder: the number of its calls, each of as many files as there are
- * engines, that come before. 0 if the decoder is idle, or was not started. Thread-safe. */
-int gconv_device_decoder_backlog(gconv_device *device);
-/* What keeps all GPUs from decoding JPEG: "libnvjpeg.so.13 was not found"; NULL if nothing does. Thread-safe; static
- * storage. */
-const char *gconv_device_decoder_obstacle(void);
+/* Whether this build and machine may have a GPU for CUDA: told from the nodes of its driver, without loading anything.
+ * Opening one takes 0.2 to 0.3 s: a thread of the caller's own may do that while others read images. */
+bool gconv_gpu_may_be_there(void);
 
 /* After its plans are freed. NULL is allowed. */
 void gconv_device_close(gconv_device *device);
@@ -489,8 +456,8 @@ typedef struct gconv_machine {
   double units;        /* that work side by side: threads, or multiprocessors of a GPU */
 } gconv_machine;
 
-/* The rates that estimates are based on: those of a device of this kind by its data sheet, or, once it was tuned, as
- * measured. Valid as long as the device. */
+/* The rates that estimates are based on: of a GPU, by its data sheet; of any CPU, those of one thread of the reference CPU,
+ * so that all choose the same algorithms. Valid as long as the device. */
 const gconv_machine *gconv_device_get_machine(const gconv_device *device);
 
 /* Measures it, in less than a second. */
@@ -625,234 +592,6 @@ typedef enum gconv_math { GCONV_MATH_FP32, GCONV_MATH_TF32, GCONV_MATH_FP16, GCO
 const gconv_algorithm_info *gconv_layer_algorithm_at(size_t index);
 const char *gconv_layer_algorithm_obstacle(size_t index);
 
-/* ---- Tuning -------------------------------------------------------------------------------------------------------- */
-
-/* How long an algorithm took, relative to its estimate, for problems of one size. */
-typedef struct gconv_tuning_row {
-  const char *algorithm; /* static storage: the name in its gconv_algorithm_info */
-  gconv_type type;       /* of the input */
-  int32_t channels;      /* of an interleaved pixel; 1 for planes */
-  double samples;        /* of the outputs of all filters */
-  double taps;           /* of a filter: R * S */
-  double ratio;          /* milliseconds measured / estimated */
-  /* Of an algorithm for layers: then the type is f32, channels are 1 for fewer than 32 filters and 2 for more, samples are
-   * N * K * P * Q, and taps C / G * R * S. */
-  bool layer;
-} gconv_tuning_row;
-
-/* The `channels` of a row of a layer: its class. */
-int32_t gconv_tuning_layer_class(int32_t filters);
-
-/* What was measured of a device, so that auto chooses by this machine and not by one like it. */
-typedef struct gconv_tuning {
-  gconv_machine machine;
-  gconv_tuning_row *rows; /* owned; any order */
-  size_t count;
-} gconv_tuning;
-
-/* Frees the rows and zeroes all. */
-void gconv_tuning_free(gconv_tuning *tuning);
-
-/* What is in force for the device: what its cache file had when it was opened, if that is of this device, driver and version
- * of gconv, or what was set since. NULL: nothing. */
-const gconv_tuning *gconv_device_get_tuning(const gconv_device *device);
-
-/* Puts a copy of `tuning` in force, for plans made from now on; NULL: none. No plan may be made meanwhile. */
-gconv_status gconv_device_set_tuning(gconv_device *device, const gconv_tuning *tuning);
-
-/* Writes what is in force to the cache file of the device, or removes the file if that is nothing. GCONV_IO_ERROR. */
-gconv_status gconv_device_remember_tuning(gconv_device *device);
-
-/* Where that file is: in $GCONV_CACHE, else in gconv below $XDG_CACHE_HOME, else in .cache/gconv below $HOME. For free();
- * NULL if there is no such folder. */
-char *gconv_device_tuning_path(const gconv_device *device);
-
-/* ---- Which device pays ---------------------------------------------------------------------------------------------- */
-
-/* A job: some images, all of them through the same filters. */
-typedef struct gconv_job {
-  const gconv_image *likes;     /* headers: all of the images, or a sample of them */
-  size_t like_count;            /* 0: none is known yet; then the choice is "cpu" only where there is no GPU */
-  size_t images;                /* how many the job has; each header stands for images / like_count of them */
-  double hidden_ms;             /* until the first image is decoded: so much of a GPU's start goes by unnoticed */
-  double host_ms;               /* of one thread that reads and writes all of them: goes on while others are on the GPU */
-  double spared_ms;             /* the part of host_ms that a GPU takes over: compressing PNG */
-  double decoding_ms;           /* the part of host_ms that its decoder could take over; 0: it is not to be used */
-  double jpeg_bytes;            /* of the files that it would decode */
-  bool cpu_begins;              /* the CPU takes images until the GPU, with its decoder if that is used, is ready */
-  const gconv_filters *filters; /* NULL: the job's times on both devices are given as cpu_ms and gpu_ms */
-  const gconv_options *options; /* with filters */
-  double cpu_ms, gpu_ms;        /* without filters: what convolving all images takes */
-} gconv_job;
-
-/* The device on which a job is done first. All times are estimates. */
-typedef struct gconv_device_choice {
-  const char *name;  /* "cpu" or "auto", for gconv_device_open() */
-  double start_ms;   /* starting CUDA: as it was on this machine before, else 300 */
-  bool remembered;   /* it was measured */
-  double end_ms;     /* giving it up at the end of the process */
-  bool decodes;      /* of a GPU: it shall decode */
-  double decoder_ms; /* starting its decoder, behind CUDA: as it was before, else 600 */
-  double cpu_ms;     /* the convolutions of all images on the CPU */
-  double gpu_ms;     /* the same on a GPU, with transfers */
-  char reason[192];  /* "starting CUDA takes about 280 ms and ending it 140 ms, filtering ..."; "" without a choice */
-} gconv_device_choice;
-
-/* Chooses between `cpu`, an open CPU with the threads that the job may use, and a GPU, which is not touched for that: no
- * driver is loaded. The choice is "auto" where a GPU is expected to pay, or where the CPU does not have the algorithm that
- * the options name; "cpu" where a GPU does not pay, or where this build or machine has none. A remark says why. */
-gconv_status gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);
-
-/* Remembers for later choices that work which was estimated to take one thread `estimated_ms`, as host_ms is estimated, took
- * it `measured_ms` while `threads` threads were at work. Does nothing on a machine without a GPU to choose. */
-void gconv_job_remember(double estimated_ms, double measured_ms, int threads);
-
-/* ---- Plans --------------------------------------------------------------------------------------------------------- */
-
-/* A problem, the algorithm chosen for it, prepared weights and buffers: made once, executed many times. */
-typedef struct gconv_plan gconv_plan;
-
-/* Plans the convolution of images like `like` (its header counts, not its pixels) with `filters`, of which there must be at
- * least one. Filters, options and `like` are not needed afterwards; the device is. Filters of different sizes can be
- * combined where padding is same: they are laid on each other by their anchors.
- * GCONV_BAD_ARGUMENT names the option that cannot be, GCONV_UNSUPPORTED why the algorithm cannot do it. */
-gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
-                               const gconv_options *options, gconv_plan **plan);
-/* NULL is allowed. */
-void gconv_plan_free(gconv_plan *plan);
-
-/* How many images an execution yields: 1, or with GCONV_COMBINE_NONE one a filter. */
-size_t gconv_plan_outputs(const gconv_plan *plan);
-
-/* The shape and type of output number `output`, without pixels and metadata; NULL past the end. Valid as long as the plan.
- */
-const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t output);
-
-/* Whether images like `like` can be executed with this plan. */
-bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like);
-
-/* Where the time of one execution went, in milliseconds. GPU times are from device events. */
-typedef struct gconv_timings {
-  double prepare_ms; /* on the host before: grey, linear light, premultiply */
-  double upload_ms;  /* 0 on the CPU */
-  double kernel_ms;
-  double download_ms; /* 0 on the CPU */
-  double finish_ms;   /* on the host after */
-  double decode_ms;   /* on the device, of a JPEG file (gconv_plan_execute_jpeg), with its upload; else 0 */
-  double encode_ms;   /* on the device, of PNG (gconv_taker); else 0 */
-} gconv_timings;
-
-/* Filters `in` into outputs[0 .. gconv_plan_outputs() - 1]. An output that is empty (zeroed) is allocated; one that already
- * has pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. ICC profile and resolution are copied from `in`.
- * timings may be NULL. */
-gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
-
-/* As gconv_plan_execute(), of an image that the device decodes itself, so that only the bytes of its file go there: those
- * that gconv_row_reader_jpeg() yields, whose header is `header`. Its pixels are those that the CPU decodes.
- * GCONV_UNSUPPORTED where the plan cannot: its device has no decoder that was started, or stages on the host want the
- * pixels; GCONV_BAD_FILE where the decoder refuses the file, which the CPU may take all the same, or say what is wrong. */
-gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
-                                     gconv_image *outputs, gconv_timings *timings);
-
-/* A receiver of results, which come from a device in parts. */
-typedef struct gconv_taker {
-  /* Called once, when nothing but transfers can fail any more. Returns how many rows take() wants at a time: it gets so
-   * many, or a multiple of them, unless that is more than the device's buffers hold. */
-  int32_t (*begin)(void *user);
-  /* Gets the parts of each output, from the top. The memory of a part is the device's again when take() returns. */
-  void (*take)(void *user, size_t output, const gconv_part *part);
-  void *user; /* what both get */
-  bool png;   /* parts may be what rows become in a PNG of level 1, as far as the device makes that; false: rows alone */
-} gconv_taker;
-
-/* As gconv_plan_execute(); or, if `jpeg` is not NULL, as gconv_plan_execute_jpeg() of that file of `size` bytes, whose
- * header `in` is. The outputs are never in memory as a whole: while the taker works on some rows, the next ones are on their
- * way. timings->download_ms is the time in which there was nothing to take. GCONV_UNSUPPORTED on a CPU, and for results that
- * are not interleaved, have rows of more than half a megabyte, or need stages on the host. */
-gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
-                                      const gconv_taker *taker, gconv_timings *timings);
-
-/* Bytes of a GPU's memory that the plan holds by now: for images, filters and workspace, and, once an execution has wanted
- * them, for decoding JPEG and for making PNG; what libraries take for themselves is not counted. 0 on a CPU. */
-size_t gconv_plan_held_bytes(const gconv_plan *plan);
-
-/* The bytes among those that making PNG of the results takes, from the first time that a gconv_taker wants PNG: about 2.4
- * times the size of a result. 0 where the device does not make PNG of such results. */
-size_t gconv_plan_png_bytes(const gconv_plan *plan);
-
-/* Plans by rows, for images that are not in memory at once. Output rows are made in strips from the top or in any order; a
- * strip begins at a multiple of gconv_plan_row_step(), which is 0 for plans that need the whole image: on a GPU, of several
- * frames or planes, with border wrap or range minmax, or with outputs of different heights. */
-int32_t gconv_plan_row_step(const gconv_plan *plan);
-
-/* The input rows *begin .. *end - 1 that the output rows first .. first + count - 1 are made of, borders included. */
-void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
-
-/* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,
- * and no metadata are copied. `window` has the input's rows window_row .. window_row + window->height - 1, at least those
- * needed. The bits are those of the whole image. Times are added to *timings, which may be NULL. */
-gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                     gconv_image *outputs, gconv_timings *timings);
-
-/* What a plan will do. */
-typedef struct gconv_plan_info {
-  const char *device;    /* "cuda:0" */
-  const char *algorithm; /* "direct"; "several" if filters of different sizes take different ones */
-  const char *math;      /* "fp32" */
-  bool exact;
-  int32_t frames, channels;      /* N, C as convolved (alpha kept aside is not counted) */
-  int32_t height, width;         /* H, W */
-  int32_t filters;               /* K */
-  int32_t rows, columns;         /* R, S; the largest of filters of several sizes */
-  int32_t out_height, out_width; /* P, Q; of the first output */
-  int32_t out_channels;          /* of each output, with alpha */
-  gconv_type input_type, output_type;
-  double flop;            /* 2 * N * K * C * R * S * P * Q, without rows and columns of taps that never meet the image */
-  double bytes;           /* input read once + outputs written once */
-  size_t workspace_bytes; /* on a CPU: of each thread */
-  double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; that of fft is statistical */
-  double estimate_ms; /* of an execution, by the cost model, before what was learned by tuning */
-} gconv_plan_info;
-
-/* Valid as long as the plan. */
-const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan);
-
-/* Runs the convolution alone, without stages on the host and without transfers, `runs` times after a warm-up, on data in the
- * memory of the device, and stores the milliseconds of each run. On a GPU, inputs and outputs are rotated through more
- * memory than its caches hold, and the times are from events. `outputs` may be NULL, or get the results, as those of
- * gconv_plan_execute() do. */
-gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                double *milliseconds);
-
-/* The same for a copy of `bytes` within the memory of the device: 2 * bytes over the time is the bandwidth that nothing
- * bound by memory can exceed. */
-gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds);
-
-/* What was chosen and why, for people: several lines, each ended by a newline. *text is owned by the caller: free(). */
-gconv_status gconv_plan_explain(const gconv_plan *plan, char **text);
-
-/* The largest difference between outputs and their recomputation in float64. */
-typedef struct gconv_verification {
-  double max_error;    /* in units of the samples of the output (levels for u8 and u16), before rounding is accounted for */
-  double allowed;      /* the bound at that place, with 1/2 level for the rounding of integer outputs */
-  double most_allowed; /* the largest finite bound of all places */
-  size_t output;       /* where: the output, and its frame, row, column, channel */
-  int32_t frame, y, x, channel;
-  double got, expected;
-  uint64_t compared; /* samples */
-} gconv_verification;
-
-/* Recomputes everything from `in` in float64, slowly, on the host. `tolerance` < 0: each sample is held to the bound that
- * the algorithm states; >= 0: to this difference in units of the output samples. GCONV_MISMATCH if any sample is further
- * off. *result is filled in both cases. */
-gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
-                               gconv_verification *result);
-
-/* The same for the bounds that are stated, but only of some rows of each output, at equal distances and with the first and
- * the last: as many as take about `budget` multiply-adds, and at least 3. */
-gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
-                                   gconv_verification *result);
-
 /* ---- Networks: layers in a chain ------------------------------------------------------------------------------------- */
 
 /* Where the outputs of a layer are, along each axis, with E = (R - 1) * dilation + 1. */
@@ -886,8 +625,28 @@ typedef struct gconv_layer {
   const char *algorithm; /* NULL: as the options say */
 } gconv_layer;
 
+/* What the outputs of a network are. */
+typedef enum gconv_presentation {
+  GCONV_PRESENT_TENSOR,   /* one array, N x K x P x Q: f32 and planar */
+  GCONV_PRESENT_PICTURES, /* a picture for each filter; where a bank is applied to each of 3 channels by itself, in colour */
+  GCONV_PRESENT_MOSAIC,   /* one picture with all of them as tiles */
+  GCONV_PRESENT_COMBINED, /* one picture of what was combined, of 1 channel or 3 */
+  GCONV_PRESENT_LABELS    /* one picture with a colour for each filter: of argmax */
+} gconv_presentation;
+
+/* How the values of maps become samples of pictures. */
+typedef struct gconv_tone {
+  double scale, offset; /* v * scale + offset, then the range */
+  gconv_range range;    /* minmax: of each picture, or tile, by itself */
+  bool fit; /* instead: between black and white lie all values but the hundredth on either side; 0 in the middle, if they */
+            /*   reach as far to both sides of it, within a factor of 4 */
+  gconv_type type;
+} gconv_tone;
+
 /* All may be 0. */
 typedef struct gconv_network_options {
+  bool gray; /* images of colours are made grey first, as gconv_options.gray does */
+
   /* x = (v / white - mean) / std, each operation rounded to float32, white being 255, 65535 or 1. As many as counted: 1 for
    * all channels, or one each; NULL: 0 and 1. Means beyond 1 are refused for integer images, as meant in levels. Nothing is
    * folded into weights and biases: that would change the zeros outside the image, and round differently. */
@@ -897,54 +656,149 @@ typedef struct gconv_network_options {
   const char *algorithm;  /* of the layers without their own; NULL or "auto": the cheapest for each */
   const char *without;    /* names with commas between that auto shall not choose; NULL: none */
   size_t workspace_bytes; /* that an algorithm may take; a batch that needs more is done in parts. 0: the default, 256 MiB */
-  size_t executions;      /* expected, for auto; 0: one */
-
-  /* Rows of the output that an execution makes, with gconv_network_execute_rows(); 0: all, with gconv_network_execute().
-   * Rounded up to an even number. */
-  int32_t rows;
+  bool any_batch;         /* images may be put together in any number: auto chooses the same whatever N is */
 
   /* What becomes of the K outputs of the last layer. Sum, max and magnitude: one, of each channel for a bank that is applied
    * to each by itself. Argmax: a map of the number of the filter whose response is largest (the first of equals), in any
    * channel. In the order of k; the same bits on every device. */
   gconv_combine combine;
+
+  gconv_presentation presentation; /* combined and labels say what they are of */
+  gconv_tone tone;                 /* of pictures, but labels, which use the type alone */
 } gconv_network_options;
 
-/* A chain of layers on a device, with prepared weights and buffers. */
-typedef struct gconv_network gconv_network;
+/* "fp32", "none": the values of these types in words; NULL for what is none. Static storage. */
+const char *gconv_math_name(gconv_math math);
+const char *gconv_activation_name(gconv_activation activation);
 
-/* For inputs like `like` (its header counts): of any type, planar or interleaved. Alpha is left out, with a remark, unless
- * the first layer takes as many channels as there are with it. Layers, banks and options are not needed afterwards; the
- * device is. GCONV_BAD_ARGUMENT says which layer does not fit and why; GCONV_UNSUPPORTED what no algorithm can do. */
-gconv_status gconv_network_create(gconv_device *device, const gconv_image *like, const gconv_layer *layers, size_t count,
-                                  const gconv_network_options *options, gconv_network **network);
+/* ---- Operations ---------------------------------------------------------------------------------------------------- */
+
+/* What becomes of images. It never changes, belongs to no device, and may be used by several threads at the same time. */
+typedef struct gconv_operation gconv_operation;
+
+/* Convolves with plain filters, of which there must be at least one; filters and options are copied. Filters of different
+ * sizes can be combined where padding is same: they are laid on each other by their anchors. GCONV_BAD_ARGUMENT names the
+ * filter or option that cannot be. */
+gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options,
+                                     gconv_operation **operation);
+
+/* Applies layers, one after the other. Layers and options (NULL: all 0) are copied; the banks are not, as their weights may
+ * take much memory: they must outlive the operation, but not its plans. */
+gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, const gconv_network_options *options,
+                                     gconv_operation **operation);
+
+/* Plans that were made of it stay as they are. NULL is allowed. */
+void gconv_operation_free(gconv_operation *operation);
+
+/* ---- Plans --------------------------------------------------------------------------------------------------------- */
+
+/* An operation prepared for inputs of one shape on one device: the algorithms chosen, weights, buffers. Made once, executed
+ * many times, by one thread at a time. */
+typedef struct gconv_plan gconv_plan;
+
+/* Plans `operation` for images like `like` (its header counts, not its pixels), neither of which is needed afterwards; the
+ * device is. `rows`: 0, or how many rows of the outputs gconv_plan_execute_rows() is asked for at most, for which networks
+ * take their memory; they round it up to an even number. Networks leave alpha out, with a remark, unless the first layer
+ * takes as many channels as there are with it. GCONV_BAD_ARGUMENT says what does not fit the images, GCONV_UNSUPPORTED why
+ * no algorithm can do it. */
+gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
+                               gconv_plan **plan);
 /* NULL is allowed. */
-void gconv_network_free(gconv_network *network);
+void gconv_plan_free(gconv_plan *plan);
 
-/* The shape of the output, without pixels: f32 and planar, frames N; by rows, that of an execution, so that its height is
- * the rows that it makes. Valid as long as the network. */
-const gconv_image *gconv_network_output_header(const gconv_network *network);
-/* Whether inputs like `like` can be executed with this network. */
-bool gconv_network_fits(const gconv_network *network, const gconv_image *like);
+/* How many images an execution yields. Filters: 1, or with GCONV_COMBINE_NONE one a filter. A network: as its presentation
+ * says. */
+size_t gconv_plan_outputs(const gconv_plan *plan);
 
-/* Applies the layers to `in`. `out`, if empty, is allocated; pixels of the right shape, without gaps between rows, are
- * written over; else GCONV_BAD_ARGUMENT. timings may be NULL. */
-gconv_status gconv_network_execute(gconv_network *network, const gconv_image *in, gconv_image *out, gconv_timings *timings);
+/* The shape and type of output number `output`, without pixels and metadata; NULL past the end. Valid as long as the plan.
+ */
+const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t output);
 
-/* Networks by rows (options->rows), for images whose maps need not, or cannot, be in memory at once. The algorithms are
- * those for the whole image; those of the exact family yield the bits of the whole, the others keep to their bounds.
+/* Whether images like `like` can be executed with this plan. */
+bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like);
+
+/* Where the time of one execution went, in milliseconds. GPU times are from device events. */
+typedef struct gconv_timings {
+  double prepare_ms; /* on the host before: grey, linear light, premultiply */
+  double upload_ms;  /* 0 on the CPU */
+  double kernel_ms;
+  double download_ms; /* 0 on the CPU */
+  double finish_ms;   /* on the host after */
+  double decode_ms;   /* on the device, of a JPEG file, with its upload; else 0 */
+  double encode_ms;   /* on the device, of PNG; else 0 */
+} gconv_timings;
+
+/* Makes outputs[0 .. gconv_plan_outputs() - 1] of `in`. An output that is empty (zeroed) is allocated; one that already has
+ * pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters
+ * copy ICC profile and resolution from `in`. timings may be NULL. */
+gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
+
+/* Samples in memory of a device, of one image or several: sample (n, c, y, x) is n * stride[0] + c * stride[1] + y *
+ * stride[2]
+ * + x * stride[3] bytes behind `data`. Strides of axes of length 1 do not matter. */
+typedef struct gconv_array {
+  void *data;
+  gconv_type type;
+  int64_t shape[4];  /* N, C, H, W */
+  int64_t stride[4]; /* in bytes, none below 0 */
+} gconv_array;
+
+/* As gconv_plan_execute() from and to memory of the plan's device. Nothing is allocated, copied or waited for: the work goes
+ * into `stream`, a cudaStream_t of the caller, and may be captured into a CUDA graph, once the plan was executed before, as
+ * libraries and kernels are loaded when they are first used. The caller sees to it that executions of one plan do not
+ * overlap. On a CPU, arrays are in its memory, `stream` is not used, and the work is done on return.
  *
- * An execution makes the rows from `first` on, a multiple of the rows that it makes (the height of the output header); they
- * need the rows *begin .. *end - 1 of the input. */
-void gconv_network_rows_needed(const gconv_network *network, int32_t first, int32_t *begin, int32_t *end);
-/* `window` has the input's rows from window_row on, at least those needed. `out` is as in gconv_network_execute(); of its
- * rows, those beyond the last of the whole output hold nothing. Times are added to *timings, which may be NULL. */
-gconv_status gconv_network_execute_rows(gconv_network *network, const gconv_image *window, int32_t window_row, int32_t first,
-                                        gconv_image *out, gconv_timings *timings);
+ * Arrays have types and shapes of the plan's headers. Where like.planar was set, samples of a row are neighbours, and planes
+ * may have any distance; else pixels are neighbours, and so are the channels in each. Rows may have gaps between them, which
+ * stay as they are; images have none but that. On a GPU, arrays whose data and strides are not multiples of 16 bytes, and
+ * more than two outputs that do not lie at equal distances, are copied on the way, in memory of the plan. GCONV_UNSUPPORTED
+ * says what the plan cannot take: strides of other kinds, or stages on the host (grey, linear light, premultiplied alpha,
+ * minmax, pictures of networks). */
+gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
+                                       size_t output_count, void *stream);
 
-/* Runs the layers alone, from the input as float32 in the memory of the device, `runs` times after a warm-up, and stores the
- * milliseconds of each. On a GPU, buffers are rotated through more memory than its caches hold. `out` may be NULL. */
-gconv_status gconv_network_measure(gconv_network *network, const gconv_image *in, gconv_image *out, int runs,
-                                   double *milliseconds);
+/* Bytes of a GPU's memory that the plan holds by now: for images, filters and workspace, and, once an execution has wanted
+ * them, for decoding JPEG and for making PNG; what libraries take for themselves is not counted. 0 on a CPU. */
+size_t gconv_plan_held_bytes(const gconv_plan *plan);
+
+/* Plans by rows, for images that are not in memory at once. Output rows are made in strips; a strip begins at a multiple of
+ * gconv_plan_row_step(), which is 0 for plans that need the whole image. Plans of filters do: on a GPU, of several frames or
+ * planes, with border wrap or range minmax, or with outputs of different heights. Plans of networks do unless they were made
+ * for some rows, which then are the step, and the most that a strip has. */
+int32_t gconv_plan_row_step(const gconv_plan *plan);
+
+/* The input rows *begin .. *end - 1 that the output rows first .. first + count - 1 are made of, borders included. */
+void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
+
+/* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,
+ * and no metadata are copied. `window` has the input's rows window_row .. window_row + window->height - 1, at least those
+ * needed. The bits are those of the whole image, of algorithms that are not exact in networks within their bounds. Times are
+ * added to *timings, which may be NULL. */
+gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                     gconv_image *outputs, gconv_timings *timings);
+
+/* What a plan will do. */
+typedef struct gconv_plan_info {
+  const char *device;    /* "cuda:0" */
+  const char *algorithm; /* "direct"; "several" if filters of different sizes take different ones */
+  const char *math;      /* "fp32" */
+  bool exact;
+  int32_t frames, channels;      /* N, C as convolved (alpha kept aside is not counted) */
+  int32_t height, width;         /* H, W */
+  int32_t filters;               /* K */
+  int32_t rows, columns;         /* R, S; the largest of filters of several sizes */
+  int32_t out_height, out_width; /* P, Q; of the first output */
+  int32_t out_channels;          /* of each output, with alpha */
+  gconv_type input_type, output_type;
+  double flop;            /* 2 * N * K * C * R * S * P * Q, without rows and columns of taps that never meet the image */
+  double bytes;           /* input read once + outputs written once */
+  size_t workspace_bytes; /* on a CPU: of each thread */
+  double error_bound; /* largest |error| of a response, relative to (sum |tap|) * max |sample|; that of fft is statistical */
+  double estimate_ms; /* of an execution, by the cost model, before what was learned by tuning */
+} gconv_plan_info;
+
+/* Valid as long as the plan. */
+const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan);
 
 /* What a layer of a network will do. */
 typedef struct gconv_layer_info {
@@ -962,20 +816,44 @@ typedef struct gconv_layer_info {
   double estimate_ms;
 } gconv_layer_info;
 
-/* Of layer number `layer`; NULL past the end. Valid as long as the network. */
-const gconv_layer_info *gconv_network_get_info(const gconv_network *network, size_t layer);
+/* Of layer number `layer` of a network; NULL past the end, and of filters. Valid as long as the plan. */
+const gconv_layer_info *gconv_plan_layer_info(const gconv_plan *plan, size_t layer);
 
-/* What was chosen and why, in lines. *text is owned by the caller: free(). */
-gconv_status gconv_network_explain(const gconv_network *network, char **text);
+/* Runs the convolution alone, without stages on the host and without transfers, `runs` times after a warm-up, on data in the
+ * memory of the device, and stores the milliseconds of each run. On a GPU, inputs and outputs are rotated through more
+ * memory than its caches hold, and the times are from events. `outputs` may be NULL, or get the results, as those of
+ * gconv_plan_execute() do. */
+gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
+                                double *milliseconds);
 
-/* Recomputes everything from `in` in float64, slowly, on the host, with the error that the stated bounds allow at each
- * output; otherwise as gconv_plan_verify(). */
-gconv_status gconv_network_verify(gconv_network *network, const gconv_image *in, const gconv_image *out, double tolerance,
-                                  gconv_verification *result);
+/* The same for a copy of `bytes` within the memory of the device: 2 * bytes over the time is the bandwidth that nothing
+ * bound by memory can exceed. */
+gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds);
 
-/* "fp32", "none": the values of these types in words; NULL for what is none. Static storage. */
-const char *gconv_math_name(gconv_math math);
-const char *gconv_activation_name(gconv_activation activation);
+/* What was chosen and why, for people: several lines, each ended by a newline. *text is owned by the caller: free(). */
+gconv_status gconv_plan_explain(const gconv_plan *plan, char **text);
+
+/* The largest difference between outputs and their recomputation in float64. */
+typedef struct gconv_verification {
+  double max_error;    /* in units of the samples of the output (levels for u8 and u16), before rounding is accounted for */
+  double allowed;      /* the bound at that place, with 1/2 level for the rounding of integer outputs */
+  double most_allowed; /* the largest finite bound of all places */
+  size_t output;       /* where: the output, and its frame, row, column, channel */
+  int32_t frame, y, x, channel;
+  double got, expected;
+  uint64_t compared; /* samples */
+} gconv_verification;
+
+/* Recomputes everything from `in` in float64, slowly, on the host. `tolerance` < 0: each sample is held to the bound that
+ * the algorithms state, which of networks is carried from layer to layer; >= 0: to this difference in units of the output
+ * samples. GCONV_MISMATCH if any sample is further off. *result is filled in both cases. */
+gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                               gconv_verification *result);
+
+/* The same for the bounds that are stated, but only of some rows of each output, at equal distances and with the first and
+ * the last: as many as take about `budget` multiply-adds, and at least 3. Of networks, all. */
+gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
+                                   gconv_verification *result);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The strips of a PNG that png_write.c has made, as a device would make them: for tests of what becomes of those. */
+/* The strips of a PNG made by png_write.c, as a device would make them. For tests of what the host does with such strips. */
 #ifndef GCONV_TESTS_PNG_CUT_H
 #define GCONV_TESTS_PNG_CUT_H
 

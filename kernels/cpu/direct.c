@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: the taps, one after the other, on tiles of sums in registers.
+ * direct: adds the taps one after the other, to tiles of sums in registers.
  *
- * A row of an interleaved image is W * C samples, and the neighbour of a sample is C samples further on: so every channel is
- * convolved at once, and no planes are split. Input rows are converted to float32 with their borders once (window.h); the
- * sums of 6 output rows are made together, so that an input vector is loaded once for up to 6 of them (tile.c). What is left
- * are fused multiply-adds, 2 * R * S flop a sample, at 90 to 99% of what the processor can do from 5 x 5 on. For 3 x 3,
- * conversions and the epilogue take about as long as the taps.
+ * A row of an interleaved image has W * C samples, and the next pixel's sample is C samples further on. So all channels are
+ * convolved at once, and no planes are split. Input rows are converted to float32 once, with their borders (window.h). The
+ * sums of 6 output rows are made together, so an input vector is loaded once for up to 6 of them (tile.c). The rest is fused
+ * multiply-adds: 2 * R * S flop a sample, at 90 to 99% of what the processor can do from 5 x 5 on. For 3 x 3, conversions
+ * and the epilogue take about as long as the taps.
  *
- * The order of additions of each sample is that of the definition (r, then s), hence the same bits.
+ * The additions of each sample have the order of the definition (r, then s), so the bits are those of the exact family.
  */
 #include "conv/window.h"
 #include "tile.h"
 
-enum { RING_BYTES = 384 << 10 }; /* of 1 MiB of L2, which the image flows through as well */
+enum { RING_BYTES = 384 << 10 }; /* of 1 MiB of L2; the image passes through the rest */
 
 static gconv_layout layout_of(const gconv_problem *problem) {
   return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
@@ -23,7 +23,7 @@ static size_t tap_plane(const gconv_problem *problem) {
   return (size_t)problem->rows * (size_t)problem->columns;
 }
 
-/* The taps of all filters again, by columns, as tiles want them. */
+/* Writes the taps of all filters by columns, as tiles read them. */
 static size_t prepared_floats(const gconv_problem *problem) {
   return (size_t)gconv_tap_count(problem);
 }
@@ -37,7 +37,7 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
   return GCONV_OK;
 }
 
-static void lay(const gconv_window *window) {
+static void make_piece(const gconv_window *window) {
   const gconv_problem *problem = window->execution->problem;
   if (window->count < GCONV_TILE_ROWS) {
     for (int32_t j = 0; j < window->count; j++)
@@ -57,7 +57,7 @@ static size_t workspace_bytes(const gconv_problem *problem) {
 
 static gconv_status execute(const gconv_execution *execution) {
   gconv_layout layout = layout_of(execution->problem);
-  gconv_walk(execution, &layout, false, lay);
+  gconv_walk(execution, &layout, false, make_piece);
   return GCONV_OK;
 }
 

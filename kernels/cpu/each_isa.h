@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector code for each kind of processor from one text: includes the file TEMPLATE, a macro, once for each, with these
- * macros, which are undefined afterwards. GCONV_CALL_ISA(name, (arguments)) calls what it defined for the processor at hand.
+ * Vector code for each kind of processor from one text. This file includes the file TEMPLATE, a macro, once for each kind,
+ * with the macros below. They are undefined afterwards. GCONV_CALL_ISA(name, (arguments)) calls the function that was
+ * defined for this processor.
  *
  *   NAME(x)    x with the kind appended: _avx512, _avx2, _plain (which is NEON on 64-bit ARM)
- *   TARGET     the attribute that lets the compiler use its instructions
- *   VECTOR     the type, of LANES floats; + - * work on it
- *   VECTORS    how many of them gconv_tile_rows() lays side by side (tile.c)
- *   KEEP(v)    stands where v, just loaded, is to be in a register: compilers would load it again for each use of it
+ *   TARGET     the attribute that lets the compiler use the instructions of this kind
+ *   VECTOR     the type of a vector of LANES floats; + - * work on it
+ *   VECTORS    how many vectors gconv_tile_rows() uses side by side (tile.c)
+ *   KEEP(v)    forces the loaded v into a register; without it, compilers load v again for each use
  *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA is a * b + c, rounded once
- *   ADD_PRODUCT(a, b, c)    the same, but rounded twice where FMA is a call
+ *   ADD_PRODUCT(a, b, c)    a * b + c, but rounded twice where FMA would be a call
  */
 #include "base/cpu.h"
 
@@ -89,7 +90,7 @@
 #define FMA(a, b, c) vfmaq_f32(c, a, b)
 #define ADD_PRODUCT FMA
 
-#else /* a float at a time, for processors of which nothing is known */
+#else /* one float at a time, for unknown processors */
 
 #define VECTOR float
 #define VECTORS 2

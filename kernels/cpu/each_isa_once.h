@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A part of each_isa.h: TEMPLATE for the one kind of processor whose macros are defined, and their end. */
+/* A part of each_isa.h: includes TEMPLATE for one kind of processor, whose macros are defined, and then undefines them. */
 #include TEMPLATE
 #undef NAME
 #undef TARGET

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fft: spectra down the columns, taps along the rows (overlap-save in one direction).
+ * fft: transforms down the columns, taps along the rows (overlap-save in one direction).
  *
- * Columns of N pixels are transformed; at each of the N frequencies, what was a filter of R x S taps is one row of S complex
- * taps, which is laid on the row of spectra as it stands; and back. N - R + 1 rows of the result are not touched by its
- * wrapping around. The arithmetic of two samples, one tile being the real part of points and its neighbour the imaginary:
- * 4 * S multiply-adds and some 16 * log2 N additions and multiplications, times N / (N - R + 1): for 15 x 15 with N = 64
- * some 70 instructions a sample in place of 225. It wins from 7 x 7 on. Transforms in both directions, whose work does not
- * grow with S, took 1.9 times as long at 31 x 31, and longer at 63 x 63: they move every sample to another lane and back.
- * Filters of hundreds of pixels take tiles that L2 does not hold; it is the taps that count there, a row at a time.
+ * Columns of N pixels are transformed. At each of the N frequencies, the filter of R x S taps has become one row of S
+ * complex taps. That row is applied to the row of spectra directly. Then the columns are transformed back. N - R + 1 rows of
+ * the result are valid; the others are spoilt by the circular convolution.
  *
- * Here nothing is shuffled: a vector holds neighbouring samples all the way, so images of any number of channels are alike.
- * Forward transforms leave frequencies in digit-reversed order (decimation in frequency, radix 8), which backward ones undo
- * (decimation in time). A tile is as wide as L2 allows, since the taps reach a halo to its right, which is transformed, too.
+ * A complex point holds two samples: the real part is one tile, the imaginary part its neighbour. For two samples, this
+ * takes 4 * S multiply-adds and some 16 * log2 N additions and multiplications, times N / (N - R + 1). For 15 x 15 with N =
+ * 64 that is some 70 instructions a sample instead of 225. fft is the fastest from 7 x 7 on. Transforms in both directions,
+ * whose work does not grow with S, took 1.9 times as long at 31 x 31, and longer at 63 x 63, because they move every sample
+ * to another lane and back. Filters of hundreds of pixels take tiles larger than L2. There the taps take most of the time,
+ * and they need only one row at a time.
  *
- * Not of the exact family. See error_bound() for what is stated. An infinity or a NaN would spread over its columns, and
- * those of the tile that shares its points: it is left out of the transforms, and what the taps make of it is added behind.
+ * No samples are shuffled: a vector holds neighbouring samples all the way, for any number of channels. Forward transforms
+ * leave frequencies in digit-reversed order (decimation in frequency, radix 8); backward transforms read that order
+ * (decimation in time). A tile is as wide as L2 allows, because the halo to its right is transformed, too.
+ *
+ * fft is not of the exact family; error_bound() states its error. An infinity or a NaN would spread over its columns, and
+ * over those of the tile that shares its points. Such samples are left out of the transforms, and their products with the
+ * taps are added afterwards.
  */
 #include "base/memory.h"
 #include "conv/rows.h"
@@ -24,16 +28,16 @@
 #include <complex.h>
 #include <string.h>
 
-#define TAME 0x1p96f /* samples up to this size go into transforms */
+#define SAFE_LIMIT 0x1p96f /* samples up to this size go into transforms */
 
 enum {
   LEAST_LOG = 5, /* of N */
   MOST_LOG = 12,
   LOG_IN_L2 = 8,
-  UNIT = 64,              /* samples in whose multiples the loops work */
+  UNIT = 64,              /* the loops process multiples of so many samples */
   TILE_BYTES = 640 << 10, /* of 1 MiB of L2 */
-  WIDE_BLOCK = 1024,      /* samples, beyond which nothing is gained */
-  AHEAD = 4               /* rows for whose memory is asked ahead of time */
+  WIDE_BLOCK = 1024,      /* samples; wider blocks gain nothing */
+  AHEAD = 4               /* rows that are prefetched */
 };
 
 #define TEMPLATE "fft_template.h"
@@ -45,23 +49,22 @@ static int32_t extent_y(const gconv_problem *problem) {
   return (problem->rows - 1) * problem->dilation_y + 1;
 }
 
-/* Nanoseconds a sample with columns of 2^log: transforms and moving samples, and the taps. By bench_cpu_kernels, as in
- * tile.c. */
+/* Nanoseconds a sample with columns of 2^log: transforms and moving samples, and the taps. Of one thread of the reference
+ * CPU, by bench_cpu_kernels, as in tile.c: tiles are the same on all CPUs, and so are the bits. */
 static double pace_of(const gconv_problem *problem, int log) {
-  static const double move[] = {0.48, 0.57, 0.82, 1.1, 1.7, 2.2, 5.5, 9};
-  double size = 1 << log, valid = size - extent_y(problem) + 1, tap = gconv_cpu_isa() == GCONV_ISA_AVX2 ? 0.045 : 0.034;
-  double height = problem->out_height;
+  static const double move[] = {0.48, 0.57, 0.82, 1.1, 1.7, 2.2, 5.5, 9}, tap = 0.045;
+  double size = 1 << log, valid = size - extent_y(problem) + 1, height = problem->out_height;
   if (valid < 1)
     return INFINITY;
   return size * ceil(height / valid) / height * (move[log - LEAST_LOG] + tap * problem->columns);
 }
 
-/* That, and how far tiles one above the other, each of which is one thread's, are from dividing evenly: bits must not depend
- * on the number of threads, so this is the mean of one, which does best with large tiles, and four, which do with many. */
+/* The same, and how far tiles one above the other, each of which is one thread's, are from dividing evenly: one thread does
+ * best with large tiles, several do with many. */
 static double price_of(const gconv_problem *problem, int log) {
   double valid = (1 << log) - extent_y(problem) + 1;
   double strips = valid < 1 ? 1 : (double)problem->images * problem->planes * ceil(problem->out_height / valid);
-  return pace_of(problem, log) * sqrt(4 * ceil(strips / 4) / strips);
+  return pace_of(problem, log) * gconv_unevenness(strips);
 }
 
 static int choose_log(const gconv_problem *problem) {
@@ -74,10 +77,10 @@ static int choose_log(const gconv_problem *problem) {
 
 typedef struct sizes {
   int log;
-  size_t tile, valid; /* rows of a tile, and of its result */
-  size_t block;       /* samples of a row of its result: whole pixels, a multiple of 64 */
-  size_t halo;        /* samples that taps reach beyond them */
-  size_t pitch;       /* floats from real to imaginary parts: an odd number of cache lines */
+  size_t tile, valid; /* rows of a tile, and rows of its result */
+  size_t block;       /* samples of a row of the result: whole pixels, a multiple of 64 */
+  size_t halo;        /* further samples under the taps */
+  size_t pitch;       /* floats from real parts to imaginary parts: an odd number of cache lines */
 } sizes;
 
 static size_t round_up(size_t value, size_t to) {
@@ -94,7 +97,7 @@ static sizes sizes_of(const gconv_problem *problem) {
   size_t fits = TILE_BYTES / sizeof(float) / 2 / z.tile, wanted = fits > z.halo ? fits - z.halo : 0;
   wanted = wanted < WIDE_BLOCK ? wanted : WIDE_BLOCK;
   size_t least =
-      z.log <= LOG_IN_L2 ? 2 * z.halo : z.halo; /* so that the halo takes neither most of the work nor the memory */
+      z.log <= LOG_IN_L2 ? 2 * z.halo : z.halo; /* so that the halo takes less than most of the work and of the memory */
   wanted = wanted < least ? least : wanted;
   size_t blocks = (most + wanted - 1) / wanted;
   z.block = round_up((most + blocks - 1) / blocks, unit);
@@ -133,7 +136,7 @@ static void transform_taps(double complex *x, size_t size) {
     }
 }
 
-/* The frequency that stands at a position: a stage of radix r leaves those of residue b modulo r in its b-th part. */
+/* Returns the frequency at a position. A stage of radix r leaves the frequencies of residue b modulo r in its b-th part. */
 static size_t frequency_at(size_t position, size_t size) {
   size_t radix = size % 7 == 1 ? 8 : size % 7 == 2 ? 2 : 4;
   if (size == 1)
@@ -142,8 +145,8 @@ static size_t frequency_at(size_t position, size_t size) {
   return position / part + radix * frequency_at(position % part, part);
 }
 
-/* In float64, so that the error of a tap is one rounding. Correlation: the conjugate of convolution's. A column is too much
- * for the stack of a thread. */
+/* Transforms the taps in float64, so that the error of a tap is one rounding. For correlation, these are the conjugates of
+ * those for convolution. A column is too large for the stack of a thread. */
 static gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
   size_t tile = (size_t)1 << choose_log(problem), R = (size_t)problem->rows, S = (size_t)problem->columns;
   float *spectrum = prepared + 2 * tile;
@@ -171,41 +174,42 @@ static gconv_status prepare(const gconv_problem *problem, const float *taps, flo
 
 /* ---- Execution ---- */
 
-/* A tile, and a row. */
+/* Memory for a tile and a row. */
 static size_t workspace_bytes(const gconv_problem *problem) {
   sizes z = sizes_of(problem);
   return (z.tile * 2 + 1) * z.pitch * sizeof(float);
 }
 
-/* Whether transforms of some samples may not be finite, as they are not, or sums of 2^12 of them may overflow. */
-static bool are_wild(const float *samples, size_t count) {
-  int wild = 0;
+/* Returns whether some samples are so large that their transforms may not be finite: samples that are infinite or NaN, or so
+ * large that a sum of 2^12 of them may overflow. */
+static bool are_unsafe(const float *samples, size_t count) {
+  int unsafe = 0;
   for (size_t i = 0; i < count; i++)
-    wild |= !(fabsf(samples[i]) <= TAME);
-  return wild;
+    unsafe |= !(fabsf(samples[i]) <= SAFE_LIMIT);
+  return unsafe;
 }
 
-/* Leaves only those samples that are wild, or only those that are not, and 0 for the others. */
-static void keep_only(bool wild, float *samples, size_t count) {
+/* Keeps only the unsafe samples, or only the others. Sets the rest to 0. */
+static void keep_only(bool unsafe, float *samples, size_t count) {
   for (size_t i = 0; i < count; i++)
-    if (!(fabsf(samples[i]) <= TAME) != wild)
+    if (!(fabsf(samples[i]) <= SAFE_LIMIT) != unsafe)
       samples[i] = 0;
 }
 
-/* Pixels from `left` on that a tile makes. */
+/* Returns the pixels that a tile makes from `left` on. */
 static size_t pixels_of(const gconv_problem *problem, const sizes *z, size_t left) {
   size_t width = (size_t)problem->out_width, rest = left < width ? width - left : 0;
   size_t block = z->block / (size_t)problem->channels;
   return rest < block ? rest : block;
 }
 
-/* The input rows of the tile of output rows first .. end - 1 from pixel `left` on; zeros where it needs none, and where
- * samples are wild. Whether some are. */
+/* Loads the input rows of the tile of output rows first .. end - 1, from pixel `left` on. They are zeros where no tap needs
+ * them, and in place of unsafe samples. Returns whether there are unsafe samples. */
 static bool load(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left, float *points) {
   const gconv_problem *problem = execution->problem;
   size_t channels = (size_t)problem->channels, samples = z->block + z->halo, pixels = pixels_of(problem, z, left);
   size_t rows = pixels ? (size_t)(end - first) + z->tile - z->valid : 0, used = pixels * channels + z->halo;
-  bool wild = false;
+  bool unsafe = false;
   for (size_t y = 0; y < z->tile; y++, points += 2 * z->pitch) {
     if (y >= rows) {
       memset(points, 0, samples * sizeof *points);
@@ -215,17 +219,19 @@ static bool load(const gconv_execution *execution, const sizes *z, int32_t first
     gconv_expect_load(execution, row + AHEAD, column, (int64_t)(used / channels));
     gconv_load_pixels(execution, row, column, 1, (int64_t)(used / channels), points);
     memset(points + used, 0, (samples - used) * sizeof *points);
-    if (problem->in_type == GCONV_F32 && are_wild(points, used)) {
+    if (problem->in_type == GCONV_F32 && are_unsafe(points, used)) {
       keep_only(false, points, used);
-      wild = true;
+      unsafe = true;
     }
   }
-  return wild;
+  return unsafe;
 }
 
-/* Adds what the taps make of the wild samples of a row of the tile, in `row`, where all others are 0. */
-static void add_wild_row(const gconv_execution *execution, const sizes *z, int64_t y, int64_t outputs, const float *row,
-                         int64_t used, float *points) {
+/* Adds the products of the taps and the unsafe samples of a row of the tile. `row` holds these samples, and 0 for all
+ * others.
+ */
+static void add_unsafe_row(const gconv_execution *execution, const sizes *z, int64_t y, int64_t outputs, const float *row,
+                           int64_t used, float *points) {
   const gconv_problem *problem = execution->problem;
   const float *tap = execution->weights;
   int64_t begin = 0, end = used, step = (int64_t)problem->dilation_x * problem->channels;
@@ -248,19 +254,19 @@ static void add_wild_row(const gconv_execution *execution, const sizes *z, int64
   }
 }
 
-/* The same of all rows of the tile that load() was given; they are loaded again, into `row`. */
-static void add_wild(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left, float *row,
-                     float *points) {
+/* The same for all rows of the tile that load() was given. They are loaded again, into `row`. */
+static void add_unsafe(const gconv_execution *execution, const sizes *z, int32_t first, int32_t end, size_t left, float *row,
+                       float *points) {
   const gconv_problem *problem = execution->problem;
   size_t pixels = pixels_of(problem, z, left) + z->halo / (size_t)problem->channels;
   size_t used = pixels * (size_t)problem->channels, rows = (size_t)(end - first) + z->tile - z->valid;
   for (size_t y = 0; y < rows; y++) {
     gconv_load_pixels(execution, (int64_t)first + (int64_t)y - problem->pad_top, (int64_t)left - problem->pad_left, 1,
                       (int64_t)pixels, row);
-    if (!are_wild(row, used))
+    if (!are_unsafe(row, used))
       continue;
     keep_only(true, row, used);
-    add_wild_row(execution, z, (int64_t)y, end - first, row, (int64_t)used, points);
+    add_unsafe_row(execution, z, (int64_t)y, end - first, row, (int64_t)used, points);
   }
 }
 
@@ -282,15 +288,15 @@ static gconv_status execute(const gconv_execution *execution) {
   for (int32_t p = execution->first_row; p < execution->end_row; p += (int32_t)z.valid) {
     int32_t end = execution->end_row - p < (int32_t)z.valid ? execution->end_row : p + (int32_t)z.valid;
     for (size_t left = 0; left < (size_t)problem->out_width; left += 2 * block) {
-      bool wild = load(execution, &z, p, end, left, points);
-      bool wild_too = load(execution, &z, p, end, left + block, points + z.pitch);
+      bool unsafe = load(execution, &z, p, end, left, points);
+      bool unsafe_too = load(execution, &z, p, end, left + block, points + z.pitch);
       GCONV_CALL_ISA(transform_columns, (points, z.pitch, z.block + z.halo, z.log, w, true));
       GCONV_CALL_ISA(filter_rows, (points, z.pitch, z.block, z.tile, taps, S, (size_t)problem->dilation_x * channels));
       GCONV_CALL_ISA(transform_columns, (points, z.pitch, z.block, z.log, w, false));
-      if (wild)
-        add_wild(execution, &z, p, end, left, points + z.tile * 2 * z.pitch, points);
-      if (wild_too)
-        add_wild(execution, &z, p, end, left + block, points + z.tile * 2 * z.pitch, points + z.pitch);
+      if (unsafe)
+        add_unsafe(execution, &z, p, end, left, points + z.tile * 2 * z.pitch, points);
+      if (unsafe_too)
+        add_unsafe(execution, &z, p, end, left + block, points + z.tile * 2 * z.pitch, points + z.pitch);
       store(execution, &z, p, end, left, points);
       store(execution, &z, p, end, left + block, points + z.pitch);
     }
@@ -318,17 +324,17 @@ static int32_t row_step(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  double narrow = gconv_cpu_isa() == GCONV_ISA_PLAIN ? 10 : 1; /* against vectors, which the paces are of */
+  double narrow = gconv_cpu_fuses() ? 1 : 10; /* without vectors, which the paces are of */
   double samples = gconv_problem_flop(problem) / (2.0 * (double)gconv_tap_count(problem));
   double strips = (double)problem->images * problem->planes * ceil((double)problem->out_height / row_step(problem));
   return gconv_cpu_ms(problem, machine, narrow * samples * pace_of(problem, choose_log(problem)) * 1e-6, strips);
 }
 
 /* Each of the 2 log2 N levels of butterflies adds independent errors of at most about 4 u to the root mean square of its
- * values (Higham, Accuracy and Stability, 24.1), which is max |x| at most on the way there, and (sum |tap|) * max |x| on the
- * way back; the chain of 2 * S multiply-adds between them adds u each at most. Such errors add as their squares do. 16
- * deviations are never seen. The certain bound grows with N in place of the square root of log N, and is a hundred times as
- * large. */
+ * values (Higham, Accuracy and Stability, 24.1). That root mean square is at most max |x| on the way to the spectrum, and
+ * (sum |tap|) * max |x| on the way back. The chain of 2 * S multiply-adds between them adds at most u each. Such errors add
+ * as their squares do. The bound is 16 standard deviations, which are never reached. A bound that holds for any input grows
+ * with N instead of the square root of log N, and is a hundred times as large. */
 static double error_bound(const gconv_problem *problem) {
   return 16 * 4 * 0x1p-24 * sqrt(2.0 * choose_log(problem) + problem->columns / 8.0 + 2);
 }

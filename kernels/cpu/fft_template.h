@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The loops of fft.c for one kind of vector (each_isa.h). A tile has `tile` rows, each of `pitch` real parts and then
- * `pitch` imaginary parts: the point of row y in column x is at[y * 2 * pitch + x], at[y * 2 * pitch + pitch + x].
- */
+/* The loops of fft.c for one kind of vector (each_isa.h). A tile has `tile` rows. Each row has `pitch` real parts and then
+ * `pitch` imaginary parts: the point in row y and column x is at[y * 2 * pitch + x], at[y * 2 * pitch + pitch + x]. */
 
 typedef struct NAME(point) {
   VECTOR re, im;
@@ -55,9 +53,9 @@ GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
   }
 }
 
-/* One stage on one vector of columns: transforms of `radix` points that lie `part` rows apart, whose twiddle factors come
- * after them (forward) or before them (backward). `step`: of the factors w. `im`: from a real part to its imaginary part;
- * backward they change places, which conjugates all. */
+/* One stage on one vector of columns: transforms of `radix` points that are `part` rows apart. Their twiddle factors follow
+ * (forward) or come before (backward). `step` is the step of the factors w. `im` is the distance from a real part to its
+ * imaginary part. Backward, the parts change places, which conjugates everything. */
 GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radix, size_t part, size_t size, const float *w,
                                      bool forward) {
   size_t step = size / ((size_t)radix * part);
@@ -87,7 +85,7 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
     }
 }
 
-/* All stages; `size` is a constant where this is inlined. */
+/* All stages. `size` is a constant where this is inlined. */
 GCONV_INLINE TARGET void NAME(transform)(float *points, size_t pitch, size_t samples, size_t size, const float *w,
                                          bool forward) {
   const int first_radix = size % 7 == 1 ? 8 : size % 7 == 2 ? 2 : 4; /* powers of 8 are 1 modulo 7 */

@@ -2,13 +2,12 @@
 /*
  * im2col: the convolution as a product of matrices.
  *
- * For a block of output samples, the patch matrix has a row for each tap (r, s) and a column for each sample: entry
- * ((r, s), i) is the input that tap (r, s) meets for sample i. The K x RS matrix of taps times the patch matrix gives the
- * sums of all filters. The matrix is R * S times as large as the input, so it is made in blocks of columns that stay in
- * cache.
+ * For a block of output samples, the patch matrix has a row for each tap (r, s) and a column for each sample. Entry ((r, s),
+ * i) is the input under tap (r, s) for sample i. The K x RS matrix of taps times the patch matrix gives the sums of all
+ * filters. The matrix is R * S times as large as the input, so it is made in blocks of columns that stay in cache.
  *
- * It wins where many filters share a patch matrix (K large); for one filter the copying costs more than it saves. The
- * product adds the taps in the order of the definition, hence the same bits.
+ * im2col is the fastest if many filters share a patch matrix (K large). For one filter, copying costs more than it saves.
+ * The product adds the taps in the order of the definition, so the bits are those of the exact family.
  */
 #include "base/cpu.h"
 #include "conv/algorithm.h"
@@ -17,7 +16,7 @@
 
 #include <string.h>
 
-enum { COLUMNS = 64 }; /* of a block: 4 vectors of 16 floats are kept as sums */
+enum { COLUMNS = 64 }; /* of a block: 4 vectors of 16 floats stay in registers as sums */
 
 static int64_t taps_of(const gconv_problem *problem) {
   return (int64_t)problem->rows * problem->columns;
@@ -27,7 +26,7 @@ static size_t sums_floats(const gconv_problem *problem) {
   return ((size_t)problem->out_width * (size_t)problem->channels + COLUMNS - 1) / COLUMNS * COLUMNS;
 }
 
-/* Fills the columns of the patch matrix for the samples first .. first + COLUMNS - 1 of an output row (zeros past its end).
+/* Fills the columns of the patch matrix for samples first .. first + COLUMNS - 1 of an output row, with zeros past its end.
  */
 static void gather(const gconv_problem *problem, const float *rows, size_t row_floats, int64_t first, float *matrix) {
   int64_t channels = problem->channels, samples = (int64_t)problem->out_width * channels;
@@ -88,8 +87,8 @@ static const char *supports(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  double copying = 0.09 / problem->filters; /* ns a tap, once for all filters */
-  double pace = 0.031;                      /* of a tap in gconv_tile_ms() */
+  double copying = 0.09 / problem->filters; /* for each tap, shared by all filters */
+  double pace = 0.031;                      /* of a tap, as in gconv_tile_ms() */
   return gconv_tile_ms(problem, machine, 0, (double)taps_of(problem) * (1 + copying / pace));
 }
 

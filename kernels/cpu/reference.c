@@ -2,15 +2,15 @@
 /*
  * reference: the definition, written as it is defined.
  *
- * One output sample after the other, one tap after the other, each tap asking border.h where it lies. Nothing is loaded
- * ahead, nothing is kept: R * S loads, border look-ups and fused multiply-adds an output. It is here to be read, and to hold
- * the other algorithms of the exact family to its bits.
+ * One output sample after the other, one tap after the other; border.h says where each tap reads. Nothing is loaded ahead,
+ * and nothing is kept: R * S loads, border look-ups and fused multiply-adds for each output. It is here to be read, and to
+ * compare the bits of the exact family with.
  */
 #include "conv/algorithm.h"
 #include "conv/rows.h"
 #include "tile.h"
 
-/* The level at row y, column x, channel c of the execution's image and plane, inside or outside. */
+/* The level at row y, column x, channel c of the execution's image and plane. The place may be outside the image. */
 static float sample_at(const gconv_execution *execution, int64_t y, int64_t x, int32_t c) {
   const gconv_problem *problem = execution->problem;
   y = gconv_border_index(problem->border, y, problem->height);

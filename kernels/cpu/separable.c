@@ -2,16 +2,17 @@
 /*
  * separable: filters that are sums of few columns times rows.
  *
- * A filter of rank r is the sum of r outer products (conv/factor.h), so it takes r passes of R taps down the columns and one
- * of r * S taps along the rows: r * (R + S) multiply-adds a sample in place of R * S. Both directions are done band by band:
- * the 6 rows between them are never further away than L2.
+ * A filter of rank r is the sum of r outer products (conv/factor.h). So it takes r passes of R taps down the columns and one
+ * pass of r * S taps along the rows: r * (R + S) multiply-adds a sample instead of R * S. Both directions are done band by
+ * band, so the 6 rows between them stay in L2.
  *
- * Columns come first, because there a tile shares its loads among 6 rows (tile.c); along the rows a load serves the
- * taps whose samples lie whole vectors apart (tile.c). All pairs are summed in one chain, without a pass of their own.
+ * Columns come first, because there a tile shares its loads among 6 rows (tile.c). Along the rows, a load serves the taps
+ * whose samples are whole vectors apart (tile.c). All pairs are added in one chain.
  *
- * Not of the exact family: the order of additions is another one. With a chain of R and one of r * S roundings, the error of
- * a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|. Integer filters of integer
- * factors (Sobel, binomials, boxes) still give exact sums of integer samples, as long as those stay below 2^24.
+ * separable is not of the exact family, because the order of additions differs. With a chain of R and one of r * S
+ * roundings, the error of a response is at most residual + growth * gamma(R + r * S), relative to (sum |tap|) * max |x|.
+ * Integer filters with integer factors (Sobel, binomials, boxes) still give exact sums of integer samples, if these stay
+ * below 2^24.
  */
 #include "base/memory.h"
 #include "conv/factor.h"
@@ -23,15 +24,15 @@ static gconv_layout layout_of(const gconv_problem *problem) {
   return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
 }
 
-/* The floats of the factors of one filter: its columns, then its rows, as gconv_factor_filters() writes them. */
+/* Floats of the factors of one filter: its columns, then its rows, in the order of gconv_factor_filters(). */
 static size_t filter_floats(const gconv_problem *problem) {
   return gconv_factor_floats(problem) / (size_t)problem->filters;
 }
 
 /* ---- The two directions ---- */
 
-/* What the columns yield lies as the ring does: row (k * rank + i) * band + j holds pair i of filter k, output row j. Behind
- * it, pointers to the sources of a list. */
+/* Floats between the two directions. They have the layout of the ring: row (k * rank + i) * band + j holds pair i of filter
+ * k, output row j. Pointers to the sources of a list follow. */
 static size_t middle_floats(const gconv_problem *problem, const gconv_layout *layout) {
   return (size_t)problem->filters * (size_t)problem->structure.rank * (size_t)layout->band * layout->row;
 }
@@ -41,8 +42,8 @@ static size_t list_length(const gconv_problem *problem) {
   return along > down ? along : down;
 }
 
-/* One column of taps down the rows of one phase of the block; `to` is the middle row of output row 0. */
-static void lay_column(const gconv_window *window, const float *column, size_t phase, float *to) {
+/* Applies one column of taps down the rows of one phase of the block. `to` is the middle row of output row 0. */
+static void add_column(const gconv_window *window, const float *column, size_t phase, float *to) {
   const gconv_problem *problem = window->execution->problem;
   const gconv_layout *layout = &window->layout;
   size_t samples = window->width + gconv_window_halo(problem), first = phase * layout->phase;
@@ -59,8 +60,8 @@ static void lay_column(const gconv_window *window, const float *column, size_t p
   }
 }
 
-/* All pairs of filter k along output row j, for the piece. */
-static void lay_row(const gconv_window *window, size_t k, int32_t j) {
+/* Applies all pairs of filter k along output row j, for the piece. */
+static void add_row(const gconv_window *window, size_t k, int32_t j) {
   const gconv_problem *problem = window->execution->problem;
   const gconv_layout *layout = &window->layout;
   size_t rank = (size_t)problem->structure.rank, t = 0;
@@ -84,7 +85,7 @@ static void lay_row(const gconv_window *window, size_t k, int32_t j) {
   gconv_tile_list(sources, rows, t, window->samples, gconv_window_sums(window, k, j));
 }
 
-static void lay(const gconv_window *window) {
+static void make_piece(const gconv_window *window) {
   const gconv_problem *problem = window->execution->problem;
   const gconv_layout *layout = &window->layout;
   size_t rank = (size_t)problem->structure.rank;
@@ -93,10 +94,10 @@ static void lay(const gconv_window *window) {
     const float *columns = gconv_prepared(problem, window->execution->weights) + k * filter_floats(problem);
     for (size_t i = 0; i < rank && window->first == 0; i++) /* for the whole block */
       for (size_t phase = 0; phase < layout->phases; phase++)
-        lay_column(window, columns + i * (size_t)problem->rows, phase,
+        add_column(window, columns + i * (size_t)problem->rows, phase,
                    middle + (k * rank + i) * (size_t)layout->band * layout->row);
     for (int32_t j = 0; j < window->count; j++)
-      lay_row(window, k, j);
+      add_row(window, k, j);
   }
 }
 
@@ -113,7 +114,7 @@ static size_t workspace_bytes(const gconv_problem *problem) {
 
 static gconv_status execute(const gconv_execution *execution) {
   gconv_layout layout = layout_of(execution->problem);
-  gconv_walk(execution, &layout, false, lay);
+  gconv_walk(execution, &layout, false, make_piece);
   return GCONV_OK;
 }
 
@@ -130,7 +131,7 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* The rows between the directions take as long as a few taps; where rows are long, their taps share loads. */
+/* The rows between the directions take as long as a few taps. If rows are long, their taps share loads. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double between = 4, shared = problem->columns > 16 ? 0.7 : 1;
   double rank = problem->structure.rank, down = rank * (problem->rows + between), along = rank * problem->columns * shared;

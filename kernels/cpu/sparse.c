@@ -2,14 +2,15 @@
 /*
  * sparse: only the taps that are not 0.
  *
- * Motion blur is a line of taps in a square of zeros, the rim of a ring likewise, and a filter with holes (a-trous) has a
- * fraction of the taps of its frame. Each filter becomes a list of taps with their places, which is laid on one output row
- * after the other. The arithmetic: 2 flop a sample and tap that counts, but a vector load for each multiply-add, where
- * direct shares a load among up to 6 rows: it wins where fewer than about half of the taps count.
+ * Some filters are mostly zeros: motion blur is a line of taps in a square of zeros; so is the rim of a ring; a filter with
+ * holes (a-trous) uses a fraction of its frame. Each filter becomes a list of taps with their places. The list is applied to
+ * one output row after the other. That is 2 flop for each sample and tap that is not 0, but a vector load for each
+ * multiply-add; direct shares a load among up to 6 rows. So sparse is the fastest if fewer than about half of the taps are
+ * not 0.
  *
- * The bits are those of the exact family: a tap of 0 would add 0 * x, which is +0 or -0 as long as x is finite, and changes
- * no sum but that of -0 (from underflow), to +0; the offset of the epilogue, which is never -0, makes the two equal. Where
- * the rows of a band hold an infinity or a NaN, which zeros do not pass over, all taps are laid on it.
+ * The results have the bits of the exact family. A tap of 0 would add 0 * x, which is +0 or -0 if x is finite. That changes
+ * no sum but -0 (after an underflow), which it would make +0; the offset of the epilogue, which is never -0, makes the two
+ * equal. If the rows of a band hold an infinity or a NaN, 0 * x is not 0. Such bands use all taps.
  */
 #include "conv/sparse.h"
 #include "tile.h"
@@ -20,8 +21,8 @@ static gconv_layout layout_of(const gconv_problem *problem) {
   return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
 }
 
-/* Output row j of the band. */
-static void lay_row(const gconv_window *window, int32_t j) {
+/* Makes output row j of the band. */
+static void make_row(const gconv_window *window, int32_t j) {
   const gconv_problem *problem = window->execution->problem;
   size_t all = (size_t)problem->structure.nonzero_taps;
   const float *counts = gconv_prepared(problem, window->execution->weights);
@@ -39,10 +40,10 @@ static void lay_row(const gconv_window *window, int32_t j) {
   }
 }
 
-static void lay(const gconv_window *window) {
+static void make_piece(const gconv_window *window) {
   for (int32_t j = 0; j < window->count; j++)
     if (window->finite)
-      lay_row(window, j);
+      make_row(window, j);
     else
       gconv_tile_one_row(window, j, window->extra);
 }
@@ -54,7 +55,7 @@ static size_t workspace_bytes(const gconv_problem *problem) {
 
 static gconv_status execute(const gconv_execution *execution) {
   gconv_layout layout = layout_of(execution->problem);
-  gconv_walk(execution, &layout, true, lay);
+  gconv_walk(execution, &layout, true, make_piece);
   return GCONV_OK;
 }
 
@@ -66,7 +67,7 @@ static const char *supports(const gconv_problem *problem) {
   return workspace_bytes(problem) > ((size_t)1 << 31) ? "its rows would exceed 2 GiB a thread" : NULL;
 }
 
-/* Lists wait for what they load, so that moving is not hidden behind them: measured with 16 threads of a Xeon. */
+/* Lists wait for their loads, so moving samples does not overlap with them. Measured with 16 threads of a Xeon. */
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return gconv_tile_ms(problem, machine, 0, (double)problem->structure.nonzero_taps / problem->filters) +
          gconv_moving_ms(problem, machine);

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The innermost loops of the CPU's algorithms: sums that stay in registers while taps are laid on them, in vector code for
- * the processor at hand. Every sum is sum = fmaf(tap, x, sum) over the taps in the order given, from +0: so all of them, on
- * every processor, have the bits of the exact family; but for gconv_tile_along(), whose order and rounding are the
- * processor's.
- */
+/* The innermost loops of the CPU's algorithms. Sums stay in registers while taps are added to them, in vector code for this
+ * processor. Every sum is sum = fmaf(tap, x, sum) over the taps in the given order, from +0. So all loops have the bits of
+ * the exact family on every processor. The exception is gconv_tile_along(), whose order and rounding depend on the
+ * processor. */
 #ifndef GCONV_KERNELS_CPU_TILE_H
 #define GCONV_KERNELS_CPU_TILE_H
 
 #include "conv/window.h"
 
-/* Rows that gconv_tile_rows() lays at once, and the samples in whose multiples both work: that many floats are written, and
- * read from every source, where `samples` is rounded up to a multiple. */
+/* The rows that gconv_tile_rows() makes at once; and the unit of samples for both loops. If `samples` is no multiple of the
+ * unit, it is rounded up, and so many floats are written, and read from every source. */
 enum { GCONV_TILE_ROWS = 6, GCONV_TILE_SAMPLES = 64 };
 
 /* sums[i * stride + x] = sum over r, s of taps[s * R + r] * rows[i + r][offsets[s] + first + x], for all i <
@@ -22,38 +20,44 @@ void gconv_tile_rows(const float *const *rows, size_t first, const int64_t *offs
 /* sums[x] = sum over t of taps[t] * sources[t][x], for all x < samples. */
 void gconv_tile_list(const float *const *sources, const float *taps, size_t count, size_t samples, float *sums);
 
-/* Taps along rows: line i has taps[i * length ..], which are `distance` samples apart. */
+/* Taps along rows: line i has taps[i * length ..]; the samples of its taps are `distance` apart. */
 typedef struct gconv_tile_lines {
   const float *const *sources;
   const float *taps;
   size_t count, length, distance;
 } gconv_tile_lines;
 
-/* sums[x] = sum over i, s of taps[i * length + s] * sources[i][x + s * distance], for all x < samples, in an order that the
- * length of the processor's vectors decides, and without fmaf() on the plain target: not of the exact family. False, and
- * nothing is written, where no two taps of a line lie whole vectors apart, so that gconv_tile_list() is as fast, and where
- * the distance is neither a power of two that divides a vector's length nor three times such. */
+/* sums[x] = sum over i, s of taps[i * length + s] * sources[i][x + s * distance], for all x < samples. The order depends on
+ * the length of the processor's vectors, and the plain target uses no fmaf(); so this is not of the exact family. Returns
+ * false and writes nothing if gconv_tile_list() is as fast, because no two taps of a line are whole vectors apart; or if the
+ * distance is neither a power of two that divides a vector's length, nor three times such a power. */
 bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums);
 
-/* Output row j of the window's band with all taps of all filters, where it cannot be part of a tile. `sources` has room for
- * R x S pointers. */
+/* Makes output row j of the window's band with all taps of all filters, if the row cannot be part of a tile. `sources` has
+ * room for R x S pointers. */
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources);
 
-/* Where the sums of filter k, output row j of the window's band begin. */
+/* Returns where the sums of filter k, output row j of the window's band begin. */
 static inline float *gconv_window_sums(const gconv_window *window, size_t k, int32_t j) {
   return window->sums + (k * (size_t)window->layout.band + (size_t)j) * window->layout.piece;
 }
 
 /* ---- For cost() ---- */
 
-/* The multiply-adds that the one thread of the processor that all was measured on does in a millisecond at best. */
-double gconv_pace_fma_per_ms(void);
+/* What auto takes must not depend on the processor, nor on how many there are. So each cost() is in nanoseconds of one
+ * thread of a reference CPU, which does so many multiply-adds in a millisecond at best. A machine that gconv tune has
+ * measured is taken to be faster by the quotient of its rate and this one. */
+enum { GCONV_REFERENCE_FMA_PER_MS = 55 * 1000 * 1000 };
 
-/* Milliseconds in which input and output move to and from the memory of `machine`. */
+/* How much longer work of so many equal turns takes than if threads could share it evenly: the geometric mean of one thread,
+ * which always can, and of four. */
+double gconv_unevenness(double turns);
+
+/* Milliseconds to move input and output to and from the memory of `machine`. */
 double gconv_moving_ms(const gconv_problem *problem, const gconv_machine *machine);
 
-/* The milliseconds on `machine` of what takes one thread of the processor that all was measured on `thread_ms`, and can be
- * cut into so many equal turns; never less than moving input and output takes. */
+/* The milliseconds on `machine` of what takes one thread of the reference CPU `thread_ms`, and is cut into so many equal
+ * turns; never less than moving input and output takes. */
 double gconv_cpu_ms(const gconv_problem *problem, const gconv_machine *machine, double thread_ms, double turns);
 
 /* The same for a problem whose filters take so many taps a sample in tiles and in lists. */

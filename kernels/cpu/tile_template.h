@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The loops of tile.h for one kind of vector (each_isa.h). 6 * VECTORS sums, VECTORS samples and a tap must fit in
- * registers.
- */
+/* The loops of tile.h for one kind of vector (each_isa.h). 6 * VECTORS sums, VECTORS samples and a tap must fit into
+ * registers. */
 
 typedef VECTOR NAME(sums)[GCONV_TILE_ROWS][VECTORS];
 
-/* Lays one input row on the sums of the output rows lo .. hi, which are constants where this is inlined. tap points to the
- * tap (r, s = 0) of output row 0; that of output row i is i rows higher in the filter. */
+/* Adds one input row to the sums of output rows lo .. hi, which are constants where this is inlined. tap points to the tap
+ * (r, s = 0) of output row 0; that of output row i is i rows higher in the filter. */
 GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, const float *row, const int64_t *offsets, const float *tap, int32_t R,
                                     int32_t S, int lo, int hi) {
   for (int32_t s = 0; s < S; s++, tap += R) {
@@ -21,8 +19,8 @@ GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, const float *row, const int6
   }
 }
 
-/* Input row y meets the output rows y - R + 1 .. y of 0 .. 5: a ramp up, the rows that meet all six, and a ramp down. With
- * fewer than 6 rows of taps there is no middle; those are written out. */
+/* Input row y is used by the output rows y - R + 1 .. y of 0 .. 5: first more and more, then all six, then fewer and fewer.
+ * With fewer than 6 rows of taps there is no middle; those cases are written out. */
 #define STEP(y, lo, hi) NAME(step)(sum, rows[y] + x, offsets, taps + (y), R, S, lo, hi)
 
 GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, const float *const *rows, const int64_t *offsets, const float *taps,
@@ -89,7 +87,7 @@ GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, const float *const *rows, c
 }
 #undef STEP
 
-/* R and S are constants where this is inlined, or are not. */
+/* R and S are constants where this is inlined for a common size. */
 GCONV_INLINE TARGET void NAME(tile)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
                                     int32_t R, int32_t S, size_t samples, float *sums, size_t stride) {
   for (size_t x = 0; x < samples; x += VECTORS * LANES) {
@@ -125,7 +123,7 @@ static TARGET void NAME(tile_rows)(const float *const *rows, size_t first, const
   function(rows, first, offsets, taps, R, S, samples, sums, stride);
 }
 
-/* One row of sums; as many vectors as make GCONV_TILE_SAMPLES, so that additions need not wait for each other. */
+/* One row of sums, with as many vectors as make GCONV_TILE_SAMPLES, so that additions need not wait for each other. */
 static TARGET void NAME(tile_list)(const float *const *sources, const float *taps, size_t count, size_t samples,
                                    float *sums) {
   enum { SIDE = GCONV_TILE_SAMPLES / LANES < 8 ? GCONV_TILE_SAMPLES / LANES : 8 };
@@ -141,9 +139,9 @@ static TARGET void NAME(tile_list)(const float *const *sources, const float *tap
   }
 }
 
-/* Taps `period` apart meet the same vectors, `shift` vectors apart: what is loaded once is laid on all their sums. `count`
- * of them, on `side` sums; constants where this is inlined. */
-GCONV_INLINE TARGET void NAME(lay_alike)(VECTOR *sum, const float *x, const float *taps, size_t period, int count, int shift,
+/* Taps that are `period` apart use the same vectors, `shift` vectors apart. A vector is loaded once and used for all their
+ * sums. `count` taps, `side` sums; both are constants where this is inlined. */
+GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const float *taps, size_t period, int count, int shift,
                                          int side) {
   VECTOR t[4];
   GCONV_UNROLL for (int i = 0; i < count; i++) t[i] = SPREAD(taps + (size_t)i * period);
@@ -158,7 +156,7 @@ GCONV_INLINE TARGET void NAME(lay_alike)(VECTOR *sum, const float *x, const floa
   }
 }
 
-GCONV_INLINE TARGET void NAME(lay_along)(const gconv_tile_lines *lines, size_t x, size_t period, int shift, int side,
+GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t x, size_t period, int shift, int side,
                                          float *sums) {
   VECTOR sum[12];
   GCONV_UNROLL for (int v = 0; v < side; v++) sum[v] = ZERO;
@@ -168,40 +166,40 @@ GCONV_INLINE TARGET void NAME(lay_along)(const gconv_tile_lines *lines, size_t x
       for (size_t s = first; s < lines->length;) {
         const float *from = lines->sources[i] + x + s * lines->distance;
         if (shift == 1 && s + 3 * period < lines->length) {
-          NAME(lay_alike)(sum, from, taps + s, period, 4, shift, side);
+          NAME(add_alike)(sum, from, taps + s, period, 4, shift, side);
           s += 4 * period;
         } else if (s + period < lines->length) {
-          NAME(lay_alike)(sum, from, taps + s, period, 2, shift, side);
+          NAME(add_alike)(sum, from, taps + s, period, 2, shift, side);
           s += 2 * period;
         } else {
-          NAME(lay_alike)(sum, from, taps + s, period, 1, shift, side);
+          NAME(add_alike)(sum, from, taps + s, period, 1, shift, side);
           s += period;
         }
       }
   GCONV_UNROLL for (int v = 0; v < side; v++) STORE(sums + x + v * LANES, sum[v]);
 }
 
-/* 12 vectors at a time, then 4 or, of the narrowest vectors, 1. */
-GCONV_INLINE TARGET void NAME(lay_lines)(const gconv_tile_lines *lines, size_t samples, size_t period, int shift,
+/* 12 vectors at a time, then 4 or, for the narrowest vectors, 1. */
+GCONV_INLINE TARGET void NAME(add_lines)(const gconv_tile_lines *lines, size_t samples, size_t period, int shift,
                                          float *sums) {
   enum { REST = LANES == 1 ? 1 : 4 };
   size_t x = 0;
   for (; x + 12 * LANES <= samples; x += 12 * LANES)
-    NAME(lay_along)(lines, x, period, shift, 12, sums);
+    NAME(add_along)(lines, x, period, shift, 12, sums);
   for (; x < samples; x += REST * LANES)
-    NAME(lay_along)(lines, x, period, shift, REST, sums);
+    NAME(add_along)(lines, x, period, shift, REST, sums);
 }
 
 static TARGET bool NAME(tile_lines)(const gconv_tile_lines *lines, size_t samples, float *sums) {
   size_t common = LANES;
   while (lines->distance % common != 0)
     common /= 2;
-  if (lines->length <= LANES / common) /* no taps are alike */
+  if (lines->length <= LANES / common) /* no taps use the same vectors */
     return false;
   if (lines->distance / common == 1)
-    NAME(lay_lines)(lines, samples, LANES / common, 1, sums);
+    NAME(add_lines)(lines, samples, LANES / common, 1, sums);
   else if (lines->distance / common == 3)
-    NAME(lay_lines)(lines, samples, LANES / common, 3, sums);
+    NAME(add_lines)(lines, samples, LANES / common, 3, sums);
   else
     return false;
   return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the CUDA kernels share: where samples are, what lies outside, and how results are stored. Everything here has
- * internal linkage, as each .cu file is compiled by itself. */
+/* What all CUDA kernels share: the places of samples, border pixels, and storing results. Each .cu file is compiled by
+ * itself, so everything here has internal linkage. */
 #ifndef GCONV_CUDA_COMMON_CUH
 #define GCONV_CUDA_COMMON_CUH
 
@@ -12,7 +12,7 @@ namespace {
 
 /* ---- Where samples are ---- */
 
-/* What any kernel needs to know of an execution: passed by value. */
+/* What each kernel needs to know of an execution. Passed by value. */
 struct arguments {
   gconv_problem problem;
   const uint8_t *in;
@@ -22,7 +22,7 @@ struct arguments {
   int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
 };
 
-/* The level at row y, column x, channel c of a plane, inside or outside. */
+/* The level at row y, column x, channel c of a plane. The place may be outside the image. */
 template <class In>
 __device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t y, int64_t x, int c) {
   y = gconv_border_index(problem.border, y, problem.height);
@@ -32,7 +32,7 @@ __device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, i
   return ((const In *)(plane + y * in_row))[x * problem.channels + c];
 }
 
-/* Alpha that is kept: the sample below the anchor, scaled to output levels. */
+/* Alpha that is kept: the sample of the input at the anchor, scaled to output levels. */
 template <class In>
 __device__ float kept_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t p, int64_t q) {
   int64_t y = p * problem.stride_y - problem.pad_top + problem.anchor_y;
@@ -41,8 +41,8 @@ __device__ float kept_alpha(const gconv_problem &problem, const uint8_t *plane, 
   return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
 }
 
-/* gconv_border_index() for positions less than `size` - 1 outside, which need no division: all that a sliding kernel meets.
- */
+/* gconv_border_index() for positions fewer than `size` pixels outside. Those need no division, and a sliding kernel meets no
+ * others. */
 __device__ __forceinline__ int near_index(gconv_border border, int i, int size) {
   if ((unsigned)i < (unsigned)size)
     return i;
@@ -61,19 +61,20 @@ __device__ __forceinline__ int near_index(gconv_border border, int i, int size) 
   }
 }
 
-/* Whether near_index() does for all positions of an axis that `taps` taps meet, and `vain` more that are only fetched. */
+/* Returns whether near_index() suffices for an axis: for all positions that the taps meet, and for `vain` more positions
+ * that are fetched but not used. */
 inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, int vain) {
   return pad < size && out_size - pad + taps + vain < 2 * (int64_t)size;
 }
 
 /* ---- One sample of a type that is known at run time ---- */
 
-/* gconv_type_bytes(), on the device. */
+/* gconv_type_bytes() for the device. */
 __device__ __forceinline__ int sample_bytes(gconv_type type) {
   return type == GCONV_U8 ? 1 : type == GCONV_U16 ? 2 : 4;
 }
 
-/* Stores one finished value at `to`, as a sample of `type`. */
+/* Stores the finished value y at `to`, as a sample of `type`. */
 __device__ __forceinline__ void store_as(gconv_type type, float y, uint8_t *to) {
   if (type == GCONV_U8)
     gconv_store(y, to);
@@ -85,7 +86,7 @@ __device__ __forceinline__ void store_as(gconv_type type, float y, uint8_t *to) 
 
 /* ---- Four samples at a time ---- */
 
-/* Four samples, the unit of loading, and how they become levels. */
+/* Four samples are loaded at a time. `four` says how they become levels. */
 template <class In> struct four;
 template <> struct four<float> {
   float4 word;
@@ -93,8 +94,9 @@ template <> struct four<float> {
     levels[0] = word.x, levels[1] = word.y, levels[2] = word.z, levels[3] = word.w;
   }
 };
-/* An integer i below 2^23 in the low bits of 2^23 as a float is 2^23 + i: a byte permutation and a subtraction, both at a
- * higher rate than the conversion instruction. */
+/* Converts an integer below 2^23 to float. An integer i in the low bits of the float 2^23 gives the float 2^23 + i;
+ * subtracting 2^23 leaves i. This takes a permutation of bytes and a subtraction, and both run at a higher rate than the
+ * conversion instruction. */
 __device__ inline float level_of_bits(uint32_t bits) {
   return __uint_as_float(bits) - 8388608.0f;
 }
@@ -117,7 +119,7 @@ template <> struct four<uint16_t> {
   }
 };
 
-/* Four finished values as a word of the output. */
+/* Packs four finished values into a word of the output. */
 __device__ __forceinline__ float4 pack_four(const float (&y)[4], float) {
   return make_float4(y[0], y[1], y[2], y[3]);
 }
@@ -130,7 +132,7 @@ __device__ __forceinline__ uint32_t pack_four(const float (&y)[4], uint8_t) {
          gconv_to_level(y[3], 255.0f) << 24;
 }
 
-/* Integers 0 .. 255 from four of any size, saturated, in the bytes of a word. */
+/* Saturates four integers to 0 .. 255 and packs them into the bytes of a word. */
 __device__ __forceinline__ uint32_t saturate_four(const int32_t (&level)[4]) {
   uint32_t high, low;
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(level[3]), "r"(level[2]), "r"(0));
@@ -138,11 +140,12 @@ __device__ __forceinline__ uint32_t saturate_four(const int32_t (&level)[4]) {
   return low;
 }
 
-/* Stores four finished values at sample `first`, a multiple of four, or only `count` of them at the end of a row. */
+/* Stores four finished values from sample `first` on, which is a multiple of four. At the end of a row, only `count` of them
+ * are stored. */
 template <class Out> __device__ __forceinline__ void store_four(const float (&y)[4], Out *row, int first, int count) {
   using word = decltype(pack_four(y, Out()));
   if (count >= 4) {
-    __stcs((word *)(row + first), pack_four(y, Out())); /* not to be read again here */
+    __stcs((word *)(row + first), pack_four(y, Out())); /* streaming store: this kernel does not read them again */
     return;
   }
 #pragma unroll
@@ -153,7 +156,7 @@ template <class Out> __device__ __forceinline__ void store_four(const float (&y)
 
 /* ---- One output sample at a time ---- */
 
-/* An output sample's place, and the input row 0 of its plane. */
+/* The place of an output sample, and row 0 of its plane in the input. */
 struct place {
   int64_t p, q;
   int32_t c;
@@ -167,8 +170,8 @@ template <class In, class Out> __device__ void keep_alpha(const arguments &a, co
     gconv_store(alpha, (Out *)(pixel + k * a.out_filter + a.out_alpha));
 }
 
-/* Stores what becomes of the sums of all filters at one output sample: sum_of(k) is that of filter k, before divisor and
- * bias. `pixel` is the output pixel of filter 0, `c` the sample's channel. */
+/* Finishes and stores one output sample for all filters. sum_of(k) returns the sum of filter k, before divisor and bias.
+ * `pixel` is the output pixel of filter 0, `c` the channel of the sample. */
 template <class Out, class Sum>
 __device__ void store_responses(const arguments &a, const float *weights, int32_t c, uint8_t *pixel, Sum sum_of) {
   const gconv_problem &problem = a.problem;
@@ -192,13 +195,13 @@ __device__ void store_responses(const arguments &a, const float *weights, int32_
 
 /* ---- Launching ---- */
 
-/* Blocks of `block` that cover `count`, but no more than `most`. */
+/* The number of blocks of `block` items that cover `count` items, but at most `most`. */
 inline unsigned blocks_for(int64_t count, int64_t block, int64_t most) {
   int64_t blocks = (count - 1) / block + 1;
   return (unsigned)(blocks < most ? blocks : most);
 }
 
-/* The block that the problem hints at, if that has no more than `most` threads; else `width` x `height`. */
+/* The block size that the user asked for, if it has at most `most` threads. Otherwise `width` x `height`. */
 inline dim3 block_for(const gconv_problem *problem, int most, int width, int height) {
   int hinted = problem->block_width * problem->block_height;
   if (hinted == 0 || hinted > most)
@@ -206,8 +209,8 @@ inline dim3 block_for(const gconv_problem *problem, int most, int width, int hei
   return dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
 }
 
-/* A grid of no more blocks than the problem hints at, for kernels that stride over what is beyond it: fewer in z first, then
- * in y, so that blocks which run at the same time lie side by side. */
+/* Limits a grid to the number of blocks that the user asked for. The kernel then strides over the rest. z shrinks first,
+ * then y, so that blocks which run at the same time stay neighbours. */
 inline dim3 hinted_grid(const gconv_problem *problem, dim3 grid) {
   if (problem->grid_blocks == 0)
     return grid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Asynchronous copies to shared memory, in groups. Before Ampere, copies are done when they are begun. */
+/* Asynchronous copies to shared memory, in groups. GPUs before Ampere have none: there a copy is done at once. */
 #ifndef GCONV_KERNELS_CUDA_COPIES_CUH
 #define GCONV_KERNELS_CUDA_COPIES_CUH
 
@@ -8,7 +8,8 @@
 
 namespace {
 
-/* Begins to copy BYTES, 4, 8 or 16, from an address that is a multiple of them; 16 pass by the L1 cache. */
+/* Starts a copy of BYTES bytes (4, 8 or 16) from an address that is a multiple of BYTES. Copies of 16 bytes bypass the L1
+ * cache. */
 template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   const uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
@@ -22,14 +23,14 @@ template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const 
 #endif
 }
 
-/* Ends a group of copies. */
+/* Closes the current group of copies. */
 __device__ __forceinline__ void commit_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/* Waits until all but the last LEFT groups of this thread's copies are there. */
+/* Waits until at most the last LEFT groups of this thread are still under way. */
 template <int LEFT> __device__ __forceinline__ void await_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuBLAS, as far as it is needed: the types and numbers of cublas_api.h, which did not change since version 11; and what a
- * plan or network keeps of it. */
+/* The part of cuBLAS that is used: types and numbers of cublas_api.h, which have not changed since version 11; and the state
+ * that a plan or network keeps. */
 #ifndef GCONV_CUDA_CUBLAS_CUH
 #define GCONV_CUDA_CUBLAS_CUH
 
@@ -32,7 +32,7 @@ int (*cublas_set_math_mode)(cublas_handle, int);
 /* C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns. */
 int (*cublas_sgemm)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
                     const float *B, int ldb, const float *beta, float *C, int ldc);
-/* The same for `batch` matrices, each at a distance of the one before. */
+/* The same for `batch` matrices at equal distances. */
 int (*cublas_sgemm_batched)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
                             long long a_distance, const float *B, int ldb, long long b_distance, const float *beta, float *C,
                             int ldc, long long c_distance, int batch);
@@ -40,7 +40,7 @@ int (*cublas_sgemm_batched)(cublas_handle, int, int, int m, int n, int k, const 
 int (*cublas_sgemv)(cublas_handle, int, int m, int n, const float *alpha, const float *A, int lda, const float *x, int incx,
                     const float *beta, float *y, int incy);
 
-/* A handle that is made without memory left is said to be not initialized. */
+/* Turns a failure into a status. If memory runs out while cuBLAS makes a handle, it reports "not initialized". */
 gconv_status cublas_failure(int status, const char *expression) {
   if (status == CUBLAS_ALLOCATION_FAILED || status == CUBLAS_NOT_INITIALIZED)
     return gconv_fail(GCONV_NO_MEMORY, "cuBLAS has no memory on the GPU: status %d of %s", status, expression);
@@ -65,17 +65,15 @@ const char *available(void) {
   return gconv_library_load(&cublas);
 }
 
-bool started(void) {
-  return gconv_library_is_loaded(&cublas);
-}
-
 /* A handle and the workspace that cuBLAS may use. */
 struct cublas_state {
   cublas_handle handle;
   void *workspace;
+  size_t workspace_bytes;
+  void *stream; /* that it works on */
 };
 
-/* 32 MiB is what cuBLAS asks for on Hopper; a quarter of a smaller limit. */
+/* cuBLAS asks for 32 MiB on Hopper. If the limit is smaller than four times that, it gets a quarter of the limit. */
 size_t cublas_workspace_bytes(size_t limit) {
   size_t recommended = (size_t)32 << 20, quarter = limit / 4 / 256 * 256;
   return recommended < quarter ? recommended : quarter;
@@ -89,16 +87,29 @@ void dismiss(void *memory) {
   free(state);
 }
 
+/* Setting a stream takes the workspace away. */
+gconv_status set_stream(cublas_state *state, void *stream) {
+  CUBLAS_TRY(cublas_set_stream(state->handle, (cudaStream_t)stream));
+  CUBLAS_TRY(cublas_set_workspace(state->handle, state->workspace, state->workspace_bytes));
+  state->stream = stream;
+  return GCONV_OK;
+}
+
+/* To be called before each use, which may be on another stream than the last one. */
+gconv_status cublas_go_to(cublas_state *state, void *stream) {
+  return state->stream == stream ? GCONV_OK : set_stream(state, stream);
+}
+
 gconv_status fill_state(cublas_state *state, void *stream, size_t bytes, int math) {
+  state->workspace_bytes = bytes;
   CUDA_TRY(cudaMalloc(&state->workspace, bytes));
   CUBLAS_TRY(cublas_create(&state->handle));
-  CUBLAS_TRY(cublas_set_stream(state->handle, (cudaStream_t)stream));
-  CUBLAS_TRY(cublas_set_workspace(state->handle, state->workspace, bytes));
+  GCONV_TRY(set_stream(state, stream));
   CUBLAS_TRY(cublas_set_math_mode(state->handle, math));
   return GCONV_OK;
 }
 
-/* Makes a state that works on `stream` in mode `math`; dismiss() frees it. */
+/* Makes a state that works on `stream` in mode `math`. dismiss() frees it. */
 gconv_status cublas_acquire(void *stream, size_t bytes, int math, void **state) {
   cublas_state *made = (cublas_state *)calloc(1, sizeof *made);
   if (!made)

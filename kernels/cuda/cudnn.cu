@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudnn: NVIDIA's library for deep learning, as what everybody compares with.
+ * cudnn: NVIDIA's library for deep learning, for comparison.
  *
- *      image, any type     padded planes, float       sums, float           image
- *      +-----------+       +-------------+            +-----------+         +-----------+
- *      |           | gather|             |  cudnn     | filter 0  | finish  |           |
- *      |           | ----> |             | ---------> | filter 1  | ------> |           |
- *      +-----------+       +-------------+            +-----------+         +-----------+
+ *     image, any type     padded planes, float       sums, float           image
+ *     +-----------+       +-------------+            +-----------+         +-----------+
+ *     |           | gather|             |  cudnn     | filter 0  | finish  |           |
+ *     |           | ----> |             | ---------> | filter 1  | ------> |           |
+ *     +-----------+       +-------------+            +-----------+         +-----------+
  *
- * cuDNN knows tensors of floats and a border of zeros. So a gather kernel lays the samples of a channel, with their borders,
- * into a plane that the filters never leave; each plane is an image of one channel for cuDNN, K filters are its output
- * channels; a second kernel makes of the sums what is to be stored. Planes go in chunks, and large planes in bands of rows,
- * all of one shape, so that everything together stays below the limit of workspace and one choice of algorithm serves all.
+ * cuDNN knows only tensors of floats, and a border of zeros. So a gather kernel copies the samples of a channel, with their
+ * borders, into a plane so large that the filters never leave it. For cuDNN, each plane is an image of one channel, and the
+ * K filters are its output channels. A second kernel finishes and stores the sums. Planes go in chunks, and large planes in
+ * bands of rows. All chunks have one shape, so that the limit of workspace holds and one choice of algorithm serves all.
  *
- * Its kernels are made for dozens of channels, and with one leave most of the machine idle: 14 Gpix/s at
- * 9 x 9 on an H200. It wins nothing here but the comparison.
+ * The kernels of cuDNN are made for dozens of channels. With one channel, they leave most of the machine idle: 14 Gpix/s at
+ * 9 x 9 on an H200. `auto` hardly ever takes this algorithm.
  *
- * Of its algorithms, those that multiply matrices are allowed, explicit or implicit, in float32 (no TF32): they add the R *
- * S products in an order of their own, for which the bound of a chain holds, with one rounding more, of the product, should
- * they not be fused. Winograd and FFT, whose errors have no such bound, are not.
+ * Of cuDNN's algorithms, those that multiply matrices are allowed, explicitly or implicitly, in float32 (no TF32). They add
+ * the R * S products in an order of their own. The bound of a chain holds for them, with one more rounding of each product
+ * in case they are not fused. Winograd and FFT are not allowed, because their errors have no such bound.
  */
 #include "common.cuh"
 #include "cudnn.cuh"
 
 /* ---- The chunks ---- */
 
-/* What one call of cuDNN convolves: `planes` planes (of images, planes and channels), `rows` output rows of each. */
+/* One call of cuDNN convolves `planes` planes (of images, planes and channels), `rows` output rows of each. */
 struct chunk {
   int32_t planes, rows;
   int32_t in_rows, in_columns; /* of a plane with its borders */
@@ -43,7 +43,7 @@ static chunk chunk_of(const gconv_problem *problem, int64_t planes, int64_t rows
           (int32_t)in_columns, in_rows * in_columns, rows * problem->out_width * problem->filters};
 }
 
-/* Half of the limit is for tensors, half for cuDNN's own workspace; and its indices have 32 bits. */
+/* Half of the limit is for tensors, half for cuDNN's own workspace. cuDNN's indices have 32 bits. */
 static int64_t most_floats(const gconv_problem *problem) {
   int64_t most = (int64_t)(problem->workspace_limit / 2 / sizeof(float));
   return most < INT32_MAX / 2 ? most : INT32_MAX / 2;
@@ -53,7 +53,8 @@ static bool fits(const gconv_problem *problem, const chunk &c) {
   return c.planes * (c.in_floats + c.out_floats) + 16 <= most_floats(problem);
 }
 
-/* Whole planes, as many as fit; else a band of one, as many rows as fit; false if not even one row does. */
+/* Finds a chunk: as many whole planes as fit; otherwise a band of one plane, as many rows as fit. Returns false if not even
+ * one row fits. */
 static bool find_chunk(const gconv_problem *problem, chunk *c) {
   int64_t most = most_floats(problem), planes = all_planes(problem);
   if (gconv_reach(problem) > most || (int64_t)problem->rows * problem->dilation_y > most ||
@@ -61,7 +62,7 @@ static bool find_chunk(const gconv_problem *problem, chunk *c) {
     return false;
   *c = chunk_of(problem, 1, problem->out_height);
   int64_t count = most / (c->in_floats + c->out_floats + 16);
-  planes = planes < 65535 ? planes : 65535; /* of a grid */
+  planes = planes < 65535 ? planes : 65535; /* the limit of a grid */
   c->planes = (int32_t)(count < planes ? count : planes);
   if (count > 0)
     return true;
@@ -72,24 +73,24 @@ static bool find_chunk(const gconv_problem *problem, chunk *c) {
   return rows > 0 && fits(problem, *c);
 }
 
-/* The floats of the tensors of a chunk, each beginning at a multiple of 64 bytes. */
+/* The floats of the tensors of a chunk. Each tensor begins at a multiple of 64 bytes. */
 static int64_t in_floats(const chunk &c) {
   return (c.planes * c.in_floats + 15) / 16 * 16;
 }
 
-/* ---- The kernels around ---- */
+/* ---- The kernels before and after cuDNN ---- */
 
-/* Chunk number `first` of planes, output rows `top` and on. */
+/* The chunk begins at plane number `first` and output row `top`. */
 struct chunk_arguments {
   arguments common;
   const float *weights;
   chunk shape;
-  int64_t planes; /* of all chunks */
+  int64_t planes; /* planes of all chunks */
   int64_t first, top;
   float *in, *out; /* the tensors */
 };
 
-/* Plane number `index` of all: its image, plane and channel. */
+/* Returns the image, plane and channel of plane number `index`. */
 struct plane_place {
   int64_t image, plane;
   int32_t c;
@@ -101,7 +102,7 @@ __device__ __forceinline__ plane_place place_of(const gconv_problem &problem, in
   return {image, plane - image * problem.planes, (int32_t)(index - plane * channels)};
 }
 
-/* Grid: x over columns, y over rows (strided over), z over the planes of the chunk. */
+/* Grid: x counts columns, y rows (threads stride), z the planes of the chunk. */
 template <class In> __global__ void gather(const __grid_constant__ chunk_arguments k) {
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
@@ -116,7 +117,7 @@ template <class In> __global__ void gather(const __grid_constant__ chunk_argumen
         problem, in, a.in_row, k.top * problem.stride_y - problem.pad_top + y, (int64_t)x - problem.pad_left, at.c);
 }
 
-/* The same over output columns and rows. */
+/* The same for output columns and rows. */
 template <class In, class Out> __global__ void finish(const __grid_constant__ chunk_arguments k) {
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
@@ -157,9 +158,9 @@ static gconv_status describe(const gconv_problem *problem, const chunk &c, cudnn
   return GCONV_OK;
 }
 
-/* GCONV_OK if `algorithm` does what is asked with at most `most` bytes of workspace: found out by doing it, on whatever is
- * in the tensors, as cuDNN says of some that they can and then refuses. Else GCONV_UNSUPPORTED or GCONV_NO_MEMORY, unsaid.
- */
+/* Tries whether `algorithm` works with at most `most` bytes of workspace, by running it on whatever the tensors hold. This
+ * is necessary because cuDNN names some algorithms as possible and then refuses them. Returns GCONV_UNSUPPORTED or
+ * GCONV_NO_MEMORY without a message. */
 static gconv_status try_algorithm(const gconv_execution *execution, const chunk &c, int algorithm, size_t most,
                                   cudnn_state *state) {
   const float one = 1, zero = 0;
@@ -181,8 +182,8 @@ static gconv_status try_algorithm(const gconv_execution *execution, const chunk 
   return is_out_of_memory(status) ? GCONV_NO_MEMORY : GCONV_UNSUPPORTED;
 }
 
-/* The first that can of those that have a bound, the fastest first: for one channel, GEMM was measured at 7 times the rate
- * of the others, of which cuDNN's own advice names one. */
+/* Chooses the first algorithm with a bound that works; the fastest comes first. For one channel, GEMM was measured at 7
+ * times the rate of the others. cuDNN's own advice names one of those. */
 static gconv_status choose(const gconv_execution *execution, const chunk &c, cudnn_state *state) {
   static const int bounded[] = {GEMM, IMPLICIT_PRECOMP_GEMM, IMPLICIT_GEMM};
   bool enough = true;
@@ -218,7 +219,7 @@ static dim3 grid_over(int64_t columns, int64_t rows, int32_t planes, dim3 block)
   return dim3(blocks_for(columns, block.x, INT32_MAX), blocks_for(rows, block.y, 65535), (unsigned)planes);
 }
 
-/* One chunk, whose place is in *a. */
+/* Runs one chunk, whose place is in *a. */
 template <class In, class Out> static gconv_status run_chunk(const gconv_execution *execution, const chunk_arguments *a) {
   const cudnn_state *state = (const cudnn_state *)execution->state;
   const gconv_problem *problem = execution->problem;
@@ -237,6 +238,7 @@ template <class In, class Out> static gconv_status run_chunk(const gconv_executi
 template <class In, class Out> static gconv_status run(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   chunk_arguments a = {};
+  CUDNN_TRY(SetStream(((const cudnn_state *)execution->state)->handle, (cudaStream_t)execution->stream));
   a.common = common_arguments(execution);
   a.weights = execution->weights;
   a.planes = all_planes(problem);
@@ -277,8 +279,7 @@ static double error_bound(const gconv_problem *problem) {
   return n < 0.5 ? n / (1 - n) : 1;
 }
 
-/* In units of the time of a multiply-add at the peak, measured on an H200: what a tap takes, and what a sample takes beside
- * its taps. */
+/* Costs in units of one multiply-add at the peak, measured on an H200: TAP for each tap, SAMPLE for each sample. */
 static const double TAP = 18, SAMPLE = 750;
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
@@ -286,7 +287,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 5 * machine->launch_ms + sums * (SAMPLE + TAP * taps) / machine->fma_per_ms;
 }
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_cudnn = {
     {"cudnn", "cuda", "NVIDIA's cuDNN on planes of float32, by products of matrices", false},
     available,
@@ -300,7 +301,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_cudnn = {
     NULL, /* row_step */
     acquire,
     dismiss,
-    500, /* start_ms */
-    started,
+    true,  /* library */
     false, /* spreads */
 };

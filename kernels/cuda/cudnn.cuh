@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is used of cuDNN 9, declared here so that building does not need it; and the state that a plan has of it. */
+/* The part of cuDNN 9 that is used, declared here so that building does not need cuDNN; and the state that a plan keeps. */
 #ifndef GCONV_CUDA_CUDNN_CUH
 #define GCONV_CUDA_CUDNN_CUH
 
@@ -16,10 +16,10 @@ typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
 typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
 
 enum { DATA_FLOAT = 0, FORMAT_NCHW = 0, CROSS_CORRELATION = 1, DEFAULT_MATH = 0, FMA_MATH = 3 };
-enum { NO_HOST_MEMORY = 4003, NO_DEVICE_MEMORY = 4004 }; /* of its statuses */
+enum { NO_HOST_MEMORY = 4003, NO_DEVICE_MEMORY = 4004 }; /* two of its statuses */
 enum { IMPLICIT_GEMM = 0, IMPLICIT_PRECOMP_GEMM = 1, GEMM = 2 };
 
-/* cudnnConvolutionFwdAlgoPerf_t */
+/* as cudnnConvolutionFwdAlgoPerf_t */
 struct cudnn_finding {
   int algorithm, status;
   float milliseconds;
@@ -85,10 +85,6 @@ const char *available(void) {
   return gconv_library_load(&library);
 }
 
-bool started(void) {
-  return gconv_library_is_loaded(&library);
-}
-
 bool is_out_of_memory(int status) {
   return status == NO_HOST_MEMORY || status == NO_DEVICE_MEMORY;
 }
@@ -100,7 +96,7 @@ gconv_status cudnn_failure(int status, const char *call) {
 
 /* ---- The state of a plan ---- */
 
-/* Zeros where nothing was made. */
+/* What was not made is zero. */
 struct cudnn_state {
   cudnnHandle_t handle;
   cudnnTensorDescriptor_t in, out;
@@ -111,7 +107,7 @@ struct cudnn_state {
   size_t workspace_bytes;
 };
 
-/* Takes what make_state() made; of a state that was filled in part, too. */
+/* Frees the state, even if it was made only in part. */
 void dismiss(void *memory) {
   cudnn_state *state = (cudnn_state *)memory;
   cudaFree(state->workspace);
@@ -128,7 +124,7 @@ void dismiss(void *memory) {
   free(state);
 }
 
-/* Makes a state that `fill` fills; on failure there is none. */
+/* Makes a state and lets `fill` fill it. If that fails, there is no state. */
 template <class Execution>
 gconv_status make_state(gconv_status (*fill)(const Execution *, cudnn_state *), const Execution *execution, void **result) {
   cudnn_state *state = (cudnn_state *)calloc(1, sizeof *state);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: multiply and add, tap by tap, in the order of the definition (r, then s): the exact family. Several kernels, each
- * for what the ones before it cannot take.
+ * direct: multiply and add, tap by tap, in the order of the definition (r, then s). This is the exact family. There are
+ * several kernels; each takes problems that the ones before it cannot take.
  *
- * patch (direct_patch.cuh): 3 x 3 and 5 x 5 on planes of floats, which memory bounds, and small images of one channel to
- * 7 x 7, which latency bounds. A thread loads all rows at once.
+ * patch (direct_patch.cuh): 3 x 3 and 5 x 5 on planes of floats, which are bound by memory, and small images of one channel
+ * to 7 x 7, which are bound by latency. A thread loads all of its rows at once.
  *
- * slide (direct_slide.cuh): squares to 17 x 17, of integers any filter to 17 x 17, without stride and dilation. Sums slide
- * down the rows in registers.
+ * slide (direct_slide.cuh): squares to 17 x 17, and for integers any filter to 17 x 17; without stride and dilation. Sums
+ * slide down the rows in registers.
  *
- * bands (direct_bands.cuh): any filter, stride, dilation, number of filters that are combined. A warp makes 8 rows of 256
- * samples from rows in shared memory.
+ * bands (direct_bands.cuh): any filter, stride, dilation, and number of filters that are combined. A warp makes 8 rows of
+ * 256 samples from rows in shared memory.
  *
- * general (here): what is left, such as taps some thousands of pixels apart. A thread makes a sample.
+ * general (here): the rest, such as taps some thousands of pixels apart. A thread makes one sample.
  *
- * It wins where each tap counts: all filters to about 9 x 9, and larger ones where bits must not change. The work is that of
- * the taps: 2 * R * S flop a sample, 42 to 49 TFLOP/s on an H200 from 9 x 9 on; below, memory bounds it, or, for bytes, the
- * instructions that unpack and pack them.
+ * direct is the fastest for filters to about 9 x 9 without zeros or structure, and for larger ones if bits must not change.
+ * It does 2 * R * S flop a sample: 42 to 49 TFLOP/s on an H200 from 9 x 9 on. Smaller filters are bound by memory, or, for
+ * bytes, by the instructions that unpack and pack them.
  */
 #include "direct_bands.cuh"
 #include "direct_slide.cuh"
@@ -27,14 +27,14 @@ namespace {
 
 /* ---- The general kernel ---- */
 
-enum { GENERAL_THREADS = 512 }; /* of a block, at most: more would leave too few registers for each */
+enum { GENERAL_THREADS = 512 }; /* of a block, at most: with more, each would have too few registers */
 
 struct general_arguments {
   arguments common;
   const float *weights;
 };
 
-/* The sum of the filter at `tap`, which lies inside the image. */
+/* The sum of the filter whose samples all lie inside the image. `tap` is its first tap. */
 template <class In> __device__ float sum_inside(const arguments &a, const place &at, const float *tap) {
   const gconv_problem &problem = a.problem;
   int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
@@ -73,7 +73,7 @@ template <class In, class Out> __device__ void convolve(const general_arguments 
   });
 }
 
-/* A sample of a row, in all rows and planes that its thread strides to. */
+/* Makes one sample of a row, in all rows and planes that its thread strides to. */
 template <class In, class Out> __device__ __forceinline__ void make_column(const general_arguments &g, int64_t sample) {
   const arguments &a = g.common;
   const gconv_problem &problem = a.problem;
@@ -95,7 +95,7 @@ template <class In, class Out> __device__ __forceinline__ void make_column(const
   }
 }
 
-/* Grid: x over the samples of a row, y over rows, z over planes of all images; what is beyond the grid is strided over. */
+/* Grid: x counts samples of a row, y rows, z planes of all images. A thread strides over what lies beyond the grid. */
 template <class In, class Out>
 __global__ void __launch_bounds__(GENERAL_THREADS) general(const __grid_constant__ general_arguments g) {
   const int64_t samples = (int64_t)g.common.problem.out_width * g.common.problem.channels;
@@ -116,36 +116,36 @@ template <class In, class Out> void launch_general(const gconv_execution *execut
 
 /* ---- Choosing ---- */
 
-/* Outputs across of a thread of slide(): as measured on an H200. More of them share what a row costs; fewer leave registers
- * for more warps, which hide the latency of memory. */
+/* The outputs of a row that a thread of slide() makes, as measured on an H200. More outputs share the cost of a row; fewer
+ * leave registers for more warps, which hide the latency of memory. */
 template <class In, int K, int C> constexpr int slide_width() {
   if (sizeof(In) == 1)
     return K <= 3 ? 16 : K <= 7 || (K == 11 && C == 1) ? 8 : 4;
   return sizeof(In) == 4 && C == 1 && (K <= 3 || K == 5 || K == 11 || K == 13) ? 8 : 4;
 }
 
-/* Sobel and its like: the magnitude of two, from and to the same type. */
+/* Returns whether the filters are a pair such as Sobel's: the magnitude of two, with equal types of input and output. */
 bool is_plain_pair(const gconv_execution *execution, int32_t size) {
   return execution->problem->filters == 2 && size <= 7 && is_plain(execution, 0, 2);
 }
 
-/* Whether the windows of all threads begin at multiples of four samples. */
+/* Returns whether the windows of all threads begin at multiples of four samples. */
 bool lies_by_four(const gconv_problem *problem, int32_t size, int32_t shift) {
   return ((int64_t)problem->pad_left + shift - size / 2) * problem->channels % 4 == 0;
 }
 
-/* The patches of an instance: outputs across, rows, and the blocks of a multiprocessor that leave registers for them. */
+/* The patches of an instance: outputs of a row, rows, and the blocks of a multiprocessor that leave enough registers. */
 struct patch_shape {
-  int width, rows, blocks; /* no rows: there are none */
+  int width, rows, blocks; /* 0 rows: there is no such instance */
 };
 
-/* As measured on an H200. Of large images, where memory bounds. */
+/* The patches for large images, which are bound by memory. Measured on an H200. */
 template <class In, int K, int C> constexpr patch_shape large_patch() {
   const bool floats = sizeof(In) == 4 && C == 1;
   return floats && K == 3 ? patch_shape{4, 4, 4} : floats && K == 5 ? patch_shape{4, 10, 4} : patch_shape{0, 0, 0};
 }
 
-/* Of small images of one channel; for plain epilogues alone where there are no others. */
+/* The patches for small images of one channel. Some sizes exist for plain epilogues only. */
 template <class In, int K, int C, bool PLAIN> constexpr patch_shape small_patch() {
   if (C > 1 || (K != 3 && K != 5 && K != 7) || !PLAIN)
     return {0, 0, 0};
@@ -154,13 +154,14 @@ template <class In, int K, int C, bool PLAIN> constexpr patch_shape small_patch(
                                     : patch_shape{0, 0, 0};
 }
 
-/* Whether walks down strips would be too short: a multiprocessor has some thousands of samples. */
+/* Returns whether the image is so small that threads would have few rows to slide down: fewer than `thousands` thousand
+ * samples for each multiprocessor. */
 bool is_small(const gconv_problem *problem, int64_t thousands) {
   const int64_t samples = (int64_t)problem->out_width * problem->channels * problem->out_height;
   return samples * problem->images * problem->planes <= thousands * 1024 * multiprocessors();
 }
 
-/* One filter whose windows lie by four. */
+/* Launches one filter whose windows begin at multiples of four samples. */
 template <class In, int K, int C, bool PLAIN>
 void launch_filter(const gconv_execution *execution, int32_t shift, int32_t filter) {
   constexpr patch_shape large = large_patch<In, K, C>(), small = small_patch<In, K, C, PLAIN>();
@@ -175,8 +176,8 @@ void launch_filter(const gconv_execution *execution, int32_t shift, int32_t filt
     launch_slide<In, K, C, slide_width<In, K, C>(), 1, PLAIN, true>(execution, shift, filter);
 }
 
-/* Plain epilogues have instances of their own where they are a good part of the work, and for planes of floats, of which
- * most is asked; pairs have no other. */
+/* Plain epilogues have instances of their own where the epilogue is a good part of the work, and for planes of floats, which
+ * are used most. Pairs have no other instances. */
 template <class In, int K, int C> void launch_size(const gconv_execution *execution, int32_t shift) {
   constexpr bool FLOATS = sizeof(In) == 4 && C == 1, SMALL = sizeof(In) != 2 && K <= 7, PLAIN = SMALL || FLOATS;
   if constexpr (SMALL)
@@ -193,7 +194,8 @@ template <class In, int K, int C> void launch_size(const gconv_execution *execut
       launch_filter<In, K, C, false>(execution, shift, k);
 }
 
-/* Whether slide() can take the taps: integers must stay exact with scaled taps, and plain scales with what undoes that. */
+/* Returns whether slide() can take the taps. Integers must stay exact with scaled taps, and plain scales must stay exact
+ * with the inverse of that scale. */
 bool slides_taps(const gconv_execution *execution, int32_t size) {
   const gconv_problem *problem = execution->problem;
   const int taps = problem->rows * problem->columns, group = is_plain_pair(execution, size) ? 2 : 1;
@@ -208,13 +210,13 @@ bool slides_taps(const gconv_execution *execution, int32_t size) {
   return whole;
 }
 
-/* Whether the constant outside the image is a level of the input, as slide() treats it like one. */
+/* Returns whether the constant outside the image is a level of the input. slide() reads it like a sample. */
 bool is_level(const gconv_problem *problem) {
   const float level = problem->border_level, white = gconv_white(problem->in_type);
   return problem->in_type == GCONV_F32 || (level >= 0 && level <= white && level == rintf(level));
 }
 
-/* Whether samples lie as slide() expects them: without gaps, rows at multiples of 16 bytes. */
+/* Returns whether samples have the layout that slide() needs: no gaps, and rows at multiples of 16 bytes. */
 bool slides_layout(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const gconv_target *out = execution->out;
@@ -228,13 +230,13 @@ bool slides_layout(const gconv_execution *execution) {
   return dense && places % 16 == 0 && (!problem->keep_alpha || problem->channels == 4);
 }
 
-/* Whether slide() is to take the problem, its filters laid into the frame: see its file. */
+/* Returns whether slide() takes the problem, with its filters extended to the frame `in` (direct_slide.cuh). */
 bool slides(const gconv_execution *execution, frame in) {
   const gconv_problem *problem = execution->problem;
   const int64_t samples = (int64_t)problem->out_width * problem->channels, margin = 2 * in.size * problem->channels;
   bool shape = in.size > 0 && problem->channels != 2 && problem->stride_y == 1 && problem->stride_x == 1 &&
                problem->dilation_y == 1 && problem->dilation_x == 1;
-  const int vain = 3; /* rows that are fetched, and not used */
+  const int vain = 3; /* rows that are fetched, but not used */
   bool near = is_near(problem->height, problem->pad_top, problem->out_height, in.size, vain) &&
               is_near(problem->width, problem->pad_left + in.shift, problem->out_width, in.size, vain);
   /* In narrower images, the ends of rows would be most of the work. */
@@ -250,7 +252,7 @@ bool slides(const gconv_execution *execution, frame in) {
 typedef void size_launcher(const gconv_execution *, int32_t shift);
 typedef void type_launcher(const gconv_execution *);
 
-/* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17); those of even size for planes of floats. */
+/* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17). Planes of floats have even sizes, too. */
 #define SIZES(In, C)                                                                                                        \
   {                                                                                                                         \
     launch_size<In, 3, C>, launch_size<In, 5, C>, launch_size<In, 7, C>, launch_size<In, 9, C>, launch_size<In, 11, C>,     \
@@ -297,7 +299,8 @@ gconv_status prepare(const gconv_problem *problem, const float *taps, float *pre
   return GCONV_OK;
 }
 
-/* The side of the frame in which slide() takes the problem, as far as is known before samples are; 0: it does not. */
+/* The side of the frame with which slide() takes the problem, as far as that is known before the samples are; 0 if slide()
+ * does not take it. */
 int32_t sliding_size(const gconv_problem *problem) {
   const int32_t size = find_frame(problem).size;
   const bool strided = problem->stride_y * problem->stride_x * problem->dilation_y * problem->dilation_x > 1;
@@ -308,7 +311,7 @@ int32_t sliding_size(const gconv_problem *problem) {
              : size;
 }
 
-/* Instructions a sample of one filter, as measured on an H200, of which a device issues as many as multiply-adds. */
+/* Instructions for a sample of one filter, measured on an H200. A device issues as many instructions as multiply-adds. */
 double instructions_of(const gconv_problem *problem) {
   const double taps = (double)problem->rows * problem->columns, strides = (double)problem->stride_y * problem->stride_x;
   const double row = (double)problem->out_width * problem->channels;
@@ -326,8 +329,8 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
                passes = gconv_is_combined(problem) ? 1 : filters;
   const double in_bytes = (double)gconv_type_bytes(problem->in_type);
   const double out_bytes = (double)gconv_type_bytes(problem->out_type);
-  /* A device that small images cannot fill: measured at 1024^2, 6 times as long as the rate says, and at 256^2, 64 times;
-   * pairs have twice the work under way, and hide as much more of what it waits for. */
+  /* Small images cannot fill a device. At 1024^2 they take 6 times as long as the rate says, at 256^2 64 times (measured).
+   * Pairs have twice the work under way, and so hide twice the latency. */
   const double under_way = sliding_size(problem) > 0 ? filters / passes : 1;
   const double share = 6e6 / (samples * under_way + 1), idle = fmin(sqrt(1 + share * share), 64);
   const double arithmetic = samples * filters * instructions_of(problem) * idle / machine->fma_per_ms;
@@ -337,7 +340,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
     {"direct", "cuda", "sums in registers, taps as operands, every tap in order", true},
     NULL, /* available */

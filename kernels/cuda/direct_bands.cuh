@@ -2,23 +2,23 @@
 /*
  * direct, any problem: a warp makes a band of 8 output rows x 256 samples, with its sums in registers.
  *
- *        256 samples                     an input row, as levels, in shared memory
- *      +-------------+                  [ . . . . . . . . . . . . . . . . . . . . ]
- *      | t = 0       |  8 rows                  |              |
- *      |    ...      |  = 64 sums       row i of the filter on output row 0,
- *      | t = 7       |    a lane        row i - 1 on output row 1, ... row i - 7 on output row 7
- *      +-------------+
+ *       256 samples                     an input row, as levels, in shared memory
+ *     +-------------+                  [ . . . . . . . . . . . . . . . . . . . . ]
+ *     | t = 0       |  8 rows                  |              |
+ *     |    ...      |  = 64 sums       row i of the filter on output row 0,
+ *     | t = 7       |    a lane        row i - 1 on output row 1, ... row i - 7 on output row 7
+ *     +-------------+
  *
- * The warp fetches the input rows that its band spans, some at a time, into its own part of shared memory: there borders
- * are resolved and integers have become levels. Each row is then laid on all output rows of the band that it reaches: for a
- * tap column, 8 samples and 8 taps make 64 multiply-adds. So a multiply-add costs little besides itself for any size of the
- * filter, R and S being loop counts, and no barrier joins warps.
+ * The warp fetches the input rows of its band into its own part of shared memory, some rows at a time. On the way, borders
+ * are resolved and integers become levels. Each row is then used for all output rows of the band that it reaches: for one
+ * column of taps, 8 samples and 8 taps make 64 multiply-adds. So little is done besides multiply-adds, for filters of any
+ * size, since R and S are loop counts. Warps do not wait for each other.
  *
- * Strides and dilations dissolve beforehand. With g = gcd(stride_y, dilation_y), the rows of a band lie dilation_y / g
- * apart; then input row y0 + i * dilation_y meets output row t of the band with row i - t * m of the filter, where m =
- * stride_y / g. Along a row, an output sample's first tap has its place in shared memory, and the following ones are
- * dilation_x * C samples apart. Where they are neighbours (DENSE), lanes take fours of samples and load 16 bytes for four
- * tap columns.
+ * Strides and dilations are resolved beforehand. Let g = gcd(stride_y, dilation_y). The output rows of a band are
+ * dilation_y / g apart. Then input row y0 + i * dilation_y is used for output row t of the band with row i - t * m of the
+ * filter, where m = stride_y / g. Along a row, the first tap of an output sample has its place in shared memory, and the
+ * next taps follow at a distance of dilation_x * C samples. If they are neighbours (DENSE), lanes take groups of four
+ * samples, and load 16 bytes for four columns of taps.
  */
 #ifndef GCONV_CUDA_DIRECT_BANDS_CUH
 #define GCONV_CUDA_DIRECT_BANDS_CUH
@@ -30,29 +30,29 @@
 namespace {
 
 enum {
-  BAND_ROWS = 8,         /* output rows of a band; 4 where responses are combined, which need sums of their own */
-  BAND_SAMPLES = 256,    /* output samples of a row of it, 8 a lane */
-  BAND_WARPS = 4,        /* of a block, each with a band of its own */
-  BAND_BYTES = 11 << 10, /* of shared memory that a warp takes, if one row does not need more: 48 KiB a block */
+  BAND_ROWS = 8,         /* output rows of a band; 4 if responses are combined, which takes a second set of sums */
+  BAND_SAMPLES = 256,    /* output samples of a row of the band, 8 for each lane */
+  BAND_WARPS = 4,        /* warps of a block, each with a band of its own */
+  BAND_BYTES = 11 << 10, /* shared memory of a warp, unless a single row needs more: 48 KiB a block */
   TABLE_MARGIN = BAND_ROWS - 1,
 };
 
-/* How a lane's 8 samples of a row lie: */
+/* The layout of a lane's 8 samples of a row: */
 enum band_form {
-  DENSE,   /* two fours of neighbours; taps are neighbours, too: one channel, stride and dilation 1 */
-  STEPPED, /* 32 samples apart; taps have a step */
-  STRIDED, /* likewise, where input samples are further apart than output samples */
+  DENSE,   /* two groups of four neighbours; taps are neighbours, too: one channel, stride and dilation 1 */
+  STEPPED, /* 32 samples apart; taps are further than one sample apart */
+  STRIDED, /* 32 samples apart; input samples are further apart than output samples */
 };
 
 /* ---- The table of taps ---- */
 
-/* The taps as the kernel reads them: four neighbours of a row at a time, all rows of that column block one behind the other,
- * TABLE_MARGIN unused ones around them; the whole once for each residue of r modulo m. If DENSE, the first block begins with
- * as many unused columns as samples lie between a multiple of four and the first that a band needs: rows are fetched and
- * read by fours. */
+/* The table of taps, in the order in which the kernel reads them. A block of the table has four neighbouring columns, with
+ * all their rows one behind the other, and TABLE_MARGIN unused rows around them. There is one such table for each residue of
+ * r modulo m. If DENSE, unused columns come first: as many as there are samples between a multiple of four and the first
+ * sample of a band, since rows are fetched and read in groups of four. */
 struct band_table {
-  int32_t phases;     /* m = stride_y / gcd(stride_y, dilation_y), but no more than R */
-  int32_t phase_rows; /* of a column block, with margins */
+  int32_t phases;     /* m = stride_y / gcd(stride_y, dilation_y), but at most R */
+  int32_t phase_rows; /* rows of a column block, with margins */
   int32_t blocks;     /* column blocks of four taps */
 };
 
@@ -105,13 +105,13 @@ struct band_arguments {
   arguments common;
   const float *weights, *tables;
   band_table table;
-  int64_t filter_floats; /* of a table */
+  int64_t filter_floats; /* of the table of one filter */
   int32_t ratio;         /* m */
-  int32_t spacing;       /* of a band's output rows: dilation_y / g */
-  int32_t step;          /* of tap columns, in samples: dilation_x * C */
-  int32_t pitch;         /* of rows in shared memory, in floats: a multiple of 4 */
+  int32_t spacing;       /* between the output rows of a band: dilation_y / g */
+  int32_t step;          /* between tap columns, in samples: dilation_x * C */
+  int32_t pitch;         /* floats from one row in shared memory to the next: a multiple of 4 */
   int32_t fetched;       /* rows that are in shared memory at a time */
-  int32_t floats;        /* of shared memory that a warp has: for those rows, or for the band's results */
+  int32_t floats;        /* shared memory of a warp: for those rows, or for the results of the band */
   int32_t samples;       /* of an output row: Q * C */
   int32_t filters;       /* grid.z counts planes * filters; 1 if responses are combined */
   int32_t skip;          /* columns of the table that are not used */
@@ -119,23 +119,23 @@ struct band_arguments {
   bool quads;            /* output samples can be stored four at a time */
 };
 
-/* A warp's band. */
+/* The band of a warp. */
 struct band {
-  int32_t first; /* output sample of each row */
+  int32_t first; /* first output sample of each row */
   int32_t row;   /* output row for t = 0 */
-  int32_t rows;  /* as many of them as there are in the image */
+  int32_t rows;  /* output rows of the band that are inside the image */
   int32_t lane, filter;
   int64_t top;   /* input row for i = 0 */
-  int64_t left;  /* input sample at the beginning of a row in shared memory, a multiple of four; negative: outside */
-  int32_t shift; /* from there to the first that the band needs: 0 .. 3 */
-  bool inside;   /* all samples of a row in shared memory are */
-  int32_t count; /* samples of a row that are fetched, a multiple of four */
+  int64_t left;  /* input sample at the start of a row in shared memory, a multiple of four; negative: outside */
+  int32_t shift; /* samples from there to the first that the band needs: 0 .. 3 */
+  bool inside;   /* all samples of a row in shared memory are inside the image */
+  int32_t count; /* samples of a row to fetch, a multiple of four */
   const uint8_t *in;
   uint8_t *out;
   float *shared;
 };
 
-/* gconv_border_index(), without its divisions where they are not needed. */
+/* gconv_border_index(), but without divisions where they are not needed. */
 __device__ __noinline__ int64_t far_index(gconv_border border, int64_t i, int32_t size) {
   return gconv_border_index(border, i, size);
 }
@@ -143,7 +143,7 @@ __device__ __forceinline__ int64_t border_index(gconv_border border, int64_t i, 
   return i > -size && i < 2 * (int64_t)size - 1 ? near_index(border, (int)i, size) : far_index(border, i, size);
 }
 
-/* Copies `count` samples from sample `left` on of an input row, which they exceed. */
+/* Copies `count` samples of an input row from sample `left` on. Some of them are outside the row. */
 template <class In>
 __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const In *row, int32_t left, int32_t lane,
                                              int32_t count, float *to) {
@@ -151,14 +151,14 @@ __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const
 #pragma unroll 2
   for (int32_t n = lane; n < count; n += 32) {
     const int32_t sample = left + n;
-    const int32_t x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels); /* rounded down */
+    const int32_t x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels); /* division, rounded down */
     const int64_t from = border_index(problem.border, x, problem.width);
     to[n] = from == GCONV_OUTSIDE ? problem.border_level : (float)row[from * channels + sample - x * channels];
   }
 }
 
-/* Copies `count` samples that lie in the row, four at a time. Floats need no registers on their way, so that many rows of
- * them are under way at a time; fetch_rows() waits for them. */
+/* Copies `count` samples that are inside the row, in groups of four. Floats are copied asynchronously, without registers, so
+ * many rows are under way at a time. fetch_rows() waits for them. */
 __device__ __forceinline__ void fetch_inside(const float *row, int32_t lane, int32_t count, float *to) {
 #pragma unroll 3
   for (int32_t n = 4 * lane; n < count; n += 128)
@@ -180,7 +180,7 @@ template <class In> __device__ __forceinline__ void fetch_inside(const In *row, 
   }
 }
 
-/* Copies input row `y`, or what stands for it outside, to shared memory as levels. */
+/* Copies input row `y`, or its replacement if it is outside the image, to shared memory as levels. */
 template <class In> __device__ __forceinline__ void fetch_row(const band_arguments &a, const band &b, int64_t y, float *to) {
   const gconv_problem &problem = a.common.problem;
   y = border_index(problem.border, y, problem.height);
@@ -194,7 +194,7 @@ template <class In> __device__ __forceinline__ void fetch_row(const band_argumen
     fetch_at_border(a.common.problem, row, (int32_t)b.left, b.lane, b.count, to);
 }
 
-/* Copies the rows i = begin .. end - 1 that meet the band, each to its place in shared memory. */
+/* Copies the rows i = begin .. end - 1 of the band, each to its place in shared memory. */
 template <class In>
 __device__ __forceinline__ void fetch_rows(const band_arguments &a, const band &b, int32_t begin, int32_t end) {
   const gconv_problem &problem = a.common.problem;
@@ -218,10 +218,10 @@ __device__ __forceinline__ void load_taps(const float4 *from, float (&tap)[4]) {
   tap[0] = four.x, tap[1] = four.y, tap[2] = four.z, tap[3] = four.w;
 }
 
-/* Adds column k of a block of the table, times samples x, to the sums of output rows LO .. HI - 1; if not ALL, to those of
- * them that the input row reaches (bit t). */
+/* Adds column k of a block of the table, times samples x, to the sums of output rows LO .. HI - 1. If not ALL, only to the
+ * rows that the input row reaches (bit t). */
 template <int T, band_form FORM, int LO, int HI, bool ALL>
-__device__ __forceinline__ void lay_column(int k, const float (&tap)[T][4], const float (&x)[2][8], uint32_t reached,
+__device__ __forceinline__ void add_column(int k, const float (&tap)[T][4], const float (&x)[2][8], uint32_t reached,
                                            float (&sums)[T][8]) {
 #pragma unroll
   for (int t = LO; t < HI; t++)
@@ -231,13 +231,14 @@ __device__ __forceinline__ void lay_column(int k, const float (&tap)[T][4], cons
         sums[t][v] = fmaf(tap[t][k], FORM == DENSE ? x[v / 4][v % 4 + k] : x[0][v], sums[t][v]);
 }
 
-/* Lays an input row on the sums of output rows LO .. HI - 1. `taps` is its row of the table for t = 0, places[v] the first
- * sample for the lane's sum v. */
+/* Adds an input row to the sums of output rows LO .. HI - 1. `taps` is the row of the table for t = 0. places[v] is the
+ * first sample for the lane's sum v. */
 template <int T, band_form FORM, int LO, int HI, bool ALL>
-__device__ __forceinline__ void lay_on(const band_arguments &a, const float *row, const int32_t (&places)[8],
-                                       const float4 *taps, uint32_t reached, float (&sums)[T][8]) {
+__device__ __forceinline__ void add_to_rows(const band_arguments &a, const float *row, const int32_t (&places)[8],
+                                            const float4 *taps, uint32_t reached, float (&sums)[T][8]) {
   const int32_t begin = a.skip, end = a.skip + a.common.problem.columns;
-  float x[2][8]; /* DENSE: of each four, the window of four tap columns; else the samples of one column, in x[0] */
+  float x[2][8]; /* DENSE: for each group of four, the window of four tap columns; otherwise the samples of one column, in
+                    x[0] */
   if (FORM == DENSE)
     load_four(row + places[0], x[0]), load_four(row + places[4], x[1]);
 #pragma unroll 1
@@ -248,10 +249,10 @@ __device__ __forceinline__ void lay_on(const band_arguments &a, const float *row
       load_taps(taps - t, tap[t]);
     if (FORM == DENSE)
       load_four(row + places[0] + s + 4, x[0] + 4), load_four(row + places[4] + s + 4, x[1] + 4);
-    if (FORM == DENSE && s >= begin && s + 4 <= end) { /* a whole block needs no questions */
+    if (FORM == DENSE && s >= begin && s + 4 <= end) { /* a whole block needs no further tests */
 #pragma unroll
       for (int k = 0; k < 4; k++)
-        lay_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
+        add_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
     } else {
 #pragma unroll
       for (int k = 0; k < 4; k++) {
@@ -264,7 +265,7 @@ __device__ __forceinline__ void lay_on(const band_arguments &a, const float *row
           row += a.step;
         }
         if (FORM != DENSE || k == 3 || s + k >= begin)
-          lay_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
+          add_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
       }
     }
     if (FORM == DENSE)
@@ -274,13 +275,13 @@ __device__ __forceinline__ void lay_on(const band_arguments &a, const float *row
   }
 }
 
-/* Lays input row i on the sums that it reaches: of t with 0 <= i - t * m < R, which is first .. last. There are instances
- * for the upper four, the lower four and all, so that little is computed in vain, and code stays small. */
+/* Adds input row i to the sums that it reaches: rows t with 0 <= i - t * m < R, which are first .. last. There are instances
+ * for the upper four rows, the lower four and all eight. So few products are wasted, and the code stays small. */
 template <int T, band_form FORM>
-__device__ __forceinline__ void lay_row_on(const band_arguments &a, const band &b, const int32_t (&places)[8],
-                                           const float4 *table, int32_t i, const float *row, float (&sums)[T][8]) {
+__device__ __forceinline__ void add_input_row(const band_arguments &a, const band &b, const int32_t (&places)[8],
+                                              const float4 *table, int32_t i, const float *row, float (&sums)[T][8]) {
   const int32_t rows = a.common.problem.rows;
-  int32_t whole = i, phase = 0, taps = rows; /* i = whole * m + phase; of `taps` rows of the filter with that phase */
+  int32_t whole = i, phase = 0, taps = rows; /* i = whole * m + phase; `taps` rows of the filter have that phase */
   if (a.ratio > 1) {
     whole = i / a.ratio, phase = i - whole * a.ratio;
     taps = (rows - 1 - phase + a.ratio) / a.ratio;
@@ -291,13 +292,13 @@ __device__ __forceinline__ void lay_row_on(const band_arguments &a, const band &
     return;
   const uint32_t reached = (2u << last) - (1u << first);
   if (reached == (1u << T) - 1)
-    lay_on<T, FORM, 0, T, true>(a, row, places, at, reached, sums);
+    add_to_rows<T, FORM, 0, T, true>(a, row, places, at, reached, sums);
   else if (T == 8 && last < 4)
-    lay_on<T, FORM, 0, 4, false>(a, row, places, at, reached, sums);
+    add_to_rows<T, FORM, 0, 4, false>(a, row, places, at, reached, sums);
   else if (T == 8 && first >= 4)
-    lay_on<T, FORM, T - 4, T, false>(a, row, places, at, reached, sums);
+    add_to_rows<T, FORM, T - 4, T, false>(a, row, places, at, reached, sums);
   else
-    lay_on<T, FORM, 0, T, false>(a, row, places, at, reached, sums);
+    add_to_rows<T, FORM, 0, T, false>(a, row, places, at, reached, sums);
 }
 
 /* The sums of filter `k` over the whole band. */
@@ -310,7 +311,7 @@ __device__ __forceinline__ void sum_band(const band_arguments &a, const band &b,
 #pragma unroll 1
   for (int32_t begin = 0; begin < rows; begin += a.fetched) {
     const int32_t end = min(begin + a.fetched, rows);
-    __syncwarp(); /* the rows before have been read */
+    __syncwarp(); /* all lanes have read the rows before */
     if (problem.in_type == GCONV_U8)
       fetch_rows<uint8_t>(a, b, begin, end);
     else if (problem.in_type == GCONV_U16)
@@ -320,14 +321,15 @@ __device__ __forceinline__ void sum_band(const band_arguments &a, const band &b,
     __syncwarp();
 #pragma unroll 1
     for (int32_t i = begin; i < end; i++)
-      lay_row_on<T, FORM>(a, b, places, table, i, b.shared + (i - begin) * a.pitch, sums);
+      add_input_row<T, FORM>(a, b, places, table, i, b.shared + (i - begin) * a.pitch, sums);
   }
   __syncwarp();
 }
 
 /* ---- Storing ---- */
 
-/* Lays row t of sums, or of what they were combined to, where store_band() finds it, in the order of samples. */
+/* Writes row t of the sums, or of their combination, to shared memory in the order of samples. store_band() reads it there.
+ */
 template <band_form FORM> __device__ __forceinline__ void stage_row(const band &b, int t, const float (&values)[8]) {
   float *to = b.shared + t * BAND_SAMPLES;
   if (FORM == DENSE) {
@@ -340,7 +342,7 @@ template <band_form FORM> __device__ __forceinline__ void stage_row(const band &
   }
 }
 
-/* Alpha that is kept of output pixel (p, q), by the type of the input. */
+/* Alpha that is kept of output pixel (p, q), for any type of the input. */
 __device__ __noinline__ float any_kept_alpha(const arguments &a, const uint8_t *plane, int64_t p, int64_t q) {
   if (a.problem.in_type == GCONV_U8)
     return kept_alpha<uint8_t>(a.problem, plane, a.in_row, p, q);
@@ -349,7 +351,8 @@ __device__ __noinline__ float any_kept_alpha(const arguments &a, const uint8_t *
   return kept_alpha<float>(a.problem, plane, a.in_row, p, q);
 }
 
-/* Stores the finished value `y` of a sample of output row `p`; alpha that is kept takes its place. */
+/* Stores the finished value `y` of a sample of output row `p`. If the sample is alpha that is kept, alpha is stored instead.
+ */
 template <class Out>
 __device__ __forceinline__ void store_sample(const band_arguments &a, const band &b, int32_t p, int32_t sample, float y) {
   const gconv_problem &problem = a.common.problem;
@@ -357,14 +360,14 @@ __device__ __forceinline__ void store_sample(const band_arguments &a, const band
   uint8_t *to = b.out + p * a.common.out_row + q * a.common.out_pixel;
   if (!problem.keep_alpha || c < problem.channels - 1)
     gconv_store(y, (Out *)(to + c * a.common.out_channel));
-  else if (b.filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE) /* stacked: once */
+  else if (b.filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE) /* stacked: alpha is stored once */
     gconv_store(any_kept_alpha(a.common, b.in, p, q), (Out *)(to + a.common.out_alpha));
 }
 
-/* What becomes of a value: `divisor` and `bias` are of the filter, 1 and 0 for what was combined. */
+/* Finishes a value. `divisor` and `bias` are those of the filter; 1 and 0 for combined values. */
 struct finisher {
   float divisor, bias;
-  bool plain; /* scale and offset are all */
+  bool plain; /* the epilogue is only scale and offset */
   __device__ __forceinline__ float operator()(const gconv_epilogue &epilogue, float value) const {
     if (plain)
       return fmaf(value, epilogue.scale, epilogue.offset);
@@ -395,7 +398,7 @@ template <class Out> __device__ __forceinline__ void store_rows(const band_argum
   }
 }
 
-/* Finishes and stores what stage_row() laid out. */
+/* Finishes and stores the rows that stage_row() wrote. */
 __device__ __forceinline__ void store_band(const band_arguments &a, const band &b, float divisor, float bias) {
   const gconv_epilogue &epilogue = a.common.problem.epilogue;
   const bool plain = epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center;
@@ -411,7 +414,7 @@ __device__ __forceinline__ void store_band(const band_arguments &a, const band &
 
 /* ---- The band of a warp ---- */
 
-/* Where the warp's band lies; false if there is none for it. */
+/* Finds the band of the warp. Returns false if there is none for it. */
 template <int T> __device__ __forceinline__ bool find_band(const band_arguments &a, band *b) {
   extern __shared__ float shared_rows[];
   const gconv_problem &problem = a.common.problem;
@@ -429,7 +432,7 @@ template <int T> __device__ __forceinline__ bool find_band(const band_arguments 
   b->shift = (int32_t)left & 3;
   b->left = left - b->shift;
   b->count = a.pitch;
-  if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last of a row */
+  if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last band of a row */
     b->count = min(a.pitch, (b->shift + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
   b->inside = a.aligned && b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
   const int32_t sheet = blockIdx.z / a.filters, image = sheet / problem.planes, plane = sheet - image * problem.planes;
@@ -440,8 +443,8 @@ template <int T> __device__ __forceinline__ bool find_band(const band_arguments 
   return true;
 }
 
-/* Where in a row of shared memory the first tap of each of the lane's samples is; if DENSE, the first column of the table.
- */
+/* Sets the place in shared memory of the first tap, for each of the lane's samples. If DENSE, also the first column of the
+ * table. */
 template <band_form FORM>
 __device__ __forceinline__ void find_places(const band_arguments &a, const band &b, int32_t (&places)[8]) {
   const gconv_problem &problem = a.common.problem;
@@ -465,7 +468,7 @@ __device__ __forceinline__ float bias_of(const band_arguments &a, int32_t k) {
   return __ldg(gconv_biases(&a.common.problem, a.weights) + k);
 }
 
-/* Grid: x over 256 samples of a row, y over bands, BAND_WARPS a block, z over filters of planes of images. */
+/* Grid: x counts blocks of 256 samples of a row, y bands, BAND_WARPS for each block, z filters and planes of all images. */
 template <band_form FORM>
 __global__ void __launch_bounds__(32 * BAND_WARPS, 3) bands(const __grid_constant__ band_arguments a) {
   band b;
@@ -481,7 +484,7 @@ __global__ void __launch_bounds__(32 * BAND_WARPS, 3) bands(const __grid_constan
   store_band(a, b, divisor_of(a, b.filter), bias_of(a, b.filter));
 }
 
-/* Takes a filter's sums into what responses are combined to. */
+/* Combines the sums of a filter with those of the filters before. */
 template <int T>
 __device__ __forceinline__ void combine_sums(const band_arguments &a, int32_t k, float (&sums)[T][8],
                                              float (&values)[T][8]) {
@@ -501,7 +504,7 @@ __device__ __forceinline__ void combine_sums(const band_arguments &a, int32_t k,
           k == 0 ? gconv_combine_first(combine, sums[t][v]) : gconv_combine_next(combine, values[t][v], sums[t][v]);
 }
 
-/* The same for filters whose responses are combined, one after the other. */
+/* The same for filters whose responses are combined: a warp computes one filter after the other. */
 template <band_form FORM>
 __global__ void __launch_bounds__(32 * BAND_WARPS, 3) combined_bands(const __grid_constant__ band_arguments a) {
   constexpr int T = BAND_ROWS / 2;
@@ -529,8 +532,8 @@ __global__ void __launch_bounds__(32 * BAND_WARPS, 3) combined_bands(const __gri
 
 /* ---- Launching ---- */
 
-/* Floats of a row in shared memory: from the first tap of the band's first sample to the last of its last, and the window of
- * the last column block. */
+/* Floats of a row in shared memory: from the first tap of the band's first sample to the last tap of its last sample,
+ * rounded up to whole column blocks. */
 inline int64_t band_pitch(const gconv_problem *problem) {
   int64_t channels = problem->channels, step = (int64_t)problem->dilation_x * channels;
   int64_t pixels = (BAND_SAMPLES - 1) / channels + 2, across = BAND_SAMPLES;
@@ -539,7 +542,8 @@ inline int64_t band_pitch(const gconv_problem *problem) {
   return (across + ((int64_t)problem->columns - 1) * step + 3 + 4 + 3) / 4 * 4;
 }
 
-/* Whether the kernel can take the problem: a row fits in shared memory, indices in 32 bits, blocks in a grid. */
+/* Returns whether the kernel can take the problem: a row fits into shared memory, indices into 32 bits, and blocks into a
+ * grid. */
 inline bool fits_bands(const gconv_problem *problem) {
   int64_t planes = (int64_t)problem->images * problem->planes * problem->filters;
   int64_t widest = ((int64_t)problem->width + gconv_reach(problem)) * problem->channels;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct, small squares on one channel: patches. A thread loads all input rows of some output rows at once, before the first
- * multiply-add, where slide() has one or two under way. That pays
- *  - where memory bounds, 3 x 3 and 5 x 5 on planes of floats, as what counts there is how memory is walked: tiles that are
- *    copied in the order of the image make 97 % of the bandwidth, high strips 88 %;
- *  - on small images, which leave a thread few rows: it waits for memory once, and not once a row.
- * Threads follow one another along the rows; what patches share comes from the caches.
+ * direct, small squares on one channel: patches. A thread loads all input rows of some output rows at once, before its first
+ * multiply-add; slide() has only one or two rows under way. Patches are faster in two cases:
+ *  - 3 x 3 and 5 x 5 on planes of floats, which are bound by memory. There the order of the accesses counts: tiles that are
+ *    copied in the order of the image reach 97% of the bandwidth, high strips 88%.
+ *  - Small images, where a thread has few rows: it waits for memory once instead of once a row.
+ * Neighbouring threads have neighbouring patches of a row. The samples that patches share come from the caches.
  */
 #ifndef GCONV_CUDA_DIRECT_PATCH_CUH
 #define GCONV_CUDA_DIRECT_PATCH_CUH
@@ -14,7 +14,7 @@
 
 namespace {
 
-/* The samples of an input row that the windows of V outputs span. */
+/* The samples of an input row under the windows of V outputs. */
 template <class In, int K, int C, int V> struct patch_row {
   using shape = window<K, C, V>;
   using word = typename samples4<In>::word;
@@ -39,7 +39,8 @@ template <class In, int K, int C, int V> struct patch_row {
   }
 };
 
-/* Floats: of the first and the last four, only what is needed, as registers are what bounds the rows. */
+/* Floats: of the first and the last group of four, only what is needed is loaded, because the number of rows is limited by
+ * registers. */
 template <int K, int C, int V> struct patch_row<float, K, C, V> {
   using shape = window<K, C, V>;
   static constexpr int BEGIN = shape::FIRST, END = shape::FIRST + V + (K - 1) * C;
@@ -75,8 +76,8 @@ template <int K, int C, int V> struct patch_row<float, K, C, V> {
   }
 };
 
-/* The patch of `rows` rows, ROWS at most, whose first output is sample `first` of row `top`. INSIDE: there are ROWS, and all
- * of their input is in the image. */
+/* Makes a patch of `rows` rows (ROWS at most), whose first output is sample `first` of row `top`. INSIDE: it has all ROWS
+ * rows, and all of its input is inside the image. */
 template <class In, int K, int C, int V, int ROWS, bool PLAIN, bool INSIDE>
 __device__ __forceinline__ void make_patch(const sliding_arguments<K, 1> &a, const uint8_t *in, uint8_t *out, int first,
                                            int top, int rows) {
@@ -99,7 +100,7 @@ __device__ __forceinline__ void make_patch(const sliding_arguments<K, 1> &a, con
     else
       row[i].fill((In)problem.border_level);
   }
-  __syncwarp(__activemask()); /* all are loaded before, and not one by one where they are needed */
+  __syncwarp(__activemask()); /* all loads stand before the multiply-adds, so that the compiler does not move them */
   float sums[ROWS][V];
 #pragma unroll
   for (int i = 0; i < SPANNED; i++) {
@@ -121,8 +122,8 @@ __device__ __forceinline__ void make_patch(const sliding_arguments<K, 1> &a, con
   }
 }
 
-/* Grid: as of slide(), in strips of ROWS, or of several patches, one below the other. BLOCKS of a multiprocessor: that leave
- * registers for as many rows. */
+/* Grid: as that of slide(), with strips of ROWS rows, or of several patches one below the other. BLOCKS: the blocks on a
+ * multiprocessor for which the compiler limits registers. */
 template <class In, int K, int C, int V, int ROWS, int BLOCKS, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_constant__ sliding_arguments<K, 1> a) {
   const gconv_problem &problem = a.common.problem;

@@ -2,26 +2,26 @@
 /*
  * direct, square filters to 17 x 17: sums slide down the rows in registers.
  *
- *      input row y  . . . . x x x x x x . . . .      a thread: V outputs of a row need V + (K - 1) * C samples of it
- *                             |
- *        taps 2 -> sums[0]  finished: row y - 1      K = 3: what row y adds to the output rows it reaches;
- *        taps 1 -> sums[1]            row y          then sums[1] is the next sums[0], sums[2] the next sums[1],
- *        taps 0 -> sums[2]            row y + 1      and sums[2] begins anew
+ *     input row y  . . . . x x x x x x . . . .      a thread: V outputs of a row need V + (K - 1) * C samples of it
+ *                            |
+ *       taps 2 -> sums[0]  finished: row y - 1      K = 3: row y adds to the three output rows that it reaches.
+ *       taps 1 -> sums[1]            row y          Then sums[1] becomes sums[0], sums[2] becomes sums[1],
+ *       taps 0 -> sums[2]            row y + 1      and sums[2] begins anew.
  *
- * A row of an interleaved image is W * C samples, and the neighbour of a sample is C samples further on; so a thread takes V
- * neighbouring samples of a row, whatever their channels, and walks down a strip of rows. It holds the sums of the K output
- * rows that the current input row contributes to, K x V of them. Sums move up one row by being written to another register
- * than they were read from, so that costs nothing. No shared memory, no barrier.
+ * A row of an interleaved image has W * C samples, and the next pixel's sample is C samples further on. So a thread takes V
+ * neighbouring samples of a row, of all channels, and slides down a strip of rows. It holds the sums of the K output rows to
+ * which the current input row contributes: K x V sums. Sums move up one row because they are written to another register
+ * than they were read from. That costs nothing. There is no shared memory and no barrier.
  *
- * The arithmetic: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded, most of them from the L1 cache, where
- * the neighbours' loads have put them. Taps are kernel parameters, which go to uniform registers, so that a multiply-add
- * takes its tap as an operand. To K = 5 floats are bound by memory bandwidth; all else by the rate of instructions, of which
- * for K = 15 nine in ten are multiply-adds.
+ * Speed: K * K * V fused multiply-adds for V + (K - 1) * C samples loaded. Most of the samples are in the L1 cache, where
+ * the neighbours' loads have put them. Taps are kernel parameters in uniform registers, so a multiply-add takes its tap as
+ * an operand. To K = 5, floats are bound by memory bandwidth. All else is bound by the rate of instructions; for K = 15,
+ * nine in ten are multiply-adds.
  *
- * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit, so that a byte is the float of
- * its level as soon as it stands alone in a register, and a result that is multiplied back to the unit is rounded to the
- * nearest level, ties to even, and stands as an integer in its register. The taps are scaled up by 2^e in exchange: powers
- * of two change no rounding as long as nothing leaves the range of floats, which scale_taps() sees to.
+ * Integers are convolved in units of 2^-149. A float below 2^-126 is an integer in that unit. So a byte in a register, with
+ * zeros around it, already is the float of its level. A result that is multiplied back to the unit is rounded to the nearest
+ * level, ties to even, and its bits are that integer. In exchange, the taps are scaled up by 2^e. Powers of two change no
+ * rounding unless a number leaves the range of floats, and scale_taps() prevents that.
  */
 #ifndef GCONV_CUDA_DIRECT_SLIDE_CUH
 #define GCONV_CUDA_DIRECT_SLIDE_CUH
@@ -35,11 +35,12 @@ namespace {
 
 /* ---- Shares ---- */
 
-/* Whether walkers take equal shares of all rows of all columns, instead of strips that begin at equal heights: with so many
- * taps, few warps fit, and strips would leave some idle, or be so low that the rows before them count. */
+/* Whether threads take equal shares of all rows of all columns, instead of strips that begin at equal heights. With so many
+ * taps, few warps fit on a multiprocessor. Strips would leave some of them idle, or be so low that the K - 1 rows before
+ * each strip cost too much. */
 template <class In, int K> constexpr bool takes_shares = sizeof(In) == 4 && K > 15;
 
-/* A thread's walks down its share: to the foot of a column, and from the top of the next. */
+/* A thread slides down its share: to the end of one column, then on from the top of the next. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __device__ __forceinline__ void walk_share(const sliding_arguments<K, F> &a) {
   const gconv_problem &problem = a.common.problem;
@@ -62,8 +63,8 @@ __device__ __forceinline__ void walk_share(const sliding_arguments<K, F> &a) {
 
 /* ---- The kernel ---- */
 
-/* Grid: blocks that walk, of all planes of all images: x of the block over the samples of a row, V each, y over strips; then
- * blocks for the ends of rows, a thread a sample. */
+/* Grid: first the blocks that slide, for all planes of all images. In these, x of the block counts samples of a row, V for
+ * each thread, and y strips. Then the blocks for the ends of rows; there a thread makes one sample. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ sliding_arguments<K, F> a) {
   const gconv_problem &problem = a.common.problem;
@@ -94,12 +95,12 @@ __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ s
 
 /* ---- Launching ---- */
 
-/* The square of taps, K x K, in which a filter is laid: its first column is column `shift` of it, its first row the first.
- * The rest are zeros, which change no sum of integers, as that is never -0; but floats may be infinite, and fit their own
- * size only. Integers are loaded by fours, which lie at multiples of four for every thread only where the shift of the
- * output does, so that the frame may have to be wider. */
+/* The frame: a square of K x K taps into which a filter is put. The filter's first row is the first row of the frame, its
+ * first column is column `shift`. The other taps are zeros. Zeros change no sum of integers, since these sums are never -0.
+ * Floats may be infinite, so their frame has the size of the filter. Integers are loaded in groups of four. All threads load
+ * at multiples of four only if the shift of the output is a multiple of four, so the frame may have to be wider. */
 struct frame {
-  int32_t size; /* K; 0: there is none */
+  int32_t size; /* K; 0: there is no frame */
   int32_t shift;
 };
 
@@ -116,8 +117,8 @@ inline frame find_frame(const gconv_problem *problem) {
   return {0, 0};
 }
 
-/* The largest e for which taps * 2^e are far from the end of the range; whether all taps are whole multiples of 2^-e, so
- * that with levels in units of 2^-149 every sum that is not rounded for its length stays exact. */
+/* Finds the largest e for which taps * 2^e are far from the end of the range. Returns whether all taps are whole multiples
+ * of 2^-e. Then, with levels in units of 2^-149, every sum stays exact that float32 can hold. */
 inline bool scale_taps(const float *taps, int count, int *e) {
   float largest = 0;
   for (int i = 0; i < count; i++)
@@ -131,16 +132,16 @@ inline bool scale_taps(const float *taps, int count, int *e) {
   return whole;
 }
 
-/* Output rows that a thread walks: for as many blocks as the problem hints at, or as few as there can be, without those for
- * the ends of rows. */
+/* The output rows of a thread, such that there are as many sliding blocks as the user asked for, or as close to that as
+ * possible. The blocks for the ends of rows do not count. */
 inline int32_t hinted_strip(const gconv_problem *problem, int64_t blocks_of_a_row, int64_t strips_of_a_block) {
   const int64_t rows_of_blocks = problem->grid_blocks / blocks_of_a_row;
   const int64_t strips = (rows_of_blocks < 1 ? 1 : rows_of_blocks) * strips_of_a_block;
   return (int32_t)((problem->out_height - 1) / strips + 1);
 }
 
-/* Whether scale and offset are all there is to the epilogue of filters first .. first + count - 1, after a magnitude if they
- * are combined, and the output is of the type of the input. */
+/* Returns whether the epilogue of filters first .. first + count - 1 is only scale and offset, after the magnitude if they
+ * are combined, and the output has the type of the input. */
 inline bool is_plain(const gconv_execution *execution, int32_t first, int32_t count) {
   const gconv_problem *problem = execution->problem;
   return problem->in_type == problem->out_type && problem->in_type != GCONV_U16 && gconv_is_plain(&problem->epilogue) &&
@@ -153,7 +154,7 @@ inline bool is_power_of_two(float x) {
   return x > 0 && frexpf(x, &exponent) == 0.5f;
 }
 
-/* The weights of filters first .. first + F - 1, and what leads from their sums to values. */
+/* Sets the taps of filters first .. first + F - 1, and the factors that lead from their sums to values. */
 template <class In, int K, int F>
 void set_weights(const gconv_execution *execution, int32_t first, int32_t shift, sliding_arguments<K, F> *a) {
   const gconv_problem *problem = execution->problem;
@@ -179,12 +180,13 @@ void set_weights(const gconv_execution *execution, int32_t first, int32_t shift,
   }
 }
 
-/* Which output samples of a row have windows that lie in the input row. */
+/* Finds the output samples of a row whose windows lie inside the input row. */
 template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a) {
   using shape = window<K, C, V>;
   const gconv_problem *problem = &a->common.problem;
-  const int64_t shift = (int64_t)problem->pad_left * C + shape::FIRST;         /* from the window to its first output */
-  const int64_t last = (int64_t)problem->width * C + shift - 4 * shape::WORDS; /* whose window ends at the end of the row */
+  const int64_t shift = (int64_t)problem->pad_left * C + shape::FIRST; /* from the window to its first output */
+  const int64_t last =
+      (int64_t)problem->width * C + shift - 4 * shape::WORDS; /* the last sample whose window still ends inside the row */
   const int64_t begin = shift <= 0 ? 0 : (shift + V - 1) / V * V;
   int64_t end = last < 0 ? 0 : last / V * V + V;
   end = end > a->samples / V * V ? a->samples / V * V : end;
@@ -192,8 +194,8 @@ template <int K, int C, int V, int F> void find_inner(sliding_arguments<K, F> *a
   a->end = (int32_t)(begin < end ? end : 0);
 }
 
-/* What a kernel is to know of filters first .. first + F - 1, laid into K x K taps, whose output is that of filter `first`,
- * but for strips and blocks. */
+/* Makes the arguments of a kernel for filters first .. first + F - 1, put into frames of K x K taps. Their output begins at
+ * that of filter `first`. Strips and blocks are set later. */
 template <class In, int K, int C, int V, int F>
 sliding_arguments<K, F> make_arguments(const gconv_execution *execution, int32_t shift, int32_t first) {
   sliding_arguments<K, F> a = {};
@@ -208,8 +210,8 @@ sliding_arguments<K, F> make_arguments(const gconv_execution *execution, int32_t
   return a;
 }
 
-/* Divides planes into strips of a.strip rows, and what their walkers leave into blocks of as many threads; how many blocks
- * that is of all planes. */
+/* Divides planes into strips of a.strip rows, and the samples that the sliding threads leave into blocks of as many threads.
+ * Returns the number of blocks for all planes. */
 template <int K, int F> int64_t divide(sliding_arguments<K, F> *a, dim3 block) {
   const gconv_problem *problem = &a->common.problem;
   const int64_t edges = (int64_t)(a->samples - (a->end - a->begin)) * problem->out_height;
@@ -219,7 +221,7 @@ template <int K, int F> int64_t divide(sliding_arguments<K, F> *a, dim3 block) {
   return ((int64_t)a->edge_blocks + a->walkers) * problem->images * problem->planes;
 }
 
-/* By patches of ROWS rows. */
+/* Launches patches of ROWS rows. */
 template <class In, int K, int C, int V, int ROWS, int BLOCKS, bool PLAIN>
 void launch_patches(const gconv_execution *execution, int32_t shift, int32_t first) {
   const gconv_problem *problem = execution->problem;
@@ -233,13 +235,13 @@ void launch_patches(const gconv_execution *execution, int32_t shift, int32_t fir
   patch<In, K, C, V, ROWS, BLOCKS, PLAIN><<<grid, block, 0, (cudaStream_t)execution->stream>>>(a);
 }
 
-/* By walks down strips, as high as they can be. */
+/* Launches the sliding kernel, with strips as high as possible. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first) {
   const gconv_problem *problem = execution->problem;
   sliding_arguments<K, F> a = make_arguments<In, K, C, V, F>(execution, shift, first);
-  /* Floats that memory bounds go through the image in low blocks, row by row, as memory likes it; the rows that they share
-   * are in the L1 cache. */
+  /* Floats that are bound by memory take low blocks in the order of the rows, because memory is fastest in that order. The
+   * rows that blocks share are in the L1 cache. */
   constexpr bool SWEEPS = sizeof(In) == 4 && K <= 3 && F == 1, NARROW = SWEEPS || (V == 16 && C == 1);
   const int64_t threads = a.end / V, planes = (int64_t)problem->images * problem->planes;
   const int width = threads > 96 && !NARROW ? 128 : threads > 32 && !NARROW ? 64 : 32;
@@ -252,7 +254,8 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
   if (a.across > 0 && problem->grid_blocks > 0)
     a.strip = hinted_strip(problem, a.across * planes, block.y);
   else if (a.across > 0 && !SWEEPS)
-    a.strip = (int32_t)choose_strip(problem->out_height, K + 1, a.across * planes, at_a_time * block.y); /* 2 to start */
+    a.strip = (int32_t)choose_strip(problem->out_height, K + 1, a.across * planes,
+                                    at_a_time * block.y); /* 2 output rows to begin with */
   int64_t blocks = divide(&a, block);
   if (takes_shares<In, K> && a.across > 0) {
     const int64_t rows = a.across * planes * problem->out_height;

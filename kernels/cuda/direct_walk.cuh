@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of direct for squares share: rows that come into registers as floats, a thread's walk down them, how sums
- * leave it, and the samples at the ends of rows. */
+/* What the kernels of direct for squares share: reading input rows into registers as floats, sliding down them, finishing
+ * sums, and the samples at the ends of rows, whose windows reach over the border. */
 #ifndef GCONV_CUDA_DIRECT_WALK_CUH
 #define GCONV_CUDA_DIRECT_WALK_CUH
 
@@ -8,48 +8,49 @@
 
 namespace {
 
-enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; or fewer, if the problem hints at it */
+enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; fewer if the user asked for fewer */
 
-/* F filters of K x K taps whose responses are combined (F = 1: or not). */
+/* F filters of K x K taps. If F > 1, their responses are combined. */
 template <int K, int F> struct sliding_arguments {
   arguments common;
-  int32_t strip;       /* output rows of a thread; of all columns of blocks together, where it takes a share of them */
+  int32_t strip;       /* output rows of a thread; if threads take shares of all columns together: rows of a share */
   int32_t across;      /* columns of blocks */
-  int32_t begin, end;  /* output samples of a row whose windows lie in the input row, a multiple of V of them */
-  int32_t walkers;     /* blocks of a plane that walk down strips of them; of all planes, where they take shares */
-  int32_t edge_blocks; /* blocks of a plane for its other samples, at the ends of rows */
+  int32_t begin, end;  /* output samples of a row whose windows lie inside the input row, a multiple of V of them */
+  int32_t walkers;     /* blocks that slide: those of a plane; if threads take shares, those of all planes */
+  int32_t edge_blocks; /* blocks of a plane for the other samples, at the ends of rows */
   int32_t samples;     /* of an output row: Q * C */
-  float unit;          /* what a sum is to be multiplied with: the scale of taps, undone */
-  float scale, offset; /* of a plain epilogue, from scaled sums */
-  bool plain;          /* scale and offset are all there is to the epilogue, and the output is of the input's type */
-  bool at_once;        /* whether `scale`, a power of two, leads from scaled sums to levels in units of 2^-149 */
+  float unit;          /* the factor of a sum that undoes the scale of the taps */
+  float scale, offset; /* of a plain epilogue, for scaled sums */
+  bool plain;          /* the epilogue is only scale and offset, and the output has the type of the input */
+  bool at_once;        /* `scale` is a power of two, and leads from scaled sums to levels in units of 2^-149 */
   float divisor[F], bias[F];
   float taps[F][K * K];
 };
 
-/* The samples that a thread sees of an input row: those from `LEFT` before its first output sample, in fours. */
+/* The samples of an input row that a thread reads, in groups of four. They begin LEFT samples before its first output. */
 template <int K, int C, int V> struct window {
   static constexpr int PAD = K / 2 * C;
   static constexpr int LEFT = (PAD + 3) / 4 * 4;
   static constexpr int WORDS = (LEFT + V - 1 + (K - 1) * C - PAD) / 4 + 1;
-  static constexpr int FIRST = LEFT - PAD; /* index of the sample that tap 0 meets for output 0 */
+  static constexpr int FIRST = LEFT - PAD; /* index of the sample for tap 0 and output 0 */
 };
 
 /* ---- Input rows ---- */
 
-/* Whether walks can spare registers for what keeps threads from waiting at borders: with others, a multiprocessor would hold
- * fewer blocks, or the compiler moves more. As measured on an H200. */
+/* Whether the instances of a size use struct beyond, which finds border rows without branches, so that threads do not wait
+ * there. It takes registers. In other sizes, a multiprocessor would then hold fewer blocks, or the compiler would move more
+ * values. Measured on an H200. */
 template <int K> constexpr bool spares_registers = K >= 9 && K != 13;
 
-/* What near_index() says, without a branch: position i before the image is that of sample low + step * i, behind it that of
- * high + step * i; negative where there is none. The branches of near_index(), to addresses from a table, were most of the
- * time of small images. */
+/* The border without branches: position i before the image is sample low + step * i, position i behind it is sample high +
+ * step * i. A negative result means that there is none. The branches of near_index() jump through a table; they took most of
+ * the time of small images. */
 struct beyond {
   int size, step, low, high;
   __device__ __forceinline__ beyond(gconv_border border, int size) : size(size) {
     const bool mirrors = border == GCONV_BORDER_SYMMETRIC || border == GCONV_BORDER_REFLECT101;
     const bool wraps = border == GCONV_BORDER_WRAP, repeats = border == GCONV_BORDER_REPLICATE;
-    const int twice = border == GCONV_BORDER_SYMMETRIC ? 1 : 0; /* whether the sample at the border is there twice */
+    const int twice = border == GCONV_BORDER_SYMMETRIC ? 1 : 0; /* 1 if the sample at the edge is repeated */
     step = mirrors ? -1 : wraps ? 1 : 0;
     low = mirrors ? -twice : wraps ? size : repeats ? 0 : GCONV_OUTSIDE;
     high = mirrors ? 2 * size - 2 + twice : wraps ? -size : repeats ? size - 1 : GCONV_OUTSIDE;
@@ -59,7 +60,7 @@ struct beyond {
   }
 };
 
-/* Four samples as a word, and from there to floats: of integers in units of 2^-149. */
+/* Four samples as a word, and their conversion to floats. Integers become floats in units of 2^-149. */
 template <class In> struct samples4;
 template <> struct samples4<float> {
   using word = float4;
@@ -101,16 +102,16 @@ template <> struct samples4<uint16_t> {
   }
 };
 
-/* The input rows of a strip, one after the other, some of them under way. BY_FOUR: its windows begin at multiples of four
- * samples. What it needs of the arguments it holds by value, so that it stays in registers. */
+/* Reads the input rows of a strip, one after the other; some are under way while others are used. BY_FOUR: windows begin at
+ * multiples of four samples. It copies what it needs of the arguments, so that these values stay in registers. */
 template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   using shape = window<K, C, V>;
   using word = typename samples4<In>::word;
-  /* Rows under way, to hide the latency; but wide rows of one channel rather leave registers to more warps. */
+  /* Rows under way, which hide latency. Wide rows of one channel have fewer, and leave the registers to more warps. */
   static constexpr int AHEAD = (V < 16 || C > 1) && ((sizeof(In) < 4 && K <= 7) || K <= 3) ? 2 : 1;
 
-  /* Whether the loads of a row stand before the row before it is laid on sums, and not where the compiler has registers
-   * again: as measured, others rather leave these to more warps. */
+  /* Whether the loads of a row come before the multiply-adds of the row before it. Otherwise the compiler places the loads
+   * where it has registers again. Measured: the other instances are faster with the registers given to more warps. */
   static constexpr bool LOADS_FIRST = sizeof(In) == 4 && C == 1 && BY_FOUR && (K == 7 || K == 13);
 
   const uint8_t *in; /* the plane, from the first sample of the window on */
@@ -153,7 +154,7 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
     }
   }
 
-  /* The next row, as floats. */
+  /* Returns the next row, as floats. */
   __device__ __forceinline__ void next(float (&x)[4 * shape::WORDS]) {
 #pragma unroll
     for (int w = 0; w < shape::WORDS; w++)
@@ -171,7 +172,7 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
 
 /* ---- Output rows ---- */
 
-/* Alpha that is kept of output pixel (p, q), as kept_alpha(). */
+/* Alpha that is kept of output pixel (p, q), as kept_alpha() computes it. */
 template <class In, int C>
 __device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int p, int q) {
   int y = near_index(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
@@ -182,7 +183,7 @@ __device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, 
   return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
 }
 
-/* A value of the output from the sums of one or two filters. */
+/* Makes a value of the output from the sums of one or two filters. */
 template <class In, int K, int F>
 __device__ float finish_value(const sliding_arguments<K, F> &a, float first, float second) {
   const gconv_epilogue &epilogue = a.common.problem.epilogue;
@@ -198,7 +199,7 @@ __device__ float finish_value(const sliding_arguments<K, F> &a, float first, flo
   return gconv_finish(y, &epilogue);
 }
 
-/* Finishes and stores four samples, whatever the epilogue and the type of the output. */
+/* Finishes and stores four samples, for any epilogue and output type. */
 template <class In, int K, int C, int F>
 __device__ __forceinline__ void store_any(const sliding_arguments<K, F> &a, const float *first, const float *second,
                                           const uint8_t *in, uint8_t *out, int p, int sample) {
@@ -217,7 +218,8 @@ __device__ __forceinline__ void store_any(const sliding_arguments<K, F> &a, cons
     store_four(y, (float *)out, sample, 4);
 }
 
-/* The plain ways out: y = sum * scale + offset, after a magnitude of two, to the type of the input. */
+/* Plain epilogues: y = sum * scale + offset, after the magnitude if there are two sums. The output has the type of the
+ * input. */
 template <int F> __device__ __forceinline__ float plain_sum(float first, float second) {
   return F == 1 ? first : sqrtf(fmaf(second, second, fmaf(first, first, 0.0f)));
 }
@@ -231,8 +233,8 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
 #pragma unroll
     for (int i = 0; i < 4; i++)
       y[i] = fmaf(plain_sum<F>(first[v + i], second[v + i]), a.scale, a.offset);
-    /* Where memory bounds, what may stay in the L2 cache for a while is written faster; but the results of 5 x 5, whose
-     * patches read more rows twice, would displace what is to be read again. */
+    /* Stores that stay in the L2 cache for a while are faster, where memory is the bound. But the patches of 5 x 5 read more
+     * rows twice; there, results in the cache would displace input that is read again. */
     if (K <= 4)
       *(float4 *)(row + sample + v) = pack_four(y, 0.0f);
     else
@@ -266,8 +268,8 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
     __stcs((uint4 *)(row + sample), make_uint4(words[0], words[V / 16], words[V / 8], words[V / 4 - 1]));
 }
 
-/* Finishes and stores V samples of output row `p`. PLAIN: there is nothing to the epilogue but scale and offset, after the
- * magnitude of two; else, that is asked for each row, which costs little where rows have many taps. */
+/* Finishes and stores V samples of output row `p`. PLAIN: the epilogue is only scale and offset, after the magnitude of two.
+ * Otherwise that is tested for each row, which costs little where rows have many taps. */
 template <class In, int K, int C, int V, int F, bool PLAIN>
 __device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, const float (&first)[V],
                                            const float (&second)[V], const uint8_t *in, uint8_t *out, int p, int sample) {
@@ -282,11 +284,11 @@ __device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, con
       store_any<In, K, C, F>(a, first + v, second + v, in, out, p, sample + v);
 }
 
-/* ---- The walk ---- */
+/* ---- Sliding ---- */
 
-/* Lays an input row on all sums: sums[j] is of the j-th oldest row; before, it was sums[j + 1]. */
+/* Adds an input row to all sums. sums[j] is the j-th oldest output row; before this call it was sums[j + 1]. */
 template <int K, int C, int V, int N>
-__device__ __forceinline__ void lay_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
+__device__ __forceinline__ void add_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
   constexpr int FIRST = window<K, C, V>::FIRST;
 #pragma unroll
   for (int j = 0; j < K; j++)
@@ -299,7 +301,7 @@ __device__ __forceinline__ void lay_row(const float *taps, const float (&x)[N], 
       }
 }
 
-/* A thread's walk down its strip. */
+/* A thread slides down its strip. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int top,
                                      int rows) {
@@ -313,7 +315,7 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
     reader.next(x);
 #pragma unroll
     for (int f = 0; f < F; f++)
-      lay_row<K, C, V>(a.taps[f], x, sums[f]);
+      add_row<K, C, V>(a.taps[f], x, sums[f]);
     if (i < 0)
       continue;
     store_sums<In, K, C, V, F, PLAIN>(a, sums[0][0], sums[F - 1][0], in, out, top + i, first);
@@ -323,7 +325,7 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
 
 /* ---- The ends of rows ---- */
 
-/* A value with a plain epilogue, as store_plain() does it. */
+/* Applies a plain epilogue to a value, as store_plain() does. */
 template <int K, int F>
 __device__ __forceinline__ void store_plain_one(const sliding_arguments<K, F> &a, float sum, float *out) {
   *out = fmaf(sum, a.scale, a.offset);
@@ -334,11 +336,12 @@ __device__ __forceinline__ void store_plain_one(const sliding_arguments<K, F> &a
   *out = (uint8_t)min(max(level, 0), 255);
 }
 
-/* Rows of windows at the ends of rows that are loaded at once: where walks decide how many registers there are. */
+/* Rows of a window that are loaded at once for samples at the ends of rows. The sliding threads need more registers than
+ * these, and decide how many there are. */
 template <int K> constexpr int end_rows = K <= 3 ? 1 : K <= 5 ? K : (spares_registers<K> ? 36 : 20) / K;
 
-/* One output sample by itself: of the few at the ends of rows, whose windows reach outside. ROWS input rows are loaded at
- * once; what is outside is read as sample 0, and replaced. */
+/* Makes one output sample at the end of a row, whose window reaches outside. ROWS input rows are loaded at once. For a
+ * position outside, sample 0 is loaded, and then replaced. */
 template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int p, int sample) {
   const gconv_problem &problem = a.common.problem;
@@ -383,7 +386,7 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
     gconv_store(value, (float *)out + sample);
 }
 
-/* A thread's part of block `number` of those for the ends of rows of a plane: a sample. */
+/* Makes one sample at the end of a row: the share of a thread in block `number` of those for the ends of rows of a plane. */
 template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 __device__ __forceinline__ void make_ends(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int number) {
   const unsigned width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
@@ -394,7 +397,7 @@ __device__ __forceinline__ void make_ends(const sliding_arguments<K, F> &a, cons
     make_sample<In, K, C, F, ROWS, PLAIN>(a, in, out + p * a.common.out_row, p, at < a.begin ? at : at + a.end - a.begin);
 }
 
-/* What a block does: one of a plane's that walk, or that make the ends of rows; row 0 of the plane. */
+/* The work of a block: whether it slides or makes the ends of rows, and row 0 of its plane. */
 struct block_part {
   bool walks;
   int number;
@@ -402,13 +405,13 @@ struct block_part {
   uint8_t *out;
 };
 
-/* Of the blocks of a grid, the first all_walkers walk; the others come last, as short work that fills what the walks leave
- * idle. */
+/* Assigns work to a block. The first all_walkers blocks of the grid slide. The blocks for the ends of rows come last: they
+ * are short, and fill the multiprocessors that have become idle. */
 template <int K, int F> __device__ __forceinline__ block_part find_part(const sliding_arguments<K, F> &a, int all_walkers) {
   const gconv_problem &problem = a.common.problem;
   const bool walks = (int)blockIdx.x < all_walkers;
   const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, of_plane = walks ? a.walkers : a.edge_blocks;
-  if (problem.images * problem.planes == 1) /* spares a short launch the divisions */
+  if (problem.images * problem.planes == 1) /* saves a short launch the divisions */
     return {walks, number, a.common.in, a.common.out};
   const int sheet = number / of_plane, image = sheet / problem.planes, plane = sheet - image * problem.planes;
   return {walks, number - sheet * of_plane, a.common.in + image * a.common.in_image + plane * a.common.in_plane,

@@ -2,18 +2,18 @@
 /*
  * fft: products of spectra, tile by tile (overlap-save), for large filters.
  *
- * A tile of N x N samples is transformed, multiplied by the spectrum of the filter and transformed back; of the result,
- * N - R + 1 rows and N - S + 1 columns are not touched by its wrapping around. The work is the same for any filter, but for
- * the part of the tile that is lost: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)), where direct
- * takes R * S. On an H200 it overtakes direct at about 9 x 9.
+ * A tile of N x N samples is transformed, multiplied by the spectrum of the filter, and transformed back. The product of
+ * spectra is a circular convolution, so only N - R + 1 rows and N - S + 1 columns of the result are valid. The work hardly
+ * depends on the filter: some 70 instructions a sample, times N * N / ((N - R + 1) * (N - S + 1)) for the part of the tile
+ * that is lost. direct takes R * S. On an H200, fft overtakes direct at about 9 x 9.
  *
- * Two engines, of which the one with less work is taken: tiles of 64 to 160 points a side in the shared memory of a block
- * (fft_tile.cuh), for filters to some 55 x 55, larger ones on small images; tiles of 512 to 4096 points a side in device
- * memory, lines of them in shared memory (fft_lines.cuh), for larger ones. This file holds the choice, the launches and the
- * descriptor.
+ * There are two engines, and the one with less work is taken. For filters to some 55 x 55, and for larger ones on small
+ * images, tiles of 64 to 160 points a side are in the shared memory of a block (fft_tile.cuh). For larger filters, tiles of
+ * 512 to 4096 points a side are in device memory, and single lines of them in shared memory (fft_lines.cuh). This file holds
+ * the choice, the launches and the descriptor.
  *
- * Not of the exact family. See error_bound() for what is stated. An infinity or a NaN spreads over its tile and the one that
- * shares its points.
+ * fft is not of the exact family; error_bound() says how far it may be off. An infinity or a NaN spreads over its tile and
+ * the tile that shares its points.
  */
 #include "conv/cuda_error.h"
 #include "fft_lines.cuh"
@@ -40,8 +40,8 @@ struct cutting {
   int64_t tiles_y, tiles_x, tiles, pairs;
 };
 
-/* False if the filters leave nothing of such tiles. valid_x is a multiple of 8 and tiles begin there, if that costs little:
- * loads and stores of 8 neighbours are of whole sectors of memory then. */
+/* Returns false if tiles of this size are too small for the filters. If it costs little, valid_x is a multiple of 8, and
+ * tiles begin there. Then loads and stores of 8 neighbours are whole sectors of memory. */
 bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
   *c = {height, width, 0, 0, 0, 0, 0, 0, 0};
   if (extent_y(problem) > height || extent_x(problem) > width)
@@ -68,9 +68,9 @@ bool cut(const gconv_problem *problem, int height, int width, cutting *c) {
 struct tile_engine {
   int size, radix; /* N, A */
   size_t shared;
-  int threads, blocks; /* of a block; of a multiprocessor */
-  double work, back; /* multiply-adds that would take as long as a sample of a tile, measured on an H200: for all but rows */
-                     /*   back, and for those, of which only valid ones are made */
+  int threads, blocks; /* threads of a block; blocks of a multiprocessor */
+  double work, back;   /* cost of a sample of a tile, in multiply-adds, measured on an H200: all but the rows back, */
+                       /* and the rows back, of which only valid ones are made */
   void (*kernel)(tile_arguments);
   void (*make_spectra)(const gconv_execution *, line_order, line_order, double2 *, float2 *);
 };
@@ -95,7 +95,7 @@ struct line_engine {
   line_order order;
   int twists, rows, columns, column_threads; /* see line_shape */
   size_t rows_shared, columns_shared;
-  double work; /* of tiles with such lines: as tile_engine.work */
+  double work; /* cost of a sample of tiles with such lines, as tile_engine.work */
   void (*enter)(line_arguments);
   void (*filter)(line_arguments);
   void (*leave)(line_arguments);
@@ -115,19 +115,19 @@ const line_engine line_engines[] = {line_engine_of<line_shape<4, 8>>(245), line_
 
 /* How a problem is solved. */
 struct solution {
-  const tile_engine *tile;              /* or NULL: */
-  const line_engine *lines_y, *lines_x; /* for columns, which go along y, and rows */
+  const tile_engine *tile;              /* set: tiles in shared memory; NULL: lines */
+  const line_engine *lines_y, *lines_x; /* for columns, which run along y, and for rows */
   cutting c;
-  int64_t at_a_time;       /* blocks of the tile engine; pairs of tiles of a batch of the line engine */
+  int64_t at_a_time;       /* blocks of the tile engine, or pairs of tiles in a batch of the line engine */
   size_t state, workspace; /* bytes */
-  double work;             /* multiply-adds that would take as long */
+  double work;             /* cost in multiply-adds */
 };
 
 size_t point_bytes(const cutting &c) {
   return (size_t)c.height * c.width * sizeof(float2);
 }
 
-/* Pairs of tiles go to the multiprocessors in rounds. */
+/* Estimates tiles in shared memory. The multiprocessors process pairs of tiles in rounds. */
 bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, solution *s) {
   if (!cut(problem, engine.size, engine.size, &s->c) || engine.shared > shared_limit())
     return false;
@@ -144,9 +144,10 @@ bool solve_by_tiles(const gconv_problem *problem, const tile_engine &engine, sol
   return s->state + s->workspace <= problem->workspace_limit;
 }
 
-const size_t batch_bytes = (size_t)192 << 20; /* of points at most: more gains nothing */
+const size_t batch_bytes = (size_t)192 << 20; /* of points, at most; larger batches gain nothing */
 
-/* Batches of pairs, as many as there is room for: each takes three launches and leaves the device half idle at its end. */
+/* Estimates lines in shared memory. Pairs of tiles go in batches, as many as fit into memory. Each batch takes three
+ * launches, and leaves the device half idle at its end. */
 bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const line_engine &x, solution *s) {
   size_t shared = y.columns_shared > x.rows_shared ? y.columns_shared : x.rows_shared;
   if (!cut(problem, size_of(y.order), size_of(x.order), &s->c) || shared > shared_limit())
@@ -161,18 +162,18 @@ bool solve_by_lines(const gconv_problem *problem, const line_engine &y, const li
   size_t room = fmin(problem->workspace_limit - s->state, batch_bytes);
   s->at_a_time = room / pair < 1 ? 1 : room / pair;
   int64_t batches = (s->c.pairs - 1) / s->at_a_time + 1;
-  s->at_a_time = (s->c.pairs - 1) / batches + 1; /* all alike */
+  s->at_a_time = (s->c.pairs - 1) / batches + 1; /* all batches have the same size */
   s->workspace = fmax(s->at_a_time * pair, row_spectra_bytes(problem, x.order));
   return s->state + s->workspace <= problem->workspace_limit;
 }
 
-/* Work is above 0 for all solutions. */
+/* Keeps the solution with less work. Work is above 0 for all solutions. */
 void keep_better(const solution &candidate, solution *best) {
   if (best->work == 0 || candidate.work < best->work)
     *best = candidate;
 }
 
-/* The fastest way within the limits of the device and of memory; false if there is none. */
+/* Finds the fastest solution within the limits of the device and of memory. Returns false if there is none. */
 bool solve(const gconv_problem *problem, solution *best) {
   *best = {};
   for (const tile_engine &engine : tile_engines) {
@@ -194,13 +195,13 @@ size_t workspace_bytes(const gconv_problem *problem) {
   return solve(problem, &s) ? s.workspace : 0;
 }
 
-/* ---- What a plan keeps: twists and spectra, on the device ---- */
+/* ---- What a plan keeps on the device: twists and spectra ---- */
 
 float2 *spectra_of(const solution &s, float2 *state) {
   return state + (s.tile ? 8 * TWISTS : s.lines_y->twists + s.lines_x->twists);
 }
 
-/* As line_shape lays them out. */
+/* Makes the twists in the order of line_shape. */
 void make_line_twists(line_order order, cudaStream_t stream, float2 *to) {
   int step = order.Q * order.S, powers = powers_of_twist(order.P);
   make_twists<<<powers, step, 0, stream>>>(size_of(order), 1, step, to);
@@ -233,7 +234,7 @@ void dismiss(void *state) {
 
 /* ---- Alpha that is kept ---- */
 
-/* Grid: x over the pixels of a row, y over rows, z over planes of all images; all strided. */
+/* Copies alpha. Grid: x counts pixels of a row, y rows, z planes of all images; threads stride over all of them. */
 template <class In, class Out> __global__ void copy_alpha(const __grid_constant__ arguments a) {
   const gconv_problem &problem = a.problem;
   place at;
@@ -263,7 +264,7 @@ void launch_alpha(const gconv_execution *execution) {
 
 /* ---- Execution ---- */
 
-/* Whether scale and offset are all there is to the epilogue. */
+/* Returns whether the epilogue is only scale and offset. */
 bool is_plain(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   return gconv_is_plain(&problem->epilogue) && !gconv_is_combined(problem) && are_bare(execution, 0, problem->filters);
@@ -284,7 +285,7 @@ tiling tiling_of(const gconv_execution *execution, const cutting &c) {
   return t;
 }
 
-/* Lets blocks of the kernel have so much shared memory, and launches it. */
+/* Allows the blocks of a kernel their shared memory, and launches it. */
 template <class Arguments>
 void launch(void (*kernel)(Arguments), dim3 grid, int threads, size_t shared, const gconv_execution *execution,
             const Arguments &a) {
@@ -302,7 +303,7 @@ void execute_tiles(const gconv_execution *execution, const solution &s) {
   launch(s.tile->kernel, dim3((unsigned)s.at_a_time), s.tile->threads, s.tile->shared, execution, a);
 }
 
-/* The pairs of tiles from a.first_pair on, `count` of them. */
+/* Runs `count` pairs of tiles, from a.first_pair on. */
 void execute_batch(const gconv_execution *execution, const solution &s, unsigned count, line_arguments a) {
   const line_engine &y = *s.lines_y, &x = *s.lines_x;
   const float2 *spectra = spectra_of(s, (float2 *)execution->state);
@@ -315,7 +316,7 @@ void execute_batch(const gconv_execution *execution, const solution &s, unsigned
 }
 
 void execute_lines(const gconv_execution *execution, const solution &s) {
-  const int64_t points = s.at_a_time * s.c.height * s.c.width; /* of a batch */
+  const int64_t points = s.at_a_time * s.c.height * s.c.width; /* points of a batch */
   line_arguments a = {};
   a.t = tiling_of(execution, s.c);
   a.columns = s.lines_y->columns;
@@ -361,8 +362,8 @@ const char *supports(const gconv_problem *problem) {
                                : "filters that span more pixels than a tile";
 }
 
-/* Tiles in shared memory are bound by instructions, tiles in device memory by its bandwidth, of which they reach 0.75. A
- * first block takes as long as two launches before it is under way. */
+/* Tiles in shared memory are bound by instructions. Tiles in device memory are bound by its bandwidth, of which they reach
+ * 0.75. The first block begins after the time of two launches. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   solution s;
   if (!solve(problem, &s))
@@ -374,12 +375,16 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return (2 + batches * (1 + 2.0 * problem->filters)) * machine->launch_ms + bytes / machine->bytes_per_ms;
 }
 
-/* Statistical, like that of the CPU's fft: each of the 2 log2 N^2 levels of butterflies adds errors of at most about 4 u to
- * the root mean square of its values (Higham, Accuracy and Stability, 24.1), which is max |x| at most on the way there, and
- * (sum |tap|) * max |x| on the way back; independent errors add as their squares do. The bound is 16 deviations of that;
- * measured errors stay below a hundredth of it. What can be proven for any input adds the errors of the levels themselves,
- * and lets all of a tile's error fall on one sample: it grows with N log N, from 6e-4 at 64 to 7e-2 at 4096. A verification
- * by that would pass a result that lacks a tap of a large filter, which is what it is there to find. */
+/*
+ * The bound is statistical, like that of the CPU's fft. Each of the 2 log2 N^2 levels of butterflies adds errors of at most
+ * about 4 u to the root mean square of its values (Higham, Accuracy and Stability, 24.1). That root mean square is at most
+ * max |x| on the way to the spectrum, and (sum |tap|) * max |x| on the way back. Independent errors add as their squares do.
+ * The bound is 16 standard deviations of the result. Measured errors stay below a hundredth of it.
+ *
+ * A bound that holds for any input would be far larger: it adds the errors of the levels themselves, and lets all of a
+ * tile's error fall on one sample. It grows with N log N, from 6e-4 at 64 to 7e-2 at 4096. With that bound, verification
+ * would not notice that a tap of a large filter is missing.
+ */
 double error_bound(const gconv_problem *problem) {
   solution s;
   double points = solve(problem, &s) ? (double)s.c.height * s.c.width : 1;
@@ -401,7 +406,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_fft = {
     NULL, /* row_step */
     acquire,
     dismiss,
-    0,    /* start_ms */
-    NULL, /* started */
-    true, /* spreads */
+    false, /* library */
+    true,  /* spreads */
 };

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fft's engine for larger filters: whole lines in shared memory, tiles of 512 to 4096 points a side in device memory. Three
- * kernels, which read and write each point once:
+ * kernels read and write each point once:
  *
  *     enter_lines    image -> rows forward -> points
  *     filter_lines   points -> columns forward, product, columns back -> points
- *     leave_lines    points -> rows back, those that are wanted -> image
+ *     leave_lines    points -> rows back (only the valid ones) -> image
  *
  * A line of N = P * Q * 16 points is transformed in three passes, in place: P points that are Q * 16 apart, twist, Q points
- * that are 16 apart, twist, 16 neighbours; and back in the opposite order, so that nothing is ever reordered. As in the
- * tile engine, a point holds samples of two real tiles.
+ * that are 16 apart, twist, 16 neighbours. The way back has the opposite order, so points are never reordered. As in the
+ * tile engine, a point holds a sample of each of two real tiles.
  *
- * 48 bytes a point, that is for two samples: 175 G samples a second at the bandwidth of an H200, of which 130 were reached,
- * before what is lost at the edges of tiles. A library's transforms move twice as much: its rows and columns are kernels of
- * their own, and so are gathering, the product and storing.
+ * Speed: 48 bytes a point, which holds two samples. At the bandwidth of an H200 that is 175 G samples a second, of which 130
+ * were reached, not counting what is lost at the edges of tiles. The transforms of a library move twice as many bytes: rows
+ * and columns are separate kernels there, and so are gathering samples, the product, and storing.
  */
 #ifndef GCONV_CUDA_FFT_LINES_CUH
 #define GCONV_CUDA_FFT_LINES_CUH
@@ -26,38 +26,44 @@ namespace {
 
 /* ---- Shapes ---- */
 
-enum { LINE_THREADS = 256, LINE_BLOCKS = 3, BLOCK_POINTS = 4096 }; /* blocks: of a multiprocessor */
+enum {
+  LINE_THREADS = 256,
+  LINE_BLOCKS = 3,
+  BLOCK_POINTS = 4096
+}; /* threads of a block; blocks of a multiprocessor; points of a block */
 
-/* A line in shared memory: a gap after every 16 points, so that neither points 16 apart nor neighbours share banks. */
+/* A line in shared memory. It has a gap after every 16 points, so that points 16 apart use different banks, and neighbours,
+ * too. */
 template <int P_, int Q_> struct line_shape {
   static constexpr int P = P_, Q = Q_, S = 16, SIZE = P * Q * S;
   static constexpr int LENGTH = SIZE + SIZE / 16;
-  static constexpr int PART = LENGTH / P;                            /* from k1 to k1 + 1 */
-  static constexpr int ROW = LENGTH + 8;                             /* from a row to the next: neighbours in other banks */
-  static constexpr int ROWS = BLOCK_POINTS / SIZE;                   /* of a block, rows at a time */
-  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8;               /* likewise columns, interleaved */
-  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2); /* 34 KB */
+  static constexpr int PART = LENGTH / P;              /* distance from k1 to k1 + 1 */
+  static constexpr int ROW = LENGTH + 8;               /* distance from a row to the next, in different banks */
+  static constexpr int ROWS = BLOCK_POINTS / SIZE;     /* rows of a block at a time */
+  static constexpr int COLUMNS = SIZE >= 2048 ? 4 : 8; /* columns of a block at a time, interleaved */
+  static constexpr size_t ROWS_SHARED = ROWS * ROW * sizeof(float2);          /* 34 KB */
   static constexpr size_t COLUMNS_SHARED = COLUMNS * LENGTH * sizeof(float2); /* 34, 68, 68, 136 KB */
   static constexpr int COLUMN_THREADS = SIZE == 4096 ? 512 : 256;
   static constexpr int COLUMN_BLOCKS = SIZE == 4096 ? 1 : 3;
   static constexpr int FIRST_TWISTS = powers_of_twist(P) * Q * S;
-  static constexpr int TWISTS = FIRST_TWISTS + powers_of_twist(Q) * S; /* of the first pass, of the second */
+  static constexpr int TWISTS = FIRST_TWISTS + powers_of_twist(Q) * S; /* of the first pass, then of the second */
 };
 
 struct line_arguments {
   tiling t;
-  int32_t first_pair;                /* of the batch */
-  int32_t columns;                   /* of a block of filter_lines() */
-  int32_t height, width;             /* points of a tile */
-  const float2 *twists_y, *twists_x; /* first pass: exp(-2 pi i j 2^k / N) at k * Q * 16 + j; then the second's */
-  const float2 *spectrum;            /* of the filter, in the order of columns_order */
-  int32_t k;                         /* its number */
-  float2 *points, *filtered;         /* of the batch: what rows became; what columns became, maybe in place */
-  float2 *combined;                  /* what is combined of the batch */
+  int32_t first_pair;    /* first pair of the batch */
+  int32_t columns;       /* of a block of filter_lines() */
+  int32_t height, width; /* points of a tile */
+  const float2 *twists_y,
+      *twists_x;          /* twists of the first pass, exp(-2 pi i j 2^k / N) at k * Q * 16 + j; then those of the second */
+  const float2 *spectrum; /* of the filter, in the order of columns_order */
+  int32_t k;              /* number of the filter */
+  float2 *points, *filtered; /* of the batch: results of the rows; results of the columns, maybe in the same place */
+  float2 *combined;          /* of the batch: the combined responses */
 };
 
-/* The order of spectra: as the threads of filter_lines() take them. Columns are stored as enter_lines() leaves them:
- * position 16 * m + i of a row is column i * (N / 16) + m. */
+/* The order of a spectrum is that in which the threads of filter_lines() read it. Columns are stored as enter_lines() leaves
+ * them: position 16 * m + i of a row is column i * (N / 16) + m. */
 template <int COLUMNS> struct columns_order {
   static __device__ position position_of(int64_t index, line_order y, line_order x) {
     int c = (int)(index % COLUMNS), sixteenth = size_of(x) / 16;
@@ -69,9 +75,9 @@ template <int COLUMNS> struct columns_order {
   }
 };
 
-/* ---- Passes; `pitch` is the distance of neighbouring points of a line ---- */
+/* ---- Passes; `pitch` is the distance between neighbouring points of a line ---- */
 
-/* Twists points whose powers are at twists[i * step]. */
+/* Multiplies points by their twists. The powers of a point's twist are at twists[i * step]. */
 template <int SIGN, int N> __device__ __forceinline__ void twist(const float2 *twists, int step, float2 (&points)[N]) {
   float2 powers[powers_of_twist(N)];
 #pragma unroll
@@ -80,7 +86,7 @@ template <int SIGN, int N> __device__ __forceinline__ void twist(const float2 *t
   twist_points<SIGN>(powers, points);
 }
 
-/* The second pass, in place: the points j, j + 16 .. of part k1, task being k1 * 16 + j. */
+/* The second pass, in place, on the points j, j + 16 .. of part k1. `task` is k1 * 16 + j. */
 template <class Line, int PITCH, int SIGN>
 __device__ __forceinline__ void pass_middle(float2 *line, const float2 *twists, int task) {
   float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
@@ -100,14 +106,15 @@ __device__ __forceinline__ void pass_middle(float2 *line, const float2 *twists, 
 
 /* ---- Points in memory ---- */
 
-/* The columns of a block of filter_lines() lie together, row by row. A thread has every N / 16th column of a row, from
- * column m on. */
+/* Where a thread stores its points. The columns of a block of filter_lines() lie together, row by row. A thread has every N
+ * / 16th column of a row, from column m on. */
 struct stored_place {
-  int row, m;    /* of the block's rows */
-  int64_t first; /* where column m is; the next is N / 16 * height points further on */
+  int row, m;    /* row of the block, first column */
+  int64_t first; /* place of column m; the next column is N / 16 * height points further on */
 };
 
-/* Neighbouring threads have neighbours in memory: first across the columns that lie together, then down the block's rows. */
+/* Assigns places to threads so that neighbouring threads write neighbouring points: first across the columns that lie
+ * together, then down the rows of the block. */
 template <class Line> __device__ __forceinline__ stored_place place_of_thread(const line_arguments &a, int top) {
   const int c = threadIdx.x % a.columns, rest = threadIdx.x / a.columns, row = rest % Line::ROWS, block = rest / Line::ROWS;
   const int64_t tile = (int64_t)blockIdx.y * a.height * Line::SIZE;
@@ -116,7 +123,7 @@ template <class Line> __device__ __forceinline__ stored_place place_of_thread(co
 
 /* ---- Rows forward ---- */
 
-/* gconv_border_index() of a position outside. */
+/* gconv_border_index() for a position outside the image. */
 __device__ __noinline__ int outer_index(gconv_border border, int i, int size) {
   return (int)gconv_border_index(border, i, size);
 }
@@ -124,7 +131,7 @@ __device__ __forceinline__ int any_index(gconv_border border, int i, int size) {
   return (unsigned)i < (unsigned)size ? i : outer_index(border, i, size);
 }
 
-/* One part of the points x, x + STEP .. of row y of a tile that may lie anywhere. */
+/* Loads one part of the points x, x + STEP .. of row y. The tile may lie inside the image or outside. */
 template <class In, int STEP, int PART, int N>
 __device__ __forceinline__ void load_anywhere(const arguments &a, const real_tile &tile, int y, int x, float2 (&points)[N]) {
   const gconv_problem &problem = a.problem;
@@ -152,7 +159,7 @@ __device__ __forceinline__ void load_line(const arguments &a, const tile_pair &p
   load_anywhere<In, STEP, 1>(a, second, y, x, points);
 }
 
-/* The first pass: the points j, j + STEP .. of row y. */
+/* The first pass, on the points j, j + STEP .. of row y. */
 template <class Line>
 __device__ __forceinline__ void enter_part(const line_arguments &a, const tile_pair &pair, int y, int j, float2 *line) {
   constexpr int STEP = Line::SIZE / Line::P;
@@ -174,7 +181,7 @@ __device__ __forceinline__ void enter_part(const line_arguments &a, const tile_p
     at[k * Line::PART] = points[k];
 }
 
-/* Grid: x over groups of ROWS rows, y over pairs of tiles. */
+/* Grid: x counts groups of ROWS rows, y pairs of tiles. */
 template <class Line>
 __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const __grid_constant__ line_arguments a) {
   extern __shared__ float2 lines[];
@@ -208,7 +215,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
 
 /* ---- Columns ---- */
 
-/* The last pass forward, the product and the first pass back: points 16 * m .. 16 * m + 15. */
+/* The last pass forward, the product, and the first pass back, on points 16 * m .. 16 * m + 15. */
 template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(const float2 *spectrum, float2 *at) {
   float2 points[16], factors[16];
 #pragma unroll
@@ -227,7 +234,7 @@ template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(
     at[i * PITCH] = points[i];
 }
 
-/* Grid: x over pairs of tiles, so that those share a part of the spectrum in L2, y over groups of COLUMNS columns. */
+/* Grid: x counts pairs of tiles, which share a part of the spectrum in the L2 cache; y counts groups of COLUMNS columns. */
 template <class Line>
 __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
     filter_lines(const __grid_constant__ line_arguments a) {
@@ -279,7 +286,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
 
 /* ---- Rows back ---- */
 
-/* The last pass: the points j, j + STEP .. of row y, to the image. */
+/* The last pass, on the points j, j + STEP .. of row y. Stores them in the image. */
 template <class Line>
 __device__ __forceinline__ void leave_part(const line_arguments &a, const tile_pair &pair, int y, int j,
                                            const float2 *line) {
@@ -296,7 +303,7 @@ __device__ __forceinline__ void leave_part(const line_arguments &a, const tile_p
   store_points<STEP>(a.t, a.k, pair, y, j - a.t.first_x, points);
 }
 
-/* Grid: x over groups of ROWS valid rows, y over pairs of tiles. */
+/* Grid: x counts groups of ROWS valid rows, y pairs of tiles. */
 template <class Line>
 __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const __grid_constant__ line_arguments a) {
   extern __shared__ float2 lines[];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Discrete Fourier transforms of a few points in the registers of a thread, in natural order: what fft's passes are made
- * of. Everything has internal linkage, as in common.cuh. */
+/* Discrete Fourier transforms of a few points, in the registers of a thread, in natural order. The passes of fft are made of
+ * them. Everything has internal linkage, as in common.cuh. */
 #ifndef GCONV_CUDA_FFT_REGISTERS_CUH
 #define GCONV_CUDA_FFT_REGISTERS_CUH
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-/* Complex numbers are float2: x + i y. Fused multiply-adds are written out, as the compiler may not make any. */
+/* Complex numbers are float2: x + i y. Fused multiply-adds are written out, because the compiler may not contract. */
 
 __device__ __forceinline__ float2 plus(float2 a, float2 b) {
   return make_float2(a.x + b.x, a.y + b.y);
@@ -23,10 +23,10 @@ __device__ __forceinline__ float2 times_conjugate(float2 a, float2 b) {
   return make_float2(fmaf(a.x, b.x, a.y * b.y), fmaf(a.y, b.x, -(a.x * b.y)));
 }
 
-/* cos(2 pi part / whole), at compile time: a Taylor series. */
+/* cos(2 pi part / whole) at compile time, by a Taylor series. */
 __host__ __device__ constexpr double cosine_of_turn(int part, int whole) {
   double angle = 6.283185307179586476925 * part / whole, term = 1, sum = 1;
-  if (angle > 3.14159265358979323846) /* by symmetry: smaller angles have a better series */
+  if (angle > 3.14159265358979323846) /* symmetry: the series is better for smaller angles */
     angle = 6.283185307179586476925 * (whole - part) / whole;
   for (int i = 2; i < 40; i += 2) {
     term *= -angle * angle / (i * (i - 1));
@@ -41,12 +41,12 @@ template <int N> struct roots {
   __host__ __device__ constexpr roots() {
     for (int e = 0; e < N; e++) {
       re[e] = (float)cosine_of_turn(e, N);
-      im[e] = (float)cosine_of_turn((4 * e + 3 * N) % (4 * N), 4 * N); /* a quarter of a turn behind */
+      im[e] = (float)cosine_of_turn((4 * e + 3 * N) % (4 * N), 4 * N); /* the sine is the cosine of a quarter turn earlier */
     }
   }
 };
 
-/* a * exp(SIGN * 2 pi i e / N) for an e that is known when the loop around is unrolled. */
+/* Returns a * exp(SIGN * 2 pi i e / N). e becomes a constant when the loop around is unrolled. */
 template <int N, int SIGN> __device__ __forceinline__ float2 times_root(float2 a, int e) {
   constexpr roots<N> unity;
   e = SIGN > 0 ? e % N : (N - e % N) % N;
@@ -58,7 +58,7 @@ template <int N, int SIGN> __device__ __forceinline__ float2 times_root(float2 a
     return make_float2(-a.x, -a.y);
   if (4 * e == 3 * N)
     return make_float2(a.y, -a.x);
-  constexpr float half = 0.70710678118654752f; /* its square */
+  constexpr float half = 0.70710678118654752f; /* half of the root of 2 is the root of a half */
   if (8 * e == N)
     return make_float2((a.x - a.y) * half, (a.x + a.y) * half);
   if (8 * e == 3 * N)
@@ -70,8 +70,8 @@ template <int N, int SIGN> __device__ __forceinline__ float2 times_root(float2 a
   return times(a, make_float2(unity.re[e], unity.im[e]));
 }
 
-/* x[k] = sum over n of x[n] * exp(SIGN * 2 pi i n k / N), in place. P * Q points are Q transforms of P points, a twist, and
- * P transforms of Q points: n = Q * i + j, k = k1 + P * k2. */
+/* x[k] = sum over n of x[n] * exp(SIGN * 2 pi i n k / N), in place. P * Q points are transformed as Q transforms of P
+ * points, a twist, and P transforms of Q points, with n = Q * i + j and k = k1 + P * k2. */
 template <int P, int Q, int SIGN> struct transform {
   static constexpr int N = P * Q;
   static __device__ __forceinline__ void apply(float2 (&x)[N]);
@@ -143,13 +143,13 @@ template <int SIGN, int N> __device__ __forceinline__ void transform_points(floa
 
 enum { BACKWARD = 1, FORWARD = -1 }; /* the signs */
 
-/* Numbers of powers that a twist of N points takes: w, w^2, w^4 .. */
+/* How many powers w, w^2, w^4 .. are stored for a twist of N points. */
 __host__ __device__ constexpr int powers_of_twist(int N) {
   return N > 16 ? 5 : N > 8 ? 4 : N > 4 ? 3 : 2;
 }
 
-/* points[k] times w^k, or its conjugate if SIGN is BACKWARD, from w^(2^i) = powers[i]. The other powers are products of at
- * most log2 N of those, as loads would take longer. */
+/* Multiplies points[k] by w^k, or by its conjugate if SIGN is BACKWARD. powers[i] is w^(2^i). Other powers are products of
+ * at most log2 N of these; loading them would take longer. */
 template <int SIGN, int N>
 __device__ __forceinline__ void twist_points(const float2 (&powers)[powers_of_twist(N)], float2 (&points)[N]) {
   float2 w[N];

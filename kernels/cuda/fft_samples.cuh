@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fft's way from the image to the points of its tiles, and back. Everything has internal linkage, as in common.cuh. */
+/* fft: from the image to the points of tiles, and back. Everything has internal linkage, as in common.cuh. */
 #ifndef GCONV_CUDA_FFT_SAMPLES_CUH
 #define GCONV_CUDA_FFT_SAMPLES_CUH
 
@@ -9,27 +9,27 @@ namespace {
 
 /* ---- Tiles ---- */
 
-/* How all samples are cut into tiles, two of which share their points: one the real parts, one the imaginary parts. */
+/* How all samples are cut into tiles. Two tiles share their points: one is the real parts, the other the imaginary parts. */
 struct tiling {
   arguments common;
   const float *weights;
-  int32_t valid_y, valid_x; /* output pixels of a tile, before striding */
-  int32_t first_x;          /* column of the first of them */
+  int32_t valid_y, valid_x; /* valid output pixels of a tile, before striding */
+  int32_t first_x;          /* first valid column */
   int32_t tiles_y, tiles_x;
-  int32_t colours; /* channels that are filtered */
-  int32_t tiles;   /* of all images, planes and colours */
-  bool plain;      /* the epilogue is a scale and an offset */
+  int32_t colours; /* channels that are filtered, all but alpha that is kept */
+  int32_t tiles;   /* tiles of all images, planes and channels */
+  bool plain;      /* the epilogue is only scale and offset */
 };
 
-/* A tile: where its samples come from and go to. */
+/* A tile: where its samples are in the input and in the output. */
 struct real_tile {
-  const uint8_t *in; /* the plane, from its colour's first sample on */
-  uint8_t *out;      /* likewise */
-  int32_t top, left; /* of its first point in the image */
-  int32_t p, q;      /* the first output pixel */
+  const uint8_t *in; /* the plane, from the first sample of the tile's channel on */
+  uint8_t *out;      /* the same in the output */
+  int32_t top, left; /* place of its first point in the image */
+  int32_t p, q;      /* its first output pixel */
 };
 
-/* The tiles that share points; the last one, if it has no other, shares with itself. */
+/* Two tiles that share points. A last tile without a partner is paired with itself. */
 struct tile_pair {
   real_tile first, second;
   bool two;
@@ -53,8 +53,8 @@ __device__ inline real_tile locate_tile(const tiling &t, int index) {
   return tile;
 }
 
-/* Two threads of the block locate the tiles of a pair, in shared memory: for all threads, that would take as long as a
- * tenth of their points. */
+/* Two threads of the block find the places of the tiles of a pair, and put them into shared memory. If all threads did so,
+ * it would take as long as a tenth of their points. */
 __device__ __forceinline__ void locate_pair(const tiling &t, int pair, tile_pair *shared) {
   const int half = threadIdx.x;
   if (half > 1 || 2 * pair >= t.tiles)
@@ -68,7 +68,7 @@ __device__ __forceinline__ void locate_pair(const tiling &t, int pair, tile_pair
 
 /* ---- From memory to points ---- */
 
-/* A sample as a level. */
+/* Reads a sample as a level. */
 template <class In> __device__ __forceinline__ float level_at(const In *sample) {
   return level_of_bits(0x4b000000 | __ldg(sample));
 }
@@ -76,10 +76,10 @@ template <> __device__ __forceinline__ float level_at(const float *sample) {
   return __ldg(sample);
 }
 
-/* N points, STEP columns apart, from samples that lie inside the image, from `first` and `second` on. */
+/* Loads N points that are STEP columns apart and lie inside the image, from `first` and `second` on. */
 template <class In, int STEP, int N>
 __device__ __forceinline__ void load_inner(const In *first, const In *second, int channels, float2 (&points)[N]) {
-  if (channels == 1) { /* distances are constants */
+  if (channels == 1) { /* with constant distances, the loop is faster */
 #pragma unroll
     for (int i = 0; i < N; i++)
       points[i] = make_float2(level_at(first + i * STEP), level_at(second + i * STEP));
@@ -90,7 +90,7 @@ __device__ __forceinline__ void load_inner(const In *first, const In *second, in
     points[i] = make_float2(level_at(first + i * STEP * channels), level_at(second + i * STEP * channels));
 }
 
-/* The points of column x, x + STEP .. of row y of two tiles that lie inside the image there. */
+/* Loads the points of columns x, x + STEP .. of row y, for two tiles that lie inside the image there. */
 template <class In, int STEP, int N>
 __device__ __forceinline__ void load_inside(const arguments &a, const tile_pair &pair, int y, int x, float2 (&points)[N]) {
   const real_tile &first = pair.first, &second = pair.second;
@@ -102,7 +102,8 @@ __device__ __forceinline__ void load_inside(const arguments &a, const tile_pair 
 
 /* ---- From points to memory ---- */
 
-/* From sums of filter k to finished values, or to what is combined so far: that is at before[i * step]. */
+/* Turns sums of filter k into finished values. If filters are combined and more follow, it keeps the combined values at
+ * before[i * step]. */
 template <int N>
 __device__ __forceinline__ void finish_points(const tiling &t, int k, float2 *before, int step, float2 (&points)[N]) {
   const gconv_problem &problem = t.common.problem;
@@ -136,8 +137,8 @@ __device__ __forceinline__ void finish_points(const tiling &t, int k, float2 *be
   }
 }
 
-/* Stores the points of valid row y that are STEP columns apart, from valid column x on (which may be negative), as far as
- * they are valid: their real parts (PART 0) or imaginary parts (1). */
+/* Stores points of valid row y that are STEP columns apart, from valid column x on. x may be negative; only valid points are
+ * stored. PART 0 stores the real parts, PART 1 the imaginary parts. */
 template <class Out, int STEP, int PART, int N>
 __device__ __forceinline__ void store_part(const tiling &t, int k, const real_tile &tile, int y, int x,
                                            const float2 (&points)[N]) {
@@ -164,7 +165,7 @@ __device__ __forceinline__ void store_part(const tiling &t, int k, const real_ti
   }
 }
 
-/* Stores points of both tiles, finished, as output of filter k. */
+/* Finishes and stores points of both tiles as output of filter k. */
 template <int STEP, int N>
 __device__ __forceinline__ void store_points(const tiling &t, int k, const tile_pair &pair, int y, int x,
                                              const float2 (&points)[N]) {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What fft's engines multiply by, made once for a plan, on the device: twists and the spectra of filters. In float64, so
- * that their error is one rounding; by the definition and not by a fast transform, as filters are smaller than tiles, and
- * that is a few milliseconds for the largest. Everything has internal linkage, as in common.cuh.
- */
+/* The twists and the spectra of filters that fft multiplies by, made on the device once for a plan. They are computed in
+ * float64, so that their error is one rounding. They follow the definition instead of a fast transform: filters are smaller
+ * than tiles, and this takes a few milliseconds for the largest. Everything has internal linkage, as in common.cuh. */
 #ifndef GCONV_CUDA_FFT_SPECTRUM_CUH
 #define GCONV_CUDA_FFT_SPECTRUM_CUH
 
@@ -11,8 +9,8 @@
 
 namespace {
 
-/* A line of P * Q * S points, which a transform leaves in another order: at position (k1 * Q + k2) * S + k3 the frequency
- * k1 + P * (k2 + Q * k3). */
+/* The order in which a transform leaves a line of P * Q * S points: at position (k1 * Q + k2) * S + k3 is frequency k1 + P *
+ * (k2 + Q * k3). */
 struct line_order {
   int P, Q, S;
 };
@@ -26,7 +24,7 @@ __device__ inline int frequency_at(line_order order, int position) {
   return k1 + order.P * (k2 + order.Q * k3);
 }
 
-/* A point of a spectrum, by its positions in column and row. */
+/* A point of a spectrum, by its positions in its column and in its row. */
 struct position {
   int y, x;
 };
@@ -38,8 +36,8 @@ __device__ inline double2 tap_value(double2 tap) {
   return tap;
 }
 
-/* sum over i < count of taps[i * distance] * exp(2 pi i f * (i * dilation) / size), by Horner's rule: the conjugate of what
- * convolution takes, as this is correlation. */
+/* Returns the sum over i < count of taps[i * distance] * exp(2 pi i f * (i * dilation) / size), by Horner's rule. This is
+ * the conjugate of the spectrum for convolution, because gconv correlates. */
 template <class Tap>
 __device__ double2 transform_taps(const Tap *taps, int count, int64_t distance, int dilation, int f, int size) {
   double2 w, sum = {0, 0};
@@ -51,14 +49,14 @@ __device__ double2 transform_taps(const Tap *taps, int count, int64_t distance, 
   return sum;
 }
 
-/* rows[r * size + f]: the spectra of the rows of a filter. Grid: x over f, y over r. */
+/* rows[r * size + f]: the spectra of the rows of a filter. Grid: x counts f, y counts r. */
 __global__ void transform_filter_rows(const float *taps, int columns, int dilation, int size, double2 *rows) {
   int f = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
   if (f < size)
     rows[(int64_t)r * size + f] = transform_taps(taps + (int64_t)r * columns, columns, 1, dilation, f, size);
 }
 
-/* The spectrum, divided by the points of a tile, in the order that Order::position_of() says. Grid: x over points. */
+/* Makes the spectrum, divided by the points of a tile, in the order of Order::position_of(). Grid: x counts points. */
 template <class Order>
 __global__ void transform_filter_columns(const double2 *rows, int count, int dilation, line_order y, line_order x,
                                          float2 *spectrum) {
@@ -77,12 +75,12 @@ __global__ void make_twists(int size, int step_j, int step_i, float2 *to) {
   to[threadIdx.x * step_j + blockIdx.x * step_i] = make_float2((float)w.x, (float)w.y);
 }
 
-/* Room for the spectra of rows, on the device. */
+/* Bytes for the spectra of rows, on the device. */
 inline size_t row_spectra_bytes(const gconv_problem *problem, line_order x) {
   return (size_t)problem->rows * (size_t)size_of(x) * sizeof(double2);
 }
 
-/* Enqueues the making of the spectra of all filters. */
+/* Enqueues the kernels that make the spectra of all filters. */
 template <class Order>
 void make_spectra(const gconv_execution *execution, line_order y, line_order x, double2 *rows, float2 *spectra) {
   const gconv_problem *problem = execution->problem;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fft's engine for smaller filters: a tile is transformed, multiplied and transformed back by one block, in one
- * kernel, without leaving its shared memory.
+ * fft's engine for smaller filters: one block transforms a tile, multiplies it and transforms it back, in one kernel,
+ * without leaving its shared memory.
  *
- * A tile has N x N points, N = 8 * A; a point holds a sample of one real tile in its real part and one of another in its
- * imaginary part. Filters are real, so the two stay apart. A line is transformed in two passes, A points (those 8 apart),
- * twist, 8 points (neighbours), and back in the opposite order: what one direction leaves where it fell, the other finds
- * there, so nothing is ever reordered. Rows belong to a warp, and so do columns: between the passes of a line the warp waits
- * for itself alone, and the block waits only between rows and columns.
+ * A tile has N x N points, N = 8 * A. A point holds a sample of one real tile in its real part, and one of another tile in
+ * its imaginary part. Filters are real, so the two tiles do not mix. A line is transformed in two passes: A points that are
+ * 8 apart, a twist, then 8 neighbours. The way back has the opposite order, so points are never reordered. Rows belong to a
+ * warp, and so do columns. So only the warp waits between the passes of a line; the block waits between rows and columns.
  *
- *     memory -> A 8 rows  | barrier |  A 8 columns, product, 8 A columns  | barrier |  8 A rows that are wanted -> memory
+ *     memory -> A 8 rows  | barrier |  A 8 columns, product, 8 A columns  | barrier |  8 A rows, only valid ones -> memory
  *
- * A point, that is two samples, takes some 140 instructions and 12 accesses of 8 bytes to shared memory, all told. An H200
- * issues in half of its cycles; loads under way ahead of time and twists in tables were tried, and gained nothing.
+ * A point, which holds two samples, takes some 140 instructions and 12 accesses of 8 bytes to shared memory. An H200 issues
+ * an instruction in half of its cycles. Loads ahead of time, and twists in tables, were tried and gained nothing.
  */
 #ifndef GCONV_CUDA_FFT_TILE_CUH
 #define GCONV_CUDA_FFT_TILE_CUH
@@ -25,24 +24,22 @@ namespace {
 
 /* ---- Shapes ---- */
 
-/* Shared memory has 16 banks of 8 bytes. Gaps put the points that half a warp reads or writes at a time into 16 different
- * ones: two neighbouring rows at 8 neighbouring columns; A points that are 8 apart in a row; 8 columns of two rows that
- * are 1 or 8 apart. */
-enum {
-  TWISTS = 6
-}; /* powers of the twists of a point, at most 5, and a gap: 16 bytes of other banks for each of 8 points */
+/* Shared memory has 16 banks of 8 bytes. The gaps put all points that half a warp reads or writes at a time into 16
+ * different banks. Such points are: two neighbouring rows at 8 neighbouring columns; A points that are 8 apart in a row; 8
+ * columns of two rows that are 1 or 8 apart. */
+enum { TWISTS = 6 }; /* the powers of a point's twists (5 at most), and a gap: so 8 points use different banks */
 
 template <int A> struct tile_shape {
   static constexpr int SIZE = 8 * A;
   static constexpr int THREADS = 32 * A;
   static constexpr int GAP = A == 8 ? 8 : 16; /* columns between gaps */
   static constexpr int ROW = SIZE + SIZE / GAP;
-  static constexpr int ODD_ROW = (ROW + 7) / 16 * 16 + 8; /* from an even row to the next */
-  static constexpr int TWO_ROWS = ODD_ROW + ROW;          /* from an even row to the next even one */
+  static constexpr int ODD_ROW = (ROW + 7) / 16 * 16 + 8; /* distance from an even row to the next row */
+  static constexpr int TWO_ROWS = ODD_ROW + ROW;          /* distance from an even row to the next even row */
   static constexpr int EIGHT_ROWS = (4 * TWO_ROWS + 7) / 16 * 16 + 8;
   static constexpr int POINTS = EIGHT_ROWS * A;
   static constexpr size_t SHARED = (POINTS + 8 * TWISTS) * sizeof(float2) + 4 * SIZE * sizeof(int);
-  static constexpr int BLOCKS = A == 8 ? 4 : 1; /* of a multiprocessor */
+  static constexpr int BLOCKS = A == 8 ? 4 : 1; /* blocks of a multiprocessor */
 
   static __device__ __forceinline__ constexpr int across(int x) {
     return x + x / GAP;
@@ -55,12 +52,12 @@ template <int A> struct tile_shape {
 struct tile_arguments {
   tiling t;
   const float2 *twists;  /* exp(-2 pi i j 2^k / N) at j * TWISTS + k, j < 8 */
-  const float4 *spectra; /* of the filters, divided by N * N, two points each, in the order of their use */
-  float4 *kept;          /* several filters: room for the spectrum of a block's tile */
-  float2 *combined;      /* combined filters: room for what is combined of a block's tile */
+  const float4 *spectra; /* of the filters, divided by N * N; two points each, in the order of their use */
+  float4 *kept;          /* with several filters: memory for the spectrum of each block's tile */
+  float2 *combined;      /* with combined filters: memory for the combined values of each block's tile */
 };
 
-/* The order of spectra: as the threads of multiply_columns() take them. */
+/* The order of a spectrum is that in which the threads of multiply_columns() read it. */
 template <int A> struct tile_order {
   static __device__ position position_of(int64_t index, line_order, line_order) {
     int point = (int)index % 2, lane = (int)index / 2 % 32, i = (int)index / 64 % 4, m = (int)index / 256 % (A / 4);
@@ -70,7 +67,7 @@ template <int A> struct tile_order {
 
 /* ---- From memory ---- */
 
-/* Where the rows and columns of two tiles are found: row numbers, and elements of a row; or GCONV_OUTSIDE. */
+/* Where the rows and columns of two tiles are in the image: row numbers, and elements of a row, or GCONV_OUTSIDE. */
 template <int A> struct places { int rows[2][tile_shape<A>::SIZE], columns[2][tile_shape<A>::SIZE]; };
 
 template <int A> __device__ __forceinline__ bool lies_inside(const gconv_problem &problem, const real_tile &tile) {
@@ -93,7 +90,7 @@ template <int A> __device__ void find_places(const gconv_problem &problem, const
   }
 }
 
-/* Points x, x + 8, x + 16 .. of row y of tiles that may lie anywhere. */
+/* Loads points x, x + 8, x + 16 .. of row y. The tiles may lie inside the image or outside. */
 template <class In, int A>
 __device__ __forceinline__ void load_outside(const arguments &a, const tile_pair &pair, const places<A> &found, int y, int x,
                                              float2 (&points)[A]) {
@@ -125,7 +122,7 @@ template <int A, int SIGN> __device__ __forceinline__ void twist(const float2 *t
   twist_points<SIGN>(powers, points);
 }
 
-/* The second pass forward, or the first backward, of four rows from `top` on: 8 neighbouring points at a time. */
+/* The second pass forward, or the first pass back, for four rows from `top` on: 8 neighbouring points at a time. */
 template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *tile, int top, int lane) {
   using shape = tile_shape<A>;
 #pragma unroll
@@ -141,7 +138,7 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *til
   }
 }
 
-/* The points j, j + 8 .. of row y. */
+/* Loads the points j, j + 8 .. of row y. */
 template <class In, int A>
 __device__ __forceinline__ void load_row(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
                                          int y, int j, float2 (&points)[A]) {
@@ -151,7 +148,7 @@ __device__ __forceinline__ void load_row(const arguments &a, const tile_pair &pa
     load_outside<In, A>(a, pair, found, y, j, points);
 }
 
-/* Four rows from `top` on: from memory to spectra of rows. */
+/* Loads four rows from `top` on, and transforms them. */
 template <int A>
 __device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
                                            const float2 *twists, int top, int lane, float2 *tile) {
@@ -177,7 +174,7 @@ __device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &
   pass_rows<A, FORWARD>(tile, top, lane);
 }
 
-/* The A points that are 8 rows apart, of 8 columns: the first pass forward, or the last backward. */
+/* The first pass forward, or the last pass back, for 8 columns: A points that are 8 rows apart. */
 template <int A, int SIGN> __device__ __forceinline__ void pass_columns(const float2 *twists, float2 *columns, int lane) {
   using shape = tile_shape<A>;
 #pragma unroll 1
@@ -197,8 +194,8 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_columns(const fl
   }
 }
 
-/* The columns' innermost passes, and between them the product with the spectrum of filter k. `where` is the place of the
- * lane's numbers in spectra. Of several filters, the first keeps what the others take. */
+/* The second pass of columns, their product with the spectrum of filter k, and the first pass back. `where` is the place of
+ * the lane's values in the spectra. With several filters, the first keeps the transformed tile for the others. */
 template <int A>
 __device__ __forceinline__ void multiply_columns(const tile_arguments &a, int k, int where, float2 *columns, int lane) {
   using shape = tile_shape<A>;
@@ -240,7 +237,7 @@ __device__ __forceinline__ void multiply_columns(const tile_arguments &a, int k,
   }
 }
 
-/* 8 columns: forward, times the spectrum of filter k, and back. */
+/* Transforms 8 columns, multiplies them by the spectrum of filter k, and transforms them back. */
 template <int A>
 __device__ __forceinline__ void filter_columns(const tile_arguments &a, int k, const float2 *twists, int warp, int lane,
                                                float2 *tile) {
@@ -253,7 +250,7 @@ __device__ __forceinline__ void filter_columns(const tile_arguments &a, int k, c
   pass_columns<A, BACKWARD>(twists, columns, lane);
 }
 
-/* Four rows from `top` on: from spectra of rows to memory. */
+/* Transforms four rows from `top` on back, and stores them. */
 template <int A>
 __device__ __forceinline__ void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, const float2 *twists,
                                            int top, int lane, float2 *tile) {
@@ -274,8 +271,9 @@ __device__ __forceinline__ void leave_rows(const tile_arguments &a, int k, const
 
 /* ---- The kernel ---- */
 
-/* Pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3 and as many N / 2 further down, and columns
- * 8 * w .. 8 * w + 7. So a warp's rows leave, and those of the next tiles enter, without waiting for other warps. */
+/* Processes pairs of tiles, one after the other. Warp w has rows 4 * w .. 4 * w + 3, the same number of rows N / 2 further
+ * down, and columns 8 * w .. 8 * w + 7. So a warp can store its rows and load those of the next tiles without waiting for
+ * other warps. */
 template <int A>
 __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
     convolve_tiles(const __grid_constant__ tile_arguments a) {
@@ -283,7 +281,7 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
   extern __shared__ float4 shared[];
   float2 *tile = (float2 *)shared, *twists = tile + shape::POINTS;
   places<A> &found = *(places<A> *)(twists + 8 * TWISTS);
-  __shared__ tile_pair pairs[2]; /* the one at hand and the next, in turn */
+  __shared__ tile_pair pairs[2]; /* the current pair and the next, in turn */
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int i = threadIdx.x; i < 8 * TWISTS; i += shape::THREADS)
     twists[i] = a.twists[i];

@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm: the product of im2col without its matrix (implicit GEMM).
+ * gemm: the product of im2col, without making its matrix (implicit GEMM).
  *
- * The sums are a product of matrices, K x RS taps by RS x PQ samples, where row (r, s) of the right operand is the input
- * shifted by r rows and s columns. A block makes a tile of that product: F filters for each of some warps side by side, by a
- * piece of some output rows. It copies the input rows that its taps reach into shared memory, once, as floats, with the
- * borders resolved, and never lays out the right operand: a tap reads the same samples at another offset. Each thread holds
- * F x V sums in registers.
+ * The sums are a product of matrices: K x RS taps by RS x PQ samples. Row (r, s) of the samples is the input, shifted by r
+ * rows and s columns. A block makes a tile of that product: F filters for each of its warps, by a piece of some output rows.
+ * It copies the input rows that its taps reach into shared memory once, as floats, with borders resolved. It never makes the
+ * matrix of samples: a tap reads the same samples at another offset. Each thread holds F x V sums in registers.
  *
- * What makes it fast is that neighbouring outputs, one tap on, meet the samples that their neighbours met before. Samples of
- * a row whose numbers are equal modulo D = dilation * channels are a phase; in it, tap s meets for output v sample v + s. A
- * thread has V neighbouring outputs of a phase, so it needs one new sample for each tap, which takes the place of the oldest
- * in a window of registers:
+ * Neighbouring outputs use the same samples, one tap later. This makes the kernel fast. Samples of a row whose numbers are
+ * equal modulo D = dilation * channels form a phase. Within a phase, tap s of output v meets sample v + s. A thread has V
+ * neighbouring outputs of a phase. So it needs one new sample for each tap, which replaces the oldest in a window of
+ * registers:
  *
- *      tap 0   a b c d e f g h        window, V = 8
- *      tap 1   b c d e f g h i        i is loaded over a; the registers are renamed by unrolling, not moved
- *      tap 2   c d e f g h i j
+ *     tap 0   a b c d e f g h        window, V = 8
+ *     tap 1   b c d e f g h i        i replaces a; unrolling renames the registers, nothing is moved
+ *     tap 2   c d e f g h i j
  *
- * So for F = V = 8, a tap costs 64 multiply-adds, one load of a sample and two loads of four taps, which are the same for
- * all threads of a warp. 2 K R S flop a sample, and no more bytes than input and output have. On an H200 64 filters of 7 x 7
- * reach 35 TFLOP/s, of 31 x 31 41.
+ * For F = V = 8, a tap costs 64 multiply-adds, one load of a sample, and two loads of four taps, which are the same for all
+ * threads of a warp. The kernel does 2 K R S flop a sample, and moves only the bytes of input and output. On an H200, 64
+ * filters of 7 x 7 reach 35 TFLOP/s, 64 of 31 x 31 reach 41.
  *
- * It wins with several filters (banks of Gabor filters, learned ones); a single small one is faster without staging
- * (direct). With a stride in x above 1, outputs do not share samples so; then V outputs far apart are a thread's, and a tap
- * loads V samples.
+ * gemm is the fastest for several filters (banks of Gabor filters, learned ones). A single small filter is faster without
+ * staging (direct). With a stride in x above 1, outputs do not share samples in this way. Then a thread has V outputs that
+ * are far apart, and a tap loads V samples.
  *
  * Each sum adds the taps in the order of the definition: the exact family.
  *
- * gemm_cut.cuh cuts a problem into tiles; gemm_sum.cuh stages and multiplies; gemm_store.cuh stores the sums.
+ * gemm_cut.cuh cuts a problem into tiles. gemm_sum.cuh stages and multiplies. gemm_store.cuh stores the sums.
  */
 #include "gemm_store.cuh"
 #include "launch.cuh"
@@ -38,9 +37,9 @@ namespace {
 
 /* ---- The kernel ---- */
 
-/* The tiles of a block's place for one tile of filters; `again` if the place is not the block's first. */
+/* Processes the tiles of a block for one tile of filters. `again`: the block has processed another place before. */
 template <int F, int V, bool SLIDING>
-__device__ __forceinline__ void make_tiles(const cut &a, origin at, const spot &my, int32_t filters, bool again,
+__device__ __forceinline__ void make_tiles(const cut &a, origin at, const thread_place &my, int32_t filters, bool again,
                                            float *taps) {
   const gconv_problem &problem = a.common.problem;
   float *samples = taps + a.tap_floats, *exchanged = samples + a.exchange_at, *values = samples + a.sample_floats;
@@ -64,7 +63,7 @@ __device__ __forceinline__ void make_tiles(const cut &a, origin at, const spot &
 template <int F, int V, bool SLIDING>
 __global__ void __launch_bounds__(32 * MOST_WARPS, 2) multiply_tiles(const __grid_constant__ cut a) {
   extern __shared__ float4 shared[];
-  const spot my = spot_of(a);
+  const thread_place my = thread_place_of(a);
   for (int64_t tile = blockIdx.x; tile < a.tiles; tile += gridDim.x) {
     const origin at = origin_of<V>(a, tile);
     for (int32_t filters = at.filter_tile; filters < a.filter_tiles; filters += a.filter_blocks)
@@ -72,7 +71,7 @@ __global__ void __launch_bounds__(32 * MOST_WARPS, 2) multiply_tiles(const __gri
   }
 }
 
-/* Alpha that is kept, which the tiles leave out. */
+/* Copies alpha that is kept; the tiles leave it out. */
 template <class In, class Out> __global__ void pass_alpha(const __grid_constant__ arguments a) {
   const gconv_problem &problem = a.problem;
   const int64_t pixels = (int64_t)problem.images * problem.planes * problem.out_height * problem.out_width;
@@ -88,7 +87,7 @@ template <class In, class Out> __global__ void pass_alpha(const __grid_constant_
 
 /* ---- Launching ---- */
 
-/* Whether output rows can be stored four samples at a time, from multiples of four on. */
+/* Returns whether output rows can be stored four samples at a time, from multiples of four on. */
 bool stores_fours(const cut &a) {
   const arguments &c = a.common;
   const int64_t size = (int64_t)gconv_type_bytes(c.problem.out_type);
@@ -97,13 +96,13 @@ bool stores_fours(const cut &a) {
   return dense && a.phases == a.out_phases && distances % (4 * size) == 0;
 }
 
-/* Whether scale and offset are all there is to the epilogue, after combining. */
+/* Returns whether the epilogue is only scale and offset, after combining. */
 bool is_plain(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   return gconv_is_plain(&problem->epilogue) && (gconv_is_combined(problem) || are_bare(execution, 0, problem->filters));
 }
 
-/* As many blocks as the device runs at a time, so that they find their places and stage their taps once. */
+/* Launches as many blocks as the device runs at a time. Each block finds its place and stages its taps only once. */
 template <int F, int V, bool SLIDING> void launch_tiles(const cut &a, cudaStream_t stream) {
   const int threads = MOST_WARPS / a.filter_warps * a.filter_warps * 32;
   const size_t bytes = (size_t)(a.tap_floats + a.sample_floats + a.value_floats) * sizeof(float);
@@ -121,7 +120,7 @@ template <class In, class Out> void launch_alpha(const arguments &a, cudaStream_
 typedef void tile_launcher(const cut &, cudaStream_t);
 typedef void alpha_launcher(const arguments &, cudaStream_t);
 
-/* The instances: by stride_x == 1 and filters of a thread (1, 2, 4, 8). */
+/* The instances: by stride_x == 1, and by the filters of a thread (1, 2, 4, 8). */
 #define FILTERS(SLIDING)                                                                                                    \
   { launch_tiles<1, 16, SLIDING>, launch_tiles<2, 16, SLIDING>, launch_tiles<4, 8, SLIDING>, launch_tiles<8, 8, SLIDING> }
 tile_launcher *const tile_launchers[2][4] = {FILTERS(false), FILTERS(true)};
@@ -134,8 +133,8 @@ size_t prepared_floats(const gconv_problem *problem) {
   return (size_t)filters.tiles * (size_t)problem->rows * (size_t)problem->columns * (size_t)tap_pitch_of(filters);
 }
 
-/* Taps as blocks stage them: by tiles of filters, taps, warps, and the `each` filters of a warp. Those are not neighbours:
- * in each round of finish_tile(), the warps have neighbours. */
+/* Writes the taps in the order in which blocks stage them: by tiles of filters, taps, warps, and the `each` filters of a
+ * warp. A warp's filters are not neighbours, but in each round of finish_tile() the warps have neighbouring filters. */
 gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
   const filter_cut filters = cut_filters(problem->filters);
   const int64_t count = (int64_t)problem->rows * problem->columns, pitch = tap_pitch_of(filters);
@@ -169,8 +168,8 @@ const char *supports(const gconv_problem *problem) {
   return NULL;
 }
 
-/* The rate of instructions that was measured on an H200, a part of the peak: less where sums are exchanged before they are
- * stored. Not less than the memory takes. */
+/* The rate is that measured on an H200, a part of the peak. It is lower where sums are exchanged before they are stored. The
+ * time is at least that of the memory. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const bool exchanged = gconv_is_combined(problem) || problem->channels > 1 || problem->dilation_x > 1;
   const filter_cut filters = cut_filters(problem->filters);
@@ -186,7 +185,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_gemm = {
     {"gemm", "cuda", "a product of matrices whose patches are never laid out", true},
     NULL, /* available */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * gemm: how a problem is cut into tiles, and shared memory is laid out, on the host. The kernel gets all of it as one
- * structure; cut_cost() estimates what a cut costs, and the cheapest is taken.
- */
+/* gemm: cuts a problem into tiles and lays out shared memory, on the host. The kernel gets the result as one structure.
+ * cut_cost() estimates the time of a cut, and the cheapest is taken. */
 #ifndef GCONV_CUDA_GEMM_CUT_CUH
 #define GCONV_CUDA_GEMM_CUT_CUH
 
@@ -14,58 +12,57 @@ namespace {
 
 enum : int32_t {
   MOST_WARPS = 8,              /* of a block */
-  SHARED_BYTES = 46 * 1024,    /* of a block, without asking for more */
-  STAGING_INSTRUCTIONS = 20,   /* for 32 samples */
-  STORING_INSTRUCTIONS = 60,   /* for 128 samples */
-  STARTING_INSTRUCTIONS = 400, /* of a warp for a tile: waiting for what is staged, above all */
-  ENOUGH_TILES = 1024,         /* to keep a large GPU busy evenly */
-  SKEW = 4                     /* floats that are left out after each group of sums that are exchanged */
+  SHARED_BYTES = 46 * 1024,    /* of a block, without asking the driver for more */
+  STAGING_INSTRUCTIONS = 20,   /* for staging 32 samples */
+  STORING_INSTRUCTIONS = 60,   /* for storing 128 samples */
+  STARTING_INSTRUCTIONS = 400, /* of a warp for each tile, mostly waiting for what is staged */
+  ENOUGH_TILES = 1024,         /* tiles that keep a large GPU busy evenly */
+  SKEW = 4                     /* unused floats after each group of sums that are exchanged */
 };
 
-/* All that a block needs to know. Its tile of outputs has rows x phases x groups places, a group of V outputs each, times
- * F * filter_warps filters; each of its threads takes one place and F filters. */
+/* All that a block needs to know. Its tile of outputs has rows x phases x groups places. A place is a group of V outputs,
+ * and a thread takes one place, with F filters. There are F * filter_warps filters. */
 struct cut {
   arguments common;
   const float *weights;
-  const float *taps; /* as prepare() laid them out */
+  const float *taps; /* in the order of prepare() */
 
   int64_t tiles; /* planes of all images * row_tiles * column_tiles * phase_tiles * filter_blocks */
   int64_t row_tiles, column_tiles, phase_tiles;
-  int32_t filter_tiles, filter_blocks; /* blocks that the tiles of filters are spread over; 1 if responses are combined */
-  int32_t filter_warps;                /* warps side by side over filters */
+  int32_t filter_tiles, filter_blocks; /* blocks over which the tiles of filters are spread; 1 if responses are combined */
+  int32_t filter_warps;                /* warps side by side, each with other filters */
   int32_t rows, phases, groups;        /* of a tile */
-  int32_t passes;     /* tiles below each other that a block stages together and makes one after the other */
-  int32_t out_step;   /* between the rows of a tile: the dilation, so that they share input rows */
-  int32_t out_phases; /* of an output row: D; strided: the channels */
+  int32_t passes;     /* tiles one below the other that a block stages together, and then processes one by one */
+  int32_t out_step;   /* distance between the rows of a tile: the dilation, so that they share input rows */
+  int32_t out_phases; /* phases of an output row: D; with strides: the channels */
 
-  /* Taps that are staged at a time: some rows, or some columns of one. */
+  /* The taps that are staged at a time: some rows, or some columns of one row. */
   int32_t chunk_rows, chunk_columns;
-  bool one_chunk; /* which has all taps of all filters: staged once by a block */
-  /* Staged rows are in_step input rows apart. Row i of the tile meets staged row i * row_stride + r * tap_stride at tap row
-   * r of the chunk. */
+  bool one_chunk; /* the chunk has all taps of all filters; a block stages it once */
+  /* Staged rows are in_step input rows apart. For row i of the tile and tap row r of the chunk, the samples are in staged
+   * row i * row_stride + r * tap_stride. */
   int32_t in_step, row_stride, tap_stride;
-  /* Staged phases: sample v of phase f is input sample v * sample_step + f + f / channels * phase_skip from the first on.
-   * Taps s of the chunk meet phase s % tap_phases (and its channel), from sample s / tap_phases on; tap_phases is 1 unless
-   * strided. */
+  /* Staged phases: sample v of phase f is input sample v * sample_step + f + f / channels * phase_skip, counted from the
+   * first. Tap s of the chunk uses phase s % tap_phases (and its channel), from sample s / tap_phases on. tap_phases is 1
+   * without strides. */
   int64_t sample_step, phase_skip;
   int32_t in_phases, tap_phases;
 
-  /* Shared memory, in floats: taps, tap_pitch for each; samples: rows, phases, and in these V windows, where sample v of a
-   * phase is at v % V * window_pitch + v / V (strided: at v); combined values. */
+  /* Shared memory, in floats. Taps: tap_pitch for each. Samples: rows, then phases, then V windows; sample v of a phase is
+   * at v % V * window_pitch + v / V (with strides: at v). Then the combined values. */
   int32_t tap_pitch, row_pitch, phase_pitch, window_pitch;
   int32_t tap_floats, sample_floats, value_floats;
 
-  /* Storing: floats that the places of a tile take where sums are exchanged, which is behind the samples, or over them if
-   * they are not needed any more; 2^32 / (V * phases), rounded up; whether outputs can be stored four samples at a time, and
-   * are made of sums by scale and offset alone. */
-  int32_t exchange_pitch, exchange_at;
-  uint32_t group_inverse;
-  bool fours, plain;
+  /* Storing. Sums that cannot be stored directly are exchanged in shared memory. */
+  int32_t exchange_pitch; /* floats that the places of a tile take there, for each warp of filters */
+  int32_t exchange_at;    /* where that is: behind the samples if they are still needed, otherwise over them */
+  uint32_t group_inverse; /* 2^32 / (V * phases), rounded up */
+  bool fours, plain;      /* outputs can be stored four at a time; the epilogue is only scale and offset */
 };
 
-/* ---- Choosing one ---- */
+/* ---- Choosing a cut ---- */
 
-/* How filters are spread: each of `warps` warps takes `each`; so do all tiles. */
+/* How filters are spread over warps: each of `warps` warps takes `each` filters, and all tiles do the same. */
 struct filter_cut {
   int32_t each, warps, tiles;
 };
@@ -83,7 +80,7 @@ inline int64_t divided_up(int64_t count, int64_t by) {
   return (count - 1) / by + 1;
 }
 
-/* The one that takes the fewest instructions, of which superfluous filters are a part. */
+/* Returns the cut of filters with the fewest instructions. Filters that only fill up a tile count, too. */
 inline filter_cut cut_filters(int32_t filters) {
   filter_cut best = {};
   double best_cost = HUGE_VAL;
@@ -103,7 +100,7 @@ inline int32_t tap_pitch_of(const filter_cut &filters) {
   return (filters.each * filters.warps + 3) / 4 * 4;
 }
 
-/* The least number from `count` on that is `bank` modulo `banks`. */
+/* Returns the least number from `count` on that equals `bank` modulo `banks`. */
 inline int32_t pad_to_bank(int64_t count, int32_t bank, int32_t banks) {
   return (int32_t)(count + ((bank - count) % banks + banks) % banks);
 }
@@ -116,7 +113,7 @@ inline int64_t lay_out(cut &a, int32_t V, bool sliding) {
                                                                                  : a.chunk_columns;
   a.in_phases = sliding ? a.phases : a.tap_phases * problem.channels;
   int64_t phase_floats = V * (int64_t)a.groups + (a.chunk_columns - 1) / a.tap_phases;
-  if (sliding) { /* neighbours, V * window_pitch / 32 times round the banks, are met by the 32 lanes that stage them */
+  if (sliding) { /* the 32 lanes that stage neighbours write V * window_pitch / 32 times round the banks */
     a.window_pitch = pad_to_bank(a.groups + divided_up(a.chunk_columns, V), 32 / V, 64 / V);
     phase_floats = (int64_t)V * a.window_pitch;
   }
@@ -136,7 +133,7 @@ inline int64_t lay_out(cut &a, int32_t V, bool sliding) {
   return (taps + samples + a.value_floats) * (int64_t)sizeof(float);
 }
 
-/* Sets the largest chunk that shared memory holds; false if there is none. */
+/* Sets the largest chunk of taps that fits into shared memory. Returns false if there is none. */
 inline bool cut_taps(cut &a, int32_t V, bool sliding) {
   const int32_t columns = a.common.problem.columns, most = SHARED_BYTES / (int32_t)sizeof(float);
   a.chunk_rows = columns <= most ? a.common.problem.rows : 1;
@@ -153,7 +150,7 @@ inline bool cut_taps(cut &a, int32_t V, bool sliding) {
   return true;
 }
 
-/* Sets the tile's rows, and its groups so that it fills `places`; counts the tiles. */
+/* Sets the rows of the tile, and its groups, so that it fills `places`. Counts the tiles. */
 inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t passes) {
   const gconv_problem &problem = a.common.problem;
   int64_t samples = (int64_t)problem.out_width * problem.channels, outputs = divided_up(samples, a.out_phases);
@@ -172,7 +169,8 @@ inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t
   a.tiles = (int64_t)problem.images * problem.planes * a.row_tiles * a.column_tiles * a.phase_tiles * a.filter_blocks;
 }
 
-/* Instructions of all tiles: for multiplying, staging and storing, a warp's counting in full even where lanes are idle. */
+/* Instructions of all tiles, for multiplying, staging and storing. A warp counts in full even if some of its lanes are idle.
+ */
 inline double cut_cost(const cut &a, const filter_cut &filters) {
   const gconv_problem &problem = a.common.problem;
   const int32_t V = outputs_each(filters.each), warps = MOST_WARPS / filters.warps * filters.warps;
@@ -186,7 +184,7 @@ inline double cut_cost(const cut &a, const filter_cut &filters) {
   return (double)a.tiles * ((multiplying + storing) * a.passes + staging + STARTING_INSTRUCTIONS * warps);
 }
 
-/* The cut of a problem; all of it but addresses. */
+/* Cuts a problem. Sets all but addresses. */
 inline cut cut_problem(const gconv_problem *problem, const filter_cut &filters) {
   const int32_t V = outputs_each(filters.each), places = MOST_WARPS / filters.warps * 32;
   const bool sliding = problem->stride_x == 1;
@@ -201,7 +199,7 @@ inline cut cut_problem(const gconv_problem *problem, const filter_cut &filters) 
   a.phases = a.out_phases < places ? a.out_phases : places;
   a.sample_step = step;
   a.phase_skip = sliding ? 0 : (int64_t)(problem->dilation_x - 1) * problem->channels;
-  /* Values that are combined of several tiles of filters are held for one pass only; strided, passes were slower. */
+  /* Values that are combined over several tiles of filters are held for one pass only. With strides, passes were slower. */
   const int32_t most_passes = !sliding || (gconv_is_combined(problem) && filters.tiles > 1) ? 1 : 8;
   double best_cost = HUGE_VAL;
   for (int32_t rows = 1; rows <= places / a.phases; rows++)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * gemm: what becomes of the sums of a tile. Threads store them as they are where they can; else they go through shared
- * memory, to be combined, or to leave it in the order in which they lie in the output.
- */
+/* gemm: storing the sums of a tile. Threads store them directly if they can. Otherwise the sums go through shared memory, to
+ * be combined, or to be reordered as the output needs them. */
 #ifndef GCONV_CUDA_GEMM_STORE_CUH
 #define GCONV_CUDA_GEMM_STORE_CUH
 
@@ -10,19 +8,19 @@
 
 namespace {
 
-/* The address of row `i` of a tile in the output of filter k; NULL past the last row. */
+/* Returns the address of row `i` of a tile in the output of filter k, or NULL past the last row. */
 __device__ __forceinline__ uint8_t *out_row(const cut &a, const origin &at, int32_t i, int32_t k) {
   const int64_t p = at.row + (int64_t)i * a.out_step;
   return p < a.common.problem.out_height ? at.out + p * a.common.out_row + k * a.common.out_filter : NULL;
 }
 
-/* The output value of a sum; of what is combined, with divisor 1 and bias 0. */
+/* Finishes a sum. For combined values, divisor is 1 and bias 0. */
 __device__ __forceinline__ float value_of(const cut &a, float sum, float divisor, float bias) {
   const gconv_epilogue &epilogue = a.common.problem.epilogue;
   return a.plain ? fmaf(sum, epilogue.scale, epilogue.offset) : gconv_finish(gconv_response(sum, divisor, bias), &epilogue);
 }
 
-/* Stores four values at sample number `sample` of a row, as far as they lie in it. */
+/* Stores four values from sample `sample` of a row on; values past the end of the row are left out. */
 __device__ __forceinline__ void put_four(const cut &a, const float (&y)[4], uint8_t *row, int64_t sample) {
   const gconv_problem &problem = a.common.problem;
   const int64_t left = (int64_t)problem.out_width * problem.channels - sample;
@@ -35,7 +33,7 @@ __device__ __forceinline__ void put_four(const cut &a, const float (&y)[4], uint
     store_four(y, (float *)row + sample, 0, count);
 }
 
-/* Stores one value at sample `i` of a tile's row, if it is one of the output's. */
+/* Stores one value at sample `i` of a tile's row, if the output has that sample. */
 __device__ __forceinline__ void put_one(const cut &a, const origin &at, float y, uint8_t *row, int32_t i) {
   const gconv_problem &problem = a.common.problem;
   const int32_t v = i / a.phases, phase = at.phase + i % a.phases;
@@ -47,10 +45,9 @@ __device__ __forceinline__ void put_one(const cut &a, const origin &at, float y,
   store_as(problem.out_type, y, to);
 }
 
-/* Where outputs of one phase are all there is and the epilogue is plain, a thread's outputs lie one behind the other, and
- * are stored as they are. */
+/* Stores a thread's outputs directly. This needs a plain epilogue and a single phase; then they lie one behind the other. */
 template <class Out, int F, int V>
-__device__ __forceinline__ void store_directly(const cut &a, const origin &at, const spot &my, int32_t filter_tile,
+__device__ __forceinline__ void store_directly(const cut &a, const origin &at, const thread_place &my, int32_t filter_tile,
                                                const float (&sums)[F][V]) {
   const float scale = a.common.problem.epilogue.scale, offset = a.common.problem.epilogue.offset;
   const int64_t sample = at.column + my.group * V, left = a.common.problem.out_width - sample;
@@ -79,14 +76,14 @@ __device__ __forceinline__ void store_directly(const cut &a, const origin &at, c
   }
 }
 
-/* Otherwise, sums go through shared memory, where they lie as in the output: rows of groups, of V times all phases. After
- * each group, SKEW floats are left out, so that groups meet all banks. */
+/* Otherwise sums go through shared memory, in the order of the output: rows of groups, each V times all phases. After each
+ * group, SKEW floats stay unused, so that groups use all banks. */
 __device__ __forceinline__ int32_t skewed(const cut &a, int32_t i) {
   return i + (int32_t)__umulhi(i, a.group_inverse) * SKEW;
 }
 
 template <int V, bool SLIDING>
-__device__ __forceinline__ void exchange(const cut &a, const spot &my, const float (&sums)[V], float *to) {
+__device__ __forceinline__ void exchange(const cut &a, const thread_place &my, const float (&sums)[V], float *to) {
   const int32_t row = my.row * a.groups * V * a.phases;
   to += my.filter_warp * a.exchange_pitch;
   if (!my.used)
@@ -103,7 +100,7 @@ __device__ __forceinline__ void exchange(const cut &a, const spot &my, const flo
   }
 }
 
-/* Stores a row of `length` sums, which begin at number `first` of those exchanged, by one warp. */
+/* One warp stores a row of `length` sums, which begin at number `first` of those exchanged. */
 __device__ __forceinline__ void store_row(const cut &a, const origin &at, int32_t first, int32_t length, const float *sums,
                                           float divisor, float bias, uint8_t *row) {
   const int32_t lane = threadIdx.x % 32;
@@ -123,7 +120,7 @@ __device__ __forceinline__ void store_row(const cut &a, const origin &at, int32_
   }
 }
 
-/* Stores the responses of one filter of each warp, `first` and those after it: a warp a row. */
+/* Stores the responses of one filter of each warp, from filter `first` on. A warp stores one row at a time. */
 template <int V> __device__ void store_filters(const cut &a, const origin &at, int32_t first, const float *sums) {
   const gconv_problem &problem = a.common.problem;
   const int32_t length = V * a.groups * a.phases;
@@ -137,7 +134,7 @@ template <int V> __device__ void store_filters(const cut &a, const origin &at, i
   }
 }
 
-/* Combines them into `values` instead, which lie as the sums do; each thread has its own. */
+/* Combines the sums into `values` instead. `values` has the layout of the sums; each thread has its own. */
 template <int V> __device__ void combine_filters(const cut &a, int32_t first, const float *sums, float *values) {
   const gconv_problem &problem = a.common.problem;
   const gconv_combine combine = problem.epilogue.combine;
@@ -159,10 +156,10 @@ template <int V> __device__ void store_combined(const cut &a, const origin &at, 
     store_row(a, at, row * length, length, values, 1.0f, 0.0f, out_row(a, at, row, 0));
 }
 
-/* What becomes of a block's sums of one tile of filters. The filters of a tile lie F times over the warps, so that those of
- * one round follow each other. */
+/* Finishes a block's sums of one tile of filters. The filters of a tile are dealt to the warps F times, so that the filters
+ * of one round follow each other. */
 template <int F, int V, bool SLIDING>
-__device__ __forceinline__ void finish_tile(const cut &a, const origin &at, const spot &my, int32_t filter_tile,
+__device__ __forceinline__ void finish_tile(const cut &a, const origin &at, const thread_place &my, int32_t filter_tile,
                                             const float (&sums)[F][V], float *shared, float *values) {
   const bool combined = gconv_is_combined(&a.common.problem);
   if (SLIDING && !combined && a.fours && a.plain && a.phases == 1) {
@@ -181,7 +178,7 @@ __device__ __forceinline__ void finish_tile(const cut &a, const origin &at, cons
       return;
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < F; k++) /* registers have no run-time index */
+    for (int k = 0; k < F; k++) /* unrolled, because registers have no run-time index */
       if (k == f)
         exchange<V, SLIDING>(a, my, sums[k], shared);
     __syncthreads();

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * gemm: what a block does before its sums are stored. It finds its tile, stages taps and samples in shared memory, and
- * multiplies them.
- */
+/* gemm: all that a block does before its sums are stored. It finds its tile, stages taps and samples in shared memory, and
+ * multiplies them. */
 #ifndef GCONV_CUDA_GEMM_SUM_CUH
 #define GCONV_CUDA_GEMM_SUM_CUH
 
@@ -14,7 +12,7 @@ namespace {
 
 /* ---- Places ---- */
 
-/* Where a tile is: the planes of its input and output, its first row, output of a phase, and phase. */
+/* The place of a tile: the planes of its input and output, its first row, output of a phase, and phase. */
 struct origin {
   const uint8_t *in;
   uint8_t *out;
@@ -22,7 +20,7 @@ struct origin {
   int32_t phase, filter_tile;
 };
 
-/* Divides *count by `by` and returns the remainder; in 32 bits where these suffice, which is several times as fast. */
+/* Divides *count by `by` and returns the remainder. Uses 32 bits if they suffice, which is several times as fast. */
 __device__ __forceinline__ int64_t take_off(int64_t *count, int64_t by) {
   const int64_t all = *count;
   *count = ((all | by) >> 32) == 0 ? (int64_t)((uint32_t)all / (uint32_t)by) : all / by;
@@ -42,17 +40,17 @@ template <int V> __device__ origin origin_of(const cut &a, int64_t tile) {
   return at;
 }
 
-/* A thread's place in a tile. Places are numbered so that their number modulo 32 is the bank of shared memory in which their
- * samples lie. Threads without a place do as the first one does, and store nothing. */
-struct spot {
+/* A thread's place in a tile. Places are numbered so that their number modulo 32 is the bank of shared memory that has their
+ * samples. Threads without a place compute the same as the first thread, and store nothing. */
+struct thread_place {
   int32_t row, phase, group, filter_warp;
   bool used;
 };
 
-__device__ spot spot_of(const cut &a) {
+__device__ thread_place thread_place_of(const cut &a) {
   const int32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   int32_t place = warp / a.filter_warps * 32 + lane;
-  spot at;
+  thread_place at;
   at.used = place < a.rows * a.phases * a.groups;
   place = at.used ? place : 0;
   at.filter_warp = warp % a.filter_warps;
@@ -64,7 +62,7 @@ __device__ spot spot_of(const cut &a) {
 
 /* ---- Staging ---- */
 
-/* Some taps: those of more than one row only if the rows are whole, so that they lie one behind the other. */
+/* A chunk of taps: whole rows, or a part of one row. So its taps lie one behind the other. */
 struct chunk {
   int32_t row, rows, column, columns;
 };
@@ -79,15 +77,15 @@ __device__ void stage_taps(const cut &a, const chunk &part, int32_t filter_tile,
   __pipeline_commit();
 }
 
-/* Sample number u of an input row, from outside the image. */
+/* Returns sample number u of an input row, where u is outside the image. */
 template <class In> __device__ __noinline__ float border_sample(const gconv_problem &problem, const In *row, int64_t u) {
-  const int64_t c = problem.channels, x = (u >= 0 ? u : u - c + 1) / c; /* rounded down */
+  const int64_t c = problem.channels, x = (u >= 0 ? u : u - c + 1) / c; /* division, rounded down */
   const int64_t inside = gconv_border_index(problem.border, x, problem.width);
   return inside == GCONV_OUTSIDE ? problem.border_level : (float)row[inside * c + (u - x * c)];
 }
 
-/* `count` samples of an input row from number `first` on, in the order in which they lie there, by one warp. A row of NULL
- * lies outside. DENSE: none are left out, so that they follow each other. Several loads are under way at a time. */
+/* One warp stages `count` samples of an input row from number `first` on, in their order. `row` is NULL for a row outside
+ * the image. DENSE: no sample is left out, so they follow each other. Several loads are under way at a time. */
 template <class In, int V, bool SLIDING, bool DENSE>
 __device__ __forceinline__ void stage_row(const cut &a, const In *row, int64_t first, uint32_t count, float *to) {
   constexpr int AHEAD = DENSE ? 8 : 2;
@@ -120,7 +118,7 @@ __device__ __forceinline__ void stage_row(const cut &a, const In *row, int64_t f
   }
 }
 
-/* The input that the taps of a chunk meet: a warp a row. */
+/* Stages the input for the taps of a chunk. A warp stages one row at a time. */
 template <class In, int V, bool SLIDING>
 __device__ void stage_samples(const cut &a, const origin &at, const chunk &part, float *to) {
   const gconv_problem &problem = a.common.problem;
@@ -139,11 +137,11 @@ __device__ void stage_samples(const cut &a, const origin &at, const chunk &part,
   }
 }
 
-/* Both, the taps unless they are `there`; returns when all are. */
+/* Stages samples and, unless they are `there` already, taps. Returns when all are loaded. */
 template <int V, bool SLIDING>
 __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t filter_tile, bool there, float *taps,
                       float *samples) {
-  __syncthreads(); /* nobody reads what was there before any more */
+  __syncthreads(); /* no thread still reads what was staged before */
   if (!there)
     stage_taps(a, part, filter_tile, taps);
   if (a.common.problem.in_type == GCONV_U8)
@@ -158,7 +156,8 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
 
 /* ---- Multiplying ---- */
 
-/* The F taps of a thread at one position: the same for a warp, so that a load of four is one access. */
+/* Loads the F taps of a thread at one position. They are the same for all threads of a warp, so a load of four is one
+ * access. */
 template <int F> __device__ __forceinline__ void load_taps(const float *from, float (&taps)[F]) {
   if constexpr (F >= 4) {
 #pragma unroll
@@ -173,8 +172,8 @@ template <int F> __device__ __forceinline__ void load_taps(const float *from, fl
   }
 }
 
-/* A row of `columns` taps over samples in windows: see the head of gemm.cu. Where there are registers for it, the taps of
- * the next position are under way (those behind the last are never used). */
+/* Adds a row of `columns` taps, with samples in windows: see the head of gemm.cu. If there are enough registers, the taps of
+ * the next position are loaded meanwhile. Those behind the last are never used. */
 template <int F, int V>
 __device__ __forceinline__ void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, const float *samples,
                                           int32_t window_pitch, float (&sums)[F][V]) {
@@ -209,7 +208,7 @@ __device__ __forceinline__ void slide_row(const float *taps, int32_t tap_pitch, 
   }
 }
 
-/* The same where outputs share no samples from one tap to the next: output v of a thread is `groups` samples further on. */
+/* The same for outputs that share no samples: output v of a thread is `groups` samples further on. */
 template <int F, int V>
 __device__ __forceinline__ void stride_row(const cut &a, const float *taps, int32_t columns, const float *samples,
                                            float (&sums)[F][V]) {
@@ -235,7 +234,7 @@ __device__ __forceinline__ void stride_row(const cut &a, const float *taps, int3
 }
 
 template <int F, int V, bool SLIDING>
-__device__ __forceinline__ void multiply(const cut &a, const spot &my, const chunk &part, const float *taps,
+__device__ __forceinline__ void multiply(const cut &a, const thread_place &my, const chunk &part, const float *taps,
                                          const float *samples, float (&sums)[F][V]) {
   taps += my.filter_warp * F;
   samples += my.row * a.row_stride * a.row_pitch + my.phase * a.phase_pitch + my.group;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * im2col: the patch matrix by one kernel (patches.cuh), its product with the taps by another.
+ * im2col: one kernel makes the patch matrix (patches.cuh), another multiplies it by the taps.
  *
- * What it costs: R * S floats written and read again for every output sample, 8 R S bytes, where the convolution itself
- * needs but the sample: 392 bytes at 7 x 7. For few filters that is all that counts, and the product is made of
- * matrix-vector products that stream the matrix once. For many, it is a product of matrices in register tiles of 8 x 8: 2 K
- * flop for each float of the matrix, so that from some 16 filters on the multiply-adds take longer than the memory does.
+ * Cost: for every output sample, R * S floats are written and read again, 8 R S bytes: 392 bytes at 7 x 7. For few filters
+ * only this traffic counts; the product is then a number of matrix-vector products that read the matrix once. For many
+ * filters, the product is a product of matrices, in register tiles of 8 x 8: 2 K flop for each float of the matrix. From
+ * some 16 filters on, the multiply-adds take longer than the memory.
  *
- * It is the textbook's way, and hardly ever the fastest: gemm does the same product and never makes the matrix. It bears
- * every stride, dilation and border at the same speed.
+ * This is the way of the textbooks, and hardly ever the fastest: gemm computes the same product and never makes the matrix.
+ * But im2col takes any stride, dilation and border at the same speed.
  *
- * Each sum adds the taps in the order of the definition (no split of the taps over threads): the exact family.
+ * Each sum adds the taps in the order of the definition, and the taps of a sum are never split over threads. So this is the
+ * exact family.
  */
 #include "patches.cuh"
 
@@ -18,8 +19,8 @@
 
 namespace {
 
-/* What the products need: sums (K x pitch) = taps (K x depth) * patches (depth x pitch). The taps are transposed, depth x
- * `filters`, of which there are as many as the kernel's tiles hold; those past K are 0. */
+/* The product: sums (K x pitch) = taps (K x depth) * patches (depth x pitch). The taps are transposed: depth x `filters`.
+ * `filters` is K rounded up to whole tiles of the kernel; the taps past K are 0. */
 struct product {
   const float *taps, *patches;
   float *sums;
@@ -30,7 +31,7 @@ struct product {
 
 /* ---- Few filters: matrix-vector products ---- */
 
-/* Adds the products of one tap of F filters with four samples. */
+/* Adds the products of one tap of F filters and four samples. */
 template <int F> __device__ __forceinline__ void add_taps(float (&sums)[F][4], const float *taps, const float4 &x) {
 #pragma unroll
   for (int k = 0; k < F; k++) {
@@ -42,7 +43,7 @@ template <int F> __device__ __forceinline__ void add_taps(float (&sums)[F][4], c
   }
 }
 
-/* A thread makes the sums of F filters for four columns, down the whole matrix, AHEAD rows of which are under way. */
+/* A thread computes the sums of F filters for four columns, down the whole matrix. AHEAD rows are under way. */
 template <int F> __global__ void __launch_bounds__(128) multiply_few(const product m) {
   constexpr int AHEAD = 8;
   const int64_t column = 4 * ((int64_t)blockIdx.x * blockDim.x + threadIdx.x), pitch = m.pitch;
@@ -55,7 +56,7 @@ template <int F> __global__ void __launch_bounds__(128) multiply_few(const produ
 #pragma unroll
     for (int t = 0; t < AHEAD; t++)
       if (t < left)
-        x[t] = __ldcs((const float4 *)(row + t * pitch)); /* read once */
+        x[t] = __ldcs((const float4 *)(row + t * pitch)); /* streaming load: each is read once */
 #pragma unroll
     for (int t = 0; t < AHEAD; t++)
       if (t < left)
@@ -71,19 +72,19 @@ template <int F> __global__ void __launch_bounds__(128) multiply_few(const produ
 
 enum { SIDE = 8, DEPTH = 8, STAGES = 3 };
 
-/* A warp's lanes lie LANES_K x (32 / LANES_K) over filters and columns, a block's warps WARPS_K x WARPS_N; each thread has
- * SIDE x SIDE sums in registers. */
+/* The lanes of a warp form LANES_K x (32 / LANES_K) over filters and columns, the warps of a block WARPS_K x WARPS_N. Each
+ * thread has SIDE x SIDE sums in registers. */
 template <int LANES_K, int WARPS_K, int WARPS_N> struct tile {
   static constexpr int LANES_N = 32 / LANES_K, THREADS = 32 * WARPS_K * WARPS_N;
   static constexpr int FILTERS = SIDE * LANES_K * WARPS_K, COLUMNS = SIDE * LANES_N * WARPS_N;
-  /* DEPTH rows of both matrices, in fours. */
+  /* DEPTH rows of both matrices, in groups of four floats. */
   struct stage {
     float4 taps[DEPTH][FILTERS / 4], patches[DEPTH][COLUMNS / 4];
   };
 };
 
-/* Begins to copy DEPTH rows of `from`, from row t on, as far as there are any, into shared memory: W fours from column
- * `first` on. */
+/* Starts to copy DEPTH rows of `from` to shared memory, from row t on, or fewer at the end. Copies W groups of four, from
+ * column `first` on. */
 template <int W, int THREADS>
 __device__ __forceinline__ void fetch_rows(float4 (*to)[W], const float *from, int64_t t, int64_t depth, int64_t pitch,
                                            int64_t first) {
@@ -95,7 +96,7 @@ __device__ __forceinline__ void fetch_rows(float4 (*to)[W], const float *from, i
   }
 }
 
-/* Begins to copy the tap rows and patch rows t .. t + DEPTH - 1. */
+/* Starts to copy the tap rows and patch rows t .. t + DEPTH - 1. */
 template <class Tile>
 __device__ __forceinline__ void fetch_stage(typename Tile::stage *to, const product &m, int64_t t, int64_t filter,
                                             int64_t column) {
@@ -104,7 +105,7 @@ __device__ __forceinline__ void fetch_stage(typename Tile::stage *to, const prod
   __pipeline_commit();
 }
 
-/* sums += the column of 8 taps times the row of 8 samples; both as two fours, `far` apart. */
+/* sums += a column of 8 taps times a row of 8 samples. Both are two groups of four, `far` apart. */
 __device__ __forceinline__ void add_outer(float (&sums)[SIDE][SIDE], const float4 *taps, int far_tap, const float4 *samples,
                                           int far_sample) {
   const float4 a0 = taps[0], a1 = taps[far_tap], b0 = samples[0], b1 = samples[far_sample];
@@ -117,13 +118,13 @@ __device__ __forceinline__ void add_outer(float (&sums)[SIDE][SIDE], const float
       sums[k][n] = fmaf(a[k], b[n], sums[k][n]);
 }
 
-/* Grid: x over tiles of columns, y over tiles of filters. Rows of both matrices stream through STAGES buffers. */
+/* Grid: x counts tiles of columns, y tiles of filters. Rows of both matrices pass through STAGES buffers. */
 template <class Tile, int LANES_K, int WARPS_K>
 __global__ void __launch_bounds__(Tile::THREADS) multiply_tiles(const product m) {
   __shared__ typename Tile::stage stages[STAGES];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const int tap_four =
-      warp % WARPS_K * (SIDE / 4 * LANES_K) + lane / Tile::LANES_N; /* a thread's two fours are LANES apart */
+  const int tap_four = warp % WARPS_K * (SIDE / 4 * LANES_K) +
+                       lane / Tile::LANES_N; /* the two groups of four of a thread are LANES groups apart */
   const int sample_four = warp / WARPS_K * (SIDE / 4 * Tile::LANES_N) + lane % Tile::LANES_N;
   const int64_t filter = (int64_t)blockIdx.y * Tile::FILTERS, column = (int64_t)blockIdx.x * Tile::COLUMNS;
   float sums[SIDE][SIDE] = {};
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(Tile::THREADS) multiply_tiles(const product m)
   int at = 0;
   for (int64_t t = 0; t < m.depth; t += DEPTH) {
     __pipeline_wait_prior(STAGES - 2);
-    __syncthreads(); /* the stage is here, and nobody reads the one before any more */
+    __syncthreads(); /* this stage is loaded, and no thread still reads the stage that is loaded next */
     fetch_stage<Tile>(&stages[at == 0 ? STAGES - 1 : at - 1], m, t + (STAGES - 1) * DEPTH, filter, column);
     const typename Tile::stage &here = stages[at];
     if (m.depth - t >= DEPTH) {
@@ -172,7 +173,7 @@ template <int LANES_K, int WARPS_K, int WARPS_N> void launch_tiles(const product
   multiply_tiles<shape, LANES_K, WARPS_K><<<grid, shape::THREADS, 0, stream>>>(m);
 }
 
-/* The products, by the filters of a tile. */
+/* The kernels of the product, by the number of filters of a tile. */
 const struct {
   int32_t filters;
   multiplier *launch;
@@ -182,7 +183,7 @@ const struct {
 };
 enum { MULTIPLIERS = sizeof multipliers / sizeof *multipliers };
 
-/* Number of the smallest tile that holds all filters, or of the largest. */
+/* Returns the number of the smallest tile that holds all filters, or of the largest tile. */
 int multiplier_for(const gconv_problem *problem) {
   int i = 0;
   while (i < MULTIPLIERS - 1 && multipliers[i].filters < problem->filters)
@@ -200,7 +201,7 @@ size_t prepared_floats(const gconv_problem *problem) {
   return (size_t)taps_of(problem) * (size_t)padded_filters(problem);
 }
 
-/* The taps transposed: RS x padded_filters(), so that what a tile needs of a tap lies together. */
+/* Transposes the taps to RS x padded_filters(), so that the taps that a tile needs at a time lie together. */
 gconv_status prepare(const gconv_problem *problem, const float *taps, float *prepared) {
   int64_t depth = taps_of(problem), filters = padded_filters(problem);
   for (int64_t t = 0; t < depth; t++)
@@ -246,7 +247,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col = {
     {"im2col", "cuda", "patch matrix in chunks, then a product of matrices", true},
     NULL, /* available */

@@ -2,14 +2,14 @@
 /*
  * im2col-cublas: the patch matrix of im2col, multiplied by cuBLAS.
  *
- * It is what many programs do, and shows what the best product of matrices can make of a patch matrix: for K filters of
- * R x S taps, 2 K R S flop a sample at cuBLAS's rate, and 8 R S bytes for writing and reading the matrix. cuBLAS is loaded
- * when it is first needed; making its handle takes a tenth of a second.
+ * Many programs do this. It shows how fast a patch matrix can be with the best product of matrices: for K filters of R x S
+ * taps, 2 K R S flop a sample at the rate of cuBLAS, and 8 R S bytes to write and read the matrix. cuBLAS is loaded when it
+ * is first needed; making its handle takes a tenth of a second.
  *
- * The arithmetic is float32 throughout (pedantic mode: no TF32, no emulation), but cuBLAS adds the products in an order of
- * its own, so it is not of the exact family. The bound is that of a chain all the same: in a sum of T products in any order,
- * each product is rounded at most once by itself and takes part in at most T - 1 additions, so it is off by at most (1 +
- * u)^T - 1 <= T u / (1 - T u), relative to itself (Higham, 3.1).
+ * The arithmetic is float32 throughout (pedantic mode: no TF32, no emulation). But cuBLAS adds the products in an order of
+ * its own, so this is not the exact family. The bound of a chain holds all the same: in a sum of T products in any order,
+ * each product is rounded at most once, and takes part in at most T - 1 additions. So it is off by at most (1 + u)^T - 1 <=
+ * T u / (1 - T u), relative to itself (Higham, 3.1).
  */
 #include "cublas.cuh"
 #include "patches.cuh"
@@ -28,13 +28,14 @@ gconv_status acquire(const gconv_execution *execution, void **state) {
 
 /* ---- The product ---- */
 
-/* sums = taps * patches. cuBLAS reads matrices by columns, hence ours, which are by rows, as transposed: patches is n x RS,
- * taps RS x K, and the product n x K. */
+/* sums = taps * patches. cuBLAS reads matrices by columns; ours are by rows, so cuBLAS sees them transposed: patches is n x
+ * RS, taps RS x K, and the product n x K. */
 gconv_status multiply(const gconv_execution *execution, const chunk &part) {
   const gconv_problem *problem = execution->problem;
-  const cublas_state *state = (const cublas_state *)execution->state;
+  cublas_state *state = (cublas_state *)execution->state;
   const float one = 1.0f, zero = 0.0f;
   const int depth = (int)taps_of(problem);
+  GCONV_TRY(cublas_go_to(state, execution->stream));
   if (problem->filters == 1)
     CUBLAS_TRY(cublas_sgemv(state->handle, CUBLAS_NOT_TRANSPOSED, part.columns, depth, &one, part.patches, part.pitch,
                             execution->weights, 1, &zero, part.sums, 1));
@@ -69,7 +70,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure: C++17 has no names here. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col_cublas = {
     {"im2col-cublas", "cuda", "patch matrix in chunks, multiplied by cuBLAS", false},
     available,
@@ -83,7 +84,6 @@ extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col_cublas = {
     NULL, /* row_step */
     acquire,
     dismiss,
-    300, /* start_ms: cuBLAS is large */
-    started,
+    true,  /* library */
     false, /* spreads */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the host asks and decides before a launch. */
+/* Decisions of the host before a launch: limits of the device, shapes of strips, kinds of filters. */
 #ifndef GCONV_CUDA_LAUNCH_CUH
 #define GCONV_CUDA_LAUNCH_CUH
 
@@ -11,7 +11,7 @@ namespace {
 
 /* ---- The device ---- */
 
-/* Of the current one; `otherwise` if it cannot be asked. */
+/* Returns an attribute of the current device, or `otherwise` if the driver does not tell it. */
 inline int device_attribute(cudaDeviceAttr attribute, int otherwise) {
   int device, value;
   if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
@@ -21,7 +21,7 @@ inline int device_attribute(cudaDeviceAttr attribute, int otherwise) {
   return value;
 }
 
-/* Shared memory that a block may have, if its kernel is allowed it. */
+/* The most shared memory that a block may use, once its kernel is allowed to. */
 inline size_t shared_limit(void) {
   return (size_t)device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 64 << 10);
 }
@@ -30,7 +30,7 @@ inline int multiprocessors(void) {
   return device_attribute(cudaDevAttrMultiProcessorCount, 1);
 }
 
-/* Finds how many blocks of a kernel a multiprocessor has room for. Allows it all the shared memory, if it wants as much. */
+/* Finds how many blocks of a kernel fit on a multiprocessor. First allows the kernel as much shared memory as it wants. */
 template <auto KERNEL> cudaError_t find_blocks(int threads, size_t bytes, int *blocks) {
   cudaFuncAttributes attributes = {};
   cudaError_t error = cudaFuncGetAttributes(&attributes, KERNEL);
@@ -42,10 +42,11 @@ template <auto KERNEL> cudaError_t find_blocks(int threads, size_t bytes, int *b
   return error;
 }
 
-/* How many blocks of a kernel the device runs at a time; 1 if it cannot be asked. What a
- * multiprocessor holds is remembered of each device for the last shape: asking takes longer than a launch. */
+/* Returns how many blocks of a kernel the device runs at a time, or 1 if the driver does not tell. The last answer is
+ * remembered for each device, because asking takes longer than a launch. */
 template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
-  static std::atomic<uint64_t> remembered[16]; /* device + 1, bytes, threads, blocks: 12, 24, 16 and 12 bits; 0: nothing */
+  static std::atomic<uint64_t>
+      remembered[16]; /* device + 1, bytes, threads, blocks, in 12, 24, 16 and 12 bits; 0: nothing is remembered */
   int device = 0, blocks = 0;
   cudaGetDevice(&device);
   const int64_t count = multiprocessors();
@@ -54,7 +55,7 @@ template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
   if (known >> 12 == asked >> 12)
     return count * (int64_t)(known & 0xfff);
   if (find_blocks<KERNEL>(threads, bytes, &blocks) != cudaSuccess) {
-    cudaGetLastError(); /* the launch will tell */
+    cudaGetLastError(); /* forget the error: the launch will report it */
     return 1;
   }
   blocks = blocks < 1 ? 1 : blocks;
@@ -64,10 +65,10 @@ template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
 
 /* ---- Strips ---- */
 
-/* How a way of `all` steps is divided into strips, `across` of which lie side by side, where the device has room for
- * `at_a_time`: the steps of each. Of the numbers of strips that fill it a whole number of times, the one that takes the
- * least time: for a strip of n steps that of n + lead, times the number of fillings. Some strips may take longer, for which
- * others must wait in the end: `eighths` of a filling. */
+/* Divides columns of `all` steps into strips, and returns the steps of a strip. `across` strips lie side by side, and the
+ * device runs `at_a_time` strips at a time: one wave. The time of a strip of n steps is n + lead; that of the job is this
+ * times the number of waves. Among the heights that fill whole waves, this takes the one with the least time. If some strips
+ * take longer, the others wait for them at the end: `eighths` is that time, in eighths of a wave. */
 inline int64_t choose_strip(int64_t all, int64_t lead, int64_t across, int64_t at_a_time, int64_t eighths = 0) {
   int64_t best = all, best_cost = INT64_MAX;
   for (int64_t fillings = 1; fillings <= 16; fillings++) {
@@ -86,7 +87,7 @@ inline int64_t choose_strip(int64_t all, int64_t lead, int64_t across, int64_t a
 
 /* ---- The filters ---- */
 
-/* Whether the responses of filters first .. first + count - 1 are their sums. */
+/* Returns whether the responses of filters first .. first + count - 1 are their plain sums: no divisor and no offset. */
 inline bool are_bare(const gconv_execution *execution, int32_t first, int32_t count) {
   const float *divisors = gconv_divisors(execution->problem, execution->host_weights);
   const float *biases = gconv_biases(execution->problem, execution->host_weights);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What im2col and im2col-cublas share: the patch matrix, the chunks in which it is made, and what becomes of the product.
+ * What im2col and im2col-cublas share: the patch matrix, the chunks in which it is made, and storing the product.
  *
- * The output samples are numbered through: images, planes, rows, samples of a row (pixels times channels). The patch matrix
- * has a row for each tap and a column for each output sample: entry ((r, s), i) is the input that tap (r, s) meets for
- * sample i, as a float, borders resolved. The K x RS matrix of taps times the patch matrix is the K x n matrix of sums,
+ * All output samples are numbered: images, planes, rows, samples of a row (pixels times channels). The patch matrix has a
+ * row for each tap and a column for each output sample. Entry ((r, s), i) is the input sample under tap (r, s) for output i,
+ * as a float, with borders resolved. The K x RS matrix of taps times the patch matrix is the K x n matrix of sums:
  *
- *            taps              patches                     sums
- *          RS                n samples                  n samples
- *      +---------+     +------------------+      +------------------+
- *    K | k, t    |  x  | t, i             |  =   | k, i             | K
- *      +---------+  RS |                  |      +------------------+
- *                      +------------------+
+ *           taps              patches                     sums
+ *         RS                n samples                  n samples
+ *     +---------+     +------------------+      +------------------+
+ *   K | k, t    |  x  | t, i             |  =   | k, i             | K
+ *     +---------+  RS |                  |      +------------------+
+ *                     +------------------+
  *
- * which a last kernel turns into responses and stores. The patch matrix is R * S times as large as the output, so it is made
- * for a chunk of n samples at a time, of any length: a chunk may be many rows or a part of one. The larger the better, up to
- * the workspace: chunks so small that matrix and sums stay in the L2 cache were slower, as they do not fill the device.
+ * A last kernel finishes and stores the sums. The patch matrix is R * S times as large as the output. So it is made in
+ * chunks of n samples; a chunk may be many rows or a part of one. Large chunks, up to the workspace, are the fastest. Chunks
+ * so small that matrix and sums stay in the L2 cache were slower, because they do not fill the device.
  */
 #ifndef GCONV_CUDA_PATCHES_CUH
 #define GCONV_CUDA_PATCHES_CUH
@@ -28,9 +28,9 @@ namespace {
 
 enum : int64_t {
   COLUMN_STEP = 32,       /* rows of both matrices begin at multiples of 128 bytes */
-  MOST_COLUMNS = 1 << 28, /* so that 32 bits number them */
-  MANY_THREADS = 1 << 18, /* that keep a large GPU busy */
-  FILTERS_AT_ONCE = 8     /* whose sums a thread of the last kernel stores */
+  MOST_COLUMNS = 1 << 28, /* so that 32 bits can number them */
+  MANY_THREADS = 1 << 18, /* threads that keep a large GPU busy */
+  FILTERS_AT_ONCE = 8     /* filters whose sums a thread of the last kernel stores */
 };
 
 int64_t taps_of(const gconv_problem *problem) {
@@ -45,18 +45,18 @@ int64_t samples_of(const gconv_problem *problem) {
   return (int64_t)problem->images * problem->planes * problem->out_height * samples_of_row(problem);
 }
 
-/* Floats that a column takes: its patch and its sums. */
+/* Floats for one column: its patch and its sums. */
 int64_t column_floats(const gconv_problem *problem) {
   return taps_of(problem) + problem->filters;
 }
 
-/* Columns of a chunk, a multiple of COLUMN_STEP, such that patches and sums fit into `bytes`; 0 if none do. */
+/* Columns of a chunk, a multiple of COLUMN_STEP, such that patches and sums fit into `bytes`. 0 if none fit. */
 int64_t chunk_columns(const gconv_problem *problem, int64_t bytes) {
   int64_t columns = bytes / (column_floats(problem) * (int64_t)sizeof(float)) / COLUMN_STEP * COLUMN_STEP;
   if (columns <= 0)
     return 0;
   columns = columns < MOST_COLUMNS ? columns : (int64_t)MOST_COLUMNS;
-  int64_t samples = samples_of(problem), chunks = (samples - 1) / columns + 1; /* all about as long */
+  int64_t samples = samples_of(problem), chunks = (samples - 1) / columns + 1; /* all chunks are about equally long */
   return ((samples - 1) / chunks / COLUMN_STEP + 1) * COLUMN_STEP;
 }
 
@@ -64,7 +64,7 @@ size_t chunk_bytes(const gconv_problem *problem, int64_t columns) {
   return (size_t)columns * (size_t)column_floats(problem) * sizeof(float);
 }
 
-/* An estimate of all but the product: patches written and read again, sums too, the samples themselves; three launches a
+/* Estimates all but the product: patches and sums are written and read again, samples are read and written; three launches a
  * chunk. */
 double patches_ms(const gconv_problem *problem, int64_t columns, const gconv_machine *machine) {
   double samples = (double)samples_of(problem), chunks = samples / (double)columns + 1;
@@ -74,12 +74,12 @@ double patches_ms(const gconv_problem *problem, int64_t columns, const gconv_mac
 
 /* ---- From a number of a sample to its place ---- */
 
-/* a / b for 0 <= a, 0 < b, in 32 bits where these suffice, which is several times as fast. */
+/* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
 __device__ __forceinline__ int64_t quotient(int64_t a, int64_t b) {
   return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
 }
 
-/* The place of output sample number `sample`; *pixel is that of its output pixel for filter 0. */
+/* Returns the place of output sample number `sample`. *pixel is its output pixel for filter 0. */
 __device__ __forceinline__ place place_of(const arguments &a, int64_t sample, uint8_t **pixel) {
   const gconv_problem &problem = a.problem;
   int64_t row_samples = (int64_t)problem.out_width * problem.channels;
@@ -97,7 +97,7 @@ __device__ __forceinline__ place place_of(const arguments &a, int64_t sample, ui
 
 /* ---- The patch matrix ---- */
 
-/* The row of a patch that starts at sample `left` of the input row and lies in it. `to` advances by `pitch` floats. */
+/* Copies a row of a patch that lies inside the input row. It starts at sample `left`. `to` advances by `pitch` floats. */
 template <class In> __device__ void copy_inside(const gconv_problem &problem, const In *left, float *to, int64_t pitch) {
   const int32_t columns = problem.columns;
   const int64_t step = (int64_t)problem.dilation_x * problem.channels;
@@ -106,16 +106,16 @@ template <class In> __device__ void copy_inside(const gconv_problem &problem, co
     *to = (float)*left;
 }
 
-/* The same for a patch that reaches over the border; y may be outside, too. */
+/* The same for a patch that reaches over the border. y may be outside, too. */
 template <class In>
 __device__ void copy_at_border(const arguments &a, const place &at, int64_t y, int64_t x, float *to, int64_t pitch) {
   for (int32_t s = 0; s < a.problem.columns; s++, x += a.problem.dilation_x, to += pitch)
     *to = sample_at<In>(a.problem, at.in, a.in_row, y, x, at.c);
 }
 
-/* A thread makes the column of one sample, or some rows of its patch: `patches` is RS x `pitch`, of which `columns` are
- * filled, from sample `first` on. Neighbouring threads write neighbouring floats. Grid: x over columns, y over patch rows,
- * strided. */
+/* A thread writes the column of one sample, or some rows of it. `patches` has RS rows of `pitch` floats, of which `columns`
+ * are filled, from sample `first` on. Neighbouring threads write neighbouring floats. Grid: x counts columns, y patch rows;
+ * threads stride. */
 template <class In>
 __global__ void make_patches(const __grid_constant__ arguments a, int64_t first, int32_t columns, int32_t pitch,
                              float *patches) {
@@ -153,8 +153,8 @@ __device__ void store_some(const arguments &a, const float *weights, int32_t k, 
         (Out *)to);
 }
 
-/* A thread stores what becomes of the sums of one sample, of FILTERS_AT_ONCE filters or, if they are combined, of all: sums
- * is K x `pitch`. Grid: x over columns, y over filters, strided. */
+/* A thread stores the results of one sample, for FILTERS_AT_ONCE filters, or for all if they are combined. `sums` has K rows
+ * of `pitch` floats. Grid: x counts columns, y filters; threads stride. */
 template <class In, class Out>
 __global__ void finish_sums(const __grid_constant__ arguments a, const float *weights, int64_t first, int32_t columns,
                             int32_t pitch, const float *sums) {
@@ -178,17 +178,17 @@ __global__ void finish_sums(const __grid_constant__ arguments a, const float *we
 
 /* ---- Launching ---- */
 
-/* A chunk under way. */
+/* A chunk that is being computed. */
 struct chunk {
-  int64_t first;   /* sample */
-  int32_t columns; /* samples */
-  int32_t pitch;   /* floats from a row of the matrices to the next */
+  int64_t first;   /* first sample */
+  int32_t columns; /* number of samples */
+  int32_t pitch;   /* floats from one row of the matrices to the next */
   float *patches;  /* RS x pitch */
   float *sums;     /* K x pitch */
 };
 
 template <class In> void launch_patches(const gconv_execution *execution, const arguments &a, const chunk &part) {
-  /* No more threads than are needed, since each finds its place first. */
+  /* There are no more threads than needed, since each first computes its place. */
   int64_t rows = blocks_for(MANY_THREADS, part.columns, a.problem.rows);
   dim3 grid(blocks_for(part.columns, 256, INT32_MAX), blocks_for(rows, 1, 65535));
   make_patches<In><<<grid, 256, 0, (cudaStream_t)execution->stream>>>(a, part.first, part.columns, part.pitch, part.patches);
@@ -203,15 +203,15 @@ template <class In, class Out> void launch_finish(const gconv_execution *executi
 
 typedef void part_launcher(const gconv_execution *, const arguments &, const chunk &);
 
-/* The instances, by types: gconv_type counts u8, u16, f32. */
+/* The instances by type. gconv_type counts u8, u16, f32. */
 part_launcher *const patch_launchers[3] = {launch_patches<uint8_t>, launch_patches<uint16_t>, launch_patches<float>};
 #define OUTPUTS(In)                                                                                                         \
   { launch_finish<In, uint8_t>, launch_finish<In, uint16_t>, launch_finish<In, float> }
 part_launcher *const finish_launchers[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
 #undef OUTPUTS
 
-/* The whole convolution in chunks of up to `columns`: for each, patches, multiply(part), results. multiply() enqueues what
- * fills part.sums and returns a status. */
+/* Runs the whole convolution in chunks of at most `columns` samples. For each chunk: make patches, multiply(part), store
+ * results. multiply() enqueues the product that fills part.sums, and returns a status. */
 template <class Multiply>
 gconv_status convolve_chunks(const gconv_execution *execution, int64_t columns, Multiply multiply) {
   const gconv_problem *problem = execution->problem;

@@ -3,8 +3,8 @@
  * separable: columns times rows, in one kernel.
  *
  * A filter of rank r is the sum of r columns times rows (conv/factor.h): r * (R + S) multiply-adds a sample instead of R *
- * S. Both directions are done on tensor cores: floats and filters of rank 1 walk down (separable_walk.cuh), everything else
- * goes to the right (separable_tensor.cuh).
+ * S. Both directions run on tensor cores. Floats and filters of rank 1 are processed from top to bottom
+ * (separable_walk.cuh), everything else from left to right (separable_tensor.cuh).
  */
 #include "separable_walk_launch.cuh"
 
@@ -12,7 +12,8 @@ namespace {
 
 /* ---- Tensor cores ---- */
 
-/* As many strips as a block takes, but no more than there are, nor than shared memory holds, for two blocks if it can be. */
+/* Returns the strips of a block: at most as many as there are, and as shared memory holds. If possible, two blocks share the
+ * shared memory of a multiprocessor. */
 int strips_of(const gconv_problem *problem) {
   static const int most[] = {8, 4, 4, 4}; /* by channels: 8 to 16 warps */
   separable_arguments unused;
@@ -25,8 +26,8 @@ int strips_of(const gconv_problem *problem) {
   return strips;
 }
 
-/* Output columns of a block: of the numbers of segments that fill the device a whole number of times, the one that takes the
- * least time, which is in proportion to the steps of a block times the number of fillings. */
+/* Returns the output columns of a block. It considers the numbers of segments that fill the device in whole waves, and takes
+ * the one with the least time: steps of a block times the number of waves. */
 int segment_of(const gconv_problem *problem, int groups, int64_t rows_of_blocks, int64_t blocks_at_a_time) {
   int step = step_of_type(problem->in_type);
   int64_t steps = ((int64_t)problem->out_width - 1) / step + 1, best = steps, best_cost = INT64_MAX;
@@ -35,7 +36,7 @@ int segment_of(const gconv_problem *problem, int groups, int64_t rows_of_blocks,
     segments = segments < 1 ? 1 : segments > steps ? steps : segments;
     int64_t each = (steps - 1) / segments + 1, count = (steps - 1) / each + 1;
     int64_t needed = (count * rows_of_blocks - 1) / blocks_at_a_time + 1;
-    int64_t cost = (each * step + (groups - 1) * GROUP + 2 * step) * needed; /* 2 steps: for starting */
+    int64_t cost = (each * step + (groups - 1) * GROUP + 2 * step) * needed; /* 2 steps to start */
     if (cost < best_cost) {
       best_cost = cost;
       best = each;
@@ -44,7 +45,7 @@ int segment_of(const gconv_problem *problem, int groups, int64_t rows_of_blocks,
   return (int)best * step;
 }
 
-/* Whether output pixels lie side by side, and their rows at multiples of the widest word. */
+/* Returns whether output pixels are neighbours in memory, with rows at multiples of the widest word. */
 bool is_dense(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   int64_t sample = (int64_t)gconv_type_bytes(problem->out_type);
@@ -76,7 +77,7 @@ separable_arguments make_arguments(const gconv_execution *execution, int32_t fil
   return a;
 }
 
-/* Launches for filter `filter`, or for all if they are combined. */
+/* Launches filter `filter`, or all filters if they are combined. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY> void launch(const gconv_execution *execution, int32_t filter) {
   const gconv_problem *problem = execution->problem;
   separable_arguments a = make_arguments(execution, filter);
@@ -93,8 +94,8 @@ template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY> void launch(const 
 
 typedef void launcher(const gconv_execution *, int32_t filter);
 
-/* The instances: by the digits of taps and the type of samples, by the groups of a window (GROUP_COUNTS), by whether windows
- * are in shared memory. */
+/* The instances: by the digits of taps and the type of samples, by the groups of a window (GROUP_COUNTS), and by whether
+ * windows are in shared memory. */
 #define BOTH(In, digits, groups)                                                                                            \
   { launch<In, digits, groups, false>, launch<In, digits, groups, true> }
 #define SHARED(In, groups)                                                                                                  \
@@ -118,7 +119,7 @@ void execute_on_tensor_cores(const gconv_execution *execution) {
     launch_filter(execution, filter);
 }
 
-/* ---- Any of them ---- */
+/* ---- Both kernels ---- */
 
 size_t prepared_floats(const gconv_problem *problem) {
   return walk::takes(problem) ? walk::prepared_floats(problem) : matrix_floats(problem);
@@ -173,18 +174,16 @@ const char *supports(const gconv_problem *problem) {
     return "its columns and rows would lose too many digits";
   if ((int64_t)launched_filters(problem) * pairs_of(problem) > 64 || lay_out(problem, 1, &unused) > shared_limit())
     return "its factors would take more shared memory than there is";
-  /* Blocks are at least 16 rows by some 32 columns, and positions are 32-bit numbers. */
+  /* A block has at least 16 rows by some 32 columns. Positions are 32-bit numbers. */
   int64_t planes = (int64_t)problem->images * problem->planes;
   if (planes * (problem->out_height / STRIP + 1) > INT32_MAX / 64 || problem->out_width > INT32_MAX / 64)
     return "more blocks than a launch takes";
   return NULL;
 }
 
-/*
- * Measured on an H200, in multiply-adds of float32 that would take as long: what a sample costs on its way in and out, more
- * where channels are taken apart; what it costs between the directions, for each pair; and 8 multiply-adds of the tensor
- * cores for one. 10 us are for filling and emptying the pipeline; with floats it was 38 on small images.
- */
+/* Costs measured on an H200, in multiply-adds of float32: loading and storing a sample, more if channels are taken apart;
+ * the way between the two directions, for each pair; and the products, of which tensor cores do 8 in the time of one.
+ * Filling and emptying the pipeline takes 10 us; with floats, it was 38 us on small images. */
 double tensor_ms(const gconv_problem *problem, const gconv_machine *machine) {
   const bool bytes = problem->in_type == GCONV_U8;
   double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
@@ -198,7 +197,7 @@ double tensor_ms(const gconv_problem *problem, const gconv_machine *machine) {
   return launches * (machine->launch_ms + filling + (compute > memory ? compute : memory));
 }
 
-/* Likewise: products of tensor cores, and what else a sample costs. */
+/* The same for separable_walk.cuh: products of tensor cores, and all else that a sample costs. */
 double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
   double samples = (double)problem->images * problem->planes * problem->channels * problem->out_height * problem->out_width;
   double products = 3.0 * (walk::TILE * walk::turns_of(problem) + 8 * (walk::COUNTS[walk::walk_of(problem)] + 1));
@@ -208,7 +207,7 @@ double walk_ms(const gconv_problem *problem, const gconv_machine *machine) {
   return problem->filters * (machine->launch_ms + 0.01 + (compute > memory ? compute : memory));
 }
 
-/* Pairs of filters were seen to take 1.6 to 2.4 times as long as that says. */
+/* Pairs of filters were measured to take 1.6 to 2.4 times the estimate of one. */
 double cost(const gconv_problem *problem, const gconv_machine *machine) {
   if (walk::takes(problem))
     return walk_ms(problem, machine);
@@ -217,7 +216,7 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_separable = {
     {"separable", "cuda", "columns times rows of filters of low rank", false},
     NULL, /* available */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* separable, on tensor cores: input from global memory to shared, and there to float16, in the order of tensor cores. */
+/* separable on tensor cores: copies input from global to shared memory, and converts it there to float16 in the order of the
+ * tensor cores. */
 #ifndef GCONV_CUDA_SEPARABLE_INPUT_CUH
 #define GCONV_CUDA_SEPARABLE_INPUT_CUH
 
@@ -7,7 +8,7 @@
 
 namespace {
 
-/* ---- Input: from global memory to raw, from raw to split ---- */
+/* ---- Input: from global memory to the raw copy, from there to the split one ---- */
 
 template <int BYTES> __device__ __forceinline__ void copy_async(uint8_t *to, const uint8_t *from) {
 #if __CUDA_ARCH__ >= 800
@@ -28,14 +29,15 @@ __device__ __forceinline__ void finish_copies() {
 #endif
 }
 
-/* Word i of a row of a unit in the raw copy: threads side by side have words side by side. A word is what a channel has. */
+/* Returns the address of word i of a row of a unit in the raw copy. Neighbouring threads have neighbouring words. A word has
+ * the samples of one channel. */
 template <class In>
 __device__ __forceinline__ uint8_t *raw_word(const tile &t, int raw, int unit, int row, int channels, int i) {
   constexpr int BYTES = splitting<In>::PIXELS * sizeof(In);
   return t.shared + raw + (unsigned)((row * channels + i) * t.quads * UNITS + unit) * BYTES;
 }
 
-/* A row of a unit that is not wholly inside the image, sample by sample. Nothing is read from column `end` on. */
+/* Copies a row of a unit that lies partly outside the image, sample by sample. Reads nothing from column `end` on. */
 template <class In>
 __device__ __noinline__ void fetch_edge(const separable_arguments &a, tile t, int unit, int row, int column, int end) {
   constexpr int PIXELS = splitting<In>::PIXELS;
@@ -53,7 +55,7 @@ __device__ __noinline__ void fetch_edge(const separable_arguments &a, tile t, in
   }
 }
 
-/* Begins to copy a row of a unit: a word for each channel. WIDE: they lie at multiples of 8 bytes, else of 4. */
+/* Starts to copy a row of a unit: one word for each channel. WIDE: the words are at multiples of 8 bytes, otherwise of 4. */
 template <int BYTES, bool WIDE>
 __device__ __forceinline__ void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
 #pragma unroll 1
@@ -67,8 +69,8 @@ __device__ __forceinline__ void copy_row(uint8_t *to, const uint8_t *from, int w
 template <class In> struct raw_type { using word = uint2; };
 template <> struct raw_type<float> { using word = float4; };
 
-/* A row of a unit: of input row `source`, or of the border's level. With a zero border, blocks at the top and at the bottom
- * have many of these; they must not be late, as all others would wait for them. */
+/* Copies a row of a unit from input row `source`, or fills it with the level of the border. With a zero border, blocks at
+ * the top and at the bottom have many such rows. This must be fast, because all other blocks would wait for them. */
 template <class In, bool WIDE>
 __device__ __forceinline__ void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *from, int source,
                                           int words, int stride) {
@@ -109,7 +111,7 @@ __device__ __forceinline__ void fetch_units(const separable_arguments &a, const 
   }
 }
 
-/* Begins to copy the input of a step whose first column is `column`. */
+/* Starts to copy the input of a step whose first column is `column`. */
 template <class In> __device__ __forceinline__ void fetch(const separable_arguments &a, const tile &t, int column, int end) {
   if (sizeof(In) > 1 || a.left * a.common.problem.channels % 8 == 0)
     fetch_units<In, true>(a, t, column, end);
@@ -117,8 +119,8 @@ template <class In> __device__ __forceinline__ void fetch(const separable_argume
     fetch_units<In, false>(a, t, column, end);
 }
 
-/* Where the words of a unit of channel c stand, split. Word j (0 .. 3) is number j ^ swizzle_of(unit) from there: so threads
- * side by side meet different banks, when they write as well as when they read. */
+/* Returns the place of the split words of a unit, channel c. Word j (0 .. 3) is number j ^ swizzle_of(unit) from there. So
+ * neighbouring threads use different banks, both in writing and in reading. */
 __device__ __forceinline__ uint4 *split_words(const tile &t, uint8_t *split, int c, unsigned unit) {
   return (uint4 *)split + (c * t.quads + unit / UNITS) * PITCH + 4 * (unit % UNITS);
 }
@@ -126,7 +128,7 @@ __device__ __forceinline__ int swizzle_of(unsigned unit) {
   return unit % UNITS >> 1;
 }
 
-/* Of two pairs of float16 the larger magnitudes; what is not a number is larger than all others. */
+/* Returns the larger magnitudes of two pairs of float16. NaN counts as larger than any number. */
 __device__ __forceinline__ uint32_t larger_pair(uint32_t most, uint32_t pair) {
 #if __CUDA_ARCH__ >= 800
   return bits_of(__hmax2_nan(*(__half2 *)&most, __habs2(*(__half2 *)&pair)));
@@ -135,7 +137,8 @@ __device__ __forceinline__ uint32_t larger_pair(uint32_t most, uint32_t pair) {
 #endif
 }
 
-/* Word j of channel c: columns 2j and 2j + 1 of u8, the four rows of each; column j of others, high parts, then low. */
+/* Makes word j of channel c. For u8: columns 2j and 2j + 1, four rows of each. For other types: column j, high parts, then
+ * low parts. */
 template <int C>
 __device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t words[4];
@@ -149,7 +152,7 @@ __device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw
   return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
-/* 11 bits and 5 bits, both exact. */
+/* 11 bits and 5 bits, both exact */
 template <int C>
 __device__ __forceinline__ uint4 split_levels(const uint16_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t high[2], low[2];
@@ -182,8 +185,8 @@ __device__ __forceinline__ uint4 split_levels(const float *, const float4 (&raw)
   return words;
 }
 
-/* From raw to split; each thread what it has copied itself. Returns whether all of f32 are at most
- * LARGEST_LEVEL, scaled. Where a unit has many words, they are read pixel by pixel, as registers are few. */
+/* Converts the raw copy to the split one. Each thread converts what it has copied itself. Returns whether all values of f32,
+ * scaled, are at most LARGEST_LEVEL. Units of many words are read pixel by pixel, because registers are few. */
 template <class In, int C>
 __device__ __forceinline__ bool convert_channels(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
   using word = typename raw_type<In>::word;
@@ -234,7 +237,7 @@ __device__ __forceinline__ float larger_magnitude(float most, float x) {
 #endif
 }
 
-/* The largest magnitude of what the thread has copied; NaN if there is one. */
+/* Returns the largest magnitude of what the thread has copied, or NaN if there is one. */
 __device__ float largest_copied(const separable_arguments &a, const tile &t) {
   float most = 0;
   for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x)
@@ -247,15 +250,15 @@ __device__ float largest_copied(const separable_arguments &a, const tile &t) {
   return most;
 }
 
-/* A power of two, LARGEST_SCALE at most, that suits samples up to `largest`, the bits of a magnitude: to 32 at most, below
- * LARGEST_LEVEL. With LARGEST_SCALE, the smallest float there is becomes 2^-23, so that nothing is lost in float16. 0 if
- * that is not finite. */
+/* Returns the scale, a power of two, for samples of magnitude up to `largest` (the bits of a float): scaled, they are 32 at
+ * most, below LARGEST_LEVEL. The scale is at most LARGEST_SCALE. With that, the smallest float becomes 2^-23, which float16
+ * holds exactly. Returns 0 if `largest` is not finite. */
 __device__ __forceinline__ float scale_for(uint32_t largest) {
   const int exponent = (int)(largest >> 23) - 127; /* largest < 2^(exponent + 1) */
   return exponent == 128 ? 0.0f : __uint_as_float((uint32_t)(127 + 4 - max(exponent, -122)) << 23);
 }
 
-/* A scale that suits all threads' `most`; 0 if one is not finite. */
+/* Returns a scale for the largest of all threads' `most`, or 0 if one is not finite. */
 __device__ float new_scale(float most) {
   __shared__ uint32_t largest;
   if (threadIdx.x == 0)

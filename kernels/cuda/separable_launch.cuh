@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* separable: what all kernels ask before a launch. */
+/* separable: checks before a launch, for all kernels. */
 #ifndef GCONV_CUDA_SEPARABLE_LAUNCH_CUH
 #define GCONV_CUDA_SEPARABLE_LAUNCH_CUH
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-/* Whether scale and offset are all there is to the epilogue of a filter. */
+/* Returns whether the epilogue of a filter is only scale and offset. */
 inline bool is_plain(const gconv_execution *execution, int32_t filter) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *epilogue = &problem->epilogue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* separable, on tensor cores: from sums through shared memory to the output. */
+/* separable on tensor cores: from sums, through shared memory, to the output. */
 #ifndef GCONV_CUDA_SEPARABLE_OUTPUT_CUH
 #define GCONV_CUDA_SEPARABLE_OUTPUT_CUH
 
@@ -9,7 +9,7 @@ namespace {
 
 /* ---- Output ---- */
 
-/* Responses of filter k of the launch from its sums, combined with those of the filters before. */
+/* Turns the sums of filter k of the launch into responses, and combines them with those of the filters before. */
 __device__ __forceinline__ void respond(const separable_arguments &a, const float (&sums)[TILES][4], float unscale, int k,
                                         float (&values)[TILES][4]) {
   const gconv_problem &problem = a.common.problem;
@@ -38,7 +38,7 @@ __device__ __forceinline__ void finish(const gconv_problem &problem, float (&val
   }
 }
 
-/* The same where there is nothing but scale and offset. */
+/* The same if the epilogue is only scale and offset. */
 __device__ __forceinline__ void finish_plain(const float (&sums)[TILES][4], float scale, float offset,
                                              float (&values)[TILES][4]) {
 #pragma unroll
@@ -46,7 +46,8 @@ __device__ __forceinline__ void finish_plain(const float (&sums)[TILES][4], floa
     values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
 }
 
-/* gconv_saturate(), in fewer instructions: these operations take the number where the other is not one. */
+/* gconv_saturate() in fewer instructions: these minimum and maximum operations return the number if the other operand is
+ * NaN. */
 __device__ __forceinline__ uint32_t level_bits(float y, float white) {
   return __float_as_uint(fminf(fmaxf(y, 0.0f), white) + 8388608.0f);
 }
@@ -73,7 +74,7 @@ __device__ __forceinline__ void stage_one(float y, float *to) {
   *to = y;
 }
 
-/* Stages the finished values of TILES groups: of a lane, two pixels of rows g and g + 8. `pixel` is the first of them. */
+/* Stages the finished values of TILES groups. A lane has two pixels of rows g and g + 8. `pixel` is the first of them. */
 template <class Out>
 __device__ __forceinline__ void stage_tiles(const separable_arguments &a, const float (&y)[TILES][4], uint8_t *pixel) {
   const int C = a.common.problem.channels;
@@ -95,8 +96,8 @@ __device__ __forceinline__ void stage_tiles(const separable_arguments &a, const 
   }
 }
 
-/* `first` is the first pixel of the values within the step. */
-__device__ __forceinline__ void stage(const separable_arguments &a, const tile &t, const crew &who,
+/* Stages values whose first pixel within the step is `first`. */
+__device__ __forceinline__ void stage(const separable_arguments &a, const tile &t, const team &who,
                                       const float (&y)[TILES][4], int first) {
   const gconv_type type = a.common.problem.out_type;
   uint8_t *row = t.shared + a.stage + (who.strip * STRIP + who.lane / 4) * a.stage_row;
@@ -109,17 +110,17 @@ __device__ __forceinline__ void stage(const separable_arguments &a, const tile &
     stage_tiles<float>(a, y, row + 4 * sample);
 }
 
-/* Waits for the warps of a strip. */
-__device__ __forceinline__ void join(const crew &who) {
+/* Waits for the warps of the strip. */
+__device__ __forceinline__ void join(const team &who) {
   if (who.count == LANES)
     __syncwarp();
   else
     asm volatile("bar.sync %0, %1;" ::"r"(who.strip + 1), "r"(who.count) : "memory");
 }
 
-/* Alpha that is kept, staged by the threads of a strip; `column` is the output column of the step. */
+/* The threads of a strip stage alpha that is kept. `column` is the output column of the step. */
 template <class In>
-__device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, crew who, int column, int columns) {
+__device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, team who, int column, int columns) {
   const gconv_problem &problem = a.common.problem;
   const int C = problem.channels, bytes = sample_bytes(problem.out_type), top = who.strip * STRIP;
   for (int i = who.member; i < STRIP * columns; i += who.count) {
@@ -132,12 +133,12 @@ __device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, c
   }
 }
 
-/* Writes one sample at its place, wherever that is. */
+/* Writes one sample to its place in the output, for any layout. */
 __device__ __forceinline__ void write_sample(const arguments &a, const uint8_t *from, uint8_t *pixel, int c, bool first) {
   const bool alpha = a.problem.keep_alpha && c == a.problem.channels - 1;
   uint8_t *to = pixel + (alpha ? a.out_alpha : c * a.out_channel);
   if (alpha && !first && a.problem.epilogue.combine == GCONV_COMBINE_STACK)
-    return; /* it is there once, with the first filter */
+    return; /* alpha is stored once, with the first filter */
   if (a.problem.out_type == GCONV_U8)
     *to = *from;
   else if (a.problem.out_type == GCONV_U16)
@@ -146,10 +147,10 @@ __device__ __forceinline__ void write_sample(const arguments &a, const uint8_t *
     *(uint32_t *)to = *(const uint32_t *)from;
 }
 
-/* Writes what a strip has staged, whose first pixel is output column `column`; what lies outside of the block's columns is
- * not there. Words are of 8 columns of u8, of 4 of others, so that none is cut by the first column. */
+/* Writes what a strip has staged. Its first pixel is output column `column`; pixels outside of the block's columns are left
+ * out. Words have 8 columns of u8, or 4 of other types. So no word is cut by the first column. */
 template <class Word>
-__device__ __noinline__ void write_part(const separable_arguments &a, tile t, crew who, int column, int columns) {
+__device__ __noinline__ void write_part(const separable_arguments &a, tile t, team who, int column, int columns) {
   const int bytes = a.common.problem.channels * sample_bytes(a.common.problem.out_type), size = (int)sizeof(Word);
   const int words = columns * bytes / size, begin = (t.column - column) * bytes, end = (t.end - column) * bytes;
   for (int i = who.member; i < STRIP * words; i += who.count) {
@@ -166,9 +167,9 @@ __device__ __noinline__ void write_part(const separable_arguments &a, tile t, cr
   }
 }
 
-/* The same where all of it is inside, and each thread always has the same word of a row: the usual case. */
+/* The same for the usual case: all of it is inside, and each thread has the same word of each row. */
 template <class Word>
-__device__ __forceinline__ void write_dense(const separable_arguments &a, const tile &t, const crew &who, int column,
+__device__ __forceinline__ void write_dense(const separable_arguments &a, const tile &t, const team &who, int column,
                                             int columns) {
   const int bytes = a.common.problem.channels * sample_bytes(a.common.problem.out_type), size = (int)sizeof(Word);
   const int words = columns * bytes / size;
@@ -188,7 +189,7 @@ __device__ __forceinline__ void write_dense(const separable_arguments &a, const 
   }
 }
 
-__device__ __noinline__ void write_samples(const separable_arguments &a, tile t, crew who, int column, int columns) {
+__device__ __noinline__ void write_samples(const separable_arguments &a, tile t, team who, int column, int columns) {
   const int C = a.common.problem.channels, bytes = sample_bytes(a.common.problem.out_type), samples = columns * C;
   for (int i = who.member; i < STRIP * samples; i += who.count) {
     int row = who.strip * STRIP + i / samples, sample = i % samples, q = column + sample / C;
@@ -198,7 +199,7 @@ __device__ __noinline__ void write_samples(const separable_arguments &a, tile t,
   }
 }
 
-__device__ __forceinline__ void write(const separable_arguments &a, const tile &t, const crew &who, int column,
+__device__ __forceinline__ void write(const separable_arguments &a, const tile &t, const team &who, int column,
                                       int columns) {
   if (column + columns <= t.column)
     return;
@@ -210,7 +211,7 @@ __device__ __forceinline__ void write(const separable_arguments &a, const tile &
     write_dense<uint4>(a, t, who, column, columns);
 }
 
-/* ---- By the definition, where a value is not finite ---- */
+/* ---- By the definition, if a value is not finite ---- */
 
 template <class Out> __device__ __noinline__ void define(const separable_arguments &a, tile t) {
   const gconv_problem &problem = a.common.problem;

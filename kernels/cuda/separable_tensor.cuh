@@ -3,30 +3,30 @@
  * separable: columns times rows on the tensor cores, in one kernel.
  *
  * A filter of rank r is the sum of r columns times rows (conv/factor.h): r * (R + S) multiply-adds a sample instead of R *
- * S. Even so, a filter of 31 x 31 would need all multiply-adds that a GPU of 60 TFLOP/s has to keep up with 4 TB/s of
- * memory. Tensor cores have ten times as many, for products of matrices; and a filter along one direction is one: 16 output
- * rows by 8 columns are T (16 x k) * X (k x 8), where T has the column of the filter on its diagonals and k = 16 + R - 1,
- * rounded up.
+ * S. Even so, to keep up with 4 TB/s of memory, a filter of 31 x 31 would need all multiply-adds of a GPU of 60 TFLOP/s.
+ * Tensor cores have ten times as many, for products of matrices. A filter along one direction is such a product: 16 output
+ * rows by 8 columns are T (16 x k) * X (k x 8). T has the column of the filter on its diagonals; k is 16 + R - 1, rounded
+ * up.
  *
- * Tensor cores multiply float16 and add in float32. A number becomes two float16, the nearest and what it lacks, 22 bits
- * together; the product of two such pairs is three products, as that of the two low parts lies below what float32 holds.
- * Levels of u8 are one float16. So the result is as good as that of float32 (error_bound()), not of float16.
+ * Tensor cores multiply float16 and add in float32. So a number becomes two float16: the nearest, and the remainder; 22 bits
+ * together. The product of two such pairs takes three products; the product of the two low parts is below what float32
+ * holds. Levels of u8 are one float16. So the result is as good as with float32 (error_bound()), not as with float16.
  *
- *      columns  x ->                     A warp has 16 output rows and walks to the right. Of each group of 8 columns it
- *    +----+----+----+----+- ...          makes T * X; those products lie in the registers as the next multiplication wants
- *    | :: | :: | :: | <- | X             its left factor, so they only have to be split. The last GROUPS groups, its window,
- *    +----+----+----+----+- ...          times the matrix of the row of the filter are the next 8 output columns. Nothing
- *      window  ^^^^^^^^^   T * X         between the two directions ever leaves the registers.
+ *     columns  x ->                     A warp has 16 output rows and goes to the right. For each group of 8 columns it
+ *   +----+----+----+----+- ...          computes T * X. The results are in the registers in which the next product wants
+ *   | :: | :: | :: | <- | X             its left factor; they only have to be split. The last GROUPS groups are the window.
+ *   +----+----+----+----+- ...          The window times the matrix of the filter's row gives the next 8 output columns.
+ *     window  ^^^^^^^^^   T * X         Nothing leaves the registers between the two directions.
  *
- * A block has several such strips of 16 rows, and a warp for each of the channels. Step by step it copies 64 or 128 bytes of
- * all input rows that it needs to shared memory, asynchronously; splits them into float16 by channels, in the order in which
- * the tensor cores want them; multiplies; and writes the outputs from shared memory in whole words.
+ * A block has several such strips of 16 rows, and one warp for each channel. In each step it copies 64 or 128 bytes of all
+ * input rows that it needs to shared memory, asynchronously. It splits them into float16 by channels, in the order in which
+ * the tensor cores want them. It multiplies, and stores the outputs from shared memory in whole words.
  *
- * The arithmetic, a sample: 3 * (16 * chunks + 8 * GROUPS) multiply-adds of tensor cores, 264 for 31 x 31 with 2 digits
- * each. That is below the time of memory up to about 63 x 63 for f32. It wins from about 5 x 5 on.
+ * Speed: for a sample, tensor cores do 3 * (16 * chunks + 8 * GROUPS) multiply-adds, 264 for 31 x 31 with 2 digits each. Up
+ * to about 63 x 63, this takes less time than the memory does for f32. separable is the fastest from about 5 x 5 on.
  *
- * Values of f32 are scaled by a power of two so that they fit into float16: one for the block, which shrinks when a larger
- * value comes by; the error stays relative to the largest. Where a value is not finite, the block computes its outputs by
+ * Values of f32 are scaled by a power of two, so that they fit into float16. A block has one scale. It shrinks when a larger
+ * value comes, so the error is relative to the largest value. If a value is not finite, the block computes its outputs by
  * the definition, because 0 * infinity must not appear where the filter does not reach.
  */
 #ifndef GCONV_CUDA_SEPARABLE_TENSOR_CUH
@@ -61,14 +61,14 @@ __device__ __forceinline__ void multiply(float (&sums)[4], uint32_t a0, uint32_t
 
 /* ---- The two directions ---- */
 
-/* The last products of a column, as the left factor of the next multiplication. */
+/* The last products of columns, as the left factor of the next product. */
 template <int GROUPS> struct window { uint32_t high[GROUPS - 1 + TILES][2], low[GROUPS - 1 + TILES][2]; };
 
-/* The matrix of a column times TILES groups of X: the new groups of the window. `x` is the lane's word of the first chunk.
- */
+/* Multiplies the matrix of a column and TILES groups of X. This gives the new groups of the window. `x` is the lane's word
+ * of the first chunk. */
 template <class In, int WEIGHT_DIGITS, int GROUPS>
-__device__ __forceinline__ void lay_columns(const uint4 *taps, int chunks, const uint8_t *x, const crew &who, int first,
-                                            window<GROUPS> &w) {
+__device__ __forceinline__ void multiply_columns(const uint4 *taps, int chunks, const uint8_t *x, const team &who, int first,
+                                                 window<GROUPS> &w) {
   const int lane = who.lane;
   float sums[TILES][4] = {};
 #pragma unroll 1
@@ -76,7 +76,7 @@ __device__ __forceinline__ void lay_columns(const uint4 *taps, int chunks, const
     const uint4 high = taps[lane], low = WEIGHT_DIGITS > 1 ? taps[LANES + lane] : make_uint4(0, 0, 0, 0);
 #pragma unroll
     for (int j = 0; j < TILES; j++) {
-      const int group = first + j; /* 4 words of u8, 8 of others */
+      const int group = first + j; /* 4 words for u8, 8 for other types */
       uint4 b = make_uint4(0, 0, 0, 0);
       if (sizeof(In) == 1)
         *(uint2 *)&b = *(const uint2 *)(x + who.word[group / 2] + group * 64);
@@ -96,13 +96,14 @@ __device__ __forceinline__ void lay_columns(const uint4 *taps, int chunks, const
   }
 }
 
-/* Fragments of the matrix of a row: pairs of groups from an even one on, then pairs from an odd one on, before the first.
- * The tensor cores want four registers at a multiple of four, so that pairs of the window always begin at an even group. */
+/* The fragments of the matrix of a row. First come those for pairs of groups that begin at an even one, then those for pairs
+ * that begin at an odd one. The tensor cores want four registers from a multiple of four on, so pairs of the window always
+ * begin at an even group. */
 template <int GROUPS> struct row_fragments { static constexpr int EVEN = (GROUPS + 1) / 2, ODD = GROUPS / 2 + 1; };
 
-/* Groups m and m + 1 of the window times a fragment: its first half, its second, or both. */
+/* Multiplies groups m and m + 1 of the window and a fragment: its first half, its second half, or both. */
 template <int WEIGHT_DIGITS, int GROUPS, bool FIRST, bool SECOND>
-__device__ __forceinline__ void lay_groups(const window<GROUPS> &w, int m, const uint4 &taps, float (&sums)[4]) {
+__device__ __forceinline__ void multiply_groups(const window<GROUPS> &w, int m, const uint4 &taps, float (&sums)[4]) {
   if (FIRST && SECOND) {
     multiply(sums, w.high[m][0], w.high[m][1], w.high[m + 1][0], w.high[m + 1][1], taps.x, taps.y);
     multiply(sums, w.low[m][0], w.low[m][1], w.low[m + 1][0], w.low[m + 1][1], taps.x, taps.y);
@@ -117,9 +118,9 @@ __device__ __forceinline__ void lay_groups(const window<GROUPS> &w, int m, const
     multiply_half(sums, w.high[one][0], w.high[one][1], FIRST ? taps.z : taps.w);
 }
 
-/* The window times the matrix of a row, added to the sums of TILES groups of outputs. */
+/* Multiplies the window and the matrix of a row. Adds the result to the sums of TILES groups of outputs. */
 template <int WEIGHT_DIGITS, int GROUPS>
-__device__ __forceinline__ void lay_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[TILES][4]) {
+__device__ __forceinline__ void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[TILES][4]) {
   constexpr int EVEN = row_fragments<GROUPS>::EVEN, ODD = row_fragments<GROUPS>::ODD;
   const int lane = threadIdx.x % LANES;
 #pragma unroll
@@ -128,9 +129,9 @@ __device__ __forceinline__ void lay_rows(const uint4 *taps, const window<GROUPS>
 #pragma unroll
     for (int j = 0; j < TILES; j += 2) {
       if (2 * i + 1 < GROUPS)
-        lay_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i, pair, sums[j]);
+        multiply_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i, pair, sums[j]);
       else
-        lay_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i, pair, sums[j]);
+        multiply_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i, pair, sums[j]);
     }
   }
 #pragma unroll
@@ -139,18 +140,18 @@ __device__ __forceinline__ void lay_rows(const uint4 *taps, const window<GROUPS>
 #pragma unroll
     for (int j = 1; j < TILES; j += 2) {
       if (i == 0)
-        lay_groups<WEIGHT_DIGITS, GROUPS, false, true>(w, j - 1, pair, sums[j]);
+        multiply_groups<WEIGHT_DIGITS, GROUPS, false, true>(w, j - 1, pair, sums[j]);
       else if (2 * i < GROUPS)
-        lay_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i - 1, pair, sums[j]);
+        multiply_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i - 1, pair, sums[j]);
       else
-        lay_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i - 1, pair, sums[j]);
+        multiply_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i - 1, pair, sums[j]);
     }
   }
 }
 
 /* ---- The windows of several pairs, in shared memory ---- */
 
-/* The lane's place in the first window of its warp. */
+/* Returns the lane's place in the first window of its warp. */
 template <int GROUPS> __device__ __forceinline__ uint4 *ring_of(const separable_arguments &a, const tile &t) {
   return (uint4 *)(t.shared + a.rings) + threadIdx.x / LANES * a.filters * a.pairs * (GROUPS - 1) * LANES +
          threadIdx.x % LANES;
@@ -185,7 +186,7 @@ __device__ __forceinline__ uint32_t scale_pair(uint32_t pair, __half2 factor) {
   return bits_of(__hmul2(*(__half2 *)&pair, factor));
 }
 
-/* Multiplies what the window holds by a power of two below 1. */
+/* Multiplies the values of the window by a power of two below 1. */
 template <int GROUPS> __device__ void scale_window(window<GROUPS> &w, float factor) {
   for (int turn = 0; turn < 4 && factor < 1; turn++, factor *= 0x1p14f) {
     __half2 part = __float2half2_rn(fmaxf(factor, 0x1p-14f));
@@ -218,7 +219,7 @@ __device__ tile make_tile(const separable_arguments &a, uint8_t *shared) {
   return t;
 }
 
-/* Which input rows the block needs; those that only zeros meet are copies of the last. */
+/* Finds the input rows that the block needs. Rows that only zero taps use are copies of the last row. */
 __device__ void find_sources(const separable_arguments &a, const tile &t) {
   const gconv_problem &problem = a.common.problem;
   const int needed = t.rows + (problem.rows - 1) * problem.dilation_y;
@@ -227,7 +228,7 @@ __device__ void find_sources(const separable_arguments &a, const tile &t) {
         (int32_t)gconv_border_index(problem.border, (int64_t)t.row - problem.pad_top + min(i, needed - 1), problem.height);
 }
 
-/* Copies the fragments and empties the windows in shared memory. */
+/* Copies the fragments to shared memory, and empties the windows there. */
 __device__ void load_fragments(const separable_arguments &a, const tile &t, int ring_words) {
   for (int i = threadIdx.x; i < a.fragment_words; i += blockDim.x)
     ((uint4 *)(t.shared + a.taps))[i] = a.fragments[i];
@@ -235,10 +236,11 @@ __device__ void load_fragments(const separable_arguments &a, const tile &t, int 
     ((uint4 *)(t.shared + a.rings))[i] = make_uint4(0, 0, 0, 0);
 }
 
-/* One warp's part of a step: TILES groups of columns from pixel `first` on, through both directions, to the stage. MANY: all
- * pairs of all filters, whose windows are in shared memory; else the one, in registers. */
+/* One warp's part of a step. It takes TILES groups of columns from pixel `first` on through both directions, and stages the
+ * results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with its window in registers.
+ */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
-__device__ __forceinline__ void advance(const separable_arguments &a, const tile &t, const crew &who, const uint8_t *split,
+__device__ __forceinline__ void advance(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split,
                                         window<GROUPS> &w, int first, float unscale, bool plain) {
   constexpr int ROW_WORDS = (row_fragments<GROUPS>::EVEN + row_fragments<GROUPS>::ODD) * LANES;
   const uint8_t *x = split + (who.channel * t.quads + 4 * who.strip + who.lane % 4) * PITCH * 16;
@@ -252,8 +254,8 @@ __device__ __forceinline__ void advance(const separable_arguments &a, const tile
     for (int i = 0; i < (MANY ? a.pairs : 1); i++) {
       if (MANY)
         load_window(ring, w);
-      lay_columns<In, WEIGHT_DIGITS>(taps, a.chunks, x, who, first / GROUP, w);
-      lay_rows<WEIGHT_DIGITS>(taps + a.chunks * 2 * LANES, w, sums);
+      multiply_columns<In, WEIGHT_DIGITS>(taps, a.chunks, x, who, first / GROUP, w);
+      multiply_rows<WEIGHT_DIGITS>(taps + a.chunks * 2 * LANES, w, sums);
       shift_window(w);
       if (MANY) {
         store_window(w, ring);
@@ -271,8 +273,8 @@ __device__ __forceinline__ void advance(const separable_arguments &a, const tile
   stage(a, t, who, values, first);
 }
 
-/* A new scale, where the one so far is too large for the step at `column`, which is copied again. Returns 0 if a value is
- * not finite. */
+/* Finds a new scale when the old one is too large for the step at `column`, and copies that step again. Returns 0 if a value
+ * is not finite. */
 __device__ __noinline__ float find_scale(const separable_arguments &a, tile t, float before, int column, int end) {
   finish_copies();
   fetch<float>(a, t, column, end);
@@ -293,9 +295,9 @@ __device__ __forceinline__ void scale_windows(const separable_arguments &a, cons
   }
 }
 
-/* How sums become values, at a scale of the levels. */
+/* How sums become values, at the current scale of the levels. */
 struct units {
-  float unscale; /* plain: from sums to output samples; else from sums to levels, but for that of the filter */
+  float unscale; /* plain: from sums to output samples; otherwise from sums to levels, without the scale of the filter */
   bool plain;
 };
 
@@ -307,9 +309,9 @@ template <class In> __device__ __forceinline__ units units_of(const separable_ar
   return u;
 }
 
-/* All that a strip makes of a step whose first output column is `column`. */
+/* Finishes and stores a step of a strip, whose first output column is `column`. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
-__device__ __forceinline__ void compute(const separable_arguments &a, const tile &t, const crew &who, const uint8_t *split,
+__device__ __forceinline__ void compute(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split,
                                         window<GROUPS> &w, const units &u, int column) {
   constexpr int STEP = step_of<In>();
 #pragma unroll
@@ -321,21 +323,21 @@ __device__ __forceinline__ void compute(const separable_arguments &a, const tile
   write(a, t, who, column, STEP);
 }
 
-/* Threads to compile for, which limits registers: to 80 of u8, so that three blocks of 256 fit, to 128 of others, for two,
- * and to 255 where a window takes more than half of them. */
+/* The number of threads to compile for, which limits registers. For u8, 80 registers: three blocks of 256 threads fit. For
+ * other types, 128 registers: two blocks fit. If a window takes more than half of these, 255 registers. */
 template <class In> constexpr int bound_of(int groups) {
   return groups > 9 ? 256 : sizeof(In) == 1 && groups <= 5 ? 768 : 512;
 }
 
 /* Block: a warp for each strip and convolved channel. Grid: segments side by side, then blocks of strips one below the
- * other, then planes of all images. While a step is computed, the next is converted, and the one after that is copied. */
+ * other, then planes of all images. While one step is computed, the next is converted, and the one after that is copied. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid_constant__ separable_arguments a) {
-  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* outputs come so many columns after the inputs */
+  constexpr int STEP = step_of<In>(), LAG = GROUP * (GROUPS - 1); /* outputs are so many columns behind the inputs */
   extern __shared__ uint4 memory[];
   const tile t = make_tile(a, (uint8_t *)memory);
-  const crew who = make_crew<In>(a);
-  const int end = t.end + a.left + LAG + GROUP; /* of the input columns that matter */
+  const team who = make_team<In>(a);
+  const int end = t.end + a.left + LAG + GROUP; /* end of the input columns that are needed */
   window<GROUPS> w = {};
   float scale = sizeof(In) == 4 ? LARGEST_SCALE : INTEGER_SCALE;
   units u = units_of<In>(a, scale);
@@ -344,8 +346,9 @@ __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid
   __syncthreads();
   fetch<In>(a, t, t.column + a.left, end);
   int turn = 0;
-  for (int column = t.column - LAG - STEP; column < t.end; column += STEP, turn ^= 1) { /* of the outputs; first none */
-    const int next = column + STEP + LAG + a.left; /* the first input column of the next step */
+  for (int column = t.column - LAG - STEP; column < t.end;
+       column += STEP, turn ^= 1) {                /* column of the outputs; at first there are none */
+    const int next = column + STEP + LAG + a.left; /* first input column of the next step */
     if (column >= t.column - LAG)
       compute<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, t.shared + (turn ^ 1) * a.split, w, u, column);
     if (column + STEP >= t.end)

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * separable, floats and one filter of rank 1 that reaches over at most 65 rows: along the rows, then down the columns, on
+ * separable, floats and one filter of rank 1 that spans at most 65 rows: first along the rows, then down the columns, on
  * tensor cores.
  *
- *      input rows            a block: 256 samples of a row (128 from 34 rows on), 32 for each of its warps, and 16 rows
- *    +-----+-----+-----+     at a time
- *    | 0 0 | 1 1 | 2 2 | 16 rows
- *    +-----+-----+-----+            Of 16 samples by 8 rows, the filter's row makes Y^T = T * X^T: T, 16 samples by those
- *       |     |     |               that they need, has the row on its diagonals.
- *       v     v     v               Y^T is where the next product wants its left factor. Times the matrix of the column it
- *    +-----+-----+-----+            adds to the sums of the GROUPS + 1 eights of output rows that 16 input rows reach; two
- *    | 0 0 | 1 1 | 2 2 |            of them are finished then, and the others move up by being written to other registers
- *    +-----+-----+-----+            than they were read from.
+ *     input rows            a block: 256 samples of a row (128 from 34 rows on), 32 for each of its warps, and 16 rows
+ *   +-----+-----+-----+     in each step
+ *   | 0 0 | 1 1 | 2 2 | 16 rows
+ *   +-----+-----+-----+            first product: 16 samples by 8 rows times the filter's row, Y^T = T * X^T. T has the
+ *      |     |     |               filter's row on its diagonals. It is 16 by the number of samples needed.
+ *      v     v     v               second product: Y times the matrix of the filter's column. Y^T is already where this
+ *   +-----+-----+-----+            product wants its left factor. The result is added to the sums of the GROUPS + 1 groups
+ *   | 0 0 | 1 1 | 2 2 |            of 8 output rows that 16 input rows reach.
+ *   +-----+-----+-----+
  *
- * Numbers are two float16 each, and samples have a scale, as in separable_tensor.cuh; each warp has its own, and a new one
- * is laid on the sums, too. That a scale is too large shows in Y. The block copies input rows to shared memory, with what
- * the filter reaches beside them, two steps ahead, borders included. Channels that are interleaved are taps that lie so many
- * samples apart: only the ends of rows know of them.
+ * After each step, two groups of 8 output rows are finished. The others move up: they are written to other registers than
+ * they were read from.
  *
- * To 17 rows, where memory bounds, blocks walk down low pieces, and the device starts one when another ends. Above that, as
- * many blocks as the device holds walk down equal shares of the image, so that all end at the same time; those at the edges
- * must be as fast as others for that.
+ * A number is two float16, and samples have a scale, as in separable_tensor.cuh. Each warp has its own scale; when it
+ * changes, the sums are rescaled, too. If a scale is too large, an infinity appears in Y. The block copies input rows to
+ * shared memory two steps ahead, with the halo that the filter needs beside them, borders included. The taps of interleaved
+ * channels are that many samples apart; apart from that, only the ends of rows have to know of channels.
  *
- * Where a sample is not finite, sums that are not finite are computed again by the definition, because 0 * infinity must not
+ * To 17 rows, memory is the bound. There blocks process low pieces, and the device starts a block when another ends. Above
+ * that, there are as many blocks as the device holds. They process equal shares of the image, so that all end at the same
+ * time. Therefore blocks at the edges must be as fast as others.
+ *
+ * If a sample is not finite, sums that are not finite are computed again by the definition, because 0 * infinity must not
  * appear where the filter does not reach.
  *
- * The arithmetic, a sample: 3 * (16 * TURNS + 8 * (GROUPS + 1)) multiply-adds of tensor cores, 288 for 31 x 31, and some 25
+ * Speed: for a sample, tensor cores do 3 * (16 * TURNS + 8 * (GROUPS + 1)) multiply-adds, 288 for 31 x 31. There are some 25
  * other instructions.
  */
 #ifndef GCONV_CUDA_SEPARABLE_WALK_CUH
@@ -44,9 +47,9 @@ enum {
   ROWS = 16,           /* of a step */
   SLOTS = 3            /* steps in shared memory */
 };
-constexpr float NO_SCALE = 0x1p127f; /* as long as all samples are 0: above all that scale_for() gives */
+constexpr float NO_SCALE = 0x1p127f; /* the scale while all samples are 0: larger than all that scale_for() returns */
 
-/* Warps of a block, side by side; and blocks of a multiprocessor, for which registers are limited. */
+/* The warps of a block, side by side; and the blocks of a multiprocessor, for which the compiler limits registers. */
 __host__ __device__ constexpr int warps_of(int groups) {
   return groups > 5 ? 4 : 8;
 }
@@ -55,46 +58,46 @@ constexpr int BLOCKS = 2;
 struct walk_arguments {
   arguments common;
   const float *weights;   /* of the plan */
-  const uint4 *fragments; /* of this filter: see write_filter() */
+  const uint4 *fragments; /* of this filter, as write_filter() makes them */
   int32_t filter;
-  int32_t turns;                /* products of 16 samples that an output needs, along the row */
+  int32_t turns;                /* products of 16 samples for an output, along the row */
   int32_t pitch;                /* of a row in shared memory, in words of 4 samples */
   int32_t left;                 /* from a block's first output to its first input sample: a multiple of 4 */
-  int32_t reach;                /* samples of an input row that some output needs, from sample 0 on */
+  int32_t reach;                /* samples of an input row that outputs need, counted from sample 0 */
   int32_t samples;              /* of an output row */
-  int32_t across, lanes;        /* lanes side by side; of all planes of all images */
-  int32_t steps, lead;          /* of a lane: ROWS output rows each; what it takes to begin, in steps */
-  int32_t rounds, piece;        /* pieces of each lane that are a block's, and steps of each; what is left is shared */
-  float unscale, divisor, bias; /* unscale: from sums to responses */
-  float factor;                 /* plain: from sums to output samples, but for the offset */
-  bool plain;                   /* nothing to the epilogue but scale and offset, to floats in rows of aligned pairs */
+  int32_t across, lanes;        /* lanes side by side; lanes of all planes of all images */
+  int32_t steps, lead;          /* of a lane: steps of ROWS output rows; steps that it takes to begin */
+  int32_t rounds, piece;        /* pieces of each lane that whole blocks process, and steps of a piece; the rest is shared */
+  float unscale, divisor, bias; /* unscale: factor from sums to responses */
+  float factor;                 /* plain: factor from sums to output samples, without the offset */
+  bool plain;                   /* the epilogue is only scale and offset, and outputs are floats in rows of aligned pairs */
 };
 
-/* Where a block is: in a piece of a lane. Rows are counted from its first. */
+/* The place of a block in a piece of a lane. Rows are counted from the first row of the piece. */
 struct block_place {
   const uint8_t *in; /* the planes, from row 0 on */
   uint8_t *out;
-  uint4 *slots;                 /* shared memory */
-  int32_t *offsets;             /* of patches in an input row, in bytes; -1: outside */
-  int32_t first;                /* output sample of the block */
-  int32_t in_row, out_row;      /* numbers of the first rows */
-  int32_t calm_begin, calm_end; /* a step from a row between these on has rows that all lie inside */
-  int32_t rows;                 /* output rows */
-  int32_t words;                /* of 4 samples, of an input row that the block needs */
-  int32_t inner, outer;         /* words from `inner` to `outer` - 1 lie wholly inside the row */
-  int32_t patches;              /* samples of the others */
-  bool live;                    /* some of these come from the row, not all from the border's level */
+  uint4 *slots;                     /* in shared memory */
+  int32_t *offsets;                 /* of patches in an input row, in bytes; -1: outside */
+  int32_t first;                    /* first output sample of the block */
+  int32_t in_row, out_row;          /* numbers of the first input row and output row */
+  int32_t inside_begin, inside_end; /* steps that begin between these rows have all of their rows inside the image */
+  int32_t rows;                     /* output rows */
+  int32_t words;                    /* words of 4 samples of an input row that the block needs */
+  int32_t inner, outer;             /* words inner .. outer - 1 lie wholly inside the row */
+  int32_t patches;                  /* samples of the other words */
+  bool live;                        /* some patches come from the row; otherwise all have the level of the border */
 };
 
 /* ---- Input ---- */
 
-/* Number of patch i among the samples of a row. */
+/* Returns the number of patch i among the samples of a row. */
 __device__ __forceinline__ int patch_place(const block_place &at, int i) {
   return i < 4 * at.inner ? i : i + 4 * (at.outer - at.inner);
 }
 
-/* Finds which words lie inside, and where the samples of the others come from. Those that are the border's level stay in
- * shared memory for good. */
+/* Finds which words lie inside the row, and where the samples of the other words come from. Samples that have the level of
+ * the border are written to shared memory here, and stay there. */
 __device__ __forceinline__ void find_patches(const walk_arguments &a, block_place &at) {
   const gconv_problem &problem = a.common.problem;
   const int C = problem.channels, first = at.first + a.left;
@@ -115,8 +118,8 @@ __device__ __forceinline__ void find_patches(const walk_arguments &a, block_plac
   at.live = __syncthreads_or(live);
 }
 
-/* Words of an input row that a block needs, and from a row to the next in shared memory: so many that lanes of two rows meet
- * different banks. */
+/* The words of an input row that a block needs. It is also the pitch in shared memory: the number is such that lanes of two
+ * rows use different banks. */
 __host__ __device__ constexpr int words_for(int warps, int turns) {
   return (warps * SPAN + TILE * (turns - 1)) / 4;
 }
@@ -124,8 +127,8 @@ __host__ __device__ constexpr int pitch_for(int warps, int turns) {
   return (words_for(warps, turns) + 3) / 8 * 8 + 4;
 }
 
-/* The words of a step that a thread copies: of each two rows of its warp, one behind the other, words `lane` + i.
- * TURNS: 0 if they are not known here. */
+/* The words of a step that a thread copies: words `lane` + i of every two rows of its warp, one behind the other. TURNS is 0
+ * if the number is not known at compile time. */
 template <int WARPS, int TURNS> struct own_words {
   int lane, words, pitch;
 
@@ -139,24 +142,24 @@ template <int WARPS, int TURNS> struct own_words {
   __device__ __forceinline__ bool is_second(int i) const {
     return i >= words || (i + LANES > words && i + lane >= words);
   }
-  /* Its number in its row. */
+  /* Returns the number of word i in its row. */
   __device__ __forceinline__ int word(int i) const {
     return lane + i - (is_second(i) ? words : 0);
   }
-  /* From the thread's first word of a step in shared memory. */
+  /* Returns the offset from the thread's first word of a step in shared memory. */
   __device__ __forceinline__ int offset(int row, int i) const {
     return row * pitch + i + (is_second(i) ? pitch - words : 0);
   }
 };
 
-/* The input row that stands for row `y`; NULL: the border's level does. */
+/* Returns the input row for row `y`, or NULL if it has the level of the border. */
 __device__ __forceinline__ const uint8_t *source_row(const walk_arguments &a, const block_place &at, int y) {
   const gconv_problem &problem = a.common.problem;
   const int64_t source = (unsigned)y < (unsigned)problem.height ? y : gconv_border_index(problem.border, y, problem.height);
   return source == GCONV_OUTSIDE ? NULL : at.in + source * a.common.in_row;
 }
 
-/* Begins to copy the patches of a row of the warp, from input row `from`, and those of the next row. */
+/* Starts to copy the patches of a row of the warp, and those of its next row. `from` is the input row. */
 __device__ __forceinline__ void fetch_patches(const walk_arguments &a, const block_place &at, int lane, uint4 *row,
                                               const uint8_t *from) {
 #pragma unroll 1
@@ -170,8 +173,8 @@ __device__ __forceinline__ void fetch_patches(const walk_arguments &a, const blo
   }
 }
 
-/* Begins to copy the own words of a step from row `first_row` on, where rows lie outside. It must not take long: all other
- * blocks wait for those at the edges in the end. */
+/* Starts to copy the thread's words of a step from row `first_row` on, if some rows lie outside. This must be fast, because
+ * in the end all other blocks wait for those at the edges. */
 template <int WARPS>
 __device__ __noinline__ void fetch_edge(const walk_arguments &a, block_place at, uint4 *slot, int first_row) {
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
@@ -198,12 +201,12 @@ __device__ __noinline__ void fetch_edge(const walk_arguments &a, block_place at,
   }
 }
 
-/* Begins to copy the input rows of a step from `first_row` on; `from` is the thread's first word. */
+/* Starts to copy the input rows of a step from `first_row` on. `from` is the thread's first word. */
 template <int WARPS, int TURNS>
 __device__ __forceinline__ void fetch(const walk_arguments &a, const block_place &at, const own_words<WARPS, TURNS> &own,
                                       int warp, uint4 *slot, int first_row, const uint8_t *from) {
   uint4 *to = slot + 2 * warp * own.pitch + own.lane;
-  if (first_row < at.calm_begin || first_row > at.calm_end) {
+  if (first_row < at.inside_begin || first_row > at.inside_end) {
     fetch_edge<WARPS>(a, at, slot, first_row);
   } else {
 #pragma unroll
@@ -214,7 +217,7 @@ __device__ __forceinline__ void fetch(const walk_arguments &a, const block_place
         for (int i = 0; i < 2 * own.words; i += LANES)
           if (own.has(i))
             copy_async<16>(to + own.offset(row, i), (own.is_second(i) ? from_second : from) + i * 16);
-      } else { /* as fast, or all other blocks wait for those at the edges in the end */
+      } else { /* this must be fast, because in the end all other blocks wait for those at the edges */
 #pragma unroll(TURNS > 0 ? 8 : 1)
         for (int i = 0; i < 2 * own.words; i += LANES)
           if (own.has(i) && (unsigned)(own.word(i) - at.inner) < (unsigned)(at.outer - at.inner))
@@ -229,21 +232,22 @@ __device__ __forceinline__ void fetch(const walk_arguments &a, const block_place
 
 /* ---- The two directions ---- */
 
-/* Y in two parts, as the left factor of the next product: high parts, then low ones. */
+/* Y as the left factor of the second product: high parts, then low parts. */
 struct factors {
   uint32_t h[TILES][4], l[TILES][4];
 };
 
-/* Whether one of two magnitudes is infinite, or no number. */
+/* Returns whether one of two magnitudes is infinite or NaN. */
 __device__ __forceinline__ bool is_infinite(uint32_t pair) {
   return max(pair & 0xffff, pair >> 16) >= 0x7c00;
 }
 
-/* Y^T of 16 rows: their responses to the filter's row. `x` are the lane's first four samples. False
- * if one is too large for float16, to the whole warp. */
+/* Computes Y^T: the responses of 16 rows to the filter's row. `x` points to the lane's first four samples. Returns false,
+ * for the whole warp, if a number is too large for float16. */
 template <int TURNS>
-__device__ __forceinline__ bool lay_rows(int turns, int pitch, const uint4 *taps, const float4 *x, float scale, factors &f) {
-  float y[2][TILES][4] = {}; /* eights of rows by tiles */
+__device__ __forceinline__ bool make_rows(int turns, int pitch, const uint4 *taps, const float4 *x, float scale,
+                                          factors &f) {
+  float y[2][TILES][4] = {}; /* groups of 8 rows by tiles */
 #pragma unroll(TURNS > 0 ? TURNS + TILES : 1)
   for (int s = 0; s < turns + TILES - 1; s++) {
     uint4 parts[2]; /* of samples: high, then low */
@@ -279,17 +283,17 @@ __device__ __forceinline__ bool lay_rows(int turns, int pitch, const uint4 *taps
   return !__any_sync(~0u, is_infinite(most));
 }
 
-/* Makes NaN of them. */
+/* Replaces the factors by NaN. */
 __device__ __forceinline__ void lose(factors &f) {
 #pragma unroll
   for (int i = 0; i < TILES * 4; i++)
     f.h[i / 4][i % 4] = 0x7fff7fff;
 }
 
-/* Adds what 16 rows of Y bring to the sums of the GROUPS + 1 eights of output rows that they reach, of which they finish the
- * last two; before, sums were two further on. */
+/* Adds the products of 16 rows of Y to the sums of the GROUPS + 1 groups of 8 output rows that they reach. Before, sums were
+ * two groups further on. The last two groups are finished by this. */
 template <int GROUPS>
-__device__ __forceinline__ void lay_columns(const uint4 *taps, const factors &f, float (&sums)[GROUPS + 1][TILES][4]) {
+__device__ __forceinline__ void add_columns(const uint4 *taps, const factors &f, float (&sums)[GROUPS + 1][TILES][4]) {
 #pragma unroll
   for (int e = GROUPS; e >= 0; e--) {
     const uint4 b = taps[e * LANES];
@@ -305,14 +309,14 @@ __device__ __forceinline__ void lay_columns(const uint4 *taps, const factors &f,
   }
 }
 
-/* The largest of all lanes' numbers. */
+/* Returns the largest number of all lanes. */
 __device__ __forceinline__ uint32_t largest_of_warp(uint32_t x) {
   for (int distance = LANES / 2; distance > 0; distance /= 2)
     x = max(x, __shfl_xor_sync(~0u, x, distance));
   return x;
 }
 
-/* The scale, a power of two, that suits the samples that a warp meets in a step, `width` of each row; NO_SCALE if all are 0,
+/* Returns the scale, a power of two, for the samples that a warp uses in a step, `width` of each row. NO_SCALE if all are 0,
  * 0 if one is not finite. */
 __device__ __noinline__ float suitable_scale(const float *samples, int row_floats, int width) {
   float most = 0;
@@ -323,7 +327,8 @@ __device__ __noinline__ float suitable_scale(const float *samples, int row_float
   return largest == 0 ? NO_SCALE : scale_for(largest);
 }
 
-/* A new scale, and what takes sums to outputs with it; 0 if one multiplication does not. */
+/* Sets a new scale, and the factor from sums to outputs with this scale. The factor is 0 if one multiplication is not
+ * enough. */
 __device__ __forceinline__ void set_scale(const walk_arguments &a, float next, float &scale, float &factor) {
   const float both = a.factor / next;
   scale = next;
@@ -332,21 +337,21 @@ __device__ __forceinline__ void set_scale(const walk_arguments &a, float next, f
 
 /* ---- Output ---- */
 
-/* Stores one value, wherever its place is. */
+/* Stores one value at any place. */
 __device__ __forceinline__ void store_sample(const walk_arguments &a, const block_place &at, int row, int sample, float y) {
   const gconv_problem &problem = a.common.problem;
   const int C = problem.channels, q = sample / C, c = sample - q * C, p = at.out_row + row;
   uint8_t *pixel = at.out + p * a.common.out_row + q * a.common.out_pixel, *to = pixel + c * a.common.out_channel;
   if (problem.keep_alpha && c == C - 1) {
     if (a.filter > 0 && problem.epilogue.combine == GCONV_COMBINE_STACK)
-      return; /* it is there once, with the first filter */
+      return; /* alpha is stored once, with the first filter */
     y = kept_alpha<float>(problem, at.in, a.common.in_row, p, q);
     to = pixel + a.common.out_alpha;
   }
   store_as(problem.out_type, y, to);
 }
 
-/* Stores an eight of finished rows: of each tile, a lane has samples `sample` and the next, of `row` and the next. `to` is
+/* Stores 8 finished rows. For each tile, a lane has samples `sample` and `sample` + 1 of rows `row` and `row` + 1. `to` is
  * the place of the first. */
 __device__ __forceinline__ void store_whole(const walk_arguments &a, const float (&sums)[TILES][4], float factor,
                                             uint8_t *to) {
@@ -358,7 +363,7 @@ __device__ __forceinline__ void store_whole(const walk_arguments &a, const float
       *(float2 *)(to + 4 * TILE * tile) = {fmaf(sums[tile][i], factor, offset), fmaf(sums[tile][i + 2], factor, offset)};
 }
 
-/* The same at the end of rows: `left` samples from the first on have a place. */
+/* The same at the end of rows. Only `left` samples, from the first on, are inside the output. */
 __device__ __forceinline__ void store_end(const walk_arguments &a, const float (&sums)[TILES][4], float factor, uint8_t *to,
                                           int left) {
   const float offset = a.common.problem.epilogue.offset;
@@ -370,8 +375,8 @@ __device__ __forceinline__ void store_end(const walk_arguments &a, const float (
         ((float *)(to + i % 2 * a.common.out_row))[TILE * tile + i / 2] = fmaf(sums[tile][i], factor, offset);
 }
 
-/* The same where some have no place, or need more than a factor and an offset: sample by sample. Not inlined, as what it
- * needs would take registers of everyone. */
+/* The same, sample by sample: if some are outside the output, or need more than a factor and an offset. Not inlined, because
+ * its registers would be taken from the whole kernel. */
 __device__ __noinline__ void store_each(const walk_arguments &a, block_place at, int row, int sample, float back,
                                         const float *sums) {
 #pragma unroll 1
@@ -388,7 +393,7 @@ __device__ __noinline__ void store_each(const walk_arguments &a, block_place at,
   }
 }
 
-/* The warp's outputs from `sample` on in rows `begin` to `end` - 1, by the definition. */
+/* Computes the warp's outputs from `sample` on, in rows `begin` to `end` - 1, by the definition. */
 __device__ __noinline__ void redo(const walk_arguments &a, block_place at, int sample, int begin, int end) {
   const gconv_problem &problem = a.common.problem;
   sample += threadIdx.x % LANES;
@@ -409,7 +414,7 @@ __device__ __noinline__ void redo(const walk_arguments &a, block_place at, int s
 
 /* ---- The kernel ---- */
 
-/* In lane `lane`, `steps` steps from number `step` on. */
+/* Finds the place of a block in lane `lane`, for `steps` steps from number `step` on. */
 template <int WARPS>
 __device__ __forceinline__ block_place find_place(const walk_arguments &a, uint4 *slots, int lane, int step, int steps) {
   const gconv_problem &problem = a.common.problem;
@@ -425,12 +430,12 @@ __device__ __forceinline__ block_place find_place(const walk_arguments &a, uint4
   at.in_row = at.out_row - problem.pad_top;
   at.words = words_for(WARPS, a.turns);
   find_patches(a, at);
-  at.calm_begin = -at.in_row;
-  at.calm_end = problem.height - ROWS - at.in_row;
+  at.inside_begin = -at.in_row;
+  at.inside_end = problem.height - ROWS - at.in_row;
   return at;
 }
 
-/* Whether this thread has a finished sum that is not finite. */
+/* Returns whether this thread has a finished sum that is not a finite number. */
 __device__ __forceinline__ bool is_odd(const float (&sums)[TILES][4]) {
   bool odd = false;
 #pragma unroll
@@ -439,20 +444,20 @@ __device__ __forceinline__ bool is_odd(const float (&sums)[TILES][4]) {
   return odd;
 }
 
-/* Walks down a piece of a lane; afterwards shared memory is free. */
+/* Processes a piece of a lane from top to bottom. Afterwards shared memory may be used again. */
 template <int GROUPS, int TURNS>
 __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_place &at, const uint4 *taps) {
   constexpr int WARPS = warps_of(GROUPS);
   const int turns = TURNS > 0 ? TURNS : a.turns;
-  /* These stay in registers: to find them again takes long, and the compiler would. */
+  /* These are kept in registers by a shuffle. Otherwise the compiler computes them again and again, which takes long. */
   const int warp = __shfl_sync(~0u, threadIdx.x / LANES, 0), lane = __shfl_sync(~0u, threadIdx.x, threadIdx.x) % LANES;
   const own_words<WARPS, TURNS> own(lane, turns);
   const int step_words = ROWS * own.pitch, first = at.first + warp * SPAN;
   float sums[GROUPS + 1][TILES][4] = {};
-  float scale = NO_SCALE;                /* of the samples; it only ever shrinks */
-  float factor = a.plain ? a.factor : 0; /* from sums to outputs; 0 if that takes more */
+  float scale = NO_SCALE;                /* the scale of the samples; it only becomes smaller */
+  float factor = a.plain ? a.factor : 0; /* from sums to outputs; 0 if one factor is not enough */
   int odd_begin = at.rows, odd_end = 0, odd_until = INT32_MIN, slot = 0;
-  int p = -8 * (GROUPS - 2); /* each step finishes the eights of rows from p - 8 and from p on */
+  int p = -8 * (GROUPS - 2); /* each step finishes the groups of 8 rows that begin at p - 8 and at p */
   const uint8_t *from = at.in + (int64_t)(at.in_row + 2 * warp) * a.common.in_row +
                         ((int64_t)at.first + a.left + 4 * lane) * 4; /* this thread's first word of a step */
   uint8_t *to =
@@ -472,13 +477,13 @@ __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_p
     if (first < a.samples) {
       const uint4 *const tile = at.slots + slot + warp * (SPAN / 4);
       const float4 *const x = (const float4 *)tile + lane / 4 * own.pitch + lane % 4;
-      if (scale == NO_SCALE) { /* nothing but zeros until now */
+      if (scale == NO_SCALE) { /* all samples were 0 until now */
         const float next = suitable_scale((const float *)tile, 4 * own.pitch, SPAN + TILE * (turns - 1));
         if (next > 0 && next < NO_SCALE)
           set_scale(a, next, scale, factor);
       }
       factors f;
-      bool fits = lay_rows<TURNS>(turns, own.pitch, taps + lane, x, scale, f);
+      bool fits = make_rows<TURNS>(turns, own.pitch, taps + lane, x, scale, f);
       if (!fits) {
         const float next = suitable_scale((const float *)tile, 4 * own.pitch, SPAN + TILE * (turns - 1)),
                     less = next / scale;
@@ -487,14 +492,14 @@ __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_p
           for (int i = 0; i < (GROUPS + 1) * TILES * 4; i++)
             sums[i / TILES / 4][i / 4 % TILES][i % 4] *= less;
           set_scale(a, next, scale, factor);
-          fits = lay_rows<TURNS>(turns, own.pitch, taps + lane, x, scale, f);
+          fits = make_rows<TURNS>(turns, own.pitch, taps + lane, x, scale, f);
         }
         if (!fits) { /* a sample is not finite: all sums that this step adds to are lost */
           lose(f);
           odd_until = p + 8 * GROUPS;
         }
       }
-      lay_columns<GROUPS>(taps + 2 * turns * LANES + lane, f, sums);
+      add_columns<GROUPS>(taps + 2 * turns * LANES + lane, f, sums);
 #pragma unroll
       for (int i = 0; i < 2; i++) {
         const int eight = p - 8 + 8 * i;
@@ -520,14 +525,14 @@ __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_p
     slot = slot == (SLOTS - 1) * step_words ? 0 : slot + step_words;
   }
   await_copies<0>();
-  __syncwarp(); /* other lanes have stored where redo() does */
+  __syncwarp(); /* other lanes have stored values that redo() replaces */
   redo(a, at, first, odd_begin, odd_end);
   __syncthreads();
 }
 
-/* Blocks 0 to a.rounds * a.lanes - 1 have a piece of a lane each, all of them as long, so that neighbours read rows side by
- * side at about the same time. What is left of the lanes is shared equally by the others, where each lane counts `lead`
- * steps more than there are. TURNS: 0 if they are not known here. */
+/* Blocks 0 .. a.rounds * a.lanes - 1 have one piece of a lane each, all of equal length, so that neighbours read rows side
+ * by side at about the same time. The other blocks share the rest equally; in this, each lane counts `lead` more steps than
+ * it has. TURNS is 0 if the number is not known at compile time. */
 template <int GROUPS, int TURNS>
 __global__ void __launch_bounds__(warps_of(GROUPS) * LANES, BLOCKS) convolve(const __grid_constant__ walk_arguments a) {
   constexpr int WARPS = warps_of(GROUPS);

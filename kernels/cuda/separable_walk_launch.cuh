@@ -15,14 +15,15 @@ namespace walk {
 /* ---- The shape of a problem ---- */
 
 constexpr int COUNTS[] = {2, 3, 4, 5, 9}; /* GROUPS of the instances */
-/* What square filters of so many rows take: of planes, and of three and four channels that are interleaved. */
+/* Turns that are compiled as constants. They are those of square filters with the rows of COUNTS, on planes, and on three
+ * and four interleaved channels. */
 constexpr int FIXED = 3;
 constexpr int FIXED_TURNS[][FIXED] = {{2, 3, 4}, {2, 4, 5}, {3, 6, 8}, {3, 7, 9}, {5, 13, 17}};
 constexpr int WALKS = sizeof COUNTS / sizeof *COUNTS;
 constexpr int MOST_TURNS = 17;
-constexpr int LOW_PIECE = 14; /* steps, as measured on an H200 */
+constexpr int LOW_PIECE = 14; /* steps of a low piece, measured on an H200 */
 
-/* Which of COUNTS holds the column; WALKS if none does. */
+/* Returns the index in COUNTS of the instance that holds the column, or WALKS if none does. */
 inline int walk_of(const gconv_problem *problem) {
   int i = 0;
   while (i < WALKS && reach_y(problem) + 8 > 8 * COUNTS[i])
@@ -30,8 +31,8 @@ inline int walk_of(const gconv_problem *problem) {
   return i;
 }
 
-/* Products of 16 samples that an output needs along the row with `shift` zeros before its taps: as many as are compiled for,
- * or more. */
+/* Returns the products of 16 samples for an output along the row, with `shift` zeros before its taps. The number is rounded
+ * up to a compiled one, if there is one. */
 inline int turns_with(const gconv_problem *problem, int64_t shift) {
   const int64_t reach = (int64_t)(problem->columns - 1) * problem->dilation_x * problem->channels + shift;
   const int64_t turns = (reach + TILE - 1) / TILE + 1;
@@ -41,8 +42,8 @@ inline int turns_with(const gconv_problem *problem, int64_t shift) {
   return turns > MOST_TURNS ? MOST_TURNS + 1 : (int)turns;
 }
 
-/* Zeros before the taps of a row, so that windows begin at multiples of 8 samples, which memory likes, or of 4 if that takes
- * fewer products. */
+/* Returns the zeros before the taps of a row. With them, windows begin at multiples of 8 samples, which is faster for
+ * memory; or of 4 samples, if that takes fewer products. */
 inline int32_t shift_of(const gconv_problem *problem) {
   const int32_t before = (int32_t)((int64_t)problem->pad_left * problem->channels % 8), eight = (8 - before) % 8;
   return turns_with(problem, eight) > turns_with(problem, eight % 4) ? eight % 4 : eight;
@@ -52,7 +53,7 @@ inline int turns_of(const gconv_problem *problem) {
   return turns_with(problem, shift_of(problem));
 }
 
-/* Words of a filter, in front of the samples in shared memory. */
+/* Words of a filter. They are before the samples in shared memory. */
 inline int fragment_words(const gconv_problem *problem) {
   return (2 * turns_of(problem) + COUNTS[walk_of(problem)] + 1) * LANES;
 }
@@ -62,33 +63,31 @@ inline int pitch_of(const gconv_problem *problem) {
   return pitch_for(warps_of(COUNTS[walk_of(problem)]), turns_of(problem));
 }
 
-/* Fragments, steps, and offsets of patches. */
+/* Bytes of shared memory: fragments, steps, and offsets of patches. */
 inline size_t shared_bytes(const gconv_problem *problem) {
   return (size_t)(fragment_words(problem) + (SLOTS * ROWS + 1) * pitch_of(problem)) * sizeof(uint4);
 }
 
-/* Which of FIXED_TURNS an output of such a problem takes along the row; FIXED if it is another number. */
+/* Returns which of FIXED_TURNS the problem has along the row, or FIXED if it is another number. */
 inline int fixed_of(const gconv_problem *problem) {
   const int(&turns)[FIXED] = FIXED_TURNS[walk_of(problem)];
   return (int)(std::find(turns, turns + FIXED, turns_of(problem)) - turns);
 }
 
-/* Whether convolve() is to take the problem. */
+/* Returns whether convolve() takes the problem. */
 inline bool takes(const gconv_problem *problem) {
   return problem->in_type == GCONV_F32 && (problem->structure.rank == 0 || problem->structure.rank == 1) &&
          !gconv_is_combined(problem) && walk_of(problem) < WALKS && turns_of(problem) <= MOST_TURNS &&
          (fixed_of(problem) < FIXED || COUNTS[walk_of(problem)] <= 5) &&
-         shared_bytes(problem) + 64 <= shared_limit(); /* 64: of its own */
+         shared_bytes(problem) + 64 <= shared_limit(); /* 64 bytes are those of the kernel itself */
 }
 
 /* ---- Weights ---- */
 
-/*
- * The fragments of a filter. For each turn those of T, high parts, then low ones: lane 4g + t has rows 2g and 2g + 1, and of
- * the columns, which are in the order in which a lane reads samples, 4t to 4t + 3. Then for each eight of output rows, from
- * the last that 16 input rows reach on, the matrix of the column, high parts and low ones: lane 4g + t has output row g,
- * input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns what takes sums back.
- */
+/* Writes the fragments of a filter. First for each turn those of T, high parts, then low parts: lane 4g + t has rows 2g and
+ * 2g + 1, and columns 4t to 4t + 3 in the order in which a lane reads samples. Then for each group of eight output rows,
+ * from the last that 16 input rows reach, the matrix of the column, high parts and low parts: lane 4g + t has output row g,
+ * and input rows 2t, 2t + 1, 2t + 8 and 2t + 9. Returns the factor that undoes the scale of the taps. */
 inline float write_filter(const gconv_problem *problem, const float *factors, uint4 *words) {
   const int R = problem->rows, S = problem->columns, turns = turns_of(problem), eights = COUNTS[walk_of(problem)] + 1;
   const float *column = factors, *row = factors + R;
@@ -117,11 +116,11 @@ inline size_t prepared_floats(const gconv_problem *problem) {
   return header_floats(problem) + (size_t)problem->filters * (size_t)fragment_words(problem) * 4;
 }
 
-/* `factors` are those of factor.h. */
+/* Writes all filters. `factors` are those of factor.h. */
 inline void write_filters(const gconv_problem *problem, const float *factors, float *prepared) {
   memset(prepared, 0, prepared_floats(problem) * sizeof(float));
   uint4 *words = (uint4 *)(prepared + header_floats(problem));
-  const size_t floats = gconv_factor_floats(problem) / (size_t)problem->filters; /* 0 if all taps are 0 */
+  const size_t floats = gconv_factor_floats(problem) / (size_t)problem->filters; /* all taps are 0 */
   for (size_t k = 0; floats > 0 && k < (size_t)problem->filters; k++)
     prepared[k] = write_filter(problem, factors + k * floats, words + k * (size_t)fragment_words(problem));
 }
@@ -135,8 +134,8 @@ inline double error_bound(const gconv_problem *problem) {
 
 /* ---- Launching ---- */
 
-/* Steps of the pieces of lanes that are a block's, if the image is shared by `blocks` blocks at a time, so that the longest
- * share is short: about an equal share of all, each lane counted with its lead. */
+/* Returns the steps of a block's pieces, if `blocks` blocks share the image, such that the longest share is short. It is
+ * about an equal share of all steps; each lane counts with its lead. */
 inline int32_t fair_piece(const walk_arguments &a, int64_t blocks) {
   const int64_t equal = (int64_t)(a.steps + a.lead) * a.lanes / blocks, sharing = blocks - (int64_t)a.rounds * a.lanes;
   int64_t best = 0, least = INT64_MAX;
@@ -151,9 +150,9 @@ inline int32_t fair_piece(const walk_arguments &a, int64_t blocks) {
   return (int32_t)best;
 }
 
-/* Says which blocks walk where; returns how many there are, if the device holds `most` at a time. What memory bounds goes by
- * low pieces, where rows side by side are read at the same time and blocks need not be equally fast; what more rows take
- * longer to begin with goes by equal shares. */
+/* Decides which blocks process which pieces. Returns their number, if the device holds `most` at a time. Problems that are
+ * bound by memory take low pieces: then neighbouring blocks read the same rows at the same time, and blocks may differ in
+ * speed. Problems whose columns take more rows to begin take equal shares. */
 inline int64_t share_out(walk_arguments &a, int groups, int64_t most) {
   const int64_t all = (int64_t)a.lanes * a.steps, blocks = all < most ? all : most;
   if (groups <= 3 && all > 20 * most) {
@@ -161,12 +160,12 @@ inline int64_t share_out(walk_arguments &a, int groups, int64_t most) {
     a.rounds = (a.steps - 1) / a.piece + 1;
     return (int64_t)a.rounds * a.lanes;
   }
-  a.rounds = (int32_t)((blocks - 1) / a.lanes); /* one block is left, or more */
+  a.rounds = (int32_t)((blocks - 1) / a.lanes); /* one block for the rest, or more */
   a.piece = fair_piece(a, blocks);
   return blocks;
 }
 
-/* Whether outputs are floats side by side, in rows of aligned pairs. */
+/* Returns whether outputs are floats side by side, in rows of aligned pairs. */
 inline bool has_pairs(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const gconv_target *out = execution->out;
@@ -213,14 +212,14 @@ template <int GROUPS, int TURNS> void launch(const gconv_execution *execution, i
 
 typedef void launcher(const gconv_execution *, int32_t filter);
 
-/* The instances: by COUNTS, and by FIXED_TURNS; the last of each takes any number. */
+/* The instances, by COUNTS and by FIXED_TURNS. The last of each takes any number of turns. */
 launcher *const instances[WALKS][FIXED + 1] = {{launch<2, 2>, launch<2, 3>, launch<2, 4>, launch<2, 0>},
                                                {launch<3, 2>, launch<3, 4>, launch<3, 5>, launch<3, 0>},
                                                {launch<4, 3>, launch<4, 6>, launch<4, 8>, launch<4, 0>},
                                                {launch<5, 3>, launch<5, 7>, launch<5, 9>, launch<5, 0>},
                                                {launch<9, 5>, launch<9, 13>, launch<9, 17>, NULL}};
 
-/* All filters of a problem that it takes. */
+/* Runs all filters of a problem. */
 inline void execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   for (int32_t k = 0; k < problem->filters; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* separable, on tensor cores: the shape of a problem, and its columns and rows as matrices, on the host. */
+/* separable on tensor cores: the shape of a problem, and its columns and rows as matrices. On the host. */
 #ifndef GCONV_CUDA_SEPARABLE_WEIGHTS_CUH
 #define GCONV_CUDA_SEPARABLE_WEIGHTS_CUH
 
@@ -18,7 +18,7 @@ int reach_y(const gconv_problem *problem) {
   return (problem->rows - 1) * problem->dilation_y;
 }
 
-/* The input column of the first group: where the filter begins, rounded down so that words can be copied. */
+/* Returns the input column of the first group: where the filter begins, rounded down so that whole words can be copied. */
 int left_of(const gconv_problem *problem) {
   return -(problem->pad_left + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -26,10 +26,10 @@ int left_of(const gconv_problem *problem) {
 constexpr int GROUP_COUNTS[] = {2, 3, 5, 9, 17, 33};
 constexpr int SIZES = sizeof GROUP_COUNTS / sizeof *GROUP_COUNTS;
 
-/* Which of GROUP_COUNTS holds what 8 neighbouring outputs need; SIZES if none does. */
+/* Returns the index in GROUP_COUNTS of the window that holds the inputs of 8 neighbouring outputs, or SIZES if none does. */
 int size_of(const gconv_problem *problem) {
   int64_t columns = (int64_t)(problem->columns - 1) * problem->dilation_x + GROUP - problem->pad_left - left_of(problem);
-  int size = problem->in_type == GCONV_U8 ? 0 : 1; /* others are bound by memory there */
+  int size = problem->in_type == GCONV_U8 ? 0 : 1; /* other types are bound by memory at this size */
   while (size < SIZES && columns > GROUP * GROUP_COUNTS[size])
     size++;
   return size;
@@ -53,22 +53,22 @@ int convolved_channels(const gconv_problem *problem) {
   return problem->channels - (problem->keep_alpha ? 1 : 0);
 }
 
-/* Filters of one launch: those that are combined, or one. */
+/* Filters of one launch: all if they are combined, otherwise one. */
 int launched_filters(const gconv_problem *problem) {
   return gconv_is_combined(problem) ? problem->filters : 1;
 }
 
-/* Pairs of a filter: that of a filter of zeros is 0 too. */
+/* Pairs of a filter. A filter of zeros has one pair, of zeros. */
 int pairs_of(const gconv_problem *problem) {
   return problem->structure.rank > 0 ? problem->structure.rank : 1;
 }
 
-/* Whether windows are in shared memory: those of several pairs, and those that are too large for registers. */
+/* Returns whether windows are in shared memory: those of several pairs, and those too large for registers. */
 bool is_shared(const gconv_problem *problem) {
   return launched_filters(problem) * pairs_of(problem) > 1 || GROUP_COUNTS[size_of(problem)] > 9;
 }
 
-/* Sets the places in shared memory, and what they follow from; returns its bytes. */
+/* Sets the places in shared memory, and the fields that follow from them. Returns the bytes of shared memory. */
 size_t lay_out(const gconv_problem *problem, int strips, separable_arguments *a) {
   a->strips = strips;
   a->chunks = chunks_of(problem);
@@ -96,17 +96,19 @@ size_t lay_out(const gconv_problem *problem, int strips, separable_arguments *a)
 
 /* ---- Weights ---- */
 
-/* In front of the fragments: what the sums of each filter are multiplied by, then the digits of the taps, 1 or 2. */
+/* Floats in front of the fragments: the factors of the sums of each filter, then the number of digits of the taps, 1 or 2.
+ */
 size_t header_floats(const gconv_problem *problem) {
   return ((size_t)problem->filters + 1 + 3) / 4 * 4;
 }
 
-/* Powers of two for the taps of the two directions, in the order in which they are laid: as large as float16 allows. */
+/* The powers of two that scale the taps of the two directions, in the order of processing. They are as large as float16
+ * allows. */
 struct exponents {
   int first, second;
 };
 
-/* The exponent n that takes x just below 2^15, the largest power of two that float16 holds. */
+/* Returns the exponent n that brings x just below 2^15, the largest power of two in float16. */
 int exponent_below(double x) {
   int exponent;
   frexp(x, &exponent);
@@ -124,7 +126,8 @@ double largest_tap(const float *factor, int count) {
   return most;
 }
 
-/* Both the taps and the products of the first with levels, at most `level`, must fit. False if the pair is 0. */
+/* Finds exponents such that the taps fit into float16, and the products of the first direction with levels up to `level`,
+ * too. Returns false if the pair is 0. */
 bool find_exponents(const float *first, int first_count, const float *second, int second_count, double level, exponents *e) {
   const double most_first = largest_tap(first, first_count), most_second = largest_tap(second, second_count);
   double sum = 0;
@@ -138,7 +141,7 @@ bool find_exponents(const float *first, int first_count, const float *second, in
   return true;
 }
 
-/* Where a float16 is written: its high part, and its low part `distance` float16 further on. */
+/* Where a float16 is written: first its high part, and `distance` float16 further on its low part. */
 struct digit_writer {
   bool low_needed;
 
@@ -150,15 +153,15 @@ struct digit_writer {
   }
 };
 
-/* Tap number `offset` / dilation of a factor, where there is one. */
+/* Returns tap number `offset` / dilation of a factor, or 0 if there is no tap at this offset. */
 double tap_at(const float *factor, int count, int dilation, int offset, int exponent) {
   if (offset < 0 || offset % dilation != 0 || offset / dilation >= count)
     return 0;
   return ldexp((double)factor[offset / dilation], exponent);
 }
 
-/* The matrix of a column: chunk by chunk, 32 lanes of high parts, then of low ones. Lane 4g + t has rows g and g + 8 of the
- * matrix; its columns, in the order in which X stands in shared memory, are 4t .. 4t + 3. */
+/* Writes the matrix of a column, chunk by chunk: 32 lanes of high parts, then of low parts. Lane 4g + t has rows g and g + 8
+ * of the matrix. Its columns are 4t .. 4t + 3, in the order in which X is in shared memory. */
 void write_column(const gconv_problem *problem, const float *column, int exponent, __half *to, digit_writer *writer) {
   for (int chunk = 0; chunk < chunks_of(problem); chunk++)
     for (int lane = 0; lane < LANES; lane++)
@@ -169,7 +172,8 @@ void write_column(const gconv_problem *problem, const float *column, int exponen
       }
 }
 
-/* Half of a fragment of the matrix of a row, for group m of the window: lane 4g + t has column g and rows 2t, 2t + 1. */
+/* Writes half of a fragment of the matrix of a row, for group m of the window. Lane 4g + t has column g and rows 2t, 2t + 1.
+ */
 void write_group(const gconv_problem *problem, const float *row, int exponent, int m, __half *to, digit_writer *writer) {
   int shift = -problem->pad_left - left_of(problem), groups = GROUP_COUNTS[size_of(problem)];
   for (int lane = 0; lane < LANES; lane++)
@@ -181,7 +185,7 @@ void write_group(const gconv_problem *problem, const float *row, int exponent, i
     }
 }
 
-/* See row_fragments. */
+/* Writes the fragments that row_fragments describes. */
 void write_row(const gconv_problem *problem, const float *row, int exponent, __half *to, digit_writer *writer) {
   int groups = GROUP_COUNTS[size_of(problem)];
   for (int m = 0; m < groups; m += 2, to += LANES * 8)
@@ -192,11 +196,12 @@ void write_row(const gconv_problem *problem, const float *row, int exponent, __h
       write_group(problem, row, exponent, m + half, to + 2 * half, writer);
 }
 
-/* The fragments of filter's pairs, all with one product of scales; returns what takes it back. */
+/* Writes the fragments of the filter's pairs. All pairs have the same product of scales. Returns the factor that undoes it.
+ */
 float write_filter(const gconv_problem *problem, const float *factors, __half *to, digit_writer *writer) {
   const int R = problem->rows, S = problem->columns, rank = problem->structure.rank;
   const float *columns = factors, *rows = factors + rank * R;
-  int common = 126; /* of the product, so that its inverse is a float */
+  int common = 126; /* exponent of the product, limited so that its inverse is a float */
   for (int i = 0; i < rank; i++) {
     exponents e;
     if (find_exponents(columns + i * R, R, rows + i * S, S, largest_level(problem->in_type), &e) &&
@@ -231,12 +236,10 @@ void write_filters(const gconv_problem *problem, const float *factors, float *pr
 
 /* ---- Precision ---- */
 
-/*
- * A tap and a level, in two digits each, are off by 2^-22, and so is their product without that of the low digits; what
- * float16 cannot hold because it is small adds less than one more of these. Tensor cores truncate: each addition is off by
- * less than 2^-23 of the largest sum, at most n taps that are not 0 and, for each of 3 products of 16 rows or columns, 4
- * additions to what was summed before.
- */
+/* A tap and a level, in two digits each, are off by 2^-22. Their product without that of the low digits is off by as much
+ * again. Numbers too small for float16 add less than one more of these. Tensor cores truncate: each addition is off by less
+ * than 2^-23 of the largest sum. There are at most n additions for n taps that are not 0, and for each of 3 products of 16
+ * rows or columns 4 additions to the sums before. */
 double direction_bound(double taps, double products) {
   return 4 * 0x1p-22 + (taps + 1 + 12 * products) * 0x1p-23;
 }

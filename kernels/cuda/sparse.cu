@@ -2,37 +2,42 @@
 /*
  * sparse: only the taps that are not 0.
  *
- * Motion blur is a line of taps in a square of zeros, the rim of a ring likewise, and a filter with holes (a-trous) has a
- * fraction of the taps of its frame. The host lists the taps that count with the place of the sample that each meets:
+ * Some filters are mostly zeros: motion blur is a line of taps in a square of zeros; so is the rim of a ring; a filter with
+ * holes (a-trous) uses a fraction of its frame. The host lists the taps that are not 0. Each entry has the tap, and the
+ * offset of the sample that it is multiplied with:
  *
- *      . . . a        tap a, offset 3               The list is a parameter of the kernel, so that a tap and its offset
- * stand . . b .   ->   tap b, offset 2 + pitch       in uniform registers; samples are in a tile in shared memory, where an
- *      . c . .        tap c, offset 1 + 2 * pitch   offset is the same for all outputs. A thread makes 4 x 4 outputs: for
- *                                                   each tap 16 loads, at its places + the offset, and 16 multiply-adds.
+ *     . . . a        tap a, offset 3
+ *     . . b .   ->   tap b, offset 2 + pitch
+ *     . c . .        tap c, offset 1 + 2 * pitch
  *
- * The arithmetic: a load of 4 bytes for each multiply-add, where shared memory has 128 bytes a cycle for the 128
- * multiply-adds that a multiprocessor could do: a quarter of the peak, but none of it spent on zeros. So it wins where fewer
- * than about a quarter of the taps count; a line of 15 taps takes as long as a copy.
+ * The list is a parameter of the kernel, so a tap and its offset are in uniform registers. The samples are in a tile in
+ * shared memory, where the offset is the same for all outputs. A thread makes 4 x 4 outputs. For each tap it does 16 loads,
+ * at its own places + the offset, and 16 multiply-adds.
  *
- * The bits are those of the exact family: a tap of 0 would add 0 * x, which is +0 or -0 as long as x is finite, and changes
- * no sum but that of -0 (from underflow), to +0; the offset of the epilogue, which is never -0, makes the two equal. In
- * tiles that hold an infinity or a NaN, which zeros do not pass over, all taps are taken.
+ * Speed: each multiply-add loads 4 bytes from shared memory. Shared memory delivers 128 bytes a cycle, and a multiprocessor
+ * can do 128 multiply-adds a cycle. So the kernel reaches a quarter of the peak, but spends nothing on zeros. It is the
+ * fastest where fewer than about a quarter of the taps are not 0. A line of 15 taps takes as long as a copy.
+ *
+ * The results have the bits of the exact family. A tap of 0 would add 0 * x, which is +0 or -0 if x is finite. That changes
+ * no sum but -0 (after an underflow), which it would make +0; the offset of the epilogue, which is never -0, makes the two
+ * equal. If a tile holds an infinity or a NaN, 0 * x is not 0. Such tiles use all taps.
  */
 #include "conv/sparse.h"
 #include "tile.cuh"
 
 /* ---- The kernel ---- */
 
-/* Outputs of a thread: GROUPS samples of a row, a warp's width apart, in each of ROWS rows, one below the other. */
+/* The outputs of a thread: in each of ROWS rows, one below the other, it has GROUPS samples, which are as many samples apart
+ * as a warp has threads. */
 enum { GROUPS = 4, ROWS = 4, OUTPUTS = GROUPS * ROWS, MOST_WARPS = 8 };
 
 struct listed_tap {
   float tap;
-  int32_t offset; /* of the sample that it meets, in floats of the tile */
+  int32_t offset; /* of the sample that the tap is multiplied with, in floats of the tile */
 };
 
-/* The filters first .. first + filters - 1; the list has the taps of one after those of the other, `ends` where each ends.
- */
+/* The launch does filters first .. first + filters - 1. The list has the taps of one filter after those of the other;
+ * ends[f] is where those of filter f end. */
 enum { MOST_FILTERS = 64 };
 template <int MOST> struct sparse_arguments {
   arguments common;
@@ -43,34 +48,34 @@ template <int MOST> struct sparse_arguments {
   listed_tap list[MOST];
 };
 
-/* Lays a tap on all outputs; `places` are those of the samples that a tap of offset 0 meets. */
-__device__ __forceinline__ void lay_tap(float tap, int offset, const float *tile, const int (&places)[OUTPUTS],
+/* Adds one tap to all sums. places[i] is where output i finds the sample for a tap of offset 0. */
+__device__ __forceinline__ void add_tap(float tap, int offset, const float *tile, const int (&places)[OUTPUTS],
                                         float (&sums)[OUTPUTS]) {
 #pragma unroll
   for (int i = 0; i < OUTPUTS; i++)
     sums[i] = fmaf(tap, tile[places[i] + offset], sums[i]);
 }
 
-/* All taps of a filter, for a tile that is not finite. */
-__device__ __forceinline__ void lay_all(const gconv_problem &problem, int pitch, const float *taps, const float *tile,
-                                        const int (&places)[OUTPUTS], float (&sums)[OUTPUTS]) {
+/* Adds all taps of a filter, the zeros too. For tiles with samples that are not finite. */
+__device__ __forceinline__ void add_all_taps(const gconv_problem &problem, int pitch, const float *taps, const float *tile,
+                                             const int (&places)[OUTPUTS], float (&sums)[OUTPUTS]) {
 #pragma unroll 1
   for (int r = 0; r < problem.rows; r++)
 #pragma unroll 1
     for (int s = 0; s < problem.columns; s++)
-      lay_tap(*taps++, r * problem.dilation_y * pitch + s * problem.dilation_x * problem.channels, tile, places, sums);
+      add_tap(*taps++, r * problem.dilation_y * pitch + s * problem.dilation_x * problem.channels, tile, places, sums);
 }
 
-/* Whether all samples of the tile are finite; the same answer for all threads. */
+/* Returns whether all samples of the tile are finite. All threads get the same answer. */
 __device__ bool is_finite(const tile_shape &shape, const float *tile) {
-  bool strange = false;
+  bool not_finite = false;
   for (int row = threadIdx.y; row < shape.rows; row += blockDim.y)
     for (int t = threadIdx.x; t < shape.samples; t += LANES)
-      strange |= !(fabsf(tile[row * shape.pitch + t]) <= 3.402823466e38f);
-  return !__syncthreads_or(strange);
+      not_finite |= !(fabsf(tile[row * shape.pitch + t]) <= 3.402823466e38f);
+  return !__syncthreads_or(not_finite);
 }
 
-/* Where a thread's outputs are: rows p ..., of each pixel q and its channel c. */
+/* The place of a thread's outputs: rows p .. p + ROWS - 1, pixels q[g], channels c[g]. */
 struct output_places {
   const uint8_t *in; /* row 0 of the planes */
   uint8_t *out;
@@ -78,7 +83,7 @@ struct output_places {
   int c[GROUPS];
 };
 
-/* Stores the values of filter `filter`, with kept alpha. */
+/* Stores the values of one filter. Alpha that is kept is stored in place of its value. */
 template <class In, class Out>
 __device__ __forceinline__ void store_outputs(const arguments &a, const output_places &at, int filter,
                                               const float (&values)[OUTPUTS]) {
@@ -103,7 +108,7 @@ __device__ __forceinline__ void store_outputs(const arguments &a, const output_p
   }
 }
 
-/* Makes the outputs of a thread from a tile that is filled. */
+/* Computes and stores the outputs of a thread, from a tile that is filled. */
 template <class In, int MOST>
 __device__ __forceinline__ void make_outputs(const sparse_arguments<MOST> &k, const output_places &at, const float *tile,
                                              const int (&places)[OUTPUTS], bool finite) {
@@ -116,10 +121,10 @@ __device__ __forceinline__ void make_outputs(const sparse_arguments<MOST> &k, co
     if (finite)
 #pragma unroll 2
       for (; t < k.ends[f]; t++)
-        lay_tap(k.list[t].tap, k.list[t].offset, tile, places, sums);
+        add_tap(k.list[t].tap, k.list[t].offset, tile, places, sums);
     else
-      lay_all(problem, k.shape.pitch, k.weights + (int64_t)(k.first + f) * problem.rows * problem.columns, tile, places,
-              sums);
+      add_all_taps(problem, k.shape.pitch, k.weights + (int64_t)(k.first + f) * problem.rows * problem.columns, tile, places,
+                   sums);
     if (!take_sums(problem, k.weights, k.first + f, problem.filters, sums, values))
       continue;
     int filter = gconv_is_combined(&problem) ? 0 : k.first + f;
@@ -132,14 +137,15 @@ __device__ __forceinline__ void make_outputs(const sparse_arguments<MOST> &k, co
   }
 }
 
-/* The tiles of a block that begin at sample `begin` of a row, in all rows and planes that it strides to. */
+/* Processes all tiles of a block that begin at sample `begin` of a row. The block strides over rows and planes. */
 template <class In, int MOST>
 __device__ __forceinline__ void make_tiles(const sparse_arguments<MOST> &k, int64_t begin, float *tile) {
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
   const int64_t pixel = begin / problem.channels;
-  const int first = (int)(begin - pixel * problem.channels) + (int)threadIdx.x; /* sample from that pixel on */
-  const int64_t left = pixel * problem.stride_x - problem.pad_left;             /* in pixels */
+  const int first =
+      (int)(begin - pixel * problem.channels) + (int)threadIdx.x;   /* the thread's first sample, counted from that pixel */
+  const int64_t left = pixel * problem.stride_x - problem.pad_left; /* in pixels */
   output_places at;
   int places[OUTPUTS];
 #pragma unroll
@@ -161,13 +167,13 @@ __device__ __forceinline__ void make_tiles(const sparse_arguments<MOST> &k, int6
       fill_tile<In>(a, k.shape, at.in, row * problem.stride_y - problem.pad_top, left, tile);
       at.p = row + threadIdx.y * ROWS;
       make_outputs<In>(k, at, tile, places, sizeof(In) < 4 || is_finite(k.shape, tile));
-      __syncthreads(); /* before the tile is filled again */
+      __syncthreads(); /* the tile is read until here, and filled again behind it */
     }
   }
 }
 
-/* Block: a warp a row of threads. Grid: x over the tiles of a row of them, y over rows of tiles, z over planes of all
- * images; what is beyond the grid is strided over. */
+/* Block: one warp for each row of threads. Grid: x counts tiles along a row, y rows of tiles, z planes of all images. A
+ * block strides over what lies beyond the grid. */
 template <class In, int MOST>
 __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constant__ sparse_arguments<MOST> k) {
   extern __shared__ float4 memory[];
@@ -178,7 +184,8 @@ __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constan
 
 /* ---- The host's part ---- */
 
-/* The largest tile, of 8 warps or fewer, that fits; the warps, or 0 if there is none. */
+/* Finds the largest tile, of 8 warps or fewer, that fits into shared memory. Returns its number of warps, or 0 if none fits.
+ */
 static int warps_that_fit(const gconv_problem *problem, tile_shape *shape) {
   int64_t most = (int64_t)shared_limit();
   for (int warps = MOST_WARPS; warps > 0; warps /= 2)
@@ -187,7 +194,7 @@ static int warps_that_fit(const gconv_problem *problem, tile_shape *shape) {
   return 0;
 }
 
-/* Launches for `count` filters from `first` on, whose taps begin at number `from` of those that are prepared. */
+/* Launches the kernel for `count` filters from `first` on. Their taps begin at number `from` of the prepared list. */
 template <class In, int MOST>
 static gconv_status launch(const gconv_execution *execution, int32_t first, int32_t count, size_t from) {
   const gconv_problem *problem = execution->problem;
@@ -207,10 +214,11 @@ static gconv_status launch(const gconv_execution *execution, int32_t first, int3
   return GCONV_OK;
 }
 
-/* Taps that one launch can take as parameters: few, as in the 4 KB that launches took from the beginning, or many. */
+/* The most taps that one launch takes as parameters. The kernel is compiled for two sizes: FEW_TAPS fit into the 4 KB that
+ * parameters had before CUDA 12.1, MANY_TAPS into the 32 KB since then. */
 enum { FEW_TAPS = 400, MANY_TAPS = 3900 };
 
-/* All filters, as many at a time as parameters hold. */
+/* Runs all filters. Each launch gets as many as fit into its parameters. */
 template <class In> static gconv_status run(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const float *counts = gconv_prepared(problem, execution->host_weights);
@@ -236,7 +244,8 @@ static gconv_status execute(const gconv_execution *execution) {
 
 static const char *supports(const gconv_problem *problem) {
   tile_shape shape;
-  /* What is known are the taps of all filters together; a filter that has fewer needs to be no exception. */
+  /* The problem tells the number of taps of all filters together, not of each. So this check is stricter than need be for
+   * several filters. */
   if (problem->structure.nonzero_taps > MANY_TAPS &&
       (gconv_is_combined(problem) || (int64_t)problem->rows * problem->columns > MANY_TAPS))
     return "more than 3900 taps are not 0";
@@ -245,8 +254,8 @@ static const char *supports(const gconv_problem *problem) {
   return warps_that_fit(problem, &shape) > 0 ? NULL : "its tile would not fit in the shared memory of the GPU";
 }
 
-/* In units of the time of a multiply-add at the peak, measured on an H200: what filling a tile takes for each of its
- * samples, what an output takes beside its taps, and a tap, for which samples of even strides are in half as many banks. */
+/* Costs in units of one multiply-add at the peak, measured on an H200: FILL for each sample of the tile, BEGIN and STORE for
+ * each output, TAP for each tap of an output. Even strides use only half of the banks, so a tap costs twice as much. */
 static const double FILL = 30, BEGIN = 80, STORE = 60, TAP = 4.3;
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
@@ -259,7 +268,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 2 * machine->launch_ms + 0.004 + samples * work / machine->fma_per_ms;
 }
 
-/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_sparse = {
     {"sparse", "cuda", "only the taps that are not 0, from tiles in shared memory", true},
     NULL, /* available */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A tile of the input in shared memory: what tiled and sparse have in common. */
+/* A tile of the input in shared memory. The kernels of tiled and sparse use it. */
 #ifndef GCONV_CUDA_TILE_CUH
 #define GCONV_CUDA_TILE_CUH
 
@@ -14,16 +14,16 @@ namespace {
 
 enum { LANES = 32 }; /* threads of a warp */
 
-/* A tile row is dealt to `piles` like cards: sample t of the row goes to pile t % piles, as number t / piles. With as many
- * piles as lie between neighbouring taps (channels x dilation), the samples that the taps of an output meet lie side by
- * side, however the image has them. */
+/* The shape of a tile. Each tile row is divided into `piles`, as cards are dealt: sample t goes to pile t % piles, as number
+ * t / piles. There are as many piles as samples lie between neighbouring taps (channels x dilation). So the samples that the
+ * taps of one output meet lie side by side, for any layout of the image. */
 struct tile_shape {
-  int32_t rows, samples;    /* of input in the tile; samples of a row, whatever their channels */
-  int32_t piles, pile;      /* piles of a row, floats of each */
-  int32_t pitch;            /* floats from a tile row to the next: an odd number of fours, so that the 8 lanes that are */
-                            /*   served at a time, which read the same fours of 8 rows, find them in different banks */
-  int32_t out_rows, across; /* of output; samples of a row */
-  int32_t bytes;            /* of the tile */
+  int32_t rows, samples;    /* input rows of the tile, and samples of a row of all channels */
+  int32_t piles, pile;      /* piles of a row, and floats of each pile */
+  int32_t pitch;            /* floats from one tile row to the next: an odd number of fours, because 8 lanes are served */
+                            /* at a time; they read the same columns of 8 rows, and so find them in different banks */
+  int32_t out_rows, across; /* output rows of the tile, and output samples of a row */
+  int32_t bytes;            /* size of the tile in shared memory */
 };
 
 __device__ __forceinline__ float level_of(float sample) {
@@ -36,12 +36,12 @@ __device__ __forceinline__ float level_of(uint16_t sample) {
   return level_of_bits(0x4b000000u | sample);
 }
 
-/* A tile is filled by columns, AT_ONCE warps' widths of them at a time: the samples of most tiles, 128 and a halo of 32. A
- * warp takes a row at a time, a thread AT_ONCE samples of it. */
+/* A tile is filled in blocks of columns, each AT_ONCE warps wide. That is enough for the whole row of most tiles: 128
+ * samples and a halo of 32. A warp fills one row at a time, a thread AT_ONCE samples of it. */
 enum { AT_ONCE = 5 };
 
-/* What a thread needs to know of the block: its warp, of how many, and its lane. Threads that do not fill a warp help not:
- * they get a number as of a warp without rows. */
+/* The part of a thread in filling: its warp, the number of warps, and its lane. The threads of a last, incomplete warp do
+ * nothing: their warp number is behind the last row. */
 struct filler {
   int warp, warps, lane;
 };
@@ -51,18 +51,19 @@ __device__ __forceinline__ filler filler_of(const tile_shape &shape) {
   return {id / LANES < warps ? id / LANES : shape.rows, warps, id % LANES};
 }
 
-/* Where sample t of a tile row stands in it. DEALT: there is more than one pile. */
+/* The place of sample t within its tile row. DEALT: there is more than one pile. */
 template <bool DEALT> __device__ __forceinline__ int place_in_row(const tile_shape &shape, int t) {
   return DEALT ? t % shape.piles * shape.pile + t / shape.piles : t;
 }
 
-/* The tile's samples `begin` and on of each row, `from` the tile's first, all of which lie inside the image. Floats are
- * copied asynchronously (from sm_80 on); integers are loaded all before the first is stored, so that latencies overlap. */
+/* Fills the samples from `begin` on of each row, for a tile that lies inside the image. `from` is the tile's first sample.
+ * Floats are copied asynchronously (from sm_80 on). Integers are all loaded before the first is stored, so that their
+ * latencies overlap. */
 template <bool DEALT, class In>
 __device__ __forceinline__ void fill_inside(const tile_shape &shape, const uint8_t *from, int64_t in_row, int begin,
                                             const filler &mine, float *tile) {
   const int first = begin + mine.lane,
-            left = shape.samples - first; /* sample i * LANES is there if that is less than `left` */
+            left = shape.samples - first; /* sample i * LANES exists if that is less than `left` */
   int places[AT_ONCE];
 #pragma unroll
   for (int i = 0; i < AT_ONCE; i++)
@@ -87,13 +88,14 @@ __device__ __forceinline__ void fill_inside(const tile_shape &shape, const uint8
   }
 }
 
-/* The same for a tile whose first sample is at row `top` and pixel `left` of the plane, any part of which may be outside. */
+/* The same for a tile that may lie partly or wholly outside the image. Its first sample is at row `top` and pixel `left` of
+ * the plane. */
 template <class In>
 __device__ __forceinline__ void fill_anywhere(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top,
                                               int64_t left, int begin, const filler &mine, float *tile) {
   const gconv_problem &problem = a.problem;
   int places[AT_ONCE];
-  int64_t sources[AT_ONCE]; /* samples of a row of the image */
+  int64_t sources[AT_ONCE]; /* the thread's samples, counted along the image row */
 #pragma unroll
   for (int i = 0; i < AT_ONCE; i++) {
     int t = begin + mine.lane + i * LANES, pixel = t / problem.channels;
@@ -113,7 +115,7 @@ __device__ __forceinline__ void fill_anywhere(const arguments &a, const tile_sha
   }
 }
 
-/* Fills the tile whose first sample is at row `top` and pixel `left` of a plane, either of which may be outside. */
+/* Fills a tile. Its first sample is at row `top` and pixel `left` of a plane; both may be outside. */
 template <class In>
 __device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top,
                                           int64_t left, float *tile) {
@@ -137,9 +139,9 @@ __device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &
 
 /* ---- From sums to values ---- */
 
-/* Takes the sums of filter number `filter` of `filters` that are combined, or not: values become what is to be stored, if
- * they are the last; whether they are. All conditions are the same for all values, and most epilogues are plain: so each is
- * asked once, not for every value. */
+/* Finishes the sums of filter number `filter`. If filters are combined, it only collects them until the last one. Returns
+ * whether `values` are ready to be stored. The conditions are the same for all values, so each is tested once, not for every
+ * value. */
 template <int N>
 __device__ __forceinline__ bool take_sums(const gconv_problem &problem, const float *weights, int filter, int filters,
                                           float (&sums)[N], float (&values)[N]) {
@@ -167,7 +169,7 @@ __device__ __forceinline__ bool take_sums(const gconv_problem &problem, const fl
   if (epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center)
 #pragma unroll
     for (int i = 0; i < N; i++)
-      values[i] = fmaf(values[i], epilogue.scale, epilogue.offset); /* gconv_finish() of a plain one */
+      values[i] = fmaf(values[i], epilogue.scale, epilogue.offset); /* gconv_finish() of a plain epilogue */
   else
 #pragma unroll
     for (int i = 0; i < N; i++)
@@ -177,8 +179,8 @@ __device__ __forceinline__ bool take_sums(const gconv_problem &problem, const fl
 
 /* ---- Launching ---- */
 
-/* A tile for out_rows x across output samples that are dealt to `piles`, in piles of `pile` floats that are filled with
- * `samples` samples in all; false if that exceeds `most` bytes. */
+/* Shapes a tile for out_rows x across output samples. It has `piles` piles of `pile` floats, and `samples` samples of a row
+ * are filled. Returns false if the tile is larger than `most` bytes. */
 inline bool lay_out(const gconv_problem *problem, int32_t out_rows, int64_t across, int64_t piles, int64_t pile,
                     int64_t samples, int64_t most, tile_shape *shape) {
   int64_t rows = (int64_t)(out_rows - 1) * problem->stride_y + (int64_t)(problem->rows - 1) * problem->dilation_y + 1;
@@ -192,12 +194,12 @@ inline bool lay_out(const gconv_problem *problem, int32_t out_rows, int64_t acro
   return true;
 }
 
-/* A tile whose rows are as those of the image, for any stride and dilation: `across` outputs of a row, whatever their
- * channels. */
+/* Shapes a tile whose rows are like those of the image, for any stride and dilation. `across` is the number of output
+ * samples of a row, of all channels. */
 inline bool lay_out_plainly(const gconv_problem *problem, int32_t out_rows, int32_t across, int64_t most,
                             tile_shape *shape) {
   int32_t channels = problem->channels;
-  int64_t pixels = (across + 2 * channels - 3) / channels; /* from the pixel of the first sample to that of the last */
+  int64_t pixels = (across + 2 * channels - 3) / channels; /* pixels between the first sample and the last */
   int64_t reach = pixels * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
   return lay_out(problem, out_rows, across, 1, reach * channels, reach * channels, most, shape);
 }

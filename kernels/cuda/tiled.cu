@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiled: the classic. A block copies the samples that its outputs need into shared memory, once, and reads them from there.
+ * tiled: the classic algorithm. A block copies the samples that its outputs need into shared memory, once, and reads them
+ * from there.
  *
- *            tile: what the block reads                  A tile of TW x TH outputs needs (TW + S - 1) x (TH + R - 1)
- *      +---------------------------------+               samples: each is read from memory once or a little more, and
- *      |  halo: half a filter            |               R * S times from shared memory, at 128 bytes a cycle. Borders
- *      |    +-----------------------+    |               and conversion to float are behind it when the tile is full:
- *      |    | TW x TH outputs       |    |               the inner loops know of neither.
- *      |    +-----------------------+    |
- *      +---------------------------------+
+ *     the tile that a block reads
+ *     +---------------------------------+
+ *     |  halo: half a filter            |
+ *     |    +-----------------------+    |
+ *     |    | TW x TH outputs       |    |
+ *     |    +-----------------------+    |
+ *     +---------------------------------+
  *
- * Two kernels share the tile:
+ * A tile of TW x TH outputs needs (TW + S - 1) x (TH + R - 1) samples. Each is read from memory once or a little more, and
+ * R * S times from shared memory, at 128 bytes a cycle. While the tile is filled, borders are resolved and integers become
+ * floats. So the inner loops need to do neither.
  *
- * `classic`: a thread an output sample, any stride, dilation and layout. Each multiply-add reads a sample from shared
- * memory, 4 bytes of the 128 a cycle that a multiprocessor has for the 128 multiply-adds it could do: a quarter of the peak
- * at best.
+ * Two kernels use the tile:
  *
- * `strips`: a thread makes V = 16 neighbouring outputs of a row, from windows of V + 15 samples in registers: 8 loads of 16
- * bytes for 16 x 16 multiply-adds, half of what shared memory delivers meanwhile. Taps are kernel parameters, hence operands
- * in uniform registers. So the rate of multiply-adds is the limit, whatever the size of the filter, and this is the exact
- * algorithm for large ones; `direct`, whose sums slide through registers, needs no tile and is faster for small ones.
+ * `classic`: a thread makes one output sample. It takes any stride, dilation and layout. Each multiply-add reads a sample
+ * from shared memory: 4 bytes. A multiprocessor gets 128 bytes a cycle, and could do 128 multiply-adds. So this kernel
+ * reaches a quarter of the peak at best.
  *
- * In both, the taps of a sum are taken in the order r, s: the exact family.
+ * `strips`: a thread makes V = 16 neighbouring outputs of a row. It loads windows of V + 15 samples into registers: 8 loads
+ * of 16 bytes for 16 x 16 multiply-adds, which is half of what shared memory delivers in that time. Taps are kernel
+ * parameters, and so operands in uniform registers. The rate of multiply-adds is the limit, for any size of the filter.
+ * This is the exact algorithm for large filters. `direct`, whose sums slide through registers, needs no tile and is faster
+ * for small ones.
+ *
+ * Both add the taps of a sum in the order r, s, as the exact family does.
  */
 #include "tile.cuh"
 
@@ -33,8 +39,8 @@ struct classic_arguments {
   const float *weights;
 };
 
-/* The output samples of a block, blockDim.x of a row, whatever their channels, and blockDim.y rows, and those that it
- * strides to, down the rows and through the planes: from sample `begin` of a row on. */
+/* Makes the output samples of a block: blockDim.x samples of a row from `begin` on, of all channels, in blockDim.y rows. The
+ * block strides down the rows and through the planes. */
 template <class In, class Out>
 __device__ __forceinline__ void make_columns(const classic_arguments &k, int64_t begin, float *tile) {
   const arguments &a = k.common;
@@ -72,12 +78,12 @@ __device__ __forceinline__ void make_columns(const classic_arguments &k, int64_t
           }
           return sum;
         });
-      __syncthreads(); /* before the tile is filled again */
+      __syncthreads(); /* the tile is read until here, and filled again behind it */
     }
   }
 }
 
-/* Grid: x over the samples of a row, y over rows, z over planes of all images; what is beyond the grid is strided over. */
+/* Grid: x counts samples of a row, y rows, z planes of all images. A block strides over what lies beyond the grid. */
 template <class In, class Out> __global__ void __launch_bounds__(1024) classic(const __grid_constant__ classic_arguments k) {
   extern __shared__ float4 memory[];
   const int64_t samples = (int64_t)k.common.problem.out_width * k.common.problem.channels;
@@ -91,21 +97,22 @@ enum { V = 16, RUN = 16, STRIP_THREADS = 256 };
 
 struct strip_shape {
   tile_shape tile;
-  int32_t stage, stage_pitch; /* where finished outputs are put, in floats from the tile's begin, and from row to row */
-  int64_t bytes;              /* of shared memory in all */
+  int32_t stage,
+      stage_pitch; /* where finished outputs are staged, in floats from the start of the tile; floats from row to row */
+  int64_t bytes;   /* shared memory of a block in all */
 };
 
 template <int MOST> struct strip_arguments {
   arguments common;
   strip_shape shape;
   const float *weights;
-  int32_t first, filters; /* those of this launch */
-  int32_t pitch;          /* floats of a row of taps: even */
+  int32_t first, filters; /* the filters of this launch */
+  int32_t pitch;          /* floats of a row of taps: an even number */
   float taps[MOST];
 };
 
-/* Lays N taps on V outputs; `x` is the sample that the first tap meets for the first output, at a multiple of 16 bytes. */
-template <int N> __device__ __forceinline__ void lay_run(const float *taps, const float *x, float (&sums)[V]) {
+/* Adds N taps to V sums. `x` is the sample for the first tap and the first output; it is at a multiple of 16 bytes. */
+template <int N> __device__ __forceinline__ void add_run(const float *taps, const float *x, float (&sums)[V]) {
   constexpr int FOURS = (V + N - 1 + 3) / 4;
   float window[4 * FOURS];
 #pragma unroll
@@ -120,14 +127,14 @@ template <int N> __device__ __forceinline__ void lay_run(const float *taps, cons
       sums[v] = fmaf(taps[s], window[v + s], sums[v]);
 }
 
-/* Lays a row of taps: runs of 16, then what is left, so that every loop inside is unrolled. */
-__device__ __forceinline__ void lay_taps(const float *taps, int count, const float *x, float (&sums)[V]) {
+/* Adds a row of taps: first runs of 16, then the rest. So every inner loop is unrolled. */
+__device__ __forceinline__ void add_taps(const float *taps, int count, const float *x, float (&sums)[V]) {
 #pragma unroll 1
   for (; count > RUN; count -= RUN, taps += RUN, x += RUN)
-    lay_run<RUN>(taps, x, sums);
+    add_run<RUN>(taps, x, sums);
 #define CASE(N)                                                                                                             \
   case N:                                                                                                                   \
-    return lay_run<N>(taps, x, sums);
+    return add_run<N>(taps, x, sums);
   switch (count) {
     CASE(1)
     CASE(2)
@@ -136,10 +143,10 @@ __device__ __forceinline__ void lay_taps(const float *taps, int count, const flo
 #undef CASE
 }
 
-/* Where a thread's strip lies. Threads that follow one another take rows that do, for the sake of the banks: so x is the row
- * in these blocks, and y the strip across. */
+/* The place of a thread's strip. Neighbouring threads have neighbouring rows, so that they use different banks. In these
+ * blocks, x is therefore the row, and y the strip along it. */
 struct strip {
-  int row, card, number; /* of the tile's outputs: row, pile, place in the pile */
+  int row, card, number; /* of the outputs in the tile: row, pile, place within the pile */
 };
 
 __device__ __forceinline__ strip strip_of(const tile_shape &shape) {
@@ -149,7 +156,7 @@ __device__ __forceinline__ strip strip_of(const tile_shape &shape) {
   return {(int)threadIdx.x, across % shape.piles, across / shape.piles * V};
 }
 
-/* Puts the finished values of a strip to where store_stage() finds them in the order of the image. */
+/* Writes the finished values of a strip to the stage, in the order of the image. store_stage() reads them there. */
 __device__ __forceinline__ void stage_strip(const strip_shape &shape, const strip &at, const float (&y)[V], float *stage) {
   const int piles = shape.tile.piles;
   float *to = stage + at.row * shape.stage_pitch + at.number * piles + at.card;
@@ -164,14 +171,15 @@ __device__ __forceinline__ void stage_strip(const strip_shape &shape, const stri
   }
 }
 
-/* The place of a tile of output: its first row and pixel, and row 0 of its planes in input and output. */
+/* The place of an output tile: its first row and pixel, and row 0 of its planes in input and output. */
 struct tile_place {
   int64_t row, pixel;
   const uint8_t *in;
   uint8_t *out;
 };
 
-/* Stores `count` finished values from sample `first` of a tile's row p on, wherever their places are, with kept alpha. */
+/* Stores `count` finished values of a tile row p, from sample `first` on, for any layout of the output. Alpha that is kept
+ * is stored in place of its value. */
 template <class In, class Out>
 __device__ __forceinline__ void store_pixels(const arguments &a, const tile_place &at, const float (&y)[4], int64_t p,
                                              int first, int count, int filter) {
@@ -190,7 +198,7 @@ __device__ __forceinline__ void store_pixels(const arguments &a, const tile_plac
   }
 }
 
-/* Stores what is staged, the output of filter `filter`: a warp takes a row at a time. */
+/* Stores the staged outputs of filter `filter`. A warp takes one row at a time. */
 template <class In, class Out>
 __device__ __forceinline__ void store_stage(const arguments &a, const strip_shape &shape, const tile_place &at,
                                             const float *stage, int filter) {
@@ -214,9 +222,9 @@ __device__ __forceinline__ void store_stage(const arguments &a, const strip_shap
     }
 }
 
-/* The sums of filter number `filter` of the launch. */
+/* Computes the sums of filter number `filter` of the launch. */
 template <int MOST>
-__device__ __forceinline__ void lay_filter(const strip_arguments<MOST> &k, int filter, const float *x, float (&sums)[V]) {
+__device__ __forceinline__ void add_filter(const strip_arguments<MOST> &k, int filter, const float *x, float (&sums)[V]) {
   const int columns = k.common.problem.columns, rows = k.common.problem.rows, pitch = k.pitch;
   const int step = k.common.problem.dilation_y * k.shape.tile.pitch;
   const float *taps = k.taps + filter * rows * pitch;
@@ -225,28 +233,28 @@ __device__ __forceinline__ void lay_filter(const strip_arguments<MOST> &k, int f
     sums[v] = 0.0f;
 #pragma unroll 1
   for (int r = 0; r < rows; r++, taps += pitch, x += step)
-    lay_taps(taps, columns, x, sums);
+    add_taps(taps, columns, x, sums);
 }
 
-/* Makes all outputs of a tile that is filled. */
+/* Computes and stores all outputs of a tile that is filled. */
 template <class In, int MOST>
 __device__ __forceinline__ void make_strips(const strip_arguments<MOST> &k, const tile_place &at, const strip &mine,
                                             const float *tile, float *stage) {
   const arguments &a = k.common;
   const gconv_problem &problem = a.problem;
   const tile_shape &shape = k.shape.tile;
-  /* Threads without a strip compute nonsense beside the others: taps come by uniform registers only where no thread may
-   * stay away. */
+  /* Threads without a strip compute, too, and their results are dropped: taps are read through uniform registers only if all
+   * threads of a warp take part. */
   const bool combined = gconv_is_combined(&problem), busy = mine.number * shape.piles < shape.across;
   const int column = busy ? mine.card * shape.pile + mine.number : 0;
   const float *x = tile + mine.row * problem.stride_y * shape.pitch + column;
   float values[V];
   for (int f = 0; f < k.filters; f++) {
     float sums[V];
-    lay_filter(k, f, x, sums);
+    add_filter(k, f, x, sums);
     if (!take_sums(problem, k.weights, k.first + f, problem.filters, sums, values))
       continue;
-    __syncthreads(); /* the place may be that of the tile, or hold the filter before */
+    __syncthreads(); /* the stage may be the tile itself, or still hold the filter before */
     if (busy)
       stage_strip(k.shape, mine, values, stage);
     __syncthreads();
@@ -260,8 +268,8 @@ __device__ __forceinline__ void make_strips(const strip_arguments<MOST> &k, cons
   }
 }
 
-/* Grid: x over the tiles of a row of them, y over rows of tiles, z over planes of all images; what is beyond the grid is
- * strided over. */
+/* Grid: x counts tiles along a row, y rows of tiles, z planes of all images. A block strides over what lies beyond the grid.
+ */
 template <class In, int MOST>
 __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant__ strip_arguments<MOST> k) {
   extern __shared__ float4 memory[];
@@ -281,24 +289,24 @@ __global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant
         fill_tile<In>(a, k.shape.tile, at.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left,
                       tile);
         make_strips<In>(k, at, mine, tile, stage);
-        __syncthreads(); /* before the tile is filled again */
+        __syncthreads(); /* the tile is read until here, and filled again behind it */
       }
   }
 }
 
 /* ---- Launching ---- */
 
-/* Whether the problem hints at a block; fewer than a warp cannot fill a tile. */
+/* Returns whether the user asked for a block size that can be used. Blocks smaller than a warp cannot fill a tile. */
 static bool is_hinted(const gconv_problem *problem, int most, dim3 *block) {
   *block = dim3((unsigned)problem->block_width, (unsigned)problem->block_height);
   return (int)(block->x * block->y) >= LANES && (int)(block->x * block->y) <= most;
 }
 
-/* What blocks of 32 x `rows` threads take, relative to one another: rows of blocks that a multiprocessor makes one after the
- * other, by the threads that it holds, up to those that hide what they wait for (on an H200, 512 took 1.5 times as long as
- * 1024). HUGE_VAL if the tile does not fit. */
+/* The relative time of blocks of 32 x `rows` threads. A multiprocessor holds a number of blocks, and does the others one
+ * after the other. More threads hide more latency, up to a limit: on an H200, 512 threads took 1.5 times as long as 1024.
+ * Returns HUGE_VAL if the tile does not fit. */
 static double classic_time(const gconv_problem *problem, int rows, tile_shape *shape) {
-  const int64_t room = (int64_t)shared_limit(), own = 1024 /* bytes of each block besides */, enough = 768;
+  const int64_t room = (int64_t)shared_limit(), own = 1024 /* bytes that each block needs besides its tile */, enough = 768;
   if (!lay_out_plainly(problem, rows, LANES, room, shape))
     return HUGE_VAL;
   const int64_t across = ((int64_t)problem->out_width * problem->channels - 1) / LANES + 1;
@@ -308,8 +316,9 @@ static double classic_time(const gconv_problem *problem, int rows, tile_shape *s
   return (double)(each * rows) / (double)(threads < enough ? threads : enough);
 }
 
-/* The block that the problem hints at; or of 32 x 8 threads, a lower one where its tile does not fit, or a higher one where
- * that is faster, as large filters leave room for few blocks. False if no tile fits. */
+/* Chooses the block of `classic`: the size that the user asked for; otherwise 32 x 8 threads. It is lower where the tile of
+ * 32 x 8 does not fit. It is higher where that is faster: large filters leave room for few blocks. Returns false if no tile
+ * fits. */
 static bool block_classic(const gconv_problem *problem, dim3 *block, tile_shape *shape) {
   if (is_hinted(problem, 1024, block) &&
       lay_out_plainly(problem, (int32_t)block->y, (int32_t)block->x, (int64_t)shared_limit(), shape))
@@ -323,8 +332,8 @@ static bool block_classic(const gconv_problem *problem, dim3 *block, tile_shape 
   return classic_time(problem, (int)block->y, shape) < HUGE_VAL;
 }
 
-/* Where finished outputs are put: into the tile, if that is read no more, else behind it. */
-static void lay_stage(const gconv_problem *problem, strip_shape *shape) {
+/* Chooses where finished outputs are staged: in the tile, if that is no longer read, otherwise behind it. */
+static void place_stage(const gconv_problem *problem, strip_shape *shape) {
   bool alone = problem->filters == 1 || gconv_is_combined(problem);
   int64_t pitch = (shape->tile.across / 4 | 1) * 4, bytes = pitch * shape->tile.out_rows * (int64_t)sizeof(float);
   shape->stage = alone ? 0 : shape->tile.bytes / (int32_t)sizeof(float);
@@ -336,16 +345,16 @@ static bool shape_strips(const gconv_problem *problem, dim3 block, int64_t most,
   int64_t piles = (int64_t)problem->channels * problem->dilation_x;
   if (piles > block.x)
     return false;
-  int64_t outputs = block.x / piles * V, across = outputs * piles; /* of a pile; of all */
+  int64_t outputs = block.x / piles * V, across = outputs * piles; /* of a pile; of all piles */
   int64_t pile = (outputs + problem->columns - 1 + 3) / 4 * 4, samples = across + (problem->columns - 1) * piles;
   if (!lay_out(problem, (int32_t)block.y, across, piles, pile, samples, most, &shape->tile))
     return false;
-  lay_stage(problem, shape);
+  place_stage(problem, shape);
   return shape->bytes <= most;
 }
 
-/* What the problem hints at; or 8 strips across, or a multiple of the piles near that, and rows in eights that make up 256
- * threads, or fewer, if the tile would not fit. */
+/* Chooses the block of `strips`: the size that the user asked for; otherwise 8 strips across, or a multiple of the piles
+ * near that. The rows are a multiple of eight, and make up 256 threads. There are fewer rows if the tile would not fit. */
 static bool block_strips(const gconv_problem *problem, dim3 *block, strip_shape *shape) {
   int64_t most = (int64_t)shared_limit(), piles = (int64_t)problem->channels * problem->dilation_x;
   if (problem->stride_x != 1 || piles > 32)
@@ -371,12 +380,12 @@ template <class In, class Out> static gconv_status launch_classic(const gconv_ex
   return GCONV_OK;
 }
 
-/* Floats from a row of taps to the next: even, as constants are read in pairs. */
+/* Floats from one row of taps to the next. The number is even, because constants are read in pairs. */
 static int32_t tap_pitch(const gconv_problem *problem) {
   return (problem->columns + 1) / 2 * 2;
 }
 
-/* Launches for `count` filters from `first` on. */
+/* Launches `strips` for `count` filters from `first` on. */
 template <class In, int MOST>
 static gconv_status launch_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape, int32_t first,
                                   int32_t count) {
@@ -393,10 +402,11 @@ static gconv_status launch_strips(const gconv_execution *execution, dim3 block, 
   return GCONV_OK;
 }
 
-/* Taps that one launch can take as parameters: few, as in the 4 KB that launches took from the beginning, or many. */
+/* The most taps that one launch takes as parameters. The kernel is compiled for two sizes: FEW_TAPS fit into the 4 KB that
+ * parameters had before CUDA 12.1, MANY_TAPS into the 32 KB since then. */
 enum { FEW_TAPS = 800, MANY_TAPS = 8000 };
 
-/* All filters, as many at a time as parameters hold. */
+/* Runs all filters. Each launch gets as many as fit into its parameters. */
 template <class In> static gconv_status run_strips(const gconv_execution *execution, dim3 block, const strip_shape *shape) {
   const gconv_problem *problem = execution->problem;
   int64_t taps = (int64_t)tap_pitch(problem) * problem->rows;
@@ -409,7 +419,7 @@ template <class In> static gconv_status run_strips(const gconv_execution *execut
   return GCONV_OK;
 }
 
-/* Whether the taps fit in parameters: those of all filters at once, if they are combined. */
+/* Returns whether the taps fit into the parameters of a launch. Combined filters must fit together. */
 static bool fits_parameters(const gconv_problem *problem) {
   int32_t together = gconv_is_combined(problem) ? problem->filters : 1;
   return (int64_t)problem->rows * tap_pitch(problem) <= MANY_TAPS / together;
@@ -439,8 +449,8 @@ static const char *supports(const gconv_problem *problem) {
   return block_classic(problem, &block, &shape) ? NULL : "its tile would not fit in the shared memory of the GPU";
 }
 
-/* In units of the time of a multiply-add at the peak, measured on an H200: what filling a tile takes for each of its
- * samples, what storing an output takes, and a multiply-add as each kernel does it. */
+/* Costs in units of one multiply-add at the peak, measured on an H200: FILL for each sample of the tile, STORE for each
+ * output, and a multiply-add in each of the kernels. */
 static const double FILL = 20, STORE = 50, BEGIN = 25, STRIP_TAP = 1.3, CLASSIC_TAP = 12, CLASSIC_STORE = 300;
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
@@ -460,7 +470,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 2 * machine->launch_ms + 0.002 + samples * work / machine->fma_per_ms;
 }
 
-/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_tiled = {
     {"tiled", "cuda", "tiles in shared memory, read from there in strips", true},
     NULL, /* available */

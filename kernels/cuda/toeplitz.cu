@@ -2,8 +2,9 @@
 /*
  * toeplitz: rows of the filter as banded matrices, on the integer tensor cores; for u8 and u16 images.
  *
- * The sums of eight neighbouring output samples over one row of the filter are a product of the window of input samples that
- * they see and a banded (Toeplitz) matrix: column j holds the taps from row j on, C apart, as neighbours of a channel are.
+ * Take eight neighbouring output samples and one row of the filter. Their sums are a product: the window of input samples
+ * under them, times a banded (Toeplitz) matrix. Column j of the matrix holds the taps from row j on, C apart, because
+ * neighbours of a channel are C samples apart.
  *
  *     window (16 bytes)         band (16 x 8), taps a b c, one channel    eight sums
  *                               a . . . . . . .
@@ -12,23 +13,23 @@
  *                               . c b a . . . .
  *                               . . c b a . . .   ...
  *
- * Sixteen such windows, eight samples apart, are the 16 x 16 or 16 x 32 matrix that mma.sync multiplies with a band: a warp
- * makes 128 neighbouring samples of a row, whatever their channels. The tensor cores take bytes as they are, so that samples
- * go from memory to the multiplication without being touched; u16 samples are two bytes, 256 * high + low.
+ * Sixteen such windows, eight samples apart, are the 16 x 16 or 16 x 32 matrix that mma.sync multiplies by a band. So a warp
+ * makes 128 neighbouring samples of a row, of all channels. The tensor cores take bytes as they are; no instruction touches
+ * the samples between memory and multiplication. A u16 sample is two bytes, 256 * high + low.
  *
- * A tap is a multiple of a quantum: an integer of one or three digits of base 256, each -128 to 127, and each digit has a
- * band and an int32 sum of its own. All sums are exact, and are joined in float32 at the end. Integer filters (Sobel, boxes,
- * binomials), and whatever is one real number times small integers, need one digit; every other filter is rounded to 24 bits
- * of its largest tap, and takes three: hence the error bound, that of a chain of float32 additions.
+ * A tap is a multiple of a quantum: an integer of one or three digits of base 256, each -128 to 127. Each digit has its own
+ * band and its own int32 sum. All sums are exact, and are joined in float32 at the end. One digit suffices for integer
+ * filters (Sobel, boxes, binomials), and for any real number times small integers. All other filters are rounded to 24 bits
+ * of their largest tap, and take three digits. So the error bound is that of a chain of float32 additions.
  *
- * The arithmetic: R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes, the small ones
- * in pairs: with 7 x 7 taps on one channel 12 instructions, of 6 cycles each, where float32 takes 49 * 4 of 2 cycles; and
- * some 50 more to load, join, finish and store. It beats float32 from 5 x 5 on.
+ * Speed: R * D products of 16 x 8 x 16 W for 128 samples, with D digits and windows of 16 W bytes; small ones in pairs. For
+ * 7 x 7 taps on one channel that is 12 instructions of 6 cycles each, where float32 takes 49 * 4 of 2 cycles. Loading,
+ * joining, finishing and storing take some 50 more. It beats float32 from 5 x 5 on.
  *
  * Three kernels: toeplitz_walk.cuh for small filters of bytes, toeplitz_colour.cuh for those of RGB, toeplitz_stage.cuh for
- * any other. toeplitz_bands.cuh makes the bands.
+ * all others. toeplitz_bands.cuh makes the bands.
  *
- * Strides would leave out most of the eight neighbours; float32 samples are not bytes: both are refused.
+ * Two kinds of problems are refused: strides would drop most of the eight neighbours, and float32 samples are not bytes.
  */
 #include "launch.cuh"
 #include "toeplitz_bands.cuh"
@@ -77,16 +78,16 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   return a;
 }
 
-/* Launches a kernel whose warps walk down rows of so many samples, TILE each. */
+/* Launches a kernel whose warps go down rows of so many samples, TILE samples each. */
 template <auto KERNEL>
 void launch_strips(const gconv_execution *execution, banded_arguments *a, int64_t samples, size_t bytes) {
   const gconv_problem *problem = execution->problem;
   int64_t tiles = (samples - 1) / TILE + 1, planes = (int64_t)problem->images * problem->planes;
   a->across = tiles > 2 ? 4 : (int32_t)tiles;
   cudaFuncSetAttribute(KERNEL, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-  int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of a phase */
+  int64_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of one phase of the dilation */
   int64_t across = (tiles - 1) / a->across + 1, down = WARPS / a->across;
-  /* A strip of n rows takes the time of n + R + 1. Warps at the ends of rows take longer. */
+  /* A strip of n rows takes the time of n + R + 1 rows. Warps at the ends of rows take longer. */
   a->strip = (int32_t)choose_strip(height, problem->rows + 1, across * planes * problem->dilation_y,
                                    blocks_at_a_time<KERNEL>(WARPS * LANES, bytes) * down, 1);
   a->strips = (int32_t)((height - 1) / a->strip + 1);
@@ -108,7 +109,7 @@ template <int R, int D> void launch_colours(const gconv_execution *execution) {
                                          WARPS * (size_t)colour_walker<R, D>::SHARED_BYTES);
 }
 
-/* Bytes of shared memory that the staging kernel takes. */
+/* Bytes of shared memory for the staging kernel. */
 template <class In> int64_t staged_bytes(const gconv_problem *problem) {
   using large = stager<In, 1>;
   shape s = shape_of(problem);
@@ -121,7 +122,7 @@ template <class In, int D> void launch_staged(const gconv_execution *execution) 
   const gconv_problem *problem = execution->problem;
   banded_arguments a = make_arguments(execution);
   const size_t bytes = (size_t)staged_bytes<In>(problem);
-  int32_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of a phase */
+  int32_t height = (problem->out_height - 1) / problem->dilation_y + 1; /* of one phase of the dilation */
   a.strips = (height - 1) / (WARPS * large::Y) + 1;
   dim3 grid((a.samples - 1) / (large::X * TILE) + 1, (unsigned)(a.strips * problem->dilation_y),
             (unsigned)(problem->images * problem->planes));
@@ -131,7 +132,7 @@ template <class In, int D> void launch_staged(const gconv_execution *execution) 
 
 /* ---- The descriptor ---- */
 
-/* What one block may have on every device. */
+/* Shared memory that a block gets on every device. */
 const int64_t MOST_SHARED_BYTES = 64 << 10;
 
 const char *supports(const gconv_problem *problem) {
@@ -160,7 +161,7 @@ const char *supports(const gconv_problem *problem) {
 
 typedef void launcher(const gconv_execution *);
 
-/* Whether scale and offset are all that follows the sums, and bytes what comes of them. */
+/* Returns whether the epilogue is only scale and offset, with output in bytes. */
 bool is_plain(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const scaling *s = (const scaling *)(gconv_prepared(problem, execution->host_weights) + HEADER_FLOATS);
@@ -168,7 +169,7 @@ bool is_plain(const gconv_execution *execution) {
          problem->out_type == GCONV_U8 && !problem->keep_alpha && gconv_is_plain(&problem->epilogue);
 }
 
-/* The instances of the walking kernel: by words, rows (3, 5, 7, 9) and digits (1 or 3). */
+/* The instances of the kernel of toeplitz_walk.cuh: by words, rows (3, 5, 7, 9) and digits (1 or 3). */
 template <int R, int W, int D> void launch_filters(const gconv_execution *execution) {
   if (is_plain(execution))
     launch_walk<R, W, D, true>(execution);
@@ -200,9 +201,8 @@ gconv_status execute(const gconv_execution *execution) {
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
-/* Cycles that a quarter of a multiprocessor takes for a tile of all filters: as measured on an H200, those of the products
- * of 32 bytes, and what else there is to do, which filters of u16 share. Three digits, as it is not known whether one does.
- */
+/* Cycles of a quarter of a multiprocessor for a tile of all filters, measured on an H200: products of 32 bytes, and the
+ * other work, which filters of u16 share. It counts three digits, because the taps are not known here. */
 double tile_cycles(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(has_colours(problem) ? &colour : problem);
@@ -222,21 +222,22 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
   double out = planes * channels * problem->out_height * problem->out_width * size;
   double cycles_per_ms = machine->fma_per_ms / 128 * 4; /* of all quarters */
   double copied = (in + out * (gconv_is_combined(problem) ? 1 : filters)) / machine->bytes_per_ms;
-  double several = problem->filters > 1 && problem->in_type == GCONV_U8 ? 1.3 : 1; /* as seen of pairs */
+  double several = problem->filters > 1 && problem->in_type == GCONV_U8 ? 1.3 : 1; /* measured for pairs */
   return several * (machine->launch_ms + 0.006 + fmax(tiles * tile_cycles(problem) / cycles_per_ms, copied));
 }
 
-/* A tap of three digits is off by half a quantum, 1.004 * 2^-24 of the largest tap, hence of sum |tap|; one of one digit by
- * two roundings of its own. Sums of digits are exact; 18 is more than the roundings of at most four conversions, each of a
- * sum that is at most twice sum |tap| * max |x|, as many multiply-adds, the quantum and the product with it, and 256 quanta
- * that plain results lose: two of 2^-24, as the largest tap alone has 2^23 of them, at 255 levels. */
+/* A tap of three digits is off by half a quantum, 1.004 * 2^-24 of the largest tap, and so of sum |tap|. A tap of one digit
+ * is off by two roundings of its own. Sums of digits are exact. 18 is more than all other errors together: the roundings of
+ * at most four conversions, each of a sum of at most twice sum |tap| * max |x|; as many multiply-adds; the quantum, and the
+ * product with it; and 256 quanta that plain results lose. These quanta are two of 2^-24, since the largest tap alone has
+ * 2^23 of them, at 255 levels. */
 double error_bound(const gconv_problem *problem) {
   return (1.01 * problem->rows * problem->columns + 18) * 0x1p-24;
 }
 
 } // namespace
 
-/* Members in the order of the structure, as C++17 has no names here; the others are 0. */
+/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_toeplitz = {
     {"toeplitz", "cuda", "rows of the filter as banded matrices, on the tensor cores; for u8 and u16", false},
     NULL, /* available */

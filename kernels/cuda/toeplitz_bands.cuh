@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* toeplitz: how filters become bands, on the host. */
+/* toeplitz: makes the bands of filters, on the host. */
 #ifndef GCONV_CUDA_TOEPLITZ_BANDS_CUH
 #define GCONV_CUDA_TOEPLITZ_BANDS_CUH
 
@@ -13,15 +13,15 @@ namespace {
 
 /* How the filters of a problem become bands. */
 struct shape {
-  bool walks;    /* which kernel takes them */
-  int32_t words; /* W: the window in units of 16 samples; even if staged */
-  int32_t rows;  /* of bands: R and some of zeros */
-  int32_t bands; /* of a digit, each of 32 bytes */
+  bool walks;    /* the kernel of toeplitz_walk.cuh or toeplitz_colour.cuh takes them */
+  int32_t words; /* W: the window in units of 16 samples; an even number for the staging kernel */
+  int32_t rows;  /* rows of bands: R, and some of zeros */
+  int32_t bands; /* bands of a digit, 32 bytes each */
   int32_t left;  /* as in banded_arguments */
-  int32_t shift; /* the sample of the window that the first tap meets for output 0 */
+  int32_t shift; /* the sample of the window under the first tap of output 0 */
 };
 
-/* What stands before the scalings and bands of all filters, which it fills up to 64 bytes. */
+/* The header before the scalings and bands of all filters. It has 64 bytes. */
 struct header {
   int32_t digits;
 };
@@ -45,15 +45,15 @@ shape shape_of(const gconv_problem *problem) {
   return s;
 }
 
-/* One of the three colours of an RGB image by itself. */
+/* Returns the problem of one colour of an RGB image. */
 gconv_problem colour_of(const gconv_problem *problem) {
   gconv_problem colour = *problem;
   colour.channels = 1;
   return colour;
 }
 
-/* Whether the colours of the image are divided, if the output is plain: where that makes windows shorter. Then there are
- * bands for one colour, too. */
+/* Returns whether the colours of the image are separated, which makes windows shorter. It needs a plain epilogue. Then there
+ * are bands for one colour, too. */
 bool has_colours(const gconv_problem *problem) {
   const gconv_problem colour = colour_of(problem);
   const shape s = shape_of(&colour);
@@ -66,7 +66,7 @@ size_t front_floats(const gconv_problem *problem) {
   return HEADER_FLOATS + ((size_t)problem->filters * (sizeof(scaling) / sizeof(float)) + 15) / 16 * 16;
 }
 
-/* Floats of the bands of all filters, which those for one colour follow. */
+/* Floats of the bands of all filters. Those for one colour follow them. */
 size_t band_floats(const gconv_problem *problem) {
   return (size_t)problem->filters * shape_of(problem).bands * MOST_DIGITS * 2 * LANES;
 }
@@ -76,7 +76,7 @@ size_t prepared_floats(const gconv_problem *problem) {
   return front_floats(problem) + band_floats(problem) + (has_colours(problem) ? band_floats(&colour) : 0);
 }
 
-/* The largest integers of one and of three digits that the negatives have as well: 127 * (1 + 256 + 65536). */
+/* The largest integers of one and of three digits whose negatives have as many digits: 127 * (1 + 256 + 65536). */
 enum { LARGEST_SHORT = 127, LARGEST_LONG = 127 * 65793 };
 
 double largest_tap(const gconv_problem *problem, const float *taps) {
@@ -86,7 +86,7 @@ double largest_tap(const gconv_problem *problem, const float *taps) {
   return largest;
 }
 
-/* Whether every tap is an integer times the quantum, but for a rounding of its own and one of the quantum. */
+/* Returns whether every tap is an integer times the quantum, apart from one rounding of the tap and one of the quantum. */
 bool is_multiple(const gconv_problem *problem, const float *taps, double quantum) {
   for (int64_t i = 0; i < (int64_t)problem->rows * problem->columns; i++) {
     double tap = (double)taps[i], error = tap - rint(tap / quantum) * quantum;
@@ -96,7 +96,7 @@ bool is_multiple(const gconv_problem *problem, const float *taps, double quantum
   return true;
 }
 
-/* The number of digits that a filter needs, 1 or 3, and the quantum. */
+/* How the taps of a filter become integers: the number of digits, 1 or 3, and the quantum. */
 struct grid_of_taps {
   int32_t digits;
   double quantum;
@@ -112,16 +112,17 @@ grid_of_taps find_grid(const gconv_problem *problem, const float *taps) {
   return {3, largest / LARGEST_LONG};
 }
 
-/* Digit number `digit` of an integer, -128 .. 127. */
+/* Returns digit number `digit` of an integer, -128 .. 127. */
 int8_t digit_of(int32_t integer, int32_t digit) {
   for (; digit > 0; digit--)
     integer = (integer - (int8_t)(integer & 255)) / 256;
   return (int8_t)(integer & 255);
 }
 
-/* Adds a byte to row `row` of column g of a band for digit d of row r of the filter. Bands are stored as [row / 32][r][d]
- * [lane][word]: lane 4 g + t has rows 4 t .. 4 t + 3 of column g in its first word, and 16 more on in its second. Windows of
- * 16 bytes take bands of two rows of the filter, those of e = 0 and 1 leave: [e][(r + e) / 2][d][lane][(r + e) % 2]. */
+/* Adds a byte to row `row` of column g of a band, for digit d of row r of the filter. Bands are stored as [row / 32][r][d]
+ * [lane][word]: lane 4 g + t has rows 4 t .. 4 t + 3 of column g in its first word, and the rows 16 further on in its
+ * second. Windows of 16 bytes use bands of two rows of the filter, for e = 0 and 1: [e][(r + e) / 2][d][lane][(r + e) % 2].
+ */
 void add_byte(const shape *s, int64_t digits, int64_t r, int64_t d, int64_t row, int64_t g, uint32_t byte, uint32_t *bands) {
   const int64_t lane = 4 * g + row % 16 / 4;
   if (s->words > 1)
@@ -131,7 +132,7 @@ void add_byte(const shape *s, int64_t digits, int64_t r, int64_t d, int64_t row,
       bands[(((e * s->bands / 2 + (r + e) / 2) * digits + d) * LANES + lane) * 2 + (r + e) % 2] |= byte << 8 * (row % 4);
 }
 
-/* The bands of one filter. Column g begins with the first tap in row shift + g. */
+/* Writes the bands of one filter. Column g begins with the first tap, in row shift + g. */
 void write_bands(const gconv_problem *problem, const shape *s, const float *taps, double quantum, int32_t digits,
                  uint32_t *bands) {
   int64_t step = (int64_t)problem->channels * problem->dilation_x;
@@ -144,7 +145,7 @@ void write_bands(const gconv_problem *problem, const shape *s, const float *taps
   }
 }
 
-/* The scaling of a filter, its divisor folded in where that rounds nothing. */
+/* Makes the scaling of a filter. The divisor becomes part of it if that is exact. */
 scaling make_scaling(double quantum, float divisor, float bias) {
   int exponent;
   bool power = fabsf(frexpf(divisor, &exponent)) == 0.5f;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * toeplitz, small filters and RGB from u8 to u8: colours apart, so that their windows are those of one channel.
+ * toeplitz, small filters and RGB from u8 to u8: colours are separated, so that their windows are those of one channel.
  *
- * In a row of RGB the taps of a band stand three apart, and windows are up to three times as long as their taps need. So the
- * rows that cp.async brings are divided into planes of colours, in shared memory again, four pixels of a row at a time; a
- * lane's results of the three are laid side by side again before they are stored:
+ * In a row of RGB, the taps of a band are three samples apart, so windows are up to three times as long as the taps need.
+ * Therefore the rows that cp.async brings are divided into planes of colours, again in shared memory, four pixels of a row
+ * at a time. The results of the three colours are interleaved again in registers before they are stored:
  *
  *     r g b r | g b r g | b r g b        r r r r   g g g g   b b b b        r g b r | g b r g | b r g b
  *
- * With 7 x 7 taps that takes 36 products for 384 samples where windows of RGB take 63.
+ * For 7 x 7 taps, that takes 36 products for 384 samples; windows of RGB take 63.
  */
 #ifndef GCONV_CUDA_TOEPLITZ_COLOUR_CUH
 #define GCONV_CUDA_TOEPLITZ_COLOUR_CUH
@@ -19,7 +19,7 @@ namespace {
 
 enum { COLOURS = 3 };
 
-/* Four pixels, 12 bytes, from or to words of one colour. */
+/* Converts between four pixels, 12 bytes, and words of one colour. */
 __device__ __forceinline__ void divide_colours(const uint32_t (&rgb)[3], uint32_t (&colour)[COLOURS]) {
   colour[0] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0630), rgb[2], 0x5210);
   colour[1] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0741), rgb[2], 0x6210);
@@ -31,29 +31,29 @@ __device__ __forceinline__ void join_colours(const uint32_t (&colour)[COLOURS], 
   rgb[2] = __byte_perm(__byte_perm(colour[0], colour[1], 0x0730), colour[2], 0x7216);
 }
 
-/* A warp walks down a strip of 128 pixels, Y rows a step; R and D as of products. */
+/* A warp goes down a strip of 128 pixels, Y rows in each step. R and D are those of products. */
 template <int R, int D> struct colour_walker {
-  static constexpr int UNITS = (TILE + BLOCK) / 4;                                             /* of four pixels, in a row */
-  static constexpr int CHUNKS = (12 * UNITS + 12 + CHUNK - 1) / CHUNK;                         /* of a row as it comes */
+  static constexpr int UNITS = (TILE + BLOCK) / 4;                     /* units of four pixels in a row */
+  static constexpr int CHUNKS = (12 * UNITS + 12 + CHUNK - 1) / CHUNK; /* chunks of an input row of RGB */
   static constexpr int RAW_PITCH = CHUNKS * CHUNK, PLANE = 4 * UNITS, PITCH = COLOURS * PLANE; /* of rows in shared memory */
   using product = products<R, 1, D, PITCH>;
   static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2, SIDE = LANES / Y, SLOTS = (CHUNKS - 1) / SIDE + 1;
   static constexpr int RAW = (AHEAD + 1) * Y * RAW_PITCH, PLANES = NEED * Y * PITCH;
   static constexpr int SHARED_BYTES = (RAW + PLANES + RAW_PITCH * (int)sizeof(int) + 15) / 16 * 16; /* of a warp */
-  static constexpr int BLOCKS = D == 1 ? 4 : R == 9 ? 3 : 4;                                        /* of a multiprocessor */
+  static constexpr int BLOCKS = D == 1 ? 4 : R == 9 ? 3 : 4; /* blocks of a multiprocessor */
 
   const banded_arguments &a;
   row_source source;
   uint8_t *raw;
   int top;    /* input row of the first group */
-  int groups; /* of the strip */
+  int groups; /* groups of the strip */
   int lead;
 
-  /* Groups of input rows on their way to shared memory, as in walker. */
+  /* Groups of input rows that are being copied to shared memory, as in walker. */
   struct feed {
     int y, last;
     const uint8_t *from;
-    uint32_t copies; /* bit i: the lane copies the chunk i * SIDE further on */
+    uint32_t copies; /* bit i: the lane copies the chunk that is i * SIDE further on */
   };
 
   __device__ __forceinline__ feed make_feed() const {
@@ -69,7 +69,7 @@ template <int R, int D> struct colour_walker {
     return f;
   }
 
-  /* Starts to stage the next group, if there is one, at the address `to`; `own` of this lane's first chunk. */
+  /* Starts to stage the next group at the address `to`, if there is one. `own` is the offset of this lane's first chunk. */
   __device__ __forceinline__ void fetch(feed &f, uint32_t to, uint32_t own) const {
     const int step = Y * a.common.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
@@ -96,7 +96,7 @@ template <int R, int D> struct colour_walker {
       store_word(to + c * PLANE, colour[c]);
   }
 
-  /* Divides the rows of a group: LANES units of a row at a time, then what is left of all rows. */
+  /* Divides the rows of a group: LANES units of a row at a time, then the remaining units of all rows. */
   static __device__ __forceinline__ void divide(uint32_t from, uint32_t to) {
     const int lane = threadIdx.x % LANES, row = lane / (UNITS - LANES), unit = LANES + lane % (UNITS - LANES);
 #pragma unroll
@@ -106,7 +106,7 @@ template <int R, int D> struct colour_walker {
       divide_unit(from + row * RAW_PITCH + 12 * unit, to + row * PITCH + 4 * unit);
   }
 
-  /* Stores four pixels, or `count` at the end of a row. */
+  /* Stores four pixels, or `count` pixels at the end of a row. */
   static __device__ __forceinline__ void store_pixels(const uint32_t (&rgb)[3], uint8_t *at, int count) {
 #pragma unroll
     for (int i = 0; i < 12; i++)
@@ -116,7 +116,8 @@ template <int R, int D> struct colour_walker {
         ((uint32_t *)at)[i / 4] = rgb[i / 4];
   }
 
-  /* Up to Y rows of results, from the groups in shared memory, where this lane's windows are; `at` moves on. */
+  /* Makes up to Y rows of results from the groups in shared memory. group[] has the addresses of this lane's windows. `at`
+   * advances. */
   __device__ __forceinline__ void make_rows(const product &p, const uint32_t (&group)[NEED], const plain_outlet &to,
                                             int rows, uint8_t *&at) const {
     uint32_t colour[Y][COLOURS];
@@ -138,14 +139,15 @@ template <int R, int D> struct colour_walker {
     }
   }
 
-  /* `rows` output rows from row `begin` on. */
+  /* Makes `rows` output rows from row `begin` on. */
   __device__ __forceinline__ void walk(const outlet &to, int begin, int rows) const {
     const int lane = threadIdx.x % LANES, windows = BLOCK * (lane / 4) + 4 * (lane % 4);
     const uint32_t address = keep((uint32_t)__cvta_generic_to_shared(raw));
     const uint32_t chunk = keep(lane / SIDE * RAW_PITCH + lane % SIDE * CHUNK);
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + begin * a.common.out_row + COLOURS * plain.first;
-    uint32_t coming[AHEAD + 1], group[NEED]; /* places of rows as they come; and divided, this lane's windows */
+    uint32_t coming[AHEAD + 1],
+        group[NEED]; /* addresses of rows as they arrive; of the separated rows, at this lane's windows */
     product p;
     p.load_bands((const uint2 *)a.bands + lane);
     feed f = make_feed();
@@ -162,7 +164,7 @@ template <int R, int D> struct colour_walker {
     for (int i = (1 - NEED) * Y; i < rows; i += Y) {
       fetch(f, coming[AHEAD], coming[AHEAD] + chunk);
       await_copies<AHEAD>();
-      __syncwarp(); /* and the oldest group was read */
+      __syncwarp(); /* all lanes have read the oldest group */
       divide(coming[0] + lead, group[NEED - 1] - windows);
       __syncwarp();
       if (i >= 0)
@@ -173,7 +175,7 @@ template <int R, int D> struct colour_walker {
   }
 };
 
-/* Grid and block as of walk_down(), in tiles of 128 pixels. */
+/* Grid and block as those of walk_down(), with tiles of 128 pixels. */
 template <int R, int D>
 __global__ void __launch_bounds__(WARPS *LANES, colour_walker<R, D>::BLOCKS)
     walk_down_colours(const __grid_constant__ banded_arguments a) {

@@ -9,9 +9,9 @@ namespace {
 
 /* ---- Results ---- */
 
-/* What a lane has to do with an output row of a warp: four neighbouring samples of it. */
+/* The part of a lane in storing an output row of a warp: four neighbouring samples. */
 struct outlet {
-  const uint8_t *in; /* the plane that kept alpha is read from */
+  const uint8_t *in; /* the plane from which kept alpha is read */
   uint8_t *out;      /* the plane of filter 0 */
   int first, samples;
 };
@@ -20,7 +20,7 @@ __device__ __forceinline__ outlet make_outlet(const banded_arguments &a, const u
   return {in, out, tile + 4 * (int)(threadIdx.x % LANES), a.samples};
 }
 
-/* The sum in float32 from those of its orders, low first. SMALL: the two lowest fit an int32 together. */
+/* Joins the sums of the digits in float32, the lowest first. SMALL: the two lowest fit into one int32. */
 template <bool SMALL, int N> __device__ __forceinline__ float join(const int (&sums)[N][4], int i) {
   if (SMALL && N == 2)
     return (float)(sums[N - 1][i] * 256 + sums[0][i]);
@@ -31,7 +31,7 @@ template <bool SMALL, int N> __device__ __forceinline__ float join(const int (&s
   return SMALL && N > 2 ? fmaf(sum, 65536.0f, (float)(sums[N > 2][i] * 256 + sums[0][i])) : sum;
 }
 
-/* Lays the sums of a tile out in shared memory, in the order of samples. */
+/* Writes the sums of a tile to shared memory, in the order of samples. */
 template <bool SMALL, int N> __device__ __forceinline__ void stage_sums(const int (&sums)[N][4], float *stage) {
   const int lane = threadIdx.x % LANES;
   float2 *at = (float2 *)(stage + BLOCK * (lane / 4) + 2 * (lane % 4));
@@ -39,7 +39,7 @@ template <bool SMALL, int N> __device__ __forceinline__ void stage_sums(const in
   at[HALF / 2] = make_float2(join<SMALL>(sums, 2), join<SMALL>(sums, 3));
 }
 
-/* Alpha that is kept of sample `sample` of row p, as kept_alpha(). */
+/* Returns kept alpha of sample `sample` of row p, as kept_alpha() does. */
 template <class In> __device__ float alpha_at(const arguments &a, const uint8_t *plane, int sample, int p) {
   const gconv_problem &problem = a.problem;
   const int y = index_of(problem.border, p - problem.pad_top + problem.anchor_y, problem.height);
@@ -50,7 +50,7 @@ template <class In> __device__ float alpha_at(const arguments &a, const uint8_t 
   return gconv_scale(alpha, problem.epilogue.alpha_scale, problem.epilogue.alpha_scale_low, 0.0f);
 }
 
-/* One sample after the other, where neighbours do not lie side by side; but for alpha that is kept. */
+/* Stores sample by sample, for outputs whose neighbours are not adjacent in memory. Leaves out alpha that is kept. */
 template <class Out>
 __device__ __forceinline__ void store_apart(const arguments &a, const outlet &to, uint8_t *row, const float (&y)[4]) {
   int q = to.first / a.problem.channels, c = to.first - q * a.problem.channels;
@@ -64,8 +64,7 @@ __device__ __forceinline__ void store_apart(const arguments &a, const outlet &to
   }
 }
 
-/* Stores finished values of row p in the output of filter k, then alpha that is kept, of which stacked responses have one.
- */
+/* Stores finished values of row p in the output of filter k, then alpha that is kept. Stacked responses have one alpha. */
 template <class In, class Out>
 __device__ __forceinline__ void store(const banded_arguments &a, const outlet &to, int k, int p, const float (&y)[4]) {
   uint8_t *row = to.out + k * a.common.out_filter + p * a.common.out_row;
@@ -83,7 +82,7 @@ __device__ __forceinline__ void store(const banded_arguments &a, const outlet &t
                   (Out *)(row + sample / channels * a.common.out_pixel + a.common.out_alpha));
 }
 
-/* Stores those of the four bytes that lie in the row, of which `count` are left. */
+/* Stores the bytes of a word that lie in the row; `count` of them are left. */
 __device__ __forceinline__ void store_bytes(uint32_t word, uint8_t *at, int count) {
   if (count >= 4)
     __stcs((uint32_t *)at, word);
@@ -94,16 +93,16 @@ __device__ __forceinline__ void store_bytes(uint32_t word, uint8_t *at, int coun
         at[i] = (uint8_t)(word >> 8 * i);
 }
 
-/* The same value, as one that the compiler holds in a register instead of computing it again and again. */
+/* Returns the same value, but the compiler keeps it in a register instead of computing it again. */
 __device__ __forceinline__ uint32_t keep(uint32_t value) {
   return __shfl_sync(~0u, value, threadIdx.x % LANES);
 }
 
-/* What a lane has to do with a row of a tile if scale and offset are all that follows. */
+/* The part of a lane in storing a row of a tile, if the epilogue is only scale and offset. */
 struct plain_outlet {
-  int first, count; /* of four output samples; as many of them as lie in the row, or less than 1 */
-  bool whole;       /* all samples of the tile do */
-  uint32_t chosen;  /* bytes of what two lanes have */
+  int first, count; /* first of four output samples; how many of them lie in the row (less than 1: none) */
+  bool whole;       /* all samples of the tile lie in the row */
+  uint32_t chosen;  /* selects bytes from two lanes' words */
   float scale, offset;
 
   __device__ __forceinline__ plain_outlet(const banded_arguments &a, const outlet &to) {
@@ -117,8 +116,8 @@ struct plain_outlet {
     offset = a.offset;
   }
 
-  /* The levels of the lane's four sums: times 2^-149, a value is rounded to the nearest integer, and stands as such in its
-   * register. Of three digits, the lowest is cut off below a quantum of 256: see error_bound(). */
+  /* Returns the levels of the lane's four sums. A value times 2^-149 is rounded to the nearest integer, and its bits are
+   * that integer. With three digits, the lowest is cut off below a quantum of 256: see error_bound(). */
   template <int D> __device__ __forceinline__ uint32_t levels(const int (&sums)[D][4]) const {
     int32_t level[4];
 #pragma unroll
@@ -129,15 +128,15 @@ struct plain_outlet {
     return saturate_four(level);
   }
 
-  /* From bytes 0, 1 of window g and of window g + 8 to four neighbours, of window g for the even lane of two, of g + 8 for
-   * the odd one. */
+  /* Turns bytes 0, 1 of windows g and g + 8 into four neighbours: of window g for the even lane of two, of g + 8 for the odd
+   * one. */
   __device__ __forceinline__ uint32_t exchange(uint32_t bytes) const {
     return __byte_perm(bytes, __shfl_xor_sync(~0u, bytes, 1), chosen);
   }
 };
 
-/* Lets the responses of filter k take part in what is combined of all, which until then waits in `values`. True if it is
- * complete, and y is that. */
+/* Combines the responses of filter k with those before, which are in `values`. Returns true if all filters are combined;
+ * then y is the result. */
 __device__ __forceinline__ bool combine(const gconv_problem &problem, int k, float (&y)[4], float *values) {
   const gconv_combine how = problem.epilogue.combine;
   const bool last = k == problem.filters - 1;
@@ -159,7 +158,7 @@ __device__ __forceinline__ bool combine(const gconv_problem &problem, int k, flo
   return last;
 }
 
-/* From the sums of filter k at row p, this lane's four of them, to what is stored. */
+/* Finishes and stores this lane's four sums of filter k at row p. */
 template <class In>
 __device__ __forceinline__ void finish(const banded_arguments &a, const outlet &to, int k, int p, const scaling &s,
                                        const float *sums, float *values) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* toeplitz: products of windows and bands, and the input rows that windows are read from. */
+/* toeplitz: products of windows and bands, and staging the input rows for the windows. */
 #ifndef GCONV_CUDA_TOEPLITZ_ROWS_CUH
 #define GCONV_CUDA_TOEPLITZ_ROWS_CUH
 
@@ -8,39 +8,39 @@
 
 namespace {
 
-enum { LANES = 32, WARPS = 4 };                         /* of a block */
+enum { LANES = 32, WARPS = 4 };                         /* warps of a block */
 enum { BLOCK = 8, TILE = 16 * BLOCK, HALF = TILE / 2 }; /* output samples of a window, of a warp, of half of its windows */
 enum { CHUNK = 16 /* bytes loaded at once */, MOST_DIGITS = 3 };
 
-/* From the sum of a filter, in quanta, to its response. */
+/* The factors from the sum of a filter, in quanta, to its response. */
 struct scaling {
-  float multiplier; /* the quantum, over the divisor if that is a power of two */
-  float divisor;    /* what remains of it */
+  float multiplier; /* the quantum, divided by the divisor if that is a power of two */
+  float divisor;    /* otherwise the divisor */
   float bias;
 };
 
 struct banded_arguments {
   arguments common;
-  const uint32_t *bands;     /* of each filter, what lanes hold of the right factors (add_byte()) */
+  const uint32_t *bands;     /* of each filter: the lanes' parts of the right factors (add_byte()) */
   const scaling *scalings;   /* [K] */
   int32_t samples;           /* of an output row: Q * C */
-  int32_t left;              /* of the window of output sample 0, in samples; a multiple of 4 */
+  int32_t left;              /* start of the window of output sample 0, in samples; a multiple of 4 */
   int32_t rows, words;       /* of the bands of a filter */
-  int32_t reach;             /* the end of the input samples of a row that any output needs */
+  int32_t reach;             /* end of the input samples of a row that outputs need */
   int32_t whole;             /* samples of an input row that may be loaded 16 bytes at a time; 0 if rows are not aligned */
   int64_t in_step, out_step; /* bytes from one row of a phase of the dilation to the next */
-  int32_t across;            /* warps of a block side by side, if it walks */
-  int32_t strips, strip;     /* of a phase of the dilation, and rows of a strip */
-  bool combined;             /* the responses of all filters are */
+  int32_t across;            /* warps of a block side by side, if warps go down the rows */
+  int32_t strips, strip;     /* strips of a phase of the dilation, and rows of a strip */
+  bool combined;             /* the responses of all filters are combined */
   bool dense;                /* output samples are neighbours */
   float scale, offset;       /* of the epilogue */
-  uint4 level;               /* of the border, in a chunk of samples */
+  uint4 level;               /* level of the border, as a chunk of samples */
 };
 
 /* ---- Products ---- */
 
-/* c += a * b: sixteen windows of 16 bytes, eight outputs. Lane 4 g + t holds bytes 4 t .. 4 t + 3 of windows g and g + 8,
- * and of output g; and the sums of window g, outputs 2 t and 2 t + 1, then those of window g + 8. */
+/* c += a * b: sixteen windows of 16 bytes, eight outputs. Lane 4 g + t has bytes 4 t .. 4 t + 3 of windows g and g + 8, and
+ * of output g. Its sums are those of window g, outputs 2 t and 2 t + 1, then those of window g + 8. */
 __device__ __forceinline__ void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
 #if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
@@ -56,7 +56,7 @@ __device__ __forceinline__ void multiply(int (&c)[4], uint32_t a0, uint32_t a1, 
 #endif
 }
 
-/* The same of 32 bytes, whose second half is a2, a3 and d. */
+/* The same for 32 bytes. a2, a3 and d are the second half. */
 __device__ __forceinline__ void multiply(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b,
                                          uint32_t d) {
 #if __CUDA_ARCH__ >= 800
@@ -69,12 +69,13 @@ __device__ __forceinline__ void multiply(int (&c)[4], uint32_t a0, uint32_t a1, 
 #endif
 }
 
-/* What a lane holds of sixteen windows: of each byte of a sample, W words of windows g and g + 8. */
+/* A lane's part of sixteen windows: for each byte of a sample, W words of windows g and g + 8. */
 template <int P, int W> struct windows { uint32_t byte[P][W][2]; };
 
 /* sums[p + d] += byte p of the windows * digit d of the taps, for all p and d. */
 template <int P, int W, int D>
-__device__ __forceinline__ void lay(const windows<P, W> &x, const uint32_t (&band)[D][W], int (&sums)[D + P - 1][4]) {
+__device__ __forceinline__ void add_products(const windows<P, W> &x, const uint32_t (&band)[D][W],
+                                             int (&sums)[D + P - 1][4]) {
 #pragma unroll
   for (int p = 0; p < P; p++)
 #pragma unroll
@@ -90,7 +91,7 @@ __device__ __forceinline__ void lay(const windows<P, W> &x, const uint32_t (&ban
 
 /* ---- Samples ---- */
 
-/* gconv_border_index() for sizes up to 2^29 and positions up to 2^30 away, in 32 bits. */
+/* gconv_border_index() in 32 bits, for sizes up to 2^29 and positions up to 2^30 away. */
 __device__ __forceinline__ int index_of(gconv_border border, int i, int size) {
   if ((unsigned)i < (unsigned)size)
     return i;
@@ -104,7 +105,7 @@ __device__ __forceinline__ int index_of(gconv_border border, int i, int size) {
   return j < size ? j : border == GCONV_BORDER_SYMMETRIC ? 2 * size - 1 - j : period - j;
 }
 
-/* Where in its row sample number `sample` is found, which may be outside; or GCONV_OUTSIDE. */
+/* Returns the place in its row of sample number `sample`, which may be outside; or GCONV_OUTSIDE. */
 __device__ __forceinline__ int place_of(const gconv_problem &problem, int sample) {
   const int channels = problem.channels;
   const int x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels);
@@ -117,7 +118,7 @@ __host__ __device__ constexpr int pitch_of(int tiles, int words, int sample_byte
   return ((tiles * TILE - BLOCK + 16 * words) * sample_bytes + 12 + 15) / CHUNK * CHUNK;
 }
 
-/* Where the windows of the tile at `tile` begin in a staged row. */
+/* Returns where the windows of the tile at `tile` begin in a staged row. */
 template <class In> __device__ __forceinline__ int lead_of(const banded_arguments &a) {
   return a.left * (int)sizeof(In) & (CHUNK - 1);
 }
@@ -141,17 +142,17 @@ __device__ __forceinline__ void copy_chunk(uint32_t to, const uint8_t *from) {
 #endif
 }
 
-/* Input rows on their way to shared memory, for a warp or a block: chunks of 16 bytes, copied, but for those that reach
- * beyond the ends of a row, begin .. end - 1, whose samples are loaded from their places. */
+/* Input rows on their way to shared memory, for a warp or a block. They are copied in chunks of 16 bytes. Chunks begin ..
+ * end - 1 reach beyond the ends of a row; their samples are loaded one by one from their places. */
 struct row_source {
   const uint8_t *in;
-  int first;      /* sample of the first chunk */
+  int first;      /* first sample of the first chunk */
   int begin, end; /* of the chunks at a border */
-  int *places;    /* of their samples in a row, or GCONV_OUTSIDE */
+  int *places;    /* places of their samples in a row, or GCONV_OUTSIDE */
 };
 
-/* What THREADS threads, a warp or the block, stage of rows of so many chunks. `places` has room for all their samples; the
- * threads must meet before they stage. */
+/* Finds what THREADS threads, a warp or the block, stage of rows of so many chunks. `places` has room for all samples at the
+ * border. The threads must synchronise before they stage. */
 template <class In, int THREADS>
 __device__ __forceinline__ row_source make_source(const banded_arguments &a, const uint8_t *in, int first, int chunks,
                                                   int *places) {
@@ -169,7 +170,7 @@ __device__ __forceinline__ row_source make_source(const banded_arguments &a, con
   return s;
 }
 
-/* Stages one sample of up to four rows, `pitch` samples apart: four loads are under way at a time. */
+/* Stages one sample of up to four rows, which are `pitch` samples apart. Four loads are under way at a time. */
 template <class In>
 __device__ __forceinline__ void stage_places(const banded_arguments &a, const uint8_t *in, int y, int place, int rows,
                                              In *to, int pitch) {
@@ -188,7 +189,7 @@ __device__ __forceinline__ void stage_places(const banded_arguments &a, const ui
       to[i * pitch] = outside[i] ? (In)problem.border_level : samples[i];
 }
 
-/* Stages those chunks of input rows y, y + step .. that are at a border. */
+/* Stages the chunks at a border, for input rows y, y + step .. */
 template <class In, int THREADS>
 __device__ __forceinline__ void stage_border(const banded_arguments &a, const row_source &s, int y, int rows, int chunks,
                                              uint8_t *to) {
@@ -220,7 +221,7 @@ __device__ __forceinline__ void stage_rows(const banded_arguments &a, const row_
   stage_border<In, THREADS>(a, s, y, rows, chunks, to);
 }
 
-/* The windows of a tile from a staged row: `from` is the lane's first sample. */
+/* Loads the windows of a tile from a staged row. `from` is the lane's first sample. */
 template <int W> __device__ __forceinline__ void load_windows(const uint8_t *from, windows<1, W> &x) {
 #pragma unroll
   for (int i = 0; i < 2 * W; i++)

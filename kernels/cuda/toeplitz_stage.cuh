@@ -9,18 +9,18 @@ namespace {
 
 /* ---- Any filter: input staged in shared memory ---- */
 
-/* A block of four warps, one above the other, each of which makes X tiles side by side and Y rows. It stages the input that
- * they see; then, for every 32 samples of the windows, walks down the rows of input. In each row it meets Y rows of the
- * filter, of which only one is new: their bands go round in registers. */
+/* A block has four warps, one above the other. Each makes X tiles side by side and Y rows. The block stages the input for
+ * all of them. Then, for every 32 samples of the windows, it goes down the rows of input. Each input row is used with Y rows
+ * of the filter. Only one of these is new in each step; their bands rotate through registers. */
 template <class In, int D> struct stager {
   static constexpr int P = sizeof(In), N = D + P - 1, X = P == 1 ? 2 : 1, Y = 4;
 
-  /* Rows that are staged for a filter of so many, of which the last few may be read, but are not used. */
+  /* Rows that are staged for a filter of so many rows. The last few may be read, but are not used. */
   static __host__ __device__ int staged_rows(int rows) {
     return (WARPS - 1) * Y + (rows + 2 * Y - 2) / Y * Y;
   }
 
-  /* Bytes of the places of samples. */
+  /* Bytes for the places of samples. */
   static __host__ __device__ int place_bytes(int words) {
     return pitch_of(X, words, P) / P * (int)sizeof(int);
   }
@@ -46,8 +46,8 @@ template <class In, int D> struct stager {
     }
   }
 
-  /* Y rows of the input, `input` the first of them, which meet rows m .. of the filter and, in `ring`, those before. Unless
-   * it is INNER, there may be none of these. */
+  /* Adds Y rows of the input, from `input` on, with rows m .. of the filter and, in `ring`, the rows before. If not INNER,
+   * some of these rows may not exist. */
   template <bool INNER>
   static __device__ __forceinline__ void add_rows(const uint32_t *bands, const uint8_t *input, int pitch, int m, int rows,
                                                   uint32_t (&ring)[Y][D][2], int (&sums)[X][Y][N][4]) {
@@ -64,11 +64,11 @@ template <class In, int D> struct stager {
         if (INNER || (m + u >= j && m + u - j < rows))
 #pragma unroll
           for (int i = 0; i < X; i++)
-            lay<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
+            add_products<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
     }
   }
 
-  /* The sums of a filter over 32 samples of the windows. */
+  /* Adds the products of a filter with 32 samples of the windows. */
   static __device__ __forceinline__ void add(const uint32_t *bands, const uint8_t *input, int pitch, int rows,
                                              int (&sums)[X][Y][N][4]) {
     uint32_t ring[Y][D][2];
@@ -80,7 +80,7 @@ template <class In, int D> struct stager {
         add_rows<false>(bands, input, pitch, m, rows, ring, sums);
   }
 
-  /* Filter k at rows p, p + step .. */
+  /* Makes filter k at rows p, p + step .. */
   static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to, const uint8_t *input,
                                                    float *stage, int k, int p) {
     const int own = 4 * (threadIdx.x % LANES), step = a.common.problem.dilation_y;
@@ -105,12 +105,12 @@ template <class In, int D> struct stager {
   }
 };
 
-/* Floats of a warp's stage of so many rows: sums, then as many combined values, if any. */
+/* Floats of a warp's stage of so many rows: sums, then the same number of combined values, if there are any. */
 __device__ __forceinline__ int stage_floats(const banded_arguments &a, int rows) {
   return rows * TILE * (a.combined ? 2 : 1);
 }
 
-/* Grid: x over X tiles of a row; y over 16 rows of all phases of the dilation; z over planes of all images. */
+/* Grid: x counts groups of X tiles of a row, y groups of 16 rows of all phases of the dilation, z planes of all images. */
 template <class In, int D>
 __global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ banded_arguments a) {
   using large = stager<In, D>;

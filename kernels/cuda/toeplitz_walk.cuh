@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * toeplitz, small filters and u8: a warp walks down a strip, Y rows a step.
+ * toeplitz, small filters and u8: a warp goes down a strip, Y rows in each step.
  *
- * The input rows that it sees go round in shared memory, in groups of Y: the NEED of them that a step spans, and AHEAD more
- * that are on their way meanwhile. The bands of a single filter stay in registers; those of several come from the L1 cache
- * at each step.
+ * The input rows are in a ring in shared memory, in groups of Y: the NEED groups that a step spans, and AHEAD more that are
+ * being copied. The bands of a single filter stay in registers; those of several filters are read from the L1 cache in each
+ * step.
  *
- * All products are of 32 bytes, in four words of windows that are loaded into the registers where the multiplication wants
- * them. Windows of 16 bytes (W = 1) are those of two input rows then, of which the first is an even one of the step. So
- * filters have bands of two rows, for even output rows of the step and for odd ones, with zeros where they end:
+ * All products have 32 bytes, in four words of windows. The words are loaded into the registers where the multiplication
+ * wants them. If windows have 16 bytes (W = 1), a product takes those of two input rows; the first is an even row of the
+ * step. So a filter has bands of two rows for even output rows of the step, and others for odd ones, with zeros at the ends:
  *
  *     output row 0, on input rows (0, 1) (2, 3): taps (a, b) (c, .)     output row 1, on the same: (., a) (b, c)
  *
- * One filter to u8 with nothing but scale and offset after it (PLAIN), the common case, never sees shared memory again: a
- * lane has two neighbours of window g, and two of window g + 8; the next lane has the two that follow both. They exchange
- * two, and each stores four.
+ * The common case (PLAIN) is one filter to u8, with an epilogue of scale and offset. Its results do not go through shared
+ * memory. A lane has two neighbours of window g and two of window g + 8; the next lane has the two samples that follow each
+ * of these. The two lanes exchange a pair, and each stores four neighbours.
  */
 #ifndef GCONV_CUDA_TOEPLITZ_WALK_CUH
 #define GCONV_CUDA_TOEPLITZ_WALK_CUH
@@ -23,7 +23,7 @@
 
 namespace {
 
-/* Puts the first at the end. */
+/* Rotates the array: moves the first element to the end. */
 template <int N> __device__ __forceinline__ void turn(uint32_t (&places)[N]) {
   const uint32_t first = places[0];
 #pragma unroll
@@ -32,13 +32,13 @@ template <int N> __device__ __forceinline__ void turn(uint32_t (&places)[N]) {
   places[N - 1] = first;
 }
 
-/* The sums of Y output rows: windows of W = 1 or 2 times 16 bytes, R = 3, 5, 7, 9 rows and D = 1 or 3 digits; input rows
- * are PITCH bytes apart in shared memory. */
+/* Computes the sums of Y output rows, for windows of W = 1 or 2 times 16 bytes, R = 3, 5, 7, 9 rows and D = 1 or 3 digits.
+ * Input rows are PITCH bytes apart in shared memory. */
 template <int R, int W, int D, int PITCH> struct products {
   static constexpr int Y = 4, NEED = 1 + (R + Y - 2) / Y; /* groups of Y input rows */
   static constexpr int TWO = 3 - W;                       /* input rows of a product */
-  static constexpr int COUNT = (R - 1) / TWO + 1;         /* for an output row and digit */
-  static constexpr int WORDS = TWO * COUNT * D * LANES;   /* of the bands of a filter, each two times 4 bytes */
+  static constexpr int COUNT = (R - 1) / TWO + 1;         /* products for an output row and a digit */
+  static constexpr int WORDS = TWO * COUNT * D * LANES;   /* words of the bands of a filter; each is two times 4 bytes */
 
   uint2 bands[TWO][COUNT][D];
 
@@ -48,11 +48,11 @@ template <int R, int W, int D, int PITCH> struct products {
       bands[i / (COUNT * D)][i / D % COUNT][i % D] = __ldg(from + i * LANES);
   }
 
-  /* From the groups at the addresses group[] + offset, where this lane's windows are. */
+  /* Adds the products from the groups at the addresses group[] + offset, where this lane's windows are. */
   template <int N> __device__ __forceinline__ void add(const uint32_t (&group)[N], int offset, int (&sums)[Y][D][4]) const {
 #pragma unroll
     for (int q = 0; q * TWO < R + Y - 1; q++) {
-      uint32_t x[4]; /* windows g and g + 8 of 16 bytes, then those of the next 16 or of the next row */
+      uint32_t x[4]; /* windows g and g + 8 of 16 bytes, then those of the next 16 bytes or of the next row */
 #pragma unroll
       for (int i = 0; i < 4; i++) {
         const int row = q * TWO + (W == 1 ? i / 2 : 0);
@@ -76,9 +76,12 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   static constexpr int PITCH = pitch_of(1, W, 1), CHUNKS = PITCH / CHUNK;
   using product = products<R, W, D, PITCH>;
   static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2, GROUPS = NEED + AHEAD;
-  static constexpr int BLOCKS = D == 1 ? 6 : R == 3 ? 5 : R == 9 ? 3 : 4; /* of a multiprocessor, for which registers do */
+  static constexpr int BLOCKS = D == 1   ? 6
+                                : R == 3 ? 5
+                                : R == 9 ? 3
+                                         : 4; /* blocks of a multiprocessor, for which there are enough registers */
   static constexpr int RING = GROUPS * Y * PITCH, PLACES = PITCH * (int)sizeof(int);
-  static constexpr int STAGE = PLAIN ? 0 : 2 * Y * TILE * (int)sizeof(float); /* sums, and what is combined of them */
+  static constexpr int STAGE = PLAIN ? 0 : 2 * Y * TILE * (int)sizeof(float); /* sums, and the combined values of them */
   static constexpr int SHARED_BYTES = RING + PLACES + STAGE;                  /* of a warp */
   static constexpr int SIDE = LANES / Y;                                      /* lanes that copy a row of a group */
   static_assert(CHUNKS > SIDE && CHUNKS <= 2 * SIDE, "a lane copies one chunk or two");
@@ -87,15 +90,15 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   row_source source;
   uint8_t *ring;
   int top;    /* input row of the first group */
-  int groups; /* of the strip */
+  int groups; /* groups of the strip */
   int lead;
 
-  /* Groups of input rows on their way to shared memory. */
+  /* Groups of input rows that are being copied to shared memory. */
   struct feed {
     int y;               /* first row of the next group */
-    int last;            /* that of the last group whose rows all lie in the image */
+    int last;            /* first row of the last group whose rows all lie in the image */
     const uint8_t *from; /* this lane's first chunk of the next group */
-    bool copies[2];      /* whether it copies that, and the one SIDE further on */
+    bool copies[2];      /* whether the lane copies that chunk, and the one that is SIDE further on */
   };
 
   __device__ __forceinline__ feed make_feed() const {
@@ -109,7 +112,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     return f;
   }
 
-  /* Starts to stage the next group, if there is one, at the address `to`; `own` of this lane's first chunk. */
+  /* Starts to stage the next group at the address `to`, if there is one. `own` is the offset of this lane's first chunk. */
   __device__ __forceinline__ void fetch(feed &f, uint32_t to, uint32_t own) const {
     const int step = Y * a.common.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
@@ -127,12 +130,12 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     f.from += Y * a.in_step;
   }
 
-  /* Finishes and stores sums of rows p, p + step .., `rows` of them, of filter k. */
+  /* Finishes and stores sums of filter k: `rows` rows p, p + step .. */
   __device__ __forceinline__ void finish_rows(const outlet &to, int k, int p, int rows, const int (&sums)[Y][D][4]) const {
     float *stage = (float *)(ring + RING + PLACES);
     const int own = 4 * (threadIdx.x % LANES);
     const scaling s = a.scalings[k];
-    __syncwarp(); /* the stage was read */
+    __syncwarp(); /* all lanes have read the stage */
 #pragma unroll
     for (int j = 0; j < Y; j++)
       stage_sums<true>(sums[j], stage + j * TILE);
@@ -143,7 +146,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
                       stage + (Y + j) * TILE + own);
   }
 
-  /* Stores up to Y rows of plain results, the first at `at`, which moves on. */
+  /* Stores up to Y rows of plain results. The first is at `at`, which advances. */
   __device__ __forceinline__ void store_rows(const plain_outlet &to, const int (&sums)[Y][D][4], int rows,
                                              uint8_t *&at) const {
     uint32_t words[Y];
@@ -162,7 +165,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
         store_bytes(words[j], at, to.count);
   }
 
-  /* Output rows top_row, top_row + step .., `rows` of them. */
+  /* Makes `rows` output rows: top_row, top_row + step .. */
   __device__ __forceinline__ void walk(const outlet &to, int top_row, int rows) const {
     const int lane = threadIdx.x % LANES, filters = a.common.problem.filters;
     const int windows = lead + BLOCK * (lane / 4) + 4 * (lane % 4), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
@@ -170,7 +173,8 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     const uint2 *from = (const uint2 *)a.bands + lane;
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + top_row * a.common.out_row + plain.first;
-    uint32_t group[GROUPS]; /* this lane's windows in those that the step spans, then in those on their way */
+    uint32_t group[GROUPS]; /* addresses of this lane's windows: first in the groups that the step spans, then in those being
+                               copied */
     product p;
     p.load_bands(from);
     feed f = make_feed();
@@ -199,18 +203,18 @@ template <int R, int W, int D, bool PLAIN> struct walker {
           finish_rows(to, k, top_row + i * a.common.problem.dilation_y, rows - i, sums);
         }
       }
-      __syncwarp(); /* the oldest group was read */
+      __syncwarp(); /* all lanes have read the oldest group */
       turn(group);
     }
   }
 };
 
-/* Where a warp walks. Block: warps side by side, then one above the other. Grid: x over tiles; y over strips of all phases
- * of the dilation; z over planes of all images. */
+/* The place of a warp. Block: warps side by side, then one above the other. Grid: x counts tiles, y strips of all phases of
+ * the dilation, z planes of all images. */
 struct place_in_grid {
   planes at;
-  int tile;      /* its first sample, of `samples` */
-  int top, rows; /* its first output row, and how many there are */
+  int tile;      /* first sample of the tile, of `samples` */
+  int top, rows; /* first output row, and how many */
 };
 
 __device__ __forceinline__ bool find_place(const banded_arguments &a, int samples, place_in_grid *p) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A bank as a contact sheet: a tile for each filter, its weights as squares. 0 is mid-grey, and what is as far above as
- * below is as much lighter as darker. Filters of 3 channels are coloured; of others, each channel has a tile, side by side.
- */
+/* Draws a bank as a contact sheet: a tile for each filter, with its weights as squares. 0 is mid-grey; positive weights are
+ * brighter, negative ones equally darker. Filters of 3 channels are in colour. Other filters have a tile for each channel,
+ * side by side. */
 #include "bank/bank.h"
 
 #include <inttypes.h>
@@ -10,21 +9,21 @@
 #include <string.h>
 
 enum {
-  GOOD_TILE = 96,    /* pixels: tiles are not zoomed beyond this ... */
-  GOOD_SHEET = 1600, /* ... nor a sheet, along each side */
+  GOOD_TILE = 96,    /* pixels: tiles are not zoomed beyond this, */
+  GOOD_SHEET = 1600, /* and sheets are not zoomed beyond this on each side */
   BACKGROUND = 24,
   ZERO = 128,
-  RANGE = 127 /* levels of the largest weight above ZERO */
+  RANGE = 127 /* the levels between ZERO and the largest weight */
 };
 static const double good_aspect = 4.0 / 3; /* of a sheet: width / height */
 
-/* All in pixels, or in tiles where it says so. Filters are laid by rows, and so are their channels. */
+/* In pixels, or in tiles if stated. Filters are arranged in rows, and so are the channels of a filter. */
 typedef struct layout {
   int64_t zoom, tile_gap, filter_gap;
   int64_t tile_width, tile_height;
   int64_t across, down;                /* tiles of a filter */
   int64_t filter_width, filter_height; /* without the gap */
-  int64_t columns, rows;               /* filters of the sheet */
+  int64_t columns, rows;               /* filters in a row, and rows of filters */
   int64_t width, height;               /* of the sheet */
 } layout;
 
@@ -32,9 +31,10 @@ static bool is_coloured(const gconv_bank *bank) {
   return bank->channels == 3;
 }
 
-/* How many side by side make `count` things of this size a sheet of a good shape with few empty places. */
+/* Returns how many of `count` things of this size to put side by side, so that the sheet has a good shape and few empty
+ * places. */
 static int64_t choose_columns(int64_t count, int64_t width, int64_t height) {
-  const double empty_cost = 8; /* a sheet that is an eighth empty is as bad as one of twice the width */
+  const double empty_cost = 8; /* a sheet with an eighth empty is as bad as one of twice the width */
   double ideal = sqrt((double)count * good_aspect * (double)height / (double)width), best_score = INFINITY;
   int64_t best = 1, first = (int64_t)(ideal / 2), last = (int64_t)(ideal * 2) + 1;
   for (int64_t columns = first < 1 ? 1 : first; columns <= last && columns <= count; columns++) {
@@ -45,7 +45,7 @@ static int64_t choose_columns(int64_t count, int64_t width, int64_t height) {
       best = columns;
     }
   }
-  return best_score < INFINITY ? best : count; /* few, and flat: all in one row */
+  return best_score < INFINITY ? best : count; /* few flat things all go into one row */
 }
 
 static int64_t extent(int64_t count, int64_t size, int64_t gap) {
@@ -56,7 +56,7 @@ static layout lay_out(const gconv_bank *bank, int64_t zoom, int64_t columns) {
   layout l = {.zoom = zoom, .tile_width = bank->columns * zoom, .tile_height = bank->rows * zoom};
   const int64_t tiles = is_coloured(bank) ? 1 : bank->channels,
                 side = l.tile_width > l.tile_height ? l.tile_width : l.tile_height;
-  const int64_t too_wide = 4; /* times as wide as high, for all filters below each other */
+  const int64_t too_wide = 4; /* width / height for all filters below each other */
   l.tile_gap = 1 + side / 48;
   l.filter_gap = (tiles > 1 ? 2 : 1) * (1 + side / 24);
   bool wide = tiles * l.tile_width > too_wide * bank->filters * l.tile_height;
@@ -74,7 +74,7 @@ static layout lay_out(const gconv_bank *bank, int64_t zoom, int64_t columns) {
   return l;
 }
 
-/* The largest zoom with tiles and a sheet of a good size. */
+/* Finds the largest zoom for which tiles and sheet have a good size. */
 static layout choose_layout(const gconv_bank *bank, const gconv_bank_sheet *sheet) {
   if (sheet->zoom > 0)
     return lay_out(bank, sheet->zoom, sheet->columns);
@@ -97,7 +97,7 @@ static uint8_t level(float weight, double most) {
   return (uint8_t)(most > 0 ? lrint(ZERO + RANGE * ((double)weight / most)) : ZERO);
 }
 
-/* One channel, or, coloured, all of them, at x, y: `planes` of them a pixel. */
+/* Draws one channel, or all channels in colour, at x, y. A pixel has `planes` of them. */
 static void draw_tile(const gconv_bank *bank, const layout *l, const float *weights, double most, int64_t y, int64_t x,
                       gconv_image *image) {
   const size_t planes = (size_t)image->channels, plane = (size_t)bank->rows * (size_t)bank->columns;

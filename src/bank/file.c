@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of banks: what they have, and which of it is meant. */
+/* Files of banks: what they contain, and which entry is chosen. */
 #include "bank/syntax.h"
 #include "base/memory.h"
 #include "base/suggest.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PEEK_BYTES = 4096, LISTED = 12 }; /* names in an error text */
+enum { PEEK_BYTES = 4096, LISTED = 12 }; /* LISTED: names in an error text */
 
 /* ---- Opening and closing ---- */
 
@@ -30,7 +30,7 @@ static gconv_status find_syntax(gconv_bank_file *file, const char *syntax) {
       file->path);
 }
 
-/* What cannot be read at any place, such as a pipe, is read whole. */
+/* A source that cannot move to any place, such as a pipe, is read completely. */
 static gconv_status open_source(gconv_bank_file *file, const char *path) {
   GCONV_TRY(gconv_source_open(path, &file->source));
   file->source.name = file->path;
@@ -46,7 +46,7 @@ static gconv_status open_source(gconv_bank_file *file, const char *path) {
   return status;
 }
 
-/* NULL, with the error set, without memory. */
+/* Returns NULL, with the error set, without memory. */
 static gconv_bank_file *make_file(const char *name) {
   gconv_bank_file *file = calloc(1, sizeof *file);
   if (file && (file->path = strdup(name))) {
@@ -58,7 +58,7 @@ static gconv_bank_file *make_file(const char *name) {
   return NULL;
 }
 
-/* Goes on with a file whose source was opened with `status`. */
+/* Continues with a file whose source was opened with `status`. */
 static gconv_status begin_file(gconv_bank_file *made, gconv_status status, const char *syntax, gconv_bank_file **file) {
   if (status == GCONV_OK)
     status = find_syntax(made, syntax);
@@ -151,7 +151,7 @@ static bool is_called(const gconv_bank_entry *entry, const char *name, bool exac
   return false;
 }
 
-/* Counts the entries called so, or, without a name, those that are banks; *index is the first. */
+/* Counts the entries of this name, or, without a name, those that are banks. *index is the first of them. */
 static size_t count_matches(const gconv_bank_file *file, const char *name, bool exactly, size_t *index) {
   size_t count = 0;
   for (size_t i = file->count; i-- > 0;) {
@@ -164,7 +164,7 @@ static size_t count_matches(const gconv_bank_file *file, const char *name, bool 
   return count;
 }
 
-/* Appends to `text`, which holds `size` bytes, what snprintf() would. */
+/* Appends to `text`, which has `size` bytes, as snprintf() does. */
 static void append(char *text, size_t size, const char *format, ...) GCONV_PRINTF(3, 4);
 static void append(char *text, size_t size, const char *format, ...) {
   size_t used = strlen(text);
@@ -174,7 +174,7 @@ static void append(char *text, size_t size, const char *format, ...) {
   va_end(arguments);
 }
 
-/* "conv1.weight (64 x 3 x 7 x 7), ... and 12 more": the banks, or all if none is. */
+/* Writes "conv1.weight (64 x 3 x 7 x 7), ... and 12 more": the banks of the file, or all entries if there is no bank. */
 static void list_entries(const gconv_bank_file *file, char *text, size_t size) {
   size_t banks = 0, shown = 0;
   for (size_t i = 0; i < file->count; i++)

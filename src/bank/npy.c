@@ -48,7 +48,7 @@ static gconv_status open_npy(gconv_bank_file *file) {
   return check_file_size(file, header);
 }
 
-/* Brings weights from Fortran order, in which the first index runs fastest, to C order. */
+/* Converts weights from Fortran order, in which the first index runs fastest, to C order. */
 static gconv_status reorder(gconv_bank *bank) {
   const size_t count = gconv_bank_weights(bank), filters = (size_t)bank->filters, channels = (size_t)bank->channels,
                rows = (size_t)bank->rows, columns = (size_t)bank->columns;
@@ -69,7 +69,7 @@ static gconv_status read_npy(gconv_bank_file *file, size_t index, gconv_bank *ba
   (void)index;
   const gconv_npy_header *header = file->state;
   const size_t *from = header->shape;
-  bool flat = header->dimensions == 3; /* no channels */
+  bool flat = header->dimensions == 3; /* K x R x S: no channels */
   gconv_bank_shape shape = {from[0], flat ? 1 : from[1], from[header->dimensions - 2], from[header->dimensions - 1]};
   gconv_element element = {header->kind, header->item_bytes, header->big_endian};
   GCONV_TRY(gconv_bank_check_shape(file->path, shape));

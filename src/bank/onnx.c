@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * ONNX models (onnx.proto): the Conv nodes of the graph, with their weights, biases, strides, pads, dilations and groups.
- * The file is walked field by field, and numbers are read only of the node that is wanted, so that models of any size are
- * fine. Nodes within control flow and functions are not looked at.
- */
+/* ONNX models (onnx.proto): the Conv nodes of the graph, with their weights, biases, strides, pads, dilations and groups.
+ * The file is read field by field, and numbers are read only for the chosen node, so models may be of any size. Nodes within
+ * control flow and functions are ignored. */
 #include "bank/onnx.h"
 #include "base/memory.h"
 
@@ -26,14 +24,15 @@ typedef struct conv {
 } conv;
 
 typedef struct model {
-  gconv_onnx_tensor *tensors; /* initialisers and Constants; sorted by name once all are known */
+  gconv_onnx_tensor *tensors; /* initialisers and Constants; sorted by name when all are known */
   size_t tensor_count, tensor_capacity;
-  conv *convs; /* one an entry of the file */
+  conv *convs; /* one for each entry of the file */
   size_t conv_count, conv_capacity;
-  size_t foreign; /* nodes that convolve in another way */
+  size_t foreign; /* nodes that convolve in a way that is not supported */
 } model;
 
-/* The list with room for one more of `bytes` each, zeroed; NULL, with the list as it was, without memory. */
+/* Makes room in the list for one more item of `bytes`, zeroed. Returns NULL without memory; the list then stays as it was.
+ */
 static void *grow(void *list, size_t count, size_t *capacity, size_t bytes) {
   if (count == *capacity) {
     size_t larger = *capacity == 0 ? 16 : 2 * *capacity;
@@ -57,7 +56,7 @@ static const gconv_onnx_tensor *find_tensor(const model *m, const char *name) {
   return name && *name && m->tensors ? bsearch(&key, m->tensors, m->tensor_count, sizeof key, compare_names) : NULL;
 }
 
-/* ---- Walking it ---- */
+/* ---- Reading the graph ---- */
 
 static gconv_status add_tensor(gconv_bank_file *file, const gconv_message_reader *message, const gconv_field_value *field,
                                const char *name) {
@@ -120,7 +119,7 @@ static gconv_status add_attribute_tensor(gconv_bank_file *file, gconv_message_re
   }
 }
 
-/* The tensors of a Constant node, whose output is called `name`; with NULL, looks for that name, which is for free(). */
+/* Adds the tensors of a Constant node, whose output is called `name`. If `name` is NULL, returns that name, for free(). */
 static gconv_status walk_constant(gconv_bank_file *file, gconv_message_reader inside, const char *name, char **output) {
   gconv_field_value part;
   for (bool more = true;;) {
@@ -134,7 +133,7 @@ static gconv_status walk_constant(gconv_bank_file *file, gconv_message_reader in
   }
 }
 
-/* Fields come in any order: once for the name, once for the value. */
+/* Fields may be in any order, so the node is read twice: first for the name, then for the value. */
 static gconv_status add_constant(gconv_bank_file *file, gconv_message_reader inside) {
   char *output = NULL;
   gconv_status status = walk_constant(file, inside, NULL, &output);
@@ -144,7 +143,7 @@ static gconv_status add_constant(gconv_bank_file *file, gconv_message_reader ins
   return status;
 }
 
-/* op_type and domain, for free(). */
+/* Reads op_type and domain, for free(). */
 static gconv_status read_type(gconv_message_reader inside, char **type, char **domain) {
   gconv_field_value part;
   for (bool more = true;;) {
@@ -219,7 +218,7 @@ static const char *find_obstacle(const gconv_onnx_tensor *weights) {
                "bfloat16";
 }
 
-/* A node is called by its name, its output, or its weights. */
+/* A node is known by its name, its output, and its weights. */
 static bool name_entry(const conv *c, gconv_bank_entry *entry) {
   const char *names[3] = {c->name, c->output, c->input[WEIGHTS]};
   char *copies[3] = {NULL, NULL, NULL};
@@ -300,10 +299,10 @@ static void close_onnx(gconv_bank_file *file) {
 typedef enum key { STRIDES, PADS, DILATIONS, KERNEL_SHAPE, GROUP, AUTO_PAD, KEYS } key;
 static const struct {
   const char *name;
-  size_t count; /* of its integers, in two dimensions */
+  size_t count; /* of its integers, for two dimensions */
 } keys[KEYS] = {{"strides", 2}, {"pads", 4}, {"dilations", 2}, {"kernel_shape", 2}, {"group", 1}, {"auto_pad", 0}};
 
-/* What one attribute holds. Zero-initialise; free the texts. */
+/* The content of one attribute. Zero-initialise; free the texts. */
 typedef struct attribute {
   char *name, *text;
   int64_t integers[4];
@@ -369,7 +368,7 @@ static gconv_status take_attribute(const gconv_bank_file *file, const attribute 
   case DILATIONS:
     bank->dilation_y = value[0], bank->dilation_x = value[1];
     break;
-  case PADS: /* all beginnings, then all ends */
+  case PADS: /* first all beginnings, then all ends */
     bank->pad_top = value[0], bank->pad_left = value[1], bank->pad_bottom = value[2], bank->pad_right = value[3];
     break;
   case GROUP:
@@ -414,7 +413,7 @@ static gconv_status read_geometry(gconv_bank_file *file, const conv *c, gconv_ba
 
 static gconv_status read_biases(gconv_bank_file *file, const conv *c, gconv_bank *bank) {
   const gconv_onnx_tensor *biases = find_tensor(file->state, c->input[BIASES]);
-  if (!c->input[BIASES] || !*c->input[BIASES]) /* none, or left out */
+  if (!c->input[BIASES] || !*c->input[BIASES]) /* there are none, or they are left out */
     return GCONV_OK;
   if (!biases || !gconv_onnx_is_floating(biases) || biases->dimensions != 1 || biases->shape[0] != bank->filters)
     return gconv_fail(
@@ -441,7 +440,7 @@ static gconv_status read_onnx(gconv_bank_file *file, size_t index, gconv_bank *b
   return read_biases(file, c, bank);
 }
 
-/* ir_version, a small number, then a text, a number, or the graph. */
+/* The file begins with ir_version, a small number, then a text, a number, or the graph. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   return size > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
          memchr("\x12\x1A\x22\x28\x32\x3A\x42", bytes[2], 7);

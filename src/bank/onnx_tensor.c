@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The numbers of a tensor: raw bytes, lists of floats, doubles or integers in the model, or bytes in a file beside it. That
- * file is named by the model, which may come from anywhere: so it must lie below the model's folder, links followed.
- */
+/* The numbers of a tensor: raw bytes, lists of floats, doubles or integers in the model, or bytes in a separate file. The
+ * model names that file, and may come from an untrusted source. So the file must be below the model's folder, after
+ * following links. */
 #include "bank/onnx.h"
 #include "base/memory.h"
 
@@ -39,13 +38,13 @@ bool gconv_onnx_is_floating(const gconv_onnx_tensor *tensor) {
   return tensor->type == FLOAT || tensor->type == FLOAT16 || tensor->type == DOUBLE || tensor->type == BFLOAT16;
 }
 
-/* Raw bytes of any type have the lowest first. */
+/* Raw bytes of all types have the lowest byte first. */
 static gconv_element raw_element(const gconv_onnx_tensor *tensor) {
   size_t bytes = tensor->type == DOUBLE ? 8 : tensor->type == FLOAT ? 4 : 2;
   return (gconv_element){tensor->type == BFLOAT16 ? 'B' : 'f', bytes, false};
 }
 
-/* ---- What is known of it ---- */
+/* ---- Finding a tensor ---- */
 
 gconv_status gconv_onnx_tensor_find(const gconv_message_reader *message, const gconv_field_value *field,
                                     gconv_onnx_tensor *tensor) {
@@ -87,14 +86,14 @@ gconv_status gconv_onnx_tensor_check(const gconv_bank_file *file, const gconv_on
 
 /* ---- External data ---- */
 
-/* Where external data are. Zero-initialise; free(location). */
+/* The place of external data. Zero-initialise; free(location). */
 typedef struct external {
   char *location;
   uint64_t offset, length;
   bool has_length;
 } external;
 
-/* Digits alone. */
+/* Reads a number of digits only. */
 static gconv_status parse_size(const gconv_bank_file *file, const char *key, const char *text, uint64_t *size) {
   *size = 0;
   for (const char *at = text; *at || at == text; at++) {
@@ -156,7 +155,7 @@ static bool lies_below(const char *path, const char *folder) {
   return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* The real path of the external file, in `real`. */
+/* Finds the real path of the external file, in `real`. */
 static gconv_status resolve(const gconv_bank_file *file, const char *location, char real[PATH_MAX]) {
   char folder[PATH_MAX];
   struct stat status;
@@ -231,7 +230,7 @@ static gconv_status find_external(gconv_bank_file *file, const gconv_onnx_tensor
 
 /* ---- Data in the model ---- */
 
-/* Where the numbers that are read go. */
+/* Where to store the numbers. */
 typedef struct numbers {
   const gconv_bank_file *file;
   const gconv_onnx_tensor *tensor;
@@ -249,7 +248,7 @@ static gconv_status take_bits(numbers *n, gconv_element element, uint64_t bits) 
   return GCONV_OK;
 }
 
-/* Elements that lie in the file side by side. */
+/* Reads elements that are adjacent in the file. */
 static gconv_status take_elements(numbers *n, gconv_element element, gconv_source *source, const gconv_field_value *field) {
   uint64_t count = field->value / element.bytes;
   if (field->value % element.bytes != 0 || count > n->limit - n->count)
@@ -260,7 +259,7 @@ static gconv_status take_elements(numbers *n, gconv_element element, gconv_sourc
   return GCONV_OK;
 }
 
-/* 16-bit floats, each held in an integer. */
+/* Reads 16-bit floats, each stored in an integer. */
 static gconv_status take_halves(numbers *n, gconv_message_reader *inside, const gconv_field_value *field) {
   gconv_message_reader packed = gconv_message_inside(inside, field);
   if (field->wire == GCONV_WIRE_VARINT)

@@ -11,7 +11,7 @@ static gconv_status fail_encoding(const gconv_message_reader *message, const cha
                     message->source->name, what, message->at);
 }
 
-/* The next `count` bytes, the lowest first. */
+/* Reads the next `count` bytes, lowest first. */
 static gconv_status take(gconv_message_reader *message, size_t count, uint64_t *value) {
   uint8_t bytes[8];
   if (message->end - message->at < count)
@@ -24,7 +24,8 @@ static gconv_status take(gconv_message_reader *message, size_t count, uint64_t *
   return GCONV_OK;
 }
 
-/* 7 bits a byte, the lowest first; the top bit says that more follow: 10 bytes at most, of which the last has 1 bit. */
+/* Reads a varint: 7 bits a byte, lowest first; the top bit says that another byte follows. It has 10 bytes at most; the last
+ * has 1 bit. */
 static gconv_status take_varint(gconv_message_reader *message, uint64_t *value) {
   *value = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {

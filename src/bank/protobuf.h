@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Protocol buffers, as much of them as ONNX needs (protobuf.dev, "Encoding"): a message is a sequence of fields, each a tag,
- * which is number * 8 + wire type, and a value. Nothing is recursive here: whoever wants a message within a message opens
- * it.
- */
+/* The part of protocol buffers that ONNX needs (protobuf.dev, "Encoding"). A message is a sequence of fields; each is a tag,
+ * which is number * 8 + wire type, and a value. Nothing is recursive here: the caller opens a message within a message. */
 #ifndef GCONV_BANK_PROTOBUF_H
 #define GCONV_BANK_PROTOBUF_H
 
@@ -16,34 +13,33 @@ typedef enum gconv_wire {
   GCONV_WIRE_FIXED32 = 5
 } gconv_wire;
 
-/* A message within a source: the bytes at .. end of it, `at` being the next. */
+/* A message within a source: bytes at .. end; `at` is the next. */
 typedef struct gconv_message_reader {
-  gconv_source *source; /* can go to any place */
+  gconv_source *source; /* it can move to any place */
   uint64_t at, end;
 } gconv_message_reader;
 
 typedef struct gconv_field_value {
   uint32_t number;
   gconv_wire wire;
-  uint64_t value; /* of varints and fixed sizes; of bytes, how many */
-  uint64_t at;    /* of bytes: where they are in the source. They lie within the message */
+  uint64_t value; /* of varints and fixed sizes; for bytes, their number */
+  uint64_t at;    /* of bytes: their place in the source, inside the message */
 } gconv_field_value;
 
-/* The next field; *more is false at the end of the message. GCONV_BAD_FILE says where the encoding is wrong. */
+/* Reads the next field. *more is false at the end of the message. GCONV_BAD_FILE says where the encoding is wrong. */
 gconv_status gconv_message_next(gconv_message_reader *message, gconv_field_value *field, bool *more);
 
-/* The message, or the packed numbers, in a field of bytes. */
+/* Returns the message, or the packed numbers, in a field of bytes. */
 gconv_message_reader gconv_message_inside(const gconv_message_reader *message, const gconv_field_value *field);
 
-/* The next number of packed varints. */
+/* Reads the next number of packed varints. */
 gconv_status gconv_message_varint(gconv_message_reader *message, uint64_t *value);
 
-/* The text in a field of bytes, for free(): up to 65,536 bytes, and up to the first 0. */
+/* Reads the text in a field of bytes, for free(): up to 65,536 bytes, and up to the first 0. */
 gconv_status gconv_message_text(const gconv_message_reader *message, const gconv_field_value *field, char **text);
 
-/* Takes the numbers of a field of repeated integers, packed or one: those that fit in numbers[*count .. limit - 1], and
- * counts all.
- */
+/* Adds the numbers of a field of repeated integers, packed or single. Stores those that fit into numbers[*count .. limit -
+ * 1], and counts all. */
 gconv_status gconv_message_integers(const gconv_message_reader *message, const gconv_field_value *field, size_t limit,
                                     int64_t *numbers, size_t *count);
 

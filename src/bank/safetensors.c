@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * safetensors, of Hugging Face: 8 bytes with the size N of the header, the lowest first; N bytes of JSON,
- * {"name": {"dtype": "F32", "shape": [64, 3, 7, 7], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}; then the
- * data, from whose beginning offsets count. The tensors lie without holes and overlaps, and fill the file. Only the header
- * and the tensors that are wanted are read.
- */
+/* The safetensors format of Hugging Face. 8 bytes have the size N of the header, lowest byte first. N bytes of JSON follow:
+ * {"name": {"dtype": "F32", "shape": [64, 3, 7, 7], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}. Then come
+ * the data; offsets count from their beginning. Tensors have no holes and no overlaps, and fill the file. Only the header
+ * and the chosen tensors are read. */
 #include "bank/syntax.h"
 #include "base/memory.h"
 
@@ -23,10 +21,10 @@ enum {
 /* ---- Types ---- */
 
 static const struct type {
-  const char *name;  /* as the header has it */
-  const char *plain; /* as people have it */
+  const char *name;  /* in the header */
+  const char *plain; /* in messages for people */
   uint32_t bits;
-  char kind; /* of a gconv_element; '\0': not read */
+  char kind; /* of a gconv_element; '\0': the type is not read */
 } types[] = {
     {"F32", "float32", 32, 'f'}, {"F16", "float16", 16, 'f'}, {"BF16", "bfloat16", 16, 'B'}, {"F64", "float64", 64, 'f'},
     {"BOOL", "bool", 8, 0},      {"U8", "uint8", 8, 0},       {"I8", "int8", 8, 0},          {"U16", "uint16", 16, 0},
@@ -45,16 +43,16 @@ static const struct type *find_type(const char *name) {
 /* ---- The header ---- */
 
 typedef struct tensor {
-  const char *name; /* of the JSON */
+  const char *name; /* owned by the JSON */
   const struct type *type;
-  uint64_t begin, end; /* of its bytes, from the beginning of the data */
+  uint64_t begin, end; /* its bytes, counted from the beginning of the data */
   uint64_t items;
 } tensor;
 
 typedef struct header {
   json_t *json;
-  uint64_t data;   /* where the data begin in the file */
-  tensor *tensors; /* one an entry of the file, in its order */
+  uint64_t data;   /* the place in the file where the data begin */
+  tensor *tensors; /* one for each entry of the file, in the same order */
 } header;
 
 static gconv_status read_size(gconv_bank_file *file, uint64_t *size) {
@@ -101,7 +99,7 @@ static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, co
   return GCONV_BAD_FILE;
 }
 
-/* A whole number that is not negative. */
+/* Takes a whole number that is not negative. */
 static bool take_number(const json_t *json, uint64_t *number) {
   if (!json_is_integer(json) || json_integer_value(json) < 0)
     return false;
@@ -240,8 +238,8 @@ static gconv_status check_places(const gconv_bank_file *file, const header *h) {
 
 /* ---- The syntax ---- */
 
-/* A size below 2^40, a '{': no text has zeroes, and no other known file is like that. What is wrong with the size is said
- * when it is read. */
+/* Returns whether the file begins with a size below 2^40 and a '{'. Text has no zero bytes, and no other known file begins
+ * like that. If the size is wrong, reading says so. */
 static bool recognise(const uint8_t *bytes, size_t size) {
   return size > PREFIX_BYTES && bytes[5] == 0 && bytes[6] == 0 && bytes[7] == 0 && bytes[PREFIX_BYTES] == '{';
 }
@@ -271,7 +269,7 @@ static gconv_status read_numbers(gconv_bank_file *file, const header *h, const t
   return gconv_bank_read_elements(&file->source, element, (size_t)t->items, "a tensor", numbers);
 }
 
-/* The tensor x.bias of x.weight, "bias" of "weight"; NULL if there is none. */
+/* Returns the tensor x.bias for x.weight, or "bias" for "weight"; NULL if there is none. */
 static const tensor *find_bias(const gconv_bank_file *file, const header *h, const char *weight) {
   static const char ending[] = "weight";
   size_t length = strlen(weight), stem = length - (sizeof ending - 1);
@@ -314,7 +312,7 @@ static void close_safetensors(gconv_bank_file *file) {
 
 /* ---- Writing ---- */
 
-/* Adds a tensor of float32 to the header; *end is the end of the data so far. False without memory. */
+/* Adds a tensor of float32 to the header. *end is the end of the data so far. Returns false without memory. */
 static bool describe(json_t *root, const char *name, json_t *shape, size_t items, uint64_t *end) {
   uint64_t begin = *end;
   *end += items * sizeof(float);
@@ -323,14 +321,14 @@ static bool describe(json_t *root, const char *name, json_t *shape, size_t items
                                        (json_int_t)begin, (json_int_t)*end)) == 0;
 }
 
-/* "x.weight" for "x" and "x.weight", "weight" for "", and the same with "bias". */
+/* Returns "x.weight" for "x" and "x.weight", and "weight" for "". The same for "bias". */
 static char *make_name(const char *name, const char *part) {
   size_t length = strlen(name), stem = length >= 6 && strcmp(name + length - 6, "weight") == 0 ? length - 6 : length;
   bool dot = stem > 0 && name[stem - 1] != '.';
   return gconv_format_text("%.*s%s%s", (int)stem, name, dot ? "." : "", part);
 }
 
-/* The header as JSON, padded so that the data begin at a multiple of 8; for free(), NULL without memory. */
+/* Returns the header as JSON, padded so that the data begin at a multiple of 8. For free(); NULL without memory. */
 static char *make_header(const gconv_bank *bank) {
   json_t *root = json_object();
   char *weight = make_name(bank->name ? bank->name : "", "weight"), *bias = make_name(bank->name ? bank->name : "", "bias");

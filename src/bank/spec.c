@@ -13,9 +13,9 @@ static bool is_file(const char *path) {
   return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISDIR(status.st_mode));
 }
 
-/* Splits into *path, for free(), and *name, which is NULL or points into the spec. In this order: all of it is a path; what
- * stands before a ':', from the left, is one; or it looks like one by its extension; all of it is a bank that ships with
- * gconv. */
+/* Splits a spec into *path, for free(), and *name, which is NULL or points into the spec. It is tried in this order: the
+ * whole spec is a path; the text before a ':', from the left, is a path; that text looks like a path by its extension; the
+ * whole spec is a bank that ships with gconv. */
 static gconv_status split(const char *spec, char **path, const char **name) {
   char shipped[PATH_MAX];
   *name = NULL;
@@ -59,15 +59,15 @@ gconv_status gconv_bank_read(const char *spec, const char *syntax, gconv_bank *b
   return status;
 }
 
-/* Whether an array is one of 4 dimensions with several channels, or of more, which no filter has either: by its header, even
- * if the file is cut short, as who reads it says so. */
+/* Returns whether a .npy array has 4 dimensions with several channels, or more dimensions; such arrays are no filters. Looks
+ * only at the header, even if the file is cut short; reading will report that. */
 static bool is_npy_bank(gconv_source *source) {
   gconv_npy_header header;
   return gconv_npy_header_read(source, &header) == GCONV_OK &&
          (header.dimensions > 4 || (header.dimensions == 4 && header.shape[1] != 1));
 }
 
-/* Whether a file, which is there, is one of banks. */
+/* Returns whether a file exists and holds a bank. */
 static bool is_bank_file(const char *path) {
   gconv_source source;
   const uint8_t *bytes;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define MOST_LEVEL 255.0F /* offsets of filters are 255ths, biases are of samples in [0, 1] */
+#define MOST_LEVEL 255.0F /* offsets of filters are in 255ths; biases are for samples in [0, 1] */
 
 /* Taps before and behind the anchor, along one axis. */
 typedef struct reach {
@@ -17,7 +17,7 @@ static void extend(reach *all, int32_t size, int32_t anchor) {
   all->behind = size - 1 - anchor > all->behind ? size - 1 - anchor : all->behind;
 }
 
-/* The least size whose centre, size / 2, has as much before and behind it. */
+/* Returns the least size whose centre, size / 2, has so much before and behind it. */
 static int32_t size_around(reach all) {
   return all.before > all.behind ? 2 * all.before : 2 * all.behind + 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of syntaxes, and how the one of a file is found. */
+/* The table of syntaxes, and how the syntax of a file is found. */
 #include "bank/syntax.h"
 
 #include <string.h>
@@ -41,5 +41,5 @@ const gconv_bank_syntax *gconv_bank_syntax_find(const char *name, const uint8_t 
     if (syntaxes[i]->recognise(bytes, size))
       return syntaxes[i];
   const gconv_bank_syntax *named = gconv_bank_syntax_by_path(name);
-  return named == &gconv_bank_syntax_text ? NULL : named; /* other texts have its extension too */
+  return named == &gconv_bank_syntax_text ? NULL : named; /* other texts have this extension, too */
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gconv's own banks, for people: a header of words with numbers behind them, then the K filters, one after the other.
+ * gconv's own banks, for people: a header of words with numbers, then the K filters, one after the other.
  *
  *   gconv-bank 1
  *   filters 2 channels 3 size 3 3
- *   stride 2 2 padding 1 1 1 1 dilation 1 1 groups 1     # this line or parts of it may be left out
- *   filter edge bias 0.01                                # and so may be a name and a bias
+ *   stride 2 2 padding 1 1 1 1 dilation 1 1 groups 1     # this line, or parts of it, may be left out
+ *   filter edge bias 0.01                                # a name and a bias may be left out
  *     0 -1  0
  *     ...
  */
@@ -28,7 +28,7 @@ static bool is_word(const gconv_field *field, const char *word) {
   return (size_t)(field->end - field->begin) == length && memcmp(field->begin, word, length) == 0;
 }
 
-/* What an error shows of a field: "'word'", or that the line has ended. */
+/* Returns a field for an error text: "'word'", or that the line has ended. */
 static const char *show(const gconv_field *field, char text[40]) {
   if (field->begin == field->end)
     return "the end of the line";
@@ -41,13 +41,13 @@ static gconv_status fail_expected(const gconv_text *text, const gconv_field *fie
   return gconv_field_fail(text, field, GCONV_BAD_FILE, "expected %s, but found %s", expected, show(field, shown));
 }
 
-/* Fails at the next field of the line, if there is one. */
+/* Fails if the line has another field. */
 static gconv_status expect_line_end(gconv_text *text) {
   gconv_field field;
   return gconv_text_field(text, &field) ? fail_expected(text, &field, "the end of the line") : GCONV_OK;
 }
 
-/* A whole number in digits, at most INT32_MAX. */
+/* Reads a whole number in digits, at most INT32_MAX. */
 static gconv_status read_count(gconv_text *text, const char *word, int32_t *value) {
   gconv_field field;
   char expected[64];
@@ -79,7 +79,7 @@ typedef struct header {
   bool same_upper, same_lower;
 } header;
 
-/* "padding same_upper": a word for its values. */
+/* Reads "padding same_upper": a word instead of numbers. */
 static bool accept_same(gconv_text *text, header *h) {
   gconv_text ahead = *text;
   gconv_field field;
@@ -117,7 +117,7 @@ static gconv_status read_version(gconv_text *text) {
   return expect_line_end(text);
 }
 
-/* Reads up to the first line "filter", where the text stands then. */
+/* Reads up to the first line "filter". The text is then at that line. */
 static gconv_status read_header(gconv_text *text, header *h) {
   GCONV_TRY(read_version(text));
   gconv_text_next_line(text);
@@ -142,7 +142,7 @@ static gconv_bank_shape shape_of(const header *h) {
                             (uint64_t)h->value[SIZE][1]};
 }
 
-/* What is left out is as if it had been said to be 1, padding 0. */
+/* Values that are left out are 1; padding is 0. */
 static gconv_status take_geometry(const char *where, const header *h, gconv_bank *bank) {
   for (int i = STRIDE; i < WORDS; i++)
     bank->has_geometry |= h->seen[i];
@@ -164,7 +164,7 @@ static gconv_status take_geometry(const char *where, const header *h, gconv_bank
 
 /* ---- Filters ---- */
 
-/* A name in quotes, in which \ stands before " and \. False, with `text` as it was, if there is none. */
+/* Reads a name in quotes, in which \ escapes " and \. Returns false if there is none; `text` then stays where it was. */
 static gconv_status read_quoted(gconv_text *text, char name[NAME_BYTES], bool *found) {
   while (text->at < text->end && (*text->at == ' ' || *text->at == '\t'))
     text->at++;
@@ -206,7 +206,7 @@ static gconv_status read_name(gconv_text *text, gconv_bank *bank, int32_t k) {
   return gconv_bank_name_filter(bank, k, name);
 }
 
-/* "filter NAME bias 0.01", or parts of it. */
+/* Reads "filter NAME bias 0.01", or parts of it. */
 static gconv_status read_filter_line(gconv_text *text, gconv_bank *bank, int32_t k) {
   gconv_field field;
   double bias;
@@ -278,9 +278,9 @@ static gconv_status read_filters(gconv_text *text, gconv_bank *bank) {
 
 /* ---- The syntax ---- */
 
-/* Whether the first field is "gconv-bank"; comments may stand before it. */
+/* Returns whether the first field is "gconv-bank". Comments may come before it. */
 static bool recognise(const uint8_t *bytes, size_t size) {
-  char copy[4097]; /* with a 0 behind */
+  char copy[4097]; /* with a 0 byte behind */
   size_t length = size < sizeof copy ? size : sizeof copy - 1;
   memcpy(copy, bytes, length);
   copy[length] = '\0';
@@ -321,7 +321,7 @@ static gconv_status read_text(gconv_bank_file *file, size_t index, gconv_bank *b
   gconv_bank_shape shape = shape_of(&h);
   GCONV_TRY(gconv_bank_check_shape(file->path, shape));
   uint64_t promised = gconv_bank_shape_weights(shape);
-  if (promised > content->size / 2 + 1) /* a digit and a blank each */
+  if (promised > content->size / 2 + 1) /* each weight takes at least a digit and a blank */
     return gconv_fail(GCONV_BAD_FILE, "%s: its header promises %llu numbers, which its %zu bytes cannot hold", file->path,
                       (unsigned long long)promised, content->size);
   GCONV_TRY(gconv_bank_allocate(shape, bank));
@@ -348,7 +348,7 @@ static gconv_status put(gconv_sink *sink, const char *format, ...) {
   return gconv_sink_write(sink, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-/* Writes a name: in quotes where it needs them, cut where it is too long, and without bytes that no text has. */
+/* Writes a name: in quotes if necessary, cut if it is too long, and without bytes that text cannot have. */
 static gconv_status put_name(gconv_sink *sink, const char *name) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.:=/";
   size_t length = strlen(name);
@@ -375,7 +375,7 @@ static gconv_status put_geometry(gconv_sink *sink, const gconv_bank *bank) {
   return put(sink, " dilation %d %d groups %d\n", bank->dilation_y, bank->dilation_x, bank->groups);
 }
 
-/* One channel of a filter, its columns aligned. */
+/* Writes one channel of a filter, with aligned columns. */
 static gconv_status put_plane(gconv_sink *sink, const gconv_bank *bank, const float *plane) {
   char number[GCONV_NUMBER_BYTES];
   size_t width = 0, count = (size_t)bank->rows * (size_t)bank->columns;

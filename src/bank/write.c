@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing banks, in any syntax that can be written. */
+/* Writes banks, in any syntax that can be written. */
 #include "bank/syntax.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static bool has_names(const gconv_bank *bank) {
   return false;
 }
 
-/* Tells what `syntax`, which is not text, has no place for; fails if results would not be the same without it. */
+/* Warns of what `syntax`, which is not text, cannot store. Fails if results would differ without it. */
 static gconv_status check_losses(const char *path, const gconv_bank_syntax *syntax, const gconv_bank *bank) {
   if (syntax == &gconv_bank_syntax_npy)
     for (int32_t k = 0; bank->biases && k < bank->filters; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For what is compiled for the host and for CUDA from one text, so that both do the same. */
+/* For code that is compiled for the host and for CUDA from the same text, so that both do the same. */
 #ifndef GCONV_BASE_BOTH_H
 #define GCONV_BASE_BOTH_H
 

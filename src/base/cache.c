@@ -11,7 +11,8 @@
 
 enum { MOST_BYTES = 1 << 20 };
 
-/* "$<variable><below>/<name>"; NULL if the variable is no absolute path, as the XDG base directory specification has it. */
+/* Returns "$<variable><below>/<name>", or NULL if the variable is no absolute path, as the XDG base directory specification
+ * demands. */
 static char *path_below(const char *variable, const char *below, const char *name) {
   const char *folder = getenv(variable);
   return folder && folder[0] == '/' ? gconv_format_text("%s%s/%s", folder, below, name) : NULL;
@@ -25,7 +26,7 @@ char *gconv_cache_path(const char *name) {
   return path ? path : path_below("HOME", "/.cache/gconv", name);
 }
 
-/* NULL if the file is not regular, too large, or cannot be read to its end. */
+/* Returns NULL if the file is not regular, is too large, or cannot be read to its end. */
 static char *read_file(int file) {
   struct stat status;
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > MOST_BYTES)
@@ -49,7 +50,8 @@ static char *read_file(int file) {
 
 char *gconv_cache_read(const char *name) {
   char *path = gconv_cache_path(name);
-  int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1; /* a pipe of this name shall not hang us */
+  int file =
+      path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1; /* O_NONBLOCK: a pipe of this name must not block us */
   char *text = file >= 0 ? read_file(file) : NULL;
   if (file >= 0)
     close(file);
@@ -57,7 +59,7 @@ char *gconv_cache_read(const char *name) {
   return text;
 }
 
-/* Makes the folders that lead to `path`, for nobody else: what exists or fails is found out when the file is opened. */
+/* Makes the folders of `path`, readable by the user alone. Errors are ignored here: opening the file will report them. */
 static void make_folders(char *path) {
   for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
     *slash = '\0';
@@ -73,7 +75,8 @@ bool gconv_cache_write(const char *name, const char *text) {
   bool done = false;
   if (path) {
     make_folders(path);
-    bool regular = stat(path, &status) != 0 || S_ISREG(status.st_mode); /* all else would be written into, not replaced */
+    bool regular =
+        stat(path, &status) != 0 || S_ISREG(status.st_mode); /* anything else would be written into, not replaced */
     if (regular && gconv_sink_open(path, &sink) == GCONV_OK) {
       done = gconv_sink_write(sink, text, strlen(text)) == GCONV_OK;
       if (done)

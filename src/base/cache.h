@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Small files that remember what was measured on this machine. They are in $GCONV_CACHE, else in gconv below
- * $XDG_CACHE_HOME, else in .cache/gconv below $HOME. They may be deleted at any time, be shared by machines, and hold
- * anything: what cannot be read counts as not remembered, and what cannot be written is no failure.
- */
+/* Small files that store what was measured on this machine. They are in $GCONV_CACHE, otherwise in gconv below
+ * $XDG_CACHE_HOME, otherwise in .cache/gconv below $HOME. They may be deleted at any time, shared by machines, or damaged. A
+ * file that cannot be read counts as missing; a file that cannot be written is no failure. */
 #ifndef GCONV_BASE_CACHE_H
 #define GCONV_BASE_CACHE_H
 
@@ -13,14 +11,16 @@
 extern "C" {
 #endif
 
-/* Where the file called `name` is, or would be: for free(). NULL if there is no such folder, as where none of the variables
- * is set to an absolute path, or without memory. GCONV_CACHE alone may be relative; set to "", nothing is remembered. */
+/* Returns the path of the file called `name`, for free(), whether it exists or not. Returns NULL without memory, or if there
+ * is no such folder, because none of the variables is an absolute path. Only GCONV_CACHE may be relative. If it is "",
+ * nothing is stored. */
 char *gconv_cache_path(const char *name);
 
-/* What is in the file, ended by a 0 byte: for free(). NULL if there is none, or if it is no regular file or over 1 MiB. */
+/* Returns the content of the file, with a 0 byte behind, for free(). NULL if there is no such file, or if it is not regular
+ * or larger than 1 MiB. */
 char *gconv_cache_read(const char *name);
 
-/* Replaces the file, whole or not at all, making folders where they are missing. Whether that was possible. */
+/* Replaces the file, completely or not at all. Makes missing folders. Returns whether that succeeded. */
 bool gconv_cache_write(const char *name, const char *text);
 
 #ifdef __cplusplus

@@ -25,10 +25,10 @@ uint32_t gconv_adler32(uint32_t adler, const void *bytes, size_t size) {
 #endif
 }
 
-/* The lower half is 1 + the sum of the bytes, the upper the sum of all lower halves on the way, both modulo 65521. Each
- * lower half of the second run grows by the first one's, less the 1 that each began with. */
+/* The lower half is 1 + the sum of the bytes; the upper half is the sum of all lower halves so far; both modulo 65521. In
+ * the second run, each lower half is larger by that of the first run, minus the 1 that each begins with. */
 uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_size) {
-  const uint64_t modulus = 65521;
+  const uint64_t modulus = GCONV_ADLER_MODULUS;
   uint64_t shift = ((first & 0xffff) + modulus - 1) % modulus;
   uint64_t low = (shift + (second & 0xffff)) % modulus;
   uint64_t high = ((first >> 16) + (second >> 16) + shift * (second_size % modulus)) % modulus;

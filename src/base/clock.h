@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock that times are measured by. */
+/* The clock for measuring times. */
 #ifndef GCONV_BASE_CLOCK_H
 #define GCONV_BASE_CLOCK_H
 
@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-/* Milliseconds of a clock that never runs backwards. */
+/* Milliseconds of a clock that never goes backwards. */
 double gconv_now_ms(void);
 
 #ifdef __cplusplus

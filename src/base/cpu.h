@@ -1,26 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Vector code for the processor at hand, from one source.
+ * Vector code for this processor, from one source.
  *
- * GCONV_VECTORIZED(name, (parameters), (arguments)) defines `static void name(parameters)` out of an always-inline function
- * name_body(parameters): compiled for AVX-512, for AVX2 with FMA, and for the plain target, and chosen at run time. What
- * matters for speed besides the width is that fmaf() is one instruction in the first two and a library call in the last.
+ * GCONV_VECTORIZED(name, (parameters), (arguments)) defines `static void name(parameters)` from an always-inline function
+ * name_body(parameters). The function is compiled three times, for AVX-512, for AVX2 with FMA, and for the plain target; one
+ * is chosen at run time. Besides the width, this matters for speed: fmaf() is one instruction in the first two, and a
+ * library call in the last.
  */
 #ifndef GCONV_BASE_CPU_H
 #define GCONV_BASE_CPU_H
+
+#include <stdbool.h>
 
 #define GCONV_INLINE static inline __attribute__((always_inline))
 
 typedef enum gconv_isa { GCONV_ISA_PLAIN, GCONV_ISA_AVX2, GCONV_ISA_AVX512 } gconv_isa;
 
-/* The best of them that this processor has. $GCONV_ISA ("plain", "avx2", "avx512") lowers it, so that tests reach each. */
+/* Returns the best kind that this processor has. $GCONV_ISA ("plain", "avx2", "avx512") lowers it, so that tests reach each.
+ */
 gconv_isa gconv_cpu_isa(void);
+
+/* Whether fmaf() is an instruction. Where it is not, as on x86 before AVX2, it is a call that takes a hundred times as long.
+ */
+static inline bool gconv_cpu_fuses(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  return gconv_cpu_isa() != GCONV_ISA_PLAIN;
+#else
+  return true;
+#endif
+}
 
 /* "avx512", "avx2" or "plain" */
 const char *gconv_isa_name(gconv_isa isa);
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#ifdef __clang__ /* which does not know it */
+#ifdef __clang__ /* clang does not know the attribute */
 #define GCONV_WIDE_VECTORS ""
 #else
 #define GCONV_WIDE_VECTORS ",prefer-vector-width=512"

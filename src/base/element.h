@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of all types, as the bytes of files have them. */
+/* Numbers of all types as bytes of files. */
 #ifndef GCONV_BASE_ELEMENT_H
 #define GCONV_BASE_ELEMENT_H
 
@@ -13,7 +13,7 @@ typedef struct gconv_element {
   bool big_endian;
 } gconv_element;
 
-/* The number at `at`, rounded to float32; infinite, of its sign, if it is too large for that. */
+/* Returns the number at `at`, rounded to float32. If it is too large for that, the result is infinite, with its sign. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
 
 /* Stores the bits of `value` as 4 bytes, the lowest first. */

@@ -9,13 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Takes at most 200 bytes of the name, as it may be as long as a name can be already. */
+/* Uses at most 200 bytes of the name, because the name may have the greatest length that is allowed. */
 char *gconv_temporary_beginning(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   return gconv_format_text("%.*s.%.200s.gconv-", (int)(name - path), path, name);
 }
 
-/* The beginning of the names of files that sinks write to replace `path`: they lie beside the file that a link leads to. */
+/* Returns the beginning of the names of temporary files for `path`. They are in the folder of the file that a link leads to.
+ */
 static char *beginning_of(const char *path) {
   char *target = realpath(path, NULL);
   char *beginning = gconv_temporary_beginning(target ? target : path);
@@ -27,7 +28,7 @@ static int compare(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The length of `name` without the letters at the end of a temporary name; 0 if there are none. */
+/* Returns the length of `name` without the letters at the end of a temporary name, or 0 if it does not end like one. */
 static size_t length_without_letters(const char *name) {
   size_t length = strlen(name);
   for (int i = 0; i < GCONV_TEMPORARY_LETTERS; i++, length--)
@@ -36,7 +37,8 @@ static size_t length_without_letters(const char *name) {
   return length;
 }
 
-/* Removes the entry of `folder`, "" or ending with a slash, if it begins as one of the texts, which are sorted. */
+/* Removes the entry `name` of `folder` if it begins with one of the texts, which are sorted. `folder` is "" or ends with a
+ * slash. */
 static gconv_status remove_entry(const char *folder, const char *name, char **texts, size_t count, size_t *removed) {
   size_t length = name[0] == '.' ? length_without_letters(name) : 0;
   if (length == 0)
@@ -61,7 +63,7 @@ static gconv_status clean_folder(const char *folder, char **texts, size_t count,
   return status;
 }
 
-/* Each folder once: the texts that lie in it stand together, as they are sorted. */
+/* Cleans each folder once. The texts are sorted, so those of one folder follow each other. */
 static gconv_status clean_folders(char **texts, size_t count, size_t *removed) {
   char *folder = NULL;
   gconv_status status = GCONV_OK;

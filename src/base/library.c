@@ -16,7 +16,7 @@ static void *open_first(gconv_library *library) {
       library->trouble[0] = '\0';
       return handle;
     }
-    /* A file that is there, but lacks another one, is told by the name that the text begins with. */
+    /* If a library exists but one that it needs does not, the message begins with the name of the missing one. */
     const char *said = dlerror();
     bool absent = !said || (strncmp(said, *file, strlen(*file)) == 0 && strstr(said, "No such file"));
     if (!absent && library->trouble[0] == '\0')
@@ -47,11 +47,4 @@ const char *gconv_library_load(gconv_library *library) {
   library->tried = 1;
   pthread_mutex_unlock(&lock);
   return library->trouble[0] ? library->trouble : NULL;
-}
-
-bool gconv_library_is_loaded(const gconv_library *library) {
-  pthread_mutex_lock(&lock);
-  bool loaded = library->tried && library->trouble[0] == '\0';
-  pthread_mutex_unlock(&lock);
-  return loaded;
 }

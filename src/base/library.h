@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared libraries that are loaded when they are first needed: large ones that the program must run without. */
+/* Shared libraries that are loaded when they are first needed. They are large, and the program must run without them. */
 #ifndef GCONV_BASE_LIBRARY_H
 #define GCONV_BASE_LIBRARY_H
 
@@ -10,25 +10,22 @@
 extern "C" {
 #endif
 
-/* A function of a library and where its address goes. */
+/* A function of a library, and where to store its address. */
 typedef struct gconv_symbol {
   const char *name;
   void *address; /* of a pointer to a function */
 } gconv_symbol;
 
 typedef struct gconv_library {
-  const char *const *files;    /* names to try, in order; ended by NULL */
-  const gconv_symbol *symbols; /* ended by a name of NULL; the library must have them all */
+  const char *const *files;    /* file names to try, in this order; ended by NULL */
+  const gconv_symbol *symbols; /* ended by a name of NULL; the library must have all of them */
   char trouble[256];           /* why it cannot be used; "" if it can */
-  int tried;                   /* whether it was tried to load it; the caller leaves this and `trouble` 0 */
+  int tried;                   /* whether loading was tried; the caller sets this and `trouble` to 0 */
 } gconv_library;
 
-/* Loads the library, if that was not done yet, and stores the addresses of its symbols. Returns NULL, or why it cannot be
+/* Loads the library, unless that was done before, and stores the addresses of its symbols. Returns NULL, or why it cannot be
  * used. Thread-safe. The library stays loaded until the process ends. */
 const char *gconv_library_load(gconv_library *library);
-
-/* Whether that has been done, with success. Thread-safe. */
-bool gconv_library_is_loaded(const gconv_library *library);
 
 #ifdef __cplusplus
 }

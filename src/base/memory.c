@@ -35,7 +35,7 @@ int64_t gconv_common_multiple(int64_t a, int64_t b) {
   return a / x * b;
 }
 
-/* Allocates whole huge pages for `least` bytes or more, else whole cache lines. */
+/* Allocates whole huge pages for `least` bytes or more, otherwise whole cache lines. */
 static gconv_status allocate(size_t bytes, size_t least, const char *what, void **memory) {
   bool large = bytes >= least;
   size_t unit = large ? HUGE_PAGE : GCONV_ALIGNMENT;
@@ -44,7 +44,7 @@ static gconv_status allocate(size_t bytes, size_t least, const char *what, void 
   if (!result)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %s (%.1f MiB)", what, (double)bytes / 1048576);
 #ifdef MADV_HUGEPAGE
-  if (large) /* or the system would make and clear its pages one by one: 16 ms for 25 MB, where this takes 4 */
+  if (large) /* otherwise the system makes and clears its pages one by one: 16 ms for 25 MB instead of 4 */
     madvise(result, rounded, MADV_HUGEPAGE);
 #endif
   *memory = result;
@@ -64,7 +64,8 @@ void gconv_release(void *memory) {
 }
 
 bool gconv_close_text(FILE *stream, char **text) {
-  bool whole = fclose(stream) == 0; /* which does not tell that the text could not be cut to its length, and is gone */
+  bool whole =
+      fclose(stream) == 0; /* fclose() does not report it if the text could not be shortened to its length, and is lost */
   if (whole && *text)
     return true;
   free(*text);

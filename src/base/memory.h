@@ -13,30 +13,30 @@ enum { GCONV_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 extern "C" {
 #endif
 
-/* *product = a * b. False, and *product = SIZE_MAX, if that does not fit. */
+/* *product = a * b. If that does not fit, *product = SIZE_MAX, and the result is false. */
 bool gconv_multiply(size_t a, size_t b, size_t *product);
 
-/* The product of `count` factors, or SIZE_MAX if it does not fit (no allocation of SIZE_MAX succeeds). */
+/* Returns the product of `count` factors, or SIZE_MAX if it does not fit. No allocation of SIZE_MAX succeeds. */
 size_t gconv_product(size_t count, const size_t *factors);
 
 /* The least common multiple of two numbers from 1 to 2^31. */
 int64_t gconv_common_multiple(int64_t a, int64_t b);
 
-/* Allocates `bytes` (0 counts as 1), aligned to GCONV_ALIGNMENT, contents undefined. `what` is for the error text:
- * "the image". Free with gconv_release(). */
+/* Allocates `bytes` (at least 1), aligned to GCONV_ALIGNMENT. The contents are undefined. `what` is for the error text: "the
+ * image". Free with gconv_release(). */
 gconv_status gconv_allocate(size_t bytes, const char *what, void **memory);
 
-/* The same for a thread's workspace, which is gone over again and again: from 256 KiB on in whole huge pages of 2 MiB, of
- * which fewer have to be known at a time. Where there are many blocks, that takes too much memory. */
+/* The same for a thread's workspace, which is used again and again. From 256 KiB on it has whole huge pages of 2 MiB, which
+ * need fewer entries of the processor's page tables. For many blocks that would take too much memory. */
 gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **memory);
 
 /* NULL is allowed. */
 void gconv_release(void *memory);
 
-/* A copy on the heap of the formatted text, for free(); NULL without memory. */
+/* Returns a copy of the formatted text, for free(); NULL without memory. */
 char *gconv_format_text(const char *format, ...) GCONV_PRINTF(1, 2);
 
-/* Closes a stream of open_memstream(). False if there was no memory for all that was written: *text is freed and NULL. */
+/* Closes a stream of open_memstream(). Returns false if memory ran out: then *text is freed and NULL. */
 bool gconv_close_text(FILE *stream, char **text);
 
 #ifdef __cplusplus

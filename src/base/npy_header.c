@@ -9,7 +9,7 @@ enum {
   MAGIC_BYTES = 6,
   PREFIX_BYTES = 10,   /* magic, version, and the length in 2 bytes (version 1); 2 more in versions 2 and 3 */
   DICT_BYTES = 65536,  /* NumPy itself refuses more than 10,000 */
-  DESCR_BYTES = 32,    /* of an element type that could be known */
+  DESCR_BYTES = 32,    /* longest descr of a known element type */
   WRITTEN_BYTES = 256, /* a dict with 8 dimensions of 20 digits, and padding */
 };
 
@@ -36,7 +36,7 @@ static void skip_space(parser *p) {
     p->at++;
 }
 
-/* Takes the character `wanted`, after white space, if it is next. */
+/* Skips white space, and takes the character `wanted` if it is next. */
 static bool accept(parser *p, char wanted) {
   skip_space(p);
   if (p->at == p->end || *p->at != wanted)
@@ -45,7 +45,7 @@ static bool accept(parser *p, char wanted) {
   return true;
 }
 
-/* A quoted string without escapes; one that is too long for `value` is cut. */
+/* Reads a quoted string without escapes. If it is too long for `value`, it is cut. */
 static gconv_status parse_string(parser *p, char value[DESCR_BYTES]) {
   char quote = accept(p, '\'') ? '\'' : accept(p, '"') ? '"' : '\0';
   if (!quote)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The header of NumPy's .npy files, format versions 1, 2 and 3: magic, version, and a Python dict that says what follows. */
+/* The header of NumPy's .npy files, format versions 1, 2 and 3: magic, version, and a Python dict that describes the data.
+ */
 #ifndef GCONV_BASE_NPY_HEADER_H
 #define GCONV_BASE_NPY_HEADER_H
 
@@ -20,13 +21,13 @@ typedef struct gconv_npy_header {
 /* Whether a file that begins with these bytes (6 are enough) is a .npy file. */
 bool gconv_npy_sniff(const uint8_t *bytes, size_t size);
 
-/* Reads the header; the elements are what the source hands out next. GCONV_BAD_FILE says what is wrong with it, and
- * GCONV_UNSUPPORTED names element types that are not in the list above (objects, records, strings, complex numbers) and
- * shapes of more dimensions. */
+/* Reads the header. The elements follow in the source. GCONV_BAD_FILE says what is wrong with the header. GCONV_UNSUPPORTED
+ * names element types that are not listed above (objects, records, strings, complex numbers), and shapes with more
+ * dimensions. */
 gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header);
 
-/* Writes a version 1 header, padded as NumPy does so that the elements begin at a multiple of 64 bytes. `items` is not
- * looked at. */
+/* Writes a header of version 1. As in NumPy, padding makes the elements begin at a multiple of 64 bytes. `items` is ignored.
+ */
 gconv_status gconv_npy_header_write(gconv_sink *sink, const gconv_npy_header *header);
 
 #endif

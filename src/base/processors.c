@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The first numbers of a file, up to `count`; returns how many there are. */
+/* Reads the first numbers of a file, up to `count`. Returns how many there are. */
 static int read_numbers(const char *folder, const char *name, int count, long long *numbers) {
   char path[PATH_MAX + 32];
   snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -23,7 +23,7 @@ static int read_numbers(const char *folder, const char *name, int count, long lo
   return read;
 }
 
-/* Microseconds of processors in a period of so many; "max", or -1 in version 1, is no quota. */
+/* The quota is some microseconds of processors in a period of so many. "max", or -1 in version 1, is no quota. */
 static int bound_by(const char *folder, bool version_1, int most) {
   long long quota[2];
   int read = version_1 ? read_numbers(folder, "cpu.cfs_quota_us", 1, &quota[0]) +
@@ -35,8 +35,8 @@ static int bound_by(const char *folder, bool version_1, int most) {
   return whole < most ? (int)whole : most;
 }
 
-/* The least of `most` and of what a group allows, and those above it up to the mounted one. In a container the list may name
- * a group that is not to be seen from there; what is mounted is then the container's own. */
+/* Returns the least of `most` and of what the group, and those above it up to the mounted one, allow. In a container, the
+ * list may name a group that is not visible there; then the mounted group is the container's own. */
 static int bound_by_all(const char *mount, const char *group, bool version_1, int most) {
   char folder[PATH_MAX];
   size_t shortest = strlen(mount);
@@ -51,7 +51,7 @@ static int bound_by_all(const char *mount, const char *group, bool version_1, in
   }
 }
 
-/* Whether a list such as "cpu,cpuacct" has the controller cpu. */
+/* Returns whether a list such as "cpu,cpuacct" has the controller cpu. */
 static bool has_cpu(char *controllers) {
   char *rest = NULL;
   for (char *name = strtok_r(controllers, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
@@ -82,7 +82,7 @@ int gconv_quota_processors(const char *groups, const char *root, int most) {
 }
 
 int gconv_processor_count(void) {
-  static atomic_int quota; /* 0: not asked for yet. It is read once, as every reader of a file asks */
+  static atomic_int quota; /* 0: not read yet. It is read once, because every reader of a file asks for it */
   cpu_set_t set;
   CPU_ZERO(&set);
   long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Outputs: written beside the target, and renamed when they are whole. */
+/* Outputs: written beside the target, and renamed when complete. */
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -19,8 +19,8 @@
 enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 4096 };
 
 struct gconv_sink {
-  char *path;      /* where it shall be, links resolved; "-" for standard output */
-  char *temporary; /* what is written; NULL if `path` itself is */
+  char *path;      /* the final path, with links resolved; "-" for standard output */
+  char *temporary; /* the file that is written; NULL if that is `path` itself */
   int slot;        /* in `unfinished`, or -1 */
   int file;
   size_t used;
@@ -28,15 +28,15 @@ struct gconv_sink {
   uint8_t *buffer;
 };
 
-/* The temporary names of all open sinks, for a signal handler: it may run at any moment, so each slot is one atomic pointer,
- * and once `ending` is set, the text behind it is not freed any more. */
+/* The temporary names of all open sinks, for a signal handler. The handler may run at any moment. So each slot is one atomic
+ * pointer, and after `ending` is set, the text behind it is not freed. */
 static _Atomic(const char *) unfinished[UNFINISHED_SLOTS];
-static atomic_int creating; /* threads that may have made a file which is not in `unfinished` yet */
-static atomic_bool ending;  /* no more files are made */
+static atomic_int creating; /* threads that may have made a file that is not in `unfinished` yet */
+static atomic_bool ending;  /* no more files may be made */
 
 void gconv_remove_unfinished(void) {
   atomic_store(&ending, true);
-  for (int i = 0; i < 1000 && atomic_load(&creating) > 0; i++) /* at most a second, if a file system hangs */
+  for (int i = 0; i < 1000 && atomic_load(&creating) > 0; i++) /* wait at most a second, in case a file system hangs */
     poll(NULL, 0, 1);
   for (int i = 0; i < UNFINISHED_SLOTS; i++) {
     const char *name = atomic_load(&unfinished[i]);
@@ -78,8 +78,8 @@ void gconv_sink_discard(gconv_sink *sink) {
   free_sink(sink);
 }
 
-/* Makes the temporary file and remembers it: one step, between whose parts no signal handler runs on this thread, and one on
- * another thread waits. -1 with errno on failure. */
+/* Makes the temporary file and stores its name, as one step: no signal handler runs in between on this thread, and one on
+ * another thread waits. Returns -1 with errno on failure. */
 static int create_temporary(gconv_sink *sink) {
   sigset_t all, before;
   sigfillset(&all);
@@ -95,7 +95,7 @@ static int create_temporary(gconv_sink *sink) {
   return file;
 }
 
-/* Creates and opens "<folder>/.<name>.gconv-XXXXXX", with the mode that the finished file shall have. */
+/* Creates and opens "<folder>/.<name>.gconv-XXXXXX", with the mode of the finished file. */
 static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced) {
   char *beginning = gconv_temporary_beginning(sink->path);
   sink->temporary = beginning ? gconv_format_text("%sXXXXXX", beginning) : NULL;
@@ -123,7 +123,7 @@ static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced
     pthread_mutex_unlock(&lock);
     mode = 0666 & ~mask;
   }
-  if (fchmod(sink->file, mode) != 0) { /* some network file systems have no modes: the data matters more */
+  if (fchmod(sink->file, mode) != 0) { /* some network file systems have no modes; the data matter more */
   }
   return GCONV_OK;
 }
@@ -140,7 +140,8 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
   if (!target && errno == ELOOP)
     return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s", path, strerror(errno));
   struct stat link_status, status;
-  bool is_pipe = !target && errno == ENOENT && stat(path, &status) == 0; /* /dev/stdout: a link to what has no name */
+  bool is_pipe =
+      !target && errno == ENOENT && stat(path, &status) == 0; /* /dev/stdout is a link to something without a name */
   if (!target && !is_pipe && errno == ENOENT && lstat(path, &link_status) == 0)
     return gconv_fail(GCONV_IO_ERROR, "%s: is a symbolic link to a file that does not exist: name that file", path);
   sink->path = target ? target : strdup(path);
@@ -263,7 +264,7 @@ gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing) {
   if (status == GCONV_OK && sink->file > STDERR_FILENO) {
     int file = sink->file;
     sink->file = -1;
-    if (close(file) != 0) /* where a network file system tells that the disk is full */
+    if (close(file) != 0) /* a network file system may report here that the disk is full */
       status = gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s", sink->path, strerror(errno));
   }
   if (status == GCONV_OK && sink->temporary)

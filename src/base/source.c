@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inputs: files and standard input, which can be looked into before they are read. */
+/* Inputs: files and standard input, which can be inspected before they are read. */
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -42,10 +42,10 @@ void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_
   *source = (gconv_source){.name = name, .file = -1, .buffer = bytes, .end = size, .size = size};
 }
 
-/* One read(2) that survives signals; *got = 0 at the end. */
+/* One read(2), repeated after signals. *got = 0 at the end. */
 static gconv_status read_some(gconv_source *source, void *bytes, size_t size, size_t *got) {
   ssize_t count;
-  if (source->file < 0) { /* of bytes: all of them are in the buffer */
+  if (source->file < 0) { /* a source of bytes has all of them in the buffer */
     *got = 0;
     return GCONV_OK;
   }
@@ -58,7 +58,7 @@ static gconv_status read_some(gconv_source *source, void *bytes, size_t size, si
   return GCONV_OK;
 }
 
-/* Takes up to `wanted` bytes out of the buffer. */
+/* Takes up to `wanted` bytes from the buffer. */
 static size_t take(gconv_source *source, void *bytes, size_t wanted) {
   size_t ready = source->end - source->begin, taken = wanted < ready ? wanted : ready;
   if (taken > 0)
@@ -87,7 +87,7 @@ gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_
   return GCONV_OK;
 }
 
-/* More into the buffer, which is empty; *got = 0 at the end. */
+/* Reads more into the buffer, which is empty. *got = 0 at the end. */
 static gconv_status refill(gconv_source *source, size_t *got) {
   *got = 0;
   if (source->file < 0)
@@ -128,7 +128,7 @@ bool gconv_source_can_rewind(const gconv_source *source) {
 }
 
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
-  uint64_t ahead = position - source->position; /* huge if it is behind */
+  uint64_t ahead = position - source->position; /* wraps around to a huge number if `position` is behind */
   if (source->file < 0) {
     source->begin = (size_t)position;
   } else if (position >= source->position && ahead <= source->end - source->begin) {

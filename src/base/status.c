@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 10240 }; /* two paths, each as long as Linux allows, and what is said of them */
+enum { TEXT_BYTES = 10240 }; /* room for two paths, each as long as Linux allows, and a sentence */
 
 static _Thread_local char last_error[TEXT_BYTES];
 static gconv_log_function *log_function;
@@ -16,7 +16,7 @@ const char *gconv_last_error(void) {
 }
 
 gconv_status gconv_fail(gconv_status status, const char *format, ...) {
-  char text[TEXT_BYTES]; /* the arguments may point into last_error */
+  char text[TEXT_BYTES]; /* a copy, because the arguments may point into last_error */
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a failure is reported: every function that can fail ends with `return gconv_fail(GCONV_..., "what, where, remedy")`.
+/* How failures are reported. Every function that can fail ends with `return gconv_fail(GCONV_..., "what, where, remedy")`.
  */
 #ifndef GCONV_BASE_STATUS_H
 #define GCONV_BASE_STATUS_H
@@ -16,13 +16,14 @@
 extern "C" {
 #endif
 
-/* Sets this thread's last error to the formatted text, and returns `status`. */
+/* Sets this thread's last error to the formatted text. Returns `status`. */
 gconv_status gconv_fail(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
 
-/* Puts "<formatted text>: " in front of this thread's last error, and returns `status`: who was at work when it failed. */
+/* Puts "<formatted text>: " in front of this thread's last error, to say which part of the program failed. Returns `status`.
+ */
 gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
 
-/* A warning or a remark for gconv_set_log's function. */
+/* Sends a warning or a remark to the function of gconv_set_log(). */
 void gconv_warn(const char *format, ...) GCONV_PRINTF(1, 2);
 void gconv_remark(const char *format, ...) GCONV_PRINTF(1, 2);
 

@@ -17,8 +17,8 @@ static bool same(char a, char b) {
   return strncasecmp(&a, &b, 1) == 0;
 }
 
-/* Levenshtein's distance with swapped neighbours as one mistake (optimal string alignment); both are at most LONGEST long.
- */
+/* Returns Levenshtein's distance, where two swapped neighbours are one mistake (optimal string alignment). Both words have
+ * at most LONGEST letters. */
 static size_t distance(const char *a, const char *b) {
   uint8_t rows[LONGEST + 1][LONGEST + 1]; /* small, as it is on the stack */
   size_t length_a = strlen(a), length_b = strlen(b);

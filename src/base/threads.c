@@ -6,29 +6,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The turns of one call, as long as it lasts. */
+/* The turns of one call of gconv_threads_run(). It exists as long as the call. */
 typedef struct round {
   gconv_turn *function;
   void *context;
   size_t turns;
-  atomic_size_t next;  /* turn that is begun next */
-  int seated;          /* threads at work on it */
-  struct round *later; /* the call after */
+  atomic_size_t next;  /* the next turn to begin */
+  int seated;          /* threads that work on it */
+  struct round *later; /* the next call */
 } round;
 
 struct gconv_threads {
-  pthread_mutex_t lock;         /* guards all below, but what is atomic */
-  pthread_cond_t work, changed; /* for helpers that have nothing to do; for callers that wait for a seat or for the end */
+  pthread_mutex_t lock;         /* guards all fields below that are not atomic */
+  pthread_cond_t work, changed; /* work: for idle helpers; changed: for callers that wait for a seat or for the end */
   round *first, *last;          /* calls, the oldest first */
-  atomic_int unattended;        /* rounds that have turns left and nobody at work on them */
+  atomic_int unattended;        /* rounds that have turns left, but no thread that works on them */
   int idle;                     /* helpers that wait */
   bool quit;
   int *seats, free_seats; /* seats[0 .. free_seats - 1] are those that are free */
-  int count;              /* of all seats */
+  int count;              /* number of all seats */
   pthread_t helpers[];    /* [count - 1] */
 };
 
-/* ---- Seats: under the lock ---- */
+/* ---- Seats; call these functions with the lock ---- */
 
 static bool has_turns(const round *r) {
   return atomic_load_explicit(&r->next, memory_order_relaxed) < r->turns;
@@ -38,7 +38,7 @@ static bool is_unattended(const round *r) {
   return r->seated == 0 && has_turns(r);
 }
 
-/* Where a free thread is needed most; NULL: nowhere. */
+/* Returns the round that needs a free thread most, or NULL if none does. */
 static round *neediest(const gconv_threads *pool) {
   round *found = NULL;
   for (round *r = pool->first; r; r = r->later) {
@@ -67,7 +67,7 @@ static void stand_up(gconv_threads *pool, round *r, int seat) {
     pthread_cond_signal(&pool->work);
 }
 
-/* Takes turns until there are none left, or another call has nobody. */
+/* Takes turns until none is left, or until another round has no thread. */
 static void take_turns(gconv_threads *pool, round *r, int seat) {
   do {
     size_t turn = atomic_fetch_add(&r->next, 1);
@@ -118,7 +118,7 @@ gconv_status gconv_threads_create(int count, gconv_threads **result) {
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->changed, NULL);
   pool->seats = seats;
-  /* Where the system refuses a thread, the pool makes do with those it has. Helpers look at seats under the lock only. */
+  /* If the system refuses to start a thread, the pool works with those it has. Helpers look at seats only under the lock. */
   pthread_mutex_lock(&pool->lock);
   pool->count = 1;
   while (pool->count < count && pthread_create(&pool->helpers[pool->count - 1], NULL, help, pool) == 0)
@@ -176,7 +176,7 @@ static void withdraw(gconv_threads *pool, const round *r) {
 }
 
 void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, void *context) {
-  if (pool->count == 1) { /* nothing is shared */
+  if (pool->count == 1) { /* one thread needs no sharing */
     for (size_t turn = 0; turn < turns; turn++)
       function(context, turn, 0);
     return;
@@ -195,7 +195,7 @@ void gconv_threads_run(gconv_threads *pool, size_t turns, gconv_turn *function, 
   pthread_mutex_unlock(&pool->lock);
 }
 
-/* An errand that somebody runs in a turn, and what came of it. */
+/* A function to be called in a turn, and its result. */
 typedef struct run_errand {
   gconv_errand *errand;
   void *context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool of threads for loops whose turns are independent. */
+/* A pool of threads, for loops whose iterations are independent. An iteration is called a turn. */
 #ifndef GCONV_BASE_THREADS_H
 #define GCONV_BASE_THREADS_H
 
@@ -9,23 +9,23 @@
 extern "C" {
 #endif
 
-/* A pool of `count` threads, or as many as gconv_threads_allowed(count) says, the callers of gconv_threads_run() being among
- * them: count - 1 are started. 0: one a processor. */
+/* Makes a pool of `count` threads; gconv_threads_allowed(count) may reduce the number. The callers of gconv_threads_run()
+ * count, so count - 1 threads are started. 0: one thread for each processor. */
 gconv_status gconv_threads_create(int count, gconv_threads **threads);
 /* NULL is allowed. */
 void gconv_threads_free(gconv_threads *threads);
 
-/* A turn: `turn` is 0 .. turns - 1. `seat` is 0 .. count - 1 and tells whose workspace to use: no two turns that run at the
- * same time have the same. */
+/* A turn: `turn` is 0 .. turns - 1. `seat` is 0 .. count - 1. Turns that run at the same time have different seats, so the
+ * seat selects the workspace. */
 typedef void gconv_turn(void *context, size_t turn, int seat);
 
-/* Calls function(context, turn, seat) once for each turn, in any order, and returns when all are done. Turns are begun in
- * order. Calls from several threads at a time share the seats: no more than `count` turns run at a time, and no call waits
- * until another one is through. A pool of one thread has no seats: each caller does its turns by itself, as seat 0. */
+/* Calls function(context, turn, seat) once for each turn, and returns when all are done. Turns begin in order. Several
+ * threads may call this at the same time. They share the seats: at most `count` turns run at a time, and no call waits for
+ * another call to end. A pool of one thread has no seats: each caller does its turns itself, with seat 0. */
 void gconv_threads_run(gconv_threads *threads, size_t turns, gconv_turn *function, void *context);
 
-/* Calls errand(context) once, as such a turn, and returns what it returns. The text of a failure becomes the last error of
- * the caller, whichever thread took the turn. */
+/* Calls errand(context) once, as a turn, and returns its status. If it fails, its error text becomes the last error of the
+ * caller, whichever thread took the turn. */
 typedef gconv_status gconv_errand(void *context);
 gconv_status gconv_threads_do(gconv_threads *threads, gconv_errand *errand, void *context);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/devices.h"
-#include "batch/clock.h"
-#include "batch/estimate.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "conv/decoder.h"
+#include "operation/operation.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,121 +13,100 @@
 
 enum { MOST_GPUS = 64 };
 
-/* A GPU beside the first. */
-struct other {
-  gconv_device_opening *opening; /* NULL before and after */
-  gconv_device *device;
-};
-
-/* What starts the decoder of a GPU, which takes longer than the first images do. */
-struct starter {
+/* A GPU, and the thread that opens it. */
+struct gpu {
   gconv_devices *devices;
-  gconv_device *gpu;
-  sem_t *turns; /* one of which it has; NULL: none */
+  char name[32];
   pthread_t thread;
-  bool started;      /* the thread */
-  atomic_bool ready; /* the decoder; else the CPU decodes */
+  bool started, finished; /* the thread; the second is guarded by the lock */
+  gconv_device *device;   /* NULL before it is open, and if that fails */
+  atomic_bool decodes;    /* its decoder has started */
 };
 
 struct gconv_devices {
   const gconv_batch *batch;
-  int threads, workers;
-  int most;        /* workers; 0: as many as the job wants */
-  bool open;       /* the user left it to us whether the CPU or a GPU does what */
-  bool decodes;    /* the GPU shall decode what it can */
-  double codec_ms; /* of a thread that reads and writes an image, estimated; 0: it was not */
-  sem_t *turns;
-  pthread_mutex_t lock;           /* guards all below */
-  bool decided;                   /* which device it is */
-  bool ended;                     /* no image is to be begun any more */
-  gconv_device_opening *opening;  /* a device on its way; NULL before and after */
-  gconv_device *first;            /* what was opened: a GPU, which is of all workers, or the CPU of worker 0 */
-  struct other others[MOST_GPUS]; /* [gpus]; the place of the first is not used */
-  struct starter starters[MOST_GPUS];
-  int gpus;             /* among which workers are dealt, if `first` is a GPU */
-  gconv_device **own;   /* [workers]: of each worker, once it has asked */
-  gconv_device **spare; /* [workers]: likewise, a CPU beside a GPU */
-  bool little;          /* work for the decoder, which is not started for it */
-  bool cpu_begins;      /* until the GPU is ready, images are for the spare ones */
-  pthread_cond_t ready; /* that it is */
-  char *without;        /* what no plan may choose, so that the CPU may begin; owned */
-  pthread_t waiter;     /* for the GPU, meanwhile */
-  bool has_waiter;
-  bool is_left;        /* the waiter, which the end of the process ends: it has all of this until then */
-  gconv_status status; /* why there is none; GCONV_OK: there is, or will be */
+  gconv_worth worth;
+  int threads, workers, share; /* the threads of each worker */
+  bool chosen;                 /* no device was asked for: by `worth` */
+  bool open;                   /* the user left it to us which device does what */
+  bool decodes;                /* the GPU shall decode what it can ... */
+  bool starts;                 /* ... and there is enough for its decoder to be started */
+  gconv_device **cpus;         /* [workers]; NULL before they are wanted */
+  struct gpu gpus[MOST_GPUS];
+
+  pthread_mutex_t lock; /* guards all below */
+  pthread_cond_t changed;
+  int gpu_count;       /* 0: the CPU does all */
+  int opening;         /* GPUs that are not open yet: none is used before all are */
+  bool ended;          /* no image is to be begun any more */
+  bool is_left;        /* threads are still at work, which have all of this until the process ends */
+  gconv_status status; /* why there is no GPU, which is needed */
   gconv_message why;
-  gconv_device_choice choice;
-  double wait_ms; /* that the first worker who asked waited */
-  bool waited;
+  bool waited; /* somebody, for a GPU: so long */
+  double wait_ms;
 };
-
-static gconv_status keep_library_text(gconv_devices *devices, gconv_status status) {
-  return status == GCONV_OK ? status : gconv_complain(&devices->why, status, "%s", gconv_last_error());
-}
-
-/* Whether the algorithm that is asked for exists on this device: better said once than for every image. */
-static gconv_status check_algorithm(gconv_devices *devices, const char *device) {
-  const char *name = devices->batch->options.algorithm;
-  const gconv_algorithm_info *algorithm;
-  bool of_banks = false;
-  if (!name || strcmp(name, "auto") == 0)
-    return GCONV_OK;
-  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
-    if (strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0)
-      return GCONV_OK;
-  for (size_t i = 0; (algorithm = gconv_layer_algorithm_at(i)); i++)
-    of_banks = of_banks || strcmp(algorithm->name, name) == 0;
-  return gconv_complain(&devices->why, GCONV_BAD_ARGUMENT,
-                        "--algorithm %s: there is none of this name for %sthe device %s: see gconv algorithms", name,
-                        of_banks ? "plain filters (it is for banks) on " : "", device);
-}
 
 static bool is_cpu(const gconv_device *device) {
   return strcmp(gconv_device_get_info(device)->name, "cpu") == 0;
 }
 
-/* While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
-static int choose_workers(const gconv_batch *batch, int threads, bool gpu_decodes) {
-  int usual = gpu_decodes ? threads + (threads + 1) / 2 : threads;
-  size_t workers = (size_t)(batch->jobs > 0 ? batch->jobs : usual);
-  return (int)(workers < batch->inputs->count ? workers : batch->inputs->count);
+int gconv_devices_share(const gconv_devices *devices) {
+  return devices->share;
 }
 
-/* Once it is known whether a GPU decodes. */
-static gconv_status set_workers(gconv_devices *devices) {
-  int workers = choose_workers(devices->batch, devices->threads, devices->decodes);
-  devices->workers = devices->most > 0 && workers > devices->most ? devices->most : workers;
-  devices->own = calloc((size_t)devices->workers + 1, sizeof *devices->own);
-  devices->spare = calloc((size_t)devices->workers + 1, sizeof *devices->spare);
-  return devices->own && devices->spare ? GCONV_OK : gconv_complain_memory(&devices->why);
+/* ---- Opening GPUs --------------------------------------------------------------------------------------------------- */
+
+/* The decoder's engines work through queues of their own, or one after the other, and 7 times as long: so all queues are
+ * wanted, instead of the two that main.c asks for. Before CUDA is started. */
+static void ask_for_queues(void) {
+  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  if (queues && strcmp(queues, "2") == 0)
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
 }
 
-/* The threads of one worker. */
-static int share_of(const gconv_devices *devices) {
-  return devices->threads > devices->workers ? devices->threads / devices->workers : 1;
+static bool is_wanted(gconv_devices *devices) {
+  pthread_mutex_lock(&devices->lock);
+  bool wanted = !devices->ended;
+  pthread_mutex_unlock(&devices->lock);
+  return wanted;
 }
 
-/* Opens the CPU with the share of one worker. */
-static gconv_status open_share(gconv_devices *devices, gconv_device **device) {
-  return keep_library_text(devices, gconv_device_open("cpu", share_of(devices), device));
+static void start_decoder(struct gpu *gpu) {
+  gconv_devices *devices = gpu->devices;
+  if (gpu->device && !is_cpu(gpu->device) && devices->starts && is_wanted(devices))
+    atomic_store(&gpu->decodes, gconv_device_start_decoder(gpu->device) == GCONV_OK);
 }
 
-/* A GPU, and, if that fails and may, the CPU: with the threads that one worker has for its work on the host. */
-static gconv_status begin_opening(gconv_devices *devices, const char *name) {
-  return keep_library_text(devices, gconv_device_open_begin(name, share_of(devices), &devices->opening));
+/* Lets the workers know that the GPU is open, or why not. */
+static void tell(struct gpu *gpu, gconv_status status) {
+  gconv_devices *devices = gpu->devices;
+  pthread_mutex_lock(&devices->lock);
+  if (status != GCONV_OK && devices->status == GCONV_OK)
+    devices->status = gconv_complain(&devices->why, status, "%s", gconv_last_error());
+  if (gpu->device && is_cpu(gpu->device)) /* "auto" found no GPU */
+    devices->gpu_count = 0;
+  devices->opening--;
+  pthread_cond_broadcast(&devices->changed);
+  pthread_mutex_unlock(&devices->lock);
 }
 
-/* ---- Several GPUs ---------------------------------------------------------------------------------------------------- */
-
-/* The number of the GPU at `place` of a list such as "cuda:0,2"; -1 past its end. */
-static int number_at(const char *name, int place) {
-  const char *at = name + strlen("cuda:");
-  for (; place > 0 && *at; place--) {
-    at += strcspn(at, ",");
-    at += *at == ',';
-  }
-  return *at ? (int)strtol(at, NULL, 10) : -1;
+/* Where the CPU takes images meanwhile, a GPU is ready with its decoder: at work, it would delay that. */
+static void *open_gpu(void *argument) {
+  struct gpu *gpu = argument;
+  gconv_devices *devices = gpu->devices;
+  gconv_status status = gconv_device_open(gpu->name, devices->share, &gpu->device);
+  if (devices->open)
+    start_decoder(gpu);
+  tell(gpu, status);
+  if (!devices->open)
+    start_decoder(gpu);
+  pthread_mutex_lock(&devices->lock);
+  gpu->finished = true;
+  pthread_mutex_unlock(&devices->lock);
+  return NULL;
 }
+
+/* ---- Which GPUs ------------------------------------------------------------------------------------------------------ */
 
 static bool is_all(const char *name) {
   return strcmp(name, "cuda:all") == 0;
@@ -135,492 +116,280 @@ bool gconv_devices_are_several(const char *name) {
   return is_all(name) || strchr(name, ',') != NULL;
 }
 
-/* The first of the GPUs that the name means, as gconv_device_open() takes it. */
-static void name_first(const char *name, char *first, size_t size) {
-  if (is_all(name))
-    snprintf(first, size, "cuda");
-  else if (strchr(name, ','))
-    snprintf(first, size, "cuda:%d", number_at(name, 0));
-  else
-    snprintf(first, size, "%s", name);
-}
-
-/* Begins to open a GPU beside those that are there. */
-static gconv_status begin_other(gconv_devices *devices, const char *name) {
-  GCONV_TRY(
-      keep_library_text(devices, gconv_device_open_begin(name, share_of(devices), &devices->others[devices->gpus].opening)));
-  devices->gpus++;
-  return GCONV_OK;
-}
-
-static bool is_wanted(const gconv_devices *devices, const gconv_device_info *info) {
-  return info->usable && strncmp(info->name, "cuda", 4) == 0 &&
-         strcmp(info->name, gconv_device_get_info(devices->first)->name) != 0;
-}
-
 static bool has_room(const gconv_devices *devices) {
-  return devices->gpus < devices->workers && devices->gpus < MOST_GPUS;
+  return devices->gpu_count < devices->workers && devices->gpu_count < MOST_GPUS;
 }
 
-static gconv_status begin_all(gconv_devices *devices) {
+static void add_gpu(gconv_devices *devices, const char *name, int length) {
+  struct gpu *gpu = &devices->gpus[devices->gpu_count++];
+  gpu->devices = devices;
+  snprintf(gpu->name, sizeof gpu->name, "%.*s", length, name);
+}
+
+/* Those that can be used; "cuda" if none can, which tells why when it is opened. */
+static void add_all(gconv_devices *devices) {
   gconv_device_info info;
   for (size_t i = 0; has_room(devices) && gconv_device_at(i, &info); i++)
-    if (is_wanted(devices, &info))
-      GCONV_TRY(begin_other(devices, info.name));
-  return GCONV_OK;
+    if (info.usable && strncmp(info.name, "cuda", 4) == 0)
+      add_gpu(devices, info.name, (int)strlen(info.name));
+  if (devices->gpu_count == 0)
+    add_gpu(devices, "cuda", 4);
 }
 
-/* Those that are listed are looked for before the first image goes to any. */
-static gconv_status begin_listed(gconv_devices *devices) {
-  gconv_device_info info = {0};
-  for (int place = 1, number; (number = number_at(devices->batch->device, place)) >= 0; place++) {
-    char name[sizeof info.name];
-    bool found = false;
-    snprintf(name, sizeof name, "cuda:%d", number);
-    for (size_t i = 0; !found && gconv_device_at(i, &info); i++)
-      found = strcmp(info.name, name) == 0;
-    if (!found || !info.usable)
-      return gconv_complain(&devices->why, GCONV_UNSUPPORTED, "device %s: %s", name,
-                            found ? info.reason : "there is no device of this number here");
-    if (has_room(devices))
-      GCONV_TRY(begin_other(devices, name));
+/* Those of a list such as "cuda:0,2", as many as there are workers for. */
+static void add_listed(gconv_devices *devices, const char *list) {
+  char name[sizeof devices->gpus[0].name];
+  for (const char *at = list + strlen("cuda:"); *at && has_room(devices);) {
+    int length = (int)strcspn(at, ",");
+    snprintf(name, sizeof name, "cuda:%.*s", length, at);
+    add_gpu(devices, name, (int)strlen(name));
+    at += length + (at[length] == ',');
   }
-  return GCONV_OK;
 }
 
-/* Once the first is open, and the driver with it: begins to open the others, as many as there are workers for. */
-static gconv_status begin_others(gconv_devices *devices) {
-  devices->gpus = 1;
-  if (is_all(devices->batch->device))
-    return begin_all(devices);
-  return gconv_devices_are_several(devices->batch->device) ? begin_listed(devices) : GCONV_OK;
-}
-
-static void *start_decoder(void *argument) {
-  struct starter *starter = argument;
-  atomic_store(&starter->ready, gconv_device_start_decoder(starter->gpu) == GCONV_OK);
-  pthread_mutex_lock(&starter->devices->lock);
-  if (starter->turns && !starter->devices->ended)
-    sem_post(starter->turns);
-  pthread_mutex_unlock(&starter->devices->lock);
-  return NULL;
-}
-
-/* What the workers begin at once is decoded before the decoder has started. */
-static bool wants_decoder(const gconv_devices *devices) {
-  const gconv_batch *batch = devices->batch;
-  return devices->decodes && !devices->little && !batch->only_explained && batch->inputs->count > (size_t)devices->workers;
-}
-
-/* More than the two that main.c asks for: the engines work through queues of their own, or one after the other, and 7 times
- * as long. Before CUDA is started. */
-static void ask_for_queues(void) {
-  const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  if (queues && strcmp(queues, "2") == 0)
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
-}
-
-static void begin_decoder(gconv_devices *devices, int gpu, gconv_device *device) {
-  struct starter *starter = &devices->starters[gpu];
-  if (!wants_decoder(devices))
-    return;
-  starter->devices = devices;
-  starter->gpu = device;
-  starter->turns = gpu == 0 ? devices->turns : NULL;
-  starter->started = pthread_create(&starter->thread, NULL, start_decoder, starter) == 0;
-  if (!starter->started && starter->turns)
-    sem_post(starter->turns);
-}
-
-/* The GPU of a worker: they are dealt in turn. */
-static gconv_status take_gpu(gconv_devices *devices, int worker, gconv_device **device) {
-  int gpu = worker % devices->gpus;
-  struct other *other = &devices->others[gpu];
-  if (other->opening) {
-    gconv_status status = gconv_device_open_end(other->opening, &other->device);
-    other->opening = NULL;
-    if (status != GCONV_OK)
-      return devices->status = keep_library_text(devices, status);
-    begin_decoder(devices, gpu, other->device);
-  }
-  *device = gpu == 0 ? devices->first : other->device;
-  return GCONV_OK;
-}
-
-bool gconv_devices_decode(gconv_devices *devices, int worker) {
-  pthread_mutex_lock(&devices->lock);
-  int gpu = devices->gpus > 0 ? worker % devices->gpus : 0;
-  pthread_mutex_unlock(&devices->lock);
-  return atomic_load(&devices->starters[gpu].ready);
-}
-
-bool gconv_devices_decoder_is_busy(gconv_devices *devices, int worker) {
-  const int most = 2; /* calls: the one at work, and one behind it */
-  return gconv_device_decoder_backlog(devices->own[worker]) >= most;
-}
-
-/* ---- Deciding ------------------------------------------------------------------------------------------------------ */
-
-/* Sets who does the job, and whether a GPU decodes, if the library for that is there. */
-static void choose(gconv_devices *devices, gconv_job *job) {
-  gconv_status status = gconv_device_choose(devices->first, job, &devices->choice);
-  if (status == GCONV_OK && devices->choice.decodes && gconv_device_decoder_obstacle()) {
-    job->decoding_ms = 0;
-    status = gconv_device_choose(devices->first, job, &devices->choice);
-  }
-  if (status != GCONV_OK)
-    devices->choice.name = "auto"; /* where it cannot be told, whoever plans will say why */
-}
-
-/* In the place of the CPU that is open. What of the choice depends on the number of images is settled by it. */
-static gconv_status open_chosen(gconv_devices *devices) {
-  gconv_device_close(devices->first);
-  devices->first = NULL;
-  devices->decodes = devices->choice.decodes;
-  if (!devices->own)
-    GCONV_TRY(set_workers(devices));
-  if (wants_decoder(devices))
+static void begin_gpus(gconv_devices *devices) {
+  const char *name = devices->batch->device;
+  if (devices->starts)
     ask_for_queues();
-  return begin_opening(devices, devices->choice.name);
-}
-
-/* Keeps the CPU that is open, or begins to open a GPU in its place. The job has headers, of images that nobody has decoded
- * yet or of the one that somebody has, and its milliseconds. */
-static gconv_status decide(gconv_devices *devices, gconv_job job) {
-  const gconv_batch *batch = devices->batch;
-  gconv_options options = batch->options;
-  options.keep_type = false;
-  options.output_type = gconv_batch_output_type(&batch->options, batch->outputs->format, job.likes[0].type);
-  job.images = batch->inputs->count;
-  job.filters = batch->filters;
-  job.options = &options;
-  devices->decided = true;
-  choose(devices, &job);
-  if (strcmp(devices->choice.name, "cpu") != 0)
-    return open_chosen(devices);
-  free(devices->without);
-  devices->without = NULL;
-  return GCONV_OK;
-}
-
-/* Divides what is open among the workers, and begins what is to be opened behind it. */
-static gconv_status divide(gconv_devices *devices) {
-  GCONV_TRY(check_algorithm(devices, gconv_device_get_info(devices->first)->name));
-  if (!is_cpu(devices->first)) {
-    begin_decoder(devices, 0, devices->first);
-    return begin_others(devices);
+  if (is_all(name))
+    add_all(devices);
+  else if (gconv_devices_are_several(name))
+    add_listed(devices, name);
+  else
+    add_gpu(devices, name, (int)strlen(name));
+  devices->opening = devices->gpu_count;
+  for (int i = 0, count = devices->gpu_count; i < count; i++) {
+    struct gpu *gpu = &devices->gpus[i];
+    gpu->started = pthread_create(&gpu->thread, NULL, open_gpu, gpu) == 0;
+    if (!gpu->started)
+      open_gpu(gpu);
   }
-  if (wants_decoder(devices) && devices->turns) /* a GPU was chosen, but cannot be used */
-    sem_post(devices->turns);
-  if (devices->workers == 1)
-    return GCONV_OK;
-  gconv_device *share = NULL;
-  GCONV_TRY(open_share(devices, &share));
-  gconv_device_close(devices->first);
-  devices->first = share;
-  return GCONV_OK;
-}
-
-/* ---- The CPU begins ------------------------------------------------------------------------------------------------ */
-
-/* Waits for the GPU and its decoder in the place of the workers. Nobody else asks for either meanwhile. */
-static void *wait_for_gpu(void *argument) {
-  gconv_devices *devices = argument;
-  gconv_device *gpu = NULL;
-  gconv_status status = gconv_device_open_end(devices->opening, &gpu);
-  pthread_mutex_lock(&devices->lock);
-  devices->opening = NULL;
-  devices->waited = true;
-  devices->first = gpu;
-  devices->status = keep_library_text(devices, status);
-  if (status == GCONV_OK && !devices->ended)
-    devices->status = divide(devices);
-  pthread_mutex_unlock(&devices->lock);
-  if (devices->starters[0].started)
-    pthread_join(devices->starters[0].thread, NULL);
-  devices->starters[0].started = false;
-  pthread_mutex_lock(&devices->lock);
-  devices->cpu_begins = false;
-  pthread_cond_broadcast(&devices->ready);
-  pthread_mutex_unlock(&devices->lock);
-  return NULL;
-}
-
-/* Whether the CPU may take images until a GPU is ready: if the user and the job allow it, and there is more to do than
- * little, for which all wait for the GPU, and `auto` may choose any algorithm. Both are kept to the same algorithms for
- * that, whatever the numbers of workers and threads, which make no difference to the results. */
-static bool cpu_may_begin(gconv_devices *devices, const gconv_sample *sample) {
-  const gconv_batch *batch = devices->batch;
-  devices->little = devices->open && gconv_sample_is_little(batch, sample);
-  return devices->open && !devices->little && gconv_sample_cpu_may_begin(batch, sample, &devices->without);
-}
-
-/* Lets the CPU take images until the GPU, which is being opened, is ready, and its decoder, if that is wanted. */
-static void begin_on_cpu(gconv_devices *devices) {
-  if (devices->batch->only_explained)
-    return;
-  devices->cpu_begins = true;
-  devices->has_waiter = pthread_create(&devices->waiter, NULL, wait_for_gpu, devices) == 0;
-  if (!devices->has_waiter)
-    devices->cpu_begins = false;
 }
 
 /* ---- Beginning ----------------------------------------------------------------------------------------------------- */
 
-static gconv_status check_decoder(gconv_devices *devices) {
-  const char *obstacle = devices->decodes ? gconv_device_decoder_obstacle() : NULL;
+static bool wants_gpu(const gconv_devices *devices) {
+  const gconv_worth *worth = &devices->worth;
+  if (!devices->chosen)
+    return strcmp(devices->batch->device, "cpu") != 0;
+  return gconv_gpu_may_be_there() && worth->gpu_can && (!worth->cpu_can || worth->gpu);
+}
+
+/* On a CPU, as many as there are threads at most, or, of plans that keep all of them busy, two: one is decoded or written
+ * while the other is executed. While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
+static int choose_workers(const gconv_devices *devices, bool gpu, size_t most) {
+  const gconv_batch *batch = devices->batch;
+  bool shares = batch->operation->type->shares;
+  int usual = shares ? 2 : devices->decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
+  int workers = batch->jobs > 0 && ((gpu && !shares) || batch->jobs < usual) ? batch->jobs : usual;
+  return most > 0 && (size_t)workers > most ? (int)most : workers;
+}
+
+static gconv_status check_decoder(const gconv_devices *devices, gconv_message *message) {
+  const char *obstacle = devices->batch->decoder == GCONV_DECODER_GPU ? gconv_device_decoder_obstacle() : NULL;
   return !obstacle
              ? GCONV_OK
-             : gconv_complain(&devices->why, GCONV_UNSUPPORTED,
+             : gconv_complain(message, GCONV_UNSUPPORTED,
                               "--decode gpu: %s: this takes a gconv that was built with CUDA, and nvJPEG, which is part of "
                               "the CUDA toolkit (its folder is named in LD_LIBRARY_PATH): or leave the option out",
                               obstacle);
 }
 
-/* With an open CPU for the estimates. If no header can be read, the first image that is decoded decides. */
-static gconv_status begin_auto(gconv_devices *devices) {
-  gconv_sample sample = {.count = 0};
-  gconv_job job = {.likes = NULL};
-  GCONV_TRY(keep_library_text(devices, gconv_device_open("cpu", devices->threads, &devices->first)));
-  if (gconv_device_choose(devices->first, &job, &devices->choice) == GCONV_OK)
-    devices->decided = strcmp(devices->choice.name, "cpu") == 0; /* there is no GPU */
-  if (!devices->decided)
-    gconv_sample_take(devices->batch, &sample);
-  if (sample.count > 0) {
-    job = gconv_sample_job(devices->batch, &sample);
-    job.cpu_begins =
-        cpu_may_begin(devices, &sample) && job.images > (size_t)choose_workers(devices->batch, devices->threads, false);
-    devices->codec_ms = job.host_ms / (double)job.images;
-    GCONV_TRY(decide(devices, job));
-  }
-  if (!devices->own)
-    GCONV_TRY(set_workers(devices));
-  if (devices->opening && devices->without && devices->batch->inputs->count > (size_t)devices->workers)
-    begin_on_cpu(devices);
-  return GCONV_OK;
+/* Where an algorithm of the name that was asked for is to be had, for a complaint. */
+static const char *find_elsewhere(const gconv_operation *operation, const char *name) {
+  const gconv_algorithm_info *algorithm;
+  bool of_filters = false, of_banks = false;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    of_filters = of_filters || strcmp(algorithm->name, name) == 0;
+  for (size_t i = 0; (algorithm = gconv_layer_algorithm_at(i)); i++)
+    of_banks = of_banks || strcmp(algorithm->name, name) == 0;
+  if (operation->type->batches)
+    return of_filters && !of_banks ? "banks (it is for plain filters) on " : "";
+  return of_banks ? "plain filters (it is for banks) on " : "";
 }
 
-static gconv_status begin_gpu(gconv_devices *devices) {
-  gconv_sample sample = {.count = 0};
-  char first[32];
-  if (wants_decoder(devices))
-    ask_for_queues();
-  name_first(devices->batch->device, first, sizeof first);
-  GCONV_TRY(begin_opening(devices, first));
-  GCONV_TRY(check_decoder(devices)); /* behind it, as it loads a library */
-  if (devices->open)
-    gconv_sample_take(devices->batch, &sample);
-  if (cpu_may_begin(devices, &sample))
-    begin_on_cpu(devices);
-  return GCONV_OK;
+/* What can be told before anything is opened. */
+static gconv_status check(const gconv_devices *devices, bool gpu, gconv_message *message) {
+  const gconv_batch *batch = devices->batch;
+  const char *device = !devices->chosen ? batch->device : gpu ? "cuda" : "cpu";
+  const char *lacking = batch->operation->type->lacks(batch->operation, device);
+  if (devices->chosen)
+    gconv_remark("device %s: %s", device,
+                 devices->worth.reason[0] ? devices->worth.reason : "this build or this machine has no CUDA");
+  if (lacking)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "--algorithm %s: there is none of this name for %sthe device %s: see gconv algorithms", lacking,
+                          find_elsewhere(batch->operation, lacking), device);
+  return check_decoder(devices, message);
 }
 
-static gconv_status begin(gconv_devices *devices) {
-  const char *name = devices->batch->device;
-  devices->open = devices->batch->cpu_may_begin || strcmp(name, "auto") == 0;
-  devices->decodes = devices->batch->decoder == GCONV_DECODER_GPU;
-  if (strcmp(name, "auto") == 0)
-    return begin_auto(devices);
-  devices->decided = true;
-  GCONV_TRY(check_algorithm(devices, name));
-  GCONV_TRY(set_workers(devices));
-  return strcmp(name, "cpu") == 0 ? keep_library_text(devices, gconv_device_open(name, devices->threads, &devices->first))
-                                  : begin_gpu(devices);
-}
-
-gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, int most, sem_t *turns, gconv_devices **result,
+gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **result,
                                  gconv_message *message) {
   gconv_devices *devices = calloc(1, sizeof *devices);
   if (!devices)
     return gconv_complain_memory(message);
   devices->batch = batch;
   devices->threads = threads;
-  devices->most = most;
-  devices->turns = turns;
+  devices->chosen = strcmp(batch->device, "auto") == 0;
+  devices->open = devices->chosen || batch->cpu_may_begin;
+  devices->worth = gconv_worth_find(batch, devices->chosen && gconv_gpu_may_be_there());
   pthread_mutex_init(&devices->lock, NULL);
-  pthread_cond_init(&devices->ready, NULL);
-  gconv_status status = begin(devices);
-  if (status != GCONV_OK) {
-    gconv_complain(message, status, "%s", devices->why.text);
+  pthread_cond_init(&devices->changed, NULL);
+  bool gpu = wants_gpu(devices);
+  devices->decodes = gpu && (batch->decoder == GCONV_DECODER_GPU || (devices->chosen && devices->worth.decoder));
+  devices->workers = choose_workers(devices, gpu, most);
+  devices->share = batch->operation->type->shares || devices->threads < devices->workers
+                       ? (batch->operation->type->shares ? devices->threads : 1)
+                       : devices->threads / devices->workers;
+  devices->starts = devices->decodes && gconv_gpu_may_decode(batch) && !batch->only_explained &&
+                    batch->inputs->count > (size_t)devices->workers; /* what is begun at once is decoded before it starts */
+  devices->cpus = calloc((size_t)devices->workers + 1, sizeof(gconv_device *));
+  gconv_status status = devices->cpus ? GCONV_OK : gconv_complain_memory(message);
+  if (status == GCONV_OK && gpu)
+    begin_gpus(devices);
+  if (status == GCONV_OK)
+    status = check(devices, gpu, message); /* behind it, as it may load a library */
+  if (status == GCONV_OK)
+    *result = devices;
+  else
     gconv_devices_close(devices);
-    return status;
-  }
-  *result = devices;
-  return GCONV_OK;
+  return status;
 }
+
+/* ---- For the workers ------------------------------------------------------------------------------------------------ */
 
 int gconv_devices_workers(const gconv_devices *devices) {
   return devices->workers;
 }
 
-bool gconv_devices_shall_decode(const gconv_devices *devices) {
-  return devices->decodes;
-}
-
-/* ---- Waiting ------------------------------------------------------------------------------------------------------- */
-
-/* Waits for what is on its way. */
-static gconv_status settle(gconv_devices *devices, const gconv_image *like) {
-  gconv_job job = {.likes = like, .like_count = 1};
-  if (!devices->decided)
-    GCONV_TRY(decide(devices, job));
-  if (devices->opening) {
-    gconv_status status = gconv_device_open_end(devices->opening, &devices->first);
-    devices->opening = NULL;
-    GCONV_TRY(keep_library_text(devices, status));
-  }
-  return divide(devices);
-}
-
-/* Sets the device of a worker, under the lock. */
-static gconv_status assign(gconv_devices *devices, int worker, const gconv_image *like) {
-  if (!devices->waited) {
-    devices->waited = true;
-    double begin = gconv_batch_clock_ms();
-    devices->status = settle(devices, like);
-    devices->wait_ms = gconv_batch_clock_ms() - begin;
-  }
-  GCONV_TRY(devices->status);
-  if (!is_cpu(devices->first))
-    return take_gpu(devices, worker, &devices->own[worker]);
-  if (worker > 0)
-    return open_share(devices, &devices->own[worker]);
-  devices->own[worker] = devices->first;
-  return GCONV_OK;
-}
-
-/* A CPU of the worker's own, beside a GPU. NULL if there is no memory for it. */
-static gconv_device *spare_of(gconv_devices *devices, int worker) {
-  if (!devices->spare[worker])
-    open_share(devices, &devices->spare[worker]);
-  return devices->spare[worker];
-}
-
-gconv_device *gconv_devices_now(gconv_devices *devices, int worker) {
+bool gconv_devices_want_gpu(gconv_devices *devices) {
   pthread_mutex_lock(&devices->lock);
-  bool cpu = devices->decided && devices->first && is_cpu(devices->first);
-  if (cpu && !devices->own[worker])
-    assign(devices, worker, NULL); /* at once; what keeps it from it is told to who waits */
-  gconv_device *device = devices->cpu_begins ? spare_of(devices, worker) : devices->own[worker];
+  bool wanted = devices->gpu_count > 0;
   pthread_mutex_unlock(&devices->lock);
-  return device;
+  return wanted;
 }
 
-gconv_status gconv_devices_wait(gconv_devices *devices, int worker, const gconv_image *like, gconv_device **device,
-                                gconv_message *message) {
+bool gconv_devices_are_open(gconv_devices *devices) {
+  return devices->open && gconv_devices_want_gpu(devices);
+}
+
+gconv_status gconv_devices_cpu(gconv_devices *devices, int worker, gconv_device **cpu) {
+  int own = devices->batch->operation->type->shares ? 0 : worker;
+  gconv_status status = GCONV_OK;
   pthread_mutex_lock(&devices->lock);
-  while (devices->cpu_begins) /* there was no memory for a CPU */
-    pthread_cond_wait(&devices->ready, &devices->lock);
-  gconv_status status = devices->own[worker] ? GCONV_OK : assign(devices, worker, like);
-  if (status == GCONV_OK)
-    *device = devices->own[worker];
-  else
-    gconv_complain(message, status, "%s", devices->why.text);
+  if (!devices->cpus[own])
+    status = gconv_device_open("cpu", devices->share, &devices->cpus[own]);
+  *cpu = devices->cpus[own];
   pthread_mutex_unlock(&devices->lock);
   return status;
 }
 
-const char *gconv_devices_without(const gconv_devices *devices) {
-  return devices->without ? devices->without : devices->batch->options.without;
+/* Under the lock. */
+static gconv_device *gpu_of(const gconv_devices *devices, int worker) {
+  bool ready = devices->gpu_count > 0 && devices->opening == 0 && devices->status == GCONV_OK;
+  return ready ? devices->gpus[worker % devices->gpu_count].device : NULL;
 }
 
-bool gconv_devices_agree(const gconv_devices *devices) {
-  return devices->without != NULL;
+static gconv_status take_cpu(gconv_devices *devices, int worker, gconv_device **device, gconv_message *message) {
+  gconv_status status = gconv_devices_cpu(devices, worker, device);
+  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
 }
 
-gconv_device *gconv_devices_spare(gconv_devices *devices, int worker) {
+gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either, gconv_device **device,
+                                gconv_message *message) {
   pthread_mutex_lock(&devices->lock);
-  bool open = devices->batch->cpu_may_begin || strcmp(devices->batch->device, "auto") == 0;
-  bool beside = devices->without || (devices->first && !is_cpu(devices->first));
-  gconv_device *device = open && beside ? spare_of(devices, worker) : NULL;
+  gconv_status status = devices->status;
+  if (status != GCONV_OK)
+    gconv_complain(message, status, "%s", devices->why.text);
+  *device = gpu_of(devices, worker);
+  bool may_be_cpu = either || devices->gpu_count == 0;
   pthread_mutex_unlock(&devices->lock);
-  return device;
+  return status == GCONV_OK && !*device && may_be_cpu ? take_cpu(devices, worker, device, message) : status;
+}
+
+gconv_status gconv_devices_wait(gconv_devices *devices, int worker, gconv_device **device, gconv_message *message) {
+  double begin = gconv_now_ms();
+  pthread_mutex_lock(&devices->lock);
+  bool first = !devices->waited;
+  devices->waited = true;
+  while (devices->gpu_count > 0 && devices->opening > 0)
+    pthread_cond_wait(&devices->changed, &devices->lock);
+  if (first)
+    devices->wait_ms = gconv_now_ms() - begin;
+  gconv_status status =
+      devices->status == GCONV_OK ? GCONV_OK : gconv_complain(message, devices->status, "%s", devices->why.text);
+  *device = gpu_of(devices, worker);
+  pthread_mutex_unlock(&devices->lock);
+  return status == GCONV_OK && !*device ? take_cpu(devices, worker, device, message) : status;
+}
+
+bool gconv_devices_decode(gconv_devices *devices, int worker) {
+  const int most = 2; /* calls: the one at work, and one behind it */
+  pthread_mutex_lock(&devices->lock);
+  struct gpu *gpu = gpu_of(devices, worker) ? &devices->gpus[worker % devices->gpu_count] : NULL;
+  pthread_mutex_unlock(&devices->lock);
+  return gpu && atomic_load(&gpu->decodes) && gconv_device_decoder_backlog(gpu->device) < most;
 }
 
 /* ---- After the work ------------------------------------------------------------------------------------------------ */
 
 const char *gconv_devices_reason(const gconv_devices *devices) {
-  return devices->choice.reason;
+  return devices->chosen ? devices->worth.reason : "";
 }
 
-void gconv_devices_remember_codecs(const gconv_devices *devices, double milliseconds) {
-  if (devices->codec_ms > 0)
-    gconv_job_remember(devices->codec_ms, milliseconds, devices->threads);
-}
-
-/* A GPU or a decoder that is not ready by now is wanted by nobody: nobody waits for it either. */
-static void end_waiter(gconv_devices *devices) {
+/* Waits for the threads, or, if one of them is not through, leaves all to the end of the process. */
+static void end_threads(gconv_devices *devices) {
   pthread_mutex_lock(&devices->lock);
   devices->ended = true;
-  bool waits = devices->cpu_begins;
+  for (int i = 0; i < MOST_GPUS; i++)
+    devices->is_left |= devices->gpus[i].started && !devices->gpus[i].finished;
+  bool is_left = devices->is_left;
   pthread_mutex_unlock(&devices->lock);
-  if (devices->has_waiter && waits)
-    devices->is_left = pthread_detach(devices->waiter) == 0;
-  else if (devices->has_waiter)
-    pthread_join(devices->waiter, NULL);
-  devices->has_waiter = false;
+  for (int i = 0; i < MOST_GPUS; i++) {
+    struct gpu *gpu = &devices->gpus[i];
+    if (gpu->started && is_left)
+      pthread_detach(gpu->thread);
+    else if (gpu->started)
+      pthread_join(gpu->thread, NULL);
+    gpu->started = false;
+  }
 }
 
 static gconv_device *find_used(gconv_devices *devices) {
-  gconv_device *used = devices->is_left ? NULL : devices->first;
-  for (int i = 0; !used && devices->spare && i < devices->workers; i++)
-    used = devices->spare[i];
+  pthread_mutex_lock(&devices->lock);
+  gconv_device *used = gpu_of(devices, 0);
+  pthread_mutex_unlock(&devices->lock);
+  for (int i = 0; !used && i < devices->workers; i++)
+    used = devices->cpus[i];
   return used;
 }
 
 void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summary) {
-  end_waiter(devices);
-  snprintf(summary->device_reason, sizeof summary->device_reason, "%s", devices->choice.reason);
+  end_threads(devices);
+  snprintf(summary->device_reason, sizeof summary->device_reason, "%s", gconv_devices_reason(devices));
   summary->device_wait_ms = devices->wait_ms;
   snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
   gconv_device *used = find_used(devices);
   if (!used)
     return;
   summary->device = *gconv_device_get_info(used);
-  if (!devices->is_left && devices->gpus > 1)
+  if (!is_cpu(used) && devices->gpu_count > 1)
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
   summary->device_start_ms = gconv_device_start_ms(used);
-}
-
-static void close_own(gconv_devices *devices) {
-  for (int i = 0; devices->own && devices->spare && i < devices->workers; i++) {
-    if (devices->own[i] != devices->first && devices->gpus == 0)
-      gconv_device_close(devices->own[i]);
-    gconv_device_close(devices->spare[i]);
-  }
-}
-
-/* Beside the first. */
-static void close_others(gconv_devices *devices) {
-  for (int i = 0; i < MOST_GPUS; i++)
-    if (devices->starters[i].started)
-      pthread_join(devices->starters[i].thread, NULL);
-  for (int i = 0; i < MOST_GPUS; i++) {
-    struct other *other = &devices->others[i];
-    if (other->opening && gconv_device_open_end(other->opening, &other->device) != GCONV_OK)
-      other->device = NULL;
-    gconv_device_close(other->device);
-  }
 }
 
 void gconv_devices_close(gconv_devices *devices) {
   if (!devices)
     return;
-  end_waiter(devices);
-  if (devices->is_left) {
-    for (int i = 0; i < devices->workers; i++)
-      gconv_device_close(devices->spare[i]);
+  end_threads(devices);
+  for (int i = 0; devices->cpus && i < devices->workers; i++)
+    gconv_device_close(devices->cpus[i]);
+  if (devices->is_left)
     return;
-  }
-  if (devices->opening && gconv_device_open_end(devices->opening, &devices->first) != GCONV_OK)
-    devices->first = NULL; /* nobody has asked for it */
-  close_others(devices);
-  close_own(devices);
-  gconv_device_close(devices->first);
-  pthread_cond_destroy(&devices->ready);
+  for (int i = 0; i < MOST_GPUS; i++)
+    gconv_device_close(devices->gpus[i].device);
+  pthread_cond_destroy(&devices->changed);
   pthread_mutex_destroy(&devices->lock);
-  free(devices->own);
-  free(devices->spare);
-  free(devices->without);
+  free(devices->cpus);
   free(devices);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* N x C x H x W, and N x H x W x C. */
-#include "batch/banks.h"
+#include "batch/layout.h"
 
 #include <string.h>
 
@@ -36,13 +36,33 @@ static gconv_status transpose(gconv_image *image, size_t a, size_t b, int32_t ch
   return GCONV_OK;
 }
 
-/* The image was read as one with H channels of W x C pixels. */
+void gconv_header_to_nchw(gconv_image *header) {
+  gconv_image read = *header;
+  if (!read.planar)
+    return;
+  header->height = read.channels; /* it was read as one with H channels of W x C pixels */
+  header->width = read.height;
+  header->channels = read.width;
+}
+
+void gconv_header_to_nhwc(gconv_image *header) {
+  gconv_image named = *header;
+  if (!named.planar)
+    return;
+  header->channels = named.height;
+  header->height = named.width;
+  header->width = named.channels;
+}
+
 gconv_status gconv_to_nchw(gconv_image *image) {
-  int32_t height = image->channels, width = image->height, channels = image->width;
-  return transpose(image, (size_t)height * (size_t)width, (size_t)channels, channels, height, width);
+  gconv_image to = *image;
+  gconv_header_to_nchw(&to);
+  return transpose(image, (size_t)to.height * (size_t)to.width, (size_t)to.channels, to.channels, to.height, to.width);
 }
 
 gconv_status gconv_to_nhwc(gconv_image *image) {
-  int32_t height = image->height, width = image->width, channels = image->channels;
-  return transpose(image, (size_t)channels, (size_t)height * (size_t)width, height, width, channels);
+  gconv_image to = *image;
+  gconv_header_to_nhwc(&to);
+  return transpose(image, (size_t)image->channels, (size_t)image->height * (size_t)image->width, to.channels, to.height,
+                   to.width);
 }

@@ -280,7 +280,3 @@ void gconv_outputs_free(gconv_outputs *outputs) {
   free(outputs->first);
   *outputs = (gconv_outputs){0};
 }
-
-gconv_type gconv_batch_output_type(const gconv_options *options, const gconv_format_info *format, gconv_type input) {
-  return gconv_format_type(format, options->keep_type ? input : options->output_type);
-}

@@ -41,9 +41,6 @@ typedef struct gconv_outputs {
 gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs,
                                 gconv_message *message);
 
-/* The type of the results of an input of type `input`: what `options` want, or the next that `format` holds. */
-gconv_type gconv_batch_output_type(const gconv_options *options, const gconv_format_info *format, gconv_type input);
-
 /* Refuses, with GCONV_BAD_ARGUMENT, results that would land on each other (whatever way their paths take), on an input, or
  * on a folder; and those whose folder is missing (unless it is to be made) or may not be written. Nothing is changed. */
 gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message);

@@ -5,172 +5,206 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan that was left. */
-struct left {
-  gconv_plan *plan;
-  struct left *next;
-};
+/* A plan that somebody has, or makes, or that is idle. */
+typedef struct entry {
+  gconv_plan *plan; /* NULL while it is made */
+  gconv_plan_request of;
+  gconv_image like; /* which of.like is not after the call */
+  bool idle;
+  uint64_t given; /* when it became idle: a count */
+  struct entry *next;
+} entry;
 
 struct gconv_plans {
+  size_t most;          /* idle ones */
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
-  struct left *left;
-  size_t had;               /* plans of GPUs that workers have or are making */
-  uint64_t begun;           /* attempts to make one */
-  uint64_t returned;        /* plans that workers have dropped or left */
-  uint64_t arrived, served; /* those who wait */
+  entry *entries;
+  uint64_t clock;
+  uint64_t arrived, served; /* those who wait for memory */
 };
 
-gconv_plans *gconv_plans_create(void) {
+gconv_plans *gconv_plans_create(size_t most) {
   gconv_plans *plans = calloc(1, sizeof *plans);
   if (!plans)
     return NULL;
+  plans->most = most;
   pthread_mutex_init(&plans->lock, NULL);
   pthread_cond_init(&plans->changed, NULL);
   return plans;
 }
 
-static void free_all(struct left *left) {
-  for (struct left *next; left; left = next) {
-    next = left->next;
-    gconv_plan_free(left->plan);
-    free(left);
-  }
-}
-
 void gconv_plans_free(gconv_plans *plans) {
   if (!plans)
     return;
-  free_all(plans->left);
+  gconv_plans_clear(plans);
   pthread_cond_destroy(&plans->changed);
   pthread_mutex_destroy(&plans->lock);
   free(plans);
 }
 
-/* ---- Giving back --------------------------------------------------------------------------------------------------- */
-
-static bool is_of_gpu(const gconv_plan *plan) {
-  return strcmp(gconv_plan_get_info(plan)->device, "cpu") != 0;
+static bool is_of_gpu(const gconv_device *device) {
+  return strcmp(gconv_device_get_info(device)->name, "cpu") != 0;
 }
 
-/* The caller has one less; `left` (NULL: it was freed) is anybody's. */
-static void note_return(gconv_plans *plans, struct left *left) {
-  pthread_mutex_lock(&plans->lock);
-  if (left) {
-    left->next = plans->left;
-    plans->left = left;
-  }
-  plans->had--;
-  plans->returned++;
+/* ---- Entries, under the lock ---- */
+
+static bool fits(const entry *e, const gconv_plan_request *request) {
+  return e->of.device == request->device && e->of.operation == request->operation && e->of.rows == request->rows &&
+         gconv_image_same_shape(&e->like, request->like);
+}
+
+static entry *add(gconv_plans *plans, const gconv_plan_request *request) {
+  entry *e = calloc(1, sizeof *e);
+  if (!e)
+    return NULL;
+  e->of = *request;
+  e->like = gconv_header_of(request->like);
+  e->next = plans->entries;
+  plans->entries = e;
+  return e;
+}
+
+static void unlink_entry(gconv_plans *plans, entry *gone) {
+  entry **at = &plans->entries;
+  while (*at != gone)
+    at = &(*at)->next;
+  *at = gone->next;
   pthread_cond_broadcast(&plans->changed);
-  pthread_mutex_unlock(&plans->lock);
 }
 
-void gconv_plans_drop(gconv_plans *plans, gconv_plan *plan) {
-  if (!plan)
-    return;
-  bool counts = is_of_gpu(plan);
-  gconv_plan_free(plan);
-  if (counts)
-    note_return(plans, NULL);
+/* Takes out the idle plan that was given first, if there are more than `most` of them; else returns NULL. */
+static entry *take_oldest(gconv_plans *plans, size_t most) {
+  entry *oldest = NULL;
+  size_t count = 0;
+  for (entry *e = plans->entries; e; e = e->next)
+    if (e->idle) {
+      count++;
+      oldest = oldest && oldest->given < e->given ? oldest : e;
+    }
+  if (count <= most)
+    return NULL;
+  unlink_entry(plans, oldest);
+  return oldest;
 }
 
-void gconv_plans_leave(gconv_plans *plans, gconv_plan *plan) {
-  struct left *left = plan && is_of_gpu(plan) ? malloc(sizeof *left) : NULL;
-  if (!left) {
-    gconv_plans_drop(plans, plan);
-    return;
+/* Frees the oldest idle plans; the lock is let go meanwhile, as to free memory of a GPU is to wait for what it does. Returns
+ * whether there were any. */
+static bool shrink(gconv_plans *plans, size_t most) {
+  bool any = false;
+  for (entry *e; (e = take_oldest(plans, most)); any = true) {
+    pthread_mutex_unlock(&plans->lock);
+    gconv_plan_free(e->plan);
+    free(e);
+    pthread_mutex_lock(&plans->lock);
   }
-  left->plan = plan;
-  note_return(plans, left);
+  return any;
 }
 
-/* ---- Making -------------------------------------------------------------------------------------------------------- */
+/* Whether others have plans of this GPU, or make them. */
+static bool others_have(const gconv_plans *plans, const gconv_device *device) {
+  for (const entry *e = plans->entries; e; e = e->next)
+    if (!e->idle && e->of.device == device)
+      return true;
+  return false;
+}
 
-/* Under the lock: takes a plan for such images on this device out of those that were left. */
-static gconv_plan *find(gconv_plans *plans, const gconv_plan_request *request) {
-  const char *device = gconv_device_get_info(request->device)->name;
-  for (struct left **at = &plans->left; *at; at = &(*at)->next) {
-    struct left *found = *at;
-    if (strcmp(gconv_plan_get_info(found->plan)->device, device) != 0 || !gconv_plan_fits(found->plan, request->like))
-      continue;
-    gconv_plan *plan = found->plan;
-    *at = found->next;
-    free(found);
-    return plan;
+/* ---- Taking ---- */
+
+/* An idle plan that fits; of plans that keep all threads busy, waits for one that somebody has. NULL: there is none. */
+static entry *find(gconv_plans *plans, const gconv_plan_request *request) {
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (entry *e = plans->entries; e; e = e->next)
+      if (fits(e, request)) {
+        if (e->idle)
+          return e;
+        busy = request->operation->type->shares;
+      }
+    if (busy)
+      pthread_cond_wait(&plans->changed, &plans->lock);
   }
   return NULL;
 }
 
-/* Under the lock, which is let go meanwhile: as gconv_plan_create(). *alone: nobody else had or made one. */
-static gconv_status make(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan, bool *alone) {
-  uint64_t mine = ++plans->begun;
-  *alone = plans->had++ == 0;
+static gconv_status make(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan) {
+  entry *e = add(plans, request);
+  if (!e)
+    return gconv_set_error(GCONV_NO_MEMORY, "no memory for a plan");
   pthread_mutex_unlock(&plans->lock);
-  gconv_status status = gconv_plan_create(request->device, request->like, request->filters, request->options, plan);
-  bool counts = status == GCONV_OK && is_of_gpu(*plan);
+  gconv_status status = gconv_plan_create(request->device, request->like, request->operation, request->rows, plan);
   pthread_mutex_lock(&plans->lock);
-  *alone = *alone && plans->begun == mine;
-  if (!counts) {
-    plans->had--;
-    pthread_cond_broadcast(&plans->changed);
+  if (status == GCONV_OK) {
+    e->plan = *plan;
+  } else {
+    unlink_entry(plans, e);
+    free(e);
   }
   return status;
 }
 
-/* Under the lock, which is let go meanwhile: one that was left, or a new one, for which others that were left may go. */
-static gconv_status take(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan, bool *alone) {
-  gconv_plan *found = find(plans, request);
+static gconv_status take(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan, bool *fresh) {
+  entry *found = find(plans, request);
+  *fresh = !found;
   if (found) {
-    plans->had++;
-    *plan = found;
+    found->idle = false;
+    *plan = found->plan;
     return GCONV_OK;
   }
-  gconv_status status = make(plans, request, plan, alone);
-  if (status != GCONV_NO_MEMORY || !plans->left)
-    return status;
-  struct left *left = plans->left;
-  plans->left = NULL;
-  pthread_mutex_unlock(&plans->lock);
-  free_all(left);
-  pthread_mutex_lock(&plans->lock);
-  return make(plans, request, plan, alone);
+  gconv_status status = make(plans, request, plan);
+  return status == GCONV_NO_MEMORY && shrink(plans, 0) ? make(plans, request, plan) : status;
 }
 
-gconv_status gconv_plans_take(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan) {
-  bool alone;
-  pthread_mutex_lock(&plans->lock);
-  bool waits = plans->arrived != plans->served && strcmp(gconv_device_get_info(request->device)->name, "cpu") != 0;
-  gconv_status status = waits ? gconv_set_error(GCONV_NO_MEMORY, "other images wait for memory of this GPU")
-                              : take(plans, request, plan, &alone);
-  pthread_mutex_unlock(&plans->lock);
-  return status;
-}
-
-gconv_status gconv_plans_wait(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan) {
-  gconv_status status;
-  bool alone;
-  pthread_mutex_lock(&plans->lock);
+/* As take(), in the order of the calls, until there is memory or nobody else has any. */
+static gconv_status wait_for_memory(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan, bool *fresh) {
+  gconv_status status = GCONV_NO_MEMORY;
   uint64_t place = plans->arrived++;
   while (plans->served != place)
     pthread_cond_wait(&plans->changed, &plans->lock);
-  for (;;) {
-    uint64_t returned = plans->returned;
-    status = take(plans, request, plan, &alone);
-    if (status != GCONV_NO_MEMORY || alone)
-      break;
-    while (plans->had > 0 && plans->returned == returned)
+  for (bool more = true; more && status == GCONV_NO_MEMORY;) {
+    more = others_have(plans, request->device);
+    uint64_t clock = plans->clock;
+    status = take(plans, request, plan, fresh);
+    while (status == GCONV_NO_MEMORY && clock == plans->clock && others_have(plans, request->device))
       pthread_cond_wait(&plans->changed, &plans->lock);
   }
   plans->served++;
   pthread_cond_broadcast(&plans->changed);
+  return status;
+}
+
+gconv_status gconv_plans_take(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan, bool *fresh) {
+  gconv_status status = GCONV_NO_MEMORY;
+  pthread_mutex_lock(&plans->lock);
+  bool gpu = is_of_gpu(request->device), queue = gpu && plans->arrived != plans->served;
+  if (queue)
+    gconv_set_error(status, "other images wait for memory of this GPU");
+  else
+    status = take(plans, request, plan, fresh);
+  if (status == GCONV_NO_MEMORY && gpu && request->waits)
+    status = wait_for_memory(plans, request, plan, fresh);
   pthread_mutex_unlock(&plans->lock);
   return status;
 }
 
-bool gconv_plans_are_awaited(gconv_plans *plans) {
+/* ---- Giving back ---- */
+
+void gconv_plans_give(gconv_plans *plans, gconv_plan *plan) {
+  if (!plan)
+    return;
   pthread_mutex_lock(&plans->lock);
-  bool awaited = plans->arrived != plans->served;
+  entry *e = plans->entries;
+  while (e->plan != plan)
+    e = e->next;
+  e->idle = true;
+  e->given = ++plans->clock;
+  pthread_cond_broadcast(&plans->changed);
+  shrink(plans, plans->most);
   pthread_mutex_unlock(&plans->lock);
-  return awaited;
+}
+
+void gconv_plans_clear(gconv_plans *plans) {
+  pthread_mutex_lock(&plans->lock);
+  shrink(plans, 0);
+  pthread_mutex_unlock(&plans->lock);
 }

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * One image from file to file by rows: memory does not grow with its height, and while a strip is made, later rows are read
+ * and earlier strips written.
+ *
  * Three stages, each a thread that mostly waits: what they do, they do on the threads that all share, so that the processors
  * are kept busy by whichever stage has work, and by no more threads than there are.
  *
- * The input goes through a ring of windows, the rows that a strip needs; those that the next strip needs too are copied. The
- * outputs are rings of strips that lie one behind the other, so that the writers, where they are slowest, get many at once.
+ * The input goes through a ring of windows, the rows that a strip needs; those that the next strip needs too are copied. An
+ * input that is in memory as a whole is its own windows. The outputs are rings of strips that lie one behind the other, so
+ * that the writers, where they are slowest, get many at once.
+ *
+ * A plan may want several passes over the input, which is read again for each: to survey the values of pictures that are
+ * stretched before the first row of them is made, or to make a mosaic row of tiles by row of tiles. If there are more
+ * results than may be open at a time, passes are repeated for the others. The other way would be to keep all results, or
+ * what they are made of, in a temporary file: that takes longer than to read and convolve once more.
  */
-#include "batch/stream.h"
+#include "base/clock.h"
 #include "base/memory.h"
-#include "batch/clock.h"
-#include "batch/message.h"
+#include "batch/run.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,11 +39,29 @@ typedef struct span {
 
 typedef enum stage { READ, FILTERED, WRITTEN, STAGES } stage;
 
+/* A result on its way. */
+typedef struct result {
+  bool wanted;
+  gconv_row_writer *writer; /* NULL: its pass has not come, or it is through, or failed */
+} result;
+
 typedef struct flow {
-  gconv_stream *stream;
+  gconv_worker *worker;
+  gconv_task *task;
+  gconv_plan *plan;
+  gconv_row_reader *reader; /* at its first row; NULL: the image is in memory */
+  gconv_threads *threads;   /* the plan's, which reader and writers share: stages overlap if there are two or more */
+  size_t read;              /* how often the input was opened */
+  result *results;          /* [count] */
+  size_t first, end;        /* results that are written in this pass */
+  gconv_plan_pass pass;
+  gconv_timings timings;
+  double decode_ms, encode_ms; /* in which rows were read and written, waiting for the threads included */
+
   int32_t strip, strips; /* output rows at a time; how many times */
   int32_t room;          /* rows that a window can hold */
   span *spans;           /* [strips] of input rows: strip i needs those of spans[i]; neither end ever goes back */
+  int32_t allocated;     /* rows that they have room for */
   window windows[WINDOWS];
   int32_t window_count;
   gconv_image *outputs; /* [count], of `slots` strips each: strip i is in slot i % slots */
@@ -76,8 +101,10 @@ static gconv_status no_memory(void) {
  * too many are copied for the next strip. A multiple of the plan's step, and, if that does not make it much larger, of
  * `preferred`, the writers'. */
 static int32_t strip_rows(const gconv_plan *plan, const gconv_image *like, int64_t preferred) {
-  int64_t step = gconv_plan_row_step(plan), height = gconv_plan_get_info(plan)->out_height;
+  int64_t step = gconv_plan_row_step(plan), height = gconv_plan_output_header(plan, 0)->height;
   int32_t begin, end;
+  if (plan->operation->type->batches) /* the plan was made for so many */
+    return (int32_t)(step < height ? step : height);
   gconv_plan_rows_needed(plan, 0, 1, &begin, &end);
   int64_t rows = (int64_t)(STRIP_BYTES / (row_bytes_of(like) + output_row_bytes(plan))), least = 2 * (int64_t)(end - begin);
   rows = rows > least ? rows : least;
@@ -90,17 +117,18 @@ static int32_t strip_rows(const gconv_plan *plan, const gconv_image *like, int64
 /* Finds out which rows each strip needs, and so the most that a window must hold. Mirrored at the bottom, rows may be needed
  * again that earlier strips had done with. */
 static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
-  int32_t height = gconv_plan_get_info(plan)->out_height, least = INT32_MAX, most = 0;
+  int32_t height = f->pass.end - f->pass.first, least = INT32_MAX, most = 0;
   f->strips = (height - 1) / f->strip + 1;
-  if (f->strips > MOST_STRIPS)
-    return gconv_set_error(GCONV_TOO_LARGE, "the image is larger than any that could be carried by rows");
+  f->room = 0;
+  free(f->spans);
   f->spans = calloc((size_t)f->strips, sizeof *f->spans);
   if (!f->spans)
     return no_memory();
   for (int32_t i = f->strips; i-- > 0;) {
     span *s = &f->spans[i];
     int32_t first = i * f->strip;
-    gconv_plan_rows_needed(plan, first, height - first < f->strip ? height - first : f->strip, &s->begin, &s->end);
+    gconv_plan_rows_needed(plan, f->pass.first + first, height - first < f->strip ? height - first : f->strip, &s->begin,
+                           &s->end);
     s->begin = least = s->begin < least ? s->begin : least;
   }
   for (int32_t i = 0; i < f->strips; i++) {
@@ -119,6 +147,7 @@ static gconv_status allocate_rows(const gconv_image *like, int32_t rows, gconv_i
                         .height = rows,
                         .width = like->width,
                         .channels = like->channels,
+                        .planar = like->planar,
                         .alpha = like->alpha};
   gconv_status status = gconv_image_allocate(&header);
   if (status == GCONV_OK)
@@ -126,20 +155,27 @@ static gconv_status allocate_rows(const gconv_image *like, int32_t rows, gconv_i
   return status;
 }
 
-static void free_buffers(flow *f) {
+static void free_windows(flow *f) {
   for (int32_t i = 0; i < WINDOWS; i++)
-    gconv_image_free(&f->windows[i].rows);
+    if (f->allocated > 0)
+      gconv_image_free(&f->windows[i].rows);
+  f->allocated = 0;
+}
+
+static void free_buffers(flow *f) {
+  free_windows(f);
   for (size_t i = 0; f->outputs && i < f->count; i++)
     gconv_image_free(&f->outputs[i]);
   free(f->outputs);
+  free(f->results);
   free(f->spans);
 }
 
 /* The most that a writer wants at a time. */
-static int32_t writers_step(const gconv_stream *stream) {
+static int32_t writers_step(const flow *f) {
   int32_t step = 1;
-  for (size_t i = 0; i < gconv_plan_outputs(stream->plan); i++) {
-    int32_t own = stream->writers[i] ? gconv_row_writer_step(stream->writers[i]) : 1;
+  for (size_t i = 0; i < f->count; i++) {
+    int32_t own = f->results[i].writer ? gconv_row_writer_step(f->results[i].writer) : 1;
     step = own > step ? own : step;
   }
   return step;
@@ -163,43 +199,56 @@ static depth choose_depth(int threads, int32_t writer_step, int32_t strip, uint6
   return (depth){WINDOWS, slots < LEAST_SLOTS ? LEAST_SLOTS : slots < MOST_SLOTS ? (int32_t)slots : MOST_SLOTS};
 }
 
-static gconv_status make_buffers(flow *f) {
-  const gconv_stream *stream = f->stream;
-  const gconv_image *like = gconv_row_reader_header(stream->reader);
-  size_t count = gconv_plan_outputs(stream->plan);
-  int32_t step = writers_step(stream);
-  f->strip = strip_rows(stream->plan, like, step);
-  f->outputs = calloc(count, sizeof *f->outputs);
-  if (!f->outputs)
-    return no_memory();
-  GCONV_TRY(plan_spans(stream->plan, f));
-  int threads = gconv_threads_count(stream->threads);
-  depth d = choose_depth(threads, step, f->strip, (uint64_t)f->strip * output_row_bytes(stream->plan));
-  f->window_count = d.windows;
+/* Rows of the input for all strips of the pass. */
+static gconv_status make_windows(flow *f) {
+  if (!f->reader)
+    return GCONV_OK;
+  if (f->allocated < f->room)
+    free_windows(f);
+  f->allocated = f->allocated < f->room ? f->room : f->allocated;
   for (int32_t i = 0; i < f->window_count && i <= f->strips; i++) /* one more skips the last rows */
-    GCONV_TRY(allocate_rows(like, f->room, &f->windows[i].rows));
-  f->slots = d.slots < f->strips ? d.slots : f->strips;
-  int64_t rows = (int64_t)f->slots * f->strip, height = gconv_plan_get_info(stream->plan)->out_height;
-  for (f->count = 0; f->count < count; f->count++)
-    GCONV_TRY(allocate_rows(gconv_plan_output_header(stream->plan, f->count), (int32_t)(rows < height ? rows : height),
-                            &f->outputs[f->count]));
+    if (!f->windows[i].rows.data)
+      GCONV_TRY(allocate_rows(&f->task->image, f->allocated, &f->windows[i].rows));
   return GCONV_OK;
 }
 
-uint64_t gconv_stream_writer_bytes(int threads) {
-  const uint64_t a_thread = (uint64_t)5 << 20; /* PNG: strips filtered and compressed, and rows that wait */
-  return a_thread * (uint64_t)threads;
+/* Strips of an output that is written in this pass; one that is not has no pixels. */
+static gconv_status make_output(flow *f, size_t k) {
+  const gconv_image *header = gconv_plan_output_header(f->plan, k);
+  int64_t rows = (int64_t)f->slots * f->strip;
+  bool wanted = !f->plan->type->leaves_out || (k >= f->first && k < f->end && f->results[k].wanted);
+  gconv_image_free(&f->outputs[k]);
+  if (wanted && !f->pass.surveys)
+    return allocate_rows(header, (int32_t)(rows < header->height ? rows : header->height), &f->outputs[k]);
+  return GCONV_OK;
 }
 
-uint64_t gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads) {
+static gconv_status make_buffers(flow *f) {
+  int32_t step = writers_step(f);
+  f->strip = strip_rows(f->plan, &f->task->image, step);
+  GCONV_TRY(plan_spans(f->plan, f));
+  depth d = choose_depth(gconv_threads_count(f->threads), step, f->strip, (uint64_t)f->strip * output_row_bytes(f->plan));
+  f->window_count = d.windows;
+  f->slots = d.slots < f->strips ? d.slots : f->strips;
+  for (size_t k = 0; k < f->count; k++)
+    GCONV_TRY(make_output(f, k));
+  return make_windows(f);
+}
+
+static double writer_bytes(int threads) {
+  const double a_thread = 5 << 20; /* PNG: strips filtered and compressed, and rows that wait */
+  return a_thread * threads;
+}
+
+double gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads) {
   const uint64_t step_bytes = (uint64_t)1 << 20; /* a writer's, at most */
   int32_t strip = strip_rows(plan, like, 1), begin, end;
   uint64_t row_bytes = output_row_bytes(plan);
   gconv_plan_rows_needed(plan, 0, strip, &begin, &end);
   depth d = choose_depth(threads, (int32_t)(step_bytes / row_bytes) + 1, strip, (uint64_t)strip * row_bytes);
   uint64_t rows = (uint64_t)d.slots * (uint64_t)strip, height = (uint64_t)gconv_plan_get_info(plan)->out_height;
-  return (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(like) + (rows < height ? rows : height) * row_bytes +
-         writers * gconv_stream_writer_bytes(threads);
+  uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(like);
+  return (double)(windows + (rows < height ? rows : height) * row_bytes) + (double)writers * writer_bytes(threads);
 }
 
 /* ---- From stage to stage ---- */
@@ -244,7 +293,7 @@ static gconv_status skip_rows(flow *f, const window *w, int32_t count) {
   gconv_status status = GCONV_OK;
   for (int32_t some; count > 0 && status == GCONV_OK; count -= some) {
     some = count < f->room ? count : f->room;
-    status = gconv_row_reader_read(f->stream->reader, w->rows.data, w->rows.row_bytes, some);
+    status = gconv_row_reader_read(f->reader, w->rows.data, w->rows.row_bytes, some);
   }
   return status;
 }
@@ -255,6 +304,12 @@ static gconv_status fill_window(flow *f, int32_t i) {
   window *w = &f->windows[i % f->window_count], *before = &f->windows[(i + f->window_count - 1) % f->window_count];
   int32_t had = i > 0 ? f->spans[i - 1].end : 0, kept = had > s->begin ? had - s->begin : 0;
   w->first_row = s->begin;
+  if (!f->reader) {
+    w->rows = f->task->image;
+    w->rows.data = row_at(&w->rows, s->begin);
+    w->rows.height = s->end - s->begin;
+    return GCONV_OK;
+  }
   w->rows.height = s->end - s->begin;
   if (kept > 0)
     memcpy(w->rows.data, row_at(&before->rows, s->begin - before->first_row), (size_t)kept * w->rows.row_bytes);
@@ -262,19 +317,20 @@ static gconv_status fill_window(flow *f, int32_t i) {
     GCONV_TRY(skip_rows(f, w, s->begin - had));
   if (kept == w->rows.height)
     return GCONV_OK;
-  return gconv_row_reader_read(f->stream->reader, row_at(&w->rows, kept), w->rows.row_bytes, w->rows.height - kept);
+  return gconv_row_reader_read(f->reader, row_at(&w->rows, kept), w->rows.row_bytes, w->rows.height - kept);
 }
 
 /* Strip i; or i = strips: what is left, to the last row, which tells whether the file is whole. */
 static bool read_strip(flow *f, int32_t i) {
   if (!wait_for(f, FILTERED, i - f->window_count + 1)) /* the window is free */
     return false;
-  double start = gconv_batch_clock_ms();
-  gconv_status status = i < f->strips
-                            ? fill_window(f, i)
-                            : skip_rows(f, &f->windows[i % f->window_count],
-                                        gconv_row_reader_header(f->stream->reader)->height - f->spans[f->strips - 1].end);
-  f->stream->decode_ms += gconv_batch_clock_ms() - start;
+  double start = gconv_now_ms();
+  gconv_status status = GCONV_OK;
+  if (i < f->strips)
+    status = fill_window(f, i);
+  else if (f->reader)
+    status = skip_rows(f, &f->windows[i % f->window_count], f->task->image.height - f->spans[f->strips - 1].end);
+  f->decode_ms += gconv_now_ms() - start;
   if (status != GCONV_OK)
     return give_up(f, status);
   advance(f, READ, 1);
@@ -291,14 +347,13 @@ static void *read_all(void *argument) {
 /* ---- Filtering ---- */
 
 static int32_t first_row_of(const flow *f, int32_t strip) {
-  int32_t height = gconv_plan_get_info(f->stream->plan)->out_height;
-  return strip < f->strips ? strip * f->strip : height;
+  return strip < f->strips ? f->pass.first + strip * f->strip : f->pass.end;
 }
 
 /* Rows of the output from strip i on, `strips` of them, where they are kept. */
 static gconv_image kept_rows(const flow *f, size_t output, int32_t i, int32_t strips) {
   gconv_image part = f->outputs[output];
-  part.data = row_at(&part, i % f->slots * f->strip);
+  part.data = part.data ? row_at(&part, i % f->slots * f->strip) : NULL;
   part.height = first_row_of(f, i + strips) - first_row_of(f, i);
   return part;
 }
@@ -309,8 +364,8 @@ static bool filter_strip(flow *f, gconv_image *parts, int32_t i) {
   for (size_t k = 0; k < f->count; k++)
     parts[k] = kept_rows(f, k, i, 1);
   const window *w = &f->windows[i % f->window_count];
-  gconv_status status =
-      gconv_plan_execute_rows(f->stream->plan, &w->rows, w->first_row, first_row_of(f, i), parts, &f->stream->timings);
+  gconv_status status = gconv_plan_execute_rows(f->plan, &w->rows, w->first_row, first_row_of(f, i),
+                                                f->pass.surveys ? NULL : parts, &f->timings);
   if (status != GCONV_OK)
     return give_up(f, status);
   advance(f, FILTERED, 1);
@@ -319,13 +374,40 @@ static bool filter_strip(flow *f, gconv_image *parts, int32_t i) {
 
 /* ---- Writing ---- */
 
-static void write_output(gconv_stream *stream, size_t output, const gconv_image *part) {
-  gconv_row_writer **writer = &stream->writers[output];
-  if (!*writer || gconv_row_writer_write(*writer, part->data, part->row_bytes, part->height) == GCONV_OK)
-    return;
-  gconv_row_writer_discard(*writer);
-  *writer = NULL;
-  stream->failed(stream->user, output);
+typedef struct writing {
+  flow *flow;
+  int32_t strip, count;
+} writing;
+
+static void fail_result(flow *f, size_t k, gconv_status status) {
+  gconv_item_count(f->worker->run, f->task, &f->task->items[0], k, status);
+  f->results[k].wanted = false;
+  if (f->results[k].writer)
+    gconv_row_writer_discard(f->results[k].writer);
+  f->results[k].writer = NULL;
+}
+
+static void write_output(void *context, size_t turn, int seat) {
+  const writing *w = context;
+  (void)seat;
+  flow *f = w->flow;
+  const gconv_run *run = f->worker->run;
+  size_t k = f->first + turn;
+  result *to = &f->results[k];
+  int32_t first = first_row_of(f, w->strip);
+  gconv_image rows = kept_rows(f, k, w->strip, w->count);
+  gconv_status status = GCONV_OK;
+  if (to->wanted && run->array)
+    status = gconv_joint_add(run->array, gconv_plan_output_header(f->plan, k), f->task->group->frame, &rows, first);
+  else if (to->wanted)
+    status = gconv_rows_add(to->writer, run->batch->nhwc, 0, &rows, first);
+  if (status != GCONV_OK)
+    fail_result(f, k, status);
+}
+
+/* Writers compress on the shared threads, one after the other; or, if there are many, side by side. */
+static bool write_side_by_side(const flow *f) {
+  return f->end - f->first > (size_t)gconv_threads_count(f->threads);
 }
 
 /* Strip i and those behind it that are filtered and in one piece with it, but no more than half of what is kept. Returns how
@@ -339,12 +421,13 @@ static int32_t write_strips(flow *f, int32_t i) {
   int32_t together = f->slots - i % f->slots, half = (f->slots + 2) / 3;
   count = count < together ? count : together;
   count = count < half ? count : half;
-  double start = gconv_batch_clock_ms();
-  for (size_t k = 0; k < f->count; k++) {
-    gconv_image part = kept_rows(f, k, i, count);
-    write_output(f->stream, k, &part);
-  }
-  f->stream->encode_ms += gconv_batch_clock_ms() - start;
+  double start = gconv_now_ms();
+  writing w = {f, i, count};
+  if (!f->pass.surveys && write_side_by_side(f))
+    gconv_threads_run(f->threads, f->end - f->first, write_output, &w);
+  for (size_t k = 0; !f->pass.surveys && !write_side_by_side(f) && k < f->end - f->first; k++)
+    write_output(&w, k, 0);
+  f->encode_ms += gconv_now_ms() - start;
   advance(f, WRITTEN, count);
   return count;
 }
@@ -361,7 +444,7 @@ static void *write_all(void *argument) {
 /* What has no thread of its own is done here, strip by strip. */
 static void run_stages(flow *f, gconv_image *parts) {
   pthread_t reader, writer;
-  bool overlaps = gconv_threads_count(f->stream->threads) > 1 && f->strips > 1;
+  bool overlaps = gconv_threads_count(f->threads) > 1 && f->strips > 1;
   bool reads = overlaps && pthread_create(&reader, NULL, read_all, f) == 0;
   bool writes = overlaps && pthread_create(&writer, NULL, write_all, f) == 0;
   for (int32_t i = 0; i < f->strips; i++)
@@ -375,15 +458,148 @@ static void run_stages(flow *f, gconv_image *parts) {
     pthread_join(writer, NULL);
 }
 
-gconv_status gconv_stream_run(gconv_stream *stream) {
-  flow f = {.stream = stream, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-  gconv_image *parts = calloc(gconv_plan_outputs(stream->plan), sizeof *parts);
-  gconv_status status = parts ? make_buffers(&f) : no_memory();
-  gconv_row_reader_share(stream->reader, stream->threads);
-  if (status == GCONV_OK) {
-    run_stages(&f, parts);
-    status = f.status == GCONV_OK ? GCONV_OK : gconv_set_error(f.status, f.why.text);
+/* All strips of the pass. */
+static gconv_status run_pass(flow *f, gconv_image *parts) {
+  memset(f->done, 0, sizeof f->done);
+  GCONV_TRY(make_buffers(f));
+  if (f->reader)
+    gconv_row_reader_share(f->reader, f->threads);
+  run_stages(f, parts);
+  return f->status == GCONV_OK ? GCONV_OK : gconv_set_error(f->status, f->why.text);
+}
+
+/* ---- All passes ---- */
+
+/* Opens the file again, if it was read before. */
+static gconv_status open_input(flow *f, gconv_row_reader **own) {
+  gconv_read_options options = {.max_pixels = f->worker->run->batch->max_pixels, .again = true};
+  if (f->read++ == 0 || !f->reader)
+    return GCONV_OK;
+  gconv_row_reader_close(*own);
+  *own = NULL;
+  GCONV_TRY(gconv_row_reader_open(f->task->items[0].report.input->path, &options, own));
+  f->reader = *own;
+  bool same = gconv_image_same_shape(gconv_row_reader_header(*own), &f->task->image);
+  return same && gconv_row_reader_is_in_order(*own)
+             ? GCONV_OK
+             : gconv_set_error(GCONV_BAD_FILE, "it changed while it was waiting for its turn");
+}
+
+/* Begins the file of a result; the one array is there. */
+static void open_result(flow *f, size_t k, const gconv_image *metadata) {
+  bool beside = write_side_by_side(f);
+  result *to = &f->results[k];
+  if (!to->wanted || f->worker->run->array)
+    return;
+  to->writer =
+      gconv_task_open_rows(f->worker, f->task, k, metadata, beside ? 1 : f->worker->threads, beside ? NULL : f->threads);
+  to->wanted = to->writer != NULL;
+}
+
+/* Completes the files of this pass, so that they appear, or discards them. */
+static void close_results(flow *f, gconv_status status) {
+  double begin = gconv_now_ms();
+  gconv_item *item = &f->task->items[0];
+  const gconv_run *run = f->worker->run;
+  for (size_t k = f->first; k < f->end; k++) {
+    result *to = &f->results[k];
+    gconv_task_close_rows(f->worker, f->task, k, to->writer, status);
+    if (run->array && to->wanted)
+      *(status == GCONV_OK ? &item->report.written : &item->report.failed) += status != GCONV_OK || item->place == 0;
+    *to = (result){0};
   }
+  f->encode_ms += gconv_now_ms() - begin;
+}
+
+static bool is_any_wanted(const flow *f) {
+  for (size_t k = f->first; k < f->end; k++)
+    if (f->results[k].wanted)
+      return true;
+  return false;
+}
+
+/* Passes `number` and behind it that make results first .. end - 1. */
+static gconv_status make_results(flow *f, size_t number, const gconv_image *metadata, gconv_image *parts,
+                                 gconv_row_reader **own) {
+  gconv_status status = GCONV_OK;
+  for (size_t k = f->first; k < f->end; k++)
+    open_result(f, k, metadata);
+  for (; number < gconv_plan_passes(f->plan) && status == GCONV_OK && is_any_wanted(f); number++) {
+    status = gconv_plan_begin_pass(f->plan, number, &f->pass);
+    if (status == GCONV_OK)
+      status = open_input(f, own);
+    if (status == GCONV_OK)
+      status = run_pass(f, parts);
+  }
+  gconv_task_keep_text(f->task, status);
+  close_results(f, status);
+  return status;
+}
+
+static gconv_status run_all(flow *f, size_t writers, const gconv_image *metadata, gconv_image *parts,
+                            gconv_row_reader **own) {
+  size_t number = 0;
+  gconv_status status = gconv_plan_begin_pass(f->plan, 0, &f->pass);
+  f->end = f->count;
+  for (; status == GCONV_OK && f->pass.surveys; number++) {
+    status = open_input(f, own);
+    if (status == GCONV_OK)
+      status = run_pass(f, parts);
+    if (status == GCONV_OK)
+      status = gconv_plan_begin_pass(f->plan, number + 1, &f->pass);
+  }
+  gconv_task_keep_text(f->task, status);
+  for (f->end = 0; f->end < f->count && status == GCONV_OK;) {
+    f->first = f->end;
+    f->end = f->count - f->first < writers ? f->count : f->first + writers;
+    status = make_results(f, number, metadata, parts, own);
+  }
+  return status;
+}
+
+/* Counts results that were not begun, or all of them. */
+static void fail_rest(flow *f) {
+  gconv_item *item = &f->task->items[0];
+  for (size_t k = 0; k < f->count; k++)
+    item->report.failed += f->results[k].wanted;
+  gconv_item_add_error(item, item->report.input->path, f->task->why.text);
+}
+
+static gconv_status begin(flow *f) {
+  const gconv_item *item = &f->task->items[0];
+  f->count = gconv_plan_outputs(f->plan);
+  f->outputs = calloc(f->count, sizeof *f->outputs);
+  f->results = calloc(f->count, sizeof *f->results);
+  if (!f->outputs || !f->results)
+    return no_memory();
+  for (size_t k = 0; k < f->count; k++)
+    f->results[k].wanted = item->wanted[k];
+  if ((f->plan->outputs[0].height - 1) / strip_rows(f->plan, &f->task->image, 1) >= MOST_STRIPS)
+    return gconv_set_error(GCONV_TOO_LARGE, "the image is larger than any that could be carried by rows");
+  return GCONV_OK;
+}
+
+gconv_status gconv_task_stream(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, size_t writers) {
+  flow f = {.worker = worker,
+            .task = task,
+            .plan = task->plan,
+            .reader = reader,
+            .threads = gconv_device_threads(task->plan->device),
+            .lock = PTHREAD_MUTEX_INITIALIZER,
+            .changed = PTHREAD_COND_INITIALIZER};
+  gconv_row_reader *own = NULL;
+  gconv_image *parts = calloc(gconv_plan_outputs(task->plan), sizeof *parts);
+  gconv_status status = gconv_task_keep_text(task, parts ? begin(&f) : no_memory());
+  if (status == GCONV_OK) {
+    task->streamed = true;
+    status = run_all(&f, writers, reader ? gconv_row_reader_header(reader) : &task->image, parts, &own);
+    if (status != GCONV_OK)
+      fail_rest(&f);
+  }
+  task->common.timings = f.timings;
+  task->common.decode_ms += f.decode_ms;
+  task->common.encode_ms = f.encode_ms;
+  gconv_row_reader_close(own);
   free_buffers(&f);
   free(parts);
   pthread_cond_destroy(&f.changed);

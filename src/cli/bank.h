@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Banks that a command line names, and the parts of `gconv bank`, between which cmd_bank.c chooses. */
+/* Banks that a command line names: cmd_bank.c, and bank_info.c. */
 #ifndef GCONV_CLI_BANK_H
 #define GCONV_CLI_BANK_H
 
 #include "cli/command.h"
-
-extern const gconv_command gconv_bank_info, gconv_bank_show, gconv_bank_convert;
-
-/* Whether gconv_bank_read() takes this syntax; NULL is none. */
-bool gconv_bank_is_syntax(const char *syntax);
 
 /* Whether only banks have this syntax, so not npy; NULL is none. */
 bool gconv_bank_is_own_syntax(const char *syntax);
@@ -24,13 +19,5 @@ bool gconv_bank_print(const char *spec);
 
 /* Reads one bank, or several plain filters stacked into one, into *bank, which must be empty. */
 gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message);
-
-/* An option of all parts: const char *, by its field. */
-#define GCONV_BANK_SYNTAX_OPTION(settings)                                                                                  \
-  {                                                                                                                         \
-    .name = "filter-format", .value = "SYNTAX",                                                                             \
-    .help = "bank, npy, safetensors, onnx, or that of filters; default: by content", .parse = gconv_option_text,            \
-    .field = offsetof(settings, syntax)                                                                                     \
-  }
 
 #endif

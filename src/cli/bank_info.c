@@ -14,12 +14,6 @@ struct info {
   json_t *files; /* with --json: what was found of each SPEC */
 };
 
-static const gconv_option options[] = {
-    {.name = "json", .help = "print JSON", .parse = gconv_option_flag, .field = offsetof(struct info, json)},
-    GCONV_BANK_SYNTAX_OPTION(struct info),
-    GCONV_OPTIONS_END,
-};
-
 /* ---- Numbers of a bank ---- */
 
 /* Sums are taken in float64. */
@@ -238,40 +232,29 @@ static int print_json(struct info *info) {
   return text ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
 }
 
-static int inform(struct info *info, const gconv_texts *specs) {
+static int run(gconv_settings *settings, const gconv_texts *specs) {
+  struct info info = {.syntax = settings->last.syntax, .json = settings->json};
   size_t failed = 0;
   if (specs->count == 0) {
     gconv_say("bank info: name a file of banks, or plain filters");
     return GCONV_EXIT_USAGE;
   }
-  info->files = json_array();
+  info.files = json_array();
   for (size_t i = 0; i < specs->count; i++) {
     char *spec = specs->items[i];
-    bool bank = gconv_bank_is_meant(spec, info->syntax);
-    failed += (bank ? inform_file(info, spec) : inform_filters(info, spec)) != GCONV_OK;
+    bool bank = gconv_bank_is_meant(spec, info.syntax);
+    failed += (bank ? inform_file(&info, spec) : inform_filters(&info, spec)) != GCONV_OK;
   }
-  int status = info->json ? print_json(info) : GCONV_EXIT_OK;
-  json_decref(info->files);
-  if (failed == 0)
-    return status;
-  return failed < specs->count ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
-}
-
-static int run(const gconv_command *self, int count, char *const *words) {
-  struct info info = {0};
-  gconv_texts specs = {0};
-  int status;
-  if (!gconv_command_parse(self, count, words, &info, &specs, &status))
-    return status;
-  status = inform(&info, &specs);
-  gconv_texts_free(&specs);
-  return status;
+  int status = info.json ? print_json(&info) : GCONV_EXIT_OK;
+  json_decref(info.files);
+  return failed == 0 ? status : gconv_command_end_many(specs->count, failed);
 }
 
 const gconv_command gconv_bank_info = {
     .name = "bank info",
     .synopsis = "bank info SPEC... [OPTION...]",
     .help = "what a file holds: tensors or nodes, shapes, types, sums, biases, stride and padding",
-    .options = options,
+    .of = GCONV_OF_BANK_INFO,
+    .words = GCONV_WORDS_ANY,
     .run = run,
 };

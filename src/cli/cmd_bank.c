@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv bank: its three parts, and what they share. */
+/* gconv bank: what its three parts share, bank_info.c and bank_show.c. */
 #include "cli/bank.h"
 #include "cli/terminal.h"
 
 #include <string.h>
 
-static const gconv_command *const parts[] = {&gconv_bank_info, &gconv_bank_show, &gconv_bank_convert};
-enum { PARTS = sizeof parts / sizeof parts[0] };
-
-static const gconv_option options[] = {GCONV_OPTIONS_END};
-
-/* ---- What the parts share ---- */
-
-bool gconv_bank_is_syntax(const char *syntax) {
+/* Whether gconv_bank_read() takes this syntax; NULL is none. */
+static bool is_syntax(const char *syntax) {
   for (size_t i = 0; syntax && gconv_bank_syntax_at(i); i++)
     if (strcmp(syntax, gconv_bank_syntax_at(i)) == 0)
       return true;
@@ -20,12 +14,12 @@ bool gconv_bank_is_syntax(const char *syntax) {
 }
 
 bool gconv_bank_is_own_syntax(const char *syntax) {
-  return gconv_bank_is_syntax(syntax) && strcmp(syntax, "npy") != 0;
+  return is_syntax(syntax) && strcmp(syntax, "npy") != 0;
 }
 
 bool gconv_bank_is_meant(const char *spec, const char *syntax) {
   if (syntax)
-    return gconv_bank_is_syntax(syntax);
+    return is_syntax(syntax);
   /* standard input cannot be looked into before it is read */
   return strcmp(spec, "-") == 0 || strncmp(spec, "-:", 2) == 0 || gconv_bank_is_one(spec);
 }
@@ -44,39 +38,22 @@ gconv_status gconv_bank_stack_specs(const gconv_texts *specs, const char *syntax
 gconv_status gconv_bank_load(const gconv_texts *specs, const char *syntax, gconv_bank *bank, gconv_message *message) {
   size_t banks = 0;
   if (specs->count == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "name a bank, such as weights.safetensors:conv1.weight, or plain filters");
+    return gconv_refuse(message, "name a bank, such as weights.safetensors:conv1.weight, or plain filters");
   for (size_t i = 0; i < specs->count; i++)
     banks += gconv_bank_is_meant(specs->items[i], syntax);
   if (banks > 0 && specs->count > 1)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "one bank stands alone; several plain filters are stacked");
+    return gconv_refuse(message, "one bank stands alone; several plain filters are stacked");
   gconv_status status =
       banks > 0 ? gconv_bank_read(specs->items[0], syntax, bank) : gconv_bank_stack_specs(specs, syntax, bank);
   return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
 }
 
-/* ---- Choosing the part ---- */
-
-static const gconv_command *find_part(const char *name) {
-  for (size_t i = 0; i < PARTS; i++)
-    if (strcmp(strchr(parts[i]->name, ' ') + 1, name) == 0)
-      return parts[i];
-  return NULL;
-}
-
-static int run(const gconv_command *self, int count, char *const *words) {
-  const gconv_command *part = count > 0 ? find_part(words[0]) : NULL;
-  gconv_texts operands = {0};
-  int status = GCONV_EXIT_USAGE;
-  if (part)
-    return part->run(part, count - 1, words + 1);
-  if (gconv_command_parse(self, count, words, NULL, &operands, &status)) {
-    gconv_say("bank: %s%sinfo, show or convert is expected; gconv bank --help tells more",
-              operands.count > 0 ? operands.items[0] : "", operands.count > 0 ? ": " : "");
-    status = GCONV_EXIT_USAGE;
-  }
-  gconv_texts_free(&operands);
-  return status;
+/* Without the name of a part, which is a command of its own. */
+static int run(gconv_settings *settings, const gconv_texts *words) {
+  (void)settings;
+  gconv_say("bank: %s%sinfo, show or convert is expected; gconv bank --help tells more",
+            words->count > 0 ? words->items[0] : "", words->count > 0 ? ": " : "");
+  return GCONV_EXIT_USAGE;
 }
 
 const gconv_command gconv_command_bank = {
@@ -97,6 +74,7 @@ const gconv_command gconv_command_bank = {
                "  gconv bank show weights.safetensors:conv1.weight -o filters.png\n"
                "  gconv bank convert model.onnx:Conv_0 -o bank.txt\n"
                "  gconv bank convert sobel_x sobel_y -o edges.npy\n",
-    .options = options,
+    .of = GCONV_OF_REST,
+    .words = GCONV_WORDS_ANY,
     .run = run,
 };

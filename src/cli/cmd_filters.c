@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const gconv_option options[] = {GCONV_OPTIONS_END};
-
 /* Whether each of the words is in the name or the text of a filter; true without words. */
 static bool is_wanted(const gconv_texts *words, const char *name, const char *text) {
   for (size_t i = 0; i < words->count; i++)
@@ -76,24 +74,20 @@ static size_t print_folder(const gconv_texts *words) {
   return printed;
 }
 
-static int run(const gconv_command *self, int count, char *const *words) {
-  gconv_texts operands = {0};
-  int status;
-  if (!gconv_command_parse(self, count, words, NULL, &operands, &status))
-    return status;
-  size_t printed = print_builtins(&operands);
-  if (printed + print_folder(&operands) == 0) {
-    gconv_say("no filter has all of these words in its name or description: gconv filters lists all");
-    status = GCONV_EXIT_FAILED;
-  }
-  gconv_texts_free(&operands);
-  return status;
+static int run(gconv_settings *settings, const gconv_texts *words) {
+  (void)settings;
+  size_t printed = print_builtins(words);
+  if (printed + print_folder(words) > 0)
+    return GCONV_EXIT_OK;
+  gconv_say("no filter has all of these words in its name or description: gconv filters lists all");
+  return GCONV_EXIT_FAILED;
 }
 
 const gconv_command gconv_command_filters = {
     .name = "filters",
     .synopsis = "filters [WORD...]",
     .help = "the filters that are built in, and those that are files in the folder of filters; all, or those with a WORD",
-    .options = options,
+    .of = GCONV_OF_REST,
+    .words = GCONV_WORDS_ANY,
     .run = run,
 };

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv help: the overview, and the help of commands, built-in filters and options. */
 #include "cli/command.h"
-#include "cli/filter_options.h"
 
 #include <string.h>
-
-static const gconv_option options[] = {GCONV_OPTIONS_END};
 
 static void print_overview(void) {
   const gconv_command *command;
@@ -19,7 +16,8 @@ static void print_overview(void) {
          "Commands:\n",
          gconv_version());
   for (size_t i = 0; (command = gconv_command_at(i)); i++)
-    printf("  %-12s%s\n", command->name, command->help);
+    if (!gconv_command_is_part(command))
+      printf("  %-12s%s\n", command->name, command->help);
   fputs("\ngconv help COMMAND lists the options of a command; gconv help filter those of the main job, and\n"
         "gconv help border one of these.\n"
         "gconv --version prints the version.\n",
@@ -42,32 +40,30 @@ static bool print_filter(const char *name) {
 
 /* What an option of the main job does, "border", "--border" or "-f"; false if there is none of this name. */
 static bool print_option(const char *word) {
-  const char *name = word + strspn(word, "-");
-  for (const gconv_option *option = gconv_filter_options; option->name; option++)
-    if (strcmp(option->name, name) == 0 || (word[0] == '-' && name == word + 1 && name[0] == option->letter && !name[1])) {
-      gconv_option alone[] = {*option, {.name = NULL}};
-      alone[0].group = NULL;
-      gconv_options_print(stdout, alone);
-      return true;
-    }
-  return false;
+  char name[64];
+  snprintf(name, sizeof name, "%s%s", word[0] == '-' ? "" : "--", word);
+  const gconv_option *option = gconv_option_find(GCONV_OF_FILTER, name, strlen(name));
+  if (option)
+    gconv_option_print(stdout, option);
+  return option != NULL;
 }
 
 static bool asks_for_help(const char *word) {
   return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
 }
 
-/* Parses no options: they are what is asked about. */
-static int run(const gconv_command *self, int count, char *const *words) {
+static int run(gconv_settings *settings, const gconv_texts *words) {
+  (void)settings;
   int status = GCONV_EXIT_OK;
-  if (count == 0)
+  if (words->count == 0)
     print_overview();
-  for (int i = 0; i < count && status == GCONV_EXIT_OK; i++) {
-    const gconv_command *command = asks_for_help(words[i]) ? self : gconv_command_find(words[i]);
+  for (size_t i = 0; i < words->count && status == GCONV_EXIT_OK; i++) {
+    const char *word = words->items[i];
+    const gconv_command *command = asks_for_help(word) ? &gconv_command_help : gconv_command_find(word);
     if (command)
       gconv_command_print(stdout, command);
-    else if (!print_filter(words[i]) && !print_option(words[i]))
-      status = gconv_command_unknown(words[i]);
+    else if (!print_filter(word) && !print_option(word))
+      status = gconv_command_unknown(word);
   }
   return status;
 }
@@ -76,6 +72,7 @@ const gconv_command gconv_command_help = {
     .name = "help",
     .synopsis = "help [COMMAND|FILTER|OPTION...]",
     .help = "how gconv, one of its commands, a built-in filter or an option, is used",
-    .options = options,
+    .of = GCONV_OF_REST,
+    .words = GCONV_WORDS_ALL,
     .run = run,
 };

@@ -8,19 +8,6 @@
 
 enum { PRINTED_SIZE = 9 }; /* taps are printed of filters up to this size */
 
-struct settings {
-  const char *syntax;
-};
-
-static const gconv_option options[] = {
-    {.name = "filter-format",
-     .value = "SYNTAX",
-     .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; default: recognised by content",
-     .parse = gconv_option_text,
-     .field = offsetof(struct settings, syntax)},
-    GCONV_OPTIONS_END,
-};
-
 /* ---- Images -------------------------------------------------------------------------------------------------------- */
 
 static void print_resolution(const gconv_image *image) {
@@ -142,34 +129,22 @@ static gconv_status inform(const char *word, const char *syntax) {
   return status;
 }
 
-static int inform_all(const struct settings *settings, const gconv_texts *words) {
+static int run(gconv_settings *settings, const gconv_texts *words) {
   size_t failed = 0;
   if (words->count == 0) {
     gconv_say("info: name an image or a filter");
     return GCONV_EXIT_USAGE;
   }
   for (size_t i = 0; i < words->count; i++)
-    failed += inform(words->items[i], settings->syntax) != GCONV_OK;
-  if (failed == 0)
-    return GCONV_EXIT_OK;
-  return failed < words->count ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
-}
-
-static int run(const gconv_command *self, int count, char *const *words) {
-  struct settings settings = {0};
-  gconv_texts operands = {0};
-  int status;
-  if (!gconv_command_parse(self, count, words, &settings, &operands, &status))
-    return status;
-  status = inform_all(&settings, &operands);
-  gconv_texts_free(&operands);
-  return status;
+    failed += inform(words->items[i], settings->last.syntax) != GCONV_OK;
+  return gconv_command_end_many(words->count, failed);
 }
 
 const gconv_command gconv_command_info = {
     .name = "info",
     .synopsis = "info PATH|SPEC... [OPTION...]",
     .help = "what an image, a filter or a bank is: size, depth, profile; sum, symmetry, rank, taps; tensors",
-    .options = options,
+    .of = GCONV_OF_INFO,
+    .words = GCONV_WORDS_FILTERS,
     .run = run,
 };

@@ -3,26 +3,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 
-struct settings {
-  const char *output, *syntax;
-};
-
-static const gconv_option options[] = {
-    {.letter = 'o',
-     .name = "output",
-     .value = "FILE",
-     .help = "write to this file; default: standard output",
-     .parse = gconv_option_text_once,
-     .field = offsetof(struct settings, output)},
-    {.name = "filter-format",
-     .value = "SYNTAX",
-     .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; default: recognised by content",
-     .parse = gconv_option_text,
-     .field = offsetof(struct settings, syntax)},
-    GCONV_OPTIONS_END,
-};
-
-static int make(const struct settings *settings, const gconv_texts *specs) {
+static int run(gconv_settings *settings, const gconv_texts *specs) {
   gconv_filters filters = {0};
   int status = GCONV_EXIT_OK;
   if (specs->count == 0) {
@@ -30,31 +11,21 @@ static int make(const struct settings *settings, const gconv_texts *specs) {
     status = GCONV_EXIT_USAGE;
   }
   for (size_t i = 0; i < specs->count && status == GCONV_EXIT_OK; i++)
-    if (!settings->syntax && gconv_bank_is_one(specs->items[i])) {
+    if (!settings->last.syntax && gconv_bank_is_one(specs->items[i])) {
       gconv_say("make: %s is a bank of filters: gconv bank convert prints it", specs->items[i]);
       status = GCONV_EXIT_USAGE;
-    } else if (gconv_filters_read(specs->items[i], settings->syntax, &filters) != GCONV_OK) {
+    } else if (gconv_filters_read(specs->items[i], settings->last.syntax, &filters) != GCONV_OK) {
       gconv_say("%s", gconv_last_error());
       status = GCONV_EXIT_USAGE;
     }
-  if (status == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->output))
+  if (status == GCONV_EXIT_OK && !gconv_command_may_write(specs, false, settings->naming.output))
     status = GCONV_EXIT_USAGE;
-  if (status == GCONV_EXIT_OK && gconv_filters_write(settings->output ? settings->output : "-", &filters) != GCONV_OK) {
+  if (status == GCONV_EXIT_OK &&
+      gconv_filters_write(settings->naming.output ? settings->naming.output : "-", &filters) != GCONV_OK) {
     gconv_say("%s", gconv_last_error());
     status = GCONV_EXIT_FAILED;
   }
   gconv_filters_free(&filters);
-  return status;
-}
-
-static int run(const gconv_command *self, int count, char *const *words) {
-  struct settings settings = {0};
-  gconv_texts specs = {0};
-  int status;
-  if (!gconv_command_parse(self, count, words, &settings, &specs, &status))
-    return status;
-  status = make(&settings, &specs);
-  gconv_texts_free(&specs);
   return status;
 }
 
@@ -64,6 +35,7 @@ const gconv_command gconv_command_make = {
     .help = "print filters as text, to be read again with -f",
     .details = "A SPEC is what -f takes: a file, a built-in filter such as log:size=9,sigma=1.4, or an ImageMagick kernel.\n"
                "Several filters become ImageMagick kernels, which share a file; none may have a divisor or offset.\n",
-    .options = options,
+    .of = GCONV_OF_MAKE,
+    .words = GCONV_WORDS_FILTERS,
     .run = run,
 };

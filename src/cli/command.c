@@ -4,18 +4,23 @@
 #include "batch/outputs.h"
 #include "cli/terminal.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const gconv_command *const commands[] = {
-    &gconv_command_filter,  &gconv_command_make,       &gconv_command_filters, &gconv_command_info, &gconv_command_bank,
-    &gconv_command_devices, &gconv_command_algorithms, &gconv_command_bench,   &gconv_command_tune, &gconv_command_help,
+    &gconv_command_filter, &gconv_command_make, &gconv_command_filters, &gconv_command_info,    &gconv_command_bank,
+    &gconv_bank_info,      &gconv_bank_show,    &gconv_bank_convert,    &gconv_command_devices, &gconv_command_algorithms,
+    &gconv_command_bench,  &gconv_command_tune, &gconv_command_help,
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 const gconv_command *gconv_command_at(size_t index) {
   return index < COMMANDS ? commands[index] : NULL;
+}
+
+bool gconv_command_is_part(const gconv_command *command) {
+  return strchr(command->name, ' ') != NULL;
 }
 
 const gconv_command *gconv_command_find(const char *name) {
@@ -25,10 +30,20 @@ const gconv_command *gconv_command_find(const char *name) {
   return NULL;
 }
 
+const gconv_command *gconv_command_choose(int count, char *const *words, int *used) {
+  char both[64];
+  const gconv_command *part = NULL;
+  if (count > 1 && (size_t)snprintf(both, sizeof both, "%s %s", words[0], words[1]) < sizeof both)
+    part = gconv_command_find(both);
+  *used = part ? 2 : 1;
+  return part ? part : count > 0 ? gconv_command_find(words[0]) : NULL;
+}
+
 int gconv_command_unknown(const char *name) {
   gconv_suggestion best = {0};
   for (size_t i = 0; i < COMMANDS; i++)
-    gconv_suggest(&best, name, commands[i]->name);
+    if (!gconv_command_is_part(commands[i]))
+      gconv_suggest(&best, name, commands[i]->name);
   if (access(name, F_OK) == 0)
     gconv_say("%s: is a file, where a command is expected; images are given with -i: gconv -i %s -f FILTER -o OUTPUT", name,
               name);
@@ -39,29 +54,47 @@ int gconv_command_unknown(const char *name) {
   return GCONV_EXIT_USAGE;
 }
 
-bool gconv_command_parse(const gconv_command *command, int count, char *const *words, void *settings, gconv_texts *operands,
-                         int *status) {
+/* Parses the words. False if there is nothing left to do, with *status for the end of the program: after --help, which is
+ * printed, or after a mistake, which is said. */
+static bool parse(const gconv_command *command, int count, char *const *words, gconv_settings *settings,
+                  gconv_texts *operands, int *status) {
   gconv_message message;
   bool help = false;
-  gconv_status parsed = gconv_options_parse(command->options, count, words, settings, operands, &help, &message);
-  *status = parsed == GCONV_OK ? GCONV_EXIT_OK : GCONV_EXIT_USAGE;
-  if (parsed == GCONV_OK && !help)
+  *status = GCONV_EXIT_OK;
+  for (int i = 0; command->words == GCONV_WORDS_ALL && i < count; i++)
+    gconv_texts_add(operands, strdup(words[i]));
+  if (command->words == GCONV_WORDS_ALL)
     return true;
-  if (help)
-    gconv_command_print(stdout, command);
-  else
+  if (gconv_options_parse(command->of, count, words, settings, operands, &help, &message) != GCONV_OK) {
     gconv_say("%s", message.text);
-  gconv_texts_free(operands);
-  return false;
+    *status = GCONV_EXIT_USAGE;
+  } else if (help) {
+    gconv_command_print(stdout, command);
+  } else if (command->words == GCONV_WORDS_NONE && operands->count > 0) {
+    gconv_say("%s: unexpected argument of gconv %s", operands->items[0], command->name);
+    *status = GCONV_EXIT_USAGE;
+  }
+  return *status == GCONV_EXIT_OK && !help;
+}
+
+int gconv_command_run(const gconv_command *command, int count, char *const *words) {
+  gconv_settings settings = gconv_settings_default();
+  gconv_texts operands = {0};
+  int status;
+  if (parse(command, count, words, &settings, &operands, &status))
+    status = command->run(&settings, &operands);
+  gconv_texts_free(&operands);
+  gconv_settings_free(&settings);
+  return status;
 }
 
 void gconv_command_print(FILE *out, const gconv_command *command) {
   fprintf(out, "Usage: gconv %s\n%s\n", command->synopsis, command->help);
-  if (!command->options[0].group)
-    fputs("\nOptions:\n", out);
-  gconv_options_print(out, command->options);
+  gconv_options_print(out, command->of);
   if (command->details)
     fprintf(out, "\n%s", command->details);
+  if (command->more)
+    command->more(out);
 }
 
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output) {
@@ -74,9 +107,38 @@ bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *o
   return false;
 }
 
-int gconv_command_refuse(const gconv_command *command, const gconv_texts *operands) {
-  if (operands->count == 0)
+int gconv_command_end(gconv_status status, bool failed) {
+  if (status == GCONV_OK)
+    return failed ? GCONV_EXIT_FAILED : GCONV_EXIT_OK;
+  gconv_say("%s", gconv_last_error());
+  return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
+}
+
+int gconv_command_end_many(size_t count, size_t failed) {
+  if (failed == 0)
     return GCONV_EXIT_OK;
-  gconv_say("%s: unexpected argument of gconv %s", operands->items[0], command->name);
-  return GCONV_EXIT_USAGE;
+  return failed < count ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
+}
+
+int gconv_run(int count, char *const *words) {
+  if (count == 0) {
+    fputs("Usage: gconv -i INPUT -f FILTER -o OUTPUT [OPTION...]\n"
+          "       gconv -i photo.jpg -f sobel_x -o edges.png\n"
+          "       gconv help\n",
+          stderr);
+    return GCONV_EXIT_USAGE;
+  }
+  if (strcmp(words[0], "--version") == 0 || strcmp(words[0], "version") == 0) {
+    printf("gconv %s\n", gconv_version());
+    return GCONV_EXIT_OK;
+  }
+  if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)
+    return gconv_command_run(&gconv_command_help, 0, NULL);
+  if (strcmp(words[0], "complete") == 0)
+    return gconv_complete(count - 1, words + 1);
+  if (words[0][0] == '-')
+    return gconv_command_run(&gconv_command_filter, count, words);
+  int used;
+  const gconv_command *command = gconv_command_choose(count, words, &used);
+  return command ? gconv_command_run(command, count - used, words + used) : gconv_command_unknown(words[0]);
 }

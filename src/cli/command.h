@@ -13,39 +13,45 @@ enum {
   GCONV_EXIT_PARTLY = 3  /* some of it failed */
 };
 
-typedef struct gconv_command gconv_command;
-
-struct gconv_command {
-  const char *name;
-  const char *synopsis; /* what follows "gconv ": "make SPEC... [OPTION...]" */
-  const char *help;     /* one line */
-  const char *details;  /* printed by --help after the options; may be NULL */
-  const gconv_option *options;
-  /* Does the work with the words behind the name of the command; returns what the program ends with. */
-  int (*run)(const gconv_command *command, int count, char *const *words);
-};
+typedef struct gconv_command {
+  const char *name;        /* "make"; "bank info" is a part of bank */
+  const char *synopsis;    /* what follows "gconv ": "make SPEC... [OPTION...]" */
+  const char *help;        /* one line */
+  const char *details;     /* printed by --help after the options; may be NULL */
+  void (*more)(FILE *out); /* prints what comes after the details; may be NULL */
+  unsigned of;             /* which rows of the table of options it has: GCONV_OF_... */
+  /* What words it takes besides options: none, which is seen to; any; filters, which completion offers; or all words, as
+   * options are what it tells of. */
+  enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
+  /* Does the work; returns what the program ends with. */
+  int (*run)(gconv_settings *settings, const gconv_texts *words);
+} gconv_command;
 
 extern const gconv_command gconv_command_algorithms, gconv_command_bank, gconv_command_bench, gconv_command_devices,
     gconv_command_filter, gconv_command_filters, gconv_command_help, gconv_command_info, gconv_command_make,
     gconv_command_tune;
+extern const gconv_command gconv_bank_info, gconv_bank_show, gconv_bank_convert;
 
 /* The subcommands, in the order of the help; NULL past the end. */
 const gconv_command *gconv_command_at(size_t index);
+/* Whether it is a part of another, whose help tells of it. */
+bool gconv_command_is_part(const gconv_command *command);
 /* The subcommand of this name, or NULL. */
 const gconv_command *gconv_command_find(const char *name);
+/* The subcommand that the first one or two words name, or NULL; *used tells how many. */
+const gconv_command *gconv_command_choose(int count, char *const *words, int *used);
 /* Says that there is no such subcommand, with the name that may have been meant; returns GCONV_EXIT_USAGE. */
 int gconv_command_unknown(const char *name);
 
-/* The last rows of every table of options. */
-#define GCONV_OPTIONS_END                                                                                                   \
-  {.letter = 'h', .name = "help", .help = "print this help", .parse = NULL}, {                                              \
-    .name = NULL                                                                                                            \
-  }
+/* Does what the words behind the name of the command ask for. Returns what the program ends with. */
+int gconv_command_run(const gconv_command *command, int count, char *const *words);
 
-/* Parses the words of a command by its table. False if there is nothing left to do, with *status for the end of the program:
- * after --help, which is printed, or after a mistake, which is said. */
-bool gconv_command_parse(const gconv_command *command, int count, char *const *words, void *settings, gconv_texts *operands,
-                         int *status);
+/* The same of the words behind the name of the program: finds the command that is meant. */
+int gconv_run(int count, char *const *words);
+
+/* Prints what the last of the words, those behind the name of the program, may become: a candidate a line, for shells
+ * (docs/gconv.bash); nothing where it is a file, or anything. Returns what the program ends with. */
+int gconv_complete(int count, char *const *words);
 
 /* Prints how a command is used, with its options. */
 void gconv_command_print(FILE *out, const gconv_command *command);
@@ -54,7 +60,11 @@ void gconv_command_print(FILE *out, const gconv_command *command);
  * False, and it is said, if it would replace one of their files. */
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output);
 
-/* For commands that take no words: says so and returns GCONV_EXIT_USAGE if there are some, else GCONV_EXIT_OK. */
-int gconv_command_refuse(const gconv_command *command, const gconv_texts *operands);
+/* The end of a command: says the last error if `status` is one, of which GCONV_BAD_ARGUMENT is a mistake in the request;
+ * `failed`: something else did, and was said before. */
+int gconv_command_end(gconv_status status, bool failed);
+
+/* The end of a command that did `count` things, of which `failed` failed, and were told of. */
+int gconv_command_end_many(size_t count, size_t failed);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The program: signals, standard streams, its beginning and its end. */
 #include "cli/command.h"
-#include "cli/run.h"
 #include "cli/terminal.h"
 
 #include <errno.h>

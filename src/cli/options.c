@@ -1,199 +1,173 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options.h"
 #include "base/suggest.h"
-#include "cli/numbers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Values -------------------------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------------------------------ */
 
-static void *field_of(const gconv_option *option, void *settings) {
-  return (char *)settings + option->field;
-}
-
-gconv_status gconv_option_flag(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  (void)value;
-  (void)message;
-  *(bool *)field_of(option, settings) = true;
-  return GCONV_OK;
-}
-
-gconv_status gconv_option_text(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  (void)message;
-  *(const char **)field_of(option, settings) = value;
-  return GCONV_OK;
-}
-
-gconv_status gconv_option_text_once(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  const char **text = field_of(option, settings);
-  if (*text)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "given twice, before with %s", *text);
-  *text = value;
-  return GCONV_OK;
-}
-
-gconv_status gconv_option_texts(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  return gconv_texts_add(field_of(option, settings), strdup(value)) ? GCONV_OK : gconv_complain_memory(message);
-}
-
-gconv_status gconv_option_number(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  if (!gconv_parse_number(value, field_of(option, settings)))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes a number, such as 0.5, 1/8 or 1e-3");
-  return GCONV_OK;
-}
-
-gconv_status gconv_option_integer(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  int64_t integer;
-  if (!gconv_parse_integer(value, option->least, option->most, &integer))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "this takes an integer from %d to %d", option->least, option->most);
-  *(int *)field_of(option, settings) = (int)integer;
-  return GCONV_OK;
-}
-
-gconv_status gconv_option_choice(const gconv_option *option, const char *value, void *settings, gconv_message *message) {
-  return gconv_option_find(option->choices, value, field_of(option, settings), message);
-}
-
-gconv_status gconv_option_find(const char *const *names, const char *value, int *index, gconv_message *message) {
-  gconv_suggestion best = {0};
-  char list[256] = "";
-  size_t used = 0;
-  for (int i = 0; names[i]; i++) {
-    if (strcmp(names[i], value) == 0) {
-      *index = i;
-      return GCONV_OK;
-    }
-    gconv_suggest(&best, value, names[i]);
-    if (used < sizeof list)
-      used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
-  }
-  if (best.name[0])
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "did you mean %s? There are %s", best.name, list);
-  return gconv_complain(message, GCONV_BAD_ARGUMENT, "there are %s", list);
-}
-
-/* ---- Parsing ------------------------------------------------------------------------------------------------------- */
-
-static const gconv_option *find_letter(const gconv_option *table, char letter) {
-  for (; table->name; table++)
-    if (table->letter == letter)
-      return table;
+const gconv_option *gconv_option_next(const gconv_option *row, unsigned command) {
+  for (; row->heading || row->name; row++)
+    if (row->of & command)
+      return row;
   return NULL;
 }
 
-/* The option whose name are the `length` letters at `name`. */
-static const gconv_option *find_name(const gconv_option *table, const char *name, size_t length) {
-  for (; table->name; table++)
-    if (strlen(table->name) == length && memcmp(table->name, name, length) == 0)
-      return table;
-  return NULL;
+/* The same, past headings. */
+static const gconv_option *next_option(const gconv_option *row, unsigned command) {
+  while ((row = gconv_option_next(row, command)) && row->heading)
+    row++;
+  return row;
 }
+
+const gconv_option *gconv_option_find(unsigned command, const char *word, size_t length) {
+  const gconv_option *row = gconv_option_table;
+  for (; (row = next_option(row, command)); row++)
+    if (word[1] == '-' ? strlen(row->name) == length - 2 && memcmp(row->name, word + 2, length - 2) == 0
+                       : length == 2 && row->letter == word[1])
+      break;
+  return row;
+}
+
+static const gconv_option *find_letter(unsigned command, char letter) {
+  return gconv_option_find(command, (char[]){'-', letter}, 2);
+}
+
+bool gconv_option_takes_value(const gconv_option *option) {
+  return option->value && option->value[0] != '[';
+}
+
+/* Whether `name` is one of `words`, which blanks part. */
+static bool is_among(const char *words, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+    if (strcspn(at, " ") == length && memcmp(at, name, length) == 0)
+      return true;
+  return false;
+}
+
+/* ---- Parsing --------------------------------------------------------------------------------------------------------- */
 
 /* An option, or "--"; "-" is standard input or output. */
 static bool is_option(const char *word) {
   return word[0] == '-' && word[1] != '\0';
 }
 
-static bool takes_value(const gconv_option *option) {
-  return option->value && option->value[0] != '[';
-}
-
-/* Whether `name` is one of the words in `also`, which blanks part. */
-static bool is_called(const char *also, const char *name) {
-  size_t length = strlen(name);
-  for (const char *at = also; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
-    if (strcspn(at, " ") == length && memcmp(at, name, length) == 0)
-      return true;
-  return false;
-}
-
 /* The option that `name` may have meant: by what others call it, or by its letters. */
-static void find_meant(const gconv_option *table, const char *name, gconv_suggestion *best) {
-  for (; table->name; table++) {
-    if (is_called(table->also, name)) {
-      snprintf(best->name, sizeof best->name, "%s", table->name);
+static void find_meant(unsigned command, const char *name, gconv_suggestion *best) {
+  for (const gconv_option *row = gconv_option_table; (row = next_option(row, command)); row++) {
+    if (is_among(row->also, name)) {
+      snprintf(best->name, sizeof best->name, "%s", row->name);
       return;
     }
-    gconv_suggest(best, name, table->name);
+    gconv_suggest(best, name, row->name);
   }
 }
 
 /* "-rv": letters of options that take no value. */
-static bool are_flags(const gconv_option *table, const char *word) {
+static bool are_flags(unsigned command, const char *word) {
   for (const char *letter = word + 1; *letter; letter++) {
-    const gconv_option *option = find_letter(table, *letter);
-    if (!option || takes_value(option))
+    const gconv_option *option = find_letter(command, *letter);
+    if (!option || gconv_option_takes_value(option))
       return false;
   }
   return true;
 }
 
-static gconv_status complain_unknown(const gconv_option *table, const char *word, int length, gconv_message *message) {
-  if (are_flags(table, word))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %s: options of one letter stand apart: -%c -%c%s",
-                          word, word[1], word[2], word[3] ? " ..." : "");
-  const gconv_option *glued = word[1] == '-' ? NULL : find_letter(table, word[1]);
-  if (glued && takes_value(glued))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %s: the value stands apart: -%c %s", word, word[1],
-                          word + 2 + (word[2] == '='));
+static gconv_status complain_unknown(unsigned command, const char *word, int length, gconv_message *message) {
+  if (are_flags(command, word))
+    return gconv_refuse(message, "unknown option %s: options of one letter stand apart: -%c -%c%s", word, word[1], word[2],
+                        word[3] ? " ..." : "");
+  const gconv_option *glued = word[1] == '-' ? NULL : find_letter(command, word[1]);
+  if (glued && gconv_option_takes_value(glued))
+    return gconv_refuse(message, "unknown option %s: the value stands apart: -%c %s", word, word[1],
+                        word + 2 + (word[2] == '='));
   char name[64];
   snprintf(name, sizeof name, "%.*s", length - 2 > 0 ? length - 2 : 0, word + 2);
   gconv_suggestion best = {0};
   if (word[1] == '-')
-    find_meant(table, name, &best);
+    find_meant(command, name, &best);
   if (best.name[0])
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %.*s: did you mean --%s?", length, word, best.name);
-  return gconv_complain(message, GCONV_BAD_ARGUMENT, "unknown option %.*s: --help lists all", length, word);
+    return gconv_refuse(message, "unknown option %.*s: did you mean --%s?", length, word, best.name);
+  return gconv_refuse(message, "unknown option %.*s: --help lists all", length, word);
+}
+
+typedef struct parsing {
+  unsigned command;
+  int count;
+  char *const *words;
+  gconv_settings *settings;
+  bool *help;
+  const gconv_option *given[256]; /* as many as can matter: a further one excludes none, and is not excluded */
+  size_t given_count;
+} parsing;
+
+static gconv_status take_value(parsing *p, const gconv_option *option, const char *value, gconv_message *message) {
+  const gconv_given given = {option, value, p->settings, (char *)p->settings + option->field, message};
+  return option->kind->parse(&given);
 }
 
 /* Parses the option that begins at words[*at], and leaves *at at its last word. */
-static gconv_status parse_option(const gconv_option *table, int count, char *const *words, int *at, void *settings,
-                                 bool *help, gconv_message *message) {
-  const char *word = words[*at], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+static gconv_status parse_option(parsing *p, int *at, gconv_message *message) {
+  const char *word = p->words[*at], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
   int length = equals ? (int)(equals - word) : (int)strlen(word);
-  const gconv_option *option = NULL;
-  if (word[1] == '-')
-    option = find_name(table, word + 2, (size_t)length - 2);
-  else if (length == 2)
-    option = find_letter(table, word[1]);
+  const gconv_option *option = gconv_option_find(p->command, word, (size_t)length);
   if (!option)
-    return complain_unknown(table, word, length, message);
-  *help = !option->parse;
-  if (*help)
+    return complain_unknown(p->command, word, length, message);
+  *p->help = !option->kind;
+  if (*p->help)
     return GCONV_OK;
   const char *value = equals ? equals + 1 : NULL;
   if (value && !option->value)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%.*s takes no value, and got %s", length, word, value);
-  if (!value && takes_value(option)) {
-    if (*at + 1 >= count)
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s needs a value: %s %s", word, word, option->value);
-    value = words[++*at];
+    return gconv_refuse(message, "%.*s takes no value, and got %s", length, word, value);
+  if (!value && gconv_option_takes_value(option)) {
+    if (*at + 1 >= p->count)
+      return gconv_refuse(message, "%s needs a value: %s %s", word, word, option->value);
+    value = p->words[++*at];
   }
-  gconv_status status = option->parse(option, value, settings, message);
-  while (status == GCONV_OK && option->several && !equals && *at + 1 < count && !is_option(words[*at + 1]))
-    status = option->parse(option, value = words[++*at], settings, message);
-  if (status == GCONV_OK)
-    return GCONV_OK;
-  return gconv_complain(message, status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "", message->text);
-}
-
-gconv_status gconv_options_parse(const gconv_option *table, int count, char *const *words, void *settings,
-                                 gconv_texts *operands, bool *help, gconv_message *message) {
-  bool options = true;
-  for (int i = 0; i < count && !*help; i++) {
-    const char *word = words[i];
-    if (options && strcmp(word, "--") == 0)
-      options = false;
-    else if (options && is_option(word))
-      GCONV_TRY(parse_option(table, count, words, &i, settings, help, message));
-    else if (!gconv_texts_add(operands, strdup(word)))
-      return gconv_complain_memory(message);
-  }
+  gconv_status status = take_value(p, option, value, message);
+  while (status == GCONV_OK && option->several && !equals && *at + 1 < p->count && !is_option(p->words[*at + 1]))
+    status = take_value(p, option, value = p->words[++*at], message);
+  if (status != GCONV_OK)
+    return gconv_complain(message, status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "",
+                          message->text);
+  p->settings->of_banks |= option->of_banks;
+  if (p->given_count < sizeof p->given / sizeof *p->given)
+    p->given[p->given_count++] = option;
   return GCONV_OK;
 }
 
-/* ---- Help ---------------------------------------------------------------------------------------------------------- */
+/* Refuses options that exclude each other. */
+static gconv_status check_excluded(const parsing *p, gconv_message *message) {
+  for (size_t i = 0; i < p->given_count; i++)
+    for (size_t j = 0; j < p->given_count; j++) {
+      const gconv_option *option = p->given[i], *other = p->given[j];
+      if (!is_among(option->excludes, other->name))
+        continue;
+      if (option->excluded)
+        return gconv_refuse(message, option->excluded, other->name);
+      return gconv_refuse(message, "--%s and --%s exclude each other", option->name, other->name);
+    }
+  return GCONV_OK;
+}
+
+gconv_status gconv_options_parse(unsigned command, int count, char *const *words, gconv_settings *settings,
+                                 gconv_texts *operands, bool *help, gconv_message *message) {
+  parsing p = {.command = command, .count = count, .words = words, .settings = settings, .help = help};
+  bool options = true;
+  for (int i = 0; i < count && !*help; i++) {
+    if (options && strcmp(words[i], "--") == 0)
+      options = false;
+    else if (options && is_option(words[i]))
+      GCONV_TRY(parse_option(&p, &i, message));
+    else if (!gconv_texts_add(operands, strdup(words[i])))
+      return gconv_complain_memory(message);
+  }
+  return *help ? GCONV_OK : check_excluded(&p, message);
+}
+
+/* ---- Help ------------------------------------------------------------------------------------------------------------ */
 
 enum { HELP_COLUMN = 30, LINE_WIDTH = 100 };
 
@@ -215,19 +189,51 @@ static void print_wrapped(FILE *out, int column, const char *text) {
   fputc('\n', out);
 }
 
-static void print_option(FILE *out, const gconv_option *option) {
+void gconv_option_print(FILE *out, const gconv_option *option) {
   char name[96];
-  const char *gap = option->value && option->value[0] != '[' ? " " : "", *value = option->value ? option->value : "";
+  const char *gap = gconv_option_takes_value(option) ? " " : "", *value = option->value ? option->value : "";
   int length = option->letter ? snprintf(name, sizeof name, "  -%c, --%s%s%s", option->letter, option->name, gap, value)
                               : snprintf(name, sizeof name, "      --%s%s%s", option->name, gap, value);
   fputs(name, out);
   print_wrapped(out, length + 1 < HELP_COLUMN ? length : LINE_WIDTH, option->help);
 }
 
-void gconv_options_print(FILE *out, const gconv_option *table) {
-  for (; table->name; table++) {
-    if (table->group)
-      fprintf(out, "\n%s:\n", table->group);
-    print_option(out, table);
-  }
+void gconv_options_print(FILE *out, unsigned command) {
+  const gconv_option *row = gconv_option_next(gconv_option_table, command);
+  if (row && !row->heading)
+    fputs("\nOptions:\n", out);
+  for (; row; row = gconv_option_next(row + 1, command))
+    if (row->heading)
+      fprintf(out, "\n%s:\n", row->heading);
+    else
+      gconv_option_print(out, row);
+}
+
+/* ---- Digest ---------------------------------------------------------------------------------------------------------- */
+
+/* Prints what changes results, of the settings, or, with `layer`, of that layer alone. */
+static void print_values(FILE *out, const void *base, bool of_layer) {
+  const size_t begin = offsetof(gconv_settings, last), end = begin + sizeof(gconv_layer_settings);
+  for (const gconv_option *row = gconv_option_table; (row = next_option(row, GCONV_OF_FILTER)); row++)
+    if (row->changes_results && (row->field >= begin && row->field < end) == of_layer) {
+      fprintf(out, "%s ", row->name);
+      row->kind->print(out, (const char *)base + row->field - (of_layer ? begin : 0));
+      fputc('\n', out);
+    }
+}
+
+char *gconv_options_digest(const gconv_settings *settings) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out)
+    return NULL;
+  print_values(out, settings, false);
+  for (size_t i = 0; i < settings->before_count; i++)
+    print_values(out, &settings->before[i], true);
+  print_values(out, &settings->last, true);
+  if (fclose(out) == 0)
+    return text;
+  free(text);
+  return NULL;
 }

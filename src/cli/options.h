@@ -1,54 +1,126 @@
 /* SPDX-License-Identifier: MIT */
-/* Options declared once, in a table: it parses them, checks them, and prints --help. */
+/*
+ * Options, each declared once, as a row of the table in table.c. The row says all that is known of an option: it parses and
+ * checks the value, prints --help, completes words, and tells --resume whether the value changes results. A new option is a
+ * row, and the code that uses its value.
+ */
 #ifndef GCONV_CLI_OPTIONS_H
 #define GCONV_CLI_OPTIONS_H
 
-#include "batch/message.h"
-#include "batch/texts.h"
+#include "cli/settings.h"
 
 #include <stdio.h>
 
-typedef struct gconv_option gconv_option;
-
-/* Stores `value` (NULL if the option takes none, or was given without an optional one) in *settings, the structure that the
- * table is for. On failure the message says what would be right; the option's name is put in front by the caller. */
-typedef gconv_status gconv_option_parser(const gconv_option *option, const char *value, void *settings,
-                                         gconv_message *message);
-
-struct gconv_option {
-  const char *group; /* the heading above it in --help; NULL: that of the option before */
-  char letter;       /* 'i' for -i; 0: none */
-  const char *name;  /* "input" for --input; NULL ends the table */
-  const char *value; /* what follows, as --help has it: "PATH"; "[=TOL]" may be left out; NULL: nothing */
-  const char *help;
-  const char *also;           /* names that people may try instead, with blanks between, for an error to know; NULL: none */
-  gconv_option_parser *parse; /* NULL: the option asks for help, and ends the parsing */
-  bool several;               /* words that follow the value are further values, up to the next option */
-  size_t field;               /* where in the settings, for the parsers below */
-  int least, most;            /* for gconv_option_integer */
-  const char *const *choices; /* for gconv_option_choice; ended by NULL */
+/* The commands that an option may belong to, as bits. */
+enum {
+  GCONV_OF_FILTER = 1,
+  GCONV_OF_MAKE = 2,
+  GCONV_OF_INFO = 4,
+  GCONV_OF_BANK_INFO = 8,
+  GCONV_OF_BANK_SHOW = 16,
+  GCONV_OF_BANK_CONVERT = 32,
+  GCONV_OF_BENCH = 64,
+  GCONV_OF_TUNE = 128,
+  GCONV_OF_REST = 256, /* commands that have --help alone */
+  GCONV_OF_MAKE_INFO = GCONV_OF_MAKE | GCONV_OF_INFO,
+  GCONV_OF_BANK_PARTS = GCONV_OF_BANK_INFO | GCONV_OF_BANK_SHOW | GCONV_OF_BANK_CONVERT,
+  GCONV_OF_BENCH_TUNE = GCONV_OF_BENCH | GCONV_OF_TUNE
 };
 
-gconv_option_parser gconv_option_flag;      /* bool: true */
-gconv_option_parser gconv_option_text;      /* const char *: the value, which lives as long as the arguments */
-gconv_option_parser gconv_option_text_once; /* the same, NULL before: refused when given twice */
-gconv_option_parser gconv_option_texts;     /* gconv_texts: a copy is appended */
-gconv_option_parser gconv_option_number;    /* double: finite */
-gconv_option_parser gconv_option_integer;   /* int: least to most */
-gconv_option_parser gconv_option_choice;    /* int: the index in choices */
+typedef struct gconv_option gconv_option;
 
-enum { GCONV_OPTION_NAMES = 16 }; /* room for those of any enumeration, with the NULL behind them */
+/* An option as it was given. */
+typedef struct gconv_given {
+  const gconv_option *option;
+  const char *value; /* NULL if it takes none, or was given without an optional one; lives as long as the settings */
+  gconv_settings *settings;
+  void *field; /* in the settings: where the value belongs */
+  gconv_message *message;
+} gconv_given;
 
-/* GCONV_OK and the index of `value` in `names` (ended by NULL), or a message that lists them. */
-gconv_status gconv_option_find(const char *const *names, const char *value, int *index, gconv_message *message);
+/* A kind of value: how it is read from a command line, and written so that equal values have equal texts. */
+typedef struct gconv_kind {
+  /* Stores the value. On failure the message says what would be right; the option's name is put in front by the caller. */
+  gconv_status (*parse)(const gconv_given *given);
+  void (*print)(FILE *out, const void *field); /* NULL: values of the kind change no results */
+} gconv_kind;
 
-/* Parses `words`: options of `table` into *settings, the rest into *operands. -x VALUE..., --name VALUE, --name=VALUE; "--"
- * ends the options; of an option given twice, the last counts, unless its parser refuses. *help becomes true if it is asked
- * for. GCONV_BAD_ARGUMENT names the word that is wrong. */
-gconv_status gconv_options_parse(const gconv_option *table, int count, char *const *words, void *settings,
+struct gconv_option {
+  const char *heading;    /* a row that is no option: what stands above the rows that follow in --help */
+  unsigned of;            /* the commands that have it: GCONV_OF_... */
+  char letter;            /* 'i' for -i; 0: none */
+  const char *name;       /* "input" for --input */
+  const char *value;      /* what follows, as --help has it: "PATH"; "[=TOL]" may be left out; NULL: nothing */
+  const gconv_kind *kind; /* NULL: the option asks for help, and ends the parsing */
+  size_t field;           /* where in gconv_settings */
+  bool changes_results;   /* results of another value are other results: it is part of the digest of --resume */
+  const char *help;
+  const char *also;  /* names that people may try instead, with blanks between, for an error to know; NULL: none */
+  bool several;      /* words that follow the value are further values, up to the next option */
+  bool of_banks;     /* makes the job one of banks */
+  int least, most;   /* of an integer; `least` of a word: the number of the first */
+  const char *takes; /* what the value has to be, for the error of a wrong one: "a number of groups, from 1 on" */
+  const char *words; /* what the value may be, and what completion offers: "cpu|gpu|auto"; NULL: none, or ... */
+  const char *(*word_at)(size_t index); /* ... these, up to NULL */
+  const char *excludes;                 /* the names of options that it cannot stand beside, with blanks between */
+  const char *excluded; /* the error then, in which %s is the name of the other; NULL: "--a and --b exclude each other" */
+};
+
+/* Ended by a row without heading and name. */
+extern const gconv_option gconv_option_table[];
+
+/* ---- Kinds of values (values.c) ---- */
+
+extern const gconv_kind gconv_value_flag;    /* bool: true */
+extern const gconv_kind gconv_value_text;    /* const char * */
+extern const gconv_kind gconv_value_once;    /* the same, NULL before: refused when given twice */
+extern const gconv_kind gconv_value_texts;   /* gconv_texts: a copy is appended */
+extern const gconv_kind gconv_value_filters; /* the same, completed as filters */
+extern const gconv_kind gconv_value_number;  /* double: finite */
+extern const gconv_kind gconv_value_numbers; /* gconv_numbers: with commas between */
+extern const gconv_kind gconv_value_integer; /* int or int32_t: least to most */
+extern const gconv_kind gconv_value_pair;    /* int32_t[2]: N or Y,X, from 1 on */
+extern const gconv_kind gconv_value_count;   /* uint64_t: from 1 on; k, M and G may follow */
+extern const gconv_kind gconv_value_word;    /* int, or an enumeration: least + the index of the word; of none: least */
+extern const gconv_kind gconv_value_name;    /* const char *: the word, in static storage where it is from word_at() */
+
+/* Those of few options: of filter (filter_values.c), and of bench (bench_values.c). */
+extern const gconv_kind gconv_value_border, gconv_value_padding, gconv_value_activation, gconv_value_format,
+    gconv_value_without, gconv_value_device, gconv_value_shard, gconv_value_verify, gconv_value_then;
+extern const gconv_kind gconv_value_images, gconv_value_types, gconv_value_sizes, gconv_value_blocks, gconv_value_sweep;
+
+/* The print() of kinds that store a const char *. */
+void gconv_print_text(FILE *out, const void *field);
+
+/* Copies word number `index` of the option into `word`; false past the last. */
+bool gconv_option_word(const gconv_option *option, size_t index, char word[64]);
+
+/* GCONV_OK and the index of `value` among the words of the option, or a message that lists them. */
+gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index, gconv_message *message);
+
+/* ---- Tables ---- */
+
+/* The first row from `row` on that belongs to `command`, an option or a heading; NULL: none. */
+const gconv_option *gconv_option_next(const gconv_option *row, unsigned command);
+
+/* The option that `word` names, of which `length` letters count: "-x" or "--name"; NULL: none. */
+const gconv_option *gconv_option_find(unsigned command, const char *word, size_t length);
+
+/* Whether a word must follow it. */
+bool gconv_option_takes_value(const gconv_option *option);
+
+/* Parses `words`: options of `command` into *settings, the rest into *operands. -x VALUE..., --name VALUE, --name=VALUE;
+ * "--" ends the options; of an option given twice, the last counts, unless its kind refuses. *help becomes true if it is
+ * asked for. GCONV_BAD_ARGUMENT names the word that is wrong. */
+gconv_status gconv_options_parse(unsigned command, int count, char *const *words, gconv_settings *settings,
                                  gconv_texts *operands, bool *help, gconv_message *message);
 
-/* Prints the table for --help. */
-void gconv_options_print(FILE *out, const gconv_option *table);
+/* Prints an option for --help; those of a command, below their headings. */
+void gconv_option_print(FILE *out, const gconv_option *option);
+void gconv_options_print(FILE *out, unsigned command);
+
+/* What of the settings changes results, as text, for the digest of --resume: equal texts, equal results. For free(); NULL
+ * without memory. */
+char *gconv_options_digest(const gconv_settings *settings);
 
 #endif

@@ -2,8 +2,7 @@
 #include "cli/settings.h"
 #include "cli/bank.h"
 #include "cli/numbers.h"
-#include "cli/options.h"
-#include "cli/threads.h"
+#include "cli/terminal.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -12,27 +11,62 @@
 #include <unistd.h>
 
 gconv_settings gconv_settings_default(void) {
-  return (gconv_settings){.depth = -1, .png_level = -1, .convolution = gconv_options_default(), .tolerance = -1};
+  return (gconv_settings){.depth = -1,
+                          .png_level = -1,
+                          .range = -1,
+                          .job.tolerance = -1,
+                          .options = gconv_options_default(),
+                          .bench.plot_kind = -1};
+}
+
+void gconv_settings_free(gconv_settings *settings) {
+  for (size_t i = 0; i < settings->before_count; i++)
+    gconv_texts_free(&settings->before[i].filters);
+  free(settings->before);
+  free(settings->mean.items);
+  free(settings->std.items);
+  gconv_texts_free(&settings->inputs);
+  gconv_texts_free(&settings->last.filters);
+  gconv_texts_free(&settings->bench.filters);
+  gconv_texts_free(&settings->bench.algorithms);
+}
+
+/* ---- Layers ---- */
+
+bool gconv_settings_want_race(const gconv_settings *settings) {
+  const char *algorithm = settings->last.layer.algorithm;
+  return algorithm && strcmp(algorithm, "all") == 0;
+}
+
+gconv_status gconv_settings_begin_layer(gconv_settings *settings, gconv_message *message) {
+  if (settings->last.filters.count == 0)
+    return gconv_refuse(message, "there is no bank before it: -f BANK --then -f BANK");
+  if (settings->combine != GCONV_COMBINE_NONE)
+    return gconv_refuse(message,
+                        "--combine stands before it, but is for what the last bank yields: put it behind the last --then");
+  if (gconv_settings_want_race(settings))
+    return gconv_refuse(message,
+                        "--algorithm all stands before it, but times all layers together: put it behind the last --then");
+  gconv_layer_settings *layers = gconv_grown(settings->before, settings->before_count, sizeof *layers);
+  if (!layers)
+    return gconv_complain_memory(message);
+  settings->before = layers;
+  layers[settings->before_count++] = settings->last;
+  settings->last = (gconv_layer_settings){0};
+  return GCONV_OK;
 }
 
 bool gconv_settings_want_banks(const gconv_settings *settings) {
-  if (settings->bank_option || gconv_bank_is_own_syntax(settings->syntax))
+  const gconv_layer_settings *last = &settings->last;
+  if (settings->of_banks || settings->combine >= GCONV_COMBINE_ARGMAX || gconv_bank_is_own_syntax(last->syntax))
     return true;
-  for (size_t i = 0; i < settings->filters.count; i++)
-    if (gconv_bank_is_one(settings->filters.items[i]))
+  for (size_t i = 0; i < last->filters.count; i++)
+    if (gconv_bank_is_one(last->filters.items[i]))
       return true;
   return false;
 }
 
-void gconv_settings_free(gconv_settings *settings) {
-  for (size_t i = 0; i < settings->layer_count; i++)
-    gconv_texts_free(&settings->layers[i].filters);
-  free(settings->layers);
-  free(settings->mean);
-  free(settings->std);
-  gconv_texts_free(&settings->inputs);
-  gconv_texts_free(&settings->filters);
-}
+/* ---- Devices ---- */
 
 /* "0", "0,2" or "all". */
 static bool are_gpus(const char *value) {
@@ -46,33 +80,50 @@ static bool are_gpus(const char *value) {
   return count > 0 || strcmp(value, "all") == 0;
 }
 
-gconv_status gconv_settings_take_device(gconv_settings *settings, const char *value, gconv_message *message) {
-  static const char *const names[] = {"auto", "cpu", "cuda", NULL};
-  bool numbered = strncmp(value, "cuda:", 5) == 0;
-  if (numbered && !are_gpus(value + 5))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "cuda takes the number of a GPU, such as cuda:0, or several, such as cuda:0,2, or all of them: "
-                          "cuda:all");
+gconv_status gconv_settings_check_device(const char *value, gconv_message *message) {
+  static const gconv_option names = {.words = "auto|cpu|cuda"};
+  if (strncmp(value, "cuda:", 5) == 0 && are_gpus(value + 5))
+    return GCONV_OK;
+  if (strncmp(value, "cuda:", 5) == 0)
+    return gconv_refuse(message,
+                        "cuda takes the number of a GPU, such as cuda:0, or several, such as cuda:0,2, or all of them: "
+                        "cuda:all");
   if (strcasecmp(value, "gpu") == 0 || strcasecmp(value, "nvidia") == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "here this is called cuda");
+    return gconv_refuse(message, "here this is called cuda");
   int index;
-  if (!numbered)
-    GCONV_TRY(gconv_option_find(names, value, &index, message));
-  settings->device = value;
-  return GCONV_OK;
+  return gconv_option_find_word(&names, value, &index, message);
 }
 
 static gconv_status choose_device(gconv_settings *settings, gconv_message *message) {
   const char *environment = getenv("GCONV_DEVICE");
-  if (settings->device)
+  if (settings->job.device)
     return GCONV_OK;
-  if (!environment || environment[0] == '\0') {
-    settings->device = "auto";
-    return GCONV_OK;
-  }
-  gconv_status status = gconv_settings_take_device(settings, environment, message);
+  settings->job.device = environment && environment[0] != '\0' ? environment : "auto";
+  gconv_status status = gconv_settings_check_device(settings->job.device, message);
   return status == GCONV_OK ? status : gconv_complain(message, status, "GCONV_DEVICE=%s: %s", environment, message->text);
 }
+
+/* Whoever wants the GPU to decode wants a GPU. */
+static gconv_status check_decoder(gconv_batch *batch, gconv_message *message) {
+  if (batch->decoder != GCONV_DECODER_GPU)
+    return GCONV_OK;
+  if (strcmp(batch->device, "cpu") == 0)
+    return gconv_refuse(message, "--decode gpu: the device is the CPU: use -d cuda");
+  batch->cpu_may_begin = strcmp(batch->device, "auto") == 0;
+  if (batch->cpu_may_begin)
+    batch->device = "cuda";
+  return GCONV_OK;
+}
+
+int gconv_settle_threads(int wanted, bool quiet) {
+  int allowed = gconv_threads_allowed(wanted);
+  if (wanted > allowed && !quiet)
+    gconv_say("--threads %d: %d %s used, as this process may use no more processors (affinity and control groups counted)",
+              wanted, allowed, allowed == 1 ? "is" : "are");
+  return wanted > 0 ? allowed : 0;
+}
+
+/* ---- What was given ---- */
 
 /* The last of the words of an option, if it looks like a result that was given without -o: an image that is not there. */
 static const char *find_result(const gconv_texts *words) {
@@ -82,24 +133,24 @@ static const char *find_result(const gconv_texts *words) {
 }
 
 static gconv_status complain_output(const gconv_settings *settings, gconv_message *message) {
-  const char *meant = find_result(&settings->filters);
+  const char *meant = find_result(&settings->last.filters);
   if (!meant)
     meant = find_result(&settings->inputs);
-  return gconv_complain(message, GCONV_BAD_ARGUMENT, "no output: name a file, a folder or a template with -o%s%s%s",
-                        meant ? ": did you mean -o " : "", meant ? meant : "", meant ? "?" : "");
+  return gconv_refuse(message, "no output: name a file, a folder or a template with -o%s%s%s",
+                      meant ? ": did you mean -o " : "", meant ? meant : "", meant ? "?" : "");
 }
 
 static gconv_status check_given(const gconv_settings *settings, gconv_message *message) {
   const char *missing = NULL;
   if (!settings->inputs.count)
     missing = "no input: name an image, a folder or a pattern with -i";
-  else if (!settings->filters.count && settings->layer_count > 0)
+  else if (!settings->last.filters.count && settings->before_count > 0)
     missing = "--then: no bank follows it: -f BANK --then -f BANK";
-  else if (!settings->filters.count)
+  else if (!settings->last.filters.count)
     missing = "no filter: name one with -f; gconv filters lists those that are built in";
-  else if (!settings->output)
+  else if (!settings->naming.output)
     return complain_output(settings, message);
-  return missing ? gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", missing) : GCONV_OK;
+  return missing ? gconv_refuse(message, "%s", missing) : GCONV_OK;
 }
 
 /* "-", and "-:NAME", a bank of it, among filters. */
@@ -112,55 +163,28 @@ static size_t count_standard_input(const gconv_texts *words, bool filters) {
 
 /* Standard input can be read once: as an image, or as a filter of any layer. */
 static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
-  size_t uses = count_standard_input(&settings->inputs, false) + count_standard_input(&settings->filters, true);
-  for (size_t i = 0; i < settings->layer_count; i++)
-    uses += count_standard_input(&settings->layers[i].filters, true);
-  return uses <= 1 ? GCONV_OK : gconv_complain(message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
+  size_t uses = count_standard_input(&settings->inputs, false) + count_standard_input(&settings->last.filters, true);
+  for (size_t i = 0; i < settings->before_count; i++)
+    uses += count_standard_input(&settings->before[i].filters, true);
+  return uses <= 1 ? GCONV_OK : gconv_refuse(message, "-: standard input can be read only once");
 }
 
-static gconv_status check_exclusive(const gconv_settings *settings, gconv_message *message) {
-  if (settings->no_clobber && settings->skip_existing)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "--no-clobber and --skip-existing exclude each other: one calls a "
-                          "result that exists a failure, the other does not");
-  if (settings->resume && (settings->no_clobber || settings->skip_existing))
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "--resume excludes %s: it decides by the manifest, not by whether a file exists",
-                          settings->no_clobber ? "--no-clobber" : "--skip-existing");
-  if (settings->resume && strcmp(settings->output, "-") == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--resume: standard output has no manifest: name a file or a folder");
-  if (settings->resume && settings->race)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--resume excludes --algorithm all, which is a race on one image");
-  if (settings->verbose && settings->quiet)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--verbose and --quiet exclude each other");
-  return GCONV_OK;
-}
-
-/* Whoever wants the GPU to decode wants a GPU. */
-static gconv_status check_decoder(gconv_settings *settings, gconv_message *message) {
-  if (settings->decode != GCONV_DECODER_GPU)
-    return GCONV_OK;
-  if (strcmp(settings->device, "cpu") == 0)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "--decode gpu: the device is the CPU: use -d cuda");
-  settings->cpu_may_begin = strcmp(settings->device, "auto") == 0;
-  if (settings->cpu_may_begin)
-    settings->device = "cuda";
+/* Values that --resume excludes: those of options that it excludes are in the table. */
+static gconv_status check_resumption(const gconv_settings *settings, gconv_message *message) {
+  if (settings->resume && strcmp(settings->naming.output, "-") == 0)
+    return gconv_refuse(message, "--resume: standard output has no manifest: name a file or a folder");
+  if (settings->resume && gconv_settings_want_race(settings))
+    return gconv_refuse(message, "--resume excludes --algorithm all, which is a race on one image");
   return GCONV_OK;
 }
 
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message) {
+  gconv_batch *batch = &settings->job;
   GCONV_TRY(check_given(settings, message));
-  GCONV_TRY(check_exclusive(settings, message));
+  GCONV_TRY(check_resumption(settings, message));
   GCONV_TRY(check_standard_input(settings, message));
   GCONV_TRY(choose_device(settings, message));
-  GCONV_TRY(check_decoder(settings, message));
-  settings->threads = gconv_settle_threads(settings->threads, settings->quiet);
-  gconv_options *options = &settings->convolution;
-  settings->layer.flip = options->flip;
-  options->alpha = (gconv_alpha)settings->alpha;
-  options->range = (gconv_range)settings->range;
-  options->keep_type = settings->depth < 0;
-  if (!options->keep_type)
-    options->output_type = (gconv_type)settings->depth;
+  GCONV_TRY(check_decoder(batch, message));
+  batch->threads = gconv_settle_threads(batch->threads, settings->quiet);
   return GCONV_OK;
 }

@@ -1,73 +1,88 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of the main job, as they were given, and what they come to. */
+/* What the options of a command come to: the table of options says which option is stored where. */
 #ifndef GCONV_CLI_SETTINGS_H
 #define GCONV_CLI_SETTINGS_H
 
 #include "batch/pipeline.h"
-#include "batch/texts.h"
+#include "bench/bench.h"
+#include "cli/timings.h"
 
-typedef enum gconv_timings_style { GCONV_TIMINGS_NONE, GCONV_TIMINGS_TABLE, GCONV_TIMINGS_JSON } gconv_timings_style;
+/* For requests that are wrong: the message says why. */
+#define gconv_refuse(message, ...) gconv_complain(message, GCONV_BAD_ARGUMENT, __VA_ARGS__)
 
-/* What belongs to one layer: moved here when --then begins the next. */
+/* A value of --combine beyond gconv_combine: all maps of a bank as tiles of one picture. */
+enum { GCONV_COMBINE_MOSAIC = GCONV_COMBINE_ARGMAX + 1 };
+
+/* Numbers with commas between; owned. */
+typedef struct gconv_numbers {
+  float *items;
+  int count;
+} gconv_numbers;
+
+/* One layer of a job: plain filters, which may be stacked into a bank, or a bank, and how they are applied. */
 typedef struct gconv_layer_settings {
   gconv_texts filters;
-  const char *syntax;
-  gconv_layer layer; /* without its bank */
+  const char *syntax; /* --filter-format; NULL: by content */
+  gconv_layer layer;  /* without its bank; algorithm: as given before the --then that ends the layer, "all" is the race */
 } gconv_layer_settings;
 
-/* Enumerations are int here, for gconv_option_choice. */
 typedef struct gconv_settings {
-  gconv_texts inputs, filters;
+  /* ---- The main job ---- */
+  gconv_texts inputs;
   bool recursive;
-  const char *syntax; /* --filter-format; NULL: by content */
-  const char *output;
-  const gconv_format_info *format; /* --format; NULL: by name */
-  int depth;                       /* a gconv_type, or -1: as the input */
+  gconv_naming naming; /* without the names of filters */
+  int depth;           /* a gconv_type, or -1: as the input */
+  int png_level;       /* -1: not given */
 
-  gconv_options convolution; /* without what is below; complete after gconv_settings_finish() */
-  int alpha, range;
+  gconv_layer_settings last;    /* the layer that is described at the end: of plain filters, the only one */
+  gconv_layer_settings *before; /* those that a --then ended; owned */
+  size_t before_count;
+  bool of_banks; /* an option was given that only banks have */
+  int combine;   /* a gconv_combine, or GCONV_COMBINE_MOSAIC */
+  int range;     /* a gconv_range, or -1: not given */
+  gconv_numbers mean, std;
+  int layout;         /* of arrays: 0 is N x C x H x W, 1 N x H x W x C */
+  uint64_t workspace; /* bytes; 0: not given */
 
-  gconv_layer_settings *layers; /* those before the last, whose filters and syntax are above; owned */
-  size_t layer_count;
-  gconv_layer layer;       /* of the last one: what was given of it */
-  const char *bank_option; /* the name of an option that was given and only banks have; NULL: none */
-  bool mosaic, tone_given; /* --combine mosaic; --range */
-  float *mean, *std;       /* owned */
-  int mean_count, std_count, math, batch;
-  bool nhwc;
+  gconv_batch job;               /* what src/batch takes as it is given; all else of it is made in job.c */
+  gconv_options options;         /* of filters; what pictures of banks share with them, too */
+  gconv_network_options network; /* of banks */
 
-  bool race;            /* --algorithm all: the fastest is to be found out */
-  bool algorithm_given; /* for the layer at hand; before --then for that one alone */
-
-  const char *device;
-  int decode;         /* a gconv_decoder */
-  bool cpu_may_begin; /* then, as no device was asked for: gconv_batch */
-  int threads, jobs;
-  uint64_t memory; /* 0: not given */
-  uint64_t max_pixels;
-  int png_level;    /* -1: not given */
-  int jpeg_quality; /* 0: not given */
-
-  bool no_clobber, skip_existing, resume, fail_fast, dry_run;
+  bool no_clobber, skip_existing, resume, dry_run;
   gconv_shard shard;
-  int timings;
-  bool verify;
-  double tolerance;
-  bool explain, verbose, quiet;
+  int timings; /* a gconv_timings_style */
+  bool verbose, quiet;
+
+  /* ---- Others ---- */
+  const char *bank_format;    /* bank convert --format */
+  gconv_bank_sheet sheet;     /* bank show */
+  int sheet_scale;            /* 0: each filter by its own largest weight, 1: all by that of all */
+  bool json;                  /* bank info */
+  gconv_bench_settings bench; /* bench */
+  bool show, forget, quick;   /* tune */
 } gconv_settings;
 
 /* What holds where no option is given. */
 gconv_settings gconv_settings_default(void);
 
-/* Sets the device to what -d or $GCONV_DEVICE says, a text that is to live as long as the settings: "auto", "cpu", "cuda",
- * "cuda:0", "cuda:0,2" or "cuda:all". GCONV_BAD_ARGUMENT for anything else. */
-gconv_status gconv_settings_take_device(gconv_settings *settings, const char *value, gconv_message *message);
+/* Puts what was given of the layer so far aside, and begins the next. */
+gconv_status gconv_settings_begin_layer(gconv_settings *settings, gconv_message *message);
 
-/* Completes settings->convolution and settings->device, and checks what the options come to together. */
-gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);
+/* Whether --algorithm all was given, which is no algorithm but a race of them. */
+bool gconv_settings_want_race(const gconv_settings *settings);
 
 /* Whether the job applies banks: because of its options, or because -f names one. */
 bool gconv_settings_want_banks(const gconv_settings *settings);
+
+/* GCONV_OK for "auto", "cpu", "cuda", "cuda:0", "cuda:0,2" and "cuda:all". */
+gconv_status gconv_settings_check_device(const char *value, gconv_message *message);
+
+/* Checks what the options of the main job come to together, and settles device and threads. */
+gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);
+
+/* How many threads the library will use where `wanted` are asked for (0: not given). Says so, unless `quiet`, if that is
+ * fewer. */
+int gconv_settle_threads(int wanted, bool quiet);
 
 /* Frees what the settings own. */
 void gconv_settings_free(gconv_settings *settings);

@@ -56,6 +56,10 @@ void gconv_say(const char *format, ...) {
   free(text);
 }
 
+void gconv_say_text(const char *text) {
+  gconv_say("%s", text);
+}
+
 void gconv_say_warning(gconv_log_level level, const char *text, void *user) {
   (void)user;
   if (level == GCONV_LOG_WARNING)

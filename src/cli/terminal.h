@@ -8,6 +8,9 @@
 /* Prints "gconv: <text>" and a newline. May be called from any thread. */
 void gconv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Prints it in the same manner. */
+void gconv_say_text(const char *text);
+
 /* For gconv_set_log(): says warnings, and drops remarks. */
 void gconv_say_warning(gconv_log_level level, const char *text, void *user);
 

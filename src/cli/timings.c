@@ -15,7 +15,7 @@ static void note(char *known, size_t size, const char *name) {
     snprintf(known, size, "several");
 }
 
-void gconv_timings_count(gconv_timings_total *total, const gconv_report *report) {
+static void count(gconv_timings_total *total, const gconv_report *report) {
   total->inputs++;
   total->failed += report->failed > 0;
   if (!report->executed)
@@ -46,10 +46,9 @@ static double mpix_per_s(const gconv_timings_total *total, const gconv_batch_sum
 
 /* ---- Table --------------------------------------------------------------------------------------------------------- */
 
-void gconv_timings_print_row(gconv_timings_total *total, const gconv_report *report) {
-  if (total->inputs == 0)
+static void print_row(const gconv_timings_total *total, const gconv_report *report) {
+  if (total->inputs == 1)
     fprintf(total->out, "  decode    host  upload  kernel download  encode   total     image (times in ms)\n");
-  gconv_timings_count(total, report);
   const gconv_timings *timings = &report->timings;
   if (report->executed)
     fprintf(total->out, "%8.2f%8.2f%8.2f%8.2f%9.2f%8.2f%8.2f     %s%s\n", report->decode_ms,
@@ -59,7 +58,7 @@ void gconv_timings_print_row(gconv_timings_total *total, const gconv_report *rep
     fprintf(total->out, "%57s     %s (%s)\n", "", report->input->path, report->failed ? "failed" : "passed over");
 }
 
-void gconv_timings_print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
+static void print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
   const gconv_timings_sum *speed = speed_of(total);
   fprintf(total->out, "device     %s (%s), started in %.1f ms, waited for %.1f ms\n", summary->device.name,
           summary->device.description, summary->device_start_ms, summary->device_wait_ms);
@@ -163,8 +162,7 @@ static void print_line(FILE *out, json_t *line) {
   json_decref(line);
 }
 
-void gconv_timings_print_json(gconv_timings_total *total, const gconv_report *report) {
-  gconv_timings_count(total, report);
+static void print_json(const gconv_timings_total *total, const gconv_report *report) {
   json_t *line = json_object();
   json_object_set_new(line, "input", json_path(report->input->path));
   json_object_set_new(line, "outputs", json_paths(report->outputs, report->output_count));
@@ -179,7 +177,7 @@ void gconv_timings_print_json(gconv_timings_total *total, const gconv_report *re
   print_line(total->out, line);
 }
 
-void gconv_timings_print_json_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
+static void print_json_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
   const gconv_timings_sum *speed = speed_of(total);
   json_t *all = json_object(), *line = json_object();
   json_object_set_new(all, "images", json_integer((json_int_t)total->inputs));
@@ -203,4 +201,21 @@ void gconv_timings_print_json_summary(const gconv_timings_total *total, const gc
   json_object_set_new(all, "gflop_per_s", json_rate(speed->flop, speed->kernel_ms));
   json_object_set_new(line, "summary", all);
   print_line(total->out, line);
+}
+
+/* ---- Either -------------------------------------------------------------------------------------------------------- */
+
+void gconv_timings_report(gconv_timings_total *total, const gconv_report *report) {
+  count(total, report);
+  if (total->style == GCONV_TIMINGS_JSON)
+    print_json(total, report);
+  else if (total->style == GCONV_TIMINGS_TABLE)
+    print_row(total, report);
+}
+
+void gconv_timings_end(const gconv_timings_total *total, const gconv_batch_summary *summary) {
+  if (total->style == GCONV_TIMINGS_JSON)
+    print_json_summary(total, summary);
+  else if (total->style == GCONV_TIMINGS_TABLE)
+    print_summary(total, summary);
 }

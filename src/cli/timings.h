@@ -13,24 +13,22 @@ typedef struct gconv_timings_sum {
   double kernel_ms, bytes, flop;
 } gconv_timings_sum;
 
-/* Set out, zero the rest. */
+typedef enum gconv_timings_style { GCONV_TIMINGS_NONE, GCONV_TIMINGS_TABLE, GCONV_TIMINGS_JSON } gconv_timings_style;
+
+/* Set the first two, zero the rest. */
 typedef struct gconv_timings_total {
   FILE *out;
+  int style;                    /* a gconv_timings_style: whether anything is printed */
   size_t inputs, failed;        /* inputs begun; of them, those with a failed result */
   uint64_t pixels;              /* of executed inputs */
   gconv_timings_sum cold, warm; /* first executions of their plan, and the others */
   char algorithm[32], math[16]; /* of the executions; "several" if they differ */
 } gconv_timings_total;
 
-/* Brings *total up to date with one image. */
-void gconv_timings_count(gconv_timings_total *total, const gconv_report *report);
+/* Brings *total up to date with one image, and prints a line of the table, or of JSON, for it. */
+void gconv_timings_report(gconv_timings_total *total, const gconv_report *report);
 
-/* The same, and prints a line of the table, or of JSON, for it. */
-void gconv_timings_print_row(gconv_timings_total *total, const gconv_report *report);
-void gconv_timings_print_json(gconv_timings_total *total, const gconv_report *report);
-
-/* The summary in the same manner. */
-void gconv_timings_print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary);
-void gconv_timings_print_json_summary(const gconv_timings_total *total, const gconv_batch_summary *summary);
+/* Prints the summary in the same manner. */
+void gconv_timings_end(const gconv_timings_total *total, const gconv_batch_summary *summary);
 
 #endif

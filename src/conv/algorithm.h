@@ -74,10 +74,9 @@ typedef struct gconv_algorithm {
   gconv_status (*acquire)(const gconv_execution *execution, void **state);
   void (*dismiss)(void *state);
 
-  /* Both 0, or, where the algorithm is made of a library: the milliseconds that loading it and making its first handle or
-   * plan take, once a process, and whether the library is loaded by now. `auto` counts them until then. */
-  double start_ms;
-  bool (*started)(void);
+  /* The algorithm is made of a library that may be missing. `auto` never takes it, so that choices do not depend on what is
+   * installed; it is there to be asked for by name. */
+  bool library;
 
   /* Rounding carries samples to outputs whose taps do not meet them, so that what should be 0 is not. Then premultiplied
    * images are none of its problems: colours are divided by an alpha that tells by being 0 where nothing is. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lies outside an image, once and for all: compiled for the host and for CUDA. */
+/* The one definition of border pixels, compiled for the host and for CUDA. */
 #ifndef GCONV_CONV_BORDER_H
 #define GCONV_CONV_BORDER_H
 
@@ -8,8 +8,8 @@
 
 enum { GCONV_OUTSIDE = -1 };
 
-/* The position in 0 .. size - 1 whose sample stands at position `i`, which may be any distance outside; GCONV_OUTSIDE where
- * the constant of the border (0 for zero) does. size is at least 1. */
+/* Returns the position in 0 .. size - 1 whose sample is used for position `i`, which may be any distance outside. Returns
+ * GCONV_OUTSIDE if the border's constant is used (0 for zero). size is at least 1. */
 GCONV_BOTH int64_t gconv_border_index(gconv_border border, int64_t i, int64_t size) {
   if (i >= 0 && i < size)
     return i;
@@ -22,7 +22,7 @@ GCONV_BOTH int64_t gconv_border_index(gconv_border border, int64_t i, int64_t si
       j += 2 * size;
     return j < size ? j : 2 * size - 1 - j;
   }
-  case GCONV_BORDER_REFLECT101: { /* d c b | a b c d | c b a: period 2n - 2, or the only sample there is */
+  case GCONV_BORDER_REFLECT101: { /* d c b | a b c d | c b a: period 2n - 2; a single sample repeats */
     if (size == 1)
       return 0;
     int64_t period = 2 * size - 2, j = i % period;

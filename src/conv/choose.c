@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/choose.h"
-#include "conv/pick.h"
-#include "conv/tuning.h"
+#include "operation/pick.h"
+#include "operation/tuning.h"
 
+#include <math.h>
 #include <string.h>
 
-static double ratio_of(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row) {
-  return gconv_tuning_ratio(device->tuned ? &device->tuning : &device->calibration, row->info.name, problem);
+/* The taps of a filter that the algorithm works on: what was measured are filters without zeros. */
+static double working_taps(const gconv_problem *problem, const gconv_algorithm *row) {
+  double taps = (double)problem->rows * problem->columns, nonzero = (double)problem->structure.nonzero_taps;
+  return strcmp(row->info.name, "sparse") == 0 ? fmax(nonzero / problem->filters, 1) : taps;
+}
+
+double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tuning, const gconv_algorithm *row) {
+  double filters = gconv_is_combined(problem) ? 1 : problem->filters;
+  double outputs = (double)problem->images * problem->planes * problem->channels * filters;
+  gconv_tuning_row like = {.type = problem->in_type,
+                           .channels = problem->channels,
+                           .samples = outputs * problem->out_height * problem->out_width,
+                           .taps = working_taps(problem, row)};
+  snprintf(like.algorithm, sizeof like.algorithm, "%s", row->info.name);
+  return gconv_tuning_ratio(tuning, &like);
 }
 
 double gconv_expected_ms(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row) {
-  return row->cost(problem, &device->machine) * ratio_of(problem, device, row);
-}
-
-static void set_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
-                      const gconv_algorithm *row, gconv_candidate *candidate) {
-  double start = row->started && !row->started() ? row->start_ms : 0;
-  gconv_candidate_price(candidate, row->cost(problem, &device->machine), ratio_of(problem, device, row),
-                        device->tuned ? "gconv tune found" : "measured on an H200", start, options->executions);
+  gconv_prices prices = gconv_device_prices(device);
+  return row->cost(problem, &prices.machine) * gconv_problem_ratio(problem, prices.ratios, row);
 }
 
 static const char *find_obstacle(const gconv_problem *problem, const gconv_options *options, const gconv_algorithm *row) {
@@ -26,26 +34,21 @@ static const char *find_obstacle(const gconv_problem *problem, const gconv_optio
   return row->supports(problem);
 }
 
-double gconv_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
-                   const gconv_algorithm *row, FILE *reasons) {
-  gconv_candidate candidate = {.info = &row->info};
-  set_price(problem, device, options, row, &candidate);
-  fprintf(reasons, "  %-13s %s\n", row->info.name, candidate.told);
-  return candidate.price;
-}
-
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen) {
+  const gconv_prices prices = gconv_device_prices(device);
   gconv_candidate candidates[GCONV_MOST_CANDIDATES];
   const gconv_algorithm *row;
   size_t count = 0, picked;
   for (; (row = gconv_algorithm_row(count)) && count < GCONV_MOST_CANDIDATES; count++) {
-    candidates[count] = (gconv_candidate){.info = &row->info, .available = row->available};
+    gconv_candidate *candidate = &candidates[count];
+    *candidate = (gconv_candidate){.info = &row->info, .available = row->available, .library = row->library};
     if (strcmp(row->info.device, device->type->name) != 0)
       continue;
-    candidates[count].obstacle = find_obstacle(problem, options, row);
-    if (!candidates[count].obstacle)
-      set_price(problem, device, options, row, &candidates[count]);
+    candidate->obstacle = find_obstacle(problem, options, row);
+    if (!candidate->obstacle)
+      gconv_candidate_price(candidate, row->cost(problem, &prices.machine), gconv_problem_ratio(problem, prices.ratios, row),
+                            prices.source);
   }
   GCONV_TRY(gconv_pick(candidates, count, device->type->name, options->algorithm, options->without, reasons, &picked));
   *chosen = gconv_algorithm_row(picked);

@@ -4,23 +4,23 @@
 #define GCONV_CONV_CHOOSE_H
 
 #include "conv/device.h"
+#include "operation/tuning.h"
 
 #include <stdio.h>
 
-/* The algorithm that options->algorithm names, or, for "auto", the one that costs least of those that support the problem,
- * can be loaded and are not in options->without. What it costs is its own estimate for this device, times what gconv tune
- * found, and, for a library that is not loaded yet, its start, spread over options->executions. A line for each that was
- * looked at is written to `reasons`.
+/* The algorithm that options->algorithm names, or, for "auto", the cheapest of those that support the problem, are not made
+ * of a library and are not in options->without. The price is the algorithm's own estimate, times what was measured of such
+ * problems (tuning.h). So it follows from the problem, the kind of device, and the user's file of gconv tune if there is
+ * one; nothing else enters, neither threads nor memory nor other images. A line for each algorithm is written to `reasons`.
  * GCONV_BAD_ARGUMENT for names that no algorithm of the device has, GCONV_UNSUPPORTED with the obstacle. */
 gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
                           FILE *reasons, const gconv_algorithm **chosen);
 
-/* Milliseconds that an algorithm which supports the problem is expected to take: by its estimate, times what was measured of
- * such problems, if anything was. */
-double gconv_expected_ms(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row);
+/* What was measured over what was estimated, of problems like this. */
+double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tuning, const gconv_algorithm *row);
 
-/* What an algorithm that supports the problem costs in such a choice: milliseconds, told in `reasons`. */
-double gconv_price(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
-                   const gconv_algorithm *row, FILE *reasons);
+/* The price of an algorithm that supports the problem, in milliseconds: on a CPU that was not tuned, those of one thread of
+ * the reference CPU (kernels/cpu/tile.h). */
+double gconv_expected_ms(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row);
 
 #endif

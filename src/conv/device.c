@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/device.h"
 #include "base/clock.h"
-#include "conv/habits.h"
-#include "conv/tuning.h"
 
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const gconv_device_type *const types[] = {
     &gconv_device_type_cpu,
@@ -108,92 +107,19 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
     return status;
   }
   pthread_mutex_init(&device->decoder_lock, NULL);
-  gconv_tuning_recall(device);
   device->start_ms = gconv_now_ms() - start;
   *result = device;
   return GCONV_OK;
 }
 
-/* ---- Opening in two steps ---- */
-
-struct gconv_device_opening {
-  char *name; /* owned */
-  int threads;
-  pthread_t thread;
-  bool started; /* the thread */
-  gconv_status status;
-  gconv_device *device;
-  char *error; /* owned: what the thread's last error was */
-};
-
-static void *open_in_thread(void *argument) {
-  gconv_device_opening *opening = argument;
-  opening->status = gconv_device_open(opening->name, opening->threads, &opening->device);
-  if (opening->status != GCONV_OK)
-    opening->error = strdup(gconv_last_error());
-  return NULL;
-}
-
-gconv_status gconv_device_open_begin(const char *name, int threads, gconv_device_opening **result) {
-  gconv_device_opening *opening = calloc(1, sizeof *opening);
-  char *copy = strdup(name);
-  if (!opening || !copy) {
-    free(opening);
-    free(copy);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a device");
-  }
-  opening->name = copy;
-  opening->threads = threads;
-  opening->started = pthread_create(&opening->thread, NULL, open_in_thread, opening) == 0;
-  if (!opening->started)
-    open_in_thread(opening);
-  *result = opening;
-  return GCONV_OK;
-}
-
-gconv_status gconv_device_open_end(gconv_device_opening *opening, gconv_device **device) {
-  if (opening->started)
-    pthread_join(opening->thread, NULL);
-  gconv_status status = opening->status;
-  if (status == GCONV_OK)
-    *device = opening->device;
-  else
-    gconv_fail(status, "%s", opening->error ? opening->error : "the device cannot be opened");
-  free(opening->error);
-  free(opening->name);
-  free(opening);
-  return status;
-}
-
-const char *gconv_device_decoder_obstacle(void) {
+bool gconv_gpu_may_be_there(void) {
 #ifdef GCONV_WITH_CUDA
-  return gconv_jpeg_obstacle();
-#else
-  return "this gconv was built without CUDA";
+  static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"}; /* the driver's, WSL's, Tegra's */
+  for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++)
+    if (access(nodes[i], F_OK) == 0)
+      return true;
 #endif
-}
-
-gconv_status gconv_device_start_decoder(gconv_device *device) {
-  if (!device->type->start_decoder)
-    return gconv_fail(GCONV_UNSUPPORTED, "the device %s has no decoder for JPEG of its own: a GPU has, -d cuda",
-                      device->info.name);
-  pthread_mutex_lock(&device->decoder_lock);
-  bool begins = !device->decoder;
-  double start = gconv_now_ms();
-  gconv_status status = begins ? device->type->start_decoder(device) : GCONV_OK;
-  pthread_mutex_unlock(&device->decoder_lock);
-  if (status == GCONV_OK && begins)
-    gconv_habit_remember(GCONV_DECODER_START, gconv_now_ms() - start);
-  if (status != GCONV_OK)
-    gconv_warn("%s does not decode JPEGs, the CPU does: %s", device->info.name, gconv_last_error());
-  return status;
-}
-
-int gconv_device_decoder_backlog(gconv_device *device) {
-  pthread_mutex_lock(&device->decoder_lock);
-  bool started = device->decoder != NULL;
-  pthread_mutex_unlock(&device->decoder_lock);
-  return started ? device->type->decoder_backlog(device) : 0;
+  return false;
 }
 
 bool gconv_device_is_gpu_open(void) {
@@ -210,8 +136,6 @@ void gconv_device_close(gconv_device *device) {
   device->type->close(device);
   pthread_mutex_destroy(&device->decoder_lock);
   gconv_threads_free(device->threads);
-  gconv_tuning_free(&device->tuning);
-  gconv_tuning_free(&device->calibration);
   free(device);
 }
 
@@ -221,6 +145,10 @@ const gconv_device_info *gconv_device_get_info(const gconv_device *device) {
 
 gconv_threads *gconv_device_threads(gconv_device *device) {
   return device->threads;
+}
+
+const gconv_machine *gconv_device_get_machine(const gconv_device *device) {
+  return &device->machine;
 }
 
 double gconv_device_start_ms(const gconv_device *device) {

@@ -5,6 +5,7 @@
 
 #include "base/threads.h"
 #include "conv/algorithm.h"
+#include "image/gpu_codec.h"
 
 #include <pthread.h>
 
@@ -57,9 +58,7 @@ typedef struct gconv_device_type {
   gconv_status (*execute_rows)(void *run, const gconv_image *in, gconv_image *outputs, int32_t first, int32_t end,
                                gconv_timings *timings);
 
-  /* gconv_device_start_decoder(), once, and gconv_plan_execute_jpeg() behind it; NULL: it has no decoder. */
-  gconv_status (*start_decoder)(gconv_device *device);
-  int (*decoder_backlog)(gconv_device *device); /* gconv_device_decoder_backlog(), once it is started */
+  /* gconv_plan_execute_jpeg(), by the decoder that was started; NULL: there is none for this type. */
   gconv_status (*execute_jpeg)(void *run, const void *jpeg, size_t size, gconv_image *outputs, gconv_timings *timings);
   /* gconv_plan_execute_parts(), of results that it allows: of an image, or, if there is one, of a JPEG. NULL: no results
    * come in parts. */
@@ -68,6 +67,8 @@ typedef struct gconv_device_type {
   /* gconv_plan_held_bytes(), and gconv_plan_png_bytes() of results like this, or 0; NULL: 0. */
   size_t (*held_bytes)(const void *run);
   size_t (*png_bytes)(const gconv_image *output);
+  /* As execute(), from and to memory of the device, on a stream of the caller. NULL: that is memory of the host. */
+  gconv_status (*execute_device)(void *run, const gconv_image *in, const gconv_image *outputs, void *stream);
 } gconv_device_type;
 
 struct gconv_device {
@@ -75,15 +76,11 @@ struct gconv_device {
   int index;
   gconv_device_info info;
   double start_ms;
-  gconv_machine machine;       /* what estimates are based on: set by open(), unless it was measured */
-  gconv_machine stock_machine; /* as open() set it */
-  gconv_tuning tuning;         /* in force, if tuned (tuning.h) */
-  gconv_tuning calibration;    /* else this is: its rows alone */
-  bool tuned;
+  gconv_machine machine;  /* what estimates are based on, unless the device was tuned: set by open() */
   gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
   void *state;
   pthread_mutex_t decoder_lock; /* guards the start of the decoder */
-  void *decoder;                /* of JPEG files, the type's own; NULL until it is started */
+  gconv_gpu_decoder *decoder;   /* NULL until it is started */
 };
 
 extern const gconv_device_type gconv_device_type_cpu;
@@ -111,13 +108,13 @@ gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorith
 #endif
 
 #ifdef GCONV_WITH_CUDA
-/* The type's describe(); that a context took so long to make; whether this process has one (driver_cuda.cu). */
+/* The type's describe(); whether this process has begun to start CUDA (driver_cuda.cu). */
 bool gconv_cuda_describe(int index, gconv_device_info *info);
-void gconv_cuda_remember_start(double context_ms);
 bool gconv_cuda_is_open(void);
-/* NULL, or why nvJPEG cannot be used: what was not found. Loads it (jpeg_cuda.cu). */
-const char *gconv_jpeg_obstacle(void);
 #endif
+
+/* The device's decoder, or NULL if none was started (decoder.c). Thread-safe. */
+gconv_gpu_decoder *gconv_device_decoder(gconv_device *device);
 
 /* GCONV_BAD_ARGUMENT if a number of runs to measure is below 1. */
 gconv_status gconv_check_runs(int runs);

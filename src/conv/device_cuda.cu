@@ -4,8 +4,6 @@
 #include "base/memory.h"
 #include "conv/cuda_error.h"
 #include "conv/device.h"
-#include "conv/habits.h"
-#include "conv/jpeg_cuda.h"
 #include "conv/send_cuda.h"
 #include "conv/timeline_cuda.h"
 
@@ -53,27 +51,16 @@ static gconv_status make_context(const gconv_device *device) {
 }
 
 static gconv_status open_cuda(gconv_device *device) {
-  double start = gconv_now_ms();
   GCONV_TRY(make_context(device));
   gconv_slabs *slabs = NULL;
   GCONV_TRY(read_machine(device->index, &device->machine));
   GCONV_TRY(gconv_slabs_create(device->index, &slabs));
   device->state = slabs;
-  gconv_cuda_remember_start(gconv_now_ms() - start);
   return GCONV_OK;
 }
 
 static void enter(const gconv_device *device) {
   cudaSetDevice(device->index); /* if that fails, whatever is done there does, too */
-}
-
-static gconv_status start_decoder(gconv_device *device) {
-  CUDA_TRY(cudaSetDevice(device->index));
-  return gconv_jpeg_decoder_of(device->index, (gconv_jpeg_decoder **)&device->decoder);
-}
-
-static int decoder_backlog(gconv_device *device) {
-  return gconv_jpeg_backlog((gconv_jpeg_decoder *)device->decoder);
 }
 
 static void close_cuda(gconv_device *device) {
@@ -117,12 +104,13 @@ struct cuda_run {
   size_t output_count;
   uint8_t *output_memory; /* of all outputs, one behind the other */
   void *workspace;
-  size_t bytes;               /* of all that, and of the filters */
-  gconv_jpeg_planes planes;   /* of a file that is decoded here; empty until one is */
-  void **states;              /* of the passes, as acquire() made them */
-  gconv_target *targets;      /* room for the outputs of a pass */
-  gconv_png_encoder *encoder; /* of results like the first; NULL until one is wanted */
-  bool without_encoder;       /* there is no memory for one */
+  size_t bytes;                 /* of all that, and of the filters */
+  gconv_gpu_memory decoding;    /* of a file that is decoded here; empty until one is */
+  void **states;                /* of the passes, as acquire() made them */
+  gconv_target *targets;        /* room for the outputs of a pass */
+  const gconv_gpu_codec *codec; /* NULL: this build has none */
+  gconv_gpu_png *encoder;       /* of results like the first; NULL until one is wanted */
+  bool without_encoder;         /* there is no memory for one */
 };
 
 /* Sets the distances of an image on the device, where every row begins at a multiple of 16 bytes, the widest access; returns
@@ -146,8 +134,9 @@ static void release(void *memory) {
       run->passes[i].algorithm->dismiss(run->states[i]);
   for (size_t i = 0; run->passes && i < run->count; i++)
     cudaFree(run->passes[i].weights);
-  gconv_png_encoder_free(run->encoder);
-  cudaFree(run->planes.memory);
+  if (run->encoder)
+    run->codec->free_png(run->encoder);
+  cudaFree(run->decoding.data);
   cudaFree(run->in.data);
   cudaFree(run->output_memory);
   cudaFree(run->workspace);
@@ -229,6 +218,12 @@ static gconv_status make_outputs(cuda_run *run, const gconv_image *headers) {
   return GCONV_OK;
 }
 
+/* All that was begun on the run's own stream is done, so that executions may go into any stream. */
+static gconv_status finish_preparing(const cuda_run *run) {
+  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
+  return GCONV_OK;
+}
+
 static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
   CUDA_TRY(cudaSetDevice(run->device->index));
   GCONV_TRY(gconv_timeline_make(&run->timeline));
@@ -242,7 +237,8 @@ static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
   if (workspace > 0)
     GCONV_TRY(take(run, workspace, "the workspace", &run->workspace));
   GCONV_TRY(upload_weights(run));
-  return acquire_states(run);
+  GCONV_TRY(acquire_states(run));
+  return finish_preparing(run);
 }
 
 static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
@@ -251,6 +247,7 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   run->device = device;
+  run->codec = gconv_gpu_codec_of(device->type->name);
   run->source = passes;
   run->count = count;
   size_t filters = 0;
@@ -281,28 +278,33 @@ static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size
 
 static size_t held_bytes(const void *memory) {
   const cuda_run *run = (const cuda_run *)memory;
-  return run->bytes + run->planes.bytes + (run->encoder ? gconv_png_encoder_bytes(run->encoder) : 0);
+  return run->bytes + run->decoding.bytes + (run->encoder ? run->encoder->bytes : 0);
 }
 
 static size_t png_bytes(const gconv_image *output) {
-  return gconv_png_device_can(output, 1) ? gconv_png_bytes_for(output) : 0;
+  const gconv_gpu_codec *codec = gconv_gpu_codec_of("cuda");
+  return codec ? codec->png_bytes(output) : 0;
 }
 
 /* ---- Execution ---- */
 
-static gconv_status convolve(cuda_run *run) {
+static gconv_status convolve_images(cuda_run *run, const gconv_image *in, const gconv_image *outputs, cudaStream_t stream) {
   for (size_t i = 0; i < run->count; i++) {
     gconv_pass *pass = &run->passes[i];
     gconv_execution bare = bare_execution(run, i), execution;
-    gconv_bind(pass, &run->in, run->outputs + pass->first_output, run->targets, &execution);
+    gconv_bind(pass, in, outputs + pass->first_output, run->targets, &execution);
     execution.host_weights = bare.host_weights;
     execution.state = bare.state;
     execution.workspace = bare.workspace;
-    execution.stream = bare.stream;
+    execution.stream = stream;
     gconv_status status = pass->algorithm->execute(&execution);
     GCONV_TRY(gconv_cuda_outcome(run->device, pass->algorithm->info.name, status));
   }
   return GCONV_OK;
+}
+
+static gconv_status convolve(cuda_run *run) {
+  return convolve_images(run, &run->in, run->outputs, run->timeline.stream);
 }
 
 /* From the image on the device to the outputs. */
@@ -332,8 +334,8 @@ static gconv_status execute(void *memory, const gconv_image *in, gconv_image *ou
 static gconv_status decode(cuda_run *run, const void *jpeg, size_t size, gconv_timings *timings) {
   double start = gconv_now_ms();
   CUDA_TRY(cudaSetDevice(run->device->index));
-  GCONV_TRY(gconv_jpeg_decode((gconv_jpeg_decoder *)run->device->decoder, &run->planes, jpeg, size, &run->in,
-                              run->timeline.stream));
+  gconv_gpu_decoder *decoder = gconv_device_decoder(run->device);
+  GCONV_TRY(run->codec->decode(decoder, &run->decoding, jpeg, size, &run->in, run->timeline.stream));
   timings->decode_ms += gconv_now_ms() - start;
   return GCONV_OK;
 }
@@ -343,24 +345,63 @@ static gconv_status execute_jpeg(void *memory, const void *jpeg, size_t size, gc
   return convolve_and_download((cuda_run *)memory, outputs, timings);
 }
 
+/* ---- From and to memory of the device ---- */
+
+/* Whether kernels can work there: at multiples of their widest access. */
+static bool is_aligned(const gconv_image *image) {
+  return ((uintptr_t)image->data | image->row_bytes | image->plane_bytes) % 16 == 0;
+}
+
+/* Whether the caller's outputs of a pass lie as kernels expect: at equal distances. */
+static bool are_alike(const gconv_image *outputs, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const gconv_image *o = &outputs[i];
+    if (!is_aligned(o) || o->row_bytes != outputs->row_bytes || o->plane_bytes != outputs->plane_bytes ||
+        (i > 1 && (const uint8_t *)o->data - (const uint8_t *)outputs[i - 1].data !=
+                      (const uint8_t *)outputs[1].data - (const uint8_t *)outputs->data))
+      return false;
+  }
+  return true;
+}
+
+static gconv_status execute_on(cuda_run *run, const gconv_image *in, const gconv_image *outputs, cudaStream_t stream) {
+  bool in_place = true;
+  for (size_t i = 0; i < run->count; i++)
+    in_place = in_place && are_alike(outputs + run->passes[i].first_output, gconv_pass_outputs(&run->passes[i]));
+  if (!is_aligned(in)) {
+    GCONV_TRY(gconv_copy_on_device(in, &run->in, stream));
+    in = &run->in;
+  }
+  GCONV_TRY(convolve_images(run, in, in_place ? outputs : run->outputs, stream));
+  for (size_t i = 0; i < run->output_count && !in_place; i++)
+    GCONV_TRY(gconv_copy_on_device(&run->outputs[i], &outputs[i], stream));
+  return GCONV_OK;
+}
+
+static gconv_status execute_device(void *memory, const gconv_image *in, const gconv_image *outputs, void *stream) {
+  cuda_run *run = (cuda_run *)memory;
+  gconv_cuda_guest guest(run->device->index);
+  return execute_on(run, in, outputs, (cudaStream_t)stream);
+}
+
 /* ---- To a taker ---- */
 
 /* Makes the encoder, once, if its memory is a small part of what is left: plans to come need some. */
 static gconv_status make_encoder(cuda_run *run) {
   const size_t least_left = 8;
   size_t available = 0, total = 0;
-  GCONV_TRY(gconv_png_encoder_create(&run->outputs[0], &run->encoder));
+  GCONV_TRY(run->codec->create_png(&run->outputs[0], &run->encoder));
   CUDA_TRY(cudaMemGetInfo(&available, &total));
-  if (available / least_left >= gconv_png_encoder_bytes(run->encoder))
+  if (available / least_left >= run->encoder->bytes)
     return GCONV_OK;
-  gconv_png_encoder_free(run->encoder);
+  run->codec->free_png(run->encoder);
   run->encoder = NULL;
   return gconv_fail(GCONV_NO_MEMORY, "little memory is left");
 }
 
 /* Whether the run makes PNG of an output. */
 static bool encodes(cuda_run *run, const gconv_taker *taker, size_t output) {
-  if (!taker->png || run->without_encoder || !gconv_png_device_can(&run->outputs[0], 1))
+  if (!taker->png || run->without_encoder || png_bytes(&run->outputs[0]) == 0)
     return false;
   if (!run->encoder && make_encoder(run) != GCONV_OK) {
     run->without_encoder = true;
@@ -373,7 +414,7 @@ static bool encodes(cuda_run *run, const gconv_taker *taker, size_t output) {
 static gconv_status encode(cuda_run *run, const gconv_taker *taker, size_t output) {
   GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
   if (encodes(run, taker, output))
-    GCONV_TRY(gconv_png_encode(run->encoder, &run->outputs[output], run->timeline.stream));
+    GCONV_TRY(run->codec->encode_png(run->encoder, &run->outputs[output], run->timeline.stream));
   return gconv_timeline_mark(&run->timeline, ENCODED);
 }
 
@@ -523,9 +564,8 @@ extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
                                                              gconv_cuda_measure_fma,
                                                              gconv_cuda_measure_launch,
                                                              NULL,
-                                                             start_decoder,
-                                                             decoder_backlog,
                                                              execute_jpeg,
                                                              execute_parts,
                                                              held_bytes,
-                                                             png_bytes};
+                                                             png_bytes,
+                                                             execute_device};

@@ -1,43 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* What CUDA's driver says of the GPUs, and how long it takes to start. */
-#include "base/clock.h"
+/* What CUDA's driver says of the GPUs. */
 #include "conv/device.h"
-#include "conv/habits.h"
 
 #include <cuda_runtime_api.h>
-#include <pthread.h>
 #include <stdio.h>
 
 /* ---- Starting ---- */
 
 /* The driver is started by the first call that asks it something, a context by the first that needs one: each takes about
  * 100 ms. */
-static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static double driver_ms; /* what starting the driver took; 0 before */
-static bool remembered;  /* this process has remembered its start */
-static bool begun;       /* a start, which did not fail; atomic, as the lock is held for long */
+static bool begun; /* a start, which did not fail; atomic */
 
 static cudaError_t count_devices(int *count) {
-  pthread_mutex_lock(&start_lock);
-  double start = gconv_now_ms();
   __atomic_store_n(&begun, true, __ATOMIC_RELEASE);
   cudaError_t error = cudaGetDeviceCount(count);
   if (error != cudaSuccess || *count == 0)
     __atomic_store_n(&begun, false, __ATOMIC_RELEASE);
-  if (driver_ms == 0)
-    driver_ms = gconv_now_ms() - start;
-  pthread_mutex_unlock(&start_lock);
   cudaGetLastError();
   return error;
-}
-
-/* The first context is the one that counts: later ones, of the same device, are there already. */
-extern "C" void gconv_cuda_remember_start(double context_ms) {
-  pthread_mutex_lock(&start_lock);
-  if (!remembered)
-    gconv_habit_remember(GCONV_CUDA_START, driver_ms + context_ms);
-  remembered = true;
-  pthread_mutex_unlock(&start_lock);
 }
 
 extern "C" bool gconv_cuda_is_open(void) {

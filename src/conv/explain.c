@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What a plan does, in words. */
-#include "base/memory.h"
 #include "conv/plan.h"
+#include "operation/tuning.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *symmetry_of(const gconv_filter_analysis *analysis) {
@@ -40,9 +39,9 @@ static void print_filter(FILE *text, const gconv_filter *filter) {
   fprintf(text, "  responses to an image in [0, 1] lie in [%.6g, %.6g]\n", analysis.negative_sum, analysis.positive_sum);
 }
 
-static void print_shapes(FILE *text, const gconv_plan *plan) {
+static void print_shapes(FILE *text, const gconv_filter_plan *plan) {
   const gconv_problem *problem = &plan->passes[0].problem;
-  const gconv_image *in = &plan->like, *out = &plan->outputs[0];
+  const gconv_image *in = &plan->base.like, *out = &plan->base.outputs[0];
   fprintf(text, "input  %d x %d x %d x %d %s (frames, channels, height, width)\n", in->frames, in->channels, in->height,
           in->width, gconv_type_name(in->type));
   if (plan->before)
@@ -50,39 +49,31 @@ static void print_shapes(FILE *text, const gconv_plan *plan) {
             gconv_type_name(plan->convolved.type), plan->options.linear ? ", linear light" : "",
             plan->options.alpha == GCONV_ALPHA_PREMULTIPLY && in->alpha ? ", premultiplied" : "");
   fprintf(text, "output %d x %d x %d x %d %s, %zu of them\n", out->frames, out->channels, out->height, out->width,
-          gconv_type_name(out->type), plan->output_count);
+          gconv_type_name(out->type), plan->base.output_count);
   fprintf(text, "%s, border %s, stride %d,%d, dilation %d,%d, combine %s%s\n",
           plan->options.flip ? "convolution (filters turned by 180 degrees)" : "correlation",
           gconv_border_name(problem->border), problem->stride_y, problem->stride_x, problem->dilation_y, problem->dilation_x,
           gconv_combine_name(problem->epilogue.combine), problem->keep_alpha ? ", alpha kept" : "");
 }
 
-static void print_choice(FILE *text, const gconv_plan *plan) {
-  const gconv_plan_info *info = &plan->info;
-  fprintf(text, "device %s (%s)\n", info->device, plan->device->info.description);
-  fprintf(text, "algorithm %s, math %s, %s\n", info->algorithm, info->math,
-          info->exact ? "exact family: the same bits on every device" : "not of the exact family");
-  fprintf(text, strcmp(plan->options.algorithm, "auto") == 0 ? "  the cheapest of:\n" : "  as asked for:\n");
+static void print_choice(FILE *text, const gconv_filter_plan *plan) {
+  const gconv_plan_info *info = &plan->base.info;
+  fprintf(text, "device %s (%s)\n", info->device, plan->base.device->info.description);
+  fprintf(text, "algorithm %s, math %s, %s\n", info->algorithm, info->math, gconv_family(info->exact));
+  bool is_auto = strcmp(plan->options.algorithm, "auto") == 0;
+  fprintf(text, "  %s%s:\n", is_auto ? "the cheapest of" : "as asked for", gconv_device_prices(plan->base.device).unit);
   fputs(plan->reasons, text);
   fprintf(text, "work %.3g GFLOP, at least %.3g MB moved; workspace %.3g MB%s\n", info->flop * 1e-9, info->bytes * 1e-6,
-          (double)info->workspace_bytes * 1e-6, plan->device->type == &gconv_device_type_cpu ? " a thread" : "");
-  if (gconv_plan_held_bytes(plan) > 0)
-    fprintf(text, "memory on the device %.3g MB\n", (double)gconv_plan_held_bytes(plan) * 1e-6);
+          (double)info->workspace_bytes * 1e-6, plan->base.device->type == &gconv_device_type_cpu ? " a thread" : "");
+  if (gconv_plan_held_bytes(&plan->base) > 0)
+    fprintf(text, "memory on the device %.3g MB\n", (double)gconv_plan_held_bytes(&plan->base) * 1e-6);
   fprintf(text, "error of a response at most %.3g of (sum |tap|) * (largest sample)\n", info->error_bound);
 }
 
-gconv_status gconv_plan_explain(const gconv_plan *plan, char **result) {
-  char *memory = NULL;
-  size_t size = 0;
-  FILE *text = open_memstream(&memory, &size);
-  if (!text)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
-  for (size_t k = 0; k < plan->filters.count; k++)
-    print_filter(text, &plan->filters.items[k]);
+void gconv_filter_explain(const gconv_plan *base, FILE *text) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  for (size_t k = 0; k < plan->filters->count; k++)
+    print_filter(text, &plan->filters->items[k]);
   print_shapes(text, plan);
   print_choice(text, plan);
-  if (!gconv_close_text(text, &memory))
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
-  *result = memory;
-  return GCONV_OK;
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Crosses instead of singular vectors: a matrix minus column_j * row_i / a_ij has zeros in row i and column j, and its rank
- * is one less (Wedderburn 1934). Taking the largest entry as a_ij keeps entries from growing (Gaussian elimination with
- * complete pivoting), the residual is seen rather than estimated, and integers may stay integers, which singular vectors
- * never are.
- */
+/* Finds pairs by crosses instead of singular vectors. A matrix minus column_j * row_i / a_ij has zeros in row i and column
+ * j, and its rank is one less (Wedderburn 1934). Taking the largest entry as a_ij keeps entries from growing (Gaussian
+ * elimination with complete pivoting). The residual is computed, not estimated. And integers may stay integers, which
+ * singular vectors never do. */
 #include "conv/factor.h"
 #include "base/memory.h"
 
@@ -12,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond, it would take longer to find pairs than they save. */
+/* With more work than this, finding pairs would take longer than they save. */
 static const double MAX_WORK = 1e8;
 
 typedef struct matrix {
@@ -20,7 +18,7 @@ typedef struct matrix {
   int32_t rows, columns;
 } matrix;
 
-/* A place whose cross is taken away: what remains is a - column * row / (scale of the two). */
+/* A cross that is subtracted: what remains is a - column * row / (scale of the two). */
 typedef struct cross {
   int32_t row, column;
   double divisor; /* of the row; the column is divided by pivot / divisor */
@@ -37,7 +35,7 @@ static double sum_of_magnitudes(const matrix *m) {
   return sum;
 }
 
-/* Integers whose sums float32 and float64 hold without doubt. */
+/* Returns whether all entries are integers so small that float32 and float64 certainly hold their sums. */
 static bool is_integer(const matrix *m) {
   for (size_t i = 0; i < (size_t)m->rows * (size_t)m->columns; i++)
     if (fabs(m->values[i]) > 0x1p23 || m->values[i] != rint(m->values[i]))
@@ -68,8 +66,8 @@ static bool column_is_divisible(const matrix *m, int32_t column, double divisor)
   return true;
 }
 
-/* A cross whose row, divided by its greatest common divisor, and whose column, divided by what remains of the pivot, are
- * integers. There always is one if the rank is 1. */
+/* Finds a cross whose row, divided by its greatest common divisor, and whose column, divided by the rest of the pivot, are
+ * integers. If the rank is 1, there always is one. */
 static bool find_integer_cross(const matrix *m, cross *found) {
   for (int32_t r = 0; r < m->rows; r++) {
     double divisor = divisor_of_row(m, r);
@@ -84,7 +82,7 @@ static bool find_integer_cross(const matrix *m, cross *found) {
   return false;
 }
 
-/* The largest entry; column and row share it evenly, so that neither overflows. */
+/* Finds the largest entry. Column and row share it evenly, so that neither overflows. */
 static cross find_largest(const matrix *m) {
   cross found = {0, 0, 0};
   double largest = 0;
@@ -97,7 +95,7 @@ static cross find_largest(const matrix *m) {
   return found;
 }
 
-/* Writes the pair of a cross as float32 and takes it, as it was rounded, from the matrix. */
+/* Writes the pair of a cross as float32, and subtracts it, as it was rounded, from the matrix. */
 static void take_away(const matrix *m, const cross *c, float *column, float *row) {
   double pivot = *at(m, c->row, c->column) / c->divisor;
   for (int32_t r = 0; r < m->rows; r++)
@@ -123,7 +121,7 @@ static void fill(matrix *m, const float *taps) {
     m->values[i] = (double)taps[i];
 }
 
-/* Takes crosses away until the residual is small, or `most` are gone. `scratch` has room for a pair. */
+/* Subtracts crosses until the residual is small, or `most` are done. `scratch` has room for a pair. */
 static void find_pairs(matrix *m, int32_t most, bool integer, float *pairs, float *scratch, gconv_structure *structure) {
   double all = sum_of_magnitudes(m), size = 0, rest = all;
   double enough = integer ? 0 : GCONV_FACTOR_TOLERANCE * all;
@@ -136,7 +134,7 @@ static void find_pairs(matrix *m, int32_t most, bool integer, float *pairs, floa
     take_away(m, &c, column, row);
     size += size_of_pair(m, column, row);
     rest = sum_of_magnitudes(m);
-    if (integer && !is_integer(m)) /* grown too large */
+    if (integer && !is_integer(m)) /* entries have grown too large */
       break;
   }
   structure->rank = rest <= enough ? rank : GCONV_RANK_HIGH;
@@ -173,7 +171,7 @@ size_t gconv_factor_floats(const gconv_problem *problem) {
   return (size_t)problem->filters * (size_t)problem->structure.rank * pair_floats(problem);
 }
 
-/* gconv_factor() yields pair by pair: `pairs` has room for those of a filter. */
+/* Writes the factors of one filter. gconv_factor() yields pair by pair; `pairs` has room for those of a filter. */
 static gconv_status factor_filter(const gconv_problem *problem, const float *taps, float *pairs, float *factors) {
   size_t R = (size_t)problem->rows, S = (size_t)problem->columns, rank = (size_t)problem->structure.rank;
   float *columns = factors, *rows = factors + rank * R;
@@ -199,7 +197,7 @@ gconv_status gconv_factor_filters(const gconv_problem *problem, const float *tap
   return status;
 }
 
-/* The most pairs that can save anything: r * (R + S) < R * S. */
+/* Returns the most pairs that can save anything: r * (R + S) < R * S. */
 static int32_t most_pairs(int32_t rows, int32_t columns) {
   return (int32_t)(((int64_t)rows * columns - 1) / ((int64_t)rows + columns));
 }

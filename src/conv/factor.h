@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters as sums of few outer products of a column and a row: what separable algorithms are made of. */
+/* Filters as sums of few outer products of a column and a row, for separable algorithms. */
 #ifndef GCONV_CONV_FACTOR_H
 #define GCONV_CONV_FACTOR_H
 
@@ -9,32 +9,28 @@
 extern "C" {
 #endif
 
-/* What a residual may be, relative to sum |tap|: as much as a few roundings of the taps themselves, and a few
+/* The largest residual that is allowed, relative to sum |tap|: as much as a few roundings of the taps themselves, and a few
  * ten-thousandths of a level of u8. */
 #define GCONV_FACTOR_TOLERANCE 0x1p-20
 
-/*
- * Finds pairs of a column u (R) and a row v (S) so that taps[r * columns + s] = sum over pairs of u[r] * v[s], but for a
- * residual of at most GCONV_FACTOR_TOLERANCE: structure->rank of them, `most` at most, or GCONV_RANK_HIGH. Sets rank,
- * residual and growth of *structure, for this filter.
- * Filters of small integers of rank 1 (Sobel, binomials, boxes), and many of higher rank, get pairs of integers and a
- * residual of 0, so that sums of integer samples stay exact where float32 holds them.
- * pairs (may be NULL) has room for most * (rows + columns) floats: each column is followed by its row. Allocates scratch
- * memory: GCONV_NO_MEMORY.
- */
+/* Finds pairs of a column u (R) and a row v (S) such that taps[r * columns + s] is the sum over pairs of u[r] * v[s], with a
+ * residual of at most GCONV_FACTOR_TOLERANCE. There are structure->rank pairs, at most `most`; or the rank is
+ * GCONV_RANK_HIGH. Sets rank, residual and growth of *structure, for this filter. Filters of small integers of rank 1
+ * (Sobel, binomials, boxes), and many of higher rank, get pairs of integers and a residual of 0. So sums of integer samples
+ * stay exact where float32 holds them. pairs (may be NULL) has room for most * (rows + columns) floats: each column is
+ * followed by its row. Allocates scratch memory: GCONV_NO_MEMORY. */
 gconv_status gconv_factor(const float *taps, int32_t rows, int32_t columns, int32_t most, float *pairs,
                           gconv_structure *structure);
 
-/*
- * Writes the factors of all filters of a problem: for each of them rank columns of R floats, then rank rows of S, where rank
- * is problem->structure.rank; pairs that a filter does not need are 0. `factors` has room for gconv_factor_floats().
- */
+/* Writes the factors of all filters of a problem. For each filter: rank columns of R floats, then rank rows of S floats,
+ * where rank is problem->structure.rank; pairs that a filter does not need are 0. `factors` has room for
+ * gconv_factor_floats(). */
 gconv_status gconv_factor_filters(const gconv_problem *problem, const float *taps, float *factors);
 
 /* filters * rank * (R + S) */
 size_t gconv_factor_floats(const gconv_problem *problem);
 
-/* The structure of all filters of a problem, whose sizes alone are read. */
+/* Finds the structure of all filters of a problem, of which only the sizes are read. */
 gconv_status gconv_find_structure(const gconv_problem *problem, const float *taps, gconv_structure *structure);
 
 #ifdef __cplusplus

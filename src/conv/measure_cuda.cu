@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How fast a GPU is when nothing is in the way: its rate of fused multiply-adds, and what an empty launch takes. */
+/* Measures an idle GPU: its rate of fused multiply-adds, and the time of an empty launch. */
 #include "conv/device.h"
 #include "conv/timeline_cuda.h"
 
 #include <cuda_runtime.h>
 #include <math.h>
 
-/* 8 independent chains a thread hide the latency of 4 cycles even at few threads; the result is stored only if it is what it
- * never becomes, so that the compiler cannot know. */
+/* 8 independent chains for each thread hide the latency of 4 cycles, even with few threads. The result is stored only if it
+ * has a value that it never has; the compiler cannot know that. */
 enum { CHAINS = 8, TURNS = 4096, THREADS = 256, BLOCKS_AN_SM = 8 };
 
 __global__ static void spin(float factor, float *never) {
@@ -29,7 +29,8 @@ __global__ static void spin(float factor, float *never) {
 
 __global__ static void do_nothing() {}
 
-/* The fastest of `runs` turns of what `launch` puts into the stream, after as many to warm up: clocks rise slowly. */
+/* Returns the fastest of `runs` runs of what `launch` puts into the stream, after as many runs to warm up, because clocks
+ * rise slowly. */
 template <class Launch>
 static gconv_status time_launches(const gconv_timeline *line, int runs, Launch launch, double *milliseconds) {
   *milliseconds = HUGE_VAL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a sum of products to a stored sample, once and for all: compiled for the host and for CUDA, where every operation
- * below is correctly rounded, so that both yield the same bits.
+ * The one definition of the way from a sum of products to a stored sample, compiled for the host and for CUDA. Every
+ * operation below is correctly rounded on both, so both yield the same bits.
  *
- * Integer samples are convolved as the levels they are (0 .. 255, 0 .. 65535), not as fractions of white: integers are exact
- * in float32, so integer and dyadic filters give exact sums, and a result that lies half-way between two levels is seen to.
- * The division by the level of white is part of the epilogue's scale.
+ * Integer samples are convolved as levels (0 .. 255, 0 .. 65535), not as fractions of white. Integers are exact in float32.
+ * So filters of integers and dyadic fractions give exact sums, and a result exactly half-way between two levels is rounded
+ * to even. The division by the level of white is part of the epilogue's scale.
  */
 #ifndef GCONV_CONV_PIXEL_H
 #define GCONV_CONV_PIXEL_H
@@ -17,15 +17,15 @@
 /* What happens to the sums before they are stored. */
 typedef struct gconv_epilogue {
   gconv_combine combine;
-  float scale, scale_low; /* y = v * (scale + scale_low) + offset, in units of output samples. scale_low is what float32 */
-  float offset;           /*   cannot hold of the scale, so that u8 v becomes v / 255 rounded once; 0 for f32 input */
+  float scale, scale_low; /* y = v * (scale + scale_low) + offset, in units of output samples. scale_low is the part that */
+  float offset;           /* scale cannot hold in float32, so that u8 v becomes v / 255 rounded once; 0 for f32 input */
   bool absolute;          /* |y| */
-  bool center;            /* y / 2 + middle: the signed range */
+  bool center;            /* y / 2 + middle: the range "signed" */
   float middle;           /* half the level of white */
-  float alpha_scale, alpha_scale_low; /* for alpha that is kept: from input to output levels */
+  float alpha_scale, alpha_scale_low; /* for alpha that is kept: factor from input to output levels */
 } gconv_epilogue;
 
-/* The response of one filter from its sum of products. */
+/* Returns the response of one filter from its sum of products. */
 GCONV_BOTH float gconv_response(float sum, float divisor, float bias) {
   if (divisor != 1.0f)
     sum = sum / divisor;
@@ -34,7 +34,8 @@ GCONV_BOTH float gconv_response(float sum, float divisor, float bias) {
   return sum;
 }
 
-/* Combining responses: start with gconv_combine_first() of filter 0, go on with gconv_combine_next(), end with _last(). */
+/* To combine responses, call gconv_combine_first() for filter 0, gconv_combine_next() for the others, and _last() at the
+ * end. */
 GCONV_BOTH float gconv_combine_first(gconv_combine combine, float response) {
   return combine == GCONV_COMBINE_MAGNITUDE ? fmaf(response, response, 0.0f) : response;
 }
@@ -61,7 +62,7 @@ GCONV_BOTH float gconv_scale(float v, float scale, float low, float offset) {
   return fmaf(v, scale, offset);
 }
 
-/* The value in units of output samples, not yet rounded or saturated. */
+/* Returns the value in units of output samples, not yet rounded or saturated. */
 GCONV_BOTH float gconv_finish(float v, const gconv_epilogue *epilogue) {
   float y = gconv_scale(v, epilogue->scale, epilogue->scale_low, epilogue->offset);
   if (epilogue->absolute)
@@ -71,13 +72,13 @@ GCONV_BOTH float gconv_finish(float v, const gconv_epilogue *epilogue) {
   return y;
 }
 
-/* Whether scale and offset are all that gconv_finish() applies. */
+/* Returns whether scale and offset are all that gconv_finish() applies. */
 GCONV_BOTH bool gconv_is_plain(const gconv_epilogue *epilogue) {
   return epilogue->scale_low == 0.0f && !epilogue->absolute && !epilogue->center;
 }
 
-/* To an integer level, in two steps: saturated, to nearest even; NaN becomes 0. Between 2^23 and 2^24 the spacing of float32
- * is 1, so that adding 2^23 rounds to an integer, which then stands in the low bits. */
+/* Rounds to an integer level in two steps: saturate, then round to nearest even. NaN becomes 0. Between 2^23 and 2^24 the
+ * spacing of float32 is 1. So adding 2^23 rounds to an integer, which is then in the low bits. */
 GCONV_BOTH float gconv_saturate(float y, float white) {
   y = y > 0.0f ? y : 0.0f;
   y = y < white ? y : white;
@@ -98,7 +99,7 @@ GCONV_BOTH uint32_t gconv_to_level(float y, float white) {
 }
 
 #ifdef __cplusplus
-/* Stores a finished value, by type. */
+/* Stores a finished value as a sample of the type. */
 GCONV_BOTH void gconv_store(float y, uint8_t *to) {
   *to = (uint8_t)gconv_to_level(y, 255.0f);
 }
@@ -110,7 +111,7 @@ GCONV_BOTH void gconv_store(float y, float *to) {
 }
 #endif
 
-/* The level of white: 255, 65535, 1. */
+/* Returns the level of white: 255, 65535, 1. */
 GCONV_BOTH float gconv_white(gconv_type type) {
   return type == GCONV_U8 ? 255.0f : type == GCONV_U16 ? 65535.0f : 1.0f;
 }

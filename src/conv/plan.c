@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Making plans. */
+/* Making plans of filters. */
 #include "conv/plan.h"
 #include "base/memory.h"
 #include "conv/choose.h"
@@ -11,87 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Filters ---- */
-
-static gconv_status copy_filter(const gconv_filter *from, gconv_filter *to) {
-  gconv_filter copy = *from;
-  size_t bytes = gconv_product(3, (size_t[]){(size_t)from->rows, (size_t)from->columns, sizeof *from->taps});
-  copy.name = strdup(from->name ? from->name : "filter");
-  copy.taps = bytes == SIZE_MAX ? NULL : malloc(bytes);
-  if (!copy.name || !copy.taps) {
-    free(copy.name);
-    free(copy.taps);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", from->rows, from->columns);
-  }
-  memcpy(copy.taps, from->taps, bytes);
-  *to = copy;
-  return GCONV_OK;
-}
-
-static gconv_status copy_filters(const gconv_filters *from, gconv_filters *to) {
-  to->items = calloc(from->count, sizeof *to->items);
-  if (!to->items)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", from->count);
-  for (; to->count < from->count; to->count++) {
-    GCONV_TRY(copy_filter(&from->items[to->count], &to->items[to->count]));
-  }
-  return GCONV_OK;
-}
-
 static int32_t larger(int32_t a, int32_t b) {
   return a > b ? a : b;
-}
-
-/* Puts a filter into a larger frame of zeros, anchor on anchor. */
-static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t columns, int32_t anchor_row,
-                                 int32_t anchor_column) {
-  float *taps = calloc(gconv_product(2, (size_t[]){(size_t)rows, (size_t)columns}), sizeof *taps);
-  if (!taps)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", rows, columns);
-  int32_t top = anchor_row - filter->anchor_row, left = anchor_column - filter->anchor_column;
-  for (int32_t r = 0; r < filter->rows; r++)
-    memcpy(taps + (size_t)(top + r) * (size_t)columns + left, filter->taps + (size_t)r * (size_t)filter->columns,
-           (size_t)filter->columns * sizeof *taps);
-  free(filter->taps);
-  filter->taps = taps;
-  filter->rows = rows;
-  filter->columns = columns;
-  filter->anchor_row = anchor_row;
-  filter->anchor_column = anchor_column;
-  return GCONV_OK;
-}
-
-static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
-  return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
-         a->anchor_column == b->anchor_column;
-}
-
-static bool all_same_frame(const gconv_filters *filters) {
-  for (size_t k = 1; k < filters->count; k++)
-    if (!same_frame(&filters->items[0], &filters->items[k]))
-      return false;
-  return true;
-}
-
-/* Gives all filters the smallest frame that holds each of them with its anchor at one place. */
-static gconv_status align_filters(gconv_filters *filters) {
-  int32_t above = 0, below = 0, before = 0, behind = 0;
-  for (size_t k = 0; k < filters->count; k++) {
-    const gconv_filter *filter = &filters->items[k];
-    above = larger(above, filter->anchor_row);
-    below = larger(below, filter->rows - filter->anchor_row);
-    before = larger(before, filter->anchor_column);
-    behind = larger(behind, filter->columns - filter->anchor_column);
-  }
-  for (size_t k = 0; k < filters->count; k++)
-    GCONV_TRY(embed_filter(&filters->items[k], above + below, before + behind, above, before));
-  return GCONV_OK;
 }
 
 /* ---- Passes ---- */
 
 /* The header of the outputs of a pass. */
-static gconv_image output_header(const gconv_plan *plan, const gconv_pass *pass, gconv_type type) {
+static gconv_image output_header(const gconv_filter_plan *plan, const gconv_pass *pass, gconv_type type) {
   const gconv_image *in = &plan->convolved;
   const gconv_problem *problem = &pass->problem;
   gconv_image header = {.type = type,
@@ -128,8 +55,8 @@ static gconv_status prepare_weights(gconv_pass *pass) {
   return pass->algorithm->prepare ? pass->algorithm->prepare(problem, pass->weights, pass->weights + plain) : GCONV_OK;
 }
 
-static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, size_t count, FILE *reasons) {
-  gconv_options core = gconv_core_options(&plan->like, &plan->options);
+static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filters, size_t count, FILE *reasons) {
+  gconv_options core = gconv_core_options(&plan->base.like, &plan->options);
   gconv_pass *pass = &plan->passes[plan->pass_count];
   GCONV_TRY(gconv_problem_create(&plan->convolved, filters, count, &core, &pass->problem, &pass->weights));
   plan->pass_count++; /* from here on, it is freed with the plan */
@@ -139,41 +66,34 @@ static gconv_status make_pass(gconv_plan *plan, const gconv_filter *filters, siz
   float *biases = pass->weights + gconv_tap_count(problem) + problem->filters;
   for (size_t k = 0; k < count; k++)
     biases[k] =
-        (float)((double)biases[k] / (double)gconv_white(plan->like.type) * (double)gconv_white(plan->convolved.type));
-  if (plan->filters.count > 1 && count == 1)
+        (float)((double)biases[k] / (double)gconv_white(plan->base.like.type) * (double)gconv_white(plan->convolved.type));
+  if (plan->filters->count > 1 && count == 1)
     fprintf(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
   if (problem->rows < filters->rows || problem->columns < filters->columns)
     fprintf(reasons, "  of %d x %d taps, %d x %d can meet the image; beyond it are zeros\n", filters->rows, filters->columns,
             problem->rows, problem->columns);
-  GCONV_TRY(gconv_choose(problem, plan->device, &plan->options, reasons, &pass->algorithm));
+  GCONV_TRY(gconv_choose(problem, plan->base.device, &plan->options, reasons, &pass->algorithm));
   pass->workspace_bytes = pass->algorithm->workspace_bytes ? pass->algorithm->workspace_bytes(problem) : 0;
-  pass->first_output = plan->output_count;
-  gconv_type type = plan->options.keep_type ? plan->like.type : plan->options.output_type;
+  pass->first_output = plan->base.output_count;
   for (size_t i = 0; i < gconv_pass_outputs(pass); i++) {
-    plan->outputs[plan->output_count] = output_header(plan, pass, type);
-    plan->raw_outputs[plan->output_count++] = output_header(plan, pass, problem->out_type);
+    plan->base.outputs[plan->base.output_count] = output_header(plan, pass, plan->options.output_type);
+    plan->raw_outputs[plan->base.output_count++] = output_header(plan, pass, problem->out_type);
   }
   return GCONV_OK;
 }
 
-static gconv_status make_passes(gconv_plan *plan, FILE *reasons) {
-  size_t count = plan->filters.count;
+static gconv_status make_passes(gconv_filter_plan *plan, FILE *reasons) {
+  size_t count = plan->filters->count;
   plan->passes = calloc(count, sizeof *plan->passes);
-  plan->outputs = calloc(count, sizeof *plan->outputs);
+  plan->base.outputs = calloc(count, sizeof *plan->base.outputs);
   plan->raw_outputs = calloc(count, sizeof *plan->raw_outputs);
-  if (!plan->passes || !plan->outputs || !plan->raw_outputs)
+  if (!plan->passes || !plan->base.outputs || !plan->raw_outputs)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan of %zu filters", count);
-  if (!all_same_frame(&plan->filters) && plan->options.combine == GCONV_COMBINE_NONE) {
-    for (size_t k = 0; k < count; k++)
-      GCONV_TRY(make_pass(plan, &plan->filters.items[k], 1, reasons));
-    return GCONV_OK;
-  }
-  if (!all_same_frame(&plan->filters)) {
-    if (plan->options.padding != GCONV_PADDING_SAME)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "filters of different sizes or anchors can be combined with padding same only");
-    GCONV_TRY(align_filters(&plan->filters));
-  }
-  return make_pass(plan, plan->filters.items, count, reasons);
+  if (gconv_filters_have_one_frame(plan->filters))
+    return make_pass(plan, plan->filters->items, count, reasons);
+  for (size_t k = 0; k < count; k++)
+    GCONV_TRY(make_pass(plan, &plan->filters->items[k], 1, reasons));
+  return GCONV_OK;
 }
 
 /* ---- Plans ---- */
@@ -182,11 +102,12 @@ static double image_bytes(const gconv_image *image) {
   return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
 }
 
-static void fill_info(gconv_plan *plan) {
+static void fill_info(gconv_filter_plan *plan) {
   const gconv_pass *first = &plan->passes[0];
   const gconv_problem *problem = &first->problem;
-  gconv_plan_info *info = &plan->info;
-  *info = (gconv_plan_info){.device = plan->device->info.name,
+  const gconv_prices prices = gconv_device_prices(plan->base.device);
+  gconv_plan_info *info = &plan->base.info;
+  *info = (gconv_plan_info){.device = plan->base.device->info.name,
                             .algorithm = first->algorithm->info.name,
                             .math = "fp32",
                             .exact = true,
@@ -194,12 +115,12 @@ static void fill_info(gconv_plan *plan) {
                             .channels = problem->planes * (problem->channels - problem->keep_alpha),
                             .height = problem->height,
                             .width = problem->width,
-                            .filters = (int32_t)plan->filters.count,
+                            .filters = (int32_t)plan->filters->count,
                             .out_height = problem->out_height,
                             .out_width = problem->out_width,
-                            .out_channels = plan->outputs[0].channels,
-                            .input_type = plan->like.type,
-                            .output_type = plan->outputs[0].type};
+                            .out_channels = plan->base.outputs[0].channels,
+                            .input_type = plan->base.like.type,
+                            .output_type = plan->base.outputs[0].type};
   for (size_t i = 0; i < plan->pass_count; i++) {
     const gconv_pass *pass = &plan->passes[i];
     info->exact = info->exact && pass->algorithm->info.exact;
@@ -207,24 +128,24 @@ static void fill_info(gconv_plan *plan) {
     if (pass->algorithm != first->algorithm)
       info->algorithm = "several";
     info->workspace_bytes = pass->workspace_bytes > info->workspace_bytes ? pass->workspace_bytes : info->workspace_bytes;
-    info->estimate_ms += pass->algorithm->cost(&pass->problem, &plan->device->machine);
+    info->estimate_ms += pass->algorithm->cost(&pass->problem, &prices.machine);
     info->error_bound = fmax(info->error_bound, pass->algorithm->error_bound(&pass->problem));
   }
-  for (size_t k = 0; k < plan->filters.count; k++) {
-    info->rows = larger(info->rows, plan->filters.items[k].rows);
-    info->columns = larger(info->columns, plan->filters.items[k].columns);
+  for (size_t k = 0; k < plan->filters->count; k++) {
+    info->rows = larger(info->rows, plan->filters->items[k].rows);
+    info->columns = larger(info->columns, plan->filters->items[k].columns);
   }
   info->bytes = image_bytes(&plan->convolved);
-  for (size_t i = 0; i < plan->output_count; i++)
+  for (size_t i = 0; i < plan->base.output_count; i++)
     info->bytes += image_bytes(&plan->raw_outputs[i]);
 }
 
 /* All that is decided, before anything is prepared for it. */
-static gconv_status decide(gconv_plan *plan, const gconv_filters *filters) {
-  GCONV_TRY(copy_filters(filters, &plan->filters));
-  plan->before = gconv_needs_before(&plan->like, &plan->options);
-  plan->after = gconv_needs_after(&plan->like, &plan->options);
-  GCONV_TRY(gconv_before_header(&plan->like, &plan->options, &plan->convolved));
+static gconv_status decide(gconv_filter_plan *plan) {
+  const gconv_image *like = &plan->base.like;
+  plan->before = gconv_needs_before(like, &plan->options);
+  plan->after = gconv_needs_after(like, &plan->options);
+  GCONV_TRY(gconv_before_header(like, &plan->options, &plan->convolved));
   size_t size = 0;
   FILE *reasons = open_memstream(&plan->reasons, &size);
   if (!reasons)
@@ -238,79 +159,79 @@ static gconv_status decide(gconv_plan *plan, const gconv_filters *filters) {
   return GCONV_OK;
 }
 
-gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
-                                const gconv_options *options, gconv_plan **result) {
-  GCONV_TRY(gconv_plan_check(like, filters, options));
-  gconv_plan *plan = calloc(1, sizeof *plan);
-  char *algorithm = strdup(options->algorithm), *without = strdup(options->without ? options->without : "");
-  if (!plan || !algorithm || !without) {
-    free(plan);
-    free(algorithm);
-    free(without);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
-  }
-  plan->device = device;
-  plan->options = *options;
-  plan->options.algorithm = algorithm;
-  plan->options.without = without;
-  plan->like = (gconv_image){.type = like->type,
-                             .frames = like->frames,
-                             .height = like->height,
-                             .width = like->width,
-                             .channels = like->channels,
-                             .planar = like->planar,
-                             .alpha = like->alpha};
-  gconv_device_enter(device);
-  gconv_status status = decide(plan, filters);
-  if (status != GCONV_OK) {
-    gconv_plan_free(plan);
-    return status;
-  }
-  *result = plan;
-  return GCONV_OK;
+/* Workspaces are small on a CPU; stages on the host have copies in float32 of what they read and write. */
+static void find_need(const gconv_plan *base, gconv_need *need) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  const double WORKSPACE = 4 << 20; /* of a thread */
+  need->fixed = WORKSPACE * gconv_threads_count(base->device->threads);
+  need->image = plan->before ? image_bytes(&plan->convolved) : 0;
+  for (size_t i = 0; i < base->output_count && plan->after; i++)
+    need->image += image_bytes(&plan->raw_outputs[i]);
+  need->row = need->image / base->outputs[0].height;
 }
 
-gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
-                               const gconv_options *options, gconv_plan **result) {
-  gconv_plan *plan = NULL;
-  GCONV_TRY(gconv_plan_outline(device, like, filters, options, &plan));
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
-    status = prepare_weights(&plan->passes[i]);
-  if (status == GCONV_OK)
-    status = device->type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
-  if (status != GCONV_OK) {
-    gconv_plan_free(plan);
-    return status;
-  }
-  *result = plan;
-  return GCONV_OK;
+/* What only executions need. */
+static gconv_status prepare(gconv_filter_plan *plan) {
+  gconv_device *device = plan->base.device;
+  for (size_t i = 0; i < plan->pass_count; i++)
+    GCONV_TRY(prepare_weights(&plan->passes[i]));
+  return device->type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
 }
 
-void gconv_plan_free(gconv_plan *plan) {
-  if (!plan)
-    return;
-  plan->device->type->release(plan->run);
+static void free_plan(gconv_plan *base) {
+  gconv_filter_plan *plan = (gconv_filter_plan *)base;
+  base->device->type->release(plan->run);
   for (size_t i = 0; i < plan->pass_count; i++)
     gconv_release(plan->passes[i].weights);
   free(plan->passes);
-  free(plan->outputs);
   free(plan->raw_outputs);
-  gconv_filters_free(&plan->filters);
   free(plan->reasons);
-  free((char *)plan->options.algorithm); /* copies of its own */
-  free((char *)plan->options.without);
   free(plan);
 }
 
-size_t gconv_plan_outputs(const gconv_plan *plan) {
-  return plan->output_count;
-}
+static const gconv_plan_type filter_plan_type = {.free = free_plan,
+                                                 .execute = gconv_filter_execute,
+                                                 .row_step = gconv_filter_row_step,
+                                                 .rows_needed = gconv_filter_rows_needed,
+                                                 .execute_rows = gconv_filter_execute_rows,
+                                                 .check_jpeg = gconv_filter_check_jpeg,
+                                                 .check_parts = gconv_filter_check_parts,
+                                                 .execute_parts = gconv_filter_execute_parts,
+                                                 .held_bytes = gconv_filter_held_bytes,
+                                                 .execute_device = gconv_filter_execute_device,
+                                                 .png_bytes = gconv_filter_png_bytes,
+                                                 .measure = gconv_filter_measure,
+                                                 .explain = gconv_filter_explain,
+                                                 .verify = gconv_filter_verify,
+                                                 .find_need = find_need};
 
-const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t output) {
-  return output < plan->output_count ? &plan->outputs[output] : NULL;
-}
-
-const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan) {
-  return &plan->info;
+gconv_status gconv_filter_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *base,
+                                      int32_t rows, gconv_plan_extent extent, gconv_plan **result) {
+  const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
+  (void)rows; /* of any number */
+  GCONV_TRY(gconv_filter_plan_check(like, &operation->filters, &operation->options));
+  gconv_filter_plan *plan = calloc(1, sizeof *plan);
+  if (!plan)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  plan->base.type = &filter_plan_type;
+  plan->base.device = device;
+  plan->base.like = gconv_header_of(like);
+  plan->options = operation->options;
+  plan->options.output_type = gconv_filter_output_type(&operation->options, like->type);
+  plan->options.keep_type = false;
+  plan->filters = &operation->filters;
+  if (extent == GCONV_PLAN_OUTLINE_OF_ANY) {
+    plan->options.algorithm = "auto";
+    plan->options.without = "";
+  }
+  gconv_device_enter(device);
+  gconv_status status = decide(plan);
+  if (status == GCONV_OK && extent == GCONV_PLAN_WHOLE)
+    status = prepare(plan);
+  if (status != GCONV_OK) {
+    gconv_plan_discard(&plan->base);
+    return status;
+  }
+  *result = &plan->base;
+  return GCONV_OK;
 }

@@ -1,37 +1,70 @@
 /* SPDX-License-Identifier: MIT */
-/* What a plan holds, and what its files offer each other. */
+/* Plain filters as an operation: what it and its plans hold, and what their files offer each other. */
 #ifndef GCONV_CONV_PLAN_H
 #define GCONV_CONV_PLAN_H
 
 #include "conv/device.h"
+#include "operation/operation.h"
 
-/* plan_check.c says what cannot be, plan.c makes plans, plan_execute.c executes them, plan_rows.c by rows; explain.c and
- * verify.c tell of them. */
-struct gconv_plan {
-  gconv_device *device;
-  gconv_options options; /* as asked for, the names of algorithms owned */
-  gconv_image like;      /* header of the inputs */
+/* filters.c makes operations; plan_check.c says what cannot be, plan.c makes plans, plan_execute.c executes them,
+ * plan_rows.c by rows; explain.c and verify.c tell of them. */
+typedef struct gconv_filter_plan {
+  gconv_plan base;
+  gconv_options options; /* as asked for, with output_type set; names belong to the operation, as the filters do */
+  const gconv_filters *filters;
   gconv_image convolved; /* header of what is convolved, after the stage before */
   bool before, after;    /* whether there are these stages */
-  gconv_filters filters; /* copies, as asked for */
   gconv_pass *passes;
   size_t pass_count;
-  size_t output_count;
-  gconv_image *outputs;     /* headers of the outputs */
   gconv_image *raw_outputs; /* headers of what the convolution yields: the same but for the type */
   void *run;                /* of the device */
-  gconv_plan_info info;
-  char *reasons; /* why these algorithms: lines of text */
-};
+  char *reasons;            /* why these algorithms: lines of text */
+} gconv_filter_plan;
 
-/* As gconv_plan_create(), but without what executions need: for what can be told of a plan, and for gconv_plan_free(). */
-gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
-                                const gconv_options *options, gconv_plan **plan);
+/* The operation: filters and options, as they were asked for. Filters that are combined have one frame. */
+typedef struct gconv_filter_operation {
+  gconv_operation base;
+  gconv_filters filters; /* copies */
+  gconv_options options; /* the names of algorithms are copies */
+} gconv_filter_operation;
 
-/* GCONV_BAD_ARGUMENT for images, filters and options that no plan can be made of. */
-gconv_status gconv_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options);
+/* create_plan() of an operation of filters. */
+gconv_status gconv_filter_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
+                                      int32_t rows, gconv_plan_extent extent, gconv_plan **plan);
 
-/* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
-gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
+/* The verbs of its plans, each in the file that is named. */
+/* plan_execute.c */
+gconv_status gconv_filter_execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs,
+                                  gconv_timings *timings);
+gconv_status gconv_filter_execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
+gconv_status gconv_filter_check_jpeg(const gconv_plan *plan, const gconv_image *header);
+gconv_status gconv_filter_check_parts(const gconv_plan *plan);
+gconv_status gconv_filter_execute_parts(gconv_plan *plan, const gconv_plan_input *in, const gconv_taker *taker,
+                                        gconv_timings *timings);
+size_t gconv_filter_held_bytes(const gconv_plan *plan);
+size_t gconv_filter_png_bytes(const gconv_plan *plan);
+gconv_status gconv_filter_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
+                                  double *milliseconds);
+/* plan_rows.c */
+int32_t gconv_filter_row_step(const gconv_plan *plan);
+void gconv_filter_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
+gconv_status gconv_filter_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                       gconv_image *outputs, gconv_timings *timings);
+/* explain.c */
+void gconv_filter_explain(const gconv_plan *plan, FILE *text);
+/* verify.c */
+gconv_status gconv_filter_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                                 double budget, gconv_verification *result);
+
+/* Whether all have one size and anchor. */
+bool gconv_filters_have_one_frame(const gconv_filters *filters);
+
+/* The type of outputs for inputs of this one. */
+gconv_type gconv_filter_output_type(const gconv_options *options, gconv_type input);
+
+/* GCONV_BAD_ARGUMENT for filters and options that are wrong whatever the image, and for images that they cannot be used on
+ * (plan_check.c). */
+gconv_status gconv_filters_check(const gconv_filters *filters, const gconv_options *options);
+gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options);
 
 #endif

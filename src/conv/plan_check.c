@@ -106,9 +106,12 @@ static gconv_status check_stack(const gconv_image *like, const gconv_filters *fi
   return GCONV_OK;
 }
 
-gconv_status gconv_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
+gconv_status gconv_filters_check(const gconv_filters *filters, const gconv_options *options) {
   GCONV_TRY(check_filters(filters));
-  GCONV_TRY(gconv_options_check(options));
+  return gconv_options_check(options);
+}
+
+gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {
   GCONV_TRY(check_image(like));
   GCONV_TRY(check_border(like, options));
   GCONV_TRY(check_offset(like, filters, options));

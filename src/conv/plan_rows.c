@@ -13,13 +13,14 @@
 /* Filters that reach further are not worth a window. */
 enum { MOST_REACH = 1 << 16 };
 
-int32_t gconv_plan_row_step(const gconv_plan *plan) {
+int32_t gconv_filter_row_step(const gconv_plan *base) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   int64_t step = 1;
-  if (!plan->device->type->execute_rows || plan->like.planar || plan->like.frames > 1 ||
+  if (!plan->base.device->type->execute_rows || plan->base.like.planar || plan->base.like.frames > 1 ||
       plan->options.border == GCONV_BORDER_WRAP || plan->options.range == GCONV_RANGE_MINMAX)
     return 0;
-  for (size_t i = 0; i < plan->output_count; i++)
-    if (plan->outputs[i].planar)
+  for (size_t i = 0; i < plan->base.output_count; i++)
+    if (plan->base.outputs[i].planar)
       return 0;
   for (size_t i = 0; i < plan->pass_count; i++) {
     const gconv_pass *pass = &plan->passes[i];
@@ -56,7 +57,8 @@ static void include_problem(const gconv_problem *problem, int64_t first, int64_t
   }
 }
 
-void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+void gconv_filter_rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   *begin = INT32_MAX;
   *end = 0;
   for (size_t i = 0; i < plan->pass_count; i++) {
@@ -83,29 +85,29 @@ typedef struct strip {
   gconv_image *raw, *seen; /* [output_count]: the strip's outputs before the stage after, and those as parts */
 } strip;
 
-static void free_strip(const gconv_plan *plan, strip *s) {
+static void free_strip(const gconv_filter_plan *plan, strip *s) {
   if (plan->before)
     gconv_image_free(&s->in);
-  for (size_t i = 0; plan->after && s->raw && i < plan->output_count; i++)
+  for (size_t i = 0; plan->after && s->raw && i < plan->base.output_count; i++)
     gconv_image_free(&s->raw[i]);
   free(s->raw);
   free(s->seen);
 }
 
-static gconv_status make_strip(const gconv_plan *plan, const gconv_image *window, int32_t first, const gconv_image *outputs,
-                               strip *s) {
+static gconv_status make_strip(const gconv_filter_plan *plan, const gconv_image *window, int32_t first,
+                               const gconv_image *outputs, strip *s) {
   s->in = *window;
-  s->raw = calloc(plan->output_count, sizeof *s->raw);
-  s->seen = calloc(plan->output_count, sizeof *s->seen);
+  s->raw = calloc(plan->base.output_count, sizeof *s->raw);
+  s->seen = calloc(plan->base.output_count, sizeof *s->seen);
   if (!s->raw || !s->seen)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->base.output_count);
   if (plan->before) {
     s->in = plan->convolved;
     s->in.height = window->height;
     GCONV_TRY(gconv_image_allocate(&s->in));
-    GCONV_TRY(gconv_run_before(plan->device->threads, &plan->options, window, &s->in));
+    GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, window, &s->in));
   }
-  for (size_t i = 0; i < plan->output_count; i++) {
+  for (size_t i = 0; i < plan->base.output_count; i++) {
     s->raw[i] = outputs[i];
     if (plan->after) {
       s->raw[i] = plan->raw_outputs[i];
@@ -118,48 +120,21 @@ static gconv_status make_strip(const gconv_plan *plan, const gconv_image *window
   return GCONV_OK;
 }
 
-static gconv_status run_strip(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                              gconv_image *outputs, gconv_timings *timings) {
+gconv_status gconv_filter_execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                       gconv_image *outputs, gconv_timings *timings) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   strip s = {.raw = NULL};
   double start = gconv_now_ms();
   gconv_status status = make_strip(plan, window, first, outputs, &s);
   timings->prepare_ms += gconv_now_ms() - start;
   if (status == GCONV_OK) {
     gconv_image in = seen_whole(&s.in, window_row);
-    status = plan->device->type->execute_rows(plan->run, &in, s.seen, first, first + outputs[0].height, timings);
+    status = plan->base.device->type->execute_rows(plan->run, &in, s.seen, first, first + outputs[0].height, timings);
   }
   start = gconv_now_ms();
-  for (size_t i = 0; i < plan->output_count && plan->after && status == GCONV_OK; i++)
-    status = gconv_run_after(plan->device->threads, &plan->options, &s.raw[i], &outputs[i]);
+  for (size_t i = 0; i < plan->base.output_count && plan->after && status == GCONV_OK; i++)
+    status = gconv_run_after(plan->base.device->threads, &plan->options, &s.raw[i], &outputs[i]);
   free_strip(plan, &s);
   timings->finish_ms += gconv_now_ms() - start;
   return status;
-}
-
-/* Whether `part` has pixels like the rows of `whole`. */
-static bool is_part(const gconv_image *part, const gconv_image *whole) {
-  return part->data && part->type == whole->type && part->frames == 1 && part->width == whole->width &&
-         part->channels == whole->channels && part->planar == whole->planar && part->height >= 1 &&
-         part->height <= whole->height;
-}
-
-gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                     gconv_image *outputs, gconv_timings *timings) {
-  int32_t step = gconv_plan_row_step(plan), begin, end;
-  if (step == 0)
-    return gconv_fail(GCONV_UNSUPPORTED, "this plan needs the whole image");
-  if (!is_part(window, &plan->like) || window_row < 0 || window_row > plan->like.height - window->height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the window is not a part of an image that the plan was made for");
-  for (size_t i = 0; i < plan->output_count; i++)
-    if (!is_part(&outputs[i], &plan->outputs[i]) || outputs[i].height != outputs[0].height)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "output %zu is not a part of what the plan yields", i + 1);
-  if (first < 0 || first % step != 0 || first > plan->outputs[0].height - outputs[0].height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "a strip of %d rows at row %d: they begin at multiples of %d", outputs[0].height,
-                      first, step);
-  gconv_plan_rows_needed(plan, first, outputs[0].height, &begin, &end);
-  if (begin < window_row || end > window_row + window->height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "rows %d to %d are needed, the window has %d to %d", begin, end - 1, window_row,
-                      window_row + window->height - 1);
-  gconv_timings local = {0};
-  return run_strip(plan, window, window_row, first, outputs, timings ? timings : &local);
 }

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-/* Sizes along one axis. Everything is bounded so that sums and products of a few of these fit in 64 bits. Explicit padding
- * may be this many times what the image and the filter span: all that is beyond is alike. */
+/* Limits of sizes along one axis. They keep sums and products of a few sizes within 64 bits. Explicit padding may be at most
+ * MOST_PADDING times the span of image and filter; beyond, all outputs would be alike. */
 enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
 
-/* Threads of a block on any GPU. */
+/* Most threads of a block on any GPU. */
 enum { LARGEST_BLOCK = 1024 };
 
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
@@ -113,26 +113,27 @@ static gconv_status resolve_axis(const gconv_options *options, const char *axis,
 
 /* ---- Taps that never meet a sample ---- */
 
-/* The taps along one axis that count: first .. first + count - 1. */
+/* The taps along one axis that are needed: first .. first + count - 1. */
 typedef struct span {
   int32_t first, count;
 } span;
 
-/* Finds the taps that meet the image at some output, and those between them and the anchor, which keeps its place. */
+/* Finds the taps that meet the image at some output, and those between them and the anchor, whose position is kept. */
 static span find_span(int32_t size, int32_t outputs, int32_t stride, int32_t dilation, int32_t pad, int32_t dilated_anchor,
                       int32_t taps) {
   int64_t anchor = dilated_anchor / dilation, least = pad - (int64_t)(outputs - 1) * stride; /* of tap * dilation */
   int64_t first = least <= 0 ? 0 : (least + dilation - 1) / dilation, last = ((int64_t)size - 1 + pad) / dilation;
-  first = first < pad / dilation ? first : pad / dilation; /* a first tap below the first row would be a negative padding */
+  first =
+      first < pad / dilation ? first : pad / dilation; /* a first tap below the first row would need a negative padding */
   first = first < anchor ? first : anchor;
   last = last > anchor ? last : anchor;
   last = last < taps - 1 ? last : taps - 1;
   return (span){(int32_t)first, (int32_t)(last - first + 1)};
 }
 
-/* Leaves out what meets zeros alone, of a filter far larger than the image. Each product left out is +0 or -0, as taps are
- * finite, and what these change is no more than the sign of a sum of 0, which the epilogue does not show (pixel.h): its
- * offset is never -0. */
+/* Leaves out the taps that only meet zeros, for a filter far larger than the image. Each product left out is +0 or -0,
+ * because taps are finite. Such products only change the sign of a sum of 0, and the epilogue does not show that sign
+ * (pixel.h): its offset is never -0. */
 static void crop(gconv_problem *problem, span *down, span *across) {
   *down = (span){0, problem->rows};
   *across = (span){0, problem->columns};
@@ -176,7 +177,8 @@ static void copy_taps(const gconv_filter *filter, bool flip, span down, span acr
     }
 }
 
-/* Taps (turned by 180 degrees if asked, then cropped), divisors and biases of all filters, in the layout of problem.h. */
+/* Writes taps (rotated by 180 degrees if asked for, then cropped), divisors and biases of all filters, in the layout of
+ * problem.h. */
 static gconv_status make_weights(const gconv_filter *filters, const gconv_problem *problem, bool flip, span down,
                                  span across, float **result) {
   size_t plane = (size_t)problem->rows * (size_t)problem->columns, count = (size_t)problem->filters;

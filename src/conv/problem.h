@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A problem: one convolution, whole, as the algorithms see it. Everything that a user may ask for is resolved into sizes,
- * offsets and an epilogue; what remains is, for image n, plane m, output row p, column q, channel c and filter k:
+ * A problem: one convolution, complete, as the algorithms see it. All options of the user have become sizes, offsets and an
+ * epilogue. For image n, plane m, output row p, column q, channel c and filter k, it computes
  *
  *   sum = +0; for r, for s: sum = fmaf(taps[k][r][s], x(n, m, p * stride_y - pad_top + r * dilation_y,
  *                                                           q * stride_x - pad_left + s * dilation_x, c), sum)
  *
- * then the epilogue (pixel.h). x is float32 of the sample's level, and what border.h says outside the image.
+ * and then the epilogue (pixel.h). x is the sample's level as float32; outside the image, it is what border.h says.
  */
 #ifndef GCONV_CONV_PROBLEM_H
 #define GCONV_CONV_PROBLEM_H
@@ -14,11 +14,12 @@
 #include "conv/pixel.h"
 #include "gconv.h"
 
-/* What is special about the taps of a problem's filters: found once, so that algorithms can tell whether they pay. */
+/* Special properties of the taps of a problem's filters. They are found once; algorithms use them to decide whether they
+ * pay. */
 typedef struct gconv_structure {
   int64_t nonzero_taps; /* of all filters together */
-  int32_t rank;    /* pairs of a column and a row that each filter is the sum of, but for the residual; 0: all taps are 0; */
-                   /*   GCONV_RANK_HIGH: so many that they would not save anything, or too many taps to find out */
+  int32_t rank;    /* pairs of a column and a row whose sum is the filter, except for the residual; 0: all taps are 0; */
+                   /* GCONV_RANK_HIGH: too many pairs to save anything, or too many taps to find out */
   double residual; /* sum |tap - sum of pairs| / sum |tap|, of the worst filter (gconv_factor() finds the pairs) */
   double growth;   /* sum over pairs of (sum |column|) * (sum |row|) / sum |tap|, of the worst filter; at least about 1 */
 } gconv_structure;
@@ -27,30 +28,31 @@ enum { GCONV_RANK_HIGH = -1 };
 
 typedef struct gconv_problem {
   gconv_type in_type, out_type;
-  int32_t images;             /* N */
-  int32_t planes;             /* planes of an image that are convolved alike: C of a planar image, 1 of an interleaved one */
-  int32_t channels;           /* interleaved samples of a pixel, 1 to 4 */
-  bool keep_alpha;            /* the last of them is passed through: the sample below the anchor, scaled by alpha_scale */
+  int32_t images;   /* N */
+  int32_t planes;   /* planes of an image that are convolved independently: C of a planar image, 1 of an interleaved one */
+  int32_t channels; /* interleaved samples of a pixel, 1 to 4 */
+  bool keep_alpha;  /* the last channel is not convolved: it is the sample at the anchor, scaled by alpha_scale */
   int32_t height, width;      /* H, W */
   int32_t filters;            /* K */
   int32_t rows, columns;      /* R, S */
-  int32_t anchor_y, anchor_x; /* of the anchor, dilated: in pixels from the first tap */
-  int32_t pad_top, pad_left;  /* pixels before the image at which the first tap of the first output lies */
+  int32_t anchor_y, anchor_x; /* the anchor, dilated: in pixels from the first tap */
+  int32_t pad_top, pad_left;  /* pixels from the first tap of the first output to the image */
   int32_t stride_y, stride_x;
   int32_t dilation_y, dilation_x;
   int32_t out_height, out_width; /* P, Q */
   gconv_border border;
-  float border_level; /* of the constant border, in levels of the input; 0 for zero */
+  float border_level; /* of the constant border, in levels of the input; 0 for border zero */
   gconv_epilogue epilogue;
   size_t workspace_limit; /* bytes that an algorithm may want as workspace, state and prepared weights together; on the CPU,
                              not counted */
-  int32_t block_width, block_height; /* CUDA: threads of a block, where the algorithm has a choice; 0: its own */
-  int32_t grid_blocks; /* CUDA: blocks of a grid at most, where its blocks can stride; 0: as many as it likes */
+  int32_t block_width,
+      block_height;    /* CUDA: threads of a block, for algorithms that have a choice; 0: the algorithm decides */
+  int32_t grid_blocks; /* CUDA: most blocks of a grid, for algorithms whose blocks can stride; 0: the algorithm decides */
   gconv_structure structure;
 } gconv_problem;
 
-/* The weights of a problem: K x R x S taps (already turned, where flip is asked), then K divisors, then K biases. Behind
- * them, at gconv_prepared(), stands what the algorithm's prepare() wrote. */
+/* The weights of a problem: K x R x S taps (rotated already, if flip is asked for), then K divisors, then K biases. Behind
+ * them, at gconv_prepared(), is what the algorithm's prepare() wrote. */
 GCONV_BOTH int64_t gconv_tap_count(const gconv_problem *problem) {
   return (int64_t)problem->filters * problem->rows * problem->columns;
 }
@@ -61,7 +63,7 @@ GCONV_BOTH const float *gconv_biases(const gconv_problem *problem, const float *
   return weights + gconv_tap_count(problem) + problem->filters;
 }
 
-/* Floats of taps, divisors and biases, rounded up so that what is prepared is aligned to 64 bytes. */
+/* Floats of taps, divisors and biases, rounded up so that the prepared part is aligned to 64 bytes. */
 GCONV_BOTH int64_t gconv_weight_floats(const gconv_problem *problem) {
   return (gconv_tap_count(problem) + 2 * (int64_t)problem->filters + 15) / 16 * 16;
 }
@@ -69,13 +71,13 @@ GCONV_BOTH const float *gconv_prepared(const gconv_problem *problem, const float
   return weights + gconv_weight_floats(problem);
 }
 
-/* Whether each filter has an output (or a part of the stacked one) of its own. */
+/* Returns whether responses are combined. If not, each filter has its own output, or its own part of the stacked one. */
 GCONV_BOTH bool gconv_is_combined(const gconv_problem *problem) {
   return problem->epilogue.combine != GCONV_COMBINE_NONE && problem->epilogue.combine != GCONV_COMBINE_STACK;
 }
 
-/* Pixels of an input row with its borders, as far as the filters reach: those between the first tap of the first output and
- * the last tap of the last. */
+/* Pixels of an input row with its borders, as far as the filters reach: from the first tap of the first output to the last
+ * tap of the last. */
 GCONV_BOTH int64_t gconv_reach(const gconv_problem *problem) {
   return (int64_t)(problem->out_width - 1) * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
 }
@@ -84,14 +86,14 @@ GCONV_BOTH int64_t gconv_reach(const gconv_problem *problem) {
 extern "C" {
 #endif
 
-/* Resolves `options` for images like `like` and `filters` (all of one size and anchor) into *problem, all but its structure,
- * which gconv_find_structure() finds, and its weights (gconv_weight_floats() of them, nothing prepared yet; for
- * gconv_release()). Beyond a border of zeros, rows and columns of taps that meet the image at no output are left out. `like`
- * is as convolved: grey, linear light and premultiplication are behind it. */
+/* Makes a problem from `options`, for images like `like` and for `filters`, which all have one size and anchor. Its
+ * structure is left to gconv_find_structure(). Its weights are gconv_weight_floats() floats for gconv_release(), with
+ * nothing prepared. If the border is zero, rows and columns of taps that meet the image at no output are left out. `like` is
+ * the image after the stages before: grey, linear light, premultiplication. */
 gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
                                   const gconv_options *options, gconv_problem *problem, float **weights);
 
-/* GCONV_BAD_ARGUMENT if an option is out of its range by itself. */
+/* Returns GCONV_BAD_ARGUMENT if an option alone is out of its range. */
 gconv_status gconv_options_check(const gconv_options *options);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of algorithms, made of algorithms.def. */
+/* The table of algorithms, made from algorithms.def. */
 #include "conv/algorithm.h"
 
 /* Without CUDA, the rows of cuda are left out. */

@@ -12,7 +12,7 @@ enum { CACHE_LINE = 64 };
 
 /* ---- Loading ---- */
 
-/* `count` samples as levels. */
+/* Converts `count` samples to levels. */
 GCONV_INLINE void widen_body(gconv_type type, const void *samples, size_t count, float *restrict levels) {
   if (type == GCONV_U8)
     for (size_t i = 0; i < count; i++)
@@ -43,7 +43,7 @@ static const uint8_t *input_row(const gconv_execution *execution, int64_t y) {
          y * execution->in_row;
 }
 
-/* The pixels i .. end - 1 of those that gconv_load_pixels() writes, one by one: for borders, and for steps. */
+/* Writes pixels i .. end - 1 of gconv_load_pixels() one by one: for borders, and for steps. */
 static void load_singly(const gconv_problem *problem, const void *samples, int64_t first, int64_t step, int64_t i,
                         int64_t end, float *row) {
   int32_t channels = problem->channels;
@@ -118,14 +118,14 @@ GCONV_INLINE void respond_body(float *restrict sums, size_t count, float divisor
 }
 GCONV_VECTORIZED(respond, (float *restrict sums, size_t count, float divisor, float bias), (sums, count, divisor, bias))
 
-/* sums[i] becomes what it and other[i] are together. */
+/* Combines sums[i] with other[i]. */
 GCONV_INLINE void combine_next(gconv_combine how, float *restrict sums, const float *restrict other, size_t count) {
   for (size_t i = 0; i < count; i++)
     sums[i] = gconv_combine_next(how, sums[i], other[i]);
 }
 
-/* One specialisation for each way to combine. Filter by filter: a loop over the filters of each sample would not become
- * vector code, and takes ten times as long. */
+/* One specialisation for each way to combine. It goes filter by filter: a loop over the filters of each sample would not
+ * become vector code, and takes ten times as long. */
 GCONV_INLINE void combine_row(gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count) {
   for (size_t i = 0; i < count; i++)
     sums[i] = gconv_combine_first(how, sums[i]);
@@ -145,13 +145,14 @@ GCONV_INLINE void combine_body(gconv_combine how, float *restrict sums, size_t s
 GCONV_VECTORIZED(combine, (gconv_combine how, float *restrict sums, size_t stride, int32_t filters, size_t count),
                  (how, sums, stride, filters, count))
 
-/* Finished values to levels. What gconv_to_level() does, by instructions that convert and saturate: min() leaves a NaN
- * as it is, which becomes the least integer, hence 0. Returns how many are done; fewer than a block are left. */
+/* Rounds finished values to levels, as gconv_to_level() does, by instructions that convert and saturate. min() keeps a NaN,
+ * which becomes the least integer, and then 0. Returns how many values are done; fewer than a block are left. */
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx512f,avx512bw"))) static size_t pack_avx512(gconv_type type, const float *values, size_t count,
                                                                       uint8_t *to) {
   const __m512 white = _mm512_set1_ps(gconv_white(type));
-  const __m512i bytes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15); /* packs go by quarters */
+  const __m512i bytes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11,
+                                          15); /* pack instructions work on quarters of a vector */
   const __m512i words = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
   size_t i = 0;
   for (; i + 64 <= count; i += 64) {
@@ -192,7 +193,7 @@ __attribute__((target("avx2"))) static size_t pack_avx2(gconv_type type, const f
 }
 #endif
 
-/* In two loops, the first in place: compilers would turn one into blends of bytes. */
+/* Two loops, the first in place: compilers would turn a single loop into blends of bytes. */
 GCONV_INLINE void pack_singly(gconv_type type, float *restrict values, size_t count, uint8_t *restrict to) {
   float white = gconv_white(type);
   for (size_t i = 0; i < count; i++)
@@ -219,14 +220,14 @@ static void pack(gconv_type type, float *values, size_t count, uint8_t *to) {
 }
 
 GCONV_INLINE void finish_body(const gconv_epilogue *epilogue, float *restrict values, size_t count) {
-  const gconv_epilogue local = *epilogue; /* so that it is known not to change */
+  const gconv_epilogue local = *epilogue; /* a copy, so that the compiler knows that it does not change */
   for (size_t i = 0; i < count; i++)
     values[i] = gconv_finish(values[i], &local);
 }
 GCONV_VECTORIZED(finish, (const gconv_epilogue *epilogue, float *restrict values, size_t count), (epilogue, values, count))
 
-/* Values, which are destroyed, through the epilogue into samples that lie side by side. An epilogue that changes nothing but
- * -0, which no integer tells from +0, is passed over. */
+/* Puts values, which are destroyed, through the epilogue into adjacent samples. Skips an epilogue that changes nothing but
+ * -0, which integers do not tell from +0. */
 static void emit(const gconv_epilogue *e, gconv_type type, float *values, size_t count, uint8_t *samples) {
   bool changes = e->scale != 1.0f || e->scale_low != 0.0f || e->offset != 0.0f || e->absolute || e->center;
   if (changes || type == GCONV_F32)
@@ -246,18 +247,18 @@ static void store_sample(gconv_type type, float value, uint8_t *to) {
     *(float *)(void *)to = value;
 }
 
-/* Pixels of an output row, first .. end - 1. */
+/* Pixels first .. end - 1 of an output row. */
 typedef struct pixel_range {
   int64_t first, end;
 } pixel_range;
 
-/* Stores one output's pixels; values[0] is channel 0 of the first. They are destroyed. */
+/* Stores the pixels of one output. values[0] is channel 0 of the first pixel. The values are destroyed. */
 static void store_values(const gconv_execution *execution, pixel_range pixels, float *values, uint8_t *to) {
   const gconv_problem *problem = execution->problem;
   int32_t channels = problem->channels, stored = channels - problem->keep_alpha;
   int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
   bool dense = execution->out_pixel == channels * size && (channels == 1 || execution->out_channel == size);
-  if (dense) { /* alpha that is kept is written over what stands in its place */
+  if (dense) { /* alpha that is kept is stored over its place */
     emit(&problem->epilogue, problem->out_type, values, (size_t)((pixels.end - pixels.first) * channels),
          to + pixels.first * execution->out_pixel);
     return;

@@ -89,16 +89,14 @@ gconv_status gconv_send_rows(const gconv_way *way, const gconv_image *device) {
   return send_some_rows(way, device, 0, (int32_t)gconv_all_rows(device), NULL);
 }
 
-gconv_status gconv_send_png(const gconv_way *way, const gconv_png_encoder *encoder, const gconv_image *device) {
-  size_t count;
-  const gconv_png_strip *strip = gconv_png_encoder_strips(encoder, &count), *end = strip + count, *next;
-  const uint8_t *made = gconv_png_encoder_chunks(encoder);
+gconv_status gconv_send_png(const gconv_way *way, const gconv_gpu_png *png, const gconv_image *device) {
+  const gconv_png_strip *strip = png->strips, *end = strip + png->strip_count, *next;
   for (; strip < end; strip = next) {
     int32_t rows = 0;
     for (next = strip; next < end && (next->size > 0) == (strip->size > 0); next++)
       rows += next->rows;
     if (strip->size > 0)
-      GCONV_TRY(send_chunks(way, made, device, strip, next));
+      GCONV_TRY(send_chunks(way, png->chunks, device, strip, next));
     else if (strip->first_row > 0)
       GCONV_TRY(send_rows_below(way, device, strip->first_row, rows));
     else

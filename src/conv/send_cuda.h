@@ -3,8 +3,8 @@
 #ifndef GCONV_CONV_SEND_CUDA_H
 #define GCONV_CONV_SEND_CUDA_H
 
-#include "conv/png_cuda.h"
 #include "conv/transfer_cuda.h"
+#include "image/gpu_codec.h"
 
 /* A way to a taker. */
 typedef struct gconv_way {
@@ -19,7 +19,8 @@ typedef struct gconv_way {
 /* Rows of an interleaved image, each of which fits a slab, with the gaps that they have on the device. */
 gconv_status gconv_send_rows(const gconv_way *way, const gconv_image *device);
 
-/* What gconv_png_encode() has made of the image, with rows where that is nothing; the stream has come to its end. */
-gconv_status gconv_send_png(const gconv_way *way, const gconv_png_encoder *encoder, const gconv_image *device);
+/* The strips that a codec has made of the image, with rows in place of those that it left; the stream has come to its end.
+ */
+gconv_status gconv_send_png(const gconv_way *way, const gconv_gpu_png *png, const gconv_image *device);
 
 #endif

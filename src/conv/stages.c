@@ -62,7 +62,7 @@ gconv_options gconv_core_options(const gconv_image *like, const gconv_options *o
   }
   if (premultiplies(like, options))
     core.alpha = GCONV_ALPHA_FILTER;
-  if (options->linear) { /* the border is of stored samples, as the image is */
+  if (options->linear) { /* the border's level is that of stored samples, as the image's */
     float stored = (float)options->border_value, light = 0;
     gconv_colour_linear_row(GCONV_F32, 1, false, &stored, &light, 1);
     core.border_value = (double)light;
@@ -106,7 +106,7 @@ typedef struct before_job {
   size_t row_floats;
 } before_job;
 
-/* A row in linear light, grey if asked. */
+/* Converts a row to linear light, and to grey if asked for. */
 static void linear_row(const before_job *before, const gconv_image *image, const void *in, float *out, float *row) {
   int channels = image->planar ? 1 : image->channels;
   size_t pixels = (size_t)image->width;
@@ -118,7 +118,7 @@ static void linear_row(const before_job *before, const gconv_image *image, const
   gconv_colour_luminance_row(channels, image->alpha, row, out, pixels);
 }
 
-/* A row of stored samples, grey if asked, as f32. */
+/* Converts a row of stored samples to f32, and to grey if asked for. */
 static void encoded_row(const before_job *before, const gconv_image *image, const void *in, float *out, float *row) {
   size_t samples = (size_t)before->out->width * (size_t)before->out->channels;
   if (greys(image, before->options)) {
@@ -128,7 +128,7 @@ static void encoded_row(const before_job *before, const gconv_image *image, cons
   gconv_colour_to_float_row(image->type, in, out, samples);
 }
 
-/* A row of an image like `image`, `in`, by what the options ask but for dropping alpha. */
+/* Converts a row `in` of an image like `image` as the options ask; dropping alpha is done elsewhere. */
 static void before_row(const before_job *before, const gconv_image *image, const void *in, void *out, float *row) {
   const gconv_options *options = before->options;
   if (options->linear)
@@ -178,13 +178,13 @@ gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *optio
 typedef struct after_job {
   const gconv_options *options;
   gconv_image *raw, *out;
-  int channels, colours; /* of a row of raw: samples of a pixel, and those that are ranged */
+  int channels, colours; /* of a row of raw: samples of a pixel, and how many of them are colours */
   float (*limits)[2];    /* smallest and largest colour of each turn */
-  float low, high;       /* of the frame that is being finished */
-  int64_t first_plane;   /* of it */
+  float low, high;       /* of the current frame */
+  int64_t first_plane;   /* of the current frame */
 } after_job;
 
-/* Planar alpha, a plane of its own, is only converted. */
+/* Planar alpha is a plane of its own, and is only converted. */
 static bool is_alpha_plane(const gconv_image *image, int64_t plane) {
   return image->planar && image->alpha && plane % image->channels == image->channels - 1;
 }
@@ -211,7 +211,7 @@ static void scale_row(const after_job *after, float *row, size_t pixels) {
     }
 }
 
-/* Widens limits[0] .. limits[1] to the colours of a row; NaN does not count. */
+/* Extends limits[0] .. limits[1] to the colours of a row. NaN is ignored. */
 static void measure_row(const after_job *after, const float *row, size_t pixels, float *limits) {
   int colours = after->raw->planar ? 1 : colours_of(after->raw);
   for (size_t i = 0; i < pixels; i++)
@@ -222,7 +222,7 @@ static void measure_row(const after_job *after, const float *row, size_t pixels,
     }
 }
 
-/* Everything up to the range, in place. */
+/* Does all steps before the range, in place. */
 static void colour_strip(void *context, size_t turn, int thread) {
   const after_job *after = context;
   const gconv_image *raw = after->raw;
@@ -246,7 +246,7 @@ static void colour_strip(void *context, size_t turn, int thread) {
   }
 }
 
-/* Minmax or signed: to [0, 1]. */
+/* Applies range minmax or signed: to [0, 1]. */
 static void range_row(const after_job *after, float *row, size_t pixels) {
   int colours = after->raw->planar ? 1 : colours_of(after->raw);
   float low = after->low, span = after->high - after->low;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stream of work on a GPU, and the moments in it that are timed: of a plan, a network, a measurement. */
+/* A stream of work on a GPU, and the moments in it that are timed: for a plan, a network, or a measurement. */
 #ifndef GCONV_CONV_TIMELINE_CUDA_H
 #define GCONV_CONV_TIMELINE_CUDA_H
 
@@ -12,7 +12,7 @@ struct gconv_timeline {
   cudaEvent_t events[MOMENTS];
 };
 
-/* On the current device. *line is zeroed before, and for gconv_timeline_free() in any case. */
+/* Makes a timeline on the current device. The caller zeroes *line before, and calls gconv_timeline_free() in any case. */
 static inline gconv_status gconv_timeline_make(gconv_timeline *line) {
   CUDA_TRY(cudaStreamCreateWithFlags(&line->stream, cudaStreamNonBlocking));
   for (int i = 0; i < MOMENTS; i++)
@@ -29,13 +29,13 @@ static inline void gconv_timeline_free(gconv_timeline *line) {
   cudaGetLastError();
 }
 
-/* The moment is when all that is in the stream by now is done. */
+/* Marks the moment when all work that is in the stream now is done. */
 static inline gconv_status gconv_timeline_mark(const gconv_timeline *line, gconv_moment moment) {
   CUDA_TRY(cudaEventRecord(line->events[moment], line->stream));
   return GCONV_OK;
 }
 
-/* Adds the milliseconds from one moment to another, both of which are past. */
+/* Adds the milliseconds from one moment to another. Both must have passed. */
 static inline gconv_status gconv_timeline_add(const gconv_timeline *line, gconv_moment from, gconv_moment to,
                                               double *milliseconds) {
   float elapsed;
@@ -44,7 +44,7 @@ static inline gconv_status gconv_timeline_add(const gconv_timeline *line, gconv_
   return GCONV_OK;
 }
 
-/* The time of the work that `enqueue`, which returns a status, puts into the stream. */
+/* Returns the time of the work that `enqueue` puts into the stream. `enqueue` returns a status. */
 template <class Work>
 static gconv_status gconv_timeline_time(const gconv_timeline *line, Work enqueue, double *milliseconds) {
   *milliseconds = 0;
@@ -54,5 +54,21 @@ static gconv_status gconv_timeline_time(const gconv_timeline *line, Work enqueue
   CUDA_TRY(cudaEventSynchronize(line->events[CONVOLVED]));
   return gconv_timeline_add(line, BEGIN, CONVOLVED, milliseconds);
 }
+
+/* For its lifetime, a device is the current one of the thread; then, the one that the caller had is again. */
+struct gconv_cuda_guest {
+  int before = -1, device;
+  explicit gconv_cuda_guest(int index) : device(index) {
+    cudaGetDevice(&before);
+    if (before != device)
+      cudaSetDevice(device); /* if that fails, whatever is done there does, too */
+  }
+  ~gconv_cuda_guest() {
+    if (before != device)
+      cudaSetDevice(before);
+  }
+  gconv_cuda_guest(const gconv_cuda_guest &) = delete;
+  gconv_cuda_guest &operator=(const gconv_cuda_guest &) = delete;
+};
 
 #endif

@@ -9,25 +9,25 @@
 #include <string.h>
 
 enum {
-  SLAB_BYTES = 1 << 20, /* smaller ones cost more to wait for */
-  BLOCK_SLABS = 4,      /* are pinned together, as each call takes half a millisecond */
-  MOST_SLABS = 64,      /* a taker has them while it works */
-  LANE_SLABS = 2,       /* a part of an image is copied into one while the bus takes the part before from the other */
-  MOST_LANES = 4        /* threads of a transfer: more do not make the bus faster */
+  SLAB_BYTES = 1 << 20, /* smaller slabs cost more in waiting */
+  BLOCK_SLABS = 4,      /* slabs are pinned in blocks, because each call takes half a millisecond */
+  MOST_SLABS = 64,      /* a taker holds slabs while it works */
+  LANE_SLABS = 2,       /* a part of an image is copied into one slab while the bus reads the part before from the other */
+  MOST_LANES = 4        /* threads of a transfer; more do not make the bus faster */
 };
 
 typedef struct slab {
   uint8_t *memory;
-  cudaEvent_t moved; /* recorded behind the copy between it and the GPU */
+  cudaEvent_t moved; /* recorded behind the slab's last copy from or to the GPU */
 } slab;
 
 struct gconv_slabs {
   int device;
-  pthread_mutex_t lock; /* guards all below */
+  pthread_mutex_t lock; /* guards all fields below */
   pthread_cond_t returned;
-  slab all[MOST_SLABS]; /* the first `made`; every BLOCK_SLABS-th has the memory of those behind it */
+  slab all[MOST_SLABS]; /* the first `made` exist; every BLOCK_SLABS-th has the memory of the slabs behind it */
   int made;
-  slab *free[MOST_SLABS]; /* the first `free_count` are not at work */
+  slab *free[MOST_SLABS]; /* the first `free_count` are free */
   int free_count;
 };
 
@@ -76,12 +76,12 @@ void gconv_slabs_free(gconv_slabs *slabs) {
   free(slabs);
 }
 
-/* Takes the slabs of a lane, or fewer where others have them; waits until there is one. */
+/* Takes the slabs of a lane, or fewer if others have them. Waits until there is one. */
 static int take_slabs(gconv_slabs *slabs, slab **taken) {
   int count = 0;
   pthread_mutex_lock(&slabs->lock);
   if (slabs->free_count < LANE_SLABS && slabs->made < MOST_SLABS)
-    make_block(slabs); /* what cannot be pinned is done without: there is one block at least */
+    make_block(slabs); /* if pinning fails, those that exist must do: there is at least one block */
   while (slabs->free_count == 0)
     pthread_cond_wait(&slabs->returned, &slabs->lock);
   while (count < LANE_SLABS && slabs->free_count > 0)
@@ -108,12 +108,27 @@ size_t gconv_all_rows(const gconv_image *image) {
   return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * (size_t)image->height;
 }
 
+/* Whether planes follow each other as rows do. */
+static bool is_one_plane(const gconv_image *image) {
+  return image->plane_bytes == image->row_bytes * (size_t)image->height;
+}
+
+gconv_status gconv_copy_on_device(const gconv_image *from, const gconv_image *to, cudaStream_t stream) {
+  const bool at_once = is_one_plane(from) && is_one_plane(to);
+  const size_t all = gconv_all_rows(from), rows = at_once ? all : (size_t)from->height;
+  for (size_t i = 0; i < all / rows; i++)
+    CUDA_TRY(cudaMemcpy2DAsync((uint8_t *)to->data + i * to->plane_bytes, to->row_bytes,
+                               (const uint8_t *)from->data + i * from->plane_bytes, from->row_bytes,
+                               gconv_dense_row_bytes(from), rows, cudaMemcpyDeviceToDevice, stream));
+  return GCONV_OK;
+}
+
 /* A transfer: bytes are numbered as they lie on the device. */
 typedef struct transfer {
   const gconv_image *device, *host;
-  size_t dense;  /* bytes of a row that count: what follows, up to the device's row_bytes, is a gap */
+  size_t dense;  /* bytes of samples in a row; from there to the device's row_bytes is a gap */
   size_t bytes;  /* of all rows on the device */
-  bool straight; /* the host has them in the same places */
+  bool straight; /* the host has the bytes in the same places */
 } transfer;
 
 static transfer make_transfer(const gconv_image *device, const gconv_image *host) {
@@ -141,7 +156,7 @@ static void copy_part(const transfer *t, size_t begin, size_t size, uint8_t *mem
 
 /* ---- Between a slab and the device ---- */
 
-/* Parts of the image, each of which fits a slab. */
+/* The number of parts of the image; each fits into a slab. */
 static size_t part_count(const transfer *t) {
   return (t->bytes - 1) / SLAB_BYTES + 1;
 }
@@ -151,7 +166,7 @@ static size_t part_bytes(const transfer *t, size_t part) {
   return rest < SLAB_BYTES ? rest : (size_t)SLAB_BYTES;
 }
 
-/* Sends a part on its way, from or to the slab. */
+/* Starts to copy a part between the slab and the device. */
 static gconv_status move_part(const transfer *t, size_t part, slab *through, bool up, cudaStream_t stream) {
   uint8_t *there = (uint8_t *)t->device->data + part * SLAB_BYTES;
   CUDA_TRY(cudaMemcpyAsync(up ? there : through->memory, up ? through->memory : there, part_bytes(t, part),
@@ -160,12 +175,12 @@ static gconv_status move_part(const transfer *t, size_t part, slab *through, boo
   return GCONV_OK;
 }
 
-/* The parts begin .. end - 1, through `count` slabs in turn. */
+/* Copies parts begin .. end - 1, using `count` slabs in turn. */
 static gconv_status upload_parts(const transfer *t, size_t begin, size_t end, slab *const *slabs, int count,
                                  cudaStream_t stream) {
   for (size_t part = begin; part < end; part++) {
     slab *next = slabs[part % count];
-    CUDA_TRY(cudaEventSynchronize(next->moved)); /* of the part before in this slab; at once if there was none */
+    CUDA_TRY(cudaEventSynchronize(next->moved)); /* waits for the part before in this slab, if there was one */
     copy_part(t, part * SLAB_BYTES, part_bytes(t, part), next->memory, true);
     GCONV_TRY(move_part(t, part, next, true, stream));
   }
@@ -175,7 +190,7 @@ static gconv_status upload_parts(const transfer *t, size_t begin, size_t end, sl
 static gconv_status download_parts(const transfer *t, size_t begin, size_t end, slab *const *slabs, int count,
                                    cudaStream_t stream) {
   for (size_t part = begin; part < end && part < begin + count; part++) {
-    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part % count]->moved, 0)); /* an upload elsewhere may still read it */
+    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part % count]->moved, 0)); /* another upload may still read it */
     GCONV_TRY(move_part(t, part, slabs[part % count], false, stream));
   }
   for (size_t part = begin; part < end; part++) {
@@ -190,16 +205,16 @@ static gconv_status download_parts(const transfer *t, size_t begin, size_t end, 
 
 /* ---- Lanes ---- */
 
-/* A transfer shared by threads: each lane is an equal share of the parts. */
+/* A transfer shared by threads: each lane has an equal share of the parts. */
 typedef struct lanes {
   gconv_slabs *slabs;
   const transfer *t;
   bool up;
   cudaStream_t stream;
   size_t count;
-  pthread_mutex_t lock; /* guards what is below */
+  pthread_mutex_t lock; /* guards the fields below */
   gconv_status status;
-  char why[256]; /* it failed: the text is the thread's, and the caller may be another */
+  char why[256]; /* why it failed: the error text belongs to the thread, and the caller may be another thread */
 } lanes;
 
 static gconv_status move_lane(const lanes *l, size_t lane) {
@@ -210,7 +225,7 @@ static gconv_status move_lane(const lanes *l, size_t lane) {
   gconv_status status = l->up ? upload_parts(l->t, begin, end, taken, count, l->stream)
                               : download_parts(l->t, begin, end, taken, count, l->stream);
   if (status != GCONV_OK)
-    cudaStreamSynchronize(l->stream); /* nothing is on its way to or from a slab that others take */
+    cudaStreamSynchronize(l->stream); /* no copy from or to a slab may be under way when the slab is given back */
   return_slabs(l->slabs, taken, count);
   return status;
 }
@@ -234,7 +249,7 @@ static gconv_status move_image(gconv_slabs *slabs, gconv_threads *threads, const
   l.count = l.count < 1 ? 1 : l.count > most ? most : l.count;
   if (l.count == 1)
     return move_lane(&l, 0);
-  if (!up) /* or the threads would wait for the kernel, and others for them */
+  if (!up) /* otherwise the threads would wait for the kernel, and others for the threads */
     CUDA_TRY(cudaStreamSynchronize(stream));
   gconv_threads_run(threads, l.count, take_lane, &l);
   return l.status == GCONV_OK ? GCONV_OK : gconv_fail(l.status, "%s", l.why);
@@ -254,7 +269,7 @@ gconv_status gconv_download(gconv_slabs *slabs, gconv_threads *threads, const gc
 
 /* ---- In parts ---- */
 
-/* Bytes on the device that come in parts. */
+/* Bytes on the device that are copied back in parts. */
 typedef struct fetch {
   const uint8_t *device;
   size_t bytes, part_bytes, parts;
@@ -276,7 +291,7 @@ static gconv_status fetch_all(const fetch *f, gconv_take_bytes *take, void *user
                               cudaStream_t stream, double *waited_ms) {
   double free = gconv_now_ms();
   for (size_t part = 0; part < f->parts && part < count; part++) {
-    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part]->moved, 0)); /* an upload elsewhere may still read it */
+    CUDA_TRY(cudaStreamWaitEvent(stream, slabs[part]->moved, 0)); /* another upload may still read it */
     GCONV_TRY(fetch_part(f, part, slabs[part], stream));
   }
   for (size_t part = 0; part < f->parts; part++) {
@@ -302,7 +317,7 @@ gconv_status gconv_download_bytes(gconv_slabs *slabs, const void *device, size_t
   int count = take_slabs(slabs, taken);
   gconv_status status = fetch_all(&f, take, user, taken, (size_t)count, stream, waited_ms);
   if (status != GCONV_OK)
-    cudaStreamSynchronize(stream); /* nothing is on its way to a slab that others take */
+    cudaStreamSynchronize(stream); /* no copy to a slab may be under way when the slab is given back */
   return_slabs(slabs, taken, count);
   return status;
 }

@@ -3,6 +3,7 @@
  * Verification: the convolution and all that follows it once more in float64, one tap after the other, with the error that
  * is allowed at each sample. Only the stage before (grey, linear light, premultiplication) is taken as it is.
  */
+#include "operation/verify.h"
 #include "base/memory.h"
 #include "conv/plan.h"
 #include "conv/stages.h"
@@ -12,27 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A value and how far a correct program may be from it. */
-typedef struct expectation {
-  double value, allowed;
-} expectation;
+typedef gconv_expectation expectation;
 
 /* Everything that a row of the comparison needs. */
 typedef struct row_check {
-  const gconv_plan *plan;
+  const gconv_filter_plan *plan;
   const gconv_pass *pass;
   const gconv_image *in;  /* as convolved */
-  const gconv_image *out; /* the output that is compared, number `output` of the plan, `k` of the pass */
-  size_t output;
+  const gconv_image *out; /* the output that is compared, number k of the pass */
   int32_t k;
   double largest;   /* max |x| of the finite samples of the input, in levels, the border's constant included */
   bool finite;      /* whether all samples of the input are */
   double *tap_sums; /* sum |tap| of each filter */
   double low, high; /* minmax: the limits of the frame, and the error they may have */
   double limits_allowed;
-  double tolerance;          /* < 0: the stated bound */
-  double budget;             /* multiply-adds for an output; INFINITY: all rows are compared */
-  gconv_verification *worst; /* of each row */
 } row_check;
 
 /* Roundings of the epilogue: each of its few operations is off by u = 2^-24 relative to its result. */
@@ -40,26 +34,17 @@ static const double EPILOGUE = 8 * 0x1p-24;
 
 /* ---- Responses in float64 ---- */
 
-static double level_of(const gconv_image *image, int64_t plane, int64_t y, int64_t index) {
-  const uint8_t *row = (const uint8_t *)image->data + (size_t)plane * image->plane_bytes + (size_t)y * image->row_bytes;
-  if (image->type == GCONV_U8)
-    return row[index];
-  if (image->type == GCONV_U16)
-    return ((const uint16_t *)(const void *)row)[index];
-  return (double)((const float *)(const void *)row)[index];
-}
-
 /* The level at (y, x), inside or outside. */
-static double sample_at(const row_check *check, int64_t plane, int64_t y, int64_t x, int32_t c) {
+static double sample_at(const row_check *check, int32_t frame, int64_t y, int64_t x, int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
   y = gconv_border_index(problem->border, y, problem->height);
   x = gconv_border_index(problem->border, x, problem->width);
   if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
     return (double)problem->border_level;
-  return level_of(check->in, plane, y, x * problem->channels + c);
+  return gconv_sample_at(check->in, frame, c, y, x);
 }
 
-static expectation response(const row_check *check, int32_t k, int64_t plane, int64_t p, int64_t q, int32_t c) {
+static expectation response(const row_check *check, int32_t k, int32_t frame, int64_t p, int64_t q, int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
   const float *tap = check->pass->weights + (int64_t)k * problem->rows * problem->columns;
   int64_t top = p * problem->stride_y - problem->pad_top, left = q * problem->stride_x - problem->pad_left;
@@ -69,7 +54,7 @@ static expectation response(const row_check *check, int32_t k, int64_t plane, in
     for (int64_t s = 0; s < problem->columns; s++, tap++) {
       if (*tap == 0 && check->finite)
         continue;
-      double x = sample_at(check, plane, top + r * problem->dilation_y, left + s * problem->dilation_x, c);
+      double x = sample_at(check, frame, top + r * problem->dilation_y, left + s * problem->dilation_x, c);
       finite = finite && isfinite(x);
       sum += (double)*tap * x;
     }
@@ -81,14 +66,16 @@ static expectation response(const row_check *check, int32_t k, int64_t plane, in
   return (expectation){value, bound + EPILOGUE * (fabs(sum / divisor) + fabs(bias))};
 }
 
-static expectation combined_response(const row_check *check, int64_t plane, int64_t p, int64_t q, int32_t c) {
+/* Of filter `number`, or of all if they are combined. */
+static expectation combined_response(const row_check *check, int32_t number, int32_t frame, int64_t p, int64_t q,
+                                     int32_t c) {
   const gconv_problem *problem = &check->pass->problem;
   if (!gconv_is_combined(problem))
-    return response(check, check->k, plane, p, q, c);
+    return response(check, number, frame, p, q, c);
   gconv_combine how = problem->epilogue.combine;
   expectation all = {how == GCONV_COMBINE_MAX ? -DBL_MAX : 0, 0};
   for (int32_t k = 0; k < problem->filters; k++) {
-    expectation one = response(check, k, plane, p, q, c);
+    expectation one = response(check, k, frame, p, q, c);
     if (how == GCONV_COMBINE_MAX)
       all.value = fmax(all.value, one.value);
     else
@@ -101,11 +88,11 @@ static expectation combined_response(const row_check *check, int64_t plane, int6
   return all;
 }
 
-static expectation alpha_below_anchor(const row_check *check, int64_t plane, int64_t p, int64_t q) {
+static expectation alpha_below_anchor(const row_check *check, int32_t frame, int64_t p, int64_t q) {
   const gconv_problem *problem = &check->pass->problem;
   int64_t y = p * problem->stride_y - problem->pad_top + problem->anchor_y;
   int64_t x = q * problem->stride_x - problem->pad_left + problem->anchor_x;
-  double alpha = sample_at(check, plane, y, x, problem->channels - 1) / (double)gconv_white(problem->in_type);
+  double alpha = sample_at(check, frame, y, x, problem->channels - 1) / (double)gconv_white(problem->in_type);
   return (expectation){alpha, EPILOGUE * fabs(alpha)};
 }
 
@@ -157,23 +144,20 @@ static sample_origin origin_of(const row_check *check, int32_t channel) {
 }
 
 /* What an output sample should be, before range minmax or signed and before its type: white is 1. */
-static expectation expect(row_check *check, int32_t frame, int64_t p, int64_t q, int32_t channel) {
+static expectation expect(const row_check *check, int32_t frame, int64_t p, int64_t q, int32_t channel) {
   const gconv_problem *problem = &check->pass->problem;
   const gconv_options *options = &check->plan->options;
   sample_origin origin = origin_of(check, channel);
-  int64_t plane = (int64_t)frame * problem->planes + (check->in->planar ? origin.channel : 0);
-  int32_t c = check->in->planar ? 0 : origin.channel;
   if (origin.kept_alpha)
-    return alpha_below_anchor(check, plane, p, q);
-  check->k = origin.k;
+    return alpha_below_anchor(check, frame, p, q);
   double white = (double)gconv_white(problem->in_type);
-  expectation v = combined_response(check, plane, p, q, c);
+  expectation v = combined_response(check, origin.k, frame, p, q, origin.channel);
   v = (expectation){v.value / white, v.allowed / white};
   bool alpha = check->out->alpha && channel == check->out->channels - 1;
   if (options->alpha == GCONV_ALPHA_PREMULTIPLY && check->plan->before && check->out->alpha) {
     if (alpha)
       return v;
-    expectation below = combined_response(check, plane, p, q, problem->channels - 1);
+    expectation below = combined_response(check, origin.k, frame, p, q, problem->channels - 1);
     v = divide_by_alpha(v, below);
   }
   if (alpha && check->plan->options.linear) { /* filtered as a channel, but never through the curve */
@@ -223,131 +207,66 @@ static expectation store(const row_check *check, expectation v, bool colour) {
 
 /* ---- Comparing ---- */
 
-static void compare_row(void *context, size_t turn, int thread) {
-  const row_check *shared = context;
-  row_check check = *shared; /* with its own k */
-  (void)thread;
-  const gconv_image *out = check.out;
-  gconv_verification *worst = &shared->worst[turn % (size_t)out->height];
-  int64_t p = (int64_t)(turn % (size_t)out->height);
-  int32_t frame = (int32_t)(turn / (size_t)out->height);
-  double worst_excess = -INFINITY;
-  *worst = (gconv_verification){.output = check.output, .frame = frame, .y = (int32_t)p};
+static gconv_expectation expect_sample(const void *context, const gconv_sample_place *at, double got) {
+  const row_check *check = context;
+  bool colour = !(check->out->alpha && at->channel == check->out->channels - 1);
+  expectation v = store(check, expect(check, at->frame, at->y, at->x, at->channel), colour);
+  if (!isfinite(got) && !check->finite && !check->pass->algorithm->info.exact)
+    v.allowed = INFINITY; /* algorithms that do not take taps one by one may carry what is not finite further */
+  return v;
+}
+
+/* The smallest and largest colour of a row, and the error that they may have. */
+typedef struct limits {
+  double low, high, allowed;
+} limits;
+
+typedef struct limits_job {
+  const row_check *check;
+  int32_t frame;
+  limits *rows; /* [height] */
+} limits_job;
+
+static void find_row_limits(void *context, size_t turn, int seat) {
+  const limits_job *job = context;
+  const gconv_image *out = job->check->out;
+  limits row = {INFINITY, -INFINITY, 0};
+  (void)seat;
   for (int64_t q = 0; q < out->width; q++)
-    for (int32_t c = 0; c < out->channels; c++) {
-      bool colour = !(out->alpha && c == out->channels - 1);
-      expectation v = store(&check, expect(&check, frame, p, q, c), colour);
-      if (check.tolerance >= 0 && isfinite(v.allowed))
-        v.allowed = check.tolerance;
-      int64_t plane = (int64_t)frame * (out->planar ? out->channels : 1) + (out->planar ? c : 0);
-      double got = level_of(out, plane, p, out->planar ? q : q * out->channels + c), error = fabs(got - v.value);
-      if (isnan(error) && (isnan(got) == isnan(v.value) || !isfinite(v.allowed)))
-        error = 0; /* not a number, and rightly so */
-      else if (isnan(error))
-        error = INFINITY;
-      if (!isfinite(got) && !check.finite && !check.pass->algorithm->info.exact)
-        error = 0; /* algorithms that do not take taps one by one may carry what is not finite further */
-      worst->compared++;
-      if (isfinite(v.allowed))
-        worst->most_allowed = fmax(worst->most_allowed, v.allowed);
-      double excess = isinf(v.allowed) ? -INFINITY : error - v.allowed;
-      if (excess > 0 && worst_excess <= 0 ? true : (excess > 0) == (worst_excess > 0) && error > worst->max_error) {
-        worst_excess = excess;
-        worst->max_error = error;
-        worst->allowed = v.allowed;
-        worst->x = (int32_t)q;
-        worst->channel = c;
-        worst->got = got;
-        worst->expected = v.value;
-      }
+    for (int32_t c = 0; c < out->channels - out->alpha; c++) {
+      expectation v = expect(job->check, job->frame, (int64_t)turn, q, c);
+      row.low = fmin(row.low, v.value);
+      row.high = fmax(row.high, v.value);
+      row.allowed = fmax(row.allowed, isinf(v.allowed) ? 0 : v.allowed);
     }
+  job->rows[turn] = row;
 }
 
-/* The smallest and largest colour of a row, into its verification's got and expected; the error allowed into `allowed`. */
-static void limits_of_row(void *context, size_t turn, int thread) {
-  const row_check *shared = context;
-  row_check check = *shared;
-  (void)thread;
-  int64_t p = (int64_t)(turn % (size_t)check.out->height);
-  int32_t frame = (int32_t)(turn / (size_t)check.out->height);
-  gconv_verification *row = &shared->worst[p];
-  *row = (gconv_verification){.got = INFINITY, .expected = -INFINITY};
-  for (int64_t q = 0; q < check.out->width; q++)
-    for (int32_t c = 0; c < check.out->channels - check.out->alpha; c++) {
-      expectation v = expect(&check, frame, p, q, c);
-      row->got = fmin(row->got, v.value);
-      row->expected = fmax(row->expected, v.value);
-      row->allowed = fmax(row->allowed, isinf(v.allowed) ? 0 : v.allowed);
-    }
-}
-
-/* Rows of one frame at a time, every step-th and the last: a turn of gconv_threads_run() is the number of one. */
-typedef struct frame_rows {
-  row_check *check;
-  gconv_turn *function;
-  size_t first, height, step;
-} frame_rows;
-
-static size_t row_count(size_t height, size_t step) {
-  return (height - 1 + step - 1) / step + 1;
-}
-
-static size_t row_at(size_t turn, size_t height, size_t step) {
-  return turn * step < height ? turn * step : height - 1;
-}
-
-static void run_frame_row(void *context, size_t turn, int thread) {
-  const frame_rows *rows = context;
-  rows->function(rows->check, rows->first + row_at(turn, rows->height, rows->step), thread);
-}
-
-static void run_frame(row_check *check, int32_t frame, size_t step, gconv_turn *function) {
-  size_t height = (size_t)check->out->height;
-  frame_rows rows = {check, function, (size_t)frame * height, height, step};
-  gconv_threads_run(check->plan->device->threads, row_count(height, step), run_frame_row, &rows);
-}
-
-/* The distance of the rows that the budget allows. */
-static size_t choose_step(const row_check *check) {
-  const gconv_problem *problem = &check->pass->problem;
-  double taps = (double)gconv_tap_count(problem) / (gconv_is_combined(problem) ? 1 : problem->filters);
-  double rows = check->budget / (taps * check->out->width * check->out->channels * check->out->frames);
-  double step = check->out->height / fmax(rows, 2);
-  return step > 1 ? (size_t)ceil(step) : 1;
-}
-
-static void find_limits(row_check *check, int32_t frame) {
-  run_frame(check, frame, 1, limits_of_row);
+static gconv_status find_limits(row_check *check, int32_t frame) {
+  const size_t height = (size_t)check->out->height;
+  limits_job job = {check, frame, calloc(height, sizeof *job.rows)};
+  if (!job.rows)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory to verify with");
+  gconv_threads_run(check->plan->base.device->threads, height, find_row_limits, &job);
   check->low = INFINITY;
   check->high = -INFINITY;
   check->limits_allowed = 0;
-  for (int32_t y = 0; y < check->out->height; y++) {
-    check->low = fmin(check->low, check->worst[y].got);
-    check->high = fmax(check->high, check->worst[y].expected);
-    check->limits_allowed = fmax(check->limits_allowed, check->worst[y].allowed);
+  for (size_t y = 0; y < height; y++) {
+    check->low = fmin(check->low, job.rows[y].low);
+    check->high = fmax(check->high, job.rows[y].high);
+    check->limits_allowed = fmax(check->limits_allowed, job.rows[y].allowed);
   }
+  free(job.rows);
+  return GCONV_OK;
 }
 
-/* Keeps in `all` the worse of two: a mismatch before a match, then the larger error. */
-static void merge(gconv_verification *all, const gconv_verification *one) {
-  uint64_t compared = all->compared + one->compared;
-  double most_allowed = fmax(all->most_allowed, one->most_allowed);
-  bool bad = one->max_error > one->allowed, was_bad = all->max_error > all->allowed;
-  if (all->compared == 0 || (bad && !was_bad) || (bad == was_bad && one->max_error > all->max_error))
-    *all = *one;
-  all->compared = compared;
-  all->most_allowed = most_allowed;
-}
-
-static void compare_output(row_check *check, gconv_verification *result) {
-  size_t height = (size_t)check->out->height, step = choose_step(check);
-  for (int32_t frame = 0; frame < check->out->frames; frame++) {
-    if (check->plan->options.range == GCONV_RANGE_MINMAX)
-      find_limits(check, frame);
-    run_frame(check, frame, step, compare_row);
-    for (size_t i = 0; i < row_count(height, step); i++)
-      merge(result, &check->worst[row_at(i, height, step)]);
-  }
+/* The distance of the rows that the budget of multiply-adds for an output allows. */
+static size_t choose_step(const row_check *check, double budget) {
+  const gconv_problem *problem = &check->pass->problem;
+  double taps = (double)gconv_tap_count(problem) / (gconv_is_combined(problem) ? 1 : problem->filters);
+  double rows = budget / (taps * check->out->width * check->out->channels * check->out->frames);
+  double step = check->out->height / fmax(rows, 2);
+  return step > 1 ? (size_t)ceil(step) : 1;
 }
 
 /* The largest finite |x| of a row; *finite becomes false if there are others. Without their signs, floats are ordered as the
@@ -399,40 +318,39 @@ static void sum_taps(const gconv_pass *pass, double *sums) {
   }
 }
 
-static gconv_status compare_pass(const gconv_plan *plan, const gconv_pass *pass, const gconv_image *in,
-                                 const gconv_image *outputs, row_check check, gconv_verification *result) {
-  check.plan = plan;
-  check.pass = pass;
-  check.in = in;
+static gconv_status compare_output(row_check *check, const gconv_comparison *comparison, gconv_verification *result) {
+  for (int32_t frame = 0; frame < check->out->frames; frame++) {
+    if (check->plan->options.range == GCONV_RANGE_MINMAX)
+      GCONV_TRY(find_limits(check, frame));
+    GCONV_TRY(gconv_compare_frame(comparison, frame, result));
+  }
+  return GCONV_OK;
+}
+
+static gconv_status compare_pass(const gconv_filter_plan *plan, const gconv_pass *pass, const gconv_image *in,
+                                 const gconv_image *outputs, double tolerance, double budget, gconv_verification *result) {
+  row_check check = {.plan = plan, .pass = pass, .in = in};
+  gconv_comparison comparison = {plan->base.device->threads, NULL, 0, tolerance, 1, expect_sample, &check};
   check.largest = fmax(largest_level(in, &check.finite), fabs((double)pass->problem.border_level));
   check.tap_sums = calloc((size_t)pass->problem.filters, sizeof *check.tap_sums);
-  check.worst = calloc((size_t)pass->problem.out_height, sizeof *check.worst);
+  if (!check.tap_sums)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory to verify with");
+  sum_taps(pass, check.tap_sums);
   gconv_status status = GCONV_OK;
-  if (check.tap_sums && check.worst) {
-    sum_taps(pass, check.tap_sums);
-    for (size_t i = 0; i < gconv_pass_outputs(pass); i++) {
-      check.output = pass->first_output + i;
-      check.out = &outputs[check.output];
-      check.k = (int32_t)i;
-      compare_output(&check, result);
-    }
-  } else {
-    status = gconv_fail(GCONV_NO_MEMORY, "no memory to verify with");
+  for (size_t i = 0; i < gconv_pass_outputs(pass) && status == GCONV_OK; i++) {
+    comparison.output = pass->first_output + i;
+    comparison.out = check.out = &outputs[comparison.output];
+    comparison.step = choose_step(&check, budget);
+    check.k = (int32_t)i;
+    status = compare_output(&check, &comparison, result);
   }
   free(check.tap_sums);
-  free(check.worst);
   return status;
 }
 
-/* `how` holds tolerance and budget. */
-static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, row_check how,
-                           gconv_verification *result) {
-  *result = (gconv_verification){0};
-  if (!gconv_plan_fits(plan, in) || !in->data)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
-  for (size_t i = 0; i < plan->output_count; i++)
-    if (!outputs[i].data || gconv_plan_fit_image(&plan->outputs[i], "an output", (gconv_image *)&outputs[i]) != GCONV_OK)
-      return gconv_fail(GCONV_BAD_ARGUMENT, "the outputs to verify are not those of this plan");
+gconv_status gconv_filter_verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                                 double budget, gconv_verification *result) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   gconv_image convolved = *in;
   if (plan->before) {
     convolved = plan->convolved;
@@ -440,27 +358,10 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
   }
   gconv_status status = GCONV_OK;
   if (plan->before)
-    status = gconv_run_before(plan->device->threads, &plan->options, in, &convolved);
+    status = gconv_run_before(base->device->threads, &plan->options, in, &convolved);
   for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
-    status = compare_pass(plan, &plan->passes[i], &convolved, outputs, how, result);
+    status = compare_pass(plan, &plan->passes[i], &convolved, outputs, tolerance, budget, result);
   if (plan->before)
     gconv_image_free(&convolved);
-  GCONV_TRY(status);
-  if (result->max_error > result->allowed)
-    return gconv_fail(GCONV_MISMATCH,
-                      "output %zu, frame %d, row %d, column %d, channel %d is %.9g, but float64 gives %.9g: the difference "
-                      "%.3g is over the %.3g allowed",
-                      result->output, result->frame, result->y, result->x, result->channel, result->got, result->expected,
-                      result->max_error, result->allowed);
-  return GCONV_OK;
-}
-
-gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
-                               gconv_verification *result) {
-  return verify(plan, in, outputs, (row_check){.tolerance = tolerance, .budget = INFINITY}, result);
-}
-
-gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
-                                   gconv_verification *result) {
-  return verify(plan, in, outputs, (row_check){.tolerance = -1, .budget = budget}, result);
+  return status;
 }

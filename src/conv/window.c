@@ -28,7 +28,7 @@ size_t gconv_window_halo(const gconv_problem *problem) {
 static void set_block(const gconv_problem *problem, gconv_layout *layout, size_t block) {
   layout->block = block;
   layout->phase = round_up(block + gconv_window_halo(problem) + GCONV_WINDOW_SLACK, 16);
-  /* An odd number of cache lines: rows at a distance of a power of two would fight for the same lines of L1. */
+  /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
   layout->row = layout->phases * layout->phase | 16;
 }
 
@@ -53,7 +53,7 @@ gconv_layout gconv_layout_of(const gconv_problem *problem, int32_t band, size_t 
   return layout;
 }
 
-/* ---- Workspace: ring, sums, row pointers, offsets, flags, what the algorithm wants ---- */
+/* ---- Workspace: ring, sums, row pointers, offsets, flags, and the algorithm's part ---- */
 
 typedef struct places {
   size_t sums, rows, offsets, flags, extra, end;
@@ -82,18 +82,18 @@ size_t gconv_window_bytes(const gconv_problem *problem, const gconv_layout *layo
   return places_of(problem, layout, extra).end;
 }
 
-/* ---- The walk ---- */
+/* ---- The loop ---- */
 
 typedef struct walk {
   gconv_window window;
   const gconv_problem *problem;
   float *ring;
   const float **rows;
-  bool *flags; /* of each row of the ring: whether it is finite */
+  bool *flags; /* for each row of the ring: whether it is finite */
   bool check_finite;
   int64_t first_row;  /* output row j of the class is first_row + j * classes */
-  int64_t loaded;     /* lattice rows below this one are in the ring, or were */
-  size_t first_pixel; /* of the block, in outputs */
+  int64_t loaded;     /* all lattice rows below this one have been in the ring */
+  size_t first_pixel; /* first output pixel of the block */
   size_t pixels;
 } walk;
 
@@ -103,7 +103,7 @@ static void fill_offsets(const gconv_problem *problem, const gconv_layout *layou
                  s * problem->dilation_x / problem->stride_x * problem->channels;
 }
 
-/* Whether all are; the sum of differences with themselves is 0 for finite numbers only. */
+/* Returns whether all values are finite. Only a finite number minus itself is 0. */
 static bool is_finite(const float *row, size_t count) {
   float sum = 0;
   for (size_t i = 0; i < count; i++)
@@ -131,10 +131,10 @@ static void load(walk *w, int64_t lattice) {
   }
 }
 
-enum { FORESEEN_STEP = 8 }; /* rows from an output row to the next, above which most of what is between is not needed */
+enum { FORESEEN_STEP = 8 }; /* if output rows are further apart than this, most rows between them are not needed */
 
-/* What the next band will load of the columns of this piece: asked for piece by piece, which memory takes better than all at
- * once. */
+/* Prefetches what the next band will load for the columns of this piece. Memory handles a prefetch for each piece better
+ * than one for the whole band. */
 static void expect_next(const walk *w) {
   const gconv_problem *problem = w->problem;
   const gconv_layout *layout = &w->window.layout;
@@ -148,7 +148,7 @@ static void expect_next(const walk *w) {
                       left - problem->pad_left + problem->anchor_x, pixels);
 }
 
-/* Loads what the output rows j .. j + count - 1 of the class need, and points to it. */
+/* Loads the rows that output rows j .. j + count - 1 of the class need, and sets pointers to them. */
 static void load_band(walk *w, int64_t j, int32_t count) {
   const gconv_layout *layout = &w->window.layout;
   int64_t top = j * layout->step, needed = (int64_t)(count - 1) * layout->step + w->problem->rows;
@@ -165,12 +165,12 @@ static void load_band(walk *w, int64_t j, int32_t count) {
   w->window.count = count;
 }
 
-/* The output row that is the j-th of the class. */
+/* Returns the number of the class's j-th output row. */
 static int32_t output_row(const walk *w, int64_t j) {
   return (int32_t)(w->first_row + j * w->window.layout.classes);
 }
 
-static void lay_band(walk *w, int64_t j, gconv_lay *lay) {
+static void make_band(walk *w, int64_t j, gconv_make_piece *make_piece) {
   gconv_window *window = &w->window;
   const gconv_layout *layout = &window->layout;
   size_t channels = (size_t)w->problem->channels, samples = w->pixels * channels;
@@ -182,16 +182,16 @@ static void lay_band(walk *w, int64_t j, gconv_lay *lay) {
     for (int32_t i = 0; i < window->count; i++)
       gconv_expect_store(window->execution, output_row(w, j + i), sample, window->samples);
     expect_next(w);
-    lay(window);
+    make_piece(window);
     for (int32_t i = 0; i < window->count; i++)
       gconv_store_samples(window->execution, output_row(w, j + i), sample, window->samples,
                           window->sums + (size_t)i * layout->piece, stride);
   }
 }
 
-/* The rows of a class within the strip. The last band is moved up to be whole: it makes some rows again, which costs less
- * than a tile of fewer rows. */
-static void walk_class(walk *w, int64_t rows, gconv_lay *lay) {
+/* Processes the rows of a class within the strip. The last band is moved up so that it has all rows. Some rows are made
+ * twice, which takes less time than a tile of fewer rows. */
+static void walk_class(walk *w, int64_t rows, gconv_make_piece *make_piece) {
   int32_t band = w->window.layout.band;
   w->loaded = 0;
   for (int64_t j = 0; j < rows; j += band) {
@@ -199,11 +199,12 @@ static void walk_class(walk *w, int64_t rows, gconv_lay *lay) {
     if (j + count > rows)
       j = rows - count;
     load_band(w, j, count);
-    lay_band(w, j, lay);
+    make_band(w, j, make_piece);
   }
 }
 
-void gconv_walk(const gconv_execution *execution, const gconv_layout *layout, bool check_finite, gconv_lay *lay) {
+void gconv_walk(const gconv_execution *execution, const gconv_layout *layout, bool check_finite,
+                gconv_make_piece *make_piece) {
   const gconv_problem *problem = execution->problem;
   uint8_t *memory = execution->workspace;
   places at = places_of(problem, layout, 0);
@@ -226,7 +227,7 @@ void gconv_walk(const gconv_execution *execution, const gconv_layout *layout, bo
     w.pixels = width - w.first_pixel < block ? width - w.first_pixel : block;
     for (int32_t c = 0; c < layout->classes && execution->first_row + c < execution->end_row; c++) {
       w.first_row = execution->first_row + c;
-      walk_class(&w, (execution->end_row - w.first_row - 1) / layout->classes + 1, lay);
+      walk_class(&w, (execution->end_row - w.first_row - 1) / layout->classes + 1, make_piece);
     }
   }
 }

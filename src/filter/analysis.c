@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be said of a filter from its taps: sums, symmetries, rank. */
+/* Finds properties of a filter from its taps: sums, symmetries, rank. */
 #include "base/memory.h"
 #include "filter/filter.h"
 
@@ -8,13 +8,14 @@
 #include <string.h>
 
 enum {
-  MAX_ANALYSED = 512 * 512, /* taps: half a second at rank 512 */
+  MAX_ANALYSED = 512 * 512, /* largest filter in taps: takes half a second at rank 512 */
   MAX_SWEEPS = 40           /* of Jacobi's method, which needs about 10 */
 };
 
 /* ---- Symmetry ---- */
 
-/* Whether tap (r, s) is `sign` times its mirror image everywhere: upside down (by rows), or left-right. */
+/* Returns whether tap (r, s) equals `sign` times its mirror image everywhere: mirrored top to bottom (by rows), or left to
+ * right. */
 static bool is_mirrored(const gconv_filter *f, bool by_rows, float sign) {
   for (int32_t r = 0; r < f->rows; r++)
     for (int32_t s = 0; s < f->columns; s++) {
@@ -26,7 +27,7 @@ static bool is_mirrored(const gconv_filter *f, bool by_rows, float sign) {
   return true;
 }
 
-/* ---- Rank: one-sided Jacobi, which turns pairs of vectors until all are orthogonal. Their lengths are then the singular
+/* ---- Rank: one-sided Jacobi. It rotates pairs of vectors until all are orthogonal. Their lengths are then the singular
  * values (Hestenes 1958; Golub and Van Loan, 8.6.3). ---- */
 
 typedef struct vectors {
@@ -34,7 +35,7 @@ typedef struct vectors {
   size_t count, length;
 } vectors;
 
-/* Four sums at a time, so that they need not wait for each other. */
+/* Four partial sums, so that they need not wait for each other. */
 static double dot(const double *a, const double *b, size_t length) {
   double sums[4] = {0, 0, 0, 0};
   size_t i = 0;
@@ -46,7 +47,7 @@ static double dot(const double *a, const double *b, size_t length) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-/* Turns a and b, of squared lengths aa and bb, so that a . b becomes 0. */
+/* Rotates a and b, of squared lengths aa and bb, so that a . b becomes 0. */
 static void orthogonalise(double *restrict a, double *restrict b, double *aa, double *bb, double ab, size_t length) {
   double zeta = (*bb - *aa) / (2 * ab);
   double tangent = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta));
@@ -60,10 +61,10 @@ static void orthogonalise(double *restrict a, double *restrict b, double *aa, do
   *bb += tangent * ab;
 }
 
-/* One turn of each pair that needs it; false if none did. `squares` holds the squared lengths. Pairs that are shorter than
- * `negligible` (squared) do not count as singular values any more. */
+/* Rotates each pair that needs it. Returns false if none did. `squares` holds the squared lengths. Vectors shorter than
+ * `negligible` (squared) no longer count as singular values. */
 static bool sweep(const vectors *v, double *squares, double negligible) {
-  const double orthogonal = 1e-9; /* of the cosine; the error that it leaves in a singular value is its square */
+  const double orthogonal = 1e-9; /* limit of the cosine; the error that it leaves in a singular value is its square */
   bool turned = false;
   for (size_t p = 0; p + 1 < v->count; p++)
     for (size_t q = p + 1; q < v->count; q++) {
@@ -79,16 +80,16 @@ static bool sweep(const vectors *v, double *squares, double negligible) {
   return turned;
 }
 
-/* The number of vectors whose singular values exceed the largest one times `relative`. */
+/* Returns the number of vectors whose singular values exceed the largest one times `relative`. */
 static int32_t count_rank(const vectors *v, double *squares, double relative) {
   double largest = 0;
   for (int i = 0; i < MAX_SWEEPS; i++) {
     largest = 0;
-    for (size_t p = 0; p < v->count; p++) { /* afresh: updates lose digits */
+    for (size_t p = 0; p < v->count; p++) { /* computed anew, because updates lose digits */
       squares[p] = dot(v->values + p * v->length, v->values + p * v->length, v->length);
       largest = fmax(largest, squares[p]);
     }
-    double limit = relative * sqrt(largest) / 1000; /* far below what counts, even 512 of them together */
+    double limit = relative * sqrt(largest) / 1000; /* far below what counts, even for 512 of them together */
     if (!sweep(v, squares, limit * limit))
       break;
   }
@@ -98,7 +99,7 @@ static int32_t count_rank(const vectors *v, double *squares, double relative) {
   return rank;
 }
 
-/* The taps as vectors along the longer side, divided by the largest, so that no square overflows or vanishes. */
+/* The taps as vectors along the longer side, divided by the largest, so that no square overflows or underflows. */
 static void fill_vectors(const gconv_filter *f, bool by_rows, vectors *v) {
   double largest = 0;
   for (size_t i = 0; i < v->count * v->length; i++)
@@ -122,7 +123,7 @@ static gconv_status find_rank(const gconv_filter *f, int32_t *rank) {
   return GCONV_OK;
 }
 
-/* ---- All of it ---- */
+/* ---- The public function ---- */
 
 gconv_status gconv_filter_analyze(const gconv_filter *filter, gconv_filter_analysis *analysis) {
   GCONV_TRY(gconv_filter_check(filter));

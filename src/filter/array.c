@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An array in brackets, as it stands in a program of Python, NumPy, MATLAB or C, or as they print it:
+ * An array in brackets, as programs in Python, NumPy, MATLAB or C have it, or print it:
  *
  *   k = np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], dtype=np.float32) / 9
  *   [0 -1 0; -1 5 -1; 0 -1 0]
  *   static const float k[3][3] = {{0, -1.f, 0}, {-1, 5, -1}, {0, -1, 0}};
  *
- * Rows are in brackets of their own, or end at a ';' or at the end of a line. Before the array there may be an assignment, a
- * number and '*', and a call that makes arrays; behind it '*' or '/' and a number, a dtype, and a ';'. Whatever else there
- * is may change the array, and is refused.
+ * Rows have brackets of their own, or end at a ';' or at the end of a line. Before the array there may be an assignment, a
+ * number and '*', and a call that makes arrays. Behind it there may be '*' or '/' and a number, a dtype, and a ';'. Anything
+ * else might change the array, and is refused.
  */
 #include "filter/array.h"
 #include "filter/number.h"
@@ -21,8 +21,8 @@
 /* An array that is being read. */
 typedef struct array {
   gconv_text text;
-  double times, over;             /* every number is multiplied by one, then divided by the other */
-  double found_times, found_over; /* what the text says of that */
+  double times, over;             /* every number is multiplied by the first, then divided by the second */
+  double found_times, found_over; /* the values of these that the text gives */
   int parentheses;                /* open ones */
   gconv_numbers numbers;
   int32_t rows, columns;
@@ -51,7 +51,7 @@ static void skip_comment(gconv_text *text) {
     text->at++;
 }
 
-/* Skips blanks, comments and ends of lines; whether there was one of these. */
+/* Skips blanks, comments and ends of lines. Returns whether there was an end of a line. */
 static bool skip_space(gconv_text *text) {
   size_t line = text->line;
   while (text->at < text->end)
@@ -66,7 +66,7 @@ static bool skip_space(gconv_text *text) {
   return text->line > line;
 }
 
-/* Skips space, and `word` if it stands there. */
+/* Skips space, and `word` if it is next. Returns whether it was. */
 static bool take(gconv_text *text, const char *word) {
   skip_space(text);
   size_t length = strlen(word);
@@ -86,7 +86,7 @@ static gconv_status fail_here(const gconv_text *text, const char *what) {
                     : gconv_field_fail(text, &field, GCONV_BAD_FILE, "at '%.*s': %s", (int)shown, text->at, what);
 }
 
-/* A number of a program: of C's, which may end with f, too. */
+/* Reads a number of a program. In C it may end with f. */
 static gconv_status read_number(gconv_text *text, double *value) {
   const char *end = text->at;
   while (end < text->end && !is_line_end(*end) && !strchr(" \t\v\f,;[]{}()*#%", *end))
@@ -101,7 +101,7 @@ static gconv_status read_number(gconv_text *text, double *value) {
 
 /* ---- Before the array ---- */
 
-/* Skips "NAME =", which is what stands before the first '=' if there is no list in it. */
+/* Skips "NAME =": everything up to the first '=', if it contains no list. */
 static void skip_assignment(gconv_text *text) {
   const char *at = text->at;
   while (at < text->end && !strchr("=,;{#%", *at))
@@ -115,7 +115,7 @@ static void skip_assignment(gconv_text *text) {
       text->at++;
 }
 
-/* "1/9 *" or "(1/9) *"; leaves *text where it was if it is none. */
+/* Takes "1/9 *" or "(1/9) *". Leaves *text unchanged if it is neither. */
 static bool take_factor(gconv_text *text, double *factor) {
   gconv_text ahead = *text;
   bool closes = take(&ahead, "(");
@@ -128,7 +128,7 @@ static bool take_factor(gconv_text *text, double *factor) {
   return true;
 }
 
-/* "np.array(" and the like, which leave the array as it is, or "(". */
+/* Takes "np.array(" and similar calls, which do not change the array, or "(". */
 static bool take_call(gconv_text *text) {
   static const char *const calls[] = {"array",      "np.array",     "numpy.array", "asarray", "np.asarray",
                                       "tensor",     "torch.tensor", "jnp.array",   "single",  "double",
@@ -148,7 +148,7 @@ static bool take_call(gconv_text *text) {
   return true;
 }
 
-/* Goes to the bracket with which the array begins. */
+/* Goes to the bracket that opens the array. */
 static gconv_status read_beginning(array *a) {
   skip_assignment(&a->text);
   double factor;
@@ -188,7 +188,7 @@ static gconv_status add_number(array *a) {
   return gconv_numbers_add(&a->numbers, (float)value, a->text.name);
 }
 
-/* Brackets, commas and numbers of one row, behind its opening bracket, which `closer` ends. */
+/* Reads the brackets, commas and numbers of one row, behind its opening bracket, up to `closer`. */
 static gconv_status read_inner_row(array *a, char closer) {
   for (a->after_item = false;;) {
     skip_space(&a->text);
@@ -212,7 +212,7 @@ static gconv_status read_inner_row(array *a, char closer) {
   return GCONV_OK;
 }
 
-/* One step within the outer brackets, whose rows are `nested` in brackets, or end with ';' or a line. */
+/* Takes one step inside the outer brackets. Rows are in brackets (`nested`), or end with ';' or a line. */
 static gconv_status read_item(array *a, bool nested) {
   char c = *a->text.at;
   if (c == '[' || c == '{') {
@@ -255,7 +255,7 @@ static gconv_status read_brackets(array *a) {
 
 /* ---- Behind the array ---- */
 
-/* What stands to the right of '*' or '/'. */
+/* Reads the number to the right of '*' or '/'. */
 static gconv_status read_operand(array *a, double *value) {
   bool closes = take(&a->text, "(");
   skip_space(&a->text);
@@ -302,7 +302,7 @@ bool gconv_array_begins(const gconv_content *content) {
   return read_beginning(&a) == GCONV_OK;
 }
 
-/* Whether there is a bracket outside of comments, which no other syntax of text has. */
+/* Returns whether there is a bracket outside of comments. No other text syntax has brackets. */
 static bool recognise(const gconv_content *content) {
   gconv_text text = gconv_text_begin(content);
   for (skip_space(&text); text.at < text.end; skip_space(&text))
@@ -319,7 +319,7 @@ static gconv_status parse(const gconv_content *content, gconv_filters *list) {
   array plain = begin(content, 1, 1);
   gconv_status status = read_all(&plain);
   free(plain.numbers.values);
-  /* Once more: the factor may stand behind the numbers, and each is rounded once. */
+  /* Reads the text again, because the factor may follow the numbers, and each number is to be rounded once. */
   array scaled = begin(content, plain.found_times, plain.found_over);
   if (status == GCONV_OK)
     status = read_all(&scaled);

@@ -5,8 +5,8 @@
 
 #include "filter/syntax.h"
 
-/* Whether the text begins as an array in brackets does, with no more before them than array.c allows: what tells an array on
- * the command line from a name. */
+/* Returns whether the text begins like an array in brackets. Before the bracket, only what array.c allows may come. This
+ * distinguishes an array on the command line from a name. */
 bool gconv_array_begins(const gconv_content *content);
 
 #endif

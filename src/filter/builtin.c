@@ -21,7 +21,7 @@ static const gconv_builtin *const builtins[] = {
 };
 enum { BUILTINS = sizeof builtins / sizeof *builtins, TEXT_BYTES = 128 };
 
-/* ---- What there is ---- */
+/* ---- The public list ---- */
 
 static gconv_builtin_info infos[BUILTINS];
 static char parameter_texts[BUILTINS][TEXT_BYTES];
@@ -60,7 +60,7 @@ static const char *parameters_of(const gconv_builtin *builtin) {
 
 /* ---- Arguments: "size=9,sigma=2" ---- */
 
-/* A piece of a spec. */
+/* A part of a spec. */
 typedef struct piece {
   const char *begin, *end;
 } piece;
@@ -81,7 +81,7 @@ static bool is_word(piece p, const char *word, size_t length) {
   return (size_t)length_of(p) == length && memcmp(p.begin, word, length) == 0;
 }
 
-/* Digits; 0 if they are none, or too many. */
+/* Reads digits. Returns 0 if there are none, or too many. */
 static int32_t read_side(piece p) {
   int32_t value = 0;
   if (p.end - p.begin > 9)
@@ -154,7 +154,7 @@ static gconv_status fail_unknown_parameter(const gconv_builtin *builtin, piece n
                     word, parameters);
 }
 
-/* One "name=value". */
+/* Reads one "name=value". */
 static gconv_status read_argument(const gconv_builtin *builtin, piece text, gconv_argument *arguments) {
   const char *equals = memchr(text.begin, '=', (size_t)length_of(text));
   if (!equals) {
@@ -190,7 +190,7 @@ static gconv_status read_arguments(const gconv_builtin *builtin, const char *spe
   return GCONV_OK;
 }
 
-/* A name that can be part of a file name: "gaussian:size=9,sigma=1/2" becomes "gaussian_size9_sigma1-2". */
+/* Makes a name that can be part of a file name: "gaussian:size=9,sigma=1/2" becomes "gaussian_size9_sigma1-2". */
 static void make_name(const char *spec, char *name) {
   for (; *spec; spec++)
     if (!strchr(" \t=", *spec))

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Built-in filters: a descriptor each, in builtin_smooth.c, builtin_edge.c or builtin_fixed.c, and a row in the table of
- * builtin.c. Parameters are declared in the descriptor, once; parsing, errors and help derive from it.
- */
+/* Built-in filters. Each is a descriptor in builtin_smooth.c, builtin_edge.c or builtin_fixed.c, and a row in the table of
+ * builtin.c. Its parameters are declared once, in the descriptor; parsing, errors and help follow from that. */
 #ifndef GCONV_FILTER_BUILTIN_H
 #define GCONV_FILTER_BUILTIN_H
 
@@ -19,12 +17,12 @@ typedef enum gconv_parameter_kind {
 typedef struct gconv_parameter {
   const char *name; /* NULL ends the parameters */
   gconv_parameter_kind kind;
-  const char *standard; /* the default, as it would be written */
-  double min, max;      /* of a number, and of each side of a size; included */
+  const char *standard; /* the default, in the notation of the user */
+  double min, max;      /* limits of a number, or of each side of a size; inclusive */
   const char *choices;  /* words separated by blanks */
 } gconv_parameter;
 
-/* What a parameter is this time. */
+/* The value of a parameter. */
 typedef struct gconv_argument {
   bool given;
   double number;         /* of a number */
@@ -36,33 +34,33 @@ typedef struct gconv_builtin gconv_builtin;
 struct gconv_builtin {
   const char *name, *help;
   gconv_parameter parameters[GCONV_PARAMETERS + 1];
-  /* Appends the filter; arguments are in the order of the parameters. */
+  /* Appends the filter. The arguments are in the order of the parameters. */
   gconv_status (*make)(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list);
   int32_t side;       /* of fixed taps */
   const int8_t *taps; /* side * side, by rows; NULL if they are computed */
 };
 
-/* The built-in filter that `spec` names, "gaussian" or "gaussian:...", or NULL. */
+/* Returns the built-in filter that `spec` names, "gaussian" or "gaussian:...", or NULL. */
 const gconv_builtin *gconv_builtin_find(const char *spec);
 
-/* Appends what `spec`, "gaussian:size=9,sigma=2", means. */
+/* Appends the filter that `spec` describes, such as "gaussian:size=9,sigma=2". */
 gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, gconv_filters *list);
 
-/* A plane of float64 in the making. */
+/* A plane of float64 for computing a filter. */
 typedef struct gconv_plane {
   int32_t rows, columns;
   size_t count;   /* rows * columns */
   double *values; /* owned; all 0 at the beginning */
 } gconv_plane;
 
-/* Begins a plane; the size is checked. After success, finish or drop it. */
+/* Begins a plane, after checking the size. After success, finish or drop it. */
 gconv_status gconv_plane_begin(const gconv_builtin *self, int32_t rows, int32_t columns, gconv_plane *plane);
 /* Frees the plane. */
 void gconv_plane_drop(gconv_plane *plane);
 /* Appends the plane, rounded once to float32, and frees it. */
 gconv_status gconv_plane_finish(gconv_plane *plane, gconv_filters *list);
 
-/* Distance of row r from the middle of a plane; of column s. Halves where the size is even. */
+/* Distance of row r, or of column s, from the middle of a plane. Has halves if the size is even. */
 static inline double gconv_plane_y(const gconv_plane *plane, int32_t r) {
   return r - (plane->rows - 1) / 2.0;
 }
@@ -71,10 +69,10 @@ static inline double gconv_plane_x(const gconv_plane *plane, int32_t s) {
 }
 /* Divides by the sum. */
 void gconv_plane_normalise(gconv_plane *plane);
-/* Fills the plane with a Gaussian of sum 1; what is below 2^-52 of its peak is 0, as in fspecial. */
+/* Fills the plane with a Gaussian of sum 1. Values below 2^-52 of its peak become 0, as in fspecial. */
 void gconv_plane_fill_gaussian(gconv_plane *plane, double sigma);
 
-/* The side that holds a Gaussian of this width to 3 sigma: 2 * ceil(3 * sigma) + 1. */
+/* Returns the side that holds a Gaussian of this width to 3 sigma: 2 * ceil(3 * sigma) + 1. */
 int32_t gconv_side_of_sigma(double sigma);
 
 extern const gconv_builtin gconv_builtin_average, gconv_builtin_binomial, gconv_builtin_disk, gconv_builtin_dog,

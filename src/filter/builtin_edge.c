@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters that are computed and answer to edges and textures. Where MATLAB's fspecial has the filter, formula and defaults
- * are its. */
+/* Filters for edges and textures that are computed. Where MATLAB's fspecial has the filter, formula and defaults are the
+ * same. */
 #include "filter/builtin.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ const gconv_builtin gconv_builtin_unsharp = {
     .make = make_unsharp,
 };
 
-/* 1 + amount at the anchor, less amount times the Gaussian. */
+/* 1 + amount at the anchor, minus amount times the Gaussian. */
 static gconv_status make_usm(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   double sigma = arguments[1].number, amount = arguments[2].number;
   int32_t side = gconv_side_of_sigma(sigma), rows = arguments[0].rows, columns = arguments[0].columns;
@@ -65,7 +65,7 @@ const gconv_builtin gconv_builtin_usm = {
     .make = make_usm,
 };
 
-/* The Gaussian times (x^2 + y^2 - 2 sigma^2) / sigma^4, less its mean, so that the sum is 0. */
+/* The Gaussian times (x^2 + y^2 - 2 sigma^2) / sigma^4, minus its mean, so that the sum is 0. */
 static gconv_status make_log(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   const gconv_argument *size = &arguments[0], *sigma = &arguments[1];
   double variance = sigma->number * sigma->number, sum = 0;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Filters of fixed small integers. As correlation kernels: an x filter answers positively where the image grows brighter to
- * the right, a y filter where it does downwards, as in OpenCV. fspecial('sobel') and fspecial('prewitt') answer to
- * brightness upwards: they are the negatives of sobel_y and prewitt_y.
- */
+/* Filters of fixed small integers, for correlation. The response of an x filter is positive where the image becomes brighter
+ * to the right, that of a y filter where it becomes brighter downwards, as in OpenCV. fspecial('sobel') and
+ * fspecial('prewitt') respond to brightness upwards; they are the negatives of sobel_y and prewitt_y. */
 #include "base/memory.h"
 #include "filter/builtin.h"
 
@@ -107,7 +105,7 @@ PAIR(sobel);
 #define DIRECTIONS "n ne e se s sw w nw"
 enum { DIRECTION_COUNT = 8 };
 
-/* Direction number d, clockwise from north: the three 5s lie on that side of the rim. */
+/* Direction number d, clockwise from north: the three 5s are on that side of the rim. */
 static gconv_status add_kirsch(int d, const char *direction, gconv_filters *list) {
   static const int rim[DIRECTION_COUNT] = {1, 2, 5, 8, 7, 6, 3, 0}; /* places n, ne, e, ... of a 3 x 3 */
   gconv_filter *filter;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters that smooth: all taps at least 0, sum 1. Where MATLAB's fspecial has the filter, formula and defaults are its. */
+/* Filters that smooth: all taps are at least 0, and their sum is 1. Where MATLAB's fspecial has the filter, formula and
+ * defaults are the same. */
 #include "filter/builtin.h"
 
 #include <float.h>
@@ -56,7 +57,8 @@ const gconv_builtin gconv_builtin_gaussian = {
     .make = make_gaussian,
 };
 
-/* Number k of the n in a row of Pascal's triangle, over their sum 2^(n - 1): exact in float64 while n <= 54. */
+/* Number k of the n numbers in a row of Pascal's triangle, divided by their sum 2^(n - 1). Exact in float64 while n <= 54.
+ */
 static double binomial_tap(int32_t n, int32_t k) {
   double value = 1;
   for (int32_t i = 0; i < k; i++)
@@ -98,7 +100,7 @@ static double corner_area(double a, double b, double r) {
   return sign * (b * x + circle_integral(a, r) - circle_integral(x, r));
 }
 
-/* The area inside the circle of the pixel around (x, y), which are whole numbers. */
+/* Returns the area of the pixel around (x, y) that is inside the circle. x and y are whole numbers. */
 static double pixel_area(double x, double y, double r) {
   x = fabs(x);
   y = fabs(y);
@@ -137,10 +139,10 @@ typedef struct line {
   double half, cosine, sine; /* of its length; of its direction, 0 <= angle < 180 degrees */
 } line;
 
-/* How much of pixel (x, y) the line from the origin covers: 1 less the distance to it, but not below 0. */
+/* Returns how much of pixel (x, y) the line from the origin covers: 1 minus the distance to it, but at least 0. */
 static double line_weight(const line *l, double x, double y) {
   double across = y * l->cosine - x * l->sine;
-  if (hypot(x, y) >= l->half && fabs(across) <= 1) { /* beyond the end: the distance to the end point */
+  if (hypot(x, y) >= l->half && fabs(across) <= 1) { /* beyond the end of the line: the distance to the end point */
     double along = l->half - fabs((x + across * l->sine) / l->cosine);
     across = hypot(across, along);
   }

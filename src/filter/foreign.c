@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that are handed over as filters, but are of a kind that is not read: each is known, so that the error can help. */
+/* Files given as filters that are of a kind that is not read. Each kind is recognised, so that the error can help. */
 #include "filter/text.h"
 
 #include <string.h>
 
 typedef struct foreign {
-  const char *start; /* the bytes that such a file begins with */
+  const char *start; /* the bytes with which such a file begins */
   size_t size;
   const char *is, *remedy;
 } foreign;
@@ -35,14 +35,15 @@ static bool is_safetensors(const gconv_content *content) {
   return content->size > 9 && content->bytes[8] == '{' && little_endian(content->bytes, 8) <= content->size - 8;
 }
 
-/* A protobuf whose first field is ir_version = a small number, then a string or a graph: enough to tell it from text. */
+/* A protobuf whose first field is ir_version = a small number, then a string or a graph. This is enough to tell it from
+ * text. */
 static bool is_onnx(const gconv_content *content) {
   const uint8_t *bytes = content->bytes;
   return content->size > 4 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 32 &&
          (bytes[2] == 0x12 || bytes[2] == 0x1A || bytes[2] == 0x22 || bytes[2] == 0x3A || bytes[2] == 0x42);
 }
 
-/* Text whose first word, behind comments, is "gconv-bank". */
+/* Text whose first word, after comments, is "gconv-bank". */
 static bool is_bank(const gconv_content *content) {
   static const char word[] = "gconv-bank";
   gconv_text text = gconv_text_begin(content);

@@ -2,14 +2,14 @@
 /*
  * ImageMagick's kernel strings: "[W[xH][+X+Y][@|>|<]:] values", several separated by ';'.
  *
- * Values are separated by commas or blanks, lines included; nan or - is outside of the neighbourhood, which for a sum is a
- * tap of 0. W alone means W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1) / 2,
- * (H - 1) / 2. Then, as `convert -define morphology:showkernel=1` prints them,
- *   @  adds the rotations by 45, 90, ... degrees, clockwise, of a 3 x 3 kernel, until the first comes back;
- *   >  adds those by 90, 180, 270 degrees, until the first comes back;
- *   <  adds those by 180, 270 and 90 degrees, in this order, always.
- * Only square kernels and single rows and columns can be turned by 90 degrees. Unlike ImageMagick, which then prints a
- * complaint and goes on, this reader refuses.
+ * Values are separated by commas, blanks or ends of lines. nan or - is outside of the neighbourhood, which for a sum is a
+ * tap of 0. W alone means W x W; without a size, the values are a square. The origin is at X, Y, by default (W - 1) / 2, (H
+ * - 1) / 2. The signs add rotated kernels, as `convert -define morphology:showkernel=1` prints them:
+ *   @  the rotations of a 3 x 3 kernel by 45, 90, ... degrees, clockwise, until the first comes back;
+ *   >  the rotations by 90, 180, 270 degrees, until the first comes back;
+ *   <  the rotations by 180, 270 and 90 degrees, in this order, always.
+ * Only square kernels and single rows and columns can be rotated by 90 degrees. ImageMagick complains about others and
+ * continues; this reader refuses.
  */
 #include "filter/rows.h"
 
@@ -34,7 +34,7 @@ static bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* Where the part before a ':' ends, if there is a ':' before a comment or the end of the line; else NULL. */
+/* Returns the end of the part before a ':', if there is a ':' before a comment or the end of the line; otherwise NULL. */
 static const char *find_colon(const gconv_text *text) {
   for (const char *at = text->at; at < text->end && !strchr(";#%\n\r", *at); at++)
     if (*at == ':')
@@ -47,7 +47,7 @@ static bool recognise(const gconv_content *content) {
   return gconv_text_find_line(&text) && find_colon(&text);
 }
 
-/* Where this kernel ends: a ';' outside of a comment, or the end of the text. */
+/* Returns the end of this kernel: a ';' outside of a comment, or the end of the text. */
 static const char *find_kernel_end(const gconv_text *text) {
   bool comment = false;
   const char *at = text->at;
@@ -61,7 +61,7 @@ static gconv_status fail_at(const gconv_text *text, const char *at, const char *
   return gconv_field_fail(text, &field, GCONV_BAD_FILE, "%s", what);
 }
 
-/* Digits; -1 if there are none, or too many. */
+/* Reads digits. Returns -1 if there are none, or too many. */
 static int32_t read_digits(const char **at) {
   int32_t value = -1;
   for (int count = 0; is_digit(**at); (*at)++, count++)
@@ -74,7 +74,7 @@ static void skip_blanks(const char **at) {
     (*at)++;
 }
 
-/* W, xH, and +X+Y; a part that is wrong is left in *at. */
+/* Reads W, xH, and +X+Y. If a part is wrong, *at stays there. */
 static void read_size_and_origin(const char **at, geometry *g) {
   g->width = g->height = read_digits(at);
   if (g->width > 0 && (**at == 'x' || **at == 'X')) {
@@ -88,7 +88,7 @@ static void read_size_and_origin(const char **at, geometry *g) {
   }
 }
 
-/* What stands before the ':', and the ':' itself. */
+/* Reads what comes before the ':', and the ':' itself. */
 static gconv_status read_geometry(gconv_text *text, const char *colon, geometry *g) {
   const char *at = text->at, *start = at;
   read_size_and_origin(&at, g);
@@ -127,7 +127,7 @@ static gconv_status read_values(gconv_text *text, gconv_numbers *numbers) {
   return GCONV_OK;
 }
 
-/* The size of a kernel without one: a square of its values. */
+/* Sets the size of a kernel that gives none: a square of its values. */
 static gconv_status infer_square(const gconv_text *text, size_t count, geometry *g) {
   int32_t side = (int32_t)sqrt((double)count);
   if (count == 0 || (size_t)side * (size_t)side != count)
@@ -142,7 +142,7 @@ static gconv_status infer_square(const gconv_text *text, size_t count, geometry 
 
 /* ---- Turning ---- */
 
-/* Appends filter number `from`, turned by 90 degrees clockwise, with its anchor. */
+/* Appends filter number `from`, rotated by 90 degrees clockwise, with its anchor. */
 static gconv_status add_quarter_turn(gconv_filters *list, size_t from) {
   int32_t rows = list->items[from].rows, columns = list->items[from].columns;
   gconv_filter *to;
@@ -169,7 +169,7 @@ static gconv_status add_half_turn(gconv_filters *list, size_t from) {
   return GCONV_OK;
 }
 
-/* Adds a 3 x 3 kernel turned by 45 degrees: its rim goes one place on, clockwise. */
+/* Appends a 3 x 3 kernel rotated by 45 degrees: its rim moves one place clockwise. */
 static gconv_status add_eighth_turn(gconv_filters *list, size_t from) {
   static const int rim[8] = {0, 1, 2, 5, 8, 7, 6, 3};
   gconv_filter *to;
@@ -187,7 +187,7 @@ static gconv_status add_eighth_turn(gconv_filters *list, size_t from) {
   return GCONV_OK;
 }
 
-/* Equal in all that ImageMagick compares; nan is equal to nan, and not to 0. */
+/* Returns whether all that ImageMagick compares is equal. nan equals nan, but not 0. */
 static bool same(const gconv_filter *a, const gconv_filter *b) {
   if (a->rows != b->rows || a->columns != b->columns || a->anchor_row != b->anchor_row ||
       a->anchor_column != b->anchor_column)
@@ -198,7 +198,7 @@ static bool same(const gconv_filter *a, const gconv_filter *b) {
   return true;
 }
 
-/* Appends turned copies of the last filter until it comes back, which 4 or 8 turns make sure of. */
+/* Appends rotated copies of the last filter until it comes back, which happens after at most 4 or 8 rotations. */
 static gconv_status expand_turns(gconv_filters *list, gconv_status (*add_turn)(gconv_filters *, size_t)) {
   size_t first = list->count - 1;
   do
@@ -208,7 +208,7 @@ static gconv_status expand_turns(gconv_filters *list, gconv_status (*add_turn)(g
   return GCONV_OK;
 }
 
-/* Appends what the sign of an expansion demands of the last filter. */
+/* Appends the rotations that the sign of an expansion demands for the last filter. */
 static gconv_status expand(gconv_filters *list, const char *name, char sign) {
   const gconv_filter *filter = &list->items[list->count - 1];
   if (sign == '@' && (filter->rows != 3 || filter->columns != 3))
@@ -227,7 +227,7 @@ static gconv_status expand(gconv_filters *list, const char *name, char sign) {
 
 /* ---- Kernels ---- */
 
-/* Appends the kernel that the numbers are, with nan where a tap is outside, and its turns. */
+/* Appends the kernel of these numbers, with nan where a tap is outside, and its rotations. */
 static gconv_status add_kernel(const gconv_text *text, const gconv_numbers *numbers, geometry *g, gconv_filters *list) {
   if (g->width == 0)
     GCONV_TRY(infer_square(text, numbers->count, g));
@@ -243,7 +243,7 @@ static gconv_status add_kernel(const gconv_text *text, const gconv_numbers *numb
   return g->expansion ? expand(list, text->name, g->expansion) : GCONV_OK;
 }
 
-/* Reads the kernel that `text` stands at and consists of. */
+/* Reads one kernel. `text` is at its beginning, and ends with it. */
 static gconv_status read_kernel(gconv_text *text, gconv_filters *list) {
   gconv_field first;
   gconv_text ahead = *text;
@@ -266,7 +266,7 @@ static gconv_status read_kernel(gconv_text *text, gconv_filters *list) {
   return status;
 }
 
-/* What is outside of a neighbourhood adds nothing to a sum. */
+/* Positions outside of a neighbourhood add nothing to a sum. */
 static void clear_outside(gconv_filter *filter) {
   for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
     if (isnan(filter->taps[i]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy's .npy: R x S is a filter, K x R x S are K, and so are K x 1 x R x S. */
+/* NumPy's .npy: R x S is one filter; K x R x S, and K x 1 x R x S, are K filters. */
 #include "base/element.h"
 #include "base/npy_header.h"
 #include "filter/syntax.h"
@@ -16,7 +16,7 @@ typedef struct shape {
   size_t filters, rows, columns;
 } shape;
 
-/* K, R and S of a header, checked. */
+/* Reads K, R and S from a header, and checks them. */
 static gconv_status read_shape(const char *name, const gconv_npy_header *header, shape *to) {
   const size_t *from = header->shape;
   int dimensions = header->dimensions;
@@ -41,7 +41,7 @@ static gconv_status read_shape(const char *name, const gconv_npy_header *header,
   return gconv_filter_check_size(name, rows, columns);
 }
 
-/* Filter k; element (k, r, s) is at its place in C or Fortran order. */
+/* Reads filter k. Element (k, r, s) is at its place in C or Fortran order. */
 static gconv_status read_filter(const gconv_content *content, const gconv_npy_header *header, const uint8_t *elements,
                                 const shape *size, size_t k, gconv_filter *filter) {
   for (size_t r = 0; r < size->rows; r++)

@@ -33,7 +33,7 @@ static bool names_no_number(const char *begin, const char *end) {
          (length == 8 && strncasecmp(begin, "infinity", 8) == 0);
 }
 
-/* A decimal or hexadecimal number. strtod_l() does the rounding; here it is kept from white space, "nan" and "inf". */
+/* Reads a decimal or hexadecimal number. strtod_l() does the rounding; white space, "nan" and "inf" are refused before. */
 static const char *read_simple(const char *begin, const char *end, double *value) {
   const char *digit = begin < end && (*begin == '-' || *begin == '+') ? begin + 1 : begin;
   if (digit < end && *digit == '.')

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What OpenCV's FileStorage writes, as YAML or XML:
+ * The files of OpenCV's FileStorage, as YAML or XML:
  *
  *     %YAML:1.0                           <opencv_storage>
  *     ---                                 <edge type_id="opencv-matrix">
@@ -10,7 +10,7 @@
  *        dt: f                              <data>
  *        data: [ -1., 0., 1. ]                -1. 0. 1.</data></edge>
  *
- * Every matrix of one channel is a filter; whatever else the file has is passed over.
+ * Every matrix of one channel is a filter. Everything else in the file is skipped.
  */
 #include "base/memory.h"
 #include "filter/text.h"
@@ -22,11 +22,11 @@ typedef struct span {
   const char *begin, *end;
 } span;
 
-/* How the two notations write the same. */
+/* How YAML and XML write the same things. */
 typedef struct notation {
-  const char *matrix;                  /* what marks a matrix, behind its name */
-  const char *rows, *cols, *dt, *data; /* what stands before a value */
-  const char *value_end, *data_end;    /* the letters that end it */
+  const char *matrix;                  /* the mark of a matrix, behind its name */
+  const char *rows, *cols, *dt, *data; /* the text before a value */
+  const char *value_end, *data_end;    /* the letters that end a value, and the data */
 } notation;
 
 static const notation yaml = {"!!opencv-matrix", " rows:", " cols:", " dt:", " data:", "\r\n", "]"};
@@ -55,7 +55,7 @@ static gconv_status fail_at(const reader *r, span part, const char *text) {
   return gconv_field_fail(&whole, &field, GCONV_BAD_FILE, "%s", text);
 }
 
-/* Line and column are counted only for numbers that are wrong. */
+/* Line and column are counted only for the error text of a wrong number. */
 static gconv_status read_number(const reader *r, span part, double *value) {
   gconv_text whole = gconv_text_begin(r->content);
   gconv_field field = {.begin = part.begin, .end = part.end};
@@ -72,13 +72,13 @@ static bool is_blank(char letter) {
   return letter == ' ' || letter == '\t' || letter == '\r' || letter == '\n';
 }
 
-/* The first place of `text` in the part; its begin is NULL if there is none. */
+/* Returns the first place of `text` in the part; its begin is NULL if there is none. */
 static span find(span part, const char *text) {
   const char *found = memmem(part.begin, (size_t)(part.end - part.begin), text, strlen(text));
   return (span){found, found ? found + strlen(text) : NULL};
 }
 
-/* The part without blanks and quotes around it. */
+/* Returns the part without blanks and quotes around it. */
 static span trimmed(span part) {
   while (part.begin < part.end && (is_blank(*part.begin) || *part.begin == '"'))
     part.begin++;
@@ -87,7 +87,7 @@ static span trimmed(span part) {
   return part;
 }
 
-/* What follows `key` in the part, up to what ends a value. */
+/* Finds what follows `key` in the part, up to the end of the value. */
 static gconv_status find_value(const reader *r, span matrix, const char *key, span *value) {
   span found = find(matrix, key);
   if (!found.begin)
@@ -111,7 +111,7 @@ static gconv_status read_extent(const reader *r, span matrix, const char *key, i
   return GCONV_OK;
 }
 
-/* dt is a number of channels, 1 if it is left out, and a letter for the type. */
+/* dt is a number of channels (1 if it is left out) and a letter for the type. */
 static gconv_status check_type(const reader *r, span matrix) {
   span part = matrix;
   GCONV_TRY(find_value(r, matrix, r->notation->dt, &part));
@@ -124,7 +124,7 @@ static gconv_status check_type(const reader *r, span matrix) {
 
 /* ---- Matrices ------------------------------------------------------------------------------------------------------ */
 
-/* The numbers of `data`, with blanks or commas between. */
+/* Reads the numbers of `data`, with blanks or commas between them. */
 static gconv_status read_data(const reader *r, span data, gconv_filter *filter) {
   size_t count = (size_t)filter->rows * (size_t)filter->columns, read = 0;
   for (const char *at = data.begin; at < data.end;) {
@@ -145,7 +145,7 @@ static gconv_status read_data(const reader *r, span data, gconv_filter *filter) 
   return read == count ? GCONV_OK : fail_at(r, (span){data.end, data.end}, "there are fewer numbers than rows times cols");
 }
 
-/* Finds where the numbers begin and end; *matrix is cut to what stands before them. */
+/* Finds the begin and end of the numbers. *matrix is cut to the text before them. */
 static gconv_status find_data(const reader *r, span *matrix, span *data) {
   span found = find(*matrix, r->notation->data);
   if (!found.begin)
@@ -184,7 +184,7 @@ static gconv_status read_matrix(const reader *r, span matrix, span name, gconv_f
   return GCONV_OK;
 }
 
-/* The word before the mark of a matrix, in its line: "edge: " or "<edge ". */
+/* Returns the word before the mark of a matrix, in its line: "edge: " or "<edge ". */
 static span name_before(const reader *r, const char *mark) {
   enum { MOST_BYTES = 200 };
   const char *first = (const char *)r->content->bytes;

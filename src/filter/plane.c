@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The float64 planes in which built-in filters are computed. */
+/* Planes of float64 for computing built-in filters. */
 #include "base/memory.h"
 #include "filter/builtin.h"
 
@@ -45,7 +45,7 @@ void gconv_plane_fill_gaussian(gconv_plane *plane, double sigma) {
   for (size_t i = 0; i < plane->count; i++) {
     double y = gconv_plane_y(plane, (int32_t)(i / (size_t)plane->columns));
     double x = gconv_plane_x(plane, (int32_t)(i % (size_t)plane->columns));
-    double value = exp((nearest - x * x - y * y) / (2 * sigma * sigma)); /* the peak is 1, however narrow it is */
+    double value = exp((nearest - x * x - y * y) / (2 * sigma * sigma)); /* the peak is 1, even if it is very narrow */
     plane->values[i] = value < DBL_EPSILON ? 0 : value;
   }
   gconv_plane_normalise(plane);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many fields the line has; 0 if one of them can be no number. */
+/* Returns the number of fields of the line, or 0 if one of them cannot be a number. */
 static size_t count_fields(gconv_text *text) {
   size_t count = 0;
   gconv_field field;
@@ -41,15 +41,15 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
   return GCONV_OK;
 }
 
-/* "1 2; 3 4" on one line is two rows to MATLAB, but one row here, as it is to those who separate "1; 2; 3"; "0,5 0,25" is
- * two numbers to those who write decimal commas. */
+/* Warns of text that others read differently. "1 2; 3 4" on one line is two rows in MATLAB, but one row here, because some
+ * people separate "1; 2; 3". "0,5 0,25" is two numbers for people who write decimal commas. */
 static void warn_mixed(const gconv_text *text, size_t line, const char *separator) {
   gconv_warn("%s:%zu: '%s' and other separators are mixed; both separate the numbers of one row here: write one row a line, "
              "and decimal points, not commas",
              text->name, line, separator);
 }
 
-/* Reads one row; *width is its length, demanded if not 0. */
+/* Reads one row. *width is its length; if it is not 0, the row must have this length. */
 static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *numbers) {
   int32_t count = 0, semicolons = 0, commas = 0;
   gconv_field field;
@@ -81,7 +81,7 @@ static gconv_status read_row(gconv_text *text, int32_t *width, gconv_numbers *nu
   return GCONV_OK;
 }
 
-/* Whether there is an empty line behind the one that `at` is in, before `end`. */
+/* Returns whether there is an empty line before `end`, behind the line of `at`. */
 static bool has_empty_line(const char *at, const char *end) {
   bool empty = false;
   for (; at < end; at++)
@@ -95,7 +95,7 @@ static bool has_empty_line(const char *at, const char *end) {
   return false;
 }
 
-/* Matrices that are written one below the other are meant as several filters, but make one that is as high as all. */
+/* Warns of an empty line: matrices one below the other are meant as several filters, but are read as one. */
 static void warn_empty_line(const gconv_text *text, size_t line, int32_t rows) {
   gconv_warn("%s:%zu: an empty line ends no filter: all %d rows are one; several go into an ImageMagick or .npy file, as "
              "gconv make writes one",

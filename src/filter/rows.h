@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of numbers, one a line, all of one length: what plain and vips matrices are made of. */
+/* Rows of numbers, one row a line, all of one length. Plain and vips matrices are made of them. */
 #ifndef GCONV_FILTER_ROWS_H
 #define GCONV_FILTER_ROWS_H
 
 #include "filter/text.h"
 
-/* Counts the rows of `text` from where it stands to its end; false if there are none, if their lengths
- * differ, or if a field has a ':', which no number has. Otherwise the numbers are not looked into. */
+/* Counts the rows of `text`, from its position to its end. Returns false if there are none, if their lengths differ, or if a
+ * field has a ':', which no number has. Numbers are not checked otherwise. */
 bool gconv_rows_count(gconv_text text, size_t *rows, size_t *columns);
 
-/* Appends the filter that the rows of `text`, from where it stands to its end, are. `rows` and `columns` are demanded; 0
- * accepts any number of rows, and as many columns as the first row has. */
+/* Appends the filter that the rows of `text` are, from its position to its end. It must have `rows` rows and `columns`
+ * columns; 0 accepts any number of rows, and as many columns as the first row has. */
 gconv_status gconv_rows_read(gconv_text *text, int32_t rows, int32_t columns, gconv_filters *list);
 
-/* Numbers that are being collected. Zero-initialise; free(values). */
+/* A list of numbers. Zero-initialise; free(values). */
 typedef struct gconv_numbers {
   float *values;
   size_t count, capacity;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From what a user writes to filters: a file, a built-in name, an inline kernel, or a shipped file, in this order. */
+/* From what a user writes to filters. It is tried in this order: a file, a built-in name, an inline kernel, a shipped file.
+ */
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/suggest.h"
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The filters beside the program that runs, as installed or as built in a checkout; "" if there are none. */
+/* The folder of filters beside the running program, as installed or as built in a checkout; "" if there is none. */
 static char folder_near_program[PATH_MAX];
 
 static void find_folder_near_program(void) {
@@ -50,7 +51,8 @@ const char *gconv_filter_folder(void) {
 
 /* ---- Files ---- */
 
-/* Whether `path` is something to open: not a folder, and there, or hidden behind an error that opening will tell. */
+/* Returns whether `path` should be opened as a file: it exists and is no folder, or an error prevents looking; then opening
+ * reports the error. */
 static bool is_file(const char *path) {
   struct stat status;
   if (strcmp(path, "-") == 0)
@@ -134,7 +136,7 @@ static void suggest_shipped(gconv_suggestion *best, const char *word) {
   closedir(folder);
 }
 
-/* A file that has the name of another filter is meant, but may not be known of. */
+/* Says that a file hides another filter of the same name, because the user may not know of the file. */
 static void remark_shadow(const char *spec) {
   char shipped[PATH_MAX];
   if (gconv_builtin_find(spec))
@@ -145,7 +147,7 @@ static void remark_shadow(const char *spec) {
 
 /* ---- Inline kernels ---- */
 
-/* Whether `spec` begins with a number, or nan, and goes on: no name, but a kernel. */
+/* Returns whether `spec` begins with a number, or nan, and continues. Then it is a kernel, not a name. */
 static bool is_inline(const char *spec) {
   const char *first = spec + strspn(spec, " \t\r\n");
   return *first && (strchr("+-.0123456789", *first) || strncasecmp(first, "nan", 3) == 0) && strpbrk(first, ":,; \t\n");
@@ -171,7 +173,7 @@ static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gc
 
 /* ---- All of them ---- */
 
-/* What others call filters, and what these are here. */
+/* Names that other programs give to filters, and their names here. */
 static const struct {
   const char *word, *name;
 } others[] = {
@@ -197,7 +199,7 @@ static const struct {
     {"relief", "emboss"},
 };
 
-/* The parameters of the built-in filter `name`; NULL if there is none of this name, or it has none. */
+/* Returns the parameters of the built-in filter `name`, or NULL if there is none of this name, or if it has none. */
 static const char *parameters_of(const char *name) {
   const gconv_builtin_info *info;
   for (size_t i = 0; (info = gconv_builtin_at(i)); i++)

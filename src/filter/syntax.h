@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a syntax of filter files offers: one row in the table of syntaxes.c, one file each (matrix.c vips.c imagemagick.c
- * opencv.c array.c npy.c). A new syntax is a new file and a new row.
- */
+/* The interface of a syntax of filter files. Each syntax is one file (matrix.c vips.c imagemagick.c opencv.c array.c npy.c)
+ * and one row in the table of syntaxes.c. */
 #ifndef GCONV_FILTER_SYNTAX_H
 #define GCONV_FILTER_SYNTAX_H
 
@@ -18,26 +16,25 @@ typedef struct gconv_content {
 typedef struct gconv_syntax {
   const char *name; /* as gconv_filters_read takes it */
   const char *help; /* one line */
-  /* Whether the content has the shape of this syntax. Several may say yes to one file: then the caller must choose. Cheap:
-   * numbers need not be looked into. */
+  /* Returns whether the content has the shape of this syntax. Several syntaxes may return true for one file; then the user
+   * must choose. This must be fast: numbers need not be checked. */
   bool (*recognise)(const gconv_content *content);
-  /* Appends the filters of the content, without names. On failure it may have appended some already; the caller drops
-   * them. */
+  /* Appends the filters of the content, without names. If it fails, it may have appended some; the caller drops them. */
   gconv_status (*parse)(const gconv_content *content, gconv_filters *list);
 } gconv_syntax;
 
 extern const gconv_syntax gconv_syntax_matrix, gconv_syntax_vips, gconv_syntax_imagemagick, gconv_syntax_opencv,
     gconv_syntax_array, gconv_syntax_npy;
 
-/* The syntax called `name`; GCONV_BAD_ARGUMENT lists those that there are. */
+/* Finds the syntax called `name`. GCONV_BAD_ARGUMENT lists the known names. */
 gconv_status gconv_syntax_by_name(const char *name, const gconv_syntax **syntax);
 
-/* The syntax of the content: the one that a line "# syntax: NAME" states before the first number, else the only one that
- * recognises it. GCONV_BAD_FILE where two do; GCONV_UNSUPPORTED names a known format that is not read. */
+/* Finds the syntax of the content: the one that a line "# syntax: NAME" states before the first number, otherwise the only
+ * one that recognises it. GCONV_BAD_FILE if two do. GCONV_UNSUPPORTED names a known format that is not read. */
 gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax **syntax);
 
-/* Fails, with what can be done, if the content is of a kind that is not read as a filter: MATLAB's binary .mat, an image, an
- * archive, a format of networks. */
+/* Fails, and says what can be done, if the content is of a kind that is not read as a filter: MATLAB's binary .mat, an
+ * image, an archive, a format of networks. */
 gconv_status gconv_refuse_foreign(const gconv_content *content);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of syntaxes, and how the one of a file is found. */
+/* The table of syntaxes, and how the syntax of a file is found. */
 #include "filter/text.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ gconv_status gconv_syntax_by_name(const char *name, const gconv_syntax **syntax)
   return gconv_fail(GCONV_BAD_ARGUMENT, "there is no syntax of filters called '%s'; known are %s", name, list_names(names));
 }
 
-/* What a comment "# syntax: NAME" before the first field says; *stated stays NULL if there is none. */
+/* Reads a comment "# syntax: NAME" before the first field. *stated stays NULL if there is none. */
 static gconv_status find_statement(const gconv_content *content, const gconv_syntax **stated) {
   static const char words[] = "# syntax: ";
   const size_t length = sizeof words - 1;
@@ -64,7 +64,8 @@ static gconv_status find_statement(const gconv_content *content, const gconv_syn
 }
 
 gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax **syntax) {
-  static const gconv_syntax *const marked[] = {&gconv_syntax_npy, &gconv_syntax_opencv}; /* their first bytes tell */
+  static const gconv_syntax *const marked[] = {&gconv_syntax_npy,
+                                               &gconv_syntax_opencv}; /* recognised by their first bytes */
   const gconv_syntax *found = NULL;
   for (size_t i = 0; i < sizeof marked / sizeof *marked; i++)
     if (marked[i]->recognise(content)) {
@@ -74,7 +75,8 @@ gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax 
   GCONV_TRY(gconv_refuse_foreign(content));
   GCONV_TRY(gconv_text_check(content));
   GCONV_TRY(find_statement(content, &found));
-  if (!found && gconv_syntax_array.recognise(content)) /* a row of it looks like one of a matrix */
+  if (!found &&
+      gconv_syntax_array.recognise(content)) /* tested first, because a row of an array looks like a row of a matrix */
     found = &gconv_syntax_array;
   for (size_t i = 0; i < SYNTAXES && !found; i++) {
     if (!syntaxes[i]->recognise(content))
@@ -88,6 +90,6 @@ gconv_status gconv_syntax_find(const gconv_content *content, const gconv_syntax 
                           syntaxes[i]->name, syntaxes[j]->name, syntaxes[i]->name, syntaxes[j]->name);
     found = syntaxes[i];
   }
-  *syntax = found ? found : &gconv_syntax_matrix; /* whose errors explain what is expected */
+  *syntax = found ? found : &gconv_syntax_matrix; /* the errors of the plain matrix explain what is expected */
   return GCONV_OK;
 }

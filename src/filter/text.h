@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Text of numbers: fields in lines, with the place of each for error texts. */
+/* Text with numbers: fields in lines. Each field knows its place, for error texts. */
 #ifndef GCONV_FILTER_TEXT_H
 #define GCONV_FILTER_TEXT_H
 
 #include "filter/syntax.h"
 
-/* Where one is in a text. Lines end with \n, \r\n or a lone \r, and count from 1. */
+/* A position in a text. Lines end with \n, \r\n or a lone \r, and count from 1. */
 typedef struct gconv_text {
   const char *name; /* of the file */
   const char *at, *end;
   const char *line_start;
   size_t line;
-  bool after_field; /* in this line, without a comma or semicolon since */
+  bool after_field; /* a field was read in this line, without a comma or semicolon since */
 } gconv_text;
 
-/* A field, begin .. end; columns count bytes from 1. It is empty where a comma or semicolon has no number before it. */
+/* A field, begin .. end. Columns count bytes from 1. It is empty if a comma or semicolon has no number before it. */
 typedef struct gconv_field {
   const char *begin, *end;
   size_t line, column;
@@ -26,17 +26,17 @@ gconv_text gconv_text_begin(const gconv_content *content);
 /* Fails if the content is not text: UTF-16, or bytes that no text has. */
 gconv_status gconv_text_check(const gconv_content *content);
 
-/* The next field of this line. Fields are separated by blanks, or by one comma or semicolon and blanks; a comment (# or %)
- * ends the line. False if there is no more; then `field` is empty, and tells the place behind the last one. */
+/* Reads the next field of this line. Fields are separated by blanks, or by one comma or semicolon and blanks. A comment (#
+ * or %) ends the line. Returns false at the end; then `field` is empty, at the place behind the last field. */
 bool gconv_text_field(gconv_text *text, gconv_field *field);
 
-/* Goes on to the next line; false if there is none. */
+/* Goes to the next line. Returns false if there is none. */
 bool gconv_text_next_line(gconv_text *text);
 
-/* Goes on to the next line that has a field, or stays in this one; false if there is none. */
+/* Goes to the next line that has a field, or stays if this line has one. Returns false if there is none. */
 bool gconv_text_find_line(gconv_text *text);
 
-/* The number in a field, which an error text shows with its place. */
+/* Reads the number of a field. An error text shows the field with its place. */
 gconv_status gconv_field_number(const gconv_text *text, const gconv_field *field, double *value);
 
 /* Fails with "<name>:<line>:<column>: <formatted text>". */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A filter as a file that gconv reads back, to the last bit. */
+/* Writes a filter as a file that gconv reads again, exact to the last bit. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "filter/number.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "# sobel_x": a comment, whatever the name has in it. */
+/* Writes "# sobel_x": a comment. The name may contain any characters. */
 static void write_name(FILE *out, const char *name) {
   fputs("# ", out);
   for (const char *at = name ? name : "filter"; *at; at++)
@@ -27,7 +27,7 @@ static void write_rows(FILE *out, const gconv_filter *filter) {
     }
 }
 
-/* What stands between the comments and the rows: nothing for a plain matrix. */
+/* Writes what comes between the comments and the rows: nothing for a plain matrix. */
 static void write_header(FILE *out, const gconv_filter *filter, const gconv_syntax *syntax) {
   if (syntax == &gconv_syntax_vips) {
     char divisor[GCONV_NUMBER_BYTES], offset[GCONV_NUMBER_BYTES];
@@ -55,7 +55,7 @@ static gconv_status write_text(const gconv_filter *filter, const gconv_syntax *s
   return GCONV_OK;
 }
 
-/* The simplest syntax that holds all of the filter. */
+/* Chooses the simplest syntax that holds all of the filter. */
 static gconv_status choose_syntax(const gconv_filter *filter, const gconv_syntax **syntax) {
   bool scaled = filter->divisor != 1 || filter->offset != 0;
   bool centred = filter->anchor_row == filter->rows / 2 && filter->anchor_column == filter->columns / 2;
@@ -79,11 +79,11 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
     *text = plain;
     return GCONV_OK;
   }
-  free(plain); /* it could be read in two ways: the text must state which is meant */
+  free(plain); /* two syntaxes recognise the text, so it must state its own */
   return write_text(filter, syntax, true, text, &size);
 }
 
-/* Plain matrices and those of vips end where the file does; kernels of ImageMagick have a mark between them. */
+/* Plain and vips matrices end with the file; ImageMagick's kernels have a mark between them. */
 static void write_kernels(FILE *out, const gconv_filters *filters) {
   fprintf(out, "# syntax: %s\n", gconv_syntax_imagemagick.name);
   for (size_t i = 0; i < filters->count; i++) {

@@ -11,7 +11,7 @@ typedef struct header {
   double scale, offset;
 } header;
 
-/* A positive integer in digits alone. */
+/* Reads a positive integer written with digits only. */
 static bool read_size(const gconv_field *field, int32_t *size) {
   *size = 0;
   if (field->end - field->begin > MAX_DIGITS)
@@ -47,7 +47,7 @@ static gconv_status read_header(gconv_text *text, header *h) {
   return GCONV_OK;
 }
 
-/* read_header() without a trace in the last error. */
+/* As read_header(), but without setting the last error. */
 bool gconv_vips_promises(const gconv_content *content, int32_t *width, int32_t *height) {
   gconv_text text = gconv_text_begin(content);
   gconv_field field;

@@ -74,15 +74,15 @@ void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float
 
 /* ---- The sRGB curve ---- */
 
-/* 1 / the n-th root (n is 3 or 5) of a positive normal float, to 1e-12: the exponent divided by -n in the bits of a float
- * gives a start that is right to 4%, and each of Newton's steps squares the error. No table, no branch and no
- * division, so that compilers turn loops over it into vector code, which pow() prevents. */
+/* Returns 1 / the n-th root (n is 3 or 5) of a positive normal float, to 1e-12. The exponent divided by -n, in the bits of a
+ * float, gives a start that is right to 4%. Each of Newton's steps squares the error. There is no table, no branch and no
+ * division, so compilers turn loops over it into vector code; with pow() they cannot. */
 GCONV_INLINE double inverse_root(double x, int n) {
   float seed = (float)x;
   uint32_t bits;
   memcpy(&bits, &seed, sizeof bits);
-  /* The bits of a float are 2^23 * (127 + log2 of it), less up to 0.09 of that unit: by 0.045 in the
-   * mean, in x and in the result. */
+  /* The bits of a float are 2^23 * (127 + its log2), minus up to 0.09 of that unit: 0.045 on average, in x and in the
+   * result. */
   const uint32_t one = 0x3f800000, mean = 377487, divisor = (uint32_t)n;
   bits = one + one / divisor - bits / divisor - (mean + mean / divisor);
   memcpy(&seed, &bits, sizeof bits);
@@ -94,10 +94,10 @@ GCONV_INLINE double inverse_root(double x, int n) {
   return r;
 }
 
-/* t = (v + 0.055) / 1.055, then t^2.4 = (t * fifth root of t)^2. Infinities and NaN come out as they are. */
+/* t = (v + 0.055) / 1.055, then t^2.4 = (t * fifth root of t)^2. Infinities and NaN stay as they are. */
 GCONV_INLINE float linear_of(float sample) {
   double v = fabs((double)sample), t = (v + 0.055) * (1 / 1.055), r = inverse_root(t, 5), square = r * r;
-  double curved = t * t * square * square, low = v * (1 / 12.92); /* t * (t r^4) is the square root of what is wanted */
+  double curved = t * t * square * square, low = v * (1 / 12.92); /* t * (t r^4) is the square root of the result */
   double light = v <= 0.04045 ? low : curved * curved;
   light = v <= (double)FLT_MAX ? light : v;
   return (float)copysign(light, (double)sample);
@@ -218,8 +218,8 @@ void gconv_colour_to_float_row(gconv_type type, const void *in, float *out, size
   }
 }
 
-/* 0 .. white, to the nearest level. The comparisons are false for NaN, which so becomes 0. From 2^23 on floats have no
- * fractions: adding it rounds to nearest even, as the default mode of the processor does. */
+/* Rounds 0 .. white to the nearest level. The comparisons are false for NaN, which so becomes 0. From 2^23 on, floats have
+ * no fractions: adding 2^23 rounds to nearest even, as the processor does in its default mode. */
 static inline float level_of(float value, float white) {
   float scaled = value * white;
   scaled = scaled > 0 ? scaled : 0;

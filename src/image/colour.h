@@ -2,45 +2,45 @@
 /*
  * Stages of the host before and after a convolution: grey, linear light, premultiplied alpha, sample types.
  *
- * Each works on one row of interleaved pixels and keeps no state, so that callers may spread rows over threads. `channels`
- * counts alpha, which is the last one if `alpha` is set. `in` and `out` do not overlap, unless they are the same pointer and
- * the samples have the same size. Rows need no more alignment than their samples.
+ * Each function works on one row of interleaved pixels and keeps no state, so rows may be spread over threads. `channels`
+ * counts alpha, which is the last channel if `alpha` is set. `in` and `out` do not overlap, unless they are the same pointer
+ * and the samples have the same size. Rows need only the alignment of their samples.
  */
 #ifndef GCONV_IMAGE_COLOUR_H
 #define GCONV_IMAGE_COLOUR_H
 
 #include "gconv.h"
 
-/* Y' = 0.299 R + 0.587 G + 0.114 B (BT.601) of the samples as they are stored: the exact sum, rounded to the nearest level
- * (ties to even); for f32 the sum is taken in float, from left to right. Alpha is copied. `out` has one channel, or two with
- * alpha. Colours that are grey already are copied: channels - alpha is 1 or 3. */
+/* Y' = 0.299 R + 0.587 G + 0.114 B (BT.601) of the samples as stored: the exact sum, rounded to the nearest level (ties to
+ * even). For f32, the sum is taken in float from left to right. Alpha is copied. `out` has one channel, or two with alpha.
+ * Images that are grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_grey_row(gconv_type type, int channels, bool alpha, const void *in, void *out, size_t pixels);
 
 /* Undoes the sRGB curve of IEC 61966-2-1: samples become linear light, 1 is white. Alpha is only scaled to [0, 1]. Each
- * result is the formula's, in double, rounded to float once. f32 samples are sRGB with 1 as white; the curve goes on above
- * 1, and below 0 as an odd function. */
+ * result is that of the formula in double, rounded to float once. f32 samples are sRGB with 1 as white. The curve continues
+ * above 1, and below 0 as an odd function. */
 void gconv_colour_linear_row(gconv_type type, int channels, bool alpha, const void *in, float *out, size_t pixels);
 
-/* The inverse: linear light to the sRGB curve, 1 is white; alpha is copied. Not rounded to levels. */
+/* The inverse: linear light becomes sRGB, 1 is white. Alpha is copied. Results are not rounded to levels. */
 void gconv_colour_srgb_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
-/* Y = 0.2126 R + 0.7152 G + 0.0722 B (BT.709) of linear light, in float from left to right. Alpha is copied. Colours that
- * are grey already are copied: channels - alpha is 1 or 3. */
+/* Y = 0.2126 R + 0.7152 G + 0.0722 B (BT.709) of linear light, in float from left to right. Alpha is copied. Images that are
+ * grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_luminance_row(int channels, bool alpha, const float *in, float *out, size_t pixels);
 
-/* Copies all but the last channel, alpha: `out` has channels - 1. */
+/* Copies all channels except the last, alpha. `out` has channels - 1. */
 void gconv_colour_drop_alpha_row(gconv_type type, int channels, const void *in, void *out, size_t pixels);
 
-/* Multiplies the colours by the last channel, alpha in [0, 1]; divides them by it. Colours under no alpha become 0, and so
- * do those under a negative one, which a filter can leave behind. */
+/* Multiplies the colours by the last channel, alpha in [0, 1], or divides them by it. Colours with an alpha of 0 become 0.
+ * So do those with a negative alpha, which a filter can produce. */
 void gconv_colour_premultiply_row(int channels, float *row, size_t pixels);
 void gconv_colour_unpremultiply_row(int channels, float *row, size_t pixels);
 
-/* Stored samples to float: v / 255 or v / 65535, correctly rounded; f32 as it is. */
+/* Converts stored samples to float: v / 255 or v / 65535, correctly rounded. f32 stays as it is. */
 void gconv_colour_to_float_row(gconv_type type, const void *in, float *out, size_t samples);
 
-/* Floats to stored samples: v * 255 or v * 65535 in float, rounded to nearest even, saturated; NaN becomes 0. f32 as it is.
- */
+/* Converts floats to stored samples: v * 255 or v * 65535 in float, rounded to nearest even, saturated. NaN becomes 0. f32
+ * stays as it is. */
 void gconv_colour_from_float_row(gconv_type type, const float *in, void *out, size_t samples);
 
 #endif

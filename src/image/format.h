@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a file format offers: one row in the table of formats.c, one file each (png.c, jpeg.c, pnm.c, pfm.c, npy.c).
+ * What a file format offers: a row that says all that is known of it, in a file of its own (png.c, jpeg.c), and its name in
+ * the table, formats.def.
  *
  * Reading and writing go by rows, in order from the top, so that a later stage can start before the last row is there and a
  * huge image need not be in memory at once. A format that cannot go by rows (interlaced PNG, PFM from the bottom up) does
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "gconv.h"
+#include "image/gpu_codec.h"
 
 typedef struct gconv_format gconv_format;
 
@@ -24,8 +26,7 @@ typedef struct gconv_reader {
   size_t bytes;          /* set by open(): memory in proportion to the image that reading takes besides the rows */
   int orientation;       /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
-  int threads;           /* that may read, with the caller's: 1 unless set after gconv_reader_open(); 0: any number */
-  gconv_threads *shared; /* on which rows are read then, if any: see gconv_format.threads */
+  gconv_threads *shared; /* on one of which rows are read, if any: set after gconv_reader_open() */
   bool again;            /* gconv_read_options.again */
   uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */
   bool failed;           /* gconv_reader_rows() did: nothing is read any more */
@@ -47,7 +48,7 @@ typedef struct gconv_writer {
 struct gconv_format {
   gconv_format_info info;
   bool alpha; /* 2 and 4 channels can be written, as grey + alpha and RGBA */
-  /* read_rows() and write_rows() work on the shared threads by themselves; else they are called on one of these. */
+  /* write_rows() works on the shared threads by itself; else it is called on one of these. */
   bool threads;
 
   /* Whether a file that begins with these bytes (at least 16; fewer if it is shorter) is of this format. */
@@ -74,10 +75,11 @@ struct gconv_format {
   void (*end)(gconv_writer *writer);
 };
 
-/* ---- The formats, in the order of the table ---- */
+/* ---- The formats ---- */
 
-extern const gconv_format gconv_format_png, gconv_format_jpeg, gconv_format_pnm, gconv_format_pam, gconv_format_pfm,
-    gconv_format_npy;
+#define FORMAT(name) extern const gconv_format gconv_format_##name;
+#include "image/formats.def"
+#undef FORMAT
 
 /* The format of a file that begins with these bytes, or NULL. */
 const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size);
@@ -94,10 +96,6 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
 /* Reads the next `count` rows (no more than there are) to rows + i * row_bytes. The last of them succeeds only if the file
  * is complete; after a failure, nothing is read any more. */
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
-
-/* For read_rows() of formats with threads: calls `read` on one of the shared threads, if there are any. */
-typedef gconv_status gconv_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
-gconv_status gconv_reader_in_turn(gconv_reader *reader, gconv_read_rows *read, void *rows, size_t row_bytes, int32_t count);
 
 /* Frees what the reader holds, the header with it, and zeroes it. */
 void gconv_reader_close(gconv_reader *reader);

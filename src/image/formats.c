@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The one table of formats. */
+/* The one table of formats, made of formats.def. */
 #include "image/format.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-/* The common ones first. No two know the same file, so that the order does not matter for finding one by its content. */
 static const gconv_format *const formats[] = {
-    &gconv_format_png, &gconv_format_jpeg, &gconv_format_pnm, &gconv_format_pam, &gconv_format_pfm, &gconv_format_npy,
+#define FORMAT(name) &gconv_format_##name,
+#include "image/formats.def"
+#undef FORMAT
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 

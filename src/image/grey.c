@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A whole image made grey. */
+/* Makes a whole image grey. */
 #include "base/status.h"
 #include "image/colour.h"
 
@@ -12,7 +12,7 @@ gconv_status gconv_image_to_gray(gconv_image *image) {
                       image->planar ? "planes of " : "", image->channels);
   gconv_image gray = *image;
   gray.channels -= 2;
-  gray.data = gray.icc = NULL; /* the profile is one of colours */
+  gray.data = gray.icc = NULL; /* the profile describes colours */
   gray.icc_bytes = 0;
   if (image->data)
     GCONV_TRY(gconv_image_allocate(&gray));

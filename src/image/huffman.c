@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-/* The used symbols as count << 16 | symbol in ascending order of counts, and of symbols among equals, so that one set of
- * counts has one code on every machine; returns how many. Sorted by digits of eight bits, the lowest first. */
+/* Sorts the used symbols as count << 16 | symbol, by ascending counts, and by symbols if counts are equal. So equal counts
+ * have one code on every machine. Returns how many there are. It is a radix sort by digits of eight bits, lowest first. */
 static int sort_used(const uint32_t *counts, int symbols, uint64_t *sorted) {
   enum { DIGITS = 256 };
   uint64_t other[GCONV_HUFFMAN_SYMBOLS], *from = sorted, *to = other;
-  uint32_t all = 0; /* bits that any count has */
+  uint32_t all = 0; /* bits that are set in some count */
   int used = 0;
   for (int i = 0; i < symbols; i++)
     if (counts[i] > 0) {
       sorted[used++] = (uint64_t)counts[i] << 16 | (uint64_t)i;
       all |= counts[i];
     }
-  for (int i = 0; used < 2; i++) /* as many as it takes to have two: each stands for a count of 1 */
+  for (int i = 0; used < 2; i++) /* adds symbols with a count of 1 until there are two */
     if (counts[i] == 0)
       sorted[used++] = UINT64_C(1) << 16 | (uint64_t)i;
   for (int shift = 16; shift < 48 && all >> (shift - 16) > 0; shift += 8) {

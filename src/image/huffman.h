@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prefix codes as deflate has them (RFC 1951, 3.2.2): lengths from counts, codes from lengths. */
+/* Prefix codes of deflate (RFC 1951, 3.2.2): lengths from counts, codes from lengths. */
 #ifndef GCONV_IMAGE_HUFFMAN_H
 #define GCONV_IMAGE_HUFFMAN_H
 
@@ -8,13 +8,13 @@
 
 enum { GCONV_HUFFMAN_SYMBOLS = 286, GCONV_HUFFMAN_LONGEST = 15 };
 
-/* Lengths of a prefix code for `symbols` (2 to GCONV_HUFFMAN_SYMBOLS) of these counts, none over `longest` bits (at most
- * GCONV_HUFFMAN_LONGEST, and 2^longest >= symbols). Symbols with count 0 get length 0, but at least two symbols get a code,
- * because not all decoders take a code of one. The code is complete, and optimal unless `longest` cuts it short. The sum of
- * all counts is below 2^32. */
+/* Finds the lengths of a prefix code for `symbols` (2 to GCONV_HUFFMAN_SYMBOLS) with these counts. No length is above
+ * `longest` (at most GCONV_HUFFMAN_LONGEST, and 2^longest >= symbols). Symbols with count 0 get length 0; but at least two
+ * symbols get a code, because not all decoders accept a code of one. The code is complete. It is optimal unless `longest`
+ * limits it. The sum of all counts is below 2^32. */
 void gconv_huffman_lengths(const uint32_t *counts, int symbols, int longest, uint8_t *lengths);
 
-/* The canonical codes of these lengths, bits reversed as deflate sends them. */
+/* Finds the canonical codes of these lengths, with bits reversed, as deflate writes them. */
 void gconv_huffman_codes(const uint8_t *lengths, int symbols, uint16_t *codes);
 
 #endif

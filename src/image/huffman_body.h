@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of making prefix codes that one thread does: compiled for the host and for CUDA, whose threads share the rest.
- */
+/* The parts of making prefix codes that a single thread does. They are compiled for the host and for CUDA; there, the
+ * threads of a block share the other parts. */
 #ifndef GCONV_IMAGE_HUFFMAN_BODY_H
 #define GCONV_IMAGE_HUFFMAN_BODY_H
 
 #include "base/both.h"
 #include "image/huffman.h"
 
-/* Room to work in. */
+/* Memory to work in. */
 typedef struct gconv_huffman_room {
   uint64_t sorted[GCONV_HUFFMAN_SYMBOLS]; /* the used symbols as count << 16 | symbol, in ascending order */
   uint64_t weights[GCONV_HUFFMAN_SYMBOLS];
@@ -15,9 +15,9 @@ typedef struct gconv_huffman_room {
   int of_length[GCONV_HUFFMAN_SYMBOLS + 1]; /* how many codes there are of each length */
 } gconv_huffman_room;
 
-/* Huffman's tree over `used` sorted weights, two or more. Two queues: the leaves, and the inner nodes, which are made in
- * ascending order of their weights. parents[] are those of the leaves, then of the inner nodes; depths[] of the inner nodes,
- * from the root down. */
+/* Builds Huffman's tree over `used` sorted weights, two or more. There are two queues: the leaves, and the inner nodes,
+ * which are made in ascending order of their weights. parents[] has those of the leaves, then those of the inner nodes.
+ * depths[] are those of the inner nodes, from the root down. */
 GCONV_BOTH void gconv_huffman_build(gconv_huffman_room *room, int used) {
   const uint64_t *sorted = room->sorted;
   uint64_t *weights = room->weights;
@@ -39,8 +39,9 @@ GCONV_BOTH void gconv_huffman_build(gconv_huffman_room *room, int used) {
     room->depths[i] = room->depths[room->parents[used + i]] + 1;
 }
 
-/* Shortens codes over `longest` to it, then makes room for them: `excess` is by how many codes of that length Kraft's sum is
- * above 1. A code of the next shorter length made one longer takes another beside it, which frees one place. */
+/* Shortens codes longer than `longest` to that length, then repairs the code. `excess` is the number of codes of that length
+ * by which Kraft's sum is above 1. When a code of the next shorter length becomes one bit longer, another code fits beside
+ * it, which frees one place. */
 GCONV_BOTH void gconv_huffman_limit_lengths(int *of_length, int deepest, int longest) {
   for (int i = longest + 1; i <= deepest; i++) {
     of_length[longest] += of_length[i];
@@ -59,7 +60,7 @@ GCONV_BOTH void gconv_huffman_limit_lengths(int *of_length, int deepest, int lon
   }
 }
 
-/* The code of `length` bits, 1 or more, as deflate sends it: its first bit lowest. */
+/* Returns the code of `length` bits (1 or more) as deflate writes it: its first bit is the lowest. */
 GCONV_BOTH uint16_t gconv_huffman_reverse(unsigned code, int length) {
 #ifdef __CUDA_ARCH__
   return (uint16_t)(__brev(code) >> (32 - length));

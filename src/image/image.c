@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Images in memory, and what formats know of their pixels. */
+/* Images in memory, and properties of their pixels that formats need. */
 #include "image/format.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ gconv_status gconv_image_allocate(gconv_image *image) {
   if (!image->planar && image->channels > 4)
     return gconv_fail(GCONV_BAD_ARGUMENT, "an interleaved image has 1 to 4 channels, not %d", image->channels);
   size_t planes = (size_t)image->frames, samples = (size_t)image->width;
-  *(image->planar ? &planes : &samples) *= (size_t)image->channels; /* two int32_t: no overflow in 64 bits */
+  *(image->planar ? &planes : &samples) *= (size_t)image->channels; /* both are int32_t: no overflow in 64 bits */
   size_t row_bytes = samples * gconv_type_bytes(image->type), plane_bytes, bytes;
   if (!gconv_multiply(row_bytes, (size_t)image->height, &plane_bytes) || !gconv_multiply(plane_bytes, planes, &bytes))
     return gconv_fail(GCONV_TOO_LARGE, "an image of %d x %d x %d x %d samples is larger than any memory", image->frames,

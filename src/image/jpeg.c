@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JPEG over libjpeg-turbo: baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK in; grey and YCbCr out.
+ * JPEG by libjpeg-turbo. Reads baseline and progressive files: grey, YCbCr, RGB, CMYK and YCCK. Writes grey and YCbCr.
  *
- * As in png.c, every call that can longjmp() is made in a step, a function that has all it needs in its session.
+ * Calls of libjpeg may longjmp(). As in png.c, each such call is made in a step: a function that has all it needs in its
+ * session.
  */
 #include "image/format.h"
 #include "image/orientation.h"
@@ -15,12 +16,12 @@
 
 #include <jpeglib.h>
 
-#include <jerror.h> /* behind jpeglib.h, whose version decides which messages there are */
+#include <jerror.h> /* after jpeglib.h, whose version decides which messages exist */
 
 typedef struct jpeg_session {
   struct jpeg_error_mgr errors; /* libjpeg knows the session by this first member */
   jmp_buf failed;
-  gconv_status status; /* why, after a jump */
+  gconv_status status; /* the error, after a jump */
   const char *name;    /* of the file */
   gconv_reader *reader;
   gconv_writer *writer;
@@ -29,7 +30,7 @@ typedef struct jpeg_session {
   struct jpeg_source_mgr source;
   struct jpeg_destination_mgr sink;
   struct jpeg_progress_mgr progress;
-  uint8_t *cmyk; /* a row of 4 samples a pixel, where the image is CMYK */
+  uint8_t *cmyk; /* a row of 4 samples a pixel, if the image is CMYK */
 
   /* Arguments of the steps that read and write rows. */
   uint8_t *rows;
@@ -61,16 +62,19 @@ static _Noreturn void on_error(j_common_ptr info) {
   info->err->format_message(info, text);
   if (code == JERR_OUT_OF_MEMORY)
     fail(session, gconv_fail(GCONV_NO_MEMORY, "no memory for a JPEG"));
-  if (code == JERR_BAD_PRECISION || code == JERR_SOF_UNSUPPORTED || code == JERR_ARITH_NOTIMPL ||
-      code == JERR_CONVERSION_NOTIMPL)
+  bool unsupported = code == JERR_BAD_PRECISION || code == JERR_SOF_UNSUPPORTED || code == JERR_CONVERSION_NOTIMPL;
+#if JPEG_LIB_VERSION < 70 /* the headers of later ABIs do not have this code */
+  unsupported = unsupported || code == JERR_ARITH_NOTIMPL;
+#endif
+  if (unsupported)
     fail(session, gconv_fail(GCONV_UNSUPPORTED, "%s: a kind of JPEG that is not read here: %s", session->name, text));
   gconv_status status = session->reader ? GCONV_BAD_FILE : GCONV_BAD_ARGUMENT;
   fail(session,
        gconv_fail(status, "%s: %s JPEG: %s", session->name, session->reader ? "damaged" : "cannot be written as", text));
 }
 
-/* Negative levels are warnings. libjpeg goes on with grey or shifted blocks after those that are listed here: half an image
- * is none. The rest are oddities that do not touch the pixels. */
+/* Negative levels are warnings. After those listed here, libjpeg would continue with grey or shifted blocks; half an image
+ * is an error for us. The others are oddities that do not change pixels. */
 static void on_message(j_common_ptr info, int level) {
   static const int fatal[] = {JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_JPEG_EOF, JWRN_MUST_RESYNC, JWRN_ARITH_BAD_CODE};
   jpeg_session *session = (jpeg_session *)info->err;
@@ -130,8 +134,8 @@ static void skip_input(j_decompress_ptr read, long size) {
   }
 }
 
-/* Each scan of a progressive file goes over the whole image, and can be a few bytes: a bomb has thousands. Encoders make
- * about ten, and the format can use a few dozen. */
+/* Each scan of a progressive file covers the whole image, and may have only a few bytes. A malicious file has thousands.
+ * Encoders make about ten; the format can use a few dozen. */
 static void check_scans(j_common_ptr info) {
   enum { MAX_SCANS = 100 };
   jpeg_session *session = (jpeg_session *)info->err;
@@ -151,7 +155,7 @@ static void read_orientation(jpeg_session *session) {
     }
 }
 
-/* libjpeg joins the segments of the profile in memory of malloc(). */
+/* libjpeg joins the segments of the profile in memory from malloc(). */
 static void read_icc(jpeg_session *session) {
   gconv_image *header = &session->reader->header;
   JOCTET *bytes = NULL;
@@ -178,7 +182,7 @@ static void read_density(jpeg_session *session) {
   session->reader->header.pixels_per_metre_y = read->Y_density * metre;
 }
 
-/* Where a component comes in several scans, all its coefficients are kept. */
+/* If a component comes in several scans, libjpeg keeps all coefficients. */
 static size_t coefficient_bytes(struct jpeg_decompress_struct *read) {
   size_t pixels = (size_t)read->image_width * read->image_height, bytes = 0;
   if (!jpeg_has_multiple_scans(read))
@@ -193,7 +197,7 @@ static bool is_cmyk(const jpeg_session *session) {
   return session->read.jpeg_color_space == JCS_CMYK || session->read.jpeg_color_space == JCS_YCCK;
 }
 
-/* Why the decoders of GPUs do not take the file, or NULL. What they take, they do with common ratios of colour only. */
+/* Returns why the decoders of GPUs cannot take the file, or NULL. They know only the common ratios of colour. */
 static const char *find_obstacle(struct jpeg_decompress_struct *read, int orientation) {
   const jpeg_component_info *parts = read->comp_info;
   if (read->progressive_mode)
@@ -260,14 +264,14 @@ static void close_jpeg(gconv_reader *reader) {
   jpeg_session *session = reader->state;
   if (!session)
     return;
-  jpeg_destroy_decompress(&session->read); /* nothing if it was not created */
+  jpeg_destroy_decompress(&session->read); /* does nothing if it was not created */
   gconv_release(session->cmyk);
   free(session);
   reader->state = NULL;
 }
 
-/* Four-colour JPEGs come from Adobe programs, which store 255 - ink. An ink c over black k leaves (255 - c)(255 - k) / 255
- * of white; rounded and clipped as by Pillow's convert("RGB"): n - MULDIV255(c, n), n = 255 - k. */
+/* JPEGs of four colours come from Adobe programs, which store 255 - ink. An ink c over black k leaves (255 - c)(255 - k) /
+ * 255 of white. It is rounded and clipped as in Pillow's convert("RGB"): n - MULDIV255(c, n), n = 255 - k. */
 static void rgb_of_cmyk(const uint8_t *in, uint8_t *out, int32_t pixels) {
   for (int32_t i = 0; i < pixels; i++, in += 4, out += 3)
     for (int c = 0; c < 3; c++) {
@@ -288,7 +292,7 @@ static void start_rows(jpeg_session *session) {
   session->cmyk = row;
 }
 
-/* The last rows are read with the end mark behind them, so that a file that is cut there is not taken for a whole one. */
+/* The last rows are read together with the end mark, so that a file cut there is not taken for complete. */
 static void read_some_rows(jpeg_session *session) {
   const gconv_reader *reader = session->reader;
   if (reader->rows_read == 0)
@@ -338,7 +342,7 @@ static void end_output(j_compress_ptr write) {
   send_output(session, sizeof session->output - session->sink.free_in_buffer);
 }
 
-/* JFIF has whole dots an inch, in 16 bits. */
+/* JFIF stores whole dots an inch, in 16 bits. */
 static void set_density(jpeg_session *session) {
   const gconv_image *header = session->writer->header;
   double x = round(header->pixels_per_metre_x * 0.0254), y = round(header->pixels_per_metre_y * 0.0254);
@@ -349,8 +353,8 @@ static void set_density(jpeg_session *session) {
   session->write.Y_density = (UINT16)y;
 }
 
-/* Colours are stored at full resolution (4:4:4) from quality 90 on, at half of it in both directions (4:2:0) below: whoever
- * asks for quality wants sharp edges of colour too. */
+/* From quality 90 on, colours are stored at full resolution (4:4:4); below, at half of it in both directions (4:2:0). Users
+ * who ask for quality want sharp edges of colour, too. */
 static void set_quality(jpeg_session *session) {
   enum { FULL_COLOUR_QUALITY = 90 };
   int quality = session->writer->options->jpeg_quality;
@@ -395,7 +399,8 @@ static gconv_status start(gconv_writer *writer) {
 
 static void write_some_rows(jpeg_session *session) {
   for (int32_t i = 0; i < session->count; i++) {
-    JSAMPROW row = (JSAMPROW)(uintptr_t)(session->const_rows + (size_t)i * session->row_bytes); /* only read from */
+    JSAMPROW row =
+        (JSAMPROW)(uintptr_t)(session->const_rows + (size_t)i * session->row_bytes); /* libjpeg only reads the rows */
     jpeg_write_scanlines(&session->write, &row, 1);
   }
 }
@@ -431,7 +436,8 @@ const gconv_format gconv_format_jpeg = {
              .help = "JPEG: 8 bits, lossy",
              .reads = true,
              .writes = true,
-             .holds = {true, false, false}},
+             .holds = {true, false, false},
+             .quality = true},
     .alpha = false,
     .sniff = sniff,
     .open = open_jpeg,

@@ -10,14 +10,15 @@ static size_t number(const uint8_t *bytes) {
   return (size_t)bytes[0] << 8 | bytes[1];
 }
 
-/* The first byte of the coded data, behind all segments; 0 if there is none. *restarts: whether restarts are announced. */
+/* Returns the first byte of the coded data, behind all segments; 0 if there is none. *restarts: whether the file announces
+ * restarts. */
 static size_t find_data(const uint8_t *bytes, size_t size, bool *restarts) {
   size_t at = 2;
   *restarts = false;
   if (size < 4 || bytes[0] != MARK || bytes[1] != START)
     return 0;
   while (size - at >= 4 && bytes[at] == MARK) {
-    if (bytes[at + 1] == MARK) { /* marks may be filled up */
+    if (bytes[at + 1] == MARK) { /* a mark may have several fill bytes */
       at++;
       continue;
     }
@@ -42,7 +43,7 @@ bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size) {
   for (int expected = 0; (next = memchr(next, MARK, (size_t)(end - next))) && end - next >= 2;) {
     uint8_t kind = *++next;
     if (kind == END)
-      return next + 1 == end; /* what follows may be the rest of the data */
+      return next + 1 == end; /* the rest of the data may follow */
     if (restarts && kind == FIRST_RESTART + expected)
       expected = (expected + 1) % 8;
     else if (kind != 0 && kind != MARK)

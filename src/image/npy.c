@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * NumPy arrays as images: H x W and H x W x C (1 to 4 channels, interleaved), N x C x H x W (planar). Elements u1, u2 and f4
- * are samples as they are; f2 and f8 become f32, and of b1, False is black and True is white.
- */
+/* NumPy arrays as images: H x W and H x W x C (1 to 4 channels, interleaved), N x C x H x W (planar). Elements u1, u2 and f4
+ * are samples as they are. f2 and f8 become f32. b1 is black for False and white for True. */
 #include "base/element.h"
 #include "base/npy_header.h"
 #include "image/format.h"
@@ -14,11 +12,11 @@ enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
 
 typedef struct npy_state {
   gconv_npy_header file; /* while reading */
-  bool lost;             /* an f8 that no f32 equals */
-  uint8_t *frame;        /* while writing an interleaved image of several frames: C planes of the frame so far */
-  int32_t frame_rows;    /* rows of it there */
+  bool lost;             /* an f8 was rounded */
+  uint8_t *frame;        /* for writing an interleaved image of several frames: C planes of the current frame */
+  int32_t frame_rows;    /* rows of the frame so far */
   uint64_t header_bytes; /* while writing */
-  bool reserved;         /* what is written in any order has its place */
+  bool reserved;         /* space for writing in any order was reserved */
 } npy_state;
 
 static gconv_status create_state(void **result) {
@@ -92,7 +90,7 @@ static size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* The next elements, in the byte order of this machine; `size` is that of an element in the file. */
+/* Reads the next elements, in the byte order of this machine. `size` is that of an element in the file. */
 static gconv_status read_stored(gconv_reader *reader, void *items, size_t count, size_t size) {
   const npy_state *state = reader->state;
   GCONV_TRY(gconv_source_read_exactly(reader->source, items, count * size, "its elements"));
@@ -120,7 +118,7 @@ static gconv_status read_halves(gconv_reader *reader, float *samples, size_t cou
   return GCONV_OK;
 }
 
-/* The next elements as samples. */
+/* Reads the next elements as samples. */
 static gconv_status read_samples(gconv_reader *reader, void *samples, size_t count) {
   npy_state *state = reader->state;
   if (state->file.kind == 'b')
@@ -136,13 +134,13 @@ static gconv_status read_samples(gconv_reader *reader, void *samples, size_t cou
     GCONV_TRY(read_stored(reader, piece, step, sizeof(double)));
     for (size_t i = 0; i < step; i++) {
       *out = (float)piece[i];
-      state->lost |= (double)*out++ != piece[i] && piece[i] == piece[i]; /* NaN is never equal */
+      state->lost |= (double)*out++ != piece[i] && piece[i] == piece[i]; /* NaN is never equal, but not rounded */
     }
   }
   return GCONV_OK;
 }
 
-/* Fortran order: the first index runs fastest. The samples are dealt out to rows with an odometer of indices. */
+/* In Fortran order, the first index runs fastest. The samples are distributed to rows by counting the indices. */
 static gconv_status read_fortran(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
   const gconv_npy_header *file = &((const npy_state *)reader->state)->file;
   const gconv_image *header = &reader->header;
@@ -151,7 +149,7 @@ static gconv_status read_fortran(gconv_reader *reader, uint8_t *rows, size_t row
   const size_t planar[4] = {plane * (size_t)header->channels, plane, row_bytes, bytes};
   const size_t *steps = header->planar ? planar : interleaved;
   size_t index[4] = {0, 0, 0, 0}, offset = 0;
-  float piece[PIECE]; /* samples of any type: none is larger */
+  float piece[PIECE]; /* room for samples of any type, since none is larger */
   for (size_t left = file->items; left > 0;) {
     size_t count = smaller(left, PIECE);
     GCONV_TRY(read_samples(reader, piece, count));
@@ -181,7 +179,7 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
 
 /* ---- Writing ---- */
 
-/* Whether the rows must be taken apart: what has four dimensions in the file is N x C x H x W. */
+/* Returns whether rows must be separated into planes: an array of four dimensions is N x C x H x W in the file. */
 static bool is_transposed(const gconv_image *image) {
   return !image->planar && image->frames > 1 && image->channels > 1;
 }
@@ -217,7 +215,7 @@ static gconv_status start(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* Puts an interleaved row into the planes of the frame, and writes them when the frame is complete. */
+/* Puts an interleaved row into the planes of the frame. Writes them when the frame is complete. */
 static gconv_status write_transposed(gconv_writer *writer, const uint8_t *row) {
   npy_state *state = writer->state;
   const gconv_image *image = writer->header;

@@ -13,7 +13,8 @@ static uint32_t number(const uint8_t *bytes, int count, bool big_endian) {
   return value;
 }
 
-/* TIFF 6.0: byte order, 42, the offset of a directory: a count, then entries of 12 bytes, tag, type, count, value. */
+/* TIFF 6.0: byte order, 42, the offset of a directory. A directory is a count, then entries of 12 bytes: tag, type, count,
+ * value. */
 int gconv_exif_orientation(const uint8_t *bytes, size_t size) {
   enum { HEADER_BYTES = 8, ENTRY_BYTES = 12, TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3 };
   if (size < HEADER_BYTES || (memcmp(bytes, "II", 2) != 0 && memcmp(bytes, "MM", 2) != 0))
@@ -34,10 +35,12 @@ int gconv_exif_orientation(const uint8_t *bytes, size_t size) {
 
 /* ---- Turning ---- */
 
-/* How the stored image must be changed to stand upright:
- *   1 not at all     2 mirrored left to right     3 turned by 180 degrees     4 mirrored top to bottom
- *   5 transposed     6 turned clockwise           7 transposed and turned     8 turned anticlockwise
- * From 5 on, rows become columns; and the axes of the stored image are walked along forwards or backwards. */
+/*
+ * How the stored image must be changed to stand upright:
+ *   1 not at all     2 mirrored left to right     3 rotated by 180 degrees    4 mirrored top to bottom
+ *   5 transposed     6 rotated clockwise          7 transposed and rotated    8 rotated anticlockwise
+ * From 5 on, rows become columns. The axes of the stored image are read forwards or backwards.
+ */
 static bool is_transposed(int orientation) {
   return orientation >= 5;
 }
@@ -59,7 +62,8 @@ void gconv_orient_header(gconv_image *image, int orientation) {
   image->pixels_per_metre_y = resolution;
 }
 
-/* Where the pixels of an upright image are found: those of the next column and row lie `step_x` and `step_y` bytes on. */
+/* The pixels of an upright image in the stored one: those of the next column and row are `step_x` and `step_y` bytes further
+ * on. */
 typedef struct walk {
   const uint8_t *first;
   ptrdiff_t step_x, step_y;
@@ -79,7 +83,7 @@ static walk plan_walk(const gconv_image *stored, size_t pixel_bytes, int orienta
   return is_transposed(orientation) ? (walk){first, along_y, along_x} : (walk){first, along_x, along_y};
 }
 
-/* Copies a block of pixels; inlined with a constant `bytes`, so that a pixel is one or two moves. */
+/* Copies a block of pixels. It is inlined with a constant `bytes`, so that a pixel takes one or two moves. */
 static inline void copy_block(uint8_t *out, size_t row_bytes, walk from, int32_t width, int32_t height, size_t bytes) {
   for (int32_t y = 0; y < height; y++) {
     const uint8_t *in = from.first + y * from.step_y;
@@ -109,7 +113,7 @@ static void copy_block_of(uint8_t *out, size_t row_bytes, walk from, int32_t wid
 }
 
 gconv_status gconv_orient(gconv_image *image, int orientation) {
-  enum { BLOCK = 64 }; /* 64 x 64 pixels of 3 bytes, twice, stay in a first-level cache of 32 KiB */
+  enum { BLOCK = 64 }; /* two blocks of 64 x 64 pixels of 3 bytes stay in a first-level cache of 32 KiB */
   if (orientation <= 1)
     return GCONV_OK;
   gconv_image upright = *image;

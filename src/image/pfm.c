@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * PFM, the portable float map: "PF" (RGB) or "Pf" (grey), width, height, scale, then floats by rows from the bottom up. The
- * sign of the scale is the byte order: negative is little-endian. Its size was meant for radiance and is not applied.
- */
+/* PFM, the portable float map: "PF" (RGB) or "Pf" (grey), width, height, scale, then floats by rows from the bottom up. The
+ * sign of the scale is the byte order: negative is little-endian. The magnitude of the scale was meant for radiance, and is
+ * ignored. */
 #include "image/format.h"
 
 #include <ctype.h>
@@ -14,15 +13,16 @@ enum { WORD_BYTES = 32 };
 
 typedef struct pfm_state {
   bool big_endian;
-  uint8_t *rows; /* while writing: the image, if it comes piecemeal */
-  int32_t count; /* rows there */
+  uint8_t *rows; /* for writing: the image, if it comes in parts */
+  int32_t count; /* rows so far */
 } pfm_state;
 
 static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 3 && bytes[0] == 'P' && (bytes[1] == 'F' || bytes[1] == 'f') && isspace(bytes[2]);
 }
 
-/* A word after white space, and the one byte behind it: exactly one, for it can look like white space and be a pixel. */
+/* Reads a word after white space, and exactly one byte behind it. The next byte may look like white space, but is a pixel.
+ */
 static gconv_status read_word(gconv_source *source, char word[WORD_BYTES]) {
   size_t used = 0;
   for (;;) {
@@ -55,7 +55,7 @@ static gconv_status read_size(gconv_source *source, int32_t *size) {
   return GCONV_OK;
 }
 
-/* A decimal number whose sign is wanted, and whether it is 1; strtod() would ask the locale for the decimal point. */
+/* Reads a decimal number for its sign, and whether it is 1. strtod() would use the decimal point of the locale. */
 static gconv_status read_scale(gconv_source *source, bool *negative) {
   char word[WORD_BYTES];
   GCONV_TRY(read_word(source, word));
@@ -102,7 +102,7 @@ static void free_state(pfm_state *state) {
 
 static gconv_status open_pfm(gconv_reader *reader) {
   GCONV_TRY(create_state(&reader->state));
-  reader->out_of_order = true; /* from the bottom up */
+  reader->out_of_order = true; /* rows are stored from the bottom up */
   return read_header(reader, reader->state);
 }
 
@@ -127,7 +127,7 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
   return gconv_reader_whole(reader, read_all, rows, row_bytes, count);
 }
 
-/* ---- Writing: little-endian, as everybody does (and big-endian on a machine that is) ---- */
+/* ---- Writing, in the byte order of this machine: little-endian nearly everywhere ---- */
 
 static gconv_status start(gconv_writer *writer) {
   const gconv_image *header = writer->header;

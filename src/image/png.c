@@ -7,14 +7,13 @@
  */
 #include "image/png.h"
 #include "image/orientation.h"
-#include "image/png_stream.h"
+#include "image/png_inflate.h"
 
 #include <png.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES_AHEAD = 12 << 20 }; /* what png_stream.c reads and inflates ahead, with two threads; and 4 rows */
 enum { SRGB_GAMMA = 45455, GAMMA_SLACK = 1000 };
 
 typedef struct png_session {
@@ -22,14 +21,17 @@ typedef struct png_session {
   png_infop info;
   jmp_buf failed;
   gconv_status status; /* why, after a jump */
+  bool no_memory;      /* which libpng does not always call by its name */
   gconv_reader *reader;
 
-  uint8_t last_head[8];     /* of a chunk: its length and type */
-  gconv_png_stream *stream; /* which reads the rows; NULL: libpng does */
-  bool goes_back;           /* which it read; libpng is to read them again */
-  uint64_t pixels_begin;    /* where in the source */
-  bool looked_up;           /* pixels, in: */
-  gconv_png_samples samples;
+  uint64_t begin;             /* of the file, in the source */
+  uint64_t chunk_left;        /* bytes up to the head of the next chunk */
+  bool met_pixels;            /* the first IDAT chunk */
+  gconv_png_inflate *inflate; /* what gives libpng its bytes from there on; NULL: the source does */
+  bool irregular;             /* it met something that libpng alone is to judge */
+  bool alone;                 /* libpng reads again, without it */
+  bool rows_begun;
+  int64_t rows_made; /* by libpng */
 
   /* Arguments of the steps that read rows. */
   uint8_t *rows;
@@ -53,35 +55,80 @@ static _Noreturn void fail(png_session *session, gconv_status status) {
 
 static _Noreturn void on_error(png_structp png, png_const_charp text) {
   png_session *session = png_get_error_ptr(png);
+  if (session->no_memory)
+    fail(session, gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG"));
   fail(session, gconv_fail(GCONV_BAD_FILE, "%s: damaged PNG: %s", session->reader->source->name, text));
 }
 
 static void on_warning(png_structp png, png_const_charp text) {
   const png_session *session = png_get_error_ptr(png);
-  gconv_remark("%s: PNG: %s", session->reader->source->name, text);
+  if (!session->alone || session->met_pixels) /* else it was said before */
+    gconv_remark("%s: PNG: %s", session->reader->source->name, text);
+}
+
+static gconv_png_shape shape_of(const png_session *session) {
+  return (gconv_png_shape){
+      .width = png_get_image_width(session->png, session->info),
+      .height = png_get_image_height(session->png, session->info),
+      .pixel_bits = (uint32_t)png_get_bit_depth(session->png, session->info) * png_get_channels(session->png, session->info),
+      .interlaced = png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE,
+  };
+}
+
+/* The head of a chunk. From the first IDAT chunk on, libpng gets other bytes than the file has. */
+static void meet_chunk(png_session *session, uint8_t head[GCONV_PNG_HEAD]) {
+  enum { CRC_BYTES = 4 };
+  session->chunk_left = png_get_uint_32(head) + (uint64_t)CRC_BYTES;
+  if (session->met_pixels || memcmp(head + 4, "IDAT", 4) != 0)
+    return;
+  gconv_png_shape shape = shape_of(session);
+  session->met_pixels = true;
+  if (!session->alone)
+    session->inflate = gconv_png_inflate_open(session->reader->source, &shape, head);
 }
 
 static void read_bytes(png_structp png, png_bytep bytes, size_t size) {
   png_session *session = png_get_io_ptr(png);
+  if (session->inflate) {
+    session->irregular = !gconv_png_inflate_read(session->inflate, bytes, size);
+    if (session->irregular)
+      fail(session, GCONV_BAD_FILE);
+    return;
+  }
   gconv_status status = gconv_source_read_exactly(session->reader->source, bytes, size, "its PNG data");
   if (status != GCONV_OK)
     fail(session, status);
-  if (size == sizeof session->last_head)
-    memcpy(session->last_head, bytes, size);
+  if (session->chunk_left == 0 && size == GCONV_PNG_HEAD)
+    meet_chunk(session, bytes);
+  else
+    session->chunk_left -= size < session->chunk_left ? size : session->chunk_left;
 }
 
-static gconv_status create_session(gconv_reader *reader, png_session **result) {
-  png_session *session = calloc(1, sizeof *session);
-  if (!session)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
-  session->reader = reader;
-  *result = session;
-  session->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, session, on_error, on_warning);
+static png_voidp allocate(png_structp png, png_alloc_size_t size) {
+  png_session *session = png_get_mem_ptr(png);
+  void *memory = malloc(size);
+  session->no_memory |= !memory;
+  return memory;
+}
+
+static void release(png_structp png, png_voidp memory) {
+  (void)png;
+  free(memory);
+}
+
+static gconv_status create_png(png_session *session) {
+  session->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, session, on_error, on_warning, session, allocate, release);
   if (session->png)
     session->info = png_create_info_struct(session->png);
   if (!session->info)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
   return GCONV_OK;
+}
+
+static void destroy_png(png_session *session) {
+  png_destroy_read_struct(&session->png, &session->info, NULL);
+  gconv_png_inflate_close(session->inflate);
+  session->inflate = NULL;
 }
 
 static bool sniff(const uint8_t *bytes, size_t size) {
@@ -108,19 +155,25 @@ static void read_metadata(png_session *session) {
     session->reader->orientation = gconv_exif_orientation(bytes, size);
 }
 
-/* What the rows will be when read_image() has set its transformations. Only IHDR and tRNS matter; libpng's own answer is not
- * asked for, because for that it allocates rows. */
-static void read_header(png_session *session) {
+static void read_info(png_session *session) {
   static const uint8_t unused[] = "tEXt\0zTXt\0iTXt\0sPLT\0hIST"; /* passed over: a thousand of them could be large */
+  enum { SIGNATURE_BYTES = 8 };
   png_structp png = session->png;
-  gconv_image *header = &session->reader->header;
+  session->chunk_left = SIGNATURE_BYTES;
   png_set_read_fn(png, session, read_bytes);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* max_pixels is the limit, and it comes next */
   png_set_chunk_malloc_max(png, 16 << 20);                    /* ICC profiles of printers have up to 4 MB */
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, unused, (int)sizeof unused / 5);
   png_read_info(png, session->info);
+}
 
+/* What the rows will be with the transformations of start_rows(). Only IHDR and tRNS matter; libpng's own answer is not
+ * asked for, because for that it allocates rows. */
+static void read_header(png_session *session) {
+  gconv_image *header = &session->reader->header;
+  read_info(session);
+  png_structp png = session->png;
   int colour = png_get_color_type(png, session->info), transparent = 0;
   png_get_tRNS(png, session->info, NULL, &transparent, NULL);
   header->type = png_get_bit_depth(png, session->info) == 16 ? GCONV_U16 : GCONV_U8;
@@ -129,18 +182,21 @@ static void read_header(png_session *session) {
   header->height = (int32_t)png_get_image_height(png, session->info);
   header->alpha = (colour & PNG_COLOR_MASK_ALPHA) || transparent > 0;
   header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
-  session->reader->out_of_order = png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE;
-  size_t row = gconv_image_row_bytes(header), pixels = row * (size_t)header->height, ahead = MOST_BYTES_AHEAD + 4 * row;
-  size_t most = pixels + 2 * row; /* the row above, and one as the file has it */
-  session->reader->bytes = most < ahead ? most : ahead;
+  gconv_png_shape shape = shape_of(session);
+  session->reader->out_of_order = shape.interlaced;
+  session->reader->bytes = 3 * gconv_image_row_bytes(header) + gconv_png_inflate_bytes(&shape); /* libpng has two rows */
   read_metadata(session);
 }
 
 static gconv_status open_png(gconv_reader *reader) {
-  png_session *session = NULL;
-  gconv_status status = create_session(reader, &session);
+  png_session *session = calloc(1, sizeof *session);
+  if (!session)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  session->reader = reader;
+  session->begin = reader->source->position;
   reader->state = session;
-  return status == GCONV_OK ? run(session, read_header) : status;
+  GCONV_TRY(create_png(session));
+  return run(session, read_header);
 }
 
 /* Viewers go by it where there is no profile. Told of images that are read, not of every look into a header. */
@@ -160,15 +216,20 @@ static void close_png(gconv_reader *reader) {
   if (session)
     warn_of_gamma(session);
   if (session)
-    gconv_png_stream_close(session->stream);
-  if (session)
-    png_destroy_read_struct(&session->png, &session->info, NULL);
+    destroy_png(session);
   free(session);
   reader->state = NULL;
 }
 
 /* Palettes, depths below 8 and tRNS are expanded; 16 bits become those of this machine. */
 static void start_rows(png_session *session) {
+  session->rows_begun = true;
+  if (session->inflate) { /* it has looked at the checksums of the file, and what it makes needs none */
+    png_set_crc_action(session->png, PNG_CRC_QUIET_USE, PNG_CRC_NO_CHANGE);
+#ifdef PNG_IGNORE_ADLER32 /* not every libpng of 1.6 has it: then the checksum, which is right, is looked at */
+    png_set_option(session->png, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
+#endif
+  }
   png_set_expand(session->png);
   if (!gconv_host_is_big_endian())
     png_set_swap(session->png);
@@ -178,14 +239,22 @@ static void start_rows(png_session *session) {
     png_error(session->png, "rows of an unexpected size");
 }
 
+static void end_rows(png_session *session) {
+  png_set_crc_action(session->png, PNG_CRC_ERROR_QUIT, PNG_CRC_NO_CHANGE);
+  png_read_end(session->png, NULL);
+}
+
 /* The last rows are read with all that follows them, so that a file that is cut there is not taken for a whole one. */
 static void read_some_rows(png_session *session) {
-  if (session->reader->rows_read == 0)
+  const gconv_reader *reader = session->reader;
+  if (!session->rows_begun)
     start_rows(session);
-  for (int32_t i = 0; i < session->count; i++)
+  for (; session->rows_made < reader->rows_read; session->rows_made++) /* again */
+    png_read_row(session->png, NULL, NULL);
+  for (int32_t i = 0; i < session->count; i++, session->rows_made++)
     png_read_row(session->png, session->rows + (size_t)i * session->row_bytes, NULL);
-  if (session->reader->rows_read + session->count == session->reader->header.height)
-    png_read_end(session->png, NULL);
+  if (session->rows_made == reader->header.height)
+    end_rows(session);
 }
 
 /* Each of the seven passes adds some pixels to some rows. */
@@ -194,106 +263,37 @@ static void read_interlaced(png_session *session) {
   for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
     for (int32_t y = 0; y < session->reader->header.height; y++)
       png_read_row(session->png, session->rows + (size_t)y * session->row_bytes, NULL);
-  png_read_end(session->png, NULL);
+  end_rows(session);
 }
 
-static gconv_status read_all_interlaced(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
-  png_session *session = reader->state;
-  session->rows = rows;
-  session->row_bytes = row_bytes;
-  return run(session, read_interlaced);
+/* Something irregular was met: libpng reads it all again by itself, and judges. */
+static gconv_status read_again(png_session *session, png_step *step) {
+  destroy_png(session);
+  session->irregular = session->met_pixels = session->rows_begun = false;
+  session->alone = true;
+  session->rows_made = 0;
+  GCONV_TRY(gconv_source_rewind(session->reader->source, session->begin));
+  GCONV_TRY(create_png(session));
+  GCONV_TRY(run(session, read_info));
+  return run(session, step);
 }
 
-/* ---- The common kinds, by a faster reader ---- */
-
-static void add_palette(const png_session *session, gconv_png_samples *samples) {
-  png_colorp colours;
-  png_bytep alphas = NULL;
-  int alpha_count = 0;
-  samples->count = 0;
-  png_get_PLTE(session->png, session->info, &colours, &samples->count);
-  png_get_tRNS(session->png, session->info, &alphas, &alpha_count, NULL);
-  for (int i = 0; i < samples->count && i < 256; i++) {
-    uint8_t entry[4] = {colours[i].red, colours[i].green, colours[i].blue, i < alpha_count ? alphas[i] : 255};
-    memcpy(samples->entries[i], entry, 4);
-  }
-}
-
-static void add_greys(const png_session *session, gconv_png_samples *samples) {
-  png_color_16p transparent = NULL;
-  png_get_tRNS(session->png, session->info, NULL, NULL, &transparent);
-  samples->count = 1 << samples->depth;
-  for (int i = 0; i < samples->count; i++) {
-    samples->entries[i][0] = (uint8_t)(i * 255 / (samples->count - 1));
-    samples->entries[i][1] = transparent && (transparent->gray & (samples->count - 1)) == i ? 0 : 255;
-  }
-}
-
-/* False for pixels that only libpng reads: interlaced ones, and those of 16 bits or of colours with tRNS. */
-static bool find_samples(png_session *session) {
-  int colour = png_get_color_type(session->png, session->info), depth = png_get_bit_depth(session->png, session->info);
-  bool transparent = png_get_valid(session->png, session->info, PNG_INFO_tRNS), palette = colour == PNG_COLOR_TYPE_PALETTE;
-  session->looked_up = palette || depth < 8 || (colour == PNG_COLOR_TYPE_GRAY && depth == 8 && transparent);
-  session->samples.depth = depth;
-  session->samples.channels = (size_t)session->reader->header.channels;
-  if (palette)
-    add_palette(session, &session->samples);
-  else if (session->looked_up)
-    add_greys(session, &session->samples);
-  return png_get_interlace_type(session->png, session->info) == PNG_INTERLACE_NONE && (session->looked_up || !transparent);
-}
-
-/* libpng has read the head of the first IDAT chunk, and stands behind it. */
-static void begin_stream(png_session *session) {
-  const uint8_t *head = session->last_head;
-  gconv_source *source = session->reader->source;
-  if (!find_samples(session) || !gconv_source_can_rewind(source) || memcmp(head + 4, "IDAT", 4) != 0)
-    return;
-  session->pixels_begin = source->position;
-  uint32_t first_bytes = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3];
-  session->stream = gconv_png_stream_open(session->reader, session->looked_up ? &session->samples : NULL, first_bytes);
-}
-
-/* The stream met something irregular: libpng reads it all again, and judges. */
-static gconv_status go_back(png_session *session) {
-  gconv_reader *reader = session->reader;
-  session->goes_back = false;
-  GCONV_TRY(gconv_source_rewind(reader->source, session->pixels_begin));
-  void *row;
-  GCONV_TRY(gconv_allocate(gconv_image_row_bytes(&reader->header), "a row of a PNG", &row));
-  int64_t rows_read = reader->rows_read;
-  gconv_status status = GCONV_OK;
-  session->rows = row;
-  session->count = 1;
-  for (reader->rows_read = 0; reader->rows_read < rows_read && status == GCONV_OK; reader->rows_read++)
-    status = run(session, read_some_rows);
-  reader->rows_read = rows_read;
-  gconv_release(row);
-  return status;
-}
-
-static gconv_status read_by_libpng(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
-  png_session *session = reader->state;
-  if (session->goes_back)
-    GCONV_TRY(go_back(session));
-  if (png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE)
-    return gconv_reader_whole(reader, read_all_interlaced, rows, row_bytes, count);
+static gconv_status read_by(png_session *session, png_step *step, uint8_t *rows, size_t row_bytes, int32_t count) {
   session->rows = rows;
   session->row_bytes = row_bytes;
   session->count = count;
-  return run(session, read_some_rows);
+  gconv_status status = run(session, step);
+  return session->irregular ? read_again(session, step) : status;
+}
+
+static gconv_status read_all_interlaced(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
+  return read_by(reader->state, read_interlaced, rows, row_bytes, 0);
 }
 
 static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
-  png_session *session = reader->state;
-  if (reader->rows_read == 0)
-    begin_stream(session);
-  if (session->stream && gconv_png_stream_rows(session->stream, rows, row_bytes, count))
-    return GCONV_OK;
-  session->goes_back = session->stream != NULL;
-  gconv_png_stream_close(session->stream); /* on none of the shared threads, for which its own may be waiting */
-  session->stream = NULL;
-  return gconv_reader_in_turn(reader, read_by_libpng, rows, row_bytes, count);
+  if (reader->out_of_order)
+    return gconv_reader_whole(reader, read_all_interlaced, rows, row_bytes, count);
+  return read_by(reader->state, read_some_rows, rows, row_bytes, count);
 }
 
 const gconv_format gconv_format_png = {
@@ -302,7 +302,8 @@ const gconv_format gconv_format_png = {
              .help = "Portable Network Graphics: 8 and 16 bits, alpha, lossless",
              .reads = true,
              .writes = true,
-             .holds = {true, true, false}},
+             .holds = {true, true, false},
+             .level = true},
     .alpha = true,
     .sniff = sniff,
     .open = open_png,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What deciding on matches and describing codes is made of, of png_deflate.c and of conv/png_cuda.cu: compiled for the host
- * and for CUDA.
+ * Deflate's constants, finding matches, describing codes: compiled for the host (png_deflate.c) and for CUDA
+ * (codec_cuda/png.cu).
  */
 #ifndef GCONV_IMAGE_PNG_CUT_H
 #define GCONV_IMAGE_PNG_CUT_H
@@ -25,13 +25,22 @@ enum {
   LONGEST = 258,
   WINDOW = 32768,
   HASH_BITS = 13,
-  BLOCK_BYTES = GCONV_PNG_MOST_TRIED, /* enough for a code to pay for its description, about 100 bytes */
-  STORED_BYTES = 65535,               /* the most that one stored block holds */
-  PIXEL = 3,                          /* of GCONV_PNG_PIXELS */
-  LONGEST_CODE = 14,                  /* of literals: four and seven more bits fit into 64 */
+  BLOCK_BYTES = GCONV_PNG_BLOCK_BYTES,
+  STORED_BYTES = GCONV_PNG_STORED_BYTES,
+  LONGEST_CODE = 14, /* of literals: four and seven more bits fit into 64 */
 };
 
 /* ---- Finding matches ---- */
+
+/* Matches are looked for at every `step` bytes of a line: at each pixel, or at every second one of a single byte. */
+GCONV_BOTH uint32_t step_of(size_t pixel) {
+  return pixel > 1 ? (uint32_t)pixel : 2;
+}
+
+/* Matches have at least `unit` bytes, which a hash knows. */
+GCONV_BOTH uint32_t unit_of(size_t pixel) {
+  return pixel > 2 ? (uint32_t)pixel : 4;
+}
 
 /* Eight bytes, the first of them lowest. */
 GCONV_BOTH uint64_t load(const uint8_t *bytes) {
@@ -159,6 +168,14 @@ GCONV_BOTH void put_codes(const uint16_t *symbols, size_t count, const uint8_t *
     put(writer, codes[symbol] | (uint64_t)(symbols[i] >> 8) << lengths[symbol], lengths[symbol] + extra);
   }
   drain(writer);
+}
+
+/* ---- Blocks ---- */
+
+/* Whether a block of `size` bytes is stored: with codes, of so many bits from this position on, it would take more whole
+ * bytes. */
+GCONV_BOTH bool stored_is_shorter(uint64_t position, uint64_t bits, size_t size) {
+  return (position % 8 + bits) / 8 > size;
 }
 
 #endif

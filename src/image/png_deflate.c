@@ -7,9 +7,6 @@
 #include <string.h>
 
 enum {
-  PLACE_BITS = 20, /* with the rest of 24 bits and one that tells that there is an entry, 32 */
-  PLACES = 1 << PLACE_BITS,
-  PLACES_BLOCKS = 7, /* whose places are all different */
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
   TRIAL_BYTES = 8192, /* of a block, that tell whether matches are worth looking for */
   COUNT_TABLES = 8,
@@ -27,7 +24,6 @@ struct gconv_png_deflater {
   uint64_t seen[1 << HASH_BITS]; /* see look_up() */
   sequence sequences[MOST_MATCHES + 1];
   size_t count;
-  uint16_t backs[MOST_MATCHES]; /* in blocks of single pixels: distance - 1 to the one that it repeats; 0: none */
   uint32_t counts[SYMBOLS], distance_counts[DISTANCE_SYMBOLS];
   uint64_t extra_bits; /* of lengths and distances */
   uint8_t lengths[SYMBOLS + DISTANCE_SYMBOLS];
@@ -47,38 +43,6 @@ void gconv_png_deflater_free(gconv_png_deflater *deflater) {
   gconv_release(deflater);
 }
 
-/* ---- Finding pixels ---- */
-
-/* As distance_symbol(), for distances of 3 and more, without a branch; nothing in particular for a `back` of 0 or 1. */
-GCONV_INLINE unsigned far_log(unsigned back) {
-  return gconv_highest_bit(back | 2);
-}
-
-GCONV_INLINE unsigned far_symbol(unsigned back) {
-  unsigned log = far_log(back);
-  return 2 * log + (back >> (log - 1)) % 2;
-}
-
-/* All bits or none, by arithmetic, of which compilers make no branch. */
-GCONV_INLINE uint32_t mask_of(bool condition) {
-  return -(uint32_t)condition;
-}
-
-/* The same for pixels of three bytes, without a branch and nothing to compare: the hash is another number for each pixel,
- * half of which is the slot. The distance - 1, or 0 if it was not seen in the window. */
-GCONV_INLINE uint32_t look_up_exactly(gconv_png_deflater *deflater, size_t at, uint32_t pixel) {
-  enum { NEAREST = 2 };
-  uint32_t hash = pixel * 0x9e3779 & 0xffffff;
-  uint64_t *slot = &deflater->seen[hash >> (24 - HASH_BITS)], seen = *slot;
-  uint32_t entry = hash << (8 + HASH_BITS) | 1u << PLACE_BITS | (at & (PLACES - 1));
-  uint32_t latest = (uint32_t)seen, other = (uint32_t)(seen >> 32);
-  uint32_t swap = (latest ^ other) & mask_of((latest ^ entry) < PLACES);
-  *slot = (uint64_t)(latest ^ swap) << 32 | entry;
-  other ^= swap;
-  uint32_t back = (entry - other - 1) & (PLACES - 1);
-  return back & mask_of(((other ^ entry) < PLACES) & (back - NEAREST < WINDOW - NEAREST));
-}
-
 /* ---- Finding matches ---- */
 
 GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_t length, size_t distance) {
@@ -90,15 +54,11 @@ GCONV_INLINE void add_match(gconv_png_deflater *deflater, size_t literals, size_
 }
 
 /* Cuts bytes begin .. stop - 1, and those of a match that reaches beyond, into literals and matches, and returns where they
- * end. Matches are looked for at every `step` bytes of a line; `unit`, of at least SHORTEST bytes, is what must be equal.
- * Lines from .. begin - 1 are only remembered. */
-GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin,
-                             size_t stop, size_t step, size_t unit) {
+ * end. Matches are looked for at every `step` bytes of a line; the first `unit` bytes, SHORTEST or more, must be equal. */
+GCONV_INLINE size_t cut_body(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop,
+                             size_t step, size_t unit) {
   const uint8_t *bytes = lines->bytes;
   const uint64_t mask = UINT64_MAX >> (64 - 8 * unit);
-  for (; from < begin; from += lines->line)
-    for (size_t at = from + 1; at + unit <= from + lines->line; at += step)
-      look_up(deflater->seen, at, load(bytes + at) & mask);
   size_t at = begin, literals = begin;
   while (at < stop) {
     size_t line_end = at - at % lines->line + lines->line;
@@ -140,20 +100,20 @@ static void begin_counts(gconv_png_deflater *deflater) {
   deflater->counts[END_OF_BLOCK] = 1;
 }
 
-static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t from, size_t begin, size_t stop) {
+static size_t cut(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop) {
   begin_counts(deflater);
-  switch (lines->pixel) {
+  switch (lines->pixel) { /* constants make the loops fast */
   case 1:
   case 2:
-    return cut_body(deflater, lines, from, begin, stop, 2, 4);
+    return cut_body(deflater, lines, begin, stop, step_of(2), unit_of(2));
   case 3:
-    return cut_body(deflater, lines, from, begin, stop, 3, 3);
+    return cut_body(deflater, lines, begin, stop, step_of(3), unit_of(3));
   case 4:
-    return cut_body(deflater, lines, from, begin, stop, 4, 4);
+    return cut_body(deflater, lines, begin, stop, step_of(4), unit_of(4));
   case 6:
-    return cut_body(deflater, lines, from, begin, stop, 6, 6);
+    return cut_body(deflater, lines, begin, stop, step_of(6), unit_of(6));
   default:
-    return cut_body(deflater, lines, from, begin, stop, 8, 8);
+    return cut_body(deflater, lines, begin, stop, step_of(8), unit_of(8));
   }
 }
 
@@ -173,54 +133,6 @@ static void take_literals(gconv_png_deflater *deflater, const uint8_t *bytes, si
     for (int k = 0; k < COUNT_TABLES; k++)
       deflater->counts[literal] += tables[k][literal];
   deflater->sequences[deflater->count++] = (sequence){.literals = (uint32_t)size};
-}
-
-/* Tells of the pixels begin .. end - 1 which repeat one before. No branch depends on what is found: on noise, it would be
- * foreseen wrongly half of the time. */
-GCONV_INLINE void find_pixels(gconv_png_deflater *deflater, const uint8_t *bytes, size_t begin, size_t end, uint16_t *backs,
-                              bool counted, uint32_t tables[PIXEL][LITERALS]) {
-  for (size_t at = begin; at < end; at += PIXEL) {
-    uint32_t back = look_up_exactly(deflater, at, (uint32_t)load(bytes + at) & 0xffffff);
-    *backs++ = (uint16_t)back;
-    if (!counted)
-      continue;
-    deflater->distance_counts[far_symbol(back)] += back > 0;
-    for (int i = 0; i < PIXEL; i++)
-      tables[i][bytes[at + (size_t)i]] += back == 0;
-  }
-}
-
-/* Cuts bytes begin .. stop - 1, and the rest of a pixel, into pixels that repeat one before, and others; returns where they
- * end. Some pixels tell how frequent all are, 42 of 166, numbers to which no image keeps time. What was not counted counts
- * as one. */
-static size_t cut_pixels(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t stop) {
-  enum { COUNTED = 42 * PIXEL, PASSED = 124 * PIXEL, EACH_STANDS_FOR = 4 };
-  const uint8_t *bytes = lines->bytes;
-  uint32_t tables[PIXEL][LITERALS] = {{0}};
-  uint16_t *backs = deflater->backs;
-  size_t at = begin;
-  begin_counts(deflater);
-  while (at < stop) {
-    size_t line_end = at - at % lines->line + lines->line;
-    at += at % lines->line == 0; /* the number of the filter: it is not noise */
-    size_t end = line_end < stop ? line_end : at + (stop - at + PIXEL - 1) / PIXEL * PIXEL;
-    for (bool counted = true; at < end; counted = !counted) {
-      size_t most = counted ? COUNTED : PASSED, part = end - at < most ? end - at : most;
-      if (counted)
-        find_pixels(deflater, bytes, at, at + part, backs, true, tables);
-      else
-        find_pixels(deflater, bytes, at, at + part, backs, false, tables);
-      at += part;
-      backs += part / PIXEL;
-    }
-  }
-  for (int literal = 0; literal < LITERALS; literal++)
-    deflater->counts[literal] = 1 + EACH_STANDS_FOR * (tables[0][literal] + tables[1][literal] + tables[2][literal]);
-  for (int i = 0; i < DISTANCE_SYMBOLS; i++) {
-    deflater->distance_counts[i] = 1 + EACH_STANDS_FOR * deflater->distance_counts[i];
-    deflater->counts[LITERALS + 1] += deflater->distance_counts[i]; /* the length of a pixel, the shortest */
-  }
-  return at;
 }
 
 /* ---- Codes ---- */
@@ -322,34 +234,6 @@ static void put_sequences(const gconv_png_deflater *deflater, const uint8_t *byt
   *result = writer;
 }
 
-/* What cut_pixels() has cut. Both ways to put a pixel are made, and one is taken. */
-static void put_pixels(const gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t end,
-                       bit_writer *result) {
-  const uint32_t *literals = deflater->literal_codes, length_code = deflater->length_codes[PIXEL];
-  const uint8_t *bytes = lines->bytes;
-  const uint16_t *backs = deflater->backs;
-  bit_writer writer = *result;
-  for (size_t at = begin; at < end;) {
-    size_t line_end = at - at % lines->line + lines->line;
-    if (at % lines->line == 0) {
-      put_packed(&writer, literals[bytes[at++]]);
-      drain(&writer);
-    }
-    for (; at < line_end && at < end; at += PIXEL) {
-      unsigned back = *backs++, extra = far_log(back) - 1;
-      joined own = join_literals(literals, bytes + at, PIXEL);
-      joined match = join_match(length_code, deflater->distance_codes[far_symbol(back)], back, extra);
-      own.bits ^= (own.bits ^ match.bits) & -(uint64_t)(back > 0);
-      own.count ^= (own.count ^ match.count) & mask_of(back > 0);
-      put_joined(&writer, own);
-      drain(&writer);
-    }
-  }
-  put_packed(&writer, deflater->end_code);
-  drain(&writer);
-  *result = writer;
-}
-
 static void put_stored(const uint8_t *bytes, size_t size, bool last, bit_writer *writer) {
   do {
     size_t part = size < STORED_BYTES ? size : STORED_BYTES;
@@ -365,63 +249,46 @@ static void put_stored(const uint8_t *bytes, size_t size, bool last, bit_writer 
   } while (size > 0);
 }
 
-/* What a stored block takes besides its bytes: three bits, up to a byte, and the length twice. */
-enum { STORED_EXTRA = 5 };
-
-/* Stored, where that is shorter. */
-static void put_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin, size_t end, bool last,
-                      bit_writer *writer) {
-  bit_writer before = *writer;
-  make_lengths(deflater);
-  make_codes(deflater);
+/* A block with codes, or stored, where that is shorter. */
+static void put_block(gconv_png_deflater *deflater, const uint8_t *bytes, size_t size, bool last, bit_writer *writer) {
+  const bit_writer before = *writer;
+  uint64_t bits = make_lengths(deflater);
   put(writer, (uint64_t)last | 2 << 1, 3);
   describe_codes(deflater, writer);
-  if (lines->content == GCONV_PNG_PIXELS)
-    put_pixels(deflater, lines, begin, end, writer);
-  else
-    put_sequences(deflater, lines->bytes + begin, writer);
-  if ((size_t)(writer->next - before.next) <= end - begin)
+  bits += 8 * (uint64_t)(writer->next - before.next) + writer->count - before.count;
+  if (stored_is_shorter(before.count, bits, size)) {
+    *writer = before;
+    put_stored(bytes, size, last, writer);
     return;
-  *writer = before;
-  put_stored(lines->bytes + begin, end - begin, last, writer);
+  }
+  make_codes(deflater);
+  put_sequences(deflater, bytes, writer);
 }
 
-/* Before it is stored, a block may take as many bits as its bytes have at the worst. A match never takes more than the
- * literals that it stands for could. */
-size_t gconv_png_deflate_bound(size_t size) {
-  enum { MOST_DESCRIPTION = 512, MARK = 16, ROOM = 16 };
-  return size + (size / BLOCK_BYTES + 1) * (MOST_DESCRIPTION + 4 * STORED_EXTRA) + MARK + ROOM +
-         (BLOCK_BYTES + LONGEST) * (LONGEST_CODE - 8) / 8;
-}
-
-/* Photos repeat so little that matches, which cost literals their short codes, may make them larger: then, and where there
- * is nearly nothing to gain, a block has none, and takes half of the time. */
+/* Photos repeat so little that matches, which cost literals their short codes, may make them larger. */
 static bool matches_pay(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
   size_t stop = lines->size - begin < TRIAL_BYTES ? lines->size : begin + TRIAL_BYTES;
-  size_t end = cut(deflater, lines, begin, begin, stop);
+  size_t end = cut(deflater, lines, begin, stop);
   uint64_t with = make_lengths(deflater);
   take_literals(deflater, lines->bytes + begin, end - begin);
-  return with < make_lengths(deflater) / 32 * 31;
+  return gconv_png_matches_pay(with, make_lengths(deflater));
 }
 
 /* Cuts the block that begins at `begin`, and returns where it ends. */
 static size_t cut_block(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
   size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES;
-  if (lines->content == GCONV_PNG_PIXELS)
-    return cut_pixels(deflater, lines, begin, stop);
-  if (lines->content == GCONV_PNG_MIXED && matches_pay(deflater, lines, begin))
-    return cut(deflater, lines, begin, begin, stop);
+  if (lines->matches && matches_pay(deflater, lines, begin))
+    return cut(deflater, lines, begin, stop);
   take_literals(deflater, lines->bytes + begin, stop - begin);
   return stop;
 }
 
 size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *lines, bool last, uint8_t *out) {
   bit_writer writer = {.next = out};
-  for (size_t begin = 0, end, block = 0; begin < lines->size; begin = end, block++) {
-    if (block == 0 || (lines->content == GCONV_PNG_PIXELS && block % PLACES_BLOCKS == 0))
-      memset(deflater->seen, 0, sizeof deflater->seen);
+  memset(deflater->seen, 0, sizeof deflater->seen);
+  for (size_t begin = 0, end; begin < lines->size; begin = end) {
     end = cut_block(deflater, lines, begin);
-    put_block(deflater, lines, begin, end, last && end == lines->size, &writer);
+    put_block(deflater, lines->bytes + begin, end - begin, last && end == lines->size, &writer);
   }
   if (!last)
     put_stored(out, 0, false, &writer);
@@ -431,18 +298,13 @@ size_t gconv_png_deflate(gconv_png_deflater *deflater, const gconv_png_lines *li
 
 /* ---- Trials ---- */
 
-uint64_t gconv_png_deflate_try_literals(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin) {
-  take_literals(deflater, lines->bytes + begin, lines->size - begin < BLOCK_BYTES ? lines->size - begin : BLOCK_BYTES);
+uint64_t gconv_png_deflate_try_literals(gconv_png_deflater *deflater, const gconv_png_lines *lines) {
+  take_literals(deflater, lines->bytes, lines->size < BLOCK_BYTES ? lines->size : BLOCK_BYTES);
   return make_lengths(deflater);
 }
 
-uint64_t gconv_png_deflate_try_matches(gconv_png_deflater *deflater, const gconv_png_lines *lines, size_t begin,
-                                       bool *single) {
+uint64_t gconv_png_deflate_try_matches(gconv_png_deflater *deflater, const gconv_png_lines *lines) {
   memset(deflater->seen, 0, sizeof deflater->seen);
-  size_t stop = lines->size - begin < BLOCK_BYTES ? lines->size : begin + BLOCK_BYTES, matched = 0;
-  cut(deflater, lines, 0, begin, stop);
-  for (size_t i = 0; i < deflater->count; i++)
-    matched += deflater->sequences[i].length;
-  *single = lines->pixel == PIXEL && matched < 2 * lines->pixel * deflater->count;
+  cut(deflater, lines, 0, lines->size < BLOCK_BYTES ? lines->size : BLOCK_BYTES);
   return make_lengths(deflater);
 }

@@ -11,57 +11,38 @@
 
 /* ---- Filtering: every output depends on inputs only, so that the plain loops become vector code ---- */
 
-GCONV_INLINE void sub_body(const uint8_t *restrict row, size_t bytes, size_t pixel, uint8_t *restrict out) {
+/* From the second pixel on. */
+GCONV_INLINE void filter_with(int filter, const uint8_t *restrict row, const uint8_t *restrict above, size_t bytes,
+                              size_t pixel, uint8_t *restrict out) {
   for (size_t i = pixel; i < bytes; i++)
-    out[i] = (uint8_t)(row[i] - row[i - pixel]);
+    out[i] = (uint8_t)(row[i] - gconv_png_predict(filter, row[i - pixel], above[i], above[i - pixel]));
 }
 
-GCONV_INLINE void up_body(const uint8_t *restrict row, const uint8_t *restrict above, size_t bytes, uint8_t *restrict out) {
-  for (size_t i = 0; i < bytes; i++)
-    out[i] = (uint8_t)(row[i] - above[i]);
+/* With a constant for the filter, so that the loop has no branch. */
+GCONV_INLINE void filter_row_body(int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel,
+                                  uint8_t *out) {
+  if (filter == GCONV_PNG_SUB)
+    filter_with(GCONV_PNG_SUB, row, above, bytes, pixel, out);
+  else if (filter == GCONV_PNG_UP)
+    filter_with(GCONV_PNG_UP, row, above, bytes, pixel, out);
+  else if (filter == GCONV_PNG_AVERAGE)
+    filter_with(GCONV_PNG_AVERAGE, row, above, bytes, pixel, out);
+  else
+    filter_with(GCONV_PNG_PAETH, row, above, bytes, pixel, out);
 }
 
-GCONV_INLINE void average_body(const uint8_t *restrict row, const uint8_t *restrict above, size_t bytes, size_t pixel,
-                               uint8_t *restrict out) {
-  for (size_t i = pixel; i < bytes; i++)
-    out[i] = (uint8_t)(row[i] - ((row[i - pixel] + above[i]) >> 1));
-}
-
-GCONV_INLINE void paeth_body(const uint8_t *restrict row, const uint8_t *restrict above, size_t bytes, size_t pixel,
-                             uint8_t *restrict out) {
-  for (size_t i = pixel; i < bytes; i++)
-    out[i] = (uint8_t)(row[i] - gconv_png_predict_paeth(row[i - pixel], above[i], above[i - pixel]));
-}
-
-GCONV_VECTORIZED(sub, (const uint8_t *row, size_t bytes, size_t pixel, uint8_t *out), (row, bytes, pixel, out))
-GCONV_VECTORIZED(up, (const uint8_t *row, const uint8_t *above, size_t bytes, uint8_t *out), (row, above, bytes, out))
-GCONV_VECTORIZED(average, (const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out),
-                 (row, above, bytes, pixel, out))
-GCONV_VECTORIZED(paeth, (const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out),
-                 (row, above, bytes, pixel, out))
-
-/* The first pixel has nothing to its left: zeros stand there, and Paeth's choice is the one above. */
-static void filter_first(int filter, const uint8_t *row, const uint8_t *above, size_t pixel, uint8_t *out) {
-  for (size_t i = 0; i < pixel; i++) {
-    int predicted = filter == GCONV_PNG_SUB ? 0 : filter == GCONV_PNG_AVERAGE ? above[i] >> 1 : above[i];
-    out[i] = (uint8_t)(row[i] - predicted);
-  }
-}
+GCONV_VECTORIZED(filter_row,
+                 (int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out),
+                 (filter, row, above, bytes, pixel, out))
 
 void gconv_png_filter_row(int filter, const uint8_t *row, const uint8_t *above, size_t bytes, size_t pixel, uint8_t *out) {
   if (filter == GCONV_PNG_NONE) {
     memcpy(out, row, bytes);
     return;
   }
-  filter_first(filter, row, above, pixel, out);
-  if (filter == GCONV_PNG_SUB)
-    sub(row, bytes, pixel, out);
-  else if (filter == GCONV_PNG_UP)
-    up(row, above, bytes, out);
-  else if (filter == GCONV_PNG_AVERAGE)
-    average(row, above, bytes, pixel, out);
-  else
-    paeth(row, above, bytes, pixel, out);
+  for (size_t i = 0; i < pixel; i++) /* nothing is to the left of the first pixel */
+    out[i] = (uint8_t)(row[i] - gconv_png_predict(filter, 0, above[i], 0));
+  filter_row(filter, row, above, bytes, pixel, out);
 }
 
 /* ---- The inverse: each pixel waits for the one before it, but its bytes go side by side ---- */

@@ -20,6 +20,22 @@ GCONV_BOTH int16_t gconv_png_predict_paeth(int16_t left, int16_t up, int16_t cor
   return sum >= larger ? smaller : inner;
 }
 
+/* What a filter predicts of a sample: of 0 to 255 as the others. Those outside the image are 0. */
+GCONV_BOTH int16_t gconv_png_predict(int filter, int16_t left, int16_t up, int16_t corner) {
+  switch (filter) {
+  case GCONV_PNG_NONE:
+    return 0;
+  case GCONV_PNG_SUB:
+    return left;
+  case GCONV_PNG_UP:
+    return up;
+  case GCONV_PNG_AVERAGE:
+    return (int16_t)((left + up) >> 1);
+  default:
+    return gconv_png_predict_paeth(left, up, corner);
+  }
+}
+
 /* out[i] = row[i] - what the filter predicts from the pixel to the left, the one above, and the one above that to the left.
  * `pixel` is the bytes of a pixel: 1, 2, 3, 4, 6 or 8; `bytes` a multiple of it. `above` is the row above; zeros for the
  * first row. The three do not overlap. */

@@ -1,391 +1,374 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Decoding Huffman's codewords is one long chain: where one begins is known when the one before is decoded. What makes the
- * lines is bound by that, so that a second processor would be idle.
- *
- * So the compressed bytes are cut into stretches of one size. Whoever has nothing else to do takes the next stretch, finds
- * the first block that begins in it, and inflates from there to the first block that begins in the next one, with markers
- * for what it cannot know, as rapidgzip and pugz do. The thread that makes the lines, here called the front, walks through
- * all stretches in order. Where it comes to the bit at which somebody began, it takes over their bytes, their place and
- * their state, after it has replaced the markers: from there on it is as if it had inflated them itself. Where it does not,
- * their work was in vain, or is still of use at a later block; nothing depends on it.
- */
 #include "image/png_inflate.h"
-#include "base/cpu.h"
-#include "base/memory.h"
-#include "image/png_chunks.h"
 
-#include <pthread.h>
+#ifdef GCONV_WITH_ISAL
+#include "base/checksum.h"
+#include "base/memory.h"
+#include "image/png_filter.h"
+
+#include <isa-l/igzip_lib.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-#ifndef GCONV_SMALL_PIECES
-  STRETCH = 256 * 1024,     /* compressed bytes */
-  OVERLAP = 64 * 1024,      /* of the next stretch, that a stretch has too: for a block that it has begun */
-  SEARCHED = 96 * 1024,     /* bytes in which a block is looked for */
-  MOST_AHEAD = 1024 * 1024, /* symbols of a stretch, inflated ahead: where there are more, other things take the time */
-  MOST_IN_VAIN = 4,         /* stretches, more than were of use: then nobody helps any more */
-#else                       /* tests, which small files lead through all of this */
-  STRETCH = 1024,
-  OVERLAP = 1024,
-  SEARCHED = 1024,
-  MOST_AHEAD = 4096,
-  MOST_IN_VAIN = INT32_MAX,
-#endif
-  KNOWN = 256, /* symbols below are bytes, those from here on are places in the window */
-  WINDOW = GCONV_INFLATE_WINDOW,
-  NARROWED = 16, /* symbols at a time */
+  INPUT_BYTES = 64 * 1024,  /* of IDAT chunks that are read at a time */
+  PIECE_BYTES = 256 * 1024, /* that are inflated at a time, at least a line */
+  PASSES = 7,               /* of an interlaced image */
+  MOST_LINE_BYTES = 1 << 28,
+  MOST_STORED = 65535, /* bytes of a stored block */
+  STORED_HEAD = 5,
+  ZLIB_HEAD = 2,
+  SUM_BYTES = 4, /* Adler-32 at the end of the stream, CRC-32 at the end of each chunk */
+  MOST_CHUNK_BYTES = ZLIB_HEAD + STORED_HEAD + MOST_STORED + 2 * SUM_BYTES + GCONV_PNG_HEAD, /* and the next one's head */
 };
 
-typedef struct stretch {
-  uint8_t *input;
-  size_t size; /* with the overlap */
-  bool last;   /* no more bytes follow */
-
-  /* What a helper found: its own until `done`. */
-  gconv_inflater inflater;
-  uint16_t *memory; /* markers, then symbols */
-  uint16_t *symbols;
-
-  /* Guarded by the lock. */
-  bool done, found, unwanted; /* nobody is at it; a block was found; the front does not wait for it */
-  bool helped, of_use;        /* by a helper; its bytes were taken over */
-  size_t begin, count;        /* bits before that block; symbols */
-} stretch;
+/* The lines of an image, or of a pass of an interlaced one. A line is the number of a row's filter, and the row. */
+typedef struct png_pass {
+  size_t line_bytes, lines;
+} png_pass;
 
 struct gconv_png_inflate {
-  gconv_png_chunks chunks;
-  gconv_inflater front;
-  const uint8_t *limit; /* of the lines made last */
-  stretch *now;         /* where the front is */
-  bool begun;
+  /* The chunk of the file whose bytes come next. */
+  gconv_source *source;
+  uint8_t head[GCONV_PNG_HEAD];
+  size_t left; /* of its bytes */
+  uint32_t crc;
 
-  /* Taken over from a helper, not yet among the lines. */
-  const uint16_t *symbols;
-  size_t left;
-  uint8_t bytes_of[KNOWN + WINDOW]; /* each symbol's byte */
+  /* IDAT chunks into lines. */
+  struct inflate_state *state;
+  uint8_t *input;
+  uint8_t *piece; /* piece[begin .. end) is inflated */
+  size_t begin, end, piece_bytes;
+  uint64_t to_inflate; /* bytes of all lines that were not asked for yet */
 
-  stretch *stretches; /* by turns */
-  size_t count;
-  bool alone;
-  pthread_mutex_t lock; /* guards all below, and `chunks` until `ended` */
-  pthread_cond_t changed;
-  size_t current, taken; /* stretches: the front's, and those that anybody has */
-  bool ended;            /* all bytes were taken, or could not be read */
-  bool quit;
-  size_t in_vain, of_use; /* stretches of helpers */
+  /* Lines into rows without filters. */
+  size_t pixel;   /* bytes of a pixel, 1 at least */
+  size_t longest; /* bytes of a line */
+  png_pass passes[PASSES];
+  int pass;
+  size_t line;          /* of the pass */
+  uint64_t lines_left;  /* of all passes */
+  uint8_t *row, *above; /* the next row's memory, and the last row */
+
+  /* Rows into chunks for libpng: a stored block each. Of `chunk`, the bytes from `given` to `made` are wanted next. */
+  const uint8_t *rest; /* of the last row */
+  size_t rest_bytes;
+  uint8_t *chunk;
+  size_t given, made;
+  bool begun, ended;
+  uint32_t adler;
 };
 
-/* ---- Stretches ---- */
+/* ---- Numbers and sizes ---- */
 
-static bool can_take(const gconv_png_inflate *inflate) {
-  bool room = inflate->taken < inflate->current + inflate->count;
-  return !inflate->ended && room && inflate->stretches[inflate->taken % inflate->count].done;
+static uint32_t be32_at(const uint8_t *bytes) {
+  return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Whether helping is out of place: there is too little, or it helps nobody. */
-static bool is_vain(const gconv_png_inflate *inflate) {
-  return inflate->alone || inflate->ended || inflate->quit || inflate->in_vain > inflate->of_use + MOST_IN_VAIN;
+static void put_be32(uint8_t *bytes, uint32_t value) {
+  for (int i = 0; i < 4; i++)
+    bytes[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* Takes the next stretch, with the lock. NULL if there is none, or no room, or no memory, or its bytes are wrong. */
-static stretch *take(gconv_png_inflate *inflate) {
-  if (!can_take(inflate))
-    return NULL;
-  stretch *s = &inflate->stretches[inflate->taken % inflate->count];
-  const stretch *before = &inflate->stretches[(inflate->taken + inflate->count - 1) % inflate->count];
-  size_t had = inflate->taken > 0 ? OVERLAP : 0, got = 0, room = STRETCH + OVERLAP;
-  void *memory = s->input;
-  inflate->ended = true;
-  if (!memory && gconv_allocate(room + GCONV_INFLATE_MARGIN, "bytes of a PNG", &memory) != GCONV_OK)
-    return NULL;
-  s->input = memory;
-  if (had > 0)
-    memcpy(s->input, before->input + STRETCH, had);
-  if (!gconv_png_chunks_read(&inflate->chunks, s->input + had, room - had, &got))
-    return NULL;
-  s->size = had + got;
-  s->last = inflate->ended = s->size < room;
-  memset(s->input + s->size, 0, GCONV_INFLATE_MARGIN);
-  s->done = s->found = s->unwanted = s->helped = s->of_use = false;
-  inflate->taken++;
-  return s;
+static size_t smaller(size_t a, uint64_t b) {
+  return a < b ? a : (size_t)b;
 }
 
-/* ---- Helpers ---- */
-
-static bool allocate_symbols(stretch *s) {
-  void *memory = s->memory;
-  if (!memory) {
-    if (gconv_allocate((WINDOW + MOST_AHEAD + GCONV_INFLATE_BEYOND) * sizeof *s->memory, "symbols of a PNG", &memory) !=
-        GCONV_OK)
-      return false;
-    s->memory = memory;
-    for (int i = 0; i < WINDOW; i++)
-      s->memory[i] = (uint16_t)(KNOWN + i);
-    s->symbols = s->memory + WINDOW;
-  }
-  return true;
+static size_t line_bytes(const gconv_png_shape *shape, uint32_t width) {
+  return (size_t)(((uint64_t)width * shape->pixel_bits + 7) / 8) + 1;
 }
 
-/* Finds the block to begin at. */
-static bool find(gconv_png_inflate *inflate, stretch *s) {
-  size_t searched = s->size < SEARCHED ? s->size : SEARCHED, begin = 0;
-  s->inflater = (gconv_inflater){.next = s->input, .end = s->input + s->size, .last = s->last, .pauses = true, .wide = true};
-  bool found = allocate_symbols(s) && gconv_inflate_find(&s->inflater, s->input + searched, &begin);
-  pthread_mutex_lock(&inflate->lock);
-  found = found && !s->unwanted;
-  s->begin = begin;
-  s->found = found;
-  pthread_mutex_unlock(&inflate->lock);
-  return found;
+static size_t piece_bytes(size_t longest_line) {
+  return longest_line > PIECE_BYTES ? longest_line : PIECE_BYTES;
 }
 
-/* Inflates to the first block that begins behind the stretch, or as far as it goes. */
-static bool inflate_symbols(stretch *s) {
-  gconv_inflater *inflater = &s->inflater;
-  inflater->begin = (const uint8_t *)s->memory;
-  inflater->out = (uint8_t *)s->symbols;
-  gconv_inflated how;
-  do
-    how = gconv_inflate(inflater, (const uint8_t *)(s->symbols + MOST_AHEAD));
-  while (how == GCONV_INFLATED_BLOCK && gconv_inflate_position(inflater, s->input) < (size_t)STRETCH * 8);
-  return how != GCONV_INFLATED_WRONG;
+static bool allocate_bytes(size_t bytes, uint8_t **result) {
+  void *memory = NULL;
+  gconv_status status = gconv_allocate(bytes, "lines of a PNG", &memory);
+  *result = memory;
+  return status == GCONV_OK;
 }
 
-bool gconv_png_inflate_help(gconv_png_inflate *inflate) {
-  pthread_mutex_lock(&inflate->lock);
-  stretch *s = is_vain(inflate) || inflate->taken == 0 ? NULL : take(inflate);
-  if (s && inflate->taken == inflate->current + 2) { /* which the front comes to next: that is faster by itself */
-    s->done = true;
-    s = take(inflate);
-  }
-  if (s)
-    s->helped = true;
-  pthread_mutex_unlock(&inflate->lock);
-  if (!s)
+static void add_pass(gconv_png_inflate *inflate, const gconv_png_shape *shape, uint32_t width, uint32_t height) {
+  png_pass *pass = &inflate->passes[inflate->pass++];
+  *pass = (png_pass){line_bytes(shape, width), height};
+  inflate->lines_left += pass->lines;
+  inflate->to_inflate += (uint64_t)pass->line_bytes * pass->lines;
+}
+
+/* The passes that have pixels, by clause 8 of the specification; a whole image is one. */
+static void add_passes(gconv_png_inflate *inflate, const gconv_png_shape *shape) {
+  static const struct {
+    uint32_t x, y, step_x, step_y;
+  } adam7[PASSES] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
+  if (!shape->interlaced)
+    add_pass(inflate, shape, shape->width, shape->height);
+  for (int i = 0; shape->interlaced && i < PASSES; i++)
+    if (shape->width > adam7[i].x && shape->height > adam7[i].y)
+      add_pass(inflate, shape, (shape->width - adam7[i].x - 1) / adam7[i].step_x + 1,
+               (shape->height - adam7[i].y - 1) / adam7[i].step_y + 1);
+  inflate->pass = 0;
+}
+
+/* ---- The chunks of the file ---- */
+
+static bool read_exactly(gconv_png_inflate *inflate, void *bytes, size_t size) {
+  size_t got = 0;
+  return gconv_source_read(inflate->source, bytes, size, &got) == GCONV_OK && got == size;
+}
+
+static void begin_chunk(gconv_png_inflate *inflate) {
+  inflate->left = be32_at(inflate->head);
+  inflate->crc = gconv_crc32(0, inflate->head + 4, 4);
+}
+
+/* False if the checksum of the chunk is wrong, or there is no other one. */
+static bool next_chunk(gconv_png_inflate *inflate) {
+  uint8_t crc[SUM_BYTES];
+  if (!read_exactly(inflate, crc, sizeof crc) || be32_at(crc) != inflate->crc ||
+      !read_exactly(inflate, inflate->head, sizeof inflate->head))
     return false;
-  bool found = find(inflate, s) && inflate_symbols(s);
-  pthread_mutex_lock(&inflate->lock);
-  s->found = found;
-  s->count = found ? (size_t)((const uint16_t *)s->inflater.out - s->symbols) : 0;
-  s->done = true;
-  pthread_cond_broadcast(&inflate->changed);
-  pthread_mutex_unlock(&inflate->lock);
-  return true;
+  begin_chunk(inflate);
+  return inflate->left <= INT32_MAX;
 }
 
-bool gconv_png_inflate_wait(gconv_png_inflate *inflate) {
-  pthread_mutex_lock(&inflate->lock);
-  while (!is_vain(inflate) && (inflate->taken == 0 || !can_take(inflate)))
-    pthread_cond_wait(&inflate->changed, &inflate->lock);
-  bool more = !is_vain(inflate);
-  pthread_mutex_unlock(&inflate->lock);
-  return more;
-}
-
-void gconv_png_inflate_quit(gconv_png_inflate *inflate) {
-  pthread_mutex_lock(&inflate->lock);
-  inflate->quit = true;
-  pthread_cond_broadcast(&inflate->changed);
-  pthread_mutex_unlock(&inflate->lock);
-}
-
-/* ---- The front ---- */
-
-/* Goes on in the next stretch, of which the front has been in the overlap. */
-static bool go_on(gconv_png_inflate *inflate) {
-  gconv_inflater *front = &inflate->front;
-  const uint8_t *old = inflate->now ? inflate->now->input + STRETCH : NULL;
-  pthread_mutex_lock(&inflate->lock);
-  if (inflate->now) {
-    inflate->current++;
-    inflate->in_vain += inflate->now->helped && !inflate->now->of_use;
-  }
-  stretch *s = &inflate->stretches[inflate->current % inflate->count];
-  if (inflate->current == inflate->taken) {
-    while (!s->done) /* somebody is still at what was in this place before */
-      pthread_cond_wait(&inflate->changed, &inflate->lock);
-    s = take(inflate);
-    if (s)
-      s->done = true;
-  }
-  pthread_cond_broadcast(&inflate->changed);
-  pthread_mutex_unlock(&inflate->lock);
-  if (!s)
-    return false;
-  front->next = s->input + (old ? front->next - old : 0);
-  front->end = s->input + s->size;
-  front->last = s->last;
-  inflate->now = s;
-  return true;
-}
-
-/* Whether somebody began at the block before which the front is; waits until they are through. */
-static bool is_done_from_here(gconv_png_inflate *inflate, size_t position) {
-  stretch *s = inflate->now;
-  bool use;
-  pthread_mutex_lock(&inflate->lock);
-  while ((use = s->found && s->begin == position) && !s->done) {
-    pthread_mutex_unlock(&inflate->lock);
-    bool helped = gconv_png_inflate_help(inflate);
-    pthread_mutex_lock(&inflate->lock);
-    while (!helped && !s->done)
-      pthread_cond_wait(&inflate->changed, &inflate->lock);
-  }
-  if (!s->found)
-    s->unwanted = true;
-  pthread_mutex_unlock(&inflate->lock);
-  return use;
-}
-
-/* The inflater stands before a block: goes on in the next stretch, or with what a helper made, if that begins here. */
-static bool meet_block(gconv_png_inflate *inflate) {
-  gconv_inflater *front = &inflate->front;
-  size_t position = gconv_inflate_position(front, inflate->now->input);
-  if (position >= (size_t)STRETCH * 8 && !inflate->now->last) {
-    if (!go_on(inflate))
+/* Reads some more of the IDAT chunks: nothing only behind the last of them. False if something is wrong. */
+static bool read_input(gconv_png_inflate *inflate) {
+  size_t size = 0;
+  while (size < INPUT_BYTES) {
+    while (inflate->left == 0 && memcmp(inflate->head + 4, "IDAT", 4) == 0)
+      if (!next_chunk(inflate))
+        return false;
+    if (memcmp(inflate->head + 4, "IDAT", 4) != 0)
+      break;
+    size_t some = smaller(inflate->left, INPUT_BYTES - size);
+    if (!read_exactly(inflate, inflate->input + size, some))
       return false;
-    position -= (size_t)STRETCH * 8;
+    inflate->crc = gconv_crc32(inflate->crc, inflate->input + size, some);
+    inflate->left -= some;
+    size += some;
   }
-  stretch *s = inflate->now;
-  if (front->out - front->begin < WINDOW || !is_done_from_here(inflate, position))
-    return true;
-  memcpy(inflate->bytes_of + KNOWN, front->out - WINDOW, WINDOW);
-  uint8_t *out = front->out;
-  const uint8_t *begin = front->begin;
-  *front = s->inflater;
-  front->out = out;
-  front->begin = begin;
-  front->wide = false;
-  front->paused = false;
-  inflate->symbols = s->symbols;
-  inflate->left = s->count;
-  pthread_mutex_lock(&inflate->lock);
-  s->found = false;
-  s->of_use = true;
-  inflate->of_use++;
-  pthread_mutex_unlock(&inflate->lock);
+  inflate->state->next_in = inflate->input;
+  inflate->state->avail_in = (uint32_t)size;
   return true;
 }
 
-GCONV_INLINE void narrow_body(const uint16_t *symbols, size_t count, const uint8_t *bytes_of, uint8_t *out) {
-  size_t i = 0;
-  for (; i + NARROWED <= count; i += NARROWED) {
-    uint16_t any = 0;
-    for (size_t j = i; j < i + NARROWED; j++)
-      any |= symbols[j];
-    if (any < KNOWN)
-      for (size_t j = i; j < i + NARROWED; j++)
-        out[j] = (uint8_t)symbols[j];
-    else
-      for (size_t j = i; j < i + NARROWED; j++)
-        out[j] = bytes_of[symbols[j]];
-  }
-  for (; i < count; i++)
-    out[i] = bytes_of[symbols[i]];
-}
+/* ---- Lines ---- */
 
-GCONV_VECTORIZED(narrow, (const uint16_t *symbols, size_t count, const uint8_t *bytes_of, uint8_t *out),
-                 (symbols, count, bytes_of, out))
-
-/* Takes over what there is room for. */
-static void take_over(gconv_png_inflate *inflate, const uint8_t *limit) {
-  size_t room = (size_t)(limit - inflate->front.out), count = inflate->left < room ? inflate->left : room;
-  narrow(inflate->symbols, count, inflate->bytes_of, inflate->front.out);
-  inflate->front.out += count;
-  inflate->symbols += count;
-  inflate->left -= count;
-}
-
-static gconv_inflated inflate_to(gconv_png_inflate *inflate, const uint8_t *limit) {
-  gconv_inflater *front = &inflate->front;
+/* Inflates until the output is full or the stream has ended. */
+static bool inflate_some(gconv_png_inflate *inflate) {
+  struct inflate_state *state = inflate->state;
   for (;;) {
-    if (inflate->left > 0 && front->out < limit)
-      take_over(inflate, limit);
-    if (front->out >= limit)
-      return GCONV_INFLATED_FULL;
-    gconv_inflated how = gconv_inflate(front, limit);
-    bool right = how == GCONV_INFLATED_BLOCK ? meet_block(inflate) : how == GCONV_INFLATED_HUNGRY && go_on(inflate);
-    if (!right)
-      return how == GCONV_INFLATED_BLOCK || how == GCONV_INFLATED_HUNGRY ? GCONV_INFLATED_WRONG : how;
-  }
-}
-
-/* zlib holds distances to the window that is announced, which gconv_inflate() does not: so only the full one is taken. */
-static bool begin_zlib(gconv_png_inflate *inflate) {
-  inflate->begun = true;
-  if (!go_on(inflate) || inflate->now->size < 2)
-    return false;
-  const uint8_t *head = inflate->now->input;
-  inflate->front.next = head + 2;
-  inflate->front.pauses = !inflate->alone;
-  return head[0] == 0x78 && (head[0] << 8 | head[1]) % 31 == 0 && !(head[1] & 0x20);
-}
-
-bool gconv_png_inflate_lines(gconv_png_inflate *inflate, uint8_t *lines, size_t bytes) {
-  gconv_inflater *front = &inflate->front;
-  if (!inflate->begun) {
-    if (!begin_zlib(inflate))
+    if (isal_inflate(state) < 0)
       return false;
-    front->begin = front->out = lines;
-  } else {
-    size_t past = (size_t)(inflate->limit - front->begin), beyond = (size_t)(front->out - inflate->limit);
-    past = past < WINDOW ? past : WINDOW;
-    memcpy(lines - past, inflate->limit - past, past + beyond);
-    front->begin = lines - past;
-    front->out = lines + beyond;
+    if (state->avail_out == 0 || state->block_state == ISAL_BLOCK_FINISH)
+      return true;
+    if (state->avail_in > 0 || !read_input(inflate) || state->avail_in == 0)
+      return false;
   }
-  inflate->limit = lines + bytes;
-  return inflate_to(inflate, inflate->limit) == GCONV_INFLATED_FULL;
 }
 
-bool gconv_png_inflate_end(gconv_png_inflate *inflate, uint32_t *adler) {
-  gconv_inflater *front = &inflate->front;
-  if (inflate_to(inflate, inflate->limit + 1) != GCONV_INFLATED_ENDED || front->out != inflate->limit)
-    return false;
-  if (!inflate->now->last && front->next - inflate->now->input >= STRETCH && !go_on(inflate))
-    return false;
-  const uint8_t *sum = front->next;
-  if (!inflate->now->last || front->end - sum != 4)
-    return false;
-  *adler = (uint32_t)sum[0] << 24 | (uint32_t)sum[1] << 16 | (uint32_t)sum[2] << 8 | sum[3];
-  return gconv_png_chunks_skip_to_end(&inflate->chunks);
+/* Inflates the next lines behind what is left of the last ones. */
+static bool inflate_piece(gconv_png_inflate *inflate) {
+  size_t kept = inflate->end - inflate->begin;
+  memmove(inflate->piece, inflate->piece + inflate->begin, kept);
+  size_t wanted = smaller(inflate->piece_bytes - kept, inflate->to_inflate);
+  inflate->state->next_out = inflate->piece + kept;
+  inflate->state->avail_out = (uint32_t)wanted;
+  inflate->to_inflate -= wanted;
+  inflate->begin = 0;
+  inflate->end = kept + wanted;
+  return inflate_some(inflate) && inflate->state->avail_out == 0;
 }
 
-/* ---- Beginning and end ---- */
+/* Behind the last line: whether the stream ends here, with the right checksum, and the IDAT chunks end with it. */
+static bool end_stream(gconv_png_inflate *inflate) {
+  struct inflate_state *state = inflate->state;
+  uint8_t beyond;
+  state->next_out = &beyond;
+  state->avail_out = 1;
+  return inflate_some(inflate) && state->avail_out == 1 && state->avail_in == 0 && state->read_in_length == 0 &&
+         read_input(inflate) && state->avail_in == 0;
+}
 
-gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, uint32_t first_bytes, int threads) {
+/* The next row, behind a 0 in place of the number of its filter, becomes the rest. */
+static bool make_row(gconv_png_inflate *inflate) {
+  const png_pass *pass = &inflate->passes[inflate->pass];
+  if (inflate->end - inflate->begin < pass->line_bytes && !inflate_piece(inflate))
+    return false;
+  const uint8_t *line = inflate->piece + inflate->begin;
+  inflate->begin += pass->line_bytes;
+  if (line[0] >= GCONV_PNG_FILTERS)
+    return false;
+  if (inflate->line == 0)
+    memset(inflate->above, 0, pass->line_bytes);
+  uint8_t *row = inflate->row;
+  row[0] = GCONV_PNG_NONE;
+  gconv_png_unfilter_row(line[0], line + 1, inflate->above + 1, pass->line_bytes - 1, inflate->pixel, row + 1);
+  inflate->row = inflate->above;
+  inflate->above = row;
+  inflate->rest = row;
+  inflate->rest_bytes = pass->line_bytes;
+  inflate->lines_left--;
+  bool next_pass = ++inflate->line == pass->lines;
+  inflate->pass += next_pass;
+  inflate->line = next_pass ? 0 : inflate->line;
+  return inflate->lines_left > 0 || end_stream(inflate);
+}
+
+/* ---- Chunks for libpng ---- */
+
+/* How many bytes of which row the next chunk has, and whether it is the last one. */
+static size_t next_block(const gconv_png_inflate *inflate, bool *last) {
+  size_t left = inflate->rest_bytes > 0 ? inflate->rest_bytes : inflate->passes[inflate->pass].line_bytes;
+  *last = left <= MOST_STORED && inflate->lines_left == (inflate->rest_bytes > 0 ? 0 : 1);
+  return smaller(left, MOST_STORED);
+}
+
+static uint32_t next_chunk_bytes(const gconv_png_inflate *inflate) {
+  bool last;
+  size_t block = next_block(inflate, &last);
+  return (uint32_t)((inflate->begun ? 0 : ZLIB_HEAD) + STORED_HEAD + block + (last ? SUM_BYTES : 0));
+}
+
+static void put_bytes(gconv_png_inflate *inflate, const void *bytes, size_t size) {
+  memcpy(inflate->chunk + inflate->made, bytes, size);
+  inflate->made += size;
+}
+
+static void put_number(gconv_png_inflate *inflate, uint32_t number) {
+  put_be32(inflate->chunk + inflate->made, number);
+  inflate->made += 4;
+}
+
+/* A chunk without its head, which libpng has, and with the head of the next one. */
+static bool make_chunk(gconv_png_inflate *inflate) {
+  static const uint8_t zlib_head[ZLIB_HEAD] = {0x08,
+                                               0x1d}; /* the smallest window: zlib copies what is in it again and again */
+  if (inflate->rest_bytes == 0 && !make_row(inflate))
+    return false;
+  bool last;
+  size_t size = next_block(inflate, &last);
+  inflate->given = inflate->made = 0;
+  if (!inflate->begun)
+    put_bytes(inflate, zlib_head, ZLIB_HEAD);
+  inflate->begun = true;
+  uint8_t low = (uint8_t)size, high = (uint8_t)(size >> 8);
+  put_bytes(inflate, (uint8_t[]){last, low, high, (uint8_t)~low, (uint8_t)~high}, STORED_HEAD);
+  put_bytes(inflate, inflate->rest, size);
+  inflate->adler = gconv_adler32(inflate->adler, inflate->rest, size);
+  inflate->rest += size;
+  inflate->rest_bytes -= size;
+  if (last)
+    put_number(inflate, inflate->adler);
+  put_number(inflate, 0); /* no checksum */
+  inflate->ended = last;
+  if (last) {
+    put_bytes(inflate, inflate->head, GCONV_PNG_HEAD);
+  } else {
+    put_number(inflate, next_chunk_bytes(inflate));
+    put_bytes(inflate, "IDAT", 4);
+  }
+  return true;
+}
+
+/* ---- From outside ---- */
+
+gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, const gconv_png_shape *shape, uint8_t head[GCONV_PNG_HEAD]) {
+  const uint8_t *begin;
+  size_t got, longest = line_bytes(shape, shape->width);
+  if (!gconv_source_can_rewind(source) || shape->width == 0 || shape->height == 0 || longest > MOST_LINE_BYTES ||
+      gconv_source_peek(source, ZLIB_HEAD, &begin, &got) != GCONV_OK || got < ZLIB_HEAD || be32_at(head) < ZLIB_HEAD)
+    return NULL;
+  /* zlib holds distances to the window that is announced, which ISA-L does not: so only the full one is taken. */
+  if (begin[0] != 0x78 || (begin[0] << 8 | begin[1]) % 31 != 0 || (begin[1] & 0x20))
+    return NULL;
   gconv_png_inflate *inflate = calloc(1, sizeof *inflate);
   if (!inflate)
     return NULL;
-  inflate->alone = threads == 1;
-  inflate->count = (size_t)threads + 2;
-  inflate->stretches = calloc(inflate->count, sizeof *inflate->stretches);
-  if (!inflate->stretches) {
-    free(inflate);
-    return NULL;
-  }
-  gconv_png_chunks_begin(&inflate->chunks, source, first_bytes);
-  for (size_t i = 0; i < inflate->count; i++)
-    inflate->stretches[i].done = true;
-  for (int i = 0; i < KNOWN; i++)
-    inflate->bytes_of[i] = (uint8_t)i;
-  pthread_mutex_init(&inflate->lock, NULL);
-  pthread_cond_init(&inflate->changed, NULL);
+  inflate->source = source;
+  memcpy(inflate->head, head, GCONV_PNG_HEAD);
+  begin_chunk(inflate);
+  inflate->longest = longest;
+  inflate->pixel = (shape->pixel_bits + 7) / 8;
+  inflate->adler = 1;
+  add_passes(inflate, shape);
+  put_be32(head, next_chunk_bytes(inflate));
   return inflate;
+}
+
+/* Late: the header alone takes no memory in proportion to the image. */
+static bool allocate(gconv_png_inflate *inflate) {
+  inflate->piece_bytes = piece_bytes(inflate->longest);
+  void *state = NULL;
+  if (inflate->state)
+    return true;
+  if (!allocate_bytes(INPUT_BYTES, &inflate->input) || !allocate_bytes(inflate->piece_bytes, &inflate->piece) ||
+      !allocate_bytes(inflate->longest, &inflate->row) || !allocate_bytes(inflate->longest, &inflate->above) ||
+      !allocate_bytes(MOST_CHUNK_BYTES, &inflate->chunk) ||
+      gconv_allocate(sizeof *inflate->state, "lines of a PNG", &state) != GCONV_OK)
+    return false;
+  inflate->state = state;
+  isal_inflate_init(inflate->state);
+  inflate->state->crc_flag = ISAL_ZLIB;
+  return true;
+}
+
+bool gconv_png_inflate_read(gconv_png_inflate *inflate, uint8_t *bytes, size_t size) {
+  if (!allocate(inflate))
+    return false;
+  for (size_t some; size > 0; size -= some, bytes += some) {
+    if (inflate->given == inflate->made && inflate->ended)
+      return read_exactly(inflate, bytes, size);
+    if (inflate->given == inflate->made && !make_chunk(inflate))
+      return false;
+    some = smaller(size, inflate->made - inflate->given);
+    memcpy(bytes, inflate->chunk + inflate->given, some);
+    inflate->given += some;
+  }
+  return true;
+}
+
+size_t gconv_png_inflate_bytes(const gconv_png_shape *shape) {
+  size_t longest = line_bytes(shape, shape->width);
+  return sizeof(struct inflate_state) + INPUT_BYTES + MOST_CHUNK_BYTES + piece_bytes(longest) + 2 * longest;
 }
 
 void gconv_png_inflate_close(gconv_png_inflate *inflate) {
   if (!inflate)
     return;
-  for (size_t i = 0; i < inflate->count; i++) {
-    gconv_release(inflate->stretches[i].input);
-    gconv_release(inflate->stretches[i].memory);
-  }
-  free(inflate->stretches);
-  pthread_cond_destroy(&inflate->changed);
-  pthread_mutex_destroy(&inflate->lock);
+  gconv_release(inflate->state);
+  gconv_release(inflate->input);
+  gconv_release(inflate->piece);
+  gconv_release(inflate->row);
+  gconv_release(inflate->above);
+  gconv_release(inflate->chunk);
   free(inflate);
 }
+
+#else
+
+gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, const gconv_png_shape *shape, uint8_t head[GCONV_PNG_HEAD]) {
+  (void)source;
+  (void)shape;
+  (void)head;
+  return NULL;
+}
+
+bool gconv_png_inflate_read(gconv_png_inflate *inflate, uint8_t *bytes, size_t size) {
+  (void)inflate;
+  (void)bytes;
+  (void)size;
+  return false;
+}
+
+size_t gconv_png_inflate_bytes(const gconv_png_shape *shape) {
+  (void)shape;
+  return 0;
+}
+
+void gconv_png_inflate_close(gconv_png_inflate *inflate) {
+  (void)inflate;
+}
+
+#endif

@@ -1,35 +1,44 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of a PNG out of its IDAT chunks, in order, by one thread, which others can help: they inflate what comes later.
+/*
+ * PNG's pixels inflated by ISA-L, for libpng to read on.
+ *
+ * zlib inflates slowly, and libpng undoes row filters without vector code where it was built so. Both are done here, ahead
+ * of libpng: it gets IDAT chunks in which each row has filter 0 and lies in stored blocks of deflate, which zlib only
+ * copies. So framing, palettes, depths, transparency and interlacing stay libpng's.
+ *
+ * libpng also stays the judge: at anything irregular, gconv_png_inflate_read() only says no. Then the file is read again by
+ * libpng alone, with its own verdict and its own words. (ISA-L takes incomplete prefix codes, which zlib refuses: such a
+ * file is read if its checksums are right.)
  */
 #ifndef GCONV_IMAGE_PNG_INFLATE_H
 #define GCONV_IMAGE_PNG_INFLATE_H
 
 #include "base/file.h"
-#include "image/inflate.h"
 
 typedef struct gconv_png_inflate gconv_png_inflate;
 
-/* `source` stands behind the head of the first IDAT chunk, which has `first_bytes` bytes. `threads` use it, at most: with 1,
- * nobody helps. NULL without memory. */
-gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, uint32_t first_bytes, int threads);
+/* What rows of the file look like. */
+typedef struct gconv_png_shape {
+  uint32_t width, height;
+  uint32_t pixel_bits; /* 1 to 64 */
+  bool interlaced;
+} gconv_png_shape;
 
-/* The next `bytes`, to `lines`. Before them there is room for GCONV_INFLATE_WINDOW bytes, behind them for
- * GCONV_INFLATE_BEYOND; all of that stays as it is until the next lines are there. False if the stream is wrong, or ends. */
-bool gconv_png_inflate_lines(gconv_png_inflate *inflate, uint8_t *lines, size_t bytes);
+enum { GCONV_PNG_HEAD = 8 }; /* bytes before those of a chunk: how many they are, and its type */
 
-/* Then: whether the stream ends there, and nothing that concerns pixels follows. *adler is what its checksum should be. */
-bool gconv_png_inflate_end(gconv_png_inflate *inflate, uint32_t *adler);
+/* `source` stands behind the head of the first IDAT chunk, which is replaced by that of the first chunk for libpng. NULL,
+ * and nothing is changed, if zlib has to do it: without ISA-L or memory, where the source cannot go back, for odd streams
+ * and very long rows. */
+gconv_png_inflate *gconv_png_inflate_open(gconv_source *source, const gconv_png_shape *shape, uint8_t head[GCONV_PNG_HEAD]);
 
-/* For other threads, at any time between open and close: inflates some of what comes later; false if there is nothing to be
- * done now. */
-bool gconv_png_inflate_help(gconv_png_inflate *inflate);
+/* The bytes that libpng asks for next. False if the stream is irregular. The last IDAT chunk is given only if the stream
+ * ends there with the right checksum; behind it come the bytes of the file that follow the pixels. */
+bool gconv_png_inflate_read(gconv_png_inflate *inflate, uint8_t *bytes, size_t size);
 
-/* For threads that do nothing else: waits until there is something; false if there will be nothing any more, or somebody
- * calls gconv_png_inflate_quit(). */
-bool gconv_png_inflate_wait(gconv_png_inflate *inflate);
-void gconv_png_inflate_quit(gconv_png_inflate *inflate);
+/* About how much memory this takes, at most. */
+size_t gconv_png_inflate_bytes(const gconv_png_shape *shape);
 
-/* NULL is allowed. Nobody helps any more. */
+/* NULL is allowed. */
 void gconv_png_inflate_close(gconv_png_inflate *inflate);
 
 #endif

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the rows of a PNG are cut into strips, and what is decided of each: compiled for the host and for CUDA, so that a file
- * does not tell which of them made it.
- *
- * A strip gets the filter that makes a sample of it smallest. Sums of absolute differences, the usual measure, do not see
- * what makes a photo small: that differences of its channels are alike. Matches are looked for where a filter can win by
- * them: with the one that is best without, with none if that is not far behind, and with the others where these gain. In
- * noise, they reach back over the rows before.
+ * What is decided of the strips of a PNG: their rows, their filter, and whether matches are looked for. The header is
+ * compiled for the host (png_encode.c) and for CUDA (codec_cuda/png.cu), so that both make the same bytes of an image. The
+ * other headers that both sides share are png_filter.h, huffman_body.h, png_deflate.h, png_cut.h and png_bits.h.
  */
 #ifndef GCONV_IMAGE_PNG_STRIP_H
 #define GCONV_IMAGE_PNG_STRIP_H
@@ -18,13 +14,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A strip that was made elsewhere than on the host (conv/png_cuda.h). */
-typedef struct gconv_png_strip {
-  uint64_t offset; /* where its chunk begins in the bytes that were made */
-  uint32_t size;   /* of the chunk, an IDAT from its length to its CRC; 0: it was not made, and is left to the host */
-  uint32_t adler;  /* of its lines, beginning with 1 */
-  int32_t first_row, rows;
-} gconv_png_strip;
+/* The parts of a strip's chunk, in bytes, and the compression level that is made by deflate of our own. */
+enum {
+  GCONV_PNG_CHUNK_HEAD = 8,  /* length and type */
+  GCONV_PNG_CHUNK_TAIL = 4,  /* CRC */
+  GCONV_PNG_STREAM_HEAD = 2, /* of zlib; only the first strip has it */
+  GCONV_PNG_FAST_LEVEL = 1,
+};
+
+/* The stream head (RFC 1950): deflate with a window of 32 KB, and how hard the compressor tried. The first byte is the upper
+ * one. */
+GCONV_BOTH unsigned gconv_png_stream_head(int level) {
+  const unsigned effort = level < 2 ? 0 : level < 6 ? 1 : level == 6 ? 2 : 3, head = 0x7800 | effort << 6;
+  return head + 31 - head % 31;
+}
+
+/* The room that the chunk of a strip takes at most, whose lines have `size` bytes. */
+GCONV_BOTH size_t gconv_png_chunk_bound(size_t size) {
+  return GCONV_PNG_CHUNK_HEAD + GCONV_PNG_STREAM_HEAD + gconv_png_deflate_bound(size) + GCONV_PNG_CHUNK_TAIL;
+}
 
 /* The rows of each strip but the last, which may have fewer. A line is a row with the number of its filter. */
 GCONV_BOTH size_t gconv_png_strip_rows(size_t line, size_t height) {
@@ -32,48 +40,42 @@ GCONV_BOTH size_t gconv_png_strip_rows(size_t line, size_t height) {
   return rows < height ? rows : height;
 }
 
-/* Rows in the middle of a strip that filters are tried on, and those before them that matches may reach back to. */
+/* Rows in the middle of a strip, on which filters are tried. */
 typedef struct gconv_png_sample {
-  size_t begin, count, before;
+  size_t begin, count;
 } gconv_png_sample;
 
-/* That of the strip that begins at row `begin` and has `count` rows. */
+/* The sample of the strip that begins at row `begin` and has `count` rows. */
 GCONV_BOTH gconv_png_sample gconv_png_sample_of(size_t line, size_t begin, size_t count) {
-  const size_t sample_bytes = 8 * 1024, window_bytes = 32 * 1024;
+  const size_t sample_bytes = 8 * 1024, wanted = sample_bytes / line + 1;
   gconv_png_sample sample;
-  sample.count = sample_bytes / line + 1;
-  sample.before = window_bytes / line + 1;
-  sample.count = sample.count < count ? sample.count : count;
-  const size_t middle = (count - sample.count) / 2;
-  sample.before = sample.before < middle ? sample.before : middle;
-  sample.begin = begin + middle;
+  sample.count = wanted < count ? wanted : count;
+  sample.begin = begin + (count - sample.count) / 2;
   return sample;
 }
 
-/* A choice of a filter, on its way: filters are tried in GCONV_PNG_FILTERS turns. */
+/*
+ * The choice of a filter: the one that makes the sample smallest. Sums of absolute differences, the usual measure, do not
+ * see what makes a photo small: the differences of its channels are alike. So the sample is counted with every filter.
+ *
+ * Filters are then tried with matches in GCONV_PNG_FILTERS turns, but only those that can win by them:
+ *     choice = gconv_png_choice_begin(bits without matches);
+ *     for each turn: filter = gconv_png_choice_turn(); if gconv_png_choice_wants(), count the bits with matches;
+ *         gconv_png_choice_take().
+ */
 typedef struct gconv_png_choice {
   uint64_t literals[GCONV_PNG_FILTERS]; /* the bits of the sample without matches */
   uint64_t fewest, least;               /* bits without and with matches */
-  int first, best;
-  gconv_png_content content;
-  bool noisy, pay; /* matches do, with a filter tried so far */
+  int first, best;                      /* the filters of these */
+  bool matches;                         /* they are looked for in the strip */
+  bool pay;                             /* they pay with a filter that was tried */
 } gconv_png_choice;
 
-enum {
-  GCONV_PNG_NOISE = 3,        /* bits a byte: in what has more, a sample tells of the strip */
-  GCONV_PNG_MATCHES_PAY = 64, /* there, by which part matches must make it smaller, as finding them takes as long as all the
-                                 rest */
-  GCONV_PNG_RIVAL = 3,        /* by which part more bits of literals matches may still make up for */
-  GCONV_PNG_NOISY_RIVAL = 8,
-};
-
-/* Begins with the bits that the sample, of `bytes`, takes by each filter without matches. */
-GCONV_BOTH gconv_png_choice gconv_png_choice_begin(const uint64_t *literals, size_t bytes) {
+GCONV_BOTH gconv_png_choice gconv_png_choice_begin(const uint64_t *literals) {
   gconv_png_choice choice;
   choice.fewest = choice.least = UINT64_MAX;
   choice.first = choice.best = GCONV_PNG_NONE;
-  choice.content = GCONV_PNG_MIXED;
-  choice.pay = false;
+  choice.matches = choice.pay = false;
   for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
     choice.literals[filter] = literals[filter];
     if (literals[filter] < choice.fewest) {
@@ -81,37 +83,31 @@ GCONV_BOTH gconv_png_choice gconv_png_choice_begin(const uint64_t *literals, siz
       choice.first = filter;
     }
   }
-  choice.noisy = choice.fewest / GCONV_PNG_NOISE > (bytes < GCONV_PNG_MOST_TRIED ? bytes : (size_t)GCONV_PNG_MOST_TRIED);
   return choice;
 }
 
-/* The filter of a turn: the first one first, then the others from 0 on. */
+/* The filter of a turn: the best one without matches, then the others from 0 on. */
 GCONV_BOTH int gconv_png_choice_turn(const gconv_png_choice *choice, int turn) {
   return turn == 0 ? choice->first : turn - (turn <= choice->first);
 }
 
-/* Whether matches are tried with this filter, if they pay with one tried before or not. */
+/* Whether matches are tried with this filter. `pay`: they pay with one that was tried before. Drawings are smallest with no
+ * filter and matches, even where other filters take half of the bits without. */
 GCONV_BOTH bool gconv_png_choice_wants(const gconv_png_choice *choice, int filter, bool pay) {
   const uint64_t bits = choice->literals[filter], fewest = choice->fewest;
-  const uint64_t behind = fewest / (choice->noisy ? GCONV_PNG_NOISY_RIVAL : GCONV_PNG_RIVAL);
-  const bool rival = (choice->noisy || pay) && bits - fewest <= behind;
-  const bool plain = filter == GCONV_PNG_NONE && !choice->noisy && (pay || bits / 2 < fewest);
-  return filter == choice->first || rival || plain;
+  const bool near = bits - fewest <= fewest / 3, drawing = filter == GCONV_PNG_NONE && (pay || bits / 2 < fewest);
+  return filter == choice->first || (pay && near) || drawing;
 }
 
-/* What this filter makes of the sample: `with` bits where matches were tried, most of which are of one pixel if `single`. */
-GCONV_BOTH void gconv_png_choice_take(gconv_png_choice *choice, int filter, bool tried, uint64_t with, bool single) {
-  uint64_t bits = choice->literals[filter];
-  gconv_png_content content = GCONV_PNG_LITERALS;
-  if (tried && with < bits - (choice->noisy ? bits / GCONV_PNG_MATCHES_PAY : 0)) {
-    bits = with;
-    content = choice->noisy && single ? GCONV_PNG_PIXELS : GCONV_PNG_MIXED;
-  }
-  choice->pay = choice->pay || content != GCONV_PNG_LITERALS;
+/* What this filter makes of the sample: `with` bits if matches were tried. */
+GCONV_BOTH void gconv_png_choice_take(gconv_png_choice *choice, int filter, bool tried, uint64_t with) {
+  const bool matches = tried && gconv_png_matches_pay(with, choice->literals[filter]);
+  const uint64_t bits = matches ? with : choice->literals[filter];
+  choice->pay = choice->pay || matches;
   if (bits < choice->least) {
     choice->least = bits;
     choice->best = filter;
-    choice->content = content;
+    choice->matches = matches;
   }
 }
 

@@ -2,15 +2,15 @@
 /*
  * Writing PNG on all processors.
  *
- * The rows are cut into strips, of a number of rows that depends on nothing but the image, and each strip is filtered and
- * compressed by itself: blocks of deflate that end at a byte, so that strips one after another are one stream. Each is an
- * IDAT chunk. Threads take strips in turn and hand them in; whoever completes the next one in order writes it. So the file
- * is the same for any number of threads, and few strips are in memory at a time.
+ * The rows are cut into strips, of a number of rows that depends on nothing but the image. png_encode.c makes an IDAT chunk
+ * of each strip by itself: blocks of deflate that end at a byte, so that the strips are one stream. Threads take strips in
+ * turn and hand them in; whoever completes the next strip in order writes it. So the file is the same for any number of
+ * threads, and few strips are in memory at a time.
  */
 #include "base/checksum.h"
 #include "base/threads.h"
 #include "image/png.h"
-#include "image/png_strip.h"
+#include "image/png_encode.h"
 
 #include <limits.h>
 #include <math.h>
@@ -22,41 +22,26 @@
 enum {
   MOST_ROW_BYTES = 1 << 30, /* a strip fits into a chunk, and its sizes into zlib's 32 bits */
   SLOTS_PER_THREAD = 2,     /* one is worked on, one waits for its turn to be written */
-  CHUNK_HEAD = 8,
-  CHUNK_TAIL = 4,  /* length and type; CRC */
-  STREAM_HEAD = 2, /* of zlib */
-  FAST_LEVEL = 1,  /* the level that is png_deflate.c's, not zlib's */
 };
 
 /* A strip on its way. */
 struct slot {
-  uint8_t *lines;      /* filtered */
-  uint8_t *chunk;      /* the whole IDAT */
-  uint8_t *swapped[2]; /* 16 bits: a row and the one above it, as the file has them */
+  uint8_t *chunk; /* the whole IDAT */
   size_t chunk_bytes, line_bytes;
   uint32_t adler;
   bool ready; /* to be written */
 };
 
-/* What a thread compresses with: one of the two. */
-struct compressor {
-  gconv_png_deflater *deflater;
-  z_stream zlib;
-  bool zlib_begun;
-};
-
 struct state {
   gconv_writer *writer;
-  gconv_threads *pool;            /* NULL: no threads but the caller's */
-  bool shared;                    /* the pool: it is not this image's alone */
-  struct compressor *compressors; /* one a thread */
+  gconv_threads *pool;                /* NULL: no threads but the caller's */
+  bool shared;                        /* the pool: it is not this image's alone */
+  gconv_png_strip_encoder **encoders; /* one a thread */
   struct slot *slots;
   int threads;
   size_t slot_count;
-  size_t height, row_bytes, pixel, strip_rows;
-  size_t chunk_room; /* bytes of slot.chunk */
-  bool swap;         /* samples have two bytes, and this machine's order is not the file's */
-  int level;
+  gconv_png_shape shape;
+  size_t height;
 
   size_t rows_taken; /* of the image, so far */
   uint8_t *above;    /* the last row compressed; zeros at first */
@@ -76,132 +61,23 @@ struct state {
   char error[512];
 };
 
-static void put_be32(uint8_t *bytes, uint32_t value) {
-  for (int i = 0; i < 4; i++)
-    bytes[i] = (uint8_t)(value >> (24 - 8 * i));
-}
-
-/* Makes a chunk of `size` bytes that stand CHUNK_HEAD behind `chunk`; returns its whole size. */
-static size_t frame_chunk(uint8_t *chunk, const char *type, size_t size) {
-  put_be32(chunk, (uint32_t)size);
-  memcpy(chunk + 4, type, 4);
-  put_be32(chunk + CHUNK_HEAD + size, gconv_crc32(0, chunk + 4, size + 4));
-  return CHUNK_HEAD + size + CHUNK_TAIL;
-}
-
 /* A chunk of at most 16 bytes. */
 static gconv_status write_small_chunk(gconv_writer *writer, const char *type, const uint8_t *bytes, size_t size) {
-  uint8_t chunk[CHUNK_HEAD + 16 + CHUNK_TAIL];
+  uint8_t chunk[GCONV_PNG_CHUNK_HEAD + 16 + GCONV_PNG_CHUNK_TAIL];
   if (size > 0)
-    memcpy(chunk + CHUNK_HEAD, bytes, size);
-  return gconv_sink_write(writer->sink, chunk, frame_chunk(chunk, type, size));
+    memcpy(chunk + GCONV_PNG_CHUNK_HEAD, bytes, size);
+  return gconv_sink_write(writer->sink, chunk, gconv_png_frame_chunk(chunk, type, size));
 }
 
-/* ---- A strip: filtered, compressed ---- */
-
-/* Row y of those being compressed, or with y = -1 the one above them, as the file has it. */
-static const uint8_t *fetch_row(const struct state *state, struct slot *slot, ptrdiff_t y) {
-  const uint8_t *row = y < 0 ? state->above : state->rows + (size_t)y * state->stride;
-  if (!state->swap)
-    return row;
-  uint8_t *swapped = slot->swapped[y & 1];
-  memcpy(swapped, row, state->row_bytes);
-  gconv_swap_bytes(swapped, state->row_bytes / 2, 2);
-  return swapped;
-}
-
-static gconv_png_lines filter_rows(const struct state *state, struct slot *slot, int filter, size_t begin, size_t count) {
-  size_t line = state->row_bytes + 1;
-  uint8_t *out = slot->lines;
-  const uint8_t *above = fetch_row(state, slot, (ptrdiff_t)begin - 1);
-  for (size_t y = begin; y < begin + count; y++, out += line) {
-    const uint8_t *row = fetch_row(state, slot, (ptrdiff_t)y);
-    out[0] = (uint8_t)filter;
-    gconv_png_filter_row(filter, row, above, state->row_bytes, state->pixel, out + 1);
-    above = row;
-  }
-  return (gconv_png_lines){.bytes = slot->lines, .size = count * line, .line = line, .pixel = state->pixel};
-}
-
-/* The bits that the sample takes by this filter with matches, which are looked for in the rows before as well. */
-static uint64_t try_matches(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, int filter,
-                            const gconv_png_sample *sample, size_t before, bool *single) {
-  gconv_png_lines lines = filter_rows(state, slot, filter, sample->begin - before, before + sample->count);
-  return gconv_png_deflate_try_matches(deflater, &lines, before * lines.line, single);
-}
-
-/* The filter of the strip, and what its lines consist of then: see png_strip.h. */
-static int choose_filter(const struct state *state, struct slot *slot, gconv_png_deflater *deflater, size_t begin,
-                         size_t count, gconv_png_content *content) {
-  size_t line = state->row_bytes + 1;
-  gconv_png_sample sample = gconv_png_sample_of(line, begin, count);
-  uint64_t literals[GCONV_PNG_FILTERS];
-  for (int filter = GCONV_PNG_NONE; filter < GCONV_PNG_FILTERS; filter++) {
-    gconv_png_lines lines = filter_rows(state, slot, filter, sample.begin, sample.count);
-    literals[filter] = gconv_png_deflate_try_literals(deflater, &lines, 0);
-  }
-  gconv_png_choice choice = gconv_png_choice_begin(literals, sample.count * line);
-  for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {
-    int filter = gconv_png_choice_turn(&choice, turn);
-    bool tried = gconv_png_choice_wants(&choice, filter, choice.pay), single = false;
-    uint64_t with = 0;
-    if (tried)
-      with = try_matches(state, slot, deflater, filter, &sample, choice.noisy ? sample.before : 0, &single);
-    gconv_png_choice_take(&choice, filter, tried, with, single);
-  }
-  *content = choice.content;
-  return choice.best;
-}
-
-/* Raw deflate into out[0 .. room); 0 if that is not enough. */
-static size_t deflate_by_zlib(z_stream *stream, const gconv_png_lines *lines, bool last, uint8_t *out, size_t room) {
-  deflateReset(stream);
-  stream->next_in = (z_const Bytef *)lines->bytes;
-  stream->avail_in = (uInt)lines->size;
-  stream->next_out = out;
-  stream->avail_out = (uInt)room;
-  int result = deflate(stream, last ? Z_FINISH : Z_SYNC_FLUSH);
-  bool whole = last ? result == Z_STREAM_END : stream->avail_out > 0;
-  return whole ? room - stream->avail_out : 0;
-}
-
-/* Our own deflate knows pixels, and makes some photos smaller than zlib at any level: whoever asks for a level gets the
- * smaller of both. It is so fast that it can be done twice. */
-static size_t deflate_lines(const struct state *state, struct compressor *compressor, const gconv_png_lines *lines,
-                            bool last, uint8_t *out) {
-  if (state->level == 0)
-    return deflate_by_zlib(&compressor->zlib, lines, last, out, state->chunk_room);
-  size_t own = gconv_png_deflate(compressor->deflater, lines, last, out);
-  if (!compressor->zlib_begun)
-    return own;
-  size_t size = deflate_by_zlib(&compressor->zlib, lines, last, out, own);
-  return size > 0 ? size : gconv_png_deflate(compressor->deflater, lines, last, out);
-}
-
-/* The two bytes of RFC 1950: deflate with a window of 32 KB; how hard it was tried. */
-static void put_stream_head(int level, uint8_t *out) {
-  unsigned effort = level < 2 ? 0 : level < 6 ? 1 : level == 6 ? 2 : 3;
-  unsigned head = 0x78 << 8 | effort << 6;
-  head += 31 - head % 31;
-  out[0] = (uint8_t)(head >> 8);
-  out[1] = (uint8_t)head;
-}
-
-static void make_chunk(const struct state *state, struct slot *slot, struct compressor *compressor, size_t begin) {
-  size_t left = state->row_count - begin, count = left < state->strip_rows ? left : state->strip_rows;
-  size_t first_row = state->rows_taken + begin, head = first_row == 0 ? STREAM_HEAD : 0;
-  bool last = first_row + count == state->height;
-  gconv_png_content content = GCONV_PNG_MIXED;
-  int filter = state->level > 0 ? choose_filter(state, slot, compressor->deflater, begin, count, &content) : GCONV_PNG_NONE;
-  gconv_png_lines lines = filter_rows(state, slot, filter, begin, count);
-  lines.content = content;
-  uint8_t *out = slot->chunk + CHUNK_HEAD;
-  if (head > 0)
-    put_stream_head(state->level, out);
-  size_t size = deflate_lines(state, compressor, &lines, last, out + head);
-  slot->chunk_bytes = frame_chunk(slot->chunk, "IDAT", head + size);
-  slot->line_bytes = lines.size;
-  slot->adler = gconv_adler32(1, lines.bytes, lines.size);
+/* The strip whose first row is the one of number `begin` of those being compressed. */
+static void make_chunk(const struct state *state, struct slot *slot, gconv_png_strip_encoder *encoder, size_t begin) {
+  size_t left = state->row_count - begin, first_row = state->rows_taken + begin;
+  gconv_png_rows rows = {.rows = state->rows + begin * state->stride, .stride = state->stride, .first = first_row == 0};
+  rows.above = begin == 0 ? state->above : rows.rows - state->stride;
+  rows.count = left < state->shape.strip_rows ? left : state->shape.strip_rows;
+  rows.last = first_row + rows.count == state->height;
+  slot->chunk_bytes = gconv_png_encode_strip(encoder, &rows, slot->chunk, &slot->adler);
+  slot->line_bytes = rows.count * (state->shape.row_bytes + 1);
 }
 
 /* ---- Strips in order ---- */
@@ -249,13 +125,13 @@ static void do_strip(void *context, size_t turn, int thread) {
   struct slot *slot = &state->slots[turn % state->slot_count];
   if (!wait_for_slot(state, turn))
     return;
-  make_chunk(state, slot, &state->compressors[thread], turn * state->strip_rows);
+  make_chunk(state, slot, state->encoders[thread], turn * state->shape.strip_rows);
   hand_in(state, slot);
 }
 
 /* Compresses and writes rows, which begin at a strip and end with one. */
 static gconv_status write_strips(struct state *state, const uint8_t *rows, size_t stride, size_t count) {
-  size_t strips = (count - 1) / state->strip_rows + 1;
+  size_t strips = (count - 1) / state->shape.strip_rows + 1;
   state->rows = rows;
   state->stride = stride;
   state->row_count = count;
@@ -266,42 +142,15 @@ static gconv_status write_strips(struct state *state, const uint8_t *rows, size_
     do_strip(state, turn, 0);
   if (state->status != GCONV_OK)
     return gconv_fail(state->status, "%s", state->error);
-  memcpy(state->above, rows + (count - 1) * stride, state->row_bytes);
+  memcpy(state->above, rows + (count - 1) * stride, state->shape.row_bytes);
   state->rows_taken += count;
   return GCONV_OK;
 }
 
 /* ---- Beginning ---- */
 
-static gconv_status allocate_slot(const struct state *state, struct slot *slot) {
-  size_t size = state->strip_rows * (state->row_bytes + 1);
-  void *memory;
-  GCONV_TRY(gconv_allocate(size + GCONV_PNG_DEFLATE_SLACK, "a strip of a PNG", &memory));
-  slot->lines = memory;
-  memset(slot->lines + size, 0, GCONV_PNG_DEFLATE_SLACK);
-  GCONV_TRY(gconv_allocate(CHUNK_HEAD + STREAM_HEAD + state->chunk_room + CHUNK_TAIL, "a strip of a PNG", &memory));
-  slot->chunk = memory;
-  for (int i = 0; i < 2 && state->swap; i++) {
-    GCONV_TRY(gconv_allocate(state->row_bytes, "a row of a PNG", &memory));
-    slot->swapped[i] = memory;
-  }
-  return GCONV_OK;
-}
-
-/* Filters are tried with our own deflate, whatever compresses in the end. */
-static gconv_status begin_compressor(const struct state *state, struct compressor *compressor) {
-  enum { RAW = -15, MOST_MEMORY = 9 };
-  GCONV_TRY(gconv_png_deflater_create(&compressor->deflater));
-  if (state->level == FAST_LEVEL)
-    return GCONV_OK;
-  if (deflateInit2(&compressor->zlib, state->level, Z_DEFLATED, RAW, MOST_MEMORY, Z_FILTERED) != Z_OK)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory to compress a PNG");
-  compressor->zlib_begun = true;
-  return GCONV_OK;
-}
-
 static gconv_status find_threads(struct state *state) {
-  size_t strips = (state->height - 1) / state->strip_rows + 1;
+  size_t strips = (state->height - 1) / state->shape.strip_rows + 1;
   int threads = state->writer->options->threads;
   state->pool = state->writer->options->shared;
   state->shared = state->pool != NULL;
@@ -320,19 +169,18 @@ static gconv_status prepare_to_compress(struct state *state) {
   GCONV_TRY(find_threads(state));
   state->threads = state->pool ? gconv_threads_count(state->pool) : 1;
   state->slot_count = state->threads > 1 ? SLOTS_PER_THREAD * (size_t)state->threads : 1;
-  state->held_room = state->strip_rows * (size_t)state->threads;
+  state->held_room = state->shape.strip_rows * (size_t)state->threads;
   state->slots = calloc(state->slot_count, sizeof *state->slots);
-  state->compressors = calloc((size_t)state->threads, sizeof *state->compressors);
-  if (!state->slots || !state->compressors)
+  state->encoders = calloc((size_t)state->threads, sizeof *state->encoders);
+  if (!state->slots || !state->encoders)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
   for (int i = 0; i < state->threads; i++)
-    GCONV_TRY(begin_compressor(state, &state->compressors[i]));
-  size_t size = state->strip_rows * (state->row_bytes + 1);
-  state->chunk_room = gconv_png_deflate_bound(size);
-  if (state->level == 0)
-    state->chunk_room = deflateBound(&state->compressors[0].zlib, size) + 16; /* and a flush */
-  for (size_t i = 0; i < state->slot_count; i++)
-    GCONV_TRY(allocate_slot(state, &state->slots[i]));
+    GCONV_TRY(gconv_png_strip_encoder_create(&state->shape, &state->encoders[i]));
+  for (size_t i = 0; i < state->slot_count; i++) {
+    void *memory;
+    GCONV_TRY(gconv_allocate(gconv_png_strip_encoder_room(state->encoders[0]), "a strip of a PNG", &memory));
+    state->slots[i].chunk = memory;
+  }
   return GCONV_OK;
 }
 
@@ -341,8 +189,8 @@ static gconv_status write_header(gconv_writer *writer) {
   static const uint8_t colours[] = {0, 4, 2, 6}; /* grey, grey + alpha, RGB, RGBA */
   const gconv_image *header = writer->header;
   uint8_t bytes[13] = {0}; /* compression, filters and interlacing: the only one, the only ones, none */
-  put_be32(bytes, (uint32_t)header->width);
-  put_be32(bytes + 4, (uint32_t)header->height);
+  gconv_png_put_be32(bytes, (uint32_t)header->width);
+  gconv_png_put_be32(bytes + 4, (uint32_t)header->height);
   bytes[8] = (uint8_t)(8 * gconv_type_bytes(header->type));
   bytes[9] = colours[header->channels - 1];
   GCONV_TRY(gconv_sink_write(writer->sink, signature, sizeof signature));
@@ -354,14 +202,14 @@ static gconv_status write_profile(gconv_writer *writer) {
   const gconv_image *header = writer->header;
   uLongf size = compressBound((uLong)header->icc_bytes);
   void *memory;
-  GCONV_TRY(gconv_allocate(CHUNK_HEAD + sizeof name + size + CHUNK_TAIL, "an ICC profile", &memory));
-  uint8_t *chunk = memory, *bytes = chunk + CHUNK_HEAD;
+  GCONV_TRY(gconv_allocate(GCONV_PNG_CHUNK_HEAD + sizeof name + size + GCONV_PNG_CHUNK_TAIL, "an ICC profile", &memory));
+  uint8_t *chunk = memory, *bytes = chunk + GCONV_PNG_CHUNK_HEAD;
   memcpy(bytes, name, sizeof name);
   gconv_status status = GCONV_OK;
   if (compress2(bytes + sizeof name, &size, header->icc, (uLong)header->icc_bytes, Z_DEFAULT_COMPRESSION) != Z_OK)
     status = gconv_fail(GCONV_NO_MEMORY, "no memory to compress an ICC profile");
   else
-    status = gconv_sink_write(writer->sink, chunk, frame_chunk(chunk, "iCCP", sizeof name + size));
+    status = gconv_sink_write(writer->sink, chunk, gconv_png_frame_chunk(chunk, "iCCP", sizeof name + size));
   gconv_release(memory);
   return status;
 }
@@ -398,8 +246,8 @@ static gconv_status write_metadata(gconv_writer *writer) {
   if (!(header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0))
     return GCONV_OK;
   uint8_t bytes[9];
-  put_be32(bytes, resolution_of(header->pixels_per_metre_x));
-  put_be32(bytes + 4, resolution_of(header->pixels_per_metre_y));
+  gconv_png_put_be32(bytes, resolution_of(header->pixels_per_metre_x));
+  gconv_png_put_be32(bytes + 4, resolution_of(header->pixels_per_metre_y));
   bytes[8] = 1; /* the unit: a metre */
   return write_small_chunk(writer, "pHYs", bytes, sizeof bytes);
 }
@@ -418,15 +266,14 @@ gconv_status gconv_png_start(gconv_writer *writer) {
   pthread_cond_init(&state->written_more, NULL);
   state->writer = writer;
   state->height = (size_t)header->height;
-  state->row_bytes = row_bytes;
-  state->pixel = pixel;
-  state->swap = header->type == GCONV_U16 && !gconv_host_is_big_endian();
-  state->level = writer->options->png_level == GCONV_PNG_STORED ? 0 : writer->options->png_level;
+  state->shape = (gconv_png_shape){.row_bytes = row_bytes, .pixel = pixel};
+  state->shape.strip_rows = gconv_png_strip_rows(row_bytes + 1, state->height);
+  state->shape.swap = header->type == GCONV_U16 && !gconv_host_is_big_endian();
+  state->shape.level = writer->options->png_level == GCONV_PNG_STORED ? 0 : writer->options->png_level;
   state->adler = 1;
-  state->strip_rows = gconv_png_strip_rows(row_bytes + 1, state->height);
   void *above;
-  GCONV_TRY(gconv_allocate(state->row_bytes, "a row of a PNG", &above));
-  state->above = memset(above, 0, state->row_bytes);
+  GCONV_TRY(gconv_allocate(state->shape.row_bytes, "a row of a PNG", &above));
+  state->above = memset(above, 0, state->shape.row_bytes);
   GCONV_TRY(write_header(writer));
   return write_metadata(writer);
 }
@@ -437,7 +284,7 @@ gconv_status gconv_png_start(gconv_writer *writer) {
 static size_t hold(struct state *state, const uint8_t *rows, size_t stride, size_t count) {
   size_t room = state->held_room - state->held_rows, taken = count < room ? count : room;
   for (size_t i = 0; i < taken; i++)
-    memcpy(state->held + (state->held_rows + i) * state->row_bytes, rows + i * stride, state->row_bytes);
+    memcpy(state->held + (state->held_rows + i) * state->shape.row_bytes, rows + i * stride, state->shape.row_bytes);
   state->held_rows += taken;
   return taken;
 }
@@ -450,19 +297,19 @@ gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t
   GCONV_TRY(prepare_to_compress(state));
   for (size_t count = (size_t)row_count, taken; count > 0; count -= taken, next += taken * stride) {
     bool to_end = state->rows_taken + state->held_rows + count == state->height;
-    if (state->held_rows == 0 && (count >= state->strip_rows || to_end)) {
-      taken = to_end ? count : count - count % state->strip_rows;
+    if (state->held_rows == 0 && (count >= state->shape.strip_rows || to_end)) {
+      taken = to_end ? count : count - count % state->shape.strip_rows;
       GCONV_TRY(write_strips(state, next, stride, taken));
       continue;
     }
     if (!state->held) {
       void *held;
-      GCONV_TRY(gconv_allocate(state->held_room * state->row_bytes, "rows of a PNG", &held));
+      GCONV_TRY(gconv_allocate(state->held_room * state->shape.row_bytes, "rows of a PNG", &held));
       state->held = held;
     }
     taken = hold(state, next, stride, count);
     if (state->held_rows == state->held_room || (to_end && taken == count)) {
-      GCONV_TRY(write_strips(state, state->held, state->row_bytes, state->held_rows));
+      GCONV_TRY(write_strips(state, state->held, state->shape.row_bytes, state->held_rows));
       state->held_rows = 0;
     }
   }
@@ -473,31 +320,32 @@ gconv_status gconv_png_write_rows(gconv_writer *writer, const void *rows, size_t
 gconv_status gconv_png_write_part(gconv_writer *writer, const gconv_part *part) {
   struct state *state = writer->state;
   if (part->samples) {
-    memcpy(state->above, part->above, state->row_bytes);
+    memcpy(state->above, part->above, state->shape.row_bytes);
     return gconv_png_write_rows(writer, part->samples, part->row_bytes, part->count);
   }
-  if (state->held_rows > 0 && state->held_rows % state->strip_rows == 0) {
-    GCONV_TRY(write_strips(state, state->held, state->row_bytes, state->held_rows));
+  if (state->held_rows > 0 && state->held_rows % state->shape.strip_rows == 0) {
+    GCONV_TRY(write_strips(state, state->held, state->shape.row_bytes, state->held_rows));
     state->held_rows = 0;
   }
-  if (state->level != FAST_LEVEL || state->held_rows > 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: only whole strips of level %d are made elsewhere", writer->name, FAST_LEVEL);
+  if (state->shape.level != GCONV_PNG_FAST_LEVEL || state->held_rows > 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: only whole strips of level %d are made elsewhere", writer->name,
+                      GCONV_PNG_FAST_LEVEL);
   GCONV_TRY(gconv_sink_write(writer->sink, part->bytes, part->size));
   if (part->count > 0)
-    state->adler = gconv_adler32_combine(state->adler, part->adler, (uint64_t)part->count * (state->row_bytes + 1));
+    state->adler = gconv_adler32_combine(state->adler, part->adler, (uint64_t)part->count * (state->shape.row_bytes + 1));
   state->rows_taken += (size_t)part->count;
   return GCONV_OK;
 }
 
 int32_t gconv_png_row_step(const gconv_writer *writer) {
   const struct state *state = writer->state;
-  return (int32_t)state->strip_rows;
+  return (int32_t)state->shape.strip_rows;
 }
 
 gconv_status gconv_png_finish(gconv_writer *writer) {
   const struct state *state = writer->state;
   uint8_t adler[4];
-  put_be32(adler, state->adler);
+  gconv_png_put_be32(adler, state->adler);
   GCONV_TRY(write_small_chunk(writer, "IDAT", adler, sizeof adler));
   return write_small_chunk(writer, "IEND", NULL, 0);
 }
@@ -506,23 +354,16 @@ void gconv_png_end(gconv_writer *writer) {
   struct state *state = writer->state;
   if (!state)
     return;
-  for (size_t i = 0; state->slots && i < state->slot_count; i++) {
-    gconv_release(state->slots[i].lines);
+  for (size_t i = 0; state->slots && i < state->slot_count; i++)
     gconv_release(state->slots[i].chunk);
-    gconv_release(state->slots[i].swapped[0]);
-    gconv_release(state->slots[i].swapped[1]);
-  }
-  for (int i = 0; state->compressors && i < state->threads; i++) {
-    gconv_png_deflater_free(state->compressors[i].deflater);
-    if (state->compressors[i].zlib_begun)
-      deflateEnd(&state->compressors[i].zlib);
-  }
+  for (int i = 0; state->encoders && i < state->threads; i++)
+    gconv_png_strip_encoder_free(state->encoders[i]);
   if (!state->shared)
     gconv_threads_free(state->pool);
   gconv_release(state->above);
   gconv_release(state->held);
   free(state->slots);
-  free(state->compressors);
+  free(state->encoders);
   pthread_cond_destroy(&state->written_more);
   pthread_mutex_destroy(&state->lock);
   free(state);

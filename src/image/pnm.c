@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Netpbm's formats. PNM: P1 to P3 are bitmaps, grey and RGB as text, P4 to P6 the same as bytes. PAM: P7, which adds alpha.
- * Samples run from 0 to any maxval up to 65535; where that is not 255 or 65535, they are rescaled to the full range.
- */
+/* Netpbm's formats. PNM: P1 to P3 are bitmaps, grey and RGB as text; P4 to P6 are the same as bytes. PAM: P7, which adds
+ * alpha. Samples run from 0 to any maxval up to 65535. If that is not 255 or 65535, they are rescaled to the full range. */
 #include "image/format.h"
 
 #include <stdio.h>
@@ -12,7 +10,7 @@
 typedef struct pnm_state {
   int kind;         /* 1 to 7, the digit of the magic */
   uint32_t maxval;  /* 1 to 65535 */
-  uint16_t *scaled; /* sample -> rescaled sample; NULL if they stay as they are */
+  uint16_t *scaled; /* sample -> rescaled sample; NULL if samples stay as they are */
   uint8_t *bits;    /* of P4: a row, 8 pixels a byte */
   size_t bits_bytes;
 } pnm_state;
@@ -36,7 +34,7 @@ static inline gconv_status next_byte(gconv_source *source, int *c) {
   return GCONV_OK;
 }
 
-/* The first byte that is neither white space nor in a comment (from # to the end of the line). */
+/* Reads the first byte that is neither white space nor in a comment (from # to the end of the line). */
 static gconv_status skip_space(gconv_source *source, int *c) {
   bool comment = false;
   do {
@@ -46,7 +44,7 @@ static gconv_status skip_space(gconv_source *source, int *c) {
   return GCONV_OK;
 }
 
-/* A number after white space and comments, and the one byte behind it. */
+/* Reads a number after white space and comments, and the one byte behind it. */
 static gconv_status read_number(gconv_source *source, const char *what, uint32_t limit, uint32_t *value) {
   int c;
   GCONV_TRY(skip_space(source, &c));
@@ -63,7 +61,7 @@ static gconv_status read_number(gconv_source *source, const char *what, uint32_t
   if (!any || !(is_space(c) || c == END || c == '#'))
     return gconv_fail(GCONV_BAD_FILE, "%s: its %s is not a whole number, at byte %llu", source->name, what,
                       (unsigned long long)source->position);
-  while (c == '#' || (c != '\n' && c != END && !is_space(c))) /* a comment straight behind a number */
+  while (c == '#' || (c != '\n' && c != END && !is_space(c))) /* a comment directly behind a number */
     GCONV_TRY(next_byte(source, &c));
   *value = (uint32_t)number;
   return GCONV_OK;
@@ -85,7 +83,7 @@ static gconv_status read_pnm_header(gconv_reader *reader, pnm_state *state) {
   return GCONV_OK;
 }
 
-/* A line without its end; what does not fit is cut, which leaves no word that is known. */
+/* Reads a line without its end. What does not fit is cut; no known word is so long. */
 static gconv_status read_line(gconv_source *source, char *line, size_t size) {
   size_t used = 0;
   int c;
@@ -111,7 +109,7 @@ static gconv_status set_tuple_type(gconv_reader *reader, const char *type, uint3
     bool alpha;
   } known[] = {{"BLACKANDWHITE", 1, false},      {"GRAYSCALE", 1, false},      {"RGB", 3, false},
                {"BLACKANDWHITE_ALPHA", 2, true}, {"GRAYSCALE_ALPHA", 2, true}, {"RGB_ALPHA", 4, true}};
-  bool found = type[0] == '\0' && depth >= 1 && depth <= 4; /* without a name they are just numbers */
+  bool found = type[0] == '\0' && depth >= 1 && depth <= 4; /* without a type, they are just numbers */
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
     if (strcmp(type, known[i].name) == 0 && depth == known[i].depth) {
       found = true;
@@ -126,7 +124,7 @@ static gconv_status set_tuple_type(gconv_reader *reader, const char *type, uint3
   return GCONV_OK;
 }
 
-/* The decimal number in `text`, alone and at least 1; else `*value` is not changed. */
+/* Reads the decimal number that is all of `text`, and at least 1. Otherwise `*value` is not changed. */
 static void parse_field(const char *text, uint32_t *value) {
   uint64_t number = 0;
   const char *c = text + strspn(text, " \t");
@@ -138,7 +136,7 @@ static void parse_field(const char *text, uint32_t *value) {
     *value = (uint32_t)number;
 }
 
-/* Lines "WIDTH 640", in any order, up to ENDHDR. */
+/* Reads lines such as "WIDTH 640", in any order, up to ENDHDR. */
 static gconv_status read_pam_header(gconv_reader *reader, pnm_state *state) {
   enum { FIELDS = 4, MAX_LINES = 1000 };
   static const char *const names[FIELDS] = {"WIDTH", "HEIGHT", "DEPTH", "MAXVAL"};
@@ -198,12 +196,12 @@ static gconv_status prepare(gconv_reader *reader, pnm_state *state) {
   header->frames = 1;
   header->type = state->maxval > UINT8_MAX ? GCONV_U16 : GCONV_U8;
   size_t row_bytes = state->kind == 4 ? ((size_t)header->width + 7) / 8 : gconv_image_row_bytes(&reader->header), bytes;
-  if (state->kind <= 3) /* a digit is the least that a sample of text can have */
+  if (state->kind <= 3) /* a sample of text has at least one digit */
     row_bytes = (size_t)header->width * (size_t)header->channels;
   gconv_multiply(row_bytes, (size_t)header->height, &bytes);
   GCONV_TRY(gconv_reader_expect(reader, bytes));
   uint32_t full = header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX;
-  bool is_bitmap = state->kind == 1 || state->kind == 4; /* where 1 is black */
+  bool is_bitmap = state->kind == 1 || state->kind == 4; /* in bitmaps, 1 is black */
   state->bits_bytes = state->kind == 4 ? row_bytes : 0;
   return is_bitmap || state->maxval == full ? GCONV_OK : make_scale(state, full);
 }
@@ -226,7 +224,7 @@ static gconv_status open_pnm(gconv_reader *reader) {
   return prepare(reader, state);
 }
 
-/* P1: digits 0 and 1, with or without white space between. */
+/* P1: digits 0 and 1, with or without white space between them. */
 static gconv_status read_text_bits(gconv_reader *reader, uint8_t *row) {
   for (int32_t x = 0; x < reader->header.width; x++) {
     int c;
@@ -357,7 +355,7 @@ static size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* The most significant byte first; a few samples at a time, so that the row need not be changed. */
+/* Writes the most significant byte first, a few samples at a time, so that the row is not changed. */
 static gconv_status write_u16(gconv_sink *sink, const uint16_t *row, size_t samples) {
   uint8_t bytes[2 * PIECE];
   for (size_t done = 0; done < samples; done += PIECE) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a source by rows, as formats offer it: the format is found by the content, and limits are checked. */
+/* Reads a source by rows, through the interface of formats. Finds the format by the content, and checks limits. */
 #include "base/threads.h"
 #include "image/format.h"
 
@@ -9,11 +9,11 @@
 
 /* ---- Opening ---- */
 
-/* A kind of files that is known but not read, and what to do about it. */
+/* A kind of file that is recognised but not read, and the user's remedy. */
 typedef struct foreign {
   const char *name; /* with its article */
   size_t offset, length;
-  const char *bytes; /* `length` of them, at `offset` of such a file */
+  const char *bytes; /* `length` bytes, at `offset` of such a file */
   const char *remedy;
 } foreign;
 
@@ -37,7 +37,6 @@ static const foreign *find_foreign(const uint8_t *bytes, size_t size) {
       {"an OpenEXR file", 0, 4, "\x76\x2f\x31\x01", CONVERT},
       {"a Photoshop file", 0, 4, "8BPS", CONVERT},
       {"a GIMP file", 0, 8, "gimp xcf", CONVERT},
-      {"a QOI file", 0, 4, "qoif", CONVERT},
       {"a Radiance HDR file", 0, 10, "#?RADIANCE", CONVERT},
       {"an SVG or XML file", 0, 1, "<", CONVERT},
       {"a DICOM file", 128, 4, "DICM", CONVERT},
@@ -66,7 +65,7 @@ static gconv_status fail_unknown(const char *name, const uint8_t *bytes, size_t 
   return gconv_fail(GCONV_BAD_FILE, "%s: not an image of a known format (%s)", name, list);
 }
 
-/* Four channels at most make one pixel of the limit, so that it bounds memory for planar images of many channels too. */
+/* A pixel of the limit has up to four channels. So the limit also bounds the memory of planar images with many channels. */
 static gconv_status check_limit(const gconv_reader *reader) {
   const gconv_image *header = &reader->header;
   size_t factors[] = {(size_t)header->frames, (size_t)header->height, (size_t)header->width,
@@ -82,8 +81,7 @@ static gconv_status check_limit(const gconv_reader *reader) {
 
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
   enum { SNIFFED_BYTES = 16, MOST_SNIFFED = 132 }; /* DICOM tells itself late */
-  *reader = (gconv_reader){
-      .source = source, .threads = 1, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
+  *reader = (gconv_reader){.source = source, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
   const uint8_t *bytes;
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
@@ -98,10 +96,9 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
 
 /* ---- Rows ---- */
 
-/* A call of a function that reads, on its way to one of the shared threads. */
+/* Rows that are read, on their way to one of the shared threads. */
 typedef struct reading {
   gconv_reader *reader;
-  gconv_read_rows *read;
   void *rows;
   size_t row_bytes;
   int32_t count;
@@ -109,21 +106,15 @@ typedef struct reading {
 
 static gconv_status read_in_turn(void *context) {
   const reading *r = context;
-  return r->read(r->reader, r->rows, r->row_bytes, r->count);
-}
-
-gconv_status gconv_reader_in_turn(gconv_reader *reader, gconv_read_rows *read, void *rows, size_t row_bytes, int32_t count) {
-  reading r = {.reader = reader, .read = read, .rows = rows, .row_bytes = row_bytes, .count = count};
-  return reader->shared ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r);
+  return r->reader->format->read_rows(r->reader, r->rows, r->row_bytes, r->count);
 }
 
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
-  const gconv_format *format = reader->format;
+  reading r = {.reader = reader, .rows = rows, .row_bytes = row_bytes, .count = count};
   if (reader->failed)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is read on after a failure: open it again", reader->source->name);
   reader->failed = true;
-  GCONV_TRY(format->threads ? format->read_rows(reader, rows, row_bytes, count)
-                            : gconv_reader_in_turn(reader, format->read_rows, rows, row_bytes, count));
+  GCONV_TRY(reader->shared ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r));
   reader->failed = false;
   reader->rows_read += count;
   return GCONV_OK;

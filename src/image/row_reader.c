@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading files: the public side of reader.c, by rows and whole. */
+/* Reads files, by rows and as a whole: the public functions over reader.c. */
 #include "image/format.h"
 #include "image/jpeg_check.h"
 #include "image/orientation.h"
@@ -20,7 +20,6 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   gconv_status status = gconv_source_open(path, &rows->source);
   if (status == GCONV_OK)
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
-  rows->reader.threads = gconv_threads_allowed(options ? options->threads : 0);
   rows->reader.again = options && options->again;
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
@@ -44,7 +43,7 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
 }
 
 size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
-  enum { BUFFERS = 2 << 20 }; /* of the file, and rows ahead */
+  enum { BUFFERS = 2 << 20 }; /* of the file, and rows read ahead */
   const gconv_reader *reader = &rows->reader;
   size_t factors[] = {gconv_image_row_bytes(&reader->header), (size_t)gconv_image_row_count(&reader->header)};
   return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_product(2, factors) : 0);
@@ -74,7 +73,6 @@ bool gconv_row_reader_may_be_jpeg(const gconv_row_reader *rows) {
 
 void gconv_row_reader_share(gconv_row_reader *rows, gconv_threads *threads) {
   rows->reader.shared = threads;
-  rows->reader.threads = gconv_threads_count(threads);
 }
 
 gconv_status gconv_row_reader_read(gconv_row_reader *rows, void *samples, size_t row_bytes, int32_t count) {
@@ -93,7 +91,7 @@ void gconv_row_reader_close(gconv_row_reader *rows) {
   free(rows);
 }
 
-/* Gives the header the memory of an image that is not wanted any more, or memory of its own. */
+/* Gives the header the memory of an image that is no longer needed, or new memory. */
 static gconv_status take_room(gconv_image *old, gconv_image *header) {
   gconv_status status = GCONV_OK;
   if (old->data && gconv_image_same_shape(old, header)) {
@@ -108,7 +106,7 @@ static gconv_status take_room(gconv_image *old, gconv_image *header) {
   return status;
 }
 
-/* Gives *image the header, which it takes over, and memory, and reads all rows. */
+/* Gives *image the header, which it takes over, and memory. Reads all rows. */
 static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
   GCONV_TRY(take_room(image, &reader->header));
   *image = reader->header;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing files, by rows and whole. */
+/* Writes files, by rows and as a whole. */
 #include "base/threads.h"
 #include "image/format.h"
 
@@ -31,37 +31,49 @@ static gconv_status fill_options(const char *path, const gconv_write_options *gi
                     "%s: its name does not tell the format: end it in a known extension or give --format (%s)", path, list);
 }
 
+static bool holds_channels(const gconv_format *format, const gconv_image *image) {
+  bool plain = image->frames <= 1 && !image->planar && image->channels <= 4;
+  return format->info.multiframe || (plain && (format->alpha || image->channels == 1 || image->channels == 3));
+}
+
+/* The name of the first format that holds the image. */
+static const char *other_format(const gconv_image *image) {
+  const gconv_format_info *info;
+  for (size_t i = 0; (info = gconv_format_at(i)); i++)
+    if (info->writes && info->holds[image->type] && holds_channels((const gconv_format *)info, image))
+      return info->name;
+  return "another one";
+}
+
 static gconv_status check_channels(const gconv_format *format, const gconv_image *image) {
-  const char *name = format->info.name, *other = image->type == GCONV_F32 ? ".npy" : ".png";
-  int most = format->alpha ? 4 : 3;
-  if (image->channels > 4)
-    return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds %d: write .npy", image->channels, name, most);
-  if (format->alpha || image->channels == 1 || image->channels == 3)
+  const char *name = format->info.name, *other = other_format(image);
+  if (holds_channels(format, image))
     return GCONV_OK;
+  if (image->frames > 1 || (image->planar && image->channels <= 4))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold frames or planes (N x C x H x W): write .%s", name, other);
+  if (image->channels > 4)
+    return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds %d: write .%s", image->channels, name,
+                      format->alpha ? 4 : 3, other);
   if (image->alpha)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s has no alpha: write %s instead, or leave it out (--alpha drop)", name, other);
-  return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds 1 or 3: write %s instead", image->channels, name,
+    return gconv_fail(GCONV_UNSUPPORTED, "%s has no alpha: write .%s instead, or leave it out (--alpha drop)", name, other);
+  return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds 1 or 3: write .%s instead", image->channels, name,
                     other);
 }
 
-/* Limits of its own, such as the largest size, are checked by the format's start(). */
+/* The format's start() checks limits of its own, such as the largest size. */
 gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image *image) {
   if (!info->writes)
     return gconv_fail(GCONV_UNSUPPORTED, "%s is only read, not written", info->name);
   if (!info->holds[image->type])
     return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold %s samples; it holds %s", info->name,
                       gconv_type_name(image->type), gconv_type_name(gconv_format_type(info, image->type)));
-  if (info->multiframe)
-    return GCONV_OK;
-  if (image->frames > 1 || (image->planar && image->channels <= 4))
-    return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold frames or planes (N x C x H x W): write .npy", info->name);
   return check_channels((const gconv_format *)info, image); /* every info is the first member of its row */
 }
 
 struct gconv_row_writer {
   gconv_writer writer;
   gconv_write_options options;
-  gconv_image header; /* the caller's, whose profile is only borrowed */
+  gconv_image header; /* the caller's header; its profile is only borrowed */
   int64_t rows_left;
 };
 
@@ -92,7 +104,7 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
   return status;
 }
 
-/* Rows that are written, on their way to one of the shared threads. */
+/* Rows to be written, on one of the shared threads. */
 typedef struct writing {
   gconv_writer *writer;
   const void *rows;

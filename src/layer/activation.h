@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Activations, compiled for host and device from one text and without contraction, so that the exact family keeps its bits.
- * exp() is ours for that reason: the libraries of host and device round differently.
- */
+/* Activations, compiled for host and device from one text and without contraction, so that the exact family keeps its bits.
+ * exp() is our own, because the libraries of host and device round differently. */
 #ifndef GCONV_LAYER_ACTIVATION_H
 #define GCONV_LAYER_ACTIVATION_H
 
@@ -10,8 +8,9 @@
 
 #include <math.h>
 
-/* e^x for x <= 0, relative error below 2^-22: x = n ln 2 + f with |f| <= ln 2 / 2 (Cody and Waite, in two parts), and the
- * Taylor polynomial of degree 7 for e^f, whose remainder is below (ln 2 / 2)^8 / 8! = 5e-9. Below -87 the result is 0. */
+/* Returns e^x for x <= 0, with a relative error below 2^-22. x = n ln 2 + f with |f| <= ln 2 / 2 (Cody and Waite, in two
+ * parts). e^f is the Taylor polynomial of degree 7, whose remainder is below (ln 2 / 2)^8 / 8! = 5e-9. Below -87 the result
+ * is 0. */
 GCONV_BOTH float gconv_exp_negative(float x) {
   if (!(x > -87.0f))
     return x != x ? x : 0.0f;
@@ -34,7 +33,8 @@ GCONV_BOTH float gconv_sigmoid(float v) {
   return (v < 0 ? e : 1.0f) / (1.0f + e);
 }
 
-/* Near 0, where 1 - e would cancel, by the odd series v - v^3/3 + 2v^5/15 - 17v^7/315, good to 2^-24 for |v| < 0.25. */
+/* tanh(v). Near 0, where 1 - e would cancel, it uses the odd series v - v^3/3 + 2v^5/15 - 17v^7/315, which is good to 2^-24
+ * for |v| < 0.25. */
 GCONV_BOTH float gconv_tanh(float v) {
   float a = fabsf(v);
   if (!(a >= 0.25f)) {
@@ -47,7 +47,7 @@ GCONV_BOTH float gconv_tanh(float v) {
   return copysignf((1.0f - e) / (1.0f + e), v);
 }
 
-/* What becomes of sum + bias. NaN stays NaN. */
+/* Applies the activation to sum + bias. NaN stays NaN. */
 GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
   switch (problem->activation) {
   case GCONV_ACTIVATION_RELU:

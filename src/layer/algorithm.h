@@ -60,10 +60,8 @@ typedef struct gconv_layer_algorithm {
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
   void (*dismiss)(void *state);
 
-  /* Both 0, or, of an algorithm made of a library: milliseconds that loading it takes, once a process, and whether it is
-   * loaded by now. */
-  double start_ms;
-  bool (*started)(void);
+  /* As in gconv_algorithm: made of a library, which `auto` never takes. */
+  bool library;
 } gconv_layer_algorithm;
 
 #ifdef __cplusplus

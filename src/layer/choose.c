@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* Which algorithm solves a layer, and for how many images at a time. */
-#include "conv/pick.h"
-#include "conv/tuning.h"
 #include "layer/network.h"
+#include "operation/pick.h"
+#include "operation/tuning.h"
 
 #include <string.h>
 
-/* What an algorithm makes of a layer: a problem of as many images as its workspace allows, its math the one that it is for.
- */
+/* How an algorithm would solve a layer. */
 typedef struct layer_candidate {
-  gconv_layer_problem problem;
-  double estimate_ms;
+  gconv_layer_problem
+      problem;        /* of one execution: as many images as its workspace allows, its math the one that it is for */
+  double estimate_ms; /* of all images */
 } layer_candidate;
 
+/* On the CPU, each thread has a workspace. It counts as four of them, however many there are: choices do not depend on that.
+ */
 static size_t workspace_of(const gconv_device *device, const gconv_layer_algorithm *row,
                            const gconv_layer_problem *problem) {
-  size_t threads = device->type == &gconv_device_type_cpu ? (size_t)gconv_threads_count(device->threads) : 1;
+  const size_t counted = device->type == &gconv_device_type_cpu ? 4 : 1;
   size_t bytes = row->workspace_bytes ? row->workspace_bytes(problem) : 0;
-  return bytes > SIZE_MAX / threads ? SIZE_MAX : bytes * threads;
+  return bytes > SIZE_MAX / counted ? SIZE_MAX : bytes * counted;
 }
 
 /* Makes the problem one of the most images for which the workspace suffices, in equal parts of all. False if it does not
@@ -38,31 +40,51 @@ static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *r
 }
 
 /* Leave to round products is leave not to: where an algorithm has no use for it, it works in true float32. */
-static const char *find_obstacle(const gconv_device *device, const gconv_layer_algorithm *row, layer_candidate *how) {
-  const char *obstacle = row->supports(&how->problem);
-  if (obstacle && how->problem.math != GCONV_MATH_FP32) {
-    how->problem.math = GCONV_MATH_FP32;
-    obstacle = row->supports(&how->problem);
+static const char *fit(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
+  const char *obstacle = row->supports(problem);
+  if (obstacle && problem->math != GCONV_MATH_FP32) {
+    problem->math = GCONV_MATH_FP32;
+    obstacle = row->supports(problem);
   }
-  if (!obstacle && !fit_batch(device, row, &how->problem))
+  if (!obstacle && !fit_batch(device, row, problem))
     obstacle = "its workspace for one image is above the limit";
   return obstacle;
 }
 
-static void set_price(const gconv_device *device, const gconv_network_options *options, const gconv_layer_algorithm *row,
-                      const gconv_step *step, layer_candidate *how, gconv_candidate *candidate) {
-  int32_t turns = (step->images - 1) / how->problem.images + 1;
-  double start = row->started && !row->started() ? row->start_ms : 0;
-  gconv_layer_problem whole = step->whole; /* so that the choice does not depend on how many rows are made at a time */
-  whole.images = how->problem.images;
-  whole.math = how->problem.math;
-  how->estimate_ms = turns * row->cost(&whole, &device->machine);
-  double outputs = (double)step->images * whole.filters * whole.out_height * whole.out_width;
-  double ratio = device->tuned && whole.math == GCONV_MATH_FP32
-                     ? gconv_tuning_layer_ratio(&device->tuning, row->info.name, whole.filters, outputs,
-                                                (double)gconv_layer_taps(&whole))
-                     : 1;
-  gconv_candidate_price(candidate, how->estimate_ms, ratio, "gconv tune found", start, options->executions);
+/* Sets *priced, the problem by which auto chooses: of whole images, however many rows are made at a time, and of
+ * step->chosen_for of them, or as many of these as the workspace allows. An algorithm that is asked for by name need not be
+ * able to solve that. */
+static const char *find_obstacle(const gconv_device *device, const gconv_layer_algorithm *row, const gconv_step *step,
+                                 bool named, gconv_layer_problem *priced, gconv_layer_problem *problem) {
+  *priced = step->whole;
+  priced->images = step->chosen_for;
+  *problem = step->problem;
+  const char *obstacle = fit(device, row, priced);
+  if (obstacle && !named)
+    return obstacle;
+  problem->math = priced->math;
+  const char *why = fit(device, row, problem);
+  if (obstacle)
+    *priced = *problem;
+  return why;
+}
+
+static double ratio_of(const gconv_prices *prices, const gconv_layer_algorithm *row, const gconv_layer_problem *problem,
+                       int32_t images) {
+  gconv_tuning_row like = {.type = GCONV_F32,
+                           .channels = gconv_tuning_layer_class(problem->filters),
+                           .samples = (double)images * problem->filters * problem->out_height * problem->out_width,
+                           .taps = (double)gconv_layer_taps(problem),
+                           .layer = true};
+  snprintf(like.algorithm, sizeof like.algorithm, "%s", row->info.name);
+  return problem->math == GCONV_MATH_FP32 ? gconv_tuning_ratio(prices->ratios, &like) : 1;
+}
+
+static void set_price(const gconv_prices *prices, const gconv_layer_algorithm *row, const gconv_step *step,
+                      const gconv_layer_problem *priced, double *estimate_ms, gconv_candidate *candidate) {
+  int32_t turns = (step->chosen_for - 1) / priced->images + 1;
+  *estimate_ms = turns * row->cost(priced, &prices->machine) * step->images / step->chosen_for;
+  gconv_candidate_price(candidate, *estimate_ms, ratio_of(prices, row, priced, step->chosen_for), prices->source);
 }
 
 static void take(const gconv_layer_algorithm *row, const layer_candidate *how, gconv_step *step) {
@@ -74,18 +96,21 @@ static void take(const gconv_layer_algorithm *row, const layer_candidate *how, g
 
 gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, const char *wanted,
                                 gconv_step *step, FILE *reasons) {
+  const gconv_prices prices = gconv_device_prices(device);
   gconv_candidate candidates[GCONV_MOST_CANDIDATES];
   layer_candidate how[GCONV_MOST_CANDIDATES];
   const gconv_layer_algorithm *row;
   size_t count = 0, picked;
   for (; (row = gconv_layer_algorithm_row(count)) && count < GCONV_MOST_CANDIDATES; count++) {
-    candidates[count] = (gconv_candidate){.info = &row->info, .available = row->available};
+    gconv_candidate *candidate = &candidates[count];
+    *candidate = (gconv_candidate){.info = &row->info, .available = row->available, .library = row->library};
     if (strcmp(row->info.device, device->type->name) != 0)
       continue;
-    how[count].problem = step->problem;
-    candidates[count].obstacle = find_obstacle(device, row, &how[count]);
-    if (!candidates[count].obstacle)
-      set_price(device, options, row, step, &how[count], &candidates[count]);
+    gconv_layer_problem priced;
+    bool named = strcmp(wanted, row->info.name) == 0;
+    candidate->obstacle = find_obstacle(device, row, step, named, &priced, &how[count].problem);
+    if (!candidate->obstacle)
+      set_price(&prices, row, step, &priced, &how[count].estimate_ms, candidate);
   }
   GCONV_TRY(gconv_pick(candidates, count, device->type->name, wanted, options->without, reasons, &picked));
   take(gconv_layer_algorithm_row(picked), &how[picked], step);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a network does, in words. */
-#include "base/memory.h"
 #include "layer/network.h"
-
-#include <stdlib.h>
 
 static void print_step(FILE *text, const gconv_step *step, size_t number) {
   const gconv_layer_problem *problem = &step->problem;
@@ -20,21 +17,17 @@ static void print_step(FILE *text, const gconv_step *step, size_t number) {
   fprintf(text, "  activation %s", gconv_activation_name(problem->activation));
   if (problem->activation == GCONV_ACTIVATION_LEAKY)
     fprintf(text, " %.6g", (double)problem->slope);
-  fprintf(text, "; algorithm %s, math %s, %s\n", info->algorithm, info->math,
-          info->exact ? "exact family: the same bits on every device" : "not of the exact family");
+  fprintf(text, "; algorithm %s, math %s, %s\n", info->algorithm, info->math, gconv_family(info->exact));
   if (info->batch < info->images)
     fprintf(text, "  %d images at a time, so that the workspace stays below %.3g MB\n", info->batch,
             (double)problem->workspace_limit * 1e-6);
-  fprintf(text, "  work %.3g GFLOP, workspace %.3g MB, error of a sum at most %.3g of sum |weight * x| + |bias|\n",
-          info->flop * 1e-9, (double)info->workspace_bytes * 1e-6, info->error_bound);
+  fprintf(text, "  work %.3g GFLOP, workspace %.3g MB, error of a sum at most %.3g of %s + |bias|\n", info->flop * 1e-9,
+          (double)info->workspace_bytes * 1e-6, info->error_bound,
+          info->bound_of_largest ? "(sum |weight|) * (largest |x|)" : "sum |weight * x|");
 }
 
-gconv_status gconv_network_explain(const gconv_network *network, char **result) {
-  char *memory = NULL;
-  size_t size = 0;
-  FILE *text = open_memstream(&memory, &size);
-  if (!text)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
+void gconv_network_explain(const gconv_plan *plan, FILE *text) {
+  const gconv_network *network = (const gconv_network *)plan;
   const gconv_input *input = &network->input;
   fprintf(text, "input %d x %d x %d x %d %s, x = v / %g%s%s\n", input->images, input->channels, input->height, input->width,
           gconv_type_name(input->type),
@@ -48,9 +41,6 @@ gconv_status gconv_network_explain(const gconv_network *network, char **result) 
           network->steps[network->count - 1].info.out_height, network->out.width, gconv_combine_name(network->combine));
   if (network->by_rows)
     fprintf(text, "by rows: %d of the output at a time, of %d of the input\n", network->out.height, input->rows);
-  fprintf(text, "device %s (%s)\n%s", network->device->info.name, network->device->info.description, network->reasons);
-  if (!gconv_close_text(text, &memory))
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
-  *result = memory;
-  return GCONV_OK;
+  fprintf(text, "device %s (%s)\n%s", network->base.device->info.name, network->base.device->info.description,
+          network->reasons);
 }

@@ -6,17 +6,17 @@
 #include <math.h>
 #include <string.h>
 
-/* Positions and extents along an axis stay below this, so that kernels may count them in int32_t. Explicit padding may be
- * this many times what the image and the filter span: all that is beyond are outputs of nothing but zeros. */
+/* Positions and extents along an axis stay below LARGEST_EXTENT, so that kernels may count them in int32_t. Explicit padding
+ * may be at most MOST_PADDING times the span of image and filter; beyond, outputs would be made of zeros only. */
 enum { LARGEST_EXTENT = 1 << 30, MOST_PADDING = 16 };
 
-/* One axis of a layer, and what it is resolved to. */
+/* One axis of a layer, and its resolved values. */
 typedef struct axis {
   const char *name;
   int32_t size, taps, stride, dilation;
   gconv_layer_padding padding;
-  int32_t before, after; /* of explicit padding; `before` becomes what it is */
-  int32_t anchor;        /* of same padding: the tap that visits the pixels */
+  int32_t before, after; /* of explicit padding; `before` becomes the resolved value */
+  int32_t anchor;        /* of same padding: the tap that goes over the pixels */
   int32_t outputs;
 } axis;
 
@@ -48,7 +48,7 @@ static gconv_status check_axis(const axis *a, const char *where) {
 static gconv_status resolve_axis(axis *a, const char *where) {
   GCONV_TRY(check_axis(a, where));
   int64_t extent = (int64_t)(a->taps - 1) * a->dilation + 1, visited = ((int64_t)a->size - 1) / a->stride + 1;
-  int64_t missing = (visited - 1) * a->stride + extent - a->size; /* zeros that `visited` outputs take */
+  int64_t missing = (visited - 1) * a->stride + extent - a->size; /* the zeros that `visited` outputs need */
   missing = missing > 0 ? missing : 0;
   int64_t padded = (int64_t)a->size + a->before + a->after;
   switch (a->padding) {
@@ -76,7 +76,7 @@ static gconv_status resolve_axis(axis *a, const char *where) {
   }
 }
 
-/* The padding of a layer without "default": the pads of an axis are left 0 but for explicit. */
+/* Returns the padding of a layer, never "default". The pads of an axis stay 0 unless the padding is explicit. */
 static gconv_layer_padding padding_of(const gconv_layer *layer) {
   const gconv_bank *bank = layer->bank;
   if (layer->padding != GCONV_LAYER_DEFAULT)
@@ -118,13 +118,13 @@ static gconv_status resolve_axes(const gconv_layer *layer, const char *where, gc
 
 /* ---- Channels ---- */
 
-/* The groups, where something sets them; else 0. */
+/* Returns the groups if the layer or its bank sets them, otherwise 0. */
 static int32_t groups_of(const gconv_layer *layer) {
   const gconv_bank *bank = layer->bank;
   return layer->groups != 0 ? layer->groups : bank->has_geometry && bank->groups > 1 ? bank->groups : 0;
 }
 
-/* Whether the bank is applied to each channel by itself. */
+/* Returns whether the bank is applied to each channel separately. */
 static bool is_each(const gconv_layer *layer) {
   return groups_of(layer) == 0 && layer->bank->channels == 1;
 }
@@ -151,7 +151,7 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
   return GCONV_OK;
 }
 
-/* What else may be the matter where a bank wants so many channels, and the input has others. */
+/* Returns a hint for the error if a bank needs so many channels and the input has another number. */
 static const char *find_remedy(int64_t wanted, int32_t channels, int32_t height, int32_t width) {
   return wanted == width                ? "; or, where an array has its channels last, --layout nhwc"
          : wanted == height             ? "; or, where an array has its channels before its rows, --layout nchw"
@@ -182,7 +182,7 @@ static gconv_status resolve_groups(const gconv_layer *layer, const char *where, 
                     where, space, name, (long long)wanted, each, channels, find_remedy(wanted, channels, height, width));
 }
 
-/* The product, as far as tensors may be large: their bytes fit a ptrdiff_t. */
+/* Returns whether a tensor of this size is too large: its bytes must fit a ptrdiff_t. */
 static bool is_too_large(int32_t images, int32_t channels, int32_t height, int32_t width) {
   size_t factors[] = {(size_t)images, (size_t)channels, (size_t)height, (size_t)width, sizeof(float)};
   return gconv_product(5, factors) > PTRDIFF_MAX;
@@ -244,7 +244,7 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step) {
   GCONV_TRY(gconv_allocate((plain + prepared) * sizeof(float), "the weights of a layer", &memory));
   step->weights = memory;
   step->weight_count = plain + prepared;
-  memset(step->weights + plain - 16, 0, 16 * sizeof(float)); /* the gap behind the biases */
+  memset(step->weights + plain - 16, 0, 16 * sizeof(float)); /* zeros the gap behind the biases */
   copy_weights(layer, step->weights);
   return algorithm->prepare ? algorithm->prepare(problem, step->weights, step->weights + plain) : GCONV_OK;
 }

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks: made once, executed many times. */
+/* Making plans of networks. */
 #include "layer/network.h"
 #include "base/memory.h"
 #include "conv/pixel.h"
+#include "conv/stages.h"
+#include "operation/tuning.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const size_t DEFAULT_WORKSPACE = (size_t)256 << 20;
-
-const char *gconv_math_name(gconv_math math) {
-  static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"};
-  return (size_t)math < sizeof names / sizeof names[0] ? names[math] : NULL;
-}
-
-const char *gconv_activation_name(gconv_activation activation) {
-  static const char *const names[] = {"none", "relu", "leaky", "sigmoid", "tanh"};
-  return (size_t)activation < sizeof names / sizeof names[0] ? names[activation] : NULL;
-}
 
 int32_t gconv_step_turns(const gconv_step *step) {
   return (step->images - 1) / step->problem.images + 1;
@@ -163,16 +155,17 @@ static gconv_status resolve_step(gconv_network *network, const gconv_layer *laye
 
 /* Decides how it is solved. */
 static gconv_status make_step(gconv_network *network, const gconv_layer *layer, size_t index,
-                              const gconv_network_options *options, FILE *reasons) {
+                              const gconv_network_options *options, const char *wanted, FILE *reasons) {
   gconv_step *step = &network->steps[index];
-  const char *wanted = layer->algorithm ? layer->algorithm : options->algorithm ? options->algorithm : "auto";
-  fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s\n", index + 1, step->problem.filters, layer->bank->channels,
-          layer->bank->rows, layer->bank->columns, strcmp(wanted, "auto") != 0 ? "as asked for:" : "the cheapest of:");
-  gconv_status status = gconv_layer_choose(network->device, options, wanted, step, reasons);
+  wanted = wanted ? wanted : options->algorithm ? options->algorithm : "auto";
+  fprintf(reasons, "layer %zu, %d filters of %d x %d x %d, %s%s:\n", index + 1, step->problem.filters, layer->bank->channels,
+          layer->bank->rows, layer->bank->columns, strcmp(wanted, "auto") != 0 ? "as asked for" : "the cheapest of",
+          gconv_device_prices(network->base.device).unit);
+  gconv_status status = gconv_layer_choose(network->base.device, options, wanted, step, reasons);
   if (status != GCONV_OK)
     return gconv_fail_in(status, "layer %zu", index + 1);
   fill_info(step);
-  return gconv_layer_weights(layer, step);
+  return GCONV_OK;
 }
 
 /* What becomes of the outputs of the last layer. */
@@ -186,18 +179,45 @@ static void make_combination(gconv_network *network, gconv_combine combine) {
   network->out.channels /= network->combined;
 }
 
-static gconv_status make_steps(gconv_network *network, const gconv_layer *layers, const gconv_network_options *options) {
+/* Bytes of the tensors of one image: the input, the two buffers between layers, which take turns, and the output. */
+static double tensor_bytes(const gconv_network *network) {
+  const gconv_step *steps = network->steps;
+  double in = 4.0 * network->input.channels * network->input.height * network->input.width, between[2] = {0, 0}, out = 0;
+  for (size_t i = 0; i < network->count; i++) {
+    out = 4.0 * steps[i].out_channels * steps[i].whole.out_height * steps[i].whole.out_width;
+    if (i + 1 < network->count)
+      between[i % 2] = fmax(between[i % 2], out);
+  }
+  return in + between[0] + between[1] + out;
+}
+
+/* Images that are put together in any number get the algorithms that are best for a number that follows from the shape of
+ * one. On the CPU that is one, as times grow with the number. A GPU is filled by many small images only: there it is a full
+ * batch, of as many as fit into FULL_BATCH bytes of tensors; a single small image is done soon all the same. */
+static void set_chosen_for(gconv_network *network, bool any_batch) {
+  static const double FULL_BATCH = 256 << 20;
+  const int32_t most = network->base.device->type == &gconv_device_type_cpu ? 1 : 64;
+  double fits = fmin(fmax(FULL_BATCH / tensor_bytes(network), 1), most);
+  for (size_t i = 0; i < network->count; i++) {
+    gconv_step *step = &network->steps[i];
+    step->chosen_for = any_batch ? (int32_t)fits * (step->images / network->input.images) : step->images;
+  }
+}
+
+static gconv_status make_steps(gconv_network *network, const gconv_layer *layers, const gconv_network_options *options,
+                               int32_t rows, bool any_algorithm) {
   size_t size = 0;
   for (size_t i = 0; i < network->count; i++)
     GCONV_TRY(resolve_step(network, &layers[i], i, options));
-  if (options->rows > 0)
-    GCONV_TRY(gconv_network_cut_rows(network, options->rows));
+  set_chosen_for(network, options->any_batch);
+  if (rows > 0)
+    GCONV_TRY(gconv_network_cut_rows(network, rows));
   FILE *reasons = open_memstream(&network->reasons, &size);
   if (!reasons)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   gconv_status status = GCONV_OK;
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
-    status = make_step(network, &layers[i], i, options, reasons);
+    status = make_step(network, &layers[i], i, options, any_algorithm ? NULL : layers[i].algorithm, reasons);
   if (!gconv_close_text(reasons, &network->reasons) && status == GCONV_OK)
     status = gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   return status;
@@ -211,56 +231,105 @@ static const gconv_network_type *type_of(const gconv_device *device) {
   return device->type == &gconv_device_type_cpu ? &gconv_network_type_cpu : NULL;
 }
 
-static gconv_status fill_network(gconv_network *network, const gconv_layer *layers, const gconv_network_options *options) {
-  const gconv_image *like = &network->like;
-  GCONV_TRY(make_input(like, &layers[0], options, &network->input));
+static double image_bytes(const gconv_image *image) {
+  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
+}
+
+/* The whole of it, for people. */
+static void fill_plan_info(gconv_network *network) {
+  const gconv_layer_info *first = &network->steps[0].info;
+  const gconv_image *like = &network->base.like, *out = &network->out;
+  gconv_plan_info *plan = &network->base.info;
+  *plan = (gconv_plan_info){.device = network->base.device->info.name,
+                            .algorithm = first->algorithm,
+                            .math = first->math,
+                            .exact = true,
+                            .frames = like->frames,
+                            .channels = like->channels,
+                            .height = like->height,
+                            .width = like->width,
+                            .filters = network->filters,
+                            .rows = first->rows,
+                            .columns = first->columns,
+                            .out_height = network->steps[network->count - 1].info.out_height,
+                            .out_width = out->width,
+                            .out_channels = out->channels,
+                            .input_type = like->type,
+                            .output_type = network->base.outputs[0].type};
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_layer_info *info = &network->steps[i].info;
+    plan->exact = plan->exact && info->exact;
+    plan->algorithm = strcmp(plan->algorithm, info->algorithm) == 0 ? info->algorithm : "several";
+    plan->math = strcmp(plan->math, info->math) == 0 ? info->math : "several";
+    plan->flop += info->flop;
+    plan->estimate_ms += info->estimate_ms;
+    plan->error_bound = fmax(plan->error_bound, info->error_bound);
+    plan->workspace_bytes = info->workspace_bytes > plan->workspace_bytes ? info->workspace_bytes : plan->workspace_bytes;
+    plan->bytes +=
+        4.0 * info->images *
+        ((double)info->channels * info->height * info->width + (double)info->filters * info->out_height * info->out_width);
+  }
+}
+
+static gconv_status make_outputs(gconv_network *network, const gconv_network_options *options) {
+  gconv_image maps = network->out;
+  maps.height = network->steps[network->count - 1].whole.out_height;
+  GCONV_TRY(gconv_presenter_make(options, &maps, network->filters, &network->presenter));
+  size_t count = gconv_presenter_outputs(&network->presenter);
+  network->base.outputs = calloc(count, sizeof *network->base.outputs);
+  if (!network->base.outputs)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  for (size_t i = 0; i < count; i++)
+    network->base.outputs[i] = gconv_presenter_header(&network->presenter, maps.frames);
+  network->base.output_count = count;
+  return GCONV_OK;
+}
+
+/* What the input becomes before the first layer sees it. */
+static gconv_status make_seen(gconv_network *network, const gconv_network_options *options) {
+  network->before = gconv_options_default();
+  network->before.gray = options->gray;
+  network->grays = gconv_needs_before(&network->base.like, &network->before);
+  return gconv_before_header(&network->base.like, &network->before, &network->seen);
+}
+
+static gconv_status fill_network(gconv_network *network, const gconv_network_operation *operation, int32_t rows,
+                                 bool any_algorithm) {
+  gconv_network_options options = operation->options;
+  if (any_algorithm)
+    options.algorithm = "auto", options.without = NULL;
+  GCONV_TRY(make_seen(network, &options));
+  const gconv_image *like = &network->seen;
+  GCONV_TRY(make_input(like, &operation->layers[0], &options, &network->input));
   network->out = (gconv_image){.type = GCONV_F32,
                                .frames = like->frames,
                                .height = like->height,
                                .width = like->width,
                                .channels = network->input.channels,
                                .planar = true};
-  GCONV_TRY(make_steps(network, layers, options));
-  make_combination(network, options->combine);
-  network->type = type_of(network->device);
-  return network->type->prepare(network, &network->run);
-}
-
-gconv_status gconv_network_create(gconv_device *device, const gconv_image *like, const gconv_layer *layers, size_t count,
-                                  const gconv_network_options *options, gconv_network **result) {
-  static const gconv_network_options defaults;
-  if (count == 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "a network of no layers: there must be at least one");
-  GCONV_TRY(check_like(like));
-  gconv_network *network = calloc(1, sizeof *network);
-  gconv_step *steps = calloc(count, sizeof *steps);
-  if (!network || !steps) {
-    free(network);
-    free(steps);
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  }
-  network->device = device;
-  network->steps = steps;
-  network->count = count;
-  network->like = *like;
-  network->like.data = network->like.icc = NULL;
-  gconv_device_enter(device);
-  gconv_status status = fill_network(network, layers, options ? options : &defaults);
-  if (status != GCONV_OK) {
-    gconv_network_free(network);
-    return status;
-  }
-  *result = network;
+  GCONV_TRY(make_steps(network, operation->layers, &options, rows, any_algorithm));
+  make_combination(network, options.combine);
+  GCONV_TRY(make_outputs(network, &options));
+  fill_plan_info(network);
+  network->type = type_of(network->base.device);
   return GCONV_OK;
 }
 
-void gconv_network_free(gconv_network *network) {
-  if (!network)
-    return;
+/* What only executions need. */
+static gconv_status prepare(gconv_network *network, const gconv_network_operation *operation) {
+  for (size_t i = 0; i < network->count; i++)
+    GCONV_TRY(gconv_layer_weights(&operation->layers[i], &network->steps[i]));
+  return network->type->prepare(network, &network->run);
+}
+
+static void free_network(gconv_plan *plan) {
+  gconv_network *network = (gconv_network *)plan;
   if (network->type)
     network->type->release(network->run);
   for (size_t i = 0; i < network->count; i++)
     gconv_release(network->steps[i].weights);
+  gconv_image_free(&network->maps);
+  gconv_presenter_free(&network->presenter);
   free(network->steps);
   free(network->input.mean);
   free(network->input.std);
@@ -268,10 +337,84 @@ void gconv_network_free(gconv_network *network) {
   free(network);
 }
 
-const gconv_image *gconv_network_output_header(const gconv_network *network) {
-  return &network->out;
+static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) {
+  const gconv_network *network = (const gconv_network *)plan;
+  return layer < network->count ? &network->steps[layer].info : NULL;
 }
 
-const gconv_layer_info *gconv_network_get_info(const gconv_network *network, size_t layer) {
-  return layer < network->count ? &network->steps[layer].info : NULL;
+/* As float32, the input, what lies between layers (two buffers in turn), and the maps where they are not the output;
+ * verified, two doubles for each value of a layer's input and output. By rows, of each the rows at work, of layers the
+ * widest. */
+static void find_need(const gconv_plan *plan, gconv_need *need) {
+  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_input *input = &network->input;
+  const gconv_layer_info *last = &network->steps[network->count - 1].info;
+  double in_row = 4.0 * input->images * input->channels * input->width, before = in_row * input->height;
+  double between[2] = {0, 0}, widest = 0, workspace = 0;
+  need->image = before + (network->grays ? image_bytes(&network->seen) : 0);
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_layer_info *info = &network->steps[i].info;
+    bool is_maps = network->combine == GCONV_COMBINE_NONE && i + 1 == network->count;
+    double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
+    between[i % 2] = fmax(between[i % 2], is_maps ? 0 : bytes);
+    widest = fmax(widest, bytes);
+    need->verify = fmax(need->verify, 4 * (before + bytes));
+    before = bytes;
+    workspace = fmax(workspace, (double)info->workspace_bytes);
+    need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;
+  }
+  double map_row = 4.0 * network->out.frames * network->out.channels * network->out.width;
+  need->fixed += workspace * gconv_threads_count(network->base.device->threads);
+  need->image += between[0] + between[1] + (gconv_presenter_presents(&network->presenter) ? map_row * last->out_height : 0);
+  double scale = (double)input->height / last->out_height, layer_row = widest / last->out_height;
+  double survey = gconv_presenter_surveys(&network->presenter) ? GCONV_SURVEY_BYTES : 0;
+  need->row = scale * in_row + 2 * layer_row + map_row;
+  need->rows = survey * network->presenter.tiles;
+  if (network->by_rows) {
+    double halo = fmax(0, input->rows - scale * network->out.height);
+    need->rows += halo * (in_row + layer_row);
+  }
+}
+
+static const gconv_plan_type network_plan_type = {.free = free_network,
+                                                  .execute = gconv_network_execute,
+                                                  .row_step = gconv_network_row_step,
+                                                  .rows_needed = gconv_network_rows_needed,
+                                                  .execute_rows = gconv_network_execute_rows,
+                                                  .leaves_out = true,
+                                                  .passes = gconv_network_passes,
+                                                  .begin_pass = gconv_network_begin_pass,
+                                                  .execute_device = gconv_network_execute_device,
+                                                  .measure = gconv_network_measure,
+                                                  .explain = gconv_network_explain,
+                                                  .verify = gconv_network_verify,
+                                                  .layer_info = layer_info,
+                                                  .find_need = find_need};
+
+gconv_status gconv_network_create(gconv_device *device, const gconv_image *like, const gconv_operation *base, int32_t rows,
+                                  gconv_plan_extent extent, gconv_plan **result) {
+  const gconv_network_operation *operation = (const gconv_network_operation *)base;
+  GCONV_TRY(check_like(like));
+  gconv_network *network = calloc(1, sizeof *network);
+  gconv_step *steps = calloc(operation->count, sizeof *steps);
+  if (!network || !steps) {
+    free(network);
+    free(steps);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  }
+  network->base.type = &network_plan_type;
+  network->base.device = device;
+  network->base.like = gconv_header_of(like);
+  network->steps = steps;
+  network->count = operation->count;
+  gconv_device_enter(device);
+  gconv_status status = fill_network(network, operation, rows, extent == GCONV_PLAN_OUTLINE_OF_ANY);
+  if (status == GCONV_OK && extent == GCONV_PLAN_WHOLE)
+    status = prepare(network, operation);
+  if (status != GCONV_OK) {
+    gconv_plan_discard(&network->base);
+    return status;
+  }
+  *result = &network->base;
+  return GCONV_OK;
 }

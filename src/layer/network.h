@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a network holds, and what a device does for it (network_cpu.c, network_cuda.cu). */
+/* Networks as an operation: what it and its plans hold, and what a device does for them (network_cpu.c, network_cuda.cu). */
 #ifndef GCONV_LAYER_NETWORK_H
 #define GCONV_LAYER_NETWORK_H
 
 #include "conv/device.h"
 #include "layer/algorithm.h"
-
-#include <stdio.h>
+#include "layer/present.h"
+#include "operation/operation.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +34,7 @@ typedef struct gconv_step {
   gconv_layer_problem problem; /* of one execution: problem.images at a time; by rows, the rows that one needs */
   gconv_band out_band;         /* of the rows that it yields; by rows */
   int32_t images;              /* in all */
+  int32_t chosen_for;          /* the number of images that auto chooses for */
   int32_t out_channels;        /* of the tensor that it yields, which has K, or, applied to each channel, C * K */
   const gconv_layer_algorithm *algorithm;
   size_t workspace_bytes;
@@ -41,6 +42,17 @@ typedef struct gconv_step {
   size_t weight_count; /* with what is prepared */
   gconv_layer_info info;
 } gconv_step;
+
+/* The operation: layers and options, as they were asked for. Banks belong to the caller. */
+typedef struct gconv_network_operation {
+  gconv_operation base;
+  gconv_layer *layers; /* owned, with the names of algorithms */
+  size_t count;
+  gconv_network_options options; /* mean, std and names are copies */
+} gconv_network_operation;
+
+/* The plan. */
+typedef struct gconv_network gconv_network;
 
 typedef struct gconv_network_type {
   /* Takes the memory that executions will need; freed by release(), which allows NULL. */
@@ -52,6 +64,9 @@ typedef struct gconv_network_type {
   gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                           double *milliseconds);
   void (*release)(void *run);
+  /* As execute() of whole images, from and to memory of the device, on a stream of the caller. NULL: that is memory of the
+   * host. */
+  gconv_status (*execute_device)(void *run, const gconv_image *in, const gconv_image *out, void *stream);
 } gconv_network_type;
 
 extern const gconv_network_type gconv_network_type_cpu;
@@ -60,9 +75,13 @@ extern const gconv_network_type gconv_network_type_cuda;
 #endif
 
 struct gconv_network {
-  gconv_device *device;
-  gconv_image like; /* header of the input */
-  gconv_image out;  /* header of the output of an execution */
+  gconv_plan base;
+  gconv_options before; /* of the stage on the host that makes images grey, if they are to be */
+  bool grays;
+  gconv_image seen; /* header of the input behind that stage */
+  gconv_image out;  /* header of the maps that an execution makes: of all rows, or of some */
+  gconv_presenter presenter;
+  gconv_image maps; /* the last ones, where they do not go into the caller's images; empty until they are needed */
   bool by_rows;
   gconv_band in_band; /* of the input; by rows */
   gconv_input input;
@@ -84,6 +103,9 @@ int32_t gconv_step_first(const gconv_step *step, int32_t turn);
 /* Floats of an image of a step's input and output. */
 size_t gconv_step_in_floats(const gconv_step *step);
 size_t gconv_step_out_floats(const gconv_step *step);
+
+/* The row of the maps that row `row` of the outputs, of the pass that was begun, is made of. */
+int32_t gconv_network_map_row(const gconv_network *network, int32_t row);
 
 /* The rows *begin .. *end - 1 of `count`, the first of which lies at `first` in a tensor of `height` rows, that are in it.
  */
@@ -112,10 +134,34 @@ gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_
 /* gconv_step.weights: the bank's, turned if asked for, and what the algorithm prepares. */
 gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 
-/* gconv_network_measure(), or, if `warm`, the same with the same buffers each time. On a GPU, what enqueuing takes is no
- * part of the milliseconds. */
-gconv_status gconv_network_measure_at(gconv_network *network, const gconv_image *in, gconv_image *out, bool warm, int runs,
+/* As gconv_plan_measure(); if `warm`, with the same buffers each time. On a GPU, what enqueuing takes is no part of the
+ * milliseconds. */
+gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds);
+
+/* create_plan() of an operation of layers. */
+gconv_status gconv_network_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
+                                  int32_t rows, gconv_plan_extent extent, gconv_plan **plan);
+
+/* The verbs of its plans, each in the file that is named. */
+/* network_execute.c */
+gconv_status gconv_network_execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs,
+                                   gconv_timings *timings);
+gconv_status gconv_network_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                        gconv_image *outputs, gconv_timings *timings);
+gconv_status gconv_network_execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
+gconv_status gconv_network_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
+                                   double *milliseconds);
+/* rows.c */
+int32_t gconv_network_row_step(const gconv_plan *plan);
+size_t gconv_network_passes(const gconv_plan *plan);
+gconv_status gconv_network_begin_pass(gconv_plan *plan, size_t number);
+void gconv_network_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
+/* explain.c */
+void gconv_network_explain(const gconv_plan *plan, FILE *text);
+/* verify.c */
+gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                                  double budget, gconv_verification *result);
 
 #ifdef __cplusplus
 }

@@ -54,7 +54,7 @@ static gconv_status fill_run(cpu_run *run) {
   GCONV_TRY(allocate_floats(floats[1], "what lies between layers", &run->middle[1]));
   size_t bytes;
   void *workspace = NULL;
-  gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(network->device->threads), &bytes);
+  gconv_multiply(run->workspace_bytes, (size_t)gconv_threads_count(network->base.device->threads), &bytes);
   GCONV_TRY(gconv_allocate(bytes, "the workspace", &workspace));
   run->workspace = workspace;
   return GCONV_OK;
@@ -137,7 +137,7 @@ static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_
     GCONV_TRY(allocate_floats(planes * (size_t)input->rows * (size_t)input->width, "the input", &run->input));
   int64_t at = first * network->in_band.scale - network->in_band.shift;
   input_job job = {input, in, at - in_row, run->input};
-  gconv_threads_run(run->network->device->threads, planes, convert_plane, &job);
+  gconv_threads_run(run->network->base.device->threads, planes, convert_plane, &job);
   *tensor = run->input;
   return GCONV_OK;
 }
@@ -170,7 +170,7 @@ static gconv_status execute_step(const cpu_run *run, const gconv_step *step, con
     job.execution.weights = step->weights;
     job.execution.in = in + first * gconv_step_in_floats(step);
     job.execution.out = out + first * gconv_step_out_floats(step);
-    gconv_threads_run(run->network->device->threads, step->algorithm->tasks(&step->problem), execute_task, &job);
+    gconv_threads_run(run->network->base.device->threads, step->algorithm->tasks(&step->problem), execute_task, &job);
     int status = atomic_load(&job.failure);
     if (status != GCONV_OK)
       return gconv_fail((gconv_status)status, "the algorithm %s failed on the CPU", step->algorithm->info.name);
@@ -225,7 +225,7 @@ static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int6
   if (network->combine != GCONV_COMBINE_NONE) {
     combine_job job = {network, tensor, out};
     size_t planes = (size_t)network->out.frames * (size_t)network->out.channels;
-    gconv_threads_run(network->device->threads, planes, combine_plane, &job);
+    gconv_threads_run(network->base.device->threads, planes, combine_plane, &job);
   }
   return GCONV_OK;
 }

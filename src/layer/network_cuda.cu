@@ -25,7 +25,7 @@ static void release(void *memory) {
   if (!run)
     return;
   const gconv_network *network = run->network;
-  cudaSetDevice(network->device->index);
+  cudaSetDevice(network->base.device->index);
   for (size_t i = 0; run->states && i < network->count; i++)
     if (run->states[i])
       network->steps[i].algorithm->dismiss(run->states[i]);
@@ -57,7 +57,7 @@ static gconv_image on_device(const gconv_image *shape, void *pixels) {
 
 /* Whether pixels become a tensor by being uploaded. */
 static bool uploads_tensor(const gconv_network *network) {
-  gconv_image raw = on_device(&network->like, NULL);
+  gconv_image raw = on_device(&network->seen, NULL);
   return !network->by_rows && gconv_input_is_tensor(&network->input, &raw);
 }
 
@@ -70,7 +70,7 @@ static gconv_status allocate_buffers(network_run *run) {
   const gconv_network *network = run->network;
   const gconv_step *first = &network->steps[0];
   size_t workspace = 0;
-  gconv_image most = network->like; /* that is uploaded at a time */
+  gconv_image most = network->seen; /* that is uploaded at a time */
   if (network->input.rows < most.height)
     most.height = network->input.rows;
   need(run, 0, gconv_step_in_floats(first) * (size_t)first->images * sizeof(float));
@@ -83,9 +83,30 @@ static gconv_status allocate_buffers(network_run *run) {
   }
   if (network->combine != GCONV_COMBINE_NONE)
     need(run, network->count + 1, image_bytes(&network->out));
-  GCONV_TRY(gconv_cuda_allocate(network->device, run->bytes[0], "the tensors", &run->buffers[0]));
-  GCONV_TRY(gconv_cuda_allocate(network->device, run->bytes[1], "the tensors", &run->buffers[1]));
-  return workspace > 0 ? gconv_cuda_allocate(network->device, workspace, "the workspace", &run->workspace) : GCONV_OK;
+  GCONV_TRY(gconv_cuda_allocate(network->base.device, run->bytes[0], "the tensors", &run->buffers[0]));
+  GCONV_TRY(gconv_cuda_allocate(network->base.device, run->bytes[1], "the tensors", &run->buffers[1]));
+  return workspace > 0 ? gconv_cuda_allocate(network->base.device, workspace, "the workspace", &run->workspace) : GCONV_OK;
+}
+
+/* Where an execution begins and ends: the tensors of its input and output, which may be the caller's; and its stream. */
+struct route {
+  const float *in;
+  float *out;
+  cudaStream_t stream;
+};
+
+/* The number of the output's tensor. */
+static size_t last_tensor(const gconv_network *network) {
+  return network->count + (network->combine != GCONV_COMBINE_NONE);
+}
+
+static float *tensor_of(const network_run *run, const route &way, size_t tensor) {
+  return tensor == last_tensor(run->network) ? way.out : tensor == 0 ? (float *)way.in : (float *)run->buffers[tensor % 2];
+}
+
+/* Within the run's own buffers. */
+static route own_route(const network_run *run) {
+  return {(const float *)run->buffers[0], (float *)run->buffers[last_tensor(run->network) % 2], run->timeline.stream};
 }
 
 static gconv_layer_execution bare_execution(const network_run *run, size_t step) {
@@ -101,7 +122,7 @@ static gconv_layer_execution bare_execution(const network_run *run, size_t step)
 static gconv_status prepare_step(network_run *run, size_t i) {
   const gconv_step *step = &run->network->steps[i];
   size_t bytes = step->weight_count * sizeof(float);
-  GCONV_TRY(gconv_cuda_allocate(run->network->device, bytes, "the weights", (void **)&run->weights[i]));
+  GCONV_TRY(gconv_cuda_allocate(run->network->base.device, bytes, "the weights", (void **)&run->weights[i]));
   CUDA_TRY(cudaMemcpyAsync(run->weights[i], step->weights, bytes, cudaMemcpyHostToDevice, run->timeline.stream));
   if (!step->algorithm->acquire)
     return GCONV_OK;
@@ -112,11 +133,12 @@ static gconv_status prepare_step(network_run *run, size_t i) {
 }
 
 static gconv_status fill_run(network_run *run) {
-  CUDA_TRY(cudaSetDevice(run->network->device->index));
+  CUDA_TRY(cudaSetDevice(run->network->base.device->index));
   GCONV_TRY(gconv_timeline_make(&run->timeline));
   GCONV_TRY(allocate_buffers(run));
   for (size_t i = 0; i < run->network->count; i++)
     GCONV_TRY(prepare_step(run, i));
+  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream)); /* executions may go into any stream */
   return GCONV_OK;
 }
 
@@ -169,7 +191,10 @@ __global__ static void normalize(conversion c, int32_t channel, const Sample *fr
   }
 }
 
-template <class Sample> static gconv_status convert_as(const network_run *run, int32_t in_rows, int64_t first_row) {
+/* From `pixels`, which lie without gaps, to buffers[0]. */
+template <class Sample>
+static gconv_status convert_as(const network_run *run, const void *pixels, int32_t in_rows, int64_t first_row,
+                               cudaStream_t stream) {
   const gconv_input *input = &run->network->input;
   conversion c = {};
   c.plane = (int64_t)input->rows * input->width;
@@ -183,32 +208,35 @@ template <class Sample> static gconv_status convert_as(const network_run *run, i
   for (int32_t channel = 0; channel < input->channels; channel++) {
     c.mean = input->mean ? input->mean[channel] : 0;
     c.std = input->std ? input->std[channel] : 1;
-    normalize<Sample><<<grid, THREADS, 0, run->timeline.stream>>>(c, channel, (const Sample *)run->buffers[1],
-                                                                  (float *)run->buffers[0], input->images);
+    normalize<Sample>
+        <<<grid, THREADS, 0, stream>>>(c, channel, (const Sample *)pixels, (float *)run->buffers[0], input->images);
     CUDA_TRY(cudaGetLastError());
   }
   return GCONV_OK;
 }
 
+static gconv_status convert(const network_run *run, const void *pixels, int32_t in_rows, int64_t first_row,
+                            cudaStream_t stream) {
+  switch (run->network->input.type) {
+  case GCONV_U8:
+    return convert_as<uint8_t>(run, pixels, in_rows, first_row, stream);
+  case GCONV_U16:
+    return convert_as<uint16_t>(run, pixels, in_rows, first_row, stream);
+  default:
+    return convert_as<float>(run, pixels, in_rows, first_row, stream);
+  }
+}
+
 /* Pixels to buffers[0], as the first layer sees them; the upload is timed by itself. */
 static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first) {
   const gconv_network *network = run->network;
-  gconv_slabs *slabs = (gconv_slabs *)network->device->state;
+  gconv_slabs *slabs = (gconv_slabs *)network->base.device->state;
   bool tensor = uploads_tensor(network);
   gconv_image raw = on_device(in, run->buffers[tensor ? 0 : 1]);
   int64_t first_row = first * network->in_band.scale - network->in_band.shift - in_row;
-  GCONV_TRY(gconv_upload(slabs, network->device->threads, &raw, in, run->timeline.stream));
+  GCONV_TRY(gconv_upload(slabs, network->base.device->threads, &raw, in, run->timeline.stream));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, UPLOADED));
-  if (tensor)
-    return GCONV_OK;
-  switch (network->input.type) {
-  case GCONV_U8:
-    return convert_as<uint8_t>(run, in->height, first_row);
-  case GCONV_U16:
-    return convert_as<uint16_t>(run, in->height, first_row);
-  default:
-    return convert_as<float>(run, in->height, first_row);
-  }
+  return tensor ? GCONV_OK : convert(run, raw.data, in->height, first_row, run->timeline.stream);
 }
 
 /* ---- Layers ---- */
@@ -219,16 +247,17 @@ __global__ static void combine(gconv_combine how, const float *in, float *out, i
     out[i] = gconv_combine_values(how, in + i / plane * combined * plane + i % plane, combined, plane, filters);
 }
 
-static gconv_status run_step(const network_run *run, size_t i) {
+static gconv_status run_step(const network_run *run, const route &way, size_t i) {
   const gconv_network *network = run->network;
   const gconv_step *step = &network->steps[i];
   gconv_layer_execution execution = bare_execution(run, i);
+  execution.stream = way.stream;
   for (int32_t turn = 0; turn < gconv_step_turns(step); turn++) {
     size_t first = (size_t)gconv_step_first(step, turn);
-    execution.in = (const float *)run->buffers[i % 2] + first * gconv_step_in_floats(step);
-    execution.out = (float *)run->buffers[(i + 1) % 2] + first * gconv_step_out_floats(step);
+    execution.in = tensor_of(run, way, i) + first * gconv_step_in_floats(step);
+    execution.out = tensor_of(run, way, i + 1) + first * gconv_step_out_floats(step);
     gconv_status status = step->algorithm->execute(&execution);
-    GCONV_TRY(gconv_cuda_outcome(network->device, step->algorithm->info.name, status));
+    GCONV_TRY(gconv_cuda_outcome(network->base.device, step->algorithm->info.name, status));
   }
   return GCONV_OK;
 }
@@ -255,10 +284,10 @@ static gconv_status clear_outside(const network_run *run, size_t i, int64_t firs
   return clear_rows(run, i, end, rows);
 }
 
-static gconv_status run_steps(const network_run *run, int64_t first) {
+static gconv_status run_steps(const network_run *run, const route &way, int64_t first) {
   const gconv_network *network = run->network;
   for (size_t i = 0; i < network->count; i++) {
-    GCONV_TRY(run_step(run, i));
+    GCONV_TRY(run_step(run, way, i));
     if (network->by_rows && i + 1 < network->count)
       GCONV_TRY(clear_outside(run, i, first));
   }
@@ -266,18 +295,17 @@ static gconv_status run_steps(const network_run *run, int64_t first) {
     return GCONV_OK;
   int64_t plane = (int64_t)network->out.height * network->out.width;
   int64_t count = (int64_t)network->out.frames * network->out.channels * plane;
-  combine<<<blocks_for(count), THREADS, 0, run->timeline.stream>>>(
-      network->combine, (const float *)run->buffers[network->count % 2], (float *)run->buffers[(network->count + 1) % 2],
-      plane, count, network->combined, network->filters);
+  combine<<<blocks_for(count), THREADS, 0, way.stream>>>(network->combine, tensor_of(run, way, network->count), way.out,
+                                                         plane, count, network->combined, network->filters);
   CUDA_TRY(cudaGetLastError());
   return GCONV_OK;
 }
 
 static gconv_status download(const network_run *run, const gconv_image *out) {
   const gconv_network *network = run->network;
-  size_t tensor = network->count + (network->combine != GCONV_COMBINE_NONE);
-  gconv_image result = on_device(&network->out, run->buffers[tensor % 2]);
-  return gconv_download((gconv_slabs *)network->device->state, network->device->threads, &result, out, run->timeline.stream);
+  gconv_image result = on_device(&network->out, own_route(run).out);
+  return gconv_download((gconv_slabs *)network->base.device->state, network->base.device->threads, &result, out,
+                        run->timeline.stream);
 }
 
 static gconv_status read_timings(const gconv_timeline *line, gconv_timings *timings) {
@@ -289,15 +317,54 @@ static gconv_status read_timings(const gconv_timeline *line, gconv_timings *timi
 static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                             gconv_timings *timings) {
   network_run *run = (network_run *)memory;
-  CUDA_TRY(cudaSetDevice(run->network->device->index));
+  CUDA_TRY(cudaSetDevice(run->network->base.device->index));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, BEGIN));
   GCONV_TRY(upload(run, in, in_row, first));
-  GCONV_TRY(run_steps(run, first));
+  GCONV_TRY(run_steps(run, own_route(run), first));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, CONVOLVED));
   GCONV_TRY(download(run, out));
   GCONV_TRY(gconv_timeline_mark(&run->timeline, DOWNLOADED));
   CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
   return read_timings(&run->timeline, timings);
+}
+
+/* ---- From and to memory of the device ---- */
+
+static bool is_without_gaps(const gconv_image *image) {
+  gconv_image dense = on_device(image, NULL);
+  return image->row_bytes == dense.row_bytes && image->plane_bytes == dense.plane_bytes;
+}
+
+/* Makes the first layer's input of the caller's pixels, unless they are that. */
+static gconv_status begin_at(network_run *run, const gconv_image *in, route *way) {
+  const gconv_network *network = run->network;
+  const bool tensor = uploads_tensor(network);
+  way->in = (const float *)(tensor && is_without_gaps(in) ? in->data : run->buffers[0]);
+  if (tensor && is_without_gaps(in))
+    return GCONV_OK;
+  gconv_image raw = on_device(in, run->buffers[tensor ? 0 : 1]);
+  if (!is_without_gaps(in))
+    GCONV_TRY(gconv_copy_on_device(in, &raw, way->stream));
+  return tensor ? GCONV_OK : convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, 0, way->stream);
+}
+
+static gconv_status execute_on(network_run *run, const gconv_image *in, const gconv_image *out, cudaStream_t stream) {
+  route way = own_route(run);
+  way.stream = stream;
+  GCONV_TRY(begin_at(run, in, &way));
+  if (is_without_gaps(out)) {
+    way.out = (float *)out->data;
+    return run_steps(run, way, 0);
+  }
+  GCONV_TRY(run_steps(run, way, 0));
+  gconv_image result = on_device(&run->network->out, way.out);
+  return gconv_copy_on_device(&result, out, stream);
+}
+
+static gconv_status execute_device(void *memory, const gconv_image *in, const gconv_image *out, void *stream) {
+  network_run *run = (network_run *)memory;
+  gconv_cuda_guest guest(run->network->base.device->index);
+  return execute_on(run, in, out, (cudaStream_t)stream);
 }
 
 /* ---- Measuring ---- */
@@ -338,7 +405,7 @@ static gconv_status time_steps(network_run *run, const rotation *turns, int runs
       run->buffers[b] = turns->copies[b][(i + 3) % turns->count[b]];
     be_busy<<<1, 1, 0, run->timeline.stream>>>();
     GCONV_TRY(gconv_timeline_time(
-        &run->timeline, [=] { return run_steps(run, 0); }, i < 0 ? &unused : &milliseconds[i]));
+        &run->timeline, [=] { return run_steps(run, own_route(run), 0); }, i < 0 ? &unused : &milliseconds[i]));
   }
   return GCONV_OK;
 }
@@ -346,12 +413,12 @@ static gconv_status time_steps(network_run *run, const rotation *turns, int runs
 static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                             double *milliseconds) {
   network_run *run = (network_run *)memory;
-  CUDA_TRY(cudaSetDevice(run->network->device->index));
+  CUDA_TRY(cudaSetDevice(run->network->base.device->index));
   GCONV_TRY(upload(run, in, 0, 0));
   rotation turns = {};
   gconv_status status = make_copies(run, warm, &turns);
   if (status == GCONV_OK && out) { /* first, as longer chains write over their input */
-    status = run_steps(run, 0);
+    status = run_steps(run, own_route(run), 0);
     if (status == GCONV_OK)
       status = download(run, out);
   }
@@ -366,4 +433,4 @@ static gconv_status measure(void *memory, const gconv_image *in, const gconv_ima
 }
 
 extern "C" const gconv_network_type gconv_network_type_cuda = {
-    .prepare = prepare, .execute = execute, .measure = measure, .release = release};
+    .prepare = prepare, .execute = execute, .measure = measure, .release = release, .execute_device = execute_device};

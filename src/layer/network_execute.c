@@ -1,87 +1,183 @@
 /* SPDX-License-Identifier: MIT */
 /* Networks at work: whole images, or some rows of the output at a time. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "conv/stages.h"
 #include "layer/network.h"
 
-bool gconv_network_fits(const gconv_network *network, const gconv_image *like) {
-  return gconv_image_same_shape(&network->like, like);
-}
+#include <string.h>
 
-static gconv_status check_in(const gconv_network *network, const gconv_image *in) {
-  if (network->by_rows)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network is one by rows: gconv_network_execute_rows() is for it");
-  if (!in->data || !gconv_network_fits(network, in))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the input has another shape or type than the network was made for, or no pixels");
-  return GCONV_OK;
-}
+/* ---- The stages around the layers ---- */
 
-/* Makes `out` fit to be written by an execution: *fresh is set if it was allocated here. */
-static gconv_status fit_out(const gconv_network *network, gconv_image *out, bool *fresh) {
-  *fresh = !out->data;
-  if (*fresh) {
-    gconv_image image = network->out;
-    GCONV_TRY(gconv_image_allocate(&image));
-    gconv_image_free(out);
-    *out = image;
+/* Makes what the first layer is to see: `in`, or, with pixels of its own, `in` made grey. */
+static gconv_status begin_input(const gconv_network *network, const gconv_image *in, gconv_image *seen,
+                                gconv_timings *timings) {
+  *seen = *in;
+  if (!network->grays)
     return GCONV_OK;
-  }
-  size_t row = (size_t)network->out.width * sizeof(float);
-  if (!gconv_image_same_shape(&network->out, out) || out->row_bytes != row || out->plane_bytes != row * (size_t)out->height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the output has pixels of another shape or type than the network yields, or gaps "
-                                          "between rows");
-  return GCONV_OK;
-}
-
-gconv_status gconv_network_execute(gconv_network *network, const gconv_image *in, gconv_image *out, gconv_timings *timings) {
-  gconv_timings unused = {0};
-  bool fresh;
-  timings = timings ? timings : &unused;
-  *timings = (gconv_timings){0};
-  GCONV_TRY(check_in(network, in));
-  GCONV_TRY(fit_out(network, out, &fresh));
-  gconv_status status = network->type->execute(network->run, in, 0, 0, out, timings);
-  if (status != GCONV_OK && fresh)
-    gconv_image_free(out);
+  double start = gconv_now_ms();
+  gconv_image gray = network->seen;
+  gray.height = in->height;
+  GCONV_TRY(gconv_image_allocate(&gray));
+  gconv_status status = gconv_run_before(network->base.device->threads, &network->before, in, &gray);
+  timings->prepare_ms += gconv_now_ms() - start;
+  if (status != GCONV_OK)
+    gconv_image_free(&gray);
+  else
+    *seen = gray;
   return status;
 }
 
-gconv_status gconv_network_execute_rows(gconv_network *network, const gconv_image *window, int32_t window_row, int32_t first,
-                                        gconv_image *out, gconv_timings *timings) {
-  gconv_timings unused = {0};
-  int32_t begin, end;
-  gconv_image like = *window;
-  like.height = network->like.height;
-  if (!network->by_rows || !window->data || !gconv_network_fits(network, &like))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network is not one by rows, or the rows have another width or type");
-  if (first < 0 || first % network->out.height != 0 || first >= network->steps[network->count - 1].whole.out_height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "the network makes no rows from row %d on", first);
-  gconv_network_rows_needed(network, first, &begin, &end);
-  if (window_row > begin || end - window_row > window->height)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "output rows from %d on need the rows %d to %d, but there are %d to %d", first,
-                      begin, end - 1, window_row, window_row + window->height - 1);
+static void end_input(const gconv_network *network, gconv_image *seen) {
+  if (network->grays)
+    gconv_image_free(seen);
+}
+
+/* The layers alone: what gconv_network_type.execute() does. */
+static gconv_status run_layers(const gconv_network *network, const gconv_image *in, int64_t in_row, int64_t first,
+                               gconv_image *maps, gconv_timings *timings) {
+  gconv_image seen;
+  GCONV_TRY(begin_input(network, in, &seen, timings));
+  gconv_status status = network->type->execute(network->run, &seen, in_row, first, maps, timings);
+  end_input(network, &seen);
+  return status;
+}
+
+static gconv_status make_maps(gconv_network *network) {
+  gconv_image maps = network->out;
+  if (network->maps.data)
+    return GCONV_OK;
+  GCONV_TRY(gconv_image_allocate(&maps));
+  network->maps = maps;
+  return GCONV_OK;
+}
+
+/* ---- Whole images ---- */
+
+/* Whether a tensor without gaps can be written into the image, in place. */
+static bool is_dense(const gconv_network *network, const gconv_image *out) {
+  size_t row = (size_t)network->out.width * sizeof(float);
+  return out->height == network->out.height && out->row_bytes == row && out->plane_bytes == row * (size_t)out->height;
+}
+
+static gconv_status check_whole(const gconv_network *network, const gconv_image *out) {
+  if (network->by_rows)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: gconv_plan_execute_rows() is for it");
+  if (out && !gconv_presenter_presents(&network->presenter) && !is_dense(network, out))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the output has gaps between rows");
+  return GCONV_OK;
+}
+
+gconv_status gconv_network_execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs,
+                                   gconv_timings *timings) {
+  gconv_network *network = (gconv_network *)plan;
+  GCONV_TRY(check_whole(network, outputs));
+  if (!gconv_presenter_presents(&network->presenter))
+    return run_layers(network, in->image, 0, 0, outputs, timings);
+  GCONV_TRY(make_maps(network));
+  GCONV_TRY(run_layers(network, in->image, 0, 0, &network->maps, timings));
+  double start = gconv_now_ms();
+  gconv_status status = gconv_present(&network->presenter, plan->device->threads, &network->maps, outputs);
+  timings->finish_ms += gconv_now_ms() - start;
+  return status;
+}
+
+/* ---- By rows ---- */
+
+/* Copies the first rows of every plane. */
+static void copy_rows(const gconv_image *from, gconv_image *to) {
+  size_t planes = (size_t)from->frames * (size_t)from->channels, bytes = (size_t)from->width * sizeof(float);
+  for (size_t i = 0; i < planes; i++)
+    for (size_t y = 0; y < (size_t)to->height; y++)
+      memcpy((uint8_t *)to->data + i * to->plane_bytes + y * to->row_bytes,
+             (const uint8_t *)from->data + i * from->plane_bytes + y * from->row_bytes, bytes);
+}
+
+/* Rows of the maps, from row `first` on, as `count` rows of the outputs, or for the survey. */
+static gconv_status present_rows(gconv_network *network, int32_t first, gconv_image *outputs, gconv_timings *timings) {
+  gconv_presenter *presenter = &network->presenter;
+  gconv_threads *threads = network->base.device->threads;
+  double start = gconv_now_ms();
+  int32_t left = presenter->height - first;
+  gconv_image maps = network->maps; /* those rows that are wanted and inside */
+  maps.height = left < outputs->height ? left : outputs->height;
+  if (network->base.pass.surveys)
+    gconv_presenter_survey(presenter, threads, &maps, first);
+  else
+    gconv_present_rows(presenter, threads, &maps, network->base.pass.first / (presenter->height + GCONV_MOSAIC_GAP),
+                       outputs);
+  timings->finish_ms += gconv_now_ms() - start;
+  return GCONV_OK;
+}
+
+gconv_status gconv_network_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                        gconv_image *outputs, gconv_timings *timings) {
+  gconv_network *network = (gconv_network *)plan;
+  int32_t begin, end, map_row = gconv_network_map_row(network, first);
+  if (outputs->height > network->out.height)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d rows at a time, of a plan for %d", outputs->height, network->out.height);
+  gconv_network_rows_needed(plan, first, outputs->height, &begin, &end);
   gconv_image rows = *window; /* those needed alone */
   rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
   rows.height = end - begin;
-  bool fresh;
-  GCONV_TRY(fit_out(network, out, &fresh));
-  gconv_status status = network->type->execute(network->run, &rows, begin, first, out, timings ? timings : &unused);
-  if (status != GCONV_OK && fresh)
-    gconv_image_free(out);
-  return status;
+  if (!gconv_presenter_presents(&network->presenter) && is_dense(network, outputs))
+    return run_layers(network, &rows, begin, map_row, outputs, timings);
+  GCONV_TRY(make_maps(network));
+  if (map_row < network->presenter.height) /* else a gap between tiles */
+    GCONV_TRY(run_layers(network, &rows, begin, map_row, &network->maps, timings));
+  if (gconv_presenter_presents(&network->presenter))
+    return present_rows(network, map_row, outputs, timings);
+  copy_rows(&network->maps, outputs);
+  return GCONV_OK;
 }
 
-gconv_status gconv_network_measure(gconv_network *network, const gconv_image *in, gconv_image *out, int runs,
+/* ---- Memory of the device ---- */
+
+/* On a CPU, which is memory of the host. */
+static gconv_status execute_at_once(gconv_network *network, const gconv_image *in, gconv_image *outputs) {
+  gconv_timings timings = {0};
+  if (gconv_presenter_presents(&network->presenter) || is_dense(network, outputs))
+    return gconv_network_execute(&network->base, &(gconv_plan_input){.image = in}, outputs, &timings);
+  GCONV_TRY(make_maps(network));
+  GCONV_TRY(run_layers(network, in, 0, 0, &network->maps, &timings));
+  copy_rows(&network->maps, outputs);
+  return GCONV_OK;
+}
+
+gconv_status gconv_network_execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream) {
+  gconv_network *network = (gconv_network *)plan;
+  if (network->by_rows)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: make one for whole images");
+  if (!network->type->execute_device)
+    return execute_at_once(network, in, outputs);
+  if (network->grays || gconv_presenter_presents(&network->presenter))
+    return gconv_fail(GCONV_UNSUPPORTED, "grey and pictures are made on the host: execute from memory of the host");
+  return network->type->execute_device(network->run, in, outputs, stream);
+}
+
+/* ---- Measuring ---- */
+
+gconv_status gconv_network_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
                                    double *milliseconds) {
-  return gconv_network_measure_at(network, in, out, false, runs, milliseconds);
+  return gconv_network_measure_at(plan, in, outputs, false, runs, milliseconds);
 }
 
-gconv_status gconv_network_measure_at(gconv_network *network, const gconv_image *in, gconv_image *out, bool warm, int runs,
+gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds) {
-  bool fresh = false;
-  GCONV_TRY(check_in(network, in));
+  gconv_network *network = (gconv_network *)plan;
+  gconv_timings timings = {0};
+  gconv_image seen;
   if (out)
-    GCONV_TRY(fit_out(network, out, &fresh));
-  gconv_status status = network->type->measure(network->run, in, out, warm, runs, milliseconds);
-  if (status != GCONV_OK && fresh)
-    gconv_image_free(out);
+    GCONV_TRY(gconv_plan_fit_image(&plan->outputs[0], "the output", out));
+  GCONV_TRY(check_whole(network, out));
+  bool makes_maps = out && gconv_presenter_presents(&network->presenter);
+  if (makes_maps)
+    GCONV_TRY(make_maps(network));
+  GCONV_TRY(begin_input(network, in, &seen, &timings));
+  gconv_status status =
+      network->type->measure(network->run, &seen, makes_maps ? &network->maps : out, warm, runs, milliseconds);
+  end_input(network, &seen);
+  if (status == GCONV_OK && makes_maps)
+    status = gconv_present(&network->presenter, plan->device->threads, &network->maps, out);
   return status;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A layer's problem: one multi-channel convolution, whole, as the algorithms of layers see it. For image n, filter k, output
- * row p, column q, with G groups, g = k / (K / G), and channels c of that group:
+ * A layer's problem: one convolution with several channels, complete, as the algorithms of layers see it. For image n,
+ * filter k, output row p, column q, with G groups, g = k / (K / G), and channels c of that group:
  *
  *   sum = +0; for c < C / G, for r, for s:
  *     sum = fmaf(weights[k][c][r][s], x[n][g * (C / G) + c][p * stride_y - pad_top + r * dilation_y]
  *                                                         [q * stride_x - pad_left + s * dilation_x], sum)
  *   y[n][k][p][q] = activation(sum + bias[k])
  *
- * x is 0 outside the image, and taps there count as any other. The exact family computes just this, in this order, so that
+ * x is 0 outside the image, and taps there count as all others. The exact family computes exactly this, in this order, so
  * its bits are the same everywhere. Tensors are float32, N x C x H x W, without gaps.
  */
 #ifndef GCONV_LAYER_PROBLEM_H
@@ -24,19 +24,19 @@ typedef struct gconv_layer_problem {
   int32_t filters;            /* K, of all groups */
   int32_t rows, columns;      /* R, S */
   int32_t groups;             /* divides C and K */
-  int32_t pad_top, pad_left;  /* rows above and columns left of the image at which the first output's first tap lies */
+  int32_t pad_top, pad_left;  /* rows above and columns left of the image, where the first tap of the first output is */
   int32_t stride_y, stride_x; /* at least 1 */
   int32_t dilation_y, dilation_x;
-  int32_t out_height, out_width; /* P, Q: what lies below and right of the image is whatever they make it */
+  int32_t out_height, out_width; /* P, Q: rows below and columns right of the image follow from them */
   gconv_activation activation;
-  float slope;            /* of leaky, below 0 */
-  gconv_math math;        /* what the algorithm may round its products to; true float32 unless asked for */
+  float slope;            /* of activation leaky, below 0 */
+  gconv_math math;        /* the precision to which the algorithm may round factors; float32 unless asked for */
   size_t workspace_limit; /* bytes that an algorithm may want as workspace, on the CPU for all threads together; on a GPU
                              with state and prepared weights */
 } gconv_layer_problem;
 
-/* The weights of a problem: K x C/G x R x S, then K biases. Behind them, at gconv_layer_prepared(), stands what the
- * algorithm's prepare() wrote, aligned to 64 bytes. */
+/* The weights of a problem: K x C/G x R x S, then K biases. Behind them, at gconv_layer_prepared(), is what the algorithm's
+ * prepare() wrote, aligned to 64 bytes. */
 GCONV_BOTH int64_t gconv_layer_taps(const gconv_layer_problem *problem) { /* of one filter */
   return (int64_t)(problem->channels / problem->groups) * problem->rows * problem->columns;
 }

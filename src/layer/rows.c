@@ -45,9 +45,45 @@ void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *be
   *end = (int32_t)(inside < *begin ? *begin : inside < count ? inside : count);
 }
 
-void gconv_network_rows_needed(const gconv_network *network, int32_t first, int32_t *begin, int32_t *end) {
-  int64_t at = first * network->in_band.scale - network->in_band.shift, height = network->input.height;
-  int64_t last = at + network->input.rows;
+int32_t gconv_network_row_step(const gconv_plan *plan) {
+  const gconv_network *network = (const gconv_network *)plan;
+  return network->by_rows ? network->out.height : 0;
+}
+
+/* A mosaic has a pass for each row of tiles, with the gap below it. */
+size_t gconv_network_passes(const gconv_plan *plan) {
+  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_presenter *presenter = &network->presenter;
+  size_t tile_rows =
+      presenter->kind == GCONV_PRESENT_MOSAIC ? (size_t)(presenter->tiles - 1) / (size_t)presenter->columns + 1 : 1;
+  return network->by_rows ? tile_rows + gconv_presenter_surveys(presenter) : 1;
+}
+
+gconv_status gconv_network_begin_pass(gconv_plan *plan, size_t number) {
+  gconv_network *network = (gconv_network *)plan;
+  gconv_presenter *presenter = &network->presenter;
+  const int32_t height = presenter->height, whole = plan->outputs[0].height;
+  bool surveys = gconv_presenter_surveys(presenter);
+  plan->pass = (gconv_plan_pass){0, height, true};
+  if (surveys && number == 0)
+    return gconv_presenter_begin_survey(presenter);
+  if (number == (surveys ? 1 : 0))
+    GCONV_TRY(gconv_presenter_end_survey(presenter));
+  int32_t first = (int32_t)(number - surveys) * (height + GCONV_MOSAIC_GAP), end = first + height + GCONV_MOSAIC_GAP;
+  plan->pass = (gconv_plan_pass){first, end < whole ? end : whole, false};
+  return GCONV_OK;
+}
+
+int32_t gconv_network_map_row(const gconv_network *network, int32_t row) {
+  return row - network->base.pass.first;
+}
+
+/* Whatever the number of rows, all that an execution makes are made; of a gap below tiles, any row will do. */
+void gconv_network_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const gconv_network *network = (const gconv_network *)plan;
+  (void)count;
+  int64_t at = gconv_network_map_row(network, first) * network->in_band.scale - network->in_band.shift;
+  int64_t height = network->input.height, last = at + network->input.rows;
   at = at < 0 ? 0 : at < height ? at : height - 1; /* one row, where only zeros are needed */
   last = last <= at ? at + 1 : last < height ? last : height;
   *begin = (int32_t)at;

@@ -19,7 +19,7 @@
 
 enum { GCONV_WINOGRAD_POINTS = 16 }; /* of a transformed tile */
 
-/* to[i * stride] = (G g G')[i / 4][i % 4] of a filter, made in double and rounded once. */
+/* to[i * stride] = (G g G')[i / 4][i % 4] of a filter, computed in double and rounded once. */
 static inline void gconv_winograd_filter(const float *g, float *to, int64_t stride) {
   double half[4][3];
   for (int s = 0; s < 3; s++) {
@@ -37,7 +37,7 @@ static inline void gconv_winograd_filter(const float *g, float *to, int64_t stri
   }
 }
 
-/* NULL if the problem is one for it. */
+/* Returns NULL if winograd can solve the problem, otherwise why not. */
 static inline const char *gconv_winograd_obstacle(const gconv_layer_problem *problem) {
   if (problem->math != GCONV_MATH_FP32)
     return "math other than fp32";
@@ -48,13 +48,11 @@ static inline const char *gconv_winograd_obstacle(const gconv_layer_problem *pro
   return NULL;
 }
 
-/*
- * The bound, with u = 2^-24, X the largest |x| and W the sum of |w| of all C channels: an entry of V is at most 4X, and off
- * by 8uX at most, of 3 rounded additions. Products and their sum over C: |M - M'| <= (C + 3) u sum |U| 4X. An output adds 9
- * of the M, and the sum of |U| over those 9 and all channels is at most 4W, as each of the columns of G sums to at most 2
- * over three rows: (C + 3) u 16WX, and 4 additions on the way, each of at most 16WX: 16 (C + 7) u WX in all, and one more
- * for the bias; a hundredth more for what is of second order.
- */
+/* The bound, with u = 2^-24, X the largest |x| and W the sum of |w| of all C channels. An entry of V is at most 4X, and off
+ * by at most 8uX, because of 3 rounded additions. For the products and their sum over C: |M - M'| <= (C + 3) u sum |U| 4X.
+ * An output adds 9 of the M. The sum of |U| over those 9 and all channels is at most 4W, because each column of G has a sum
+ * of at most 2 over three rows. That gives (C + 3) u 16WX. 4 more additions are of at most 16WX each. All together: 16 (C +
+ * 7) u WX, one more for the bias, and a hundredth more for terms of second order. */
 static inline double gconv_winograd_bound(const gconv_layer_problem *problem) {
   double n = (16 * ((double)(problem->channels / problem->groups) + 7) + 1) * 1.01 * 0x1p-24;
   return n < 0.5 ? n : 1;

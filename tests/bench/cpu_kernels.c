@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/threads.h"
+#include "bench/make_plan.h"
 #include "gconv.h"
 
 #include <math.h>
@@ -150,7 +151,7 @@ static void measure(gconv_device *device, const arguments *a, const gconv_image 
   gconv_options options = gconv_options_default();
   options.algorithm = a->algorithm;
   gconv_plan *plan = NULL;
-  if (gconv_plan_create(device, image, filters, &options, &plan) != GCONV_OK)
+  if (gconv_plan_filters(device, image, filters, &options, &plan) != GCONV_OK)
     die("plan");
   gconv_image out = {0};
   double ms[MOST_RUNS];

@@ -12,6 +12,7 @@
  * Exit status: 0, 1 if an algorithm failed, an error is over its bound or bits differ, 2 for a wrong option, 77 without the
  * device.
  */
+#include "bench/make_plan.h"
 #include "gconv.h"
 #include "layer/network.h"
 
@@ -107,11 +108,11 @@ static double largest_error(const shape *s, const gconv_bank *bank, const float 
 }
 
 /* Whether an execution yields the same bits as the first one did, though others were between. */
-static bool is_repeated(gconv_network *network, const gconv_image *in, const gconv_image *first) {
+static bool is_repeated(gconv_plan *network, const gconv_image *in, const gconv_image *first) {
   gconv_image again = {0};
   size_t bytes =
       (size_t)first->frames * (size_t)first->channels * (size_t)first->height * (size_t)first->width * sizeof(float);
-  bool same = gconv_network_execute(network, in, &again, NULL) == GCONV_OK && memcmp(first->data, again.data, bytes) == 0;
+  bool same = gconv_plan_execute(network, in, &again, NULL) == GCONV_OK && memcmp(first->data, again.data, bytes) == 0;
   gconv_image_free(&again);
   return same;
 }
@@ -131,13 +132,13 @@ static bool time_algorithm(const problem *p, const char *algorithm, gconv_math m
   layer.pad_top = layer.pad_left = layer.pad_bottom = layer.pad_right = p->shape->pad;
   layer.stride_y = layer.stride_x = p->shape->stride;
   gconv_network_options options = {.algorithm = algorithm, .math = math};
-  gconv_network *network = NULL;
+  gconv_plan *network = NULL;
   double times[MOST_RUNS];
   gconv_image out = {0};
-  gconv_status status = gconv_network_create(p->device, &p->in, &layer, 1, &options, &network);
-  const gconv_layer_info *info = status == GCONV_OK ? gconv_network_get_info(network, 0) : NULL;
+  gconv_status status = gconv_plan_layers(p->device, &p->in, &layer, 1, &options, 0, &network);
+  const gconv_layer_info *info = status == GCONV_OK ? gconv_plan_layer_info(network, 0) : NULL;
   if (info && strcmp(info->math, gconv_math_name(math)) != 0) { /* it has no use for the leave that math gives */
-    gconv_network_free(network);
+    gconv_plan_free(network);
     return true;
   }
   bool right = status == GCONV_OK || status == GCONV_UNSUPPORTED;
@@ -166,7 +167,7 @@ static bool time_algorithm(const problem *p, const char *algorithm, gconv_math m
   }
   fflush(stdout);
   gconv_image_free(&out);
-  gconv_network_free(network);
+  gconv_plan_free(network);
   return right;
 }
 

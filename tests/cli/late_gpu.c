@@ -3,13 +3,15 @@
  * A GPU that gets ready late, for tests on machines that have none: part of a gconv of its own, whose calls of the functions
  * below are led here by the linker. "cuda" is the CPU by another name; it is open, and its decoder started, when the file
  * $LATE_GPU is there; from then on images of the CPU wait for it, so that some are left. Without a device asked for, it is
- * chosen with $LATE_GPU_CHOSEN, and if that is "decoder", its decoder. With $LATE_GPU_FAILS, it cannot be opened then; if
- * that is "cpu", the CPU is. With $LATE_GPU_MAKES, a number, it yields results in parts: where PNG is wanted, so many strips
- * as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it fails after the first. Else it refuses that, and leaves
- * all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it has memory for so many plans at a time. What is asked
- * of it, it writes to the file $LATE_GPU_LOG, a line each: "start", "jpeg parts", "parts", "whole"; and at its end, if plans
- * are counted, how many it still has: "0 plans".
+ * chosen with $LATE_GPU_CHOSEN, and if that is "decoder", its decoder, too; if that is "rule", by the rule. With
+ * $LATE_GPU_FAILS, it cannot be opened then; if that is "cpu", the CPU is. With $LATE_GPU_MAKES, a number, it yields results
+ * in parts: where PNG is wanted, so many strips as bytes, then one as rows, and so on; with $LATE_GPU_BREAKS, it fails after
+ * the first. Else it refuses that, and leaves all files to the CPU's decoder. With $LATE_GPU_PLANS, a number, it has memory
+ * for so many plans at a time. What is asked of it, it writes to the file $LATE_GPU_LOG, a line each: "start", "jpeg parts",
+ * "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans".
  */
+#include "batch/worth.h"
+#include "conv/decoder.h"
 #include "conv/device.h"
 #include "png_cut.h"
 
@@ -22,9 +24,8 @@
 #include <string.h>
 #include <unistd.h>
 
-gconv_status __real_gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice);
-gconv_status __real_gconv_device_open_begin(const char *name, int threads, gconv_device_opening **opening);
-gconv_status __real_gconv_device_open_end(gconv_device_opening *opening, gconv_device **device);
+gconv_worth __real_gconv_worth_find(const gconv_batch *batch, bool looks);
+gconv_status __real_gconv_device_open(const char *name, int threads, gconv_device **device);
 gconv_status __real_gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs,
                                        gconv_timings *timings);
 gconv_status __real_gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
@@ -47,7 +48,7 @@ static bool file_is_there(void) {
 
 static atomic_int begun_openings, ended_openings;
 
-/* Of an image of the CPU; a moment longer, so that those who open the GPU can tell the others that it is open. */
+/* Waits when the CPU opens an image, and a moment longer, so that the threads that open the GPU can announce it. */
 static void let_it_open(const gconv_plan *plan) {
   enum { MOMENT_MS = 20 };
   if (strcmp(gconv_plan_get_info(plan)->device, "cuda:0") == 0 || !file_is_there())
@@ -58,25 +59,24 @@ static void let_it_open(const gconv_plan *plan) {
     poll(NULL, 0, MOMENT_MS);
 }
 
-gconv_status __wrap_gconv_device_choose(gconv_device *cpu, const gconv_job *job, gconv_device_choice *choice) {
-  const char *chosen = getenv("LATE_GPU_CHOSEN");
-  GCONV_TRY(__real_gconv_device_choose(cpu, job, choice));
-  if (chosen)
-    choice->name = "auto";
-  choice->decodes = chosen && strcmp(chosen, "decoder") == 0 && job->decoding_ms > 0;
-  return GCONV_OK;
+bool __wrap_gconv_gpu_may_be_there(void) {
+  return getenv("LATE_GPU_CHOSEN") != NULL;
 }
 
-gconv_status __wrap_gconv_device_open_begin(const char *name, int threads, gconv_device_opening **begun) {
-  (void)name;
-  GCONV_TRY(__real_gconv_device_open_begin("cpu", threads, begun));
-  atomic_fetch_add(&begun_openings, 1);
-  return GCONV_OK;
+gconv_worth __wrap_gconv_worth_find(const gconv_batch *batch, bool looks) {
+  gconv_worth worth = __real_gconv_worth_find(batch, looks);
+  worth.gpu_can = worth.cpu_can; /* it is a CPU */
+  if (!looks || strcmp(getenv("LATE_GPU_CHOSEN"), "rule") == 0)
+    return worth;
+  worth.gpu = true;
+  worth.decoder = batch->decoder == GCONV_DECODER_AUTO && strcmp(getenv("LATE_GPU_CHOSEN"), "decoder") == 0;
+  return worth;
 }
 
-static gconv_status open_it(gconv_device_opening *begun, gconv_device **device) {
+/* Under the name of a GPU, or, as "auto" does where there is none, of the CPU. */
+static gconv_status open_it(int threads, gconv_device **device) {
   gconv_device *opened = NULL;
-  GCONV_TRY(__real_gconv_device_open_end(begun, &opened));
+  GCONV_TRY(__real_gconv_device_open("cpu", threads, &opened));
   for (int i = 0; i < MOST_PAUSES && !file_is_there(); i++)
     poll(NULL, 0, PAUSE_MS);
   const char *fails = getenv("LATE_GPU_FAILS");
@@ -93,8 +93,11 @@ static gconv_status open_it(gconv_device_opening *begun, gconv_device **device) 
   return GCONV_OK;
 }
 
-gconv_status __wrap_gconv_device_open_end(gconv_device_opening *begun, gconv_device **device) {
-  gconv_status status = open_it(begun, device);
+gconv_status __wrap_gconv_device_open(const char *name, int threads, gconv_device **device) {
+  if (strcmp(name, "cpu") == 0)
+    return __real_gconv_device_open(name, threads, device);
+  atomic_fetch_add(&begun_openings, 1);
+  gconv_status status = open_it(threads, device);
   atomic_fetch_add(&ended_openings, 1);
   return status;
 }
@@ -123,21 +126,21 @@ gconv_status __wrap_gconv_device_start_decoder(gconv_device *device) {
 
 /* ---- Memory ---- */
 
-gconv_status __real_gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
-                                      const gconv_options *options, gconv_plan **plan);
+gconv_status __real_gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
+                                      int32_t rows, gconv_plan **plan);
 void __real_gconv_plan_free(gconv_plan *plan);
 void __real_gconv_device_close(gconv_device *device);
 
 static atomic_int plans;
 
-gconv_status __wrap_gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_filters *filters,
-                                      const gconv_options *options, gconv_plan **plan) {
+gconv_status __wrap_gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
+                                      int32_t rows, gconv_plan **plan) {
   const char *most = getenv("LATE_GPU_PLANS");
   if (!most || strcmp(device->info.name, "cuda:0") != 0)
-    return __real_gconv_plan_create(device, like, filters, options, plan);
+    return __real_gconv_plan_create(device, like, operation, rows, plan);
   gconv_status status = GCONV_NO_MEMORY;
   if (atomic_fetch_add(&plans, 1) < atoi(most))
-    status = __real_gconv_plan_create(device, like, filters, options, plan);
+    status = __real_gconv_plan_create(device, like, operation, rows, plan);
   else
     gconv_fail(status, "the GPU has no memory");
   if (status != GCONV_OK)

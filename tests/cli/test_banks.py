@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Banks from the command line: what becomes of their outputs, chains, batches, options, errors."""
 import json
+import re
 import unittest
 
 import numpy as np
@@ -231,6 +232,12 @@ class Batches(BankTest):
         self.assertEqual(refused.stdout, "")
         self.assertRegex(refused.stderr, r"^gconv: a\.npy: layer 1: the bank takes 3 channels, and gets 5[^\n]*\n$")
 
+    def test_explain_tells_the_bound(self):
+        np.save(self.folder / "w.npy", np.ones((8, 3, 3, 3), "f4"))
+        for algorithm, of in (("direct", "sum |weight * x| + |bias|"), ("winograd", "(sum |weight|) * (largest |x|) + |bias|")):
+            said = self.gconv("-i", "in", "-f", "w.npy", "-o", "out/", "-a", algorithm, "--dry-run", "--explain").stderr
+            self.assertRegex(said, rf"error of a sum at most [\d.e-]+ of {re.escape(of)}")
+
     def test_explain_without_work(self):
         result = self.gconv("-i", "in", "-f", "bank.txt", "-o", "out/", "--dry-run", "--explain")
         self.assertIn("5 filters of 3 x 3 x 3", result.stderr)
@@ -332,7 +339,7 @@ class Hints(BankTest):
             self.photo(f"in/{name}.png", 40, 30)
         data = (self.folder / "in/1.png").read_bytes()
         (self.folder / "in/1.png").write_bytes(data[:len(data) // 2])
-        error = self.gconv("-i", "in", "-f", "bank.txt", "-o", "y.npy", "--batch", "1", status=1).stderr
+        error = self.gconv("-i", "in", "-f", "bank.txt", "-o", "y.npy", "--batch", "1", "--jobs", 1, status=1).stderr
         self.assertIn("no array is written, as it would not be whole: 2 of 3 images were not read", error)
         self.assertFalse((self.folder / "y.npy").exists())
 
@@ -415,6 +422,16 @@ class Resume(BankTest):
                 ["-f", "bank.txt", "--std", "0.5"], ["-f", "bank.txt", "--flip"], ["-f", "bank.txt", "-a", "gemm"])
         for job in jobs:
             self.assertIn("taken up: 5 of other filters", self.gconv(*words, *job).stderr, job)
+        for option in (["--groups", "1"], ["--math", "tf32"], ["--layout", "nhwc"], ["--padding", "valid"], ["--dilation", "2"],
+                       ["--scale", "2"], ["--depth", "16"], ["--range", "clamp"]):
+            self.gconv(*words, "-f", "bank.txt")
+            self.assertIn("taken up: 5 of other filters", self.gconv(*words, "-f", "bank.txt", *option).stderr, option)
+        chain = ["-f", "bank.txt", "-a", "direct", "--then", "-f", "bank5.txt"]
+        self.write("bank5.txt", np.ones((5, 5, 3, 3)), np.zeros(5), ["edge", "red", None, "a/b", "edge"])
+        self.gconv(*words, *chain)
+        for job in (chain[:2] + ["--activation", "relu"] + chain[2:], chain + ["--activation", "relu"], chain[:2] + chain[4:]):
+            self.assertIn("taken up: 5 of other filters", self.gconv(*words, *job).stderr, job)
+            self.assertIn("5 results were done, which is all", self.gconv(*words, *job).stderr, job)
         words = ["-i", "a.png", "-o", "edges/", "--resume", "-f", "gabor_bank"]
         self.gconv(*words)
         self.assertIn("taken up: 8 of other filters", self.gconv(*words, "--gray").stderr)

@@ -121,7 +121,7 @@ class Bench(CommandTest):
     def test_experiments_cover_their_grid(self):
         words = ("bench", "--experiment", "batch", "--image", "9x8x2", "--sizes", "3,4", "--runs", "1", "-a", "direct")
         rows = list(csv.DictReader(self.gconv(*words, "--csv").stdout.splitlines()))
-        self.assertEqual([tuple(int(row[name]) for name in ("filters", "size", "images")) for row in rows],
+        self.assertEqual([tuple(int(row[name]) for name in ("filters", "rows", "images")) for row in rows],
                          [(k, size, n) for k in (8, 16, 32, 64) for size in (3, 4) for n in range(1, 11)])
         for row in rows:
             self.assertEqual(row["algorithm"], "direct")
@@ -131,7 +131,7 @@ class Bench(CommandTest):
     def test_experiments_tell_what_cannot_be_measured(self):
         words = ("bench", "--experiment", "chunks", "--image", "9x8x2", "--sizes", "3", "--runs", "1")
         text = self.gconv(*words, "-a", "reference").stdout
-        self.assertRegex(text, r"reference +4 it takes no workspace")
+        self.assertRegex(text, r"reference +MiB 4 +it takes no workspace")
         self.gconv(*words, "-a", "reference", "--plot", "x.svg", status=1)
         self.assertEqual(self.files(), [])
         self.gconv(*words[:3], "--image", "2x2x1", "--sizes", "3", "-a", "direct", status=1)  # no room for the filter

@@ -34,9 +34,13 @@ class Complete(CommandTest):
                               ("--format", "j"): ["jpeg"], ("--activation", "le"): ["leaky"], ("--layout", ""): ["nchw", "nhwc"],
                               ("--range", "s"): ["signed"], ("--filter-format", "sa"): ["safetensors"], ("--decode", "g"): ["gpu"],
                               ("bank", ""): ["info", "show", "convert"], ("bank", "show", "--scale", ""): ["each", "all"],
+                              ("bench", "--figure", "l"): ["large-2048", "large-1024"], ("bench", "--sweep", ""): ["block", "grid"],
+                              ("bank", "convert", "--format", ""): ["bank", "npy", "safetensors"], ("--without", "al"): [],
                               ("-i", ""): [], ("-o", "x"): [], ("-f", "sobel", "-i", ""): [], ("--threads", ""): []}.items():
             self.assertEqual(self.offers(*words), values, words)
-        self.assertIn("winograd", self.offers("-a", ""))
+        algorithms = self.offers("-a", "")
+        self.assertIn("winograd", algorithms)
+        self.assertEqual(len(set(algorithms)), len(algorithms))
 
     def test_every_value_that_is_offered_is_taken(self):
         self.photo("a.png")

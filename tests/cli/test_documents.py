@@ -14,7 +14,7 @@ from helper import GCONV, CommandTest
 from PIL import Image
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*SOURCE.glob("*.md"), *SOURCE.glob("docs/*.md")])
+DOCUMENTS = sorted([*SOURCE.glob("*.md"), *(path for room in ("docs", "src", "kernels") for path in (SOURCE / room).rglob("*.md"))])
 FLOATS = np.random.default_rng(5)
 
 
@@ -78,11 +78,31 @@ class Commands(CommandTest):
         lines = re.findall(r"^    ((?:cat \S+ \| )?gconv .*)$", (SOURCE / name).read_text(), re.MULTILINE)
         return [line.split("   #")[0] for line in lines]
 
-    def test_readme(self):
-        self.run_all(self.commands_of("README.md"), 15)
-        for name in ("edges.png", "log.png", "filters.png", "orientation.png", "maps/1.png"):
+    def assert_pictures(self, *names):
+        for name in names:
             with Image.open(self.folder / name) as image:
                 self.assertGreater(np.asarray(image).std(), 0, name)
+
+    def test_readme(self):
+        self.run_all(self.commands_of("README.md"), 10)
+        self.assert_pictures("edges.png", "log.png", "maps/1.png")
+
+    def test_readme_is_short(self):
+        self.assertLessEqual(len((SOURCE / "README.md").read_text().splitlines()), 120)
+
+    def test_first_picture(self):
+        """What the first command of the README makes is the picture that the README shows."""
+        text = (SOURCE / "README.md").read_text()
+        [options] = re.findall(r"^ +build/gconv (.* -o edges\.png)$", text, re.MULTILINE)
+        [shown] = re.findall(r"\((docs/\w+\.png)\)", text)
+        self.gconv(*options.replace("images/", f"{SOURCE}/images/").split())
+        with Image.open(SOURCE / shown) as picture:
+            difference = abs(np.asarray(picture).astype(float) - self.pixels("edges.png"))
+        self.assertLess(difference.mean(), 0.5)  # libraries of JPEG may round otherwise
+
+    def test_guide(self):
+        self.run_all(self.commands_of("docs/guide.md"), 8)
+        self.assert_pictures("edges/1.png", "filters.png", "orientation.png")
 
     def test_filter_formats(self):
         self.run_all(self.commands_of("docs/filter-formats.md"), 4)

@@ -43,12 +43,12 @@ class LateGpu(helper.CommandTest):
         return self.devices(*words, decode=decode, env={"LATE_GPU_CHOSEN": chosen, **more.pop("env", {})}, **more)
 
     def test_the_cpu_begins_and_the_gpu_takes_over(self):
-        self.gconv("-i", "in", "-f", "gaussian_5", "-o", "cpu/", "-d", "cpu", "-a", "direct")
+        self.gconv("-i", "in", "-f", "sobel_x", "-o", "cpu/", "-d", "cpu")
         expected = (self.folder / "cpu/00.png").read_bytes()
         for words in ((), ("--memory", "30M")):
             for file in (self.folder / "out").glob("*"):
                 file.unlink()
-            devices, algorithms = self.devices("-f", "gaussian_5", *words)
+            devices, algorithms = self.devices("-f", "sobel_x", *words)
             self.assertLessEqual(algorithms, {"direct", "sparse"})
             self.assertEqual(devices[0], "cpu")
             self.assertEqual(devices[-1], "cuda:0")
@@ -57,14 +57,14 @@ class LateGpu(helper.CommandTest):
 
     def test_auto_begins_on_the_cpu(self):
         self.leave(20)
-        self.gconv("-i", "in", "-f", "gaussian_5", "-o", "cpu/", "-d", "cpu", "-a", "direct")
+        self.gconv("-i", "in", "-f", "sobel_x", "-o", "cpu/", "-d", "cpu")
         expected = (self.folder / "cpu/00.png").read_bytes()
         for chosen, makes, asked in (("gpu", "1", {"parts"}), ("decoder", "1", {"start", "jpeg parts"}),
                                      ("decoder", "", {"start", "jpeg parts", "parts"})):
             log = self.folder / "log"
             for file in (log, *(self.folder / "out").glob("*")):
                 file.unlink(missing_ok=True)
-            devices, algorithms = self.by_auto("-f", "gaussian_5", chosen=chosen, decode=("--decode", "auto"),
+            devices, algorithms = self.by_auto("-f", "sobel_x", chosen=chosen, decode=("--decode", "auto"),
                                                env={"LATE_GPU_LOG": str(log), **({"LATE_GPU_MAKES": makes} if makes else {})})
             self.assertLessEqual(algorithms, {"direct", "sparse"})
             self.assertEqual((devices[0], devices[-1]), ("cpu", "cuda:0"))
@@ -83,18 +83,35 @@ class LateGpu(helper.CommandTest):
     def test_the_cpu_goes_on_where_auto_finds_no_gpu(self):
         self.leave(20)
         for chosen in ("gpu", "decoder"):
-            devices, _ = self.by_auto("-f", "gaussian_5", chosen=chosen, decode=("--decode", "auto"), device="cpu", env={"LATE_GPU_FAILS": "cpu"})
+            devices, _ = self.by_auto("-f", "sobel_x", chosen=chosen, decode=("--decode", "auto"), device="cpu", env={"LATE_GPU_FAILS": "cpu"})
             self.assertEqual(set(devices), {"cpu"})
 
     def test_where_it_could_make_a_difference_all_wait(self):
+        """The CPU's choice for a Gaussian is separable."""
         (self.folder / "out").mkdir()
         (self.folder / "out/00.png").touch()  # or nobody would ever write it
-        for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "sobel_x", "--without", "fft"), ("-f", "gaussian:size=63,sigma=10")):
+        for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "gaussian:size=15,sigma=3")):
             self.assertEqual(set(self.devices(*words)[0]), {"cuda:0"}, words)
 
         self.leave(20)
-        for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "sobel_x", "--without", "fft"), ("-f", "gaussian:size=63,sigma=10")):
-            self.assertEqual(set(self.by_auto(*words)[0]), {"cuda:0"}, words)
+        for words in (("-f", "sobel_x", "-d", "cuda"), ("-f", "gaussian:size=15,sigma=3")):
+            devices, algorithms = self.by_auto(*words)
+            self.assertEqual(set(devices), {"cuda:0"}, words)
+            self.assertEqual(algorithms, {"separable"} if "gaussian" in words[1] else {"direct"})
+
+    def test_images_of_both_kinds_in_one_run(self):
+        """Each gets the algorithm that it gets alone: some of the exact family, some not."""
+        self.leave(6)
+        self.photo("in/00_tiny.png", 5, 4)
+        text = self.gconv("-i", "in", "-f", "gaussian:size=15,sigma=3", "-o", "out/", "--jobs", 1, "--timings=json",
+                          env={"LATE_GPU_CHOSEN": "gpu", "LATE_GPU": str(self.folder)}).stdout
+        by_name = {line["input"]: line["algorithm"] for line in map(json.loads, text.splitlines()[:-1])}
+        alone = {}
+        for name in self.files("in"):
+            line, _ = self.gconv("-i", f"in/{name}", "-f", "gaussian:size=15,sigma=3", "-o", "one.png", "-d", "cpu", "--timings=json").stdout.splitlines()
+            alone[f"in/{name}"] = json.loads(line)["algorithm"]
+        self.assertEqual(by_name, alone)
+        self.assertEqual(set(alone.values()), {"direct", "separable"})
 
     def test_nobody_waits_for_a_gpu_that_is_wanted_by_nobody(self):
         """It never gets ready: $LATE_GPU is no file that anybody writes, and is waited for during a minute."""
@@ -109,7 +126,7 @@ class LateGpu(helper.CommandTest):
         with Image.open(self.folder / "photo.png") as photo:
             (self.folder / "in/00.jpg").unlink()
             photo.resize((3000, 2400)).save(self.folder / "in/00.jpg", quality=90)
-        first, *_ = self.devices("-f", "gaussian_5", env={"LATE_GPU": str(self.folder / "out/05.png")})[0]
+        first, *_ = self.devices("-f", "sobel_x", env={"LATE_GPU": str(self.folder / "out/05.png")})[0]
         self.assertEqual(first, "cpu")
 
     def test_explain_before_the_gpu_is_ready(self):
@@ -139,16 +156,24 @@ class LateGpu(helper.CommandTest):
         self.assertIn("JPEG decoded by the CPU, as pixels are wanted there\n", self.explained("-d", "cuda", "--decode", "gpu", "--gray"))
         self.assertNotIn("made by", self.explained("-d", "cuda", "--format", "npy"))
         self.assertNotIn("made by", self.explained("-d", "cpu"))
-        self.leave(16)
-        self.assertIn("JPEG decoded by the CPU, which is through before", self.explained("--decode", "gpu"))
 
-    def test_of_few_images_any_algorithm_may_be_chosen(self):
-        job = ("-f", "gaussian:size=15,sigma=3", "--depth", "float", "--format", "npy", "--decode", "gpu", "--timings=json")
-        for photos, chosen in ((17, {"direct"}), (16, {"separable"})):
-            self.leave(photos)
-            for jobs in (2, 40):
-                text = self.gconv("-i", "in", *job, "-o", "out/", "--jobs", jobs, env={"LATE_GPU": str(self.folder)}).stdout
-                self.assertEqual({json.loads(line)["algorithm"] for line in text.splitlines()[:-1]}, chosen, (photos, jobs))
+    def test_the_rule(self):
+        """Of photos like these, a GPU is worth its start from about 75 on, whatever the numbers of threads and jobs."""
+        self.leave(0)
+        with Image.open(self.folder / "photo.png") as photo:
+            photo.resize((3840, 2160)).save(self.folder / "photo.jpg", quality=90)
+        words = ("-f", "sobel_x", "-o", "out/", "--dry-run", "--explain")
+        env = {"LATE_GPU": str(self.folder), "LATE_GPU_CHOSEN": "rule"}
+        for photos, device in ((1, "cpu"), (60, "cpu"), (95, "cuda:0")):
+            for i in range(len(self.files("in")), photos):
+                os.link(self.folder / "photo.jpg", self.folder / f"in/{i:02}.jpg")
+            for more in ((), ("--threads", 1), ("--jobs", 5), ("--memory", "900M")):
+                said = self.gconv("-i", "in", *words, *more, env=env).stderr
+                self.assertIn(f"\ndevice {device} (", said, (photos, more))
+                self.assertRegex(said, r"this device, because a GPU would take about .* of one thread's work off the CPU, and is started from 3 s on")
+        for more in (("--png-level", "6"), ("--format", "jpg")):  # less is left for a GPU
+            self.assertIn("\ndevice cpu (", self.gconv("-i", "in", *words, *more, env=env).stderr, more)
+        self.assertIn("\ndevice cuda:0 (", self.gconv("-i", "in", *words, "--format", "jpg", "-f", "log_5", "-f", "sobel_y", "-f", "gaussian:size=63,sigma=10", env=env).stderr)
 
     def test_more_workers_than_the_gpu_has_memory_for(self):
         """They take turns, and nobody's memory is left at the end."""
@@ -167,7 +192,8 @@ class LateGpu(helper.CommandTest):
                                     env={"LATE_GPU": str(self.folder), "LATE_GPU_PLANS": str(most), "LATE_GPU_LOG": str(log)})
                 self.assertEqual(result.stderr, "")
                 self.assertIn("0 plans", log.read_text().splitlines())
-                self.assertLess(*((self.folder / f"out/{name}.png").stat().st_mtime_ns for name in ("02", "19")), "begun early, and late")
+                times = {name: (self.folder / "out" / name).stat().st_mtime_ns for name in self.files("cpu")}
+                self.assertLess(times["02.png"], max(times.values()), f"begun early, and left to the end: {most} {words}")
                 for name in self.files("cpu"):
                     self.assertEqual((self.folder / "out" / name).read_bytes(), (self.folder / "cpu" / name).read_bytes(), name)
         result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "none/", "-d", "cuda", "--jobs", 3, status=1,
@@ -196,7 +222,7 @@ class LateGpu(helper.CommandTest):
             text = self.gconv("-i", "in", "-f", "gaussian:size=15,sigma=3", "-o", "out/", "--depth", "float", "--format", "npy",
                               "--decode", "gpu", "--jobs", jobs, "--timings=json", env={"LATE_GPU": str(self.folder / "ready")}).stdout
             algorithms = {json.loads(line)["algorithm"] for line in text.splitlines()[:-1]}
-            self.assertLessEqual(algorithms, {"direct", "sparse"}, jobs)
+            self.assertEqual(algorithms, {"separable"}, jobs)
 
     def test_what_has_no_memory_as_a_whole_goes_by_rows(self):
         with Image.open(self.folder / "photo.png") as photo:

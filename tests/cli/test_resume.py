@@ -156,7 +156,7 @@ class Resume(helper.CommandTest):
 
     def test_every_option_that_changes_results(self):
         told = set(re.findall(r"^ +(?:-., )?--([a-z-]+)", self.gconv("filter", "--help").stdout, re.MULTILINE))
-        self.assertEqual(told - set(CHANGES) - OTHERS - BANKS, set(), "are they part of the digest (src/batch/digest.c), or not?")
+        self.assertEqual(told - set(CHANGES) - OTHERS - BANKS, set(), "do their rows (src/cli/table.c) say CHANGES or KEEPS, and which is right?")
         for name, value in CHANGES.items():
             output = "out/{stem}.jpg" if name == "jpeg-quality" else "out/{stem}.png"
             words = ("-i", "p/0.png", "-f", "sobel_x", "-f", "sobel_y", "--combine", "max", "--resume", "-o", output)

@@ -37,8 +37,7 @@ int main(int count, char **arguments) {
     return 2;
   const char *limit = getenv("MAX_PIXELS"), *format = getenv("FORMAT"), *quality = getenv("QUALITY"),
              *level = getenv("LEVEL"), *threads = getenv("THREADS");
-  gconv_read_options reading = {.max_pixels = limit ? strtoull(limit, NULL, 10) : 0,
-                                .threads = threads ? (int)strtol(threads, NULL, 10) : 0};
+  gconv_read_options reading = {.max_pixels = limit ? strtoull(limit, NULL, 10) : 0};
   gconv_write_options writing = {.format = format ? gconv_format_by_name(format) : NULL,
                                  .jpeg_quality = quality ? (int)strtol(quality, NULL, 10) : 0,
                                  .png_level = level ? (int)strtol(level, NULL, 10) : 0,

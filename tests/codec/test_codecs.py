@@ -438,6 +438,124 @@ class Floats(unittest.TestCase):
                     self.assertTrue(got.flags.c_contiguous)
 
 
+# ---- QOI by its specification (qoiformat.org), as no library here has it ----
+
+def qoi_pixels(content):
+    """Decodes."""
+    width, height, channels = struct.unpack(">4xIIBx", content[:14])
+    last, seen, pixels, at = [0, 0, 0, 255], [[0] * 4] * 64, [], 14
+    while len(pixels) < width * height:
+        byte, run = content[at], 1
+        at += 1
+        if byte >= 0xfe:
+            last = [*content[at:at + 3], content[at + 3] if byte == 0xff else last[3]]
+            at += 4 if byte == 0xff else 3
+        elif byte >> 6 == 0:
+            last = seen[byte]
+        elif byte >> 6 == 1:
+            last = [(v + (byte >> shift & 3) - 2) % 256 for v, shift in zip(last, (4, 2, 0))] + last[3:]
+        elif byte >> 6 == 2:
+            green = byte % 64 - 32
+            changes = green + (content[at] >> 4) - 8, green, green + content[at] % 16 - 8
+            last = [(v + change) % 256 for v, change in zip(last, changes)] + last[3:]
+            at += 1
+        else:
+            run = byte % 64 + 1
+        seen[qoi_place(last)] = last
+        pixels += [last] * run
+    assert len(pixels) == width * height and content[at:] == QOI_END
+    return np.array(pixels, np.uint8).reshape(height, width, 4)[:, :, :channels]
+
+
+def qoi_place(pixel):
+    return (pixel[0] * 3 + pixel[1] * 5 + pixel[2] * 7 + pixel[3] * 11) % 64
+
+
+def qoi_file(array, colours=0):
+    """Encodes, by any of the codes that are right for a pixel."""
+    last, seen, codes, after_run = [0, 0, 0, 255], [[0] * 4] * 64, b"", False
+    for pixel in array.reshape(-1, array.shape[2]).tolist():
+        pixel = pixel if len(pixel) == 4 else [*pixel, 255]
+        red, green, blue = [(new - old + 128) % 256 - 128 for new, old in zip(pixel[:3], last)]
+        choices = [b"\xff" + bytes(pixel)]
+        if pixel[3] == last[3]:
+            choices.append(b"\xfe" + bytes(pixel[:3]))
+            if -2 <= min(red, green, blue) and max(red, green, blue) < 2:
+                choices.append(bytes([0x40 | red + 2 << 4 | green + 2 << 2 | blue + 2]))
+            if -32 <= green < 32 and all(-8 <= v - green < 8 for v in (red, blue)):
+                choices.append(bytes([0x80 | green + 32, red - green + 8 << 4 | blue - green + 8]))
+        if seen[qoi_place(pixel)] == pixel:
+            choices.append(bytes([qoi_place(pixel)]))
+        if pixel == last:
+            choices.append(b"\xc0")
+        code = choices[RANDOM.integers(len(choices))]
+        if code == b"\xc0" and after_run and codes[-1] < 0xfd:
+            codes = codes[:-1] + bytes([codes[-1] + 1])
+        else:
+            codes += code
+        after_run = code == b"\xc0"
+        last = seen[qoi_place(pixel)] = pixel
+    return struct.pack(">4sIIBB", b"qoif", array.shape[1], array.shape[0], array.shape[2], colours) + codes + QOI_END
+
+
+QOI_END = bytes([0] * 7 + [1])
+
+
+def qoi_images():
+    """Noise, slow changes, few colours and runs, of RGB and with alpha."""
+    for channels in (3, 4):
+        for height, width in ((1, 1), (1, 200), (7, 9), (40, 31)):
+            for most, step in ((256, 256), (256, 8), (256, 3), (3, 3), (2, 256)):
+                steps = RANDOM.integers(0, step, (height * width, channels)) - (step // 2 if step < 256 else 0)
+                array = (np.cumsum(steps, 0) % most if most == 256 else np.repeat(steps, 150, 0)[:height * width] % most)
+                if channels == 4 and RANDOM.integers(2):
+                    array[:, 3] = 255
+                yield array.reshape(height, width, channels).astype(np.uint8)
+    green = RANDOM.integers(-34, 34, (1200, 1))  # around the largest differences that have codes
+    steps = np.hstack([green + RANDOM.integers(-10, 10, (1200, 1)), green, green + RANDOM.integers(-10, 10, (1200, 1))])
+    yield (np.cumsum(steps, 0) % 256).reshape(30, 40, 3).astype(np.uint8)
+
+
+class Qoi(unittest.TestCase):
+    def test_what_is_written(self):
+        for array in qoi_images():
+            np.save(path("in.npy"), array)
+            convert(path("in.npy"), path("x.qoi"))
+            with open(path("x.qoi"), "rb") as file:
+                np.testing.assert_array_equal(qoi_pixels(file.read()), array)
+
+    def test_grey_becomes_rgb(self):
+        array = RANDOM.integers(0, 256, (6, 5, 2)).astype(np.uint8)
+        for channels in (1, 2):
+            np.save(path("in.npy"), squeezed(array[:, :, :channels]))
+            convert(path("in.npy"), path("x.qoi"))
+            expected = array[:, :, [0, 0, 0, 1][:2 + channels]]
+            np.testing.assert_array_equal(read(path("x.qoi")), expected)
+
+    def test_what_is_read(self):
+        for array in qoi_images():
+            np.testing.assert_array_equal(read(save("x.qoi", qoi_file(array))), array)
+
+    def test_damaged(self):
+        array = RANDOM.integers(0, 3, (7, 9, 4)).astype(np.uint8)
+        content = qoi_file(array)
+        for size in range(4, len(content)):
+            self.assertRegex(failure(save("x.qoi", content[:size])), "too early|is cut|bytes")
+        for mark in (b"\0" * 8, b"\1" + QOI_END, b"\0" + QOI_END[:-1]):
+            self.assertIn("do not end with the image", failure(save("x.qoi", content[:-8] + mark)))
+        run = struct.pack(">4sIIBB", b"qoif", 3, 2, 3, 0) + b"\xc6" + QOI_END
+        self.assertIn("do not end with the image", failure(save("x.qoi", run)))
+        for at, value in ((12, 2), (12, 5), (13, 2), (4, 0x80), (8, 0x80)):
+            self.assertIn("QOI header", failure(save("x.qoi", content[:at] + bytes([value]) + content[at + 1:])))
+        self.assertIn("QOI header", failure(save("x.qoi", content[:4] + bytes(4) + content[8:])))
+
+    def test_linear_samples(self):
+        array = RANDOM.integers(0, 256, (3, 4, 3)).astype(np.uint8)
+        self.assertIn("in proportion to light", convert(save("x.qoi", qoi_file(array, 1)), path("out.npy")))
+        np.testing.assert_array_equal(np.load(path("out.npy")), array)
+        self.assertEqual(convert(save("x.qoi", qoi_file(array)), path("out.npy")), "")
+
+
 if __name__ == "__main__":
     if not CONVERT:
         raise SystemExit("set GCONV_IMAGE_CONVERT to the program of tests/codec/image_convert.c")

@@ -5,7 +5,6 @@
  * their options are tried.
  */
 #include "cli/command.h"
-#include "cli/run.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reader of the format FUZZ_SUBJECT, fed with anything (libFuzzer). Everything is read in two ways, which must agree:
- * the same pixels, or both refuse. One can go back in its source, which the fast PNG reader needs, and reads by several
- * threads; the other reads as from a pipe, for PNG by libpng alone.
+ * the same pixels, or both refuse. One can go back in its source, which ISA-L needs for PNG; the other reads as from a pipe,
+ * for PNG by libpng and zlib alone. ISA-L may accept codes that zlib refuses as incomplete.
  *
  * Checksums would stop all changes of a PNG at the gate, so inputs for PNG that begin with a 0 byte are only the makings of
  * one: the next bytes are its header, the rest a raw deflate stream, around which a PNG with right checksums is put.
@@ -15,26 +15,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerInitialize(int *count, char ***words);
+enum { MOST_PIXELS = 1 << 16 };
 
-enum { MOST_PIXELS = 1 << 16, SEVERAL = 3 };
-
-/* As many threads on any machine. */
-int LLVMFuzzerInitialize(int *count, char ***words) {
-  (void)count;
-  (void)words;
-  return setenv("GCONV_MOST_THREADS", "3", 1);
-}
-
-/* Reads the image in rows of `step`; `rewinds`: whether the source can go back, which the fast PNG reader needs. */
-static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int threads, int32_t step, gconv_image *image) {
+/* Reads the image in rows of `step`; `rewinds`: whether the source can go back, which ISA-L needs for PNG. */
+static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int32_t step, gconv_image *image) {
   gconv_source source;
   gconv_reader reader = {0};
   gconv_source_of_bytes("input", bytes, size, &source);
   if (!rewinds)
     source.size = UINT64_MAX;
   gconv_status status = gconv_reader_open(&reader, &source, MOST_PIXELS);
-  reader.threads = threads;
   if (status == GCONV_OK)
     status = gconv_image_allocate(&reader.header);
   if (status == GCONV_OK) {
@@ -56,13 +46,24 @@ static size_t bytes_of(const gconv_image *image) {
   return (size_t)image->frames * (size_t)(image->planar ? image->channels : 1) * (size_t)image->height * image->row_bytes;
 }
 
+/* Whether the last error is of zlib, which refuses codes that ISA-L takes. */
+static bool is_incomplete_code(void) {
+  static const char *const words[] = {"invalid code lengths set", "invalid literal/lengths set", "invalid distances set",
+                                      "invalid code -- missing end-of-block"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strstr(gconv_last_error(), words[i]))
+      return true;
+  return false;
+}
+
 static void compare(uint8_t *bytes, size_t size) {
   for (int turn = 0; turn < 2; turn++) {
     gconv_image fast = {0}, slow = {0};
     int32_t step = turn ? 3 : INT32_MAX;
-    gconv_status fast_status = read_image(bytes, size, true, turn ? SEVERAL : 1, step, &fast);
-    gconv_status slow_status = read_image(bytes, size, false, 1, step, &slow);
-    if ((fast_status == GCONV_OK) != (slow_status == GCONV_OK))
+    gconv_status fast_status = read_image(bytes, size, true, step, &fast);
+    gconv_status slow_status = read_image(bytes, size, false, step, &slow);
+    bool lenient = fast_status == GCONV_OK && slow_status != GCONV_OK && is_incomplete_code();
+    if ((fast_status == GCONV_OK) != (slow_status == GCONV_OK) && !lenient)
       abort();
     if (slow_status == GCONV_OK && memcmp(fast.data, slow.data, bytes_of(&slow)) != 0)
       abort();

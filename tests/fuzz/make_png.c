@@ -2,6 +2,7 @@
 #include "make_png.h"
 #include "base/checksum.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -38,15 +39,24 @@ static uint32_t adler_of(const uint8_t *deflated, size_t size, size_t *used) {
 uint8_t *make_png(const uint8_t *makings, const uint8_t *deflated, size_t deflated_size, size_t *size) {
   static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, colours[4] = {0, 2, 4, 6};
   uint8_t *out = malloc(deflated_size + 200), *stream = malloc(deflated_size + 6), header[13] = {0};
+  const uint8_t kind = makings[2];
   if (!out || !stream)
     abort();
   put_be32(header, 1 + makings[0]);
   put_be32(header + 4, 1 + makings[1]);
-  header[8] = makings[2] & 1 ? 16 : 8;
-  header[9] = colours[makings[2] >> 1 & 3];
+  header[8] = kind & 1 ? 16 : 8;
+  header[9] = colours[kind >> 1 & 3];
+  header[12] = kind >> 3 & 1; /* interlaced */
+  bool palette = header[9] == 0 && kind & 0x40;
+  if (header[9] == 0 && kind >> 4 & 3) /* of few bits */
+    header[8] = (uint8_t)(1 << ((kind >> 4 & 3) - 1));
+  if (palette)
+    header[9] = 3;
   memcpy(out, signature, sizeof signature);
   size_t at = sizeof signature, used;
   at += put_chunk(out + at, "IHDR", header, sizeof header);
+  if (palette)
+    at += put_chunk(out + at, "PLTE", (const uint8_t *)"0a1b2c3d4e5f", 12);
   stream[0] = 0x78;
   stream[1] = 0x01;
   uint32_t adler = adler_of(deflated, deflated_size, &used);

@@ -7,8 +7,9 @@
  *     gpu_png -t PHOTO...  how long it takes, in several streams at once
  *     gpu_png -b           a GPU that gets a bit wrong makes no PNG, and nothing of its memory is kept
  */
-#include "conv/png_check.h"
-#include "conv/png_cuda.h"
+#include "codec_cuda/png_check.h"
+
+#include <cuda_runtime_api.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,9 @@
 #include <zlib.h>
 
 typedef std::vector<uint8_t> bytes;
+
+extern "C" const gconv_gpu_codec gconv_gpu_codec_cuda;
+static const gconv_gpu_codec *const codec = &gconv_gpu_codec_cuda;
 
 static int wrong = 0, cases = 0;
 static size_t all_strips = 0, all_made = 0;
@@ -189,9 +193,9 @@ static size_t first_difference(const bytes &a, const uint8_t *b) {
 }
 
 /* Compares the strips with the CPU's; returns how many were made. */
-static size_t compare(const char *name, const picture &p, const reference &r, const gconv_png_encoder *encoder) {
-  size_t count, made = 0, rows = 0;
-  const gconv_png_strip *strips = gconv_png_encoder_strips(encoder, &count);
+static size_t compare(const char *name, const picture &p, const reference &r, const gconv_gpu_png *encoder) {
+  size_t count = encoder->strip_count, made = 0, rows = 0;
+  const gconv_png_strip *strips = encoder->strips;
   const size_t line = r.lines.size() / (size_t)p.header.height;
   int before = wrong;
   uint64_t offset = 0;
@@ -209,7 +213,7 @@ static size_t compare(const char *name, const picture &p, const reference &r, co
     if (strips[i].size > 0) {
       made++;
       bytes got(strips[i].size);
-      NEED(cudaMemcpy(got.data(), gconv_png_encoder_chunks(encoder) + strips[i].offset, got.size(), cudaMemcpyDeviceToHost));
+      NEED(cudaMemcpy(got.data(), encoder->chunks + strips[i].offset, got.size(), cudaMemcpyDeviceToHost));
       if (got != wanted || adler != strips[i].adler) {
         bytes longer = got;
         longer.resize(longer.size() > wanted.size() ? longer.size() : wanted.size());
@@ -245,29 +249,28 @@ static void poison(size_t size) {
 /* Twice with one encoder, so that what it made before is in its way. */
 static void check(const char *name, const picture &p, bool all_are_made) {
   const reference r = write_by_cpu(p);
-  gconv_png_encoder *encoder;
+  gconv_gpu_png *encoder;
   poison(p.memory.size() * 3 + (1 << 20));
-  need_ok(gconv_png_encoder_create(&p.header, &encoder));
+  need_ok(codec->create_png(&p.header, &encoder));
   picture other = make_picture(p.header.width, p.header.height, p.header.channels, p.header.type, 3);
   for (size_t i = 0; i < other.memory.size(); i++)
     other.memory[i] = (uint8_t)draw(256);
   gconv_image image = upload(p), noise = upload(other);
-  size_t count, made = 0;
+  size_t made = 0;
   for (int turn = 0; turn < 2; turn++) {
-    need_ok(gconv_png_encode(encoder, &image, 0));
+    need_ok(codec->encode_png(encoder, &image, 0));
     NEED(cudaDeviceSynchronize());
     made = compare(name, p, r, encoder);
-    need_ok(gconv_png_encode(encoder, &noise, 0));
+    need_ok(codec->encode_png(encoder, &noise, 0));
   }
   NEED(cudaDeviceSynchronize());
-  gconv_png_encoder_strips(encoder, &count);
-  if (all_are_made && made < count) {
-    printf("%s: %zu of %zu strips were made\n", name, made, count);
+  if (all_are_made && made < encoder->strip_count) {
+    printf("%s: %zu of %zu strips were made\n", name, made, encoder->strip_count);
     wrong++;
   }
   cudaFree(image.data);
   cudaFree(noise.data);
-  gconv_png_encoder_free(encoder);
+  codec->free_png(encoder);
 }
 
 static void check_shapes(size_t step) {
@@ -297,11 +300,11 @@ static double now_ms() {
 }
 
 static void measure(const picture &p, int lanes, int rounds) {
-  std::vector<gconv_png_encoder *> encoders((size_t)lanes);
+  std::vector<gconv_gpu_png *> encoders((size_t)lanes);
   std::vector<cudaStream_t> streams((size_t)lanes);
   std::vector<gconv_image> images((size_t)lanes);
   for (size_t i = 0; i < (size_t)lanes; i++) {
-    need_ok(gconv_png_encoder_create(&p.header, &encoders[i]));
+    need_ok(codec->create_png(&p.header, &encoders[i]));
     NEED(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
     images[i] = upload(p);
   }
@@ -312,13 +315,13 @@ static void measure(const picture &p, int lanes, int rounds) {
       begin = now_ms();
     }
     for (size_t i = 0; i < (size_t)lanes; i++)
-      need_ok(gconv_png_encode(encoders[i], &images[i], streams[i]));
+      need_ok(codec->encode_png(encoders[i], &images[i], streams[i]));
   }
   queued = now_ms();
   NEED(cudaDeviceSynchronize());
   const double end = now_ms();
-  size_t count, size = 0, made = 0;
-  const gconv_png_strip *strips = gconv_png_encoder_strips(encoders[0], &count);
+  size_t count = encoders[0]->strip_count, size = 0, made = 0;
+  const gconv_png_strip *strips = encoders[0]->strips;
   for (size_t i = 0; i < count; i++) {
     size += strips[i].size;
     made += strips[i].size > 0;
@@ -326,9 +329,9 @@ static void measure(const picture &p, int lanes, int rounds) {
   printf("%d stream(s): %.3f ms an image, %.3f ms of the host to queue it; %zu of %zu strips made, %.2f MB, encoder of %.1f "
          "MB\n",
          lanes, (end - begin) / rounds / lanes, (queued - begin) / rounds / lanes, made, count, (double)size * 1e-6,
-         (double)gconv_png_encoder_bytes(encoders[0]) * 1e-6);
+         (double)encoders[0]->bytes * 1e-6);
   for (size_t i = 0; i < (size_t)lanes; i++) {
-    gconv_png_encoder_free(encoders[i]);
+    codec->free_png(encoders[i]);
     cudaStreamDestroy(streams[i]);
     cudaFree(images[i].data);
   }
@@ -383,11 +386,11 @@ extern "C" gconv_status __wrap_gconv_png_check_strips(gconv_png_check *check, co
 
 static gconv_status create_once(double *ms) {
   const picture p = make_picture(300, 200, 3, GCONV_U8, 0);
-  gconv_png_encoder *encoder = NULL;
+  gconv_gpu_png *encoder = NULL;
   const double begin = now_ms();
-  const gconv_status status = gconv_png_encoder_create(&p.header, &encoder);
+  const gconv_status status = codec->create_png(&p.header, &encoder);
   *ms = now_ms() - begin;
-  gconv_png_encoder_free(encoder);
+  codec->free_png(encoder);
   return status;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "by_hand.h"
+#include "bench/make_plan.h"
 #include "oracle.h"
 
 #include <math.h>
@@ -82,7 +83,7 @@ static int run(gconv_device *device, const char *algorithm, const known *k, gcon
       (gconv_image){.type = k->in, .frames = 1, .height = 1, .width = k->width, .channels = k->channels, .alpha = k->alpha};
   if (gconv_image_allocate(in) == GCONV_OK) {
     fill(k, in);
-    if (gconv_plan_create(device, in, &filters, &options, &plan) == GCONV_OK &&
+    if (gconv_plan_filters(device, in, &filters, &options, &plan) == GCONV_OK &&
         gconv_plan_execute(plan, in, out, NULL) == GCONV_OK)
       failures = compare(k, algorithm, out);
     else

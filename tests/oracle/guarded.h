@@ -24,7 +24,7 @@ bool gconv_guarded_intact(const gconv_guarded *guarded);
  * and `alpha` count. */
 bool gconv_guarded_equal(const gconv_image *a, const gconv_image *b);
 
-/* Rows of samples are walked by number: `rows` of them, each `bytes` long, row i at gconv_guarded_row(). */
+/* Rows of samples are accessed by number: there are `rows` of them, each `bytes` long; row i is at gconv_guarded_row(). */
 typedef struct gconv_guarded_rows {
   size_t count, bytes;
 } gconv_guarded_rows;

@@ -130,10 +130,10 @@ static gconv_tensor apply(const gconv_drawn_layer *l, const gconv_layer_info *in
   return out;
 }
 
-gconv_tensor gconv_layers_expect(const gconv_drawn_network *d, const gconv_network *network) {
+gconv_tensor gconv_layers_expect(const gconv_drawn_network *d, const gconv_plan *network) {
   gconv_tensor t = input_tensor(d);
   for (size_t i = 0; i < d->count; i++) {
-    gconv_tensor next = apply(&d->layers[i], gconv_network_get_info(network, i), &t);
+    gconv_tensor next = apply(&d->layers[i], gconv_plan_layer_info(network, i), &t);
     gconv_tensor_free(&t);
     t = next;
   }

@@ -12,10 +12,10 @@ typedef struct gconv_tensor {
 } gconv_tensor;
 
 /* What is expected of the network: the last layer's tensor, before anything is combined. */
-gconv_tensor gconv_layers_expect(const gconv_drawn_network *d, const gconv_network *network);
+gconv_tensor gconv_layers_expect(const gconv_drawn_network *d, const gconv_plan *network);
 void gconv_tensor_free(gconv_tensor *t);
 
-/* Whether `got` may be what becomes of the `count` values from channel `first` on. */
+/* Returns whether `got` may be the result of the `count` values from channel `first` on. */
 bool gconv_layers_is_right(const gconv_drawn_network *d, const gconv_tensor *t, int32_t n, int32_t first, int32_t count,
                            int32_t p, int32_t q, double got, double *expected, double *allowed);
 

@@ -9,6 +9,7 @@
  * continuous integration has, the gigapixel is left out.
  * Exit status: 0, 1 for a failure, 77 if the device cannot be used here.
  */
+#include "bench/make_plan.h"
 #include "gconv.h"
 #include "lot.h"
 
@@ -188,7 +189,7 @@ static bool check(const extreme *e, gconv_device *device, const char *algorithm,
   gconv_filters filters = {filter, 1};
   gconv_plan *plan = NULL;
   double start = now_ms();
-  gconv_status status = gconv_plan_create(device, in, &filters, &options, &plan);
+  gconv_status status = gconv_plan_filters(device, in, &filters, &options, &plan);
   if (status == GCONV_UNSUPPORTED) {
     printf("  %-14s not supported\n", algorithm);
     return true;

@@ -8,9 +8,10 @@
  * bound that is stated, carried through the layers; if algorithms of the exact family give the bits of cpu/reference,
  * whatever the workspace and the batches that it allows; if all outputs are written and nothing else, from an input that
  * lies among NaN; if it gives the same bits again, on the CPU with any number of threads; if it does the same by rows (of
- * algorithms that are not exact, within their bounds); and if gconv_network_verify() finds the result right, and finds the
+ * algorithms that are not exact, within their bounds); and if gconv_plan_verify() finds the result right, and finds the
  * value that is then altered. Exit status: 0, 1 for a failure, 77 without the device.
  */
+#include "bench/make_plan.h"
 #include "layer_oracle.h"
 #include "session.h"
 
@@ -56,17 +57,17 @@ __attribute__((format(printf, 2, 3))) static bool fail(const trial *t, const cha
 }
 
 static gconv_status make_network(const gconv_drawn_network *d, gconv_device *device, const char *algorithm, gconv_math math,
-                                 gconv_network **network) {
+                                 int32_t rows, gconv_plan **network) {
   gconv_network_options options = d->options;
   options.algorithm = algorithm;
   options.math = math;
-  return gconv_network_create(device, &d->in.image, d->list, d->count, &options, network);
+  return gconv_plan_layers(device, &d->in.image, d->list, d->count, &options, rows, network);
 }
 
 /* ---- Checks ---- */
 
-static bool check_shape(const trial *t, const gconv_network *network, const gconv_tensor *expected, int32_t *combined) {
-  const gconv_image *out = gconv_network_output_header(network);
+static bool check_shape(const trial *t, const gconv_plan *network, const gconv_tensor *expected, int32_t *combined) {
+  const gconv_image *out = gconv_plan_output_header(network, 0);
   const gconv_drawn_layer *last = &t->d.layers[t->d.count - 1];
   gconv_combine combine = t->d.options.combine;
   *combined = combine == GCONV_COMBINE_NONE ? 1 : combine == GCONV_COMBINE_ARGMAX ? expected->c : last->bank.filters;
@@ -101,15 +102,15 @@ static bool same_bits(const gconv_image *a, const gconv_image *b) {
 /* The same bits with other numbers of threads. */
 static bool check_threads(const trial *t, const gconv_image *expected, gconv_math math) {
   for (size_t i = 0; i < GCONV_THREAD_COUNTS; i++) {
-    gconv_network *network = NULL;
+    gconv_plan *network = NULL;
     gconv_image out = {0};
-    bool good = make_network(&t->d, t->session->common.cpus[i], t->tally->algorithm->name, math, &network) == GCONV_OK &&
-                gconv_network_execute(network, &t->d.in.image, &out, NULL) == GCONV_OK;
+    bool good = make_network(&t->d, t->session->common.cpus[i], t->tally->algorithm->name, math, 0, &network) == GCONV_OK &&
+                gconv_plan_execute(network, &t->d.in.image, &out, NULL) == GCONV_OK;
     if (!good)
       fail(t, "with %d threads: %s", gconv_thread_counts[i], gconv_last_error());
     else if (!same_bits(expected, &out))
       good = fail(t, "other bits with %d threads", gconv_thread_counts[i]);
-    gconv_network_free(network);
+    gconv_plan_free(network);
     gconv_image_free(&out);
     if (!good)
       return false;
@@ -117,10 +118,10 @@ static bool check_threads(const trial *t, const gconv_image *expected, gconv_mat
   return true;
 }
 
-static bool check_verification(const trial *t, gconv_network *network, gconv_image *out) {
+static bool check_verification(const trial *t, gconv_plan *network, gconv_image *out) {
   gconv_verification found;
   size_t count = (size_t)out->frames * (size_t)out->channels * (size_t)out->height * (size_t)out->width;
-  if (gconv_network_verify(network, &t->d.in.image, out, -1, &found) != GCONV_OK)
+  if (gconv_plan_verify(network, &t->d.in.image, out, -1, &found) != GCONV_OK)
     return fail(t, "verification: %s", gconv_last_error());
   if (found.compared != count)
     return fail(t, "verification compared %" PRIu64 " values of %zu", found.compared, count);
@@ -129,7 +130,7 @@ static bool check_verification(const trial *t, gconv_network *network, gconv_ima
   float *value = (float *)out->data + i, before = *value;
   float wrong = t->d.options.combine == GCONV_COMBINE_ARGMAX ? -1 : 4 * (float)found.most_allowed + 2 * fabsf(before) + 1;
   *value = wrong;
-  gconv_status status = gconv_network_verify(network, &t->d.in.image, out, -1, &found);
+  gconv_status status = gconv_plan_verify(network, &t->d.in.image, out, -1, &found);
   *value = before;
   size_t place =
       (((size_t)found.frame * (size_t)out->channels + (size_t)found.channel) * (size_t)out->height + (size_t)found.y) *
@@ -156,55 +157,56 @@ static bool copy_window(const gconv_image *in, int32_t begin, int32_t end, gconv
 }
 
 /* The output, some rows at a time. */
-static gconv_status execute_rows(const trial *t, gconv_network *network, gconv_image *out) {
+static gconv_status execute_rows(const trial *t, gconv_plan *network, gconv_image *out) {
   const gconv_image *in = &t->d.in.image;
-  gconv_image part = {0};
   gconv_status status = GCONV_OK;
-  int32_t rows = gconv_network_output_header(network)->height;
+  int32_t rows = gconv_plan_row_step(network);
   size_t row = (size_t)out->width * sizeof(float);
   for (int32_t first = 0, begin, end; first < out->height && status == GCONV_OK; first += rows) {
-    gconv_guarded window;
-    gconv_network_rows_needed(network, first, &begin, &end);
-    if (!copy_window(in, begin, end, &window))
+    gconv_guarded window, part;
+    gconv_image header = *gconv_plan_output_header(network, 0);
+    header.height = out->height - first < rows ? out->height - first : rows;
+    gconv_plan_rows_needed(network, first, header.height, &begin, &end);
+    if (!copy_window(in, begin, end, &window) || !gconv_guarded_make(&part, &header, 0, 0, 0xFF))
       return GCONV_NO_MEMORY;
-    status = gconv_network_execute_rows(network, &window.image, begin, first, &part, NULL);
-    size_t kept = (size_t)(out->height - first < rows ? out->height - first : rows) * row;
+    status = gconv_plan_execute_rows(network, &window.image, begin, first, &part.image, NULL);
     for (size_t i = 0; i < (size_t)out->frames * (size_t)out->channels && status == GCONV_OK; i++)
-      memcpy((char *)out->data + i * out->plane_bytes + (size_t)first * row, (const char *)part.data + i * part.plane_bytes,
-             kept);
+      memcpy((char *)out->data + i * out->plane_bytes + (size_t)first * row,
+             (const char *)part.image.data + i * part.image.plane_bytes, (size_t)header.height * row);
+    if (status == GCONV_OK && !gconv_guarded_intact(&part))
+      status = gconv_set_error(GCONV_MISMATCH, "an execution by rows wrote beyond them");
     gconv_guarded_free(&window);
+    gconv_guarded_free(&part);
   }
-  gconv_image_free(&part);
   return status;
 }
 
 /* By rows: the same bits, or what is within the bounds. */
 static bool check_rows(const trial *t, const gconv_image *whole, const gconv_tensor *expected, int32_t combined,
                        gconv_math math) {
-  gconv_drawn_network d = t->d;
   uint64_t lot = t->session->common.seed * 7 + t->number;
-  gconv_network *network = NULL;
+  gconv_plan *network = NULL;
   gconv_image out = *whole;
   out.data = NULL;
-  d.options.rows = 1 + gconv_lot_below(&lot, whole->height + 2);
+  int32_t rows = 1 + gconv_lot_below(&lot, whole->height + 2);
   gconv_status status = gconv_image_allocate(&out);
   if (status == GCONV_OK)
-    status = make_network(&d, t->session->common.device, t->tally->algorithm->name, math, &network);
+    status = make_network(&t->d, t->session->common.device, t->tally->algorithm->name, math, rows, &network);
   if (status == GCONV_OK)
     status = execute_rows(t, network, &out);
   bool good = status == GCONV_OK || status == GCONV_UNSUPPORTED; /* other limits for other shapes */
   if (!good)
-    fail(t, "%d rows at a time: %s", d.options.rows, gconv_last_error());
+    fail(t, "%d rows at a time: %s", rows, gconv_last_error());
   else if (status == GCONV_OK && t->tally->algorithm->exact && !same_bits(whole, &out))
-    good = fail(t, "other bits, %d rows at a time", d.options.rows);
+    good = fail(t, "other bits, %d rows at a time", rows);
   else if (status == GCONV_OK && !t->tally->algorithm->exact && !check_values(t, expected, &out, combined))
-    good = fail(t, "%d rows at a time", d.options.rows);
-  gconv_network_free(network);
+    good = fail(t, "%d rows at a time", rows);
+  gconv_plan_free(network);
   gconv_image_free(&out);
   return good;
 }
 
-static bool check_output(const trial *t, gconv_network *network, gconv_image *out, gconv_math math) {
+static bool check_output(const trial *t, gconv_plan *network, gconv_image *out, gconv_math math) {
   int32_t combined;
   gconv_tensor expected = gconv_layers_expect(&t->d, network);
   bool good = check_shape(t, network, &expected, &combined) && check_values(t, &expected, out, combined) &&
@@ -215,7 +217,7 @@ static bool check_output(const trial *t, gconv_network *network, gconv_image *ou
   if (t->tally->algorithm->exact && t->reference.data && !same_bits(out, &t->reference))
     return fail(t, "other bits than cpu/reference");
   gconv_image again = {0};
-  good = gconv_network_execute(network, &t->d.in.image, &again, NULL) == GCONV_OK;
+  good = gconv_plan_execute(network, &t->d.in.image, &again, NULL) == GCONV_OK;
   if (!good)
     fail(t, "again: %s", gconv_last_error());
   else if (!same_bits(out, &again))
@@ -231,8 +233,8 @@ static bool check_output(const trial *t, gconv_network *network, gconv_image *ou
 
 /* The turn of t->tally's algorithm with some math. */
 static bool check(trial *t, gconv_math math) {
-  gconv_network *network = NULL;
-  gconv_status status = make_network(&t->d, t->session->common.device, t->tally->algorithm->name, math, &network);
+  gconv_plan *network = NULL;
+  gconv_status status = make_network(&t->d, t->session->common.device, t->tally->algorithm->name, math, 0, &network);
   t->tally->cases++;
   if (status == GCONV_UNSUPPORTED) {
     t->tally->unsupported++;
@@ -241,30 +243,30 @@ static bool check(trial *t, gconv_math math) {
   if (status != GCONV_OK)
     return fail(t, "%s", gconv_last_error());
   gconv_guarded out;
-  bool good = gconv_guarded_make(&out, gconv_network_output_header(network), 0, 0, 0xFF);
+  bool good = gconv_guarded_make(&out, gconv_plan_output_header(network, 0), 0, 0, 0xFF);
   if (!good)
     fail(t, "out of memory");
-  else if (gconv_network_execute(network, &t->d.in.image, &out.image, NULL) != GCONV_OK)
+  else if (gconv_plan_execute(network, &t->d.in.image, &out.image, NULL) != GCONV_OK)
     good = fail(t, "%s", gconv_last_error());
   else if (!gconv_guarded_intact(&out))
     good = fail(t, "bytes outside of the output were written");
   else
     good = check_output(t, network, &out.image, math);
   gconv_guarded_free(&out);
-  gconv_network_free(network);
+  gconv_plan_free(network);
   return good;
 }
 
 static void refer(trial *t) {
-  gconv_network *network = NULL;
+  gconv_plan *network = NULL;
   gconv_drawn_network plain = t->d; /* the same banks, with all the workspace there may be */
   plain.options.workspace_bytes = 0;
-  if (make_network(&plain, t->session->common.cpus[0], "reference", GCONV_MATH_FP32, &network) != GCONV_OK ||
-      gconv_network_execute(network, &t->d.in.image, &t->reference, NULL) != GCONV_OK) {
+  if (make_network(&plain, t->session->common.cpus[0], "reference", GCONV_MATH_FP32, 0, &network) != GCONV_OK ||
+      gconv_plan_execute(network, &t->d.in.image, &t->reference, NULL) != GCONV_OK) {
     printf("FAILED case %" PRIu64 ": cpu/reference: %s\n  %s\n", t->number, gconv_last_error(), t->d.text);
     t->session->common.failures++;
   }
-  gconv_network_free(network);
+  gconv_plan_free(network);
 }
 
 static void run_case(gconv_session *common, uint64_t number_of_case, bool verbose) {

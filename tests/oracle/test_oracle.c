@@ -13,6 +13,7 @@
  *  - gconv_plan_verify() finds the outputs right, and finds the one sample that is then altered.
  * Exit status: 0, 1 for a failure, 77 if the device cannot be used here.
  */
+#include "bench/make_plan.h"
 #include "by_hand.h"
 #include "draw.h"
 #include "oracle.h"
@@ -37,7 +38,7 @@ typedef struct session {
   size_t algorithms;
 } session;
 
-/* One case on its way through the algorithms. */
+/* One case, and the algorithms that it is tried with. */
 typedef struct trial {
   session *session;
   uint64_t number;
@@ -138,7 +139,7 @@ static bool equal_all(const gconv_image *a, const gconv_image *b, size_t count) 
 static gconv_status make_plan(const trial *t, gconv_device *device, const char *algorithm, gconv_plan **plan) {
   gconv_options options = t->drawn.options;
   options.algorithm = algorithm;
-  return gconv_plan_create(device, &t->drawn.in.image, &t->drawn.filters, &options, plan);
+  return gconv_plan_filters(device, &t->drawn.in.image, &t->drawn.filters, &options, plan);
 }
 
 /* What a plan says of itself agrees with what is expected of it. */

@@ -6,6 +6,7 @@
  * char[32] algorithm, char[8] math, int32 exact, int32 bound_of_largest, double error bound, then float32 y; an algorithm ""
  * ends them. The shape of y is the caller's to know. Exit status 77 without the device.
  */
+#include "bench/make_plan.h"
 #include "gconv.h"
 
 #include <stdio.h>
@@ -44,26 +45,26 @@ static void answer(const char *name, const gconv_layer_info *info, const gconv_i
 static void solve(gconv_device *device, const gconv_image *x, const gconv_layer *layer, const char *algorithm,
                   gconv_math math, int *useless) {
   gconv_network_options options = {.algorithm = algorithm, .math = math};
-  gconv_network *network = NULL;
+  gconv_plan *network = NULL;
   gconv_image y = {0};
-  gconv_status status = gconv_network_create(device, x, layer, 1, &options, &network);
+  gconv_status status = gconv_plan_layers(device, x, layer, 1, &options, 0, &network);
   if (status == GCONV_UNSUPPORTED)
     return;
-  const gconv_layer_info *info = status == GCONV_OK ? gconv_network_get_info(network, 0) : NULL;
+  const gconv_layer_info *info = status == GCONV_OK ? gconv_plan_layer_info(network, 0) : NULL;
   if (info && strcmp(info->math, gconv_math_name(math)) != 0) {
     ++*useless;
-    gconv_network_free(network);
+    gconv_plan_free(network);
     return;
   }
   if (status == GCONV_OK)
-    status = gconv_network_execute(network, x, &y, NULL);
+    status = gconv_plan_execute(network, x, &y, NULL);
   if (status != GCONV_OK) {
     fprintf(stderr, "%s: %s\n", algorithm, gconv_last_error());
     exit(EXIT_FAILURE);
   }
   answer(algorithm, info, &y);
   gconv_image_free(&y);
-  gconv_network_free(network);
+  gconv_plan_free(network);
 }
 
 static void solve_by_all(gconv_device *device, const gconv_image *x, const gconv_layer *layer) {

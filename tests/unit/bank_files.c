@@ -392,7 +392,7 @@ static void finds_the_file_of_a_spec(void **state) {
   assert_null(gconv_bank_syntax_at(4));
 }
 
-/* The bank that ships with gconv is found by its name: filters that sum to 0, the last four the first four, turned. */
+/* The bank that ships with gconv is found by its name. Its filters sum to 0; the last four are the first four, rotated. */
 static void finds_the_shipped_bank(void **state) {
   (void)state;
   setenv("GCONV_FILTERS", GCONV_SOURCE_FOLDER "/filters", 1);

@@ -326,7 +326,7 @@ static void source_hands_out_every_byte_once(void **state) {
   unlink("data");
 }
 
-/* Without a call of the system for each: where the file stands tells how much was read at a time. */
+/* Reading does not call the system for each byte: the position in the file shows how much was read at a time. */
 static void source_reads_ahead_for_single_bytes(void **state) {
   (void)state;
   enum { SIZE = 200000, LEAST = 10000 };

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Choosing: whatever is switched off, the result of what remains is right; and what tuning makes of estimates. */
+#include "bench/make_plan.h"
 #include "conv/choose.h"
-#include "conv/tuning.h"
+#include "conv/plan.h"
+#include "operation/pick.h"
+#include "operation/tuning.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -49,13 +52,14 @@ static gconv_image make_image(gconv_type type, int32_t channels, bool planar) {
 }
 
 /* The plan's algorithm, after its result was held to float64; NULL if nothing is left that could do it. */
-static const char *chosen_and_right(const gconv_image *image, const gconv_filters *filters, const char *without) {
+static const char *chosen_and_right(const gconv_image *image, const gconv_filters *filters, const char *algorithm,
+                                    const char *without) {
   gconv_options options = gconv_options_default();
   options.combine = filters->count > 1 ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
+  options.algorithm = algorithm;
   options.without = without;
-  options.executions = 1000;
   gconv_plan *plan = NULL;
-  gconv_status status = gconv_plan_create(device, image, filters, &options, &plan);
+  gconv_status status = gconv_plan_filters(device, image, filters, &options, &plan);
   if (status == GCONV_UNSUPPORTED)
     return NULL;
   assert_int_equal(status, GCONV_OK);
@@ -78,13 +82,17 @@ static void exhaust(const gconv_image *image, const char *spec) {
   char without[512] = "";
   int rounds = 0;
   assert_int_equal(gconv_filters_read(spec, NULL, &filters), GCONV_OK);
-  for (const char *name; (name = chosen_and_right(image, &filters, without)); rounds++) {
+  for (const char *name; (name = chosen_and_right(image, &filters, "auto", without)); rounds++) {
     assert_null(strstr(without, name));
     size_t used = strlen(without);
     snprintf(without + used, sizeof without - used, "%s%s", used ? "," : "", name);
   }
   assert_true(rounds >= 1);
   assert_non_null(strstr(gconv_last_error(), "some are switched off"));
+  const gconv_algorithm *row;
+  for (size_t i = 0; (row = gconv_algorithm_row(i)); i++) /* which auto does not take */
+    if (row->library && strcmp(row->info.device, device->type->name) == 0)
+      chosen_and_right(image, &filters, row->info.name, NULL);
   gconv_filters_free(&filters);
 }
 
@@ -111,55 +119,121 @@ static void names_must_be_known(void **state) {
   gconv_plan *plan = NULL;
   assert_int_equal(gconv_filters_read("sharpen", NULL, &filters), GCONV_OK);
   options.without = "direct,dirct";
-  assert_int_equal(gconv_plan_create(device, &image, &filters, &options, &plan), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_plan_filters(device, &image, &filters, &options, &plan), GCONV_BAD_ARGUMENT);
   assert_non_null(strstr(gconv_last_error(), "dirct"));
   gconv_filters_free(&filters);
   gconv_image_free(&image);
 }
 
-/* ---- The start of a library ---- */
+/* ---- Libraries ---- */
 
-static bool is_started;
-static bool started(void) {
-  return is_started;
+static int asked;
+static const char *is_there(void) {
+  asked++;
+  return NULL;
 }
 
-/* What is put on the bill of a choice is told in its reasons, so they are where it can be seen. */
-static void starts_are_spread_over_executions(void **state) {
-  (void)state;
-  const gconv_algorithm *row = gconv_algorithm_row(0);
-  gconv_algorithm with_library = *row;
-  with_library.start_ms = 100;
-  with_library.started = started;
-  gconv_problem problem = {.in_type = GCONV_U8,
-                           .images = 1,
-                           .planes = 1,
-                           .channels = 1,
-                           .height = 8,
-                           .width = 8,
-                           .filters = 1,
-                           .rows = 3,
-                           .columns = 3,
-                           .stride_y = 1,
-                           .stride_x = 1,
-                           .dilation_y = 1,
-                           .dilation_x = 1,
-                           .out_height = 8,
-                           .out_width = 8};
-  gconv_options options = gconv_options_default();
-  char *text = NULL;
-  size_t size = 0;
-  FILE *reasons = open_memstream(&text, &size);
-  double bare = gconv_price(&problem, device, &options, row, reasons);
-  assert_true(fabs(gconv_price(&problem, device, &options, &with_library, reasons) - bare - 100) < 1e-6 * 100);
-  options.executions = 50;
-  assert_true(fabs(gconv_price(&problem, device, &options, &with_library, reasons) - bare - 2) < 1e-6 * 100);
-  is_started = true;
-  assert_true(fabs(gconv_price(&problem, device, &options, &with_library, reasons) - bare) < 1e-9);
+/* The one that is picked of three: one that costs 5, a library that costs 1 and is there, and one that costs 3. */
+static const char *pick(const char *wanted, const char *without) {
+  static const gconv_algorithm_info infos[] = {
+      {"plain", "cpu", "", true}, {"bought", "cpu", "", false}, {"other", "cpu", "", false}};
+  gconv_candidate candidates[] = {{.info = &infos[0]},
+                                  {.info = &infos[1], .available = is_there, .library = true},
+                                  {.info = &infos[2], .available = is_there}};
+  FILE *reasons = fopen("/dev/null", "w");
+  size_t picked = 3;
+  gconv_candidate_price(&candidates[0], 5, 1, NULL);
+  gconv_candidate_price(&candidates[1], 1, 1, NULL);
+  gconv_candidate_price(&candidates[2], 2, 1.5, "somebody found");
+  gconv_status status = gconv_pick(candidates, 3, "cpu", wanted, without, reasons, &picked);
   fclose(reasons);
-  assert_non_null(strstr(text, "and 100 ms to start its library\n"));
-  assert_non_null(strstr(text, "for 50 executions"));
-  free(text);
+  return status == GCONV_OK ? infos[picked].name : NULL;
+}
+
+static void libraries_are_asked_for_by_name(void **state) {
+  (void)state;
+  asked = 0;
+  assert_string_equal(pick("auto", NULL), "other");
+  assert_int_equal(asked, 1); /* not the library, which would be loaded */
+  assert_string_equal(pick("auto", "other"), "plain");
+  assert_null(pick("auto", "other,plain"));
+  assert_string_equal(pick("bought", NULL), "bought");
+}
+
+/* ---- What choices may depend on ---- */
+
+/* The device and what costs are made of, as a machine with so many threads would have them. */
+static char *choices_with(int threads, const gconv_image *image, const gconv_filters *filters) {
+  gconv_device *other = NULL;
+  gconv_plan *plan = NULL;
+  gconv_operation *operation = NULL;
+  gconv_options options = gconv_options_default();
+  assert_int_equal(gconv_device_open(device_name, threads, &other), GCONV_OK);
+  assert_int_equal(gconv_operation_filters(filters, &options, &operation), GCONV_OK);
+  assert_int_equal(gconv_plan_outline(other, image, operation, 0, &plan), GCONV_OK);
+  char *text = NULL;
+  assert_true(asprintf(&text, "%s\n%s", gconv_plan_get_info(plan)->algorithm, ((gconv_filter_plan *)plan)->reasons) > 0);
+  gconv_plan_free(plan);
+  gconv_operation_free(operation);
+  gconv_device_close(other);
+  return text;
+}
+
+/* All prices are equal, not just the choices: near where choices change, the least difference would show. */
+static void threads_change_no_price(void **state) {
+  (void)state;
+  static const char *const specs[] = {"motion:len=25,theta=30", "disk:radius=3", "gaussian:size=9,sigma=1.5", "sharpen",
+                                      "log:size=9,sigma=1.4"};
+  static const int32_t sides[] = {40, 250, 1000};
+  for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
+    for (size_t side = 0; side < sizeof sides / sizeof *sides; side++) {
+      gconv_filters filters = {0};
+      gconv_image image = {.type = GCONV_U8, .frames = 1, .height = sides[side], .width = 400, .channels = 3};
+      assert_int_equal(gconv_filters_read(specs[i], NULL, &filters), GCONV_OK);
+      char *one = choices_with(1, &image, &filters);
+      for (int threads = 2; threads <= 8; threads += 3) {
+        char *several = choices_with(threads, &image, &filters);
+        assert_string_equal(one, several);
+        free(several);
+      }
+      free(one);
+      gconv_filters_free(&filters);
+    }
+}
+
+/* What auto takes for a layer of 8 filters of 3 x 3 x 3, and its price for an image, as text. */
+static char *layer_choice(int threads, int32_t images, int32_t rows, bool any_batch) {
+  float taps[8 * 3 * 9];
+  for (size_t i = 0; i < sizeof taps / sizeof *taps; i++)
+    taps[i] = (float)i * 0.01f - 1;
+  gconv_bank bank = {.weights = taps, .filters = 8, .channels = 3, .rows = 3, .columns = 3};
+  gconv_layer layer = {.bank = &bank};
+  gconv_image like = {.type = GCONV_F32, .frames = images, .height = 61, .width = 47, .channels = 3, .planar = true};
+  gconv_network_options options = {.any_batch = any_batch};
+  gconv_device *other = NULL;
+  gconv_plan *network = NULL;
+  char *text = NULL;
+  assert_int_equal(gconv_device_open(device_name, threads, &other), GCONV_OK);
+  assert_int_equal(gconv_plan_layers(other, &like, &layer, 1, &options, rows, &network), GCONV_OK);
+  const gconv_layer_info *info = gconv_plan_layer_info(network, 0);
+  assert_true(asprintf(&text, "%s, %.6g ms", info->algorithm, info->estimate_ms / images) > 0);
+  gconv_plan_free(network);
+  gconv_device_close(other);
+  return text;
+}
+
+/* How images are put together, and how many rows are made at a time, is no part of the question. */
+static void batches_and_bands_change_no_price(void **state) {
+  (void)state;
+  char *one = layer_choice(1, 1, 0, true);
+  for (int threads = 1; threads <= 8; threads += 7)
+    for (int32_t images = 1; images <= 65; images += 16)
+      for (int32_t rows = 0; rows <= 16; rows += 16) {
+        char *other = layer_choice(threads, images, rows, true);
+        assert_string_equal(one, other);
+        free(other);
+      }
+  free(one);
 }
 
 /* ---- Tuning ---- */
@@ -168,8 +242,8 @@ static char head[512]; /* the lines that a file of this device begins with */
 
 static void make_head(void) {
   const gconv_device_info *info = gconv_device_get_info(device);
-  snprintf(head, sizeof head, "gconv %s\ndevice %s\ndriver %s\nthreads 2\nmachine 1e8 1e7 0.01\n", gconv_version(),
-           info->description, info->driver);
+  snprintf(head, sizeof head, "gconv %s\ndevice %.*s\ndriver %s\nmachine 1e8 1e7 0.01\n", gconv_version(),
+           (int)(strrchr(info->description, ',') - info->description), info->description, info->driver);
 }
 
 /* Reads head and `rest`; NULL if it is taken, else why not. */
@@ -207,16 +281,13 @@ static void broken_files_are_refused(void **state) {
   assert_non_null(refusal("", "", &tuning));
   assert_non_null(refusal("", "ratio direct u8 1 100 9 1\n", &tuning));
   assert_string_equal(refusal("gconv 0.0.0\n", "", &tuning), "it was made by another version of gconv");
-  char text[600];
+  char text[700];
   snprintf(text, sizeof text, "gconv %s\ndevice something else\n", gconv_version());
   assert_string_equal(refusal(text, "", &tuning), "it is of another device");
   snprintf(text, sizeof text, "driver other\n%s", head);
   assert_string_equal(refusal(text, "", &tuning), "it is of another driver");
-  const char *why = refusal(head, "threads 3\n", &tuning); /* on a GPU, those of the host do not matter */
-  if (strcmp(device_name, "cpu") == 0)
-    assert_string_equal(why, "it is of another number of threads");
-  else
-    gconv_tuning_free(&tuning);
+  snprintf(text, sizeof text, "device %s\n%s", gconv_device_get_info(device)->description, head);
+  assert_string_equal(refusal(text, "", &tuning), "it is of another device"); /* not just of its kind */
 }
 
 static void whole_files_are_taken(void **state) {
@@ -225,17 +296,25 @@ static void whole_files_are_taken(void **state) {
   make_head();
   const char *rest = "# for people\n\nratio nosuch u8 1 100 9 1.5\nratio direct u16 3 1000 25 1.25\n";
   assert_null(refusal(head, rest, &tuning));
-  assert_int_equal(tuning.count, 1); /* of algorithms that are there */
-  assert_string_equal(tuning.rows[0].algorithm, "direct");
-  assert_int_equal(tuning.rows[0].type, GCONV_U16);
-  assert_true(tuning.machine.fma_per_ms == 1e8 && tuning.rows[0].ratio == 1.25);
+  assert_int_equal(tuning.count, 2);
+  assert_string_equal(tuning.rows[1].algorithm, "direct");
+  assert_int_equal(tuning.rows[1].type, GCONV_U16);
+  assert_true(tuning.machine.fma_per_ms == 1e8 && tuning.rows[1].ratio == 1.25);
   char *text = gconv_tuning_print(device, &tuning);
   assert_null(refusal(text, "", &again));
-  assert_int_equal(again.count, 1);
-  assert_true(again.rows[0].ratio == 1.25 && again.rows[0].taps == 25 && again.machine.launch_ms == 0.01);
+  assert_int_equal(again.count, 2);
+  assert_true(again.rows[1].ratio == 1.25 && again.rows[1].taps == 25 && again.machine.launch_ms == 0.01);
   free(text);
   gconv_tuning_free(&again);
   gconv_tuning_free(&tuning);
+}
+
+/* Of any device. */
+static const gconv_algorithm *row_of(const char *name) {
+  const gconv_algorithm *row = NULL;
+  for (size_t i = 0; (row = gconv_algorithm_row(i)) && strcmp(row->info.name, name) != 0;)
+    i++;
+  return row;
 }
 
 static double ratio_of(const gconv_tuning *tuning, gconv_type type, int32_t side, int32_t size) {
@@ -248,7 +327,7 @@ static double ratio_of(const gconv_tuning *tuning, gconv_type type, int32_t side
                            .columns = size,
                            .out_height = side,
                            .out_width = side};
-  return gconv_tuning_ratio(tuning, "direct", &problem);
+  return gconv_problem_ratio(&problem, tuning, row_of("direct"));
 }
 
 static void ratios_are_interpolated(void **state) {
@@ -282,10 +361,10 @@ static void ratios_are_of_the_work(void **state) {
       .in_type = GCONV_U8, .images = 1, .planes = 1, .channels = 1, .filters = 2, .rows = 9, .columns = 9};
   problem.out_height = problem.out_width = 10;
   problem.structure.nonzero_taps = 18;
-  assert_true(fabs(gconv_tuning_ratio(&tuning, "sparse", &problem) - 2) < 1e-9);
-  assert_true(fabs(gconv_tuning_ratio(&tuning, "direct", &problem) - 4) < 1e-9);
+  assert_true(fabs(gconv_problem_ratio(&problem, &tuning, row_of("sparse")) - 2) < 1e-9);
+  assert_true(fabs(gconv_problem_ratio(&problem, &tuning, row_of("direct")) - 4) < 1e-9);
   problem.epilogue.combine = GCONV_COMBINE_MAGNITUDE;
-  assert_true(fabs(gconv_tuning_ratio(&tuning, "direct", &problem) - 2) < 1e-9);
+  assert_true(fabs(gconv_problem_ratio(&problem, &tuning, row_of("direct")) - 2) < 1e-9);
 }
 
 static void tuning_changes_the_choice_and_is_remembered(void **state) {
@@ -293,11 +372,12 @@ static void tuning_changes_the_choice_and_is_remembered(void **state) {
   gconv_image image = make_image(GCONV_U8, 1, false);
   gconv_filters filters = {0};
   assert_int_equal(gconv_filters_read("sharpen", NULL, &filters), GCONV_OK);
-  const char *first = chosen_and_right(&image, &filters, "");
-  gconv_tuning_row row = {first, GCONV_U8, 1, 3000, 9, 500, false};
+  const char *first = chosen_and_right(&image, &filters, "auto", "");
+  gconv_tuning_row row = {"", GCONV_U8, 1, 3000, 9, 500, false};
+  snprintf(row.algorithm, sizeof row.algorithm, "%s", first);
   gconv_tuning tuning = {.machine = *gconv_device_get_machine(device), .rows = &row, .count = 1};
   assert_int_equal(gconv_device_set_tuning(device, &tuning), GCONV_OK);
-  assert_string_not_equal(chosen_and_right(&image, &filters, ""), first);
+  assert_string_not_equal(chosen_and_right(&image, &filters, "auto", ""), first);
   assert_int_equal(gconv_device_remember_tuning(device), GCONV_OK);
   gconv_device *other = NULL;
   assert_int_equal(gconv_device_open(device_name, 2, &other), GCONV_OK);
@@ -306,7 +386,7 @@ static void tuning_changes_the_choice_and_is_remembered(void **state) {
   gconv_device_close(other);
   assert_int_equal(gconv_device_set_tuning(device, NULL), GCONV_OK);
   assert_int_equal(gconv_device_remember_tuning(device), GCONV_OK);
-  assert_string_equal(chosen_and_right(&image, &filters, ""), first);
+  assert_string_equal(chosen_and_right(&image, &filters, "auto", ""), first);
   assert_int_equal(gconv_device_open(device_name, 2, &other), GCONV_OK);
   assert_null(gconv_device_get_tuning(other));
   gconv_device_close(other);
@@ -318,7 +398,9 @@ int main(int count, char **words) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(whatever_is_switched_off_the_rest_is_right),
       cmocka_unit_test(names_must_be_known),
-      cmocka_unit_test(starts_are_spread_over_executions),
+      cmocka_unit_test(libraries_are_asked_for_by_name),
+      cmocka_unit_test(threads_change_no_price),
+      cmocka_unit_test(batches_and_bands_change_no_price),
       cmocka_unit_test(broken_files_are_refused),
       cmocka_unit_test(whole_files_are_taken),
       cmocka_unit_test(ratios_are_interpolated),

@@ -3,6 +3,8 @@
  * oracle are not: bit by bit for the exact family, within the stated bound for the others. */
 #include "base/cpu.h"
 #include "base/status.h"
+#include "bench/make_plan.h"
+#include "conv/device.h"
 #include "conv/factor.h"
 #include "conv/pixel.h"
 #include "gconv.h"
@@ -169,7 +171,7 @@ static size_t run(gconv_device *device, const shape *s, const gconv_image *image
   gconv_options options = options_of(s);
   options.algorithm = algorithm;
   gconv_plan *plan = NULL;
-  gconv_status status = gconv_plan_create(device, image, filters, &options, &plan);
+  gconv_status status = gconv_plan_filters(device, image, filters, &options, &plan);
   if (status == GCONV_UNSUPPORTED)
     return 0;
   assert_int_equal(status, GCONV_OK);
@@ -222,7 +224,7 @@ static void every_algorithm_is_right_on_wide_images(void **state) {
   }
 }
 
-/* Integer levels are made by instructions that saturate; what becomes of what is no level is told in pixel.h. */
+/* Integer levels are made by instructions that saturate. pixel.h says what values become that are no levels. */
 static void levels_are_those_of_pixel_h(void **state) {
   (void)state;
   static const float odd[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 3e9f, -3e9f, -0.0f, -0.4f, -0.6f, 0.5f, 1.5f, 2.5f};
@@ -242,7 +244,7 @@ static void levels_are_those_of_pixel_h(void **state) {
     gconv_filter filter = {.name = "one", .rows = 1, .columns = 1, .divisor = 1, .taps = &tap};
     gconv_plan *plan = NULL;
     gconv_image out = {0};
-    assert_int_equal(gconv_plan_create(device, &image, &(gconv_filters){&filter, 1}, &options, &plan), GCONV_OK);
+    assert_int_equal(gconv_plan_filters(device, &image, &(gconv_filters){&filter, 1}, &options, &plan), GCONV_OK);
     assert_int_equal(gconv_plan_execute(plan, &image, &out, NULL), GCONV_OK);
     for (size_t x = 0; x < WIDTH; x++) {
       uint32_t level = types[t] == GCONV_U8 ? ((uint8_t *)out.data)[x] : ((uint16_t *)out.data)[x];
@@ -264,7 +266,7 @@ static const char *chosen(gconv_device *device, const char *spec) {
   gconv_options options = gconv_options_default();
   gconv_plan *plan = NULL;
   assert_int_equal(gconv_filters_read(spec, NULL, &filters), GCONV_OK);
-  assert_int_equal(gconv_plan_create(device, &like, &filters, &options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_filters(device, &like, &filters, &options, &plan), GCONV_OK);
   const char *name = gconv_plan_get_info(plan)->algorithm; /* static */
   gconv_plan_free(plan);
   gconv_filters_free(&filters);
@@ -345,10 +347,24 @@ static void rounded_products_have_one_pair(void **state) {
   assert_int_equal(s.rank, GCONV_RANK_HIGH);
 }
 
+static void many_threads_are_worth_less_than_their_number(void **state) {
+  (void)state;
+  assert_true(gconv_threads_worth(1) == 1 && gconv_threads_worth(4) == 4);
+  assert_true(gconv_threads_worth(8) > 6 && gconv_threads_worth(8) < 7);
+  assert_true(gconv_threads_worth(16) > 11 && gconv_threads_worth(16) < 13);
+  gconv_device *cpu = NULL;
+  assert_int_equal(gconv_device_open("cpu", 0, &cpu), GCONV_OK);
+  const gconv_machine *machine = gconv_device_get_machine(cpu);
+  assert_true(fabs(machine->bytes_per_ms / gconv_threads_worth((int)fmin(machine->units, 16)) - 1.2e7) < 1);
+  gconv_device_close(cpu);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(levels_are_those_of_pixel_h), cmocka_unit_test(every_algorithm_is_right_on_wide_images),
-      cmocka_unit_test(auto_chooses_by_rank_and_zeros), cmocka_unit_test(integers_have_integer_factors),
-      cmocka_unit_test(rounded_products_have_one_pair)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(many_threads_are_worth_less_than_their_number),
+                                     cmocka_unit_test(levels_are_those_of_pixel_h),
+                                     cmocka_unit_test(every_algorithm_is_right_on_wide_images),
+                                     cmocka_unit_test(auto_chooses_by_rank_and_zeros),
+                                     cmocka_unit_test(integers_have_integer_factors),
+                                     cmocka_unit_test(rounded_products_have_one_pair)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,10 +4,10 @@
  *
  *     test_conv_jpeg cuda     ends with 77 where there is none, or no nvJPEG
  */
-#include "base/checksum.h"
-#include "conv/jpeg_known.h"
-#include "gconv.h"
+#include "bench/make_plan.h"
+#include "conv/decoder.h"
 #include "image/jpeg_check.h"
+#include "operation/operation.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -194,7 +194,7 @@ static void make_identity(gconv_filters *filters) {
   assert_int_equal(gconv_filters_read("identity", NULL, filters), GCONV_OK);
 }
 
-/* Rows are compared with those of an image as they come. */
+/* Compares rows with those of an image, as they come. */
 typedef struct comparison {
   const gconv_image *image;
   int32_t next;
@@ -220,7 +220,7 @@ static void compare_rows(void *user, size_t output, const gconv_part *part) {
                          (const uint8_t *)image->data + (size_t)c->next * image->row_bytes, dense) != 0;
 }
 
-/* Whether the rows of the file that the plan yields are not those of the image. */
+/* Returns whether the rows of the file that the plan yields differ from those of the image. */
 static bool rows_differ(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *image) {
   comparison c = {.image = image};
   gconv_taker taker = {.begin = begin_comparison, .take = compare_rows, .user = &c};
@@ -240,7 +240,7 @@ static int differs(const char *name) {
   size_t size = 0;
   bool good = gconv_filters_read("identity", NULL, &filters) == GCONV_OK &&
               gconv_row_reader_open(name, NULL, &reader) == GCONV_OK &&
-              gconv_plan_create(gpu, gconv_row_reader_header(reader), &filters, &options, &plan) == GCONV_OK &&
+              gconv_plan_filters(gpu, gconv_row_reader_header(reader), &filters, &options, &plan) == GCONV_OK &&
               gconv_row_reader_jpeg(reader, &jpeg, &size) == GCONV_OK &&
               gconv_plan_execute_jpeg(plan, jpeg, size, gconv_row_reader_header(reader), &result, &timings) == GCONV_OK &&
               gconv_row_reader_image(reader, &image) == GCONV_OK;
@@ -330,7 +330,7 @@ static void nonsense_is_refused(void **state) {
   gconv_image header = {.type = GCONV_U8, .frames = 1, .height = 45, .width = 67, .channels = 3}, result = {0};
   gconv_plan *plan = NULL;
   make_identity(&filters);
-  assert_int_equal(gconv_plan_create(gpu, &header, &filters, &options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_filters(gpu, &header, &filters, &options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_execute_jpeg(plan, "nonsense", 8, &header, &result, NULL), GCONV_BAD_FILE);
   assert_null(result.data);
   comparison c = {.image = &header};
@@ -371,27 +371,12 @@ static void a_cpu_has_no_decoder(void **state) {
   assert_int_equal(gconv_device_open("cpu", 1, &cpu), GCONV_OK);
   assert_int_equal(gconv_device_start_decoder(cpu), GCONV_UNSUPPORTED);
   make_identity(&filters);
-  assert_int_equal(gconv_plan_create(cpu, &header, &filters, &options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_filters(cpu, &header, &filters, &options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_execute_jpeg(plan, "", 0, &header, &result, NULL), GCONV_UNSUPPORTED);
   assert_int_equal(gconv_plan_execute_parts(plan, &header, "", 0, &(gconv_taker){0}, NULL), GCONV_UNSUPPORTED);
   gconv_plan_free(plan);
   gconv_filters_free(&filters);
   gconv_device_close(cpu);
-}
-
-/* What decoders of GPUs are held to is what ours makes of it. */
-static void the_known_file_is_known(void **state) {
-  (void)state;
-  FILE *file = fopen(path, "wb");
-  assert_non_null(file);
-  assert_int_equal(fwrite(gconv_known_jpeg, 1, GCONV_KNOWN_JPEG_BYTES, file), GCONV_KNOWN_JPEG_BYTES);
-  fclose(file);
-  gconv_image image = {.data = NULL};
-  assert_int_equal(gconv_image_read(path, NULL, &image), GCONV_OK);
-  assert_true(image.width == GCONV_KNOWN_JPEG_WIDTH && image.height == GCONV_KNOWN_JPEG_HEIGHT && image.channels == 3);
-  assert_int_equal(image.row_bytes, 3 * GCONV_KNOWN_JPEG_WIDTH);
-  assert_int_equal(gconv_crc32(0, image.data, image.row_bytes * GCONV_KNOWN_JPEG_HEIGHT), GCONV_KNOWN_JPEG_CRC);
-  gconv_image_free(&image);
 }
 
 static void a_header_tells_whether_it_may_be_a_gpus(void **state) {
@@ -407,11 +392,26 @@ static void a_header_tells_whether_it_may_be_a_gpus(void **state) {
   }
 }
 
+/* A build without CUDA, or without src/codec_cuda, says what is missing; the CPU never has a codec. */
+static void a_build_without_a_codec_says_so(void **state) {
+  (void)state;
+  const gconv_gpu_codec *codec = gconv_gpu_codec_of("cuda");
+  const char *obstacle = gconv_device_decoder_obstacle();
+  assert_true(codec || obstacle);
+#ifdef GCONV_WITH_CUDA
+  assert_true(codec || strcmp(obstacle, "this build has no decoder for GPUs") == 0);
+#else
+  assert_null(codec);
+  assert_string_equal(obstacle, "this gconv was built without CUDA");
+#endif
+  assert_null(gconv_gpu_codec_of("cpu"));
+}
+
 int main(int count, char **words) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(kinds_that_no_gpu_decodes), cmocka_unit_test(damage_is_told_by_marks),
-      cmocka_unit_test(a_cut_file_is_the_readers), cmocka_unit_test(a_cpu_has_no_decoder),
-      cmocka_unit_test(the_known_file_is_known),   cmocka_unit_test(a_header_tells_whether_it_may_be_a_gpus),
+      cmocka_unit_test(kinds_that_no_gpu_decodes),       cmocka_unit_test(damage_is_told_by_marks),
+      cmocka_unit_test(a_cut_file_is_the_readers),       cmocka_unit_test(a_cpu_has_no_decoder),
+      cmocka_unit_test(a_build_without_a_codec_says_so), cmocka_unit_test(a_header_tells_whether_it_may_be_a_gpus),
   };
   const struct CMUnitTest on_gpu[] = {
       cmocka_unit_test(pixels_are_libjpegs),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans: what they refuse, what they say of themselves, and what verification sees. */
+#include "bench/make_plan.h"
 #include "gconv.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static void refuse(const gconv_image *like, gconv_filter filter, gconv_options o
                    const char *text) {
   gconv_plan *plan = NULL;
   gconv_filters filters = {&filter, 1};
-  assert_int_equal(gconv_plan_create(device, like, &filters, &options, &plan), status);
+  assert_int_equal(gconv_plan_filters(device, like, &filters, &options, &plan), status);
   assert_null(plan);
   if (!strstr(gconv_last_error(), text))
     fail_msg("\"%s\" does not say \"%s\"", gconv_last_error(), text);
@@ -134,7 +135,7 @@ static void outputs_are_not_the_input(void **state) {
   gconv_filters filters = {&filter, 1};
   gconv_options options = gconv_options_default();
   gconv_plan *plan = NULL;
-  assert_int_equal(gconv_plan_create(device, &image, &filters, &options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_filters(device, &image, &filters, &options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_execute(plan, &image, &image, NULL), GCONV_BAD_ARGUMENT);
   assert_non_null(strstr(gconv_last_error(), "cannot be the input"));
   assert_int_equal(gconv_plan_execute(plan, &image, &output, NULL), GCONV_OK);
@@ -151,7 +152,7 @@ static void several_sizes_are_several_passes(void **state) {
   gconv_options options = gconv_options_default();
   options.padding = GCONV_PADDING_VALID;
   gconv_plan *plan = NULL;
-  assert_int_equal(gconv_plan_create(device, &image, &filters, &options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_filters(device, &image, &filters, &options, &plan), GCONV_OK);
   const gconv_plan_info *info = gconv_plan_get_info(plan);
   assert_int_equal(gconv_plan_outputs(plan), 2);
   assert_int_equal(info->rows, 3);
@@ -172,7 +173,7 @@ static void several_sizes_are_several_passes(void **state) {
   options.combine = GCONV_COMBINE_SUM;
   gconv_plan_free(plan);
   plan = NULL;
-  assert_int_equal(gconv_plan_create(device, &image, &filters, &options, &plan), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_plan_filters(device, &image, &filters, &options, &plan), GCONV_BAD_ARGUMENT);
   gconv_image_free(&image);
 }
 
@@ -190,7 +191,7 @@ static void infinity_hides_nothing(void **state) {
   options.algorithm = "direct";
   gconv_plan *plan = NULL;
   gconv_verification result;
-  assert_int_equal(gconv_plan_create(device, &image, &filters, &options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_filters(device, &image, &filters, &options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_execute(plan, &image, &output, NULL), GCONV_OK);
   assert_int_equal(gconv_plan_verify(plan, &image, &output, -1, &result), GCONV_OK);
   assert_true(result.allowed < 1e-5);
@@ -237,7 +238,7 @@ static gconv_image convolve(const gconv_image *image, gconv_filter *filter, cons
   gconv_filters filters = {filter, 1};
   gconv_plan *plan = NULL;
   gconv_image output = {.type = options->output_type};
-  assert_int_equal(gconv_plan_create(device, image, &filters, options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_filters(device, image, &filters, options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_get_info(plan)->rows, filter->rows);
   assert_int_equal(gconv_plan_get_info(plan)->columns, filter->columns);
   *flop = gconv_plan_get_info(plan)->flop;
@@ -303,7 +304,7 @@ static void taps_beyond_a_small_image_are_left_out(void **state) {
   }
 }
 
-/* Borders that are not zeros meet all taps, and constant 0 is zeros. */
+/* Borders that are not zero use all taps; constant 0 is zero. */
 static void other_borders_meet_all_taps(void **state) {
   (void)state;
   float ones[31 * 31];
@@ -340,7 +341,7 @@ static void measuring(void **state) {
   gconv_options options = gconv_options_default();
   gconv_plan *plan = NULL;
   double milliseconds[3] = {-1, -1, -1};
-  assert_int_equal(gconv_plan_create(device, &image, &filters, &options, &plan), GCONV_OK);
+  assert_int_equal(gconv_plan_filters(device, &image, &filters, &options, &plan), GCONV_OK);
   assert_int_equal(gconv_plan_measure(plan, &image, NULL, 0, milliseconds), GCONV_BAD_ARGUMENT);
   assert_int_equal(gconv_plan_measure(plan, &image, NULL, 2, milliseconds), GCONV_OK);
   assert_true(milliseconds[0] > 0 && milliseconds[1] > 0 && milliseconds[2] == -1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans executed by strips give the bits of the whole image, from windows that hold nothing but the rows that are needed. */
+#include "bench/make_plan.h"
 #include "gconv.h"
 
 #include <setjmp.h>
@@ -74,13 +75,13 @@ static gconv_plan *make_plan(const shape *s, const gconv_image *like) {
   options.linear = s->linear;
   options.range = s->range;
   assert_int_equal(gconv_filters_read(s->filter, NULL, &filters), GCONV_OK);
-  if (gconv_plan_create(device, like, &filters, &options, &plan) != GCONV_OK)
+  if (gconv_plan_filters(device, like, &filters, &options, &plan) != GCONV_OK)
     fail_msg("%s", gconv_last_error());
   gconv_filters_free(&filters);
   return plan;
 }
 
-/* Rows begin .. end - 1 of an image in memory of their own, so that sanitizers see who reads beside them. */
+/* Rows begin .. end - 1 of an image, in memory of their own, so that sanitizers notice accesses outside of them. */
 static gconv_image cut(const gconv_image *image, int32_t begin, int32_t end) {
   gconv_image window = *image;
   window.height = end - begin;

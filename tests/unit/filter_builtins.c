@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Built-in filters, their parameters, and the files that ship beside them. */
+/* Built-in filters, their parameters, and the files that ship with gconv. */
 #include "filter_test.h"
 
 #include <dirent.h>

@@ -58,7 +58,7 @@ static const good goods[] = {
     {"0,5 0,25", NULL, 1, 4, {0, 5, 0, 25}, 0, 0, true}, /* two numbers, to those who write decimal commas */
     {"1 2 # a row\n# the next\n3 4\n\n", NULL, 2, 2, {1, 2, 3, 4}, 0, 0, false},
     {"1 2\r\n3 4\r\n", NULL, 2, 2, {1, 2, 3, 4}, 0, 0, false},
-    {"1 2 # one\n \n# two\n3 4\n", NULL, 2, 2, {1, 2, 3, 4}, 0, 0, true}, /* two filters, to whoever wrote that */
+    {"1 2 # one\n \n# two\n3 4\n", NULL, 2, 2, {1, 2, 3, 4}, 0, 0, true}, /* the writer meant two filters */
     {"1 2\r\n\r\n3 4\r\n", NULL, 2, 2, {1, 2, 3, 4}, 0, 0, true},
     {"%YAML:1.0\n---\n: 5\ngood: !!opencv-matrix\n   rows: 1\n   cols: 3\n   dt: f\n   data: [ -1., 2.50e-01,\n       3. "
      "]\n",

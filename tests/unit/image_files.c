@@ -50,7 +50,8 @@ static void test_lossless_round_trips(void **state) {
           const gconv_format *format = (const gconv_format *)gconv_format_at(f);
           char name[16];
           snprintf(name, sizeof name, "x.%s", format->info.name);
-          if (strcmp(format->info.name, "jpeg") != 0 && format->info.holds[type] && (format->alpha || channels % 2 == 1))
+          bool lossy = strcmp(format->info.name, "jpeg") == 0, coloured = strcmp(format->info.name, "qoi") == 0;
+          if (!lossy && format->info.holds[type] && (format->alpha || channels % 2 == 1) && (!coloured || channels > 2))
             round_trip(name, type, channels, sizes[i][0], sizes[i][1]);
         }
 }
@@ -260,7 +261,7 @@ static void test_keep_existing(void **state) {
   gconv_image_free(&image);
 }
 
-/* Formats that fail when half is written leave the old file, and nothing beside it. */
+/* Formats that fail half-way leave the old file, and no other file. */
 static void test_failure_leaves_the_old_file(void **state) {
   (void)state;
   gconv_image wide = {.frames = 1, .height = 1, .width = 70000, .channels = 1};
@@ -305,7 +306,7 @@ static void test_icc(void **state) {
     }
 }
 
-/* What is whole is read, though whoever wrote it keeps the pipe open. */
+/* A complete image is read even if its writer keeps the pipe open. */
 static void test_short_file_from_an_open_pipe(void **state) {
   (void)state;
   char file[75] = "P5\n8 8\n255\n", path[32];

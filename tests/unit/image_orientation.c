@@ -25,7 +25,7 @@ static void stored_place(int orientation, int x, int y, int width, int height, i
   *stored_y = places[orientation][1];
 }
 
-/* A sample that tells where it is from. */
+/* A sample that encodes its own position. */
 static uint8_t sample_at(size_t x, size_t y, size_t byte) {
   return (uint8_t)(x * 7 + y * 31 + byte * 101 + (x >> 5) + (y >> 3));
 }

@@ -4,8 +4,7 @@
 #include "base/memory.h"
 #include "image/format.h"
 #include "image/huffman.h"
-#include "image/png_deflate.h"
-#include "image/png_filter.h"
+#include "image/png_strip.h"
 #include "png_cut.h"
 
 #include <png.h>
@@ -178,11 +177,11 @@ static void inflate_expect(const uint8_t *in, size_t in_size, const uint8_t *exp
   test_free(out);
 }
 
-/* Compresses content of that kind; returns the bytes made. */
-static size_t deflate_as(gconv_png_deflater *deflater, size_t rows, size_t width, size_t pixel, int kind,
-                         gconv_png_content content, bool last) {
+/* Compresses content of that kind; returns the bytes made. No block is longer than stored, in parts of 64 KB. */
+static size_t deflate_as(gconv_png_deflater *deflater, size_t rows, size_t width, size_t pixel, int kind, bool matches,
+                         bool last) {
   enum { GUARD = 64 };
-  gconv_png_lines lines = {.line = width * pixel + 1, .pixel = pixel, .content = content};
+  gconv_png_lines lines = {.line = width * pixel + 1, .pixel = pixel, .matches = matches};
   lines.size = rows * lines.line;
   uint8_t *bytes = test_malloc(lines.size + GCONV_PNG_DEFLATE_SLACK);
   memset(bytes + lines.size, 7, GCONV_PNG_DEFLATE_SLACK); /* as the constant content: it must not be taken for more of it */
@@ -192,11 +191,11 @@ static size_t deflate_as(gconv_png_deflater *deflater, size_t rows, size_t width
   uint8_t *out = test_malloc(bound + GUARD);
   memset(out + bound, 0xa5, GUARD);
   size_t size = gconv_png_deflate(deflater, &lines, last, out);
-  assert_true(size <= bound);
+  assert_true(size <= lines.size + (lines.size / GCONV_PNG_BLOCK_BYTES + 1) * 4 * 5 + 6);
   for (int i = 0; i < GUARD; i++)
     assert_int_equal(out[bound + (size_t)i], 0xa5);
   inflate_expect(out, size, bytes, lines.size, last);
-  if (kind == 0 && lines.line > 1000 && rows > 100 && content == GCONV_PNG_MIXED)
+  if (kind == 0 && lines.line > 1000 && rows > 100 && matches)
     assert_true(size < lines.size / 100);
   test_free(out);
   test_free(bytes);
@@ -204,7 +203,7 @@ static size_t deflate_as(gconv_png_deflater *deflater, size_t rows, size_t width
 }
 
 static void deflate_once(gconv_png_deflater *deflater, size_t rows, size_t width, size_t pixel, int kind, bool last) {
-  deflate_as(deflater, rows, width, pixel, kind, (gconv_png_content)draw(pixel == 3 ? 3 : 2), last);
+  deflate_as(deflater, rows, width, pixel, kind, draw(2), last);
 }
 
 static void test_deflate(void **state) {
@@ -223,35 +222,66 @@ static void test_deflate(void **state) {
   gconv_png_deflater_free(deflater);
 }
 
-/* Single pixels that repeat: found in noise, told from places that look alike by 20 bits, and seen by a trial only in the
- * lines before. */
-static void test_deflate_pixels(void **state) {
+/* Matches: found of single pixels, not of what came too long ago, and told of by a trial. */
+static void test_deflate_matches(void **state) {
   (void)state;
   gconv_png_deflater *deflater;
   assert_int_equal(gconv_png_deflater_create(&deflater), GCONV_OK);
   for (int kind = 0; kind <= UNEVEN; kind++)
-    for (int content = GCONV_PNG_MIXED; content <= GCONV_PNG_PIXELS; content++) {
-      size_t size = deflate_as(deflater, 1, 500000, 3, kind, (gconv_png_content)content, true);
-      assert_true(size < 1500001 + 1000); /* noise is stored */
-    }
-  size_t with = deflate_as(deflater, 300, 1000, 3, GREY, GCONV_PNG_PIXELS, false);
-  size_t without = deflate_as(deflater, 300, 1000, 3, GREY, GCONV_PNG_LITERALS, false);
+    for (int matches = 0; matches < 2; matches++)
+      deflate_as(deflater, 1, 500000, 3, kind, matches, true);
+  size_t with = deflate_as(deflater, 300, 1000, 3, GREY, true, false);
+  size_t without = deflate_as(deflater, 300, 1000, 3, GREY, false, false);
   assert_true(with < without / 4 * 3);
 
   enum { LINE = 3 * 300 + 1, LINES = 12 };
   uint8_t bytes[LINES * LINE + GCONV_PNG_DEFLATE_SLACK] = {0};
-  gconv_png_lines lines = {.bytes = bytes, .size = LINES * LINE, .line = LINE, .pixel = 3};
+  gconv_png_lines lines = {.bytes = bytes, .size = sizeof bytes - GCONV_PNG_DEFLATE_SLACK, .line = LINE, .pixel = 3};
   fill(bytes, lines.size, LINE, 3, NOISE);
-  for (size_t x = 0; x < 300; x++) /* the last line has pixels of the one before it, in another order */
-    memcpy(bytes + 11 * LINE + 1 + 3 * x, bytes + 10 * LINE + 1 + 3 * (x * 7 % 300), 3);
-  bool single = false;
-  uint64_t literals = gconv_png_deflate_try_literals(deflater, &lines, 11 * LINE);
-  assert_true(gconv_png_deflate_try_matches(deflater, &lines, 11 * LINE, &single) < literals / 4 * 3);
-  assert_true(single);
-  lines.bytes += 11 * LINE;
-  lines.size = LINE;
-  assert_true(gconv_png_deflate_try_matches(deflater, &lines, 0, &single) > literals / 4 * 3);
+  assert_true(gconv_png_deflate_try_matches(deflater, &lines) > gconv_png_deflate_try_literals(deflater, &lines) / 4 * 3);
+  for (size_t y = 1; y < LINES; y++) /* pixels of the line before, in another order */
+    for (size_t x = 0; x < 300; x++)
+      memcpy(bytes + y * LINE + 1 + 3 * x, bytes + (y - 1) * LINE + 1 + 3 * (x * 7 % 300), 3);
+  assert_true(gconv_png_deflate_try_matches(deflater, &lines) < gconv_png_deflate_try_literals(deflater, &lines) / 4 * 3);
   gconv_png_deflater_free(deflater);
+}
+
+/* ---- The choice of a filter ---- */
+
+/* Filters by their bits without matches and with them. */
+static gconv_png_choice choose(const uint64_t *without, const uint64_t *with, int *tried) {
+  gconv_png_choice choice = gconv_png_choice_begin(without);
+  *tried = 0;
+  for (int turn = 0; turn < GCONV_PNG_FILTERS; turn++) {
+    const int filter = gconv_png_choice_turn(&choice, turn);
+    const bool wanted = gconv_png_choice_wants(&choice, filter, choice.pay);
+    *tried |= wanted << filter;
+    gconv_png_choice_take(&choice, filter, wanted, with[filter]);
+  }
+  return choice;
+}
+
+static void test_choice(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t without[GCONV_PNG_FILTERS], with[GCONV_PNG_FILTERS];
+    int best, tried; /* a bit each */
+    bool matches;
+  } cases[] = {
+      {{9000, 4000, 3200, 3500, 3300}, {1, 1, 3150, 1, 1}, GCONV_PNG_UP, 4, false}, /* they do not pay: by less than 1/32 */
+      /* once they pay, filters that are near are tried, and none at all */
+      {{9000, 5000, 3200, 3500, 3300}, {2800, 1, 3000, 2900, 3100}, GCONV_PNG_NONE, 1 + 4 + 8 + 16, true},
+      {{6000, 5000, 3200, 3500, 3300}, {500, 1, 3300, 600, 600}, GCONV_PNG_NONE, 1 + 4 + 8 + 16, true}, /* a drawing */
+      {{3200, 3200, 3200, 3200, 3200}, {9999, 1, 1, 1, 1}, GCONV_PNG_NONE, 1, false}, /* the first of equals */
+      {{3200, 3300, 3200, 9999, 3200}, {3000, 2000, 2000, 1, 3100}, GCONV_PNG_SUB, 1 + 2 + 4 + 16, true},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    int tried;
+    const gconv_png_choice choice = choose(cases[i].without, cases[i].with, &tried);
+    assert_int_equal(tried, cases[i].tried);
+    assert_int_equal(choice.best, cases[i].best);
+    assert_int_equal(choice.matches, cases[i].matches);
+  }
 }
 
 /* ---- Files ---- */
@@ -566,11 +596,14 @@ static int remove_path(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_checksums),   cmocka_unit_test(test_huffman),     cmocka_unit_test(test_canonical_codes),
-      cmocka_unit_test(test_filters),     cmocka_unit_test(test_deflate),     cmocka_unit_test(test_deflate_pixels),
-      cmocka_unit_test(test_small_files), cmocka_unit_test(test_large_files), cmocka_unit_test(test_levels),
-      cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_wide_noise),  cmocka_unit_test(test_rows_piecemeal),
-      cmocka_unit_test(test_too_wide),    cmocka_unit_test(test_parts),       cmocka_unit_test(test_parts_that_do_not_fit),
+      cmocka_unit_test(test_checksums),       cmocka_unit_test(test_huffman),
+      cmocka_unit_test(test_canonical_codes), cmocka_unit_test(test_filters),
+      cmocka_unit_test(test_deflate),         cmocka_unit_test(test_deflate_matches),
+      cmocka_unit_test(test_choice),          cmocka_unit_test(test_small_files),
+      cmocka_unit_test(test_large_files),     cmocka_unit_test(test_levels),
+      cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_wide_noise),
+      cmocka_unit_test(test_rows_piecemeal),  cmocka_unit_test(test_too_wide),
+      cmocka_unit_test(test_parts),           cmocka_unit_test(test_parts_that_do_not_fit),
   };
   return cmocka_run_group_tests(tests, make_path, remove_path);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Networks through the public header: shapes, refusals, the order of outputs. Numbers are tests/oracle/test_layers.c's. */
+#include "bench/make_plan.h"
 #include "gconv.h"
 
 #include <setjmp.h>
@@ -35,9 +36,9 @@ static gconv_image make_header(int32_t frames, int32_t channels, int32_t height,
 }
 
 static gconv_status create(const gconv_image *like, const gconv_layer *layer, const gconv_network_options *options,
-                           gconv_network **network) {
+                           gconv_plan **network) {
   *network = NULL;
-  return gconv_network_create(device, like, layer, 1, options, network);
+  return gconv_plan_layers(device, like, layer, 1, options, 0, network);
 }
 
 /* ---- Shapes ---- */
@@ -56,15 +57,15 @@ static void outputs_are_where_padding_says(void **state) {
     gconv_layer layer = {.bank = &bank, .padding = cases[i].padding, .stride_y = 2, .stride_x = 2};
     if (layer.padding == GCONV_LAYER_EXPLICIT)
       layer.pad_top = layer.pad_left = 1;
-    gconv_network *network;
+    gconv_plan *network;
     assert_int_equal(create(&like, &layer, NULL, &network), GCONV_OK);
-    const gconv_image *out = gconv_network_output_header(network);
+    const gconv_image *out = gconv_plan_output_header(network, 0);
     assert_int_equal(out->frames, 2);
     assert_int_equal(out->channels, 2);
     assert_int_equal(out->height, cases[i].height);
     assert_int_equal(out->width, cases[i].width);
     assert_true(out->planar && out->type == GCONV_F32);
-    gconv_network_free(network);
+    gconv_plan_free(network);
   }
 }
 
@@ -78,17 +79,17 @@ static void geometry_of_the_bank_is_the_default(void **state) {
   bank.pad_top = 1;
   gconv_image like = make_header(1, 4, 9, 9);
   gconv_layer layer = {.bank = &bank};
-  gconv_network *network;
+  gconv_plan *network;
   assert_int_equal(create(&like, &layer, NULL, &network), GCONV_OK);
-  assert_int_equal(gconv_network_output_header(network)->height, 4); /* (9 + 1 - 3) / 2 + 1 */
-  assert_int_equal(gconv_network_get_info(network, 0)->groups, 2);
-  assert_null(gconv_network_get_info(network, 1));
-  gconv_network_free(network);
+  assert_int_equal(gconv_plan_output_header(network, 0)->height, 4); /* (9 + 1 - 3) / 2 + 1 */
+  assert_int_equal(gconv_plan_layer_info(network, 0)->groups, 2);
+  assert_null(gconv_plan_layer_info(network, 1));
+  gconv_plan_free(network);
   layer.stride_y = layer.stride_x = 1;
   layer.padding = GCONV_LAYER_VALID;
   assert_int_equal(create(&like, &layer, NULL, &network), GCONV_OK);
-  assert_int_equal(gconv_network_output_header(network)->height, 7);
-  gconv_network_free(network);
+  assert_int_equal(gconv_plan_output_header(network, 0)->height, 7);
+  gconv_plan_free(network);
 }
 
 /* ---- Values ---- */
@@ -98,17 +99,17 @@ static void a_bank_of_one_channel_goes_over_each(void **state) {
   gconv_bank bank = make_bank(2, 1, 1, 1); /* times 1 and times 2 */
   gconv_image in = make_header(2, 3, 1, 1), out = {0};
   gconv_layer layer = {.bank = &bank};
-  gconv_network *network;
+  gconv_plan *network;
   assert_int_equal(gconv_image_allocate(&in), GCONV_OK);
   for (int i = 0; i < 6; i++)
     ((float *)in.data)[i] = (float)(i + 1);
   assert_int_equal(create(&in, &layer, NULL, &network), GCONV_OK);
-  assert_true(gconv_network_get_info(network, 0)->each);
-  assert_int_equal(gconv_network_execute(network, &in, &out, NULL), GCONV_OK);
+  assert_true(gconv_plan_layer_info(network, 0)->each);
+  assert_int_equal(gconv_plan_execute(network, &in, &out, NULL), GCONV_OK);
   assert_int_equal(out.channels, 6);
   for (int i = 0; i < 12; i++) /* channel c * K + k */
     assert_true(((float *)out.data)[i] == (float)((i / 2 + 1) * (i % 2 + 1)));
-  gconv_network_free(network);
+  gconv_plan_free(network);
   gconv_image_free(&in);
   gconv_image_free(&out);
 }
@@ -118,21 +119,21 @@ static void alpha_is_left_out_unless_it_is_taken(void **state) {
   gconv_bank three = make_bank(1, 3, 1, 1), four = make_bank(1, 4, 1, 1);
   gconv_image like = {.type = GCONV_U8, .frames = 1, .height = 2, .width = 2, .channels = 4, .alpha = true};
   gconv_layer layer = {.bank = &three};
-  gconv_network *network;
+  gconv_plan *network;
   assert_int_equal(create(&like, &layer, NULL, &network), GCONV_OK);
-  assert_int_equal(gconv_network_get_info(network, 0)->channels, 3);
-  gconv_network_free(network);
+  assert_int_equal(gconv_plan_layer_info(network, 0)->channels, 3);
+  gconv_plan_free(network);
   layer.bank = &four;
   assert_int_equal(create(&like, &layer, NULL, &network), GCONV_OK);
-  assert_int_equal(gconv_network_get_info(network, 0)->channels, 4);
-  gconv_network_free(network);
+  assert_int_equal(gconv_plan_layer_info(network, 0)->channels, 4);
+  gconv_plan_free(network);
 }
 
 /* ---- Refusals ---- */
 
 static void refuse(gconv_status status, const char *fragment, const gconv_image *like, const gconv_layer *layer,
                    const gconv_network_options *options) {
-  gconv_network *network;
+  gconv_plan *network;
   assert_int_equal(create(like, layer, options, &network), status);
   assert_null(network);
   if (!strstr(gconv_last_error(), fragment))
@@ -145,8 +146,8 @@ static void what_does_not_fit_is_refused(void **state) {
   gconv_bank bank = make_bank(4, 3, 3, 3);
   gconv_image like = make_header(1, 3, 5, 5), two = make_header(1, 2, 5, 5), none = make_header(0, 3, 5, 5);
   gconv_layer layer = {.bank = &bank};
-  gconv_network *network = NULL;
-  assert_int_equal(gconv_network_create(device, &like, &layer, 0, NULL, &network), GCONV_BAD_ARGUMENT);
+  gconv_plan *network = NULL;
+  assert_int_equal(gconv_plan_layers(device, &like, &layer, 0, NULL, 0, &network), GCONV_BAD_ARGUMENT);
   refuse(GCONV_BAD_ARGUMENT, "takes 3 channels", &two, &layer, NULL);
   refuse(GCONV_BAD_ARGUMENT, "0 frames", &none, &layer, NULL);
   refuse(GCONV_BAD_ARGUMENT, "has no bank", &like, &(gconv_layer){0}, NULL);
@@ -167,22 +168,22 @@ static void images_of_other_shapes_are_refused(void **state) {
   gconv_bank bank = make_bank(2, 3, 3, 3);
   gconv_image in = make_header(1, 3, 5, 5), other = make_header(1, 3, 5, 6), out = make_header(1, 2, 5, 6);
   gconv_layer layer = {.bank = &bank};
-  gconv_network *network;
+  gconv_plan *network;
   assert_int_equal(gconv_image_allocate(&in), GCONV_OK);
   assert_int_equal(gconv_image_allocate(&other), GCONV_OK);
   assert_int_equal(gconv_image_allocate(&out), GCONV_OK);
   memset(in.data, 0, 3 * in.plane_bytes);
   assert_int_equal(create(&in, &layer, NULL, &network), GCONV_OK);
-  assert_true(gconv_network_fits(network, &in) && !gconv_network_fits(network, &other));
-  assert_int_equal(gconv_network_execute(network, &in, &out, NULL), GCONV_BAD_ARGUMENT);
+  assert_true(gconv_plan_fits(network, &in) && !gconv_plan_fits(network, &other));
+  assert_int_equal(gconv_plan_execute(network, &in, &out, NULL), GCONV_BAD_ARGUMENT);
   gconv_image_free(&out);
-  assert_int_equal(gconv_network_execute(network, &other, &out, NULL), GCONV_BAD_ARGUMENT);
+  assert_int_equal(gconv_plan_execute(network, &other, &out, NULL), GCONV_BAD_ARGUMENT);
   assert_null(out.data);
-  assert_int_equal(gconv_network_execute(network, &in, &out, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(network, &in, &out, NULL), GCONV_OK);
   const void *kept = out.data;
-  assert_int_equal(gconv_network_execute(network, &in, &out, NULL), GCONV_OK);
+  assert_int_equal(gconv_plan_execute(network, &in, &out, NULL), GCONV_OK);
   assert_ptr_equal(out.data, kept);
-  gconv_network_free(network);
+  gconv_plan_free(network);
   gconv_image_free(&in);
   gconv_image_free(&other);
   gconv_image_free(&out);
@@ -202,20 +203,20 @@ static void a_small_workspace_divides_the_batch(void **state) {
     if (strcmp(info->device, "cpu") != 0)
       continue;
     gconv_network_options options = {.algorithm = info->name};
-    gconv_network *network;
+    gconv_plan *network;
     if (create(&in, &layer, &options, &network) == GCONV_UNSUPPORTED)
       continue;
     assert_non_null(network);
-    assert_int_equal(gconv_network_execute(network, &in, &whole, NULL), GCONV_OK);
+    assert_int_equal(gconv_plan_execute(network, &in, &whole, NULL), GCONV_OK);
     options.workspace_bytes =
-        2 * gconv_network_get_info(network, 0)->workspace_bytes; /* of one of two threads: all or less */
-    gconv_network_free(network);
+        2 * gconv_plan_layer_info(network, 0)->workspace_bytes; /* of one of two threads: all or less */
+    gconv_plan_free(network);
     for (; options.workspace_bytes > 0 && create(&in, &layer, &options, &network) == GCONV_OK;
          options.workspace_bytes /= 2) {
-      assert_int_equal(gconv_network_execute(network, &in, &parts, NULL), GCONV_OK);
+      assert_int_equal(gconv_plan_execute(network, &in, &parts, NULL), GCONV_OK);
       if (info->exact)
         assert_memory_equal(whole.data, parts.data, 7 * 8 * whole.plane_bytes);
-      gconv_network_free(network);
+      gconv_plan_free(network);
     }
   }
   gconv_image_free(&in);

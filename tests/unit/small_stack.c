@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The library in a thread whose stack is smaller than any C library makes them: nothing large lies there. */
+#include "bench/make_plan.h"
 #include "gconv.h"
 
 #include <pthread.h>
@@ -70,7 +71,7 @@ static void filter(gconv_device *device, const char *algorithm, const char *spec
   gconv_plan *plan = NULL;
   options.algorithm = algorithm;
   need(spec, gconv_filters_read(spec, NULL, &filters));
-  gconv_status status = gconv_plan_create(device, &photo, &filters, &options, &plan);
+  gconv_status status = gconv_plan_filters(device, &photo, &filters, &options, &plan);
   need(algorithm, status);
   if (status == GCONV_OK)
     need(algorithm, gconv_plan_execute(plan, &photo, &result, NULL));

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: the definition, blocked over filters and pixels; neighbouring pixels lie side by side in vectors.
+ * direct: the definition, blocked over filters and pixels; neighbouring pixels are neighbours in vectors.
  *
- * A tile is F filters times V vectors of neighbouring pixels, whose sums stay in registers from the first tap to the last.
- * For each tap, V vectors of the input and F weights are loaded for F * V multiply-adds:
+ * A tile is F filters times V vectors of neighbouring pixels. Its sums stay in registers from the first tap to the last. For
+ * each tap, V vectors of the input and F weights are loaded for F * V multiply-adds:
  *
  *              filters  vectors  registers             loads for multiply-adds
  *   AVX-512    8        3 of 16  24 + 3 + 1 of 32      11        24
  *   AVX2       4        3 of 8   12 + 3 + 1 of 16      7         12
  *
- * so that the multiply-adds are the limit, for any size of filter. The input is staged (stage.h): strides are gone and
- * borders there. A tile stays where it is for all filters, so its window of the input stays in the L1 or L2 cache; the
- * weights, which prepare() laid in the order of their use, stream by.
+ * So the multiply-adds are the limit, for any size of filter. The input is staged (stage.h), which resolves strides and
+ * borders. All filters are applied to one tile after the other, so the tile's window of the input stays in the L1 or L2
+ * cache. The weights are read in the order in which prepare() wrote them.
  *
- * Rows of outputs that do not fill vectors are joined: pixels p * pitch + q of the staged input are neighbours across the
- * ends of rows, too, and the reach_x sums that lie between one row and the next are thrown away. Of 56 x 56 pixels under a 3
- * x 3 filter, 2 in 58 are in vain, where rows by themselves would waste 8 in 64.
+ * If rows of outputs do not fill vectors, they are joined. Pixels p * pitch + q of the staged input are neighbours across
+ * the ends of rows, too; the reach_x sums between one row and the next are dropped. For 56 x 56 pixels and a 3 x 3 filter, 2
+ * in 58 sums are dropped; separate rows would waste 8 in 64.
  *
- * Loses where many channels meet small images (7 x 7: a quarter of the lanes in vain): gemm.
+ * It is slower than gemm for many channels and small images: with 7 x 7 pixels, a quarter of the lanes is wasted.
  */
 #include "stage.h"
 
@@ -31,6 +31,8 @@ enum {
   WINDOW_FLOATS = 4 << 10, /* of the input that a run of tiles meets: 16 KiB */
   LEAST_TASKS = 8,         /* where the problem is large enough */
   LEAST_PIXELS = 192,      /* of a task's band, where the image has more */
+  REFERENCE_FILTERS = 4,   /* of the largest tile of the reference CPU, and its vectors */
+  REFERENCE_VECTORS = 3,
 };
 
 typedef struct walk walk;
@@ -41,10 +43,10 @@ typedef void tile_function(const walk *w, const float *x, const float *weights, 
 
 typedef struct tile_set {
   int lanes, filters;                                       /* of a vector; of the largest tile */
-  tile_function *tiles[MOST_FILTERS + 1][MOST_VECTORS + 1]; /* [F][V]; NULL where the registers do not suffice */
+  tile_function *tiles[MOST_FILTERS + 1][MOST_VECTORS + 1]; /* [F][V]; NULL if there are too few registers */
 } tile_set;
 
-/* One task under way: some output rows of an image, some filters of a group. */
+/* One task: some output rows of an image, some filters of a group. */
 struct walk {
   const gconv_layer_problem *problem;
   gconv_layer_stage stage;
@@ -57,11 +59,11 @@ struct walk {
   float *sums; /* MOST_FILTERS x MOST_VECTORS x MOST_LANES, for tiles that cross the end of a row */
 };
 
-/* Neighbouring pixels: `length` from x on, whose outputs are contiguous but for the ends of rows of `pitch`. */
+/* Neighbouring pixels: `length` pixels from x on. Their outputs are contiguous, except at the ends of rows of `pitch`. */
 typedef struct run {
   const float *x;
   float *out;
-  int64_t length, width, pitch; /* of each `pitch`, the first `width` are outputs */
+  int64_t length, width, pitch; /* of each `pitch` pixels, the first `width` are outputs */
 } run;
 
 #define TEMPLATE "direct_template.h"
@@ -78,7 +80,7 @@ static blocks blocks_of(int32_t filters, int32_t most) {
   return (blocks){count, filters / count, filters % count};
 }
 
-/* The first filter of block i; of the last + 1, the number of filters. */
+/* Returns the first filter of block i. For the block behind the last, that is the number of filters. */
 static int32_t block_start(const blocks *b, int32_t i) {
   return i * b->size + (i < b->larger ? i : b->larger);
 }
@@ -86,7 +88,7 @@ static int32_t block_start(const blocks *b, int32_t i) {
 /* ---- Tasks: images, groups, bands of rows, parts of a group's filters ---- */
 
 typedef struct cut {
-  int32_t bands, band_rows; /* rows of a band, but for the last */
+  int32_t bands, band_rows; /* rows of a band; the last may have fewer */
   int32_t parts, part_blocks;
 } cut;
 
@@ -94,7 +96,7 @@ static blocks blocks_of_group(const gconv_layer_problem *problem) {
   return blocks_of(problem->filters / problem->groups, OF_THIS_PROCESSOR(&tiles)->filters);
 }
 
-/* Bands as high as fit into the staging, lower where that makes too few tasks of them; then parts. */
+/* Cuts bands as high as fit into the staging, but lower if there would be too few tasks; then parts of filters. */
 static cut cut_of(const gconv_layer_problem *problem) {
   int64_t others = (int64_t)problem->images * problem->groups;
   gconv_layer_stage stage = gconv_layer_stage_of(problem, 0, MOST_LANES);
@@ -120,7 +122,7 @@ static size_t tasks(const gconv_layer_problem *problem) {
 
 /* ---- From tiles to the output ---- */
 
-/* The sums of F filters for `count` pixels of the run, from pixel `start` on, leave out what lies between rows. */
+/* Copies the sums of F filters for `count` pixels of the run, from pixel `start` on, without the sums between rows. */
 static void store_pieces(const walk *w, const run *r, int64_t start, int64_t count, int F, int64_t pitch) {
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
   for (int64_t i = start; i < start + count;) {
@@ -139,8 +141,8 @@ static int most_vectors(const walk *w, int F) {
   return w->set->tiles[F][MOST_VECTORS] ? MOST_VECTORS : 3;
 }
 
-/* One tile of F filters; `r` has the output of the first of them. */
-static void lay_tile(const walk *w, const run *r, const float *weights, const float *biases, int64_t start, int F, int V) {
+/* One tile of F filters. `r` has the output of the first of them. */
+static void make_tile(const walk *w, const run *r, const float *weights, const float *biases, int64_t start, int F, int V) {
   int64_t n = (int64_t)V * w->set->lanes, row = start / r->pitch, q = start % r->pitch;
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width;
   tile_function *tile = w->set->tiles[F][V];
@@ -155,56 +157,57 @@ static void lay_tile(const walk *w, const run *r, const float *weights, const fl
   }
 }
 
-/* One block of F filters at the pixels from .. end - 1 of the run. A last tile that would reach beyond the end of the run is
- * laid at its end, over pixels that are done already; only a run that is shorter than a vector is overrun. */
-static void lay_block(const walk *w, const run *r, const float *weights, const float *biases, int F, int64_t from,
-                      int64_t end) {
+/* One block of F filters, for pixels from .. end - 1 of the run. If the last tile would reach beyond the end of the run, it
+ * is moved back to end there, over pixels that are done already. Only a run shorter than a vector is exceeded. */
+static void make_block(const walk *w, const run *r, const float *weights, const float *biases, int F, int64_t from,
+                       int64_t end) {
   int64_t lanes = w->set->lanes, fitting = gconv_clamp(r->length / lanes, 1, most_vectors(w, F));
   for (int64_t start = from; start < end;) {
     int64_t V = gconv_clamp(gconv_divide_up(end - start, lanes), 1, fitting);
     V = V > 3 && V < MOST_VECTORS ? 3 : V;
     int64_t at = start + V * lanes > r->length ? r->length - V * lanes : start;
-    lay_tile(w, r, weights, biases, at < 0 ? 0 : at, F, (int)V);
+    make_tile(w, r, weights, biases, at < 0 ? 0 : at, F, (int)V);
     start += V * lanes;
   }
 }
 
-/* Blocks of F filters each, `count` of them from filter k of the task on, at all pixels of the run: as many pixels at a time
- * as have a window that stays in the L1 cache, so that outputs are written in long pieces; one tile at least. */
-static void lay_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
+/* `count` blocks of F filters each, from filter k of the task on, for all pixels of the run. It takes as many pixels at a
+ * time as have a window that stays in the L1 cache, so that outputs are written in long pieces; but at least one tile. */
+static void make_blocks(const walk *w, run r, int32_t k, int F, int32_t count) {
   int64_t plane = (int64_t)w->problem->out_height * w->problem->out_width, depth = (int64_t)w->channels * w->taps;
   int64_t tile = (int64_t)most_vectors(w, F) * w->set->lanes;
-  int64_t window = (int64_t)w->channels * w->problem->rows * w->stage.phases_x; /* floats of a pixel's, about */
+  int64_t window =
+      (int64_t)w->channels * w->problem->rows * w->stage.phases_x; /* about the floats of the window of one pixel */
   int64_t step = gconv_clamp(WINDOW_FLOATS / window / tile, 1, r.length) * tile;
   r.out += k * plane;
   for (int64_t from = 0; from < r.length; from += step) {
     run here = r;
     for (int32_t b = 0; b < count; b++, here.out += F * plane)
-      lay_block(w, &here, w->weights + (k + b * F) * depth, w->biases + k + b * F, F, from,
-                gconv_clamp(from + step, 0, r.length));
+      make_block(w, &here, w->weights + (k + b * F) * depth, w->biases + k + b * F, F, from,
+                 gconv_clamp(from + step, 0, r.length));
   }
 }
 
-/* All filters of blocks first .. end - 1 at a run. */
-static void lay_run(const walk *w, run r, const blocks *b, int32_t first, int32_t end) {
+/* All filters of blocks first .. end - 1, for one run. */
+static void make_run(const walk *w, run r, const blocks *b, int32_t first, int32_t end) {
   int32_t larger = (int32_t)gconv_clamp(b->larger, first, end), start = block_start(b, first);
   if (larger > first)
-    lay_blocks(w, r, 0, b->size + 1, larger - first);
+    make_blocks(w, r, 0, b->size + 1, larger - first);
   if (end > larger)
-    lay_blocks(w, r, block_start(b, larger) - start, b->size, end - larger);
+    make_blocks(w, r, block_start(b, larger) - start, b->size, end - larger);
 }
 
-/* Rows by themselves, or joined, whichever takes fewer vectors. */
-static void lay_rows(const walk *w, const float *x, int32_t rows, const blocks *b, int32_t first, int32_t end) {
+/* Takes rows separately or joined, whichever needs fewer vectors. */
+static void make_rows(const walk *w, const float *x, int32_t rows, const blocks *b, int32_t first, int32_t end) {
   int64_t width = w->problem->out_width, joined = (rows - 1) * w->stage.pitch + width, lanes = w->set->lanes;
   run r = {x, w->out, joined, width, w->stage.pitch};
   if (gconv_divide_up(joined, lanes) < rows * gconv_divide_up(width, lanes)) {
-    lay_run(w, r, b, first, end);
+    make_run(w, r, b, first, end);
     return;
   }
   r.length = width;
   for (int32_t p = 0; p < rows; p++, r.x += r.pitch, r.out += width)
-    lay_run(w, r, b, first, end);
+    make_run(w, r, b, first, end);
 }
 
 /* ---- The descriptor ---- */
@@ -244,7 +247,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   gconv_layer_stage_offsets(&w.stage, problem, e->workspace);
   const float *in = e->in + image_group * w.channels * problem->height * problem->width;
   in = gconv_layer_stage_fill(&w.stage, problem, in, w.channels, first_row, rows, w.sums + SUMS_FLOATS);
-  lay_rows(&w, in, rows, &b, first, end);
+  make_rows(&w, in, rows, &b, first, end);
   return GCONV_OK;
 }
 
@@ -256,7 +259,7 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
   return (size_t)(problem->filters * gconv_layer_taps(problem));
 }
 
-/* Lays out weights as blocks read them: for each block, tap after tap, the weights of its filters. */
+/* Writes the weights in the order in which blocks read them: for each block, tap after tap, the weights of its filters. */
 static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   blocks b = blocks_of_group(problem);
   int64_t depth = gconv_layer_taps(problem);
@@ -271,23 +274,24 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* A tap of a tile takes a cycle a multiply-add, or a load, most of which cross a line of the cache, or 4 where a sum waits
- * for itself. */
+/* A tap of a tile takes a cycle for each multiply-add, or for each load, most of which cross a cache line; or 4 cycles if a
+ * sum waits for itself. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  const tile_set *set = OF_THIS_PROCESSOR(&tiles);
-  blocks b = blocks_of_group(problem);
+  const double vector = GCONV_REFERENCE_LANES;
+  blocks b = blocks_of(problem->filters / problem->groups, REFERENCE_FILTERS);
   cut c = cut_of(problem);
   gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, MOST_LANES);
   double F = (double)problem->filters / problem->groups / b.count;
-  double V = fmin(set->tiles[b.size][MOST_VECTORS] ? MOST_VECTORS : 3, ceil((double)stage.pitch * c.band_rows / set->lanes));
+  double V = fmin(REFERENCE_VECTORS, ceil((double)stage.pitch * c.band_rows / vector));
   double waits = fmax(fmax(F * V, F + 1.7 * V), 4) / (F * V);
-  double apart = ceil((double)problem->out_width / set->lanes) * c.band_rows;
-  double joined = ceil(((c.band_rows - 1.0) * (double)stage.pitch + problem->out_width) / set->lanes);
-  double lanes = fmin(apart, joined) * set->lanes / ((double)c.band_rows * problem->out_width); /* a pixel's */
+  double apart = ceil((double)problem->out_width / vector) * c.band_rows;
+  double joined = ceil(((c.band_rows - 1.0) * (double)stage.pitch + problem->out_width) / vector);
+  double lanes = fmin(apart, joined) * vector / ((double)c.band_rows * problem->out_width); /* a pixel's */
   double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
-  double rate = problem->rows * problem->columns == 1 ? 0.85 : 0.96; /* of the peak, measured; 1 x 1 finds nothing in L1 */
+  double rate =
+      problem->rows * problem->columns == 1 ? 0.85 : 0.96; /* part of the peak, measured; 1 x 1 finds nothing in L1 */
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / rate;
-  return gconv_layer_cpu_ms(problem, machine, multiplications, outputs * 0.1, tasks(problem));
+  return gconv_layer_cpu_ms(problem, machine, multiplications, outputs * 0.1);
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_direct = {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm: the layer as a product of matrices, weights (K x C R S) by patches (C R S x pixels), without the matrix of patches;
- * filters lie side by side in vectors.
+ * gemm: the layer as a product of matrices, weights (K x C R S) by patches (C R S x pixels), without making the matrix of
+ * patches. Neighbouring filters are neighbours in vectors.
  *
- * A tile is N neighbouring pixels of a row times V = 2 vectors of filters, whose sums are in registers. For each tap, V
+ * A tile is N neighbouring pixels of a row times V = 2 vectors of filters, with its sums in registers. For each tap, V
  * vectors of weights and N samples, each spread over a vector, are loaded for N * V multiply-adds:
  *
  *              pixels  vectors  registers             loads for multiply-adds
  *   AVX-512    14      2 of 16  28 + 2 + 1 of 32      16        28
  *   AVX2       6       2 of 8   12 + 2 + 1 of 16      8         12
  *
- * A row of pixels is cut into tiles of about equal width; narrower ones are as fast, so that rows of any length are, while
- * filters had better fill the vectors. Samples are read where they lie, in the staged input (stage.h): the patches are an
- * arrangement of addresses.
+ * A row of pixels is cut into tiles of about equal width. Narrower tiles are as fast, so rows may have any length; but the
+ * filters should fill the vectors. Samples are read from their places in the staged input (stage.h). So the patches are only
+ * an arrangement of addresses.
  *
- * Taps are taken a few channels at a time, so that their weights (prepare() laid them in the order of their use) stay in the
- * L2 cache for all pixels of a task; meanwhile sums lie in memory, which does not round them. At the end they are turned
- * over: [pixel][filter] becomes [filter][pixel]. That costs as much as half a tap or so: few taps are better left to direct.
+ * Taps are processed a few channels at a time. So their weights, in the order in which prepare() wrote them, stay in the L2
+ * cache for all pixels of a task. Meanwhile the sums are in memory, which does not round them. At the end they are
+ * transposed: [pixel][filter] becomes [filter][pixel]. That takes about as long as half a tap; so direct is faster for few
+ * taps.
  */
 #include "product.h"
 
@@ -24,13 +25,14 @@
 
 enum {
   VECTORS = GCONV_PRODUCT_VECTORS,
-  PANEL_FLOATS = 24 << 10, /* of the weights that are used again and again: 96 KiB */
+  PANEL_FLOATS = 24 << 10, /* of the weights that are used for all pixels: 96 KiB */
   SUMS_FLOATS = 64 << 10,  /* of a task: 256 KiB */
   LEAST_TASKS = 8,
-  LEAST_PIXELS = 96, /* of a task, where the image has more: so often is a panel used */
+  LEAST_PIXELS = 96,    /* of a task, where the image has more: so often is a panel used */
+  REFERENCE_PIXELS = 6, /* of the widest tile of the reference CPU */
 };
 
-/* ---- Blocks of filters: VECTORS vectors, the last of a group perhaps fewer ---- */
+/* ---- Blocks of filters have VECTORS vectors; the last of a group may have fewer ---- */
 
 static int32_t vectors_of_group(const gconv_layer_problem *problem) {
   return (int32_t)gconv_divide_up(problem->filters / problem->groups, gconv_product_here()->lanes);
@@ -47,8 +49,8 @@ static int vectors_of_block(const gconv_layer_problem *problem, int32_t block) {
 /* ---- Tasks: images, groups, bands of rows, parts of a group's filters ---- */
 
 typedef struct cut {
-  int32_t bands, band_rows;   /* rows of a band, but for the last */
-  int32_t parts, part_blocks; /* blocks of a part, but for the last */
+  int32_t bands, band_rows;   /* rows of a band; the last may have fewer */
+  int32_t parts, part_blocks; /* blocks of a part; the last may have fewer */
   int32_t channels;           /* of a panel */
 } cut;
 
@@ -78,7 +80,7 @@ static size_t tasks(const gconv_layer_problem *problem) {
   return (size_t)problem->images * (size_t)problem->groups * (size_t)c.bands * (size_t)c.parts;
 }
 
-/* One task under way. */
+/* One task. */
 typedef struct walk {
   const gconv_layer_problem *problem;
   cut cut;
@@ -89,8 +91,8 @@ typedef struct walk {
   int32_t first_row, rows, first_block, end_block;
 } walk;
 
-/* A panel at all pixels of the band; x is its first channel. */
-static void lay_panel(const walk *w, const gconv_panel *p, const float *x, float *sums, int V) {
+/* Applies a panel to all pixels of the band. x is its first channel. */
+static void add_panel(const walk *w, const gconv_panel *p, const float *x, float *sums, int V) {
   int64_t width = w->problem->out_width, rows = w->rows;
   if (w->stage.pitch == width) { /* rows are neighbours, too */
     width *= rows;
@@ -100,8 +102,8 @@ static void lay_panel(const walk *w, const gconv_panel *p, const float *x, float
     gconv_product_row(w->set, p, x, width, V, sums);
 }
 
-/* All taps of the task's filters. weights: of the group, prepared; in: the group's first channel. */
-static void lay_channels(const walk *w, const float *weights, const float *in) {
+/* Applies all taps of the task's filters. weights: those of the group, prepared; in: the group's first channel. */
+static void add_channels(const walk *w, const float *weights, const float *in) {
   const gconv_layer_problem *problem = w->problem;
   int32_t channels = problem->channels / problem->groups;
   int64_t pixels = (int64_t)w->rows * problem->out_width, depth = gconv_layer_taps(problem);
@@ -115,7 +117,7 @@ static void lay_channels(const walk *w, const float *weights, const float *in) {
     for (int32_t b = w->first_block; b < w->end_block; b++) {
       int V = vectors_of_block(problem, b);
       p.weights = weights + ((int64_t)b * VECTORS * depth + (int64_t)c * p.taps * V) * w->set->lanes;
-      lay_panel(w, &p, x, sums, V);
+      add_panel(w, &p, x, sums, V);
       sums += pixels * V * w->set->lanes;
     }
   }
@@ -123,7 +125,7 @@ static void lay_channels(const walk *w, const float *weights, const float *in) {
 
 /* ---- From sums to the output ---- */
 
-/* biases, out: of the group's first filter; out of the band's first row. */
+/* biases and out are those of the group's first filter; out is at the band's first row. */
 static void finish(const walk *w, const float *biases, float *out) {
   int64_t filters = w->problem->filters / w->problem->groups, lanes = w->set->lanes;
   int64_t pixels = (int64_t)w->rows * w->problem->out_width, plane = (int64_t)w->problem->out_height * w->problem->out_width;
@@ -171,7 +173,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.end_block = (int32_t)gconv_clamp(w.first_block + w.cut.part_blocks, 0, blocks_of_group(problem));
   gconv_layer_stage_offsets(&w.stage, problem, w.offsets);
   int64_t channels = problem->channels / problem->groups, filters = problem->filters / problem->groups;
-  lay_channels(&w,
+  add_channels(&w,
                gconv_layer_prepared(problem, e->weights) +
                    group * vectors_of_group(problem) * w.set->lanes * gconv_layer_taps(problem),
                e->in + image_group * channels * problem->height * problem->width);
@@ -191,8 +193,8 @@ static size_t prepared_floats(const gconv_layer_problem *problem) {
          (size_t)gconv_layer_taps(problem);
 }
 
-/* Lays out weights as blocks read them: for each block, tap after tap, the weights of its filters, and 0 where it has fewer.
- */
+/* Writes the weights in the order in which blocks read them: for each block, tap after tap, the weights of its filters, and
+ * 0 where it has fewer. */
 static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   int64_t depth = gconv_layer_taps(problem), filters = problem->filters / problem->groups;
   int64_t lanes = gconv_product_here()->lanes;
@@ -206,16 +208,16 @@ static gconv_status prepare(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* A tap of a tile takes a cycle a multiply-add, or a load, or 4 where a sum waits for itself. */
+/* A tap of a tile takes a cycle for each multiply-add or load, or 4 cycles if a sum waits for itself. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  const gconv_product *set = gconv_product_here();
   double width = problem->out_width, outputs = (double)problem->images * problem->out_height * width * problem->filters;
-  double N = width / ceil(width / set->pixels), V = vectors_of_group(problem) > 1 ? 2 : 1;
+  double vectors = ceil((double)problem->filters / problem->groups / GCONV_REFERENCE_LANES);
+  double N = width / ceil(width / REFERENCE_PIXELS), V = vectors > 1 ? 2 : 1;
   double waits = fmax(fmax(N * V, N + V + 1), 4) / (N * V);
-  double lanes = (double)vectors_of_group(problem) * set->lanes * problem->groups / problem->filters; /* a filter's */
+  double lanes = vectors * GCONV_REFERENCE_LANES * problem->groups / problem->filters; /* a filter's */
   double multiplications = outputs * (double)gconv_layer_taps(problem) * lanes * waits / 0.97;
   double moving_ns = outputs * (0.1 + 0.1 * fmin(1, outputs / (1 << 21))); /* slower where they leave the caches */
-  return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns, tasks(problem));
+  return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_gemm = {

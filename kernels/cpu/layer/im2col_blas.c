@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * im2col-blas: the matrix of patches, written down, and multiplied by OpenBLAS where that is installed.
+ * im2col-blas: the matrix of patches, multiplied by OpenBLAS if that is installed.
  *
- *            weights            patches                  sums, which are the output's planes
+ *            weights            patches                  sums: the planes of the output
  *          C R S              some pixels                  some pixels
  *      +-----------+      +-----------------+          +-----------------+
  *    K |           |  x   | tap t, pixel i  |    =     | filter k        | K
  *      +-----------+      +-----------------+          +-----------------+
  *
- * What frameworks did before they had anything better; to be compared with. A task takes as many pixels as have a matrix of
- * 1 MiB, which OpenBLAS packs once more. It adds in an order of its own: the bound is that of a sum in any order.
+ * This is how frameworks began; it is here for comparison. A task takes as many pixels as have a matrix of 1 MiB. OpenBLAS
+ * packs that once more. It adds in an order of its own, so the bound is that of a sum in any order.
  */
 #include "base/library.h"
 #include "stage.h"
@@ -27,17 +27,13 @@ static gconv_library library = {files, symbols, "", 0};
 static const char *available(void) {
   const char *trouble = gconv_library_load(&library);
   if (!trouble)
-    set_threads(1); /* tasks are shared out already */
+    set_threads(1); /* the tasks already use all threads */
   return trouble;
-}
-
-static bool started(void) {
-  return gconv_library_is_loaded(&library);
 }
 
 enum { PATCH_FLOATS = 256 << 10, LEAST_PIXELS = 32, MOST_PIXELS = 4096, LEAST_TASKS = 8 };
 
-/* Pixels of a task, but for the last of a plane. */
+/* Pixels of a task; the last of a plane may have fewer. */
 static int64_t task_pixels(const gconv_layer_problem *problem) {
   int64_t plane = (int64_t)problem->out_height * problem->out_width;
   int64_t shared = plane * problem->images * problem->groups / LEAST_TASKS,
@@ -54,9 +50,9 @@ static size_t tasks(const gconv_layer_problem *problem) {
   return (size_t)problem->images * (size_t)problem->groups * (size_t)plane_tasks(problem);
 }
 
-/* What tap (r, s) of the channel meets at pixels first .. first + count - 1. */
-static void lay_tap(const gconv_layer_problem *problem, const float *channel, int32_t r, int32_t s, int64_t first,
-                    int64_t count, float *to) {
+/* Writes the samples under tap (r, s) of the channel, for pixels first .. first + count - 1. */
+static void gather_tap(const gconv_layer_problem *problem, const float *channel, int32_t r, int32_t s, int64_t first,
+                       int64_t count, float *to) {
   int64_t p = first / problem->out_width, q = first % problem->out_width;
   for (int64_t i = 0; i < count; p++, q = 0) {
     int64_t y = p * problem->stride_y - problem->pad_top + (int64_t)r * problem->dilation_y;
@@ -79,7 +75,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   for (int64_t c = 0; c < channels; c++)
     for (int32_t r = 0; r < problem->rows; r++)
       for (int32_t s = 0; s < problem->columns; s++, to += count)
-        lay_tap(problem, e->in + (image_group * channels + c) * problem->height * problem->width, r, s, first, count, to);
+        gather_tap(problem, e->in + (image_group * channels + c) * problem->height * problem->width, r, s, first, count, to);
   float *out = e->out + image_group * filters * plane + first;
   sgemm(BY_ROWS, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)filters, (int)count, (int)taps, 1, e->weights + group * filters * taps,
         (int)taps, e->workspace, (int)count, 0, out, (int)plane);
@@ -104,11 +100,11 @@ static size_t workspace_bytes(const gconv_layer_problem *problem) {
   return (size_t)task_pixels(problem) * (size_t)gconv_layer_taps(problem) * sizeof(float);
 }
 
-/* Products at 0.7 of the peak, and half a nanosecond for a float of a patch. */
+/* Products run at 0.7 of the peak; a float of a patch takes half a nanosecond. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   double pixels = (double)problem->images * problem->out_height * problem->out_width * problem->groups;
   return gconv_layer_cpu_ms(problem, machine, gconv_layer_flop(problem) / 2 / 0.7,
-                            pixels * (double)gconv_layer_taps(problem) * 0.5, tasks(problem));
+                            pixels * (double)gconv_layer_taps(problem) * 0.5);
 }
 
 /* The bound of a sum of rounded products, added in any order, and the bias. */
@@ -126,6 +122,5 @@ const gconv_layer_algorithm gconv_layer_algorithm_cpu_im2col_blas = {
     .execute = execute,
     .cost = cost,
     .error_bound = error_bound,
-    .start_ms = 30,
-    .started = started,
+    .library = true,
 };

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Products of weights and samples with filters side by side in vectors, for gemm and winograd: tiles of N pixels times V
- * vectors of filters, whose sums are in registers while taps are added, and the way from such sums to planes of outputs.
- */
+/* Products of weights and samples for gemm and winograd, with neighbouring filters in vectors. A tile has N pixels times V
+ * vectors of filters, with its sums in registers while taps are added. Then the sums are transposed to planes of outputs. */
 #ifndef GCONV_KERNELS_CPU_LAYER_PRODUCT_H
 #define GCONV_KERNELS_CPU_LAYER_PRODUCT_H
 
 #include "stage.h"
 
 enum {
-  GCONV_PRODUCT_PIXELS = 14, /* the widest tile */
+  GCONV_PRODUCT_PIXELS = 14, /* of the widest tile */
   GCONV_PRODUCT_VECTORS = 2, /* of filters */
   GCONV_PRODUCT_LANES = 16,  /* of a vector, at most */
 };
 
-/* What a tile adds: the taps of some channels for V vectors of filters. */
+/* The operand of a tile: the taps of some channels for V vectors of filters. */
 typedef struct gconv_panel {
   const float *weights;   /* [channel][tap][filter] */
-  const int64_t *offsets; /* of the taps, from a pixel's sample */
+  const int64_t *offsets; /* of the taps, from the pixel's sample on */
   int64_t channel;        /* floats from one channel of the samples to the next */
   int32_t channels, taps;
-  bool begins; /* sums are 0 yet, whatever lies in memory */
+  bool begins; /* sums begin at 0, whatever is in memory */
 } gconv_panel;
 
 /* sums[i][filter] += all taps of the panel, in their order, for the pixels i = 0 .. N - 1 at x. */
@@ -33,15 +31,16 @@ typedef struct gconv_product {
   gconv_product_tile *tiles[GCONV_PRODUCT_PIXELS + 1][GCONV_PRODUCT_VECTORS + 1]; /* [N][V] */
 } gconv_product;
 
-/* That of this processor. */
+/* Returns the product for this processor. */
 const gconv_product *gconv_product_here(void);
 
-/* Tiles of about equal width over a row of `count` pixels, the first of which is at x; sums have V vectors a pixel. */
+/* Processes a row of `count` pixels in tiles of about equal width. The first pixel is at x; sums have V vectors for each
+ * pixel. */
 void gconv_product_row(const gconv_product *product, const gconv_panel *panel, const float *x, int64_t count, int V,
                        float *sums);
 
-/* out[f * plane + i] = activation(sums[i * stride + f] + biases[f]) for i < pixels and f < filters, of which a vector is
- * used at most. */
+/* out[f * plane + i] = activation(sums[i * stride + f] + biases[f]) for i < pixels and f < filters, where filters is at most
+ * a vector. */
 void gconv_product_finish(const gconv_product *product, const gconv_layer_problem *problem, const float *sums,
                           int64_t stride, int64_t pixels, const float *biases, int64_t filters, float *out);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The definition of problem.h, written down: what the exact family is compared with. One task is one output plane. Slow;
- * never the fastest.
- */
+/* The definition in problem.h, one to one. The exact family is compared with it. One task is one output plane. It is slow,
+ * and never the fastest. */
 #include "layer/activation.h"
 #include "layer/algorithm.h"
 

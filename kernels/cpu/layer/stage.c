@@ -15,7 +15,7 @@ static int32_t greatest_divisor(int32_t a, int32_t b) {
   return a;
 }
 
-/* Taps i and i + period meet the same phase. */
+/* Returns the period: taps i and i + period use the same phase. */
 static int32_t period_of(int32_t stride, int32_t dilation) {
   return stride / greatest_divisor(stride, dilation);
 }
@@ -54,7 +54,7 @@ void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer
     }
 }
 
-/* A row of a phase: to[i] = row[first + i * stride] for 0 <= i < count, and 0 outside of the image. */
+/* A row of a phase: to[i] = row[first + i * stride] for 0 <= i < count, or 0 outside the image. */
 static void stage_row(const float *row, int64_t width, int64_t first, int64_t stride, float *to, int64_t count) {
   int64_t from = first < 0 ? (-first + stride - 1) / stride : 0;
   int64_t end = first < width ? (width - first + stride - 1) / stride : 0;
@@ -126,13 +126,11 @@ void gconv_layer_activate(const gconv_layer_problem *problem, float *values, siz
 }
 
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
-                          double moving_ns, size_t tasks) {
+                          double moving_ns) {
   double samples = (double)problem->images * problem->channels * problem->height * problem->width;
-  double rounds =
-      ceil((double)tasks / machine->units) * machine->units / (double)tasks; /* the last keeps few threads busy */
-  double threads = machine->fma_per_ms / gconv_pace_fma_per_ms();            /* whose nanoseconds these are */
+  double threads = machine->fma_per_ms / GCONV_REFERENCE_FMA_PER_MS; /* of the reference CPU */
   double moving_ms = (moving_ns + samples * 0.4) * 1e-6 / threads;
   double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
   double bytes = fmax(outputs * sizeof(float) - 32e6, 0); /* what caches do not keep */
-  return machine->launch_ms + (multiplications / machine->fma_per_ms + moving_ms) * rounds + bytes / machine->bytes_per_ms;
+  return machine->launch_ms + multiplications / machine->fma_per_ms + moving_ms + bytes / machine->bytes_per_ms;
 }

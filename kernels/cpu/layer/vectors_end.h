@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Forgets what vectors.h defined for one kind of vector. */
+/* Undefines what vectors.h defined for one kind of vector. */
 #undef NAME
 #undef TARGET
 #undef VECTOR

@@ -2,13 +2,13 @@
 /*
  * winograd: F(2 x 2, 3 x 3) in float32 (layer/winograd.h).
  *
- * A task takes a band of tiles: its samples, staged as if for stride 2, so that neighbouring tiles are neighbours (stage.h),
- * become points, [16][C][tiles]; those meet the transformed filters, a block of two vectors at a time, in the tiles of
- * product.h; and 16 sums of a tile become 4 outputs. All of it stays in the L2 cache.
+ * A task takes a band of tiles. Its samples are staged as for stride 2, so that neighbouring tiles are neighbours (stage.h).
+ * They become points, [16][C][tiles]. The points are multiplied by the transformed filters, a block of two vectors at a
+ * time, in the tiles of product.h. The 16 sums of a tile become 4 outputs. All of this stays in the L2 cache.
  *
- * Of 36 multiplications 16 are left, a factor of 2.25. What comes in return: 32 additions a tile and channel, 24 a tile and
- * filter, and filters that are 16 / 9 as large. So it needs channels and filters, 32 of each at least, and an image that is
- * large enough to use each filter again: not 7 x 7.
+ * 16 of 36 multiplications remain, a factor of 2.25. But there are 32 additions for each tile and channel, 24 for each tile
+ * and filter, and the filters are 16 / 9 as large. So it needs channels and filters, at least 32 of each, and an image that
+ * is large enough to use each filter many times: 7 x 7 is too small.
  */
 #include "layer/winograd.h"
 #include "product.h"
@@ -19,9 +19,9 @@ enum {
   POINTS = GCONV_WINOGRAD_POINTS,
   VECTORS = GCONV_PRODUCT_VECTORS,
   BAND_FLOATS = 128 << 10, /* of points and sums of a band: 512 KiB */
-  LEAST_TILES = 28,        /* of a band, where the image has more: so often is a filter used */
+  LEAST_TILES = 28,        /* of a band, if the image has more: a filter is used so often */
   LEAST_TASKS = 8,
-  PART_BLOCKS = 2,     /* of a task at least: points are made anew for each part of the filters */
+  PART_BLOCKS = 2,     /* of a task, at least: points are made again for each part of the filters */
   STAGED_CHANNELS = 8, /* at a time */
 };
 
@@ -42,8 +42,8 @@ typedef struct cut {
   int64_t parts, part_blocks;
 } cut;
 
-static cut cut_of(const gconv_layer_problem *problem) {
-  int64_t block = (int64_t)VECTORS * gconv_product_here()->lanes, others = (int64_t)problem->images * problem->groups;
+static cut cut_for(const gconv_layer_problem *problem, int lanes) {
+  int64_t block = (int64_t)VECTORS * lanes, others = (int64_t)problem->images * problem->groups;
   cut c = {.channels = problem->channels / problem->groups, .filters = problem->filters / problem->groups};
   c.blocks = gconv_divide_up(c.filters, block);
   c.tiles_x = gconv_divide_up(problem->out_width, 2);
@@ -60,12 +60,16 @@ static cut cut_of(const gconv_layer_problem *problem) {
   return c;
 }
 
+static cut cut_of(const gconv_layer_problem *problem) {
+  return cut_for(problem, gconv_product_here()->lanes);
+}
+
 static size_t tasks(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
   return (size_t)(problem->images * problem->groups * c.bands * c.parts);
 }
 
-/* The problem whose staging puts neighbouring tiles side by side. */
+/* Returns the problem whose staging makes neighbouring tiles neighbours. */
 static gconv_layer_problem tile_problem(const gconv_layer_problem *problem, const cut *c) {
   gconv_layer_problem tiles = *problem;
   tiles.rows = tiles.columns = 4;
@@ -75,7 +79,7 @@ static gconv_layer_problem tile_problem(const gconv_layer_problem *problem, cons
   return tiles;
 }
 
-/* One task under way. */
+/* One task. */
 typedef struct walk {
   const gconv_layer_problem *problem;
   cut cut;
@@ -85,13 +89,13 @@ typedef struct walk {
   float *points, *sums, *outputs, *staged;
 } walk;
 
-/* Where the parts of a workspace are: points [16][C][tiles], sums [16][tiles][filters], outputs [pixel][filter], staging. */
-static size_t lay_workspace(const gconv_layer_problem *problem, const cut *c, const gconv_layer_stage *stage, float *base,
-                            walk *w) {
+/* Sets the parts of a workspace: points [16][C][tiles], sums [16][tiles][filters], outputs [pixel][filter], staging. */
+static size_t divide_workspace(const gconv_layer_problem *problem, const cut *c, const gconv_layer_stage *stage, float *base,
+                               walk *w) {
   int64_t block = (int64_t)VECTORS * gconv_product_here()->lanes, tiles = c->band_rows * c->tiles_x;
   int64_t point = (c->channels * tiles + GCONV_PRODUCT_LANES + 15) / 16 * 16;
   int64_t sums = POINTS * point, outputs = sums + POINTS * tiles * block;
-  int64_t staged = outputs + (2 * c->band_rows * problem->out_width + 1) * block; /* 1: for what lies outside */
+  int64_t staged = outputs + (2 * c->band_rows * problem->out_width + 1) * block; /* 1: for outputs outside the image */
   if (w) {
     w->point = point;
     w->points = base;
@@ -104,7 +108,8 @@ static size_t lay_workspace(const gconv_layer_problem *problem, const cut *c, co
 
 /* ---- Points ---- */
 
-/* All channels of the band. Rows of tiles are written in order, as a vector may write beyond the end of its row. */
+/* Makes the points of all channels of the band. Rows of tiles are written in order, because a vector may write beyond the
+ * end of its row. */
 static void make_points(const walk *w, const gconv_layer_stage *stage, const gconv_layer_problem *tiles, const float *in) {
   void (*transform)(const float *, const int64_t *, int64_t, float *, int64_t) = OF_THIS_PROCESSOR(&transforms)->input;
   int64_t offsets[POINTS], plane = (int64_t)tiles->height * tiles->width;
@@ -139,8 +144,8 @@ static void make_outputs(const walk *w, int V) {
       }
 }
 
-/* One block of filters; biases and out are those of its first, out of the band's first row. */
-static void lay_block(const walk *w, const float *weights, int V, const float *biases, int64_t filters, float *out) {
+/* One block of filters. biases and out are those of its first filter; out is at the band's first row. */
+static void make_block(const walk *w, const float *weights, int V, const float *biases, int64_t filters, float *out) {
   int64_t lanes = w->product->lanes, plane = (int64_t)w->problem->out_height * w->problem->out_width, offset = 0;
   int64_t rows = gconv_clamp(w->problem->out_height - 2 * w->first_row, 0, 2 * w->rows);
   gconv_panel panel = {.offsets = &offset, .channel = w->tiles, .channels = (int32_t)w->cut.channels, .taps = 1};
@@ -162,7 +167,7 @@ static int vectors_of_block(const cut *c, int64_t block) {
 
 /* ---- The descriptor ---- */
 
-/* Floats that the prepared filters of a group take: [block][point][channel][V * lanes]. */
+/* Floats of the prepared filters of a group: [block][point][channel][V * lanes]. */
 static int64_t group_floats(const cut *c) {
   int64_t lanes = gconv_product_here()->lanes;
   return gconv_divide_up(c->filters, lanes) * lanes * POINTS * c->channels;
@@ -196,7 +201,7 @@ static gconv_layer_stage stage_of(const gconv_layer_problem *problem, const cut 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
   gconv_layer_stage stage = stage_of(problem, &c);
-  return lay_workspace(problem, &c, &stage, NULL, NULL);
+  return divide_workspace(problem, &c, &stage, NULL, NULL);
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {
@@ -207,7 +212,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   int64_t image_group = task / c->parts / c->bands, group = image_group % problem->groups; /* n * G + g */
   gconv_layer_problem tiles = tile_problem(problem, c);
   gconv_layer_stage stage = stage_of(problem, c);
-  lay_workspace(problem, c, &stage, e->workspace, &w);
+  divide_workspace(problem, c, &stage, e->workspace, &w);
   w.first_row = band * c->band_rows;
   w.rows = gconv_clamp(c->tiles_y - w.first_row, 0, c->band_rows);
   w.tiles = w.rows * c->tiles_x;
@@ -217,24 +222,25 @@ static gconv_status execute(const gconv_layer_execution *e) {
   int64_t block = (int64_t)VECTORS * w.product->lanes;
   float *out = e->out + (image_group * c->filters * problem->out_height + 2 * w.first_row) * problem->out_width;
   for (int64_t b = part * c->part_blocks; b < gconv_clamp((part + 1) * c->part_blocks, 0, c->blocks); b++)
-    lay_block(&w, weights + b * block * POINTS * c->channels, vectors_of_block(c, b), biases + b * block,
-              c->filters - b * block, out + b * block * problem->out_height * problem->out_width);
+    make_block(&w, weights + b * block * POINTS * c->channels, vectors_of_block(c, b), biases + b * block,
+               c->filters - b * block, out + b * block * problem->out_height * problem->out_width);
   return GCONV_OK;
 }
 
-/* Multiply-adds as in gemm; a point of a tile and channel, and a sum of a tile and filter, take 0.12 ns to make and use; a
- * filter's point 0.2 ns to come from the L3 cache, for each band where they are more than the L2 cache keeps. */
+/* Multiply-adds as in gemm. A point of a tile and channel, and a sum of a tile and filter, take 0.12 ns to make and use. A
+ * point of a filter takes 0.2 ns from the L3 cache, once for each band, if the filters do not fit into the L2 cache. */
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-  cut c = cut_of(problem);
-  double lanes = gconv_product_here()->lanes,
-         tiles = (double)c.tiles_x * (double)c.tiles_y * problem->images * problem->groups;
+  const double lanes = GCONV_REFERENCE_LANES;
+  cut c = cut_for(problem, GCONV_REFERENCE_LANES);
+  double tiles = (double)c.tiles_x * (double)c.tiles_y * problem->images * problem->groups;
   double filters = ceil((double)c.filters / lanes) * lanes;
   double multiplications = tiles * POINTS * (double)c.channels * filters / 0.9;
   double moving_ns = tiles * POINTS * ((double)c.channels * (double)c.parts * 0.12 + filters * 0.12);
-  double points = (double)prepared_floats(problem), turns = points > 512 << 10 ? (double)c.bands * problem->images : 1;
+  double points = (double)problem->groups * filters * POINTS * (double)c.channels,
+         turns = points > 512 << 10 ? (double)c.bands * problem->images : 1;
   double outputs = (double)problem->images * problem->out_height * problem->out_width * problem->filters;
   moving_ns += outputs * 0.15 + points * turns * 0.2;
-  return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns, tasks(problem));
+  return gconv_layer_cpu_ms(problem, machine, multiplications, moving_ns);
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_winograd = {

@@ -10,8 +10,8 @@ GCONV_INLINE TARGET void NAME(turn_input)(VECTOR *a, VECTOR *b, VECTOR *c, VECTO
   *d = fourth;
 }
 
-/* Point i of tile j to to[i * point + j], for j < count; up to LANES - 1 more are read and written. offsets[4 * y + x] is
- * where sample (y, x) of tile 0 lies; those of the next tiles follow. */
+/* Writes point i of tile j to to[i * point + j], for j < count. Up to LANES - 1 more tiles are read and written. offsets[4 *
+ * y + x] is the place of sample (y, x) of tile 0; those of the next tiles follow. */
 static TARGET void NAME(transform_input)(const float *from, const int64_t *offsets, int64_t count, float *to,
                                          int64_t point) {
   for (int64_t j = 0; j < count; j += LANES) {

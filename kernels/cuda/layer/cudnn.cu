@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudnn: NVIDIA's library for deep learning, as what everybody compares with, in float32 or, if asked for, TF32.
+ * cudnn: NVIDIA's library for deep learning, for comparison, in float32 or, if asked for, TF32.
  *
- * It gets the tensors as they are; bias and activation are a kernel of ours, in place. Which of its algorithms is fastest it
- * finds out itself, once, by running them (cudnnFind...), with all the workspace that is allowed. Those that multiply
- * matrices are allowed, whose sums in any order have a bound; Winograd and FFT are not. cuDNN's padding is the same on both
- * sides: where the output is not what follows from that, it cannot.
+ * cuDNN gets the tensors as they are. A kernel of ours then adds bias and activation, in place. cuDNN itself finds its
+ * fastest algorithm, once, by running them (cudnnFind...) with all the workspace that is allowed. Algorithms that multiply
+ * matrices are allowed, since their sums have a bound in any order; Winograd and FFT are not. cuDNN's padding is the same on
+ * both sides. Problems with other padding are refused.
  */
 #include "../cudnn.cuh"
 #include "finish.cuh"
@@ -28,7 +28,7 @@ gconv_status describe(const gconv_layer_problem *p, cudnn_state *state) {
   return GCONV_OK;
 }
 
-/* Takes the fastest of what cuDNN has measured that is allowed and stays below `most` bytes of workspace. */
+/* Takes the fastest allowed algorithm that cuDNN has measured, with at most `most` bytes of workspace. */
 gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_finding *findings, int count, size_t most,
                           cudnn_state *state) {
   bool enough = true;
@@ -48,7 +48,7 @@ gconv_status take_fastest(const gconv_layer_problem *problem, const cudnn_findin
                     cudnn.GetVersion());
 }
 
-/* Tensors and workspace for the time of the measurement. */
+/* Tensors and workspace for the measurement. */
 struct trial {
   void *in, *out, *workspace;
 };
@@ -80,7 +80,7 @@ gconv_status fill_state(const gconv_layer_execution *e, cudnn_state *state) {
   cudaFree(t.workspace);
   if (status != GCONV_OK)
     return status;
-  cudaGetLastError(); /* of what cuDNN tried in vain */
+  cudaGetLastError(); /* forget the errors of algorithms that cuDNN tried in vain */
   if (state->workspace_bytes > 0)
     CUDA_TRY(cudaMalloc(&state->workspace, state->workspace_bytes));
   return GCONV_OK;
@@ -93,12 +93,13 @@ gconv_status acquire(const gconv_layer_execution *e, void **result) {
 gconv_status execute(const gconv_layer_execution *e) {
   const cudnn_state *state = (const cudnn_state *)e->state;
   const float one = 1, zero = 0;
+  CUDNN_TRY(SetStream(state->handle, (cudaStream_t)e->stream));
   CUDNN_TRY(ConvolutionForward(state->handle, &one, state->in, e->in, state->filter, e->weights, state->convolution,
                                state->algorithm, state->workspace, state->workspace_bytes, &zero, state->out, e->out));
   return launch_finish(e);
 }
 
-/* Whether outputs are as many as equal padding on both sides makes. */
+/* Returns whether the number of outputs is that of equal padding on both sides. */
 bool is_symmetric(int64_t in, int64_t out, int64_t pad, int64_t reach, int64_t stride) {
   return in + 2 * pad >= reach && (in + 2 * pad - reach) / stride + 1 == out;
 }
@@ -114,7 +115,7 @@ const char *supports(const gconv_layer_problem *p) {
   return p->images * fmax(in, out) > INT32_MAX ? "tensors of more than 2^31 samples" : NULL;
 }
 
-/* Measured rates of its matrix products, and the pass for bias and activation. */
+/* Uses measured rates of cuDNN's products of matrices, and adds the pass for bias and activation. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double rate = problem->math == GCONV_MATH_TF32 ? 1.2 : 0.35;
   const double outputs = (double)problem->images * problem->filters * problem->out_height * problem->out_width;
@@ -134,6 +135,5 @@ extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_cudnn = {
     .error_bound = library_bound,
     .acquire = acquire,
     .dismiss = dismiss,
-    .start_ms = 500,
-    .started = started,
+    .library = true,
 };

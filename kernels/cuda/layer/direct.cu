@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * direct: every thread computes a few pixels of a few filters; samples come from global memory through the caches, weights
+ * direct: every thread computes a few pixels of a few filters. Samples come from global memory through the caches, weights
  * through shared memory.
  *
- *      weights of a block of F filters, 64 taps at a time       pixels of a block of threads, numbered through all images
- *      +-- tap 0: F --+-- tap 1: F --+-- ...                    | 128 of step 0 | 128 of step 1 | ... N steps
- *      shared memory; one address for all threads               thread t has number t of each step
+ *     weights of a block of F filters, 64 taps at a time       pixels of a block of threads, numbered through all images
+ *     +-- tap 0: F --+-- tap 1: F --+-- ...                    | 128 of step 0 | 128 of step 1 | ... N steps
+ *     shared memory; one address for all threads               thread t has number t of each step
  *
- * A tap costs a thread N loads, which those of a warp make side by side, F / 4 loads of four weights, and F * N
- * multiply-adds: 64 for 4 + 4 loads where there are 16 filters. The pixels are numbered through, so that no size of image
- * leaves threads idle, and every sample is checked for being inside: some 5 instructions for each of the N, a quarter of
- * all.
+ * For each tap, a thread does N loads of samples, which are adjacent for the threads of a warp, F / 4 loads of four weights,
+ * and F * N multiply-adds: 64 for 4 + 4 loads with 16 filters. Pixels are numbered through all images, so no size of image
+ * leaves threads idle. Every sample is checked for being inside the image: some 5 instructions for each of the N, a quarter
+ * of all.
  *
- * Any problem, and the one for few channels and filters; where a tile of the input fits, tiled saves the checks. Small
- * windows of one or three channels have a way of their own (direct_small.cuh).
+ * It takes any problem, and is the fastest for few channels and filters. If a tile of the input fits into shared memory,
+ * tiled saves the checks. Small windows on one or three channels have their own kernel (direct_small.cuh).
  */
 #include "direct_small.cuh"
 #include "weights.cuh"
 
 namespace {
 
-constexpr int THREADS = 128, TAPS = 64; /* of which the weights are in shared memory at a time */
+constexpr int THREADS = 128, TAPS = 64; /* taps whose weights are in shared memory at a time */
 
 struct arguments : block_arguments {
-  int64_t pixels, tiles; /* N * P * Q; of pixels */
+  int64_t pixels, tiles; /* N * P * Q; tiles of pixels */
 };
 
-/* N pixels of a thread. */
+/* The N pixels of a thread. */
 template <int N> struct pixels {
-  const float *corner[N]; /* where the first tap lies, be it inside or not */
+  const float *corner[N]; /* the sample under the first tap, even if it is outside */
   int y[N], x[N];
   float *out[N]; /* of the block's first filter; NULL past the last pixel */
 };
@@ -48,16 +48,16 @@ __device__ __forceinline__ void find_pixels(const arguments &a, int64_t tile, in
     at->corner[i] = a.in + (image * problem.channels + channel) * in_plane + (int64_t)at->y[i] * problem.width + at->x[i];
     at->out[i] = a.out + (image * problem.filters + filter) * plane + pixel;
     if (number >= a.pixels) {
-      at->y[i] = INT32_MIN / 2; /* whatever is added, it stays outside */
+      at->y[i] = INT32_MIN / 2; /* so far outside that no offset leads inside */
       at->out[i] = NULL;
     }
   }
 }
 
-/* Which tap comes next, and how far its samples are from those of the first. */
+/* Steps through the taps, with the distance of their samples from those of the first tap. */
 struct tap_walk {
   int r, s;
-  int64_t channel, row, at; /* of the channel, of the row of taps, of the tap */
+  int64_t channel, row, at; /* distances of the channel, the row of taps, and the tap */
 };
 
 __device__ __forceinline__ void next_tap(const gconv_layer_problem &problem, tap_walk *t) {
@@ -91,7 +91,7 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS, 4) convolve(c
     __syncthreads();
     copy_weights(weights, from + (int64_t)first * F, count * F);
     __syncthreads();
-#pragma unroll(N == 4 ? 2 : 8) /* few threads wait for more at a time */
+#pragma unroll(N == 4 ? 2 : 8) /* with few threads, more loads are under way at a time */
     for (int i = 0; i < count; i++, next_tap(problem, &t)) {
       float x[N];
       const int below = t.r * problem.dilation_y, right = t.s * problem.dilation_x;
@@ -118,7 +118,7 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS, 4) convolve(c
 
 /* ---- Launching ---- */
 
-/* Pixels of a thread: as many as registers allow, but fewer where that would leave multiprocessors idle. */
+/* Returns the pixels of a thread: as many as registers allow, but fewer if that would leave multiprocessors idle. */
 int thread_pixels(const gconv_layer_problem *problem) {
   const int64_t pixels = (int64_t)problem->images * problem->out_height * problem->out_width;
   const int64_t blocks = blocks_of_group(problem) * problem->groups;
@@ -128,7 +128,7 @@ int thread_pixels(const gconv_layer_problem *problem) {
   return N;
 }
 
-/* The state is the number of multiprocessors, as asking each time takes as long as a launch. */
+/* The state is the number of multiprocessors, because asking for it takes as long as a launch. */
 gconv_status acquire(const gconv_layer_execution *, void **state) {
   int device = 0, processors = 0;
   CUDA_TRY(cudaGetDevice(&device));
@@ -165,8 +165,8 @@ gconv_status prepare_either(const gconv_layer_problem *problem, const float *wei
   return GCONV_OK;
 }
 
-/* Instructions: of a tap, one a multiply-add and what else it takes, and 1500 of a thread beside its taps; of which an H200
- * does 0.62 of its peak. */
+/* Counts instructions: one for each multiply-add, the others of a tap, and 1500 of a thread besides its taps. An H200
+ * reaches 0.62 of its peak. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   if (const small::part part = small::find_part(problem); part.launch)
     return small::cost(part, problem, machine);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of direct for small filters of one or three channels, as first layers have them.
+ * The part of direct for small filters on one or three channels, as first layers have them.
  *
- *      samples of a thread, in registers                     filters of a block, in shared memory
- *      +-----------------------+                             +-------+
- *      | (HIGH - 1) stride + R |                             | C R R |  bias, the next filter ...
- *      | by 3 stride + R,      |   x  tap after tap   ->     +-------+
- *      | of C channels         |                             HIGH x 4 sums, stored before the next filter
- *      +-----------------------+
+ *     samples of a thread, in registers                     filters of a block, in shared memory
+ *     +-----------------------+                             +-------+
+ *     | (HIGH - 1) stride + R |                             | C R R |  bias, the next filter ...
+ *     | by 3 stride + R,      |   x  tap after tap   ->     +-------+
+ *     | of C channels         |                             HIGH x 4 sums, stored before the next filter
+ *     +-----------------------+
  *
- * A thread fetches all that HIGH x 4 neighbouring outputs need once, and then walks over the filters: for 3 x 3 taps of 3
- * channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. What is stored goes out in rows of 16 bytes a thread,
- * or, where rows are not aligned, in lines of neighbours that a warp has exchanged.
+ * A thread fetches all samples that HIGH x 4 neighbouring outputs need, once. Then it goes through the filters. For 3 x 3
+ * taps of 3 channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. Outputs are stored in rows of 16 bytes a
+ * thread. If rows are not aligned, a warp first exchanges outputs, and then stores neighbours.
  */
 #ifndef GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
 #define GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
@@ -24,24 +24,25 @@ namespace small {
 
 constexpr int THREADS = 128, WIDE = 4;
 
-/* C channels, R x R taps; a thread makes HIGH x WIDE outputs; FIT blocks go on a multiprocessor. */
+/* C channels, R x R taps. A thread makes HIGH x WIDE outputs. FIT blocks fit on a multiprocessor. */
 template <int C_, int R_, int STRIDE_, int HIGH_, int FIT_> struct shape {
   static constexpr int C = C_, R = R_, STRIDE = STRIDE_, HIGH = HIGH_, FIT = FIT_, TAPS = C * R * R;
-  static constexpr int PITCH = (TAPS + 4) / 4 * 4; /* taps and bias, by fours */
+  static constexpr int PITCH = (TAPS + 4) / 4 * 4; /* taps and bias, rounded up to groups of four */
   static constexpr int ROWS = (HIGH - 1) * STRIDE + R, COLUMNS = (WIDE - 1) * STRIDE + R;
 };
 
-/* What each block makes. A job is a block of threads and of filters. The last jobs, if they are too few for all
- * multiprocessors, are cut into parts of their filters: else all would wait for the few that are at work twice. */
+/* The work of each block. A job is a block of threads and a block of filters. If the last jobs are too few for all
+ * multiprocessors, each is divided into parts of its filters. Otherwise all would wait for the few multiprocessors that have
+ * a second job. */
 struct division {
   int32_t tiles, filters;      /* blocks of threads; filters of a job */
-  int32_t jobs, parts;         /* made whole; parts of each of the others */
-  int32_t part_filters, count; /* blocks of the grid */
+  int32_t jobs, parts;         /* jobs that are not divided; parts of each of the others */
+  int32_t part_filters, count; /* filters of a part; blocks of the grid */
 };
 
 struct arguments {
   gconv_layer_problem problem;
-  const float *weights, *in; /* as prepare() lays them out */
+  const float *weights, *in; /* in the order of prepare() */
   float *out;
   int32_t across, down; /* threads of a row of outputs; rows of threads of an image */
   int64_t threads;
@@ -51,7 +52,7 @@ struct arguments {
 
 constexpr int MOST_FILTERS = 64, LEAST_FILTERS = 4; /* of a block; of a part of a job */
 
-/* from[COLUMN], or 0. So written, as what the compiler makes of a condition takes eight instructions. */
+/* Returns from[COLUMN], or 0. Written so because a condition in C++ becomes eight instructions. */
 template <int COLUMN> __device__ __forceinline__ float load_if(bool there, const float *from) {
   float v;
   asm("{\n.reg .pred there;\nsetp.ne.b32 there, %2, 0;\nmov.f32 %0, 0f00000000;\n@there ld.global.nc.f32 %0, [%1 + %3];\n}"
@@ -66,7 +67,7 @@ __device__ __forceinline__ void load_row(const bool (&there)[COLUMNS], bool insi
     load_row<COLUMN + 1>(there, inside, from, x);
 }
 
-/* 0 outside the image. */
+/* Loads the samples of a thread. They are 0 outside the image. */
 template <class S>
 __device__ __forceinline__ void fetch(const gconv_layer_problem &p, const float *in, int top, int left,
                                       float (&x)[S::C][S::ROWS][S::COLUMNS]) {
@@ -86,7 +87,8 @@ __device__ __forceinline__ void fetch(const gconv_layer_problem &p, const float 
   }
 }
 
-/* Four weights; `at` is the address in shared memory, made once, as the compiler would make it for each filter anew. */
+/* Loads four weights. `at` is the address in shared memory, computed once; the compiler would compute it again for each
+ * filter. */
 template <int FIRST> __device__ __forceinline__ float4 load_four(uint32_t at) {
   float4 w;
   asm("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
@@ -115,8 +117,7 @@ __device__ __forceinline__ void add_filter(uint32_t weights, const float (&x)[S:
     add_filter<S, FIRST + 4>(weights, x, sums);
 }
 
-/* All filters of a block, where HIGH x WIDE outputs are in rows aligned to 16 bytes, without activation, or (RELU) with that
- * one. */
+/* Makes all filters of a block, for rows of outputs that are aligned to 16 bytes, without activation or (RELU) with relu. */
 template <class S, bool RELU>
 __device__ __forceinline__ void walk(const gconv_layer_problem &p, uint32_t weights, int count,
                                      const float (&x)[S::C][S::ROWS][S::COLUMNS], float *out, int64_t plane) {
@@ -134,18 +135,18 @@ __device__ __forceinline__ void walk(const gconv_layer_problem &p, uint32_t weig
   }
 }
 
-/* ---- Rows that begin anywhere ---- */
+/* ---- Rows that are not aligned ---- */
 
-/* HIGH outputs, one below the other, as a word. */
+/* HIGH outputs, one below the other, as one word. */
 template <int HIGH> struct word;
 template <> struct word<1> { typedef float type; };
 template <> struct word<2> { typedef float2 type; };
 template <> struct word<4> { typedef float4 type; };
 
 constexpr int COLUMNS = 32 * WIDE;            /* of a warp */
-constexpr int PLACES = COLUMNS + COLUMNS / 8; /* words that these take in shared memory */
+constexpr int PLACES = COLUMNS + COLUMNS / 8; /* words of shared memory for these */
 
-/* Where column `column` of the warp is: so that lanes that write each WIDE-th meet different banks. */
+/* Returns the place of column `column` of the warp. Lanes that write every WIDE-th column use different banks. */
 __device__ __forceinline__ int place_of(int column) {
   return column + column / 8;
 }
@@ -156,8 +157,8 @@ struct column {
   bool there;
 };
 
-/* Row and column of the first output of thread `number`. The last threads of an image make some rows that the ones above
- * make, too, with the same bits, so that all have HIGH. */
+/* Row and column of the first output of thread `number`. The last threads of an image overlap the threads above, so that all
+ * have HIGH rows. Rows that two threads make have the same bits. */
 struct corner {
   int64_t image;
   int top, left;
@@ -168,7 +169,7 @@ template <int HIGH> __device__ __forceinline__ corner find_corner(const argument
           (int)(number - row * a.across) * WIDE};
 }
 
-/* Column `number` of the warp, whose threads are numbered from `first` on. */
+/* Returns column `number` of the warp, whose threads are numbered from `first` on. */
 template <int HIGH>
 __device__ __forceinline__ column find_column(const arguments &a, int64_t first, int filter, int number) {
   const corner at = find_corner<HIGH>(a, first + number / WIDE);
@@ -178,8 +179,8 @@ __device__ __forceinline__ column find_column(const arguments &a, int64_t first,
   return {a.out + begin * p.out_width + left, first + number / WIDE < a.threads && left < p.out_width};
 }
 
-/* Words of shared memory at addresses that were made once: of what is written as an index the compiler makes 35
- * instructions for each filter. */
+/* Words of shared memory at addresses that were computed once. For an index, the compiler would add 35 instructions for each
+ * filter. */
 template <int AT> __device__ __forceinline__ void put_word(uint32_t to, const float (&y)[4]) {
   asm volatile("st.shared.v4.f32 [%0 + %1], {%2, %3, %4, %5};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]), "f"(y[2]), "f"(y[3])
                : "memory");
@@ -203,7 +204,7 @@ template <int AT> __device__ __forceinline__ void get_word(uint32_t from, float 
   asm volatile("ld.shared.f32 %0, [%1 + %2];" : "=f"(y[0]) : "r"(from), "n"(AT) : "memory");
 }
 
-/* A lane's own columns to shared memory, and those it stores from there. */
+/* Writes a lane's own columns to shared memory, and reads the columns that it stores. */
 template <int HIGH, int J = 0> __device__ __forceinline__ void put_columns(uint32_t to, const float (&y)[HIGH][WIDE]) {
   float word[HIGH];
 #pragma unroll
@@ -219,15 +220,15 @@ template <int HIGH, int J = 0> __device__ __forceinline__ void get_columns(uint3
     get_columns<HIGH, J + 1>(from, words);
 }
 
-/* The same as walk() for any rows and (CURVED) activation. Lanes that store 16 bytes, or single floats 16 bytes apart, to
- * places that are not aligned, take two and three times as long; so a warp exchanges its outputs through shared memory, and
- * stores neighbours by neighbours. `put` and `get` are where the lane writes and reads there. */
+/* The same as walk(), for any rows and (CURVED) any activation. Lanes that store 16 bytes to unaligned places, or single
+ * floats 16 bytes apart, take two to three times as long. So a warp exchanges its outputs through shared memory, and
+ * neighbouring lanes store neighbours. `put` and `get` are where the lane writes and reads there. */
 template <class S, bool RELU, bool CURVED>
-__device__ __forceinline__ void walk_ragged(const gconv_layer_problem &p, uint32_t weights, int count,
-                                            const float (&x)[S::C][S::ROWS][S::COLUMNS], column (&columns)[WIDE],
-                                            uint32_t put, uint32_t get) {
+__device__ __forceinline__ void walk_unaligned(const gconv_layer_problem &p, uint32_t weights, int count,
+                                               const float (&x)[S::C][S::ROWS][S::COLUMNS], column (&columns)[WIDE],
+                                               uint32_t put, uint32_t get) {
   const int64_t next = (int64_t)(p.out_height - S::HIGH) * p.out_width;
-  uint32_t other = PLACES * S::HIGH * 4; /* to the half that is not read any more */
+  uint32_t other = PLACES * S::HIGH * 4; /* to the half that is no longer read */
 #pragma unroll 1
   for (int k = 0; k < count; k++, weights += S::PITCH * 4) {
     float y[S::HIGH][WIDE] = {}, words[WIDE][S::HIGH];
@@ -259,7 +260,7 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
   __shared__ __align__(16) float weights[MOST_FILTERS * S::PITCH];
   const gconv_layer_problem &p = a.problem;
   const division &work = a.work;
-  const int number_cut = (int)blockIdx.x - work.jobs; /* among the parts of jobs that are cut; below 0 before these */
+  const int number_cut = (int)blockIdx.x - work.jobs; /* among the parts of divided jobs; below 0 for whole jobs */
   const int job = number_cut < 0 ? (int)blockIdx.x : work.jobs + number_cut / work.parts;
   const int begin = job / work.tiles * work.filters, end = min(begin + work.filters, p.filters);
   const int first = number_cut < 0 ? begin : begin + number_cut % work.parts * work.part_filters;
@@ -269,14 +270,14 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
   const int64_t number = (int64_t)(job % work.tiles) * THREADS + threadIdx.x, plane = (int64_t)p.out_height * p.out_width;
   const corner own = find_corner<S::HIGH>(a, number);
   float x[S::C][S::ROWS][S::COLUMNS];
-  /* Under way while the weights come; threads past the last output find nothing inside. */
+  /* Samples are loaded while the weights arrive. Threads past the last output load nothing. */
   fetch<S>(p, a.in + own.image * S::C * p.height * p.width,
            number < a.threads ? own.top * S::STRIDE - p.pad_top : INT32_MIN / 2, own.left * S::STRIDE - p.pad_left, x);
   for (int i = threadIdx.x; i < count * (S::PITCH / 4); i += THREADS)
     ((float4 *)weights)[i] = __ldg((const float4 *)(a.weights + (int64_t)first * S::PITCH) + i);
   __syncthreads();
   uint32_t at = (uint32_t)__cvta_generic_to_shared(weights);
-  asm volatile("" : "+r"(at)); /* so that what is loaded from there is loaded after the barrier */
+  asm volatile("" : "+r"(at)); /* keeps loads from `at` behind the barrier */
   const bool relu = p.activation == GCONV_ACTIVATION_RELU, curved = p.activation != GCONV_ACTIVATION_NONE && !relu;
   if (!a.whole || curved) {
     __shared__ typename word<S::HIGH>::type exchange[THREADS / 32][2 * PLACES];
@@ -289,11 +290,11 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
              get = (uint32_t)__cvta_generic_to_shared(exchange[threadIdx.x / 32] + place_of(lane));
     asm volatile("" : "+r"(put), "+r"(get));
     if (curved)
-      walk_ragged<S, false, true>(p, at, count, x, columns, put, get);
+      walk_unaligned<S, false, true>(p, at, count, x, columns, put, get);
     else if (relu)
-      walk_ragged<S, true, false>(p, at, count, x, columns, put, get);
+      walk_unaligned<S, true, false>(p, at, count, x, columns, put, get);
     else
-      walk_ragged<S, false, false>(p, at, count, x, columns, put, get);
+      walk_unaligned<S, false, false>(p, at, count, x, columns, put, get);
     return;
   }
   if (number >= a.threads)
@@ -307,14 +308,15 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
 
 /* ---- Host ---- */
 
-/* Filters of a job: many, which share what was fetched, but so that there are blocks for all multiprocessors. */
+/* Returns the filters of a job: many, because they share the samples of a thread, but few enough that all multiprocessors
+ * have blocks. */
 inline int32_t job_filters(int64_t tiles, int32_t filters) {
   const int64_t parts = divide_up(MANY_BLOCKS, tiles), least = divide_up(filters, MOST_FILTERS),
                 most = divide_up(filters, 4);
   return (int32_t)divide_up(filters, parts < least ? least : parts < most ? parts : most);
 }
 
-/* `places`: blocks that all multiprocessors together take at a time. */
+/* Divides the work. `places` is the number of blocks that all multiprocessors run at a time. */
 inline division divide(int64_t threads, int32_t filters, int32_t places) {
   division d = {(int32_t)divide_up(threads, THREADS)};
   d.filters = job_filters(d.tiles, filters);
@@ -369,13 +371,13 @@ inline part part_of_taps(const gconv_layer_problem *p) {
   }
 }
 
-/* `launch` is NULL if the problem is not one for this. */
+/* Finds the shape of a problem. `launch` is NULL if there is none. */
 inline part find_part(const gconv_layer_problem *p) {
   const part found = part_of_taps(p);
   return p->out_height < found.high ? part{} : found;
 }
 
-/* Filters one after the other: taps and bias, by fours. */
+/* Writes filters one after the other: taps and bias, in groups of four. */
 inline void prepare(const part &found, const gconv_layer_problem *p, const float *weights, float *prepared) {
   const float *biases = gconv_layer_biases(p, weights);
   for (int32_t k = 0; k < p->filters; k++, prepared += found.pitch, weights += found.taps) {
@@ -385,9 +387,9 @@ inline void prepare(const part &found, const gconv_layer_problem *p, const float
   }
 }
 
-/* Milliseconds: of multiply-adds at the part of the peak that an H200 was seen to reach, or of storing, which takes 1.5
- * times as long where rows of outputs are not aligned to 32 bytes. Where columns are strided, so that lanes' samples are no
- * neighbours, it took as much longer as reading the input twice does. */
+/* Estimates milliseconds: of multiply-adds at the part of the peak that an H200 reached, or of storing, which takes 1.5
+ * times as long if rows of outputs are not aligned to 32 bytes. With strided columns, lanes' samples are not adjacent; that
+ * costs as much as reading the input twice. */
 inline double cost(const part &found, const gconv_layer_problem *p, const gconv_machine *machine) {
   const int64_t threads = (int64_t)p->images * divide_up(p->out_height, found.high) * divide_up(p->out_width, WIDE);
   const int64_t blocks = divide_up(threads, THREADS), parts = divide_up(p->filters, job_filters(blocks, p->filters));

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * First layers of 3 x 3 taps on three channels, on Hopper's tensor cores, with the digits of gemm-3xfp16 (tensor.cuh). With
- * 64 filters, 27 multiply-adds an output take as long as storing it, and neither hides the other wholly; tensor cores make
- * the three products in a fifth of the time, so that little but storing is left.
+ * First layers of 3 x 3 taps on three channels, on Hopper's tensor cores, with the digits of gemm-3xfp16 (tensor.cuh).
  *
- *      a lane, a pixel                 four warps                          a warp
- *      27 samples -> digits,   ->      64 filters, in registers    ->      16 filters of 128 pixels, in shared memory
- *      a row of the patches            x 128 pixels x 32 taps              -> 16 copies of 512 bytes to as many planes
+ * With 64 filters, the 27 multiply-adds of an output take as long as storing it, and neither hides the other completely.
+ * Tensor cores compute the three products of digits in a fifth of that time. So storing is the bound.
  *
- * Patches are laid whole, 64 bytes a pixel and digit, as there are few taps. Pixels are numbered through an image, rows one
- * after the other, so that no width leaves lanes idle and what a tile stores is in one piece. 32 pixels, those of a warp,
- * have a scale of their own. What storing depends on:
- *   - The copies (cp.async.bulk) are of the longest pieces that registers allow, and a warp never waits for its stores but
- *     where it fills the same half of its stage again.
- *   - Reading from memory between stores costs much more than its bytes. So the input comes to L2 before the first tile is
- *     stored, by parts where it is large, and stays there against the stores (evict_last): 0.057 ms instead of 0.066 (a
- * harness of a prototype).
+ *     a lane, one pixel               four warps                          a warp
+ *     27 samples -> digits,     ->    64 filters, in registers,     ->    16 filters of 128 pixels, in shared memory,
+ *     a row of the patches            x 128 pixels x 32 taps              -> 16 copies of 512 bytes, one for each plane
+ *
+ * Whole patches are built, 64 bytes for each pixel and digit, because there are few taps. Pixels are numbered through an
+ * image, row after row. So no width leaves lanes idle, and the outputs of a tile are in one piece. 32 pixels, those of a
+ * warp, have a scale of their own. Two things make storing fast:
+ *
+ * - The copies (cp.async.bulk) are as long as registers allow. A warp waits for its stores only when it needs the same half
+ *   of its stage again.
+ * - Reading from memory between stores costs much more than its bytes. So the input is fetched to the L2 cache before the
+ *   first tile is stored, in parts if it is large, and stays there against the stores (evict_last). That took 0.057 ms
+ *   instead of 0.066, with a prototype of the kernel.
  */
 #ifndef GCONV_CUDA_LAYER_FEW_CUH
 #define GCONV_CUDA_LAYER_FEW_CUH
@@ -33,7 +35,7 @@ enum : int32_t {
   CHANNELS = 3,
   SIDE = 3, /* taps across and down */
   TAPS = CHANNELS * SIDE * SIDE,
-  UNITS = 4, /* of 8 taps, the last filled up with zeros: two steps of 16 */
+  UNITS = 4, /* of 8 taps, the last filled up with zeros: two steps of 16 taps */
   WARPS = 4,
   THREADS = WARPS * 32,
   FIT = 3,      /* blocks on a multiprocessor */
@@ -41,34 +43,36 @@ enum : int32_t {
   FILTERS = 64, /* of a block */
   PLANE_BYTES = UNITS * TILE * 16,
   PATCH_BYTES = 2 * PLANE_BYTES, /* both digits */
-  STAGE_PITCH = TILE * 4 + 64,   /* of a filter: rows of 16 bytes by 4 lanes of 2 filters are not of the same banks */
+  STAGE_PITCH =
+      TILE * 4 + 64, /* of a filter; with this pitch, rows of 16 bytes by 4 lanes of 2 filters use different banks */
   STAGE_BYTES = 16 * STAGE_PITCH,
   SHARED_BYTES = 2 * PATCH_BYTES + WARPS * STAGE_BYTES,
   LINE = 32,                    /* floats of a line of memory */
-  PART_LINES = (12 << 20) / 128 /* of the input, that come to L2 at a time */
+  PART_LINES = (12 << 20) / 128 /* lines of the input that are fetched to L2 at a time */
 };
 
-/* By value to the kernel. */
+/* The arguments of the kernel, passed by value. */
 struct arguments {
   gconv_layer_problem problem;
   const float *in, *biases, *plain_weights;
   float *out;
-  const uint4 *weights;       /* as prepare() laid them out */
-  const float *filter_scales; /* of what comes out, filled up to whole blocks of filters */
+  const uint4 *weights;       /* in the order of prepare() */
+  const float *filter_scales; /* of the results, filled up to whole blocks of filters */
   divisor image_tiles, out_width;
   int32_t tiles;
-  int32_t fixed;     /* rounds of tiles that blocks have by their numbers; what is left goes to whoever is ready */
-  uint32_t *tickets; /* of each block of filters: how many of those are given away, and how many blocks are through */
-  int64_t lines, part_tiles; /* of the input; tiles that a part of it serves */
-  bool bulk;                 /* pieces of planes are multiples of 16 bytes, and aligned */
-  bool curved;               /* the activation is not of two straight parts */
-  float slope, lowest;       /* what is below 0 becomes at least `lowest`, then times `slope` */
+  int32_t fixed;     /* rounds of tiles that are assigned to blocks by number; the tiles of later rounds go to the block that
+                        asks first */
+  uint32_t *tickets; /* for each block of filters: how many tiles were given out so, and how many blocks have ended */
+  int64_t lines, part_tiles; /* of the input; tiles that one part of it serves */
+  bool bulk;                 /* the pieces of planes are multiples of 16 bytes, and aligned */
+  bool curved;               /* the activation is not made of two straight parts */
+  float slope, lowest;       /* values below 0 become at least `lowest`, and are then multiplied by `slope` */
 };
 
 #ifdef HOPPER
 using namespace hopper;
 
-/* Where a tile is: `first` is the number of its first pixel, `count` how many there are. */
+/* The place of a tile: `first` is the number of its first pixel, `count` the number of its pixels. */
 struct place {
   int32_t image, first, count;
 };
@@ -78,16 +82,16 @@ __device__ __forceinline__ place place_of(const arguments &a, int32_t tile) {
   return {(int32_t)image, first, min((int32_t)TILE, a.problem.out_height * a.problem.out_width - first)};
 }
 
-/* The pixel of a tile that a thread lays. wgmma leaves a lane two neighbouring columns of every eight; so laid, those of
- * two eights are four neighbouring pixels. */
+/* Returns the pixel of a tile for which this thread builds the patch. wgmma leaves in a lane two neighbouring columns of
+ * every eight. With this order, those of two groups of eight are four neighbouring pixels. */
 __device__ __forceinline__ int32_t own_pixel() {
   const int32_t i = (int32_t)threadIdx.x;
   return (i & ~15) | (i >> 1 & 3) << 2 | (i >> 3 & 1) << 1 | (i & 1);
 }
 
-/* ---- Laying patches ---- */
+/* ---- Building patches ---- */
 
-/* The samples that the thread's pixel meets, in the order of taps; 0 outside the image, and behind the last tile. */
+/* Loads the samples of the thread's pixel, in the order of taps. They are 0 outside the image, and behind the last tile. */
 __device__ __forceinline__ void load_samples(const arguments &a, int32_t tile, float (&v)[TAPS]) {
   const gconv_layer_problem &p = a.problem;
   const place at = place_of(a, min(tile, a.tiles - 1));
@@ -112,15 +116,15 @@ __device__ __forceinline__ void load_samples(const arguments &a, int32_t tile, f
     }
 }
 
-/* The largest magnitude that any lane has, as bits: of the finite ones, if there are others, of which it tells. */
-__device__ __forceinline__ uint32_t find_largest(const float (&v)[TAPS], bool *strange) {
+/* Returns the largest finite magnitude of all lanes, as bits. Also tells whether some samples are not finite. */
+__device__ __forceinline__ uint32_t find_largest(const float (&v)[TAPS], bool *not_finite) {
   float most = 0;
 #pragma unroll
   for (int i = 0; i < TAPS; i++)
     asm("max.NaN.f32 %0, %0, %1;" : "+f"(most) : "f"(fabsf(v[i])));
   uint32_t bits = __reduce_max_sync(UINT32_MAX, __float_as_uint(most));
-  *strange = bits >= tensor::NOT_FINITE;
-  if (*strange) {
+  *not_finite = bits >= tensor::NOT_FINITE;
+  if (*not_finite) {
     most = 0;
 #pragma unroll
     for (int i = 0; i < TAPS; i++)
@@ -130,8 +134,8 @@ __device__ __forceinline__ uint32_t find_largest(const float (&v)[TAPS], bool *s
   return bits;
 }
 
-/* The thread's row of the patches, of both digits, unit after unit. */
-__device__ __forceinline__ void lay_patch(const float (&v)[TAPS], float scale, uint8_t *patches) {
+/* Writes the thread's row of the patches, in both digits, unit after unit. */
+__device__ __forceinline__ void build_patch(const float (&v)[TAPS], float scale, uint8_t *patches) {
 #pragma unroll
   for (int u = 0; u < UNITS; u++) {
     float eight[8];
@@ -146,7 +150,7 @@ __device__ __forceinline__ void lay_patch(const float (&v)[TAPS], float scale, u
   }
 }
 
-/* Asks for a part of the input, a share of each block. */
+/* Starts to fetch a part of the input to L2. Each block fetches a share. */
 __device__ __forceinline__ void fetch_part(const arguments &a, int64_t part) {
   const int64_t end = min(a.lines, (part + 1) * PART_LINES);
   for (int64_t i = part * PART_LINES + blockIdx.x * THREADS + threadIdx.x; i < end; i += (int64_t)gridDim.x * THREADS)
@@ -155,13 +159,13 @@ __device__ __forceinline__ void fetch_part(const arguments &a, int64_t part) {
 
 /* ---- Multiplying ---- */
 
-/* The warp's weights: of a step, high digits, then low ones. */
+/* The warp's weights. For each step: high digits, then low ones. */
 struct held {
   uint4 of[UNITS / 2][2];
 };
 
 __device__ __forceinline__ void multiply_tile(const held &weights, const uint8_t *patches, float (&sums)[TILE / 2]) {
-  constexpr uint32_t UNIT = TILE, STEP = 2 * UNIT, LOW = UNITS * UNIT; /* in 16 bytes */
+  constexpr uint32_t UNIT = TILE, STEP = 2 * UNIT, LOW = UNITS * UNIT; /* in units of 16 bytes */
   const uint64_t at = (uint64_t)(shared_address(patches) >> 4 | UNIT << 16) | (uint64_t)8 << 32;
   multiply_begin();
 #pragma unroll
@@ -178,17 +182,17 @@ __device__ __forceinline__ void multiply_tile(const held &weights, const uint8_t
 /* Half of a warp's filters of a tile, in its stage. */
 struct half {
   float *stage, *out;      /* of the first filter */
-  int32_t filter, filters; /* the first one, and how many of the 8 there are */
+  int32_t filter, filters; /* the first filter, and how many of the 8 exist */
 };
 
-/* What is rare, in the stage: sums that are not finite where samples were not (tensor_mend.cuh), and activations that are
- * not of two straight parts. */
-static __device__ __noinline__ void mend(const arguments *a, place at, half h, bool strange) {
+/* Handles rare cases in the stage: sums that are not finite where samples were not (tensor_mend.cuh), and activations that
+ * are not made of two straight parts. */
+static __device__ __noinline__ void mend(const arguments *a, place at, half h, bool not_finite) {
   const gconv_layer_problem &p = a->problem;
   for (int32_t i = threadIdx.x % 32; i < h.filters * at.count; i += 32) {
     const int32_t k = i / at.count, pixel = i - k * at.count, row = (at.first + pixel) / p.out_width;
     float *v = h.stage + k * (STAGE_PITCH / 4) + pixel;
-    if (strange && !tensor::is_finite(*v))
+    if (not_finite && !tensor::is_finite(*v))
       *v = gconv_activate(&p, tensor::plain_sum(p, a->in, a->plain_weights, at.image, h.filter + k, row,
                                                 at.first + pixel - row * p.out_width) +
                                   a->biases[h.filter + k]);
@@ -198,14 +202,15 @@ static __device__ __noinline__ void mend(const arguments *a, place at, half h, b
   __syncwarp();
 }
 
-/* From the stage, which all lanes have filled, to memory. */
+/* Stores a half from the stage to memory. All lanes have written their part of the stage. */
 __device__ __forceinline__ void store_half(const arguments &a, const place &at, const half &h) {
   const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
   const int32_t lane = threadIdx.x % 32;
   if (a.bulk) {
     publish();
     __syncwarp();
-    /* By one lane, from addresses that are the warp's: with a lane a copy, each address would go to all first, in turn. */
+    /* One lane starts all copies, with addresses that are uniform for the warp. If each lane started one copy, the addresses
+     * would first be broadcast one by one. */
     if (lane == 0)
 #pragma unroll
       for (int32_t k = 0; k < 8; k++)
@@ -220,9 +225,9 @@ __device__ __forceinline__ void store_half(const arguments &a, const place &at, 
   }
 }
 
-/* Half of the sums, of filters `lane / 4` and on (EIGHT: 8 further on), to the stage; `scales` of each 32 pixels.
- * BENT: by a.slope and a.lowest, and scales may be small; asked once, as eight branches between the stores to the stage cost
- * 0.002 ms of 0.058. */
+/* Writes half of the sums to the stage: those of filters from `lane / 4` on (EIGHT: 8 further on). `scales` are those of
+ * each 32 pixels. BENT: uses a.slope and a.lowest, and allows small scales. It is tested once, because eight branches
+ * between the stores to the stage cost 0.002 ms of 0.058. */
 template <int EIGHT, bool BENT>
 __device__ __forceinline__ void fill_half(const arguments &a, const float (&sums)[TILE / 2], const float (&scales)[WARPS],
                                           float scale, float bias, float *stage) {
@@ -230,7 +235,8 @@ __device__ __forceinline__ void fill_half(const arguments &a, const float (&sums
   float *to = stage + lane / 4 * (STAGE_PITCH / 4) + lane % 4 * 4;
 #pragma unroll
   for (int i = 0; i < TILE / 16; i++) {
-    /* Both scales together may be too small for a float32, though the output is not: then the sum bears a part first. */
+    /* The product of both scales may be too small for a float32, even if the output is not. So the sum is first multiplied
+     * by one part. */
     const float image = scales[i / 2], first = BENT ? fminf(image, 0x1p60f) : 1;
     const float factor = fminf(scale * (BENT ? fmaxf(image * 0x1p-60f, 1) : image), 0x1p127f);
     float y[4];
@@ -247,28 +253,29 @@ __device__ __forceinline__ void fill_half(const arguments &a, const float (&sums
 
 /* ---- The kernel ---- */
 
-/* What a warp finds of the tile that was laid: of each of the four that laid it. */
+/* What a warp needs to know of a tile's patches: for each of the four warps that built them, its scale and whether all of
+ * its samples were finite. */
 struct head {
   float scale[2][WARPS];
-  uint32_t strange[2][WARPS];
+  uint32_t not_finite[2][WARPS];
 };
 
-__device__ __forceinline__ void lay_tile(const float (&v)[TAPS], head *h, uint32_t buffer, uint8_t *patches) {
+__device__ __forceinline__ void build_tile(const float (&v)[TAPS], head *h, uint32_t buffer, uint8_t *patches) {
   const int32_t warp = threadIdx.x / 32;
-  bool strange;
-  const int exponent = tensor::scale_exponent(find_largest(v, &strange));
+  bool not_finite;
+  const int exponent = tensor::scale_exponent(find_largest(v, &not_finite));
   if (threadIdx.x % 32 == 0) {
     h->scale[buffer][warp] = tensor::power_of_two(-exponent);
-    h->strange[buffer][warp] = strange;
+    h->not_finite[buffer][warp] = not_finite;
   }
-  lay_patch(v, tensor::power_of_two(exponent), patches);
+  build_patch(v, tensor::power_of_two(exponent), patches);
 }
 #endif
 
-/* Grid: blocks that share the tiles, blocks of filters. Neighbouring tiles are done at the same time, by neighbouring
- * blocks. Multiprocessors are not equally near to memory: with equal shares, the first was through after 46 us and the last
- * after 55, so that the last rounds' tiles are given to who asks. The answer takes longer than a barrier: it is asked for a
- * tile ahead. */
+/* Grid: x counts blocks that share the tiles, y blocks of filters. Neighbouring blocks process neighbouring tiles at the
+ * same time. Multiprocessors differ in their distance to memory: with equal shares, the first was ready after 46 us and the
+ * last after 55. So the tiles of the last rounds are given to the blocks that ask first. The answer takes longer than a
+ * barrier, so a block asks one tile ahead. */
 static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_constant__ arguments a) {
 #ifdef HOPPER
   extern __shared__ __align__(128) uint8_t shared[];
@@ -279,7 +286,7 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
   const int32_t filter = (int32_t)blockIdx.y * FILTERS + warp * 16;
   uint32_t *tickets = a.tickets + 2 * blockIdx.y;
   float v[TAPS];
-  load_samples(a, (int32_t)blockIdx.x, v); /* the first, before the others come */
+  load_samples(a, (int32_t)blockIdx.x, v); /* the first tile, before the others come */
   held weights;
 #pragma unroll
   for (int i = 0; i < UNITS; i++)
@@ -300,9 +307,9 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
     uint8_t *patches = shared + buffer * PATCH_BYTES;
     if (round + 1 >= a.fixed && threadIdx.x == 0)
       given[buffer] = ticket;
-    lay_tile(v, &h, buffer, patches);
+    build_tile(v, &h, buffer, patches);
     publish();
-    __syncthreads(); /* so that nobody still multiplies the patches before, where the next ones are laid */
+    __syncthreads(); /* all warps have multiplied the patches that the next ones overwrite */
     next = round + 1 >= a.fixed ? given[buffer] : tile + (int32_t)gridDim.x;
     float sums[TILE / 2];
     multiply_tile(weights, patches, sums);
@@ -311,10 +318,10 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
       fetch_part(a, part++);
     const place at = place_of(a, tile);
     float scales[WARPS];
-    bool strange = false;
+    bool not_finite = false;
 #pragma unroll
     for (int i = 0; i < WARPS; i++)
-      scales[i] = h.scale[buffer][i], strange = strange || h.strange[buffer][i];
+      scales[i] = h.scale[buffer][i], not_finite = not_finite || h.not_finite[buffer][i];
     float *out = a.out + ((int64_t)at.image * p.filters + filter) * ((int64_t)p.out_height * p.out_width) + at.first;
     const float least = fminf(fminf(scales[0], scales[1]), fminf(scales[2], scales[3])) * fminf(scale[0], scale[1]);
     const bool bent = a.slope != 1 || __any_sync(UINT32_MAX, least < FLT_MIN);
@@ -323,7 +330,7 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
     for (int e = 0; e < 2; e++) {
       const half part_of = {stage + e * 8 * (STAGE_PITCH / 4), out + e * 8 * ((int64_t)p.out_height * p.out_width),
                             filter + e * 8, min(max(p.filters - filter - e * 8, 0), 8)};
-      bulk_store_read<1>(); /* but for the other half, all is read */
+      bulk_store_read<1>(); /* all copies are read, except those of the other half */
       __syncwarp();
       if (!bent)
         e == 0 ? fill_half<0, false>(a, sums, scales, scale[0], bias[0], part_of.stage)
@@ -331,16 +338,16 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
       else
         e == 0 ? fill_half<0, true>(a, sums, scales, scale[0], bias[0], part_of.stage)
                : fill_half<1, true>(a, sums, scales, scale[1], bias[1], part_of.stage);
-      if (strange || a.curved) {
+      if (not_finite || a.curved) {
         __syncwarp();
-        mend(&a, at, part_of, strange);
+        mend(&a, at, part_of, not_finite);
       }
       store_half(a, at, part_of);
     }
     if (round + 2 >= a.fixed && threadIdx.x == 0)
       ticket = (int32_t)atomicAdd(&tickets[0], 1) + a.fixed * (int32_t)gridDim.x;
   }
-  if (a.fixed < INT32_MAX && threadIdx.x == 0) { /* the last one leaves them as they were */
+  if (a.fixed < INT32_MAX && threadIdx.x == 0) { /* the last block resets the counters */
     __threadfence();
     if (atomicAdd(&tickets[1], 1) == gridDim.x - 1)
       tickets[0] = 0, tickets[1] = 0;
@@ -349,9 +356,9 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
 #endif
 }
 
-/* ---- Host: what tensor::product has ---- */
+/* ---- Host: the same interface as tensor::product ---- */
 
-/* Whether the problem is one for this. */
+/* Returns whether the problem is for this kernel. */
 inline bool takes(const gconv_layer_problem *p) {
   const int64_t most = INT32_MAX / 4, tiles = ceil_div((int64_t)p->out_height * p->out_width, TILE);
   return p->math == GCONV_MATH_FP32 && p->groups == 1 && p->channels == CHANNELS && p->rows == SIDE && p->columns == SIDE &&
@@ -381,7 +388,7 @@ inline gconv_status prepare(const gconv_layer_problem *p, const float *weights, 
     const int exponent = k < p->filters ? tensor::filter_exponent(p, weights, k) : 0;
     scales[k] = ldexpf(1, -exponent);
     for (int32_t tap = 0; k < p->filters && tap < TAPS; tap++) {
-      /* Of a step, halves of 8 taps; in a half, lanes of a filter have two each (hopper.cuh). */
+      /* A step has halves of 8 taps. In a half, each lane of a filter has two taps (hopper.cuh). */
       const int32_t step = tap / 16, lane = k % 8 * 4 + tap % 8 / 2, number = (tap / 8 % 2 * 2 + k / 8 % 2) * 2 + tap % 2;
       uint16_t *high = to + ((k / 16 * UNITS + step * 2) * 32 + lane) * 8 + number;
       float w = ldexpf(weights[(int64_t)k * TAPS + tap], exponent);
@@ -394,7 +401,7 @@ inline gconv_status prepare(const gconv_layer_problem *p, const float *weights, 
 
 /* What a network keeps for a layer. */
 struct state {
-  int processors; /* as asking each time takes as long as a launch */
+  int processors; /* number of multiprocessors; asking for it takes as long as a launch */
   uint32_t *tickets;
 };
 
@@ -410,7 +417,7 @@ inline gconv_status acquire(const gconv_layer_execution *e, state *s) {
   return GCONV_OK;
 }
 
-/* Whatever acquire() came to. */
+/* Frees the state, even if acquire() failed. */
 inline void dismiss(state *s) {
   cudaFree(s->tickets);
 }
@@ -434,15 +441,16 @@ inline gconv_status execute(const gconv_layer_execution *e, const state *s) {
   a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX : -HUGE_VALF;
   const int32_t blocks = std::min(a.tiles, std::max(FIT * s->processors / filter_blocks(p), 1));
   const int32_t rounds = a.tiles / blocks;
-  /* Tickets cost time, too: with 3 rounds of 15 fixed a layer took 58.5 us, with 8 57.0, 12 56.2, 14 55.7, all 57.7. */
+  /* Giving out tiles costs time, too. Of 15 rounds, with 3 assigned by number a layer took 58.5 us, with 8 57.0, with 12
+   * 56.2, with 14 55.7, with all 57.7. */
   a.tickets = s->tickets, a.fixed = rounds >= 4 ? rounds - std::max(rounds / 8, 1) : INT32_MAX;
   convolve<<<dim3((unsigned)blocks, (unsigned)filter_blocks(p)), THREADS, SHARED_BYTES, (cudaStream_t)e->stream>>>(a);
   CUDA_TRY(cudaPeekAtLastError());
   return GCONV_OK;
 }
 
-/* As measured: a round of tiles takes a multiprocessor at least 2.7 us, or 3.8 without bulk copies; the input is read before
- * anything is stored; and that takes 0.95 of the bandwidth, or, where planes are not of whole lines, 0.71. */
+/* Measured: a round of tiles takes a multiprocessor at least 2.7 us, or 3.8 without bulk copies. The input is read before
+ * anything is stored. Storing reaches 0.95 of the bandwidth, or 0.71 where planes are not whole lines. */
 inline double cost(const gconv_layer_problem *p, const gconv_machine *machine) {
   const double plane = (double)p->out_height * p->out_width;
   const double tiles = (double)p->images * ceil(plane / (int32_t)TILE) * filter_blocks(p);

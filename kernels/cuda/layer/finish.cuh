@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of sums that a library left in the output: bias and activation, in place. */
+/* Bias and activation for sums that a library has written to the output, in place. */
 #ifndef GCONV_CUDA_LAYER_FINISH_CUH
 #define GCONV_CUDA_LAYER_FINISH_CUH
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-/* Grid: samples of a plane, planes of outputs (both strided over). */
+/* Grid: x counts samples of a plane, y planes of outputs; threads stride. */
 __global__ void finish_sums(const __grid_constant__ gconv_layer_problem problem, const float *biases, float *out) {
   const int64_t plane = (int64_t)problem.out_height * problem.out_width, planes = (int64_t)problem.images * problem.filters;
   for (int64_t i = blockIdx.y; i < planes; i += gridDim.y) {
@@ -32,7 +32,7 @@ gconv_status launch_finish(const gconv_layer_execution *e) {
   return GCONV_OK;
 }
 
-/* The bound of sums of rounded products in any order; of TF32, both factors of a product are cut to 10 bits. */
+/* The bound of a sum of rounded products in any order. For TF32, both factors of a product are cut to 10 bits. */
 double library_bound(const gconv_layer_problem *problem) {
   double bound = ((double)gconv_layer_taps(problem) + 2) * 0x1p-24;
   bound = bound < 0.5 ? bound / (1 - bound) : 1;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * First layers on Hopper's tensor cores, with the digits of gemm-3xfp16 (tensor.cuh): images of few channels, filters that
- * stay in shared memory. No planes are laid out in memory: tiles of the input become pairs of digits in shared memory, and
- * threads gather patches from there as the operand in registers, a load for the digits of two samples.
+ * First layers on Hopper's tensor cores, with the digits of gemm-3xfp16 (tensor.cuh): images of few channels, and filters
+ * that stay in shared memory. No planes are written to memory. Tiles of the input become pairs of digits in shared memory.
+ * Threads gather patches from there into the registers of an operand; one load brings the digits of two samples.
  *
- *      global memory --cp.async--> raw tile --largest sample, digits--> laid tile --gathered--> registers
+ *     global memory --cp.async--> raw tile --largest sample, digits--> packed tile --gathered--> registers
  *                                                                                                  |
  *                                                          filters, in shared memory ----------> wgmma --> stored
  *
- * A block is two couples, each with tiles of its own: a warpgroup that multiplies, and one that lays its next tile
- * meanwhile. Each tile has its own scale, so that no pass over the input comes first.
+ * A block has two couples, each with its own tiles. A couple is one warpgroup that multiplies, and one that packs the next
+ * tile meanwhile. Each tile has its own scale, so no pass over the input comes first.
  */
 #ifndef GCONV_CUDA_LAYER_GATHER_CUH
 #define GCONV_CUDA_LAYER_GATHER_CUH
@@ -22,19 +22,19 @@
 
 namespace gather {
 
-/* By value to the kernel. */
+/* The arguments of the kernel, passed by value. */
 struct arguments {
   cut c;
   gconv_layer_problem problem;
   const float *in, *biases, *plain_weights;
   float *out;
-  const uint8_t *weights;     /* as prepare() laid them out: tiles of filters, steps, halves of 8 taps, digits, filters */
-  const float *filter_scales; /* of what comes out, filled up to whole tiles of filters */
+  const uint8_t *weights;     /* in the order of prepare(): tiles of filters, steps, halves of 8 taps, digits, filters */
+  const float *filter_scales; /* of the results, filled up to whole tiles of filters */
   divisor across, down, raw_fours, pairs, in_rows;
-  bool by_fours;       /* rows of the input are aligned to 16 bytes, and pairs in them to 8 where every other is laid */
+  bool by_fours;       /* rows of the input are aligned to 16 bytes, and, where every other pair is packed, pairs to 8 */
   bool whole;          /* rows of the output, and of tiles, are multiples of four, and aligned to 16 bytes */
-  bool curved;         /* the activation is not of two straight parts: it comes when all is stored */
-  float slope, lowest; /* what is below 0 becomes at least `lowest`, then times `slope` */
+  bool curved;         /* the activation is not made of two straight parts: it is applied after all is stored */
+  float slope, lowest; /* values below 0 become at least `lowest`, and are then multiplied by `slope` */
 };
 
 #ifdef HOPPER
@@ -46,8 +46,8 @@ struct head {
   uint64_t full[COUPLES][MOST_BUFFERS], empty[COUPLES][MOST_BUFFERS];
   uint64_t filters;
   uint32_t most[COUPLES][2],
-      strange[COUPLES][2];            /* of the tile that comes: magnitude as bits; is there an infinity, or NaN */
-  float scale[COUPLES][MOST_BUFFERS]; /* of what comes out */
+      not_finite[COUPLES][2];         /* of the next tile: largest magnitude as bits; whether there is an infinity or NaN */
+  float scale[COUPLES][MOST_BUFFERS]; /* of the results */
   uint32_t mending[COUPLES][MOST_BUFFERS];
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");
@@ -75,7 +75,7 @@ __device__ __forceinline__ uint8_t *tiles_of(const cut &c, const memory &m, int3
   return m.tiles + couple * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
 }
 
-/* Of some warps of the block. */
+/* A barrier for some warps of the block. */
 __device__ __forceinline__ void barrier_of(int32_t name, int32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
 }
@@ -92,7 +92,7 @@ __device__ __forceinline__ tile tile_of(const arguments &a, uint32_t number) {
           (int32_t)(number - rest * a.across.by) * a.c.tile_columns};
 }
 
-/* The tiles of a couple: first_tile(), and then every tile_step(). */
+/* The tiles of a couple are first_tile(), and then every tile_step()-th. */
 __device__ __forceinline__ uint32_t first_tile(int32_t couple) {
   return blockIdx.x * COUPLES + couple;
 }
@@ -100,7 +100,7 @@ __device__ __forceinline__ uint32_t tile_step() {
   return gridDim.x * COUPLES;
 }
 
-/* ---- Laying a tile ---- */
+/* ---- Packing a tile ---- */
 
 template <int BYTES> __device__ __forceinline__ void copy(uint32_t to, const float *from, bool there) {
   if (BYTES == 16)
@@ -109,7 +109,7 @@ template <int BYTES> __device__ __forceinline__ void copy(uint32_t to, const flo
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(there ? 4 : 0) : "memory");
 }
 
-/* Begins to copy the input of a tile, with zeros outside the image; FLOATS at a time. */
+/* Starts to copy the input of a tile, with zeros outside the image, FLOATS floats at a time. */
 template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, const tile &at, int32_t lead, uint32_t raw) {
   const gconv_layer_problem &p = a.problem;
   const int32_t top = at.row * p.stride_y - p.pad_top, left = at.column * p.stride_x - p.pad_left - lead;
@@ -128,8 +128,8 @@ template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, 
   }
 }
 
-/* The largest finite magnitude of what this thread has fetched, and whether there are others. */
-__device__ __forceinline__ void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t *strange) {
+/* Finds the largest finite magnitude of the samples that this thread has fetched, and whether some are not finite. */
+__device__ __forceinline__ void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t *not_finite) {
   const int32_t count = a.problem.channels * a.c.in_rows * (a.c.raw_pitch / 4);
   uint32_t largest = 0;
 #pragma unroll 4
@@ -138,7 +138,7 @@ __device__ __forceinline__ void see(const arguments &a, const uint8_t *raw, uint
     largest = max(max(max(largest, v.x & 0x7fffffff), v.y & 0x7fffffff), max(v.z & 0x7fffffff, v.w & 0x7fffffff));
   }
   if (largest >= tensor::NOT_FINITE) {
-    *strange = 1;
+    *not_finite = 1;
     largest = 0;
     for (int32_t i = (int32_t)threadIdx.x % GROUP * 4; i < 4 * count; i += i % 4 == 3 ? 4 * GROUP - 3 : 1) {
       const uint32_t bits = ((const uint32_t *)raw)[i] & 0x7fffffff;
@@ -150,9 +150,9 @@ __device__ __forceinline__ void see(const arguments &a, const uint8_t *raw, uint
     atomicMax(most, largest);
 }
 
-/* From floats to pairs of digits. EVERY: 2 if pairs are that far apart, and aligned to 8 bytes. */
+/* Converts floats to pairs of digits. EVERY: 2 if pairs are two samples apart and aligned to 8 bytes. */
 template <int EVERY>
-__device__ __forceinline__ void lay(const arguments &a, const uint8_t *raw, int32_t lead, float scale, uint8_t *laid) {
+__device__ __forceinline__ void pack(const arguments &a, const uint8_t *raw, int32_t lead, float scale, uint8_t *packed) {
   const int32_t count = a.problem.channels * a.c.in_rows * a.c.pairs;
 #pragma unroll 4
   for (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
@@ -167,14 +167,14 @@ __device__ __forceinline__ void lay(const arguments &a, const uint8_t *raw, int3
     const __half2 high = __floats2half2_rn(x, y);
     const float2 back = __half22float2(high);
     const __half2 low = __floats2half2_rn(x - back.x, y - back.y);
-    __half2 *to = (__half2 *)laid + row * a.c.pitch + pair;
+    __half2 *to = (__half2 *)packed + row * a.c.pitch + pair;
     to[0] = high;
     *(__half2 *)((uint8_t *)to + a.c.laid_bytes) = low;
   }
 }
 
-/* What those that lay tiles of a couple do. */
-__device__ __forceinline__ void lay_tiles(const arguments &a, const memory &m, int32_t couple) {
+/* The work of the warpgroup that packs the tiles of a couple. */
+__device__ __forceinline__ void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
   const cut &c = a.c;
   uint8_t *raw = tiles_of(c, m, couple);
   uint32_t buffer = 0, parity = 1, odd = 0;
@@ -186,25 +186,25 @@ __device__ __forceinline__ void lay_tiles(const arguments &a, const memory &m, i
     else
       fetch<1>(a, at, lead, shared_address(raw));
     asm volatile("cp.async.wait_all;" ::: "memory");
-    see(a, raw, &m.h->most[couple][odd], &m.h->strange[couple][odd]);
-    barrier_of(1 + couple, GROUP); /* all is fetched and seen */
+    see(a, raw, &m.h->most[couple][odd], &m.h->not_finite[couple][odd]);
+    barrier_of(1 + couple, GROUP); /* all samples are fetched, and their largest is known */
     const int exponent = tensor::scale_exponent(m.h->most[couple][odd]);
-    const uint32_t strange = m.h->strange[couple][odd];
+    const uint32_t not_finite = m.h->not_finite[couple][odd];
     barrier_wait(&m.h->empty[couple][buffer], parity);
-    uint8_t *laid = raw + c.raw_bytes + buffer * 2 * c.laid_bytes;
+    uint8_t *packed = raw + c.raw_bytes + buffer * 2 * c.laid_bytes;
     if (c.every == 2)
-      lay<2>(a, raw, lead, tensor::power_of_two(exponent), laid);
+      pack<2>(a, raw, lead, tensor::power_of_two(exponent), packed);
     else
-      lay<1>(a, raw, lead, tensor::power_of_two(exponent), laid);
+      pack<1>(a, raw, lead, tensor::power_of_two(exponent), packed);
     if (threadIdx.x % GROUP == 0) {
       m.h->scale[couple][buffer] = tensor::power_of_two(-exponent);
-      m.h->mending[couple][buffer] = strange;
-      m.h->most[couple][odd ^ 1] = m.h->strange[couple][odd ^ 1] = 0;
+      m.h->mending[couple][buffer] = not_finite;
+      m.h->most[couple][odd ^ 1] = m.h->not_finite[couple][odd ^ 1] = 0;
     }
     barrier_arrive(&m.h->full[couple][buffer]);
     if (++buffer == (uint32_t)c.buffers)
       buffer = 0, parity ^= 1;
-    barrier_of(1 + couple, GROUP); /* the raw tile is free */
+    barrier_of(1 + couple, GROUP); /* the raw tile may be overwritten */
   }
 }
 
@@ -213,7 +213,7 @@ __device__ __forceinline__ void lay_tiles(const arguments &a, const memory &m, i
 /* The operands of DEPTH steps: high and low digits, for each of the tiles of 64 outputs. */
 template <int HEIGHTS, int DEPTH> struct patch { uint32_t high[DEPTH][HEIGHTS][4], low[DEPTH][HEIGHTS][4]; };
 
-/* Where a thread finds its two pairs of taps, of each step. */
+/* The offsets of a thread's two pairs of taps, for each step. */
 template <int DEPTH> struct reach { uint32_t of[DEPTH][2]; };
 template <int DEPTH> __device__ __forceinline__ reach<DEPTH> load_reach(uint32_t offsets, int32_t step) {
   reach<DEPTH> r;
@@ -223,8 +223,8 @@ template <int DEPTH> __device__ __forceinline__ reach<DEPTH> load_reach(uint32_t
   return r;
 }
 
-/* `first`: addresses of what the first pair meets, by high digits; low digits are `low` bytes on. In their places in the
- * program: so that they are under way while tensor cores are at work. */
+/* Loads a patch. `first` has the addresses of the samples under the first pair, for high digits; low digits are `low` bytes
+ * further on. The loads keep their places in the program, so that they are under way while tensor cores work. */
 template <int HEIGHTS, int DEPTH>
 __device__ __forceinline__ void gather_patch(const uint32_t (&first)[HEIGHTS][2], uint32_t low, const reach<DEPTH> &r,
                                              patch<HEIGHTS, DEPTH> &to) {
@@ -240,12 +240,12 @@ __device__ __forceinline__ void gather_patch(const uint32_t (&first)[HEIGHTS][2]
       }
 }
 
-/* Sums of a tile of 64 outputs; in the second half, where digits are joined, those of the low digits of filters. */
+/* The sums of a tile of 64 outputs. If digits are joined, the second half has the sums of the low digits of the filters. */
 template <int N> constexpr bool JOINED = N <= MOST_JOINED;
 template <int N> constexpr int SUMS = JOINED<N> ? N : N / 2;
 
-/* Adds what a patch makes, and gathers the next one: behind the first instruction, as the warp waits until tensor cores have
- * begun with what it issues. */
+/* Multiplies a patch and gathers the next one. Gathering begins behind the first instruction, because the warp waits there
+ * until the tensor cores have begun. */
 template <int N, int HEIGHTS, int DEPTH>
 __device__ __forceinline__ void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uint32_t add,
                                                float (&sums)[HEIGHTS][SUMS<N>], const uint32_t (&first)[HEIGHTS][2],
@@ -261,7 +261,7 @@ __device__ __forceinline__ void multiply_patch(const patch<HEIGHTS, DEPTH> &p, u
         multiply<N>(sums[h], p.high[d][h], weights, add);
       if (d == 0 && h == 0) {
         multiply_commit();
-        multiply_wait<1>(); /* `next` is free */
+        multiply_wait<1>(); /* `next` may be overwritten */
         gather_patch(first, low, r, next);
         multiply_begin();
       }
@@ -277,8 +277,8 @@ __device__ __forceinline__ void multiply_patch(const patch<HEIGHTS, DEPTH> &p, u
   multiply_commit();
 }
 
-/* The sums of a tile but for the last instructions, which are under way. `weights`: a descriptor, of which the low digits
- * are N on, the next step 4 N, in 16 bytes. */
+/* Computes the sums of a tile. The last instructions are still under way when it returns. `weights` is a descriptor: the low
+ * digits are N further on, the next step 4 N, in units of 16 bytes. */
 template <int N, int HEIGHTS, int DEPTH>
 __device__ __forceinline__ void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], uint32_t low,
                                               uint32_t offsets, uint64_t weights, float (&sums)[HEIGHTS][SUMS<N>]) {
@@ -300,21 +300,22 @@ __device__ __forceinline__ void multiply_tile(int32_t steps, const uint32_t (&fi
 
 /* ---- Storing ---- */
 
-/* Where an output of a tile is, of its first; those behind the last are not there. */
-struct spot {
+/* The place of an output, counted from the first output of its tile. Outputs behind the last do not exist. */
+struct out_place {
   int32_t row, column;
   bool there;
 };
-__device__ __forceinline__ spot spot_of(const cut &c, int32_t number) {
+__device__ __forceinline__ out_place out_place_of(const cut &c, int32_t number) {
   const int32_t row = number / c.tile_columns;
   return {row, number - row * c.tile_columns, row < c.tile_rows};
 }
-__device__ __forceinline__ bool is_output(const gconv_layer_problem &p, const tile &at, const spot &s) {
+__device__ __forceinline__ bool is_output(const gconv_layer_problem &p, const tile &at, const out_place &s) {
   return s.there && at.row + s.row < p.out_height && at.column + s.column < p.out_width;
 }
 
-/* What a warp has of 64 outputs, 16 rows of sums, through shared memory: up to 16 filters of 16 outputs at a time. Half of
- * the lanes store a filter each; or, by FOURS, four lanes. `there`: this lane's output is (or its four are). */
+/* Stores a warp's part of 64 outputs, 16 rows of sums, through shared memory: up to 16 filters of 16 outputs at a time. Half
+ * of the lanes store a filter each. With FOURS, four lanes store a filter. `there`: this lane's output (or its four outputs)
+ * exists. */
 template <int N, bool FOURS>
 __device__ __forceinline__ void store_rows(const arguments &a, const memory &m, float *out, int64_t plane, int32_t filters,
                                            bool there, float scale, float *exchange, const float (&sums)[SUMS<N>]) {
@@ -324,8 +325,8 @@ __device__ __forceinline__ void store_rows(const arguments &a, const memory &m, 
   const float *from = exchange + skipped * 20 + (FOURS ? lane % 4 * 4 : lane % 16);
   out += skipped * plane;
   filters = there ? filters - skipped : 0;
-  /* Of the scale, what the sum is multiplied by, which it can bear, and what the filter's scale is: both scales together may
-   * be too small for a float32, though the output is not. */
+  /* The product of the image's scale and the filter's scale may be too small for a float32, even if the output is not. So
+   * the image's scale is applied in two parts: `first`, which the sum can bear, and the rest. */
   const float first = fminf(scale, 0x1p60f), rest = fmaxf(scale * 0x1p-60f, 1);
 #pragma unroll
   for (int j = 0; j < N / 8; j += EIGHTS, out += EIGHTS * 8 * plane, filters -= EIGHTS * 8) {
@@ -370,27 +371,27 @@ __device__ __forceinline__ void store_rows(const arguments &a, const memory &m, 
   }
 }
 
-/* Looks through what a warp has stored: sums that are not finite where samples were not (tensor_mend.cuh), and activations
- * that are not of two straight parts. */
+/* Checks the outputs that a warp has stored. Replaces sums that are not finite where samples were not (tensor_mend.cuh), and
+ * applies activations that are not made of two straight parts. */
 static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t first_filter, int32_t first, int32_t count,
-                                         bool strange) {
+                                         bool not_finite) {
   const gconv_layer_problem &p = a->problem;
   __syncwarp();
   for (int32_t i = threadIdx.x % 32; i < count * a->c.of.filters; i += 32) {
     const int32_t k = first_filter + i / count;
-    const spot s = spot_of(a->c, first + i % count);
+    const out_place s = out_place_of(a->c, first + i % count);
     if (k >= p.filters || !is_output(p, at, s))
       continue;
     const int32_t row = at.row + s.row, column = at.column + s.column;
     float *out = a->out + (((int64_t)at.image * p.filters + k) * p.out_height + row) * p.out_width + column;
-    if (strange && !tensor::is_finite(*out))
+    if (not_finite && !tensor::is_finite(*out))
       *out = gconv_activate(&p, tensor::plain_sum(p, a->in, a->plain_weights, at.image, k, row, column) + a->biases[k]);
     else if (a->curved)
       *out = gconv_activate(&p, *out);
   }
 }
 
-/* What the warpgroup of a couple that multiplies does. */
+/* The work of the warpgroup that multiplies the tiles of a couple. */
 template <int N, int HEIGHTS, int DEPTH>
 __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory &m, int32_t couple) {
   const cut &c = a.c;
@@ -398,13 +399,13 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
   const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, first_filter = (int32_t)blockIdx.y * N;
   const int32_t own = warp * 16 * HEIGHTS; /* outputs: HEIGHTS times 16, side by side */
   uint32_t first[HEIGHTS][2];
-  spot spots[HEIGHTS];
+  out_place out_places[HEIGHTS];
 #pragma unroll
   for (int h = 0; h < HEIGHTS; h++) {
-    spots[h] = spot_of(c, own + h * 16 + (a.whole ? lane % 4 * 4 : lane % 16));
+    out_places[h] = out_place_of(c, own + h * 16 + (a.whole ? lane % 4 * 4 : lane % 16));
 #pragma unroll
     for (int i = 0; i < 2; i++) {
-      const spot s = spot_of(c, own + h * 16 + i * 8 + lane / 4);
+      const out_place s = out_place_of(c, own + h * 16 + i * 8 + lane / 4);
       first[h][i] = s.there ? 4u * (uint32_t)(s.row * p.stride_y * c.pitch + s.column * (p.stride_x / c.every)) : 0;
     }
   }
@@ -426,7 +427,7 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
     barrier_wait(&m.h->full[couple][buffer], parity);
     multiply_tile<N, HEIGHTS, DEPTH>(c.steps, here, c.laid_bytes, offsets, weights, sums);
     const float scale = m.h->scale[couple][buffer];
-    const bool strange = m.h->mending[couple][buffer];
+    const bool not_finite = m.h->mending[couple][buffer];
     multiply_wait<0>();
     barrier_arrive(&m.h->empty[couple][buffer]);
     if (++buffer == (uint32_t)c.buffers)
@@ -435,19 +436,19 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
     const auto store = [&]<bool FOURS>() {
 #pragma unroll
       for (int h = 0; h < HEIGHTS; h++)
-        store_rows<N, FOURS>(a, m, out + (int64_t)spots[h].row * p.out_width + spots[h].column, plane,
-                             p.filters - first_filter, is_output(p, at, spots[h]), scale, exchange, sums[h]);
+        store_rows<N, FOURS>(a, m, out + (int64_t)out_places[h].row * p.out_width + out_places[h].column, plane,
+                             p.filters - first_filter, is_output(p, at, out_places[h]), scale, exchange, sums[h]);
     };
     if (a.whole)
       store.template operator()<true>();
     else
       store.template operator()<false>();
-    if (strange || a.curved)
-      mend(&a, at, first_filter, own, 16 * HEIGHTS, strange);
+    if (not_finite || a.curved)
+      mend(&a, at, first_filter, own, 16 * HEIGHTS, not_finite);
   }
 }
 
-/* What all tiles want of the filters, by the warpgroups that multiply. */
+/* The warpgroups that multiply load the filters, which all tiles need. */
 __device__ __forceinline__ void load_filters(const arguments &a, const memory &m, int32_t thread, int32_t threads) {
   const cut &c = a.c;
   const int32_t first = (int32_t)blockIdx.y * c.of.filters, bytes = c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
@@ -462,7 +463,7 @@ __device__ __forceinline__ void load_filters(const arguments &a, const memory &m
 }
 #endif
 
-/* Grid: blocks that share the tiles, tiles of filters. */
+/* Grid: x counts blocks that share the tiles, y tiles of filters. */
 template <int N, int HEIGHTS, int DEPTH>
 __global__ void __launch_bounds__(THREADS, 1) convolve(const __grid_constant__ arguments a) {
 #ifdef HOPPER
@@ -475,13 +476,13 @@ __global__ void __launch_bounds__(THREADS, 1) convolve(const __grid_constant__ a
     }
     barrier_init(&m.h->filters, 1);
     for (int i = 0; i < COUPLES * 2; i++)
-      m.h->most[i / 2][i % 2] = m.h->strange[i / 2][i % 2] = 0;
+      m.h->most[i / 2][i % 2] = m.h->not_finite[i / 2][i % 2] = 0;
     barrier_init_done();
   }
   __syncthreads();
   const int32_t group = threadIdx.x / GROUP;
   if (group >= COUPLES) {
-    lay_tiles(a, m, group - COUPLES);
+    pack_tiles(a, m, group - COUPLES);
   } else {
     load_filters(a, m, threadIdx.x, COUPLES * GROUP);
     barrier_of(1 + COUPLES, COUPLES * GROUP);
@@ -490,7 +491,7 @@ __global__ void __launch_bounds__(THREADS, 1) convolve(const __grid_constant__ a
 #endif
 }
 
-/* ---- Host: what tensor::product has, of a cut ---- */
+/* ---- Host: the interface of tensor::product, for one cut ---- */
 
 struct layer {
   static size_t prepared_floats(const cut &c) {

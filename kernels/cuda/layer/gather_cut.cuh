@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a first layer is cut for patches that are gathered (gather.cuh).
+ * Cuts a first layer for gathered patches (gather.cuh).
  *
- *      an instruction                       taps of a filter row, S = 5              a row of pairs in shared memory
- *        64 outputs x 16 taps               +-------+-------+-------+                +--------+--------+----
- *      x 16 taps x FILTERS filters          | 0   1 | 2   3 | 4   - |  pairs         | x0, x1 | x1, x2 | ...   2 planes
- *                                           +-------+-------+-------+                +--------+--------+----
+ *     an instruction                       taps of a filter row, S = 5              a row of pairs in shared memory
+ *       64 outputs x 16 taps               +-------+-------+-------+                +--------+--------+----
+ *     x 16 taps x FILTERS filters          | 0   1 | 2   3 | 4   - |  pairs         | x0, x1 | x1, x2 | ...   2 planes
+ *                                          +-------+-------+-------+                +--------+--------+----
  *
- * A step is 8 pairs of taps; pairs go over channels, rows of the filter, and its columns by two. A pair of samples is 4
- * bytes in a plane of high digits and 4 in one of low digits. In strides that are even, every other pair is not wanted and
- * not laid. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows; those behind the last are computed and thrown
- * away.
+ * A step is 8 pairs of taps. Pairs go over channels, rows of the filter, and its columns two by two. A pair of samples is 4
+ * bytes in a plane of high digits, and 4 in a plane of low digits. With even strides, every other pair is never used, and is
+ * not packed. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows. Outputs behind the last are computed and
+ * dropped.
  */
 #ifndef GCONV_CUDA_LAYER_GATHER_CUT_CUH
 #define GCONV_CUDA_LAYER_GATHER_CUT_CUH
@@ -24,17 +24,17 @@ using tensor::divisor;
 
 enum : int32_t {
   GROUP = 128, /* threads of a warpgroup */
-  COUPLES = 2, /* in a block: a warpgroup that multiplies tiles, and one that lays them */
+  COUPLES = 2, /* of a block: each has a warpgroup that multiplies tiles, and one that packs them */
   THREADS = COUPLES * 2 * GROUP,
   STEP_PAIRS = 8,
-  MOST_JOINED = 32, /* filters, whose high and low digits one instruction multiplies */
+  MOST_JOINED = 32, /* filters whose high and low digits one instruction multiplies */
   MOST_STEPS = 128,
-  MOST_BUFFERS = 2,         /* of laid tiles, of a couple */
-  HEAD_BYTES = 512,         /* of barriers, scales, flags */
+  MOST_BUFFERS = 2,         /* of packed tiles, for each couple */
+  HEAD_BYTES = 512,         /* for barriers, scales and flags */
   EXCHANGE_FLOATS = 16 * 20 /* of a warp: 16 filters of 16 outputs */
 };
 
-/* Filters of an instruction; tiles of 64 outputs, and steps, of which a warpgroup has the patches at a time. */
+/* Filters of an instruction; tiles of 64 outputs; and steps whose patches a warpgroup holds at a time. */
 struct shape {
   int32_t filters, heights, depth;
 };
@@ -43,13 +43,13 @@ constexpr shape SHAPES[] = {{8, 4, 1}, {16, 2, 1}, {32, 2, 1}, {64, 1, 2}, {64, 
 struct cut {
   shape of;
   int32_t filter_tiles;
-  int32_t tile_rows, tile_columns, across, down; /* tiles of a row and of a column of an image */
+  int32_t tile_rows, tile_columns, across, down; /* outputs of a tile; tiles of a row and of a column of an image */
   int64_t tiles;                                 /* of all images */
-  int32_t row_pairs, every, steps;               /* pairs of a filter row; samples from a pair to the next */
-  int32_t in_rows;                               /* of each channel, that a tile meets */
-  int32_t pairs, pitch, raw_pitch;               /* of such a row: pairs, the same with those that are skipped, and floats */
-  int32_t buffers, raw_bytes, laid_bytes;        /* of a plane */
-  double cycles;                                 /* estimated, of the whole; infinite if the problem is not one for this */
+  int32_t row_pairs, every, steps;               /* pairs of a filter row; samples from one pair to the next; steps */
+  int32_t in_rows;                               /* input rows of a tile, for each channel */
+  int32_t pairs, pitch, raw_pitch; /* of such a row: pairs that are packed, pairs including those skipped, and floats */
+  int32_t buffers, raw_bytes, laid_bytes; /* of a plane */
+  double cycles;                          /* estimated, of the whole layer; infinite if the problem is not for this kernel */
 };
 
 inline int32_t weight_bytes(const cut &c) { /* of a tile of filters */
@@ -63,7 +63,7 @@ inline int32_t shared_bytes(const cut &c) {
          COUPLES * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
 }
 
-/* Bytes, in a plane, of the samples of pair `number` of a filter from those of the first. */
+/* Returns how many bytes, in a plane, the samples of pair `number` of a filter are behind those of the first pair. */
 GCONV_BOTH int32_t pair_offset(const cut &c, const gconv_layer_problem *p, int32_t number) {
   const int32_t row = number / c.row_pairs, channel = row / p->rows;
   if (channel >= p->channels)
@@ -72,7 +72,7 @@ GCONV_BOTH int32_t pair_offset(const cut &c, const gconv_layer_problem *p, int32
   return 4 * (down * c.pitch + number % c.row_pairs * (2 / c.every));
 }
 
-/* A tile of so many columns. False if it does not fit. */
+/* Cuts tiles of so many columns. Returns false if a tile does not fit. */
 inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
   c.tile_columns = columns;
   c.tile_rows = std::min(64 * c.of.heights / columns, p->out_height);
@@ -81,33 +81,34 @@ inline bool cut_tile(cut &c, const gconv_layer_problem *p, int32_t columns) {
   c.in_rows = (c.tile_rows - 1) * p->stride_y + (p->rows - 1) * p->dilation_y + 1;
   const int32_t step = p->stride_x / c.every;
   c.pairs = (columns - 1) * step + (c.row_pairs - 1) * (2 / c.every) + 1;
-  /* A warp reads 4 pairs of 8 outputs: where these are of two rows, they should not be of the same banks. */
+  /* A warp reads 4 pairs of 8 outputs. If these are of two rows, the rows should use different banks. */
   const int32_t wanted = ((c.row_pairs - 1) * (2 / c.every) + 7 * step + 1) % 32;
   c.pitch = c.row_pairs % 4 == 0 ? c.pairs : c.pairs + (wanted - c.pairs % 32 + 32) % 32;
   c.raw_pitch = ((c.pairs - 1) * c.every + 2 + 3 + 3) / 4 * 4;
   const int64_t raw = (int64_t)p->channels * c.in_rows * c.raw_pitch * 4,
-                laid = (int64_t)p->channels * c.in_rows * c.pitch * 4;
-  if (c.tiles >= INT32_MAX / 2 || raw > tensor::SHARED_BYTES || laid > tensor::SHARED_BYTES)
+                packed = (int64_t)p->channels * c.in_rows * c.pitch * 4;
+  if (c.tiles >= INT32_MAX / 2 || raw > tensor::SHARED_BYTES || packed > tensor::SHARED_BYTES)
     return false;
-  c.raw_bytes = (int32_t)(raw + 127) / 128 * 128, c.laid_bytes = (int32_t)(laid + 127) / 128 * 128;
+  c.raw_bytes = (int32_t)(raw + 127) / 128 * 128, c.laid_bytes = (int32_t)(packed + 127) / 128 * 128;
   for (c.buffers = MOST_BUFFERS; c.buffers > 0; c.buffers--)
     if (shared_bytes(c) <= tensor::SHARED_BYTES)
       return true;
   return false;
 }
 
-/* Cycles of it all, as an H200 took for 7 layers within 15%: rounds of a tile for each couple. Four layers of several tiles
- * of filters took 5 to 6 us more than these. */
+/* Estimates the cycles of the layer. An H200 took within 15% of this for 7 layers. There are rounds, in which each couple
+ * makes a tile. Four layers with several tiles of filters took 5 to 6 us more than estimated. */
 inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double processors = std::max(tensor::PROCESSORS / c.filter_tiles, 1), heights = c.of.heights, N = c.of.filters;
-  const double laid = (double)p->channels * c.in_rows * c.pairs / (int32_t)GROUP, raw = c.raw_bytes / 16.0 / (int32_t)GROUP;
+  const double packed = (double)p->channels * c.in_rows * c.pairs / (int32_t)GROUP,
+               raw = c.raw_bytes / 16.0 / (int32_t)GROUP;
   const double multiplying = c.steps * heights * std::max(150.0, 5 * N + 30), storing = heights * N / 8 * 250;
-  const double round = multiplying + storing + (c.buffers == 1 ? 90 * laid : 0), laying = 200 * laid + 450 * raw + 2000;
-  c.cycles = ceil((double)c.tiles / ((int32_t)COUPLES * processors)) * std::max(round, laying) +
+  const double round = multiplying + storing + (c.buffers == 1 ? 90 * packed : 0), packing = 200 * packed + 450 * raw + 2000;
+  c.cycles = ceil((double)c.tiles / ((int32_t)COUPLES * processors)) * std::max(round, packing) +
              (c.filter_tiles > 1 ? 13000 : 6000);
 }
 
-/* The cut of a problem that is estimated to take the least time. */
+/* Returns the cut of a problem with the least estimated time. */
 inline cut cut_problem(const gconv_layer_problem *p) {
   cut best = {}, c = {};
   best.cycles = HUGE_VAL;

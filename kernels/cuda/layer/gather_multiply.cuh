@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Multiplication by a warpgroup where the first operand is in registers: 64 rows, 16 deep, by N columns in shared memory. */
+/* Multiplication by a warpgroup with the first operand in registers: 64 rows, 16 deep, by N columns in shared memory. */
 #ifndef GCONV_CUDA_LAYER_GATHER_MULTIPLY_CUH
 #define GCONV_CUDA_LAYER_GATHER_MULTIPLY_CUH
 
@@ -8,8 +8,8 @@
 namespace gather {
 
 #ifdef HOPPER
-/* c += a * b, or = where not `add`. Thread 32 w + 4 g + t of the warpgroup has a[0]: row 16 w + g, numbers 2 t and + 1;
- * a[1]: row + 8; a[2] and a[3]: numbers + 8. c is as in hopper.cuh, b a descriptor. */
+/* c += a * b, or c = a * b if not `add`. Thread 32 w + 4 g + t of the warpgroup has a[0]: row 16 w + g, numbers 2 t and 2 t
+ * + 1; a[1]: row + 8; a[2] and a[3]: numbers + 8. c is as in hopper.cuh, b is a descriptor. */
 template <int N>
 __device__ __forceinline__ void multiply(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b, uint32_t add);
 

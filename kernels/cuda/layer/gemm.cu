@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm: a layer as a product of matrices (implicit GEMM), of which the right one is never laid out.
+ * gemm: a layer as a product of matrices (implicit GEMM). The matrix of samples is never made.
  *
- * The sums are K x T weights by T x (N P Q) samples, T = C/G R S taps in the order of the definition. A block makes a tile
- * of M filters by POSITIONS outputs; 8 taps at a time, a slice of both operands is copied to shared memory, while the slices
- * before it are multiplied (cp.async, STAGES slices under way). Samples are gathered one by one, each thread always for the
- * same outputs: a tap adds an offset, from a table that prepare() makes, and samples outside the image are filled with zeros
- * by the copy. A thread holds 8 x 8 sums in registers, so that a tap costs 64 multiply-adds and four loads of four numbers.
+ * The sums are K x T weights by T x (N P Q) samples, with T = C/G R S taps in the order of the definition. A block makes a
+ * tile of M filters by POSITIONS outputs. It copies a slice of both operands to shared memory, 8 taps at a time, while it
+ * multiplies the slices before (cp.async, STAGES slices under way). Samples are gathered one by one; a thread always gathers
+ * for the same outputs. A tap adds an offset to their addresses, from a table that prepare() makes. The copy fills zeros for
+ * samples outside the image. A thread holds 8 x 8 sums in registers, so a tap costs 64 multiply-adds and four loads of four
+ * numbers.
  *
- * A sample that is gathered takes some 12 instructions and serves M multiply-adds: so tiles are as high as there are
- * filters, 32, 64 or 128. It wins where there are at least as many; tiled and direct win with few.
+ * A gathered sample takes some 12 instructions and serves M multiply-adds. So tiles are as high as there are filters: 32, 64
+ * or 128. gemm is the fastest with at least as many filters; tiled and direct are with few.
  *
  * Each sum adds its taps in the order of the definition, one after the other: the exact family.
  */
@@ -26,7 +27,7 @@ namespace {
 
 enum : int { THREADS = 256, SLICE = 8, STAGES = 4, TALL = 128 };
 
-/* What a tap adds to the address and to the row and column of a sample. */
+/* What a tap adds to the address, the row and the column of a sample. */
 struct offset {
   int32_t samples;
   int16_t row, column;
@@ -42,7 +43,7 @@ struct arguments {
   int32_t taps, tiles; /* of filters, of a group */
 };
 
-/* Where the first tap of an output is. */
+/* The place of the sample under the first tap of an output. */
 struct anchor {
   const float *in;
   int32_t row, column;
@@ -55,7 +56,7 @@ template <int M> __host__ __device__ constexpr int stage_floats() {
   return SLICE * (M + positions_of<M>());
 }
 
-/* A sample, or 0 if it is not there. */
+/* Copies a sample, or writes 0 if there is none. */
 __device__ __forceinline__ void copy_sample(float *to, const float *from, bool there) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
@@ -66,7 +67,8 @@ __device__ __forceinline__ void copy_sample(float *to, const float *from, bool t
 #endif
 }
 
-/* The anchor of an output in the channels of a group. Positions past the last have one that no tap finds in the image. */
+/* Returns the anchor of an output in the channels of a group. Positions past the last get one for which all taps are outside
+ * the image. */
 __device__ __forceinline__ anchor anchor_of(const arguments &a, int64_t position, int32_t group) {
   const gconv_layer_problem &p = a.problem;
   if (position >= a.positions)
@@ -80,7 +82,7 @@ __device__ __forceinline__ anchor anchor_of(const arguments &a, int64_t position
   return at;
 }
 
-/* Starts to copy taps first .. first + 7 of M filters, and the samples that they meet. */
+/* Starts to copy taps first .. first + 7 of M filters, and the samples under them. */
 template <int M>
 __device__ __forceinline__ void stage(const arguments &a, const float *weights, const anchor *anchors, int32_t first,
                                       float *to) {
@@ -107,8 +109,8 @@ __device__ __forceinline__ void stage(const arguments &a, const float *weights, 
   }
 }
 
-/* Places of a thread: a warp has 32 filters by 64 outputs of the tile, a thread 4 neighbours and 4 that are 16 (32) further.
- */
+/* The place of a thread in the tile. A warp has 32 filters by 64 outputs. A thread has 4 neighbours, and 4 that are 16
+ * (outputs: 32) further on. */
 template <int M> __device__ __forceinline__ int filter_place() {
   return threadIdx.x / 32 % (M / 32) * 32 + threadIdx.x % 32 / 8 * 4;
 }
@@ -207,7 +209,7 @@ template <int M> __global__ void __launch_bounds__(THREADS, 2) multiply_layer(co
 
 /* ---- Launching ---- */
 
-/* Filters of a tile: few that are only there to fill it. */
+/* Returns the filters of a tile. Few of them should only fill it up. */
 int32_t tile_of(const gconv_layer_problem *problem) {
   const int32_t filters = problem->filters / problem->groups;
   return filters <= 32 ? 32 : filters <= 64 || (filters > 128 && filters <= 192) ? 64 : TALL;
@@ -223,7 +225,7 @@ size_t prepared_floats(const gconv_layer_problem *problem) {
   return weight_floats(problem) + 2 * (size_t)gconv_layer_taps(problem);
 }
 
-/* Weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. */
+/* Writes weights by groups, tiles, taps, filters of a tile; then the offsets of the taps. */
 gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
   const int64_t taps = gconv_layer_taps(problem), high = tile_of(problem), tiles = tiles_of(problem);
   const int64_t filters = problem->filters / problem->groups, count = (int64_t)weight_floats(problem);
@@ -283,13 +285,13 @@ const char *supports(const gconv_layer_problem *problem) {
   return NULL;
 }
 
-/* Of tiles, filled or not, by blocks of which two fit a multiprocessor, at the part of the peak that was measured. */
+/* Counts whole tiles, in blocks of which two fit on a multiprocessor, at the part of the peak that was measured. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const double high = tile_of(problem), wide = THREADS * 64 / high;
   const double positions = (double)problem->images * problem->out_height * problem->out_width;
   const double blocks = ceil(positions / wide) * tiles_of(problem) * problem->groups;
   const double rounds =
-      std::max(ceil(blocks / machine->units) / 2, 1.0); /* half a round: one block alone is as fast as 0.6 */
+      std::max(ceil(blocks / machine->units) / 2, 1.0); /* half a wave: one block alone is as fast as 0.6 */
   const double fma = rounds * 2 * machine->units * high * wide * (double)gconv_layer_taps(problem);
   const double bytes =
       4 * (positions * problem->filters + (double)problem->images * problem->channels * problem->height * problem->width);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm-3xfp16: fp32-class accuracy from the tensor cores' products of 16-bit numbers: each float32 is two float16 digits, 22
- * bits together, and three products of digits make one product (tensor.cuh). At best a third of 990 TFLOP/s; the fastest of
- * all where there is enough to multiply.
+ * gemm-3xfp16: accuracy of the class of float32 from tensor cores, with numbers of 16 bits. Each float32 becomes two float16
+ * digits, 22 bits together, and three products of digits make one product (tensor.cuh). At best a third of 990 TFLOP/s. This
+ * is the fastest algorithm if there is enough to multiply.
  *
- * The digits' range is 2^-24 to 2^16, so that inputs are scaled by the largest magnitude of their image and group, which
- * takes a pass over the input, and filters by their own. What is 2^17 times smaller than the largest loses bits: hence an
- * error bound relative to the largest.
+ * The digits have a range of 2^-24 to 2^16. So inputs are scaled by the largest magnitude of their image and group, which
+ * takes a pass over the input, and filters by their own largest magnitude. Numbers 2^17 times smaller than the largest lose
+ * bits. Therefore the error bound is relative to the largest number.
  *
- * First layers, of few channels, have a way of their own where that is estimated to be faster, without passes over the input
- * (gather.cuh); and those of 3 x 3 taps on three channels another one, bound by storing (few.cuh).
+ * First layers, with few channels, have their own kernel where it is estimated to be faster; it needs no pass over the input
+ * (gather.cuh). First layers with 3 x 3 taps on three channels have another one, which is bound by storing (few.cuh).
  */
 #include "few.cuh"
 #include "gather.cuh"
@@ -18,7 +18,7 @@ namespace {
 
 typedef tensor::product<tensor::fp16, 2> planes;
 
-/* The cut for patches that are gathered; its `cycles` are infinite if planes are the better way. */
+/* Returns the cut for gathered patches. Its `cycles` are infinite if planes are faster. */
 gather::cut gathered_cut(const gconv_layer_problem *problem) {
   gather::cut c = gather::cut_problem(problem);
   if (!(c.cycles < tensor::MEASURED * tensor::cut_problem(problem, tensor::fp16::U, 2).cycles))
@@ -29,12 +29,12 @@ bool is_gathered(const gather::cut &c) {
   return c.cycles < HUGE_VAL;
 }
 
-/* Of which of the three ways a network's layer is; found once. */
+/* Which of the three kernels a network's layer uses, found once, and its state. */
 struct chosen_state {
   bool few;
   few::state of_few;
   gather::cut gathered;
-  void *planes; /* of that way; NULL */
+  void *planes; /* one of them is set, for the kernel in use */
 };
 
 struct chosen {

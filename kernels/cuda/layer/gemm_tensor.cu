@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gemm-tensor: one product of rounded numbers on tensor cores, as --math tf32, fp16 or bf16 allows (tensor.cuh). Numbers of
- * 16 bits have twice the rate of TF32; float16 is scaled by the largest magnitude of an image and group, as in gemm-3xfp16.
+ * gemm-tensor: one product of rounded numbers on tensor cores, if --math tf32, fp16 or bf16 allows it (tensor.cuh). Numbers
+ * of 16 bits have twice the rate of TF32. float16 is scaled by the largest magnitude of an image and group, as in
+ * gemm-3xfp16.
  *
- * float16 has as many bits as TF32, 11, but less range: what is scaled so keeps them all down to 2^-28 of the largest, and
- * loses 2^-39 of it at most below. So TF32 is done by float16 too, inside the same bound, wherever that is faster:
- * the rate is twice as high, and half of the bytes are laid out and read, but the largest sample must be found before.
+ * float16 has 11 bits, as TF32 has, but less range. Scaled numbers keep all bits down to 2^-28 of the largest; below that
+ * they lose at most 2^-39 of it. So float16 also does the work of TF32, within the same bound, wherever that is faster: it
+ * has twice the rate, and half of the bytes are packed and read, but the largest sample must be found first.
  */
 #include "tensor.cuh"
 
 namespace {
 
-/* Whether float16 is estimated to be so much faster than TF32 that finding the largest sample pays. Not where units are taps
- * of a row, of which float16 lays out more, and takes longer than is estimated. */
+/* Returns whether float16 is estimated to be faster than TF32, including the search for the largest sample. It is not, if
+ * units are taps of a row: then float16 packs more units, and takes longer than estimated. */
 bool is_half_faster(const gconv_layer_problem *problem) {
   const tensor::cut half = tensor::cut_problem(problem, tensor::fp16::U, 1);
   return half.how != tensor::NARROW && half.cycles < 0.91 * tensor::cut_problem(problem, tensor::tf32::U, 1).cycles;
 }
 
-/* The same member of the product for the problem's math; `half`: TF32 is done by float16. */
+/* A member of the product for the problem's math. `half`: float16 does the work of TF32. */
 #define BY_MATH(problem, half, call)                                                                                        \
   ((problem)->math == GCONV_MATH_BF16             ? tensor::product<tensor::bf16, 1>::call                                  \
    : (problem)->math == GCONV_MATH_FP16 || (half) ? tensor::product<tensor::fp16, 1>::call                                  \
@@ -32,7 +33,7 @@ struct by_math {
   static size_t workspace_bytes(const gconv_layer_problem *problem) {
     return BY_PROBLEM(problem, workspace_bytes(problem));
   }
-  /* To cut a problem takes longer than many a product: acquire() has. */
+  /* The problem was cut by acquire(), because that takes longer than many a product. */
   static gconv_status execute(const gconv_layer_execution *execution) {
     const bool half = ((const tensor::cut *)execution->state)->unit == tensor::fp16::U;
     return BY_MATH(execution->problem, half, execute(execution));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What Hopper (sm_90a) has for tensor cores, as functions: barriers in shared memory, bulk copies, and the multiplication
- * by a warpgroup, 128 threads, of matrices in shared memory. Elsewhere these are empty; no kernel with them is launched
- * there. */
+/* Hopper's (sm_90a) instructions for tensor cores as functions: barriers in shared memory, bulk copies, and the
+ * multiplication of matrices in shared memory by a warpgroup, which has 128 threads. On other GPUs the functions are empty;
+ * no kernel that uses them is launched there. */
 #ifndef GCONV_CUDA_LAYER_HOPPER_CUH
 #define GCONV_CUDA_LAYER_HOPPER_CUH
 
@@ -19,7 +19,7 @@ __device__ __forceinline__ uint32_t shared_address(const void *p) {
 
 #ifdef HOPPER
 
-/* ---- Barriers: a phase ends when `count` arrivals and all bytes that were announced are there ---- */
+/* ---- Barriers: a phase ends after `count` arrivals, when all announced bytes have arrived ---- */
 
 __device__ __forceinline__ void barrier_init(uint64_t *barrier, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
@@ -37,7 +37,7 @@ __device__ __forceinline__ void barrier_expect(uint64_t *barrier, uint32_t bytes
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-/* Waits until the phase of this parity is over. */
+/* Waits until the phase of this parity has ended. */
 __device__ __forceinline__ void barrier_wait(uint32_t address, uint32_t parity) {
   asm volatile("{\n.reg .pred done;\n"
                "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
@@ -59,7 +59,7 @@ __device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity)
   barrier_wait(shared_address(barrier), parity);
 }
 
-/* Copies `bytes`, a multiple of 16, to shared memory, and tells the barrier. */
+/* Copies `bytes`, a multiple of 16, to shared memory, and reports that to the barrier. */
 __device__ __forceinline__ void bulk_copy(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
                "bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
@@ -67,8 +67,8 @@ __device__ __forceinline__ void bulk_copy(void *to, const void *from, uint32_t b
                : "memory");
 }
 
-/* The other way, which this thread may wait for: for what was begun before a commit, but for the last LEFT of these, to be
- * read, or for all to be done. */
+/* Copies from shared to global memory. The thread may wait for the copies started before a commit: for all but the last LEFT
+ * commits to be read, or for all to be done. */
 __device__ __forceinline__ void bulk_store(const void *to, uint32_t from, uint32_t bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
@@ -82,7 +82,7 @@ __device__ __forceinline__ void bulk_store_done() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-/* What this thread stored to shared memory is seen by tensor cores and bulk copies after the next barrier. */
+/* Makes this thread's stores to shared memory visible to tensor cores and bulk copies, after the next barrier. */
 __device__ __forceinline__ void publish() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -102,7 +102,7 @@ __device__ __forceinline__ void multiply_begin() {
 __device__ __forceinline__ void multiply_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/* Until no more than N of the groups that were committed are under way. */
+/* Waits until at most N of the committed groups are under way. */
 template <int N> __device__ __forceinline__ void multiply_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
@@ -133,9 +133,10 @@ template <int N> __device__ __forceinline__ void multiply_wait() {
   "%42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "                                                  \
   "%56, %57, %58, %59, %60, %61, %62, %63}, "
 
-/* c = a * b, or += where `add`: 64 rows by 256 columns, of 32 bytes deep operands, both in shared memory. The descriptors
- * say where (tensor.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and + 8: c[4 j + i], columns 8 j + 2
- * t and + 1 of the first for i = 0 and 1, of the second for 2 and 3. */
+/* c = a * b, or c += a * b if `add`: 64 rows by 256 columns; the operands are 32 bytes deep, and both in shared memory. The
+ * descriptors give their places (tensor.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and 16 w + g + 8.
+ * c[4 j + i] is, for i = 0 and 1, columns 8 j + 2 t and 8 j + 2 t + 1 of the first row, for i = 2 and 3 those of the second
+ * row. */
 #define DEFINE_MULTIPLY(NAME, SHAPE, TAIL)                                                                                  \
   __device__ __forceinline__ void NAME(float(&c)[128], uint64_t a, uint64_t b, uint32_t add) {                              \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, "                                                              \
@@ -147,8 +148,8 @@ DEFINE_MULTIPLY(multiply_fp16, "m64n256k16.f32.f16.f16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_bf16, "m64n256k16.f32.bf16.bf16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
 
-/* The same of 128 columns, with a in registers: rows as those of c, numbers 2 t and + 1 of 16 of the first row, of the
- * second, and the same 8 numbers further on. */
+/* The same for 128 columns, with a in registers. It has the rows of c. Its numbers are 2 t and 2 t + 1 of the first 8 of the
+ * first row, then of the second row, then the same of the next 8 numbers. */
 #define DEFINE_MULTIPLY_HELD(NAME, SHAPE)                                                                                   \
   __device__ __forceinline__ void NAME(float(&c)[64], const uint4 &a, uint64_t b, uint32_t add) {                           \
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %69, "                                                               \

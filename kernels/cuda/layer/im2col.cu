@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * im2col: the matrix of patches by one kernel (patches.cuh), its product with the weights by another (product.cuh).
+ * im2col: one kernel makes the matrix of patches (patches.cuh), another multiplies it by the weights (product.cuh).
  *
- * The textbook's way: R * S times the input is written and read again, so that it takes some 64 filters or more to be worth
- * it, and gemm, which does the same product without the matrix, is nearly always faster. The taps are in the order of the
+ * This is the way of the textbooks. R * S times the input is written and read again, so it pays only with some 64 filters or
+ * more. gemm computes the same product without the matrix, and is nearly always faster. The taps are in the order of the
  * definition.
  */
 #include "patches.cuh"
 
 namespace {
 
-/* Where a sum goes: column `column` is pixel number first + column of all images. */
+/* Where a sum is stored. Column `column` is pixel number first + column of all images. */
 struct store_output {
   gconv_layer_problem problem;
   const float *biases; /* of the group */
@@ -31,7 +31,7 @@ size_t prepared_matrix_floats(const gconv_layer_problem *problem) {
   return (size_t)(problem->groups * gconv_layer_taps(problem) * weights_pitch(problem));
 }
 
-/* The limit is for the prepared weights, too. */
+/* The limit also counts the prepared weights. */
 int64_t columns_of(const gconv_layer_problem *problem) {
   const size_t prepared = prepared_matrix_floats(problem) * sizeof(float);
   return prepared < problem->workspace_limit ? chunk_columns(problem, problem->workspace_limit - prepared) : 0;

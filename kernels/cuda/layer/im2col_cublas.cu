@@ -3,8 +3,8 @@
  * im2col-cublas: the matrix of patches (patches.cuh), multiplied by cuBLAS, in float32 (pedantic mode) or, if asked for,
  * TF32.
  *
- * What most frameworks began with. A chunk is some whole images, which cuBLAS takes as a batch, or a part of one. cuBLAS
- * adds in an order of its own: the bound is that of a sum in any order.
+ * Most frameworks began with this. A chunk is some whole images, which cuBLAS takes as a batch, or a part of one image.
+ * cuBLAS adds in an order of its own, so the bound is that of a sum in any order.
  */
 #include "../cublas.cuh"
 #include "finish.cuh"
@@ -12,12 +12,12 @@
 
 namespace {
 
-/* Pixels of an image, images of a chunk (at least 1), and pixels of each that a chunk has. */
+/* Pixels of an image; images of a chunk (at least 1); and the pixels of each image that a chunk has. */
 struct chunking {
   int64_t plane, images, pixels, pitch;
 };
 
-/* False if not even 128 pixels fit. */
+/* Returns false if not even 128 pixels fit. */
 bool find_chunking(const gconv_layer_problem *problem, chunking *c) {
   size_t bytes = problem->workspace_limit - cublas_workspace_bytes(problem->workspace_limit);
   c->pitch = chunk_columns(problem, bytes);
@@ -28,16 +28,17 @@ bool find_chunking(const gconv_layer_problem *problem, chunking *c) {
   return c->pitch > 0;
 }
 
-/* Sums of `images` images from `image` on, their pixels first .. first + pixels - 1, of a group. cuBLAS reads matrices by
- * columns, hence ours, which are by rows, as transposed: patches is pixels x taps, weights taps x K, the product pixels x K.
- */
+/* Computes the sums of a group, for `images` images from `image` on, and their pixels first .. first + pixels - 1. cuBLAS
+ * reads matrices by columns; ours are by rows, so cuBLAS sees them transposed: patches is pixels x taps, weights taps x K,
+ * the product pixels x K. */
 gconv_status multiply(const gconv_layer_execution *e, const chunking &c, int64_t g, int64_t image, int64_t images,
                       int64_t first, int64_t pixels) {
   const gconv_layer_problem *problem = e->problem;
-  const cublas_state *state = (const cublas_state *)e->state;
+  cublas_state *state = (cublas_state *)e->state;
   const float one = 1, zero = 0;
   const int64_t filters = filters_of_group(problem), taps = gconv_layer_taps(problem);
   float *out = e->out + (image * problem->filters + g * filters) * c.plane + first;
+  GCONV_TRY(cublas_go_to(state, e->stream));
   CUBLAS_TRY(cublas_sgemm_batched(state->handle, CUBLAS_NOT_TRANSPOSED, CUBLAS_NOT_TRANSPOSED, (int)pixels, (int)filters,
                                   (int)taps, &one, (const float *)e->workspace, (int)c.pitch, c.plane,
                                   e->weights + g * filters * taps, (int)taps, 0, &zero, out, (int)c.plane,
@@ -100,6 +101,5 @@ extern "C" const gconv_layer_algorithm gconv_layer_algorithm_cuda_im2col_cublas 
     .error_bound = library_bound,
     .acquire = acquire,
     .dismiss = dismiss,
-    .start_ms = 300, /* cuBLAS is large */
-    .started = started,
+    .library = true,
 };

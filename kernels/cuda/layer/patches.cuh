@@ -3,7 +3,8 @@
  * What im2col and im2col-cublas share: the matrix of patches of one group, chunk by chunk.
  *
  * The output pixels are numbered through all images. The matrix has a row for each tap (c, r, s) and a column for each pixel
- * of a chunk: what the tap meets there, C/G * R * S floats a pixel. Chunks are as long as the workspace allows.
+ * of a chunk. An entry is the sample under the tap, so a pixel takes C/G * R * S floats. Chunks are as long as the workspace
+ * allows.
  */
 #ifndef GCONV_CUDA_LAYER_PATCHES_CUH
 #define GCONV_CUDA_LAYER_PATCHES_CUH
@@ -16,7 +17,7 @@ int64_t pixels_of(const gconv_layer_problem *problem) {
   return (int64_t)problem->images * problem->out_height * problem->out_width;
 }
 
-/* Columns of a chunk, a multiple of TILE_COLUMNS, whose matrix takes at most `bytes`; 0 if there are none. */
+/* Returns the columns of a chunk, a multiple of TILE_COLUMNS, whose matrix takes at most `bytes`; 0 if none fit. */
 int64_t chunk_columns(const gconv_layer_problem *problem, size_t bytes) {
   int64_t fitting = (int64_t)(bytes / sizeof(float)) / gconv_layer_taps(problem) / TILE_COLUMNS * TILE_COLUMNS;
   int64_t all = operand_pitch(pixels_of(problem)), most = 1 << 28;
@@ -26,7 +27,8 @@ int64_t chunk_columns(const gconv_layer_problem *problem, size_t bytes) {
   return fitting > 0 ? operand_pitch(divide_up(all, divide_up(all, fitting))) : 0;
 }
 
-/* A thread makes the column of one pixel, for the rows of some (c, r). Grid: pixels, rows of taps (strided over). */
+/* A thread makes the column of one pixel, for the rows of some (c, r). Grid: x counts pixels, y rows of taps; threads
+ * stride. */
 __global__ void make_patches(const __grid_constant__ gconv_layer_problem problem, const float *in, int64_t first,
                              int64_t pixels, int64_t pitch, float *patches) {
   const int64_t column = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -48,7 +50,7 @@ __global__ void make_patches(const __grid_constant__ gconv_layer_problem problem
   }
 }
 
-/* Makes the patches of `pixels` pixels from number `first` on, of a group. */
+/* Makes the patches of a group for `pixels` pixels from number `first` on. */
 gconv_status launch_patches(const gconv_layer_execution *e, int64_t group, int64_t first, int64_t pixels, int64_t pitch) {
   const gconv_layer_problem *problem = e->problem;
   const int64_t channels = problem->channels / problem->groups, rows = channels * problem->rows;
@@ -59,7 +61,7 @@ gconv_status launch_patches(const gconv_layer_execution *e, int64_t group, int64
   return GCONV_OK;
 }
 
-/* Writing and reading the matrix, and the output. */
+/* Estimates writing and reading the matrix, and the output. */
 double patches_ms(const gconv_layer_problem *problem, int64_t columns, const gconv_machine *machine) {
   const double pixels = (double)pixels_of(problem), chunks = ceil(pixels / (double)columns);
   const double floats = problem->groups * pixels * (double)gconv_layer_taps(problem) * 2 + pixels * problem->filters;

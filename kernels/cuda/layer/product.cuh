@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A product of matrices in float32, batched, for the algorithms that lay their operands out in memory: im2col and winograd.
+ * A product of matrices in float32, batched, for the algorithms that write their operands to memory: im2col and winograd.
  *
- *              columns                      a block: 64 filters x 128 columns, by 128 threads of 8 x 8 sums each
- *            +----------+ B                 8 rows of both operands at a time in shared memory, twice: while one is
- *      depth |          |                   multiplied, the next waits in registers
- *            +----------+
- *    A (depth x filters)     sums (filters x columns)
+ *             columns                      a block: 64 filters x 128 columns, by 128 threads with 8 x 8 sums each
+ *           +----------+ B                 8 rows of both operands are in shared memory, in two buffers: while one is
+ *     depth |          |                   multiplied, the next waits in registers
+ *           +----------+
+ *   A (depth x filters)     sums (filters x columns)
  *
- * Every sum is a chain of fused multiply-adds down the depth from +0: of the exact family, if depth is in its order.
+ * Every sum is a chain of fused multiply-adds down the depth, from +0. If the depth is in the order of the definition, this
+ * is the exact family.
  */
 #ifndef GCONV_CUDA_LAYER_PRODUCT_CUH
 #define GCONV_CUDA_LAYER_PRODUCT_CUH
@@ -22,12 +23,12 @@ constexpr int TILE_FILTERS = 64, TILE_COLUMNS = 128, TILE_DEPTH = 8, TILE_THREAD
 struct product {
   const float *a, *b;         /* aligned to 16 bytes */
   int64_t a_pitch, b_pitch;   /* floats of a row; multiples of TILE_FILTERS and TILE_COLUMNS */
-  int64_t a_matrix, b_matrix; /* from one of the batch to the next */
+  int64_t a_matrix, b_matrix; /* floats from one matrix of the batch to the next */
   int64_t depth;
-  int64_t filters, columns; /* that are stored */
+  int64_t filters, columns; /* to be stored */
 };
 
-/* 8 rows of both operands, or as many as are left; four 0 where there are none. */
+/* 8 rows of both operands, or as many as are left. Columns that do not exist are 0. */
 struct product_slice {
   float4 a, b[2];
 };
@@ -55,7 +56,8 @@ __device__ __forceinline__ void keep_slice(product_buffer *to, const product_sli
   ((float4 *)to->b)[threadIdx.x + TILE_THREADS] = from.b[1];
 }
 
-/* A thread's 8 filters are two fours, 32 apart, its 8 columns two fours, 64 apart, so that a warp's loads do not collide. */
+/* A thread's 8 filters are two groups of four, 32 apart; its 8 columns are two groups of four, 64 apart. So the loads of a
+ * warp use different banks. */
 __device__ __forceinline__ void add_row(float (&sums)[8][8], const float4 *a, const float4 *b) {
   const float4 a0 = a[0], a1 = a[8], b0 = b[0], b1 = b[16];
   const float left[8] = {a0.x, a0.y, a0.z, a0.w, a1.x, a1.y, a1.z, a1.w};
@@ -67,7 +69,7 @@ __device__ __forceinline__ void add_row(float (&sums)[8][8], const float4 *a, co
       sums[k][n] = fmaf(left[k], right[n], sums[k][n]);
 }
 
-/* Grid: tiles of columns, of filters, matrices. store(matrix, filter, column, sum) */
+/* Grid: x counts tiles of columns, y tiles of filters, z matrices. store(matrix, filter, column, sum) stores a sum. */
 template <class Store>
 __global__ void __launch_bounds__(TILE_THREADS) multiply(const product m, const __grid_constant__ Store store) {
   __shared__ product_buffer buffers[2];
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(TILE_THREADS) multiply(const product m, const 
   int at = 0;
   for (int64_t first = 0; first < m.depth; first += TILE_DEPTH, at ^= 1) {
     keep_slice(&buffers[at], next);
-    __syncthreads(); /* the slice is here, and all are done with the one before */
+    __syncthreads(); /* this slice is stored, and all threads have used the one before */
     load_slice(&next, a, b, m, first + TILE_DEPTH);
     const product_buffer &here = buffers[at];
     if (m.depth - first >= TILE_DEPTH) {
@@ -88,7 +90,7 @@ __global__ void __launch_bounds__(TILE_THREADS) multiply(const product m, const 
       for (int d = 0; d < TILE_DEPTH; d++)
         add_row(sums, &here.a[d][a_four], &here.b[d][b_four]);
     } else {
-      for (int d = 0; d < (int)(m.depth - first); d++) /* zeros would turn a sum of -0 into +0 */
+      for (int d = 0; d < (int)(m.depth - first); d++) /* not more: adding zeros would turn a sum of -0 into +0 */
         add_row(sums, &here.a[d][a_four], &here.b[d][b_four]);
     }
   }
@@ -108,7 +110,7 @@ template <class Store> void launch_product(const product &m, int64_t matrices, c
   multiply<<<grid, TILE_THREADS, 0, (cudaStream_t)stream>>>(m, store);
 }
 
-/* Floats from one row of an operand of so many columns, or filters, to the next. */
+/* Returns the floats from one row to the next, for an operand with so many columns or filters. */
 int64_t operand_pitch(int64_t columns) {
   return divide_up(columns, TILE_COLUMNS) * TILE_COLUMNS;
 }

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers on Hopper's tensor cores: implicit GEMM without patches. tensor_cut.cuh says what units, planes, positions, chunks
- * and steps are.
+ * Layers on Hopper's tensor cores: implicit GEMM without patches. tensor_cut.cuh explains units, planes, positions, chunks
+ * and steps.
  *
- * First, the input is laid out as planes of units, of 16-bit numbers or TF32, with zeros where there is no input
- * (lay_planes): what a tile meets, whatever the tap, is then one piece of each plane, and no patch is laid out but in
- * NARROW, by U / stride. A block of the multiplication has two warpgroups that multiply, and four warps that work for them:
- * two copy pieces of planes, a chunk at a time, and weights, steps of them, to rings in shared memory (cp.async.bulk), and
- * two find out where outputs are. An instruction (wgmma) multiplies 64 filters by 256 positions, 2 units deep, both operands
- * in shared memory, sums in registers. While one warpgroup stores what becomes of its sums, the other multiplies.
- * (Layers of few taps and many filters have a kernel of their own: tensor_flow.cuh.)
+ * First, a kernel packs the input into planes of units, of 16-bit numbers or TF32, with zeros around the image
+ * (pack_planes). Then the samples that a tile needs at one tap are one piece of each plane. No patches are made; only in
+ * mode NARROW do units repeat samples, by U / stride.
  *
- * With two digits, a float32 v is high + low, each rounded to the digit's precision u, so that |v - high - low| <= u^2 |v|;
- * of the four products that of the low digits is left out. Digits of float16 (u = 2^-11) have twice the rate of TF32's, but
- * a range of 2^-24 to 2^16: so images and filters are scaled by powers of two until their largest magnitude is in [2^14,
- * 2^15).
+ * A block of the multiplication has two warpgroups that multiply, and four more warps. Two of these copy pieces of planes,
+ * one chunk at a time, and weights, in steps, to rings in shared memory (cp.async.bulk). The other two compute the places of
+ * outputs. An instruction (wgmma) multiplies 64 filters by 256 positions, 2 units deep. Both operands are in shared memory,
+ * the sums in registers. While one warpgroup stores its results, the other multiplies. (Layers of few taps and many filters
+ * have their own kernel: tensor_flow.cuh.)
+ *
+ * With two digits, a float32 v is high + low, each rounded to the precision u of a digit, so that |v - high - low| <= u^2
+ * |v|. Of the four products of digits, that of the low digits is left out. Digits of float16 (u = 2^-11) have twice the rate
+ * of TF32's, but a range of 2^-24 to 2^16. So images and filters are scaled by powers of two until their largest magnitude
+ * is in [2^14, 2^15).
  */
 #ifndef GCONV_CUDA_LAYER_TENSOR_CUH
 #define GCONV_CUDA_LAYER_TENSOR_CUH
@@ -32,13 +34,13 @@ namespace tensor {
 /* ---- Kernels ---- */
 
 #ifdef HOPPER
-/* A warp, for one of the warpgroups that multiply. */
-__device__ __forceinline__ void find_all_spots(const arguments &a, const memory &m, int32_t consumer) {
+/* One warp finds the places of outputs, for one of the warpgroups that multiply. */
+__device__ __forceinline__ void find_all_out_places(const arguments &a, const memory &m, int32_t consumer) {
   ring r;
   for (uint32_t number = blockIdx.x; number < a.c.items; number += gridDim.x) {
     const item it = item_of(a, number);
     barrier_wait(&m.barriers->used[consumer][r.place], r.parity ^ 1);
-    find_spots(a, it, it.tile + (a.c.sets == 2 ? consumer : 0), m.spots + (consumer * 2 + r.place) * POSITIONS);
+    find_out_places(a, it, it.tile + (a.c.sets == 2 ? consumer : 0), m.out_places + (consumer * 2 + r.place) * POSITIONS);
     barrier_arrive(&m.barriers->found[consumer][r.place]);
     r.advance(2);
   }
@@ -79,7 +81,7 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
   if (consumer == CONSUMERS) {
     registers_down<40>();
     if (warp >= WARPS - CONSUMERS)
-      find_all_spots(a, m, WARPS - 1 - warp);
+      find_all_out_places(a, m, WARPS - 1 - warp);
     else if (threadIdx.x % 32 == 0 && warp == CONSUMERS * GROUP / 32)
       copy_weights(a, m);
     else if (threadIdx.x % 32 == 0)
@@ -87,7 +89,7 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
     return;
   }
   registers_up<232>();
-  const bool strange = a.strange && !a.partial && *a.strange;
+  const bool not_finite = a.not_finite && !a.partial && *a.not_finite;
   rings r;
   const places p = places_of(a.c, m, consumer);
   ring turn;
@@ -99,9 +101,9 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
     const int32_t row = filter_tile * ROWS + warp % 4 * 16 + threadIdx.x % 32 / 4;
     const finish f[2] = {finish_of(a, it, row), finish_of(a, it, row + 8)};
     const int64_t tile = it.tile + (a.c.sets == 2 ? consumer : 0);
-    const spot *spots = m.spots + (consumer * 2 + turn.place) * POSITIONS;
+    const out_place *out_places = m.out_places + (consumer * 2 + turn.place) * POSITIONS;
     float sums[128];
-    if (a.c.alternate) /* the first one begins */
+    if (a.c.alternate) /* the first warpgroup begins */
       barrier_wait(&m.barriers->turn[consumer], round ^ (consumer == 0));
     if (a.c.resident)
       multiply_resident<E, D>(a.c, p, it, r, sums);
@@ -112,12 +114,12 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
     round ^= 1;
     barrier_wait(&m.barriers->found[consumer][turn.place], turn.parity);
     if (a.c.how == BAND)
-      store<E::U>(a, it, tile, filter_tile, spots, f, exchange, sums);
+      store<E::U>(a, it, tile, filter_tile, out_places, f, exchange, sums);
     else
-      store<1>(a, it, tile, filter_tile, spots, f, exchange, sums);
+      store<1>(a, it, tile, filter_tile, out_places, f, exchange, sums);
     barrier_arrive(&m.barriers->used[consumer][turn.place]);
     turn.advance(2);
-    if (strange)
+    if (not_finite)
       mend(&a, it.group, position_of(a, tile), tile < a.c.tiles ? end_of(a, tile) : 0, filter_tile * ROWS + warp % 4 * 16);
   }
 #endif
@@ -128,7 +130,7 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) multiply
 inline int64_t weight_bytes(const cut &c) {
   return (int64_t)c.groups * c.filter_tiles * c.chunks * c.steps * c.digits * TILE_UNITS * ROWS * UNIT;
 }
-/* The tap of filter row `row` (a virtual one in BAND) that meets number e of a unit; 0 where there is none. */
+/* Returns the tap of filter row `row` (in BAND, a virtual row) for number e of a unit; 0 if there is none. */
 inline float weight_at(const cut &c, const gconv_layer_problem *p, const float *weights, int32_t group, int32_t row,
                        int32_t chunk, const tap &t, int32_t e) {
   const int32_t wide = c.how == BAND ? c.unit : 1, filter = row / wide;
@@ -141,7 +143,7 @@ inline float weight_at(const cut &c, const gconv_layer_problem *p, const float *
   return weights[((k * c.channels + channel) * p->rows + r) * p->columns + s];
 }
 
-/* The taps of a chunk, two a step. */
+/* Returns the taps of a chunk, two for each step. */
 inline std::vector<tap> taps_of(const cut &c, const gconv_layer_problem *p) {
   std::vector<tap> taps(c.steps * TILE_UNITS, tap{0, p->rows});
   if (c.flow.steps) {
@@ -149,7 +151,8 @@ inline std::vector<tap> taps_of(const cut &c, const gconv_layer_problem *p) {
     return taps;
   }
   list_taps(c, taps.data());
-  if (c.taps % TILE_UNITS) { /* the last one's partner is the one before it, or itself, in a row behind the filter: zeros */
+  if (c.taps % TILE_UNITS) { /* a last tap alone is paired with the one before it, or with itself, in a row behind the
+                                filter: zeros */
     taps[c.taps] = taps[c.taps - 1];
     taps[c.taps - 1] = taps[std::max(c.taps - 2, 0)];
     taps[c.taps - 1].row = p->rows;
@@ -157,12 +160,12 @@ inline std::vector<tap> taps_of(const cut &c, const gconv_layer_problem *p) {
   return taps;
 }
 
-/* Which weight of a step the i-th number is: row of a filter tile, unit, number of the unit. */
+/* Which weight of a step the i-th number is: row of the filter tile, unit, number in the unit. */
 struct weight_place {
   int32_t row, unit, number;
 };
 
-/* The same of weights that stay in registers, 8 numbers a thread (hopper.cuh). */
+/* The same for weights that stay in registers, 8 numbers for each thread (hopper.cuh). */
 inline weight_place held_weight(int32_t i) {
   const int32_t thread = i / 8, pair = i % 8 / 2;
   return {thread / 32 * 16 + thread % 32 / 4 + pair % 2 * 8, pair / 2, thread % 4 * 2 + i % 2};
@@ -183,7 +186,7 @@ inline void dismiss(void *state) {
   free(state);
 }
 
-/* NULL on a Hopper GPU. */
+/* Returns NULL on a Hopper GPU, otherwise why the algorithm cannot run. */
 inline const char *available() {
   int device = 0, major = 0;
   const bool known = cudaGetDevice(&device) == cudaSuccess &&
@@ -191,10 +194,11 @@ inline const char *available() {
   return known && major == 9 ? NULL : "it is made for GPUs of compute capability 9.0 (Hopper)";
 }
 
-/* On 15 layers, an H200 took so many times what their cuts count, which is exact in comparing cuts only. */
+/* The measured time of 15 layers on an H200, divided by the estimate of their cuts. The estimate itself is only exact in
+ * comparing cuts. */
 constexpr double MEASURED = 1.35;
 
-/* Behind the multiplication. */
+/* Launches the kernels behind the multiplication. */
 inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_t stream) {
   if (a.partial) {
     const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
@@ -205,7 +209,7 @@ inline gconv_status finish_layer(const arguments &a, int processors, cudaStream_
   return GCONV_OK;
 }
 
-/* What a row of algorithms.def is made of: numbers of kind E, D digits each. */
+/* A product: numbers of kind E, with D digits each. An algorithm is made of one. */
 template <class E, int D> struct product {
   static constexpr bool FLOWS = E::U == 8 && D == 2;
 
@@ -281,7 +285,7 @@ template <class E, int D> struct product {
     a.maxima = E::SCALED && !c.flow.samples ? (const uint32_t *)e->workspace : NULL;
     a.biases = gconv_layer_biases(p, e->weights);
     a.plain_weights = e->weights;
-    a.strange =
+    a.not_finite =
         (E::SCALED || D == 2) && !c.flow.samples ? (const uint32_t *)e->workspace + (int64_t)p->images * p->groups : NULL;
     const bool curved = p->activation == GCONV_ACTIVATION_SIGMOID || p->activation == GCONV_ACTIVATION_TANH;
     a.planes = (uint8_t *)e->workspace + scale_bytes(p);
@@ -291,7 +295,8 @@ template <class E, int D> struct product {
     a.slope = a.partial || p->activation == GCONV_ACTIVATION_NONE ? 1.0f
               : p->activation == GCONV_ACTIVATION_LEAKY           ? p->slope
                                                                   : 0.0f;
-    a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX : -HUGE_VALF; /* -infinity * 0 would be NaN */
+    a.lowest = p->activation == GCONV_ACTIVATION_RELU ? -FLT_MAX
+                                                      : -HUGE_VALF; /* not -infinity, because -infinity * 0 would be NaN */
     a.pitch = divisor::of(c.pitch), a.rows = divisor::of(c.rows), a.strips = divisor::of(c.strips);
     a.segment_tiles = divisor::of(c.segment_tiles);
     a.filter_tiles = divisor::of(c.filter_tiles / (CONSUMERS / c.sets)), a.groups = divisor::of(c.groups);
@@ -308,7 +313,7 @@ template <class E, int D> struct product {
     CUDA_TRY(cudaGetDevice(&device));
     CUDA_TRY(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
     const int64_t images = (int64_t)p->images * c.groups;
-    if (a.strange)
+    if (a.not_finite)
       CUDA_TRY(cudaMemsetAsync(e->workspace, 0, (size_t)(images + 1) * 4, stream));
     if (a.maxima) {
       const int64_t count = (int64_t)c.channels * p->height * p->width;
@@ -323,9 +328,9 @@ template <class E, int D> struct product {
         return finish_layer(a, processors, stream);
       }
     const int64_t planes = (int64_t)c.groups * c.units * c.phases * c.variants;
-    const dim3 lay((unsigned)((c.positions + LAYERS - 1) / LAYERS), (unsigned)planes);
-    lay_planes<E, D><<<lay, LAYERS, 0, stream>>>(a);
-    /* Where weights stay in shared memory, a block must meet the same filters again. */
+    const dim3 pack_grid((unsigned)((c.positions + LAYERS - 1) / LAYERS), (unsigned)planes);
+    pack_planes<E, D><<<pack_grid, LAYERS, 0, stream>>>(a);
+    /* If weights stay in shared memory, a block must always have the same filters. */
     const int64_t turn = (int64_t)a.filter_tiles.by * c.groups;
     int64_t grid = std::min<int64_t>(c.items, processors);
     if (c.resident && grid < c.items && grid % turn)
@@ -351,10 +356,10 @@ template <class E, int D> struct product {
     return ms + machine->launch_ms + (searched ? in / machine->bytes_per_ms + 2 * machine->launch_ms : 0);
   }
 
-  /* Each number is rounded to D digits of precision u = 2^-11 (bf16: 2^-8), and of D = 2 the product of the low ones is
-   * left out. An instruction adds up exact products and the sum so far, aligned to the largest, and cuts off what is below
-   * some 2^-24 of it; measured on an H200, with positive products throughout, 2^-24.5 of the sum are lost an instruction:
-   * taken as 2^-22. */
+  /* Each number is rounded to D digits of precision u = 2^-11 (bf16: 2^-8). For D = 2, the product of the low digits is left
+   * out. An instruction adds exact products and the sum so far, aligned to the largest, and cuts off what is below some
+   * 2^-24 of it. Measured on an H200, with positive products throughout, an instruction loses 2^-24.5 of the sum. The bound
+   * counts 2^-22. */
   static double error_bound(const gconv_layer_problem *p) {
     const cut c = cut_problem(p, E::U, D);
     const double u = sizeof(typename E::number) == 2 && !E::SCALED ? 0x1p-8 : 0x1p-11;
@@ -363,7 +368,7 @@ template <class E, int D> struct product {
   }
 };
 
-/* A row of algorithms.def, of a product or what has the same members. */
+/* Makes an algorithm of a product, or of a type with the same members. */
 template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name, const char *help, bool bound_of_largest) {
   gconv_layer_algorithm row = {};
   row.info = {name, "cuda", help, false};

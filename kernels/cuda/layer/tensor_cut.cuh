@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a layer is cut for tensor cores (tensor.cuh says what is done with it).
+ * Cuts a layer for tensor cores. tensor.cuh explains the kernels.
  *
- * Operands are made of units: 16 bytes, U neighbours of the reduction, which are 8 numbers of 16 bits or 4 of 32. What the
- * neighbours are is the cut's mode:
+ * Operands are made of units. A unit is 16 bytes: U neighbours of the reduction, 8 numbers of 16 bits or 4 of 32. Which
+ * neighbours they are depends on the cut's mode:
  *
  *   WIDE    U channels at one sample of the input. For many channels.
- *   NARROW  U taps of a row of the filter, of one channel, of x[q * stride + dilation * e], e < U, for output column q.
+ *   NARROW  U taps of a row of the filter, of one channel: x[q * stride + dilation * e], e < U, for output column q.
  *           For few channels and many filters.
- *   BAND    U neighbouring samples of a row, U samples after those of the previous unit. They are multiplied by a banded
+ *   BAND    U neighbouring samples of a row; the next unit has the next U samples. Units are multiplied by a banded
  *           (Toeplitz) matrix, whose U rows are the taps of a filter for U neighbouring outputs. For few filters.
  *
- * Units that neighbouring outputs meet at one tap lie side by side in a plane; positions in it are rows of `pitch` units.
- * In strided layers, rows (WIDE: and columns) of the input that are equal modulo the stride are a plane, a phase, of their
- * own. So each tap is an offset in a plane, whatever the stride and dilation, and a tile of 256 positions meets at a tap
- * the 256 units that are that offset further on: one operand of the multiplication as it lies. Positions behind the last
- * column of a row are computed, and thrown away.
+ * Units that neighbouring outputs need at one tap are adjacent in a plane. The positions of a plane are rows of `pitch`
+ * units. In strided layers, rows of the input (in WIDE, columns, too) that are equal modulo the stride form a phase, which
+ * is a plane of its own. So each tap is an offset in a plane, for any stride and dilation. For one tap, a tile of 256
+ * positions needs the 256 units that are this offset further on. They are an operand of the multiplication as they are.
+ * Positions behind the last column of a row are computed and dropped.
  */
 #ifndef GCONV_CUDA_LAYER_TENSOR_CUT_CUH
 #define GCONV_CUDA_LAYER_TENSOR_CUT_CUH
@@ -29,25 +29,25 @@
 
 namespace tensor {
 
-constexpr double CYCLES_PER_MS = 1.7e6; /* of an H200 that multiplies */
+constexpr double CYCLES_PER_MS = 1.7e6; /* clock of an H200 that multiplies */
 
 enum mode : int32_t { WIDE, NARROW, BAND };
 
 enum : int32_t {
   POSITIONS = 256, /* of a tile */
-  ROWS = 64,       /* filters of a tile; of BAND, U times as many as there are */
+  ROWS = 64,       /* filters of a tile; in BAND, U times the number of filters */
   UNIT = 16,       /* bytes */
-  TILE_UNITS = 2,  /* of a step, that is, an instruction */
+  TILE_UNITS = 2,  /* units of a step, that is, of an instruction */
   CONSUMERS = 2,   /* warpgroups of a block that multiply */
   SHARED_BYTES = 227 * 1024,
-  HEAD_BYTES = 2048,                           /* of barriers */
-  SPOT_BYTES = 2 * CONSUMERS * POSITIONS * 16, /* of this tile and the next */
+  HEAD_BYTES = 2048,                                /* for barriers */
+  OUT_PLACE_BYTES = 2 * CONSUMERS * POSITIONS * 16, /* for the places of outputs of this tile and the next */
   EXCHANGE_BYTES = CONSUMERS * 4 * 16 * 40 * 4,
-  SLACK_BYTES = 4096, /* memcheck takes the two units of an operand for neighbours, and the last would reach beyond */
+  SLACK_BYTES = 4096, /* memcheck takes the two units of an operand for adjacent, and the last would reach beyond */
   MOST_SLOTS = 64,    /* of weights */
   LEAST_SLOTS = 4,
   MOST_BUFFERS = 8, /* of planes */
-  PROCESSORS = 132  /* that a cut is made for */
+  PROCESSORS = 132  /* for which a cut is made */
 };
 
 /* Divides numbers below 2^31 by a constant (Granlund and Montgomery, 1994). */
@@ -68,63 +68,63 @@ struct divisor {
 #endif
 };
 
-/* Of layers of few taps, whose weights stay in registers while the input flows past them (tensor_flow.cuh). */
+/* Layers of few taps. Their weights stay in registers, and the input streams past them (tensor_flow.cuh). */
 enum : int32_t {
   FLOW_TILE = 128,        /* positions */
   FLOW_STEPS = 12,        /* at most */
   FLOW_SLOTS = 16,        /* at most */
-  FLOW_SAMPLES = 64 << 10 /* of an image whose largest blocks look for, at most */
+  FLOW_SAMPLES = 64 << 10 /* if an image and group has at most so many samples, blocks find its largest sample themselves */
 };
 
 struct flow {
-  int32_t steps;            /* 0: the layer is not done this way */
-  int32_t pairs;            /* of tiles of filters, one a warpgroup, of a group */
-  int32_t slots, halo;      /* of FLOW_TILE positions in the ring; that a tile meets beyond its first */
-  int32_t repeated, length; /* positions behind the last slot that repeat the first ones, and all of a plane */
-  int32_t samples;          /* of a group of an image, if blocks look for the largest themselves; else 0 */
-  /* Of each step: the plane of its first unit, with the distance (16) to the second, by 16 bytes; and how many positions
-   * further on in a plane it is. */
+  int32_t steps;            /* 0: the layer does not use this kernel */
+  int32_t pairs;            /* of tiles of filters, one for each warpgroup, in a group */
+  int32_t slots, halo;      /* slots of FLOW_TILE positions in the ring; positions that a tile needs beyond its first */
+  int32_t repeated, length; /* positions behind the last slot that repeat the first ones; positions of a whole plane */
+  int32_t samples;          /* samples of a group of an image, if blocks find its largest sample themselves; otherwise 0 */
+  /* For each step: at: the plane of its first unit, and (16 bits higher) the distance to the second, in units of 16 bytes;
+   * down: how many positions further on in a plane it is. */
   uint32_t at[FLOW_STEPS], down[FLOW_STEPS];
 };
 
 struct cut {
   mode how;
-  int32_t unit, digits;              /* U; numbers that a float32 becomes */
+  int32_t unit, digits;              /* U; digits of a float32 */
   int32_t channels, filters, groups; /* of a group; groups */
 
-  /* Positions: `strips` strips of `strip` output columns, of `columns` positions with outputs and `pitch` in all, and
-   * `rows` rows each. A segment is one strip of one image, or all of them. */
+  /* Positions: `strips` strips of `strip` output columns. A row of a strip has `pitch` positions, of which `columns` have
+   * outputs; a strip has `rows` rows. A segment is one strip of one image, or all strips of all images. */
   int32_t strips, strip, columns, pitch, rows;
   int64_t segments, segment_tiles, tiles;
-  int64_t segment_positions, positions; /* of all segments, and what tiles reach beyond the last */
+  int64_t segment_positions, positions; /* of all segments, and those that tiles reach beyond the last */
 
-  /* A chunk is what is staged at a time: `chunk_units` units of channels (channels, but in WIDE) by chunk_rows filter
-   * rows: `planes` planes of `length` positions. There are channel_chunks by row_chunks of them. Taps of a column (row)
-   * that are period_y (period_x) apart meet the same phase, step_y rows (step_x columns) of positions apart. */
+  /* A chunk is the part that is staged at a time: `chunk_units` units of channels (in NARROW and BAND: channels) by
+   * chunk_rows filter rows; that is `planes` planes of `length` positions. There are channel_chunks by row_chunks of them.
+   * Taps of a column (row) that are period_y (period_x) apart use the same phase, step_y rows (step_x columns) of positions
+   * apart. */
   int32_t period_y, period_x, step_y, step_x;
-  int32_t units, phases;      /* of all channels of a group; rows of phases that any
-                                 tap meets */
-  int32_t phases_y, variants; /* planes of a unit: phases_y * variants: of WIDE
-                                 phases of x, of NARROW units of a filter row */
-  int32_t row_taps;           /* units of a filter row */
+  int32_t units, phases; /* of all channels of a group; rows of phases that taps use */
+  int32_t phases_y,
+      variants;     /* a unit has phases_y * variants planes; variants: in WIDE phases of x, in NARROW units of a row */
+  int32_t row_taps; /* units of a filter row */
   int32_t chunk_units, chunk_rows, planes, length;
   int32_t channel_chunks, row_chunks, chunks;
-  int32_t taps, steps; /* of a chunk: units that outputs meet; two of these a step */
+  int32_t taps, steps; /* taps of a chunk: units that outputs need; steps: two taps each */
 
-  /* Work: `sets` sets of planes in a block: 2: its two warpgroups have the same filters, and neighbouring tiles of
-   * positions; 1: the other way round. Splits share the chunks. */
+  /* Work: `sets` sets of planes in a block. With 2 sets, its two warpgroups have the same filters, and neighbouring tiles of
+   * positions; with 1 set, the same positions and neighbouring tiles of filters. Splits share the chunks. */
   int32_t sets, filter_tiles, splits, split_chunks;
   int64_t items;
 
   /* Shared memory. */
   int32_t plane_bytes; /* of the planes of a digit */
   int32_t buffers, slots, slot_bytes;
-  bool resident;  /* weights */
-  bool alternate; /* the warpgroups multiply in turns, one while the other stores: what both need of an item stays there */
+  bool resident;  /* all weights stay in shared memory */
+  bool alternate; /* the warpgroups multiply in turns, one while the other stores; both keep an item's common operand */
 
   struct flow flow;
 
-  double cycles; /* estimated, of the whole */
+  double cycles; /* estimated, of the whole layer */
 };
 
 inline int32_t ceil_div(int64_t a, int64_t b) {
@@ -133,13 +133,13 @@ inline int32_t ceil_div(int64_t a, int64_t b) {
 
 /* ---- Taps ---- */
 
-/* A unit of a chunk that outputs meet: channel unit and row relative to the chunk, unit of the filter row. */
+/* A unit of a chunk that outputs need: unit of channels and row, relative to the chunk; unit of the filter row. */
 struct tap {
   int32_t unit, row, part;
   int32_t at; /* position in the planes */
 };
 
-/* The taps of a chunk by rising address. There are c.taps of them. */
+/* Lists the taps of a chunk in the order of addresses. There are c.taps of them. */
 inline void list_taps(const cut &c, tap *taps) {
   int32_t count = 0;
   for (int32_t unit = 0; unit < c.chunk_units; unit++)
@@ -159,7 +159,7 @@ inline int32_t row_taps_of(mode how, int32_t unit, int32_t columns) {
   return how == WIDE ? columns : how == NARROW ? ceil_div(columns, unit) : ceil_div(columns + unit - 1, unit);
 }
 
-/* Columns of positions that the taps of a filter row reach beyond the first. */
+/* Returns the columns of positions that the taps of a filter row reach beyond the first. */
 inline int64_t halo_of(const cut &c) {
   return c.how == WIDE ? (int64_t)(c.row_taps - 1) / c.period_x * c.step_x : c.how == BAND ? c.row_taps - 1 : 0;
 }
@@ -171,7 +171,7 @@ inline void cut_positions(cut &c, const gconv_layer_problem *p, int32_t target) 
   c.strip = ceil_div(ceil_div(p->out_width, c.strips), wide) * wide;
   c.strips = ceil_div(p->out_width, c.strip);
   c.columns = c.strip / wide;
-  /* Zeros right of a row (below an image) can be those left of the next row (above the next image), too. */
+  /* Zeros to the right of a row (below an image) can also be those to the left of the next row (above the next image). */
   int64_t shared_x = 0, shared_y = 0;
   if (c.how == WIDE && c.strips == 1 && p->stride_x == 1)
     shared_x =
@@ -191,7 +191,7 @@ inline void cut_positions(cut &c, const gconv_layer_problem *p, int32_t target) 
   c.positions = strips * strip + POSITIONS + halo_y * c.pitch + halo_x;
 }
 
-/* False if that is too much to be staged. */
+/* Returns false if the chunk is too large to be staged. */
 inline bool cut_chunk(cut &c, const gconv_layer_problem *p, int32_t units, int32_t rows) {
   c.chunk_units = units;
   c.chunk_rows = rows;
@@ -210,17 +210,17 @@ inline bool cut_chunk(cut &c, const gconv_layer_problem *p, int32_t units, int32
   return c.taps <= 4096;
 }
 
-/* Of all planes of an execution. */
+/* Bytes of all planes of an execution. */
 inline int64_t laid_bytes(const cut &c) {
   return (int64_t)c.digits * c.groups * c.units * c.phases * c.variants * c.positions * UNIT;
 }
 
-/* What a block has shared memory for; false if not for the least. */
+/* Decides what a block keeps in shared memory. Returns false if even the least does not fit. */
 inline bool cut_memory(cut &c) {
   const int32_t set_bytes = c.plane_bytes * c.digits * c.sets;
   c.slot_bytes = (CONSUMERS / c.sets) * c.digits * TILE_UNITS * ROWS * UNIT;
   const int32_t table = (c.steps * 4 + 127) / 128 * 128;
-  const int32_t room = SHARED_BYTES - HEAD_BYTES - SPOT_BYTES - EXCHANGE_BYTES - table - 128 - SLACK_BYTES;
+  const int32_t room = SHARED_BYTES - HEAD_BYTES - OUT_PLACE_BYTES - EXCHANGE_BYTES - table - 128 - SLACK_BYTES;
   const int32_t all = c.steps * c.chunks;
   c.resident = c.splits == 1 && all <= MOST_SLOTS && room - all * c.slot_bytes >= 2 * set_bytes;
   c.slots = c.resident ? all : LEAST_SLOTS;
@@ -233,16 +233,17 @@ inline bool cut_memory(cut &c) {
   return true;
 }
 
-/* Cycles of it all: laying planes, then waves of items. As measured on an H200: bytes a cycle of the whole and of a block.
- */
+/* Estimates cycles: packing planes, then waves of items. Uses bytes a cycle of the whole device and of a block, measured on
+ * an H200. */
 inline void estimate(cut &c, const gconv_layer_problem *p) {
   const double processors = PROCESSORS, outputs = (double)p->images * p->filters * p->out_height * p->out_width;
   const double inputs = (double)p->images * p->channels * p->height * p->width;
   const double multiplying = (double)c.split_chunks * c.steps * (c.digits == 2 ? 3 : 1) * 256;
   const double copying =
       (double)c.split_chunks * (c.sets * c.digits * c.plane_bytes + (c.resident ? 0 : c.steps * c.slot_bytes)) / 20;
-  /* Where strips end within 32 bytes of memory, two tiles far apart write to these, which took twice as long; and where
-   * rows begin within them, each eight of BAND is stored to two of these, which took 1.4 times as long. */
+  /* Two cases of slow stores. If strips end within 32 bytes of memory, two tiles far apart write to these bytes, which took
+   * twice as long. If rows begin within 32 bytes, each group of eight of BAND is stored to two such pieces, which took 1.4
+   * times as long. */
   const bool ragged = p->out_width % 8 != 0, torn = c.strips > 1 && (c.strip % 8 != 0 || ragged);
   const double storing = 4 * outputs / (double)c.items * c.splits / (torn ? 8 : c.how == BAND && ragged ? 12 : 17);
   const double item =
@@ -286,7 +287,7 @@ inline void cut_work(cut &best, cut c, const gconv_layer_problem *p) {
   }
 }
 
-/* A cut without what depends on the mode. */
+/* Returns a cut with the fields that do not depend on the mode. */
 inline cut cut_nothing(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
   cut c = {};
   c.unit = unit, c.digits = digits;
@@ -298,8 +299,8 @@ inline cut cut_nothing(const gconv_layer_problem *p, int32_t unit, int32_t digit
   return c;
 }
 
-/* The cut of a problem with planes in memory: the one that is estimated to take the least time. Its `cycles` are infinite if
- * there is none. */
+/* Returns the cut of a problem with planes in memory that has the least estimated time. Its `cycles` are infinite if there
+ * is none. */
 inline cut cut_planes(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
   cut best = {}, c = cut_nothing(p, unit, digits);
   best.cycles = HUGE_VAL;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers of few taps and many filters on tensor cores (tensor.cuh), such as 128 filters of 8 x 8 on 3 channels: storing is
- * as much work there as multiplying, so that neither may wait for the other, nor for planes to be laid out in memory.
+ * Layers of few taps and many filters on tensor cores (tensor.cuh), such as 128 filters of 8 x 8 on 3 channels. There,
+ * storing is as much work as multiplying. So neither may wait for the other, and neither may wait for planes in memory.
  *
- * Weights stay in registers: a warpgroup has 64 filters, with all of their taps. The input flows past them: a third
- * warpgroup lays units of NARROW, of float32 samples as they come, into a ring in shared memory, 128 positions at a time. A
- * tile of 128 positions meets, at each tap, 128 units of the ring; the first positions are repeated behind its end, so that
- * these lie side by side wherever it begins anew. Tiles of a block follow each other, so each position is laid once.
+ * Weights stay in registers: a warpgroup has 64 filters with all of their taps. The input streams past them. A third
+ * warpgroup packs float32 samples into units of NARROW, in a ring in shared memory, 128 positions at a time. A tile of 128
+ * positions needs, at each tap, 128 units of the ring. The first positions of the ring are repeated behind its end, so that
+ * these units are always adjacent. The tiles of a block follow each other, so each position is packed once.
  *
- * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores (taking
- * turns was slower). Sums go through shared memory, a row a filter. Outputs of a filter go on from tile to tile, but begin
- * anywhere: a row of shared memory has the columns of lines of 128 bytes, of which only whole ones are stored, by bulk
- * copies, and what is left of one is kept until the next tile.
+ * Two warpgroups multiply and store, each at its own pace, so that one of them multiplies while the other stores. Taking
+ * fixed turns was slower. Sums go through shared memory, one row for each filter. The outputs of a filter continue from tile
+ * to tile, but begin at any address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are
+ * stored, by bulk copies; the rest of a line is kept until the next tile.
  */
 #ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
 #define GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
@@ -24,8 +24,8 @@ namespace tensor {
 #ifdef HOPPER
 /* ---- Multiplying ---- */
 
-/* All taps of the tile that begins at position `slot` of the ring. Products with low digits, which are small, come first: so
- * less is cut off than if they were added to large sums, and it takes less power. */
+/* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
+ * first: less is cut off than if they were added to large sums, and it takes less power. */
 template <class E, int D>
 __device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weights)[FLOW_STEPS][D], uint32_t planes,
                                               uint32_t slot, float (&sums)[64]) {
@@ -51,7 +51,8 @@ __device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weight
 
 /* ---- Storing ---- */
 
-/* A thread's sums of a filter, finished, to its row in shared memory: two neighbours of each 8 columns. `row`: 0 or 1. */
+/* Writes a thread's finished sums of a filter to its row in shared memory: two neighbours of each 8 columns. `row` is 0 or
+ * 1. */
 template <bool PLAIN>
 __device__ __forceinline__ void keep_sums(const arguments &a, float *to, const scales &s, float bias, int32_t row,
                                           const float (&sums)[64]) {
@@ -62,7 +63,7 @@ __device__ __forceinline__ void keep_sums(const arguments &a, float *to, const s
       to[i * 2 + k] = finished<PLAIN>(a, sums[i + row * 2 + k], s, bias);
 }
 
-/* What a tile has left of a line, before what the next one adds to it. */
+/* Keeps the part of a line that a tile leaves, before the next tile adds to it. */
 __device__ __forceinline__ void keep_line(float *kept, int32_t lane) {
   float4 y[4];
   kept += lane / 8 * KEPT_PITCH + lane % 8 * 4;
@@ -74,14 +75,15 @@ __device__ __forceinline__ void keep_line(float *kept, int32_t lane) {
     *(float4 *)(kept + k * 4 * KEPT_PITCH) = y[k];
 }
 
-/* Where outputs of a warp's tile go. */
+/* Where the outputs of a warp's tile are stored. */
 struct flow_outputs {
-  float *out;                     /* position 0 of the strip, of the first filter */
+  float *out;                     /* position 0 of the strip, for the first filter */
   int64_t plane;                  /* from one filter to the next */
-  int32_t image, filter, filters; /* the first of those of the group that are left */
+  int32_t image, filter, filters; /* image; first filter; filters of the group from there on */
   int32_t x, begin, end;          /* the tile's first position; positions that may be stored */
   int32_t left;                   /* columns of outputs from the strip's first one on */
-  bool alone, first, last;        /* nothing goes on from tile to tile; from the one before; to the next one */
+  bool alone, first, last; /* alone: no line continues from or to another tile; first, last: no line continues from the tile
+                              before, or to the next */
 };
 
 __device__ __forceinline__ flow_outputs flow_outputs_of(const arguments &a, const flow_work &work, uint32_t tile,
@@ -105,13 +107,13 @@ __device__ __forceinline__ flow_outputs flow_outputs_of(const arguments &a, cons
   return o;
 }
 
-/* The place of the output of a position behind o.out; -1 if there is none. */
+/* Returns the place of the output of a position, counted from o.out; -1 if there is none. */
 __device__ __forceinline__ int32_t place_at(const arguments &a, const flow_outputs &o, int32_t x) {
   const int32_t row = (int32_t)a.pitch.divide((uint32_t)max(x, 0)), column = x - row * (int32_t)a.pitch.by;
   return x >= o.begin && x < o.end && column < o.left ? row * a.problem.out_width + column : -1;
 }
 
-/* The tile as it lies. */
+/* Stores a tile without lines that continue. */
 __device__ __forceinline__ void store_tile(const arguments &a, const flow_outputs &o, int32_t lane, const float *kept) {
   int32_t place[FLOW_TILE / LINE];
 #pragma unroll
@@ -129,14 +131,16 @@ __device__ __forceinline__ void store_tile(const arguments &a, const flow_output
     }
 }
 
-/* Floats that come before the tile's first output, of the k-th filter, in its line: these are the tile before's. */
+/* Returns how many floats of the line are before the tile's first output, for the k-th filter. They belong to the tile
+ * before. */
 __device__ __forceinline__ int32_t before_in_line(const flow_outputs &o, int32_t k) {
   return o.alone ? 0
                  : (int32_t)(((uint32_t)((uintptr_t)o.out / sizeof(float)) + (uint32_t)o.x + k * (uint32_t)o.plane) % LINE);
 }
 
-/* Whole lines: of 16 filters, whose outputs go on from tile to tile, each with what the tile before has left. What a copy is
- * given is the same for all lanes: if each lane had its own, the warp would take 100 cycles for each. */
+/* Stores whole lines of 16 filters whose outputs continue from tile to tile. Each line includes what the tile before has
+ * left. The addresses of a copy are the same for all lanes: if each lane had its own, the warp would take 100 cycles for
+ * each. */
 __device__ __forceinline__ void store_lines(const flow_outputs &o, int32_t lane, const float *kept) {
   const uint32_t from = shared_address(kept);
   const float *to = o.out + o.x;
@@ -149,7 +153,7 @@ __device__ __forceinline__ void store_lines(const flow_outputs &o, int32_t lane,
   }
 }
 
-/* The same where there is no tile before, or none behind, or fewer filters. */
+/* The same if there is no tile before, or none behind, or if there are fewer filters. */
 __device__ __forceinline__ void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
   float *out = o.out + o.x;
 #pragma unroll 1
@@ -161,15 +165,15 @@ __device__ __forceinline__ void store_edge(const flow_outputs &o, int32_t lane, 
   }
 }
 
-/* Where this thread is. Asked anew for each tile, as all that follows from it would else be kept in registers, of which
- * weights and sums leave few. */
+/* Returns the number of this thread. It is read again for each tile. Otherwise all that follows from it would be kept in
+ * registers, and weights and sums leave few. */
 __device__ __forceinline__ int32_t thread_now() {
   int32_t thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   return thread;
 }
 
-/* What becomes of a warp's sums of a tile. */
+/* Finishes and stores a warp's sums of a tile. */
 __device__ __forceinline__ void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, const finish (&f)[2],
                                            float scale, float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
@@ -193,9 +197,10 @@ __device__ __forceinline__ void store_flow(const arguments &a, const flow_output
     store_lines(o, lane, kept);
 }
 
-/* Computes again what is not finite of what a warp has stored of a tile, after infinite samples. */
+/* Computes those outputs again that a warp has stored for a tile and that are not finite. For samples that are not finite.
+ */
 static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work, uint32_t tile) {
-  __syncwarp(); /* other lanes stored what is read here */
+  __syncwarp(); /* other lanes have stored the values that are read here */
   const flow_outputs o = flow_outputs_of(*a, work, tile, threadIdx.x / 32);
   const int32_t width = a->problem.out_width;
   for (int32_t x = o.x + threadIdx.x % 32; x < o.end; x += 32) {
@@ -214,7 +219,7 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
 __device__ __forceinline__ void begin_flow(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   if (threadIdx.x == 0) {
-    m.h->strange = 0;
+    m.h->not_finite = 0;
     for (int i = 0; i < c.flow.slots; i++) {
       barrier_init(&m.h->full[i], GROUP);
       barrier_init(&m.h->empty[i], 4 * CONSUMERS);
@@ -226,7 +231,7 @@ __device__ __forceinline__ void begin_flow(const arguments &a, const flow_memory
   __syncthreads();
 }
 
-/* What a warpgroup does that multiplies. */
+/* The work of a warpgroup that multiplies. */
 template <class E, int D>
 __device__ __forceinline__ void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
@@ -247,9 +252,9 @@ __device__ __forceinline__ void flow_past(const arguments &a, const flow_memory 
     float sums[64];
     barrier_wait(&m.h->full[newest - (over ? c.flow.slots : 0)], r.parity ^ over);
     multiply_flow<E, D>(c, weights, shared_address(m.ring) >> 4, r.place * FLOW_TILE, sums);
-    /* While the last instructions are under way. */
+    /* This is done while the last instructions are under way. */
     const int32_t now = thread_now(), lane = now % 32;
-    const int32_t warp = __shfl_sync(UINT32_MAX, now / 32, 0); /* known to be the same for all lanes */
+    const int32_t warp = __shfl_sync(UINT32_MAX, now / 32, 0); /* tells the compiler that it is the same for all lanes */
     float *kept = m.kept + warp * (KEPT_BYTES / 4);
     const flow_outputs o = flow_outputs_of(a, work, tile, warp);
     const float scale = m.h->scales[r.place];
@@ -269,14 +274,14 @@ __device__ __forceinline__ void flow_past(const arguments &a, const flow_memory 
     store_flow(a, o, lane, f, scale, kept, sums);
   }
   bulk_store_done();
-  /* Behind the loop, as a call there would take its registers. */
-  if (!a.partial && (is_searched(a) ? *(volatile uint32_t *)&m.h->strange : *a.strange))
+  /* Behind the loop: a call inside it would take its registers. */
+  if (!a.partial && (is_searched(a) ? *(volatile uint32_t *)&m.h->not_finite : *a.not_finite))
     for (uint32_t tile = work.first; tile < work.end; tile++)
       mend_flow(&a, work, tile);
 }
 #endif
 
-/* Blocks: a multiple of the pairs of filter tiles of all groups. */
+/* The number of blocks is a multiple of the pairs of filter tiles of all groups. */
 template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) flow_layer(const __grid_constant__ arguments a) {
 #ifdef HOPPER
   extern __shared__ uint8_t shared[];
@@ -285,7 +290,7 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) flow_lay
   begin_flow(a, m, work);
   if (threadIdx.x / GROUP == CONSUMERS) {
     registers_down<88>();
-    lay_ring<E, D>(a, m, work);
+    fill_ring<E, D>(a, m, work);
   } else {
     registers_up<208>();
     flow_past<E, D>(a, m, work);

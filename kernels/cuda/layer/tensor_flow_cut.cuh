@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which layers flow (tensor_flow.cuh), and how they are cut; and the choice between that and planes in memory. */
+/* Decides which layers use tensor_flow.cuh, and cuts them. */
 #ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_CUT_CUH
 #define GCONV_CUDA_LAYER_TENSOR_FLOW_CUT_CUH
 
@@ -8,9 +8,9 @@
 namespace tensor {
 
 enum : int32_t {
-  FLOW_HEAD_BYTES = 640,             /* barriers, scales */
-  LINE = 32,                         /* floats, 128 bytes */
-  KEPT_PITCH = LINE + FLOW_TILE + 8, /* sums of a filter: what the tile before left of a line, and a tile's */
+  FLOW_HEAD_BYTES = 640,             /* for barriers and scales */
+  LINE = 32,                         /* floats: 128 bytes */
+  KEPT_PITCH = LINE + FLOW_TILE + 8, /* sums of a filter: the rest of a line from the tile before, and those of a tile */
   KEPT_BYTES = 16 * KEPT_PITCH * 4   /* of a warp */
 };
 
@@ -18,8 +18,9 @@ inline size_t flow_bytes(const cut &c) {
   return FLOW_HEAD_BYTES + CONSUMERS * 4 * KEPT_BYTES + (size_t)c.digits * c.plane_bytes + 128 + SLACK_BYTES;
 }
 
-/* The taps of each step, two by two: of two planes at one row, or of one plane at two rows, so that their distance is the
- * same wherever the ring begins anew. Returns their number. A row that is not there is p->rows. */
+/* Lists the taps of each step, two by two. They are in two planes at one row, or in one plane at two rows, so that their
+ * distance is the same wherever the ring begins again. Returns the number of steps. A tap that does not exist has row
+ * p->rows. */
 inline int32_t list_flow_taps(const cut &c, const gconv_layer_problem *p, tap *taps) {
   int32_t count = 0;
   const int32_t units = c.units * c.row_taps;
@@ -40,7 +41,7 @@ inline int32_t list_flow_taps(const cut &c, const gconv_layer_problem *p, tap *t
   return count;
 }
 
-/* False if the second unit of a step would lie before its first one. */
+/* Returns false if the second unit of a step would be before its first. */
 inline bool cut_steps(cut &c, const gconv_layer_problem *p) {
   tap taps[2 * FLOW_STEPS];
   const int32_t count = list_flow_taps(c, p, taps);
@@ -55,7 +56,7 @@ inline bool cut_steps(cut &c, const gconv_layer_problem *p) {
   return true;
 }
 
-/* Of the strips that were cut: false if the ring is too large. */
+/* Cuts the ring for the current strips. Returns false if it is too large. */
 inline bool cut_ring(cut &c, const gconv_layer_problem *p) {
   flow &f = c.flow;
   const int64_t reach = (int64_t)((p->rows - 1) / c.period_y) * c.step_y * c.pitch;
@@ -84,18 +85,18 @@ inline void cut_flow(cut &best, cut c, const gconv_layer_problem *p) {
   c.flow.samples = samples <= FLOW_SAMPLES ? (int32_t)samples : 0;
   if (c.unit != 8 || c.digits != 2 || c.filters <= ROWS || c.planes > 64 || list_flow_taps(c, p, NULL) > 2 * FLOW_STEPS)
     return;
-  /* Planes are laid by a kernel of its own, behind one that looks for the largest samples: cycles that their launches take.
-   */
+  /* With planes, a kernel of its own packs them, behind one that finds the largest samples. Their launches take so many
+   * cycles. */
   double limit = best.cycles + (c.flow.samples ? 7000 : 3500);
   for (int32_t target : {0, 128, 64, 32}) {
     cut_positions(c, p, target);
-    c.positions = 0; /* in memory */
+    c.positions = 0; /* no planes in memory */
     c.segments = (int64_t)p->images * c.strips;
     c.segment_tiles = ceil_div((int64_t)p->out_height * c.columns, FLOW_TILE);
     c.tiles = c.items = c.segments * c.segment_tiles;
     if (c.items >= INT32_MAX / FLOW_TILE || !cut_ring(c, p))
       continue;
-    /* As measured on an H200: cycles of a tile, of what is laid before the first one of a segment, and of a start. */
+    /* Measured on an H200: cycles of a tile, of packing before the first tile of a segment, and of a start. */
     const double processors = PROCESSORS, filters = CONSUMERS * ROWS, pairs = c.flow.pairs * c.groups;
     const double tiles = ceil((double)c.items / std::max(floor(processors / pairs), 1.0));
     const bool torn = c.strips > 1 && (c.strip % 8 != 0 || p->out_width % 8 != 0);
@@ -108,7 +109,7 @@ inline void cut_flow(cut &best, cut c, const gconv_layer_problem *p) {
   }
 }
 
-/* The cut of a problem: the one that is estimated to take the least time. Its `cycles` are infinite if there is none. */
+/* Returns the cut of a problem with the least estimated time. Its `cycles` are infinite if there is none. */
 inline cut cut_problem(const gconv_layer_problem *p, int32_t unit, int32_t digits) {
   cut best = cut_planes(p, unit, digits);
   cut_flow(best, cut_nothing(p, unit, digits), p);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a block of a layer whose input flows past the weights (tensor_flow.cuh) has in shared memory, which tiles are its
- * own, and how its ring is laid.
+ * For layers whose input streams past the weights (tensor_flow.cuh): what a block has in shared memory, which tiles it
+ * processes, and how its ring is filled.
  *
- * Digits need the largest sample of each image. Where images are small, blocks find it themselves: of their first image, all
- * threads do, and of the next ones the warpgroup that lays does, while the ring is full. That spares a pass over the input
- * before.
+ * Digits need the largest sample of each image. If images are small, blocks find it themselves. All threads search the first
+ * image of a block. The packing warpgroup searches the following images while the ring is full. So no pass over the input
+ * comes before.
  */
 #ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_LAY_CUH
 #define GCONV_CUDA_LAYER_TENSOR_FLOW_LAY_CUH
@@ -21,15 +21,15 @@ namespace tensor {
 
 struct flow_head {
   uint64_t full[FLOW_SLOTS], empty[FLOW_SLOTS]; /* of slots */
-  float scales[FLOW_SLOTS];                     /* of what comes out of tiles that begin with a slot */
+  float scales[FLOW_SLOTS];                     /* scales of results, for tiles that begin with a slot */
   uint32_t most[4][WARPS];                      /* see flow_images */
-  uint32_t strange;                             /* not 0 if a sample that was looked at is not finite */
+  uint32_t not_finite;                          /* not 0 if a sample that was read is not finite */
 };
 static_assert(sizeof(flow_head) <= FLOW_HEAD_BYTES, "");
 
 struct flow_memory {
   flow_head *h;
-  float *kept;   /* of each warp that multiplies */
+  float *kept;   /* rest of lines, for each warp that multiplies */
   uint8_t *ring; /* digits, planes, positions */
 };
 
@@ -39,7 +39,7 @@ __device__ __forceinline__ flow_memory flow_memory_of(uint8_t *base) {
 
 /* ---- Work ---- */
 
-/* What a block does: tiles from `first` to `end`, of a pair of filter tiles. */
+/* The work of a block: tiles `first` to `end` of a pair of filter tiles. */
 struct flow_work {
   uint32_t first, end;
   int32_t group, pair;
@@ -52,7 +52,7 @@ __device__ __forceinline__ flow_work flow_work_of(const cut &c) {
           pair - group * c.flow.pairs};
 }
 
-/* Where a tile is: the `number`-th of a strip of an image. */
+/* A tile: number `number` of a strip of an image. */
 struct flow_tile {
   int32_t image, strip, number;
 };
@@ -63,23 +63,23 @@ __device__ __forceinline__ flow_tile flow_tile_of(const arguments &a, uint32_t t
   return {image, (int32_t)segment - image * a.c.strips, (int32_t)(tile - segment * a.segment_tiles.by)};
 }
 
-/* Whether it is the last of its strip that this block has: nothing goes on behind it. */
+/* Returns whether the tile is the last of its strip in this block, so that no line continues behind it. */
 __device__ __forceinline__ bool is_last(const arguments &a, const flow_tile &at, uint32_t tile, uint32_t end) {
   return tile + 1 == end || at.number + 1 == (int32_t)a.segment_tiles.by;
 }
 
 /* ---- Scales ---- */
 
-/* Whether blocks look for the largest samples of their images themselves, and not find_maxima() for them. */
+/* Returns whether blocks find the largest samples of their images themselves; otherwise find_maxima() does it before. */
 __device__ __forceinline__ bool is_searched(const arguments &a) {
   return !a.maxima;
 }
-/* Tiles that a search takes, if it is made while the ring is full. */
+/* Returns whether `tiles` are enough to search an image meanwhile, while the ring is full. */
 __device__ __forceinline__ bool is_long(const arguments &a, int32_t tiles) {
   return tiles >= a.c.flow.samples / 1024;
 }
 
-/* Looks for the largest sample of an image, some samples of each of `threads` threads at a time. */
+/* Searches the largest sample of an image. Each of `threads` threads reads some samples at a time. */
 struct flow_search {
   static constexpr uint32_t AT_ONCE = 4;
   uint32_t at = 0, most = 0;
@@ -110,7 +110,7 @@ struct flow_search {
     for (int i = 0; i < 4 * AT_ONCE; i++) {
       const uint32_t magnitude = bits[i] & 0x7fffffff;
       if (magnitude >= NOT_FINITE)
-        m.h->strange = 1;
+        m.h->not_finite = 1;
       else
         most = max(most, magnitude);
     }
@@ -118,7 +118,7 @@ struct flow_search {
   }
 };
 
-/* By all threads, what each warp has found in an image, to most[warp]. */
+/* All threads search an image. Each warp writes its result to most[warp]. */
 __device__ __forceinline__ void search_together(const arguments &a, const flow_memory &m, const flow_work &work,
                                                 int32_t image, uint32_t *most) {
   flow_search search;
@@ -129,11 +129,11 @@ __device__ __forceinline__ void search_together(const arguments &a, const flow_m
     most[threadIdx.x / 32] = of_warp;
 }
 
-/* The images of a block, one after the other, with their exponents. The first is searched by all threads, and so is the
- * next, if there is no time for that later; the others by the warpgroup that lays, while the ring is full. */
+/* The images of a block, one after the other, with their exponents. All threads search the first image, and the next one if
+ * there is no time for it later. The packing warpgroup searches the others while the ring is full. */
 struct flow_images {
-  int32_t image, last; /* this one; of the block */
-  bool found;          /* the largest of the next image */
+  int32_t image, last; /* the current image; the last of the block */
+  bool found;          /* the largest sample of the next image is known */
   uint32_t parity = 0;
   flow_search next;
 
@@ -157,7 +157,7 @@ struct flow_images {
     return all;
   }
 
-  /* When there is nothing else to do. */
+  /* Searches while there is nothing else to do. */
   __device__ __forceinline__ void look_ahead(const arguments &a, const flow_memory &m, const flow_work &work) {
     if (is_searched(a) && image < last && !found && !next.is_done(a))
       next.go_on(a, m, image + 1, work.group, threadIdx.x % GROUP, GROUP);
@@ -178,7 +178,7 @@ struct flow_images {
     while (!next.is_done(a))
       next.go_on(a, m, image, work.group, threadIdx.x % GROUP, GROUP);
     uint32_t *most = m.h->most[2 + parity];
-    parity ^= 1; /* so that a warp that is ahead does not write what another still reads */
+    parity ^= 1; /* so that a fast warp does not overwrite what another still reads */
     const uint32_t of_warp = __reduce_max_sync(UINT32_MAX, next.most);
     if (threadIdx.x % 32 == 0)
       most[threadIdx.x / 32 % 4] = of_warp;
@@ -188,9 +188,9 @@ struct flow_images {
   }
 };
 
-/* ---- Laying ---- */
+/* ---- Packing ---- */
 
-/* The planes of a chunk of positions in their order. */
+/* Goes through the planes of a chunk of positions in their order. */
 struct flow_plane {
   int32_t unit, phase, variant;
   __device__ __forceinline__ void advance(const cut &c) {
@@ -202,7 +202,7 @@ struct flow_plane {
   }
 };
 
-/* A slot that is to be laid: the `further`-th behind the first one of a tile. */
+/* A slot to be packed: number `further` behind the first slot of a tile. */
 struct flow_walk {
   uint32_t tile;
   flow_tile at;
@@ -220,7 +220,7 @@ __device__ __forceinline__ void advance(const arguments &a, const flow_work &wor
 
 constexpr int PLANES_AT_ONCE = 3;
 
-/* A thread's units of its position in a slot, of the planes from `first` on. */
+/* Loads a thread's units of its position in a slot, for the planes from `first` on. */
 template <class E>
 __device__ __forceinline__ void load_planes(const arguments &a, const flow_work &work, const flow_walk &walk, int32_t first,
                                             float (&v)[PLANES_AT_ONCE][E::U]) {
@@ -238,7 +238,7 @@ __device__ __forceinline__ void load_planes(const arguments &a, const flow_work 
     }
 }
 
-/* The same to the ring; `again` bytes further on, too, if that is not 0. */
+/* Writes them to the ring; a second time `again` bytes further on, if that is not 0. */
 template <class E, int D>
 __device__ __forceinline__ void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again,
                                              float (&v)[PLANES_AT_ONCE][E::U]) {
@@ -253,10 +253,10 @@ __device__ __forceinline__ void store_planes(const cut &c, int32_t first, float 
     }
 }
 
-/* Samples of the next slot are loaded before those of this one are stored, and the largest sample of the next image is found
- * while the ring is full. */
+/* The work of the packing warpgroup. Samples of the next slot are loaded before those of this one are stored. The largest
+ * sample of the next image is searched while the ring is full. */
 template <class E, int D>
-__device__ __forceinline__ void lay_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
+__device__ __forceinline__ void fill_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
   static_assert(E::SCALED, "");
   const cut &c = a.c;
   const int32_t thread = threadIdx.x % GROUP, last = c.flow.slots * FLOW_TILE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done with the input of a layer on tensor cores (tensor.cuh): its largest samples are found, and it is laid out as
- * planes of units. */
+/* Prepares the input of a layer for tensor cores (tensor.cuh): finds its largest samples, and packs it into planes of units.
+ */
 #ifndef GCONV_CUDA_LAYER_TENSOR_LAY_CUH
 #define GCONV_CUDA_LAYER_TENSOR_LAY_CUH
 
@@ -8,13 +8,14 @@
 
 namespace tensor {
 
-/* What rounding to TF32 may make infinite counts as that. */
+/* Samples from here on may become infinite by rounding to TF32, and count as not finite. */
 constexpr uint32_t NOT_FINITE = 0x7f7ff000;
 
-/* The largest finite magnitude of each image and group, `count` samples, by `parts` blocks, as bits, which order as the
- * magnitudes do; and whether there are others, `strange`. */
+/* Finds the largest finite magnitude of each image and group, which has `count` samples. `parts` blocks share an image. The
+ * result is bits, which have the order of the magnitudes. `not_finite` tells whether there are samples that are not finite.
+ */
 static __global__ void __launch_bounds__(256)
-    find_maxima(const float *in, int64_t count, int32_t parts, uint32_t *maxima, uint32_t *strange) {
+    find_maxima(const float *in, int64_t count, int32_t parts, uint32_t *maxima, uint32_t *not_finite) {
   const int32_t number = (int32_t)blockIdx.x / parts;
   const float *image = in + number * count;
   const int64_t aligned = ((uintptr_t)image & 15) == 0 ? count / 4 : 0;
@@ -37,12 +38,12 @@ static __global__ void __launch_bounds__(256)
   if (threadIdx.x % 32 == 0)
     atomicMax(maxima + number, most);
   if (all >= NOT_FINITE)
-    *strange = 1;
+    *not_finite = 1;
 }
 
-/* ---- Laying planes ---- */
+/* ---- Packing planes ---- */
 
-/* The numbers of a unit of plane (`unit`, `phase`, `variant`) at a position; 0 where there is no input. */
+/* Returns the numbers of a unit of plane (`unit`, `phase`, `variant`) at a position; 0 where there is no input. */
 template <class E>
 __device__ __forceinline__ void load_unit(const arguments &a, const place &at, int32_t group, int32_t unit, int32_t phase,
                                           int32_t variant, float (&v)[E::U]) {
@@ -56,7 +57,8 @@ __device__ __forceinline__ void load_unit(const arguments &a, const place &at, i
   const int64_t plane = (int64_t)p.height * p.width, step = wide ? plane : p.dilation_x;
   const float *from =
       a.in + ((int64_t)at.image * p.channels + group * a.c.channels + channel) * plane + (int64_t)row * p.width + column;
-  if (!wide && inside && p.dilation_x == 1 && column >= 0 && column + E::U <= p.width) { /* nearly all, at a third */
+  if (!wide && inside && p.dilation_x == 1 && column >= 0 &&
+      column + E::U <= p.width) { /* the usual case takes a third of the time */
 #pragma unroll
     for (int e = 0; e < E::U; e++)
       v[e] = __ldg(from + e);
@@ -83,8 +85,8 @@ __device__ __forceinline__ void store_unit(float (&v)[E::U], float scale, uint8_
     *(uint4 *)(to + digit) = make_uint4(low[0], low[1], low[2], low[3]);
 }
 
-/* All planes: a thread a unit. Blocks in y go over groups, units, phases and variants. */
-template <class E, int D> __global__ void __launch_bounds__(LAYERS) lay_planes(const __grid_constant__ arguments a) {
+/* Packs all planes; a thread packs one unit. Blocks in y count groups, units, phases and variants. */
+template <class E, int D> __global__ void __launch_bounds__(LAYERS) pack_planes(const __grid_constant__ arguments a) {
   const uint32_t position = blockIdx.x * LAYERS + threadIdx.x;
   if (position >= a.c.positions)
     return;
@@ -97,7 +99,7 @@ template <class E, int D> __global__ void __launch_bounds__(LAYERS) lay_planes(c
 #pragma unroll
     for (int e = 0; e < E::U; e++)
       if ((__float_as_uint(v[e]) & 0x7fffffff) >= NOT_FINITE)
-        *(uint32_t *)a.strange = 1;
+        *(uint32_t *)a.not_finite = 1;
   const float scale = E::SCALED && at.image < a.problem.images ? image_scale(a, at.image, group, 1) : 1.0f;
   store_unit<E, D>(v, scale, a.planes + (plane * a.c.positions + position) * UNIT, a.digit_bytes);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Infinite samples and NaN in a layer on tensor cores (tensor.cuh). An infinity has no second digit, and times a weight 0
- * that only fills a unit it is NaN: so what it makes of the outputs that share its units is not what float32 makes of them.
- * Such inputs are told by their flags, and then outputs that are not finite are computed again, one by one, in float32.
- */
+/* Infinite samples and NaN in a layer on tensor cores (tensor.cuh). An infinity has no second digit. Times a weight 0 that
+ * only fills up a unit, it is NaN. So outputs that share its units become something else than in float32. A flag tells of
+ * such inputs. Then outputs that are not finite are computed again, one by one, in float32. */
 #ifndef GCONV_CUDA_LAYER_TENSOR_MEND_CUH
 #define GCONV_CUDA_LAYER_TENSOR_MEND_CUH
 
@@ -16,7 +14,7 @@ __device__ __forceinline__ bool is_finite(float v) {
   return (__float_as_uint(v) & 0x7f800000) != 0x7f800000;
 }
 
-/* The sum of output (row, column) of filter k, in float32, as problem.h defines it. */
+/* Returns the sum of output (row, column) of filter k in float32, as problem.h defines it. */
 static __device__ __noinline__ float plain_sum(const gconv_layer_problem &p, const float *images, const float *weights,
                                                int32_t image, int32_t k, int32_t row, int32_t column) {
   const int32_t channels = p.channels / p.groups, first = k / (p.filters / p.groups) * channels;
@@ -34,7 +32,7 @@ static __device__ __noinline__ float plain_sum(const gconv_layer_problem &p, con
   return sum;
 }
 
-/* Looks through what a warp has stored: 16 rows of the product for the positions of a tile. */
+/* Checks what a warp has stored: 16 rows of the product for the positions of a tile. */
 static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint32_t first, uint32_t end,
                                          int32_t first_row) {
   const gconv_layer_problem &p = a->problem;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a block of a layer on tensor cores does until its sums are there (tensor.cuh): copying pieces of planes and weights
- * to rings in shared memory, and multiplying them. */
+/* The part of a block of a layer on tensor cores (tensor.cuh) that makes sums: copies pieces of planes and weights to rings
+ * in shared memory, and multiplies them. */
 #ifndef GCONV_CUDA_LAYER_TENSOR_MULTIPLY_CUH
 #define GCONV_CUDA_LAYER_TENSOR_MULTIPLY_CUH
 
@@ -13,7 +13,7 @@ using namespace hopper;
 
 /* ---- Copying to shared memory ---- */
 
-/* One thread. */
+/* Copies weights. One thread calls it. */
 __device__ __forceinline__ void copy_weights(const arguments &a, const memory &m) {
   const cut &c = a.c;
   const int32_t sides = CONSUMERS / c.sets, bytes = c.slot_bytes / sides;
@@ -35,7 +35,7 @@ __device__ __forceinline__ void copy_weights(const arguments &a, const memory &m
   }
 }
 
-/* The pieces of planes that a tile meets in a chunk. */
+/* Copies the pieces of planes that a tile needs for a chunk. */
 __device__ __forceinline__ void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t chunk, uint8_t *to,
                                            uint64_t *full) {
   const cut &c = a.c;
@@ -55,7 +55,7 @@ __device__ __forceinline__ void copy_chunk(const arguments &a, const item &it, i
       }
 }
 
-/* One thread. */
+/* Copies planes. One thread calls it. */
 __device__ __forceinline__ void copy_planes(const arguments &a, const memory &m) {
   const cut &c = a.c;
   ring buffer;
@@ -74,20 +74,21 @@ __device__ __forceinline__ void copy_planes(const arguments &a, const memory &m)
 
 /* ---- Multiplying ---- */
 
-/* The descriptor of an operand of 2 units by rows 16 bytes apart, in 16 bytes: address, (16) distance of the units, and (32)
- * distance of 8 rows. */
+/* Returns the descriptor of an operand: 2 units by rows that are 16 bytes apart. In units of 16 bytes, it has the address,
+ * (16 bits higher) the distance of the units, and (32 bits higher) the distance of 8 rows. */
 __device__ __forceinline__ uint64_t descriptor(uint32_t low) {
   return (uint64_t)low | (uint64_t)(8 * UNIT >> 4) << 32;
 }
 
 struct rings {
   ring buffer, slot;
-  bool weights_there = false; /* of those that stay, all */
+  bool weights_there = false; /* all weights, if they stay in shared memory */
 };
 
-/* What does not change while a warpgroup works; addresses in shared memory, of operands in 16 bytes. */
+/* What does not change during the work of a warpgroup. Addresses in shared memory; those of operands are in units of 16
+ * bytes. */
 struct places {
-  uint32_t planes, weights, steps, digit, buffer, slot; /* bytes from one buffer (slot) to the next, by 16 */
+  uint32_t planes, weights, steps, digit, buffer, slot; /* from one buffer (slot) to the next, in units of 16 bytes */
   uint32_t full, empty, slot_full, slot_empty;          /* barriers */
 };
 
@@ -112,7 +113,7 @@ __device__ __forceinline__ uint32_t load_step(uint32_t address) {
   return step;
 }
 
-/* A step: `entry` from the table, which is added to the address of the planes to be the operand's descriptor. */
+/* Multiplies a step. `entry` is from the table; added to the address of the planes, it is the operand's descriptor. */
 template <class E, int D>
 __device__ __forceinline__ void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uint32_t entry,
                                               uint32_t add, float (&sums)[128]) {
@@ -128,8 +129,8 @@ __device__ __forceinline__ void multiply_step(uint32_t weights, uint32_t planes,
   multiply_commit();
 }
 
-/* Adds up an item. What a step costs beside its instructions decides whether tensor cores wait: weights that stay need no
- * barriers, and a group of instructions is then a chunk. */
+/* Adds up an item, with weights that stay in shared memory. The time of a step besides its instructions decides whether
+ * tensor cores wait. Such weights need no barriers, and all instructions of a chunk form one group. */
 template <class E, int D>
 __device__ __forceinline__ void multiply_resident(const cut &c, const places &p, const item &it, rings &r,
                                                   float (&sums)[128]) {
@@ -160,8 +161,8 @@ __device__ __forceinline__ void multiply_resident(const cut &c, const places &p,
     barrier_arrive(done);
 }
 
-/* The same with weights that pass by: slots and buffers are given back when the instructions that read them are over, a step
- * later. */
+/* The same with weights that are copied step by step. Slots and buffers are given back when the instructions that read them
+ * have ended, one step later. */
 template <class E, int D>
 __device__ __forceinline__ void multiply_passing(const cut &c, const places &p, const item &it, rings &r,
                                                  float (&sums)[128]) {

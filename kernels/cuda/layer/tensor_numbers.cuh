@@ -12,7 +12,7 @@
 
 namespace tensor {
 
-/* Numbers of 16 bits, two by two. */
+/* Pairs of 16-bit numbers. */
 struct half_pair {
   typedef __half2 type;
   __host__ __device__ static __forceinline__ type round(float a, float b) {
@@ -32,7 +32,7 @@ struct bfloat_pair {
   }
 };
 
-/* Splits v into two digits, packed; `low` only if asked for. */
+/* Splits v into two digits, packed. `low` is written only if asked for. */
 template <class PAIR> struct sixteen_bits {
   static constexpr int U = 8;
   typedef uint16_t number;
@@ -70,7 +70,7 @@ struct fp16 : sixteen_bits<half_pair> {
 #endif
 };
 
-struct bf16 : sixteen_bits<bfloat_pair> { /* of which two digits would not be enough */
+struct bf16 : sixteen_bits<bfloat_pair> { /* two of its digits would not be enough */
   static constexpr bool SCALED = false;
 #ifdef HOPPER
   __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
@@ -116,8 +116,8 @@ struct tf32 {
 #endif
 };
 
-/* The exponent by which what has the magnitude `bits` becomes one in [2^14, 2^15): so that its products are in range, and
- * low digits of what is 2^17 times smaller still have all their bits. */
+/* Returns the exponent that scales a number with the magnitude `bits` into [2^14, 2^15). Then its products are in range, and
+ * the low digits of numbers 2^17 times smaller still have all their bits. */
 __host__ __device__ inline int scale_exponent(uint32_t bits) {
   const int exponent = (int)(bits >> 23);
   return exponent == 255 ? 0 : exponent < 21 ? 120 : 14 + 127 - exponent;

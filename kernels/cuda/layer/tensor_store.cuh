@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of the sums of a layer on tensor cores (tensor.cuh): scaled, with bias and activation, in their places. */
+/* Finishes and stores the sums of a layer on tensor cores (tensor.cuh): scale, bias, activation. */
 #ifndef GCONV_CUDA_LAYER_TENSOR_STORE_CUH
 #define GCONV_CUDA_LAYER_TENSOR_STORE_CUH
 
@@ -9,8 +9,8 @@
 
 namespace tensor {
 
-/* Of the positions of a tile, by a warp. */
-__device__ __forceinline__ void find_spots(const arguments &a, const item &it, int64_t tile, spot *spots) {
+/* A warp computes the places of outputs for the positions of a tile. */
+__device__ __forceinline__ void find_out_places(const arguments &a, const item &it, int64_t tile, out_place *out_places) {
   const cut &c = a.c;
   const gconv_layer_problem &p = a.problem;
   const uint32_t first = position_of(a, tile), end = tile < c.tiles ? end_of(a, tile) : 0;
@@ -19,18 +19,18 @@ __device__ __forceinline__ void find_spots(const arguments &a, const item &it, i
   for (int32_t i = threadIdx.x % 32; i < POSITIONS; i += 32) {
     const place at = place_of(a, first + i);
     const int32_t q = at.strip * c.strip + at.column * wide;
-    spot s = {0, 1.0f, 0};
+    out_place s = {0, 1.0f, 0};
     if (a.maxima && at.image < p.images)
       s.scale = image_scale(a, at.image, it.group, -1);
     if (first + i < end && at.image < p.images && at.row < p.out_height && at.column < c.columns && q < p.out_width) {
       s.at = ((int64_t)at.image * p.filters * p.out_height + at.row) * p.out_width + q;
       s.room = min(wide, p.out_width - q);
     }
-    spots[i] = s;
+    out_places[i] = s;
   }
 }
 
-/* What becomes of the sums of a row: times `scale` (and that of the image), plus `bias`. */
+/* How the sums of a row become outputs: times `scale` (and that of the image), plus `bias`. */
 struct finish {
   float scale, bias;
 };
@@ -45,14 +45,15 @@ __device__ __forceinline__ finish finish_of(const arguments &a, const item &it, 
 struct scales {
   float first, then;
 };
-/* What is too large for a float32 would not be a finite output either. What is too small may be one nevertheless, as sums
- * are large: so that is done in two steps, of scales that are both below 1. */
+/* Returns both scales. If their product is too large for a float32, the output is not finite either. If their product is too
+ * small, the output may still be finite, because sums are large. So the multiplication has two steps, with scales that are
+ * both below 1. */
 __device__ __forceinline__ scales both_scales(float filter, float image) {
   const float both = filter * image;
   return both >= FLT_MIN ? scales{1, fminf(both, 0x1p127f)} : scales{image, filter};
 }
 
-/* Whether outputs of rows with these scales, of all lanes, are sum * then + bias. */
+/* Returns whether outputs of rows with these scales, for all lanes, are sum * then + bias. */
 __device__ __forceinline__ bool are_plain(const arguments &a, const scales (&s)[2]) {
   return __all_sync(UINT32_MAX, a.slope == 1 && s[0].first == 1 && s[1].first == 1);
 }
@@ -64,22 +65,22 @@ template <bool PLAIN> __device__ __forceinline__ float finished(const arguments 
   return y < 0 ? fmaxf(y, a.lowest) * a.slope : y;
 }
 
-/* Floats between rows of 32 positions: so that neither way of reading or writing them meets a bank twice (W 1), or reading
- * does not (more). */
+/* Floats between rows of 32 positions, chosen for different banks: for W = 1 in reading and in writing, for larger W in
+ * reading. */
 template <int W> __host__ __device__ constexpr int pitch_of() {
   return W == 1 ? 40 : 36;
 }
 
-/* 16 rows of 32 positions, `values`, by a warp: neighbouring outputs by neighbouring lanes. W: outputs of a position. ALL:
- * the rows are of filters that are there. */
+/* A warp stores 16 rows of 32 positions from `values`: neighbouring lanes store neighbouring outputs. W: outputs of a
+ * position. ALL: all 16 filters exist. */
 template <int W, bool ALL>
-__device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t filters, const spot *spots,
+__device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t filters, const out_place *out_places,
                                            const float *values) {
   const int32_t lane = threadIdx.x % 32, shift = lane % W;
   values += shift * pitch_of<W>() + lane / W;
 #pragma unroll
   for (int i = 0; i < W; i++) {
-    const spot s = spots[i * (32 / W) + lane / W];
+    const out_place s = out_places[i * (32 / W) + lane / W];
     float *to = out + s.at + shift;
     float y[16 / W];
 #pragma unroll
@@ -93,16 +94,16 @@ __device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t fi
   }
 }
 
-/* The sums of a warpgroup, which hopper.cuh lays out, finished, through shared memory, 32 positions at a time. One warp of a
- * scheduler does this, while another multiplies: so each instruction waits for the one before, and few are wanted. ALL: as
- * in store_rows(). ALIKE: the positions have one scale. */
+/* Finishes and stores the sums of a warpgroup, which have the layout of hopper.cuh, through shared memory, 32 positions at a
+ * time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one before, and there
+ * should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. */
 template <int W, bool ALL, bool ALIKE>
 __device__ __forceinline__ void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters,
-                                            const spot *spots, const finish (&f)[2], float *exchange,
+                                            const out_place *out_places, const finish (&f)[2], float *exchange,
                                             const float (&sums)[128]) {
   const int32_t lane = threadIdx.x % 32;
   float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
-  const scales alike[2] = {both_scales(f[0].scale, spots[0].scale), both_scales(f[1].scale, spots[0].scale)};
+  const scales alike[2] = {both_scales(f[0].scale, out_places[0].scale), both_scales(f[1].scale, out_places[0].scale)};
   const bool plain = ALIKE && are_plain(a, alike);
 #pragma unroll
   for (int part = 0; part < POSITIONS / 32; part++) {
@@ -115,21 +116,22 @@ __device__ __forceinline__ void store_parts(const arguments &a, float *out, int6
 #pragma unroll
       for (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
         const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
-        const scales s = ALIKE ? alike[row] : both_scales(f[row].scale, spots[position].scale);
+        const scales s = ALIKE ? alike[row] : both_scales(f[row].scale, out_places[position].scale);
         y[i] = finished<false>(a, sums[part * 16 + i], s, f[row].bias);
       }
 #pragma unroll
     for (int i = 0; i < 16; i += 2)
       *(float2 *)(to + i / 4 * 8 + i / 2 % 2 * 8 * pitch_of<W>()) = make_float2(y[i], y[i + 1]);
     __syncwarp();
-    store_rows<W, ALL>(out, plane, filters, spots + part * 32, exchange);
+    store_rows<W, ALL>(out, plane, filters, out_places + part * 32, exchange);
     __syncwarp();
   }
 }
 
 template <int W>
 __device__ __forceinline__ void store(const arguments &a, const item &it, int64_t tile, int32_t filter_tile,
-                                      const spot *spots, const finish (&f)[2], float *exchange, const float (&sums)[128]) {
+                                      const out_place *out_places, const finish (&f)[2], float *exchange,
+                                      const float (&sums)[128]) {
   const int32_t row = filter_tile * ROWS + threadIdx.x % GROUP / 32 * 16, filters = a.c.filters - row / W;
   const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
   float *out = a.partial ? a.partial + it.split * plane * a.problem.filters * a.problem.images : a.out;
@@ -137,9 +139,9 @@ __device__ __forceinline__ void store(const arguments &a, const item &it, int64_
   const uint32_t first = position_of(a, tile);
   const bool alike = a.alike || place_of(a, first).image == place_of(a, first + POSITIONS - 1).image;
   if (filters >= 16 / W && alike)
-    store_parts<W, true, true>(a, out, plane, filters, spots, f, exchange, sums);
+    store_parts<W, true, true>(a, out, plane, filters, out_places, f, exchange, sums);
   else
-    store_parts<W, false, false>(a, out, plane, filters, spots, f, exchange, sums);
+    store_parts<W, false, false>(a, out, plane, filters, out_places, f, exchange, sums);
 }
 
 /* Adds the splits in their order. */

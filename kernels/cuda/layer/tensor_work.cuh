@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of a layer on tensor cores share (tensor.cuh): their arguments, what shared memory holds, and which work
- * is whose: items, and where their positions are. */
+/* What the kernels of a layer on tensor cores (tensor.cuh) share: their arguments, the layout of shared memory, and the
+ * division of work into items and positions. */
 #ifndef GCONV_CUDA_LAYER_TENSOR_WORK_CUH
 #define GCONV_CUDA_LAYER_TENSOR_WORK_CUH
 
@@ -13,25 +13,24 @@ enum : int {
   GROUP = 128,
   THREADS = (CONSUMERS + 1) * GROUP,
   WARPS = THREADS / 32,
-  LAYERS = 256 /* threads of a block that lays planes */
+  LAYERS = 256 /* threads of a block that packs planes */
 };
 
-/* Where a product finds things: by value to the kernel. */
+/* The arguments of a product, passed by value to the kernel. */
 struct arguments {
   cut c;
   gconv_layer_problem problem;
   const float *in;
   uint8_t *planes; /* digits, groups, units, phases, variants, positions */
   float *out;
-  const uint8_t *weights;              /* as prepare() laid them out */
+  const uint8_t *weights;              /* in the order of prepare() */
   const uint32_t *steps;               /* of a chunk */
   const float *filter_scales;          /* NULL without scaling */
   const uint32_t *maxima;              /* of each group of each image, as bits; NULL without scaling */
-  const float *biases, *plain_weights; /* as they were given */
-  const uint32_t *strange;             /* not 0 if a sample is not finite; NULL where that is not known */
-  float *partial;                      /* sums of each split, to be finished by finish_sums(); NULL:
-                                          `out` gets what becomes of them */
-  float slope, lowest;                 /* what is below 0 becomes at least `lowest`, then times `slope` */
+  const float *biases, *plain_weights; /* as the user gave them */
+  const uint32_t *not_finite;          /* not 0 if a sample is not finite; NULL if that is not known */
+  float *partial;                      /* sums of each split, for finish_sums(); NULL: outputs go to `out` */
+  float slope, lowest;                 /* values below 0 become at least `lowest`, and are then multiplied by `slope` */
   divisor pitch, rows, strips, segment_tiles, filter_tiles, groups, splits;
   int64_t digit_bytes; /* of all planes */
   bool alike;          /* the positions of a tile have one scale: they are of one image, or there are no scales */
@@ -42,13 +41,13 @@ struct arguments {
 struct head {
   uint64_t slot_full[MOST_SLOTS], slot_empty[MOST_SLOTS];
   uint64_t full[CONSUMERS][MOST_BUFFERS], empty[CONSUMERS][MOST_BUFFERS];
-  uint64_t found[CONSUMERS][2], used[CONSUMERS][2]; /* spots */
+  uint64_t found[CONSUMERS][2], used[CONSUMERS][2]; /* for places of outputs */
   uint64_t turn[CONSUMERS];
 };
 static_assert(sizeof(head) <= HEAD_BYTES, "");
 
-/* Where the output of a position is; `room` is how many outputs it may store, from there on. */
-struct spot {
+/* The place of the output of a position. `room` is how many outputs it may store from there on. */
+struct out_place {
   int64_t at;
   float scale;
   int32_t room;
@@ -56,7 +55,7 @@ struct spot {
 
 struct memory {
   head *barriers;
-  spot *spots;
+  out_place *out_places;
   float *exchange;
   uint32_t *steps;
   uint8_t *slots, *planes;
@@ -65,16 +64,16 @@ struct memory {
 __device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
   memory m;
   m.barriers = (head *)base;
-  m.spots = (spot *)(base + HEAD_BYTES);
-  m.exchange = (float *)(base + HEAD_BYTES + SPOT_BYTES);
-  m.steps = (uint32_t *)(base + HEAD_BYTES + SPOT_BYTES + EXCHANGE_BYTES);
-  m.slots = base + HEAD_BYTES + SPOT_BYTES + EXCHANGE_BYTES + (c.steps * 4 + 127) / 128 * 128;
+  m.out_places = (out_place *)(base + HEAD_BYTES);
+  m.exchange = (float *)(base + HEAD_BYTES + OUT_PLACE_BYTES);
+  m.steps = (uint32_t *)(base + HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES);
+  m.slots = base + HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (c.steps * 4 + 127) / 128 * 128;
   m.planes = m.slots + c.slots * c.slot_bytes;
   return m;
 }
 
 inline size_t shared_bytes(const cut &c) {
-  return HEAD_BYTES + SPOT_BYTES + EXCHANGE_BYTES + (size_t)(c.steps * 4 + 127) / 128 * 128 +
+  return HEAD_BYTES + OUT_PLACE_BYTES + EXCHANGE_BYTES + (size_t)(c.steps * 4 + 127) / 128 * 128 +
          (size_t)c.slots * c.slot_bytes + (size_t)c.buffers * c.sets * c.digits * c.plane_bytes + 128 + SLACK_BYTES;
 }
 
@@ -90,7 +89,7 @@ struct ring {
 /* ---- Work ---- */
 
 struct item {
-  int64_t tile; /* of positions, of the block's first warpgroup */
+  int64_t tile; /* of positions, for the block's first warpgroup */
   int32_t filter_tile, group, split, first_chunk, end_chunk;
 };
 
@@ -108,7 +107,7 @@ __device__ __forceinline__ item item_of(const arguments &a, uint32_t number) {
   return it;
 }
 
-/* Where a position is: the strip of the image, row and column in it; behind the last image, `image` is not one. */
+/* The place of a position: strip of the image, row and column. Behind the last image, `image` is no valid number. */
 struct place {
   int32_t image, strip, row, column;
 };
@@ -123,14 +122,14 @@ __device__ __forceinline__ place place_of(const arguments &a, uint32_t position)
   return at;
 }
 
-/* The first position of a tile. */
+/* Returns the first position of a tile. */
 __device__ __forceinline__ uint32_t position_of(const arguments &a, int64_t tile) {
   const uint32_t segment = a.segment_tiles.divide((uint32_t)tile);
   return segment * (uint32_t)a.c.segment_positions + ((uint32_t)tile - segment * a.segment_tiles.by) * POSITIONS;
 }
 
-/* Behind the last position that a tile may store: its own segment's. What it reaches of the next one is stored by that one's
- * first tile, with the scale of that image. */
+/* Returns the end of the positions that a tile may store: those of its own segment. Positions of the next segment are stored
+ * by the first tile of that segment, with the scale of that image. */
 __device__ __forceinline__ uint32_t end_of(const arguments &a, int64_t tile) {
   return a.c.segments > 1 ? (a.segment_tiles.divide((uint32_t)tile) + 1) * (uint32_t)a.c.segment_positions : UINT32_MAX;
 }

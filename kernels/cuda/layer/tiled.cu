@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tiled: a block of threads fetches a tile of the input, with its halo and with zeros outside of the image, into shared
- * memory, some channels at a time, and computes a tile of outputs of F filters from it.
+ * tiled: a block fetches a tile of the input into shared memory, with its halo and with zeros outside the image, some
+ * channels at a time. From it, the block computes a tile of outputs of F filters.
  *
- *        32 columns                  shared memory, for some channels
- *      +------------+                +--------------------------------+
- *      | warp 0     | step 0         | (32 - 1) stride + reach columns|      reach = (S - 1) dilation + 1
- *      | warp 1 ... |                | (4 N - 1) stride + reach rows  |
- *      +------------+                |                                |
- *      | warp 0 ... | step 1 ... N   +--------------------------------+
- *      +------------+
+ *       32 columns                  shared memory, for some channels
+ *     +------------+                +--------------------------------+
+ *     | warp 0     | step 0         | (32 - 1) stride + reach columns|      reach = (S - 1) dilation + 1
+ *     | warp 1 ... |                | (4 N - 1) stride + reach rows  |
+ *     +------------+                |                                |
+ *     | warp 0 ... | step 1 ... N   +--------------------------------+
+ *     +------------+
  *
- * A thread has a pixel of each of N steps, 4 rows apart, so that a warp reads 32 neighbouring samples of a row, and F
- * filters: for each tap N loads from shared memory, F / 4 of four weights, and F * N multiply-adds, and nothing to be
- * checked. 64 multiply-adds of a warp take 16 cycles of a multiprocessor, its 8 loads 8.
+ * A thread has a pixel of each of N steps, 4 rows apart, and F filters. So a warp reads 32 neighbouring samples of a row.
+ * For each tap, a thread does N loads from shared memory, F / 4 loads of four weights, and F * N multiply-adds, and has
+ * nothing to check. 64 multiply-adds of a warp take 16 cycles of a multiprocessor; its 8 loads take 8.
  *
- * For the large filters of small images, which make thousands of multiply-adds of a sample; and where images are so small
- * that tiles of 32 x 16 stay half empty, direct or gemm are better.
+ * It is the fastest for large filters on small images, which do thousands of multiply-adds for each sample. If images are so
+ * small that tiles of 32 x 16 stay half empty, direct or gemm are faster.
  */
 #include "weights.cuh"
 
@@ -25,16 +25,16 @@
 namespace {
 
 constexpr int THREADS = 128, COLUMNS = 32, WARPS = THREADS / 32;
-constexpr int TAPS = 64;                /* of which the weights are in shared memory at a time */
+constexpr int TAPS = 64;                /* taps whose weights are in shared memory at a time */
 constexpr int SHARED_FLOATS = 10 << 10; /* of a tile: with 16 x 64 weights, 44 KiB */
 
 struct arguments : block_arguments {
   int64_t tiles_x, tiles_y; /* of pixels */
   int channels;             /* in shared memory at a time */
-  int rows, pitch;          /* of the tile of one of them */
+  int rows, pitch;          /* of the tile of one channel */
 };
 
-/* Tile rows that N steps need, and floats of a row. */
+/* Rows of the tile that N steps need, and floats of a row. */
 int tile_rows(const gconv_layer_problem *problem, int N) {
   return (N * WARPS - 1) * problem->stride_y + (problem->rows - 1) * problem->dilation_y + 1;
 }
@@ -43,7 +43,7 @@ int tile_pitch(const gconv_layer_problem *problem) {
   return (COLUMNS - 1) * problem->stride_x + (problem->columns - 1) * problem->dilation_x + 1;
 }
 
-/* Begins to fetch `count` channels of the tile whose corner is (top, left); the copies are under way all at once. */
+/* Starts to fetch `count` channels of the tile whose corner is (top, left). All copies are under way at the same time. */
 __device__ __forceinline__ void fetch(const arguments &a, float *tile, const float *in, int count, int top, int left) {
   const gconv_layer_problem &problem = a.problem;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -60,7 +60,7 @@ __device__ __forceinline__ void fetch(const arguments &a, float *tile, const flo
   __pipeline_commit();
 }
 
-/* Adds all taps of `count` channels; `next` are their weights in global memory, `x` the thread's first sample. */
+/* Adds all taps of `count` channels. `next` points to their weights in global memory, `x` to the thread's first sample. */
 template <int F, int N>
 __device__ __forceinline__ void add_channels(const arguments &a, float (&sums)[F][N], float *weights, const float *next,
                                              const float *x, int count) {
@@ -71,10 +71,10 @@ __device__ __forceinline__ void add_channels(const arguments &a, float (&sums)[F
   for (int first = 0; first < taps; first += TAPS) {
     const int some = min(taps - first, (int)TAPS);
     __pipeline_wait_prior(0);
-    __syncthreads(); /* the tile is here, and the weights before these are done with */
+    __syncthreads(); /* the tile has arrived, and all threads have used the weights before */
     copy_weights(weights, next + (int64_t)first * F, some * F);
     __syncthreads();
-#pragma unroll(N == 4 ? 2 : 8) /* few threads wait for more at a time */
+#pragma unroll(N == 4 ? 2 : 8) /* with few threads, more loads are under way at a time */
     for (int i = 0; i < some; i++) {
       float samples[N];
 #pragma unroll
@@ -134,7 +134,7 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
 
 /* ---- Launching ---- */
 
-/* Tiles of N steps, and blocks of threads, of which each takes one for a block of filters. */
+/* Tiles of N steps. A block takes one tile for a block of filters. */
 int64_t tiles_down(const gconv_layer_problem *problem, int N) {
   return divide_up(problem->out_height, N * WARPS);
 }
@@ -144,7 +144,7 @@ int64_t blocks_of(const gconv_layer_problem *problem, int N) {
          problem->images;
 }
 
-/* As many steps as registers allow, but fewer where that would leave multiprocessors idle. */
+/* Returns as many steps as registers allow, but fewer if that would leave multiprocessors idle. */
 int steps_of(const gconv_layer_problem *problem) {
   int N = 4;
   while (N > 1 && blocks_of(problem, N) < MANY_BLOCKS)
@@ -156,7 +156,7 @@ int64_t tile_floats(const gconv_layer_problem *problem, int N) {
   return (int64_t)tile_rows(problem, N) * tile_pitch(problem);
 }
 
-/* Channels at a time: as many as fit, but no more than have taps for one load of weights. */
+/* Returns the channels at a time: as many as fit, but not more than have taps for one load of weights. */
 int channels_at_once(const gconv_layer_problem *problem, int N) {
   int64_t channels = problem->channels / problem->groups, taps = (int64_t)problem->rows * problem->columns;
   int64_t fitting = SHARED_FLOATS / tile_floats(problem, N), wanted = divide_up(TAPS, taps);
@@ -185,8 +185,8 @@ const char *supports(const gconv_layer_problem *problem) {
   return tile_floats(problem, steps_of(problem)) > SHARED_FLOATS ? "filters or strides whose tile exceeds 40 KB" : NULL;
 }
 
-/* As of direct, of whole tiles, without checks; each row of a tile that a warp fetches takes as long as 65 instructions.
- * One or two blocks on a multiprocessor do not keep it busy. */
+/* As that of direct, but for whole tiles, without checks. Each row of a tile that a warp fetches takes as long as 65
+ * instructions. One or two blocks on a multiprocessor do not keep it busy. */
 double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   const int steps = steps_of(problem);
   const double F = block_filters(problem), N = steps, plane_taps = (double)problem->rows * problem->columns;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What direct and tiled share: blocks of filters whose weights lie tap after tap, as a thread wants them, and small helpers
- * of kernels for layers.
+ * What direct and tiled share: weights in blocks of filters, tap after tap, in the order in which a thread uses them; and
+ * small helpers of kernels for layers.
  *
- * The K / G filters of a group are cut into blocks of F, the last filled up with zeros; prepare() lays out
- * [group][block][tap][F], taps in the order of the definition. So a tap's weights are F floats in a row, which four at a
- * time come from shared memory.
+ * The K / G filters of a group are cut into blocks of F; the last is filled up with zeros. prepare() writes
+ * [group][block][tap][F], with taps in the order of the definition. So a tap's weights are F adjacent floats, which are read
+ * from shared memory four at a time.
  */
 #ifndef GCONV_CUDA_LAYER_WEIGHTS_CUH
 #define GCONV_CUDA_LAYER_WEIGHTS_CUH
@@ -22,13 +22,13 @@ int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/* Any number of blocks, as a grid of two dimensions; there may be some more, which return. */
+/* Returns a grid of two dimensions for any number of blocks. It may have some more blocks, which return at once. */
 dim3 grid_of(int64_t blocks) {
   int64_t x = blocks < INT32_MAX ? blocks : INT32_MAX;
   return dim3((unsigned)x, (unsigned)divide_up(blocks, x));
 }
 
-/* a / b for 0 <= a, 0 < b, in 32 bits where these suffice, which is several times as fast. */
+/* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
 __device__ __forceinline__ int64_t quotient(int64_t a, int64_t b) {
   return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
 }
@@ -41,7 +41,7 @@ int64_t filters_of_group(const gconv_layer_problem *problem) {
   return problem->filters / problem->groups;
 }
 
-/* The block size, of 4, 8, 12 and 16, that takes the fewest blocks and then the fewest zeros. */
+/* Returns the block size, of 4, 8, 12 and 16, that takes the fewest blocks, and then the fewest zeros. */
 int block_filters(const gconv_layer_problem *problem) {
   int64_t filters = filters_of_group(problem), blocks = divide_up(filters, 16);
   return (int)(divide_up(divide_up(filters, blocks), 4) * 4);
@@ -66,10 +66,10 @@ gconv_status prepare(const gconv_layer_problem *problem, const float *weights, f
   return GCONV_OK;
 }
 
-/* What direct and tiled tell their kernels. */
+/* The arguments that the kernels of direct and tiled share. */
 struct block_arguments {
   gconv_layer_problem problem;
-  const float *weights, *biases; /* prepared */
+  const float *weights, *biases; /* in the order of prepare() */
   const float *in;
   float *out;
   int64_t blocks; /* of filters, in a group */
@@ -85,7 +85,7 @@ block_arguments block_arguments_of(const gconv_layer_execution *e) {
           blocks_of_group(problem)};
 }
 
-/* launch.operator()<F, N>() for the problem's filters of a block and N (1, 2 or 4) pixels of a thread. */
+/* Calls launch.operator()<F, N>(), with the filters F of a block and N (1, 2 or 4) pixels of a thread. */
 template <class Launch> gconv_status launch_for(const gconv_layer_problem *problem, int N, const Launch &launch) {
   const auto with = [&]<int F>() {
     N == 4   ? launch.template operator()<F, 4>()
@@ -109,10 +109,10 @@ template <class Launch> gconv_status launch_for(const gconv_layer_problem *probl
   return GCONV_OK;
 }
 
-constexpr int64_t MANY_BLOCKS = 300; /* that keep a large GPU busy */
+constexpr int64_t MANY_BLOCKS = 300; /* blocks that keep a large GPU busy */
 
-/* For cost(): by how much the last multiprocessor to end is late, where so many blocks are dealt out, of which `most` are on
- * a multiprocessor at a time. */
+/* For cost(): how much later than the average the last multiprocessor ends. `most` blocks are on a multiprocessor at a time.
+ */
 double lateness(double blocks, double most, const gconv_machine *machine) {
   const double each = blocks / machine->units;
   return each < most ? ceil(each) / each : ceil(each / most) * most / each;
@@ -133,7 +133,7 @@ __device__ __forceinline__ void add_tap(float (&sums)[F][N], const float *weight
   }
 }
 
-/* gconv_activate() where it stands in unrolled loops: what is rare and long is called. */
+/* gconv_activate() for unrolled loops: rare and long activations are called, not inlined. */
 __device__ __noinline__ float activate_by_call(const gconv_layer_problem *problem, float v) {
   return gconv_activate(problem, v);
 }
@@ -146,13 +146,14 @@ __device__ __forceinline__ float activate(const gconv_layer_problem &problem, fl
   return activate_by_call(&problem, v);
 }
 
-/* Copies `count` floats, a multiple of 4, from global to shared memory, by all threads of the block. */
+/* All threads of the block copy `count` floats, a multiple of 4, from global to shared memory. */
 __device__ __forceinline__ void copy_weights(float *to, const float *from, int count) {
   for (int i = 4 * threadIdx.x; i < count; i += 4 * blockDim.x)
     *(float4 *)(to + i) = __ldg((const float4 *)(from + i));
 }
 
-/* The index of the last sample that any tap meets, from the first row of the image on, is far from where int ends. */
+/* Returns why indices would overflow an int, or NULL. It checks the index of the last sample under any tap, counted from the
+ * first row of the image. */
 const char *overflow_obstacle(const gconv_layer_problem *problem) {
   const int64_t most = INT32_MAX / 2;
   const int64_t rows = (int64_t)problem->out_height * problem->stride_y + (int64_t)problem->rows * problem->dilation_y;
@@ -162,7 +163,7 @@ const char *overflow_obstacle(const gconv_layer_problem *problem) {
   return NULL;
 }
 
-/* For supports(): what direct and tiled cannot do. */
+/* For supports(): returns what direct and tiled cannot do, or NULL. */
 const char *block_obstacle(const gconv_layer_problem *problem) {
   if (problem->math != GCONV_MATH_FP32)
     return "math other than fp32";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * winograd: F(2 x 2, 3 x 3) in float32 (layer/winograd.h): a kernel that transforms the input, a batched product
- * (product.cuh), and a kernel that makes outputs of it.
+ * (product.cuh), and a kernel that transforms the sums into outputs.
  *
- * 2.25 times fewer multiplications. The transformed tiles, 4 times as large as the input and the output, go through memory,
- * so that many channels and filters are needed; 64 are enough.
+ * It takes 2.25 times fewer multiplications. The transformed tiles, 4 times as large as input and output, go through memory.
+ * So it needs many channels and filters to pay; 64 are enough.
  */
 #include "layer/winograd.h"
 #include "product.cuh"
@@ -14,7 +14,7 @@ namespace {
 constexpr int POINTS = GCONV_WINOGRAD_POINTS;
 
 struct tiling {
-  int64_t tiles_x, tiles_y, tiles; /* of 2 x 2 outputs: in an image, and in all */
+  int64_t tiles_x, tiles_y, tiles; /* of 2 x 2 outputs: of an image, of all images */
   int64_t tile_pitch, filter_pitch;
   int64_t channels, filters; /* of a group */
 };
@@ -31,13 +31,13 @@ tiling tiling_of(const gconv_layer_problem *problem) {
   return t;
 }
 
-/* B' d, of four columns or rows. */
+/* B' d, for four columns or rows. */
 __device__ __forceinline__ void transform(float &a, float &b, float &c, float &d) {
   const float first = a - c, second = b + c, third = c - b, fourth = b - d;
   a = first, b = second, c = third, d = fourth;
 }
 
-/* A thread transforms a tile of a channel. V is [point][channel][tile]. Grid: tiles, channels (strided over). */
+/* A thread transforms a tile of a channel. V is [point][channel][tile]. Grid: x counts tiles, y channels; threads stride. */
 __global__ void transform_input(const __grid_constant__ gconv_layer_problem problem, const __grid_constant__ tiling t,
                                 const float *in, float *v) {
   const int64_t tile = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -78,7 +78,7 @@ struct store_point {
   }
 };
 
-/* A thread makes the 2 x 2 outputs of a tile for a filter. Grid: tiles, filters (strided over). */
+/* A thread makes the 2 x 2 outputs of a tile for a filter. Grid: x counts tiles, y filters; threads stride. */
 __global__ void transform_output(const __grid_constant__ gconv_layer_problem problem, const __grid_constant__ tiling t,
                                  const float *m, const float *biases, float *out) {
   const int64_t tile = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* Decoding the images of a group. */
+#include "base/clock.h"
+#include "batch/layout.h"
+#include "batch/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count) {
+  size_t planes = image->planar ? (size_t)image->channels : 1;
+  gconv_image part = *image;
+  part.frames = count;
+  part.data = (uint8_t *)image->data + (size_t)first * planes * image->plane_bytes;
+  return part;
+}
+
+typedef struct loading {
+  gconv_worker *worker;
+  gconv_task *task;
+  gconv_row_reader *reader; /* of the only item; NULL: they are opened */
+  gconv_image *images;      /* [task->count] */
+  char **errors;            /* [task->count]; owned, NULL: it was read */
+  int threads;              /* of each */
+} loading;
+
+static gconv_status read_whole(const loading *l, const char *path, gconv_image *image) {
+  const gconv_batch *batch = l->worker->run->batch;
+  gconv_read_options options = {.max_pixels = batch->max_pixels};
+  gconv_row_reader *reader = l->reader;
+  if (!reader)
+    GCONV_TRY(gconv_row_reader_open(path, &options, &reader));
+  if (l->task->count == 1) { /* the last pixels' memory serves again */
+    *image = l->worker->input;
+    l->worker->input = (gconv_image){0};
+    gconv_image_reshape(image, gconv_row_reader_header(reader));
+  }
+  gconv_status status = gconv_row_reader_image(reader, image);
+  if (!l->reader)
+    gconv_row_reader_close(reader);
+  return status == GCONV_OK && batch->nhwc && image->planar ? gconv_to_nchw(image) : status;
+}
+
+static void decode(void *context, size_t turn, int seat) {
+  const loading *l = context;
+  (void)seat;
+  gconv_item *item = &l->task->items[turn];
+  double begin = gconv_now_ms();
+  if (read_whole(l, item->report.input->path, &l->images[turn]) != GCONV_OK) {
+    l->errors[turn] = strdup(gconv_last_error());
+    gconv_image_free(&l->images[turn]);
+  }
+  item->report.decode_ms += gconv_now_ms() - begin;
+}
+
+/* Takes out the items that could not be read, or are not of the shape of the group, and reports them. */
+static void drop_unread(loading *l) {
+  gconv_task *task = l->task;
+  size_t kept = 0;
+  const gconv_image *like = task->group->header.frames > 0 ? &task->group->header : NULL;
+  for (size_t i = 0; i < task->count; i++) {
+    gconv_item *item = &task->items[i];
+    bool read = l->images[i].data != NULL;
+    bool fits = read && (!like || gconv_image_same_shape(like, &l->images[i]));
+    if (!fits) {
+      gconv_item_fail(item, read ? "it changed while it was waiting for its turn"
+                                 : (l->errors[i] ? l->errors[i] : "out of memory"));
+      gconv_image_free(&l->images[i]);
+      gconv_item_hand_in(l->worker->run, item);
+      free(item->wanted);
+      continue;
+    }
+    if (kept < i) {
+      task->items[kept] = *item;
+      l->images[kept] = l->images[i];
+      l->images[i] = (gconv_image){0};
+    }
+    kept++;
+  }
+  task->count = kept;
+}
+
+static void copy_frames(const gconv_image *from, gconv_image *to, int32_t frame) {
+  size_t planes = to->planar ? (size_t)to->channels : 1;
+  for (size_t i = 0; i < planes * (size_t)from->frames; i++)
+    memcpy((uint8_t *)to->data + ((size_t)frame * planes + i) * to->plane_bytes,
+           (const uint8_t *)from->data + i * from->plane_bytes, to->plane_bytes);
+}
+
+/* Copies images into one, one behind the other, and frees each as soon as it is copied. A single one is taken as it is. */
+static gconv_status join(loading *l) {
+  gconv_task *task = l->task;
+  int32_t frames = 0;
+  for (size_t i = 0; i < task->count; i++) {
+    gconv_item *item = &task->items[i];
+    item->first_frame = frames;
+    item->frames = l->images[i].frames;
+    frames += item->frames;
+  }
+  if (task->count == 1) {
+    task->image = l->images[0];
+    l->images[0] = (gconv_image){0};
+    return GCONV_OK;
+  }
+  gconv_image header = gconv_header_of(&l->images[0]);
+  header.frames = frames;
+  task->image = l->worker->input;
+  l->worker->input = (gconv_image){0};
+  gconv_image_reshape(&task->image, &header);
+  if (!task->image.data) {
+    task->image = header;
+    GCONV_TRY(gconv_image_allocate(&task->image));
+  }
+  for (size_t i = 0; i < task->count; i++) {
+    copy_frames(&l->images[i], &task->image, task->items[i].first_frame);
+    gconv_image_free(&l->images[i]);
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_task_load(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
+  size_t count = task->count;
+  int share = worker->threads / (int)(count < (size_t)worker->threads ? count : (size_t)worker->threads);
+  loading l = {.worker = worker,
+               .task = task,
+               .reader = reader,
+               .images = calloc(count, sizeof *l.images),
+               .errors = calloc(count, sizeof *l.errors),
+               .threads = share};
+  gconv_status status = l.images && l.errors ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  if (status == GCONV_OK)
+    status = gconv_worker_run(worker, count, decode, &l);
+  if (status == GCONV_OK) {
+    drop_unread(&l);
+    if (task->count > 0)
+      status = join(&l);
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (l.images)
+      gconv_image_free(&l.images[i]);
+    if (l.errors)
+      free(l.errors[i]);
+  }
+  free(l.images);
+  free(l.errors);
+  return gconv_task_keep_text(task, status);
+}

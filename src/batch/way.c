@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* What images take of memory, and so whether they go whole, how many together, or by rows. */
+#include "batch/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Groups of several images take up to GROUP_BYTES, and an image whose group would take more than LARGE_BYTES goes by rows,
+ * of which about BAND_BYTES are at work. These are the same on every machine, so that results are. A writer has WRITER_BYTES
+ * a thread; of those at work at a time there are at most MOST_WRITERS, as each has a file. */
+static const double GROUP_BYTES = 256 << 20, LARGE_BYTES = 1 << 30, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20;
+static const double SLAB_BYTES = 2 << 20; /* pinned, of a worker whose images may be a GPU's */
+enum { MOST_WRITERS = 256, PROBE_ROWS = 64, LEAST_ROWS = 16 };
+
+static double row_bytes_of(const gconv_image *image) {
+  return (double)image->frames * image->width * image->channels * (double)gconv_type_bytes(image->type);
+}
+
+/* ---- What images of a shape take ---- */
+
+/* Of the outputs, and of the rows that they need: from an outline by rows, so that nothing large is made. */
+static void look_at(const gconv_plan *outline, gconv_cost *cost) {
+  const gconv_image *like = &outline->like;
+  cost->outputs = gconv_plan_outputs(outline);
+  for (size_t i = 0; i < cost->outputs; i++) {
+    const gconv_image *out = gconv_plan_output_header(outline, i);
+    cost->out += row_bytes_of(out) * out->height;
+    cost->out_row += row_bytes_of(out);
+  }
+  cost->rows = gconv_plan_get_info(outline)->out_height;
+  cost->scale = (double)like->height / cost->rows;
+  int32_t step = gconv_plan_row_step(outline), begin, end;
+  if (step > 0 && outline->operation->type->batches) {
+    gconv_plan_rows_needed(outline, cost->rows / 2 / step * step, step, &begin, &end);
+    cost->halo = fmax(end - begin - cost->scale * step, 0);
+  }
+}
+
+static gconv_cost find_cost(gconv_worker *worker, const gconv_image *header) {
+  const gconv_run *run = worker->run;
+  gconv_cost cost = {.in_row = row_bytes_of(header)};
+  gconv_device *cpu = NULL;
+  gconv_plan *outline = NULL;
+  cost.in = cost.in_row * header->height;
+  cost.known = gconv_devices_cpu(run->devices, worker->index, &cpu) == GCONV_OK &&
+               gconv_operation_find_need(cpu, header, run->operation, PROBE_ROWS, &cost.need) == GCONV_OK;
+  if (cost.known && gconv_plan_outline(cpu, header, run->operation, PROBE_ROWS, &outline) == GCONV_OK) {
+    look_at(outline, &cost);
+    worker->either = run->exact && gconv_devices_are_open(run->devices) && outline->info.exact;
+  } else {
+    cost.out = cost.in; /* the CPU has no such algorithm */
+    cost.rows = header->height;
+    cost.scale = 1;
+    cost.outputs = gconv_operation_outputs(run->operation);
+  }
+  gconv_plan_free(outline);
+  return cost;
+}
+
+void gconv_worker_judge(gconv_worker *worker, const gconv_image *header) {
+  if (worker->judged.frames > 0 && gconv_image_same_shape(&worker->judged, header))
+    return;
+  worker->judged = gconv_header_of(header);
+  worker->either = false;
+  worker->cost = find_cost(worker, header);
+}
+
+/* Whether results are arrays, written as they are. */
+static bool are_arrays(const gconv_run *run) {
+  return run->batch->outputs->format->multiframe && run->operation->type->batches;
+}
+
+/* Bytes of copies while an array whose channels are last is read. */
+static double turning_bytes(const gconv_worker *worker, const gconv_image *header) {
+  return worker->run->batch->nhwc && header->planar ? worker->cost.in : 0;
+}
+
+/* Bytes while images are decoded and put together: each thread is at one, and one may be there twice. */
+static double loading_bytes(const gconv_worker *worker, const gconv_image *header, double images, double reader) {
+  double at_a_time = fmin(images, worker->threads);
+  return (images > 1 ? images + 1 : images) * worker->cost.in + at_a_time * (reader + turning_bytes(worker, header));
+}
+
+/* Bytes of what writes results, each thread one at a time. */
+static double writing_bytes(const gconv_worker *worker, double images) {
+  const gconv_cost *cost = &worker->cost;
+  double results = images * (double)cost->outputs, at_a_time = fmin(results, worker->threads);
+  if (are_arrays(worker->run))
+    return worker->run->batch->nhwc ? 2 * at_a_time * cost->out : 0;
+  return fmax(at_a_time, worker->threads) * WRITER_BYTES;
+}
+
+double gconv_whole_bytes(const gconv_worker *worker, const gconv_image *header, double images, double reader) {
+  const gconv_batch *batch = worker->run->batch;
+  const gconv_cost *cost = &worker->cost;
+  double verified = batch->verify ? images * cost->need.verify : 0;
+  double at_work = images * (cost->in + cost->out) + fmax(writing_bytes(worker, images), verified);
+  double slabs = strcmp(batch->device, "cpu") == 0 ? 0 : SLAB_BYTES;
+  return images * cost->need.image + cost->need.fixed + slabs + reader +
+         fmax(at_work, loading_bytes(worker, header, images, reader));
+}
+
+/* So that decoding and writing go on while others are executed, the images of a run are divided into parts. */
+size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike) {
+  const size_t parts = 4, most = 64;
+  const gconv_batch *batch = worker->run->batch;
+  gconv_worker_judge(worker, header);
+  if (!worker->cost.known)
+    return 1; /* it fails when it is decoded */
+  double memory = (double)gconv_budget_bytes(worker->run->budget);
+  double tensors = worker->cost.need.image + (are_arrays(worker->run) ? worker->cost.out : 0);
+  size_t count = (alike - 1) / parts + 1, fits = tensors < GROUP_BYTES ? (size_t)(GROUP_BYTES / tensors) : 1;
+  count = count < fits ? count : fits;
+  count = count < most ? count : most;
+  if (batch->group > 0)
+    count = (size_t)batch->group < alike ? (size_t)batch->group : alike;
+  while (count > 1 &&
+         gconv_whole_bytes(worker, header, (double)count, 0) + loading_bytes(worker, header, (double)count, 0) > memory)
+    count--;
+  return count;
+}
+
+/* ---- By rows ---- */
+
+const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                                const gconv_row_reader *reader) {
+  bool batches = worker->run->operation->type->batches;
+  if (worker->run->batch->verify)
+    return batches ? "--verify compares whole images" : "--verify compares the whole image";
+  if (batches && header->frames > 1)
+    return "it has several frames: save them one by one";
+  if (!batches && !gconv_worker_is_on_cpu(worker))
+    return "a GPU takes images whole, and -d cpu does not";
+  if (!batches && reader && !gconv_row_reader_is_in_order(reader))
+    return "its rows do not come in order (interlaced, turned by EXIF, or stored from the bottom)";
+  if (!batches && (header->frames > 1 || header->planar))
+    return "it has frames or planes";
+  if (gconv_item_is_sent(item))
+    return "what goes to standard output, a pipe or a device waits for all of it, and a file does not";
+  return NULL;
+}
+
+bool gconv_rows_are_wanted(const gconv_worker *worker, const gconv_image *header, double whole_bytes) {
+  const gconv_batch *batch = worker->run->batch;
+  const gconv_cost *cost = &worker->cost;
+  if (whole_bytes > (double)gconv_budget_bytes(worker->run->budget))
+    return true;
+  if (!worker->run->operation->type->batches)
+    return gconv_stream_pays(header);
+  return batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES;
+}
+
+/* What is taken whatever the number of rows, and for each row. */
+static void find_bytes(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
+                       const gconv_cut *cut, double *fixed, double *row) {
+  const gconv_cost *cost = &worker->cost;
+  double reading = reader ? (double)gconv_row_reader_bytes(reader) : 0, windows = cut->whole ? 0 : 2 * cost->in_row;
+  double share = (double)cut->writers / (double)cost->outputs;
+  *fixed = cost->need.fixed + cost->need.rows + cost->halo * windows + reading;
+  *fixed += cut->whole ? cost->in + turning_bytes(worker, header) : 0;
+  if (!are_arrays(worker->run))
+    *fixed += fmax((double)cut->writers, worker->threads) * fmax(WRITER_BYTES, 6 * cost->out_row / (double)cost->outputs);
+  *row = cost->need.row + cost->scale * windows + 2 * cost->out_row * share * (worker->run->batch->nhwc ? 2 : 1);
+}
+
+gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
+                            gconv_cut *cut, gconv_message *why) {
+  const gconv_cost *cost = &worker->cost;
+  double most = (double)gconv_budget_bytes(worker->run->budget), fixed, row, writers;
+  *cut = (gconv_cut){.writers = cost->outputs};
+  if (!worker->run->operation->type->batches)
+    return GCONV_OK;
+  cut->whole = !reader || !gconv_row_reader_is_in_order(reader) || header->planar;
+  cut->writers = 0;
+  find_bytes(worker, header, reader, cut, &fixed, &row);
+  writers = fmin(fmin(fmax((most - fixed) / 4 / WRITER_BYTES, 1), (double)cost->outputs), MOST_WRITERS);
+  cut->writers = (size_t)writers;
+  find_bytes(worker, header, reader, cut, &fixed, &row);
+  double rows = fmin(most - fixed, BAND_BYTES) / row, fewest = fmax(cost->halo, LEAST_ROWS);
+  if (rows < fewest && fixed + fewest * row > most && worker->run->batch->memory > 0)
+    return gconv_budget_refuse(
+        fixed + fewest * row, most, "bands of rows",
+        cut->whole && reader ? "its rows do not come in order (planes, interlaced, turned by EXIF)" : NULL, why);
+  cut->rows = (int32_t)fmin(fmax(rows, fewest), cost->rows); /* what is computed twice is no more than the half */
+  cut->bytes = fixed + cut->rows * row;
+  return GCONV_OK;
+}
+
+/* ---- Memory ---- */
+
+static size_t bytes_of(const gconv_image *image) {
+  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * image->plane_bytes;
+}
+
+void gconv_image_reshape(gconv_image *image, const gconv_image *header) {
+  gconv_image other = gconv_header_of(header);
+  other.row_bytes = (size_t)other.width * (other.planar ? 1 : (size_t)other.channels) * gconv_type_bytes(other.type);
+  other.plane_bytes = other.row_bytes * (size_t)other.height;
+  if (!image->data || bytes_of(image) != bytes_of(&other)) {
+    gconv_image_free(image);
+    return;
+  }
+  other.data = image->data;
+  image->data = NULL;
+  gconv_image_free(image); /* the metadata */
+  *image = other;
+}
+
+void gconv_worker_clear(gconv_worker *worker) {
+  gconv_image_free(&worker->input);
+  for (size_t k = 0; k < worker->result_count; k++)
+    gconv_image_free(&worker->results[k]);
+  free(worker->results);
+  worker->results = NULL;
+  worker->result_count = 0;
+}
+
+/* Bytes of the images that are kept because the next ones may be like them. */
+static uint64_t kept_bytes(const gconv_worker *worker) {
+  uint64_t bytes = worker->input.data ? bytes_of(&worker->input) : 0;
+  for (size_t k = 0; k < worker->result_count; k++)
+    bytes += worker->results[k].data ? bytes_of(&worker->results[k]) : 0;
+  return bytes;
+}
+
+/* All of it is taken at once, and who waits keeps nothing: so nobody waits for those who wait. */
+gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason, gconv_message *message) {
+  gconv_budget *budget = worker->run->budget;
+  uint64_t most = gconv_budget_bytes(budget), wanted = bytes < 1e18 ? (uint64_t)bytes : (uint64_t)1e18;
+  const char *parts = worker->run->operation->type->batches ? "bands of rows" : "rows";
+  if (worker->run->batch->memory > 0 && wanted > most)
+    return gconv_budget_refuse(bytes, (double)most, parts, reason, message);
+  if (wanted <= worker->held)
+    return GCONV_OK;
+  if (!gconv_budget_try(budget, wanted - worker->held)) {
+    gconv_worker_clear(worker);
+    gconv_budget_give_back(budget, worker->held);
+    gconv_plans_clear(worker->run->plans);
+    gconv_budget_wait(budget, wanted);
+  }
+  worker->held = wanted;
+  return GCONV_OK;
+}
+
+void gconv_worker_give_back(gconv_worker *worker) {
+  uint64_t kept = kept_bytes(worker);
+  if (kept >= worker->held)
+    return;
+  gconv_budget_give_back(worker->run->budget, worker->held - kept);
+  worker->held = kept;
+}

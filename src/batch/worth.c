@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch/worth.h"
+#include "batch/layout.h"
+#include "conv/decoder.h"
+#include "operation/operation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a GPU has to take off one thread of the CPU, in ms. On a machine with an H200 and 16 cores, the CPU alone was done
+ * first with 60 photos of 3840 x 2160, and a GPU with 100; its decoder paid between 150 and 400 such photos. */
+static const double WORTH_GPU_MS = 3000, WORTH_DECODER_MS = 15000;
+
+/* What a thread takes for the part of making a PNG that a GPU does, and for decoding a JPEG: ns a byte of the samples,
+ * roughly as measured there. */
+static const double PNG_NS = 1.2, JPEG_NS = 2.2;
+
+enum { MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
+
+bool gconv_gpu_makes_png(const gconv_batch *batch) {
+  return strcmp(batch->outputs->format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
+}
+
+bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count) {
+  const size_t most = 8;
+  bool may = count <= most && !batch->verify;
+  for (size_t n = 0; n < count && may; n++)
+    may = !gconv_output_is_sent(paths[n]);
+  return may;
+}
+
+static int stages_of(const gconv_batch *batch) {
+  const gconv_operation_type *type = batch->operation->type;
+  return type->host_stages ? type->host_stages(batch->operation) : GCONV_HOST_BEFORE | GCONV_HOST_AFTER;
+}
+
+bool gconv_gpu_may_decode(const gconv_batch *batch) {
+  return !batch->verify && !(stages_of(batch) & GCONV_HOST_BEFORE);
+}
+
+/* ---- The work ------------------------------------------------------------------------------------------------------- */
+
+/* Of the inputs that were looked at. */
+typedef struct work {
+  gconv_image like; /* the header of the last one ... */
+  double like_ms;   /* ... and what a GPU takes over of such images, but for decoding */
+  size_t count;
+  double spared_ms, decoding_ms;
+} work;
+
+static double bytes_of(const gconv_image *image) {
+  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
+}
+
+/* Milliseconds that a thread takes to execute the operation on such images and to compress the results. 0 for what cannot be
+ * planned: that is told when the image is read. */
+static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv_image *like) {
+  gconv_plan *plan = NULL;
+  if (gconv_plan_outline(cpu, like, batch->operation, 0, &plan) != GCONV_OK)
+    return 0;
+  double milliseconds = gconv_plan_get_info(plan)->estimate_ms;
+  if (gconv_gpu_makes_png(batch) && !batch->verify && !(stages_of(batch) & GCONV_HOST_AFTER))
+    for (size_t i = 0; i < gconv_plan_outputs(plan); i++)
+      milliseconds += bytes_of(gconv_plan_output_header(plan, i)) * PNG_NS * 1e-6;
+  gconv_plan_free(plan);
+  return milliseconds;
+}
+
+/* Adds an input, if it can be read. What comes through a pipe is not looked into. */
+static void add_input(const gconv_batch *batch, gconv_device *cpu, const char *path, work *w) {
+  gconv_read_options options = {.max_pixels = batch->max_pixels};
+  gconv_row_reader *reader = NULL;
+  if (!gconv_input_is_file(path) || gconv_row_reader_open(path, &options, &reader) != GCONV_OK)
+    return;
+  gconv_image header = *gconv_row_reader_header(reader);
+  header.icc = NULL; /* it stays the reader's */
+  header.icc_bytes = 0;
+  if (batch->nhwc)
+    gconv_header_to_nchw(&header);
+  if (w->count == 0 || !gconv_image_same_shape(&header, &w->like))
+    w->like_ms = spared_by(batch, cpu, &header);
+  w->like = header;
+  w->spared_ms += w->like_ms;
+  w->decoding_ms += gconv_row_reader_may_be_jpeg(reader) ? bytes_of(&header) * JPEG_NS * 1e-6 : 0;
+  w->count++;
+  gconv_row_reader_close(reader);
+}
+
+/* ---- The rule ------------------------------------------------------------------------------------------------------- */
+
+/* "280 ms", "1.5 s". */
+static void print_time(char *text, size_t size, double milliseconds) {
+  if (milliseconds < 1000)
+    snprintf(text, size, "%.0f ms", milliseconds);
+  else
+    snprintf(text, size, "%.3g s", milliseconds * 1e-3);
+}
+
+static gconv_worth judge(double spared_ms, double decoding_ms) {
+  gconv_worth worth = {.gpu = false};
+  char spared[32], least[32];
+  worth.decoder = decoding_ms > WORTH_DECODER_MS;
+  worth.gpu = spared_ms > WORTH_GPU_MS || worth.decoder;
+  print_time(spared, sizeof spared, worth.decoder ? spared_ms + decoding_ms : spared_ms);
+  print_time(least, sizeof least, worth.decoder ? WORTH_DECODER_MS : WORTH_GPU_MS);
+  snprintf(worth.reason, sizeof worth.reason,
+           "a GPU would take about %s of one thread's work off the CPU, and is started from %s on", spared, least);
+  return worth;
+}
+
+static gconv_worth look_at_inputs(const gconv_batch *batch) {
+  const gconv_inputs *inputs = batch->inputs;
+  size_t most = inputs->count < MOST_HEADERS ? inputs->count : MOST_HEADERS;
+  gconv_device *cpu = NULL; /* of one thread: how many the job has is to make no difference */
+  work w = {.count = 0};
+  if (gconv_device_open("cpu", 1, &cpu) == GCONV_OK)
+    for (size_t i = 0; i < most; i++)
+      add_input(batch, cpu, inputs->items[i * inputs->count / most].path, &w);
+  gconv_device_close(cpu);
+  double each = w.count > 0 ? (double)inputs->count / (double)w.count : 0;
+  bool decodes = batch->decoder == GCONV_DECODER_AUTO && gconv_gpu_may_decode(batch) && !gconv_device_decoder_obstacle();
+  return judge(each * w.spared_ms, decodes ? each * w.decoding_ms : 0);
+}
+
+gconv_worth gconv_worth_find(const gconv_batch *batch, bool looks) {
+  const gconv_operation *operation = batch->operation;
+  gconv_worth worth = looks ? look_at_inputs(batch) : (gconv_worth){.gpu = false};
+  worth.cpu_can = !operation->type->lacks(operation, "cpu");
+  worth.gpu_can = !operation->type->lacks(operation, "cuda");
+  return worth;
+}

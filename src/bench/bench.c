@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Algorithms against each other and against the machine: data in the memory of the device, medians, no files. */
+#include "bench/bench.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+void gconv_bench_say(const gconv_bench *bench, const char *format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  bench->say(text);
+}
+
+static void measure_algorithm(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters,
+                              const gconv_bench_row *shape, const char *algorithm) {
+  const int grids = bench->settings->grids.count;
+  for (int i = 0; i < bench->settings->block_count * grids; i++) {
+    gconv_bench_row row = *shape;
+    row.algorithm = algorithm;
+    row.block = bench->settings->blocks[i / grids];
+    row.grid = bench->settings->grids.items[i % grids];
+    gconv_bench_measure(bench, image, filters, &row);
+    gconv_bench_keep(bench, &row);
+    gconv_bench_print_row(bench);
+  }
+}
+
+static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, const gconv_bench_row *shape) {
+  const char *algorithm;
+  for (size_t i = 0; (algorithm = gconv_bench_algorithm_at(bench, false, i)); i++)
+    measure_algorithm(bench, image, filters, shape, algorithm);
+}
+
+/* The algorithms for GPUs that take what is hinted at: those whose kernels call block_for() or hinted_grid(). */
+static const char *const block_takers[] = {"direct", "tiled", NULL};
+static const char *const grid_takers[] = {"direct", "tiled", "sparse", NULL};
+
+static bool takes(const char *const *takers, const char *name) {
+  while (*takers && strcmp(*takers, name) != 0)
+    takers++;
+  return *takers != NULL;
+}
+
+/* Says of which algorithms rows that an option makes differ by chance alone. */
+static void note_option(const gconv_bench *bench, const char *option, const char *const *takers) {
+  const gconv_bench_list *sizes = &bench->settings->sizes;
+  const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;
+  const char *name;
+  char names[256] = "";
+  bool large = false;
+  for (int i = 0; i < sizes->count; i++)
+    large |= sizes->items[i] > 17;
+  for (size_t i = 0; (name = gconv_bench_algorithm_at(bench, false, i)); i++) {
+    const size_t used = strlen(names);
+    const bool taken = on_gpu && takes(takers, name);
+    const bool partly = taken && large && strcmp(name, "direct") == 0; /* direct_bands.cuh has blocks of its own */
+    if (strcmp(name, "auto") != 0 && (!taken || partly))
+      snprintf(names + used, sizeof names - used, "%s%s%s", used > 0 ? ", " : "", name, partly ? " beyond 17x17" : "");
+  }
+  if (names[0] != '\0')
+    gconv_bench_say(bench, "note: %s changes nothing of %s", option, names);
+}
+
+gconv_status gconv_bench_run(gconv_bench *bench) {
+  bench->patience_ms = HUGE_VAL;
+  gconv_bench_print_head(bench);
+  if (bench->settings->experiment)
+    return gconv_bench_experiment(bench);
+  if (bench->settings->auto_check) {
+    bench->unchecked = true; /* of this mode, only the times are wanted */
+    return gconv_bench_auto(bench);
+  }
+  if (bench->settings->blocks[0].width > 0)
+    note_option(bench, "--block", block_takers);
+  if (bench->settings->grids.items[0] > 0)
+    note_option(bench, "--grid", grid_takers);
+  gconv_status status = gconv_bench_walk(bench, visit);
+  gconv_status told = gconv_bench_print_end(bench);
+  if (status == GCONV_OK)
+    status = told;
+  return status == GCONV_OK && bench->settings->plot ? gconv_bench_plot(bench, NULL) : status;
+}

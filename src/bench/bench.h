@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How fast the algorithms are by themselves: what is measured (settings.c, inputs.c), measuring (measure.c, layers.c), all
+ * of it (bench.c), auto against the best (auto.c), reports (report.c) and plots
+ * (row_plot.c, plot.h); experiments with layers (experiments.c); and what gconv tune measures (tune.c).
+ *
+ * Functions that return a gconv_status leave the text of a failure in gconv_last_error().
+ */
+#ifndef GCONV_BENCH_H
+#define GCONV_BENCH_H
+
+#include "base/status.h"
+#include "batch/texts.h"
+
+#include <stdio.h>
+
+/* ---- What is wanted ---- */
+
+typedef struct gconv_bench_image {
+  int32_t width, height, channels;
+  bool planar;
+} gconv_bench_image;
+
+typedef struct gconv_bench_block {
+  int32_t width, height; /* threads; 0 x 0: the algorithm's own */
+} gconv_bench_block;
+
+/* In the order of their names in src/cli/table.c. */
+typedef enum gconv_bench_plot_kind {
+  GCONV_PLOT_FILTER,
+  GCONV_PLOT_IMAGE,
+  GCONV_PLOT_BLOCK,
+  GCONV_PLOT_GRID,
+  GCONV_PLOT_ROOFLINE
+} gconv_bench_plot_kind;
+
+enum { GCONV_BENCH_MOST = 64 }; /* images, sizes, blocks, grids */
+
+typedef struct gconv_bench_list {
+  int32_t items[GCONV_BENCH_MOST];
+  int count;
+} gconv_bench_list;
+
+/* What is measured: every image with every type, filter, block, number of blocks and algorithm. */
+typedef struct gconv_bench_settings {
+  gconv_bench_image images[GCONV_BENCH_MOST];
+  int image_count;
+  gconv_type types[3];
+  int type_count;
+  gconv_bench_list sizes; /* of filters of random taps */
+  gconv_bench_block blocks[GCONV_BENCH_MOST];
+  int block_count;
+  gconv_bench_list grids; /* blocks of a grid; 0: the algorithm's own number */
+  gconv_texts filters, algorithms;
+  int runs, threads;
+  bool planar, verify, auto_check, sweep_blocks, sweep_grids;
+  bool csv, json;
+  const char *device, *plot;
+  const char *figure, *experiment; /* their names, of those below; NULL: none */
+  int plot_kind;                   /* a gconv_bench_plot_kind, or -1: not given */
+} gconv_bench_settings;
+
+/* ---- What was found ---- */
+
+/* One algorithm with one filter on one image; or, in an experiment, with one layer on a batch of images. */
+typedef struct gconv_bench_row {
+  const char *algorithm; /* as asked for: "auto" stays auto */
+  const char *chosen;    /* what it came to; static storage */
+  char group[96];        /* what it shares with the rows around it: "3840x2160x3 u8 interleaved" */
+  char filter[48];       /* what it does not: "random 3x3", "batch 4" */
+  gconv_bench_image image;
+  gconv_type type;
+  gconv_bench_block block;
+  int32_t grid;            /* blocks at most; 0: the algorithm's own number */
+  int32_t images, filters; /* 1, unless it is a layer */
+  int32_t rows, columns;   /* of a filter */
+  int32_t workspace_mib;   /* that it may take; 0: the default */
+  int32_t chunk;           /* images at a time, so that the workspace suffices */
+  double workspace_bytes;  /* that it takes */
+  double place;            /* in an experiment: along x */
+  double ms;               /* the median */
+  double samples, bytes, flop, estimate_ms;
+  bool checked;
+  double error, allowed; /* against float64, in units of the samples of the output */
+  char obstacle[256];    /* why it was not measured; "" if it was */
+} gconv_bench_row;
+
+/* One run of bench or tune. Set the first four, zero the rest. */
+typedef struct gconv_bench {
+  const gconv_bench_settings *settings;
+  FILE *out;                          /* where tables, CSV and JSON go */
+  void (*say)(const char *text);      /* is told of what fails while the rest goes on, and of options without effect */
+  void (*progress)(const char *text); /* is told what is measured next; NULL: nobody is */
+  gconv_device *device;
+  const char *type_name; /* of the device: "cpu" or "cuda" */
+  gconv_machine machine; /* as measured now */
+  gconv_bench_row *rows; /* all so far */
+  size_t count;
+  double patience_ms; /* what is estimated at more is not measured */
+  bool unchecked;     /* results are not looked at */
+  bool failed;        /* something did, which was told of */
+  void *user;         /* what a gconv_bench_visit works on */
+} gconv_bench;
+
+/* ---- The whole ---- */
+
+/* Checks the settings as they were given, and completes them. */
+gconv_status gconv_bench_settle(gconv_bench_settings *settings);
+
+/* Measures and reports what the settings say, on a device that was opened. bench->failed: a row or a demand failed. */
+gconv_status gconv_bench_run(gconv_bench *bench);
+
+/* Tells bench->say. */
+void gconv_bench_say(const gconv_bench *bench, const char *format, ...) GCONV_PRINTF(2, 3);
+
+/* ---- Inputs ---- */
+
+/* An image of random samples, the same for every run of the program. For gconv_image_free(). */
+gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type type, gconv_image *image);
+
+/* A filter of size x size random taps, appended to *filters. */
+gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters);
+
+/* The input of a layer and its bank. Zero-initialise before first use. */
+typedef struct gconv_bench_layer {
+  gconv_image in;      /* f32, planar, samples 0 to 1 */
+  gconv_image weights; /* whose planes are those of the bank: number k * C + c */
+  gconv_bank bank;     /* borrows them; without biases */
+} gconv_bench_layer;
+
+/* A layer of `filters` filters of C x size x size, with random taps from -1/2 to 1/2, for `images` random images of `shape`,
+ * which is planar. *layer is for gconv_bench_free_layer(), in success and failure. */
+gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t images, int32_t filters, int32_t size,
+                                    gconv_bench_layer *layer);
+void gconv_bench_free_layer(gconv_bench_layer *layer);
+
+/* ---- Measuring ---- */
+
+/* Measures a layer likewise. Unless bench->unchecked, the layer is to have GCONV_LAYER_VALID, which alone is checked. */
+void gconv_bench_measure_layer(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
+                               gconv_bench_row *row);
+
+/* The median of at least one number; sorts them. */
+double gconv_bench_median(double *numbers, int count);
+
+/* `runs`; or fewer, but at least 3, where so many are estimated to take more than a second together. */
+int gconv_bench_affordable_runs(double estimate_ms, int runs);
+
+/* The median of `runs` runs of the plan; of fewer where they take over a second together. *outputs as gconv_plan_measure().
+ */
+gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms);
+
+/* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference;
+ * NULL past the end. */
+const char *gconv_bench_algorithm_at(const gconv_bench *bench, bool layers, size_t index);
+
+/* The status of measuring the row becomes its obstacle, if it is a failure; what is more than GCONV_UNSUPPORTED is told of.
+ */
+void gconv_bench_take_status(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
+
+/* Measures the row whose algorithm, block and shapes are set, and checks the results. */
+void gconv_bench_measure(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, gconv_bench_row *row);
+
+/* The part of an error text of gconv_plan_create() behind the name of the algorithm, which its row shows anyway. */
+const char *gconv_bench_obstacle(const char *text);
+
+/* What auto chooses, in static storage; NULL if it fails. Sets how long other algorithms are waited for. */
+const char *gconv_bench_ask_auto(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters);
+
+/* Opens a device, for gconv_bench_close(); NULL: $GCONV_DEVICE or auto. GCONV_UNSUPPORTED for whatever keeps it from that.
+ */
+gconv_status gconv_bench_open(gconv_bench *bench, const char *device, int threads);
+gconv_status gconv_bench_measure_machine(gconv_bench *bench);
+void gconv_bench_close(gconv_bench *bench);
+
+/* Calls `visit` for every image, type and filter of the grid. GCONV_BAD_ARGUMENT for a filter that cannot be read. */
+typedef void gconv_bench_visit(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters,
+                               const gconv_bench_row *shape);
+gconv_status gconv_bench_walk(gconv_bench *bench, gconv_bench_visit *visit);
+
+/* Appends a copy of the row to bench->rows. */
+void gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row);
+
+/* ---- auto ---- */
+
+/* For each point of the grid, how far auto is behind the best algorithm; bench->failed if it is too far (auto.c). */
+gconv_status gconv_bench_auto(gconv_bench *bench);
+
+/* ---- Tuning ---- */
+
+/* Measures each algorithm on images, filters and layers of several sizes, for the choices of auto from now on: the ratios of
+ * measured and estimated times become the tuning of the device, and its file is written. The machine was measured.
+ * bench->failed: something could not be measured, which was told of. */
+gconv_status gconv_tune(gconv_bench *bench, bool quick);
+
+/* Removes what is remembered of the device. */
+gconv_status gconv_tune_forget(gconv_device *device);
+
+/* Prints what is in force for the device. */
+void gconv_tune_print(FILE *out, const gconv_device *device);
+
+/* ---- Figures ---- */
+
+/* The name of a figure, or NULL past the end. */
+const char *gconv_bench_figure_at(size_t index);
+
+/* Lines of text for --help. */
+#define GCONV_BENCH_FIGURES                                                                                                 \
+  "  filters      time against the size of the filter: 3840x2160x3, u8, 3 to 63\n"                                          \
+  "  images       time against the size of the image: 256^2 to 8192^2, f32, 7 x 7\n"                                        \
+  "  blocks       time against the block of threads: 4096^2, f32, 7 x 7, direct and tiled\n"                                \
+  "  grids        time against the number of blocks: the same\n"                                                            \
+  "  large-2048   a filter of 128 x 128 on 2048 x 2048, f32\n"                                                              \
+  "  large-1024   a filter of 64 x 64 on 1024 x 1024 x 3, f32\n"                                                            \
+  "  roofline     7680x4320x3 planes, f32, 3 to 63: rate against arithmetic intensity\n"
+
+/* ---- Experiments with layers ---- */
+
+/* The name of an experiment, or NULL past the end. */
+const char *gconv_bench_experiment_at(size_t index);
+
+/* Measures and reports that of the settings. */
+gconv_status gconv_bench_experiment(gconv_bench *bench);
+
+/* Lines of text for --help. */
+#define GCONV_BENCH_EXPERIMENTS                                                                                             \
+  "  batch        time against the batch, 1 to 10 images of 3x128x128 and 3x256x256, 8 to 64 filters, 3x3 and 8x8\n"        \
+  "  algorithms   1 to 256 images of 3x128x128, 128 filters of 8x8\n"                                                       \
+  "  sizes        time against the size of the filters, 3 to 32: 10 images of 3x256x256, 32 filters\n"                      \
+  "  chunks       time against the workspace, 4 MiB to 2 GiB: 256 images of 3x128x128, 128 filters of 8x8\n"
+
+/* ---- Reports and plots ---- */
+
+/* Of tables and CSV; nothing where rows are printed at the end. */
+void gconv_bench_print_head(const gconv_bench *bench);
+/* Called for the last row as soon as it is known. JSON is printed at the end. */
+void gconv_bench_print_row(const gconv_bench *bench);
+gconv_status gconv_bench_print_end(const gconv_bench *bench);
+
+/* Draws the rows. `axes`: of an experiment, what gnuplot is told of them; NULL: by settings->plot_kind. */
+gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);
+
+#endif

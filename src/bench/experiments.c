@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Experiments that are known by name: grids of layers, each solved by every algorithm, with some outputs held to float64. */
+#include "bench/bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What stands along x in a plot; what else differs makes panels, and algorithms make lines. */
+typedef enum axis { OVER_BATCH, OVER_SIZE, OVER_WORKSPACE } axis;
+
+enum { MOST_IMAGES = 2, MOST_NUMBERS = 12 };
+
+/* Ended by zeroes, where they are not full. */
+typedef struct experiment {
+  const char *name;
+  axis axis;
+  gconv_bench_image images[MOST_IMAGES];
+  int32_t filters[MOST_NUMBERS], sizes[MOST_NUMBERS], batches[MOST_NUMBERS];
+  int32_t workspaces[MOST_NUMBERS]; /* MiB; none: the default */
+} experiment;
+
+static const experiment experiments[] = {
+    {.name = "batch",
+     .axis = OVER_BATCH,
+     .images = {{128, 128, 3, true}, {256, 256, 3, true}},
+     .filters = {8, 16, 32, 64},
+     .sizes = {3, 8},
+     .batches = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}},
+    {.name = "algorithms",
+     .axis = OVER_BATCH,
+     .images = {{128, 128, 3, true}},
+     .filters = {128},
+     .sizes = {8},
+     .batches = {1, 4, 16, 64, 256}},
+    {.name = "sizes",
+     .axis = OVER_SIZE,
+     .images = {{256, 256, 3, true}},
+     .filters = {32},
+     .sizes = {3, 4, 5, 7, 8, 9, 11, 13, 16, 20, 25, 32},
+     .batches = {10}},
+    {.name = "chunks",
+     .axis = OVER_WORKSPACE,
+     .images = {{128, 128, 3, true}},
+     .filters = {128},
+     .sizes = {8},
+     .batches = {256},
+     .workspaces = {4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}},
+};
+
+static int32_t count_numbers(const int32_t *numbers) {
+  int32_t count = 0;
+  while (count < MOST_NUMBERS && numbers[count] > 0)
+    count++;
+  return count;
+}
+
+/* ---- The grid ---- */
+
+/* "10 x 3x128x128, 8 filters 3x3", without what stands along x, which is in row->filter. */
+static void name_row(axis along, gconv_bench_row *row) {
+  static const char *const titles[] = {"batch", "filter", "MiB"}; /* by axis */
+  const gconv_bench_image *image = &row->image;
+  size_t used = 0, size = sizeof row->group;
+  row->place = along == OVER_BATCH ? row->images : along == OVER_SIZE ? row->rows : row->workspace_mib;
+  snprintf(row->filter, sizeof row->filter, "%s %.0f", titles[along], row->place);
+  if (along != OVER_BATCH)
+    used = (size_t)snprintf(row->group, size, "%d x ", row->images);
+  used += (size_t)snprintf(row->group + used, size - used, "%dx%dx%d, %d filters", image->channels, image->height,
+                           image->width, row->filters);
+  if (along != OVER_SIZE)
+    snprintf(row->group + used, size - used, " %dx%d", row->rows, row->columns);
+}
+
+static gconv_status measure_shape(gconv_bench *bench, const experiment *chosen, gconv_bench_row *shape) {
+  gconv_bench_layer data = {0};
+  gconv_status status = gconv_bench_make_layer(&shape->image, shape->images, shape->filters, shape->rows, &data);
+  int32_t count = count_numbers(chosen->workspaces);
+  const char *algorithm;
+  for (int32_t i = 0; status == GCONV_OK && i < (count > 0 ? count : 1); i++) {
+    shape->workspace_mib = chosen->workspaces[i];
+    name_row(chosen->axis, shape);
+    for (size_t k = 0; (algorithm = gconv_bench_algorithm_at(bench, true, k)); k++) {
+      gconv_bench_row row = *shape;
+      row.algorithm = algorithm;
+      gconv_bench_measure_layer(bench, &data, GCONV_LAYER_VALID, &row);
+      gconv_bench_keep(bench, &row);
+      gconv_bench_print_row(bench);
+    }
+  }
+  gconv_bench_free_layer(&data);
+  return status;
+}
+
+static gconv_status measure_image(gconv_bench *bench, const experiment *chosen, const gconv_bench_image *image) {
+  const gconv_bench_settings *settings = bench->settings;
+  const int32_t *sizes = settings->sizes.count > 0 ? settings->sizes.items : chosen->sizes;
+  const int32_t size_count = settings->sizes.count > 0 ? settings->sizes.count : count_numbers(chosen->sizes);
+  const int32_t filter_count = count_numbers(chosen->filters), batch_count = count_numbers(chosen->batches);
+  gconv_status status = GCONV_OK;
+  for (int32_t i = 0; status == GCONV_OK && i < filter_count * size_count * batch_count; i++) {
+    const int32_t size = sizes[i / batch_count % size_count];
+    gconv_bench_row shape = {.image = {image->width, image->height, image->channels, true},
+                             .type = GCONV_F32,
+                             .images = chosen->batches[i % batch_count],
+                             .filters = chosen->filters[i / batch_count / size_count],
+                             .rows = size,
+                             .columns = size};
+    status = measure_shape(bench, chosen, &shape);
+  }
+  return status;
+}
+
+const char *gconv_bench_experiment_at(size_t index) {
+  return index < sizeof experiments / sizeof *experiments ? experiments[index].name : NULL;
+}
+
+static const experiment *find_experiment(const char *name) {
+  for (size_t i = 0; i < sizeof experiments / sizeof *experiments; i++)
+    if (strcmp(experiments[i].name, name) == 0)
+      return &experiments[i];
+  return NULL;
+}
+
+/* Batches reach from one image to hundreds, or to ten. */
+static const char *choose_axes(const experiment *chosen) {
+#define COMMON "set autoscale xfix\nset ylabel 'ms'\nset format y '%g'\n"
+  static const char *const axes[] = {
+      COMMON "set xlabel 'images in the batch'\nset logscale y\n",
+      COMMON "set xlabel 'size of the filters'\nset logscale xy\nset xtics (3,4,5,7,9,11,16,25,32,64)\n",
+      COMMON "set xlabel 'MiB of workspace'\nset logscale xy 2\n",
+      COMMON "set xlabel 'images in the batch'\nset logscale y\nset logscale x 2\n",
+  };
+  int32_t last = chosen->batches[count_numbers(chosen->batches) - 1];
+  return axes[chosen->axis == OVER_BATCH && last > 20 ? 3 : (int)chosen->axis];
+}
+
+gconv_status gconv_bench_experiment(gconv_bench *bench) {
+  const gconv_bench_settings *settings = bench->settings;
+  const experiment *chosen = find_experiment(settings->experiment);
+  if (!chosen)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no experiment %s", settings->experiment);
+  gconv_status status = GCONV_OK;
+  for (int i = 0; status == GCONV_OK && i < settings->image_count; i++)
+    status = measure_image(bench, chosen, &settings->images[i]);
+  for (int i = 0; status == GCONV_OK && settings->image_count == 0 && i < MOST_IMAGES && chosen->images[i].width > 0; i++)
+    status = measure_image(bench, chosen, &chosen->images[i]);
+  gconv_status told = gconv_bench_print_end(bench);
+  if (status == GCONV_OK)
+    status = told;
+  return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, choose_axes(chosen)) : status;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Images, filters and layers of random numbers: the same for every run of the program. */
+#include "bench/bench.h"
+
+#include <stdlib.h>
+
+/* A linear congruential generator (Numerical Recipes); its high bits are good enough to be convolved. */
+static uint32_t next_random(uint32_t *state) {
+  return *state = *state * 1664525u + 1013904223u;
+}
+
+gconv_status gconv_bench_make_image(const gconv_bench_image *shape, gconv_type type, gconv_image *image) {
+  *image = (gconv_image){.type = type,
+                         .frames = 1,
+                         .height = shape->height,
+                         .width = shape->width,
+                         .channels = shape->channels,
+                         .planar = shape->planar};
+  gconv_status status = gconv_image_allocate(image);
+  if (status != GCONV_OK)
+    return status;
+  uint32_t state = 1;
+  size_t samples = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
+  for (size_t i = 0; i < samples; i++) {
+    uint32_t bits = next_random(&state);
+    if (type == GCONV_U8)
+      ((uint8_t *)image->data)[i] = (uint8_t)(bits >> 24);
+    else if (type == GCONV_U16)
+      ((uint16_t *)image->data)[i] = (uint16_t)(bits >> 16);
+    else
+      ((float *)image->data)[i] = (float)(bits >> 8) * 0x1p-24f;
+  }
+  return GCONV_OK;
+}
+
+/* The filter is written as an ImageMagick kernel and read as any other. Taps of either sign, so that responses stay small,
+ * with a sum of about 0.3, as gconv warns of those near 0. */
+gconv_status gconv_bench_random_filter(int32_t size, gconv_filters *filters) {
+  size_t taps = (size_t)size * (size_t)size, bytes = 32 + 16 * taps;
+  char *text = malloc(bytes);
+  if (!text)
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  uint32_t state = (uint32_t)size;
+  size_t used = (size_t)snprintf(text, bytes, "%dx%d+%d+%d:", size, size, size / 2, size / 2);
+  for (size_t i = 0; i < taps; i++)
+    used += (size_t)snprintf(text + used, bytes - used, "%s%.8f", i ? "," : " ",
+                             ((double)next_random(&state) * 0x1p-32 - 0.425) * 4 / (double)taps);
+  gconv_status status = gconv_filters_read(text, NULL, filters);
+  free(text);
+  return status;
+}

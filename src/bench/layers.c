@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Layers of random numbers, and measuring them, with some outputs held to float64. */
+#include "bench/bench.h"
+#include "bench/make_plan.h"
+
+#include <math.h>
+
+/* Larger outputs stay on the device, unseen. */
+static const double CHECKED_BYTES = 16 << 20;
+enum { CHECKED_PLACES = 200 };
+
+/* ---- Inputs ---- */
+
+/* Images have the samples of as many planes as they have together. */
+gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t images, int32_t filters, int32_t size,
+                                    gconv_bench_layer *layer) {
+  const gconv_bench_image in = {shape->width, shape->height, shape->channels * images, true};
+  const gconv_bench_image weights = {size, size, shape->channels * filters, true};
+  gconv_status status = gconv_bench_make_image(&in, GCONV_F32, &layer->in);
+  if (status == GCONV_OK)
+    status = gconv_bench_make_image(&weights, GCONV_F32, &layer->weights);
+  if (status != GCONV_OK)
+    return status;
+  layer->in.frames = images;
+  layer->in.channels = shape->channels;
+  float *taps = layer->weights.data; /* of either sign */
+  for (int64_t i = 0; i < (int64_t)weights.channels * size * size; i++)
+    taps[i] -= 0.5f;
+  layer->bank = (gconv_bank){
+      .name = "random", .filters = filters, .channels = shape->channels, .rows = size, .columns = size, .weights = taps};
+  return GCONV_OK;
+}
+
+void gconv_bench_free_layer(gconv_bench_layer *layer) {
+  gconv_image_free(&layer->in);
+  gconv_image_free(&layer->weights);
+}
+
+/* ---- Results ---- */
+
+/* The sum at (n, k, p, q) in float64, of weights that are planes as the images are: plane k * C + c; *products and *weights
+ * become sums of magnitudes. */
+static double sum_at(const gconv_bench_layer *data, const int32_t at[4], double *products, double *weights) {
+  const gconv_image *in = &data->in;
+  const size_t width = (size_t)in->width, channels = (size_t)in->channels, size = (size_t)data->bank.rows;
+  const float *weight = data->bank.weights + (size_t)at[1] * channels * size * size, *samples = in->data;
+  double sum = 0;
+  *products = *weights = 0;
+  for (size_t c = 0; c < channels; c++)
+    for (size_t r = 0; r < size; r++)
+      for (size_t s = 0; s < size; s++, weight++) {
+        size_t row = ((size_t)at[0] * channels + c) * (size_t)in->height + (size_t)at[2] + r;
+        double product = (double)*weight * (double)samples[row * width + (size_t)at[3] + s];
+        sum += product;
+        *products += fabs(product);
+        *weights += fabs((double)*weight);
+      }
+  return sum;
+}
+
+/* Places at odd distances, with the first and the last. Samples are below 1. */
+static void check_outputs(const gconv_bench_layer *data, const gconv_layer_info *info, const gconv_image *out,
+                          gconv_bench_row *row) {
+  size_t pixels = (size_t)out->height * (size_t)out->width;
+  size_t count = pixels * (size_t)out->channels * (size_t)out->frames;
+  for (size_t i = 0; i < CHECKED_PLACES; i++) {
+    size_t place = (size_t)((double)(count - 1) * (double)i / (CHECKED_PLACES - 1));
+    const int32_t at[4] = {
+        (int32_t)(place / pixels / (size_t)out->channels), (int32_t)(place / pixels % (size_t)out->channels),
+        (int32_t)(place / (size_t)out->width % (size_t)out->height), (int32_t)(place % (size_t)out->width)};
+    double products, weights, sum = sum_at(data, at, &products, &weights);
+    double error = fabs((double)((const float *)out->data)[place] - sum);
+    double allowed = info->error_bound * (info->bound_of_largest ? weights : products);
+    if (i == 0 || !(error * row->allowed <= row->error * allowed)) {
+      row->error = isnan(error) ? HUGE_VAL : error;
+      row->allowed = allowed;
+    }
+  }
+  row->checked = true;
+}
+
+/* ---- One row ---- */
+
+static gconv_status measure_network(gconv_bench *bench, gconv_plan *network, const gconv_bench_layer *data,
+                                    gconv_bench_row *row) {
+  const gconv_layer_info *info = gconv_plan_layer_info(network, 0);
+  row->chosen = info->algorithm;
+  row->flop = info->flop;
+  row->estimate_ms = info->estimate_ms;
+  row->chunk = info->batch;
+  row->workspace_bytes = (double)info->workspace_bytes;
+  row->samples = (double)info->images * info->filters * info->out_height * info->out_width;
+  row->bytes = sizeof(float) * ((double)info->images * info->channels * info->height * info->width + row->samples);
+  if (row->workspace_mib > 0 && info->workspace_bytes == 0)
+    return gconv_set_error(GCONV_UNSUPPORTED, "it takes no workspace");
+  bool seen = !bench->unchecked && row->samples * sizeof(float) <= CHECKED_BYTES;
+  gconv_image out = {0};
+  gconv_status status = gconv_bench_time(network, &data->in, seen ? &out : NULL, bench->settings->runs, &row->ms);
+  if (status == GCONV_OK && out.data) {
+    check_outputs(data, info, &out, row);
+    if (row->error > row->allowed)
+      status = gconv_set_error(GCONV_MISMATCH, "the result is further from float64 than its bound allows");
+  }
+  gconv_image_free(&out);
+  return status;
+}
+
+void gconv_bench_measure_layer(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
+                               gconv_bench_row *row) {
+  gconv_layer layer = {.bank = &data->bank, .padding = padding, .groups = 1};
+  gconv_network_options options = {.algorithm = row->algorithm, .workspace_bytes = (size_t)row->workspace_mib << 20};
+  gconv_plan *network = NULL;
+  gconv_status status = gconv_plan_layers(bench->device, &data->in, &layer, 1, &options, 0, &network);
+  if (status == GCONV_OK)
+    status = measure_network(bench, network, data, row);
+  gconv_plan_free(network);
+  gconv_bench_take_status(bench, row, status);
+}

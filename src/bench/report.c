@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* What bench tells: rows for people, CSV, JSON. */
+#include "bench/bench.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Figures of a row ---- */
+
+static double giga_per_s(double amount, double ms) {
+  return amount / ms * 1e-6;
+}
+
+static double tflop_per_s(const gconv_bench_row *row) {
+  return row->flop / row->ms * 1e-9;
+}
+
+static double copy_part(const gconv_bench *bench, const gconv_bench_row *row) {
+  return row->bytes / row->ms / bench->machine.bytes_per_ms;
+}
+
+static double fma_part(const gconv_bench *bench, const gconv_bench_row *row) {
+  return row->flop / 2 / row->ms / bench->machine.fma_per_ms;
+}
+
+/* "direct", "auto: direct", "tiled 32x8", "tiled grid 128" */
+static void name_algorithm(const gconv_bench_row *row, char *text, size_t size) {
+  bool chosen = strcmp(row->algorithm, "auto") == 0 && row->chosen;
+  snprintf(text, size, "%s%s%s", row->algorithm, chosen ? ": " : "", chosen ? row->chosen : "");
+  size_t used = strlen(text);
+  if (row->block.width > 0)
+    used += (size_t)snprintf(text + used, size - used, " %dx%d", row->block.width, row->block.height);
+  if (row->grid > 0)
+    snprintf(text + used, size - used, " grid %d", row->grid);
+}
+
+/* ---- Text ---- */
+
+static void print_text_head(const gconv_bench *bench) {
+  const gconv_device_info *info = gconv_device_get_info(bench->device);
+  const char *experiment = bench->settings->experiment;
+  fprintf(bench->out,
+          "%s%s%s (%s): copy %.0f GB/s read + written, multiply-adds %.2f TFLOP/s, launch %.1f us; medians of %d runs\n",
+          experiment ? experiment : "", experiment ? " on " : "", info->name, info->description,
+          bench->machine.bytes_per_ms * 1e-6, bench->machine.fma_per_ms * 2e-9, bench->machine.launch_ms * 1e3,
+          bench->settings->runs);
+}
+
+static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
+  char algorithm[64], error[24] = "";
+  const bool layers = bench->settings->experiment != NULL; /* whose groups have long names */
+  if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
+    fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %8s %6s %8s %6s %9s\n", layers ? row->group : "", layers ? "\n" : "",
+            "algorithm", layers ? "" : row->group, "ms", "Gsample/s", "GB/s", "copy", "TFLOP/s", "peak", "error");
+  name_algorithm(row, algorithm, sizeof algorithm);
+  if (row->obstacle[0] != '\0') {
+    fprintf(bench->out, "%-18s %-20.20s %s\n", algorithm, row->filter, row->obstacle);
+    return;
+  }
+  if (row->checked)
+    snprintf(error, sizeof error, "%.2g", row->error);
+  fprintf(bench->out, "%-18s %-20.20s %9.4f %9.2f %8.1f %5.0f%% %8.3f %5.0f%% %9s\n", algorithm, row->filter, row->ms,
+          giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), 100 * copy_part(bench, row), tflop_per_s(row),
+          100 * fma_part(bench, row), error);
+}
+
+/* ---- CSV: all columns, whatever is measured ---- */
+
+static void print_csv_head(const gconv_bench *bench) {
+  fprintf(bench->out,
+          "device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,grid,images,filters,"
+          "workspace_mib,workspace_bytes,chunk,ms,estimate_ms,gsample_per_s,gb_per_s,copy_gb_per_s,tflop_per_s,"
+          "fma_tflop_per_s,error,allowed\n");
+}
+
+/* Prints what was measured; obstacles are for people. */
+static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
+  if (row->obstacle[0] != '\0')
+    return;
+  fprintf(bench->out, "%s,%s,%s,%s,%d,%d,%d,%d,\"%s\",%d,%d,%dx%d,%d,%d,%d,%d,%.0f,%d,",
+          gconv_device_get_info(bench->device)->name, row->algorithm, row->chosen, gconv_type_name(row->type),
+          row->image.width, row->image.height, row->image.channels, row->image.planar, row->filter, row->rows, row->columns,
+          row->block.width, row->block.height, row->grid, row->images, row->filters, row->workspace_mib,
+          row->workspace_bytes, row->chunk);
+  fprintf(bench->out, "%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", row->ms, row->estimate_ms, giga_per_s(row->samples, row->ms),
+          giga_per_s(row->bytes, row->ms), bench->machine.bytes_per_ms * 1e-6, tflop_per_s(row),
+          bench->machine.fma_per_ms * 2e-9);
+  if (row->checked)
+    fprintf(bench->out, "%.3g,%.3g\n", row->error, row->allowed);
+  else
+    fprintf(bench->out, ",\n");
+}
+
+/* ---- JSON: one document ---- */
+
+/* What is measured: a filter on an image, or a layer. */
+static json_t *json_shape(const gconv_bench *bench, const gconv_bench_row *row) {
+  const gconv_bench_image *image = &row->image;
+  if (bench->settings->experiment)
+    return json_pack("{s:s, s:[i,i,i,i], s:[i,i,i,i], s:i}", "algorithm", row->algorithm, "images", row->images,
+                     image->channels, image->height, image->width, "filters", row->filters, image->channels, row->rows,
+                     row->columns, "workspace_mib", row->workspace_mib);
+  return json_pack("{s:s, s:s, s:[i,i,i], s:b, s:s, s:[i,i], s:[i,i], s:i}", "algorithm", row->algorithm, "type",
+                   gconv_type_name(row->type), "image", image->width, image->height, image->channels, "planar",
+                   image->planar, "filter", row->filter, "taps", row->rows, row->columns, "block", row->block.width,
+                   row->block.height, "grid", row->grid);
+}
+
+static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
+  json_t *json = json_shape(bench, row);
+  if (row->obstacle[0] != '\0') {
+    json_object_set_new(json, "obstacle", json_string(row->obstacle));
+    return json;
+  }
+  json_t *figures =
+      json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "chosen", row->chosen, "ms", row->ms, "estimate_ms",
+                row->estimate_ms, "gsample_per_s", giga_per_s(row->samples, row->ms), "gb_per_s",
+                giga_per_s(row->bytes, row->ms), "of_copy", copy_part(bench, row), "tflop_per_s", tflop_per_s(row), "of_fma",
+                fma_part(bench, row), "workspace_bytes", row->workspace_bytes, "chunk", row->chunk);
+  json_object_update(json, figures);
+  json_decref(figures);
+  if (row->checked) {
+    json_object_set_new(json, "error", json_real(row->error));
+    json_object_set_new(json, "allowed", json_real(row->allowed));
+  }
+  return json;
+}
+
+static gconv_status print_json(const gconv_bench *bench) {
+  const gconv_device_info *info = gconv_device_get_info(bench->device);
+  json_t *rows = json_array();
+  for (size_t i = 0; i < bench->count; i++)
+    json_array_append_new(rows, json_row(bench, &bench->rows[i]));
+  json_t *all =
+      json_pack("{s:s, s:s, s:f, s:f, s:f, s:i, s:o}", "device", info->name, "description", info->description,
+                "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6, "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9,
+                "launch_ms", bench->machine.launch_ms, "runs", bench->settings->runs, "rows", rows);
+  if (all && bench->settings->experiment)
+    json_object_set_new(all, "experiment", json_string(bench->settings->experiment));
+  char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
+  gconv_status status = text ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "there is no memory for the report");
+  if (text)
+    fprintf(bench->out, "%s\n", text);
+  free(text);
+  json_decref(all);
+  return status;
+}
+
+/* ---- All ---- */
+
+void gconv_bench_print_head(const gconv_bench *bench) {
+  if (bench->settings->csv)
+    print_csv_head(bench);
+  else if (!bench->settings->json)
+    print_text_head(bench);
+}
+
+void gconv_bench_print_row(const gconv_bench *bench) {
+  if (bench->count == 0)
+    return;
+  if (bench->settings->csv)
+    print_csv(bench, &bench->rows[bench->count - 1]);
+  else if (!bench->settings->json)
+    print_text(bench, &bench->rows[bench->count - 1]);
+  fflush(bench->out);
+}
+
+gconv_status gconv_bench_print_end(const gconv_bench *bench) {
+  return bench->settings->json ? print_json(bench) : GCONV_OK;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* What estimates are worth on this machine: measured, and remembered for the choices of auto. */
+#include "bench/bench.h"
+#include "operation/tuning.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Measuring ---- */
+
+/* Images from those that take a launch to those that take bandwidth: what is smaller or larger is taken for the next of
+ * them. A CPU would need minutes for a large image, and has no caches to outgrow that a smaller one does not. */
+static const gconv_bench_image gpu_images[] = {{256, 256, 1, false},   {1024, 1024, 1, false}, {3840, 2160, 1, false},
+                                               {256, 256, 3, false},   {1024, 1024, 3, false}, {3840, 2160, 3, false},
+                                               {7680, 4320, 1, false}, {7680, 4320, 3, false}, {0, 0, 0, false}};
+static const gconv_bench_image cpu_images[] = {
+    {256, 256, 1, false}, {1536, 1024, 1, false}, {256, 256, 3, false}, {1536, 1024, 3, false}, {0, 0, 0, false}};
+static const gconv_bench_image quick_images[] = {{256, 256, 1, false}, {512, 512, 3, false}, {0, 0, 0, false}};
+static const int32_t sizes[] = {3, 5, 7, 9, 11, 15, 21, 31, 63, 0}, quick_sizes[] = {3, 7, 15, 0};
+/* Filters for algorithms that cannot do random taps. */
+static const char *const smooth[] = {"gaussian:size=3,sigma=0.6",  "gaussian:size=5,sigma=1",  "gaussian:size=9,sigma=1.5",
+                                     "gaussian:size=15,sigma=2.5", "gaussian:size=31,sigma=5", "gaussian:size=63,sigma=10"};
+
+static bool fill_grid(bool quick, bool cpu, gconv_bench_settings *grid) {
+  const gconv_bench_image *images = quick ? quick_images : cpu ? cpu_images : gpu_images;
+  bool complete = true;
+  for (; images->width > 0; images++)
+    grid->images[grid->image_count++] = *images;
+  for (const int32_t *size = quick ? quick_sizes : sizes; *size > 0; size++)
+    grid->sizes.items[grid->sizes.count++] = *size;
+  for (size_t i = 0; i < sizeof smooth / sizeof *smooth; i++)
+    complete &= gconv_texts_add(&grid->filters, strdup(smooth[i]));
+  for (int type = GCONV_U8; type <= (quick ? GCONV_U8 : GCONV_F32); type++)
+    grid->types[grid->type_count++] = (gconv_type)type;
+  grid->runs = 7;
+  return complete;
+}
+
+typedef struct tuning_walk {
+  gconv_tuning tuning;
+  bool failed;
+} tuning_walk;
+
+static bool same_line(const gconv_tuning_row *a, const gconv_tuning_row *b) {
+  return a->layer == b->layer && strcmp(a->algorithm, b->algorithm) == 0 && a->type == b->type &&
+         a->channels == b->channels && a->samples == b->samples;
+}
+
+/* Learns from a row, which `problem` is about, unless it was not measured, or the ratio is known from another filter of this
+ * size. */
+static void learn(tuning_walk *walk, const gconv_bench_row *row, gconv_tuning_row problem) {
+  gconv_tuning *tuning = &walk->tuning;
+  if (row->obstacle[0] != '\0' || !(row->ms > 0) || !(row->estimate_ms > 0))
+    return;
+  snprintf(problem.algorithm, sizeof problem.algorithm, "%s", row->chosen);
+  problem.type = row->type;
+  problem.ratio = round(1e3 * fmin(fmax(row->ms / row->estimate_ms, 0.01), 100)) / 1e3; /* as it is read back */
+  for (size_t i = 0; i < tuning->count; i++)
+    if (same_line(&tuning->rows[i], &problem) && tuning->rows[i].taps == problem.taps)
+      return;
+  gconv_tuning_row *rows = gconv_grown(tuning->rows, tuning->count, sizeof *rows);
+  walk->failed |= !rows;
+  if (!rows)
+    return;
+  tuning->rows = rows;
+  rows[tuning->count++] = problem;
+}
+
+static void show(const gconv_bench *bench, const gconv_bench_row *shape) {
+  char text[160];
+  snprintf(text, sizeof text, "%s, %s", shape->group, shape->filter);
+  if (bench->progress)
+    bench->progress(text);
+}
+
+static void visit(gconv_bench *bench, const gconv_image *image, const gconv_filters *filters, const gconv_bench_row *shape) {
+  tuning_walk *walk = bench->user;
+  bool is_smooth = strncmp(shape->filter, "gaussian", 8) == 0;
+  const char *algorithm;
+  show(bench, shape);
+  if (!gconv_bench_ask_auto(bench, image, filters))
+    return;
+  for (size_t i = 0; (algorithm = gconv_bench_algorithm_at(bench, false, i)); i++) {
+    if (is_smooth && strcmp(algorithm, "separable") != 0)
+      continue;
+    gconv_bench_row row = *shape;
+    row.algorithm = algorithm;
+    gconv_bench_measure(bench, image, filters, &row);
+    learn(walk, &row,
+          (gconv_tuning_row){.channels = row.image.planar ? 1 : row.image.channels,
+                             .samples = row.samples,
+                             .taps = (double)row.rows * row.columns});
+  }
+}
+
+/* ---- Layers ---- */
+
+/* Outputs of a layer, and how many filters they are of: few or many. */
+static const int32_t layer_outputs[] = {1 << 16, 1 << 20, 1 << 24}, layer_filters[] = {16, 64};
+
+/* Filters of C x R x R: first layers, with their few channels, and later ones. */
+static const struct { int32_t channels, size; } layer_shapes[] = {{3, 3}, {3, 7}, {64, 3}, {256, 3}};
+
+enum { OUTPUTS = 3, FILTERS = 2, SHAPES = 4 };
+
+/* Inputs that take longer to make than to convolve are left out. */
+static const double MOST_INPUT = 24e6;
+
+static gconv_status measure_layer(gconv_bench *bench, tuning_walk *walk, gconv_bench_row *shape) {
+  gconv_bench_layer data = {0};
+  const gconv_tuning_row problem = {.layer = true,
+                                    .channels = gconv_tuning_layer_class(shape->filters),
+                                    .samples = shape->samples,
+                                    .taps = (double)shape->image.channels * shape->rows * shape->columns};
+  gconv_status status = gconv_bench_make_layer(&shape->image, 1, shape->filters, shape->rows, &data);
+  show(bench, shape);
+  for (size_t i = 0; status == GCONV_OK && (shape->algorithm = gconv_bench_algorithm_at(bench, true, i)); i++) {
+    gconv_bench_row row = *shape;
+    gconv_bench_measure_layer(bench, &data, GCONV_LAYER_SAME, &row);
+    learn(walk, &row, problem);
+  }
+  gconv_bench_free_layer(&data);
+  return status;
+}
+
+static gconv_status measure_layers(gconv_bench *bench, tuning_walk *walk, bool quick) {
+  int outputs = quick ? 1 : strcmp(bench->type_name, "cpu") == 0 ? 2 : OUTPUTS;
+  for (int i = 0; i < outputs * FILTERS * SHAPES; i++) {
+    int32_t filters = layer_filters[i / SHAPES % FILTERS], samples = layer_outputs[i / SHAPES / FILTERS];
+    int32_t channels = layer_shapes[i % SHAPES].channels, size = layer_shapes[i % SHAPES].size;
+    int32_t side = (int32_t)lround(sqrt((double)samples / filters));
+    gconv_bench_row shape = {.image = {side, side, channels, true},
+                             .type = GCONV_F32,
+                             .samples = samples,
+                             .filters = filters,
+                             .rows = size,
+                             .columns = size};
+    snprintf(shape.group, sizeof shape.group, "%d x %d x %d", channels, side, side);
+    snprintf(shape.filter, sizeof shape.filter, "%d filters of %d x %d", filters, size, size);
+    if ((double)channels * side * side <= MOST_INPUT && (!quick || channels < 256))
+      GCONV_TRY(measure_layer(bench, walk, &shape));
+  }
+  return GCONV_OK;
+}
+
+/* ---- Telling ---- */
+
+static void print_machine(FILE *out, const gconv_machine *machine) {
+  fprintf(out, "copies %.0f GB/s read + written, multiply-adds %.3g TFLOP/s, an empty launch %.1f us\n",
+          machine->bytes_per_ms * 1e-6, machine->fma_per_ms * 2e-9, machine->launch_ms * 1e3);
+}
+
+/* A line for each algorithm, type and image: the ratios behind the sizes of the filters. */
+static void print_rows(FILE *out, const gconv_tuning *tuning) {
+  fprintf(out, "milliseconds measured / estimated, by the size of the filter:\n");
+  for (size_t i = 0; i < tuning->count; i++) {
+    const gconv_tuning_row *row = &tuning->rows[i];
+    bool begun = false;
+    for (size_t j = 0; j < i && !begun; j++)
+      begun = same_line(&tuning->rows[j], row);
+    if (begun)
+      continue;
+    if (row->layer)
+      fprintf(out, "%-13s layer, %s filters %9.0f outputs, by taps:", row->algorithm, row->channels == 1 ? "few" : "many",
+              row->samples);
+    else
+      fprintf(out, "%-13s %-3s x%d %9.0f samples:", row->algorithm, gconv_type_name(row->type), row->channels, row->samples);
+    for (size_t j = i; j < tuning->count; j++)
+      if (same_line(&tuning->rows[j], row))
+        fprintf(out, " %.0f:%.2f", row->layer ? tuning->rows[j].taps : sqrt(tuning->rows[j].taps), tuning->rows[j].ratio);
+    fputc('\n', out);
+  }
+}
+
+void gconv_tune_print(FILE *out, const gconv_device *device) {
+  const gconv_tuning *tuning = gconv_device_get_tuning(device);
+  char *path = gconv_device_tuning_path(device);
+  const gconv_device_info *info = gconv_device_get_info(device);
+  fprintf(out, "%s (%s): %s%s\n", info->name, info->description,
+          tuning ? "tuned by "
+          : path ? "not tuned; gconv tune would store it in "
+                 : "not tuned; nothing is stored, as GCONV_CACHE is empty or HOME is not set",
+          path ? path : "");
+  if (tuning) {
+    print_machine(out, &tuning->machine);
+    print_rows(out, tuning);
+  }
+  free(path);
+}
+
+/* ---- The work ---- */
+
+/* Whether the file of the device can be written, found out before all the work: by writing what is in force, or, where
+ * that is nothing, what is known of the machine. Then estimates are made to be for this machine, and unchanged. */
+static gconv_status prepare(gconv_bench *bench) {
+  gconv_tuning bare = {.machine = bench->machine};
+  gconv_status status = GCONV_OK;
+  if (!gconv_device_get_tuning(bench->device))
+    status = gconv_device_set_tuning(bench->device, &bare);
+  if (status == GCONV_OK)
+    status = gconv_device_remember_tuning(bench->device);
+  return status == GCONV_OK ? gconv_device_set_tuning(bench->device, &bare) : status;
+}
+
+static gconv_status measure_all(gconv_bench *bench, tuning_walk *walk, bool quick) {
+  GCONV_TRY(prepare(bench));
+  GCONV_TRY(gconv_bench_walk(bench, visit));
+  GCONV_TRY(measure_layers(bench, walk, quick));
+  walk->tuning.machine = bench->machine;
+  GCONV_TRY(gconv_device_set_tuning(bench->device, &walk->tuning));
+  return gconv_device_remember_tuning(bench->device);
+}
+
+gconv_status gconv_tune(gconv_bench *bench, bool quick) {
+  gconv_bench_settings grid = {.plot_kind = -1};
+  tuning_walk walk = {.failed = false};
+  bench->settings = &grid;
+  bench->unchecked = true;
+  bench->user = &walk;
+  gconv_status status = GCONV_OK;
+  if (!fill_grid(quick, strcmp(bench->type_name, "cpu") == 0, &grid))
+    status = gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  if (status == GCONV_OK)
+    status = measure_all(bench, &walk, quick);
+  bench->failed |= walk.failed;
+  gconv_tuning_free(&walk.tuning);
+  gconv_texts_free(&grid.filters);
+  bench->settings = NULL;
+  bench->user = NULL;
+  return status;
+}
+
+gconv_status gconv_tune_forget(gconv_device *device) {
+  GCONV_TRY(gconv_device_set_tuning(device, NULL));
+  return gconv_device_remember_tuning(device);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of values that single options of bench have: shapes, and lists of them. */
+#include "cli/numbers.h"
+#include "cli/options.h"
+
+#include <string.h>
+
+/* WxH, or with `most` of 3 also WxHxC, into numbers; how many there are, 0 if it is anything else. */
+static int parse_extents(const char *value, size_t length, int most, int32_t *numbers) {
+  char text[64];
+  if (length >= sizeof text)
+    return 0;
+  memcpy(text, value, length);
+  text[length] = '\0';
+  for (char *at = text; *at; at++)
+    *at = *at == 'x' ? ',' : *at == ',' ? '?' : *at;
+  int count = gconv_parse_integers(text, most, 1, INT32_MAX, numbers);
+  return count >= 2 ? count : 0;
+}
+
+static gconv_status parse_images(const gconv_given *given) {
+  gconv_bench_settings *bench = given->field;
+  size_t length = strlen(given->value);
+  bool planar = length > 0 && given->value[length - 1] == 'p';
+  int32_t parts[3] = {0, 0, 1};
+  if (parse_extents(given->value, length - planar, 3, parts) == 0)
+    return gconv_refuse(given->message, "this takes WIDTHxHEIGHT or WIDTHxHEIGHTxCHANNELS, such as 3840x2160x3");
+  if (bench->image_count == GCONV_BENCH_MOST)
+    return gconv_refuse(given->message, "there are %d images already", GCONV_BENCH_MOST);
+  bench->images[bench->image_count++] = (gconv_bench_image){parts[0], parts[1], parts[2], planar};
+  return GCONV_OK;
+}
+
+static gconv_status parse_types(const gconv_given *given) {
+  gconv_bench_settings *bench = given->field;
+  for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
+    char word[16];
+    int type, known = 0;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+    GCONV_TRY(gconv_option_find_word(given->option, word, &type, given->message)); /* in the order of gconv_type */
+    while (known < bench->type_count && bench->types[known] != (gconv_type)type)
+      known++;
+    if (known == bench->type_count)
+      bench->types[bench->type_count++] = (gconv_type)type;
+  }
+  return GCONV_OK;
+}
+
+static gconv_status parse_sizes(const gconv_given *given) {
+  gconv_bench_list *list = given->field;
+  list->count = gconv_parse_integers(given->value, GCONV_BENCH_MOST, 1, given->option->most, list->items);
+  if (list->count == 0)
+    return gconv_refuse(given->message, "this takes %s", given->option->takes);
+  return GCONV_OK;
+}
+
+static gconv_status parse_blocks(const gconv_given *given) {
+  gconv_bench_settings *bench = given->field;
+  for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
+    int32_t sides[2];
+    if (parse_extents(at, strcspn(at, ","), 2, sides) == 0 || bench->block_count == GCONV_BENCH_MOST)
+      return gconv_refuse(given->message, "this takes WIDTHxHEIGHT in threads, such as 32x8 or 16x16,32x4");
+    bench->blocks[bench->block_count++] = (gconv_bench_block){sides[0], sides[1]};
+  }
+  return GCONV_OK;
+}
+
+/* What is swept: threads of a block, blocks of a grid. */
+static gconv_status parse_sweep(const gconv_given *given) {
+  gconv_bench_settings *bench = given->field;
+  int index;
+  GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
+  *(index == 0 ? &bench->sweep_blocks : &bench->sweep_grids) = true;
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_images = {parse_images, NULL}, gconv_value_types = {parse_types, NULL},
+                 gconv_value_sizes = {parse_sizes, NULL}, gconv_value_blocks = {parse_blocks, NULL},
+                 gconv_value_sweep = {parse_sweep, NULL};

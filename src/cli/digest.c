@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/digest.h"
+#include "base/checksum.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void add_bytes(uint64_t *hash, const void *bytes, size_t size) {
+  *hash = gconv_fnv1a(*hash, bytes, size);
+}
+
+/* With its final 0, so that "a" "bc" and "ab" "c" differ. */
+static void add_text(uint64_t *hash, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(uint64_t *hash, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  add_bytes(hash, text, strlen(text) + 1);
+}
+
+static void add_filter(uint64_t *hash, const gconv_filter *filter) {
+  add_text(hash, "%d %d %d %d %a %a", (int)filter->rows, (int)filter->columns, (int)filter->anchor_row,
+           (int)filter->anchor_column, (double)filter->divisor, (double)filter->offset);
+  add_bytes(hash, filter->taps, (size_t)filter->rows * (size_t)filter->columns * sizeof *filter->taps);
+}
+
+static void add_bank(uint64_t *hash, const gconv_bank *bank) {
+  size_t taps =
+      (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns * sizeof *bank->weights;
+  add_text(hash, "bank %d %d %d %d biases %d", (int)bank->filters, (int)bank->channels, (int)bank->rows, (int)bank->columns,
+           bank->biases != NULL);
+  add_bytes(hash, bank->weights, taps);
+  if (bank->biases)
+    add_bytes(hash, bank->biases, (size_t)bank->filters * sizeof *bank->biases);
+  if (bank->has_geometry)
+    add_text(hash, "its own %d %d %d %d %d %d %d %d %d %d %d", bank->same_upper, bank->same_lower, (int)bank->pad_top,
+             (int)bank->pad_left, (int)bank->pad_bottom, (int)bank->pad_right, (int)bank->stride_y, (int)bank->stride_x,
+             (int)bank->dilation_y, (int)bank->dilation_x, (int)bank->groups);
+}
+
+uint64_t gconv_job_digest(const gconv_filters *filters, const gconv_layer *layers, size_t count, const char *settings) {
+  uint64_t hash = GCONV_FNV1A_BASIS;
+  add_text(&hash, "gconv %s", gconv_version());
+  for (size_t k = 0; k < filters->count; k++)
+    add_filter(&hash, &filters->items[k]);
+  for (size_t i = 0; i < count; i++)
+    add_bank(&hash, layers[i].bank);
+  add_bytes(&hash, settings, strlen(settings) + 1);
+  return hash;
+}

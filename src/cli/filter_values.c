@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of values that single options of the main job have. */
+#include "cli/numbers.h"
+#include "cli/options.h"
+
+#include <string.h>
+
+/* ---- --border ---- */
+
+static const char reflect_text[] = "there are two ways to reflect the row  a b c d:\n"
+                                   "  symmetric    c b a | a b c d | d c b    the edge twice (scipy's \"reflect\", vips' "
+                                   "\"mirror\")\n"
+                                   "  reflect101   d c b | a b c d | c b a    the edge once (NumPy's \"reflect\", OpenCV's "
+                                   "default, scipy's \"mirror\")";
+
+/* The names of borders elsewhere, and here. */
+static const struct {
+  const char *word, *name;
+} borders_elsewhere[] = {
+    {"edge", "replicate"}, {"nearest", "replicate"}, {"copy", "replicate"},   {"extend", "replicate"},
+    {"tile", "wrap"},      {"circular", "wrap"},     {"periodic", "wrap"},    {"black", "zero"},
+    {"none", "zero"},      {"zeros", "zero"},        {"white", "constant:1"},
+};
+
+/* The field is the gconv_options. */
+static gconv_status parse_border(const gconv_given *given) {
+  gconv_options *options = given->field;
+  int border = GCONV_BORDER_CONSTANT;
+  for (size_t i = 0; i < sizeof borders_elsewhere / sizeof *borders_elsewhere; i++)
+    if (strcmp(given->value, borders_elsewhere[i].word) == 0)
+      return gconv_refuse(given->message, "here this is called %s", borders_elsewhere[i].name);
+  if (strcmp(given->value, "reflect") == 0 || strcmp(given->value, "mirror") == 0)
+    return gconv_refuse(given->message, "%s", reflect_text);
+  if (strncmp(given->value, "constant:", 9) == 0) {
+    if (!gconv_parse_number(given->value + 9, &options->border_value))
+      return gconv_refuse(given->message, "constant takes a number, such as constant:0.5");
+  } else {
+    GCONV_TRY(gconv_option_find_word(given->option, given->value, &border, given->message));
+    if (border == GCONV_BORDER_CONSTANT)
+      return gconv_refuse(given->message, "constant takes a value, such as constant:0.5");
+  }
+  options->border = (gconv_border)border;
+  return GCONV_OK;
+}
+
+static void print_border(FILE *out, const void *field) {
+  const gconv_options *options = field;
+  fprintf(out, "%d %a", (int)options->border, options->border_value);
+}
+
+const gconv_kind gconv_value_border = {parse_border, print_border};
+
+/* ---- Options of a layer: their field is the gconv_layer ---- */
+
+/* Pixels around: N, Y,X or TOP,BOTTOM,LEFT,RIGHT. */
+static gconv_status parse_pads(const char *value, int most, gconv_layer *layer, gconv_message *message) {
+  int32_t pad[4];
+  int count = gconv_parse_integers(value, 4, 0, most, pad);
+  if (count == 0 || count == 3)
+    return gconv_refuse(message,
+                        "this takes same, valid, full, or pixels up to %d: N, Y,X or TOP,BOTTOM,LEFT,RIGHT; of banks also "
+                        "same-upper and same-lower",
+                        most);
+  layer->padding = GCONV_LAYER_EXPLICIT;
+  layer->pad_top = pad[0];
+  layer->pad_bottom = count == 4 ? pad[1] : pad[0];
+  layer->pad_left = count == 4 ? pad[2] : pad[count - 1];
+  layer->pad_right = count == 4 ? pad[3] : pad[count - 1];
+  return GCONV_OK;
+}
+
+static gconv_status parse_padding(const gconv_given *given) {
+  static const gconv_layer_padding paddings[] = {GCONV_LAYER_SAME, GCONV_LAYER_VALID, GCONV_LAYER_FULL,
+                                                 GCONV_LAYER_SAME_UPPER, GCONV_LAYER_SAME_LOWER};
+  gconv_layer *layer = given->field;
+  gconv_message unknown;
+  int index;
+  if (gconv_option_find_word(given->option, given->value, &index, &unknown) != GCONV_OK)
+    return parse_pads(given->value, given->option->most, layer, given->message);
+  layer->padding = paddings[index];
+  given->settings->of_banks |= layer->padding == GCONV_LAYER_SAME_UPPER || layer->padding == GCONV_LAYER_SAME_LOWER;
+  return GCONV_OK;
+}
+
+static void print_padding(FILE *out, const void *field) {
+  const gconv_layer *layer = field;
+  fprintf(out, "%d %d %d %d %d", (int)layer->padding, layer->pad_top, layer->pad_left, layer->pad_bottom, layer->pad_right);
+}
+
+const gconv_kind gconv_value_padding = {parse_padding, print_padding};
+
+static gconv_status parse_activation(const gconv_given *given) {
+  gconv_layer *layer = given->field;
+  double slope = 0.01;
+  int index;
+  bool sloped = strncmp(given->value, "leaky:", 6) == 0;
+  if (sloped && !gconv_parse_number(given->value + 6, &slope))
+    return gconv_refuse(given->message, "leaky takes the slope below 0, such as leaky:0.1");
+  GCONV_TRY(gconv_option_find_word(given->option, sloped ? "leaky" : given->value, &index, given->message));
+  layer->activation = (gconv_activation)index;
+  layer->slope = (float)slope;
+  return GCONV_OK;
+}
+
+static void print_activation(FILE *out, const void *field) {
+  const gconv_layer *layer = field;
+  fprintf(out, "%d %a", (int)layer->activation, (double)layer->slope);
+}
+
+const gconv_kind gconv_value_activation = {parse_activation, print_activation};
+
+static gconv_status parse_then(const gconv_given *given) {
+  return gconv_settings_begin_layer(given->settings, given->message);
+}
+
+const gconv_kind gconv_value_then = {parse_then, NULL};
+
+/* ---- Others ---- */
+
+static gconv_status parse_format(const gconv_given *given) {
+  const gconv_format_info *format = gconv_format_by_name(given->value); /* by other names, too */
+  int index;
+  if (!format || !format->writes)
+    return gconv_option_find_word(given->option, given->value, &index, given->message);
+  *(const gconv_format_info **)given->field = format;
+  return GCONV_OK;
+}
+
+static void print_format(FILE *out, const void *field) {
+  const gconv_format_info *format = *(const gconv_format_info *const *)field;
+  fputs(format ? format->name : "", out);
+}
+
+const gconv_kind gconv_value_format = {parse_format, print_format};
+
+static gconv_status parse_without(const gconv_given *given) {
+  for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
+    gconv_message unknown;
+    char word[64];
+    int index;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+    if (gconv_option_find_word(given->option, word, &index, &unknown) != GCONV_OK)
+      return gconv_refuse(given->message, "there is no algorithm '%s': gconv algorithms lists them", word);
+  }
+  *(const char **)given->field = given->value;
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_without = {parse_without, gconv_print_text};
+
+static gconv_status parse_device(const gconv_given *given) {
+  *(const char **)given->field = given->value;
+  return gconv_settings_check_device(given->value, given->message);
+}
+
+const gconv_kind gconv_value_device = {parse_device, NULL};
+
+static gconv_status parse_shard(const gconv_given *given) {
+  return gconv_shard_parse(given->value, given->field, given->message);
+}
+
+const gconv_kind gconv_value_shard = {parse_shard, NULL};
+
+/* The field is the gconv_batch. */
+static gconv_status parse_verify(const gconv_given *given) {
+  gconv_batch *batch = given->field;
+  batch->verify = true;
+  if (given->value && (!gconv_parse_number(given->value, &batch->tolerance) || batch->tolerance < 0))
+    return gconv_refuse(given->message, "this takes the largest difference allowed, from 0 on");
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_verify = {parse_verify, NULL};

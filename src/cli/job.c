@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/* From settings to a job: filters or banks are read, inputs found, results named, and options that do not fit refused. */
+#include "cli/job.h"
+#include "batch/devices.h"
+#include "batch/template.h"
+#include "cli/bank.h"
+#include "cli/digest.h"
+#include "cli/terminal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- Filters and banks ----------------------------------------------------------------------------------------------- */
+
+static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
+  const gconv_layer_settings *last = &job->settings->last;
+  for (size_t i = 0; i < last->filters.count; i++) {
+    gconv_status status = gconv_filters_read(last->filters.items[i], last->syntax, &job->filters);
+    if (status != GCONV_OK)
+      return gconv_complain(message, status, "%s", gconv_last_error());
+  }
+  return GCONV_OK;
+}
+
+/* The bank of one layer. */
+static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *bank, gconv_message *message) {
+  const gconv_texts *specs = &layer->filters;
+  bool is_bank = gconv_bank_is_own_syntax(layer->syntax) || gconv_bank_is_one(specs->items[0]);
+  for (size_t i = 1; i < specs->count; i++)
+    if (is_bank || gconv_bank_is_one(specs->items[i]))
+      return gconv_refuse(message, "-f %s -f %s: a layer has one bank: put --then between them to apply one after the other",
+                          specs->items[0], specs->items[i]);
+  gconv_status status =
+      is_bank ? gconv_bank_read(specs->items[0], layer->syntax, bank) : gconv_bank_stack_specs(specs, layer->syntax, bank);
+  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
+}
+
+static gconv_status read_banks(gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  size_t count = settings->before_count + 1;
+  job->banks = calloc(count, sizeof *job->banks);
+  job->layers = calloc(count, sizeof *job->layers);
+  if (!job->banks || !job->layers)
+    return gconv_complain_memory(message);
+  job->layer_count = count;
+  for (size_t i = 0; i < count; i++) {
+    const gconv_layer_settings *layer = i < settings->before_count ? &settings->before[i] : &settings->last;
+    GCONV_TRY(read_bank(layer, &job->banks[i], message));
+    job->layers[i] = layer->layer;
+    job->layers[i].bank = &job->banks[i];
+  }
+  job->layers[count - 1].algorithm = NULL; /* it is that of all layers without their own */
+  return GCONV_OK;
+}
+
+/* ---- Options ---------------------------------------------------------------------------------------------------------- */
+
+/* The padding of plain filters that has the name of a layer's. */
+static gconv_padding plain_padding(gconv_layer_padding padding) {
+  return padding == GCONV_LAYER_VALID      ? GCONV_PADDING_VALID
+         : padding == GCONV_LAYER_FULL     ? GCONV_PADDING_FULL
+         : padding == GCONV_LAYER_EXPLICIT ? GCONV_PADDING_EXPLICIT
+                                           : GCONV_PADDING_SAME;
+}
+
+/* Of plain filters, what the layer says becomes options; what is not given of banks may be in their files. */
+static void make_plain_options(gconv_settings *settings) {
+  gconv_layer *layer = &settings->last.layer;
+  gconv_options *options = &settings->options;
+  if (layer->padding == GCONV_LAYER_DEFAULT)
+    layer->padding = GCONV_LAYER_SAME;
+  if (settings->range < 0)
+    settings->range = GCONV_RANGE_CLAMP;
+  options->flip = layer->flip;
+  options->padding = plain_padding(layer->padding);
+  options->pad_top = layer->pad_top;
+  options->pad_bottom = layer->pad_bottom;
+  options->pad_left = layer->pad_left;
+  options->pad_right = layer->pad_right;
+  options->stride_y = layer->stride_y += layer->stride_y == 0;
+  options->stride_x = layer->stride_x += layer->stride_x == 0;
+  options->dilation_y = layer->dilation_y += layer->dilation_y == 0;
+  options->dilation_x = layer->dilation_x += layer->dilation_x == 0;
+}
+
+/* Of filters and banks. */
+static void make_options(gconv_settings *settings) {
+  gconv_options *options = &settings->options;
+  options->combine = settings->combine == GCONV_COMBINE_MOSAIC ? GCONV_COMBINE_NONE : (gconv_combine)settings->combine;
+  options->range = settings->range < 0 ? GCONV_RANGE_CLAMP : (gconv_range)settings->range;
+  options->keep_type = settings->depth < 0;
+  if (!options->keep_type)
+    options->output_type = (gconv_type)settings->depth;
+  options->workspace_bytes = settings->workspace < SIZE_MAX / 2 ? (size_t)settings->workspace : SIZE_MAX / 2;
+  if (!settings->last.layer.algorithm)
+    settings->last.layer.algorithm = "auto";
+  options->algorithm = gconv_settings_want_race(settings) ? "auto" : settings->last.layer.algorithm;
+}
+
+/* Of banks. */
+static void make_network_options(gconv_network_options *network, const gconv_settings *settings) {
+  const gconv_options *options = &settings->options;
+  network->gray = options->gray;
+  network->mean = settings->mean.items;
+  network->mean_count = settings->mean.count;
+  network->std = settings->std.items;
+  network->std_count = settings->std.count;
+  network->algorithm = options->algorithm;
+  network->without = options->without;
+  network->workspace_bytes = options->workspace_bytes;
+  network->any_batch = true;
+  network->combine = options->combine;
+}
+
+/* Makes of the settings, which are complete, all of the batch but what is read or named. */
+static void make_batch(gconv_main_job *job) {
+  gconv_settings *settings = job->settings;
+  gconv_batch *batch = &job->batch;
+  if (!job->has_banks)
+    make_plain_options(settings);
+  make_options(settings);
+  job->options = settings->options;
+  job->network = settings->network;
+  make_network_options(&job->network, settings);
+  *batch = settings->job;
+  batch->inputs = &job->inputs;
+  batch->outputs = &job->outputs;
+  batch->nhwc = job->has_banks && settings->layout == 1;
+  batch->png_level = settings->png_level < 0 ? 0 : settings->png_level == 0 ? GCONV_PNG_STORED : settings->png_level;
+  batch->existing = settings->no_clobber      ? GCONV_EXISTING_KEEP
+                    : settings->skip_existing ? GCONV_EXISTING_SKIP
+                                              : GCONV_EXISTING_REPLACE;
+  batch->report = gconv_job_report;
+  batch->user = job;
+}
+
+/* Options that only images have, and that only one layer may have. */
+static gconv_status check_bank_options(const gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  const gconv_options *options = &job->options;
+  const char *option = options->border != GCONV_BORDER_ZERO      ? "--border (banks see zeros outside the image)"
+                       : options->linear                         ? "--linear"
+                       : options->alpha != GCONV_ALPHA_KEEP      ? "--alpha"
+                       : options->combine == GCONV_COMBINE_STACK ? "--combine stack (the outputs are one already)"
+                                                                 : NULL;
+  if (option)
+    return gconv_refuse(message, "%s is not for banks: apply it in a run of its own", option);
+  for (size_t i = 0; i < settings->before_count && gconv_settings_want_race(settings); i++)
+    if (settings->before[i].layer.algorithm)
+      return gconv_refuse(message, "--algorithm all times all layers together, but layer %zu has an --algorithm of its own",
+                          i + 1);
+  return GCONV_OK;
+}
+
+/* ---- Results ---------------------------------------------------------------------------------------------------------- */
+
+/* Appends a name to what {filter} stands for. */
+static bool add_label(gconv_filters *labels, const char *name) {
+  labels->items[labels->count].name = strdup(name);
+  return labels->items[labels->count++].name != NULL;
+}
+
+/* What {filter} stands for: with a result for each, the names of the filters, or their numbers, with as many digits as the
+ * last one has; else the name of the bank. */
+static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters *labels, gconv_message *message) {
+  int digits = snprintf(NULL, 0, "%d", bank->filters - 1);
+  labels->items = calloc(each ? (size_t)bank->filters : 1, sizeof *labels->items);
+  bool good = labels->items;
+  for (int32_t k = 0; good && each && k < bank->filters; k++) {
+    char number[16];
+    snprintf(number, sizeof number, "%0*d", digits, k);
+    good = add_label(labels, bank->names && bank->names[k] ? bank->names[k] : number);
+  }
+  if (good && !each)
+    good = add_label(labels, bank->name && bank->name[0] ? bank->name : "bank");
+  return good ? GCONV_OK : gconv_complain_memory(message);
+}
+
+/* Whether -o is a file, rather than a folder or a template. */
+static bool is_one_file(const char *output) {
+  struct stat status;
+  size_t length = strlen(output);
+  if (length == 0 || output[length - 1] == '/' || gconv_template_is_one(output))
+    return false;
+  char *path = gconv_template_plain(output);
+  bool folder = path && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+  free(path);
+  return !folder;
+}
+
+/* The format that the results will have, as gconv_outputs_name() finds it. */
+static const gconv_format_info *expected_format(const gconv_settings *settings) {
+  if (settings->naming.format)
+    return settings->naming.format;
+  const gconv_format_info *format = is_one_file(settings->naming.output) || gconv_template_is_one(settings->naming.output)
+                                        ? gconv_format_by_path(settings->naming.output)
+                                        : NULL;
+  return format ? format : gconv_format_by_name("png");
+}
+
+static gconv_presentation choose_presentation(const gconv_settings *settings, const gconv_format_info *format) {
+  if (settings->combine == GCONV_COMBINE_MOSAIC)
+    return GCONV_PRESENT_MOSAIC;
+  if (format->multiframe)
+    return GCONV_PRESENT_TENSOR;
+  return settings->combine == GCONV_COMBINE_NONE     ? GCONV_PRESENT_PICTURES
+         : settings->combine == GCONV_COMBINE_ARGMAX ? GCONV_PRESENT_LABELS
+                                                     : GCONV_PRESENT_COMBINED;
+}
+
+static gconv_tone choose_tone(const gconv_main_job *job) {
+  const gconv_options *options = &job->options;
+  gconv_tone tone = {.scale = options->scale, .offset = options->offset, .range = options->range};
+  tone.type = gconv_format_type(job->outputs.format, options->keep_type ? GCONV_U8 : options->output_type);
+  bool given = job->settings->range >= 0 || options->scale != 1 || options->offset != 0;
+  tone.fit = !given && tone.type != GCONV_F32;
+  return tone;
+}
+
+/* Arrays hold what the network yields, and labels have their colours: values are made samples of other pictures alone. */
+static gconv_status check_tone(const gconv_main_job *job, gconv_message *message) {
+  const gconv_options *options = &job->options;
+  bool tensor = job->network.presentation == GCONV_PRESENT_TENSOR,
+       labels = job->network.presentation == GCONV_PRESENT_LABELS;
+  const char *option = options->scale != 1                                                  ? "--scale"
+                       : options->offset != 0                                               ? "--offset"
+                       : options->range != GCONV_RANGE_CLAMP                                ? "--range"
+                       : tensor && !options->keep_type && options->output_type != GCONV_F32 ? "--depth"
+                                                                                            : NULL;
+  if (!option || (!tensor && !labels))
+    return GCONV_OK;
+  return gconv_refuse(message,
+                      tensor ? "%s is for the pictures of banks: arrays hold the outputs as they are, in float32"
+                             : "%s is for values: in pictures, --combine argmax gives each pixel the colour of a filter",
+                      option);
+}
+
+/* Names the results of banks: what is one array of all inputs becomes known here. */
+static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  gconv_batch *batch = &job->batch;
+  job->network.presentation = choose_presentation(settings, expected_format(settings));
+  GCONV_TRY(check_tone(job, message));
+  batch->one_array =
+      job->network.presentation == GCONV_PRESENT_TENSOR && job->inputs.count > 1 && is_one_file(settings->naming.output);
+  gconv_inputs named = job->inputs;
+  if (batch->one_array)
+    named.count = 1;
+  gconv_filters labels = {0};
+  gconv_naming naming = settings->naming;
+  naming.filters = &labels;
+  naming.each_filter = job->network.presentation == GCONV_PRESENT_PICTURES;
+  gconv_status status = make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);
+  if (status == GCONV_OK)
+    status = gconv_outputs_name(&named, &naming, &job->outputs, message);
+  if (status == GCONV_OK)
+    job->network.tone = choose_tone(job);
+  gconv_filters_free(&labels);
+  return status;
+}
+
+/* Weights of a layer with a channel in each group look like plain filters. */
+static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status, gconv_message *message) {
+  const gconv_texts *filters = &job->settings->last.filters;
+  size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
+  bool array = length > 4 && strcmp(filters->items[0] + length - 4, ".npy") == 0;
+  if (!array || job->filters.count < 2)
+    return status;
+  return gconv_complain(message, status,
+                        "%s; %s has filters for each channel by itself: if they are the weights of a depthwise "
+                        "layer, say --groups %zu",
+                        message->text, filters->items[0], job->filters.count);
+}
+
+static gconv_status name_of_filters(gconv_main_job *job, gconv_message *message) {
+  gconv_naming naming = job->settings->naming;
+  naming.filters = &job->filters;
+  naming.each_filter = job->settings->combine == GCONV_COMBINE_NONE;
+  gconv_status status = gconv_outputs_name(&job->inputs, &naming, &job->outputs, message);
+  return status == GCONV_OK ? status : hint_at_groups(job, status, message);
+}
+
+/* ---- Checks with names ------------------------------------------------------------------------------------------------ */
+
+/* Results must not replace a file of filters. */
+static gconv_status check_filters(const gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  GCONV_TRY(gconv_outputs_check_filters(&settings->last.filters, job->has_banks, &job->outputs, message));
+  for (size_t i = 0; i < settings->before_count; i++)
+    GCONV_TRY(gconv_outputs_check_filters(&settings->before[i].filters, true, &job->outputs, message));
+  return GCONV_OK;
+}
+
+/* Options that only some formats have. */
+static gconv_status check_format(const gconv_main_job *job, gconv_message *message) {
+  static const char *const depths[] = {"8", "16", "float"};
+  const gconv_settings *settings = job->settings;
+  const gconv_format_info *format = job->outputs.format;
+  if (settings->depth >= 0 && !format->holds[settings->depth])
+    return gconv_refuse(message, "--depth %s: the format %s cannot hold that: choose another with --format",
+                        depths[settings->depth], format->name);
+  if (settings->png_level >= 0 && !format->level)
+    return gconv_refuse(message, "--png-level: the results are %s, not PNG", format->name);
+  if (settings->job.jpeg_quality && !format->quality)
+    return gconv_refuse(message, "--jpeg-quality: the results are %s, not JPEG", format->name);
+  return GCONV_OK;
+}
+
+/* Half of what a derivative finds is below 0, where levels end. */
+static void remark_on_signs(const gconv_main_job *job) {
+  const gconv_options *options = &job->options;
+  if (!job->settings->verbose || job->outputs.format->holds[GCONV_F32] || options->offset != 0 ||
+      options->range != GCONV_RANGE_CLAMP || options->combine != GCONV_COMBINE_NONE)
+    return;
+  for (size_t i = 0; i < job->filters.count; i++) {
+    gconv_filter_analysis found;
+    const gconv_filter *filter = &job->filters.items[i];
+    if (filter->offset == 0 && gconv_filter_analyze(filter, &found) == GCONV_OK && found.positive_sum > 0 &&
+        fabs(found.sum) <= 1e-6 * found.positive_sum) {
+      gconv_say("%s: responses below 0, about half of them, become black: --range signed or abs shows them", filter->name);
+      return;
+    }
+  }
+}
+
+/* What banks cannot do. */
+static gconv_status check_bank_job(const gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  if (job->batch.one_array && settings->shard.count > 1)
+    return gconv_refuse(message, "--shard: one array of all results cannot be divided: name a folder");
+  if (job->batch.one_array && settings->resume)
+    return gconv_refuse(message,
+                        "--resume: one array of all results is made as a whole: name a folder (-o results/ --format npy)");
+  if (job->batch.decoder == GCONV_DECODER_GPU || gconv_devices_are_several(job->batch.device))
+    return gconv_complain(message, GCONV_UNSUPPORTED,
+                          "banks are applied on one device, to what the CPU decodes: -d cuda:N, "
+                          "without --decode gpu");
+  return GCONV_OK;
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------------- */
+
+static gconv_status read_operation(gconv_main_job *job, gconv_message *message) {
+  if (!job->has_banks)
+    return read_filters(job, message);
+  GCONV_TRY(check_bank_options(job, message));
+  return read_banks(job, message);
+}
+
+gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
+  gconv_settings *settings = job->settings;
+  GCONV_TRY(gconv_settings_finish(settings, message));
+  job->has_banks = gconv_settings_want_banks(settings);
+  make_batch(job);
+  GCONV_TRY(read_operation(job, message));
+  GCONV_TRY(gconv_inputs_find(&settings->inputs, settings->recursive, settings->naming.output, &job->inputs, message));
+  if (job->inputs.unread > 0 && !settings->quiet)
+    gconv_say("%s%s: not of a format that is read here, and passed over", job->inputs.unread_one,
+              job->inputs.unread > 1 ? ", and more" : "");
+  GCONV_TRY(job->has_banks ? name_of_banks(job, message) : name_of_filters(job, message));
+  GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, message));
+  settings->naming.format = job->outputs.format;
+  GCONV_TRY(check_filters(job, message));
+  GCONV_TRY(check_format(job, message));
+  remark_on_signs(job);
+  if (job->has_banks)
+    GCONV_TRY(check_bank_job(job, message));
+  gconv_shard_take(&settings->shard, &job->inputs, &job->outputs);
+  return GCONV_OK;
+}
+
+gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *message) {
+  if (job->operation)
+    return GCONV_OK;
+  job->options.format = job->outputs.format;
+  gconv_status status = job->has_banks
+                            ? gconv_operation_network(job->layers, job->layer_count, &job->network, &job->operation)
+                            : gconv_operation_filters(&job->filters, &job->options, &job->operation);
+  job->batch.operation = job->operation;
+  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
+}
+
+gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  if (!settings->resume || job->manifest)
+    return GCONV_OK;
+  char *words = gconv_options_digest(settings);
+  if (!words)
+    return gconv_complain_memory(message);
+  uint64_t number = gconv_job_digest(&job->filters, job->layers, job->layer_count, words);
+  free(words);
+  GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes, &job->manifest, message));
+  job->batch.manifest = job->manifest;
+  if (writes && gconv_manifest_leftovers(job->manifest) > 0 && !settings->quiet)
+    gconv_say("removed %zu unfinished files that a killed run had left", gconv_manifest_leftovers(job->manifest));
+  return GCONV_OK;
+}
+
+void gconv_job_free(gconv_main_job *job) {
+  gconv_manifest_close(job->manifest);
+  gconv_operation_free(job->operation);
+  for (size_t i = 0; job->banks && i < job->layer_count; i++)
+    gconv_bank_free(&job->banks[i]);
+  free(job->banks);
+  free(job->layers);
+  gconv_filters_free(&job->filters);
+  gconv_outputs_free(&job->outputs);
+  gconv_inputs_free(&job->inputs);
+}

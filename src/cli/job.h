@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The main job, images in and results out, as its parts share it:
+ *   job.c        what the settings come to, before the first image
+ *   report.c     what is told of the images
+ *   dry_run.c    what would be done
+ *   cmd_filter.c the work, and the command
+ */
+#ifndef GCONV_CLI_JOB_H
+#define GCONV_CLI_JOB_H
+
+#include "cli/settings.h"
+
+/* Zero-initialise all but the settings. */
+typedef struct gconv_main_job {
+  gconv_settings *settings;
+  gconv_inputs inputs;
+  gconv_outputs outputs;
+  bool has_banks; /* it applies banks; else filters */
+  gconv_filters filters;
+  gconv_bank *banks; /* one a layer; owned, as is the next */
+  gconv_layer *layers;
+  size_t layer_count;
+  gconv_options options;         /* of filters, and of the pictures of banks */
+  gconv_network_options network; /* of banks */
+  gconv_batch batch;
+  gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
+  gconv_manifest *manifest;   /* with --resume */
+  gconv_timings_total total;
+  FILE *out;      /* where reports go: standard output, unless an image goes there */
+  bool progress;  /* a line of progress is wanted */
+  char raced[32]; /* the device of the race, with --algorithm all */
+} gconv_main_job;
+
+/* ---- job.c ---- */
+
+/* Everything that can be known before the first image is read: settles the options, reads filters or banks, finds the
+ * inputs, names the outputs, keeps those of this shard, and makes job->batch of it all. */
+gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message);
+
+/* Makes job->batch.operation of what the job has: behind everything that can change its options. */
+gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *message);
+
+/* Opens the manifest, where --resume wants one and it is not open yet. With `writes` it goes on, else it is only read. */
+gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_message *message);
+
+/* Frees what the job owns. */
+void gconv_job_free(gconv_main_job *job);
+
+/* ---- report.c ---- */
+
+/* Tells of one image, of which `user`, a gconv_main_job, has the settings: gconv_batch.report. */
+void gconv_job_report(const gconv_report *report, void *user);
+
+/* --explain: the lines of `explanation`, and why the device was chosen; "": it was asked for. */
+void gconv_job_print_explanation(const char *explanation, const char *device_reason);
+
+/* Tells of the whole run. */
+void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary);
+
+/* ---- dry_run.c ---- */
+
+/* --dry-run: what would be read and written, and, with --explain, how. Returns what the program ends with. */
+int gconv_job_dry_run(gconv_main_job *job);
+
+#endif

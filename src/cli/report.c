@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* What the main job tells: of each image when it is done, and of all in the end. */
+#include "cli/job.h"
+#include "cli/terminal.h"
+
+#include <string.h>
+
+/* ---- Of an image --------------------------------------------------------------------------------------------------- */
+
+enum { BAR_WIDTH = 24 };
+
+static void show_progress(const gconv_main_job *job, const gconv_report *report) {
+  size_t done = job->total.inputs, all = job->inputs.count;
+  char bar[BAR_WIDTH + 1], text[160];
+  size_t filled = done * BAR_WIDTH / all;
+  memset(bar, '#', filled);
+  memset(bar + filled, '.', BAR_WIDTH - filled);
+  bar[BAR_WIDTH] = '\0';
+  double seconds = report->elapsed_ms * 1e-3;
+  snprintf(text, sizeof text, "[%s] %zu/%zu images, %.1f Mpix/s, %.0f s left", bar, done, all,
+           seconds > 0 ? (double)job->total.pixels * 1e-6 / seconds : 0.0, seconds * (double)(all - done) / (double)done);
+  gconv_progress_show(text);
+}
+
+/* Prints it in the form that the error of a mismatch has. */
+static void print_verification(FILE *out, const gconv_report *report) {
+  const gconv_verification *found = &report->verification;
+  if (found->max_error == 0) {
+    fprintf(out, "%s: equal to float64, %llu samples compared\n", report->input->path, (unsigned long long)found->compared);
+    return;
+  }
+  fprintf(out,
+          "%s: largest error %.3g of the %.3g allowed: output %zu, frame %d, row %d, column %d, channel %d is %.9g, and "
+          "float64 gives %.9g; %llu samples compared\n",
+          report->input->path, found->max_error, found->allowed, found->output, (int)found->frame, (int)found->y,
+          (int)found->x, (int)found->channel, found->got, found->expected, (unsigned long long)found->compared);
+}
+
+void gconv_job_print_explanation(const char *explanation, const char *device_reason) {
+  fputs(explanation, stderr);
+  if (device_reason[0])
+    fprintf(stderr, "this device, because %s\n", device_reason);
+}
+
+static void print_remarks(const gconv_main_job *job, const gconv_report *report) {
+  if (report->explanation)
+    gconv_job_print_explanation(report->explanation, report->device_reason);
+  if (job->settings->verbose && report->remark)
+    gconv_say("%s: %s", report->input->path, report->remark);
+  if (job->settings->verbose && report->executed)
+    gconv_say("%s: %s, %s, %s, %.1f ms", report->input->path, report->plan.device, report->plan.algorithm, report->plan.math,
+              report->total_ms);
+  bool matches = report->verified && report->verification.max_error <= report->verification.allowed;
+  if (matches && job->settings->timings != GCONV_TIMINGS_JSON)
+    print_verification(job->out, report);
+}
+
+void gconv_job_report(const gconv_report *report, void *user) {
+  gconv_main_job *job = user;
+  gconv_progress_hide();
+  print_remarks(job, report);
+  for (size_t i = 0; i < report->errors->count; i++)
+    gconv_say("%s", report->errors->items[i]);
+  if (report->failed > 0 && report->errors->count == 0)
+    gconv_say("%s: failed, and there is no memory to say why", report->input->path);
+  gconv_timings_report(&job->total, report);
+  if (job->progress)
+    show_progress(job, report);
+}
+
+/* ---- Of the run ---------------------------------------------------------------------------------------------------- */
+
+/* What starting CUDA cost. */
+static void remark_on_start(const gconv_batch_summary *summary) {
+  double hidden = summary->device_start_ms - summary->device_wait_ms;
+  if (strncmp(summary->device.name, "cuda", 4) == 0 && summary->device_start_ms > 0)
+    gconv_say("%s: CUDA started in %.0f ms, of which %.0f ms were hidden behind reading and decoding", summary->device.name,
+              summary->device_start_ms, hidden > 0 ? hidden : 0);
+}
+
+/* What --resume made of what it found. A first run finds nothing, and says nothing. */
+static void remark_on_resumption(const gconv_batch_summary *summary) {
+  static const char *const taken_up[] = {[GCONV_FOUND_NEW] = "new",
+                                         [GCONV_FOUND_OTHER_JOB] = "of other filters, options or another version",
+                                         [GCONV_FOUND_OTHER_INPUT] = "of inputs that changed",
+                                         [GCONV_FOUND_OTHER_RESULT] = "missing or changed"};
+  const size_t *found = summary->found, done = found[GCONV_FOUND_DONE];
+  char text[256] = "";
+  size_t used = 0;
+  if (found[GCONV_FOUND_NEW] == summary->written + summary->passed + summary->failed)
+    return;
+  for (size_t i = GCONV_FOUND_NEW; i <= GCONV_FOUND_OTHER_RESULT; i++)
+    if (found[i] > 0)
+      used +=
+          (size_t)snprintf(text + used, sizeof text - used, "%s %zu %s", used ? "," : "; taken up:", found[i], taken_up[i]);
+  gconv_say("--resume: %zu result%s done%s", done, done == 1 ? " was" : "s were", used ? text : ", which is all");
+}
+
+void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary) {
+  gconv_progress_hide();
+  if (job->manifest && !job->settings->quiet)
+    remark_on_resumption(summary);
+  if (job->settings->verbose)
+    remark_on_start(summary);
+  if (summary->begun < job->inputs.count)
+    gconv_say("%s: %zu of %zu images were not read",
+              job->batch.one_array ? "no array is written, as it would not be whole" : "stopped by --fail-fast",
+              job->inputs.count - summary->begun, job->inputs.count);
+  gconv_timings_end(&job->total, summary);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of options: those of the main job first, then those of the other commands, in the order of their --help. */
+#include "cli/options.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum {
+  MOST_THREADS = 4096,     /* scripts name the processors of one machine, and run on others */
+  LARGEST_EXTENT = 1 << 30 /* of strides, dilations and paddings: the library's */
+};
+
+#define HEADING(of_, text)                                                                                                  \
+  { .heading = text, .of = GCONV_OF_##of_ }
+
+/* A row, by its columns; CHANGES or KEEPS says whether another value makes other results. */
+#define OPTION(of_, letter_, name_, value_, kind_, field_, changes_, ...)                                                   \
+  {                                                                                                                         \
+    .of = GCONV_OF_##of_, .letter = letter_, .name = name_, .value = value_, .kind = &gconv_value_##kind_,                  \
+    .field = offsetof(gconv_settings, field_), .changes_results = changes_, __VA_ARGS__                                     \
+  }
+enum { KEEPS = false, CHANGES = true };
+
+/* ---- Words of values ---- */
+
+static const char *border_at(size_t i) {
+  return gconv_border_name((gconv_border)i);
+}
+
+static const char *combine_at(size_t i) {
+  return i == GCONV_COMBINE_MOSAIC ? "mosaic" : gconv_combine_name((gconv_combine)i);
+}
+
+static const char *activation_at(size_t i) {
+  return gconv_activation_name((gconv_activation)i);
+}
+
+static const char *math_at(size_t i) {
+  return gconv_math_name((gconv_math)i);
+}
+
+static const char *written_format_at(size_t index) {
+  const gconv_format_info *format;
+  for (size_t i = 0; (format = gconv_format_at(i)); i++)
+    if (format->writes && index-- == 0)
+      return format->name;
+  return NULL;
+}
+
+static const char *syntax_at(size_t i) {
+  size_t filters = 0;
+  while (gconv_filter_syntax_at(filters))
+    filters++;
+  return i < filters ? gconv_filter_syntax_at(i) : gconv_bank_syntax_at(i - filters);
+}
+
+/* The algorithms for images, then those for layers, also by the names that were there before; NULL past the end. */
+static const gconv_algorithm_info *any_algorithm_at(size_t index) {
+  size_t images = 0;
+  while (gconv_algorithm_at(images))
+    images++;
+  return index < images ? gconv_algorithm_at(index) : gconv_layer_algorithm_at(index - images);
+}
+
+static bool is_first(size_t index) {
+  for (size_t i = 0; i < index; i++)
+    if (strcmp(any_algorithm_at(i)->name, any_algorithm_at(index)->name) == 0)
+      return false;
+  return true;
+}
+
+static const char *algorithm_name_at(size_t index) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = any_algorithm_at(i)); i++)
+    if (is_first(i) && index-- == 0)
+      return algorithm->name;
+  return NULL;
+}
+
+static const char *algorithm_at(size_t i) {
+  static const char *const more[] = {"auto", "all"};
+  return i < 2 ? more[i] : algorithm_name_at(i - 2);
+}
+
+static const char *experiment_at(size_t i) {
+  return i == 0 ? "list" : gconv_bench_experiment_at(i - 1);
+}
+
+/* ---- Helps that several rows have ---- */
+
+#define THREADS_HELP "number of CPU threads, no more than processors; default: one for each"
+#define DEVICE_HELP "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"
+
+const gconv_option gconv_option_table[] = {
+    /* ---- filter ---- */
+    HEADING(FILTER, "Input"),
+    OPTION(FILTER, 'i', "input", "PATH...", texts, inputs, KEEPS, .also = "image images source src", .several = true,
+           .help = "images, folders, quoted patterns such as 'shots/*.png', or - for standard input; may be repeated"),
+    OPTION(FILTER, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
+    OPTION(FILTER, 'f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel mask", .several = true,
+           .help = "files, built-in filters such as gaussian:size=9,sigma=2 (gconv filters lists them), arrays such as "
+                   "'[0 -1 0; -1 5 -1; 0 -1 0]' or '1/4*[[1, 1], [1, 1]]', or ImageMagick kernels such as "
+                   "'3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated"),
+    OPTION(FILTER, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
+           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; of banks: bank, npy, "
+                   "safetensors or onnx; default: recognised by content"),
+    OPTION(FILTER, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
+           .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
+
+    HEADING(FILTER, "Output"),
+    OPTION(FILTER, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "dest destination",
+           .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index} or {frame}, or - "
+                   "for standard output; braces of a name are doubled: {{ and }}"),
+    OPTION(FILTER, 0, "format", "NAME", format, naming.format, CHANGES, .word_at = written_format_at,
+           .help = "the file format of the results, of those listed below; default: by the extension of the output, "
+                   "otherwise png"),
+    OPTION(FILTER, 0, "depth", "8|16|float", word, depth, CHANGES, .also = "bits type dtype",
+           .words = "8|16|float", /* gconv_type */
+           .help = "the sample type of the results; default: that of the input, if the format has it"),
+    OPTION(FILTER, 0, "png-level", "N", integer, png_level, CHANGES, .also = "compression level", .least = 0, .most = 9,
+           .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
+    OPTION(FILTER, 0, "jpeg-quality", "N", integer, job.jpeg_quality, CHANGES, .also = "quality", .least = 1, .most = 100,
+           .help = "quality of JPEG, from 1 to 100; default: 90"),
+    OPTION(FILTER, 0, "no-clobber", NULL, flag, no_clobber, KEEPS, .also = "no-overwrite keep-existing",
+           .excludes = "skip-existing",
+           .excluded = "--no-clobber and --%s exclude each other: one calls a result that exists a failure, the other does "
+                       "not",
+           .help = "keep existing results, and count them as failed; default: replace them"),
+    OPTION(FILTER, 0, "skip-existing", NULL, flag, skip_existing, KEEPS,
+           .help = "skip results that exist, whatever they contain"),
+    OPTION(FILTER, 0, "resume", NULL, flag, resume, KEEPS, .excludes = "no-clobber skip-existing",
+           .excluded = "--resume excludes --%s: it decides by the manifest, not by whether a file exists",
+           .help =
+               "continue an interrupted run: record finished results in .gconv-manifest beside them, and skip those that "
+               "still match it, made from the same input with the same filters and options"),
+    OPTION(FILTER, 0, "shard", "I/N|auto", shard, shard, KEEPS, .words = "auto",
+           .help = "process only part I of N of the images, chosen by a hash of their paths, so that machines can share a "
+                   "folder; auto and auto/N follow the variables of Slurm arrays and indexed Kubernetes jobs"),
+
+    HEADING(FILTER, "Convolution"),
+    OPTION(FILTER, 0, "flip", NULL, flag, last.layer.flip, CHANGES, .also = "convolve convolution rotate",
+           .help = "mathematical convolution: rotate the filter by 180 degrees; default: correlation"),
+    OPTION(FILTER, 0, "border", "MODE", border, options, CHANGES, .also = "edge boundary", .word_at = border_at,
+           .help = "what lies outside the image: zero (default), constant:V, replicate, symmetric, reflect101 or wrap"),
+    OPTION(FILTER, 0, "padding", "MODE", padding, last.layer, CHANGES, .most = LARGEST_EXTENT,
+           .words = "same|valid|full|same-upper|same-lower",
+           .help = "the size of the result: same (default), valid, full, or pixels to pad by: N, Y,X or T,B,L,R"),
+    OPTION(FILTER, 0, "stride", "N|Y,X", pair, last.layer.stride_y, CHANGES, .most = LARGEST_EXTENT,
+           .help = "compute every N-th pixel only; default: 1"),
+    OPTION(FILTER, 0, "dilation", "N|Y,X", pair, last.layer.dilation_y, CHANGES, .most = LARGEST_EXTENT,
+           .help = "distance between neighbouring taps, in pixels; default: 1"),
+    OPTION(FILTER, 0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale mono",
+           .help = "convert to grey first: 0.299 R + 0.587 G + 0.114 B"),
+    OPTION(FILTER, 0, "linear", NULL, flag, options.linear, CHANGES, .also = "gamma srgb",
+           .help = "filter in linear light: undo the sRGB curve before, redo it after"),
+    OPTION(FILTER, 0, "alpha", "MODE", word, options.alpha, CHANGES,
+           .words = "keep|filter|premultiply|drop", /* gconv_alpha */
+           .help = "keep (default): alpha is copied; filter: filtered like the other channels; premultiply: colours are "
+                   "weighted by it; drop: left out"),
+    OPTION(FILTER, 0, "combine", "MODE", word, combine, CHANGES, .also = "merge reduce", .word_at = combine_at,
+           .help = "several filters give: none (default), a result each; magnitude, sum, max or stack, one result of all; "
+                   "of banks also argmax, a map of the strongest response, and mosaic, one picture of all"),
+    OPTION(FILTER, 0, "scale", "S", number, options.scale, CHANGES, .help = "multiply responses by S; default: 1"),
+    OPTION(FILTER, 0, "offset", "O", number, options.offset, CHANGES, .also = "bias",
+           .help = "then add O, where 1 is white; default: 0"),
+    OPTION(FILTER, 0, "range", "MODE", word, range, CHANGES, .words = "clamp|abs|signed|minmax", /* gconv_range */
+           .help = "how values below 0 and above white are mapped: clamp (default), abs, signed (0 is mid-grey) or minmax"),
+
+    HEADING(FILTER, "Banks (layers)"),
+    OPTION(FILTER, 0, "then", NULL, then, before, KEEPS, .also = "chain next", .of_banks = true,
+           .help = "ends the description of a layer: the filters before it are a bank, applied with the stride, padding, "
+                   "--algorithm ... given before it; what follows describes the layer applied to its outputs; --algorithm "
+                   "after the last --then also counts for layers without one of their own"),
+    OPTION(FILTER, 0, "groups", "G", integer, last.layer.groups, CHANGES, .of_banks = true, .least = 1, .most = INT_MAX,
+           .takes = "a number of groups, from 1 on",
+           .help =
+               "divide filters and channels into G groups; default: as the file says, otherwise 1; a bank of one channel "
+               "is applied to each channel separately"),
+    OPTION(FILTER, 0, "activation", "NAME", activation, last.layer, CHANGES, .of_banks = true, .word_at = activation_at,
+           .help = "applied to the sums: none (default), relu, leaky:A, sigmoid or tanh"),
+    OPTION(FILTER, 0, "mean", "M[,M...]", numbers, mean, CHANGES, .of_banks = true,
+           .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
+    OPTION(FILTER, 0, "std", "S[,S...]", numbers, std, CHANGES, .of_banks = true,
+           .help = "samples are then divided by it; default: 1"),
+    OPTION(FILTER, 0, "math", "MODE", word, network.math, CHANGES, .of_banks = true, .word_at = math_at,
+           .help =
+               "precision to which products may be rounded: fp32 (default), tf32, fp16 or bf16, on GPUs that gain by it"),
+    OPTION(FILTER, 0, "batch", "N", integer, job.group, KEEPS, .of_banks = true, .least = 1, .most = 1 << 20,
+           .takes = "a number of images, from 1 on",
+           .help = "images of one size to compute together; default: as memory allows"),
+    OPTION(FILTER, 0, "layout", "nchw|nhwc", word, layout, CHANGES, .of_banks = true, .words = "nchw|nhwc",
+           .help = "the order of the axes of .npy arrays of four dimensions; default: nchw"),
+
+    HEADING(FILTER, "How it is computed"),
+    OPTION(FILTER, 'a', "algorithm", "NAME", name, last.layer.algorithm, CHANGES, .word_at = algorithm_at,
+           .help = "auto (default), one that gconv algorithms lists, or all: a race of all on one image, which must agree; "
+                   "the result is that of the fastest"),
+    OPTION(FILTER, 0, "without", "NAMES", without, options.without, CHANGES, .word_at = algorithm_name_at,
+           .help = "algorithms that auto, or the race of all, must not use, separated by commas"),
+    OPTION(FILTER, 0, "workspace", "SIZE", count, workspace, KEEPS, .takes = "a number of bytes, such as 256M",
+           .help =
+               "memory that an algorithm may use besides the images, on a GPU, and for banks also on the CPU; k, M and G "
+               "may follow; default: 268435456"),
+    OPTION(FILTER, 'd', "device", "NAME", device, job.device, KEEPS, .also = "gpu cuda backend",
+           .words = "auto|cpu|cuda|cuda:all",
+           .help = "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which "
+                   "the images are distributed: cuda:0,2 or cuda:all; without this option, $GCONV_DEVICE counts"),
+    OPTION(FILTER, 0, "decode", "cpu|gpu|auto", word, job.decoder, KEEPS, .words = "cpu|gpu|auto", /* gconv_decoder */
+           .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; auto: so "
+                   "where no device is asked for and that is sooner done; default: cpu"),
+    OPTION(FILTER, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
+           .help = THREADS_HELP),
+    OPTION(FILTER, 0, "jobs", "N", integer, job.jobs, KEEPS, .also = "workers parallel", .least = 1, .most = 4096,
+           .help = "number of images to process at a time, on the CPU no more than threads; default: as many as threads, "
+                   "where a GPU decodes half as many more"),
+    OPTION(FILTER, 0, "memory", "SIZE", count, job.memory, KEEPS, .takes = "a number of bytes, such as 2G",
+           .help = "memory of the host that images in progress may use in all; k, M and G may follow; default: half of it"),
+    OPTION(FILTER, 0, "fail-fast", NULL, flag, job.fail_fast, KEEPS,
+           .help = "start no further image after a failure; default: report it and continue"),
+
+    HEADING(FILTER, "Reports"),
+    OPTION(FILTER, 0, "dry-run", NULL, flag, dry_run, KEEPS,
+           .help = "print what would be read and written, and do nothing else"),
+    OPTION(FILTER, 0, "timings", "[=table|json]", word, timings, KEEPS, .also = "time times profile", .words = "table|json",
+           .least = GCONV_TIMINGS_TABLE, .help = "print where the time went, for each image and in total"),
+    OPTION(FILTER, 0, "verify", "[=TOL]", verify, job, KEEPS,
+           .help = "recompute everything in float64; an image whose error exceeds the stated bound, or TOL in units of the "
+                   "result's samples, fails and is not written"),
+    OPTION(FILTER, 0, "explain", NULL, flag, job.explain, KEEPS,
+           .help = "print the device and algorithm chosen for the first image, and why"),
+    OPTION(FILTER, 'v', "verbose", NULL, flag, verbose, KEEPS, .excludes = "quiet",
+           .help = "also print remarks: how names were interpreted, what was used for each image"),
+    OPTION(FILTER, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: no warnings, no progress"),
+
+    /* ---- make, info, bank info, bank show, bank convert ---- */
+    OPTION(MAKE, 'o', "output", "FILE", once, naming.output, KEEPS, .help = "write to this file; default: standard output"),
+    OPTION(BANK_SHOW, 'o', "output", "FILE", once, naming.output, KEEPS,
+           .help = "the picture to write; - is standard output, as PNG"),
+    OPTION(BANK_CONVERT, 'o', "output", "FILE", once, naming.output, KEEPS,
+           .help = "write to this file, .txt, .npy or .safetensors; default: text on standard output"),
+    OPTION(BANK_CONVERT, 0, "format", "FORMAT", text, bank_format, KEEPS, .words = "bank|npy|safetensors",
+           .help = "bank (text), npy or safetensors; default: by the extension"),
+    OPTION(BANK_SHOW, 0, "zoom", "N", integer, sheet.zoom, KEEPS, .least = 1, .most = GCONV_BANK_MAX_ZOOM,
+           .help = "pixels of a weight, along each side; default: what makes a sheet of a good size"),
+    OPTION(BANK_SHOW, 0, "columns", "N", integer, sheet.columns, KEEPS, .least = 1, .most = 1 << 20,
+           .help = "filters side by side; default: what makes a sheet of a good shape"),
+    OPTION(BANK_SHOW, 0, "scale", "each|all", word, sheet_scale, KEEPS, .words = "each|all",
+           .help = "scale each filter by its largest weight, or all by the largest of all; default: each"),
+    OPTION(BANK_INFO, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON"),
+    OPTION(MAKE_INFO, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
+           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; default: recognised by "
+                   "content"),
+    OPTION(BANK_PARTS, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
+           .help = "bank, npy, safetensors, onnx, or that of filters; default: by content"),
+
+    /* ---- bench and tune ---- */
+    HEADING(BENCH, "What is measured"),
+    OPTION(BENCH, 0, "image", "WxH[xC[p]]", images, bench, KEEPS,
+           .help = "an image of random samples, interleaved or, with p, as planes; may be repeated; default: 3840x2160x3"),
+    OPTION(BENCH, 0, "planar", NULL, flag, bench.planar, KEEPS, .help = "all images as planes"),
+    OPTION(BENCH, 0, "type", "TYPE,...", types, bench, KEEPS, .words = "u8|u16|f32", /* gconv_type */
+           .help = "samples of input and output: u8 (default), u16 or f32; several with commas between"),
+    OPTION(BENCH, 0, "sizes", "N,N...", sizes, bench.sizes, KEEPS, .most = 4096,
+           .takes = "sizes from 1 to 4096 with commas between: 3,5,7",
+           .help = "square filters of random taps; default: 3,5,7,9,11,15,31, unless there are filters"),
+    OPTION(BENCH, 'f', "filter", "FILTER...", filters, bench.filters, KEEPS, .several = true,
+           .help = "filters, as for the main job; may be repeated"),
+    OPTION(BENCH, 'a', "algorithm", "NAME...", texts, bench.algorithms, KEEPS, .several = true, .word_at = algorithm_at,
+           .help = "auto, or algorithms of the device; may be repeated; default: all but reference"),
+    OPTION(BENCH, 0, "block", "WxH,...", blocks, bench, KEEPS,
+           .help =
+               "threads of a block on a GPU, for direct (to 17x17) and tiled; the others have blocks of their own; may be "
+               "repeated"),
+    OPTION(BENCH, 0, "grid", "N,N...", sizes, bench.grids, KEEPS, .most = INT_MAX,
+           .takes = "numbers of blocks with commas between: 132,264,528",
+           .help = "blocks of a grid on a GPU at most, for direct (to 17x17), tiled and sparse; the others have grids of "
+                   "their own"),
+    OPTION(BENCH, 0, "sweep", "KIND", sweep, bench, KEEPS, .words = "block|grid",
+           .help = "block: the usual blocks, from 8x8 to 256x4; grid: numbers of blocks from 16 to 65536"),
+    OPTION(BENCH, 0, "figure", "NAME", name, bench.figure, KEEPS, .word_at = gconv_bench_figure_at,
+           .help = "a grid that is known by name: below; other options still count"),
+    OPTION(BENCH, 0, "experiment", "NAME", name, bench.experiment, KEEPS, .word_at = experiment_at,
+           .excludes = "planar type filter block grid sweep figure verify auto-check plot-kind",
+           .excluded = "--experiment measures layers: it takes --image, --sizes, --algorithm, --device, --threads, --runs, "
+                       "--csv, --json and --plot",
+           .help = "layers instead of images, by every algorithm: below; --image, --sizes and -a change what is measured; "
+                   "`list` lists them"),
+    HEADING(BENCH, "How"),
+    OPTION(BENCH_TUNE, 'd', "device", "NAME", text, bench.device, KEEPS, .words = "auto|cpu|cuda", .help = DEVICE_HELP),
+    OPTION(BENCH_TUNE, 0, "threads", "N", integer, bench.threads, KEEPS, .least = 1, .most = MOST_THREADS,
+           .help = THREADS_HELP),
+    OPTION(BENCH, 0, "runs", "N", integer, bench.runs, KEEPS, .least = 1, .most = 10000,
+           .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
+    OPTION(BENCH, 0, "verify", NULL, flag, bench.verify, KEEPS,
+           .help = "hold all rows of the results to float64, in place of some; slow for large filters"),
+    OPTION(BENCH, 0, "auto-check", NULL, flag, bench.auto_check, KEEPS, .excludes = "csv json plot algorithm",
+           .excluded = "--auto-check compares all algorithms, in a table of its own: --csv, --json, --plot and --algorithm "
+                       "are for the others",
+           .help = "compare what auto chooses with the best algorithm at every point; fails if it is too far behind"),
+    HEADING(BENCH, "Reports"),
+    OPTION(BENCH, 0, "csv", NULL, flag, bench.csv, KEEPS, .excludes = "json", .help = "rows with commas"),
+    OPTION(BENCH, 0, "json", NULL, flag, bench.json, KEEPS, .help = "one JSON document"),
+    OPTION(BENCH, 0, "plot", "FILE", text, bench.plot, KEEPS, .help = "draw it with gnuplot, too: FILE.svg or FILE.png"),
+    OPTION(BENCH, 0, "plot-kind", "KIND", word, bench.plot_kind, KEEPS,
+           .words = "filter|image|block|grid|roofline", /* gconv_bench_plot_kind */
+           .help = "time against filter (default), image, block or grid; or a roofline: rate against arithmetic intensity"),
+    OPTION(TUNE, 0, "quick", NULL, flag, quick, KEEPS, .help = "u8 and three sizes of filters only"),
+    OPTION(TUNE, 0, "show", NULL, flag, show, KEEPS, .excludes = "forget",
+           .help = "print what is remembered, and measure nothing"),
+    OPTION(TUNE, 0, "forget", NULL, flag, forget, KEEPS, .help = "remove what is remembered, and measure nothing"),
+
+    /* ---- all commands ---- */
+    {.of = ~0u, .letter = 'h', .name = "help", .help = "print this help"},
+    {.name = NULL},
+};

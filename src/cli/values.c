@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of values that many options have. */
+#include "base/suggest.h"
+#include "cli/numbers.h"
+#include "cli/options.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Flags and texts ------------------------------------------------------------------------------------------------- */
+
+static gconv_status parse_flag(const gconv_given *given) {
+  *(bool *)given->field = true;
+  return GCONV_OK;
+}
+
+static void print_flag(FILE *out, const void *field) {
+  fputs(*(const bool *)field ? "yes" : "no", out);
+}
+
+const gconv_kind gconv_value_flag = {parse_flag, print_flag};
+
+static gconv_status parse_text(const gconv_given *given) {
+  *(const char **)given->field = given->value;
+  return GCONV_OK;
+}
+
+void gconv_print_text(FILE *out, const void *field) {
+  const char *text = *(const char *const *)field;
+  fputs(text ? text : "", out);
+}
+
+const gconv_kind gconv_value_text = {parse_text, gconv_print_text};
+
+static gconv_status parse_once(const gconv_given *given) {
+  const char *before = *(const char **)given->field;
+  if (before)
+    return gconv_refuse(given->message, "given twice, before with %s", before);
+  return parse_text(given);
+}
+
+const gconv_kind gconv_value_once = {parse_once, gconv_print_text};
+
+static gconv_status parse_texts(const gconv_given *given) {
+  return gconv_texts_add(given->field, strdup(given->value)) ? GCONV_OK : gconv_complain_memory(given->message);
+}
+
+const gconv_kind gconv_value_texts = {parse_texts, NULL}, gconv_value_filters = {parse_texts, NULL};
+
+/* ---- Numbers --------------------------------------------------------------------------------------------------------- */
+
+static gconv_status parse_number(const gconv_given *given) {
+  if (!gconv_parse_number(given->value, given->field))
+    return gconv_refuse(given->message, "this takes a number, such as 0.5, 1/8 or 1e-3");
+  return GCONV_OK;
+}
+
+static void print_number(FILE *out, const void *field) {
+  fprintf(out, "%a", *(const double *)field);
+}
+
+const gconv_kind gconv_value_number = {parse_number, print_number};
+
+static gconv_status parse_numbers(const gconv_given *given) {
+  gconv_numbers *numbers = given->field, found = {.items = calloc(strlen(given->value) + 1, sizeof *found.items)};
+  char *copy = strdup(given->value), *next = copy;
+  bool good = copy && found.items;
+  for (char *word; good && (word = strsep(&next, ",")); found.count++) {
+    double number = 0;
+    good = gconv_parse_number(word, &number);
+    found.items[found.count] = (float)number;
+  }
+  free(copy);
+  free(good ? numbers->items : found.items);
+  if (good)
+    *numbers = found;
+  return good ? GCONV_OK : gconv_refuse(given->message, "this takes a number, or one for each channel with commas between");
+}
+
+static void print_numbers(FILE *out, const void *field) {
+  const gconv_numbers *numbers = field;
+  for (int i = 0; i < numbers->count; i++)
+    fprintf(out, "%s%a", i > 0 ? "," : "", (double)numbers->items[i]);
+}
+
+const gconv_kind gconv_value_numbers = {parse_numbers, print_numbers};
+
+static gconv_status parse_integer(const gconv_given *given) {
+  int64_t integer;
+  if (gconv_parse_integer(given->value, given->option->least, given->option->most, &integer)) {
+    *(int *)given->field = (int)integer;
+    return GCONV_OK;
+  }
+  if (given->option->takes)
+    return gconv_refuse(given->message, "this takes %s", given->option->takes);
+  return gconv_refuse(given->message, "this takes an integer from %d to %d", given->option->least, given->option->most);
+}
+
+static void print_integer(FILE *out, const void *field) {
+  fprintf(out, "%d", *(const int *)field);
+}
+
+const gconv_kind gconv_value_integer = {parse_integer, print_integer};
+
+static gconv_status parse_pair(const gconv_given *given) {
+  int32_t numbers[2], *pair = given->field;
+  int count = gconv_parse_integers(given->value, 2, 1, given->option->most, numbers);
+  if (count == 0)
+    return gconv_refuse(given->message, "this takes one or two integers from 1 to %d: N or Y,X", given->option->most);
+  pair[0] = numbers[0];
+  pair[1] = numbers[count - 1];
+  return GCONV_OK;
+}
+
+static void print_pair(FILE *out, const void *field) {
+  const int32_t *pair = field;
+  fprintf(out, "%d,%d", pair[0], pair[1]);
+}
+
+const gconv_kind gconv_value_pair = {parse_pair, print_pair};
+
+static gconv_status parse_count(const gconv_given *given) {
+  uint64_t count;
+  if (!gconv_parse_count(given->value, &count))
+    return gconv_refuse(given->message, "this takes %s (there are k, M and G)", given->option->takes);
+  *(uint64_t *)given->field = count;
+  return GCONV_OK;
+}
+
+static void print_count(FILE *out, const void *field) {
+  fprintf(out, "%" PRIu64, *(const uint64_t *)field);
+}
+
+const gconv_kind gconv_value_count = {parse_count, print_count};
+
+/* ---- Words ----------------------------------------------------------------------------------------------------------- */
+
+bool gconv_option_word(const gconv_option *option, size_t index, char word[64]) {
+  const char *at = option->words ? option->words : option->word_at ? option->word_at(index) : NULL;
+  for (; option->words && at && index > 0; index--) {
+    at = strchr(at, '|');
+    at = at ? at + 1 : NULL;
+  }
+  if (at)
+    snprintf(word, 64, "%.*s", (int)strcspn(at, "|"), at);
+  return at != NULL;
+}
+
+gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index, gconv_message *message) {
+  gconv_suggestion best = {0};
+  char list[512] = "", word[64];
+  size_t used = 0;
+  for (int i = 0; gconv_option_word(option, (size_t)i, word); i++) {
+    if (strcmp(word, value) == 0) {
+      *index = i;
+      return GCONV_OK;
+    }
+    gconv_suggest(&best, value, word);
+    if (used < sizeof list)
+      used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", word);
+  }
+  if (best.name[0])
+    return gconv_refuse(message, "did you mean %s? There are %s", best.name, list);
+  return gconv_refuse(message, "there are %s", list);
+}
+
+static gconv_status parse_word(const gconv_given *given) {
+  int index = 0;
+  if (given->value)
+    GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
+  *(int *)given->field = given->option->least + index;
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_word = {parse_word, print_integer};
+
+static gconv_status parse_name(const gconv_given *given) {
+  int index;
+  GCONV_TRY(gconv_option_find_word(given->option, given->value, &index, given->message));
+  *(const char **)given->field = given->option->word_at(index >= 0 ? (size_t)index : 0);
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_name = {parse_name, gconv_print_text};

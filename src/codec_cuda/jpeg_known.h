@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A JPEG whose pixels are known, to hold the decoder of a GPU to libjpeg: gradients under noise, of quality 75, with colours
+ * of half as many columns and rows. A decoder that rounds otherwise anywhere gets some of its 18432 samples wrong.
+ */
+#ifndef GCONV_CODEC_CUDA_JPEG_KNOWN_H
+#define GCONV_CODEC_CUDA_JPEG_KNOWN_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { GCONV_KNOWN_JPEG_WIDTH = 96, GCONV_KNOWN_JPEG_HEIGHT = 64, GCONV_KNOWN_JPEG_BYTES = 2401 };
+#define GCONV_KNOWN_JPEG_CRC 0x527d6f3du /* gconv_crc32() of its pixels, interleaved RGB, by libjpeg */
+
+extern const uint8_t gconv_known_jpeg[GCONV_KNOWN_JPEG_BYTES];
+
+#ifdef __cplusplus
+}
+#endif
+#endif

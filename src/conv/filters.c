@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Plain filters as an operation: copies of them, with the options. */
+#include "base/memory.h"
+#include "conv/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gconv_status copy_filter(const gconv_filter *from, gconv_filter *to) {
+  gconv_filter copy = *from;
+  size_t bytes = gconv_product(3, (size_t[]){(size_t)from->rows, (size_t)from->columns, sizeof *from->taps});
+  copy.name = strdup(from->name ? from->name : "filter");
+  copy.taps = bytes == SIZE_MAX ? NULL : malloc(bytes);
+  if (!copy.name || !copy.taps) {
+    free(copy.name);
+    free(copy.taps);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", from->rows, from->columns);
+  }
+  memcpy(copy.taps, from->taps, bytes);
+  *to = copy;
+  return GCONV_OK;
+}
+
+static gconv_status copy_filters(const gconv_filters *from, gconv_filters *to) {
+  to->items = calloc(from->count, sizeof *to->items);
+  if (!to->items)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", from->count);
+  for (; to->count < from->count; to->count++) {
+    GCONV_TRY(copy_filter(&from->items[to->count], &to->items[to->count]));
+  }
+  return GCONV_OK;
+}
+
+static int32_t larger(int32_t a, int32_t b) {
+  return a > b ? a : b;
+}
+
+/* Puts a filter into a larger frame of zeros, anchor on anchor. */
+static gconv_status embed_filter(gconv_filter *filter, int32_t rows, int32_t columns, int32_t anchor_row,
+                                 int32_t anchor_column) {
+  float *taps = calloc(gconv_product(2, (size_t[]){(size_t)rows, (size_t)columns}), sizeof *taps);
+  if (!taps)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a filter of %d x %d", rows, columns);
+  int32_t top = anchor_row - filter->anchor_row, left = anchor_column - filter->anchor_column;
+  for (int32_t r = 0; r < filter->rows; r++)
+    memcpy(taps + (size_t)(top + r) * (size_t)columns + left, filter->taps + (size_t)r * (size_t)filter->columns,
+           (size_t)filter->columns * sizeof *taps);
+  free(filter->taps);
+  filter->taps = taps;
+  filter->rows = rows;
+  filter->columns = columns;
+  filter->anchor_row = anchor_row;
+  filter->anchor_column = anchor_column;
+  return GCONV_OK;
+}
+
+static bool same_frame(const gconv_filter *a, const gconv_filter *b) {
+  return a->rows == b->rows && a->columns == b->columns && a->anchor_row == b->anchor_row &&
+         a->anchor_column == b->anchor_column;
+}
+
+bool gconv_filters_have_one_frame(const gconv_filters *filters) {
+  for (size_t k = 1; k < filters->count; k++)
+    if (!same_frame(&filters->items[0], &filters->items[k]))
+      return false;
+  return true;
+}
+
+/* Gives all filters the smallest frame that holds each of them with its anchor at one place. */
+static gconv_status align_filters(gconv_filters *filters) {
+  int32_t above = 0, below = 0, before = 0, behind = 0;
+  for (size_t k = 0; k < filters->count; k++) {
+    const gconv_filter *filter = &filters->items[k];
+    above = larger(above, filter->anchor_row);
+    below = larger(below, filter->rows - filter->anchor_row);
+    before = larger(before, filter->anchor_column);
+    behind = larger(behind, filter->columns - filter->anchor_column);
+  }
+  for (size_t k = 0; k < filters->count; k++)
+    GCONV_TRY(embed_filter(&filters->items[k], above + below, before + behind, above, before));
+  return GCONV_OK;
+}
+
+/* ---- The operation ---- */
+
+gconv_type gconv_filter_output_type(const gconv_options *options, gconv_type input) {
+  gconv_type wanted = options->keep_type ? input : options->output_type;
+  return options->format ? gconv_format_type(options->format, wanted) : wanted;
+}
+
+static void free_operation(gconv_operation *base) {
+  gconv_filter_operation *operation = (gconv_filter_operation *)base;
+  gconv_filters_free(&operation->filters);
+  free((char *)operation->options.algorithm); /* copies of its own */
+  free((char *)operation->options.without);
+  free(operation);
+}
+
+static size_t count_outputs(const gconv_operation *base) {
+  const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
+  return operation->options.combine == GCONV_COMBINE_NONE ? operation->filters.count : 1;
+}
+
+static int host_stages(const gconv_operation *base) {
+  const gconv_options *options = &((const gconv_filter_operation *)base)->options;
+  bool after = options->linear || options->alpha == GCONV_ALPHA_PREMULTIPLY || options->range == GCONV_RANGE_MINMAX;
+  return (options->gray || options->linear ? GCONV_HOST_BEFORE : 0) | (after ? GCONV_HOST_AFTER : 0);
+}
+
+static const char *lacks(const gconv_operation *base, const char *device) {
+  const char *name = ((const gconv_filter_operation *)base)->options.algorithm;
+  const gconv_algorithm_info *algorithm;
+  bool has = strcmp(name, "auto") == 0;
+  for (size_t i = 0; !has && (algorithm = gconv_algorithm_at(i)); i++)
+    has = strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0;
+  return has ? NULL : name;
+}
+
+/* Whether all algorithms of this name, on any device, are of the exact family. */
+static bool is_exact(const char *name) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    if (strcmp(algorithm->name, name) == 0 && !algorithm->exact)
+      return false;
+  return true;
+}
+
+/* What was to be left out, and all algorithms that are not of the exact family, with commas between. NULL without memory. */
+static char *name_inexact(const char *without) {
+  const gconv_algorithm_info *algorithm;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (!out)
+    return NULL;
+  fputs(without, out);
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    if (!is_exact(algorithm->name))
+      fprintf(out, "%s%s", ftell(out) > 0 ? "," : "", algorithm->name);
+  gconv_close_text(out, &text);
+  return text;
+}
+
+static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
+  const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
+  gconv_options options = operation->options;
+  char *without = name_inexact(options.without);
+  if (!without)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
+  options.without = without;
+  gconv_status status = gconv_operation_filters(&operation->filters, &options, exact);
+  free(without);
+  return status;
+}
+
+static const gconv_operation_type filters_type = {.name = "filters",
+                                                  .free = free_operation,
+                                                  .outputs = count_outputs,
+                                                  .create_plan = gconv_filter_plan_create,
+                                                  .lacks = lacks,
+                                                  .keep_exact = keep_exact,
+                                                  .host_stages = host_stages};
+
+static gconv_status fill(const gconv_filters *filters, const gconv_options *options, gconv_filter_operation *operation) {
+  operation->options = *options;
+  operation->options.algorithm = strdup(options->algorithm);
+  operation->options.without = strdup(options->without ? options->without : "");
+  if (!operation->options.algorithm || !operation->options.without)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", filters->count);
+  GCONV_TRY(copy_filters(filters, &operation->filters));
+  if (options->combine == GCONV_COMBINE_NONE || gconv_filters_have_one_frame(filters))
+    return GCONV_OK;
+  if (options->padding != GCONV_PADDING_SAME)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "filters of different sizes or anchors can be combined with padding same only");
+  return align_filters(&operation->filters);
+}
+
+gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
+  GCONV_TRY(gconv_filters_check(filters, options));
+  gconv_filter_operation *operation = calloc(1, sizeof *operation);
+  if (!operation)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", filters->count);
+  operation->base = gconv_operation_begin(&filters_type);
+  gconv_status status = fill(filters, options, operation);
+  if (status != GCONV_OK) {
+    free_operation(&operation->base);
+    return status;
+  }
+  *result = &operation->base;
+  return GCONV_OK;
+}

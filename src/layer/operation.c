@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Layers as an operation: copies of them, with the options. */
+#include "base/memory.h"
+#include "layer/network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *gconv_math_name(gconv_math math) {
+  static const char *const names[] = {"fp32", "tf32", "fp16", "bf16"};
+  return (size_t)math < sizeof names / sizeof names[0] ? names[math] : NULL;
+}
+
+const char *gconv_activation_name(gconv_activation activation) {
+  static const char *const names[] = {"none", "relu", "leaky", "sigmoid", "tanh"};
+  return (size_t)activation < sizeof names / sizeof names[0] ? names[activation] : NULL;
+}
+
+static void free_operation(gconv_operation *base) {
+  gconv_network_operation *operation = (gconv_network_operation *)base;
+  for (size_t i = 0; operation->layers && i < operation->count; i++)
+    free((char *)operation->layers[i].algorithm); /* copies of its own, as all below */
+  free(operation->layers);
+  free((float *)operation->options.mean);
+  free((float *)operation->options.std);
+  free((char *)operation->options.algorithm);
+  free((char *)operation->options.without);
+  free(operation);
+}
+
+static size_t count_outputs(const gconv_operation *base) {
+  const gconv_network_operation *operation = (const gconv_network_operation *)base;
+  const gconv_bank *last = operation->layers[operation->count - 1].bank;
+  return operation->options.presentation == GCONV_PRESENT_PICTURES && last ? (size_t)last->filters : 1;
+}
+
+static bool has_algorithm(const char *device, const char *name) {
+  const gconv_algorithm_info *algorithm;
+  bool has = !name || strcmp(name, "auto") == 0;
+  for (size_t i = 0; !has && (algorithm = gconv_layer_algorithm_at(i)); i++)
+    has = strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0;
+  return has;
+}
+
+static const char *lacks(const gconv_operation *base, const char *device) {
+  const gconv_network_operation *operation = (const gconv_network_operation *)base;
+  for (size_t i = 0; i < operation->count; i++) {
+    const char *own = operation->layers[i].algorithm, *name = own ? own : operation->options.algorithm;
+    if (!has_algorithm(device, name))
+      return name;
+  }
+  return NULL;
+}
+
+static const gconv_operation_type network_type = {.name = "a network",
+                                                  .free = free_operation,
+                                                  .outputs = count_outputs,
+                                                  .create_plan = gconv_network_create,
+                                                  .lacks = lacks,
+                                                  .batches = true,
+                                                  .shares = true};
+
+/* Replaces a text by a copy. NULL stays NULL. */
+static gconv_status own_text(const char **text) {
+  const char *given = *text;
+  *text = given ? strdup(given) : NULL;
+  return given && !*text ? gconv_fail(GCONV_NO_MEMORY, "no memory for a network") : GCONV_OK;
+}
+
+static gconv_status own_numbers(const float **numbers, int32_t count) {
+  const float *given = *numbers;
+  if (!given)
+    return GCONV_OK;
+  size_t bytes = (size_t)(count > 0 ? count : 1) * sizeof **numbers;
+  float *copy = malloc(bytes);
+  *numbers = copy;
+  if (!copy)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  memcpy(copy, given, count > 0 ? bytes : 0);
+  return GCONV_OK;
+}
+
+/* Makes all pointers of options that were copied its own, or NULL if that fails. */
+static gconv_status own_options(gconv_network_options *options) {
+  gconv_network_options given = *options;
+  options->algorithm = options->without = NULL;
+  options->mean = options->std = NULL;
+  GCONV_TRY(own_text(&given.algorithm));
+  options->algorithm = given.algorithm;
+  GCONV_TRY(own_text(&given.without));
+  options->without = given.without;
+  GCONV_TRY(own_numbers(&given.mean, given.mean_count));
+  options->mean = given.mean;
+  GCONV_TRY(own_numbers(&given.std, given.std_count));
+  options->std = given.std;
+  return GCONV_OK;
+}
+
+static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_operation *operation) {
+  GCONV_TRY(own_options(&operation->options));
+  operation->layers = calloc(count, sizeof *operation->layers);
+  if (!operation->layers)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  for (; operation->count < count; operation->count++) {
+    gconv_layer layer = layers[operation->count];
+    GCONV_TRY(own_text(&layer.algorithm));
+    operation->layers[operation->count] = layer;
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, const gconv_network_options *options,
+                                     gconv_operation **result) {
+  static const gconv_network_options defaults;
+  if (count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a network of no layers: there must be at least one");
+  gconv_network_operation *operation = calloc(1, sizeof *operation);
+  if (!operation)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
+  operation->base = gconv_operation_begin(&network_type);
+  operation->options = options ? *options : defaults;
+  gconv_status status = fill(layers, count, operation);
+  if (status != GCONV_OK) {
+    free_operation(&operation->base);
+    return status;
+  }
+  *result = &operation->base;
+  return GCONV_OK;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "layer/present.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What lies where ---- */
+
+/* As many columns as make the sheet about square; without a gap at its end, if that can be had with it. */
+static int32_t mosaic_columns(int32_t count, int32_t height, int32_t width) {
+  double square = sqrt((double)count * (height + GCONV_MOSAIC_GAP) / (width + GCONV_MOSAIC_GAP)), off = 1.5;
+  int32_t columns = (int32_t)ceil(square), full = 0;
+  for (int32_t n = 1; n <= count && n < 2 * square; n++)
+    if (count % n == 0 && fmax(n / square, square / n) <= off + 1e-6) {
+      off = fmax(n / square, square / n);
+      full = n;
+    }
+  if (full > 0)
+    return full;
+  return columns < 1 ? 1 : columns > count ? count : columns;
+}
+
+static gconv_status check_mosaic(const gconv_presenter *p) {
+  int64_t rows = (p->tiles - 1) / p->columns + 1;
+  int64_t height = rows * ((int64_t)p->height + GCONV_MOSAIC_GAP),
+          width = p->columns * ((int64_t)p->width + GCONV_MOSAIC_GAP);
+  if (height - GCONV_MOSAIC_GAP > INT32_MAX || width - GCONV_MOSAIC_GAP > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "a mosaic of all outputs is too large: use --combine none");
+  return GCONV_OK;
+}
+
+/* Full colours at equal distances around the circle of hues, from red over green to blue. */
+static void hue(double turn, float rgb[3]) {
+  for (int c = 0; c < 3; c++) {
+    double distance = fabs(turn * 6 - 2 * c);
+    distance = fmin(distance, 6 - distance);
+    rgb[c] = (float)fmin(fmax(2 - distance, 0), 1);
+  }
+}
+
+static gconv_status make_colours(gconv_presenter *p, int32_t labels) {
+  const gconv_curve plain = {1, 0, false};
+  size_t bytes = 3 * gconv_type_bytes(p->tone.type);
+  p->colours = malloc((size_t)labels * bytes);
+  if (!p->colours)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for the colours of labels");
+  for (int32_t k = 0; k < labels; k++) {
+    float rgb[3];
+    hue((double)k / labels, rgb);
+    gconv_tone_put_row(p->tone.type, plain, rgb, 3, p->colours + (size_t)k * bytes, 0, 1);
+  }
+  return GCONV_OK;
+}
+
+gconv_status gconv_presenter_make(const gconv_network_options *options, const gconv_image *maps, int32_t filters,
+                                  gconv_presenter *p) {
+  bool colour = maps->channels == 3 * filters; /* channel c * K + k is that of filter k */
+  *p = (gconv_presenter){.kind = options->presentation, .tone = options->tone, .height = maps->height, .width = maps->width};
+  p->tiles = p->columns = p->planes = p->plane_step = 1;
+  switch (p->kind) {
+  case GCONV_PRESENT_TENSOR:
+    p->channels = maps->channels;
+    return GCONV_OK;
+  case GCONV_PRESENT_COMBINED:
+    p->planes = p->channels = maps->channels;
+    if (p->planes == 1 || p->planes == 3)
+      return GCONV_OK;
+    return gconv_fail(GCONV_UNSUPPORTED, "what is combined for each of so many channels is no picture: write .npy");
+  case GCONV_PRESENT_LABELS:
+    p->channels = 3;
+    return make_colours(p, filters);
+  case GCONV_PRESENT_PICTURES:
+  case GCONV_PRESENT_MOSAIC:
+    p->planes = p->channels = colour ? 3 : 1;
+    p->plane_step = filters;
+    p->tiles = colour ? filters : maps->channels;
+    if (p->kind == GCONV_PRESENT_PICTURES)
+      return p->tiles == filters
+                 ? GCONV_OK
+                 : gconv_fail(GCONV_UNSUPPORTED, "pictures of channels applied one by one are grey or have three of them: "
+                                                 "write .npy, or use --combine");
+    p->columns = mosaic_columns(p->tiles, p->height, p->width);
+    return check_mosaic(p);
+  }
+  return gconv_fail(GCONV_BAD_ARGUMENT, "there is no presentation number %d", (int)p->kind);
+}
+
+void gconv_presenter_free(gconv_presenter *p) {
+  for (int32_t i = 0; p->surveys && i < p->tiles; i++)
+    gconv_survey_free(&p->surveys[i]);
+  free(p->colours);
+  free(p->surveys);
+  free(p->curves);
+  *p = (gconv_presenter){0};
+}
+
+size_t gconv_presenter_outputs(const gconv_presenter *p) {
+  return p->kind == GCONV_PRESENT_PICTURES ? (size_t)p->tiles : 1;
+}
+
+gconv_image gconv_presenter_header(const gconv_presenter *p, int32_t frames) {
+  gconv_image header = {.type = p->tone.type, .frames = frames, .height = p->height, .width = p->width};
+  header.channels = p->channels;
+  if (p->kind == GCONV_PRESENT_TENSOR) {
+    header.type = GCONV_F32;
+    header.planar = true;
+  } else if (p->kind == GCONV_PRESENT_MOSAIC) {
+    header.height = ((p->tiles - 1) / p->columns + 1) * (p->height + GCONV_MOSAIC_GAP) - GCONV_MOSAIC_GAP;
+    header.width = p->columns * (p->width + GCONV_MOSAIC_GAP) - GCONV_MOSAIC_GAP;
+  }
+  return header;
+}
+
+/* ---- A tile ---- */
+
+/* The planes of a tile, in maps of all rows or of some. */
+static gconv_planes planes_of(const gconv_presenter *p, const gconv_image *maps, int32_t frame, int32_t tile) {
+  gconv_planes from = {.count = p->planes, .height = maps->height, .width = maps->width};
+  for (int32_t c = 0; c < from.count; c++) {
+    size_t plane = (size_t)frame * (size_t)maps->channels + (size_t)(c * p->plane_step + tile);
+    from.plane[c] = (const float *)maps->data + plane * (maps->plane_bytes / sizeof(float));
+  }
+  return from;
+}
+
+static void put_labels(const gconv_presenter *p, const gconv_planes *from, gconv_image *picture) {
+  size_t bytes = 3 * gconv_type_bytes(p->tone.type);
+  const float *label = from->plane[0];
+  for (int32_t y = 0; y < from->height; y++) {
+    uint8_t *to = (uint8_t *)picture->data + (size_t)y * picture->row_bytes;
+    for (int32_t x = 0; x < from->width; x++, to += bytes)
+      memcpy(to, p->colours + (size_t)*label++ * bytes, bytes);
+  }
+}
+
+/* Puts a tile, or rows of it, on a picture; labels have colours, and no curve. */
+static void put(const gconv_presenter *p, const gconv_planes *from, gconv_curve curve, gconv_image *picture, int32_t top,
+                int32_t left) {
+  if (p->kind == GCONV_PRESENT_LABELS)
+    put_labels(p, from, picture);
+  else
+    gconv_tone_put(p->tone.type, curve, from, picture, top, left);
+}
+
+/* The frame of a picture, as a picture. */
+static gconv_image frame_of(const gconv_image *picture, int32_t frame) {
+  gconv_image one = *picture;
+  one.frames = 1;
+  one.data = (uint8_t *)picture->data + (size_t)frame * picture->plane_bytes;
+  return one;
+}
+
+static void make_black(gconv_image *picture, int32_t first) {
+  size_t bytes = (size_t)picture->width * (size_t)picture->channels * gconv_type_bytes(picture->type);
+  for (int32_t y = first; y < picture->height; y++)
+    memset((uint8_t *)picture->data + (size_t)y * picture->row_bytes, 0, bytes);
+}
+
+bool gconv_presenter_surveys(const gconv_presenter *p) {
+  return gconv_presenter_presents(p) && p->kind != GCONV_PRESENT_LABELS && gconv_tone_surveys(&p->tone);
+}
+
+/* ---- Whole ---- */
+
+typedef struct painting {
+  gconv_presenter *p;
+  const gconv_image *maps;
+  gconv_image *outputs;
+  int32_t first;      /* by rows: the row of the tiles that the first of the maps is ... */
+  int32_t first_tile; /* ... and the first tile */
+  atomic_bool failed; /* for want of memory */
+} painting;
+
+static gconv_status paint(const painting *job, int32_t frame, int32_t tile) {
+  const gconv_presenter *p = job->p;
+  gconv_planes from = planes_of(p, job->maps, frame, tile);
+  gconv_image picture = frame_of(&job->outputs[p->kind == GCONV_PRESENT_PICTURES ? tile : 0], frame);
+  int32_t place = p->kind == GCONV_PRESENT_PICTURES ? 0 : tile;
+  gconv_survey survey = {0};
+  if (gconv_presenter_surveys(p)) {
+    GCONV_TRY(gconv_survey_begin(from.count, from.height, from.width, &survey));
+    gconv_survey_add(&survey, &from, 0);
+  }
+  put(p, &from, gconv_tone_curve(&p->tone, &survey), &picture, place / p->columns * (p->height + GCONV_MOSAIC_GAP),
+      place % p->columns * (p->width + GCONV_MOSAIC_GAP));
+  gconv_survey_free(&survey);
+  return GCONV_OK;
+}
+
+static void paint_tile(void *context, size_t turn, int seat) {
+  painting *job = context;
+  (void)seat;
+  if (paint(job, (int32_t)(turn / (size_t)job->p->tiles), (int32_t)(turn % (size_t)job->p->tiles)) != GCONV_OK)
+    atomic_store(&job->failed, true);
+}
+
+gconv_status gconv_present(const gconv_presenter *p, gconv_threads *threads, const gconv_image *maps, gconv_image *outputs) {
+  painting job = {.p = (gconv_presenter *)p, .maps = maps, .outputs = outputs};
+  for (int32_t frame = 0; frame < maps->frames && p->kind == GCONV_PRESENT_MOSAIC; frame++) {
+    gconv_image sheet = frame_of(outputs, frame);
+    make_black(&sheet, 0);
+  }
+  gconv_threads_run(threads, (size_t)maps->frames * (size_t)p->tiles, paint_tile, &job);
+  return atomic_load(&job.failed) ? gconv_fail(GCONV_NO_MEMORY, "no memory to make a picture") : GCONV_OK;
+}
+
+/* ---- By rows ---- */
+
+gconv_status gconv_presenter_begin_survey(gconv_presenter *p) {
+  if (!p->surveys)
+    p->surveys = calloc((size_t)p->tiles, sizeof *p->surveys);
+  if (!p->surveys)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory to survey pictures");
+  for (int32_t i = 0; i < p->tiles; i++) {
+    gconv_survey_free(&p->surveys[i]);
+    GCONV_TRY(gconv_survey_begin(p->planes, p->height, p->width, &p->surveys[i]));
+  }
+  return GCONV_OK;
+}
+
+static void survey_tile(void *context, size_t tile, int seat) {
+  const painting *job = context;
+  (void)seat;
+  gconv_planes planes = planes_of(job->p, job->maps, 0, (int32_t)tile);
+  gconv_survey_add(&job->p->surveys[tile], &planes, job->first);
+}
+
+void gconv_presenter_survey(gconv_presenter *p, gconv_threads *threads, const gconv_image *maps, int32_t first) {
+  painting job = {.p = p, .maps = maps, .first = first};
+  gconv_threads_run(threads, (size_t)p->tiles, survey_tile, &job);
+}
+
+gconv_status gconv_presenter_end_survey(gconv_presenter *p) {
+  if (!p->curves)
+    p->curves = calloc((size_t)p->tiles, sizeof *p->curves);
+  if (!p->curves)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory to survey pictures");
+  gconv_survey none = {0};
+  for (int32_t i = 0; i < p->tiles; i++) /* surveys stay, as a pass may be begun again */
+    p->curves[i] = gconv_tone_curve(&p->tone, p->surveys ? &p->surveys[i] : &none);
+  return GCONV_OK;
+}
+
+static void paint_rows(void *context, size_t turn, int seat) {
+  const painting *job = context;
+  const gconv_presenter *p = job->p;
+  (void)seat;
+  int32_t tile = job->first_tile + (int32_t)turn;
+  bool own = p->kind == GCONV_PRESENT_PICTURES;
+  gconv_image *picture = &job->outputs[own ? tile : 0];
+  if (!picture->data)
+    return;
+  gconv_planes planes = planes_of(p, job->maps, 0, tile);
+  put(p, &planes, p->curves[tile], picture, 0, own ? 0 : (int32_t)turn * (p->width + GCONV_MOSAIC_GAP));
+}
+
+void gconv_present_rows(const gconv_presenter *p, gconv_threads *threads, const gconv_image *maps, int32_t tile_row,
+                        gconv_image *outputs) {
+  painting job = {.p = (gconv_presenter *)p, .maps = maps, .outputs = outputs, .first_tile = tile_row * p->columns};
+  int32_t end = p->kind == GCONV_PRESENT_MOSAIC ? job.first_tile + p->columns : p->tiles;
+  end = end < p->tiles ? end : p->tiles;
+  if (p->kind == GCONV_PRESENT_MOSAIC && outputs->data)
+    make_black(outputs, 0);
+  if (maps->height > 0)
+    gconv_threads_run(threads, (size_t)(end - job.first_tile), paint_rows, &job);
+}

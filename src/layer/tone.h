@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* How the values of maps become samples of pictures: of a whole picture, or of its rows, once all have been surveyed. */
+#ifndef GCONV_LAYER_TONE_H
+#define GCONV_LAYER_TONE_H
+
+#include "gconv.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The planes that make a picture, or rows of them, each without gaps: 1 or 3. */
+typedef struct gconv_planes {
+  const float *plane[4];
+  int32_t count, height, width;
+} gconv_planes;
+
+/* What becomes of a value, in units where 1 is white: v * factor + shift, and |that| if asked for. */
+typedef struct gconv_curve {
+  double factor, shift;
+  bool absolute;
+} gconv_curve;
+
+/* What is known of the values of a picture: the least and the largest finite one, and a sample. */
+typedef struct gconv_survey {
+  int64_t plane, all; /* values */
+  float low, high;
+  float *sample; /* owned */
+  size_t count;
+} gconv_survey;
+
+enum { GCONV_SURVEY_SAMPLE = 1 << 15, GCONV_SURVEY_BYTES = 4 * GCONV_SURVEY_SAMPLE }; /* values that are kept */
+
+/* Whether the curve depends on the values. */
+bool gconv_tone_surveys(const gconv_tone *tone);
+
+/* For pictures of `count` planes. GCONV_NO_MEMORY. */
+gconv_status gconv_survey_begin(int32_t count, int32_t height, int32_t width, gconv_survey *survey);
+/* Adds rows of all planes, from `first` on. What comes of it does not depend on how the rows are divided. */
+void gconv_survey_add(gconv_survey *survey, const gconv_planes *rows, int32_t first);
+void gconv_survey_free(gconv_survey *survey);
+
+/* The curve of a picture. With minmax, one without two different values becomes 0. `survey` is of all its values; it is
+ * looked at only if the tone needs one. */
+gconv_curve gconv_tone_curve(const gconv_tone *tone, gconv_survey *survey);
+
+/* A row of `width` values to every `step`-th sample of `row`, from sample `first` on. */
+void gconv_tone_put_row(gconv_type type, gconv_curve curve, const float *from, int32_t width, void *row, size_t first,
+                        ptrdiff_t step);
+/* Puts planes into an interleaved picture of as many channels, the first pixel at (top, left). */
+void gconv_tone_put(gconv_type type, gconv_curve curve, const gconv_planes *from, gconv_image *picture, int32_t top,
+                    int32_t left);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

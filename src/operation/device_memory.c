@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* Executions on memory of the device: arrays of the caller, seen as images. */
+#include "base/status.h"
+#include "operation/operation.h"
+
+static gconv_status check_shape(const gconv_array *array, const gconv_image *header, const char *what) {
+  const int64_t shape[4] = {header->frames, header->channels, header->height, header->width};
+  if (array->type != header->type)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has samples of type %s, and the plan is one for %s", what,
+                      gconv_type_name(array->type), gconv_type_name(header->type));
+  for (int i = 0; i < 4; i++)
+    if (array->shape[i] != shape[i])
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "%s is %lld x %lld x %lld x %lld, and the plan is one for %lld x %lld x %lld x %lld (N, C, H, W)",
+                        what, (long long)array->shape[0], (long long)array->shape[1], (long long)array->shape[2],
+                        (long long)array->shape[3], (long long)shape[0], (long long)shape[1], (long long)shape[2],
+                        (long long)shape[3]);
+  return array->data ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "%s has no data", what);
+}
+
+/* Whether stepping along an axis by `stride` is what is `expected`; along an axis of length 1, nobody steps. */
+static bool steps_by(const gconv_array *array, int axis, int64_t expected) {
+  return array->shape[axis] == 1 || array->stride[axis] == expected;
+}
+
+/* Finds row_bytes and plane_bytes of the image whose samples lie as those of the array do. */
+static gconv_status find_strides(const gconv_array *array, const char *what, gconv_image *image) {
+  const int64_t size = (int64_t)gconv_type_bytes(image->type), planes = image->planar ? image->channels : 1;
+  const int64_t pixel = image->planar ? size : size * image->channels, row = pixel * image->width;
+  if (!steps_by(array, 3, pixel) || (!image->planar && !steps_by(array, 1, size)))
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s has strides of %lld bytes between columns and %lld between channels, and the plan is one for %s: "
+                      "make it for images of the other layout, or copy",
+                      what, (long long)array->stride[3], (long long)array->stride[1],
+                      image->planar ? "planes, whose samples are neighbours" : "pixels, whose channels are neighbours");
+  int64_t rows = array->shape[2] == 1 ? row : array->stride[2], plane = rows * image->height;
+  if (image->planar && image->channels > 1)
+    plane = array->stride[1];
+  else if (image->frames > 1)
+    plane = array->stride[0];
+  if (rows < row || rows % size != 0 || plane < rows * (image->height - 1) + row || plane % size != 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s has rows or planes that overlap, run backwards or split a sample", what);
+  if (!steps_by(array, 0, planes * plane))
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s has %lld bytes from an image to the next, and %lld planes of %lld in each: "
+                      "leave no gap between images",
+                      what, (long long)array->stride[0], (long long)planes, (long long)plane);
+  image->row_bytes = (size_t)rows;
+  image->plane_bytes = (size_t)plane;
+  return GCONV_OK;
+}
+
+static gconv_status see_image(const gconv_array *array, const gconv_image *header, const char *what, gconv_image *image) {
+  GCONV_TRY(check_shape(array, header, what));
+  *image = *header;
+  image->data = array->data;
+  if ((uintptr_t)array->data % gconv_type_bytes(header->type) != 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s begins at an address that splits a sample", what);
+  return find_strides(array, what, image);
+}
+
+gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
+                                       size_t output_count, void *stream) {
+  gconv_image image;
+  if (!plan->type->execute_device)
+    return gconv_fail(GCONV_UNSUPPORTED, "this operation knows no memory of devices");
+  if (output_count != plan->output_count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%zu outputs are given, and the plan yields %zu", output_count,
+                      plan->output_count);
+  GCONV_TRY(see_image(in, &plan->like, "the input", &image));
+  for (size_t i = 0; i < output_count; i++) {
+    char what[32];
+    snprintf(what, sizeof what, "output %zu", i + 1);
+    GCONV_TRY(see_image(&outputs[i], &plan->outputs[i], what, &plan->arrays[i]));
+    if (outputs[i].data == in->data)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "an output cannot be the input: pixels are read after their neighbours are written");
+  }
+  return plan->type->execute_device(plan, &image, plan->arrays, stream);
+}

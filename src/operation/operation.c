@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations and their users: the caller that made one, and the plans of it. */
+#include "operation/operation.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+
+size_t gconv_operation_outputs(const gconv_operation *operation) {
+  return operation->type->outputs(operation);
+}
+
+void gconv_operation_free(gconv_operation *operation) {
+  if (operation && __atomic_sub_fetch(&operation->users, 1, __ATOMIC_ACQ_REL) == 0)
+    operation->type->free(operation);
+}
+
+static gconv_status create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
+                           gconv_plan_extent extent, gconv_plan **result) {
+  gconv_plan *plan = NULL;
+  if (rows < 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a plan for %d rows at a time: give 0 for whole images", rows);
+  GCONV_TRY(operation->type->create_plan(device, like, operation, rows, extent, &plan));
+  plan->arrays = calloc(plan->output_count, sizeof *plan->arrays);
+  if (!plan->arrays) {
+    gconv_plan_discard(plan);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  }
+  plan->operation = operation;
+  if (gconv_plan_passes(plan) == 1)
+    plan->pass.end = plan->outputs[0].height;
+  __atomic_add_fetch(&((gconv_operation *)operation)->users, 1, __ATOMIC_RELAXED);
+  *result = plan;
+  return GCONV_OK;
+}
+
+gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
+                               gconv_plan **plan) {
+  return create(device, like, operation, rows, GCONV_PLAN_WHOLE, plan);
+}
+
+gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
+                                int32_t rows, gconv_plan **plan) {
+  return create(device, like, operation, rows, GCONV_PLAN_OUTLINE, plan);
+}
+
+gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
+                                       int32_t rows, gconv_need *need) {
+  gconv_plan *plan = NULL;
+  if (create(device, like, operation, rows, GCONV_PLAN_OUTLINE, &plan) != GCONV_OK) /* this device has no such algorithm? */
+    GCONV_TRY(create(device, like, operation, rows, GCONV_PLAN_OUTLINE_OF_ANY, &plan));
+  *need = (gconv_need){0};
+  plan->type->find_need(plan, need);
+  gconv_plan_free(plan);
+  return GCONV_OK;
+}
+
+void gconv_plan_discard(gconv_plan *plan) {
+  free(plan->outputs);
+  free(plan->arrays);
+  plan->type->free(plan);
+}
+
+void gconv_plan_free(gconv_plan *plan) {
+  if (!plan)
+    return;
+  gconv_operation *operation = (gconv_operation *)plan->operation;
+  gconv_plan_discard(plan);
+  gconv_operation_free(operation);
+}

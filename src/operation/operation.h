@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an operation is to all that carry images through it. gconv.h has what a user sees; an implementation (plain filters
+ * in src/conv, networks in src/layer) is two tables of functions and two structures that begin with the ones below.
+ *
+ * An operation says what becomes of images; it is immutable, knows no device, and is shared by threads. A plan is an
+ * operation prepared for inputs of one shape on one device.
+ */
+#ifndef GCONV_OPERATION_OPERATION_H
+#define GCONV_OPERATION_OPERATION_H
+
+#include "image/gpu_codec.h"
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How much of a plan is made. */
+typedef enum gconv_plan_extent {
+  GCONV_PLAN_WHOLE,
+  GCONV_PLAN_OUTLINE,       /* all that can be told of a plan, and nothing that only executions need: no buffers, no prepared
+                               weights */
+  GCONV_PLAN_OUTLINE_OF_ANY /* the same, of any algorithms, whatever was asked for */
+} gconv_plan_extent;
+
+/* Work that a plan on a GPU leaves to the host: before the convolution, so that the host wants the pixels, and behind it. */
+enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
+
+typedef struct gconv_operation_type {
+  const char *name; /* "filters", "network" */
+  void (*free)(gconv_operation *operation);
+  size_t (*outputs)(const gconv_operation *operation); /* images that one image becomes */
+
+  /* Makes a plan: all of it but base.operation. */
+  gconv_status (*create_plan)(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
+                              gconv_plan_extent extent, gconv_plan **plan);
+
+  /* The name of an algorithm that was asked for, and that devices of a kind ("cpu", "cuda") have not; NULL: they have all.
+   */
+  const char *(*lacks)(const gconv_operation *operation, const char *device);
+
+  /* Makes the same operation, kept to algorithms of the exact family. NULL: its results may differ between devices. */
+  gconv_status (*keep_exact)(const gconv_operation *operation, gconv_operation **exact);
+
+  /* GCONV_HOST_BEFORE, GCONV_HOST_AFTER. NULL: both. */
+  int (*host_stages)(const gconv_operation *operation);
+
+  bool batches; /* several images of one shape are faster as the frames of one image */
+  bool shares;  /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
+} gconv_operation_type;
+
+/* The first member of every operation. */
+struct gconv_operation {
+  const gconv_operation_type *type;
+  int users; /* the caller and the plans; changed atomically */
+};
+
+/* What is convolved: an image, or a file that the device decodes together with the header of what that will be. */
+typedef struct gconv_plan_input {
+  const gconv_image *image;
+  const void *jpeg; /* NULL: the image has its pixels */
+  size_t jpeg_bytes;
+} gconv_plan_input;
+
+/* A pass over the input by rows: the output rows first .. end - 1 are made, or, to survey values, none. */
+typedef struct gconv_plan_pass {
+  int32_t first, end; /* in a survey, of what is surveyed */
+  bool surveys;
+} gconv_plan_pass;
+
+/* Bytes of memory that executions take on the host or on a GPU besides the input and the outputs; estimates. */
+typedef struct gconv_need {
+  double fixed;  /* for any number of images: weights, workspaces */
+  double image;  /* for all frames of the plan, if they are executed as a whole */
+  double verify; /* to verify those, meanwhile */
+  double rows;   /* by rows: whatever their number ... */
+  double row;    /* ... and for each output row that is made at a time */
+} gconv_need;
+
+/* The verbs of a plan. NULL: this plan cannot do it (GCONV_UNSUPPORTED). Arguments were checked by plan.c: an input has
+ * pixels and the shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
+typedef struct gconv_plan_type {
+  void (*free)(gconv_plan *plan); /* all but the outputs' headers */
+  gconv_status (*execute)(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings);
+
+  /* By rows: what gconv_plan_row_step() and the others after it say of them. `window` and the outputs have pixels, and are
+   * rows of what their headers say; all outputs have one height. Rows lie in plan->pass. `passes` and `begin_pass`: NULL
+   * where one pass makes all rows. */
+  bool leaves_out; /* an output may have no pixels: then it is not wanted. In a survey, `outputs` has one, without pixels */
+  size_t (*passes)(const gconv_plan *plan);
+  gconv_status (*begin_pass)(gconv_plan *plan, size_t number); /* sets plan->pass */
+  int32_t (*row_step)(const gconv_plan *plan);
+  void (*rows_needed)(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
+  gconv_status (*execute_rows)(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                               gconv_image *outputs, gconv_timings *timings);
+
+  /* On a GPU. check_jpeg says why the plan cannot take a JPEG file in place of an image like `header`; check_parts why its
+   * results cannot leave the GPU in parts. */
+  gconv_status (*check_jpeg)(const gconv_plan *plan, const gconv_image *header);
+  gconv_status (*check_parts)(const gconv_plan *plan);
+  gconv_status (*execute_parts)(gconv_plan *plan, const gconv_plan_input *in, const gconv_taker *taker,
+                                gconv_timings *timings);
+  size_t (*held_bytes)(const gconv_plan *plan);
+
+  /* gconv_plan_execute_device(): the images' pixels are in memory of the device; they have the shapes of the headers, and
+   * any distances. Allocates nothing, and only enqueues. */
+  gconv_status (*execute_device)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
+  size_t (*png_bytes)(const gconv_plan *plan);
+
+  /* `outputs` may be NULL. */
+  gconv_status (*measure)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
+  void (*explain)(const gconv_plan *plan, FILE *text);
+  /* `budget` is that of gconv_plan_spot_check(); INFINITY: everything is compared. *result is zeroed. */
+  gconv_status (*verify)(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                         double budget, gconv_verification *result);
+  const gconv_layer_info *(*layer_info)(const gconv_plan *plan, size_t layer);
+  void (*find_need)(const gconv_plan *plan, gconv_need *need); /* also of outlines */
+} gconv_plan_type;
+
+/* The first member of every plan. */
+struct gconv_plan {
+  const gconv_plan_type *type;
+  const gconv_operation *operation; /* one of its users */
+  gconv_device *device;
+  gconv_image like;     /* header of the inputs */
+  gconv_image *outputs; /* owned: headers, each of a whole output */
+  gconv_image *arrays;  /* owned: room for as many views of arrays */
+  size_t output_count;
+  gconv_plan_info info;
+  gconv_plan_pass pass; /* the one that was begun, by rows */
+};
+
+/* How many images one image becomes. */
+size_t gconv_operation_outputs(const gconv_operation *operation);
+
+/* As gconv_plan_create(), but an outline: for what can be told of a plan, and for gconv_plan_free(). It cannot be executed.
+ */
+gconv_status gconv_plan_outline(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
+                                int32_t rows, gconv_plan **plan);
+
+/* What memory images like `like` will take, told before there is a plan, by an outline on `device`: a CPU will do. `rows` as
+ * for gconv_plan_create(): the numbers of whole images do not depend on it. */
+gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
+                                       int32_t rows, gconv_need *need);
+
+/* By rows, some outputs want the input to be read several times: pictures that are stretched, whose values are surveyed
+ * first; and mosaics, a pass for each row of tiles. Begin each pass, in their order, and let gconv_plan_execute_rows() make
+ * its rows: strips begin at pass.first and multiples of gconv_plan_row_step() behind it, and need the input from its top
+ * again. In a pass that surveys, no outputs are made: gconv_plan_execute_rows() gets NULL for them. */
+size_t gconv_plan_passes(const gconv_plan *plan);
+gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass);
+
+/* ---- Inputs that a GPU decodes, and results that leave it in parts: where a build has no codec for GPUs
+ * (image/gpu_codec.h), GCONV_UNSUPPORTED for all but results as rows ---- */
+
+/* As gconv_plan_execute(), of an image that the device decodes itself, so that only the bytes of its file go there: those
+ * that gconv_row_reader_jpeg() yields, whose header is `header`. Its pixels are those that the CPU decodes.
+ * GCONV_UNSUPPORTED where the plan cannot: its device has no decoder that was started, or stages on the host want the
+ * pixels; GCONV_BAD_FILE where the decoder refuses the file, which the CPU may take all the same, or say what is wrong. */
+gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
+                                     gconv_image *outputs, gconv_timings *timings);
+
+/* As gconv_plan_execute(); or, if `jpeg` is not NULL, as gconv_plan_execute_jpeg() of that file of `size` bytes, whose
+ * header `in` is. The outputs are never in memory as a whole: while the taker works on some rows, the next ones are on their
+ * way. timings->download_ms is the time in which there was nothing to take. GCONV_UNSUPPORTED on a CPU, and for results that
+ * are not interleaved, have rows of more than half a megabyte, or need stages on the host. */
+gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
+                                      const gconv_taker *taker, gconv_timings *timings);
+
+/* The bytes of a GPU's memory that making PNG of the results takes, from the first time that a gconv_taker wants PNG. 0
+ * where the device does not make PNG of such results. */
+size_t gconv_plan_png_bytes(const gconv_plan *plan);
+
+/* Frees a plan that create_plan() could not complete. */
+void gconv_plan_discard(gconv_plan *plan);
+
+/* The header of an image, without pixels and metadata. */
+gconv_image gconv_header_of(const gconv_image *image);
+
+/* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
+gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
+
+/* What is said of a choice of algorithms. */
+static inline const char *gconv_family(bool exact) {
+  return exact ? "exact family: the same bits on every device" : "not of the exact family";
+}
+
+/* Begins a new operation with one user: fills what operation.c needs. */
+static inline gconv_operation gconv_operation_begin(const gconv_operation_type *type) {
+  gconv_operation operation = {type, 1};
+  return operation;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "operation/pick.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What is not of the exact family must be faster by this much: the same bits everywhere are worth something. */
+static const double EXACT_IS_WORTH = 1.05;
+
+void gconv_candidate_price(gconv_candidate *candidate, double model, double ratio, const char *source) {
+  double estimate = fmin(model, 1e300);
+  char *told = candidate->told;
+  size_t size = sizeof candidate->told;
+  int used = snprintf(told, size, "estimated at %.3g ms", estimate * ratio);
+  if (ratio != 1)
+    snprintf(told + used, size - (size_t)used, " (%.3g by the model, times %.3g as %s)", estimate, ratio, source);
+  candidate->price = estimate * ratio * (candidate->info->exact ? 1 : EXACT_IS_WORTH);
+}
+
+/* ---- Names ---- */
+
+/* The candidates of a device, and what is asked of them. */
+typedef struct choice {
+  const gconv_candidate *candidates;
+  size_t count;
+  const char *device;
+  FILE *reasons;
+} choice;
+
+static bool is_of(const gconv_candidate *candidate, const char *device) {
+  return strcmp(candidate->info->device, device) == 0;
+}
+
+/* Whether `name` is one of the comma-separated `names`. */
+static bool is_among(const char *name, const char *names) {
+  size_t length = strlen(name);
+  while (names && *names) {
+    size_t word = strcspn(names, ",");
+    if (word == length && strncmp(names, name, length) == 0)
+      return true;
+    names += word + (names[word] == ',');
+  }
+  return false;
+}
+
+static gconv_status complain_of_name(const choice *c, gconv_status status, const char *name, int length) {
+  char names[512] = "";
+  for (size_t i = 0; i < c->count; i++) {
+    size_t used = strlen(names);
+    if (is_of(&c->candidates[i], c->device))
+      snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", c->candidates[i].info->name);
+  }
+  return gconv_fail(status, "there is no algorithm %.*s on the device %s: it has %s", length, name, c->device, names);
+}
+
+/* Every name of `without` must be an algorithm of some device: a misspelt one would leave it on. */
+static gconv_status check_without(const choice *c, const char *without) {
+  while (without && *without) {
+    size_t word = strcspn(without, ",");
+    bool known = false;
+    for (size_t i = 0; i < c->count && !known; i++)
+      known = strlen(c->candidates[i].info->name) == word && strncmp(c->candidates[i].info->name, without, word) == 0;
+    if (!known)
+      return complain_of_name(c, GCONV_BAD_ARGUMENT, without, (int)word);
+    without += word + (without[word] == ',');
+  }
+  return GCONV_OK;
+}
+
+/* ---- Choosing ---- */
+
+static const char *why_unavailable(const gconv_candidate *candidate) {
+  return candidate->available ? candidate->available() : NULL;
+}
+
+static gconv_status pick_named(const choice *c, const char *name, size_t *picked) {
+  for (size_t i = 0; i < c->count; i++) {
+    const gconv_candidate *candidate = &c->candidates[i];
+    if (!is_of(candidate, c->device) || strcmp(candidate->info->name, name) != 0)
+      continue;
+    if (candidate->obstacle)
+      return gconv_fail(GCONV_UNSUPPORTED, "the algorithm %s on %s cannot solve this: %s", name, c->device,
+                        candidate->obstacle);
+    const char *obstacle = why_unavailable(candidate);
+    if (obstacle)
+      return gconv_fail(GCONV_UNSUPPORTED, "the algorithm %s cannot be used here: %s", name, obstacle);
+    fprintf(c->reasons, "  %-13s %s\n", name, candidate->told);
+    *picked = i;
+    return GCONV_OK;
+  }
+  return complain_of_name(c, GCONV_UNSUPPORTED, name, (int)strlen(name));
+}
+
+/* Why auto cannot take a candidate; NULL if it can. No library is loaded to find out. */
+static const char *find_obstacle(const gconv_candidate *candidate, const char *without) {
+  if (is_among(candidate->info->name, without))
+    return "it is switched off";
+  if (candidate->obstacle)
+    return candidate->obstacle;
+  return candidate->library ? "it is made of a library: ask for it by name" : why_unavailable(candidate);
+}
+
+static gconv_status pick_cheapest(const choice *c, const char *without, size_t *picked) {
+  size_t best = c->count;
+  for (size_t i = 0; i < c->count; i++) {
+    const gconv_candidate *candidate = &c->candidates[i];
+    if (!is_of(candidate, c->device))
+      continue;
+    const char *obstacle = find_obstacle(candidate, without);
+    fprintf(c->reasons, "  %-13s %s%s\n", candidate->info->name, obstacle ? "cannot: " : "",
+            obstacle ? obstacle : candidate->told);
+    if (!obstacle && candidate->price < HUGE_VAL && (best == c->count || candidate->price < c->candidates[best].price))
+      best = i;
+  }
+  if (best == c->count)
+    return gconv_fail(GCONV_UNSUPPORTED, "no algorithm of the device %s can solve this%s", c->device,
+                      without && *without ? ", as some are switched off" : "");
+  *picked = best;
+  return GCONV_OK;
+}
+
+gconv_status gconv_pick(const gconv_candidate *candidates, size_t count, const char *device, const char *wanted,
+                        const char *without, FILE *reasons, size_t *picked) {
+  choice c = {candidates, count, device, reasons};
+  GCONV_TRY(check_without(&c, without));
+  return strcmp(wanted, "auto") == 0 ? pick_cheapest(&c, without, picked) : pick_named(&c, wanted, picked);
+}

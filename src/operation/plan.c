@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be done with a plan: arguments are checked here, once for all operations, and outputs are allocated. */
+#include "base/memory.h"
+#include "base/status.h"
+#include "operation/operation.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- What a plan is for ---- */
+
+gconv_image gconv_header_of(const gconv_image *image) {
+  return (gconv_image){.type = image->type,
+                       .frames = image->frames,
+                       .height = image->height,
+                       .width = image->width,
+                       .channels = image->channels,
+                       .planar = image->planar,
+                       .alpha = image->alpha};
+}
+
+size_t gconv_plan_outputs(const gconv_plan *plan) {
+  return plan->output_count;
+}
+
+const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t output) {
+  return output < plan->output_count ? &plan->outputs[output] : NULL;
+}
+
+const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan) {
+  return &plan->info;
+}
+
+const gconv_layer_info *gconv_plan_layer_info(const gconv_plan *plan, size_t layer) {
+  return plan->type->layer_info ? plan->type->layer_info(plan, layer) : NULL;
+}
+
+bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like) {
+  return gconv_image_same_shape(&plan->like, like);
+}
+
+size_t gconv_plan_held_bytes(const gconv_plan *plan) {
+  return plan->type->held_bytes ? plan->type->held_bytes(plan) : 0;
+}
+
+size_t gconv_plan_png_bytes(const gconv_plan *plan) {
+  return plan->type->png_bytes ? plan->type->png_bytes(plan) : 0;
+}
+
+/* ---- Checks ---- */
+
+gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image) {
+  if (image->data) {
+    if (!gconv_image_same_shape(header, image))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has pixels of another shape or type than the plan yields", what);
+    return GCONV_OK;
+  }
+  gconv_image fresh = *header;
+  GCONV_TRY(gconv_image_allocate(&fresh));
+  gconv_image_free(image); /* metadata that it may have */
+  *image = fresh;
+  return GCONV_OK;
+}
+
+static gconv_status check_pixels(const gconv_plan *plan, const gconv_image *in) {
+  return gconv_plan_fits(plan, in) && in->data
+             ? GCONV_OK
+             : gconv_fail(GCONV_BAD_ARGUMENT,
+                          "the image has another shape or type than the plan was made for, or no pixels");
+}
+
+static gconv_status unsupported(const gconv_plan *plan, const char *what) {
+  return gconv_fail(GCONV_UNSUPPORTED, "%s on %s cannot %s", plan->operation->type->name, plan->info.device, what);
+}
+
+/* ---- Outputs that a call may have to allocate ---- */
+
+typedef struct outputs {
+  const gconv_plan *plan;
+  gconv_image *images; /* the caller's */
+  bool *fresh;         /* those that were allocated here */
+} outputs;
+
+/* Frees those that were allocated here if `status` is a failure. */
+static gconv_status end_outputs(outputs *o, gconv_status status) {
+  for (size_t i = 0; i < o->plan->output_count && status != GCONV_OK; i++)
+    if (o->fresh[i])
+      gconv_image_free(&o->images[i]);
+  free(o->fresh);
+  return status;
+}
+
+static gconv_status begin_outputs(const gconv_plan *plan, gconv_image *images, outputs *o) {
+  *o = (outputs){plan, images, calloc(plan->output_count, sizeof *o->fresh)};
+  if (!o->fresh)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < plan->output_count && status == GCONV_OK; i++) {
+    char what[32];
+    snprintf(what, sizeof what, "output %zu", i + 1);
+    bool empty = !images[i].data;
+    status = gconv_plan_fit_image(&plan->outputs[i], what, &images[i]);
+    o->fresh[i] = empty && status == GCONV_OK;
+  }
+  return status == GCONV_OK ? GCONV_OK : end_outputs(o, status);
+}
+
+/* ---- Execution ---- */
+
+static gconv_status execute(gconv_plan *plan, const gconv_plan_input *input, gconv_image *images, gconv_timings *timings) {
+  gconv_timings local = {0};
+  outputs o;
+  gconv_status status = begin_outputs(plan, images, &o);
+  if (status == GCONV_OK)
+    status = end_outputs(&o, plan->type->execute(plan, input, images, &local));
+  if (timings)
+    *timings = local;
+  return status;
+}
+
+gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *images, gconv_timings *timings) {
+  GCONV_TRY(check_pixels(plan, in));
+  for (size_t i = 0; i < plan->output_count; i++)
+    if (images[i].data == in->data)
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "an output cannot be the input: pixels are read after their neighbours are written");
+  return execute(plan, &(gconv_plan_input){.image = in}, images, timings);
+}
+
+static gconv_status check_jpeg(const gconv_plan *plan, const gconv_image *header) {
+  if (!gconv_plan_fits(plan, header))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for");
+  return plan->type->check_jpeg ? plan->type->check_jpeg(plan, header) : unsupported(plan, "take a JPEG file as it is");
+}
+
+gconv_status gconv_plan_execute_jpeg(gconv_plan *plan, const void *jpeg, size_t size, const gconv_image *header,
+                                     gconv_image *images, gconv_timings *timings) {
+  GCONV_TRY(check_jpeg(plan, header));
+  return execute(plan, &(gconv_plan_input){header, jpeg, size}, images, timings);
+}
+
+gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, const void *jpeg, size_t size,
+                                      const gconv_taker *taker, gconv_timings *timings) {
+  gconv_timings local = {0};
+  GCONV_TRY(jpeg ? check_jpeg(plan, in) : check_pixels(plan, in));
+  if (!plan->type->execute_parts)
+    return unsupported(plan, "yield its results in parts");
+  GCONV_TRY(plan->type->check_parts(plan));
+  gconv_status status = plan->type->execute_parts(plan, &(gconv_plan_input){in, jpeg, size}, taker, &local);
+  if (timings)
+    *timings = local;
+  return status;
+}
+
+gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *images, int runs,
+                                double *milliseconds) {
+  outputs o;
+  GCONV_TRY(check_pixels(plan, in));
+  if (runs < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%d runs cannot be measured: ask for at least 1", runs);
+  if (!images)
+    return plan->type->measure(plan, in, NULL, runs, milliseconds);
+  GCONV_TRY(begin_outputs(plan, images, &o));
+  return end_outputs(&o, plan->type->measure(plan, in, images, runs, milliseconds));
+}
+
+/* ---- By rows ---- */
+
+int32_t gconv_plan_row_step(const gconv_plan *plan) {
+  return plan->type->row_step ? plan->type->row_step(plan) : 0;
+}
+
+void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  plan->type->rows_needed(plan, first, count, begin, end);
+}
+
+/* Whether `part` has pixels like the rows of `whole`. */
+static bool is_part(const gconv_image *part, const gconv_image *whole) {
+  return part->data && part->type == whole->type && part->frames == whole->frames && part->width == whole->width &&
+         part->channels == whole->channels && part->planar == whole->planar && part->height >= 1 &&
+         part->height <= whole->height;
+}
+
+static gconv_status check_window(const gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                 int32_t count) {
+  int32_t begin, end;
+  if (!is_part(window, &plan->like) || window_row < 0 || window_row > plan->like.height - window->height)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the window is not a part of an image that the plan was made for");
+  gconv_plan_rows_needed(plan, first, count, &begin, &end);
+  if (begin < window_row || end > window_row + window->height)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "rows %d to %d are needed, the window has %d to %d", begin, end - 1, window_row,
+                      window_row + window->height - 1);
+  return GCONV_OK;
+}
+
+static gconv_status check_strip(const gconv_plan *plan, int32_t first, int32_t count) {
+  const gconv_plan_pass *pass = &plan->pass;
+  int32_t step = gconv_plan_row_step(plan);
+  if (pass->end == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "the outputs take several passes over the input: pictures that are stretched, and "
+                                         "mosaics, are made of whole images");
+  if (first < pass->first || (first - pass->first) % step != 0 || first > pass->end - count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a strip of %d rows at row %d: they begin at multiples of %d", count, first, step);
+  return GCONV_OK;
+}
+
+/* The strip of a pass that surveys. */
+static gconv_status survey_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                gconv_timings *timings) {
+  int32_t step = gconv_plan_row_step(plan), left = plan->pass.end - first;
+  gconv_image strip = {.height = left < step ? left : step};
+  GCONV_TRY(check_strip(plan, first, strip.height));
+  GCONV_TRY(check_window(plan, window, window_row, first, strip.height));
+  return plan->type->execute_rows(plan, window, window_row, first, &strip, timings);
+}
+
+static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                              gconv_image *images, gconv_timings *timings) {
+  int32_t height = images[0].height;
+  for (size_t i = 0; i < plan->output_count; i++) {
+    bool out = plan->type->leaves_out && !images[i].data && images[i].height == height;
+    if (!out && (!is_part(&images[i], &plan->outputs[i]) || images[i].height != height))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "output %zu is not a part of what the plan yields", i + 1);
+  }
+  GCONV_TRY(check_strip(plan, first, height));
+  GCONV_TRY(check_window(plan, window, window_row, first, height));
+  return plan->type->execute_rows(plan, window, window_row, first, images, timings);
+}
+
+gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                     gconv_image *images, gconv_timings *timings) {
+  gconv_timings local = {0};
+  timings = timings ? timings : &local;
+  if (gconv_plan_row_step(plan) == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "this plan needs the whole image");
+  return plan->pass.surveys ? survey_rows(plan, window, window_row, first, timings)
+                            : make_rows(plan, window, window_row, first, images, timings);
+}
+
+size_t gconv_plan_passes(const gconv_plan *plan) {
+  return plan->type->passes ? plan->type->passes(plan) : 1;
+}
+
+gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_pass *pass) {
+  if (number >= gconv_plan_passes(plan))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "pass %zu of a plan that makes %zu", number + 1, gconv_plan_passes(plan));
+  if (plan->type->begin_pass)
+    GCONV_TRY(plan->type->begin_pass(plan, number));
+  *pass = plan->pass;
+  return GCONV_OK;
+}
+
+/* ---- Telling of it ---- */
+
+gconv_status gconv_plan_explain(const gconv_plan *plan, char **result) {
+  char *memory = NULL;
+  size_t size = 0;
+  FILE *text = open_memstream(&memory, &size);
+  if (!text)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
+  plan->type->explain(plan, text);
+  if (!gconv_close_text(text, &memory))
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
+  *result = memory;
+  return GCONV_OK;
+}
+
+static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
+                           double budget, gconv_verification *result) {
+  *result = (gconv_verification){0};
+  GCONV_TRY(check_pixels(plan, in));
+  for (size_t i = 0; i < plan->output_count; i++)
+    if (!images[i].data || !gconv_image_same_shape(&plan->outputs[i], &images[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "the outputs to verify are not those of this plan");
+  GCONV_TRY(plan->type->verify(plan, in, images, tolerance, budget, result));
+  if (result->max_error > result->allowed)
+    return gconv_fail(GCONV_MISMATCH,
+                      "output %zu, frame %d, row %d, column %d, channel %d is %.9g, but float64 gives %.9g: the difference "
+                      "%.3g is over the %.3g allowed",
+                      result->output, result->frame, result->y, result->x, result->channel, result->got, result->expected,
+                      result->max_error, result->allowed);
+  return GCONV_OK;
+}
+
+gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
+                               gconv_verification *result) {
+  return verify(plan, in, images, tolerance, INFINITY, result);
+}
+
+gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double budget,
+                                   gconv_verification *result) {
+  return verify(plan, in, images, -1, budget, result);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "operation/verify.h"
+#include "base/status.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+double gconv_sample_at(const gconv_image *image, int32_t frame, int32_t channel, int64_t y, int64_t x) {
+  size_t plane = image->planar ? (size_t)frame * (size_t)image->channels + (size_t)channel : (size_t)frame;
+  size_t index = image->planar ? (size_t)x : (size_t)x * (size_t)image->channels + (size_t)channel;
+  const uint8_t *row = (const uint8_t *)image->data + plane * image->plane_bytes + (size_t)y * image->row_bytes;
+  if (image->type == GCONV_U8)
+    return row[index];
+  if (image->type == GCONV_U16)
+    return ((const uint16_t *)(const void *)row)[index];
+  return (double)((const float *)(const void *)row)[index];
+}
+
+static bool is_worse(const gconv_verification *a, const gconv_verification *b) {
+  bool a_bad = a->max_error > a->allowed, b_bad = b->max_error > b->allowed;
+  return a_bad == b_bad ? a->max_error > b->max_error : a_bad;
+}
+
+/* Keeps the worse of two in *all. */
+static void merge(const gconv_verification *one, gconv_verification *all) {
+  uint64_t compared = all->compared + one->compared;
+  double most_allowed = fmax(all->most_allowed, one->most_allowed);
+  if (all->compared == 0 || is_worse(one, all))
+    *all = *one;
+  all->compared = compared;
+  all->most_allowed = most_allowed;
+}
+
+static gconv_verification compare_sample(const gconv_comparison *c, const gconv_sample_place *at) {
+  double got = gconv_sample_at(c->out, at->frame, at->channel, at->y, at->x);
+  gconv_expectation v = c->expect(c->context, at, got);
+  bool certain = isfinite(v.allowed);
+  gconv_verification one = {.output = c->output,
+                            .frame = at->frame,
+                            .y = at->y,
+                            .x = at->x,
+                            .channel = at->channel,
+                            .got = got,
+                            .expected = v.value,
+                            .compared = 1};
+  if (!certain)
+    return one;
+  one.allowed = one.most_allowed = c->tolerance >= 0 ? c->tolerance : v.allowed;
+  one.max_error = fabs(got - v.value);
+  if (isnan(one.max_error)) /* rightly so, where both are not a number, or the same infinity */
+    one.max_error = isnan(got) == isnan(v.value) ? 0 : INFINITY;
+  return one;
+}
+
+/* Rows of a frame. */
+typedef struct row_job {
+  const gconv_comparison *comparison;
+  int32_t frame;
+  gconv_verification *worst; /* of each row that is compared */
+} row_job;
+
+static void compare_row(void *context, size_t turn, int seat) {
+  const row_job *job = context;
+  const gconv_image *out = job->comparison->out;
+  size_t row = turn * job->comparison->step, last = (size_t)out->height - 1;
+  gconv_verification worst = {0};
+  gconv_sample_place at = {.frame = job->frame, .y = (int32_t)(row < last ? row : last)};
+  (void)seat;
+  for (at.x = 0; at.x < out->width; at.x++)
+    for (at.channel = 0; at.channel < out->channels; at.channel++) {
+      gconv_verification one = compare_sample(job->comparison, &at);
+      merge(&one, &worst);
+    }
+  job->worst[turn] = worst;
+}
+
+gconv_status gconv_compare_frame(const gconv_comparison *comparison, int32_t frame, gconv_verification *result) {
+  size_t rows = ((size_t)comparison->out->height - 1 + comparison->step - 1) / comparison->step + 1;
+  row_job job = {comparison, frame, calloc(rows, sizeof *job.worst)};
+  if (!job.worst)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory to verify with");
+  gconv_threads_run(comparison->threads, rows, compare_row, &job);
+  for (size_t i = 0; i < rows; i++)
+    merge(&job.worst[i], result);
+  free(job.worst);
+  return GCONV_OK;
+}
