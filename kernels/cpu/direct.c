@@ -10,7 +10,7 @@
  *
  * The additions of each sample have the order of the definition (r, then s), so the bits are those of the exact family.
  */
-#include "conv/window.h"
+#include "kernels/cpu/window.h"
 #include "tile.h"
 
 enum { RING_BYTES = 384 << 10 }; /* of 1 MiB of L2; the image passes through the rest */

@@ -22,7 +22,7 @@
  * taps are added afterwards.
  */
 #include "base/memory.h"
-#include "conv/rows.h"
+#include "kernels/cpu/rows.h"
 #include "tile.h"
 
 #include <complex.h>

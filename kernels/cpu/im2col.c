@@ -10,8 +10,8 @@
  * The product adds the taps in the order of the definition, so the bits are those of the exact family.
  */
 #include "base/cpu.h"
-#include "conv/algorithm.h"
-#include "conv/rows.h"
+#include "kernels/algorithm.h"
+#include "kernels/cpu/rows.h"
 #include "tile.h"
 
 #include <string.h>

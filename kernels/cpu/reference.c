@@ -6,8 +6,8 @@
  * and nothing is kept: R * S loads, border look-ups and fused multiply-adds for each output. It is here to be read, and to
  * compare the bits of the exact family with.
  */
-#include "conv/algorithm.h"
-#include "conv/rows.h"
+#include "kernels/algorithm.h"
+#include "kernels/cpu/rows.h"
 #include "tile.h"
 
 /* The level at row y, column x, channel c of the execution's image and plane. The place may be outside the image. */

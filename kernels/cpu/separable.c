@@ -2,7 +2,7 @@
 /*
  * separable: filters that are sums of few columns times rows.
  *
- * A filter of rank r is the sum of r outer products (conv/factor.h). So it takes r passes of R taps down the columns and one
+ * A filter of rank r is the sum of r outer products (factor.h). So it takes r passes of R taps down the columns and one
  * pass of r * S taps along the rows: r * (R + S) multiply-adds a sample instead of R * S. Both directions are done band by
  * band, so the 6 rows between them stay in L2.
  *
@@ -15,7 +15,7 @@
  * below 2^24.
  */
 #include "base/memory.h"
-#include "conv/factor.h"
+#include "kernels/factor.h"
 #include "tile.h"
 
 enum { RING_BYTES = 384 << 10 };

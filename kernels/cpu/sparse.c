@@ -12,7 +12,7 @@
  * no sum but -0 (after an underflow), which it would make +0; the offset of the epilogue, which is never -0, makes the two
  * equal. If the rows of a band hold an infinity or a NaN, 0 * x is not 0. Such bands use all taps.
  */
-#include "conv/sparse.h"
+#include "kernels/sparse.h"
 #include "tile.h"
 
 enum { RING_BYTES = 384 << 10 };

@@ -6,7 +6,7 @@
 #ifndef GCONV_KERNELS_CPU_TILE_H
 #define GCONV_KERNELS_CPU_TILE_H
 
-#include "conv/window.h"
+#include "kernels/cpu/window.h"
 
 /* The rows that gconv_tile_rows() makes at once; and the unit of samples for both loops. If `samples` is no multiple of the
  * unit, it is rounded up, and so many floats are written, and read from every source. */

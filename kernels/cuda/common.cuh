@@ -4,7 +4,7 @@
 #ifndef GCONV_CUDA_COMMON_CUH
 #define GCONV_CUDA_COMMON_CUH
 
-#include "conv/algorithm.h"
+#include "kernels/algorithm.h"
 
 #include <cuda_runtime_api.h>
 

@@ -5,7 +5,7 @@
 #define GCONV_CUDA_CUBLAS_CUH
 
 #include "base/library.h"
-#include "conv/cuda_error.h"
+#include "device/cuda_error.h"
 
 #include <cuda_runtime.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define GCONV_CUDA_CUDNN_CUH
 
 #include "base/library.h"
-#include "conv/cuda_error.h"
+#include "device/cuda_error.h"
 
 #include <stdlib.h>
 

@@ -15,7 +15,7 @@
  * fft is not of the exact family; error_bound() says how far it may be off. An infinity or a NaN spreads over its tile and
  * the tile that shares its points.
  */
-#include "conv/cuda_error.h"
+#include "device/cuda_error.h"
 #include "fft_lines.cuh"
 #include "fft_tile.cuh"
 #include "launch.cuh"

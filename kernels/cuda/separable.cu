@@ -2,7 +2,7 @@
 /*
  * separable: columns times rows, in one kernel.
  *
- * A filter of rank r is the sum of r columns times rows (conv/factor.h): r * (R + S) multiply-adds a sample instead of R *
+ * A filter of rank r is the sum of r columns times rows (factor.h): r * (R + S) multiply-adds a sample instead of R *
  * S. Both directions run on tensor cores. Floats and filters of rank 1 are processed from top to bottom
  * (separable_walk.cuh), everything else from left to right (separable_tensor.cuh).
  */

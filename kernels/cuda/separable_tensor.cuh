@@ -2,7 +2,7 @@
 /*
  * separable: columns times rows on the tensor cores, in one kernel.
  *
- * A filter of rank r is the sum of r columns times rows (conv/factor.h): r * (R + S) multiply-adds a sample instead of R *
+ * A filter of rank r is the sum of r columns times rows (factor.h): r * (R + S) multiply-adds a sample instead of R *
  * S. Even so, to keep up with 4 TB/s of memory, a filter of 31 x 31 would need all multiply-adds of a GPU of 60 TFLOP/s.
  * Tensor cores have ten times as many, for products of matrices. A filter along one direction is such a product: 16 output
  * rows by 8 columns are T (16 x k) * X (k x 8). T has the column of the filter on its diagonals; k is 16 + R - 1, rounded

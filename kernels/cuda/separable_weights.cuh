@@ -4,7 +4,7 @@
 #define GCONV_CUDA_SEPARABLE_WEIGHTS_CUH
 
 #include "base/status.h"
-#include "conv/factor.h"
+#include "kernels/factor.h"
 #include "separable_tensor.cuh"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef GCONV_CUDA_TILE_CUH
 #define GCONV_CUDA_TILE_CUH
 
-#include "conv/cuda_error.h"
+#include "device/cuda_error.h"
 #include "launch.cuh"
 
 #include <cuda_pipeline_primitives.h>

@@ -3,7 +3,7 @@
 #include "base/library.h"
 #include "codec_cuda/jpeg.h"
 #include "codec_cuda/jpeg_known.h"
-#include "conv/cuda_error.h"
+#include "device/cuda_error.h"
 
 #include <pthread.h>
 #include <stdlib.h>

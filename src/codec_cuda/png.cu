@@ -2,7 +2,7 @@
 #include "codec_cuda/png.h"
 #include "codec_cuda/png_blocks.cuh"
 #include "codec_cuda/png_check.h"
-#include "conv/cuda_error.h"
+#include "device/cuda_error.h"
 
 #include <pthread.h>
 #include <stdio.h>

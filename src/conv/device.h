@@ -4,8 +4,8 @@
 #define GCONV_CONV_DEVICE_H
 
 #include "base/threads.h"
-#include "conv/algorithm.h"
 #include "image/gpu_codec.h"
+#include "kernels/algorithm.h"
 
 #include <pthread.h>
 

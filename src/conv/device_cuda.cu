@@ -2,10 +2,10 @@
 /* GPUs through the CUDA runtime: memory, streams, events. Host code only; the kernels are in kernels/cuda. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "conv/cuda_error.h"
 #include "conv/device.h"
 #include "conv/send_cuda.h"
-#include "conv/timeline_cuda.h"
+#include "device/cuda_error.h"
+#include "device/timeline_cuda.h"
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>

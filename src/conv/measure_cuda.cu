@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures an idle GPU: its rate of fused multiply-adds, and the time of an empty launch. */
 #include "conv/device.h"
-#include "conv/timeline_cuda.h"
+#include "device/timeline_cuda.h"
 
 #include <cuda_runtime.h>
 #include <math.h>

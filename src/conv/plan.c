@@ -3,8 +3,8 @@
 #include "conv/plan.h"
 #include "base/memory.h"
 #include "conv/choose.h"
-#include "conv/factor.h"
 #include "conv/stages.h"
+#include "kernels/factor.h"
 
 #include <math.h>
 #include <stdio.h>

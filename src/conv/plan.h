@@ -56,6 +56,17 @@ void gconv_filter_explain(const gconv_plan *plan, FILE *text);
 gconv_status gconv_filter_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                  double budget, gconv_verification *result);
 
+/* problem.c */
+/* Makes a problem from `options`, for images like `like` and for `filters`, which all have one size and anchor. Its
+ * structure is left to gconv_find_structure(). Its weights are gconv_weight_floats() floats for gconv_release(), with
+ * nothing prepared. If the border is zero, rows and columns of taps that meet the image at no output are left out. `like` is
+ * the image after the stages before: grey, linear light, premultiplication. */
+gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
+                                  const gconv_options *options, gconv_problem *problem, float **weights);
+
+/* Returns GCONV_BAD_ARGUMENT if an option alone is out of its range. */
+gconv_status gconv_options_check(const gconv_options *options);
+
 /* Whether all have one size and anchor. */
 bool gconv_filters_have_one_frame(const gconv_filters *filters);
 

@@ -2,9 +2,9 @@
 /* Plans executed strip by strip, on a part of the input. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "conv/border.h"
 #include "conv/plan.h"
 #include "conv/stages.h"
+#include "kernels/border.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "conv/problem.h"
+/* What follows from the options of a user: problems and their weights. */
 #include "base/memory.h"
+#include "conv/plan.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/checksum.h"
 #include "base/memory.h"
-#include "conv/cuda_error.h"
 #include "conv/send_cuda.h"
+#include "device/cuda_error.h"
 
 namespace {
 

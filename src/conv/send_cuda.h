@@ -3,7 +3,7 @@
 #ifndef GCONV_CONV_SEND_CUDA_H
 #define GCONV_CONV_SEND_CUDA_H
 
-#include "conv/transfer_cuda.h"
+#include "device/transfer_cuda.h"
 #include "image/gpu_codec.h"
 
 /* A way to a taker. */

@@ -4,7 +4,7 @@
 #define GCONV_LAYER_NETWORK_H
 
 #include "conv/device.h"
-#include "layer/algorithm.h"
+#include "kernels/layer_algorithm.h"
 #include "layer/present.h"
 #include "operation/operation.h"
 
@@ -38,7 +38,7 @@ typedef struct gconv_step {
   int32_t out_channels;        /* of the tensor that it yields, which has K, or, applied to each channel, C * K */
   const gconv_layer_algorithm *algorithm;
   size_t workspace_bytes;
-  float *weights;      /* owned: problem.h */
+  float *weights;      /* owned: layer_problem.h */
   size_t weight_count; /* with what is prepared */
   gconv_layer_info info;
 } gconv_step;

@@ -3,8 +3,8 @@
  * Layers on a GPU. The image is uploaded as it is, and becomes float32 there; layers pass their results to each other
  * through two buffers in turn, and only the last one's come back.
  */
-#include "conv/timeline_cuda.h"
-#include "conv/transfer_cuda.h"
+#include "device/timeline_cuda.h"
+#include "device/transfer_cuda.h"
 #include "layer/input.h"
 
 #include <cuda_runtime.h>

@@ -128,8 +128,8 @@ class Tables(CommandTest):
         tables = self.tables("docs/algorithms.md", "algorithm | exact | devices | for")
         told = self.gconv("algorithms").stdout.split("for banks:")
         self.assertEqual(len(tables), 2)
-        for table, room, listed in zip(tables, ("conv", "layer"), told):
-            definitions = (SOURCE / "src" / room / "algorithms.def").read_text()
+        for table, rows, listed in zip(tables, ("algorithms.def", "layer_algorithms.def"), told):
+            definitions = (SOURCE / "kernels" / rows).read_text()
             defined = set(re.findall(r"^\w*ALGORITHM\((\w+), (\w+)\)", definitions, re.MULTILINE))
             documented = {(device.split()[0].lower(), name.replace("-", "_"))
                           for name, _, devices, _ in table for device in devices.split(", ")}

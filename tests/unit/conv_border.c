@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* border.h against rows of letters, written out by hand. */
-#include "conv/border.h"
+#include "kernels/border.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,9 +5,9 @@
 #include "base/status.h"
 #include "bench/make_plan.h"
 #include "conv/device.h"
-#include "conv/factor.h"
-#include "conv/pixel.h"
 #include "gconv.h"
+#include "kernels/factor.h"
+#include "kernels/pixel.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The definition in problem.h, one to one. The exact family is compared with it. One task is one output plane. It is slow,
- * and never the fastest. */
-#include "layer/activation.h"
-#include "layer/algorithm.h"
+/* The definition in layer_problem.h, one to one. The exact family is compared with it. One task is one output plane. It is
+ * slow, and never the fastest. */
+#include "kernels/activation.h"
+#include "kernels/layer_algorithm.h"
 
 static float sum_at(const gconv_layer_execution *e, int32_t n, int32_t k, int32_t p, int32_t q) {
   const gconv_layer_problem *problem = e->problem;

@@ -2,7 +2,7 @@
 #include "stage.h"
 #include "../tile.h"
 #include "base/cpu.h"
-#include "layer/activation.h"
+#include "kernels/activation.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
 #ifndef GCONV_KERNELS_CPU_LAYER_STAGE_H
 #define GCONV_KERNELS_CPU_LAYER_STAGE_H
 
-#include "layer/algorithm.h"
+#include "kernels/layer_algorithm.h"
 
 static inline int64_t gconv_divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;

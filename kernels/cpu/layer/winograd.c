@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * winograd: F(2 x 2, 3 x 3) in float32 (layer/winograd.h).
+ * winograd: F(2 x 2, 3 x 3) in float32 (winograd.h).
  *
  * A task takes a band of tiles. Its samples are staged as for stride 2, so that neighbouring tiles are neighbours (stage.h).
  * They become points, [16][C][tiles]. The points are multiplied by the transformed filters, a block of two vectors at a
@@ -10,7 +10,7 @@
  * and filter, and the filters are 16 / 9 as large. So it needs channels and filters, at least 32 of each, and an image that
  * is large enough to use each filter many times: 7 x 7 is too small.
  */
-#include "layer/winograd.h"
+#include "kernels/winograd.h"
 #include "product.h"
 
 #include <math.h>

@@ -3,9 +3,9 @@
 #ifndef GCONV_CUDA_LAYER_FINISH_CUH
 #define GCONV_CUDA_LAYER_FINISH_CUH
 
-#include "conv/cuda_error.h"
-#include "layer/activation.h"
-#include "layer/algorithm.h"
+#include "device/cuda_error.h"
+#include "kernels/activation.h"
+#include "kernels/layer_algorithm.h"
 
 #include <cuda_runtime_api.h>
 

@@ -15,9 +15,9 @@
  * Each sum adds its taps in the order of the definition, one after the other: the exact family.
  */
 #include "../copies.cuh"
-#include "conv/cuda_error.h"
-#include "layer/activation.h"
-#include "layer/algorithm.h"
+#include "device/cuda_error.h"
+#include "kernels/activation.h"
+#include "kernels/layer_algorithm.h"
 
 #include <cuda_runtime_api.h>
 

@@ -21,7 +21,7 @@
 #ifndef GCONV_CUDA_LAYER_TENSOR_CUH
 #define GCONV_CUDA_LAYER_TENSOR_CUH
 
-#include "conv/cuda_error.h"
+#include "device/cuda_error.h"
 #include "tensor_flow.cuh"
 
 #include <cuda_runtime_api.h>

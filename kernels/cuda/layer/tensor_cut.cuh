@@ -20,7 +20,7 @@
 #ifndef GCONV_CUDA_LAYER_TENSOR_CUT_CUH
 #define GCONV_CUDA_LAYER_TENSOR_CUT_CUH
 
-#include "layer/algorithm.h"
+#include "kernels/layer_algorithm.h"
 
 #include <math.h>
 

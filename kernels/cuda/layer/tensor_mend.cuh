@@ -5,7 +5,7 @@
 #ifndef GCONV_CUDA_LAYER_TENSOR_MEND_CUH
 #define GCONV_CUDA_LAYER_TENSOR_MEND_CUH
 
-#include "layer/activation.h"
+#include "kernels/activation.h"
 #include "tensor_work.cuh"
 
 namespace tensor {
@@ -14,7 +14,7 @@ __device__ __forceinline__ bool is_finite(float v) {
   return (__float_as_uint(v) & 0x7f800000) != 0x7f800000;
 }
 
-/* Returns the sum of output (row, column) of filter k in float32, as problem.h defines it. */
+/* Returns the sum of output (row, column) of filter k in float32, as layer_problem.h defines it. */
 static __device__ __noinline__ float plain_sum(const gconv_layer_problem &p, const float *images, const float *weights,
                                                int32_t image, int32_t k, int32_t row, int32_t column) {
   const int32_t channels = p.channels / p.groups, first = k / (p.filters / p.groups) * channels;

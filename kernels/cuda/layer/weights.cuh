@@ -10,9 +10,9 @@
 #ifndef GCONV_CUDA_LAYER_WEIGHTS_CUH
 #define GCONV_CUDA_LAYER_WEIGHTS_CUH
 
-#include "conv/cuda_error.h"
-#include "layer/activation.h"
-#include "layer/algorithm.h"
+#include "device/cuda_error.h"
+#include "kernels/activation.h"
+#include "kernels/layer_algorithm.h"
 
 #include <cuda_runtime_api.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * winograd: F(2 x 2, 3 x 3) in float32 (layer/winograd.h): a kernel that transforms the input, a batched product
+ * winograd: F(2 x 2, 3 x 3) in float32 (winograd.h): a kernel that transforms the input, a batched product
  * (product.cuh), and a kernel that transforms the sums into outputs.
  *
  * It takes 2.25 times fewer multiplications. The transformed tiles, 4 times as large as input and output, go through memory.
  * So it needs many channels and filters to pay; 64 are enough.
  */
-#include "layer/winograd.h"
+#include "kernels/winograd.h"
 #include "product.cuh"
 
 namespace {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "conv/rows.h"
+#include "kernels/cpu/rows.h"
 #include "base/cpu.h"
 
 #include <string.h>

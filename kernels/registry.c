@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of algorithms, made from algorithms.def. */
-#include "conv/algorithm.h"
+#include "kernels/algorithm.h"
 
 /* Without CUDA, the rows of cuda are left out. */
 #define ROW_cpu(name) &gconv_algorithm_cpu_##name,
@@ -12,7 +12,7 @@
 
 static const gconv_algorithm *const rows[] = {
 #define ALGORITHM(device, name) ROW_##device(name)
-#include "conv/algorithms.def"
+#include "kernels/algorithms.def"
 #undef ALGORITHM
 };
 

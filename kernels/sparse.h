@@ -2,10 +2,10 @@
 /* Filters as lists of the taps that are not 0: what sparse, on both devices, has behind its weights. For each filter how
  * many there are, then all of them, then the row of each, then the column. Rows and columns are up to 2^24, which floats
  * hold. */
-#ifndef GCONV_CONV_SPARSE_H
-#define GCONV_CONV_SPARSE_H
+#ifndef GCONV_KERNELS_SPARSE_H
+#define GCONV_KERNELS_SPARSE_H
 
-#include "conv/problem.h"
+#include "kernels/problem.h"
 
 /* prepared_floats() and prepare() of an algorithm (algorithm.h). */
 static inline size_t gconv_sparse_floats(const gconv_problem *problem) {

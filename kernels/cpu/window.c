@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "conv/window.h"
+#include "kernels/cpu/window.h"
 #include "base/memory.h"
-#include "conv/rows.h"
+#include "kernels/cpu/rows.h"
 
 static int32_t greatest_divisor(int32_t a, int32_t b) {
   while (b != 0) {

@@ -7,10 +7,10 @@
  * So filters of integers and dyadic fractions give exact sums, and a result exactly half-way between two levels is rounded
  * to even. The division by the level of white is part of the epilogue's scale.
  */
-#ifndef GCONV_CONV_PIXEL_H
-#define GCONV_CONV_PIXEL_H
+#ifndef GCONV_KERNELS_PIXEL_H
+#define GCONV_KERNELS_PIXEL_H
 
-#include "conv/border.h"
+#include "kernels/border.h"
 
 #include <math.h>
 

@@ -11,11 +11,11 @@
  * x is 0 outside the image, and taps there count as all others. The exact family computes exactly this, in this order, so
  * its bits are the same everywhere. Tensors are float32, N x C x H x W, without gaps.
  */
-#ifndef GCONV_LAYER_PROBLEM_H
-#define GCONV_LAYER_PROBLEM_H
+#ifndef GCONV_KERNELS_LAYER_PROBLEM_H
+#define GCONV_KERNELS_LAYER_PROBLEM_H
 
-#include "conv/pixel.h"
 #include "gconv.h"
+#include "kernels/pixel.h"
 
 typedef struct gconv_layer_problem {
   int32_t images;             /* N */

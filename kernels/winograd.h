@@ -12,10 +12,10 @@
  *           | 0 -1  1  0 |       | 1/2 -1/2 1/2 |        | 0 1 -1 -1 |
  *           | 0  1  0 -1 |       | 0    0    1  |
  */
-#ifndef GCONV_LAYER_WINOGRAD_H
-#define GCONV_LAYER_WINOGRAD_H
+#ifndef GCONV_KERNELS_WINOGRAD_H
+#define GCONV_KERNELS_WINOGRAD_H
 
-#include "layer/problem.h"
+#include "kernels/layer_problem.h"
 
 enum { GCONV_WINOGRAD_POINTS = 16 }; /* of a transformed tile */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Activations, compiled for host and device from one text and without contraction, so that the exact family keeps its bits.
  * exp() is our own, because the libraries of host and device round differently. */
-#ifndef GCONV_LAYER_ACTIVATION_H
-#define GCONV_LAYER_ACTIVATION_H
+#ifndef GCONV_KERNELS_ACTIVATION_H
+#define GCONV_KERNELS_ACTIVATION_H
 
-#include "layer/problem.h"
+#include "kernels/layer_problem.h"
 
 #include <math.h>
 

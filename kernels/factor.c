@@ -3,7 +3,7 @@
  * j, and its rank is one less (Wedderburn 1934). Taking the largest entry as a_ij keeps entries from growing (Gaussian
  * elimination with complete pivoting). The residual is computed, not estimated. And integers may stay integers, which
  * singular vectors never do. */
-#include "conv/factor.h"
+#include "kernels/factor.h"
 #include "base/memory.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters as sums of few outer products of a column and a row, for separable algorithms. */
-#ifndef GCONV_CONV_FACTOR_H
-#define GCONV_CONV_FACTOR_H
+#ifndef GCONV_KERNELS_FACTOR_H
+#define GCONV_KERNELS_FACTOR_H
 
-#include "conv/problem.h"
+#include "kernels/problem.h"
 
 #ifdef __cplusplus
 extern "C" {

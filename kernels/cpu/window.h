@@ -13,10 +13,10 @@
  *    modulo stride_x that a tap needs. So tap column s finds the samples of neighbouring outputs side by side, from
  *    offsets[s] on.
  */
-#ifndef GCONV_CONV_WINDOW_H
-#define GCONV_CONV_WINDOW_H
+#ifndef GCONV_KERNELS_CPU_WINDOW_H
+#define GCONV_KERNELS_CPU_WINDOW_H
 
-#include "conv/algorithm.h"
+#include "kernels/algorithm.h"
 
 /* Sizes that follow from a problem. */
 typedef struct gconv_layout {

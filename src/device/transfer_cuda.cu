@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "conv/cuda_error.h"
-#include "conv/transfer_cuda.h"
+#include "device/cuda_error.h"
+#include "device/transfer_cuda.h"
 
 #include <pthread.h>
 #include <stdio.h>

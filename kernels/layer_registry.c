@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of algorithms for layers, made of algorithms.def. */
-#include "layer/algorithm.h"
+/* The table of algorithms for layers, made from layer_algorithms.def. */
+#include "kernels/layer_algorithm.h"
 
 /* Without CUDA, the rows of cuda are left out. */
 #define ROW_cpu(name) &gconv_layer_algorithm_cpu_##name,
@@ -12,7 +12,7 @@
 
 static const gconv_layer_algorithm *const rows[] = {
 #define LAYER_ALGORITHM(device, name) ROW_##device(name)
-#include "layer/algorithms.def"
+#include "kernels/layer_algorithms.def"
 #undef LAYER_ALGORITHM
 };
 

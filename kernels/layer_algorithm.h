@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What an algorithm for layers is: a descriptor in one file of kernels/DEVICE/layer/, and a row in algorithms.def. */
-#ifndef GCONV_LAYER_ALGORITHM_H
-#define GCONV_LAYER_ALGORITHM_H
+/* What an algorithm for layers is: a descriptor in one file of kernels/DEVICE/layer/, and a row in layer_algorithms.def. */
+#ifndef GCONV_KERNELS_LAYER_ALGORITHM_H
+#define GCONV_KERNELS_LAYER_ALGORITHM_H
 
-#include "layer/problem.h"
+#include "kernels/layer_problem.h"
 
 /* One call of an algorithm. Addresses are of the device's memory. Weights and workspace are aligned to 64 bytes; in and out
  * begin at an image, of a batch that may be a part of a larger one: they are aligned to 4. */
 typedef struct gconv_layer_execution {
   const gconv_layer_problem *problem;
-  const float *weights; /* weights, biases, and what prepare() wrote (problem.h) */
+  const float *weights; /* weights, biases, and what prepare() wrote (layer_problem.h) */
   const float *in;      /* N x C x H x W */
   float *out;           /* N x K x P x Q */
   void *state;          /* what acquire() made; NULL without one */
@@ -69,10 +69,10 @@ extern "C" {
 #endif
 
 #define LAYER_ALGORITHM(device, name) extern const gconv_layer_algorithm gconv_layer_algorithm_##device##_##name;
-#include "layer/algorithms.def"
+#include "kernels/layer_algorithms.def"
 #undef LAYER_ALGORITHM
 
-/* The algorithms of this build in the order of algorithms.def; NULL past the end. */
+/* The algorithms of this build in the order of layer_algorithms.def; NULL past the end. */
 const gconv_layer_algorithm *gconv_layer_algorithm_row(size_t index);
 
 /* 2 * N * K * C/G * R * S * P * Q */

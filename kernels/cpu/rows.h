@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows for the algorithms of the CPU: from samples of any type, with borders, to float32; and back through the epilogue. */
-#ifndef GCONV_CONV_ROWS_H
-#define GCONV_CONV_ROWS_H
+#ifndef GCONV_KERNELS_CPU_ROWS_H
+#define GCONV_KERNELS_CPU_ROWS_H
 
-#include "conv/algorithm.h"
+#include "kernels/algorithm.h"
 
 /* Floats of a row that gconv_load_row() writes, rounded up so that rows are aligned. A vector may be read past the end. */
 size_t gconv_row_floats(const gconv_problem *problem);

@@ -4,8 +4,8 @@
  * would block the calls of other threads. These transfers run in parallel. The bus takes 55 GB/s from pinned memory, a
  * thread copies 10 to 16 GB/s, and pinning takes 0.25 ms/MB. So several threads copy a large image, if the device has
  * several. Slabs are few and small, are pinned when they are first needed, and are shared by all plans of the device. */
-#ifndef GCONV_CONV_TRANSFER_CUDA_H
-#define GCONV_CONV_TRANSFER_CUDA_H
+#ifndef GCONV_DEVICE_TRANSFER_CUDA_H
+#define GCONV_DEVICE_TRANSFER_CUDA_H
 
 #include "base/threads.h"
 

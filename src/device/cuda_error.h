@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Failures of CUDA calls, for .cu files. */
-#ifndef GCONV_CONV_CUDA_ERROR_H
-#define GCONV_CONV_CUDA_ERROR_H
+#ifndef GCONV_DEVICE_CUDA_ERROR_H
+#define GCONV_DEVICE_CUDA_ERROR_H
 
 #include "base/status.h"
 

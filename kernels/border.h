@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The one definition of border pixels, compiled for the host and for CUDA. */
-#ifndef GCONV_CONV_BORDER_H
-#define GCONV_CONV_BORDER_H
+#ifndef GCONV_KERNELS_BORDER_H
+#define GCONV_KERNELS_BORDER_H
 
 #include "base/both.h"
 #include "gconv.h"

@@ -8,11 +8,11 @@
  *
  * and then the epilogue (pixel.h). x is the sample's level as float32; outside the image, it is what border.h says.
  */
-#ifndef GCONV_CONV_PROBLEM_H
-#define GCONV_CONV_PROBLEM_H
+#ifndef GCONV_KERNELS_PROBLEM_H
+#define GCONV_KERNELS_PROBLEM_H
 
-#include "conv/pixel.h"
 #include "gconv.h"
+#include "kernels/pixel.h"
 
 /* Special properties of the taps of a problem's filters. They are found once; algorithms use them to decide whether they
  * pay. */
@@ -82,21 +82,4 @@ GCONV_BOTH int64_t gconv_reach(const gconv_problem *problem) {
   return (int64_t)(problem->out_width - 1) * problem->stride_x + (int64_t)(problem->columns - 1) * problem->dilation_x + 1;
 }
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* Makes a problem from `options`, for images like `like` and for `filters`, which all have one size and anchor. Its
- * structure is left to gconv_find_structure(). Its weights are gconv_weight_floats() floats for gconv_release(), with
- * nothing prepared. If the border is zero, rows and columns of taps that meet the image at no output are left out. `like` is
- * the image after the stages before: grey, linear light, premultiplication. */
-gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
-                                  const gconv_options *options, gconv_problem *problem, float **weights);
-
-/* Returns GCONV_BAD_ARGUMENT if an option alone is out of its range. */
-gconv_status gconv_options_check(const gconv_options *options);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

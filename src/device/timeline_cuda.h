@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A stream of work on a GPU, and the moments in it that are timed: for a plan, a network, or a measurement. */
-#ifndef GCONV_CONV_TIMELINE_CUDA_H
-#define GCONV_CONV_TIMELINE_CUDA_H
+#ifndef GCONV_DEVICE_TIMELINE_CUDA_H
+#define GCONV_DEVICE_TIMELINE_CUDA_H
 
-#include "conv/cuda_error.h"
+#include "device/cuda_error.h"
 
 enum gconv_moment { BEGIN, UPLOADED, CONVOLVED, ENCODED, DOWNLOADED, MOMENTS };
 

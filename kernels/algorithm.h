@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What an algorithm is: a descriptor in one file of kernels/, and a row in algorithms.def. */
-#ifndef GCONV_CONV_ALGORITHM_H
-#define GCONV_CONV_ALGORITHM_H
+#ifndef GCONV_KERNELS_ALGORITHM_H
+#define GCONV_KERNELS_ALGORITHM_H
 
-#include "conv/problem.h"
+#include "kernels/problem.h"
 
 /* Where the output of filter k begins, or what is combined of all, and the distances within it, in bytes. */
 typedef struct gconv_target {
@@ -87,7 +87,7 @@ typedef struct gconv_algorithm {
 #ifdef __cplusplus
 extern "C" {
 #endif
-#include "conv/algorithms.def"
+#include "kernels/algorithms.def"
 #ifdef __cplusplus
 }
 #endif
