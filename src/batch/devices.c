@@ -2,7 +2,7 @@
 #include "batch/devices.h"
 #include "base/clock.h"
 #include "base/status.h"
-#include "conv/decoder.h"
+#include "device/decoder.h"
 #include "operation/operation.h"
 
 #include <pthread.h>

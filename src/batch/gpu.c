@@ -2,6 +2,7 @@
 /* What a GPU does besides: it decodes JPEG files, and sends results in parts, rows or the PNG that it makes of them. */
 #include "base/clock.h"
 #include "batch/run.h"
+#include "image/gpu_codec.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/worth.h"
 #include "batch/layout.h"
-#include "conv/decoder.h"
+#include "device/decoder.h"
+#include "image/gpu_codec.h"
 #include "operation/operation.h"
 
 #include <stdio.h>

@@ -3,7 +3,8 @@
 #ifndef GCONV_CONV_CHOOSE_H
 #define GCONV_CONV_CHOOSE_H
 
-#include "conv/device.h"
+#include "device/device.h"
+#include "kernels/algorithm.h"
 #include "operation/tuning.h"
 
 #include <stdio.h>

@@ -175,12 +175,12 @@ static gconv_status prepare(gconv_filter_plan *plan) {
   gconv_device *device = plan->base.device;
   for (size_t i = 0; i < plan->pass_count; i++)
     GCONV_TRY(prepare_weights(&plan->passes[i]));
-  return device->type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
+  return plan->run_type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
 }
 
 static void free_plan(gconv_plan *base) {
   gconv_filter_plan *plan = (gconv_filter_plan *)base;
-  base->device->type->release(plan->run);
+  plan->run_type->release(plan->run);
   for (size_t i = 0; i < plan->pass_count; i++)
     gconv_release(plan->passes[i].weights);
   free(plan->passes);
@@ -215,6 +215,7 @@ gconv_status gconv_filter_plan_create(gconv_device *device, const gconv_image *l
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   plan->base.type = &filter_plan_type;
   plan->base.device = device;
+  plan->run_type = gconv_run_type_of(device);
   plan->base.like = gconv_header_of(like);
   plan->options = operation->options;
   plan->options.output_type = gconv_filter_output_type(&operation->options, like->type);

@@ -3,7 +3,7 @@
 #ifndef GCONV_CONV_PLAN_H
 #define GCONV_CONV_PLAN_H
 
-#include "conv/device.h"
+#include "conv/run.h"
 #include "operation/operation.h"
 
 /* filters.c makes operations; plan_check.c says what cannot be, plan.c makes plans, plan_execute.c executes them,
@@ -17,8 +17,9 @@ typedef struct gconv_filter_plan {
   gconv_pass *passes;
   size_t pass_count;
   gconv_image *raw_outputs; /* headers of what the convolution yields: the same but for the type */
-  void *run;                /* of the device */
-  char *reasons;            /* why these algorithms: lines of text */
+  const gconv_run_type *run_type;
+  void *run;     /* what the run type prepared; NULL in an outline */
+  char *reasons; /* why these algorithms: lines of text */
 } gconv_filter_plan;
 
 /* The operation: filters and options, as they were asked for. Filters that are combined have one frame. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Executing and measuring plans: the stages around what the device does. */
 #include "base/clock.h"
-#include "conv/decoder.h"
 #include "conv/plan.h"
 #include "conv/stages.h"
+#include "device/decoder.h"
 
 #include <stdlib.h>
 
@@ -61,9 +61,9 @@ gconv_status gconv_filter_execute(gconv_plan *base, const gconv_plan_input *inpu
   gconv_status status = prepare_middle(plan, in, outputs, &middle);
   timings->prepare_ms = gconv_now_ms() - start;
   if (status == GCONV_OK && input->jpeg)
-    status = plan->base.device->type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
+    status = plan->run_type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
   else if (status == GCONV_OK)
-    status = plan->base.device->type->execute(plan->run, &middle.in, middle.outputs, timings);
+    status = plan->run_type->execute(plan->run, &middle.in, middle.outputs, timings);
   start = gconv_now_ms();
   if (status == GCONV_OK)
     status = finish_outputs(plan, in, &middle, outputs);
@@ -74,14 +74,13 @@ gconv_status gconv_filter_execute(gconv_plan *base, const gconv_plan_input *inpu
 
 gconv_status gconv_filter_execute_device(gconv_plan *base, const gconv_image *in, gconv_image *outputs, void *stream) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  const gconv_device_type *device = base->device->type;
   gconv_timings timings = {0};
-  if (!device->execute_device)
+  if (!plan->run_type->execute_device)
     return gconv_filter_execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
   if (plan->before || plan->after)
     return gconv_fail(GCONV_UNSUPPORTED, "grey, linear light, premultiplied alpha and minmax are made on the host: execute "
                                          "from memory of the host");
-  return device->execute_device(plan->run, in, outputs, stream);
+  return plan->run_type->execute_device(plan->run, in, outputs, stream);
 }
 
 gconv_status gconv_filter_check_jpeg(const gconv_plan *base, const gconv_image *header) {
@@ -108,7 +107,7 @@ static bool can_come_in_parts(const gconv_filter_plan *plan) {
 
 gconv_status gconv_filter_check_parts(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  if (!plan->base.device->type->execute_parts)
+  if (!plan->run_type->execute_parts)
     return gconv_fail(GCONV_UNSUPPORTED, "%s yields whole results", plan->base.device->info.name);
   return can_come_in_parts(plan) ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "the results are wanted as a whole");
 }
@@ -121,19 +120,19 @@ gconv_status gconv_filter_execute_parts(gconv_plan *base, const gconv_plan_input
   gconv_status status = prepare_middle(plan, input->image, NULL, &middle);
   timings->prepare_ms = gconv_now_ms() - start;
   if (status == GCONV_OK)
-    status = plan->base.device->type->execute_parts(plan->run, &middle.in, input->jpeg, input->jpeg_bytes, taker, timings);
+    status = plan->run_type->execute_parts(plan->run, &middle.in, input->jpeg, input->jpeg_bytes, taker, timings);
   free_middle(plan, &middle);
   return status;
 }
 
 size_t gconv_filter_held_bytes(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  return plan->run && base->device->type->held_bytes ? base->device->type->held_bytes(plan->run) : 0;
+  return plan->run && plan->run_type->held_bytes ? plan->run_type->held_bytes(plan->run) : 0;
 }
 
 size_t gconv_filter_png_bytes(const gconv_plan *base) {
-  const gconv_device_type *type = base->device->type;
-  return type->png_bytes && can_come_in_parts((const gconv_filter_plan *)base) ? type->png_bytes(&base->outputs[0]) : 0;
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  return plan->run_type->png_bytes && can_come_in_parts(plan) ? plan->run_type->png_bytes(&base->outputs[0]) : 0;
 }
 
 /* ---- Measuring ---- */
@@ -143,7 +142,7 @@ static gconv_status measure_into(const gconv_filter_plan *plan, const gconv_imag
   middle_images middle = {.outputs = NULL};
   gconv_status status = prepare_middle(plan, in, outputs, &middle);
   if (status == GCONV_OK)
-    status = plan->base.device->type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds);
+    status = plan->run_type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds);
   if (status == GCONV_OK)
     status = finish_outputs(plan, in, &middle, outputs);
   free_middle(plan, &middle);

@@ -16,7 +16,7 @@ enum { MOST_REACH = 1 << 16 };
 int32_t gconv_filter_row_step(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   int64_t step = 1;
-  if (!plan->base.device->type->execute_rows || plan->base.like.planar || plan->base.like.frames > 1 ||
+  if (!plan->run_type->execute_rows || plan->base.like.planar || plan->base.like.frames > 1 ||
       plan->options.border == GCONV_BORDER_WRAP || plan->options.range == GCONV_RANGE_MINMAX)
     return 0;
   for (size_t i = 0; i < plan->base.output_count; i++)
@@ -129,7 +129,7 @@ gconv_status gconv_filter_execute_rows(gconv_plan *base, const gconv_image *wind
   timings->prepare_ms += gconv_now_ms() - start;
   if (status == GCONV_OK) {
     gconv_image in = seen_whole(&s.in, window_row);
-    status = plan->base.device->type->execute_rows(plan->run, &in, s.seen, first, first + outputs[0].height, timings);
+    status = plan->run_type->execute_rows(plan->run, &in, s.seen, first, first + outputs[0].height, timings);
   }
   start = gconv_now_ms();
   for (size_t i = 0; i < plan->base.output_count && plan->after && status == GCONV_OK; i++)

@@ -3,7 +3,7 @@
 #ifndef GCONV_LAYER_NETWORK_H
 #define GCONV_LAYER_NETWORK_H
 
-#include "conv/device.h"
+#include "device/device.h"
 #include "kernels/layer_algorithm.h"
 #include "layer/present.h"
 #include "operation/operation.h"

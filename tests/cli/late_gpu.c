@@ -11,8 +11,8 @@
  * "parts", "whole"; and at its end, if plans are counted, how many it still has: "0 plans".
  */
 #include "batch/worth.h"
-#include "conv/decoder.h"
-#include "conv/device.h"
+#include "device/decoder.h"
+#include "device/device.h"
 #include "png_cut.h"
 
 #include <fcntl.h>

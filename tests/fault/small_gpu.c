@@ -5,7 +5,7 @@
  * images at a time, bands, or the CPU, is decided by src/batch, which cannot tell the difference.
  */
 #include "batch/worth.h"
-#include "conv/device.h"
+#include "device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "bench/make_plan.h"
-#include "conv/device.h"
+#include "device/device.h"
 #include "gconv.h"
 #include "kernels/factor.h"
 #include "kernels/pixel.h"
@@ -347,24 +347,10 @@ static void rounded_products_have_one_pair(void **state) {
   assert_int_equal(s.rank, GCONV_RANK_HIGH);
 }
 
-static void many_threads_are_worth_less_than_their_number(void **state) {
-  (void)state;
-  assert_true(gconv_threads_worth(1) == 1 && gconv_threads_worth(4) == 4);
-  assert_true(gconv_threads_worth(8) > 6 && gconv_threads_worth(8) < 7);
-  assert_true(gconv_threads_worth(16) > 11 && gconv_threads_worth(16) < 13);
-  gconv_device *cpu = NULL;
-  assert_int_equal(gconv_device_open("cpu", 0, &cpu), GCONV_OK);
-  const gconv_machine *machine = gconv_device_get_machine(cpu);
-  assert_true(fabs(machine->bytes_per_ms / gconv_threads_worth((int)fmin(machine->units, 16)) - 1.2e7) < 1);
-  gconv_device_close(cpu);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(many_threads_are_worth_less_than_their_number),
-                                     cmocka_unit_test(levels_are_those_of_pixel_h),
-                                     cmocka_unit_test(every_algorithm_is_right_on_wide_images),
-                                     cmocka_unit_test(auto_chooses_by_rank_and_zeros),
-                                     cmocka_unit_test(integers_have_integer_factors),
-                                     cmocka_unit_test(rounded_products_have_one_pair)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(levels_are_those_of_pixel_h), cmocka_unit_test(every_algorithm_is_right_on_wide_images),
+      cmocka_unit_test(auto_chooses_by_rank_and_zeros), cmocka_unit_test(integers_have_integer_factors),
+      cmocka_unit_test(rounded_products_have_one_pair)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

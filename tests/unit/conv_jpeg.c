@@ -5,7 +5,7 @@
  *     test_conv_jpeg cuda     ends with 77 where there is none, or no nvJPEG
  */
 #include "bench/make_plan.h"
-#include "conv/decoder.h"
+#include "device/decoder.h"
 #include "image/jpeg_check.h"
 #include "operation/operation.h"
 

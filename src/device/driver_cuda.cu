@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What CUDA's driver says of the GPUs. */
-#include "conv/device.h"
+#include "device/device.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>

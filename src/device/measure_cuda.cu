@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures an idle GPU: its rate of fused multiply-adds, and the time of an empty launch. */
-#include "conv/device.h"
+/* Measures an idle GPU: copies, its rate of fused multiply-adds, and the time of an empty launch. */
+#include "device/device.h"
 #include "device/timeline_cuda.h"
 
 #include <cuda_runtime.h>
@@ -70,4 +70,36 @@ extern "C" gconv_status gconv_cuda_measure_fma(gconv_device *device, double *cou
 extern "C" gconv_status gconv_cuda_measure_launch(gconv_device *device, double *milliseconds) {
   return time_on(
       device, 30, [](cudaStream_t stream) { do_nothing<<<1, 32, 0, stream>>>(); }, milliseconds);
+}
+
+/* Two places on the GPU, and the stream that copies from one to the other. */
+struct copying {
+  gconv_timeline line;
+  void *from, *to;
+};
+
+static gconv_status copy_runs(copying *c, int device, size_t bytes, int runs, double *milliseconds) {
+  CUDA_TRY(cudaSetDevice(device));
+  GCONV_TRY(gconv_timeline_make(&c->line));
+  CUDA_TRY(cudaMalloc(&c->from, bytes));
+  CUDA_TRY(cudaMalloc(&c->to, bytes));
+  CUDA_TRY(cudaMemsetAsync(c->from, 1, bytes, c->line.stream));
+  for (int i = -3; i < runs; i++) {
+    double unused;
+    auto copy = [=]() -> gconv_status {
+      CUDA_TRY(cudaMemcpyAsync(c->to, c->from, bytes, cudaMemcpyDeviceToDevice, c->line.stream));
+      return GCONV_OK;
+    };
+    GCONV_TRY(gconv_timeline_time(&c->line, copy, i < 0 ? &unused : &milliseconds[i]));
+  }
+  return GCONV_OK;
+}
+
+extern "C" gconv_status gconv_cuda_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
+  copying c = {};
+  gconv_status status = copy_runs(&c, device->index, bytes, runs, milliseconds);
+  cudaFree(c.from);
+  cudaFree(c.to);
+  gconv_timeline_free(&c.line);
+  return status;
 }

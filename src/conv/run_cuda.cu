@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs through the CUDA runtime: memory, streams, events. Host code only; the kernels are in kernels/cuda. */
+/* Passes on a GPU: buffers, weights and results there. Host code only; the kernels are in kernels/cuda. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "conv/device.h"
+#include "conv/run.h"
 #include "conv/send_cuda.h"
 #include "device/cuda_error.h"
 #include "device/timeline_cuda.h"
@@ -12,85 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-gconv_status gconv_cuda_failure(cudaError_t error, const char *expression, const char *file, int line) {
-  cudaGetLastError(); /* so that the next call is not blamed for it */
-  const char *slash = strrchr(file, '/');
-  return gconv_fail(error == cudaErrorMemoryAllocation ? GCONV_NO_MEMORY : GCONV_DEVICE_ERROR,
-                    "CUDA: %s (%s) in %s at %s:%d", cudaGetErrorString(error), cudaGetErrorName(error), expression,
-                    slash ? slash + 1 : file, line);
-}
-
-/* ---- Opening ---- */
-
-/* What the data sheet promises, but for the bandwidth, of which copies reach some 87 %. */
-static gconv_status read_machine(int index, gconv_machine *machine) {
-  int multiprocessors, clock_khz, memory_khz, bus_bits;
-  CUDA_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, index));
-  CUDA_TRY(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, index));
-  CUDA_TRY(cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, index));
-  CUDA_TRY(cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, index));
-  machine->fma_per_ms = 128.0 * multiprocessors * clock_khz;
-  machine->bytes_per_ms = 0.87 * 2 * memory_khz * (bus_bits / 8);
-  machine->launch_ms = 0.003;
-  machine->units = multiprocessors;
-  return GCONV_OK;
-}
-
-/* Here, so that the first image does not pay for it. */
-static gconv_status make_context(const gconv_device *device) {
-  cudaError_t error = cudaSetDevice(device->index);
-  if (error == cudaSuccess)
-    error = cudaFree(NULL);
-  if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
-    return gconv_fail(GCONV_NO_MEMORY, "%s has no memory left to begin with: other programs hold it", device->info.name);
-  }
-  CUDA_TRY(error);
-  return GCONV_OK;
-}
-
-static gconv_status open_cuda(gconv_device *device) {
-  GCONV_TRY(make_context(device));
-  gconv_slabs *slabs = NULL;
-  GCONV_TRY(read_machine(device->index, &device->machine));
-  GCONV_TRY(gconv_slabs_create(device->index, &slabs));
-  device->state = slabs;
-  return GCONV_OK;
-}
-
-static void enter(const gconv_device *device) {
-  cudaSetDevice(device->index); /* if that fails, whatever is done there does, too */
-}
-
-static void close_cuda(gconv_device *device) {
-  gconv_slabs_free((gconv_slabs *)device->state); /* the context belongs to the process */
-}
-
-/* ---- Memory ---- */
-
-gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory) {
-  cudaError_t error = bytes <= PTRDIFF_MAX ? cudaMalloc(memory, bytes) : cudaErrorMemoryAllocation;
-  if (error != cudaErrorMemoryAllocation) {
-    CUDA_TRY(error);
-    return GCONV_OK;
-  }
-  size_t available = 0, total = 0;
-  cudaGetLastError();
-  cudaMemGetInfo(&available, &total);
-  const double MB = 1e6;
-  return gconv_fail(GCONV_NO_MEMORY, "%s has no memory for %s: that takes %.0f MB, and %.0f of %.0f MB are free",
-                    device->info.name, what, (double)bytes / MB, (double)available / MB, (double)total / MB);
-}
-
-/* ---- Runs ---- */
-
-gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorithm, gconv_status status) {
-  cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess)
-    return gconv_cuda_failure(error, algorithm, __FILE__, __LINE__);
-  return status == GCONV_OK ? status : gconv_fail(status, "the algorithm %s failed on %s", algorithm, device->info.name);
-}
 
 /* What executing the passes of a plan needs: buffers on the device, and a stream. */
 struct cuda_run {
@@ -524,48 +445,5 @@ static gconv_status measure(void *memory, const gconv_image *in, gconv_image *ou
   return status;
 }
 
-static gconv_status copy_runs(cuda_run *run, size_t bytes, int runs, double *milliseconds) {
-  CUDA_TRY(cudaSetDevice(run->device->index));
-  GCONV_TRY(gconv_timeline_make(&run->timeline));
-  CUDA_TRY(cudaMalloc(&run->in.data, bytes));
-  CUDA_TRY(cudaMalloc(&run->output_memory, bytes));
-  CUDA_TRY(cudaMemsetAsync(run->in.data, 1, bytes, run->timeline.stream));
-  for (int i = -3; i < runs; i++) {
-    double unused;
-    auto copy = [=]() -> gconv_status {
-      CUDA_TRY(cudaMemcpyAsync(run->output_memory, run->in.data, bytes, cudaMemcpyDeviceToDevice, run->timeline.stream));
-      return GCONV_OK;
-    };
-    GCONV_TRY(gconv_timeline_time(&run->timeline, copy, i < 0 ? &unused : &milliseconds[i]));
-  }
-  return GCONV_OK;
-}
-
-static gconv_status measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
-  cuda_run *run = (cuda_run *)calloc(1, sizeof *run);
-  if (!run)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a measurement");
-  run->device = device;
-  gconv_status status = copy_runs(run, bytes, runs, milliseconds);
-  release(run);
-  return status;
-}
-
-extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
-                                                             gconv_cuda_describe,
-                                                             open_cuda,
-                                                             close_cuda,
-                                                             enter,
-                                                             prepare,
-                                                             execute,
-                                                             release,
-                                                             measure,
-                                                             measure_copy,
-                                                             gconv_cuda_measure_fma,
-                                                             gconv_cuda_measure_launch,
-                                                             NULL,
-                                                             execute_jpeg,
-                                                             execute_parts,
-                                                             held_bytes,
-                                                             png_bytes,
-                                                             execute_device};
+extern "C" const gconv_run_type gconv_run_type_cuda = {prepare,      execute,       release,    measure,   NULL,
+                                                       execute_jpeg, execute_parts, held_bytes, png_bytes, execute_device};

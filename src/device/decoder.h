@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The decoder of JPEG files that a GPU has, if this build has a codec for GPUs (image/gpu_codec.h). */
-#ifndef GCONV_CONV_DECODER_H
-#define GCONV_CONV_DECODER_H
+#ifndef GCONV_DEVICE_DECODER_H
+#define GCONV_DEVICE_DECODER_H
 
 #include "image/gpu_codec.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The decoder of JPEG files that a device has, if a codec offers one. */
-#include "conv/decoder.h"
-#include "conv/device.h"
+#include "device/decoder.h"
+#include "device/device.h"
 
 const char *gconv_device_decoder_obstacle(void) {
 #ifdef GCONV_WITH_CUDA

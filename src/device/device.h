@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* A device: the CPU or a GPU, each a small table of functions (device_cpu.c, device_cuda.cu). */
+#ifndef GCONV_DEVICE_DEVICE_H
+#define GCONV_DEVICE_DEVICE_H
+
+#include "base/threads.h"
+#include "image/gpu_codec.h"
+
+#include <pthread.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gconv_device_type {
+  const char *name; /* "cpu" */
+
+  /* Describes device number `index` of this type; false past the end. */
+  bool (*describe)(int index, gconv_device_info *info);
+
+  /* Sets device->state. The device was described as usable. */
+  gconv_status (*open)(gconv_device *device);
+  void (*close)(gconv_device *device);
+  /* Makes it the device that algorithms see when the calling thread asks them; NULL: there is only one of this type. */
+  void (*enter)(const gconv_device *device);
+
+  /* gconv_device_measure_copy(). */
+  gconv_status (*measure_copy)(gconv_device *device, size_t bytes, int runs, double *milliseconds);
+  /* The milliseconds of the fastest of a few runs: of *count fused multiply-adds at full rate, and of an empty launch. */
+  gconv_status (*measure_fma)(gconv_device *device, double *count, double *milliseconds);
+  gconv_status (*measure_launch)(gconv_device *device, double *milliseconds);
+} gconv_device_type;
+
+struct gconv_device {
+  const gconv_device_type *type;
+  int index;
+  gconv_device_info info;
+  double start_ms;
+  gconv_machine machine;  /* what estimates are based on, unless the device was tuned: set by open() */
+  gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
+  void *state;
+  pthread_mutex_t decoder_lock; /* guards the start of the decoder */
+  gconv_gpu_decoder *decoder;   /* NULL until it is started */
+};
+
+extern const gconv_device_type gconv_device_type_cpu;
+#ifdef GCONV_WITH_CUDA
+extern const gconv_device_type gconv_device_type_cuda;
+#endif
+
+/* To be called before algorithms are asked what they support and cost, and before they prepare weights: where a machine has
+ * different GPUs, the answers depend on which one it is. */
+static inline void gconv_device_enter(const gconv_device *device) {
+  if (device->type->enter)
+    device->type->enter(device);
+}
+
+#ifdef GCONV_WITH_CUDA
+/* Of the type cuda: describe(), and whether this process has begun to start CUDA (driver_cuda.cu); the verbs that measure
+ * (measure_cuda.cu). */
+bool gconv_cuda_describe(int index, gconv_device_info *info);
+bool gconv_cuda_is_open(void);
+gconv_status gconv_cuda_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds);
+gconv_status gconv_cuda_measure_fma(gconv_device *device, double *count, double *milliseconds);
+gconv_status gconv_cuda_measure_launch(gconv_device *device, double *milliseconds);
+/* Allocates memory of the current device, for cudaFree(). GCONV_NO_MEMORY says how much the device has and how much of it is
+ * free, so that a user can do something about it (device_cuda.cu). */
+gconv_status gconv_cuda_allocate(const gconv_device *device, size_t bytes, const char *what, void **memory);
+/* The outcome of an algorithm's execute(), which returned `status`: a failure where one of its launches failed, too
+ * (device_cuda.cu). */
+gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorithm, gconv_status status);
+#endif
+
+/* The device's decoder, or NULL if none was started (decoder.c). Thread-safe. */
+gconv_gpu_decoder *gconv_device_decoder(gconv_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
