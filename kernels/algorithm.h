@@ -83,19 +83,13 @@ typedef struct gconv_algorithm {
   bool spreads;
 } gconv_algorithm;
 
-#define ALGORITHM(device, name) extern const gconv_algorithm gconv_algorithm_##device##_##name;
 #ifdef __cplusplus
 extern "C" {
 #endif
-#include "kernels/algorithms.def"
-#ifdef __cplusplus
-}
-#endif
-#undef ALGORITHM
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#define ALGORITHM(device, name) extern const gconv_algorithm gconv_algorithm_##device##_##name;
+#include "kernels/algorithms.def"
+#undef ALGORITHM
 
 /* The algorithms of this build in the order of algorithms.def; NULL past the end. */
 const gconv_algorithm *gconv_algorithm_row(size_t index);

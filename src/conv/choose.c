@@ -23,11 +23,6 @@ double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tun
   return gconv_tuning_ratio(tuning, &like);
 }
 
-double gconv_expected_ms(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row) {
-  gconv_prices prices = gconv_device_prices(device);
-  return row->cost(problem, &prices.machine) * gconv_problem_ratio(problem, prices.ratios, row);
-}
-
 static const char *find_obstacle(const gconv_problem *problem, const gconv_options *options, const gconv_algorithm *row) {
   if (row->spreads && options->alpha == GCONV_ALPHA_PREMULTIPLY)
     return "premultiplied colours, which are divided by alpha: it does not keep zeros";

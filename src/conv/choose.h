@@ -20,8 +20,4 @@ gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *devi
 /* What was measured over what was estimated, of problems like this. */
 double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tuning, const gconv_algorithm *row);
 
-/* The price of an algorithm that supports the problem, in milliseconds: on a CPU that was not tuned, those of one thread of
- * the reference CPU (kernels/cpu/tile.h). */
-double gconv_expected_ms(const gconv_problem *problem, const gconv_device *device, const gconv_algorithm *row);
-
 #endif

@@ -133,7 +133,8 @@ bool gconv_device_is_gpu_open(void) {
 void gconv_device_close(gconv_device *device) {
   if (!device)
     return;
-  device->type->close(device);
+  if (device->type->close)
+    device->type->close(device);
   pthread_mutex_destroy(&device->decoder_lock);
   gconv_threads_free(device->threads);
   free(device);

@@ -20,7 +20,7 @@ typedef struct gconv_device_type {
 
   /* Sets device->state. The device was described as usable. */
   gconv_status (*open)(gconv_device *device);
-  void (*close)(gconv_device *device);
+  void (*close)(gconv_device *device); /* NULL: it has no state */
   /* Makes it the device that algorithms see when the calling thread asks them; NULL: there is only one of this type. */
   void (*enter)(const gconv_device *device);
 

@@ -49,10 +49,6 @@ static gconv_status open_cpu(gconv_device *device) {
   return GCONV_OK;
 }
 
-static void close_cpu(gconv_device *device) {
-  (void)device;
-}
-
 /* ---- The machine ---- */
 
 /* A copy of `bytes`, cut into parts that threads take in turn. */
@@ -174,7 +170,6 @@ const gconv_device_type gconv_device_type_cpu = {
     .name = "cpu",
     .describe = describe,
     .open = open_cpu,
-    .close = close_cpu,
     .measure_copy = measure_copy,
     .measure_fma = measure_fma,
     .measure_launch = measure_launch,
