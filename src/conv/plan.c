@@ -3,8 +3,8 @@
 #include "conv/plan.h"
 #include "base/memory.h"
 #include "conv/choose.h"
-#include "conv/stages.h"
 #include "kernels/factor.h"
+#include "operation/stages.h"
 
 #include <math.h>
 #include <stdio.h>

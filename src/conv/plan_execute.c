@@ -2,8 +2,8 @@
 /* Executing and measuring plans: the stages around what the device does. */
 #include "base/clock.h"
 #include "conv/plan.h"
-#include "conv/stages.h"
 #include "device/decoder.h"
+#include "operation/stages.h"
 
 #include <stdlib.h>
 

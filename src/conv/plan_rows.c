@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "conv/plan.h"
-#include "conv/stages.h"
 #include "kernels/border.h"
+#include "operation/stages.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #include "operation/verify.h"
 #include "base/memory.h"
 #include "conv/plan.h"
-#include "conv/stages.h"
+#include "operation/stages.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 /* Making plans of networks. */
 #include "layer/network.h"
 #include "base/memory.h"
-#include "conv/stages.h"
 #include "kernels/pixel.h"
+#include "operation/stages.h"
 #include "operation/tuning.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
 /* Networks at work: whole images, or some rows of the output at a time. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "conv/stages.h"
 #include "layer/network.h"
+#include "operation/stages.h"
 
 #include <string.h>
 

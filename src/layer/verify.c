@@ -5,8 +5,8 @@
  */
 #include "operation/verify.h"
 #include "base/memory.h"
-#include "conv/stages.h"
 #include "layer/input.h"
+#include "operation/stages.h"
 
 #include <float.h>
 #include <math.h>

@@ -8,8 +8,8 @@
  * Without them, the convolution itself reads the image and writes the outputs, and nothing is copied. If a stage after is
  * needed, the convolution yields raw responses in f32, and all else happens here.
  */
-#ifndef GCONV_CONV_STAGES_H
-#define GCONV_CONV_STAGES_H
+#ifndef GCONV_OPERATION_STAGES_H
+#define GCONV_OPERATION_STAGES_H
 
 #include "base/threads.h"
 #include "gconv.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "conv/stages.h"
+#include "operation/stages.h"
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "image/colour.h"
