@@ -16,10 +16,10 @@ typedef struct gconv_filter_plan {
   bool before, after;    /* whether there are these stages */
   gconv_pass *passes;
   size_t pass_count;
-  gconv_image *raw_outputs; /* headers of what the convolution yields: the same but for the type */
-  const gconv_run_type *run_type;
-  void *run;     /* what the run type prepared; NULL in an outline */
-  char *reasons; /* why these algorithms: lines of text */
+  gconv_image *raw_outputs;       /* headers of what the convolution yields: the same but for the type */
+  const gconv_run_type *run_type; /* what executes the passes on the device */
+  void *run;                      /* what the run type prepared; NULL in an outline */
+  char *reasons;                  /* why these algorithms: lines of text */
 } gconv_filter_plan;
 
 /* The operation: filters and options, as they were asked for. Filters that are combined have one frame. */
