@@ -289,7 +289,7 @@ class Errors(BankTest):
                                  "-i", "a.png", "-f", "bank.txt", "-o", "y.png", "--combine", "argmax", *words)
         self.refuse("leaky takes the slope", "--activation", "leaky:x")
         self.refuse("--mean", "--mean", "1,,2")
-        self.refuse("no bank follows", "--then")
+        self.refuse("no filter follows", "--then")
         self.refuse("put --then between", "-f", "bank.txt")
         self.refuse("did you mean", "--math", "tf23")
         self.refuse("2 groups do not divide the 5 filters", "--groups", "2", status=1)
@@ -302,7 +302,7 @@ class Errors(BankTest):
     def test_options_of_banks_alone(self):
         result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "y.png", "--padding", "same-upper")
         self.assertEqual(self.pixels("y.png").shape, (17, 23, 3))
-        self.usage_error("gconv: --then: there is no bank before it", "-i", "a.png", "--then", "-f", "bank.txt", "-o", "y.npy")
+        self.usage_error("gconv: --then: there is no filter before it", "-i", "a.png", "--then", "-f", "bank.txt", "-o", "y.npy")
 
 
 class Hints(BankTest):
@@ -369,7 +369,7 @@ class Gray(BankTest):
         self.check("-f", "gabor_bank", "--combine", "argmax")
 
     def test_arrays(self):
-        self.check("-f", "kirsch", "--format", "npy", "--batch", "3", "--then", "-f", "sobel_x")
+        self.check("-f", "kirsch", "--format", "npy", "--batch", "3", "--then", "-f", "sobel_x", "--activation", "none")
 
     def test_by_bands(self):
         self.photo("large.png", 1500, 700, seed=1)
