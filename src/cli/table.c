@@ -107,9 +107,10 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
     OPTION(FILTER, 0, "then", NULL, then, before, KEEPS, .also = "chain next",
-           .help = "apply what follows to the result of what stands before: one filter after the other, with float32 between; "
-                   "of banks, the layers of a network. --padding, --stride, --dilation, --flip and --algorithm belong to the "
-                   "filters beside them; --algorithm behind the last --then holds for all without one of their own"),
+           .help =
+               "apply what follows to the result of what stands before: one filter after the other, with float32 between; "
+               "of banks, the layers of a network. --padding, --stride, --dilation, --flip and --algorithm belong to the "
+               "filters beside them; --algorithm behind the last --then holds for all without one of their own"),
 
     HEADING(FILTER, "Output"),
     OPTION(FILTER, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "dest destination",

@@ -145,9 +145,9 @@ static gconv_status execute_before(const chain_plan *plan, const gconv_plan_inpu
   for (size_t i = 0; i + 1 < plan->count; i++) {
     const gconv_image *image = input_of(plan, i, in->image);
     gconv_timings times;
-    GCONV_TRY(i == 0 && in->jpeg ? gconv_plan_execute_jpeg(plan->stages[0], in->jpeg, in->jpeg_bytes, image,
-                                                           &plan->between[0], &times)
-                                 : gconv_plan_execute(plan->stages[i], image, &plan->between[i], &times));
+    GCONV_TRY(i == 0 && in->jpeg
+                  ? gconv_plan_execute_jpeg(plan->stages[0], in->jpeg, in->jpeg_bytes, image, &plan->between[0], &times)
+                  : gconv_plan_execute(plan->stages[i], image, &plan->between[i], &times));
     add_timings(timings, &times);
   }
   return GCONV_OK;

@@ -24,7 +24,8 @@ static int close_device(void **state) {
 }
 
 static gconv_operation *make_filters(size_t count, gconv_type type) {
-  gconv_filter one = {.name = "one", .rows = 3, .columns = 3, .anchor_row = 1, .anchor_column = 1, .divisor = 4, .taps = taps};
+  gconv_filter one = {
+      .name = "one", .rows = 3, .columns = 3, .anchor_row = 1, .anchor_column = 1, .divisor = 4, .taps = taps};
   gconv_filter two[2] = {one, one};
   gconv_options options = gconv_options_default();
   gconv_operation *operation = NULL;
