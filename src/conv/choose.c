@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "conv/choose.h"
+/* Which algorithm solves a problem. */
+#include "conv/plan.h"
 #include "operation/pick.h"
-#include "operation/tuning.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a plan does, in words. */
 #include "conv/plan.h"
-#include "operation/tuning.h"
 
 #include <stdio.h>
 #include <string.h>

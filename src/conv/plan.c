@@ -2,7 +2,6 @@
 /* Making plans of filters. */
 #include "conv/plan.h"
 #include "base/memory.h"
-#include "conv/choose.h"
 #include "kernels/factor.h"
 #include "operation/stages.h"
 

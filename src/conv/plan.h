@@ -5,6 +5,7 @@
 
 #include "conv/run.h"
 #include "operation/operation.h"
+#include "operation/tuning.h"
 
 /* filters.c makes operations; plan_check.c says what cannot be, plan.c makes plans, plan_execute.c executes them,
  * plan_rows.c by rows; explain.c and verify.c tell of them. */
@@ -55,6 +56,18 @@ void gconv_filter_explain(const gconv_plan *plan, FILE *text);
 /* verify.c */
 gconv_status gconv_filter_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                  double budget, gconv_verification *result);
+
+/* choose.c */
+/* The algorithm that options->algorithm names, or, for "auto", the cheapest of those that support the problem, are not made
+ * of a library and are not in options->without. The price is the algorithm's own estimate, times what was measured of such
+ * problems (tuning.h). So it follows from the problem, the kind of device, and the user's file of gconv tune if there is
+ * one; nothing else enters, neither threads nor memory nor other images. A line for each algorithm is written to `reasons`.
+ * GCONV_BAD_ARGUMENT for names that no algorithm of the device has, GCONV_UNSUPPORTED with the obstacle. */
+gconv_status gconv_choose(const gconv_problem *problem, const gconv_device *device, const gconv_options *options,
+                          FILE *reasons, const gconv_algorithm **chosen);
+
+/* What was measured over what was estimated, of problems like this. */
+double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tuning, const gconv_algorithm *row);
 
 /* problem.c */
 /* Makes a problem from `options`, for images like `like` and for `filters`, which all have one size and anchor. Its

@@ -72,34 +72,28 @@ extern "C" gconv_status gconv_cuda_measure_launch(gconv_device *device, double *
       device, 30, [](cudaStream_t stream) { do_nothing<<<1, 32, 0, stream>>>(); }, milliseconds);
 }
 
-/* Two places on the GPU, and the stream that copies from one to the other. */
-struct copying {
-  gconv_timeline line;
-  void *from, *to;
-};
-
-static gconv_status copy_runs(copying *c, int device, size_t bytes, int runs, double *milliseconds) {
-  CUDA_TRY(cudaSetDevice(device));
-  GCONV_TRY(gconv_timeline_make(&c->line));
-  CUDA_TRY(cudaMalloc(&c->from, bytes));
-  CUDA_TRY(cudaMalloc(&c->to, bytes));
-  CUDA_TRY(cudaMemsetAsync(c->from, 1, bytes, c->line.stream));
-  for (int i = -3; i < runs; i++) {
-    double unused;
-    auto copy = [=]() -> gconv_status {
-      CUDA_TRY(cudaMemcpyAsync(c->to, c->from, bytes, cudaMemcpyDeviceToDevice, c->line.stream));
-      return GCONV_OK;
-    };
-    GCONV_TRY(gconv_timeline_time(&c->line, copy, i < 0 ? &unused : &milliseconds[i]));
-  }
-  return GCONV_OK;
-}
-
 extern "C" gconv_status gconv_cuda_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
-  copying c = {};
-  gconv_status status = copy_runs(&c, device->index, bytes, runs, milliseconds);
-  cudaFree(c.from);
-  cudaFree(c.to);
-  gconv_timeline_free(&c.line);
+  gconv_timeline line = {};
+  void *from = NULL, *to = NULL;
+  auto measure = [&]() -> gconv_status {
+    CUDA_TRY(cudaSetDevice(device->index));
+    GCONV_TRY(gconv_timeline_make(&line));
+    CUDA_TRY(cudaMalloc(&from, bytes));
+    CUDA_TRY(cudaMalloc(&to, bytes));
+    CUDA_TRY(cudaMemsetAsync(from, 1, bytes, line.stream));
+    for (int i = -3; i < runs; i++) {
+      double unused;
+      auto copy = [&]() -> gconv_status {
+        CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, line.stream));
+        return GCONV_OK;
+      };
+      GCONV_TRY(gconv_timeline_time(&line, copy, i < 0 ? &unused : &milliseconds[i]));
+    }
+    return GCONV_OK;
+  };
+  const gconv_status status = measure();
+  cudaFree(from);
+  cudaFree(to);
+  gconv_timeline_free(&line);
   return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Choosing: whatever is switched off, the result of what remains is right; and what tuning makes of estimates. */
 #include "bench/make_plan.h"
-#include "conv/choose.h"
 #include "conv/plan.h"
 #include "operation/pick.h"
 #include "operation/tuning.h"
