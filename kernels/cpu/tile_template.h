@@ -11,10 +11,10 @@ GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, const float *row, const int6
   for (int32_t s = 0; s < S; s++, tap += R) {
     const float *samples = row + offsets[s];
     VECTOR x[VECTORS];
-    GCONV_UNROLL for (int v = 0; v < VECTORS; v++) x[v] = LOAD(samples + v * LANES);
-    GCONV_UNROLL for (int i = lo; i <= hi; i++) {
+    UNROLL for (int v = 0; v < VECTORS; v++) x[v] = LOAD(samples + v * LANES);
+    UNROLL for (int i = lo; i <= hi; i++) {
       VECTOR t = SPREAD(tap - i);
-      GCONV_UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = FMA(t, x[v], sum[i][v]);
+      UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = FMA(t, x[v], sum[i][v]);
     }
   }
 }
@@ -92,9 +92,9 @@ GCONV_INLINE TARGET void NAME(tile)(const float *const *rows, size_t first, cons
                                     int32_t R, int32_t S, size_t samples, float *sums, size_t stride) {
   for (size_t x = 0; x < samples; x += VECTORS * LANES) {
     NAME(sums) sum;
-    GCONV_UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) GCONV_UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = ZERO;
+    UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = ZERO;
     NAME(steps)(sum, rows, offsets, taps, R, S, first + x);
-    GCONV_UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) GCONV_UNROLL for (int v = 0; v < VECTORS; v++)
+    UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) UNROLL for (int v = 0; v < VECTORS; v++)
         STORE(sums + (size_t)i * stride + x + v * LANES, sum[i][v]);
   }
 }
@@ -129,13 +129,13 @@ static TARGET void NAME(tile_list)(const float *const *sources, const float *tap
   enum { SIDE = GCONV_TILE_SAMPLES / LANES < 8 ? GCONV_TILE_SAMPLES / LANES : 8 };
   for (size_t x = 0; x < samples; x += SIDE * LANES) {
     VECTOR sum[SIDE];
-    GCONV_UNROLL for (int v = 0; v < SIDE; v++) sum[v] = ZERO;
+    UNROLL for (int v = 0; v < SIDE; v++) sum[v] = ZERO;
     for (size_t t = 0; t < count; t++) {
       const float *source = sources[t] + x;
       VECTOR tap = SPREAD(taps + t);
-      GCONV_UNROLL for (int v = 0; v < SIDE; v++) sum[v] = FMA(tap, LOAD(source + v * LANES), sum[v]);
+      UNROLL for (int v = 0; v < SIDE; v++) sum[v] = FMA(tap, LOAD(source + v * LANES), sum[v]);
     }
-    GCONV_UNROLL for (int v = 0; v < SIDE; v++) STORE(sums + x + v * LANES, sum[v]);
+    UNROLL for (int v = 0; v < SIDE; v++) STORE(sums + x + v * LANES, sum[v]);
   }
 }
 
@@ -144,11 +144,11 @@ static TARGET void NAME(tile_list)(const float *const *sources, const float *tap
 GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const float *taps, size_t period, int count, int shift,
                                          int side) {
   VECTOR t[4];
-  GCONV_UNROLL for (int i = 0; i < count; i++) t[i] = SPREAD(taps + (size_t)i * period);
-  GCONV_UNROLL for (int v = 0; v < side + (count - 1) * shift; v++) {
+  UNROLL for (int i = 0; i < count; i++) t[i] = SPREAD(taps + (size_t)i * period);
+  UNROLL for (int v = 0; v < side + (count - 1) * shift; v++) {
     VECTOR a = LOAD(x + v * LANES);
     KEEP(a);
-    GCONV_UNROLL for (int i = 0; i < count; i++) {
+    UNROLL for (int i = 0; i < count; i++) {
       int to = v - i * shift;
       if (to >= 0 && to < side)
         sum[to] = ADD_PRODUCT(t[i], a, sum[to]);
@@ -159,7 +159,7 @@ GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const floa
 GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t x, size_t period, int shift, int side,
                                          float *sums) {
   VECTOR sum[12];
-  GCONV_UNROLL for (int v = 0; v < side; v++) sum[v] = ZERO;
+  UNROLL for (int v = 0; v < side; v++) sum[v] = ZERO;
   const float *taps = lines->taps;
   for (size_t i = 0; i < lines->count; i++, taps += lines->length)
     for (size_t first = 0; first < period && first < lines->length; first++)
@@ -176,7 +176,7 @@ GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t x
           s += period;
         }
       }
-  GCONV_UNROLL for (int v = 0; v < side; v++) STORE(sums + x + v * LANES, sum[v]);
+  UNROLL for (int v = 0; v < side; v++) STORE(sums + x + v * LANES, sum[v]);
 }
 
 /* 12 vectors at a time, then 4 or, for the narrowest vectors, 1. */

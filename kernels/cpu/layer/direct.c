@@ -66,8 +66,8 @@ typedef struct run {
   int64_t length, width, pitch; /* of each `pitch` pixels, the first `width` are outputs */
 } run;
 
-#define TEMPLATE "direct_template.h"
-#include "vectors.h"
+#define TEMPLATE "layer/direct_template.h"
+#include "../each_isa.h"
 
 /* ---- Filters in blocks of about equal size: `larger` of size + 1, then the rest of size ---- */
 
