@@ -13,9 +13,8 @@
  * Each sum adds the taps in the order of the definition, and the taps of a sum are never split over threads. So this is the
  * exact family.
  */
+#include "copies.cuh"
 #include "patches.cuh"
-
-#include <cuda_pipeline_primitives.h>
 
 namespace {
 
@@ -92,7 +91,7 @@ __device__ __forceinline__ void fetch_rows(float4 (*to)[W], const float *from, i
   for (int i = threadIdx.x; i < DEPTH * W; i += THREADS) {
     const int row = i / W, column = i % W;
     if (t + row < depth && first + 4 * column < pitch)
-      __pipeline_memcpy_async(&to[row][column], from + (t + row) * pitch + first + 4 * column, sizeof(float4));
+      copy_async<sizeof(float4)>(&to[row][column], from + (t + row) * pitch + first + 4 * column);
   }
 }
 
@@ -102,7 +101,7 @@ __device__ __forceinline__ void fetch_stage(typename Tile::stage *to, const prod
                                             int64_t column) {
   fetch_rows<Tile::FILTERS / 4, Tile::THREADS>(to->taps, m.taps, t, m.depth, m.filters, filter);
   fetch_rows<Tile::COLUMNS / 4, Tile::THREADS>(to->patches, m.patches, t, m.depth, m.pitch, column);
-  __pipeline_commit();
+  commit_copies();
 }
 
 /* sums += a column of 8 taps times a row of 8 samples. Both are two groups of four, `far` apart. */
@@ -133,7 +132,7 @@ __global__ void __launch_bounds__(Tile::THREADS) multiply_tiles(const product m)
     fetch_stage<Tile>(&stages[i], m, i * DEPTH, filter, column);
   int at = 0;
   for (int64_t t = 0; t < m.depth; t += DEPTH) {
-    __pipeline_wait_prior(STAGES - 2);
+    await_copies<STAGES - 2>();
     __syncthreads(); /* this stage is loaded, and no thread still reads the stage that is loaded next */
     fetch_stage<Tile>(&stages[at == 0 ? STAGES - 1 : at - 1], m, t + (STAGES - 1) * DEPTH, filter, column);
     const typename Tile::stage &here = stages[at];
@@ -247,15 +246,13 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col = {
-    {"im2col", "cuda", "patch matrix in chunks, then a product of matrices", true},
-    NULL, /* available */
-    supports,
-    workspace_bytes,
-    execute,
-    cost,
-    gconv_chain_bound,
-    prepared_floats,
-    prepare,
+    .info = {"im2col", "cuda", "patch matrix in chunks, then a product of matrices", true},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
 };

@@ -4,30 +4,12 @@
 #ifndef GCONV_CUDA_SEPARABLE_INPUT_CUH
 #define GCONV_CUDA_SEPARABLE_INPUT_CUH
 
+#include "copies.cuh"
 #include "separable_shapes.cuh"
 
 namespace {
 
 /* ---- Input: from global memory to the raw copy, from there to the split one ---- */
-
-template <int BYTES> __device__ __forceinline__ void copy_async(uint8_t *to, const uint8_t *from) {
-#if __CUDA_ARCH__ >= 800
-  uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
-  if (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global.L2::256B [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
-#else
-  for (int i = 0; i < BYTES; i += 4)
-    *(uint32_t *)(to + i) = *(const uint32_t *)(from + i);
-#endif
-}
-
-__device__ __forceinline__ void finish_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
 
 /* Returns the address of word i of a row of a unit in the raw copy. Neighbouring threads have neighbouring words. A word has
  * the samples of one channel. */
@@ -60,9 +42,9 @@ template <int BYTES, bool WIDE>
 __device__ __forceinline__ void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
 #pragma unroll 1
   for (int i = 0; i < words; i++, to += stride, from += BYTES) {
-    copy_async<WIDE ? BYTES : 4>(to, from);
+    copy_async<WIDE ? BYTES : 4, true>(to, from);
     if (!WIDE)
-      copy_async<4>(to + 4, from + 4);
+      copy_async<4, true>(to + 4, from + 4);
   }
 }
 

@@ -276,9 +276,9 @@ __device__ __forceinline__ void advance(const separable_arguments &a, const tile
 /* Finds a new scale when the old one is too large for the step at `column`, and copies that step again. Returns 0 if a value
  * is not finite. */
 __device__ __noinline__ float find_scale(const separable_arguments &a, tile t, float before, int column, int end) {
-  finish_copies();
+  await_all_copies();
   fetch<float>(a, t, column, end);
-  finish_copies();
+  await_all_copies();
   return fminf(new_scale(largest_copied(a, t)), before);
 }
 
@@ -353,7 +353,7 @@ __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid
       compute<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, t.shared + (turn ^ 1) * a.split, w, u, column);
     if (column + STEP >= t.end)
       break;
-    finish_copies();
+    await_all_copies();
     uint8_t *split = t.shared + turn * a.split;
     const bool fits = convert<In>(a, t, split, scale);
     const bool more = column + 2 * STEP < t.end;

@@ -34,7 +34,6 @@
 #ifndef GCONV_CUDA_SEPARABLE_WALK_CUH
 #define GCONV_CUDA_SEPARABLE_WALK_CUH
 
-#include "copies.cuh"
 #include "separable_weights.cuh"
 
 namespace {

@@ -4,9 +4,8 @@
 #define GCONV_CUDA_TILE_CUH
 
 #include "conv/cuda_error.h"
+#include "copies.cuh"
 #include "launch.cuh"
-
-#include <cuda_pipeline_primitives.h>
 
 namespace {
 
@@ -76,7 +75,7 @@ __device__ __forceinline__ void fill_inside(const tile_shape &shape, const uint8
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++)
       if (i * LANES < left && sizeof(In) == sizeof(float))
-        __pipeline_memcpy_async(to + places[i], row + i * LANES, sizeof(float));
+        copy_async<sizeof(float)>(to + places[i], row + i * LANES);
       else if (i * LANES < left)
         samples[i] = row[i * LANES];
 #pragma unroll
@@ -132,8 +131,8 @@ __device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &
       fill_inside<false, In>(shape, from, a.in_row, begin, mine, tile);
     else
       fill_inside<true, In>(shape, from, a.in_row, begin, mine, tile);
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
+  commit_copies();
+  await_copies<0>();
   __syncthreads();
 }
 

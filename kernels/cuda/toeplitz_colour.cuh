@@ -76,7 +76,7 @@ template <int R, int D> struct colour_walker {
 #pragma unroll
       for (int i = 0; i < SLOTS; i++)
         if (f.copies >> i & 1)
-          copy_chunk(own + i * SIDE * CHUNK, f.from + i * SIDE * CHUNK);
+          copy_async<CHUNK>(own + i * SIDE * CHUNK, f.from + i * SIDE * CHUNK);
       if (source.begin < source.end)
         stage_border<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
     } else if (f.y < top + groups * step) {
@@ -142,7 +142,7 @@ template <int R, int D> struct colour_walker {
   /* Makes `rows` output rows from row `begin` on. */
   __device__ __forceinline__ void walk(const outlet &to, int begin, int rows) const {
     const int lane = threadIdx.x % LANES, windows = BLOCK * (lane / 4) + 4 * (lane % 4);
-    const uint32_t address = keep((uint32_t)__cvta_generic_to_shared(raw));
+    const uint32_t address = keep(shared_address(raw));
     const uint32_t chunk = keep(lane / SIDE * RAW_PITCH + lane % SIDE * CHUNK);
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + begin * a.common.out_row + COLOURS * plain.first;

@@ -133,15 +133,6 @@ __device__ __forceinline__ void store_word(uint32_t shared, uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
 }
 
-/* Starts to copy 16 aligned bytes to an address in shared memory. */
-__device__ __forceinline__ void copy_chunk(uint32_t to, const uint8_t *from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-#else
-  *(uint4 *)__cvta_shared_to_generic(to) = *(const uint4 *)from;
-#endif
-}
-
 /* Input rows on their way to shared memory, for a warp or a block. They are copied in chunks of 16 bytes. Chunks begin ..
  * end - 1 reach beyond the ends of a row; their samples are loaded one by one from their places. */
 struct row_source {
@@ -215,8 +206,7 @@ __device__ __forceinline__ void stage_rows(const banded_arguments &a, const row_
     if (source == GCONV_OUTSIDE)
       *(uint4 *)(to + i * CHUNK) = a.level;
     else if (left >= 0 && left + N <= a.whole)
-      copy_chunk((uint32_t)__cvta_generic_to_shared(to + i * CHUNK),
-                 s.in + source * a.common.in_row + left * (int)sizeof(In));
+      copy_async<CHUNK>(to + i * CHUNK, s.in + source * a.common.in_row + left * (int)sizeof(In));
   }
   stage_border<In, THREADS>(a, s, y, rows, chunks, to);
 }

@@ -117,9 +117,9 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     const int step = Y * a.common.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
       if (f.copies[0])
-        copy_chunk(own, f.from);
+        copy_async<CHUNK>(own, f.from);
       if (f.copies[1])
-        copy_chunk(own + SIDE * CHUNK, f.from + SIDE * CHUNK);
+        copy_async<CHUNK>(own + SIDE * CHUNK, f.from + SIDE * CHUNK);
       if (source.begin < source.end)
         stage_border<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
     } else if (f.y < top + groups * step) {
@@ -169,7 +169,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   __device__ __forceinline__ void walk(const outlet &to, int top_row, int rows) const {
     const int lane = threadIdx.x % LANES, filters = a.common.problem.filters;
     const int windows = lead + BLOCK * (lane / 4) + 4 * (lane % 4), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
-    const uint32_t begin = keep((uint32_t)__cvta_generic_to_shared(ring) + windows), to_chunk = keep(chunk - windows);
+    const uint32_t begin = keep(shared_address(ring) + windows), to_chunk = keep(chunk - windows);
     const uint2 *from = (const uint2 *)a.bands + lane;
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + top_row * a.common.out_row + plain.first;
@@ -220,7 +220,7 @@ struct place_in_grid {
 __device__ __forceinline__ bool find_place(const banded_arguments &a, int samples, place_in_grid *p) {
   const gconv_problem &problem = a.common.problem;
   const int warp = threadIdx.x / LANES, strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
-  p->at = planes_of(a.common, blockIdx.z);
+  p->at = planes_of(a.common, (int)blockIdx.z);
   p->tile = (blockIdx.x * a.across + warp % a.across) * TILE;
   p->top = phase + (strip - phase * a.strips) * a.strip * problem.dilation_y;
   p->rows = min(a.strip, (problem.out_height - 1 - p->top) / problem.dilation_y + 1);

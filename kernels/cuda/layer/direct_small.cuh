@@ -16,6 +16,7 @@
 #ifndef GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
 #define GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
 
+#include "../copies.cuh"
 #include "weights.cuh"
 
 #include <algorithm>
@@ -276,7 +277,7 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
   for (int i = threadIdx.x; i < count * (S::PITCH / 4); i += THREADS)
     ((float4 *)weights)[i] = __ldg((const float4 *)(a.weights + (int64_t)first * S::PITCH) + i);
   __syncthreads();
-  uint32_t at = (uint32_t)__cvta_generic_to_shared(weights);
+  uint32_t at = shared_address(weights);
   asm volatile("" : "+r"(at)); /* keeps loads from `at` behind the barrier */
   const bool relu = p.activation == GCONV_ACTIVATION_RELU, curved = p.activation != GCONV_ACTIVATION_NONE && !relu;
   if (!a.whole || curved) {
@@ -286,8 +287,8 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
 #pragma unroll
     for (int j = 0; j < WIDE; j++)
       columns[j] = find_column<S::HIGH>(a, number - lane, first, lane + 32 * j);
-    uint32_t put = (uint32_t)__cvta_generic_to_shared(exchange[threadIdx.x / 32] + place_of(lane * WIDE)),
-             get = (uint32_t)__cvta_generic_to_shared(exchange[threadIdx.x / 32] + place_of(lane));
+    uint32_t put = shared_address(exchange[threadIdx.x / 32] + place_of(lane * WIDE)),
+             get = shared_address(exchange[threadIdx.x / 32] + place_of(lane));
     asm volatile("" : "+r"(put), "+r"(get));
     if (curved)
       walk_unaligned<S, false, true>(p, at, count, x, columns, put, get);
@@ -342,39 +343,21 @@ template <class S> void launch(const gconv_layer_execution *e, int32_t processor
 /* What is known of a shape. */
 struct part {
   void (*launch)(const gconv_layer_execution *, int32_t processors);
-  int high, taps, pitch;
+  int channels, side, stride, high, taps, pitch;
 };
-template <class S> part part_of() {
-  return {launch<S>, S::HIGH, S::TAPS, S::PITCH};
-}
-
-inline part part_of_taps(const gconv_layer_problem *p) {
-  if (p->groups != 1 || p->rows != p->columns || p->dilation_y != 1 || p->dilation_x != 1 || p->stride_y != p->stride_x)
-    return {};
-  if ((int64_t)p->images * p->out_height * p->out_width > INT32_MAX || p->filters > 60000 || p->rows > 9 || p->stride_y > 9)
-    return {};
-  switch (p->channels * 100 + p->rows * 10 + p->stride_y) {
-  case 131:
-    return part_of<shape<1, 3, 1, 4, 4>>();
-  case 151:
-    return part_of<shape<1, 5, 1, 4, 4>>();
-  case 171:
-    return part_of<shape<1, 7, 1, 2, 4>>();
-  case 331:
-    return part_of<shape<3, 3, 1, 4, 3>>();
-  case 332:
-    return part_of<shape<3, 3, 2, 1, 4>>();
-  case 351:
-    return part_of<shape<3, 5, 1, 2, 3>>();
-  default:
-    return {};
-  }
-}
+template <class S> constexpr part part_of = {launch<S>, S::C, S::R, S::STRIDE, S::HIGH, S::TAPS, S::PITCH};
+constexpr part PARTS[] = {part_of<shape<1, 3, 1, 4, 4>>, part_of<shape<1, 5, 1, 4, 4>>, part_of<shape<1, 7, 1, 2, 4>>,
+                          part_of<shape<3, 3, 1, 4, 3>>, part_of<shape<3, 3, 2, 1, 4>>, part_of<shape<3, 5, 1, 2, 3>>};
 
 /* Finds the shape of a problem. `launch` is NULL if there is none. */
 inline part find_part(const gconv_layer_problem *p) {
-  const part found = part_of_taps(p);
-  return p->out_height < found.high ? part{} : found;
+  if (p->groups == 1 && p->dilation_y == 1 && p->dilation_x == 1 && p->filters <= 60000 &&
+      (int64_t)p->images * p->out_height * p->out_width <= INT32_MAX)
+    for (const part &one : PARTS)
+      if (p->channels == one.channels && p->rows == one.side && p->columns == one.side && p->stride_y == one.stride &&
+          p->stride_x == one.stride && p->out_height >= one.high)
+        return one;
+  return {};
 }
 
 /* Writes filters one after the other: taps and bias, in groups of four. */

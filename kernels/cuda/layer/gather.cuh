@@ -15,7 +15,6 @@
 #define GCONV_CUDA_LAYER_GATHER_CUH
 
 #include "gather_cut.cuh"
-#include "gather_multiply.cuh"
 #include "tensor.cuh"
 
 #include <float.h>
@@ -64,7 +63,7 @@ __device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
   memory m;
   m.h = (head *)base;
   m.weights = base + HEAD_BYTES;
-  m.finish = (float2 *)(m.weights + c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters);
+  m.finish = (float2 *)(m.weights + weight_bytes(c));
   m.offsets = (uint32_t *)(m.finish + c.of.filters);
   m.exchange = (float *)(m.offsets + c.steps * STEP_PAIRS);
   uint8_t *end = (uint8_t *)(m.exchange + COUPLES * 4 * EXCHANGE_FLOATS);
@@ -102,13 +101,6 @@ __device__ __forceinline__ uint32_t tile_step() {
 
 /* ---- Packing a tile ---- */
 
-template <int BYTES> __device__ __forceinline__ void copy(uint32_t to, const float *from, bool there) {
-  if (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(there ? 4 : 0) : "memory");
-}
-
 /* Starts to copy the input of a tile, with zeros outside the image, FLOATS floats at a time. */
 template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, const tile &at, int32_t lead, uint32_t raw) {
   const gconv_layer_problem &p = a.problem;
@@ -123,7 +115,7 @@ template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, 
 #pragma unroll
     for (int e = 0; e < 4; e += FLOATS) {
       const bool there = (uint32_t)y < (uint32_t)p.height && (uint32_t)(x + e) < (uint32_t)p.width;
-      copy<FLOATS * 4>(raw + 16 * i + 4 * e, there ? from + e : image, there);
+      copy_async_or_zero<FLOATS * 4>(raw + 16 * i + 4 * e, there ? from + e : image, there);
     }
   }
 }
@@ -185,7 +177,7 @@ __device__ __forceinline__ void pack_tiles(const arguments &a, const memory &m, 
       fetch<4>(a, at, lead, shared_address(raw));
     else
       fetch<1>(a, at, lead, shared_address(raw));
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    await_all_copies();
     see(a, raw, &m.h->most[couple][odd], &m.h->not_finite[couple][odd]);
     barrier_of(1 + couple, GROUP); /* all samples are fetched, and their largest is known */
     const int exponent = tensor::scale_exponent(m.h->most[couple][odd]);
@@ -451,7 +443,7 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
 /* The warpgroups that multiply load the filters, which all tiles need. */
 __device__ __forceinline__ void load_filters(const arguments &a, const memory &m, int32_t thread, int32_t threads) {
   const cut &c = a.c;
-  const int32_t first = (int32_t)blockIdx.y * c.of.filters, bytes = c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
+  const int32_t first = (int32_t)blockIdx.y * c.of.filters, bytes = weight_bytes(c);
   if (thread == 0) {
     barrier_expect(&m.h->filters, (uint32_t)bytes);
     bulk_copy(m.weights, a.weights + (int64_t)blockIdx.y * bytes, (uint32_t)bytes, &m.h->filters);
@@ -525,20 +517,12 @@ struct layer {
 
   typedef void (*kernel)(arguments);
   static kernel kernel_of(const cut &c) {
-    switch (c.of.filters * 10 + c.of.heights) {
-    case 84:
-      return convolve<8, 4, 1>;
-    case 162:
-      return convolve<16, 2, 1>;
-    case 322:
-      return convolve<32, 2, 1>;
-    case 641:
-      return convolve<64, 1, 2>;
-    case 642:
-      return convolve<64, 2, 1>;
-    default:
-      return convolve<128, 1, 1>;
-    }
+    static const kernel kernels[] = {convolve<8, 4, 1>,  convolve<16, 2, 1>, convolve<32, 2, 1>,
+                                     convolve<64, 1, 2>, convolve<64, 2, 1>, convolve<128, 1, 1>}; /* as SHAPES */
+    int i = 0;
+    while (SHAPES[i].filters != c.of.filters || SHAPES[i].heights != c.of.heights)
+      i++;
+    return kernels[i];
   }
 
   static gconv_status acquire(const cut &c) {

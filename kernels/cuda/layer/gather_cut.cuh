@@ -52,7 +52,7 @@ struct cut {
   double cycles;                          /* estimated, of the whole layer; infinite if the problem is not for this kernel */
 };
 
-inline int32_t weight_bytes(const cut &c) { /* of a tile of filters */
+GCONV_BOTH int32_t weight_bytes(const cut &c) { /* of a tile of filters */
   return c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
 }
 inline int32_t table_bytes(const cut &c) { /* scales and biases, offsets */

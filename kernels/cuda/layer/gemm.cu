@@ -56,17 +56,6 @@ template <int M> __host__ __device__ constexpr int stage_floats() {
   return SLICE * (M + positions_of<M>());
 }
 
-/* Copies a sample, or writes 0 if there is none. */
-__device__ __forceinline__ void copy_sample(float *to, const float *from, bool there) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
-               "r"(there ? 4 : 0)
-               : "memory");
-#else
-  *to = there ? __ldg(from) : 0.0f;
-#endif
-}
-
 /* Returns the anchor of an output in the channels of a group. Positions past the last get one for which all taps are outside
  * the image. */
 __device__ __forceinline__ anchor anchor_of(const arguments &a, int64_t position, int32_t group) {
@@ -104,7 +93,7 @@ __device__ __forceinline__ void stage(const arguments &a, const float *weights, 
       const anchor &at = anchors[e];
       const bool inside = (uint32_t)(at.row + down) < (uint32_t)a.problem.height &&
                           (uint32_t)(at.column + right) < (uint32_t)a.problem.width;
-      copy_sample(to + row * N + e * THREADS, inside ? at.in + entry.x : a.in, inside);
+      copy_async_or_zero<4>(shared_address(to + row * N + e * THREADS), inside ? at.in + entry.x : a.in, inside);
     }
   }
 }
