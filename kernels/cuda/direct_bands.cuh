@@ -23,9 +23,12 @@
 #ifndef GCONV_CUDA_DIRECT_BANDS_CUH
 #define GCONV_CUDA_DIRECT_BANDS_CUH
 
-#include "common.cuh"
+#include "copies.cuh"
+#include "launch.cuh"
 
 #include <string.h>
+
+#include <numeric>
 
 namespace {
 
@@ -56,12 +59,8 @@ struct band_table {
   int32_t blocks;     /* column blocks of four taps */
 };
 
-inline int32_t greatest_divisor(int32_t a, int32_t b) {
-  return b == 0 ? a : greatest_divisor(b, a % b);
-}
-
 inline int32_t row_ratio(const gconv_problem *problem) {
-  return problem->stride_y / greatest_divisor(problem->stride_y, problem->dilation_y);
+  return problem->stride_y / std::gcd(problem->stride_y, problem->dilation_y);
 }
 
 inline band_form form_of(const gconv_problem *problem) {
@@ -162,12 +161,7 @@ __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const
 __device__ __forceinline__ void fetch_inside(const float *row, int32_t lane, int32_t count, float *to) {
 #pragma unroll 3
   for (int32_t n = 4 * lane; n < count; n += 128)
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to + n)), "l"(row + n)
-                 : "memory");
-#else
-    *(float4 *)(to + n) = __ldg((const float4 *)(row + n));
-#endif
+    copy_async<16>(to + n, row + n);
 }
 template <class In> __device__ __forceinline__ void fetch_inside(const In *row, int32_t lane, int32_t count, float *to) {
   using word = decltype(four<In>::word);
@@ -202,15 +196,8 @@ __device__ __forceinline__ void fetch_rows(const band_arguments &a, const band &
   for (int32_t i = begin; i < end; i++)
     if (a.ratio <= problem.rows || i % a.ratio < problem.rows)
       fetch_row<In>(a, b, b.top + (int64_t)i * problem.dilation_y, b.shared + (i - begin) * a.pitch);
-#if __CUDA_ARCH__ >= 800
   if (sizeof(In) == 4)
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
-__device__ __forceinline__ void load_four(const float *from, float *x) {
-  float4 four = *(const float4 *)from;
-  x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+    await_all_copies();
 }
 
 __device__ __forceinline__ void load_taps(const float4 *from, float (&tap)[4]) {
@@ -312,12 +299,7 @@ __device__ __forceinline__ void sum_band(const band_arguments &a, const band &b,
   for (int32_t begin = 0; begin < rows; begin += a.fetched) {
     const int32_t end = min(begin + a.fetched, rows);
     __syncwarp(); /* all lanes have read the rows before */
-    if (problem.in_type == GCONV_U8)
-      fetch_rows<uint8_t>(a, b, begin, end);
-    else if (problem.in_type == GCONV_U16)
-      fetch_rows<uint16_t>(a, b, begin, end);
-    else
-      fetch_rows<float>(a, b, begin, end);
+    with_type(problem.in_type, [&](auto in) { fetch_rows<decltype(in)>(a, b, begin, end); });
     __syncwarp();
 #pragma unroll 1
     for (int32_t i = begin; i < end; i++)
@@ -344,11 +326,7 @@ template <band_form FORM> __device__ __forceinline__ void stage_row(const band &
 
 /* Alpha that is kept of output pixel (p, q), for any type of the input. */
 __device__ __noinline__ float any_kept_alpha(const arguments &a, const uint8_t *plane, int64_t p, int64_t q) {
-  if (a.problem.in_type == GCONV_U8)
-    return kept_alpha<uint8_t>(a.problem, plane, a.in_row, p, q);
-  if (a.problem.in_type == GCONV_U16)
-    return kept_alpha<uint16_t>(a.problem, plane, a.in_row, p, q);
-  return kept_alpha<float>(a.problem, plane, a.in_row, p, q);
+  return with_type(a.problem.in_type, [&](auto in) { return kept_alpha<decltype(in)>(a.problem, plane, a.in_row, p, q); });
 }
 
 /* Stores the finished value `y` of a sample of output row `p`. If the sample is alpha that is kept, alpha is stored instead.
@@ -404,12 +382,7 @@ __device__ __forceinline__ void store_band(const band_arguments &a, const band &
   const bool plain = epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center;
   const finisher finish = {divisor, bias, plain && divisor == 1.0f && bias == 0.0f};
   __syncwarp();
-  if (a.common.problem.out_type == GCONV_U8)
-    store_rows<uint8_t>(a, b, finish);
-  else if (a.common.problem.out_type == GCONV_U16)
-    store_rows<uint16_t>(a, b, finish);
-  else
-    store_rows<float>(a, b, finish);
+  with_type(a.common.problem.out_type, [&](auto out) { store_rows<decltype(out)>(a, b, finish); });
 }
 
 /* ---- The band of a warp ---- */
@@ -435,10 +408,11 @@ template <int T> __device__ __forceinline__ bool find_band(const band_arguments 
   if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last band of a row */
     b->count = min(a.pitch, (b->shift + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
   b->inside = a.aligned && b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
-  const int32_t sheet = blockIdx.z / a.filters, image = sheet / problem.planes, plane = sheet - image * problem.planes;
+  const int32_t sheet = blockIdx.z / a.filters;
+  const planes at = planes_of(a.common, sheet);
   b->filter = blockIdx.z - sheet * a.filters;
-  b->in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
-  b->out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + b->filter * a.common.out_filter;
+  b->in = at.in;
+  b->out = at.out + b->filter * a.common.out_filter;
   b->shared = shared_rows + warp * a.floats;
   return true;
 }
@@ -560,7 +534,7 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   a.table = table_shape(problem);
   a.filter_floats = (int64_t)table_floats(problem);
   a.ratio = row_ratio(problem);
-  a.spacing = problem->dilation_y / greatest_divisor(problem->stride_y, problem->dilation_y);
+  a.spacing = problem->dilation_y / std::gcd(problem->stride_y, problem->dilation_y);
   a.step = problem->dilation_x * problem->channels;
   a.skip = skipped_columns(problem);
   a.aligned = ((int64_t)(uintptr_t)a.common.in | a.common.in_row | a.common.in_plane | a.common.in_image) % 16 == 0;
@@ -570,11 +544,8 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   int32_t spanned = (BAND_ROWS - 1) * a.ratio + problem->rows, fitting = BAND_BYTES / (a.pitch * (int32_t)sizeof(float));
   a.fetched = spanned < fitting ? spanned : fitting;
   a.floats = a.fetched * a.pitch > BAND_ROWS * BAND_SAMPLES ? a.fetched * a.pitch : BAND_ROWS * BAND_SAMPLES;
-  const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
-  int64_t places =
-      (int64_t)(uintptr_t)a.common.out | a.common.out_row | a.common.out_plane | a.common.out_image | a.common.out_filter;
-  a.quads = !problem->keep_alpha && a.common.out_pixel == problem->channels * size &&
-            (problem->channels == 1 || a.common.out_channel == size) && places % (4 * size) == 0;
+  a.quads = !problem->keep_alpha && is_dense<false>(execution) &&
+            begins_at_multiples(execution, 4 * (int64_t)gconv_type_bytes(problem->out_type));
   return a;
 }
 

@@ -91,17 +91,13 @@ template <class Line, int PITCH, int SIGN>
 __device__ __forceinline__ void pass_middle(float2 *line, const float2 *twists, int task) {
   float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
   const float2 *factors = twists + Line::FIRST_TWISTS + task % 16;
-#pragma unroll
-  for (int i = 0; i < Line::Q; i++)
-    points[i] = at[17 * PITCH * i];
+  load_points(at, 17 * PITCH, points);
   if (SIGN == BACKWARD)
     twist<SIGN>(factors, 16, points);
   transform_points<SIGN>(points);
   if (SIGN == FORWARD)
     twist<SIGN>(factors, 16, points);
-#pragma unroll
-  for (int i = 0; i < Line::Q; i++)
-    at[17 * PITCH * i] = points[i];
+  put_points(at, 17 * PITCH, points);
 }
 
 /* ---- Points in memory ---- */
@@ -164,21 +160,11 @@ template <class Line>
 __device__ __forceinline__ void enter_part(const line_arguments &a, const tile_pair &pair, int y, int j, float2 *line) {
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P], *at = line + j + j / 16;
-  switch (a.t.common.problem.in_type) {
-  case GCONV_U8:
-    load_line<uint8_t, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
-    break;
-  case GCONV_U16:
-    load_line<uint16_t, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
-    break;
-  default:
-    load_line<float, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
-  }
+  with_type(a.t.common.problem.in_type,
+            [&](auto in) { load_line<decltype(in), STEP>(a.t.common, pair, Line::SIZE, y, j, points); });
   transform_points<FORWARD>(points);
   twist<FORWARD>(a.twists_x + j, STEP, points);
-#pragma unroll
-  for (int k = 0; k < Line::P; k++)
-    at[k * Line::PART] = points[k];
+  put_points(at, Line::PART, points);
 }
 
 /* Grid: x counts groups of ROWS rows, y pairs of tiles. */
@@ -203,14 +189,10 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
   __syncthreads();
   const stored_place place = place_of_thread<Line>(a, top);
   float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
-#pragma unroll
-  for (int i = 0; i < 16; i++)
-    points[i] = at[i];
+  load_points(at, 1, points);
   transform_points<FORWARD>(points);
   float2 *to = a.points + place.first;
-#pragma unroll
-  for (int i = 0; i < 16; i++)
-    to[(int64_t)i * (Line::SIZE / 16) * a.height] = points[i];
+  put_points(to, (int64_t)(Line::SIZE / 16) * a.height, points);
 }
 
 /* ---- Columns ---- */
@@ -221,17 +203,13 @@ template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(
 #pragma unroll
   for (int i = 0; i < 16; i++)
     factors[i] = __ldg(spectrum + i * FACTORS);
-#pragma unroll
-  for (int i = 0; i < 16; i++)
-    points[i] = at[i * PITCH];
+  load_points(at, PITCH, points);
   transform_points<FORWARD>(points);
 #pragma unroll
   for (int i = 0; i < 16; i++)
     points[i] = times(points[i], factors[i]);
   transform_points<BACKWARD>(points);
-#pragma unroll
-  for (int i = 0; i < 16; i++)
-    at[i * PITCH] = points[i];
+  put_points(at, PITCH, points);
 }
 
 /* Grid: x counts pairs of tiles, which share a part of the spectrum in the L2 cache; y counts groups of COLUMNS columns. */
@@ -246,14 +224,10 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
   for (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
     const float2 *from = a.points + corner + j * C;
-#pragma unroll
-    for (int i = 0; i < Line::P; i++)
-      points[i] = from[i * STEP * C];
+    load_points(from, STEP * C, points);
     transform_points<FORWARD>(points);
     twist<FORWARD>(a.twists_y + j, STEP, points);
-#pragma unroll
-    for (int k = 0; k < Line::P; k++)
-      at[C * k * Line::PART] = points[k];
+    put_points(at, C * Line::PART, points);
   }
   __syncthreads();
 #pragma unroll 1
@@ -272,15 +246,11 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
 #pragma unroll 1
   for (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
-#pragma unroll
-    for (int k = 0; k < Line::P; k++)
-      points[k] = at[C * k * Line::PART];
+    load_points(at, C * Line::PART, points);
     twist<BACKWARD>(a.twists_y + j, STEP, points);
     transform_points<BACKWARD>(points);
     float2 *to = a.filtered + corner + j * C;
-#pragma unroll
-    for (int i = 0; i < Line::P; i++)
-      to[i * STEP * C] = points[i];
+    put_points(to, STEP * C, points);
   }
 }
 
@@ -293,9 +263,7 @@ __device__ __forceinline__ void leave_part(const line_arguments &a, const tile_p
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P];
   const float2 *at = line + j + j / 16;
-#pragma unroll
-  for (int k = 0; k < Line::P; k++)
-    points[k] = at[k * Line::PART];
+  load_points(at, Line::PART, points);
   twist<BACKWARD>(a.twists_x + j, STEP, points);
   transform_points<BACKWARD>(points);
   float2 *before = a.combined + ((int64_t)blockIdx.y * a.height + y) * Line::SIZE + j;
@@ -314,13 +282,9 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
     const stored_place place = place_of_thread<Line>(a, top);
     float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
     const float2 *from = a.filtered + place.first;
-#pragma unroll
-    for (int i = 0; i < 16; i++)
-      points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.height];
+    load_points(from, (int64_t)(Line::SIZE / 16) * a.height, points);
     transform_points<BACKWARD>(points);
-#pragma unroll
-    for (int i = 0; i < 16; i++)
-      at[i] = points[i];
+    put_points(at, 1, points);
   }
   __syncthreads();
 #pragma unroll 1

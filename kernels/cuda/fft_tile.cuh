@@ -128,13 +128,9 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *til
 #pragma unroll
   for (int task = lane; task < 4 * A; task += 32) {
     float2 *at = tile + shape::down(top + task / A) + shape::across(8 * (task % A)), points[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-      points[i] = at[i];
+    load_points(at, 1, points);
     transform_points<SIGN>(points);
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-      at[i] = points[i];
+    put_points(at, 1, points);
   }
 }
 
@@ -155,16 +151,7 @@ __device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &
   using shape = tile_shape<A>;
   const int j = lane % 8, y = top + lane / 8;
   float2 points[A], *at = tile + shape::down(y) + j;
-  switch (a.problem.in_type) {
-  case GCONV_U8:
-    load_row<uint8_t>(a, pair, inner, found, y, j, points);
-    break;
-  case GCONV_U16:
-    load_row<uint16_t>(a, pair, inner, found, y, j, points);
-    break;
-  default:
-    load_row<float>(a, pair, inner, found, y, j, points);
-  }
+  with_type(a.problem.in_type, [&](auto in) { load_row<decltype(in)>(a, pair, inner, found, y, j, points); });
   transform_points<FORWARD>(points);
   twist<A, FORWARD>(twists, j, points);
 #pragma unroll
@@ -180,17 +167,13 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_columns(const fl
 #pragma unroll 1
   for (int j = lane / 8; j < 8; j += 4) {
     float2 points[A], *at = columns + lane % 8 + shape::down(j);
-#pragma unroll
-    for (int k = 0; k < A; k++)
-      points[k] = at[k * shape::EIGHT_ROWS];
+    load_points(at, shape::EIGHT_ROWS, points);
     if (SIGN == BACKWARD)
       twist<A, BACKWARD>(twists, j, points);
     transform_points<SIGN>(points);
     if (SIGN == FORWARD)
       twist<A, FORWARD>(twists, j, points);
-#pragma unroll
-    for (int k = 0; k < A; k++)
-      at[k * shape::EIGHT_ROWS] = points[k];
+    put_points(at, shape::EIGHT_ROWS, points);
   }
 }
 

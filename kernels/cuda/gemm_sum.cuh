@@ -4,9 +4,8 @@
 #ifndef GCONV_CUDA_GEMM_SUM_CUH
 #define GCONV_CUDA_GEMM_SUM_CUH
 
+#include "copies.cuh"
 #include "gemm_cut.cuh"
-
-#include <cuda_pipeline_primitives.h>
 
 namespace {
 
@@ -73,8 +72,8 @@ __device__ void stage_taps(const cut &a, const chunk &part, int32_t filter_tile,
   const float4 *from = (const float4 *)(a.taps + first * a.tap_pitch);
   const int32_t count = part.rows * part.columns * (a.tap_pitch / 4);
   for (int32_t i = threadIdx.x; i < count; i += blockDim.x)
-    __pipeline_memcpy_async((float4 *)to + i, from + i, sizeof(float4));
-  __pipeline_commit();
+    copy_async<sizeof(float4)>((float4 *)to + i, from + i);
+  commit_copies();
 }
 
 /* Returns sample number u of an input row, where u is outside the image. */
@@ -144,13 +143,8 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
   __syncthreads(); /* no thread still reads what was staged before */
   if (!there)
     stage_taps(a, part, filter_tile, taps);
-  if (a.common.problem.in_type == GCONV_U8)
-    stage_samples<uint8_t, V, SLIDING>(a, at, part, samples);
-  else if (a.common.problem.in_type == GCONV_U16)
-    stage_samples<uint16_t, V, SLIDING>(a, at, part, samples);
-  else
-    stage_samples<float, V, SLIDING>(a, at, part, samples);
-  __pipeline_wait_prior(0);
+  with_type(a.common.problem.in_type, [&](auto in) { stage_samples<decltype(in), V, SLIDING>(a, at, part, samples); });
+  await_copies<0>();
   __syncthreads();
 }
 
@@ -161,10 +155,8 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
 template <int F> __device__ __forceinline__ void load_taps(const float *from, float (&taps)[F]) {
   if constexpr (F >= 4) {
 #pragma unroll
-    for (int k = 0; k < F; k += 4) {
-      const float4 four = *(const float4 *)(from + k);
-      taps[k] = four.x, taps[k + 1] = four.y, taps[k + 2] = four.z, taps[k + 3] = four.w;
-    }
+    for (int k = 0; k < F; k += 4)
+      load_four(from + k, taps + k);
   } else {
 #pragma unroll
     for (int k = 0; k < F; k++)

@@ -128,12 +128,7 @@ __device__ __forceinline__ void make_outputs(const sparse_arguments<MOST> &k, co
     if (!take_sums(problem, k.weights, k.first + f, problem.filters, sums, values))
       continue;
     int filter = gconv_is_combined(&problem) ? 0 : k.first + f;
-    if (problem.out_type == GCONV_U8)
-      store_outputs<In, uint8_t>(a, at, filter, values);
-    else if (problem.out_type == GCONV_U16)
-      store_outputs<In, uint16_t>(a, at, filter, values);
-    else
-      store_outputs<In, float>(a, at, filter, values);
+    with_type(problem.out_type, [&](auto out) { store_outputs<In, decltype(out)>(a, at, filter, values); });
   }
 }
 
@@ -238,8 +233,7 @@ template <class In> static gconv_status run(const gconv_execution *execution) {
 }
 
 static gconv_status execute(const gconv_execution *execution) {
-  static gconv_status (*const runs[])(const gconv_execution *) = {run<uint8_t>, run<uint16_t>, run<float>};
-  return runs[execution->problem->in_type](execution);
+  return with_type(execution->problem->in_type, [&](auto in) { return run<decltype(in)>(execution); });
 }
 
 static const char *supports(const gconv_problem *problem) {
@@ -268,15 +262,12 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 2 * machine->launch_ms + 0.004 + samples * work / machine->fma_per_ms;
 }
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_sparse = {
-    {"sparse", "cuda", "only the taps that are not 0, from tiles in shared memory", true},
-    NULL, /* available */
-    supports,
-    NULL, /* workspace_bytes */
-    execute,
-    cost,
-    gconv_chain_bound,
-    gconv_sparse_floats,
-    gconv_sparse_prepare,
+    .info = {"sparse", "cuda", "only the taps that are not 0, from tiles in shared memory", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+    .prepared_floats = gconv_sparse_floats,
+    .prepare = gconv_sparse_prepare,
 };
