@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies alpha that is kept, for fft and gemm, whose tiles leave it out. */
-#ifndef GCONV_CUDA_ALPHA_CUH
-#define GCONV_CUDA_ALPHA_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -35,5 +34,3 @@ inline void launch_alpha(const gconv_execution *execution) {
 }
 
 } // namespace
-
-#endif

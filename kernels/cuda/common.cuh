@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What all CUDA kernels share: the places of samples, border pixels, and storing results. Each .cu file is compiled by
  * itself, so everything here has internal linkage. */
-#ifndef GCONV_CUDA_COMMON_CUH
-#define GCONV_CUDA_COMMON_CUH
+#pragma once
 
 #include "conv/algorithm.h"
 
@@ -258,5 +257,3 @@ inline arguments common_arguments(const gconv_execution *execution) {
 }
 
 } // namespace
-
-#endif

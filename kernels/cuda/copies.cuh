@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Asynchronous copies to shared memory, in groups. GPUs before Ampere have none: there a copy is done at once. */
-#ifndef GCONV_KERNELS_CUDA_COPIES_CUH
-#define GCONV_KERNELS_CUDA_COPIES_CUH
+#pragma once
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>
@@ -69,5 +68,3 @@ __device__ __forceinline__ void await_all_copies() {
 }
 
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of cuDNN 9 that is used, declared here so that building does not need cuDNN; and the state that a plan keeps. */
-#ifndef GCONV_CUDA_CUDNN_CUH
-#define GCONV_CUDA_CUDNN_CUH
+#pragma once
 
 #include "base/library.h"
 #include "conv/cuda_error.h"
@@ -131,5 +130,3 @@ gconv_status make_state(gconv_status (*fill)(const Execution *, cudnn_state *), 
     if (cudnn_try_status != 0)                                                                                              \
       return cudnn_failure(cudnn_try_status, #call);                                                                        \
   } while (0)
-
-#endif

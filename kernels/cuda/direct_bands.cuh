@@ -20,8 +20,7 @@
  * next taps follow at a distance of dilation_x * C samples. If they are neighbours (DENSE), lanes take groups of four
  * samples, and load 16 bytes for four columns of taps.
  */
-#ifndef GCONV_CUDA_DIRECT_BANDS_CUH
-#define GCONV_CUDA_DIRECT_BANDS_CUH
+#pragma once
 
 #include "copies.cuh"
 #include "launch.cuh"
@@ -575,5 +574,3 @@ inline void launch_any_bands(const gconv_execution *execution) {
 }
 
 } // namespace
-
-#endif

@@ -7,8 +7,7 @@
  *  - Small images, where a thread has few rows: it waits for memory once instead of once a row.
  * Neighbouring threads have neighbouring patches of a row. The samples that patches share come from the caches.
  */
-#ifndef GCONV_CUDA_DIRECT_PATCH_CUH
-#define GCONV_CUDA_DIRECT_PATCH_CUH
+#pragma once
 
 #include "direct_walk.cuh"
 
@@ -149,5 +148,3 @@ __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_cons
 }
 
 } // namespace
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernels of direct for squares share: reading input rows into registers as floats, sliding down them, finishing
  * sums, and the samples at the ends of rows, whose windows reach over the border. */
-#ifndef GCONV_CUDA_DIRECT_WALK_CUH
-#define GCONV_CUDA_DIRECT_WALK_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -411,5 +410,3 @@ __device__ __forceinline__ block_part find_part(const sliding_arguments<K, F> &a
 }
 
 } // namespace
-
-#endif

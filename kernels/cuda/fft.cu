@@ -78,15 +78,10 @@ struct tile_engine {
 
 template <int A> tile_engine tile_engine_of(double work, double back) {
   using shape = tile_shape<A>;
-  return {shape::SIZE,
-          A,
-          shape::SHARED,
-          shape::THREADS,
-          shape::BLOCKS,
-          work,
-          back,
-          convolve_tiles<A>,
-          make_spectra<tile_order<A>>};
+  tile_engine engine = {shape::SIZE, A, shape::SHARED, shape::THREADS, shape::BLOCKS, work, back};
+  engine.kernel = convolve_tiles<A>;
+  engine.make_spectra = make_spectra<tile_order<A>>;
+  return engine;
 }
 
 const tile_engine tile_engines[] = {tile_engine_of<8>(67, 67), tile_engine_of<16>(59, 100), tile_engine_of<20>(64, 107)};

@@ -15,8 +15,7 @@
  * were reached, not counting what is lost at the edges of tiles. The transforms of a library move twice as many bytes: rows
  * and columns are separate kernels there, and so are gathering samples, the product, and storing.
  */
-#ifndef GCONV_CUDA_FFT_LINES_CUH
-#define GCONV_CUDA_FFT_LINES_CUH
+#pragma once
 
 #include "fft_registers.cuh"
 #include "fft_samples.cuh"
@@ -301,5 +300,3 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
 }
 
 } // namespace
-
-#endif

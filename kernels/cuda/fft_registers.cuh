@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Discrete Fourier transforms of a few points, in the registers of a thread, in natural order. The passes of fft are made of
  * them. Everything has internal linkage, as in common.cuh. */
-#ifndef GCONV_CUDA_FFT_REGISTERS_CUH
-#define GCONV_CUDA_FFT_REGISTERS_CUH
+#pragma once
 
 #include <cuda_runtime_api.h>
 
@@ -175,5 +174,3 @@ __device__ __forceinline__ void twist_points(const float2 (&powers)[powers_of_tw
 }
 
 } // namespace
-
-#endif

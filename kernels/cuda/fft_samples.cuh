@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fft: from the image to the points of tiles, and back. Everything has internal linkage, as in common.cuh. */
-#ifndef GCONV_CUDA_FFT_SAMPLES_CUH
-#define GCONV_CUDA_FFT_SAMPLES_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -181,5 +180,3 @@ __device__ __forceinline__ void store_points(const tiling &t, int k, const tile_
 }
 
 } // namespace
-
-#endif

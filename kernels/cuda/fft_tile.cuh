@@ -13,8 +13,7 @@
  * A point, which holds two samples, takes some 140 instructions and 12 accesses of 8 bytes to shared memory. An H200 issues
  * an instruction in half of its cycles. Loads ahead of time, and twists in tables, were tried and gained nothing.
  */
-#ifndef GCONV_CUDA_FFT_TILE_CUH
-#define GCONV_CUDA_FFT_TILE_CUH
+#pragma once
 
 #include "fft_registers.cuh"
 #include "fft_samples.cuh"
@@ -294,5 +293,3 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
 }
 
 } // namespace
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gemm: storing the sums of a tile. Threads store them directly if they can. Otherwise the sums go through shared memory, to
  * be combined, or to be reordered as the output needs them. */
-#ifndef GCONV_CUDA_GEMM_STORE_CUH
-#define GCONV_CUDA_GEMM_STORE_CUH
+#pragma once
 
 #include "gemm_sum.cuh"
 
@@ -180,5 +179,3 @@ __device__ __forceinline__ void finish_tile(const cut &a, const origin &at, cons
 }
 
 } // namespace
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gemm: all that a block does before its sums are stored. It finds its tile, stages taps and samples in shared memory, and
  * multiplies them. */
-#ifndef GCONV_CUDA_GEMM_SUM_CUH
-#define GCONV_CUDA_GEMM_SUM_CUH
+#pragma once
 
 #include "copies.cuh"
 #include "gemm_cut.cuh"
@@ -241,5 +240,3 @@ __device__ __forceinline__ void multiply(const cut &a, const thread_place &my, c
 }
 
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Decisions of the host before a launch: limits of the device, shapes of strips, kinds of filters. */
-#ifndef GCONV_CUDA_LAUNCH_CUH
-#define GCONV_CUDA_LAUNCH_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -118,5 +117,3 @@ inline bool begins_at_multiples(const gconv_execution *execution, int64_t bytes)
 }
 
 } // namespace
-
-#endif

@@ -17,8 +17,7 @@
  * chunks of n samples; a chunk may be many rows or a part of one. Large chunks, up to the workspace, are the fastest. Chunks
  * so small that matrix and sums stay in the L2 cache were slower, because they do not fill the device.
  */
-#ifndef GCONV_CUDA_PATCHES_CUH
-#define GCONV_CUDA_PATCHES_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -226,5 +225,3 @@ gconv_status convolve_chunks(const gconv_execution *execution, int64_t columns, 
 }
 
 } // namespace
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* separable on tensor cores: copies input from global to shared memory, and converts it there to float16 in the order of the
  * tensor cores. */
-#ifndef GCONV_CUDA_SEPARABLE_INPUT_CUH
-#define GCONV_CUDA_SEPARABLE_INPUT_CUH
+#pragma once
 
 #include "copies.cuh"
 #include "separable_shapes.cuh"
@@ -254,5 +253,3 @@ __device__ float new_scale(float most) {
 }
 
 } // namespace
-
-#endif

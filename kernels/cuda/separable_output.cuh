@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* separable on tensor cores: from sums, through shared memory, to the output. */
-#ifndef GCONV_CUDA_SEPARABLE_OUTPUT_CUH
-#define GCONV_CUDA_SEPARABLE_OUTPUT_CUH
+#pragma once
 
 #include "separable_shapes.cuh"
 
@@ -233,5 +232,3 @@ __device__ void define_any(const separable_arguments &a, const tile &t) {
 }
 
 } // namespace
-
-#endif

@@ -29,8 +29,7 @@
  * value comes, so the error is relative to the largest value. If a value is not finite, the block computes its outputs by
  * the definition, because 0 * infinity must not appear where the filter does not reach.
  */
-#ifndef GCONV_CUDA_SEPARABLE_TENSOR_CUH
-#define GCONV_CUDA_SEPARABLE_TENSOR_CUH
+#pragma once
 
 #include "separable_input.cuh"
 #include "separable_output.cuh"
@@ -379,5 +378,3 @@ __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid
 }
 
 } // namespace
-
-#endif

@@ -31,8 +31,7 @@
  * Speed: for a sample, tensor cores do 3 * (16 * TURNS + 8 * (GROUPS + 1)) multiply-adds, 288 for 31 x 31. There are some 25
  * other instructions.
  */
-#ifndef GCONV_CUDA_SEPARABLE_WALK_CUH
-#define GCONV_CUDA_SEPARABLE_WALK_CUH
+#pragma once
 
 #include "separable_weights.cuh"
 
@@ -557,5 +556,3 @@ __global__ void __launch_bounds__(warps_of(GROUPS) * LANES, BLOCKS) convolve(con
 
 } // namespace walk
 } // namespace
-
-#endif

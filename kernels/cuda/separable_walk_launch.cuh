@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* separable, floats and one filter of rank 1: which problems separable_walk.cuh takes, their taps as matrices, and launches.
  */
-#ifndef GCONV_CUDA_SEPARABLE_WALK_LAUNCH_CUH
-#define GCONV_CUDA_SEPARABLE_WALK_LAUNCH_CUH
+#pragma once
 
 #include "launch.cuh"
 #include "separable_walk.cuh"
@@ -233,5 +232,3 @@ inline void execute(const gconv_execution *execution) {
 
 } // namespace walk
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A tile of the input in shared memory. The kernels of tiled and sparse use it. */
-#ifndef GCONV_CUDA_TILE_CUH
-#define GCONV_CUDA_TILE_CUH
+#pragma once
 
 #include "conv/cuda_error.h"
 #include "copies.cuh"
@@ -216,5 +215,3 @@ template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes)
 }
 
 } // namespace
-
-#endif

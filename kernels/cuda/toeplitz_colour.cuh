@@ -10,8 +10,7 @@
  *
  * For 7 x 7 taps, that takes 36 products for 384 samples; windows of RGB take 63.
  */
-#ifndef GCONV_CUDA_TOEPLITZ_COLOUR_CUH
-#define GCONV_CUDA_TOEPLITZ_COLOUR_CUH
+#pragma once
 
 #include "toeplitz_walk.cuh"
 
@@ -195,5 +194,3 @@ __global__ void __launch_bounds__(WARPS *LANES, colour_walker<R, D>::BLOCKS)
 }
 
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* toeplitz: from sums of products to stored samples. */
-#ifndef GCONV_CUDA_TOEPLITZ_RESULTS_CUH
-#define GCONV_CUDA_TOEPLITZ_RESULTS_CUH
+#pragma once
 
 #include "toeplitz_rows.cuh"
 
@@ -181,5 +180,3 @@ __device__ __forceinline__ void finish(const banded_arguments &a, const outlet &
 }
 
 } // namespace
-
-#endif

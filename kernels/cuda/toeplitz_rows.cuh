@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* toeplitz: products of windows and bands, and staging the input rows for the windows. */
-#ifndef GCONV_CUDA_TOEPLITZ_ROWS_CUH
-#define GCONV_CUDA_TOEPLITZ_ROWS_CUH
+#pragma once
 
 #include "common.cuh"
 #include "copies.cuh"
@@ -227,5 +226,3 @@ template <int W> __device__ __forceinline__ void load_windows(const uint8_t *fro
 }
 
 } // namespace
-
-#endif

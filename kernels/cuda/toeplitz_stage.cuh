@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* toeplitz, any filter: input staged in shared memory. */
-#ifndef GCONV_CUDA_TOEPLITZ_STAGE_CUH
-#define GCONV_CUDA_TOEPLITZ_STAGE_CUH
+#pragma once
 
 #include "toeplitz_results.cuh"
 
@@ -132,5 +131,3 @@ __global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ b
 }
 
 } // namespace
-
-#endif

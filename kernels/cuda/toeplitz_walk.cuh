@@ -16,8 +16,7 @@
  * memory. A lane has two neighbours of window g and two of window g + 8; the next lane has the two samples that follow each
  * of these. The two lanes exchange a pair, and each stores four neighbours.
  */
-#ifndef GCONV_CUDA_TOEPLITZ_WALK_CUH
-#define GCONV_CUDA_TOEPLITZ_WALK_CUH
+#pragma once
 
 #include "toeplitz_results.cuh"
 
@@ -245,5 +244,3 @@ __global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, PLAIN>::BLOCKS)
 }
 
 } // namespace
-
-#endif

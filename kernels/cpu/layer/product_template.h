@@ -85,29 +85,17 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 
 #define ROW(N)                                                                                                              \
   { NULL, NAME(tile_##N##_1), NAME(tile_##N##_2) }
+#define TO_6 {NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6)
 static const gconv_product NAME(product) = {
     .lanes = LANES,
     .turn = NAME(turn),
 #if REGISTERS == 32
     .pixels = 14,
-    .tiles = {{NULL},
-              ROW(1),
-              ROW(2),
-              ROW(3),
-              ROW(4),
-              ROW(5),
-              ROW(6),
-              ROW(7),
-              ROW(8),
-              ROW(9),
-              ROW(10),
-              ROW(11),
-              ROW(12),
-              ROW(13),
-              ROW(14)},
+    .tiles = {TO_6, ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14)},
 #else
     .pixels = 6,
-    .tiles = {{NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6)},
+    .tiles = {TO_6},
 #endif
 };
 #undef ROW
+#undef TO_6

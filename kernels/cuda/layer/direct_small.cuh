@@ -13,8 +13,7 @@
  * taps of 3 channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. Outputs are stored in rows of 16 bytes a
  * thread. If rows are not aligned, a warp first exchanges outputs, and then stores neighbours.
  */
-#ifndef GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
-#define GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
+#pragma once
 
 #include "../copies.cuh"
 #include "weights.cuh"
@@ -386,5 +385,3 @@ inline double cost(const part &found, const gconv_layer_problem *p, const gconv_
 }
 
 } // namespace small
-
-#endif

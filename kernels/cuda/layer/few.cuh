@@ -19,8 +19,7 @@
  *   first tile is stored, in parts if it is large, and stays there against the stores (evict_last). That took 0.057 ms
  *   instead of 0.066, with a prototype of the kernel.
  */
-#ifndef GCONV_CUDA_LAYER_FEW_CUH
-#define GCONV_CUDA_LAYER_FEW_CUH
+#pragma once
 
 #include "tensor.cuh"
 
@@ -468,5 +467,3 @@ inline double error_bound() {
 }
 
 } // namespace few
-
-#endif

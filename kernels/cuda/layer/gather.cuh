@@ -11,8 +11,7 @@
  * A block has two couples, each with its own tiles. A couple is one warpgroup that multiplies, and one that packs the next
  * tile meanwhile. Each tile has its own scale, so no pass over the input comes first.
  */
-#ifndef GCONV_CUDA_LAYER_GATHER_CUH
-#define GCONV_CUDA_LAYER_GATHER_CUH
+#pragma once
 
 #include "gather_cut.cuh"
 #include "tensor.cuh"
@@ -567,5 +566,3 @@ struct layer {
 };
 
 } // namespace gather
-
-#endif

@@ -12,8 +12,7 @@
  * not packed. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows. Outputs behind the last are computed and
  * dropped.
  */
-#ifndef GCONV_CUDA_LAYER_GATHER_CUT_CUH
-#define GCONV_CUDA_LAYER_GATHER_CUT_CUH
+#pragma once
 
 #include "tensor_cut.cuh"
 
@@ -141,5 +140,3 @@ inline cut cut_problem(const gconv_layer_problem *p) {
 }
 
 } // namespace gather
-
-#endif

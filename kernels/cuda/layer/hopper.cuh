@@ -2,8 +2,7 @@
 /* Hopper's (sm_90a) instructions for tensor cores as functions: barriers in shared memory, bulk copies, and the
  * multiplication of matrices in shared memory by a warpgroup, which has 128 threads. On other GPUs the functions are empty;
  * no kernel that uses them is launched there. */
-#ifndef GCONV_CUDA_LAYER_HOPPER_CUH
-#define GCONV_CUDA_LAYER_HOPPER_CUH
+#pragma once
 
 #include "../copies.cuh"
 
@@ -174,5 +173,3 @@ __device__ __forceinline__ void multiply_fp16(float (&c)[64], const uint4 &a, ui
 #endif
 
 } // namespace hopper
-
-#endif

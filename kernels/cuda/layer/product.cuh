@@ -11,8 +11,7 @@
  * Every sum is a chain of fused multiply-adds down the depth, from +0. If the depth is in the order of the definition, this
  * is the exact family.
  */
-#ifndef GCONV_CUDA_LAYER_PRODUCT_CUH
-#define GCONV_CUDA_LAYER_PRODUCT_CUH
+#pragma once
 
 #include "weights.cuh"
 
@@ -116,5 +115,3 @@ int64_t operand_pitch(int64_t columns) {
 }
 
 } // namespace
-
-#endif

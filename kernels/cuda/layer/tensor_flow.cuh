@@ -13,8 +13,7 @@
  * to tile, but begin at any address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are
  * stored, by bulk copies; the rest of a line is kept until the next tile.
  */
-#ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
-#define GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
+#pragma once
 
 #include "tensor_flow_lay.cuh"
 #include "tensor_store.cuh"
@@ -299,5 +298,3 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) flow_lay
 }
 
 } // namespace tensor
-
-#endif

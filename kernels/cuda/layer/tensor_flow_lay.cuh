@@ -7,8 +7,7 @@
  * image of a block. The packing warpgroup searches the following images while the ring is full. So no pass over the input
  * comes before.
  */
-#ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_LAY_CUH
-#define GCONV_CUDA_LAYER_TENSOR_FLOW_LAY_CUH
+#pragma once
 
 #include "tensor_flow_cut.cuh"
 #include "tensor_lay.cuh"
@@ -299,5 +298,3 @@ __device__ __forceinline__ void fill_ring(const arguments &a, const flow_memory 
 #endif
 
 } // namespace tensor
-
-#endif

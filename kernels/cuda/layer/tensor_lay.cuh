@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Prepares the input of a layer for tensor cores (tensor.cuh): finds its largest samples, and packs it into planes of units.
  */
-#ifndef GCONV_CUDA_LAYER_TENSOR_LAY_CUH
-#define GCONV_CUDA_LAYER_TENSOR_LAY_CUH
+#pragma once
 
 #include "tensor_work.cuh"
 
@@ -105,5 +104,3 @@ template <class E, int D> __global__ void __launch_bounds__(LAYERS) pack_planes(
 }
 
 } // namespace tensor
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of numbers that tensor cores multiply, and how a float32 becomes digits of them (tensor.cuh). */
-#ifndef GCONV_CUDA_LAYER_TENSOR_NUMBERS_CUH
-#define GCONV_CUDA_LAYER_TENSOR_NUMBERS_CUH
+#pragma once
 
 #include "hopper.cuh"
 
@@ -127,5 +126,3 @@ __device__ __forceinline__ float power_of_two(int exponent) {
 }
 
 } // namespace tensor
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finishes and stores the sums of a layer on tensor cores (tensor.cuh): scale, bias, activation. */
-#ifndef GCONV_CUDA_LAYER_TENSOR_STORE_CUH
-#define GCONV_CUDA_LAYER_TENSOR_STORE_CUH
+#pragma once
 
 #include "tensor_mend.cuh"
 
@@ -162,5 +161,3 @@ static __global__ void __launch_bounds__(256)
 }
 
 } // namespace tensor
-
-#endif

@@ -7,8 +7,7 @@
  * [group][block][tap][F], with taps in the order of the definition. So a tap's weights are F adjacent floats, which are read
  * from shared memory four at a time.
  */
-#ifndef GCONV_CUDA_LAYER_WEIGHTS_CUH
-#define GCONV_CUDA_LAYER_WEIGHTS_CUH
+#pragma once
 
 #include "conv/cuda_error.h"
 #include "layer/activation.h"
@@ -77,12 +76,8 @@ struct block_arguments {
 
 block_arguments block_arguments_of(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
-  return {*problem,
-          gconv_layer_prepared(problem, e->weights),
-          gconv_layer_biases(problem, e->weights),
-          e->in,
-          e->out,
-          blocks_of_group(problem)};
+  const float *prepared = gconv_layer_prepared(problem, e->weights), *biases = gconv_layer_biases(problem, e->weights);
+  return {*problem, prepared, biases, e->in, e->out, blocks_of_group(problem)};
 }
 
 /* Calls launch.operator()<F, N>(), with the filters F of a block and N (1, 2 or 4) pixels of a thread. */
@@ -173,5 +168,3 @@ const char *block_obstacle(const gconv_layer_problem *problem) {
 }
 
 } // namespace
-
-#endif
