@@ -4,6 +4,7 @@
 #pragma once
 
 #include "conv/algorithm.h"
+#include "unroll.cuh"
 
 #include <cuda_runtime_api.h>
 
@@ -165,8 +166,7 @@ template <class Out> __device__ __forceinline__ void store_four(const float (&y)
     __stcs((word *)(row + first), pack_four(y, Out())); /* streaming store: this kernel does not read them again */
     return;
   }
-#pragma unroll
-  for (int i = 0; i < 3; i++)
+  UNROLLED_FOR (int i = 0; i < 3; i++)
     if (i < count)
       gconv_store(y[i], row + first + i);
 }

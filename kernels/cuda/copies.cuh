@@ -2,6 +2,8 @@
 /* Asynchronous copies to shared memory, in groups. GPUs before Ampere have none: there a copy is done at once. */
 #pragma once
 
+#include "unroll.cuh"
+
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 

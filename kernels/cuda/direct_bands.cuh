@@ -209,11 +209,9 @@ __device__ __forceinline__ void load_taps(const float4 *from, float (&tap)[4]) {
 template <int T, band_form FORM, int LO, int HI, bool ALL>
 __device__ __forceinline__ void add_column(int k, const float (&tap)[T][4], const float (&x)[2][8], uint32_t reached,
                                            float (&sums)[T][8]) {
-#pragma unroll
-  for (int t = LO; t < HI; t++)
+  UNROLLED_FOR (int t = LO; t < HI; t++)
     if (ALL || reached >> t & 1)
-#pragma unroll
-      for (int v = 0; v < 8; v++)
+      UNROLLED_FOR (int v = 0; v < 8; v++)
         sums[t][v] = fmaf(tap[t][k], FORM == DENSE ? x[v / 4][v % 4 + k] : x[0][v], sums[t][v]);
 }
 
@@ -230,23 +228,19 @@ __device__ __forceinline__ void add_to_rows(const band_arguments &a, const float
 #pragma unroll 1
   for (int32_t s = 0; s < end; s += 4, taps += a.table.phase_rows) {
     float tap[T][4];
-#pragma unroll
-    for (int t = LO; t < HI; t++)
+    UNROLLED_FOR (int t = LO; t < HI; t++)
       load_taps(taps - t, tap[t]);
     if (FORM == DENSE)
       load_four(row + places[0] + s + 4, x[0] + 4), load_four(row + places[4] + s + 4, x[1] + 4);
     if (FORM == DENSE && s >= begin && s + 4 <= end) { /* a whole block needs no further tests */
-#pragma unroll
-      for (int k = 0; k < 4; k++)
+      UNROLLED_FOR (int k = 0; k < 4; k++)
         add_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
     } else {
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
+      UNROLLED_FOR (int k = 0; k < 4; k++) {
         if (k > 0 && s + k >= end)
           return;
         if (FORM != DENSE) {
-#pragma unroll
-          for (int v = 0; v < 8; v++)
+          UNROLLED_FOR (int v = 0; v < 8; v++)
             x[0][v] = FORM == STEPPED ? row[places[0] + 32 * v] : row[places[v]];
           row += a.step;
         }
@@ -255,8 +249,7 @@ __device__ __forceinline__ void add_to_rows(const band_arguments &a, const float
       }
     }
     if (FORM == DENSE)
-#pragma unroll
-      for (int v = 0; v < 4; v++)
+      UNROLLED_FOR (int v = 0; v < 4; v++)
         x[0][v] = x[0][v + 4], x[1][v] = x[1][v + 4];
   }
 }
@@ -317,8 +310,7 @@ template <band_form FORM> __device__ __forceinline__ void stage_row(const band &
     *(float4 *)(to + 4 * b.lane) = make_float4(values[0], values[1], values[2], values[3]);
     *(float4 *)(to + 128 + 4 * b.lane) = make_float4(values[4], values[5], values[6], values[7]);
   } else {
-#pragma unroll
-    for (int v = 0; v < 8; v++)
+    UNROLLED_FOR (int v = 0; v < 8; v++)
       to[32 * v + b.lane] = values[v];
   }
 }
@@ -367,8 +359,7 @@ template <class Out> __device__ __forceinline__ void store_rows(const band_argum
     const int32_t p = b.row + n / BAND_SAMPLES * a.spacing, sample = b.first + n % BAND_SAMPLES;
     float y[4];
     load_four(b.shared + n, y);
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int i = 0; i < 4; i++)
       y[i] = finish(epilogue, y[i]);
     if (sample < a.samples)
       store_four(y, (Out *)(b.out + p * a.common.out_row), sample, a.samples - sample);
@@ -422,8 +413,7 @@ template <band_form FORM>
 __device__ __forceinline__ void find_places(const band_arguments &a, const band &b, int32_t (&places)[8]) {
   const gconv_problem &problem = a.common.problem;
   const int32_t origin = b.first / problem.channels;
-#pragma unroll
-  for (int v = 0; v < 8; v++)
+  UNROLLED_FOR (int v = 0; v < 8; v++)
     if (FORM == DENSE) {
       places[v] = v / 4 * 128 + 4 * b.lane + v % 4;
     } else if (FORM == STEPPED) {
@@ -451,8 +441,7 @@ __global__ void __launch_bounds__(32 * BAND_WARPS, 3) bands(const __grid_constan
   find_places<FORM>(a, b, places);
   float sums[BAND_ROWS][8] = {};
   sum_band<BAND_ROWS, FORM>(a, b, places, b.filter, sums);
-#pragma unroll
-  for (int t = 0; t < BAND_ROWS; t++)
+  UNROLLED_FOR (int t = 0; t < BAND_ROWS; t++)
     stage_row<FORM>(b, t, sums[t]);
   store_band(a, b, divisor_of(a, b.filter), bias_of(a, b.filter));
 }
@@ -464,15 +453,11 @@ __device__ __forceinline__ void combine_sums(const band_arguments &a, int32_t k,
   const gconv_combine combine = a.common.problem.epilogue.combine;
   const float divisor = divisor_of(a, k), bias = bias_of(a, k);
   if (divisor != 1.0f || bias != 0.0f)
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-      for (int v = 0; v < 8; v++)
+    UNROLLED_FOR (int t = 0; t < T; t++)
+      UNROLLED_FOR (int v = 0; v < 8; v++)
         sums[t][v] = gconv_response(sums[t][v], divisor, bias);
-#pragma unroll
-  for (int t = 0; t < T; t++)
-#pragma unroll
-    for (int v = 0; v < 8; v++)
+  UNROLLED_FOR (int t = 0; t < T; t++)
+    UNROLLED_FOR (int v = 0; v < 8; v++)
       values[t][v] =
           k == 0 ? gconv_combine_first(combine, sums[t][v]) : gconv_combine_next(combine, values[t][v], sums[t][v]);
 }
@@ -493,10 +478,8 @@ __global__ void __launch_bounds__(32 * BAND_WARPS, 3) combined_bands(const __gri
     sum_band<T, FORM>(a, b, places, k, sums);
     combine_sums<T>(a, k, sums, values);
   }
-#pragma unroll
-  for (int t = 0; t < T; t++) {
-#pragma unroll
-    for (int v = 0; v < 8; v++)
+  UNROLLED_FOR (int t = 0; t < T; t++) {
+    UNROLLED_FOR (int v = 0; v < 8; v++)
       values[t][v] = gconv_combine_last(a.common.problem.epilogue.combine, values[t][v]);
     stage_row<FORM>(b, t, values[t]);
   }

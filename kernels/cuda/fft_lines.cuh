@@ -79,8 +79,7 @@ template <int COLUMNS> struct columns_order {
 /* Multiplies points by their twists. The powers of a point's twist are at twists[i * step]. */
 template <int SIGN, int N> __device__ __forceinline__ void twist(const float2 *twists, int step, float2 (&points)[N]) {
   float2 powers[powers_of_twist(N)];
-#pragma unroll
-  for (int i = 0; i < powers_of_twist(N); i++)
+  UNROLLED_FOR (int i = 0; i < powers_of_twist(N); i++)
     powers[i] = __ldg(twists + i * step);
   twist_points<SIGN>(powers, points);
 }
@@ -132,8 +131,7 @@ __device__ __forceinline__ void load_anywhere(const arguments &a, const real_til
   const gconv_problem &problem = a.problem;
   const int row = any_index(problem.border, tile.top + y, problem.height);
   const In *in = (const In *)(tile.in + max(row, 0) * a.in_row);
-#pragma unroll
-  for (int i = 0; i < N; i++) {
+  UNROLLED_FOR (int i = 0; i < N; i++) {
     int column = any_index(problem.border, tile.left + x + STEP * i, problem.width);
     float level = (row | column) < 0 ? problem.border_level : level_at(in + (int64_t)max(column, 0) * problem.channels);
     (PART == 0 ? points[i].x : points[i].y) = level;
@@ -199,13 +197,11 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
 /* The last pass forward, the product, and the first pass back, on points 16 * m .. 16 * m + 15. */
 template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(const float2 *spectrum, float2 *at) {
   float2 points[16], factors[16];
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     factors[i] = __ldg(spectrum + i * FACTORS);
   load_points(at, PITCH, points);
   transform_points<FORWARD>(points);
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     points[i] = times(points[i], factors[i]);
   transform_points<BACKWARD>(points);
   put_points(at, PITCH, points);

@@ -95,8 +95,7 @@ __device__ __forceinline__ void stage_row(const cut &a, const In *row, int64_t f
   for (uint32_t start = lane; start < count; start += AHEAD * 32) {
     float x[AHEAD];
     uint32_t place[AHEAD];
-#pragma unroll
-    for (int j = 0; j < AHEAD; j++) {
+    UNROLLED_FOR (int j = 0; j < AHEAD; j++) {
       const uint32_t i = start + j * 32;
       int64_t u = first + i;
       if (!DENSE)
@@ -109,8 +108,7 @@ __device__ __forceinline__ void stage_row(const cut &a, const In *row, int64_t f
       v += more + (phase >= phases);
       phase -= phase >= phases ? phases : 0;
     }
-#pragma unroll
-    for (int j = 0; j < AHEAD; j++)
+    UNROLLED_FOR (int j = 0; j < AHEAD; j++)
       if (start + j * 32 < count)
         to[place[j]] = x[j];
   }
@@ -153,12 +151,10 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
  * access. */
 template <int F> __device__ __forceinline__ void load_taps(const float *from, float (&taps)[F]) {
   if constexpr (F >= 4) {
-#pragma unroll
-    for (int k = 0; k < F; k += 4)
+    UNROLLED_FOR (int k = 0; k < F; k += 4)
       load_four(from + k, taps + k);
   } else {
-#pragma unroll
-    for (int k = 0; k < F; k++)
+    UNROLLED_FOR (int k = 0; k < F; k++)
       taps[k] = from[k];
   }
 }
@@ -170,29 +166,24 @@ __device__ __forceinline__ void slide_row(const float *taps, int32_t tap_pitch, 
                                           int32_t window_pitch, float (&sums)[F][V]) {
   constexpr bool AHEAD = F == 8;
   float window[V], tap[F], next[F];
-#pragma unroll
-  for (int v = 0; v < V; v++)
+  UNROLLED_FOR (int v = 0; v < V; v++)
     window[v] = samples[v * window_pitch];
   if (AHEAD)
     load_taps(taps, next);
   for (int32_t s = 0; s < columns; s += V) {
     samples++;
-#pragma unroll
-    for (int j = 0; j < V; j++) {
+    UNROLLED_FOR (int j = 0; j < V; j++) {
       if (s + j >= columns)
         break;
       if (!AHEAD)
         load_taps(taps, next);
-#pragma unroll
-      for (int k = 0; k < F; k++)
+      UNROLLED_FOR (int k = 0; k < F; k++)
         tap[k] = next[k];
       taps += tap_pitch;
       if (AHEAD)
         load_taps(taps, next);
-#pragma unroll
-      for (int k = 0; k < F; k++)
-#pragma unroll
-        for (int v = 0; v < V; v++)
+      UNROLLED_FOR (int k = 0; k < F; k++)
+        UNROLLED_FOR (int v = 0; v < V; v++)
           sums[k][v] = fmaf(tap[k], window[(v + j) % V], sums[k][v]);
       window[j] = samples[j * window_pitch];
     }
@@ -209,11 +200,9 @@ __device__ __forceinline__ void stride_row(const cut &a, const float *taps, int3
     float tap[F];
     load_taps(taps, tap);
     taps += a.tap_pitch;
-#pragma unroll
-    for (int v = 0; v < V; v++) {
+    UNROLLED_FOR (int v = 0; v < V; v++) {
       const float sample = x[v * groups];
-#pragma unroll
-      for (int k = 0; k < F; k++)
+      UNROLLED_FOR (int k = 0; k < F; k++)
         sums[k][v] = fmaf(tap[k], sample, sums[k][v]);
     }
     x += phase_pitch;

@@ -123,8 +123,7 @@ __device__ __forceinline__ uint32_t larger_pair(uint32_t most, uint32_t pair) {
 template <int C>
 __device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t words[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
+  UNROLLED_FOR (int i = 0; i < 4; i++) {
     const int byte = (2 * j + i / 2) * C + c, row = i % 2 * 2;
     uint32_t first = byte / 4 % 2 ? raw[row][byte / 8].y : raw[row][byte / 8].x;
     uint32_t second = byte / 4 % 2 ? raw[row + 1][byte / 8].y : raw[row + 1][byte / 8].x;
@@ -137,8 +136,7 @@ __device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw
 template <int C>
 __device__ __forceinline__ uint4 split_levels(const uint16_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t high[2], low[2];
-#pragma unroll
-  for (int i = 0; i < 2; i++) {
+  UNROLLED_FOR (int i = 0; i < 2; i++) {
     const int sample = j * C + c, row = 2 * i;
     uint32_t first = sample / 2 % 2 ? raw[row][sample / 4].y : raw[row][sample / 4].x;
     uint32_t second = sample / 2 % 2 ? raw[row + 1][sample / 4].y : raw[row + 1][sample / 4].x;
@@ -153,8 +151,7 @@ template <int C>
 __device__ __forceinline__ uint4 split_levels(const float *, const float4 (&raw)[4][C], int c, int j, float scale,
                                               uint32_t &most) {
   float x[4];
-#pragma unroll
-  for (int row = 0; row < 4; row++) {
+  UNROLLED_FOR (int row = 0; row < 4; row++) {
     const int sample = j * C + c;
     const float4 word = raw[row][sample / 4];
     x[row] = scale * (sample % 4 == 0 ? word.x : sample % 4 == 1 ? word.y : sample % 4 == 2 ? word.z : word.w);
@@ -176,16 +173,13 @@ __device__ __forceinline__ bool convert_channels(const separable_arguments &a, c
 #pragma unroll 1
   for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
     word raw[4][C];
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-#pragma unroll
-      for (int i = 0; i < 4 * C; i++) {
+    UNROLLED_FOR (int j = 0; j < 4; j++) {
+      UNROLLED_FOR (int i = 0; i < 4 * C; i++) {
         const int row = i / C, at = i % C;
         if (WHOLE ? j == 0 : at >= j * C / 4 && at <= (j * C + C - 1) / 4)
           raw[row][at] = *(const word *)raw_word<In>(t, a.raw, unit, row, C, at);
       }
-#pragma unroll
-      for (int c = 0; c < C; c++)
+      UNROLLED_FOR (int c = 0; c < C; c++)
         if (c < a.channels)
           split_words(t, to, c, unit)[j ^ swizzle_of(unit)] = split_levels<C>((const In *)NULL, raw, c, j, scale, most);
     }

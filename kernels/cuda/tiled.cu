@@ -115,13 +115,10 @@ template <int MOST> struct strip_arguments {
 template <int N> __device__ __forceinline__ void add_run(const float *taps, const float *x, float (&sums)[V]) {
   constexpr int FOURS = (V + N - 1 + 3) / 4;
   float window[4 * FOURS];
-#pragma unroll
-  for (int i = 0; i < FOURS; i++)
+  UNROLLED_FOR (int i = 0; i < FOURS; i++)
     load_four(x + 4 * i, window + 4 * i);
-#pragma unroll
-  for (int s = 0; s < N; s++)
-#pragma unroll
-    for (int v = 0; v < V; v++)
+  UNROLLED_FOR (int s = 0; s < N; s++)
+    UNROLLED_FOR (int v = 0; v < V; v++)
       sums[v] = fmaf(taps[s], window[v + s], sums[v]);
 }
 
@@ -159,12 +156,10 @@ __device__ __forceinline__ void stage_strip(const strip_shape &shape, const stri
   const int piles = shape.tile.piles;
   float *to = stage + at.row * shape.stage_pitch + at.number * piles + at.card;
   if (piles == 1) {
-#pragma unroll
-    for (int v = 0; v < V; v += 4)
+    UNROLLED_FOR (int v = 0; v < V; v += 4)
       *(float4 *)(to + v) = make_float4(y[v], y[v + 1], y[v + 2], y[v + 3]);
   } else {
-#pragma unroll
-    for (int v = 0; v < V; v++)
+    UNROLLED_FOR (int v = 0; v < V; v++)
       to[v * piles] = y[v];
   }
 }
@@ -183,8 +178,7 @@ __device__ __forceinline__ void store_pixels(const arguments &a, const tile_plac
                                              int first, int count, int filter) {
   const gconv_problem &problem = a.problem;
   uint8_t *row = at.out + p * a.out_row + filter * a.out_filter;
-#pragma unroll
-  for (int j = 0; j < 4; j++) {
+  UNROLLED_FOR (int j = 0; j < 4; j++) {
     if (j >= count)
       return;
     int pixel = (first + j) / problem.channels, c = first + j - pixel * problem.channels;
@@ -226,8 +220,7 @@ __device__ __forceinline__ void add_filter(const strip_arguments<MOST> &k, int f
   const int columns = k.common.problem.columns, rows = k.common.problem.rows, pitch = k.pitch;
   const int step = k.common.problem.dilation_y * k.shape.tile.pitch;
   const float *taps = k.taps + filter * rows * pitch;
-#pragma unroll
-  for (int v = 0; v < V; v++)
+  UNROLLED_FOR (int v = 0; v < V; v++)
     sums[v] = 0.0f;
 #pragma unroll 1
   for (int r = 0; r < rows; r++, taps += pitch, x += step)

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "../unroll.cuh"
 #include "conv/cuda_error.h"
 #include "layer/activation.h"
 #include "layer/algorithm.h"
@@ -116,14 +117,11 @@ double lateness(double blocks, double most, const gconv_machine *machine) {
 /* sums[k][i] += weights[k] * x[i] */
 template <int F, int N>
 __device__ __forceinline__ void add_tap(float (&sums)[F][N], const float *weights, const float (&x)[N]) {
-#pragma unroll
-  for (int k = 0; k < F; k += 4) {
+  UNROLLED_FOR (int k = 0; k < F; k += 4) {
     const float4 w = *(const float4 *)(weights + k);
     const float four[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-#pragma unroll
-      for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int j = 0; j < 4; j++)
+      UNROLLED_FOR (int i = 0; i < N; i++)
         sums[k + j][i] = fmaf(four[j], x[i], sums[k + j][i]);
   }
 }
