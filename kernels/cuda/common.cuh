@@ -22,18 +22,6 @@ struct arguments {
   int64_t out_image, out_plane, out_row, out_pixel, out_channel, out_alpha;
 };
 
-/* Row 0 of a plane in the input and in the output. */
-struct planes {
-  const uint8_t *in;
-  uint8_t *out;
-};
-
-/* Returns plane number z of all planes of all images. */
-template <class Index> __device__ __forceinline__ planes planes_of(const arguments &a, Index z) {
-  const Index image = z / a.problem.planes, plane = z - image * a.problem.planes;
-  return {a.in + image * a.in_image + plane * a.in_plane, a.out + image * a.out_image + plane * a.out_plane};
-}
-
 /* The level at row y, column x, channel c of a plane. The place may be outside the image. */
 template <class In>
 __device__ float sample_at(const gconv_problem &problem, const uint8_t *plane, int64_t in_row, int64_t y, int64_t x, int c) {
@@ -81,7 +69,8 @@ inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, i
 
 /* ---- Types that are known at run time ---- */
 
-/* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). */
+/* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). For hosts. In kernels, see first whether
+ * the machine code stays as good: it did in sparse and tiled, but not in gemm and fft. */
 #pragma nv_exec_check_disable
 template <class F> __host__ __device__ __forceinline__ auto with_type(gconv_type type, const F &f) {
   return type == GCONV_U8 ? f(uint8_t()) : type == GCONV_U16 ? f(uint16_t()) : f(float());
@@ -94,7 +83,12 @@ __device__ __forceinline__ int sample_bytes(gconv_type type) {
 
 /* Stores the finished value y at `to`, as a sample of `type`. */
 __device__ __forceinline__ void store_as(gconv_type type, float y, uint8_t *to) {
-  with_type(type, [&](auto sample) { gconv_store(y, (decltype(sample) *)to); });
+  if (type == GCONV_U8)
+    gconv_store(y, to);
+  else if (type == GCONV_U16)
+    gconv_store(y, (uint16_t *)to);
+  else
+    gconv_store(y, (float *)to);
 }
 
 /* ---- Four samples at a time ---- */

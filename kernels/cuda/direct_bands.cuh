@@ -291,7 +291,12 @@ __device__ __forceinline__ void sum_band(const band_arguments &a, const band &b,
   for (int32_t begin = 0; begin < rows; begin += a.fetched) {
     const int32_t end = min(begin + a.fetched, rows);
     __syncwarp(); /* all lanes have read the rows before */
-    with_type(problem.in_type, [&](auto in) { fetch_rows<decltype(in)>(a, b, begin, end); });
+    if (problem.in_type == GCONV_U8)
+      fetch_rows<uint8_t>(a, b, begin, end);
+    else if (problem.in_type == GCONV_U16)
+      fetch_rows<uint16_t>(a, b, begin, end);
+    else
+      fetch_rows<float>(a, b, begin, end);
     __syncwarp();
 #pragma unroll 1
     for (int32_t i = begin; i < end; i++)
@@ -317,7 +322,11 @@ template <band_form FORM> __device__ __forceinline__ void stage_row(const band &
 
 /* Alpha that is kept of output pixel (p, q), for any type of the input. */
 __device__ __noinline__ float any_kept_alpha(const arguments &a, const uint8_t *plane, int64_t p, int64_t q) {
-  return with_type(a.problem.in_type, [&](auto in) { return kept_alpha<decltype(in)>(a.problem, plane, a.in_row, p, q); });
+  if (a.problem.in_type == GCONV_U8)
+    return kept_alpha<uint8_t>(a.problem, plane, a.in_row, p, q);
+  if (a.problem.in_type == GCONV_U16)
+    return kept_alpha<uint16_t>(a.problem, plane, a.in_row, p, q);
+  return kept_alpha<float>(a.problem, plane, a.in_row, p, q);
 }
 
 /* Stores the finished value `y` of a sample of output row `p`. If the sample is alpha that is kept, alpha is stored instead.
@@ -372,7 +381,12 @@ __device__ __forceinline__ void store_band(const band_arguments &a, const band &
   const bool plain = epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center;
   const finisher finish = {divisor, bias, plain && divisor == 1.0f && bias == 0.0f};
   __syncwarp();
-  with_type(a.common.problem.out_type, [&](auto out) { store_rows<decltype(out)>(a, b, finish); });
+  if (a.common.problem.out_type == GCONV_U8)
+    store_rows<uint8_t>(a, b, finish);
+  else if (a.common.problem.out_type == GCONV_U16)
+    store_rows<uint16_t>(a, b, finish);
+  else
+    store_rows<float>(a, b, finish);
 }
 
 /* ---- The band of a warp ---- */
@@ -398,11 +412,10 @@ template <int T> __device__ __forceinline__ bool find_band(const band_arguments 
   if (problem.stride_x == 1 && a.samples - b->first < BAND_SAMPLES) /* the last band of a row */
     b->count = min(a.pitch, (b->shift + a.samples - b->first + (problem.columns - 1) * a.step + 3) & ~3);
   b->inside = a.aligned && b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
-  const int32_t sheet = blockIdx.z / a.filters;
-  const planes at = planes_of(a.common, sheet);
+  const int32_t sheet = blockIdx.z / a.filters, image = sheet / problem.planes, plane = sheet - image * problem.planes;
   b->filter = blockIdx.z - sheet * a.filters;
-  b->in = at.in;
-  b->out = at.out + b->filter * a.common.out_filter;
+  b->in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
+  b->out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + b->filter * a.common.out_filter;
   b->shared = shared_rows + warp * a.floats;
   return true;
 }

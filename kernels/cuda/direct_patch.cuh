@@ -115,7 +115,7 @@ __device__ __forceinline__ void make_patch(const sliding_arguments<K, 1> &a, con
 template <class In, int K, int C, int V, int ROWS, int BLOCKS, bool PLAIN>
 __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_constant__ sliding_arguments<K, 1> a) {
   const gconv_problem &problem = a.common.problem;
-  const block_part part = find_part<true>(a, a.walkers * problem.images * problem.planes);
+  const block_part part = find_part(a, a.walkers * problem.images * problem.planes);
   if (!part.walks) {
     make_ends<In, K, C, 1, K, PLAIN>(a, part.in, part.out, part.number);
     return;

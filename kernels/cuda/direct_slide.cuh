@@ -50,11 +50,12 @@ __device__ __forceinline__ void walk_share(const sliding_arguments<K, F> &a) {
   while (at < end) {
     const int column = (int)(at / problem.out_height), top = (int)(at - (int64_t)column * problem.out_height);
     const int rows = (int)min(end - at, (int64_t)(problem.out_height - top));
-    const int sheet = column / a.across;
-    const planes at_sheet = planes_of(a.common, sheet);
+    const int sheet = column / a.across, image = sheet / problem.planes, plane = sheet - image * problem.planes;
     const int first = ((column - sheet * a.across) * blockDim.x + threadIdx.x) * V;
+    const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
+    uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + top * a.common.out_row;
     if (first >= a.begin && first < a.end)
-      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, at_sheet.in, at_sheet.out + top * a.common.out_row, first, top, rows);
+      walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out, first, top, rows);
     at += rows;
   }
 }
@@ -67,21 +68,26 @@ template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
 __global__ void __launch_bounds__(SLIDE_THREADS) slide(const __grid_constant__ sliding_arguments<K, F> a) {
   const gconv_problem &problem = a.common.problem;
   if constexpr (takes_shares<In, K>) {
-    const block_part part = find_part<true>(a, a.walkers);
+    const block_part part = find_part(a, a.walkers);
     if (part.walks)
       walk_share<In, K, C, V, F, PLAIN, BY_FOUR>(a);
     else
       make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, part.in, part.out, part.number);
   } else {
-    const block_part part = find_part<false>(a, a.walkers * problem.images * problem.planes);
-    if (part.walks) {
-      const int strip = part.number / a.across, column = part.number - strip * a.across;
+    const int all_walkers = a.walkers * problem.images * problem.planes;
+    const bool walks = (int)blockIdx.x < all_walkers;
+    const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, sheet = number / (walks ? a.walkers : a.edge_blocks);
+    const int image = sheet / problem.planes, plane = sheet - image * problem.planes;
+    const uint8_t *in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
+    uint8_t *out = a.common.out + image * a.common.out_image + plane * a.common.out_plane;
+    if (walks) {
+      const int block = number - sheet * a.walkers, strip = block / a.across, column = block - strip * a.across;
       const int first = (column * blockDim.x + threadIdx.x) * V, top = (strip * blockDim.y + threadIdx.y) * a.strip;
       if (first >= a.begin && first < a.end && top < problem.out_height)
-        walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, part.in, part.out + top * a.common.out_row, first, top,
+        walk<In, K, C, V, F, PLAIN, BY_FOUR>(a, in, out + top * a.common.out_row, first, top,
                                              min(a.strip, problem.out_height - top));
     } else {
-      make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, part.in, part.out, part.number);
+      make_ends<In, K, C, F, end_rows<K>, PLAIN>(a, in, out, number - sheet * a.edge_blocks);
     }
   }
 }

@@ -200,7 +200,12 @@ __device__ __forceinline__ void store_any(const sliding_arguments<K, F> &a, cons
     y[i] = finish_value<In, K, F>(a, first[i], second[i]);
   if (C == 4 && problem.keep_alpha)
     y[3] = near_alpha<In, C>(problem, in, a.common.in_row, p, sample / C);
-  with_type(problem.out_type, [&](auto type) { store_four(y, (decltype(type) *)out, sample, 4); });
+  if (problem.out_type == GCONV_U8)
+    store_four(y, (uint8_t *)out, sample, 4);
+  else if (problem.out_type == GCONV_U16)
+    store_four(y, (uint16_t *)out, sample, 4);
+  else
+    store_four(y, (float *)out, sample, 4);
 }
 
 /* Plain epilogues: y = sum * scale + offset, after the magnitude if there are two sums. The output has the type of the
@@ -349,7 +354,12 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
   float value = finish_value<In, K, F>(a, sums[0], sums[F - 1]);
   if (C == 4 && problem.keep_alpha && c == 3)
     value = near_alpha<In, C>(problem, in, a.common.in_row, p, q);
-  with_type(problem.out_type, [&](auto type) { gconv_store(value, (decltype(type) *)out + sample); });
+  if (problem.out_type == GCONV_U8)
+    gconv_store(value, out + sample);
+  else if (problem.out_type == GCONV_U16)
+    gconv_store(value, (uint16_t *)out + sample);
+  else
+    gconv_store(value, (float *)out + sample);
 }
 
 /* Makes one sample at the end of a row: the share of a thread in block `number` of those for the ends of rows of a plane. */
@@ -371,19 +381,17 @@ struct block_part {
   uint8_t *out;
 };
 
-/* Assigns work to a block. QUICK: with a branch that saves a short launch the divisions. The first all_walkers blocks of the
- * grid slide. The blocks for the ends of rows come last: they are short, and fill the multiprocessors that have become idle.
- */
-template <bool QUICK, int K, int F>
-__device__ __forceinline__ block_part find_part(const sliding_arguments<K, F> &a, int all_walkers) {
+/* Assigns work to a block. The first all_walkers blocks of the grid slide. The blocks for the ends of rows come last: they
+ * are short, and fill the multiprocessors that have become idle. */
+template <int K, int F> __device__ __forceinline__ block_part find_part(const sliding_arguments<K, F> &a, int all_walkers) {
   const gconv_problem &problem = a.common.problem;
   const bool walks = (int)blockIdx.x < all_walkers;
   const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, of_plane = walks ? a.walkers : a.edge_blocks;
-  if (QUICK && problem.images * problem.planes == 1)
+  if (problem.images * problem.planes == 1) /* saves a short launch the divisions */
     return {walks, number, a.common.in, a.common.out};
-  const int sheet = number / of_plane;
-  const planes at = planes_of(a.common, sheet);
-  return {walks, number - sheet * of_plane, at.in, at.out};
+  const int sheet = number / of_plane, image = sheet / problem.planes, plane = sheet - image * problem.planes;
+  return {walks, number - sheet * of_plane, a.common.in + image * a.common.in_image + plane * a.common.in_plane,
+          a.common.out + image * a.common.out_image + plane * a.common.out_plane};
 }
 
 } // namespace

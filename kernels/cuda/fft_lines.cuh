@@ -157,8 +157,16 @@ template <class Line>
 __device__ __forceinline__ void enter_part(const line_arguments &a, const tile_pair &pair, int y, int j, float2 *line) {
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P], *at = line + j + j / 16;
-  with_type(a.t.common.problem.in_type,
-            [&](auto in) { load_line<decltype(in), STEP>(a.t.common, pair, Line::SIZE, y, j, points); });
+  switch (a.t.common.problem.in_type) {
+  case GCONV_U8:
+    load_line<uint8_t, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
+    break;
+  case GCONV_U16:
+    load_line<uint16_t, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
+    break;
+  default:
+    load_line<float, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
+  }
   transform_points<FORWARD>(points);
   twist<FORWARD>(a.twists_x + j, STEP, points);
   put_points(at, Line::PART, points);

@@ -166,11 +166,22 @@ __device__ __forceinline__ void store_points(const tiling &t, int k, const tile_
   if (combined && k + 1 < t.common.problem.filters)
     return;
   k = combined ? 0 : k;
-  with_type(t.common.problem.out_type, [&](auto out) {
-    store_part<decltype(out), STEP, 0>(t, k, pair.first, y, x, points);
+  switch (t.common.problem.out_type) {
+  case GCONV_U8:
+    store_part<uint8_t, STEP, 0>(t, k, pair.first, y, x, points);
     if (pair.two)
-      store_part<decltype(out), STEP, 1>(t, k, pair.second, y, x, points);
-  });
+      store_part<uint8_t, STEP, 1>(t, k, pair.second, y, x, points);
+    break;
+  case GCONV_U16:
+    store_part<uint16_t, STEP, 0>(t, k, pair.first, y, x, points);
+    if (pair.two)
+      store_part<uint16_t, STEP, 1>(t, k, pair.second, y, x, points);
+    break;
+  default:
+    store_part<float, STEP, 0>(t, k, pair.first, y, x, points);
+    if (pair.two)
+      store_part<float, STEP, 1>(t, k, pair.second, y, x, points);
+  }
 }
 
 } // namespace

@@ -147,7 +147,16 @@ __device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &
   using shape = tile_shape<A>;
   const int j = lane % 8, y = top + lane / 8;
   float2 points[A], *at = tile + shape::down(y) + j;
-  with_type(a.problem.in_type, [&](auto in) { load_row<decltype(in)>(a, pair, inner, found, y, j, points); });
+  switch (a.problem.in_type) {
+  case GCONV_U8:
+    load_row<uint8_t>(a, pair, inner, found, y, j, points);
+    break;
+  case GCONV_U16:
+    load_row<uint16_t>(a, pair, inner, found, y, j, points);
+    break;
+  default:
+    load_row<float>(a, pair, inner, found, y, j, points);
+  }
   transform_points<FORWARD>(points);
   twist<A, FORWARD>(twists, j, points);
   UNROLLED_FOR (int k = 0; k < A; k++)

@@ -24,7 +24,12 @@ __device__ __forceinline__ void put_four(const cut &a, const float (&y)[4], uint
   const gconv_problem &problem = a.common.problem;
   const int64_t left = (int64_t)problem.out_width * problem.channels - sample;
   const int count = left < 4 ? (int)left : 4;
-  with_type(problem.out_type, [&](auto out) { store_four(y, (decltype(out) *)row + sample, 0, count); });
+  if (problem.out_type == GCONV_U8)
+    store_four(y, (uint8_t *)row + sample, 0, count);
+  else if (problem.out_type == GCONV_U16)
+    store_four(y, (uint16_t *)row + sample, 0, count);
+  else
+    store_four(y, (float *)row + sample, 0, count);
 }
 
 /* Stores one value at sample `i` of a tile's row, if the output has that sample. */
@@ -151,7 +156,12 @@ __device__ __forceinline__ void finish_tile(const cut &a, const origin &at, cons
                                             const float (&sums)[F][V], float *shared, float *values) {
   const bool combined = gconv_is_combined(&a.common.problem);
   if (SLIDING && !combined && a.fours && a.plain && a.phases == 1) {
-    with_type(a.common.problem.out_type, [&](auto out) { store_directly<decltype(out)>(a, at, my, filter_tile, sums); });
+    if (a.common.problem.out_type == GCONV_U8)
+      store_directly<uint8_t>(a, at, my, filter_tile, sums);
+    else if (a.common.problem.out_type == GCONV_U16)
+      store_directly<uint16_t>(a, at, my, filter_tile, sums);
+    else
+      store_directly<float>(a, at, my, filter_tile, sums);
     return;
   }
 #pragma unroll 1

@@ -140,7 +140,12 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
   __syncthreads(); /* no thread still reads what was staged before */
   if (!there)
     stage_taps(a, part, filter_tile, taps);
-  with_type(a.common.problem.in_type, [&](auto in) { stage_samples<decltype(in), V, SLIDING>(a, at, part, samples); });
+  if (a.common.problem.in_type == GCONV_U8)
+    stage_samples<uint8_t, V, SLIDING>(a, at, part, samples);
+  else if (a.common.problem.in_type == GCONV_U16)
+    stage_samples<uint16_t, V, SLIDING>(a, at, part, samples);
+  else
+    stage_samples<float, V, SLIDING>(a, at, part, samples);
   await_copies<0>();
   __syncthreads();
 }
@@ -151,8 +156,10 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
  * access. */
 template <int F> __device__ __forceinline__ void load_taps(const float *from, float (&taps)[F]) {
   if constexpr (F >= 4) {
-    UNROLLED_FOR (int k = 0; k < F; k += 4)
-      load_four(from + k, taps + k);
+    UNROLLED_FOR (int k = 0; k < F; k += 4) {
+      const float4 four = *(const float4 *)(from + k);
+      taps[k] = four.x, taps[k + 1] = four.y, taps[k + 2] = four.z, taps[k + 3] = four.w;
+    }
   } else {
     UNROLLED_FOR (int k = 0; k < F; k++)
       taps[k] = from[k];

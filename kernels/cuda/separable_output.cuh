@@ -96,7 +96,12 @@ __device__ __forceinline__ void stage(const separable_arguments &a, const tile &
   const gconv_type type = a.common.problem.out_type;
   uint8_t *row = t.shared + a.stage + (who.strip * STRIP + who.lane / 4) * a.stage_row;
   const int sample = (first + who.lane % 4 * 2) * a.common.problem.channels + who.channel;
-  with_type(type, [&](auto out) { stage_tiles<decltype(out)>(a, y, row + (int)sizeof(out) * sample); });
+  if (type == GCONV_U8)
+    stage_tiles<uint8_t>(a, y, row + sample);
+  else if (type == GCONV_U16)
+    stage_tiles<uint16_t>(a, y, row + 2 * sample);
+  else
+    stage_tiles<float>(a, y, row + 4 * sample);
 }
 
 /* Waits for the warps of the strip. */
@@ -128,7 +133,12 @@ __device__ __forceinline__ void write_sample(const arguments &a, const uint8_t *
   uint8_t *to = pixel + (alpha ? a.out_alpha : c * a.out_channel);
   if (alpha && !first && a.problem.epilogue.combine == GCONV_COMBINE_STACK)
     return; /* alpha is stored once, with the first filter */
-  with_type(a.problem.out_type, [&](auto out) { *(decltype(out) *)to = *(const decltype(out) *)from; });
+  if (a.problem.out_type == GCONV_U8)
+    *to = *from;
+  else if (a.problem.out_type == GCONV_U16)
+    *(uint16_t *)to = *(const uint16_t *)from;
+  else
+    *(uint32_t *)to = *(const uint32_t *)from;
 }
 
 /* Writes what a strip has staged. Its first pixel is output column `column`; pixels outside of the block's columns are left
@@ -223,7 +233,12 @@ template <class Out> __device__ __noinline__ void define(const separable_argumen
 }
 
 __device__ void define_any(const separable_arguments &a, const tile &t) {
-  with_type(a.common.problem.out_type, [&](auto out) { define<decltype(out)>(a, t); });
+  if (a.common.problem.out_type == GCONV_U8)
+    define<uint8_t>(a, t);
+  else if (a.common.problem.out_type == GCONV_U16)
+    define<uint16_t>(a, t);
+  else
+    define<float>(a, t);
 }
 
 } // namespace

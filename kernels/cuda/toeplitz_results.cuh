@@ -170,7 +170,23 @@ __device__ __forceinline__ void finish(const banded_arguments &a, const outlet &
   }
   UNROLLED_FOR (int i = 0; i < 4; i++)
     y[i] = gconv_finish(y[i], &problem.epilogue);
-  with_type(problem.out_type, [&](auto out) { store<In, decltype(out)>(a, to, k, p, y); });
+  if (problem.out_type == GCONV_U8)
+    store<In, uint8_t>(a, to, k, p, y);
+  else if (problem.out_type == GCONV_U16)
+    store<In, uint16_t>(a, to, k, p, y);
+  else
+    store<In, float>(a, to, k, p, y);
+}
+
+/* The planes that a block reads and writes. */
+struct planes {
+  const uint8_t *in;
+  uint8_t *out;
+};
+
+__device__ __forceinline__ planes planes_of(const arguments &a, int z) {
+  const int image = z / a.problem.planes, plane = z - image * a.problem.planes;
+  return {a.in + image * a.in_image + plane * a.in_plane, a.out + image * a.out_image + plane * a.out_plane};
 }
 
 } // namespace

@@ -208,7 +208,7 @@ struct place_in_grid {
 __device__ __forceinline__ bool find_place(const banded_arguments &a, int samples, place_in_grid *p) {
   const gconv_problem &problem = a.common.problem;
   const int warp = threadIdx.x / LANES, strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
-  p->at = planes_of(a.common, (int)blockIdx.z);
+  p->at = planes_of(a.common, blockIdx.z);
   p->tile = (blockIdx.x * a.across + warp % a.across) * TILE;
   p->top = phase + (strip - phase * a.strips) * a.strip * problem.dilation_y;
   p->rows = min(a.strip, (problem.out_height - 1 - p->top) / problem.dilation_y + 1);
