@@ -69,8 +69,8 @@ inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, i
 
 /* ---- Types that are known at run time ---- */
 
-/* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). For hosts. In kernels, see first whether
- * the machine code stays as good: it did in sparse and tiled, but not in gemm and fft. */
+/* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). It is for the
+ * host, and for kernels whose machine code does not change by it: in gemm and fft it does. */
 #pragma nv_exec_check_disable
 template <class F> __host__ __device__ __forceinline__ auto with_type(gconv_type type, const F &f) {
   return type == GCONV_U8 ? f(uint8_t()) : type == GCONV_U16 ? f(uint16_t()) : f(float());
