@@ -89,13 +89,15 @@ template <class Line, int PITCH, int SIGN>
 __device__ __forceinline__ void pass_middle(float2 *line, const float2 *twists, int task) {
   float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
   const float2 *factors = twists + Line::FIRST_TWISTS + task % 16;
-  load_points(at, 17 * PITCH, points);
+  UNROLLED_FOR (int i = 0; i < Line::Q; i++)
+    points[i] = at[17 * PITCH * i];
   if (SIGN == BACKWARD)
     twist<SIGN>(factors, 16, points);
   transform_points<SIGN>(points);
   if (SIGN == FORWARD)
     twist<SIGN>(factors, 16, points);
-  put_points(at, 17 * PITCH, points);
+  UNROLLED_FOR (int i = 0; i < Line::Q; i++)
+    at[17 * PITCH * i] = points[i];
 }
 
 /* ---- Points in memory ---- */
@@ -169,7 +171,8 @@ __device__ __forceinline__ void enter_part(const line_arguments &a, const tile_p
   }
   transform_points<FORWARD>(points);
   twist<FORWARD>(a.twists_x + j, STEP, points);
-  put_points(at, Line::PART, points);
+  UNROLLED_FOR (int k = 0; k < Line::P; k++)
+    at[k * Line::PART] = points[k];
 }
 
 /* Grid: x counts groups of ROWS rows, y pairs of tiles. */
@@ -194,10 +197,12 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
   __syncthreads();
   const stored_place place = place_of_thread<Line>(a, top);
   float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
-  load_points(at, 1, points);
+  UNROLLED_FOR (int i = 0; i < 16; i++)
+    points[i] = at[i];
   transform_points<FORWARD>(points);
   float2 *to = a.points + place.first;
-  put_points(to, (int64_t)(Line::SIZE / 16) * a.height, points);
+  UNROLLED_FOR (int i = 0; i < 16; i++)
+    to[(int64_t)i * (Line::SIZE / 16) * a.height] = points[i];
 }
 
 /* ---- Columns ---- */
@@ -207,12 +212,14 @@ template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(
   float2 points[16], factors[16];
   UNROLLED_FOR (int i = 0; i < 16; i++)
     factors[i] = __ldg(spectrum + i * FACTORS);
-  load_points(at, PITCH, points);
+  UNROLLED_FOR (int i = 0; i < 16; i++)
+    points[i] = at[i * PITCH];
   transform_points<FORWARD>(points);
   UNROLLED_FOR (int i = 0; i < 16; i++)
     points[i] = times(points[i], factors[i]);
   transform_points<BACKWARD>(points);
-  put_points(at, PITCH, points);
+  UNROLLED_FOR (int i = 0; i < 16; i++)
+    at[i * PITCH] = points[i];
 }
 
 /* Grid: x counts pairs of tiles, which share a part of the spectrum in the L2 cache; y counts groups of COLUMNS columns. */
@@ -227,10 +234,12 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
   for (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
     const float2 *from = a.points + corner + j * C;
-    load_points(from, STEP * C, points);
+    UNROLLED_FOR (int i = 0; i < Line::P; i++)
+      points[i] = from[i * STEP * C];
     transform_points<FORWARD>(points);
     twist<FORWARD>(a.twists_y + j, STEP, points);
-    put_points(at, C * Line::PART, points);
+    UNROLLED_FOR (int k = 0; k < Line::P; k++)
+      at[C * k * Line::PART] = points[k];
   }
   __syncthreads();
 #pragma unroll 1
@@ -249,11 +258,13 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
 #pragma unroll 1
   for (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
-    load_points(at, C * Line::PART, points);
+    UNROLLED_FOR (int k = 0; k < Line::P; k++)
+      points[k] = at[C * k * Line::PART];
     twist<BACKWARD>(a.twists_y + j, STEP, points);
     transform_points<BACKWARD>(points);
     float2 *to = a.filtered + corner + j * C;
-    put_points(to, STEP * C, points);
+    UNROLLED_FOR (int i = 0; i < Line::P; i++)
+      to[i * STEP * C] = points[i];
   }
 }
 
@@ -266,7 +277,8 @@ __device__ __forceinline__ void leave_part(const line_arguments &a, const tile_p
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P];
   const float2 *at = line + j + j / 16;
-  load_points(at, Line::PART, points);
+  UNROLLED_FOR (int k = 0; k < Line::P; k++)
+    points[k] = at[k * Line::PART];
   twist<BACKWARD>(a.twists_x + j, STEP, points);
   transform_points<BACKWARD>(points);
   float2 *before = a.combined + ((int64_t)blockIdx.y * a.height + y) * Line::SIZE + j;
@@ -285,9 +297,11 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
     const stored_place place = place_of_thread<Line>(a, top);
     float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
     const float2 *from = a.filtered + place.first;
-    load_points(from, (int64_t)(Line::SIZE / 16) * a.height, points);
+    UNROLLED_FOR (int i = 0; i < 16; i++)
+      points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.height];
     transform_points<BACKWARD>(points);
-    put_points(at, 1, points);
+    UNROLLED_FOR (int i = 0; i < 16; i++)
+      at[i] = points[i];
   }
   __syncthreads();
 #pragma unroll 1

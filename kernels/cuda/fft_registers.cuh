@@ -133,17 +133,6 @@ template <int P, int Q, int SIGN> __device__ __forceinline__ void transform<P, Q
   }
 }
 
-/* points[i] = from[i * step], and to[i * step] = points[i]. */
-template <class Step, int N>
-__device__ __forceinline__ void load_points(const float2 *from, Step step, float2 (&points)[N]) {
-  UNROLLED_FOR (int i = 0; i < N; i++)
-    points[i] = from[i * step];
-}
-template <class Step, int N> __device__ __forceinline__ void put_points(float2 *to, Step step, const float2 (&points)[N]) {
-  UNROLLED_FOR (int i = 0; i < N; i++)
-    to[i * step] = points[i];
-}
-
 template <int SIGN, int N> __device__ __forceinline__ void transform_points(float2 (&x)[N]) {
   small<N, SIGN>::apply(x);
 }

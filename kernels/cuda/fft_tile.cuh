@@ -124,9 +124,11 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *til
   using shape = tile_shape<A>;
   UNROLLED_FOR (int task = lane; task < 4 * A; task += 32) {
     float2 *at = tile + shape::down(top + task / A) + shape::across(8 * (task % A)), points[8];
-    load_points(at, 1, points);
+    UNROLLED_FOR (int i = 0; i < 8; i++)
+      points[i] = at[i];
     transform_points<SIGN>(points);
-    put_points(at, 1, points);
+    UNROLLED_FOR (int i = 0; i < 8; i++)
+      at[i] = points[i];
   }
 }
 
@@ -171,13 +173,15 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_columns(const fl
 #pragma unroll 1
   for (int j = lane / 8; j < 8; j += 4) {
     float2 points[A], *at = columns + lane % 8 + shape::down(j);
-    load_points(at, shape::EIGHT_ROWS, points);
+    UNROLLED_FOR (int k = 0; k < A; k++)
+      points[k] = at[k * shape::EIGHT_ROWS];
     if (SIGN == BACKWARD)
       twist<A, BACKWARD>(twists, j, points);
     transform_points<SIGN>(points);
     if (SIGN == FORWARD)
       twist<A, FORWARD>(twists, j, points);
-    put_points(at, shape::EIGHT_ROWS, points);
+    UNROLLED_FOR (int k = 0; k < A; k++)
+      at[k * shape::EIGHT_ROWS] = points[k];
   }
 }
 
