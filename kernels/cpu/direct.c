@@ -13,12 +13,6 @@
 #include "kernels/cpu/window.h"
 #include "tile.h"
 
-enum { RING_BYTES = 384 << 10 }; /* of 1 MiB of L2; the image passes through the rest */
-
-static gconv_layout layout_of(const gconv_problem *problem) {
-  return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
-}
-
 static size_t tap_plane(const gconv_problem *problem) {
   return (size_t)problem->rows * (size_t)problem->columns;
 }
@@ -51,14 +45,12 @@ static void make_piece(const gconv_window *window) {
 }
 
 static size_t workspace_bytes(const gconv_problem *problem) {
-  gconv_layout layout = layout_of(problem);
+  gconv_layout layout = gconv_tile_layout(problem);
   return gconv_window_bytes(problem, &layout, tap_plane(problem) * sizeof(float *));
 }
 
 static gconv_status execute(const gconv_execution *execution) {
-  gconv_layout layout = layout_of(execution->problem);
-  gconv_walk(execution, &layout, false, make_piece);
-  return GCONV_OK;
+  return gconv_tile_walk(execution, false, make_piece);
 }
 
 static const char *supports(const gconv_problem *problem) {
@@ -66,13 +58,13 @@ static const char *supports(const gconv_problem *problem) {
 }
 
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
-  bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;
+  bool tiles = gconv_tile_layout(problem).band == GCONV_TILE_ROWS;
   double taps = (double)tap_plane(problem);
   return gconv_tile_ms(problem, machine, tiles ? taps : 0, tiles ? 0 : taps);
 }
 
 const gconv_algorithm gconv_algorithm_cpu_direct = {
-    .info = {.name = "direct", .device = "cpu", .help = "all taps on tiles of sums in registers", .exact = true},
+    .info = {"direct", "cpu", "all taps on tiles of sums in registers", true},
     .supports = supports,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

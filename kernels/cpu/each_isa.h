@@ -2,15 +2,16 @@
 /*
  * Vector code for each kind of processor from one text. This file includes the file TEMPLATE, a macro, once for each kind,
  * with the macros below. They are undefined afterwards. GCONV_CALL_ISA(name, (arguments)) calls the function that was
- * defined for this processor.
+ * defined for this processor; OF_THIS_PROCESSOR(x) is the x that was.
  *
  *   NAME(x)    x with the kind appended: _avx512, _avx2, _plain (which is NEON on 64-bit ARM)
  *   TARGET     the attribute that lets the compiler use the instructions of this kind
- *   VECTOR     the type of a vector of LANES floats; + - * work on it
+ *   VECTOR     the type of a vector of LANES floats; + - * work on it. There are REGISTERS of them
  *   VECTORS    how many vectors gconv_tile_rows() uses side by side (tile.c)
  *   KEEP(v)    forces the loaded v into a register; without it, compilers load v again for each use
  *   LOAD(p) STORE(p, v) SPREAD(p) ZERO FMA(a, b, c)    p need not be aligned; FMA is a * b + c, rounded once
  *   ADD_PRODUCT(a, b, c)    a * b + c, but rounded twice where FMA would be a call
+ *   UNROLL     before a loop of constant length: unrolls it
  */
 #include "base/cpu.h"
 
@@ -22,12 +23,10 @@
 #include <arm_neon.h>
 #endif
 
-#ifndef GCONV_UNROLL
 #if defined(__clang__)
-#define GCONV_UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define GCONV_UNROLL _Pragma("GCC unroll 24")
-#endif
+#define UNROLL _Pragma("GCC unroll 24")
 #endif
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -37,6 +36,7 @@
 #define VECTOR __m512
 #define VECTORS 4
 #define LANES 16
+#define REGISTERS 32
 #define LOAD(p) _mm512_loadu_ps(p)
 #define STORE(p, v) _mm512_storeu_ps(p, v)
 #define SPREAD(p) _mm512_set1_ps(*(p))
@@ -51,6 +51,7 @@
 #define VECTOR __m256
 #define VECTORS 2
 #define LANES 8
+#define REGISTERS 16
 #define LOAD(p) _mm256_loadu_ps(p)
 #define STORE(p, v) _mm256_storeu_ps(p, v)
 #define SPREAD(p) _mm256_broadcast_ss(p)
@@ -60,6 +61,8 @@
 #define ADD_PRODUCT FMA
 #include "each_isa_once.h"
 
+#define OF_THIS_PROCESSOR(x)                                                                                                \
+  (gconv_cpu_isa() == GCONV_ISA_AVX512 ? x##_avx512 : gconv_cpu_isa() == GCONV_ISA_AVX2 ? x##_avx2 : x##_plain)
 #define GCONV_CALL_ISA(name, arguments)                                                                                     \
   do {                                                                                                                      \
     gconv_isa called_isa = gconv_cpu_isa();                                                                                 \
@@ -72,6 +75,7 @@
   } while (0)
 
 #else
+#define OF_THIS_PROCESSOR(x) (x##_plain)
 #define GCONV_CALL_ISA(name, arguments) name##_plain arguments
 #endif
 
@@ -82,6 +86,7 @@
 #define VECTOR float32x4_t
 #define VECTORS 4
 #define LANES 4
+#define REGISTERS 32
 #define LOAD(p) vld1q_f32(p)
 #define STORE(p, v) vst1q_f32(p, v)
 #define SPREAD(p) vld1q_dup_f32(p)
@@ -95,6 +100,7 @@
 #define VECTOR float
 #define VECTORS 2
 #define LANES 1
+#define REGISTERS 16
 #define LOAD(p) (*(p))
 #define STORE(p, v) (*(p) = (v))
 #define SPREAD(p) (*(p))

@@ -6,6 +6,7 @@
 #undef VECTOR
 #undef VECTORS
 #undef LANES
+#undef REGISTERS
 #undef LOAD
 #undef STORE
 #undef SPREAD

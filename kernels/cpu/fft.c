@@ -340,10 +340,7 @@ static double error_bound(const gconv_problem *problem) {
 }
 
 const gconv_algorithm gconv_algorithm_cpu_fft = {
-    .info = {.name = "fft",
-             .device = "cpu",
-             .help = "spectra down the columns, taps along the rows, for larger filters",
-             .exact = false},
+    .info = {"fft", "cpu", "spectra down the columns, taps along the rows, for larger filters", false},
     .supports = supports,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

@@ -38,7 +38,7 @@ GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
   static const float half_root = 0.70710678118654752f;
   VECTOR h = SPREAD(&half_root);
   POINT even[4], odd[4];
-  GCONV_UNROLL for (int i = 0; i < 4; i++) {
+  UNROLL for (int i = 0; i < 4; i++) {
     even[i] = NAME(plus)(x[i], x[i + 4]);
     odd[i] = NAME(minus)(x[i], x[i + 4]);
   }
@@ -47,7 +47,7 @@ GCONV_INLINE TARGET void NAME(dft_8)(POINT *x) {
   odd[3] = (POINT){(odd[3].im - odd[3].re) * h, -(odd[3].re + odd[3].im) * h};
   NAME(dft_4)(even);
   NAME(dft_4)(odd);
-  GCONV_UNROLL for (int i = 0; i < 4; i++) {
+  UNROLL for (int i = 0; i < 4; i++) {
     x[2 * i] = even[i];
     x[2 * i + 1] = odd[i];
   }
@@ -63,7 +63,7 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
     for (size_t j = 0; j < part; j++) {
       float *from = at + (first + j) * row;
       POINT x[8];
-      GCONV_UNROLL for (int i = 0; i < radix; i++) {
+      UNROLL for (int i = 0; i < radix; i++) {
         const float *p = from + (size_t)i * part * row;
         x[i] = (POINT){LOAD(p), LOAD(p + im)};
         if (!forward && i > 0 && part > 1)
@@ -75,7 +75,7 @@ GCONV_INLINE TARGET void NAME(stage)(float *at, int64_t im, size_t row, int radi
         NAME(dft_4)(x);
       else
         NAME(dft_2)(x);
-      GCONV_UNROLL for (int i = 0; i < radix; i++) {
+      UNROLL for (int i = 0; i < radix; i++) {
         float *p = from + (size_t)i * part * row;
         if (forward && i > 0 && part > 1)
           x[i] = NAME(turn)(x[i], w + 2 * (size_t)i * j * step);
@@ -125,11 +125,11 @@ static TARGET void NAME(filter_rows)(float *points, size_t pitch, size_t samples
   for (size_t y = 0; y < tile; y++, points += 2 * pitch, taps += 2 * S)
     for (size_t x = 0; x < samples; x += SIDE * LANES) {
       VECTOR re[SIDE], im[SIDE];
-      GCONV_UNROLL for (int v = 0; v < SIDE; v++) re[v] = im[v] = ZERO;
+      UNROLL for (int v = 0; v < SIDE; v++) re[v] = im[v] = ZERO;
       const float *from = points + x;
       for (size_t s = 0; s < S; s++, from += distance) {
         VECTOR c = SPREAD(taps + 2 * s), d = SPREAD(taps + 2 * s + 1);
-        GCONV_UNROLL for (int v = 0; v < SIDE; v++) {
+        UNROLL for (int v = 0; v < SIDE; v++) {
           VECTOR a = LOAD(from + v * LANES), b = LOAD(from + pitch + v * LANES);
           KEEP(a);
           KEEP(b);
@@ -139,7 +139,7 @@ static TARGET void NAME(filter_rows)(float *points, size_t pitch, size_t samples
           im[v] = ADD_PRODUCT(d, a, im[v]);
         }
       }
-      GCONV_UNROLL for (int v = 0; v < SIDE; v++) {
+      UNROLL for (int v = 0; v < SIDE; v++) {
         STORE(points + x + v * LANES, re[v]);
         STORE(points + pitch + x + v * LANES, im[v]);
       }

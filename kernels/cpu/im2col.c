@@ -93,7 +93,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
 }
 
 const gconv_algorithm gconv_algorithm_cpu_im2col = {
-    .info = {.name = "im2col", .device = "cpu", .help = "patch matrix in blocks, then a product of matrices", .exact = true},
+    .info = {"im2col", "cpu", "patch matrix in blocks, then a product of matrices", true},
     .supports = supports,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

@@ -74,10 +74,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
 }
 
 const gconv_algorithm gconv_algorithm_cpu_reference = {
-    .info = {.name = "reference",
-             .device = "cpu",
-             .help = "the definition, one tap after the other: to compare with",
-             .exact = true},
+    .info = {"reference", "cpu", "the definition, one tap after the other: to compare with", true},
     .supports = supports,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

@@ -18,12 +18,6 @@
 #include "kernels/factor.h"
 #include "tile.h"
 
-enum { RING_BYTES = 384 << 10 };
-
-static gconv_layout layout_of(const gconv_problem *problem) {
-  return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
-}
-
 /* Floats of the factors of one filter: its columns, then its rows, in the order of gconv_factor_filters(). */
 static size_t filter_floats(const gconv_problem *problem) {
   return gconv_factor_floats(problem) / (size_t)problem->filters;
@@ -104,7 +98,7 @@ static void make_piece(const gconv_window *window) {
 /* ---- The descriptor ---- */
 
 static size_t workspace_bytes(const gconv_problem *problem) {
-  gconv_layout layout = layout_of(problem);
+  gconv_layout layout = gconv_tile_layout(problem);
   size_t middle = gconv_product(5, (size_t[]){(size_t)problem->filters, (size_t)problem->structure.rank, (size_t)layout.band,
                                               layout.row, sizeof(float)});
   if (middle > SIZE_MAX / 16)
@@ -113,9 +107,7 @@ static size_t workspace_bytes(const gconv_problem *problem) {
 }
 
 static gconv_status execute(const gconv_execution *execution) {
-  gconv_layout layout = layout_of(execution->problem);
-  gconv_walk(execution, &layout, false, make_piece);
-  return GCONV_OK;
+  return gconv_tile_walk(execution, false, make_piece);
 }
 
 static double error_bound(const gconv_problem *problem) {
@@ -135,15 +127,12 @@ static const char *supports(const gconv_problem *problem) {
 static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   const double between = 4, shared = problem->columns > 16 ? 0.7 : 1;
   double rank = problem->structure.rank, down = rank * (problem->rows + between), along = rank * problem->columns * shared;
-  bool tiles = layout_of(problem).band == GCONV_TILE_ROWS;
+  bool tiles = gconv_tile_layout(problem).band == GCONV_TILE_ROWS;
   return gconv_tile_ms(problem, machine, tiles ? down : 0, tiles ? along : along + down);
 }
 
 const gconv_algorithm gconv_algorithm_cpu_separable = {
-    .info = {.name = "separable",
-             .device = "cpu",
-             .help = "few columns times rows, for filters of low rank",
-             .exact = false},
+    .info = {"separable", "cpu", "few columns times rows, for filters of low rank", false},
     .supports = supports,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

@@ -15,12 +15,6 @@
 #include "kernels/sparse.h"
 #include "tile.h"
 
-enum { RING_BYTES = 384 << 10 };
-
-static gconv_layout layout_of(const gconv_problem *problem) {
-  return gconv_layout_of(problem, GCONV_TILE_ROWS, RING_BYTES);
-}
-
 /* Makes output row j of the band. */
 static void make_row(const gconv_window *window, int32_t j) {
   const gconv_problem *problem = window->execution->problem;
@@ -49,14 +43,12 @@ static void make_piece(const gconv_window *window) {
 }
 
 static size_t workspace_bytes(const gconv_problem *problem) {
-  gconv_layout layout = layout_of(problem);
+  gconv_layout layout = gconv_tile_layout(problem);
   return gconv_window_bytes(problem, &layout, (size_t)problem->rows * (size_t)problem->columns * sizeof(float *));
 }
 
 static gconv_status execute(const gconv_execution *execution) {
-  gconv_layout layout = layout_of(execution->problem);
-  gconv_walk(execution, &layout, true, make_piece);
-  return GCONV_OK;
+  return gconv_tile_walk(execution, true, make_piece);
 }
 
 static const char *supports(const gconv_problem *problem) {
@@ -74,10 +66,7 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
 }
 
 const gconv_algorithm gconv_algorithm_cpu_sparse = {
-    .info = {.name = "sparse",
-             .device = "cpu",
-             .help = "only the taps that are not 0, one row after the other",
-             .exact = true},
+    .info = {"sparse", "cpu", "only the taps that are not 0, one row after the other", true},
     .supports = supports,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

@@ -36,6 +36,16 @@ bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums
   return known;
 }
 
+gconv_layout gconv_tile_layout(const gconv_problem *problem) {
+  return gconv_layout_of(problem, GCONV_TILE_ROWS, 384 << 10);
+}
+
+gconv_status gconv_tile_walk(const gconv_execution *execution, bool check_finite, gconv_make_piece *make_piece) {
+  gconv_layout layout = gconv_tile_layout(execution->problem);
+  gconv_walk(execution, &layout, check_finite, make_piece);
+  return GCONV_OK;
+}
+
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources) {
   const gconv_problem *problem = window->execution->problem;
   const float *const *rows = window->rows + (int64_t)j * window->layout.step;

@@ -37,6 +37,13 @@ bool gconv_tile_along(const gconv_tile_lines *lines, size_t samples, float *sums
  * room for R x S pointers. */
 void gconv_tile_one_row(const gconv_window *window, int32_t j, const float **sources);
 
+/* The layout of the window of direct, separable and sparse: bands of GCONV_TILE_ROWS rows, and a ring that takes 384 KiB of
+ * an L2 cache of 1 MiB; the image passes through the rest. */
+gconv_layout gconv_tile_layout(const gconv_problem *problem);
+
+/* Executes such an algorithm, with make_piece(); see gconv_walk(). */
+gconv_status gconv_tile_walk(const gconv_execution *execution, bool check_finite, gconv_make_piece *make_piece);
+
 /* Returns where the sums of filter k, output row j of the window's band begin. */
 static inline float *gconv_window_sums(const gconv_window *window, size_t k, int32_t j) {
   return window->sums + (k * (size_t)window->layout.band + (size_t)j) * window->layout.piece;

@@ -11,108 +11,57 @@ GCONV_INLINE TARGET void NAME(step)(NAME(sums) sum, const float *row, const int6
   for (int32_t s = 0; s < S; s++, tap += R) {
     const float *samples = row + offsets[s];
     VECTOR x[VECTORS];
-    GCONV_UNROLL for (int v = 0; v < VECTORS; v++) x[v] = LOAD(samples + v * LANES);
-    GCONV_UNROLL for (int i = lo; i <= hi; i++) {
+    UNROLL for (int v = 0; v < VECTORS; v++) x[v] = LOAD(samples + v * LANES);
+    UNROLL for (int i = lo; i <= hi; i++) {
       VECTOR t = SPREAD(tap - i);
-      GCONV_UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = FMA(t, x[v], sum[i][v]);
+      UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = FMA(t, x[v], sum[i][v]);
     }
   }
 }
 
 /* Input row y is used by the output rows y - R + 1 .. y of 0 .. 5: first more and more, then all six, then fewer and fewer.
- * With fewer than 6 rows of taps there is no middle; those cases are written out. */
+ * With fewer than 6 rows of taps there is no middle: if `few`, R is a constant below 6. */
 #define STEP(y, lo, hi) NAME(step)(sum, rows[y] + x, offsets, taps + (y), R, S, lo, hi)
 
 GCONV_INLINE TARGET void NAME(steps)(NAME(sums) sum, const float *const *rows, const int64_t *offsets, const float *taps,
-                                     int32_t R, int32_t S, size_t x) {
-  if (R == 1) {
-    STEP(0, 0, 0);
-    STEP(1, 1, 1);
-    STEP(2, 2, 2);
-    STEP(3, 3, 3);
-    STEP(4, 4, 4);
-    STEP(5, 5, 5);
-  } else if (R == 2) {
-    STEP(0, 0, 0);
-    STEP(1, 0, 1);
-    STEP(2, 1, 2);
-    STEP(3, 2, 3);
-    STEP(4, 3, 4);
-    STEP(5, 4, 5);
-    STEP(6, 5, 5);
-  } else if (R == 3) {
-    STEP(0, 0, 0);
-    STEP(1, 0, 1);
-    STEP(2, 0, 2);
-    STEP(3, 1, 3);
-    STEP(4, 2, 4);
-    STEP(5, 3, 5);
-    STEP(6, 4, 5);
-    STEP(7, 5, 5);
-  } else if (R == 4) {
-    STEP(0, 0, 0);
-    STEP(1, 0, 1);
-    STEP(2, 0, 2);
-    STEP(3, 0, 3);
-    STEP(4, 1, 4);
-    STEP(5, 2, 5);
-    STEP(6, 3, 5);
-    STEP(7, 4, 5);
-    STEP(8, 5, 5);
-  } else if (R == 5) {
-    STEP(0, 0, 0);
-    STEP(1, 0, 1);
-    STEP(2, 0, 2);
-    STEP(3, 0, 3);
-    STEP(4, 0, 4);
-    STEP(5, 1, 5);
-    STEP(6, 2, 5);
-    STEP(7, 3, 5);
-    STEP(8, 4, 5);
-    STEP(9, 5, 5);
-  } else {
-    STEP(0, 0, 0);
-    STEP(1, 0, 1);
-    STEP(2, 0, 2);
-    STEP(3, 0, 3);
-    STEP(4, 0, 4);
-    for (int32_t y = 5; y < R; y++)
-      STEP(y, 0, 5);
-    STEP(R, 1, 5);
-    STEP(R + 1, 2, 5);
-    STEP(R + 2, 3, 5);
-    STEP(R + 3, 4, 5);
-    STEP(R + 4, 5, 5);
+                                     int32_t R, int32_t S, size_t x, bool few) {
+  if (few) {
+    UNROLL for (int32_t y = 0; y < R + 5; y++) STEP(y, y < R ? 0 : y - R + 1, y < 5 ? y : 5);
+    return;
   }
+  UNROLL for (int32_t y = 0; y < 5; y++) STEP(y, 0, y);
+  for (int32_t y = 5; y < R; y++)
+    STEP(y, 0, 5);
+  UNROLL for (int32_t i = 0; i < 5; i++) STEP(R + i, i + 1, 5);
 }
 #undef STEP
 
 /* R and S are constants where this is inlined for a common size. */
 GCONV_INLINE TARGET void NAME(tile)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
-                                    int32_t R, int32_t S, size_t samples, float *sums, size_t stride) {
+                                    int32_t R, int32_t S, size_t samples, float *sums, size_t stride, bool few) {
   for (size_t x = 0; x < samples; x += VECTORS * LANES) {
     NAME(sums) sum;
-    GCONV_UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) GCONV_UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = ZERO;
-    NAME(steps)(sum, rows, offsets, taps, R, S, first + x);
-    GCONV_UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) GCONV_UNROLL for (int v = 0; v < VECTORS; v++)
+    UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) UNROLL for (int v = 0; v < VECTORS; v++) sum[i][v] = ZERO;
+    NAME(steps)(sum, rows, offsets, taps, R, S, first + x, few);
+    UNROLL for (int i = 0; i < GCONV_TILE_ROWS; i++) UNROLL for (int v = 0; v < VECTORS; v++)
         STORE(sums + (size_t)i * stride + x + v * LANES, sum[i][v]);
   }
 }
 
-#define SIZE(id, R_, S_)                                                                                                    \
+#define SIZE(id, R_, S_, few)                                                                                               \
   static TARGET __attribute__((noinline)) void NAME(tile_##id)(const float *const *rows, size_t first,                      \
                                                                const int64_t *offsets, const float *taps, int32_t R,        \
                                                                int32_t S, size_t samples, float *sums, size_t stride) {     \
     (void)R;                                                                                                                \
     (void)S;                                                                                                                \
-    NAME(tile)(rows, first, offsets, taps, R_, S_, samples, sums, stride);                                                  \
+    NAME(tile)(rows, first, offsets, taps, R_, S_, samples, sums, stride, few);                                             \
   }
-SIZE(1, 1, S)
-SIZE(2, 2, S)
-SIZE(3, 3, S)
-SIZE(4, 4, S)
-SIZE(5, 5, S)
-SIZE(more, R, S)
+SIZE(1, 1, S, true)
+SIZE(2, 2, S, true)
+SIZE(3, 3, S, true)
+SIZE(4, 4, S, true)
+SIZE(5, 5, S, true)
+SIZE(more, R, S, false)
 #undef SIZE
 
 static TARGET void NAME(tile_rows)(const float *const *rows, size_t first, const int64_t *offsets, const float *taps,
@@ -129,13 +78,13 @@ static TARGET void NAME(tile_list)(const float *const *sources, const float *tap
   enum { SIDE = GCONV_TILE_SAMPLES / LANES < 8 ? GCONV_TILE_SAMPLES / LANES : 8 };
   for (size_t x = 0; x < samples; x += SIDE * LANES) {
     VECTOR sum[SIDE];
-    GCONV_UNROLL for (int v = 0; v < SIDE; v++) sum[v] = ZERO;
+    UNROLL for (int v = 0; v < SIDE; v++) sum[v] = ZERO;
     for (size_t t = 0; t < count; t++) {
       const float *source = sources[t] + x;
       VECTOR tap = SPREAD(taps + t);
-      GCONV_UNROLL for (int v = 0; v < SIDE; v++) sum[v] = FMA(tap, LOAD(source + v * LANES), sum[v]);
+      UNROLL for (int v = 0; v < SIDE; v++) sum[v] = FMA(tap, LOAD(source + v * LANES), sum[v]);
     }
-    GCONV_UNROLL for (int v = 0; v < SIDE; v++) STORE(sums + x + v * LANES, sum[v]);
+    UNROLL for (int v = 0; v < SIDE; v++) STORE(sums + x + v * LANES, sum[v]);
   }
 }
 
@@ -144,11 +93,11 @@ static TARGET void NAME(tile_list)(const float *const *sources, const float *tap
 GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const float *taps, size_t period, int count, int shift,
                                          int side) {
   VECTOR t[4];
-  GCONV_UNROLL for (int i = 0; i < count; i++) t[i] = SPREAD(taps + (size_t)i * period);
-  GCONV_UNROLL for (int v = 0; v < side + (count - 1) * shift; v++) {
+  UNROLL for (int i = 0; i < count; i++) t[i] = SPREAD(taps + (size_t)i * period);
+  UNROLL for (int v = 0; v < side + (count - 1) * shift; v++) {
     VECTOR a = LOAD(x + v * LANES);
     KEEP(a);
-    GCONV_UNROLL for (int i = 0; i < count; i++) {
+    UNROLL for (int i = 0; i < count; i++) {
       int to = v - i * shift;
       if (to >= 0 && to < side)
         sum[to] = ADD_PRODUCT(t[i], a, sum[to]);
@@ -159,7 +108,7 @@ GCONV_INLINE TARGET void NAME(add_alike)(VECTOR *sum, const float *x, const floa
 GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t x, size_t period, int shift, int side,
                                          float *sums) {
   VECTOR sum[12];
-  GCONV_UNROLL for (int v = 0; v < side; v++) sum[v] = ZERO;
+  UNROLL for (int v = 0; v < side; v++) sum[v] = ZERO;
   const float *taps = lines->taps;
   for (size_t i = 0; i < lines->count; i++, taps += lines->length)
     for (size_t first = 0; first < period && first < lines->length; first++)
@@ -176,7 +125,7 @@ GCONV_INLINE TARGET void NAME(add_along)(const gconv_tile_lines *lines, size_t x
           s += period;
         }
       }
-  GCONV_UNROLL for (int v = 0; v < side; v++) STORE(sums + x + v * LANES, sum[v]);
+  UNROLL for (int v = 0; v < side; v++) STORE(sums + x + v * LANES, sum[v]);
 }
 
 /* 12 vectors at a time, then 4 or, for the narrowest vectors, 1. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What all CUDA kernels share: the places of samples, border pixels, and storing results. Each .cu file is compiled by
  * itself, so everything here has internal linkage. */
-#ifndef GCONV_CUDA_COMMON_CUH
-#define GCONV_CUDA_COMMON_CUH
+#pragma once
 
 #include "kernels/algorithm.h"
+#include "unroll.cuh"
 
 #include <cuda_runtime_api.h>
 
@@ -67,7 +67,14 @@ inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, i
   return pad < size && out_size - pad + taps + vain < 2 * (int64_t)size;
 }
 
-/* ---- One sample of a type that is known at run time ---- */
+/* ---- Types that are known at run time ---- */
+
+/* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). It is for the
+ * host, and for kernels whose machine code does not change by it: in gemm and fft it does. */
+#pragma nv_exec_check_disable
+template <class F> __host__ __device__ __forceinline__ auto with_type(gconv_type type, const F &f) {
+  return type == GCONV_U8 ? f(uint8_t()) : type == GCONV_U16 ? f(uint16_t()) : f(float());
+}
 
 /* gconv_type_bytes() for the device. */
 __device__ __forceinline__ int sample_bytes(gconv_type type) {
@@ -85,6 +92,11 @@ __device__ __forceinline__ void store_as(gconv_type type, float y, uint8_t *to) 
 }
 
 /* ---- Four samples at a time ---- */
+
+__device__ __forceinline__ void load_four(const float *from, float *x) {
+  const float4 four = *(const float4 *)from;
+  x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+}
 
 /* Four samples are loaded at a time. `four` says how they become levels. */
 template <class In> struct four;
@@ -148,8 +160,7 @@ template <class Out> __device__ __forceinline__ void store_four(const float (&y)
     __stcs((word *)(row + first), pack_four(y, Out())); /* streaming store: this kernel does not read them again */
     return;
   }
-#pragma unroll
-  for (int i = 0; i < 3; i++)
+  UNROLLED_FOR (int i = 0; i < 3; i++)
     if (i < count)
       gconv_store(y[i], row + first + i);
 }
@@ -240,5 +251,3 @@ inline arguments common_arguments(const gconv_execution *execution) {
 }
 
 } // namespace
-
-#endif

@@ -1,25 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 /* Asynchronous copies to shared memory, in groups. GPUs before Ampere have none: there a copy is done at once. */
-#ifndef GCONV_KERNELS_CUDA_COPIES_CUH
-#define GCONV_KERNELS_CUDA_COPIES_CUH
+#pragma once
+
+#include "unroll.cuh"
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
 namespace {
 
+/* The address of an object in shared memory, as instructions take it. */
+__device__ __forceinline__ uint32_t shared_address(const void *p) {
+  return (uint32_t)__cvta_generic_to_shared(p);
+}
+
 /* Starts a copy of BYTES bytes (4, 8 or 16) from an address that is a multiple of BYTES. Copies of 16 bytes bypass the L1
- * cache. */
-template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const void *from) {
+ * cache. LINES: the L2 cache gets the whole 256 bytes around them. */
+template <int BYTES, bool LINES = false> __device__ __forceinline__ void copy_async(uint32_t to, const void *from) {
 #if __CUDA_ARCH__ >= 800
-  const uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
-  if (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+  if (BYTES == 16 && LINES)
+    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  else if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  else if (LINES)
+    asm volatile("cp.async.ca.shared.global.L2::256B [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES) : "memory");
 #else
   for (int i = 0; i < BYTES / 4; i++)
-    ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
+    ((uint32_t *)__cvta_shared_to_generic(to))[i] = ((const uint32_t *)from)[i];
+#endif
+}
+template <int BYTES, bool LINES = false> __device__ __forceinline__ void copy_async(void *to, const void *from) {
+  copy_async<BYTES, LINES>(shared_address(to), from);
+}
+
+/* The same for 4 or 16 bytes that become zeros unless they are `there`. Then `from` is any address. */
+template <int BYTES> __device__ __forceinline__ void copy_async_or_zero(uint32_t to, const void *from, bool there) {
+#if __CUDA_ARCH__ >= 800
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(there ? 4 : 0) : "memory");
+#else
+  for (int i = 0; i < BYTES / 4; i++)
+    ((uint32_t *)__cvta_shared_to_generic(to))[i] = there ? ((const uint32_t *)from)[i] : 0;
 #endif
 }
 
@@ -37,6 +62,11 @@ template <int LEFT> __device__ __forceinline__ void await_copies() {
 #endif
 }
 
-} // namespace
-
+/* Waits until all copies of this thread are done, in groups or not. */
+__device__ __forceinline__ void await_all_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
+}
+
+} // namespace

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of cuBLAS that is used: types and numbers of cublas_api.h, which have not changed since version 11; and the state
  * that a plan or network keeps. */
-#ifndef GCONV_CUDA_CUBLAS_CUH
-#define GCONV_CUDA_CUBLAS_CUH
+#pragma once
 
 #include "base/library.h"
 #include "device/cuda_error.h"
@@ -123,5 +122,3 @@ gconv_status cublas_acquire(void *stream, size_t bytes, int math, void **state) 
 }
 
 } // namespace
-
-#endif

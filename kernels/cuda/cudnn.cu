@@ -247,20 +247,15 @@ template <class In, class Out> static gconv_status run(const gconv_execution *ex
   a.out = a.in + in_floats(a.shape);
   for (a.first = 0; a.first < a.planes; a.first += a.shape.planes)
     for (a.top = 0; a.top < problem->out_height; a.top += a.shape.rows) {
-      gconv_status status = run_chunk<In, Out>(execution, &a);
-      if (status != GCONV_OK)
-        return status;
+      GCONV_TRY((run_chunk<In, Out>(execution, &a)));
     }
   return GCONV_OK;
 }
 
-/* The instances, by input and output type. */
-#define OUTPUTS(In)                                                                                                         \
-  { run<In, uint8_t>, run<In, uint16_t>, run<In, float> }
-static gconv_status (*const runs[3][3])(const gconv_execution *) = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
-
 static gconv_status execute(const gconv_execution *execution) {
-  return runs[execution->problem->in_type][execution->problem->out_type](execution);
+  return with_type(execution->problem->in_type, [&](auto in) {
+    return with_type(execution->problem->out_type, [&](auto out) { return run<decltype(in), decltype(out)>(execution); });
+  });
 }
 
 static const char *supports(const gconv_problem *problem) {
@@ -287,20 +282,15 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 5 * machine->launch_ms + sums * (SAMPLE + TAP * taps) / machine->fma_per_ms;
 }
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_cudnn = {
-    {"cudnn", "cuda", "NVIDIA's cuDNN on planes of float32, by products of matrices", false},
-    available,
-    supports,
-    workspace_bytes,
-    execute,
-    cost,
-    error_bound,
-    NULL, /* prepared_floats */
-    NULL, /* prepare */
-    NULL, /* row_step */
-    acquire,
-    dismiss,
-    true,  /* library */
-    false, /* spreads */
+    .info = {"cudnn", "cuda", "NVIDIA's cuDNN on planes of float32, by products of matrices", false},
+    .available = available,
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .acquire = acquire,
+    .dismiss = dismiss,
+    .library = true,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of cuDNN 9 that is used, declared here so that building does not need cuDNN; and the state that a plan keeps. */
-#ifndef GCONV_CUDA_CUDNN_CUH
-#define GCONV_CUDA_CUDNN_CUH
+#pragma once
 
 #include "base/library.h"
 #include "device/cuda_error.h"
@@ -27,58 +26,42 @@ struct cudnn_finding {
   int determinism, math, reserved[3];
 };
 
+/* The functions that return a status. */
+#define CUDNN_CALLS(CALL)                                                                                                   \
+  CALL(Create, cudnnHandle_t *)                                                                                             \
+  CALL(Destroy, cudnnHandle_t)                                                                                              \
+  CALL(SetStream, cudnnHandle_t, cudaStream_t)                                                                              \
+  CALL(CreateTensorDescriptor, cudnnTensorDescriptor_t *)                                                                   \
+  CALL(SetTensor4dDescriptor, cudnnTensorDescriptor_t, int format, int type, int n, int c, int h, int w)                    \
+  CALL(DestroyTensorDescriptor, cudnnTensorDescriptor_t)                                                                    \
+  CALL(CreateFilterDescriptor, cudnnFilterDescriptor_t *)                                                                   \
+  CALL(SetFilter4dDescriptor, cudnnFilterDescriptor_t, int type, int format, int k, int c, int h, int w)                    \
+  CALL(DestroyFilterDescriptor, cudnnFilterDescriptor_t)                                                                    \
+  CALL(CreateConvolutionDescriptor, cudnnConvolutionDescriptor_t *)                                                         \
+  CALL(SetConvolution2dDescriptor, cudnnConvolutionDescriptor_t, int pad_h, int pad_w, int stride_h, int stride_w,          \
+       int dilation_h, int dilation_w, int mode, int type)                                                                  \
+  CALL(SetConvolutionGroupCount, cudnnConvolutionDescriptor_t, int groups)                                                  \
+  CALL(SetConvolutionMathType, cudnnConvolutionDescriptor_t, int math)                                                      \
+  CALL(DestroyConvolutionDescriptor, cudnnConvolutionDescriptor_t)                                                          \
+  CALL(GetConvolutionForwardWorkspaceSize, cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,                 \
+       cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int algorithm, size_t *bytes)                                 \
+  CALL(FindConvolutionForwardAlgorithmEx, cudnnHandle_t, cudnnTensorDescriptor_t, const void *x, cudnnFilterDescriptor_t,   \
+       const void *w, cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, void *y, int wanted, int *found,               \
+       cudnn_finding *, void *workspace, size_t workspace_bytes)                                                            \
+  CALL(ConvolutionForward, cudnnHandle_t, const void *alpha, cudnnTensorDescriptor_t, const void *x,                        \
+       cudnnFilterDescriptor_t, const void *w, cudnnConvolutionDescriptor_t, int algorithm, void *workspace,                \
+       size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t, void *y)
+
 struct {
-  int (*Create)(cudnnHandle_t *);
-  int (*Destroy)(cudnnHandle_t);
-  int (*SetStream)(cudnnHandle_t, cudaStream_t);
-  int (*CreateTensorDescriptor)(cudnnTensorDescriptor_t *);
-  int (*SetTensor4dDescriptor)(cudnnTensorDescriptor_t, int format, int type, int n, int c, int h, int w);
-  int (*DestroyTensorDescriptor)(cudnnTensorDescriptor_t);
-  int (*CreateFilterDescriptor)(cudnnFilterDescriptor_t *);
-  int (*SetFilter4dDescriptor)(cudnnFilterDescriptor_t, int type, int format, int k, int c, int h, int w);
-  int (*DestroyFilterDescriptor)(cudnnFilterDescriptor_t);
-  int (*CreateConvolutionDescriptor)(cudnnConvolutionDescriptor_t *);
-  int (*SetConvolution2dDescriptor)(cudnnConvolutionDescriptor_t, int pad_h, int pad_w, int stride_h, int stride_w,
-                                    int dilation_h, int dilation_w, int mode, int type);
-  int (*SetConvolutionGroupCount)(cudnnConvolutionDescriptor_t, int groups);
-  int (*SetConvolutionMathType)(cudnnConvolutionDescriptor_t, int math);
-  int (*DestroyConvolutionDescriptor)(cudnnConvolutionDescriptor_t);
+#define MEMBER(name, ...) int (*name)(__VA_ARGS__);
+  CUDNN_CALLS(MEMBER)
   size_t (*GetVersion)(void);
-  int (*GetConvolutionForwardWorkspaceSize)(cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
-                                            cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int algorithm,
-                                            size_t *bytes);
-  int (*FindConvolutionForwardAlgorithmEx)(cudnnHandle_t, cudnnTensorDescriptor_t, const void *x, cudnnFilterDescriptor_t,
-                                           const void *w, cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, void *y,
-                                           int wanted, int *found, cudnn_finding *, void *workspace, size_t workspace_bytes);
-  int (*ConvolutionForward)(cudnnHandle_t, const void *alpha, cudnnTensorDescriptor_t, const void *x,
-                            cudnnFilterDescriptor_t, const void *w, cudnnConvolutionDescriptor_t, int algorithm,
-                            void *workspace, size_t workspace_bytes, const void *beta, cudnnTensorDescriptor_t, void *y);
   const char *(*GetErrorString)(int);
 } cudnn;
 
-#define SYMBOL(name)                                                                                                        \
-  { "cudnn" #name, &cudnn.name }
+#define SYMBOL(name, ...) {"cudnn" #name, &cudnn.name},
 const char *const files[] = {"libcudnn.so.9", NULL};
-const gconv_symbol symbols[] = {SYMBOL(Create),
-                                SYMBOL(Destroy),
-                                SYMBOL(SetStream),
-                                SYMBOL(CreateTensorDescriptor),
-                                SYMBOL(SetTensor4dDescriptor),
-                                SYMBOL(DestroyTensorDescriptor),
-                                SYMBOL(CreateFilterDescriptor),
-                                SYMBOL(SetFilter4dDescriptor),
-                                SYMBOL(DestroyFilterDescriptor),
-                                SYMBOL(CreateConvolutionDescriptor),
-                                SYMBOL(SetConvolution2dDescriptor),
-                                SYMBOL(SetConvolutionGroupCount),
-                                SYMBOL(SetConvolutionMathType),
-                                SYMBOL(DestroyConvolutionDescriptor),
-                                SYMBOL(GetVersion),
-                                SYMBOL(GetConvolutionForwardWorkspaceSize),
-                                SYMBOL(FindConvolutionForwardAlgorithmEx),
-                                SYMBOL(ConvolutionForward),
-                                SYMBOL(GetErrorString),
-                                {NULL, NULL}};
+const gconv_symbol symbols[] = {CUDNN_CALLS(SYMBOL) SYMBOL(GetVersion) SYMBOL(GetErrorString){NULL, NULL}};
 gconv_library library = {files, symbols, "", 0};
 
 const char *available(void) {
@@ -147,5 +130,3 @@ gconv_status make_state(gconv_status (*fill)(const Execution *, cudnn_state *), 
     if (cudnn_try_status != 0)                                                                                              \
       return cudnn_failure(cudnn_try_status, #call);                                                                        \
   } while (0)
-
-#endif

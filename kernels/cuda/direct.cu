@@ -219,15 +219,9 @@ bool is_level(const gconv_problem *problem) {
 /* Returns whether samples have the layout that slide() needs: no gaps, and rows at multiples of 16 bytes. */
 bool slides_layout(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  const gconv_target *out = execution->out;
-  const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
-  int64_t places = (int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image |
-                   (int64_t)(uintptr_t)out->base | out->row | out->plane | out->image;
-  if (problem->filters > 1 && !gconv_is_combined(problem))
-    places |= out[1].base - out[0].base;
-  bool dense =
-      execution->out_pixel == problem->channels * size && (problem->channels == 1 || execution->out_channel == size);
-  return dense && places % 16 == 0 && (!problem->keep_alpha || problem->channels == 4);
+  const int64_t in = (int64_t)(uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image;
+  return is_dense<false>(execution) && in % 16 == 0 && begins_at_multiples(execution, 16) &&
+         (!problem->keep_alpha || problem->channels == 4);
 }
 
 /* Returns whether slide() takes the problem, with its filters extended to the frame `in` (direct_slide.cuh). */
@@ -250,7 +244,6 @@ bool slides(const gconv_execution *execution, frame in) {
 }
 
 typedef void size_launcher(const gconv_execution *, int32_t shift);
-typedef void type_launcher(const gconv_execution *);
 
 /* The instances, by type, channels (1, 3, 4) and size (3, 5 .. 17). Planes of floats have even sizes, too. */
 #define SIZES(In, C)                                                                                                        \
@@ -264,9 +257,6 @@ size_launcher *const sliding[3][3][8] = {CHANNELS(uint8_t), CHANNELS(uint16_t), 
 size_launcher *const sliding_even[8] = {launch_size<float, 2, 1>,  launch_size<float, 4, 1>,  launch_size<float, 6, 1>,
                                         launch_size<float, 8, 1>,  launch_size<float, 10, 1>, launch_size<float, 12, 1>,
                                         launch_size<float, 14, 1>, launch_size<float, 16, 1>};
-#define OUTPUTS(In)                                                                                                         \
-  { launch_general<In, uint8_t>, launch_general<In, uint16_t>, launch_general<In, float> }
-type_launcher *const anything[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
 
 gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
@@ -278,7 +268,9 @@ gconv_status execute(const gconv_execution *execution) {
   else if (fits_bands(problem))
     launch_any_bands(execution);
   else
-    anything[problem->in_type][problem->out_type](execution);
+    with_type(problem->in_type, [&](auto in) {
+      with_type(problem->out_type, [&](auto out) { launch_general<decltype(in), decltype(out)>(execution); });
+    });
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
@@ -340,15 +332,12 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_direct = {
-    {"direct", "cuda", "sums in registers, taps as operands, every tap in order", true},
-    NULL, /* available */
-    supports,
-    NULL, /* workspace_bytes */
-    execute,
-    cost,
-    gconv_chain_bound,
-    prepared_floats,
-    prepare,
+    .info = {"direct", "cuda", "sums in registers, taps as operands, every tap in order", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
 };

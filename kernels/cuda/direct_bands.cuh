@@ -20,12 +20,14 @@
  * next taps follow at a distance of dilation_x * C samples. If they are neighbours (DENSE), lanes take groups of four
  * samples, and load 16 bytes for four columns of taps.
  */
-#ifndef GCONV_CUDA_DIRECT_BANDS_CUH
-#define GCONV_CUDA_DIRECT_BANDS_CUH
+#pragma once
 
-#include "common.cuh"
+#include "copies.cuh"
+#include "launch.cuh"
 
 #include <string.h>
+
+#include <numeric>
 
 namespace {
 
@@ -56,12 +58,8 @@ struct band_table {
   int32_t blocks;     /* column blocks of four taps */
 };
 
-inline int32_t greatest_divisor(int32_t a, int32_t b) {
-  return b == 0 ? a : greatest_divisor(b, a % b);
-}
-
 inline int32_t row_ratio(const gconv_problem *problem) {
-  return problem->stride_y / greatest_divisor(problem->stride_y, problem->dilation_y);
+  return problem->stride_y / std::gcd(problem->stride_y, problem->dilation_y);
 }
 
 inline band_form form_of(const gconv_problem *problem) {
@@ -162,12 +160,7 @@ __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const
 __device__ __forceinline__ void fetch_inside(const float *row, int32_t lane, int32_t count, float *to) {
 #pragma unroll 3
   for (int32_t n = 4 * lane; n < count; n += 128)
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to + n)), "l"(row + n)
-                 : "memory");
-#else
-    *(float4 *)(to + n) = __ldg((const float4 *)(row + n));
-#endif
+    copy_async<16>(to + n, row + n);
 }
 template <class In> __device__ __forceinline__ void fetch_inside(const In *row, int32_t lane, int32_t count, float *to) {
   using word = decltype(four<In>::word);
@@ -202,15 +195,8 @@ __device__ __forceinline__ void fetch_rows(const band_arguments &a, const band &
   for (int32_t i = begin; i < end; i++)
     if (a.ratio <= problem.rows || i % a.ratio < problem.rows)
       fetch_row<In>(a, b, b.top + (int64_t)i * problem.dilation_y, b.shared + (i - begin) * a.pitch);
-#if __CUDA_ARCH__ >= 800
   if (sizeof(In) == 4)
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
-__device__ __forceinline__ void load_four(const float *from, float *x) {
-  float4 four = *(const float4 *)from;
-  x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+    await_all_copies();
 }
 
 __device__ __forceinline__ void load_taps(const float4 *from, float (&tap)[4]) {
@@ -223,11 +209,9 @@ __device__ __forceinline__ void load_taps(const float4 *from, float (&tap)[4]) {
 template <int T, band_form FORM, int LO, int HI, bool ALL>
 __device__ __forceinline__ void add_column(int k, const float (&tap)[T][4], const float (&x)[2][8], uint32_t reached,
                                            float (&sums)[T][8]) {
-#pragma unroll
-  for (int t = LO; t < HI; t++)
+  UNROLLED_FOR (int t = LO; t < HI; t++)
     if (ALL || reached >> t & 1)
-#pragma unroll
-      for (int v = 0; v < 8; v++)
+      UNROLLED_FOR (int v = 0; v < 8; v++)
         sums[t][v] = fmaf(tap[t][k], FORM == DENSE ? x[v / 4][v % 4 + k] : x[0][v], sums[t][v]);
 }
 
@@ -244,23 +228,19 @@ __device__ __forceinline__ void add_to_rows(const band_arguments &a, const float
 #pragma unroll 1
   for (int32_t s = 0; s < end; s += 4, taps += a.table.phase_rows) {
     float tap[T][4];
-#pragma unroll
-    for (int t = LO; t < HI; t++)
+    UNROLLED_FOR (int t = LO; t < HI; t++)
       load_taps(taps - t, tap[t]);
     if (FORM == DENSE)
       load_four(row + places[0] + s + 4, x[0] + 4), load_four(row + places[4] + s + 4, x[1] + 4);
     if (FORM == DENSE && s >= begin && s + 4 <= end) { /* a whole block needs no further tests */
-#pragma unroll
-      for (int k = 0; k < 4; k++)
+      UNROLLED_FOR (int k = 0; k < 4; k++)
         add_column<T, FORM, LO, HI, ALL>(k, tap, x, reached, sums);
     } else {
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
+      UNROLLED_FOR (int k = 0; k < 4; k++) {
         if (k > 0 && s + k >= end)
           return;
         if (FORM != DENSE) {
-#pragma unroll
-          for (int v = 0; v < 8; v++)
+          UNROLLED_FOR (int v = 0; v < 8; v++)
             x[0][v] = FORM == STEPPED ? row[places[0] + 32 * v] : row[places[v]];
           row += a.step;
         }
@@ -269,8 +249,7 @@ __device__ __forceinline__ void add_to_rows(const band_arguments &a, const float
       }
     }
     if (FORM == DENSE)
-#pragma unroll
-      for (int v = 0; v < 4; v++)
+      UNROLLED_FOR (int v = 0; v < 4; v++)
         x[0][v] = x[0][v + 4], x[1][v] = x[1][v + 4];
   }
 }
@@ -336,8 +315,7 @@ template <band_form FORM> __device__ __forceinline__ void stage_row(const band &
     *(float4 *)(to + 4 * b.lane) = make_float4(values[0], values[1], values[2], values[3]);
     *(float4 *)(to + 128 + 4 * b.lane) = make_float4(values[4], values[5], values[6], values[7]);
   } else {
-#pragma unroll
-    for (int v = 0; v < 8; v++)
+    UNROLLED_FOR (int v = 0; v < 8; v++)
       to[32 * v + b.lane] = values[v];
   }
 }
@@ -390,8 +368,7 @@ template <class Out> __device__ __forceinline__ void store_rows(const band_argum
     const int32_t p = b.row + n / BAND_SAMPLES * a.spacing, sample = b.first + n % BAND_SAMPLES;
     float y[4];
     load_four(b.shared + n, y);
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int i = 0; i < 4; i++)
       y[i] = finish(epilogue, y[i]);
     if (sample < a.samples)
       store_four(y, (Out *)(b.out + p * a.common.out_row), sample, a.samples - sample);
@@ -449,8 +426,7 @@ template <band_form FORM>
 __device__ __forceinline__ void find_places(const band_arguments &a, const band &b, int32_t (&places)[8]) {
   const gconv_problem &problem = a.common.problem;
   const int32_t origin = b.first / problem.channels;
-#pragma unroll
-  for (int v = 0; v < 8; v++)
+  UNROLLED_FOR (int v = 0; v < 8; v++)
     if (FORM == DENSE) {
       places[v] = v / 4 * 128 + 4 * b.lane + v % 4;
     } else if (FORM == STEPPED) {
@@ -478,8 +454,7 @@ __global__ void __launch_bounds__(32 * BAND_WARPS, 3) bands(const __grid_constan
   find_places<FORM>(a, b, places);
   float sums[BAND_ROWS][8] = {};
   sum_band<BAND_ROWS, FORM>(a, b, places, b.filter, sums);
-#pragma unroll
-  for (int t = 0; t < BAND_ROWS; t++)
+  UNROLLED_FOR (int t = 0; t < BAND_ROWS; t++)
     stage_row<FORM>(b, t, sums[t]);
   store_band(a, b, divisor_of(a, b.filter), bias_of(a, b.filter));
 }
@@ -491,15 +466,11 @@ __device__ __forceinline__ void combine_sums(const band_arguments &a, int32_t k,
   const gconv_combine combine = a.common.problem.epilogue.combine;
   const float divisor = divisor_of(a, k), bias = bias_of(a, k);
   if (divisor != 1.0f || bias != 0.0f)
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-      for (int v = 0; v < 8; v++)
+    UNROLLED_FOR (int t = 0; t < T; t++)
+      UNROLLED_FOR (int v = 0; v < 8; v++)
         sums[t][v] = gconv_response(sums[t][v], divisor, bias);
-#pragma unroll
-  for (int t = 0; t < T; t++)
-#pragma unroll
-    for (int v = 0; v < 8; v++)
+  UNROLLED_FOR (int t = 0; t < T; t++)
+    UNROLLED_FOR (int v = 0; v < 8; v++)
       values[t][v] =
           k == 0 ? gconv_combine_first(combine, sums[t][v]) : gconv_combine_next(combine, values[t][v], sums[t][v]);
 }
@@ -520,10 +491,8 @@ __global__ void __launch_bounds__(32 * BAND_WARPS, 3) combined_bands(const __gri
     sum_band<T, FORM>(a, b, places, k, sums);
     combine_sums<T>(a, k, sums, values);
   }
-#pragma unroll
-  for (int t = 0; t < T; t++) {
-#pragma unroll
-    for (int v = 0; v < 8; v++)
+  UNROLLED_FOR (int t = 0; t < T; t++) {
+    UNROLLED_FOR (int v = 0; v < 8; v++)
       values[t][v] = gconv_combine_last(a.common.problem.epilogue.combine, values[t][v]);
     stage_row<FORM>(b, t, values[t]);
   }
@@ -560,7 +529,7 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   a.table = table_shape(problem);
   a.filter_floats = (int64_t)table_floats(problem);
   a.ratio = row_ratio(problem);
-  a.spacing = problem->dilation_y / greatest_divisor(problem->stride_y, problem->dilation_y);
+  a.spacing = problem->dilation_y / std::gcd(problem->stride_y, problem->dilation_y);
   a.step = problem->dilation_x * problem->channels;
   a.skip = skipped_columns(problem);
   a.aligned = ((int64_t)(uintptr_t)a.common.in | a.common.in_row | a.common.in_plane | a.common.in_image) % 16 == 0;
@@ -570,11 +539,8 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   int32_t spanned = (BAND_ROWS - 1) * a.ratio + problem->rows, fitting = BAND_BYTES / (a.pitch * (int32_t)sizeof(float));
   a.fetched = spanned < fitting ? spanned : fitting;
   a.floats = a.fetched * a.pitch > BAND_ROWS * BAND_SAMPLES ? a.fetched * a.pitch : BAND_ROWS * BAND_SAMPLES;
-  const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
-  int64_t places =
-      (int64_t)(uintptr_t)a.common.out | a.common.out_row | a.common.out_plane | a.common.out_image | a.common.out_filter;
-  a.quads = !problem->keep_alpha && a.common.out_pixel == problem->channels * size &&
-            (problem->channels == 1 || a.common.out_channel == size) && places % (4 * size) == 0;
+  a.quads = !problem->keep_alpha && is_dense<false>(execution) &&
+            begins_at_multiples(execution, 4 * (int64_t)gconv_type_bytes(problem->out_type));
   return a;
 }
 
@@ -604,5 +570,3 @@ inline void launch_any_bands(const gconv_execution *execution) {
 }
 
 } // namespace
-
-#endif

@@ -7,8 +7,7 @@
  *  - Small images, where a thread has few rows: it waits for memory once instead of once a row.
  * Neighbouring threads have neighbouring patches of a row. The samples that patches share come from the caches.
  */
-#ifndef GCONV_CUDA_DIRECT_PATCH_CUH
-#define GCONV_CUDA_DIRECT_PATCH_CUH
+#pragma once
 
 #include "direct_walk.cuh"
 
@@ -22,19 +21,16 @@ template <class In, int K, int C, int V> struct patch_row {
 
   /* `from`: the first sample of the window. */
   __device__ __forceinline__ void load(const uint8_t *from) {
-#pragma unroll
-    for (int w = 0; w < shape::WORDS; w++)
+    UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
       words[w] = ((const word *)from)[w];
   }
   __device__ __forceinline__ void fill(In level) {
     const In four[4] = {level, level, level, level};
-#pragma unroll
-    for (int w = 0; w < shape::WORDS; w++)
+    UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
       words[w] = samples4<In>::gather(four);
   }
   __device__ __forceinline__ void spread(float (&x)[4 * shape::WORDS]) const {
-#pragma unroll
-    for (int w = 0; w < shape::WORDS; w++)
+    UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
       samples4<In>::spread(words[w], x + 4 * w);
   }
 };
@@ -48,8 +44,7 @@ template <int K, int C, int V> struct patch_row<float, K, C, V> {
 
   __device__ __forceinline__ void load(const uint8_t *from) {
     const float *row = (const float *)from;
-#pragma unroll
-    for (int i = 0; i < 4 * shape::WORDS; i += 4) {
+    UNROLLED_FOR (int i = 0; i < 4 * shape::WORDS; i += 4) {
       if (i + 4 <= BEGIN || i >= END)
         continue;
       if (i + 3 == BEGIN || i + 1 == END) {
@@ -65,13 +60,11 @@ template <int K, int C, int V> struct patch_row<float, K, C, V> {
     }
   }
   __device__ __forceinline__ void fill(float level) {
-#pragma unroll
-    for (int i = BEGIN; i < END; i++)
+    UNROLLED_FOR (int i = BEGIN; i < END; i++)
       samples[i] = level;
   }
   __device__ __forceinline__ void spread(float (&x)[4 * shape::WORDS]) const {
-#pragma unroll
-    for (int i = BEGIN; i < END; i++)
+    UNROLLED_FOR (int i = BEGIN; i < END; i++)
       x[i] = samples[i];
   }
 };
@@ -90,8 +83,7 @@ __device__ __forceinline__ void make_patch(const sliding_arguments<K, 1> &a, con
   const uint8_t *from = in + (first - problem.pad_left * C - shape::FIRST) * (int64_t)sizeof(In);
   if (INSIDE)
     from += source * a.common.in_row;
-#pragma unroll
-  for (int i = 0; i < SPANNED; i++) {
+  UNROLLED_FOR (int i = 0; i < SPANNED; i++) {
     const int y = INSIDE ? 0 : i < rows + K - 1 ? down.index(source + i) : GCONV_OUTSIDE;
     if (INSIDE)
       row[i].load(from), from += a.common.in_row;
@@ -102,16 +94,12 @@ __device__ __forceinline__ void make_patch(const sliding_arguments<K, 1> &a, con
   }
   __syncwarp(__activemask()); /* all loads stand before the multiply-adds, so that the compiler does not move them */
   float sums[ROWS][V];
-#pragma unroll
-  for (int i = 0; i < SPANNED; i++) {
+  UNROLLED_FOR (int i = 0; i < SPANNED; i++) {
     float x[4 * shape::WORDS];
     row[i].spread(x);
-#pragma unroll
-    for (int p = 0; p < ROWS; p++)
-#pragma unroll
-      for (int s = 0; s < K; s++)
-#pragma unroll
-        for (int v = 0; v < V; v++)
+    UNROLLED_FOR (int p = 0; p < ROWS; p++)
+      UNROLLED_FOR (int s = 0; s < K; s++)
+        UNROLLED_FOR (int v = 0; v < V; v++)
           if (p > i - K && p <= i)
             sums[p][v] = fmaf(a.taps[0][(i - p) * K + s], x[shape::FIRST + v + s * C], p == i && s == 0 ? 0.0f : sums[p][v]);
     const int p = i - K + 1;
@@ -149,5 +137,3 @@ __global__ void __launch_bounds__(SLIDE_THREADS, BLOCKS) patch(const __grid_cons
 }
 
 } // namespace
-
-#endif

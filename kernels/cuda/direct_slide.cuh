@@ -23,8 +23,7 @@
  * level, ties to even, and its bits are that integer. In exchange, the taps are scaled up by 2^e. Powers of two change no
  * rounding unless a number leaves the range of floats, and scale_taps() prevents that.
  */
-#ifndef GCONV_CUDA_DIRECT_SLIDE_CUH
-#define GCONV_CUDA_DIRECT_SLIDE_CUH
+#pragma once
 
 #include "direct_patch.cuh"
 #include "launch.cuh"
@@ -269,5 +268,3 @@ void launch_slide(const gconv_execution *execution, int32_t shift, int32_t first
 }
 
 } // namespace
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernels of direct for squares share: reading input rows into registers as floats, sliding down them, finishing
  * sums, and the samples at the ends of rows, whose windows reach over the border. */
-#ifndef GCONV_CUDA_DIRECT_WALK_CUH
-#define GCONV_CUDA_DIRECT_WALK_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -80,8 +79,7 @@ template <> struct samples4<uint8_t> {
     return x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
   }
   static __device__ __forceinline__ void spread(word w, float *x) {
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int i = 0; i < 4; i++)
       x[i] = __uint_as_float(__byte_perm(w, 0, 0x4440 + i));
   }
   static __device__ __forceinline__ float spread_one(uint8_t x) {
@@ -124,8 +122,7 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   __device__ __forceinline__ row_reader(const arguments &a, const uint8_t *window_of_row_0, int row)
       : in(window_of_row_0), in_row(a.in_row), border(a.problem.border), y(row), height(a.problem.height),
         level((In)a.problem.border_level) {
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++)
+    UNROLLED_FOR (int i = 0; i < AHEAD; i++)
       fetch(i);
   }
 
@@ -136,33 +133,27 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
     const uint8_t *row = in + source * in_row;
     y++;
     if (source != GCONV_OUTSIDE && BY_FOUR) {
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
+      UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
         words[slot][w] = __ldg((const word *)row + w);
     } else if (source != GCONV_OUTSIDE) {
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++) {
+      UNROLLED_FOR (int w = 0; w < shape::WORDS; w++) {
         const In *four = (const In *)row + 4 * w;
         const In x[4] = {__ldg(four), __ldg(four + 1), __ldg(four + 2), __ldg(four + 3)};
         words[slot][w] = samples4<In>::gather(x);
       }
     } else {
       const In x[4] = {level, level, level, level};
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
+      UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
         words[slot][w] = samples4<In>::gather(x);
     }
   }
 
   /* Returns the next row, as floats. */
   __device__ __forceinline__ void next(float (&x)[4 * shape::WORDS]) {
-#pragma unroll
-    for (int w = 0; w < shape::WORDS; w++)
+    UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
       samples4<In>::spread(words[0][w], x + 4 * w);
-#pragma unroll
-    for (int i = 0; i + 1 < AHEAD; i++)
-#pragma unroll
-      for (int w = 0; w < shape::WORDS; w++)
+    UNROLLED_FOR (int i = 0; i + 1 < AHEAD; i++)
+      UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
         words[i][w] = words[i + 1][w];
     fetch(AHEAD - 1);
     if constexpr (LOADS_FIRST)
@@ -205,8 +196,7 @@ __device__ __forceinline__ void store_any(const sliding_arguments<K, F> &a, cons
                                           const uint8_t *in, uint8_t *out, int p, int sample) {
   const gconv_problem &problem = a.common.problem;
   float y[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++)
+  UNROLLED_FOR (int i = 0; i < 4; i++)
     y[i] = finish_value<In, K, F>(a, first[i], second[i]);
   if (C == 4 && problem.keep_alpha)
     y[3] = near_alpha<In, C>(problem, in, a.common.in_row, p, sample / C);
@@ -227,11 +217,9 @@ template <int F> __device__ __forceinline__ float plain_sum(float first, float s
 template <int K, int F, int V>
 __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V],
                                             const float (&second)[V], float *row, int sample) {
-#pragma unroll
-  for (int v = 0; v < V; v += 4) {
+  UNROLLED_FOR (int v = 0; v < V; v += 4) {
     float y[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int i = 0; i < 4; i++)
       y[i] = fmaf(plain_sum<F>(first[v + i], second[v + i]), a.scale, a.offset);
     /* Stores that stay in the L2 cache for a while are faster, where memory is the bound. But the patches of 5 x 5 read more
      * rows twice; there, results in the cache would displace input that is read again. */
@@ -246,11 +234,9 @@ template <int K, int F, int V>
 __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V],
                                             const float (&second)[V], uint8_t *row, int sample) {
   uint32_t words[V / 4];
-#pragma unroll
-  for (int v = 0; v < V; v += 4) {
+  UNROLLED_FOR (int v = 0; v < V; v += 4) {
     int32_t level[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
       if (F == 1 && a.at_once)
         level[i] = __float_as_int(first[v + i] * a.scale);
       else
@@ -279,8 +265,7 @@ __device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, con
       return;
     }
   if constexpr (!PLAIN)
-#pragma unroll
-    for (int v = 0; v < V; v += 4)
+    UNROLLED_FOR (int v = 0; v < V; v += 4)
       store_any<In, K, C, F>(a, first + v, second + v, in, out, p, sample + v);
 }
 
@@ -290,12 +275,9 @@ __device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, con
 template <int K, int C, int V, int N>
 __device__ __forceinline__ void add_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
   constexpr int FIRST = window<K, C, V>::FIRST;
-#pragma unroll
-  for (int j = 0; j < K; j++)
-#pragma unroll
-    for (int s = 0; s < K; s++)
-#pragma unroll
-      for (int v = 0; v < V; v++) {
+  UNROLLED_FOR (int j = 0; j < K; j++)
+    UNROLLED_FOR (int s = 0; s < K; s++)
+      UNROLLED_FOR (int v = 0; v < V; v++) {
         float before = s > 0 ? sums[j][v] : j + 1 < K ? sums[j + 1 < K ? j + 1 : j][v] : 0.0f;
         sums[j][v] = fmaf(taps[(K - 1 - j) * K + s], x[FIRST + v + s * C], before);
       }
@@ -313,8 +295,7 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
   for (int i = 1 - K; i < rows; i++) {
     float x[4 * window<K, C, V>::WORDS];
     reader.next(x);
-#pragma unroll
-    for (int f = 0; f < F; f++)
+    UNROLLED_FOR (int f = 0; f < F; f++)
       add_row<K, C, V>(a.taps[f], x, sums[f]);
     if (i < 0)
       continue;
@@ -351,24 +332,19 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
 #pragma unroll 1
   for (int r = 0; r < K; r += ROWS) {
     In levels[ROWS][K];
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
+    UNROLLED_FOR (int i = 0; i < ROWS; i++) {
       const int y = down.index(p - problem.pad_top + min(r + i, K - 1));
       const In *row = (const In *)(in + max(y, 0) * a.common.in_row);
-#pragma unroll
-      for (int s = 0; s < K; s++) {
+      UNROLLED_FOR (int s = 0; s < K; s++) {
         const int x = across.index(q - problem.pad_left + s);
         const In level = row[max(x, 0) * C + c];
         levels[i][s] = (y | x) < 0 ? (In)problem.border_level : level;
       }
     }
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
+    UNROLLED_FOR (int i = 0; i < ROWS; i++)
       if (K % ROWS == 0 || r + i < K)
-#pragma unroll
-        for (int s = 0; s < K; s++)
-#pragma unroll
-          for (int f = 0; f < F; f++)
+        UNROLLED_FOR (int s = 0; s < K; s++)
+          UNROLLED_FOR (int f = 0; f < F; f++)
             sums[f] = fmaf(a.taps[f][(r + i) * K + s], samples4<In>::spread_one(levels[i][s]), sums[f]);
   }
   if constexpr (PLAIN && F == 1 && sizeof(In) != 2) {
@@ -419,5 +395,3 @@ template <int K, int F> __device__ __forceinline__ block_part find_part(const sl
 }
 
 } // namespace
-
-#endif

@@ -15,6 +15,7 @@
  * fft is not of the exact family; error_bound() says how far it may be off. An infinity or a NaN spreads over its tile and
  * the tile that shares its points.
  */
+#include "alpha.cuh"
 #include "device/cuda_error.h"
 #include "fft_lines.cuh"
 #include "fft_tile.cuh"
@@ -77,15 +78,10 @@ struct tile_engine {
 
 template <int A> tile_engine tile_engine_of(double work, double back) {
   using shape = tile_shape<A>;
-  return {shape::SIZE,
-          A,
-          shape::SHARED,
-          shape::THREADS,
-          shape::BLOCKS,
-          work,
-          back,
-          convolve_tiles<A>,
-          make_spectra<tile_order<A>>};
+  tile_engine engine = {shape::SIZE, A, shape::SHARED, shape::THREADS, shape::BLOCKS, work, back};
+  engine.kernel = convolve_tiles<A>;
+  engine.make_spectra = make_spectra<tile_order<A>>;
+  return engine;
 }
 
 const tile_engine tile_engines[] = {tile_engine_of<8>(67, 67), tile_engine_of<16>(59, 100), tile_engine_of<20>(64, 107)};
@@ -232,36 +228,6 @@ void dismiss(void *state) {
   cudaFree(state);
 }
 
-/* ---- Alpha that is kept ---- */
-
-/* Copies alpha. Grid: x counts pixels of a row, y rows, z planes of all images; threads stride over all of them. */
-template <class In, class Out> __global__ void copy_alpha(const __grid_constant__ arguments a) {
-  const gconv_problem &problem = a.problem;
-  place at;
-  for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
-    int64_t image = z / problem.planes, plane = z % problem.planes;
-    at.in = a.in + image * a.in_image + plane * a.in_plane;
-    uint8_t *out = a.out + image * a.out_image + plane * a.out_plane;
-    for (at.p = blockIdx.y; at.p < problem.out_height; at.p += gridDim.y)
-      for (at.q = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at.q < problem.out_width;
-           at.q += (int64_t)gridDim.x * blockDim.x)
-        keep_alpha<In, Out>(a, at, out + at.p * a.out_row + at.q * a.out_pixel);
-  }
-}
-
-typedef void alpha_kernel(arguments);
-#define OUTPUTS(In)                                                                                                         \
-  { copy_alpha<In, uint8_t>, copy_alpha<In, uint16_t>, copy_alpha<In, float> }
-alpha_kernel *const alpha_kernels[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
-
-void launch_alpha(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  dim3 grid(blocks_for(problem->out_width, 128, 1024), blocks_for(problem->out_height, 1, 65535),
-            blocks_for((int64_t)problem->images * problem->planes, 1, 65535));
-  alpha_kernels[problem->in_type][problem->out_type]<<<grid, 128, 0, (cudaStream_t)execution->stream>>>(
-      common_arguments(execution));
-}
-
 /* ---- Execution ---- */
 
 /* Returns whether the epilogue is only scale and offset. */
@@ -394,18 +360,13 @@ double error_bound(const gconv_problem *problem) {
 } // namespace
 
 extern "C" const gconv_algorithm gconv_algorithm_cuda_fft = {
-    {"fft", "cuda", "products of spectra, tile by tile, for large filters", false},
-    NULL, /* available */
-    supports,
-    workspace_bytes,
-    execute,
-    cost,
-    error_bound,
-    NULL, /* prepared_floats */
-    NULL, /* prepare */
-    NULL, /* row_step */
-    acquire,
-    dismiss,
-    false, /* library */
-    true,  /* spreads */
+    .info = {"fft", "cuda", "products of spectra, tile by tile, for large filters", false},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .acquire = acquire,
+    .dismiss = dismiss,
+    .spreads = true,
 };

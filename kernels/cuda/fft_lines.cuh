@@ -15,8 +15,7 @@
  * were reached, not counting what is lost at the edges of tiles. The transforms of a library move twice as many bytes: rows
  * and columns are separate kernels there, and so are gathering samples, the product, and storing.
  */
-#ifndef GCONV_CUDA_FFT_LINES_CUH
-#define GCONV_CUDA_FFT_LINES_CUH
+#pragma once
 
 #include "fft_registers.cuh"
 #include "fft_samples.cuh"
@@ -80,8 +79,7 @@ template <int COLUMNS> struct columns_order {
 /* Multiplies points by their twists. The powers of a point's twist are at twists[i * step]. */
 template <int SIGN, int N> __device__ __forceinline__ void twist(const float2 *twists, int step, float2 (&points)[N]) {
   float2 powers[powers_of_twist(N)];
-#pragma unroll
-  for (int i = 0; i < powers_of_twist(N); i++)
+  UNROLLED_FOR (int i = 0; i < powers_of_twist(N); i++)
     powers[i] = __ldg(twists + i * step);
   twist_points<SIGN>(powers, points);
 }
@@ -91,16 +89,14 @@ template <class Line, int PITCH, int SIGN>
 __device__ __forceinline__ void pass_middle(float2 *line, const float2 *twists, int task) {
   float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
   const float2 *factors = twists + Line::FIRST_TWISTS + task % 16;
-#pragma unroll
-  for (int i = 0; i < Line::Q; i++)
+  UNROLLED_FOR (int i = 0; i < Line::Q; i++)
     points[i] = at[17 * PITCH * i];
   if (SIGN == BACKWARD)
     twist<SIGN>(factors, 16, points);
   transform_points<SIGN>(points);
   if (SIGN == FORWARD)
     twist<SIGN>(factors, 16, points);
-#pragma unroll
-  for (int i = 0; i < Line::Q; i++)
+  UNROLLED_FOR (int i = 0; i < Line::Q; i++)
     at[17 * PITCH * i] = points[i];
 }
 
@@ -137,8 +133,7 @@ __device__ __forceinline__ void load_anywhere(const arguments &a, const real_til
   const gconv_problem &problem = a.problem;
   const int row = any_index(problem.border, tile.top + y, problem.height);
   const In *in = (const In *)(tile.in + max(row, 0) * a.in_row);
-#pragma unroll
-  for (int i = 0; i < N; i++) {
+  UNROLLED_FOR (int i = 0; i < N; i++) {
     int column = any_index(problem.border, tile.left + x + STEP * i, problem.width);
     float level = (row | column) < 0 ? problem.border_level : level_at(in + (int64_t)max(column, 0) * problem.channels);
     (PART == 0 ? points[i].x : points[i].y) = level;
@@ -176,8 +171,7 @@ __device__ __forceinline__ void enter_part(const line_arguments &a, const tile_p
   }
   transform_points<FORWARD>(points);
   twist<FORWARD>(a.twists_x + j, STEP, points);
-#pragma unroll
-  for (int k = 0; k < Line::P; k++)
+  UNROLLED_FOR (int k = 0; k < Line::P; k++)
     at[k * Line::PART] = points[k];
 }
 
@@ -203,13 +197,11 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
   __syncthreads();
   const stored_place place = place_of_thread<Line>(a, top);
   float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     points[i] = at[i];
   transform_points<FORWARD>(points);
   float2 *to = a.points + place.first;
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     to[(int64_t)i * (Line::SIZE / 16) * a.height] = points[i];
 }
 
@@ -218,19 +210,15 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
 /* The last pass forward, the product, and the first pass back, on points 16 * m .. 16 * m + 15. */
 template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(const float2 *spectrum, float2 *at) {
   float2 points[16], factors[16];
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     factors[i] = __ldg(spectrum + i * FACTORS);
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     points[i] = at[i * PITCH];
   transform_points<FORWARD>(points);
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     points[i] = times(points[i], factors[i]);
   transform_points<BACKWARD>(points);
-#pragma unroll
-  for (int i = 0; i < 16; i++)
+  UNROLLED_FOR (int i = 0; i < 16; i++)
     at[i * PITCH] = points[i];
 }
 
@@ -246,13 +234,11 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
   for (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
     const float2 *from = a.points + corner + j * C;
-#pragma unroll
-    for (int i = 0; i < Line::P; i++)
+    UNROLLED_FOR (int i = 0; i < Line::P; i++)
       points[i] = from[i * STEP * C];
     transform_points<FORWARD>(points);
     twist<FORWARD>(a.twists_y + j, STEP, points);
-#pragma unroll
-    for (int k = 0; k < Line::P; k++)
+    UNROLLED_FOR (int k = 0; k < Line::P; k++)
       at[C * k * Line::PART] = points[k];
   }
   __syncthreads();
@@ -272,14 +258,12 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
 #pragma unroll 1
   for (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
-#pragma unroll
-    for (int k = 0; k < Line::P; k++)
+    UNROLLED_FOR (int k = 0; k < Line::P; k++)
       points[k] = at[C * k * Line::PART];
     twist<BACKWARD>(a.twists_y + j, STEP, points);
     transform_points<BACKWARD>(points);
     float2 *to = a.filtered + corner + j * C;
-#pragma unroll
-    for (int i = 0; i < Line::P; i++)
+    UNROLLED_FOR (int i = 0; i < Line::P; i++)
       to[i * STEP * C] = points[i];
   }
 }
@@ -293,8 +277,7 @@ __device__ __forceinline__ void leave_part(const line_arguments &a, const tile_p
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P];
   const float2 *at = line + j + j / 16;
-#pragma unroll
-  for (int k = 0; k < Line::P; k++)
+  UNROLLED_FOR (int k = 0; k < Line::P; k++)
     points[k] = at[k * Line::PART];
   twist<BACKWARD>(a.twists_x + j, STEP, points);
   transform_points<BACKWARD>(points);
@@ -314,12 +297,10 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
     const stored_place place = place_of_thread<Line>(a, top);
     float2 points[16], *at = lines + place.row * Line::ROW + 17 * place.m;
     const float2 *from = a.filtered + place.first;
-#pragma unroll
-    for (int i = 0; i < 16; i++)
+    UNROLLED_FOR (int i = 0; i < 16; i++)
       points[i] = from[(int64_t)i * (Line::SIZE / 16) * a.height];
     transform_points<BACKWARD>(points);
-#pragma unroll
-    for (int i = 0; i < 16; i++)
+    UNROLLED_FOR (int i = 0; i < 16; i++)
       at[i] = points[i];
   }
   __syncthreads();
@@ -337,5 +318,3 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
 }
 
 } // namespace
-
-#endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Discrete Fourier transforms of a few points, in the registers of a thread, in natural order. The passes of fft are made of
  * them. Everything has internal linkage, as in common.cuh. */
-#ifndef GCONV_CUDA_FFT_REGISTERS_CUH
-#define GCONV_CUDA_FFT_REGISTERS_CUH
+#pragma once
+
+#include "unroll.cuh"
 
 #include <cuda_runtime_api.h>
 
@@ -117,22 +118,17 @@ template <int SIGN> struct small<20, SIGN> : transform<4, 5, SIGN> {};
 
 template <int P, int Q, int SIGN> __device__ __forceinline__ void transform<P, Q, SIGN>::apply(float2 (&x)[N]) {
   float2 twisted[P][Q];
-#pragma unroll
-  for (int j = 0; j < Q; j++) {
+  UNROLLED_FOR (int j = 0; j < Q; j++) {
     float2 y[P];
-#pragma unroll
-    for (int i = 0; i < P; i++)
+    UNROLLED_FOR (int i = 0; i < P; i++)
       y[i] = x[Q * i + j];
     small<P, SIGN>::apply(y);
-#pragma unroll
-    for (int k = 0; k < P; k++)
+    UNROLLED_FOR (int k = 0; k < P; k++)
       twisted[k][j] = times_root<N, SIGN>(y[k], j * k);
   }
-#pragma unroll
-  for (int k = 0; k < P; k++) {
+  UNROLLED_FOR (int k = 0; k < P; k++) {
     small<Q, SIGN>::apply(twisted[k]);
-#pragma unroll
-    for (int l = 0; l < Q; l++)
+    UNROLLED_FOR (int l = 0; l < Q; l++)
       x[k + P * l] = twisted[k][l];
   }
 }
@@ -153,8 +149,7 @@ __host__ __device__ constexpr int powers_of_twist(int N) {
 template <int SIGN, int N>
 __device__ __forceinline__ void twist_points(const float2 (&powers)[powers_of_twist(N)], float2 (&points)[N]) {
   float2 w[N];
-#pragma unroll
-  for (int k = 1; k < N; k++) {
+  UNROLLED_FOR (int k = 1; k < N; k++) {
     const int i = k >= 16 ? 4 : k >= 8 ? 3 : k >= 4 ? 2 : k >= 2 ? 1 : 0;
     w[k] = k == 1 << i ? powers[i] : times(powers[i], w[k - (1 << i)]);
     points[k] = SIGN == FORWARD ? times(points[k], w[k]) : times_conjugate(points[k], w[k]);
@@ -162,5 +157,3 @@ __device__ __forceinline__ void twist_points(const float2 (&powers)[powers_of_tw
 }
 
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fft: from the image to the points of tiles, and back. Everything has internal linkage, as in common.cuh. */
-#ifndef GCONV_CUDA_FFT_SAMPLES_CUH
-#define GCONV_CUDA_FFT_SAMPLES_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -80,13 +79,11 @@ template <> __device__ __forceinline__ float level_at(const float *sample) {
 template <class In, int STEP, int N>
 __device__ __forceinline__ void load_inner(const In *first, const In *second, int channels, float2 (&points)[N]) {
   if (channels == 1) { /* with constant distances, the loop is faster */
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int i = 0; i < N; i++)
       points[i] = make_float2(level_at(first + i * STEP), level_at(second + i * STEP));
     return;
   }
-#pragma unroll
-  for (int i = 0; i < N; i++)
+  UNROLLED_FOR (int i = 0; i < N; i++)
     points[i] = make_float2(level_at(first + i * STEP * channels), level_at(second + i * STEP * channels));
 }
 
@@ -109,16 +106,14 @@ __device__ __forceinline__ void finish_points(const tiling &t, int k, float2 *be
   const gconv_problem &problem = t.common.problem;
   const gconv_epilogue &epilogue = problem.epilogue;
   if (t.plain) {
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int i = 0; i < N; i++)
       points[i] = make_float2(fmaf(points[i].x, epilogue.scale, epilogue.offset),
                               fmaf(points[i].y, epilogue.scale, epilogue.offset));
     return;
   }
   const float divisor = gconv_divisors(&problem, t.weights)[k], bias = gconv_biases(&problem, t.weights)[k];
   const bool combined = gconv_is_combined(&problem);
-#pragma unroll
-  for (int i = 0; i < N; i++) {
+  UNROLLED_FOR (int i = 0; i < N; i++) {
     float2 value = make_float2(gconv_response(points[i].x, divisor, bias), gconv_response(points[i].y, divisor, bias));
     if (combined && k == 0)
       value = make_float2(gconv_combine_first(epilogue.combine, value.x), gconv_combine_first(epilogue.combine, value.y));
@@ -151,14 +146,12 @@ __device__ __forceinline__ void store_part(const tiling &t, int k, const real_ti
   if (stride == 1) {
     uint8_t *to = row + (tile.q + x) * t.common.out_pixel;
     const int64_t step = STEP * t.common.out_pixel;
-#pragma unroll
-    for (int i = 0; i < N; i++, to += step)
+    UNROLLED_FOR (int i = 0; i < N; i++, to += step)
       if ((unsigned)(x + STEP * i) < (unsigned)limit)
         gconv_store(PART == 0 ? points[i].x : points[i].y, (Out *)to);
     return;
   }
-#pragma unroll
-  for (int i = 0; i < N; i++) {
+  UNROLLED_FOR (int i = 0; i < N; i++) {
     int q = (x + STEP * i) / stride;
     if ((unsigned)(x + STEP * i) < (unsigned)limit && q * stride == x + STEP * i)
       gconv_store(PART == 0 ? points[i].x : points[i].y, (Out *)(row + (tile.q + q) * t.common.out_pixel));
@@ -192,5 +185,3 @@ __device__ __forceinline__ void store_points(const tiling &t, int k, const tile_
 }
 
 } // namespace
-
-#endif

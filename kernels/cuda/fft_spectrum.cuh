@@ -2,8 +2,7 @@
 /* The twists and the spectra of filters that fft multiplies by, made on the device once for a plan. They are computed in
  * float64, so that their error is one rounding. They follow the definition instead of a fast transform: filters are smaller
  * than tiles, and this takes a few milliseconds for the largest. Everything has internal linkage, as in common.cuh. */
-#ifndef GCONV_CUDA_FFT_SPECTRUM_CUH
-#define GCONV_CUDA_FFT_SPECTRUM_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -97,5 +96,3 @@ void make_spectra(const gconv_execution *execution, line_order y, line_order x, 
 }
 
 } // namespace
-
-#endif

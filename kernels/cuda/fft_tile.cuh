@@ -13,8 +13,7 @@
  * A point, which holds two samples, takes some 140 instructions and 12 accesses of 8 bytes to shared memory. An H200 issues
  * an instruction in half of its cycles. Loads ahead of time, and twists in tables, were tried and gained nothing.
  */
-#ifndef GCONV_CUDA_FFT_TILE_CUH
-#define GCONV_CUDA_FFT_TILE_CUH
+#pragma once
 
 #include "fft_registers.cuh"
 #include "fft_samples.cuh"
@@ -98,8 +97,7 @@ __device__ __forceinline__ void load_outside(const arguments &a, const tile_pair
   const int row0 = found.rows[0][y], row1 = found.rows[1][y];
   const In *in0 = (const In *)(pair.first.in + max(row0, 0) * a.in_row);
   const In *in1 = (const In *)(pair.second.in + max(row1, 0) * a.in_row);
-#pragma unroll
-  for (int i = 0; i < A; i++) {
+  UNROLLED_FOR (int i = 0; i < A; i++) {
     int column0 = found.columns[0][x + 8 * i], column1 = found.columns[1][x + 8 * i];
     points[i].x = (row0 | column0) < 0 ? level : level_at(in0 + column0);
     points[i].y = (row1 | column1) < 0 ? level : level_at(in1 + column1);
@@ -112,8 +110,7 @@ __device__ __forceinline__ void load_outside(const arguments &a, const tile_pair
 template <int A, int SIGN> __device__ __forceinline__ void twist(const float2 *twists, int j, float2 (&points)[A]) {
   const float4 *from = (const float4 *)(twists + j * TWISTS);
   float2 powers[powers_of_twist(A)];
-#pragma unroll
-  for (int i = 0; i < powers_of_twist(A); i += 2) {
+  UNROLLED_FOR (int i = 0; i < powers_of_twist(A); i += 2) {
     float4 two = from[i / 2];
     powers[i] = make_float2(two.x, two.y);
     if (i + 1 < powers_of_twist(A))
@@ -125,15 +122,12 @@ template <int A, int SIGN> __device__ __forceinline__ void twist(const float2 *t
 /* The second pass forward, or the first pass back, for four rows from `top` on: 8 neighbouring points at a time. */
 template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *tile, int top, int lane) {
   using shape = tile_shape<A>;
-#pragma unroll
-  for (int task = lane; task < 4 * A; task += 32) {
+  UNROLLED_FOR (int task = lane; task < 4 * A; task += 32) {
     float2 *at = tile + shape::down(top + task / A) + shape::across(8 * (task % A)), points[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++)
+    UNROLLED_FOR (int i = 0; i < 8; i++)
       points[i] = at[i];
     transform_points<SIGN>(points);
-#pragma unroll
-    for (int i = 0; i < 8; i++)
+    UNROLLED_FOR (int i = 0; i < 8; i++)
       at[i] = points[i];
   }
 }
@@ -167,8 +161,7 @@ __device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &
   }
   transform_points<FORWARD>(points);
   twist<A, FORWARD>(twists, j, points);
-#pragma unroll
-  for (int k = 0; k < A; k++)
+  UNROLLED_FOR (int k = 0; k < A; k++)
     at[shape::across(8 * k)] = points[k];
   __syncwarp();
   pass_rows<A, FORWARD>(tile, top, lane);
@@ -180,16 +173,14 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_columns(const fl
 #pragma unroll 1
   for (int j = lane / 8; j < 8; j += 4) {
     float2 points[A], *at = columns + lane % 8 + shape::down(j);
-#pragma unroll
-    for (int k = 0; k < A; k++)
+    UNROLLED_FOR (int k = 0; k < A; k++)
       points[k] = at[k * shape::EIGHT_ROWS];
     if (SIGN == BACKWARD)
       twist<A, BACKWARD>(twists, j, points);
     transform_points<SIGN>(points);
     if (SIGN == FORWARD)
       twist<A, FORWARD>(twists, j, points);
-#pragma unroll
-    for (int k = 0; k < A; k++)
+    UNROLLED_FOR (int k = 0; k < A; k++)
       at[k * shape::EIGHT_ROWS] = points[k];
   }
 }
@@ -205,34 +196,28 @@ __device__ __forceinline__ void multiply_columns(const tile_arguments &a, int k,
   for (int m = lane / 8; m < A; m += 4, spectrum += 4 * 32, kept += 4 * 32) {
     float2 points[8], *at = columns + lane % 8 + m * shape::EIGHT_ROWS;
     float4 factors[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int i = 0; i < 4; i++)
       factors[i] = __ldg(spectrum + 32 * i);
     if (k == 0) {
-#pragma unroll
-      for (int i = 0; i < 8; i++)
+      UNROLLED_FOR (int i = 0; i < 8; i++)
         points[i] = at[shape::down(i)];
       transform_points<FORWARD>(points);
       if (a.t.common.problem.filters > 1)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
+        UNROLLED_FOR (int i = 0; i < 4; i++)
           kept[32 * i] = make_float4(points[2 * i].x, points[2 * i].y, points[2 * i + 1].x, points[2 * i + 1].y);
     } else {
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
+      UNROLLED_FOR (int i = 0; i < 4; i++) {
         float4 two = kept[32 * i];
         points[2 * i] = make_float2(two.x, two.y);
         points[2 * i + 1] = make_float2(two.z, two.w);
       }
     }
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
       points[2 * i] = times(points[2 * i], make_float2(factors[i].x, factors[i].y));
       points[2 * i + 1] = times(points[2 * i + 1], make_float2(factors[i].z, factors[i].w));
     }
     transform_points<BACKWARD>(points);
-#pragma unroll
-    for (int i = 0; i < 8; i++)
+    UNROLLED_FOR (int i = 0; i < 8; i++)
       at[shape::down(i)] = points[i];
   }
 }
@@ -259,8 +244,7 @@ __device__ __forceinline__ void leave_rows(const tile_arguments &a, int k, const
   __syncwarp();
   const int j = lane % 8, y = top + lane / 8;
   float2 points[A], *at = tile + shape::down(y) + j;
-#pragma unroll
-  for (int i = 0; i < A; i++)
+  UNROLLED_FOR (int i = 0; i < A; i++)
     points[i] = at[shape::across(8 * i)];
   twist<A, BACKWARD>(twists, j, points);
   transform_points<BACKWARD>(points);
@@ -311,5 +295,3 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
 }
 
 } // namespace
-
-#endif

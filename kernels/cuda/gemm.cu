@@ -28,6 +28,7 @@
  *
  * gemm_cut.cuh cuts a problem into tiles. gemm_sum.cuh stages and multiplies. gemm_store.cuh stores the sums.
  */
+#include "alpha.cuh"
 #include "gemm_store.cuh"
 #include "launch.cuh"
 
@@ -71,30 +72,7 @@ __global__ void __launch_bounds__(32 * MOST_WARPS, 2) multiply_tiles(const __gri
   }
 }
 
-/* Copies alpha that is kept; the tiles leave it out. */
-template <class In, class Out> __global__ void pass_alpha(const __grid_constant__ arguments a) {
-  const gconv_problem &problem = a.problem;
-  const int64_t pixels = (int64_t)problem.images * problem.planes * problem.out_height * problem.out_width;
-  for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < pixels; i += (int64_t)gridDim.x * blockDim.x) {
-    const int64_t row = i / problem.out_width, plane = row / problem.out_height, image = plane / problem.planes;
-    place at = {row - plane * problem.out_height, i - row * problem.out_width, problem.channels - 1,
-                a.in + image * a.in_image + (plane - image * problem.planes) * a.in_plane};
-    keep_alpha<In, Out>(a, at,
-                        a.out + image * a.out_image + (plane - image * problem.planes) * a.out_plane + at.p * a.out_row +
-                            at.q * a.out_pixel);
-  }
-}
-
 /* ---- Launching ---- */
-
-/* Returns whether output rows can be stored four samples at a time, from multiples of four on. */
-bool stores_fours(const cut &a) {
-  const arguments &c = a.common;
-  const int64_t size = (int64_t)gconv_type_bytes(c.problem.out_type);
-  const bool dense = c.out_pixel == c.problem.channels * size && c.out_channel == size && !c.problem.keep_alpha;
-  const int64_t distances = (int64_t)(uintptr_t)c.out | c.out_filter | c.out_image | c.out_plane | c.out_row;
-  return dense && a.phases == a.out_phases && distances % (4 * size) == 0;
-}
 
 /* Returns whether the epilogue is only scale and offset, after combining. */
 bool is_plain(const gconv_execution *execution) {
@@ -112,21 +90,12 @@ template <int F, int V, bool SLIDING> void launch_tiles(const cut &a, cudaStream
   multiply_tiles<F, V, SLIDING><<<grid, (unsigned)threads, bytes, stream>>>(a);
 }
 
-template <class In, class Out> void launch_alpha(const arguments &a, cudaStream_t stream) {
-  int64_t pixels = (int64_t)a.problem.images * a.problem.planes * a.problem.out_height * a.problem.out_width;
-  pass_alpha<In, Out><<<blocks_for(pixels, 256, 1 << 20), 256, 0, stream>>>(a);
-}
-
 typedef void tile_launcher(const cut &, cudaStream_t);
-typedef void alpha_launcher(const arguments &, cudaStream_t);
 
 /* The instances: by stride_x == 1, and by the filters of a thread (1, 2, 4, 8). */
 #define FILTERS(SLIDING)                                                                                                    \
   { launch_tiles<1, 16, SLIDING>, launch_tiles<2, 16, SLIDING>, launch_tiles<4, 8, SLIDING>, launch_tiles<8, 8, SLIDING> }
 tile_launcher *const tile_launchers[2][4] = {FILTERS(false), FILTERS(true)};
-#define OUTPUTS(In)                                                                                                         \
-  { launch_alpha<In, uint8_t>, launch_alpha<In, uint16_t>, launch_alpha<In, float> }
-alpha_launcher *const alpha_launchers[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
 
 size_t prepared_floats(const gconv_problem *problem) {
   const filter_cut filters = cut_filters(problem->filters);
@@ -153,12 +122,13 @@ gconv_status execute(const gconv_execution *execution) {
   a.common = common_arguments(execution);
   a.weights = execution->weights;
   a.taps = gconv_prepared(problem, execution->weights);
-  a.fours = stores_fours(a);
+  a.fours = a.phases == a.out_phases && !problem->keep_alpha && is_dense<false>(execution) &&
+            begins_at_multiples(execution, 4 * (int64_t)gconv_type_bytes(problem->out_type));
   a.plain = is_plain(execution);
   int number = filters.each == 8 ? 3 : filters.each / 2;
   tile_launchers[problem->stride_x == 1][number](a, (cudaStream_t)execution->stream);
   if (problem->keep_alpha)
-    alpha_launchers[problem->in_type][problem->out_type](a.common, (cudaStream_t)execution->stream);
+    launch_alpha(execution);
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
@@ -185,15 +155,12 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_gemm = {
-    {"gemm", "cuda", "a product of matrices whose patches are never laid out", true},
-    NULL, /* available */
-    supports,
-    NULL, /* workspace_bytes */
-    execute,
-    cost,
-    gconv_chain_bound,
-    prepared_floats,
-    prepare,
+    .info = {"gemm", "cuda", "a product of matrices whose patches are never laid out", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
 };

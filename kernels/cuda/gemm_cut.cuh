@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gemm: cuts a problem into tiles and lays out shared memory, on the host. The kernel gets the result as one structure.
  * cut_cost() estimates the time of a cut, and the cheapest is taken. */
-#ifndef GCONV_CUDA_GEMM_CUT_CUH
-#define GCONV_CUDA_GEMM_CUT_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -217,5 +216,3 @@ inline cut cut_problem(const gconv_problem *problem, const filter_cut &filters) 
 }
 
 } // namespace
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gemm: storing the sums of a tile. Threads store them directly if they can. Otherwise the sums go through shared memory, to
  * be combined, or to be reordered as the output needs them. */
-#ifndef GCONV_CUDA_GEMM_STORE_CUH
-#define GCONV_CUDA_GEMM_STORE_CUH
+#pragma once
 
 #include "gemm_sum.cuh"
 
@@ -56,19 +55,15 @@ __device__ __forceinline__ void store_directly(const cut &a, const origin &at, c
   if (!my.used || !row)
     return;
   Out *to = (Out *)row + sample;
-#pragma unroll
-  for (int f = 0; f < F && k < a.common.problem.filters; f++, k += a.filter_warps) {
+  UNROLLED_FOR (int f = 0; f < F && k < a.common.problem.filters; f++, k += a.filter_warps) {
     float y[V];
-#pragma unroll
-    for (int v = 0; v < V; v++)
+    UNROLLED_FOR (int v = 0; v < V; v++)
       y[v] = fmaf(sums[f][v], scale, offset);
     if (left >= V) {
-#pragma unroll
-      for (int v = 0; v < V; v += 4)
+      UNROLLED_FOR (int v = 0; v < V; v += 4)
         store_four({y[v], y[v + 1], y[v + 2], y[v + 3]}, to, v, 4);
     } else {
-#pragma unroll
-      for (int v = 0; v < V; v++)
+      UNROLLED_FOR (int v = 0; v < V; v++)
         if (v < left)
           gconv_store(y[v], to + v);
     }
@@ -90,12 +85,10 @@ __device__ __forceinline__ void exchange(const cut &a, const thread_place &my, c
     return;
   if (SLIDING) {
     to += skewed(a, row + my.group * V * a.phases) + my.phase;
-#pragma unroll
-    for (int v = 0; v < V; v++, to += a.phases)
+    UNROLLED_FOR (int v = 0; v < V; v++, to += a.phases)
       *to = sums[v];
   } else {
-#pragma unroll
-    for (int v = 0; v < V; v++)
+    UNROLLED_FOR (int v = 0; v < V; v++)
       to[skewed(a, row + (my.group + v * a.groups) * a.phases + my.phase)] = sums[v];
   }
 }
@@ -177,8 +170,7 @@ __device__ __forceinline__ void finish_tile(const cut &a, const origin &at, cons
     if (first >= a.common.problem.filters)
       return;
     __syncthreads();
-#pragma unroll
-    for (int k = 0; k < F; k++) /* unrolled, because registers have no run-time index */
+    UNROLLED_FOR (int k = 0; k < F; k++) /* unrolled, because registers have no run-time index */
       if (k == f)
         exchange<V, SLIDING>(a, my, sums[k], shared);
     __syncthreads();
@@ -190,5 +182,3 @@ __device__ __forceinline__ void finish_tile(const cut &a, const origin &at, cons
 }
 
 } // namespace
-
-#endif

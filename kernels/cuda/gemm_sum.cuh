@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* gemm: all that a block does before its sums are stored. It finds its tile, stages taps and samples in shared memory, and
  * multiplies them. */
-#ifndef GCONV_CUDA_GEMM_SUM_CUH
-#define GCONV_CUDA_GEMM_SUM_CUH
+#pragma once
 
+#include "copies.cuh"
 #include "gemm_cut.cuh"
-
-#include <cuda_pipeline_primitives.h>
 
 namespace {
 
@@ -73,8 +71,8 @@ __device__ void stage_taps(const cut &a, const chunk &part, int32_t filter_tile,
   const float4 *from = (const float4 *)(a.taps + first * a.tap_pitch);
   const int32_t count = part.rows * part.columns * (a.tap_pitch / 4);
   for (int32_t i = threadIdx.x; i < count; i += blockDim.x)
-    __pipeline_memcpy_async((float4 *)to + i, from + i, sizeof(float4));
-  __pipeline_commit();
+    copy_async<sizeof(float4)>((float4 *)to + i, from + i);
+  commit_copies();
 }
 
 /* Returns sample number u of an input row, where u is outside the image. */
@@ -97,8 +95,7 @@ __device__ __forceinline__ void stage_row(const cut &a, const In *row, int64_t f
   for (uint32_t start = lane; start < count; start += AHEAD * 32) {
     float x[AHEAD];
     uint32_t place[AHEAD];
-#pragma unroll
-    for (int j = 0; j < AHEAD; j++) {
+    UNROLLED_FOR (int j = 0; j < AHEAD; j++) {
       const uint32_t i = start + j * 32;
       int64_t u = first + i;
       if (!DENSE)
@@ -111,8 +108,7 @@ __device__ __forceinline__ void stage_row(const cut &a, const In *row, int64_t f
       v += more + (phase >= phases);
       phase -= phase >= phases ? phases : 0;
     }
-#pragma unroll
-    for (int j = 0; j < AHEAD; j++)
+    UNROLLED_FOR (int j = 0; j < AHEAD; j++)
       if (start + j * 32 < count)
         to[place[j]] = x[j];
   }
@@ -150,7 +146,7 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
     stage_samples<uint16_t, V, SLIDING>(a, at, part, samples);
   else
     stage_samples<float, V, SLIDING>(a, at, part, samples);
-  __pipeline_wait_prior(0);
+  await_copies<0>();
   __syncthreads();
 }
 
@@ -160,14 +156,12 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
  * access. */
 template <int F> __device__ __forceinline__ void load_taps(const float *from, float (&taps)[F]) {
   if constexpr (F >= 4) {
-#pragma unroll
-    for (int k = 0; k < F; k += 4) {
+    UNROLLED_FOR (int k = 0; k < F; k += 4) {
       const float4 four = *(const float4 *)(from + k);
       taps[k] = four.x, taps[k + 1] = four.y, taps[k + 2] = four.z, taps[k + 3] = four.w;
     }
   } else {
-#pragma unroll
-    for (int k = 0; k < F; k++)
+    UNROLLED_FOR (int k = 0; k < F; k++)
       taps[k] = from[k];
   }
 }
@@ -179,29 +173,24 @@ __device__ __forceinline__ void slide_row(const float *taps, int32_t tap_pitch, 
                                           int32_t window_pitch, float (&sums)[F][V]) {
   constexpr bool AHEAD = F == 8;
   float window[V], tap[F], next[F];
-#pragma unroll
-  for (int v = 0; v < V; v++)
+  UNROLLED_FOR (int v = 0; v < V; v++)
     window[v] = samples[v * window_pitch];
   if (AHEAD)
     load_taps(taps, next);
   for (int32_t s = 0; s < columns; s += V) {
     samples++;
-#pragma unroll
-    for (int j = 0; j < V; j++) {
+    UNROLLED_FOR (int j = 0; j < V; j++) {
       if (s + j >= columns)
         break;
       if (!AHEAD)
         load_taps(taps, next);
-#pragma unroll
-      for (int k = 0; k < F; k++)
+      UNROLLED_FOR (int k = 0; k < F; k++)
         tap[k] = next[k];
       taps += tap_pitch;
       if (AHEAD)
         load_taps(taps, next);
-#pragma unroll
-      for (int k = 0; k < F; k++)
-#pragma unroll
-        for (int v = 0; v < V; v++)
+      UNROLLED_FOR (int k = 0; k < F; k++)
+        UNROLLED_FOR (int v = 0; v < V; v++)
           sums[k][v] = fmaf(tap[k], window[(v + j) % V], sums[k][v]);
       window[j] = samples[j * window_pitch];
     }
@@ -218,11 +207,9 @@ __device__ __forceinline__ void stride_row(const cut &a, const float *taps, int3
     float tap[F];
     load_taps(taps, tap);
     taps += a.tap_pitch;
-#pragma unroll
-    for (int v = 0; v < V; v++) {
+    UNROLLED_FOR (int v = 0; v < V; v++) {
       const float sample = x[v * groups];
-#pragma unroll
-      for (int k = 0; k < F; k++)
+      UNROLLED_FOR (int k = 0; k < F; k++)
         sums[k][v] = fmaf(tap[k], sample, sums[k][v]);
     }
     x += phase_pitch;
@@ -249,5 +236,3 @@ __device__ __forceinline__ void multiply(const cut &a, const thread_place &my, c
 }
 
 } // namespace
-
-#endif

@@ -13,9 +13,8 @@
  * Each sum adds the taps in the order of the definition, and the taps of a sum are never split over threads. So this is the
  * exact family.
  */
+#include "copies.cuh"
 #include "patches.cuh"
-
-#include <cuda_pipeline_primitives.h>
 
 namespace {
 
@@ -33,8 +32,7 @@ struct product {
 
 /* Adds the products of one tap of F filters and four samples. */
 template <int F> __device__ __forceinline__ void add_taps(float (&sums)[F][4], const float *taps, const float4 &x) {
-#pragma unroll
-  for (int k = 0; k < F; k++) {
+  UNROLLED_FOR (int k = 0; k < F; k++) {
     const float tap = __ldg(taps + k);
     sums[k][0] = fmaf(tap, x.x, sums[k][0]);
     sums[k][1] = fmaf(tap, x.y, sums[k][1]);
@@ -53,17 +51,14 @@ template <int F> __global__ void __launch_bounds__(128) multiply_few(const produ
   float sums[F][4] = {};
   for (int64_t left = m.depth; left > 0; left -= AHEAD, row += AHEAD * pitch, taps += AHEAD * F) {
     float4 x[AHEAD];
-#pragma unroll
-    for (int t = 0; t < AHEAD; t++)
+    UNROLLED_FOR (int t = 0; t < AHEAD; t++)
       if (t < left)
         x[t] = __ldcs((const float4 *)(row + t * pitch)); /* streaming load: each is read once */
-#pragma unroll
-    for (int t = 0; t < AHEAD; t++)
+    UNROLLED_FOR (int t = 0; t < AHEAD; t++)
       if (t < left)
         add_taps<F>(sums, taps + t * F, x[t]);
   }
-#pragma unroll
-  for (int k = 0; k < F; k++)
+  UNROLLED_FOR (int k = 0; k < F; k++)
     if (k < m.wanted)
       *(float4 *)(m.sums + k * pitch + column) = make_float4(sums[k][0], sums[k][1], sums[k][2], sums[k][3]);
 }
@@ -88,11 +83,10 @@ template <int LANES_K, int WARPS_K, int WARPS_N> struct tile {
 template <int W, int THREADS>
 __device__ __forceinline__ void fetch_rows(float4 (*to)[W], const float *from, int64_t t, int64_t depth, int64_t pitch,
                                            int64_t first) {
-#pragma unroll
-  for (int i = threadIdx.x; i < DEPTH * W; i += THREADS) {
+  UNROLLED_FOR (int i = threadIdx.x; i < DEPTH * W; i += THREADS) {
     const int row = i / W, column = i % W;
     if (t + row < depth && first + 4 * column < pitch)
-      __pipeline_memcpy_async(&to[row][column], from + (t + row) * pitch + first + 4 * column, sizeof(float4));
+      copy_async<sizeof(float4)>(&to[row][column], from + (t + row) * pitch + first + 4 * column);
   }
 }
 
@@ -102,7 +96,7 @@ __device__ __forceinline__ void fetch_stage(typename Tile::stage *to, const prod
                                             int64_t column) {
   fetch_rows<Tile::FILTERS / 4, Tile::THREADS>(to->taps, m.taps, t, m.depth, m.filters, filter);
   fetch_rows<Tile::COLUMNS / 4, Tile::THREADS>(to->patches, m.patches, t, m.depth, m.pitch, column);
-  __pipeline_commit();
+  commit_copies();
 }
 
 /* sums += a column of 8 taps times a row of 8 samples. Both are two groups of four, `far` apart. */
@@ -111,10 +105,8 @@ __device__ __forceinline__ void add_outer(float (&sums)[SIDE][SIDE], const float
   const float4 a0 = taps[0], a1 = taps[far_tap], b0 = samples[0], b1 = samples[far_sample];
   const float a[SIDE] = {a0.x, a0.y, a0.z, a0.w, a1.x, a1.y, a1.z, a1.w};
   const float b[SIDE] = {b0.x, b0.y, b0.z, b0.w, b1.x, b1.y, b1.z, b1.w};
-#pragma unroll
-  for (int k = 0; k < SIDE; k++)
-#pragma unroll
-    for (int n = 0; n < SIDE; n++)
+  UNROLLED_FOR (int k = 0; k < SIDE; k++)
+    UNROLLED_FOR (int n = 0; n < SIDE; n++)
       sums[k][n] = fmaf(a[k], b[n], sums[k][n]);
 }
 
@@ -128,18 +120,16 @@ __global__ void __launch_bounds__(Tile::THREADS) multiply_tiles(const product m)
   const int sample_four = warp / WARPS_K * (SIDE / 4 * Tile::LANES_N) + lane % Tile::LANES_N;
   const int64_t filter = (int64_t)blockIdx.y * Tile::FILTERS, column = (int64_t)blockIdx.x * Tile::COLUMNS;
   float sums[SIDE][SIDE] = {};
-#pragma unroll
-  for (int i = 0; i < STAGES - 1; i++)
+  UNROLLED_FOR (int i = 0; i < STAGES - 1; i++)
     fetch_stage<Tile>(&stages[i], m, i * DEPTH, filter, column);
   int at = 0;
   for (int64_t t = 0; t < m.depth; t += DEPTH) {
-    __pipeline_wait_prior(STAGES - 2);
+    await_copies<STAGES - 2>();
     __syncthreads(); /* this stage is loaded, and no thread still reads the stage that is loaded next */
     fetch_stage<Tile>(&stages[at == 0 ? STAGES - 1 : at - 1], m, t + (STAGES - 1) * DEPTH, filter, column);
     const typename Tile::stage &here = stages[at];
     if (m.depth - t >= DEPTH) {
-#pragma unroll
-      for (int d = 0; d < DEPTH; d++)
+      UNROLLED_FOR (int d = 0; d < DEPTH; d++)
         add_outer(sums, &here.taps[d][tap_four], LANES_K, &here.patches[d][sample_four], Tile::LANES_N);
     } else {
       for (int d = 0; d < (int)(m.depth - t); d++)
@@ -147,10 +137,8 @@ __global__ void __launch_bounds__(Tile::THREADS) multiply_tiles(const product m)
     }
     at = at == STAGES - 1 ? 0 : at + 1;
   }
-#pragma unroll
-  for (int k = 0; k < SIDE; k++)
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
+  UNROLLED_FOR (int k = 0; k < SIDE; k++)
+    UNROLLED_FOR (int half = 0; half < 2; half++) {
       const int64_t to_filter = filter + 4 * (tap_four + k / 4 * LANES_K) + k % 4;
       const int64_t to_column = column + 4 * (sample_four + half * Tile::LANES_N);
       if (to_filter < m.wanted && to_column < m.pitch)
@@ -247,15 +235,13 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col = {
-    {"im2col", "cuda", "patch matrix in chunks, then a product of matrices", true},
-    NULL, /* available */
-    supports,
-    workspace_bytes,
-    execute,
-    cost,
-    gconv_chain_bound,
-    prepared_floats,
-    prepare,
+    .info = {"im2col", "cuda", "patch matrix in chunks, then a product of matrices", true},
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
 };

@@ -70,20 +70,15 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_im2col_cublas = {
-    {"im2col-cublas", "cuda", "patch matrix in chunks, multiplied by cuBLAS", false},
-    available,
-    supports,
-    workspace_bytes,
-    execute,
-    cost,
-    gconv_chain_bound,
-    NULL, /* prepared_floats */
-    NULL, /* prepare */
-    NULL, /* row_step */
-    acquire,
-    dismiss,
-    true,  /* library */
-    false, /* spreads */
+    .info = {"im2col-cublas", "cuda", "patch matrix in chunks, multiplied by cuBLAS", false},
+    .available = available,
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+    .acquire = acquire,
+    .dismiss = dismiss,
+    .library = true,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Decisions of the host before a launch: limits of the device, shapes of strips, kinds of filters. */
-#ifndef GCONV_CUDA_LAUNCH_CUH
-#define GCONV_CUDA_LAUNCH_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -66,17 +65,18 @@ template <auto KERNEL> int64_t blocks_at_a_time(int threads, size_t bytes) {
 /* ---- Strips ---- */
 
 /* Divides columns of `all` steps into strips, and returns the steps of a strip. `across` strips lie side by side, and the
- * device runs `at_a_time` strips at a time: one wave. The time of a strip of n steps is n + lead; that of the job is this
- * times the number of waves. Among the heights that fill whole waves, this takes the one with the least time. If some strips
- * take longer, the others wait for them at the end: `eighths` is that time, in eighths of a wave. */
-inline int64_t choose_strip(int64_t all, int64_t lead, int64_t across, int64_t at_a_time, int64_t eighths = 0) {
+ * device runs `at_a_time` strips at a time: one wave. The time of a strip of n steps is n * unit + lead; that of the job is
+ * this times the number of waves. Among the heights that fill whole waves, this takes the one with the least time. If some
+ * strips take longer, the others wait for them at the end: `eighths` is that time, in eighths of a wave. */
+inline int64_t choose_strip(int64_t all, int64_t lead, int64_t across, int64_t at_a_time, int64_t eighths = 0,
+                            int64_t unit = 1) {
   int64_t best = all, best_cost = INT64_MAX;
   for (int64_t fillings = 1; fillings <= 16; fillings++) {
     int64_t strips = fillings * at_a_time / across;
     strips = strips < 1 ? 1 : strips > all ? all : strips;
     const int64_t steps = (all - 1) / strips + 1;
     const int64_t needed = (((all - 1) / steps + 1) * across - 1) / at_a_time + 1;
-    const int64_t cost = (steps + lead) * (8 * needed + eighths);
+    const int64_t cost = (steps * unit + lead) * (8 * needed + eighths);
     if (cost < best_cost) {
       best_cost = cost;
       best = steps;
@@ -97,6 +97,23 @@ inline bool are_bare(const gconv_execution *execution, int32_t first, int32_t co
   return bare;
 }
 
-} // namespace
+/* ---- The output ---- */
 
-#endif
+/* Returns whether the samples of an output row lie side by side. ALPHA: the same holds for alpha that is kept. */
+template <bool ALPHA> bool is_dense(const gconv_execution *execution) {
+  const gconv_problem *problem = execution->problem;
+  const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
+  return execution->out_pixel == problem->channels * size && (problem->channels == 1 || execution->out_channel == size) &&
+         (!ALPHA || !problem->keep_alpha || execution->out_alpha == (problem->channels - 1) * size);
+}
+
+/* Returns whether all output rows of all filters begin at multiples of so many bytes, a power of two. */
+inline bool begins_at_multiples(const gconv_execution *execution, int64_t bytes) {
+  const gconv_target *out = execution->out;
+  int64_t places = (int64_t)(uintptr_t)out->base | out->row | out->plane | out->image;
+  if (execution->problem->filters > 1 && !gconv_is_combined(execution->problem))
+    places |= out[1].base - out[0].base;
+  return places % bytes == 0;
+}
+
+} // namespace

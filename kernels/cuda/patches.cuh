@@ -17,8 +17,7 @@
  * chunks of n samples; a chunk may be many rows or a part of one. Large chunks, up to the workspace, are the fastest. Chunks
  * so small that matrix and sums stay in the L2 cache were slower, because they do not fill the device.
  */
-#ifndef GCONV_CUDA_PATCHES_CUH
-#define GCONV_CUDA_PATCHES_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -201,15 +200,6 @@ template <class In, class Out> void launch_finish(const gconv_execution *executi
                                                                           part.pitch, part.sums);
 }
 
-typedef void part_launcher(const gconv_execution *, const arguments &, const chunk &);
-
-/* The instances by type. gconv_type counts u8, u16, f32. */
-part_launcher *const patch_launchers[3] = {launch_patches<uint8_t>, launch_patches<uint16_t>, launch_patches<float>};
-#define OUTPUTS(In)                                                                                                         \
-  { launch_finish<In, uint8_t>, launch_finish<In, uint16_t>, launch_finish<In, float> }
-part_launcher *const finish_launchers[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
-#undef OUTPUTS
-
 /* Runs the whole convolution in chunks of at most `columns` samples. For each chunk: make patches, multiply(part), store
  * results. multiply() enqueues the product that fills part.sums, and returns a status. */
 template <class Multiply>
@@ -223,15 +213,15 @@ gconv_status convolve_chunks(const gconv_execution *execution, int64_t columns, 
   part.sums = part.patches + taps_of(problem) * columns;
   for (part.first = 0; part.first < samples; part.first += columns) {
     part.columns = (int32_t)(samples - part.first < columns ? samples - part.first : columns);
-    patch_launchers[problem->in_type](execution, a, part);
+    with_type(problem->in_type, [&](auto in) { launch_patches<decltype(in)>(execution, a, part); });
     gconv_status status = multiply(part);
     if (status != GCONV_OK)
       return status;
-    finish_launchers[problem->in_type][problem->out_type](execution, a, part);
+    with_type(problem->in_type, [&](auto in) {
+      with_type(problem->out_type, [&](auto out) { launch_finish<decltype(in), decltype(out)>(execution, a, part); });
+    });
   }
   return cudaPeekAtLastError() == cudaSuccess ? GCONV_OK : GCONV_DEVICE_ERROR;
 }
 
 } // namespace
-
-#endif

@@ -26,33 +26,11 @@ int strips_of(const gconv_problem *problem) {
   return strips;
 }
 
-/* Returns the output columns of a block. It considers the numbers of segments that fill the device in whole waves, and takes
- * the one with the least time: steps of a block times the number of waves. */
+/* Returns the output columns of a block, which begins with 2 steps, and with groups before its first output. */
 int segment_of(const gconv_problem *problem, int groups, int64_t rows_of_blocks, int64_t blocks_at_a_time) {
-  int step = step_of_type(problem->in_type);
-  int64_t steps = ((int64_t)problem->out_width - 1) / step + 1, best = steps, best_cost = INT64_MAX;
-  for (int64_t fillings = 1; fillings <= 16; fillings++) {
-    int64_t segments = fillings * blocks_at_a_time / rows_of_blocks;
-    segments = segments < 1 ? 1 : segments > steps ? steps : segments;
-    int64_t each = (steps - 1) / segments + 1, count = (steps - 1) / each + 1;
-    int64_t needed = (count * rows_of_blocks - 1) / blocks_at_a_time + 1;
-    int64_t cost = (each * step + (groups - 1) * GROUP + 2 * step) * needed; /* 2 steps to start */
-    if (cost < best_cost) {
-      best_cost = cost;
-      best = each;
-    }
-  }
-  return (int)best * step;
-}
-
-/* Returns whether output pixels are neighbours in memory, with rows at multiples of the widest word. */
-bool is_dense(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  int64_t sample = (int64_t)gconv_type_bytes(problem->out_type);
-  const gconv_target *out = execution->out;
-  bool aligned = ((uintptr_t)out->base | (uintptr_t)out->row | (uintptr_t)out->plane | (uintptr_t)out->image) % 16 == 0;
-  return aligned && execution->out_pixel == problem->channels * sample && execution->out_channel == sample &&
-         (!problem->keep_alpha || execution->out_alpha == (problem->channels - 1) * sample);
+  const int step = step_of_type(problem->in_type), lead = (groups - 1) * GROUP + 2 * step;
+  const int64_t steps = ((int64_t)problem->out_width - 1) / step + 1;
+  return (int)choose_strip(steps, lead, rows_of_blocks, blocks_at_a_time, 0, step) * step;
 }
 
 separable_arguments make_arguments(const gconv_execution *execution, int32_t filter) {
@@ -67,7 +45,7 @@ separable_arguments make_arguments(const gconv_execution *execution, int32_t fil
   a.first_filter = filter;
   a.left = left_of(problem);
   a.plain = is_plain(execution, filter);
-  a.dense = is_dense(execution);
+  a.dense = is_dense<true>(execution) && begins_at_multiples(execution, 16); /* the widest word */
   lay_out(problem, strips_of(problem), &a);
   const int words = step_of_type(problem->in_type) * problem->channels * (int)gconv_type_bytes(problem->out_type) /
                     (problem->out_type == GCONV_U8 ? 8 : 16);
@@ -216,15 +194,12 @@ double cost(const gconv_problem *problem, const gconv_machine *machine) {
 
 } // namespace
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_separable = {
-    {"separable", "cuda", "columns times rows of filters of low rank", false},
-    NULL, /* available */
-    supports,
-    NULL, /* workspace_bytes */
-    execute,
-    cost,
-    error_bound,
-    prepared_floats,
-    prepare,
+    .info = {"separable", "cuda", "columns times rows of filters of low rank", false},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
 };

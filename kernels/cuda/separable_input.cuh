@@ -1,33 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* separable on tensor cores: copies input from global to shared memory, and converts it there to float16 in the order of the
  * tensor cores. */
-#ifndef GCONV_CUDA_SEPARABLE_INPUT_CUH
-#define GCONV_CUDA_SEPARABLE_INPUT_CUH
+#pragma once
 
+#include "copies.cuh"
 #include "separable_shapes.cuh"
 
 namespace {
 
 /* ---- Input: from global memory to the raw copy, from there to the split one ---- */
-
-template <int BYTES> __device__ __forceinline__ void copy_async(uint8_t *to, const uint8_t *from) {
-#if __CUDA_ARCH__ >= 800
-  uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
-  if (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global.L2::256B [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
-#else
-  for (int i = 0; i < BYTES; i += 4)
-    *(uint32_t *)(to + i) = *(const uint32_t *)(from + i);
-#endif
-}
-
-__device__ __forceinline__ void finish_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
 
 /* Returns the address of word i of a row of a unit in the raw copy. Neighbouring threads have neighbouring words. A word has
  * the samples of one channel. */
@@ -60,9 +41,9 @@ template <int BYTES, bool WIDE>
 __device__ __forceinline__ void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
 #pragma unroll 1
   for (int i = 0; i < words; i++, to += stride, from += BYTES) {
-    copy_async<WIDE ? BYTES : 4>(to, from);
+    copy_async<WIDE ? BYTES : 4, true>(to, from);
     if (!WIDE)
-      copy_async<4>(to + 4, from + 4);
+      copy_async<4, true>(to + 4, from + 4);
   }
 }
 
@@ -142,8 +123,7 @@ __device__ __forceinline__ uint32_t larger_pair(uint32_t most, uint32_t pair) {
 template <int C>
 __device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t words[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
+  UNROLLED_FOR (int i = 0; i < 4; i++) {
     const int byte = (2 * j + i / 2) * C + c, row = i % 2 * 2;
     uint32_t first = byte / 4 % 2 ? raw[row][byte / 8].y : raw[row][byte / 8].x;
     uint32_t second = byte / 4 % 2 ? raw[row + 1][byte / 8].y : raw[row + 1][byte / 8].x;
@@ -156,8 +136,7 @@ __device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw
 template <int C>
 __device__ __forceinline__ uint4 split_levels(const uint16_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t high[2], low[2];
-#pragma unroll
-  for (int i = 0; i < 2; i++) {
+  UNROLLED_FOR (int i = 0; i < 2; i++) {
     const int sample = j * C + c, row = 2 * i;
     uint32_t first = sample / 2 % 2 ? raw[row][sample / 4].y : raw[row][sample / 4].x;
     uint32_t second = sample / 2 % 2 ? raw[row + 1][sample / 4].y : raw[row + 1][sample / 4].x;
@@ -172,8 +151,7 @@ template <int C>
 __device__ __forceinline__ uint4 split_levels(const float *, const float4 (&raw)[4][C], int c, int j, float scale,
                                               uint32_t &most) {
   float x[4];
-#pragma unroll
-  for (int row = 0; row < 4; row++) {
+  UNROLLED_FOR (int row = 0; row < 4; row++) {
     const int sample = j * C + c;
     const float4 word = raw[row][sample / 4];
     x[row] = scale * (sample % 4 == 0 ? word.x : sample % 4 == 1 ? word.y : sample % 4 == 2 ? word.z : word.w);
@@ -195,16 +173,13 @@ __device__ __forceinline__ bool convert_channels(const separable_arguments &a, c
 #pragma unroll 1
   for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
     word raw[4][C];
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-#pragma unroll
-      for (int i = 0; i < 4 * C; i++) {
+    UNROLLED_FOR (int j = 0; j < 4; j++) {
+      UNROLLED_FOR (int i = 0; i < 4 * C; i++) {
         const int row = i / C, at = i % C;
         if (WHOLE ? j == 0 : at >= j * C / 4 && at <= (j * C + C - 1) / 4)
           raw[row][at] = *(const word *)raw_word<In>(t, a.raw, unit, row, C, at);
       }
-#pragma unroll
-      for (int c = 0; c < C; c++)
+      UNROLLED_FOR (int c = 0; c < C; c++)
         if (c < a.channels)
           split_words(t, to, c, unit)[j ^ swizzle_of(unit)] = split_levels<C>((const In *)NULL, raw, c, j, scale, most);
     }
@@ -272,5 +247,3 @@ __device__ float new_scale(float most) {
 }
 
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* separable on tensor cores: from sums, through shared memory, to the output. */
-#ifndef GCONV_CUDA_SEPARABLE_OUTPUT_CUH
-#define GCONV_CUDA_SEPARABLE_OUTPUT_CUH
+#pragma once
 
 #include "separable_shapes.cuh"
 
@@ -18,8 +17,7 @@ __device__ __forceinline__ void respond(const separable_arguments &a, const floa
   const float first = a.unscales[filter];
   const gconv_combine combine = problem.epilogue.combine;
   const bool combined = gconv_is_combined(&problem);
-#pragma unroll
-  for (int i = 0; i < 4 * TILES; i++) {
+  UNROLLED_FOR (int i = 0; i < 4 * TILES; i++) {
     float &value = values[i / 4][i % 4];
     float response = gconv_response(sums[i / 4][i % 4] * first * unscale, divisor, bias);
     value = !combined ? response
@@ -29,8 +27,7 @@ __device__ __forceinline__ void respond(const separable_arguments &a, const floa
 }
 
 __device__ __forceinline__ void finish(const gconv_problem &problem, float (&values)[TILES][4]) {
-#pragma unroll
-  for (int i = 0; i < 4 * TILES; i++) {
+  UNROLLED_FOR (int i = 0; i < 4 * TILES; i++) {
     float &value = values[i / 4][i % 4];
     if (gconv_is_combined(&problem))
       value = gconv_combine_last(problem.epilogue.combine, value);
@@ -41,8 +38,7 @@ __device__ __forceinline__ void finish(const gconv_problem &problem, float (&val
 /* The same if the epilogue is only scale and offset. */
 __device__ __forceinline__ void finish_plain(const float (&sums)[TILES][4], float scale, float offset,
                                              float (&values)[TILES][4]) {
-#pragma unroll
-  for (int i = 0; i < 4 * TILES; i++)
+  UNROLLED_FOR (int i = 0; i < 4 * TILES; i++)
     values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
 }
 
@@ -80,15 +76,13 @@ __device__ __forceinline__ void stage_tiles(const separable_arguments &a, const 
   const int C = a.common.problem.channels;
   Out *top = (Out *)pixel, *bottom = (Out *)(pixel + 8 * a.stage_row);
   if (C == 1) {
-#pragma unroll
-    for (int j = 0; j < TILES; j++) {
+    UNROLLED_FOR (int j = 0; j < TILES; j++) {
       stage_two(y[j][0], y[j][1], top + j * GROUP);
       stage_two(y[j][2], y[j][3], bottom + j * GROUP);
     }
     return;
   }
-#pragma unroll
-  for (int j = 0; j < TILES; j++) {
+  UNROLLED_FOR (int j = 0; j < TILES; j++) {
     stage_one(y[j][0], top + j * GROUP * C);
     stage_one(y[j][1], top + j * GROUP * C + C);
     stage_one(y[j][2], bottom + j * GROUP * C);
@@ -248,5 +242,3 @@ __device__ void define_any(const separable_arguments &a, const tile &t) {
 }
 
 } // namespace
-
-#endif

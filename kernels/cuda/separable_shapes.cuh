@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* separable on tensor cores: the shapes and numbers that its parts share. separable_tensor.cuh explains the algorithm. */
-#ifndef GCONV_CUDA_SEPARABLE_SHAPES_CUH
-#define GCONV_CUDA_SEPARABLE_SHAPES_CUH
+#pragma once
 
 #include "common.cuh"
 
@@ -105,5 +104,3 @@ __device__ __forceinline__ void split(float first, float second, uint32_t &high,
 }
 
 } // namespace
-
-#endif

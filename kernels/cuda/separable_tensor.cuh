@@ -29,8 +29,7 @@
  * value comes, so the error is relative to the largest value. If a value is not finite, the block computes its outputs by
  * the definition, because 0 * infinity must not appear where the filter does not reach.
  */
-#ifndef GCONV_CUDA_SEPARABLE_TENSOR_CUH
-#define GCONV_CUDA_SEPARABLE_TENSOR_CUH
+#pragma once
 
 #include "separable_input.cuh"
 #include "separable_output.cuh"
@@ -74,8 +73,7 @@ __device__ __forceinline__ void multiply_columns(const uint4 *taps, int chunks, 
 #pragma unroll 1
   for (int chunk = 0; chunk < chunks; chunk++, x += 4 * PITCH * 16, taps += 2 * LANES) {
     const uint4 high = taps[lane], low = WEIGHT_DIGITS > 1 ? taps[LANES + lane] : make_uint4(0, 0, 0, 0);
-#pragma unroll
-    for (int j = 0; j < TILES; j++) {
+    UNROLLED_FOR (int j = 0; j < TILES; j++) {
       const int group = first + j; /* 4 words for u8, 8 for other types */
       uint4 b = make_uint4(0, 0, 0, 0);
       if (sizeof(In) == 1)
@@ -89,8 +87,7 @@ __device__ __forceinline__ void multiply_columns(const uint4 *taps, int chunks, 
         multiply(sums[j], high.x, high.y, high.z, high.w, b.z, b.w);
     }
   }
-#pragma unroll
-  for (int j = 0; j < TILES; j++) {
+  UNROLLED_FOR (int j = 0; j < TILES; j++) {
     split(sums[j][0], sums[j][1], w.high[GROUPS - 1 + j][0], w.low[GROUPS - 1 + j][0]);
     split(sums[j][2], sums[j][3], w.high[GROUPS - 1 + j][1], w.low[GROUPS - 1 + j][1]);
   }
@@ -123,22 +120,18 @@ template <int WEIGHT_DIGITS, int GROUPS>
 __device__ __forceinline__ void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[TILES][4]) {
   constexpr int EVEN = row_fragments<GROUPS>::EVEN, ODD = row_fragments<GROUPS>::ODD;
   const int lane = threadIdx.x % LANES;
-#pragma unroll
-  for (int i = 0; i < EVEN; i++) {
+  UNROLLED_FOR (int i = 0; i < EVEN; i++) {
     const uint4 pair = taps[i * LANES + lane];
-#pragma unroll
-    for (int j = 0; j < TILES; j += 2) {
+    UNROLLED_FOR (int j = 0; j < TILES; j += 2) {
       if (2 * i + 1 < GROUPS)
         multiply_groups<WEIGHT_DIGITS, GROUPS, true, true>(w, j + 2 * i, pair, sums[j]);
       else
         multiply_groups<WEIGHT_DIGITS, GROUPS, true, false>(w, j + 2 * i, pair, sums[j]);
     }
   }
-#pragma unroll
-  for (int i = 0; i < ODD; i++) {
+  UNROLLED_FOR (int i = 0; i < ODD; i++) {
     const uint4 pair = taps[(EVEN + i) * LANES + lane];
-#pragma unroll
-    for (int j = 1; j < TILES; j += 2) {
+    UNROLLED_FOR (int j = 1; j < TILES; j += 2) {
       if (i == 0)
         multiply_groups<WEIGHT_DIGITS, GROUPS, false, true>(w, j - 1, pair, sums[j]);
       else if (2 * i < GROUPS)
@@ -158,25 +151,21 @@ template <int GROUPS> __device__ __forceinline__ uint4 *ring_of(const separable_
 }
 
 template <int GROUPS> __device__ __forceinline__ void load_window(const uint4 *ring, window<GROUPS> &w) {
-#pragma unroll
-  for (int m = 0; m < GROUPS - 1; m++) {
+  UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++) {
     uint4 group = ring[m * LANES];
     w.high[m][0] = group.x, w.high[m][1] = group.y, w.low[m][0] = group.z, w.low[m][1] = group.w;
   }
 }
 
 template <int GROUPS> __device__ __forceinline__ void store_window(const window<GROUPS> &w, uint4 *ring) {
-#pragma unroll
-  for (int m = 0; m < GROUPS - 1; m++)
+  UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++)
     ring[m * LANES] = make_uint4(w.high[m][0], w.high[m][1], w.low[m][0], w.low[m][1]);
 }
 
 /* Makes room for TILES new groups. */
 template <int GROUPS> __device__ __forceinline__ void shift_window(window<GROUPS> &w) {
-#pragma unroll
-  for (int m = 0; m < GROUPS - 1; m++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+  UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++)
+    UNROLLED_FOR (int i = 0; i < 2; i++) {
       w.high[m][i] = w.high[m + TILES][i];
       w.low[m][i] = w.low[m + TILES][i];
     }
@@ -190,10 +179,8 @@ __device__ __forceinline__ uint32_t scale_pair(uint32_t pair, __half2 factor) {
 template <int GROUPS> __device__ void scale_window(window<GROUPS> &w, float factor) {
   for (int turn = 0; turn < 4 && factor < 1; turn++, factor *= 0x1p14f) {
     __half2 part = __float2half2_rn(fmaxf(factor, 0x1p-14f));
-#pragma unroll
-    for (int m = 0; m < GROUPS - 1; m++)
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
+    UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++)
+      UNROLLED_FOR (int i = 0; i < 2; i++) {
         w.high[m][i] = scale_pair(w.high[m][i], part);
         w.low[m][i] = scale_pair(w.low[m][i], part);
       }
@@ -276,9 +263,9 @@ __device__ __forceinline__ void advance(const separable_arguments &a, const tile
 /* Finds a new scale when the old one is too large for the step at `column`, and copies that step again. Returns 0 if a value
  * is not finite. */
 __device__ __noinline__ float find_scale(const separable_arguments &a, tile t, float before, int column, int end) {
-  finish_copies();
+  await_all_copies();
   fetch<float>(a, t, column, end);
-  finish_copies();
+  await_all_copies();
   return fminf(new_scale(largest_copied(a, t)), before);
 }
 
@@ -314,8 +301,7 @@ template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
 __device__ __forceinline__ void compute(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split,
                                         window<GROUPS> &w, const units &u, int column) {
   constexpr int STEP = step_of<In>();
-#pragma unroll
-  for (int first = 0; first < STEP; first += TILES * GROUP)
+  UNROLLED_FOR (int first = 0; first < STEP; first += TILES * GROUP)
     advance<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, split, w, first, u.unscale, u.plain);
   if (a.common.problem.keep_alpha)
     stage_alpha<In>(a, t, who, column, STEP);
@@ -353,7 +339,7 @@ __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid
       compute<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, t.shared + (turn ^ 1) * a.split, w, u, column);
     if (column + STEP >= t.end)
       break;
-    finish_copies();
+    await_all_copies();
     uint8_t *split = t.shared + turn * a.split;
     const bool fits = convert<In>(a, t, split, scale);
     const bool more = column + 2 * STEP < t.end;
@@ -379,5 +365,3 @@ __global__ void __launch_bounds__(bound_of<In>(GROUPS), 1) convolve(const __grid
 }
 
 } // namespace
-
-#endif

@@ -31,10 +31,8 @@
  * Speed: for a sample, tensor cores do 3 * (16 * TURNS + 8 * (GROUPS + 1)) multiply-adds, 288 for 31 x 31. There are some 25
  * other instructions.
  */
-#ifndef GCONV_CUDA_SEPARABLE_WALK_CUH
-#define GCONV_CUDA_SEPARABLE_WALK_CUH
+#pragma once
 
-#include "copies.cuh"
 #include "separable_weights.cuh"
 
 namespace {
@@ -209,8 +207,7 @@ __device__ __forceinline__ void fetch(const walk_arguments &a, const block_place
   if (first_row < at.inside_begin || first_row > at.inside_end) {
     fetch_edge<WARPS>(a, at, slot, first_row);
   } else {
-#pragma unroll
-    for (int row = 0; row < ROWS; row += 2 * WARPS, from += 2 * WARPS * a.common.in_row) {
+    UNROLLED_FOR (int row = 0; row < ROWS; row += 2 * WARPS, from += 2 * WARPS * a.common.in_row) {
       const uint8_t *from_second = from + a.common.in_row - own.words * 16;
       if (at.patches == 0) {
 #pragma unroll(TURNS > 0 ? 8 : 1)
@@ -251,32 +248,25 @@ __device__ __forceinline__ bool make_rows(int turns, int pitch, const uint4 *tap
 #pragma unroll(TURNS > 0 ? TURNS + TILES : 1)
   for (int s = 0; s < turns + TILES - 1; s++) {
     uint4 parts[2]; /* of samples: high, then low */
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    UNROLLED_FOR (int i = 0; i < 2; i++) {
       const float4 four = x[8 * i * pitch + 4 * s];
       split(scale * four.x, scale * four.y, parts[i].x, parts[i].z);
       split(scale * four.z, scale * four.w, parts[i].y, parts[i].w);
     }
-#pragma unroll
-    for (int tile = 0; tile < TILES; tile++)
+    UNROLLED_FOR (int tile = 0; tile < TILES; tile++)
       if (s >= tile && s < turns + tile) {
         const uint4 h = taps[2 * LANES * (s - tile)], l = taps[2 * LANES * (s - tile) + LANES]; /* of T */
-#pragma unroll
-        for (int i = 0; i < 2; i++)
+        UNROLLED_FOR (int i = 0; i < 2; i++)
           multiply(y[i][tile], h.x, h.y, h.z, h.w, parts[i].x, parts[i].y);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
+        UNROLLED_FOR (int i = 0; i < 2; i++)
           multiply(y[i][tile], h.x, h.y, h.z, h.w, parts[i].z, parts[i].w);
-#pragma unroll
-        for (int i = 0; i < 2; i++)
+        UNROLLED_FOR (int i = 0; i < 2; i++)
           multiply(y[i][tile], l.x, l.y, l.z, l.w, parts[i].x, parts[i].y);
       }
   }
   uint32_t most = 0;
-#pragma unroll
-  for (int tile = 0; tile < TILES; tile++)
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+  UNROLLED_FOR (int tile = 0; tile < TILES; tile++)
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
       split(y[i / 2][tile][i % 2 * 2], y[i / 2][tile][i % 2 * 2 + 1], f.h[tile][i], f.l[tile][i]);
       most = larger_pair(most, f.h[tile][i]);
     }
@@ -285,8 +275,7 @@ __device__ __forceinline__ bool make_rows(int turns, int pitch, const uint4 *tap
 
 /* Replaces the factors by NaN. */
 __device__ __forceinline__ void lose(factors &f) {
-#pragma unroll
-  for (int i = 0; i < TILES * 4; i++)
+  UNROLLED_FOR (int i = 0; i < TILES * 4; i++)
     f.h[i / 4][i % 4] = 0x7fff7fff;
 }
 
@@ -294,13 +283,10 @@ __device__ __forceinline__ void lose(factors &f) {
  * two groups further on. The last two groups are finished by this. */
 template <int GROUPS>
 __device__ __forceinline__ void add_columns(const uint4 *taps, const factors &f, float (&sums)[GROUPS + 1][TILES][4]) {
-#pragma unroll
-  for (int e = GROUPS; e >= 0; e--) {
+  UNROLLED_FOR (int e = GROUPS; e >= 0; e--) {
     const uint4 b = taps[e * LANES];
-#pragma unroll
-    for (int tile = 0; tile < TILES; tile++) {
-#pragma unroll
-      for (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int tile = 0; tile < TILES; tile++) {
+      UNROLLED_FOR (int i = 0; i < 4; i++)
         sums[e][tile][i] = e >= 2 ? sums[e >= 2 ? e - 2 : 0][tile][i] : 0.0f;
       multiply(sums[e][tile], f.h[tile][0], f.h[tile][1], f.h[tile][2], f.h[tile][3], b.x, b.y);
       multiply(sums[e][tile], f.l[tile][0], f.l[tile][1], f.l[tile][2], f.l[tile][3], b.x, b.y);
@@ -356,10 +342,8 @@ __device__ __forceinline__ void store_sample(const walk_arguments &a, const bloc
 __device__ __forceinline__ void store_whole(const walk_arguments &a, const float (&sums)[TILES][4], float factor,
                                             uint8_t *to) {
   const float offset = a.common.problem.epilogue.offset;
-#pragma unroll
-  for (int i = 0; i < 2; i++, to += a.common.out_row)
-#pragma unroll
-    for (int tile = 0; tile < TILES; tile++)
+  UNROLLED_FOR (int i = 0; i < 2; i++, to += a.common.out_row)
+    UNROLLED_FOR (int tile = 0; tile < TILES; tile++)
       *(float2 *)(to + 4 * TILE * tile) = {fmaf(sums[tile][i], factor, offset), fmaf(sums[tile][i + 2], factor, offset)};
 }
 
@@ -367,10 +351,8 @@ __device__ __forceinline__ void store_whole(const walk_arguments &a, const float
 __device__ __forceinline__ void store_end(const walk_arguments &a, const float (&sums)[TILES][4], float factor, uint8_t *to,
                                           int left) {
   const float offset = a.common.problem.epilogue.offset;
-#pragma unroll
-  for (int i = 0; i < 4; i++)
-#pragma unroll
-    for (int tile = 0; tile < TILES; tile++)
+  UNROLLED_FOR (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int tile = 0; tile < TILES; tile++)
       if (TILE * tile + i / 2 < left)
         ((float *)(to + i % 2 * a.common.out_row))[TILE * tile + i / 2] = fmaf(sums[tile][i], factor, offset);
 }
@@ -438,8 +420,7 @@ __device__ __forceinline__ block_place find_place(const walk_arguments &a, uint4
 /* Returns whether this thread has a finished sum that is not a finite number. */
 __device__ __forceinline__ bool is_odd(const float (&sums)[TILES][4]) {
   bool odd = false;
-#pragma unroll
-  for (int i = 0; i < 4 * TILES; i++)
+  UNROLLED_FOR (int i = 0; i < 4 * TILES; i++)
     odd = odd || !(fabsf(sums[i / 4][i % 4]) < INFINITY);
   return odd;
 }
@@ -488,8 +469,7 @@ __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_p
         const float next = suitable_scale((const float *)tile, 4 * own.pitch, SPAN + TILE * (turns - 1)),
                     less = next / scale;
         if (next > 0 && next < scale) {
-#pragma unroll
-          for (int i = 0; i < (GROUPS + 1) * TILES * 4; i++)
+          UNROLLED_FOR (int i = 0; i < (GROUPS + 1) * TILES * 4; i++)
             sums[i / TILES / 4][i / 4 % TILES][i % 4] *= less;
           set_scale(a, next, scale, factor);
           fits = make_rows<TURNS>(turns, own.pitch, taps + lane, x, scale, f);
@@ -500,8 +480,7 @@ __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_p
         }
       }
       add_columns<GROUPS>(taps + 2 * turns * LANES + lane, f, sums);
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
+      UNROLLED_FOR (int i = 0; i < 2; i++) {
         const int eight = p - 8 + 8 * i;
         uint8_t *const there = to + 8 * i * a.common.out_row;
         if (factor != 0 && eight >= 0 && eight + 8 <= at.rows) {
@@ -511,8 +490,7 @@ __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_p
             store_end(a, sums[GROUPS - i], factor, there, a.samples - (first + lane / 4 * 2));
         } else if (eight + 8 > 0 && eight < at.rows) {
           float copies[TILES * 4];
-#pragma unroll
-          for (int j = 0; j < TILES * 4; j++)
+          UNROLLED_FOR (int j = 0; j < TILES * 4; j++)
             copies[j] = sums[GROUPS - i][j / 4][j % 4];
           store_each(a, at, eight + lane % 4 * 2, first + lane / 4 * 2, 1.0f / scale, copies);
         }
@@ -558,5 +536,3 @@ __global__ void __launch_bounds__(warps_of(GROUPS) * LANES, BLOCKS) convolve(con
 
 } // namespace walk
 } // namespace
-
-#endif

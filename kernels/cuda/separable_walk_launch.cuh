@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* separable, floats and one filter of rank 1: which problems separable_walk.cuh takes, their taps as matrices, and launches.
  */
-#ifndef GCONV_CUDA_SEPARABLE_WALK_LAUNCH_CUH
-#define GCONV_CUDA_SEPARABLE_WALK_LAUNCH_CUH
+#pragma once
 
-#include "separable_launch.cuh"
+#include "launch.cuh"
 #include "separable_walk.cuh"
+
+#include <math.h>
 
 #include <algorithm>
 
 namespace {
+
+/* Returns whether the epilogue of a filter is only scale and offset. */
+inline bool is_plain(const gconv_execution *execution, int32_t filter) {
+  const gconv_problem *problem = execution->problem;
+  const gconv_epilogue *epilogue = &problem->epilogue;
+  float unscale = gconv_prepared(problem, execution->host_weights)[filter];
+  return !gconv_is_combined(problem) && gconv_is_plain(epilogue) && are_bare(execution, filter, 1) && unscale > 0x1p-60f &&
+         unscale < 0x1p60f && fabsf(epilogue->scale) < 0x1p20f &&
+         (epilogue->scale == 0 || fabsf(epilogue->scale) > 0x1p-20f);
+}
+
 namespace walk {
 
 /* ---- The shape of a problem ---- */
@@ -165,15 +177,6 @@ inline int64_t share_out(walk_arguments &a, int groups, int64_t most) {
   return blocks;
 }
 
-/* Returns whether outputs are floats side by side, in rows of aligned pairs. */
-inline bool has_pairs(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  const gconv_target *out = execution->out;
-  const uintptr_t places = (uintptr_t)out->base | (uintptr_t)out->row | (uintptr_t)out->plane | (uintptr_t)out->image;
-  return problem->out_type == GCONV_F32 && places % 8 == 0 && !problem->keep_alpha &&
-         execution->out_pixel == problem->channels * (int64_t)sizeof(float) && execution->out_channel == sizeof(float);
-}
-
 inline walk_arguments make_arguments(const gconv_execution *execution, int32_t filter) {
   const gconv_problem *problem = execution->problem;
   const float *prepared = gconv_prepared(problem, execution->weights);
@@ -195,7 +198,8 @@ inline walk_arguments make_arguments(const gconv_execution *execution, int32_t f
   a.divisor = gconv_divisors(problem, execution->host_weights)[filter];
   a.bias = gconv_biases(problem, execution->host_weights)[filter];
   a.factor = a.unscale * problem->epilogue.scale;
-  a.plain = is_plain(execution, filter) && has_pairs(execution) && a.common.out_filter % 8 == 0;
+  a.plain = is_plain(execution, filter) && problem->out_type == GCONV_F32 && !problem->keep_alpha &&
+            is_dense<false>(execution) && begins_at_multiples(execution, 8);
   return a;
 }
 
@@ -228,5 +232,3 @@ inline void execute(const gconv_execution *execution) {
 
 } // namespace walk
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* separable on tensor cores: the shape of a problem, and its columns and rows as matrices. On the host. */
-#ifndef GCONV_CUDA_SEPARABLE_WEIGHTS_CUH
-#define GCONV_CUDA_SEPARABLE_WEIGHTS_CUH
+#pragma once
 
 #include "base/status.h"
 #include "kernels/factor.h"
@@ -245,5 +244,3 @@ double direction_bound(double taps, double products) {
 }
 
 } // namespace
-
-#endif

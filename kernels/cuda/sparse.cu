@@ -51,8 +51,7 @@ template <int MOST> struct sparse_arguments {
 /* Adds one tap to all sums. places[i] is where output i finds the sample for a tap of offset 0. */
 __device__ __forceinline__ void add_tap(float tap, int offset, const float *tile, const int (&places)[OUTPUTS],
                                         float (&sums)[OUTPUTS]) {
-#pragma unroll
-  for (int i = 0; i < OUTPUTS; i++)
+  UNROLLED_FOR (int i = 0; i < OUTPUTS; i++)
     sums[i] = fmaf(tap, tile[places[i] + offset], sums[i]);
 }
 
@@ -89,8 +88,7 @@ __device__ __forceinline__ void store_outputs(const arguments &a, const output_p
                                               const float (&values)[OUTPUTS]) {
   const gconv_problem &problem = a.problem;
   const bool with_alpha = filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE;
-#pragma unroll
-  for (int g = 0; g < GROUPS; g++) {
+  UNROLLED_FOR (int g = 0; g < GROUPS; g++) {
     uint8_t *pixel = at.out + filter * a.out_filter + at.p * a.out_row + at.q[g] * a.out_pixel;
     bool alpha = problem.keep_alpha && at.c[g] == problem.channels - 1;
     if (at.q[g] >= problem.out_width)
@@ -101,8 +99,7 @@ __device__ __forceinline__ void store_outputs(const arguments &a, const output_p
         gconv_store(kept_alpha<In>(problem, at.in, a.in_row, at.p + j, at.q[g]),
                     (Out *)(pixel + j * a.out_row + a.out_alpha));
     else
-#pragma unroll
-      for (int j = 0; j < ROWS; j++)
+      UNROLLED_FOR (int j = 0; j < ROWS; j++)
         if (at.p + j < problem.out_height)
           gconv_store(values[j * GROUPS + g], (Out *)(pixel + j * a.out_row + at.c[g] * a.out_channel));
   }
@@ -128,12 +125,7 @@ __device__ __forceinline__ void make_outputs(const sparse_arguments<MOST> &k, co
     if (!take_sums(problem, k.weights, k.first + f, problem.filters, sums, values))
       continue;
     int filter = gconv_is_combined(&problem) ? 0 : k.first + f;
-    if (problem.out_type == GCONV_U8)
-      store_outputs<In, uint8_t>(a, at, filter, values);
-    else if (problem.out_type == GCONV_U16)
-      store_outputs<In, uint16_t>(a, at, filter, values);
-    else
-      store_outputs<In, float>(a, at, filter, values);
+    with_type(problem.out_type, [&](auto out) { store_outputs<In, decltype(out)>(a, at, filter, values); });
   }
 }
 
@@ -148,13 +140,11 @@ __device__ __forceinline__ void make_tiles(const sparse_arguments<MOST> &k, int6
   const int64_t left = pixel * problem.stride_x - problem.pad_left; /* in pixels */
   output_places at;
   int places[OUTPUTS];
-#pragma unroll
-  for (int g = 0; g < GROUPS; g++) {
+  UNROLLED_FOR (int g = 0; g < GROUPS; g++) {
     int q = (first + g * LANES) / problem.channels;
     at.q[g] = pixel + q;
     at.c[g] = first + g * LANES - q * problem.channels;
-#pragma unroll
-    for (int j = 0; j < ROWS; j++)
+    UNROLLED_FOR (int j = 0; j < ROWS; j++)
       places[j * GROUPS + g] = (int)(threadIdx.y * ROWS + j) * problem.stride_y * k.shape.pitch +
                                q * problem.stride_x * problem.channels + at.c[g];
   }
@@ -238,8 +228,7 @@ template <class In> static gconv_status run(const gconv_execution *execution) {
 }
 
 static gconv_status execute(const gconv_execution *execution) {
-  static gconv_status (*const runs[])(const gconv_execution *) = {run<uint8_t>, run<uint16_t>, run<float>};
-  return runs[execution->problem->in_type](execution);
+  return with_type(execution->problem->in_type, [&](auto in) { return run<decltype(in)>(execution); });
 }
 
 static const char *supports(const gconv_problem *problem) {
@@ -268,15 +257,12 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 2 * machine->launch_ms + 0.004 + samples * work / machine->fma_per_ms;
 }
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_sparse = {
-    {"sparse", "cuda", "only the taps that are not 0, from tiles in shared memory", true},
-    NULL, /* available */
-    supports,
-    NULL, /* workspace_bytes */
-    execute,
-    cost,
-    gconv_chain_bound,
-    gconv_sparse_floats,
-    gconv_sparse_prepare,
+    .info = {"sparse", "cuda", "only the taps that are not 0, from tiles in shared memory", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
+    .prepared_floats = gconv_sparse_floats,
+    .prepare = gconv_sparse_prepare,
 };

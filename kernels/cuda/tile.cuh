@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* A tile of the input in shared memory. The kernels of tiled and sparse use it. */
-#ifndef GCONV_CUDA_TILE_CUH
-#define GCONV_CUDA_TILE_CUH
+#pragma once
 
+#include "copies.cuh"
 #include "device/cuda_error.h"
 #include "launch.cuh"
-
-#include <cuda_pipeline_primitives.h>
 
 namespace {
 
@@ -65,22 +63,19 @@ __device__ __forceinline__ void fill_inside(const tile_shape &shape, const uint8
   const int first = begin + mine.lane,
             left = shape.samples - first; /* sample i * LANES exists if that is less than `left` */
   int places[AT_ONCE];
-#pragma unroll
-  for (int i = 0; i < AT_ONCE; i++)
+  UNROLLED_FOR (int i = 0; i < AT_ONCE; i++)
     places[i] = DEALT ? place_in_row<DEALT>(shape, first + i * LANES) : i * LANES;
   float *to = tile + mine.warp * shape.pitch + (DEALT ? 0 : first);
   const In *row = (const In *)(from + mine.warp * in_row) + first;
   const int64_t next = mine.warps * in_row;
   for (int y = mine.warp; y < shape.rows; y += mine.warps) {
     In samples[AT_ONCE];
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++)
+    UNROLLED_FOR (int i = 0; i < AT_ONCE; i++)
       if (i * LANES < left && sizeof(In) == sizeof(float))
-        __pipeline_memcpy_async(to + places[i], row + i * LANES, sizeof(float));
+        copy_async<sizeof(float)>(to + places[i], row + i * LANES);
       else if (i * LANES < left)
         samples[i] = row[i * LANES];
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++)
+    UNROLLED_FOR (int i = 0; i < AT_ONCE; i++)
       if (i * LANES < left && sizeof(In) < sizeof(float))
         to[places[i]] = level_of(samples[i]);
     row = (const In *)((const uint8_t *)row + next);
@@ -96,8 +91,7 @@ __device__ __forceinline__ void fill_anywhere(const arguments &a, const tile_sha
   const gconv_problem &problem = a.problem;
   int places[AT_ONCE];
   int64_t sources[AT_ONCE]; /* the thread's samples, counted along the image row */
-#pragma unroll
-  for (int i = 0; i < AT_ONCE; i++) {
+  UNROLLED_FOR (int i = 0; i < AT_ONCE; i++) {
     int t = begin + mine.lane + i * LANES, pixel = t / problem.channels;
     int64_t x = gconv_border_index(problem.border, left + pixel, problem.width);
     places[i] = place_in_row<true>(shape, t);
@@ -106,8 +100,7 @@ __device__ __forceinline__ void fill_anywhere(const arguments &a, const tile_sha
   for (int row = mine.warp; row < shape.rows; row += mine.warps) {
     int64_t y = gconv_border_index(problem.border, top + row, problem.height);
     const In *from = (const In *)(plane + (y == GCONV_OUTSIDE ? 0 : y) * a.in_row);
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++) {
+    UNROLLED_FOR (int i = 0; i < AT_ONCE; i++) {
       bool outside = y == GCONV_OUTSIDE || sources[i] == GCONV_OUTSIDE;
       if (begin + mine.lane + i * LANES < shape.samples)
         tile[row * shape.pitch + places[i]] = outside ? problem.border_level : level_of(from[sources[i]]);
@@ -132,8 +125,8 @@ __device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &
       fill_inside<false, In>(shape, from, a.in_row, begin, mine, tile);
     else
       fill_inside<true, In>(shape, from, a.in_row, begin, mine, tile);
-  __pipeline_commit();
-  __pipeline_wait_prior(0);
+  commit_copies();
+  await_copies<0>();
   __syncthreads();
 }
 
@@ -148,31 +141,25 @@ __device__ __forceinline__ bool take_sums(const gconv_problem &problem, const fl
   const gconv_epilogue &epilogue = problem.epilogue;
   const float divisor = gconv_divisors(&problem, weights)[filter], bias = gconv_biases(&problem, weights)[filter];
   if (divisor != 1.0f || bias != 0.0f)
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int i = 0; i < N; i++)
       sums[i] = gconv_response(sums[i], divisor, bias);
   if (!gconv_is_combined(&problem)) {
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = sums[i];
   } else {
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = filter == 0 ? gconv_combine_first(epilogue.combine, sums[i])
                               : gconv_combine_next(epilogue.combine, values[i], sums[i]);
     if (filter + 1 < filters)
       return false;
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = gconv_combine_last(epilogue.combine, values[i]);
   }
   if (epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center)
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = fmaf(values[i], epilogue.scale, epilogue.offset); /* gconv_finish() of a plain epilogue */
   else
-#pragma unroll
-    for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int i = 0; i < N; i++)
       values[i] = gconv_finish(values[i], &epilogue);
   return true;
 }
@@ -217,5 +204,3 @@ template <class Kernel> gconv_status allow_shared(Kernel *kernel, int64_t bytes)
 }
 
 } // namespace
-
-#endif

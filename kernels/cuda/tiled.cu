@@ -115,15 +115,10 @@ template <int MOST> struct strip_arguments {
 template <int N> __device__ __forceinline__ void add_run(const float *taps, const float *x, float (&sums)[V]) {
   constexpr int FOURS = (V + N - 1 + 3) / 4;
   float window[4 * FOURS];
-#pragma unroll
-  for (int i = 0; i < FOURS; i++) {
-    float4 word = ((const float4 *)x)[i];
-    window[4 * i] = word.x, window[4 * i + 1] = word.y, window[4 * i + 2] = word.z, window[4 * i + 3] = word.w;
-  }
-#pragma unroll
-  for (int s = 0; s < N; s++)
-#pragma unroll
-    for (int v = 0; v < V; v++)
+  UNROLLED_FOR (int i = 0; i < FOURS; i++)
+    load_four(x + 4 * i, window + 4 * i);
+  UNROLLED_FOR (int s = 0; s < N; s++)
+    UNROLLED_FOR (int v = 0; v < V; v++)
       sums[v] = fmaf(taps[s], window[v + s], sums[v]);
 }
 
@@ -161,12 +156,10 @@ __device__ __forceinline__ void stage_strip(const strip_shape &shape, const stri
   const int piles = shape.tile.piles;
   float *to = stage + at.row * shape.stage_pitch + at.number * piles + at.card;
   if (piles == 1) {
-#pragma unroll
-    for (int v = 0; v < V; v += 4)
+    UNROLLED_FOR (int v = 0; v < V; v += 4)
       *(float4 *)(to + v) = make_float4(y[v], y[v + 1], y[v + 2], y[v + 3]);
   } else {
-#pragma unroll
-    for (int v = 0; v < V; v++)
+    UNROLLED_FOR (int v = 0; v < V; v++)
       to[v * piles] = y[v];
   }
 }
@@ -185,8 +178,7 @@ __device__ __forceinline__ void store_pixels(const arguments &a, const tile_plac
                                              int first, int count, int filter) {
   const gconv_problem &problem = a.problem;
   uint8_t *row = at.out + p * a.out_row + filter * a.out_filter;
-#pragma unroll
-  for (int j = 0; j < 4; j++) {
+  UNROLLED_FOR (int j = 0; j < 4; j++) {
     if (j >= count)
       return;
     int pixel = (first + j) / problem.channels, c = first + j - pixel * problem.channels;
@@ -228,8 +220,7 @@ __device__ __forceinline__ void add_filter(const strip_arguments<MOST> &k, int f
   const int columns = k.common.problem.columns, rows = k.common.problem.rows, pitch = k.pitch;
   const int step = k.common.problem.dilation_y * k.shape.tile.pitch;
   const float *taps = k.taps + filter * rows * pitch;
-#pragma unroll
-  for (int v = 0; v < V; v++)
+  UNROLLED_FOR (int v = 0; v < V; v++)
     sums[v] = 0.0f;
 #pragma unroll 1
   for (int r = 0; r < rows; r++, taps += pitch, x += step)
@@ -259,12 +250,7 @@ __device__ __forceinline__ void make_strips(const strip_arguments<MOST> &k, cons
       stage_strip(k.shape, mine, values, stage);
     __syncthreads();
     int filter = combined ? 0 : k.first + f;
-    if (problem.out_type == GCONV_U8)
-      store_stage<In, uint8_t>(a, k.shape, at, stage, filter);
-    else if (problem.out_type == GCONV_U16)
-      store_stage<In, uint16_t>(a, k.shape, at, stage, filter);
-    else
-      store_stage<In, float>(a, k.shape, at, stage, filter);
+    with_type(problem.out_type, [&](auto out) { store_stage<In, decltype(out)>(a, k.shape, at, stage, filter); });
   }
 }
 
@@ -425,22 +411,16 @@ static bool fits_parameters(const gconv_problem *problem) {
   return (int64_t)problem->rows * tap_pitch(problem) <= MANY_TAPS / together;
 }
 
-typedef gconv_status classic_launcher(const gconv_execution *);
-typedef gconv_status strips_launcher(const gconv_execution *, dim3, const strip_shape *);
-
-/* The instances, by input and output type. */
-#define OUTPUTS(In)                                                                                                         \
-  { launch_classic<In, uint8_t>, launch_classic<In, uint16_t>, launch_classic<In, float> }
-static classic_launcher *const classics[3][3] = {OUTPUTS(uint8_t), OUTPUTS(uint16_t), OUTPUTS(float)};
-static strips_launcher *const strip_runs[3] = {run_strips<uint8_t>, run_strips<uint16_t>, run_strips<float>};
-
 static gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   dim3 block;
   strip_shape shape;
-  if (fits_parameters(problem) && block_strips(problem, &block, &shape))
-    return strip_runs[problem->in_type](execution, block, &shape);
-  return classics[problem->in_type][problem->out_type](execution);
+  const bool fits = fits_parameters(problem) && block_strips(problem, &block, &shape);
+  return with_type(problem->in_type, [&](auto in) {
+    return fits ? run_strips<decltype(in)>(execution, block, &shape) : with_type(problem->out_type, [&](auto out) {
+      return launch_classic<decltype(in), decltype(out)>(execution);
+    });
+  });
 }
 
 static const char *supports(const gconv_problem *problem) {
@@ -470,13 +450,10 @@ static double cost(const gconv_problem *problem, const gconv_machine *machine) {
   return 2 * machine->launch_ms + 0.002 + samples * work / machine->fma_per_ms;
 }
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_tiled = {
-    {"tiled", "cuda", "tiles in shared memory, read from there in strips", true},
-    NULL, /* available */
-    supports,
-    NULL, /* workspace_bytes */
-    execute,
-    cost,
-    gconv_chain_bound,
+    .info = {"tiled", "cuda", "tiles in shared memory, read from there in strips", true},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = gconv_chain_bound,
 };

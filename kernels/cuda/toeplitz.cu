@@ -43,13 +43,6 @@ namespace {
 
 /* ---- Launching ---- */
 
-bool is_dense(const gconv_execution *execution) {
-  const gconv_problem *problem = execution->problem;
-  const int64_t size = (int64_t)gconv_type_bytes(problem->out_type);
-  return execution->out_pixel == problem->channels * size && (problem->channels == 1 || execution->out_channel == size) &&
-         (!problem->keep_alpha || execution->out_alpha == (problem->channels - 1) * size);
-}
-
 banded_arguments make_arguments(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const gconv_epilogue *epilogue = &problem->epilogue;
@@ -70,7 +63,7 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   a.reach =
       (int32_t)(a.left + s.shift + a.samples + (int64_t)(problem->columns - 1) * problem->channels * problem->dilation_x);
   a.combined = gconv_is_combined(problem);
-  a.dense = is_dense(execution);
+  a.dense = is_dense<true>(execution);
   a.scale = epilogue->scale;
   a.offset = epilogue->offset;
   uint32_t level = (uint32_t)problem->border_level * (problem->in_type == GCONV_U8 ? 0x01010101u : 0x00010001u);
@@ -165,8 +158,9 @@ typedef void launcher(const gconv_execution *);
 bool is_plain(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   const scaling *s = (const scaling *)(gconv_prepared(problem, execution->host_weights) + HEADER_FLOATS);
-  return problem->filters == 1 && !gconv_is_combined(problem) && s->divisor == 1 && s->bias == 0 && is_dense(execution) &&
-         problem->out_type == GCONV_U8 && !problem->keep_alpha && gconv_is_plain(&problem->epilogue);
+  return problem->filters == 1 && !gconv_is_combined(problem) && s->divisor == 1 && s->bias == 0 &&
+         is_dense<true>(execution) && problem->out_type == GCONV_U8 && !problem->keep_alpha &&
+         gconv_is_plain(&problem->epilogue);
 }
 
 /* The instances of the kernel of toeplitz_walk.cuh: by words, rows (3, 5, 7, 9) and digits (1 or 3). */
@@ -237,15 +231,12 @@ double error_bound(const gconv_problem *problem) {
 
 } // namespace
 
-/* The fields are in the order of the structure, because C++17 has no designated initializers. The fields left out are 0. */
 extern "C" const gconv_algorithm gconv_algorithm_cuda_toeplitz = {
-    {"toeplitz", "cuda", "rows of the filter as banded matrices, on the tensor cores; for u8 and u16", false},
-    NULL, /* available */
-    supports,
-    NULL, /* workspace_bytes */
-    execute,
-    cost,
-    error_bound,
-    prepared_floats,
-    prepare,
+    .info = {"toeplitz", "cuda", "rows of the filter as banded matrices, on the tensor cores; for u8 and u16", false},
+    .supports = supports,
+    .execute = execute,
+    .cost = cost,
+    .error_bound = error_bound,
+    .prepared_floats = prepared_floats,
+    .prepare = prepare,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* toeplitz: makes the bands of filters, on the host. */
-#ifndef GCONV_CUDA_TOEPLITZ_BANDS_CUH
-#define GCONV_CUDA_TOEPLITZ_BANDS_CUH
+#pragma once
 
 #include "toeplitz_rows.cuh"
 
@@ -181,5 +180,3 @@ gconv_status prepare(const gconv_problem *problem, const float *taps, float *pre
 }
 
 } // namespace
-
-#endif

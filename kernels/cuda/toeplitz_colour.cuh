@@ -10,8 +10,7 @@
  *
  * For 7 x 7 taps, that takes 36 products for 384 samples; windows of RGB take 63.
  */
-#ifndef GCONV_CUDA_TOEPLITZ_COLOUR_CUH
-#define GCONV_CUDA_TOEPLITZ_COLOUR_CUH
+#pragma once
 
 #include "toeplitz_walk.cuh"
 
@@ -73,10 +72,9 @@ template <int R, int D> struct colour_walker {
   __device__ __forceinline__ void fetch(feed &f, uint32_t to, uint32_t own) const {
     const int step = Y * a.common.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
-#pragma unroll
-      for (int i = 0; i < SLOTS; i++)
+      UNROLLED_FOR (int i = 0; i < SLOTS; i++)
         if (f.copies >> i & 1)
-          copy_chunk(own + i * SIDE * CHUNK, f.from + i * SIDE * CHUNK);
+          copy_async<CHUNK>(own + i * SIDE * CHUNK, f.from + i * SIDE * CHUNK);
       if (source.begin < source.end)
         stage_border<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
     } else if (f.y < top + groups * step) {
@@ -91,16 +89,14 @@ template <int R, int D> struct colour_walker {
     const uint32_t rgb[3] = {load_word(from), load_word(from + 4), load_word(from + 8)};
     uint32_t colour[COLOURS];
     divide_colours(rgb, colour);
-#pragma unroll
-    for (int c = 0; c < COLOURS; c++)
+    UNROLLED_FOR (int c = 0; c < COLOURS; c++)
       store_word(to + c * PLANE, colour[c]);
   }
 
   /* Divides the rows of a group: LANES units of a row at a time, then the remaining units of all rows. */
   static __device__ __forceinline__ void divide(uint32_t from, uint32_t to) {
     const int lane = threadIdx.x % LANES, row = lane / (UNITS - LANES), unit = LANES + lane % (UNITS - LANES);
-#pragma unroll
-    for (int y = 0; y < Y; y++)
+    UNROLLED_FOR (int y = 0; y < Y; y++)
       divide_unit(from + y * RAW_PITCH + 12 * lane, to + y * PITCH + 4 * lane);
     if (row < Y)
       divide_unit(from + row * RAW_PITCH + 12 * unit, to + row * PITCH + 4 * unit);
@@ -108,8 +104,7 @@ template <int R, int D> struct colour_walker {
 
   /* Stores four pixels, or `count` pixels at the end of a row. */
   static __device__ __forceinline__ void store_pixels(const uint32_t (&rgb)[3], uint8_t *at, int count) {
-#pragma unroll
-    for (int i = 0; i < 12; i++)
+    UNROLLED_FOR (int i = 0; i < 12; i++)
       if (i < 3 * count && count < 4)
         at[i] = (uint8_t)(rgb[i / 4] >> 8 * (i % 4));
       else if (i % 4 == 0 && count >= 4)
@@ -121,17 +116,14 @@ template <int R, int D> struct colour_walker {
   __device__ __forceinline__ void make_rows(const product &p, const uint32_t (&group)[NEED], const plain_outlet &to,
                                             int rows, uint8_t *&at) const {
     uint32_t colour[Y][COLOURS];
-#pragma unroll
-    for (int c = 0; c < COLOURS; c++) {
+    UNROLLED_FOR (int c = 0; c < COLOURS; c++) {
       int sums[Y][D][4] = {};
       p.add(group, c * PLANE, sums);
-#pragma unroll
-      for (int j = 0; j < Y; j++)
+      UNROLLED_FOR (int j = 0; j < Y; j++)
         colour[j][c] = to.exchange(to.levels(sums[j]));
     }
     const int whole = to.whole && rows >= Y ? 4 : 0;
-#pragma unroll
-    for (int j = 0; j < Y; j++, at += a.out_step) {
+    UNROLLED_FOR (int j = 0; j < Y; j++, at += a.out_step) {
       uint32_t rgb[3];
       join_colours(colour[j], rgb);
       if (whole || j < rows)
@@ -142,7 +134,7 @@ template <int R, int D> struct colour_walker {
   /* Makes `rows` output rows from row `begin` on. */
   __device__ __forceinline__ void walk(const outlet &to, int begin, int rows) const {
     const int lane = threadIdx.x % LANES, windows = BLOCK * (lane / 4) + 4 * (lane % 4);
-    const uint32_t address = keep((uint32_t)__cvta_generic_to_shared(raw));
+    const uint32_t address = keep(shared_address(raw));
     const uint32_t chunk = keep(lane / SIDE * RAW_PITCH + lane % SIDE * CHUNK);
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + begin * a.common.out_row + COLOURS * plain.first;
@@ -151,14 +143,12 @@ template <int R, int D> struct colour_walker {
     product p;
     p.load_bands((const uint2 *)a.bands + lane);
     feed f = make_feed();
-#pragma unroll
-    for (int g = 0; g < AHEAD + 1; g++) {
+    UNROLLED_FOR (int g = 0; g < AHEAD + 1; g++) {
       coming[g] = address + g * Y * RAW_PITCH;
       if (g < AHEAD)
         fetch(f, coming[g], coming[g] + chunk);
     }
-#pragma unroll
-    for (int g = 0; g < NEED; g++)
+    UNROLLED_FOR (int g = 0; g < NEED; g++)
       group[g] = address + RAW + g * Y * PITCH + windows;
 #pragma unroll 1
     for (int i = (1 - NEED) * Y; i < rows; i += Y) {
@@ -195,5 +185,3 @@ __global__ void __launch_bounds__(WARPS *LANES, colour_walker<R, D>::BLOCKS)
 }
 
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* toeplitz: from sums of products to stored samples. */
-#ifndef GCONV_CUDA_TOEPLITZ_RESULTS_CUH
-#define GCONV_CUDA_TOEPLITZ_RESULTS_CUH
+#pragma once
 
 #include "toeplitz_rows.cuh"
 
@@ -25,8 +24,7 @@ template <bool SMALL, int N> __device__ __forceinline__ float join(const int (&s
   if (SMALL && N == 2)
     return (float)(sums[N - 1][i] * 256 + sums[0][i]);
   float sum = (float)sums[N - 1][i];
-#pragma unroll
-  for (int n = N - 2; n > (SMALL ? 1 : -1); n--)
+  UNROLLED_FOR (int n = N - 2; n > (SMALL ? 1 : -1); n--)
     sum = fmaf(sum, 256.0f, (float)sums[n][i]);
   return SMALL && N > 2 ? fmaf(sum, 65536.0f, (float)(sums[N > 2][i] * 256 + sums[0][i])) : sum;
 }
@@ -54,8 +52,7 @@ template <class In> __device__ float alpha_at(const arguments &a, const uint8_t 
 template <class Out>
 __device__ __forceinline__ void store_apart(const arguments &a, const outlet &to, uint8_t *row, const float (&y)[4]) {
   int q = to.first / a.problem.channels, c = to.first - q * a.problem.channels;
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
+  UNROLLED_FOR (int i = 0; i < 4; i++) {
     if (to.first + i < to.samples && !(a.problem.keep_alpha && c == a.problem.channels - 1))
       gconv_store(y[i], (Out *)(row + q * a.out_pixel + c * a.out_channel));
     c++;
@@ -87,8 +84,7 @@ __device__ __forceinline__ void store_bytes(uint32_t word, uint8_t *at, int coun
   if (count >= 4)
     __stcs((uint32_t *)at, word);
   else
-#pragma unroll
-    for (int i = 0; i < 3; i++)
+    UNROLLED_FOR (int i = 0; i < 3; i++)
       if (i < count)
         at[i] = (uint8_t)(word >> 8 * i);
 }
@@ -120,8 +116,7 @@ struct plain_outlet {
    * that integer. With three digits, the lowest is cut off below a quantum of 256: see error_bound(). */
   template <int D> __device__ __forceinline__ uint32_t levels(const int (&sums)[D][4]) const {
     int32_t level[4];
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
       const int sum = D == 1 ? sums[0][i] : sums[D - 1][i] * 256 + (sums[D > 1][i] + (sums[0][i] >> 8));
       level[i] = __float_as_int(fmaf((float)sum, D == 1 ? scale : 256 * scale, offset) * 0x1p-149f);
     }
@@ -166,16 +161,14 @@ __device__ __forceinline__ void finish(const banded_arguments &a, const outlet &
   const float4 sum = *(const float4 *)sums;
   float y[4] = {sum.x * s.multiplier, sum.y * s.multiplier, sum.z * s.multiplier, sum.w * s.multiplier};
   if (s.divisor != 1.0f || s.bias != 0.0f)
-#pragma unroll
-    for (int i = 0; i < 4; i++)
+    UNROLLED_FOR (int i = 0; i < 4; i++)
       y[i] = gconv_response(y[i], s.divisor, s.bias);
   if (a.combined) {
     if (!combine(problem, k, y, values))
       return;
     k = 0;
   }
-#pragma unroll
-  for (int i = 0; i < 4; i++)
+  UNROLLED_FOR (int i = 0; i < 4; i++)
     y[i] = gconv_finish(y[i], &problem.epilogue);
   if (problem.out_type == GCONV_U8)
     store<In, uint8_t>(a, to, k, p, y);
@@ -197,5 +190,3 @@ __device__ __forceinline__ planes planes_of(const arguments &a, int z) {
 }
 
 } // namespace
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* toeplitz: products of windows and bands, and staging the input rows for the windows. */
-#ifndef GCONV_CUDA_TOEPLITZ_ROWS_CUH
-#define GCONV_CUDA_TOEPLITZ_ROWS_CUH
+#pragma once
 
 #include "common.cuh"
 #include "copies.cuh"
@@ -76,12 +75,9 @@ template <int P, int W> struct windows { uint32_t byte[P][W][2]; };
 template <int P, int W, int D>
 __device__ __forceinline__ void add_products(const windows<P, W> &x, const uint32_t (&band)[D][W],
                                              int (&sums)[D + P - 1][4]) {
-#pragma unroll
-  for (int p = 0; p < P; p++)
-#pragma unroll
-    for (int d = 0; d < D; d++) {
-#pragma unroll
-      for (int w = 0; w + 1 < W; w += 2)
+  UNROLLED_FOR (int p = 0; p < P; p++)
+    UNROLLED_FOR (int d = 0; d < D; d++) {
+      UNROLLED_FOR (int w = 0; w + 1 < W; w += 2)
         multiply(sums[p + d], x.byte[p][w][0], x.byte[p][w][1], x.byte[p][w + 1][0], x.byte[p][w + 1][1], band[d][w],
                  band[d][w + 1]);
       if (W % 2 == 1)
@@ -133,15 +129,6 @@ __device__ __forceinline__ void store_word(uint32_t shared, uint32_t word) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
 }
 
-/* Starts to copy 16 aligned bytes to an address in shared memory. */
-__device__ __forceinline__ void copy_chunk(uint32_t to, const uint8_t *from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-#else
-  *(uint4 *)__cvta_shared_to_generic(to) = *(const uint4 *)from;
-#endif
-}
-
 /* Input rows on their way to shared memory, for a warp or a block. They are copied in chunks of 16 bytes. Chunks begin ..
  * end - 1 reach beyond the ends of a row; their samples are loaded one by one from their places. */
 struct row_source {
@@ -177,14 +164,12 @@ __device__ __forceinline__ void stage_places(const banded_arguments &a, const ui
   const gconv_problem &problem = a.common.problem;
   In samples[4];
   bool outside[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
+  UNROLLED_FOR (int i = 0; i < 4; i++) {
     const int source = index_of(problem.border, y + i * problem.dilation_y, problem.height);
     outside[i] = source == GCONV_OUTSIDE || place == GCONV_OUTSIDE;
     samples[i] = __ldg((const In *)(in + (outside[i] ? 0 : source) * a.common.in_row) + (outside[i] ? 0 : place));
   }
-#pragma unroll
-  for (int i = 0; i < 4; i++)
+  UNROLLED_FOR (int i = 0; i < 4; i++)
     if (i < rows)
       to[i * pitch] = outside[i] ? (In)problem.border_level : samples[i];
 }
@@ -215,21 +200,18 @@ __device__ __forceinline__ void stage_rows(const banded_arguments &a, const row_
     if (source == GCONV_OUTSIDE)
       *(uint4 *)(to + i * CHUNK) = a.level;
     else if (left >= 0 && left + N <= a.whole)
-      copy_chunk((uint32_t)__cvta_generic_to_shared(to + i * CHUNK),
-                 s.in + source * a.common.in_row + left * (int)sizeof(In));
+      copy_async<CHUNK>(to + i * CHUNK, s.in + source * a.common.in_row + left * (int)sizeof(In));
   }
   stage_border<In, THREADS>(a, s, y, rows, chunks, to);
 }
 
 /* Loads the windows of a tile from a staged row. `from` is the lane's first sample. */
 template <int W> __device__ __forceinline__ void load_windows(const uint8_t *from, windows<1, W> &x) {
-#pragma unroll
-  for (int i = 0; i < 2 * W; i++)
+  UNROLLED_FOR (int i = 0; i < 2 * W; i++)
     x.byte[0][i / 2][i % 2] = *(const uint32_t *)(from + HALF * (i % 2) + 16 * (i / 2));
 }
 template <int W> __device__ __forceinline__ void load_windows(const uint8_t *from, windows<2, W> &x) {
-#pragma unroll
-  for (int i = 0; i < 2 * W; i++) {
+  UNROLLED_FOR (int i = 0; i < 2 * W; i++) {
     const uint2 samples = *(const uint2 *)(from + 2 * (HALF * (i % 2) + 16 * (i / 2)));
     x.byte[0][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x6420);
     x.byte[1][i / 2][i % 2] = __byte_perm(samples.x, samples.y, 0x7531);
@@ -237,5 +219,3 @@ template <int W> __device__ __forceinline__ void load_windows(const uint8_t *fro
 }
 
 } // namespace
-
-#endif

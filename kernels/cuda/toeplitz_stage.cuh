@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* toeplitz, any filter: input staged in shared memory. */
-#ifndef GCONV_CUDA_TOEPLITZ_STAGE_CUH
-#define GCONV_CUDA_TOEPLITZ_STAGE_CUH
+#pragma once
 
 #include "toeplitz_results.cuh"
 
@@ -38,8 +37,7 @@ template <class In, int D> struct stager {
   }
 
   static __device__ __forceinline__ void load_band(const uint32_t *from, uint32_t (&band)[D][2]) {
-#pragma unroll
-    for (int d = 0; d < D; d++) {
+    UNROLLED_FOR (int d = 0; d < D; d++) {
       const uint2 words = __ldg((const uint2 *)from + d * LANES);
       band[d][0] = words.x;
       band[d][1] = words.y;
@@ -51,19 +49,15 @@ template <class In, int D> struct stager {
   template <bool INNER>
   static __device__ __forceinline__ void add_rows(const uint32_t *bands, const uint8_t *input, int pitch, int m, int rows,
                                                   uint32_t (&ring)[Y][D][2], int (&sums)[X][Y][N][4]) {
-#pragma unroll
-    for (int u = 0; u < Y; u++) {
+    UNROLLED_FOR (int u = 0; u < Y; u++) {
       windows<P, 2> x[X];
       if (INNER || m + u < rows)
         load_band(bands + u * (D * 2 * LANES), ring[u]);
-#pragma unroll
-      for (int i = 0; i < X; i++)
+      UNROLLED_FOR (int i = 0; i < X; i++)
         load_windows(input + u * pitch + i * TILE * P, x[i]);
-#pragma unroll
-      for (int j = 0; j < Y; j++)
+      UNROLLED_FOR (int j = 0; j < Y; j++)
         if (INNER || (m + u >= j && m + u - j < rows))
-#pragma unroll
-          for (int i = 0; i < X; i++)
+          UNROLLED_FOR (int i = 0; i < X; i++)
             add_products<P, 2, D>(x[i], ring[(u - j + Y) % Y], sums[i][j]);
     }
   }
@@ -91,8 +85,7 @@ template <class In, int D> struct stager {
     for (int w = 0; w < a.words; w += 2)
       add(bands + w * (a.rows * D * LANES), input + 16 * w * P, pitch_of(X, a.words, P), a.rows, sums);
     __syncwarp();
-#pragma unroll
-    for (int i = 0; i < X * Y; i++)
+    UNROLLED_FOR (int i = 0; i < X * Y; i++)
       stage_sums<false>(sums[i / Y][i % Y], stage + i * TILE);
     __syncwarp();
 #pragma unroll 1
@@ -132,5 +125,3 @@ __global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ b
 }
 
 } // namespace
-
-#endif

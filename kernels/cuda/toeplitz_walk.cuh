@@ -16,8 +16,7 @@
  * memory. A lane has two neighbours of window g and two of window g + 8; the next lane has the two samples that follow each
  * of these. The two lanes exchange a pair, and each stores four neighbours.
  */
-#ifndef GCONV_CUDA_TOEPLITZ_WALK_CUH
-#define GCONV_CUDA_TOEPLITZ_WALK_CUH
+#pragma once
 
 #include "toeplitz_results.cuh"
 
@@ -26,8 +25,7 @@ namespace {
 /* Rotates the array: moves the first element to the end. */
 template <int N> __device__ __forceinline__ void turn(uint32_t (&places)[N]) {
   const uint32_t first = places[0];
-#pragma unroll
-  for (int i = 0; i + 1 < N; i++)
+  UNROLLED_FOR (int i = 0; i + 1 < N; i++)
     places[i] = places[i + 1];
   places[N - 1] = first;
 }
@@ -43,27 +41,22 @@ template <int R, int W, int D, int PITCH> struct products {
   uint2 bands[TWO][COUNT][D];
 
   __device__ __forceinline__ void load_bands(const uint2 *from) {
-#pragma unroll
-    for (int i = 0; i < TWO * COUNT * D; i++)
+    UNROLLED_FOR (int i = 0; i < TWO * COUNT * D; i++)
       bands[i / (COUNT * D)][i / D % COUNT][i % D] = __ldg(from + i * LANES);
   }
 
   /* Adds the products from the groups at the addresses group[] + offset, where this lane's windows are. */
   template <int N> __device__ __forceinline__ void add(const uint32_t (&group)[N], int offset, int (&sums)[Y][D][4]) const {
-#pragma unroll
-    for (int q = 0; q * TWO < R + Y - 1; q++) {
+    UNROLLED_FOR (int q = 0; q * TWO < R + Y - 1; q++) {
       uint32_t x[4]; /* windows g and g + 8 of 16 bytes, then those of the next 16 bytes or of the next row */
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
+      UNROLLED_FOR (int i = 0; i < 4; i++) {
         const int row = q * TWO + (W == 1 ? i / 2 : 0);
         x[i] = load_word(group[row / Y] + offset + row % Y * PITCH + HALF * (i % 2) + (W == 1 ? 0 : 16 * (i / 2)));
       }
-#pragma unroll
-      for (int j = 0; j < Y; j++) {
+      UNROLLED_FOR (int j = 0; j < Y; j++) {
         const int product = q - j / TWO;
         if (product >= 0 && product < COUNT)
-#pragma unroll
-          for (int d = 0; d < D; d++) {
+          UNROLLED_FOR (int d = 0; d < D; d++) {
             const uint2 band = bands[j % TWO][product >= 0 && product < COUNT ? product : 0][d];
             multiply(sums[j][d], x[0], x[1], x[2], x[3], band.x, band.y);
           }
@@ -117,9 +110,9 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     const int step = Y * a.common.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
       if (f.copies[0])
-        copy_chunk(own, f.from);
+        copy_async<CHUNK>(own, f.from);
       if (f.copies[1])
-        copy_chunk(own + SIDE * CHUNK, f.from + SIDE * CHUNK);
+        copy_async<CHUNK>(own + SIDE * CHUNK, f.from + SIDE * CHUNK);
       if (source.begin < source.end)
         stage_border<uint8_t, LANES>(a, source, f.y, Y, CHUNKS, (uint8_t *)__cvta_shared_to_generic(to));
     } else if (f.y < top + groups * step) {
@@ -136,8 +129,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     const int own = 4 * (threadIdx.x % LANES);
     const scaling s = a.scalings[k];
     __syncwarp(); /* all lanes have read the stage */
-#pragma unroll
-    for (int j = 0; j < Y; j++)
+    UNROLLED_FOR (int j = 0; j < Y; j++)
       stage_sums<true>(sums[j], stage + j * TILE);
     __syncwarp();
 #pragma unroll 1
@@ -150,17 +142,14 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   __device__ __forceinline__ void store_rows(const plain_outlet &to, const int (&sums)[Y][D][4], int rows,
                                              uint8_t *&at) const {
     uint32_t words[Y];
-#pragma unroll
-    for (int j = 0; j < Y; j++)
+    UNROLLED_FOR (int j = 0; j < Y; j++)
       words[j] = to.exchange(to.levels(sums[j]));
     if (to.whole && rows >= Y) {
-#pragma unroll
-      for (int j = 0; j < Y; j++, at += a.out_step)
+      UNROLLED_FOR (int j = 0; j < Y; j++, at += a.out_step)
         __stcs((uint32_t *)at, words[j]);
       return;
     }
-#pragma unroll
-    for (int j = 0; j < Y; j++, at += a.out_step)
+    UNROLLED_FOR (int j = 0; j < Y; j++, at += a.out_step)
       if (j < rows)
         store_bytes(words[j], at, to.count);
   }
@@ -169,7 +158,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   __device__ __forceinline__ void walk(const outlet &to, int top_row, int rows) const {
     const int lane = threadIdx.x % LANES, filters = a.common.problem.filters;
     const int windows = lead + BLOCK * (lane / 4) + 4 * (lane % 4), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
-    const uint32_t begin = keep((uint32_t)__cvta_generic_to_shared(ring) + windows), to_chunk = keep(chunk - windows);
+    const uint32_t begin = keep(shared_address(ring) + windows), to_chunk = keep(chunk - windows);
     const uint2 *from = (const uint2 *)a.bands + lane;
     const plain_outlet plain(a, to);
     uint8_t *at = to.out + top_row * a.common.out_row + plain.first;
@@ -178,8 +167,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     product p;
     p.load_bands(from);
     feed f = make_feed();
-#pragma unroll
-    for (int g = 0; g < GROUPS; g++) {
+    UNROLLED_FOR (int g = 0; g < GROUPS; g++) {
       group[g] = begin + g * Y * PITCH;
       if (g < GROUPS - 1)
         fetch(f, group[g] - windows, group[g] + to_chunk);
@@ -245,5 +233,3 @@ __global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, PLAIN>::BLOCKS)
 }
 
 } // namespace
-
-#endif

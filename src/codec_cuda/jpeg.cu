@@ -25,31 +25,26 @@ struct nvjpeg_image {
   size_t pitch[COMPONENTS];
 };
 
+#define NVJPEG_CALLS(CALL)                                                                                                  \
+  CALL(CreateEx, int backend, void *device_allocator, void *pinned_allocator, unsigned flags, nvjpegHandle_t *)             \
+  CALL(Destroy, nvjpegHandle_t)                                                                                             \
+  CALL(GetHardwareDecoderInfo, nvjpegHandle_t, unsigned *engines, unsigned *cores_of_each)                                  \
+  CALL(JpegStateCreate, nvjpegHandle_t, nvjpegJpegState_t *)                                                                \
+  CALL(JpegStateDestroy, nvjpegJpegState_t)                                                                                 \
+  CALL(GetImageInfo, nvjpegHandle_t, const unsigned char *, size_t, int *components, int *sampling, int *widths,            \
+       int *heights)                                                                                                        \
+  CALL(DecodeBatchedInitialize, nvjpegHandle_t, nvjpegJpegState_t, int count, int threads, int output)                      \
+  CALL(DecodeBatched, nvjpegHandle_t, nvjpegJpegState_t, const unsigned char *const *, const size_t *, nvjpeg_image *,      \
+       cudaStream_t)
+
 struct {
-  int (*CreateEx)(int backend, void *device_allocator, void *pinned_allocator, unsigned flags, nvjpegHandle_t *);
-  int (*Destroy)(nvjpegHandle_t);
-  int (*GetHardwareDecoderInfo)(nvjpegHandle_t, unsigned *engines, unsigned *cores_of_each);
-  int (*JpegStateCreate)(nvjpegHandle_t, nvjpegJpegState_t *);
-  int (*JpegStateDestroy)(nvjpegJpegState_t);
-  int (*GetImageInfo)(nvjpegHandle_t, const unsigned char *, size_t, int *components, int *sampling, int *widths,
-                      int *heights);
-  int (*DecodeBatchedInitialize)(nvjpegHandle_t, nvjpegJpegState_t, int count, int threads, int output);
-  int (*DecodeBatched)(nvjpegHandle_t, nvjpegJpegState_t, const unsigned char *const *, const size_t *, nvjpeg_image *,
-                       cudaStream_t);
+#define MEMBER(name, ...) int (*name)(__VA_ARGS__);
+  NVJPEG_CALLS(MEMBER)
 } nvjpeg;
 
-#define SYMBOL(name)                                                                                                        \
-  { "nvjpeg" #name, &nvjpeg.name }
+#define SYMBOL(name, ...) {"nvjpeg" #name, &nvjpeg.name},
 const char *const files[] = {"libnvjpeg.so.13", "libnvjpeg.so.12", NULL};
-const gconv_symbol symbols[] = {SYMBOL(CreateEx),
-                                SYMBOL(Destroy),
-                                SYMBOL(GetHardwareDecoderInfo),
-                                SYMBOL(JpegStateCreate),
-                                SYMBOL(JpegStateDestroy),
-                                SYMBOL(GetImageInfo),
-                                SYMBOL(DecodeBatchedInitialize),
-                                SYMBOL(DecodeBatched),
-                                {NULL, NULL}};
+const gconv_symbol symbols[] = {NVJPEG_CALLS(SYMBOL){NULL, NULL}};
 gconv_library library = {files, symbols, "", 0};
 
 } // namespace

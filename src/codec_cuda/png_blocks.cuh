@@ -3,8 +3,7 @@
  * Strips of literals, made: lines are filtered and counted by blocks of deflate, codes made of the counts, places found for
  * all bits, and the bits put there. png_deflate.c does the same with one block after the other.
  */
-#ifndef GCONV_CODEC_CUDA_PNG_BLOCKS_CUH
-#define GCONV_CODEC_CUDA_PNG_BLOCKS_CUH
+#pragma once
 
 #include "base/checksum.h"
 #include "codec_cuda/png_trials.cuh"
@@ -415,5 +414,3 @@ __global__ void __launch_bounds__(CRC_THREADS) put_crc(const png_job job) {
 }
 
 } // namespace
-
-#endif

@@ -3,8 +3,7 @@
  * What is decided of each strip: samples are filtered in all ways, cut and measured, as png_encode.c does it for one
  * after the other. A block of threads a strip and filter.
  */
-#ifndef GCONV_CODEC_CUDA_PNG_TRIALS_CUH
-#define GCONV_CODEC_CUDA_PNG_TRIALS_CUH
+#pragma once
 
 #include "image/gpu_codec.h"
 #include "image/png_cut.h"
@@ -329,5 +328,3 @@ __device__ gconv_png_choice choose(const png_job &job, uint32_t strip) {
 }
 
 } // namespace
-
-#endif

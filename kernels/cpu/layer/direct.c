@@ -66,8 +66,8 @@ typedef struct run {
   int64_t length, width, pitch; /* of each `pitch` pixels, the first `width` are outputs */
 } run;
 
-#define TEMPLATE "direct_template.h"
-#include "vectors.h"
+#define TEMPLATE "layer/direct_template.h"
+#include "../each_isa.h"
 
 /* ---- Filters in blocks of about equal size: `larger` of size + 1, then the rest of size ---- */
 
@@ -212,15 +212,12 @@ static void make_rows(const walk *w, const float *x, int32_t rows, const blocks 
 
 /* ---- The descriptor ---- */
 
-static size_t offset_floats(const gconv_layer_problem *problem) {
-  return ((size_t)problem->rows * (size_t)problem->columns * 2 + 15) / 16 * 16;
-}
-
 enum { SUMS_FLOATS = MOST_FILTERS * MOST_VECTORS * MOST_LANES };
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
   gconv_layer_stage stage = gconv_layer_stage_of(problem, cut_of(problem).band_rows, MOST_LANES);
-  return (offset_floats(problem) + SUMS_FLOATS + gconv_layer_stage_floats(&stage, problem->channels / problem->groups)) *
+  return (gconv_layer_offset_floats(problem) + SUMS_FLOATS +
+          gconv_layer_stage_floats(&stage, problem->channels / problem->groups)) *
          sizeof(float);
 }
 
@@ -240,7 +237,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   w.channels = problem->channels / problem->groups;
   w.taps = problem->rows * problem->columns;
   w.offsets = e->workspace;
-  w.sums = (float *)e->workspace + offset_floats(problem);
+  w.sums = (float *)e->workspace + gconv_layer_offset_floats(problem);
   w.weights = gconv_layer_prepared(problem, e->weights) + k * gconv_layer_taps(problem);
   w.biases = gconv_layer_biases(problem, e->weights) + k;
   w.out = e->out + (image_group * filters + block_start(&b, first)) * plane + (int64_t)first_row * problem->out_width;

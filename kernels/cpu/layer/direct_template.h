@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tiles of direct.c for one kind of vector (vectors.h). */
+/* The tiles of direct.c for one kind of vector (each_isa.h). */
 
 /* F and V are constants where this is inlined: F * V sums, V vectors of the input and a weight must fit in the registers. */
 GCONV_INLINE TARGET void NAME(tile)(const walk *w, const float *x, const float *weights, const float *biases, float *out,
@@ -19,7 +19,7 @@ GCONV_INLINE TARGET void NAME(tile)(const walk *w, const float *x, const float *
     }
   UNROLL for (int f = 0; f < F; f++) {
     VECTOR bias = SPREAD(biases + f);
-    UNROLL for (int v = 0; v < V; v++) STORE(out + f * pitch + v * LANES, ADD(sum[f][v], bias));
+    UNROLL for (int v = 0; v < V; v++) STORE(out + f * pitch + v * LANES, sum[f][v] + bias);
   }
 }
 

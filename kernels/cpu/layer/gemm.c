@@ -144,10 +144,6 @@ static void finish(const walk *w, const float *biases, float *out) {
 /* ---- The descriptor ---- */
 
 /* The workspace: offsets of taps, sums, the staged channels of a panel. */
-static size_t offset_floats(const gconv_layer_problem *problem) {
-  return ((size_t)problem->rows * (size_t)problem->columns * 2 + 15) / 16 * 16;
-}
-
 static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
   return (size_t)c->part_blocks * VECTORS * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows *
          (size_t)problem->out_width;
@@ -156,7 +152,8 @@ static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
   gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, 1);
-  return (offset_floats(problem) + sums_floats(problem, &c) + gconv_layer_stage_floats(&stage, c.channels)) * sizeof(float);
+  return (gconv_layer_offset_floats(problem) + sums_floats(problem, &c) + gconv_layer_stage_floats(&stage, c.channels)) *
+         sizeof(float);
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {
@@ -165,7 +162,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
   size_t parts = (size_t)w.cut.parts, bands = (size_t)w.cut.bands;
   int64_t image_group = (int64_t)(e->task / parts / bands), group = image_group % problem->groups; /* n * G + g */
   w.stage = gconv_layer_stage_of(problem, w.cut.band_rows, 1);
-  w.sums = (float *)e->workspace + offset_floats(problem);
+  w.sums = (float *)e->workspace + gconv_layer_offset_floats(problem);
   w.staged = w.sums + sums_floats(problem, &w.cut);
   w.first_row = (int32_t)(e->task / parts % bands) * w.cut.band_rows;
   w.rows = (int32_t)gconv_clamp(problem->out_height - w.first_row, 0, w.cut.band_rows);
@@ -183,9 +180,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
 }
 
 static const char *supports(const gconv_layer_problem *problem) {
-  if (problem->math != GCONV_MATH_FP32)
-    return "math other than fp32";
-  return NULL;
+  return problem->math == GCONV_MATH_FP32 ? NULL : "math other than fp32";
 }
 
 static size_t prepared_floats(const gconv_layer_problem *problem) {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#define TEMPLATE "product_template.h"
-#include "vectors.h"
+#define TEMPLATE "layer/product_template.h"
+#include "../each_isa.h"
 
 const gconv_product *gconv_product_here(void) {
   return OF_THIS_PROCESSOR(&product);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tiles of product.c for one kind of vector (vectors.h). */
+/* The tiles of product.c for one kind of vector (each_isa.h). */
 
 /* N and V are constants where this is inlined: N * V sums, V vectors of weights and a sample must fit in the registers. */
 GCONV_INLINE TARGET void NAME(tile)(const gconv_panel *p, const float *x, float *sums, const int N, const int V) {
@@ -48,7 +48,7 @@ TILES(14)
 static TARGET void NAME(turn)(const float *from, int64_t stride, const float *biases, float *to, int64_t pitch) {
 #if LANES == 16
   __m512 a[16], b[16];
-  UNROLL for (int i = 0; i < 16; i++) a[i] = ADD(LOAD(from + i * stride), LOAD(biases));
+  UNROLL for (int i = 0; i < 16; i++) a[i] = LOAD(from + i * stride) + LOAD(biases);
   UNROLL for (int i = 0; i < 16; i += 4) { /* 4 x 4 within each quarter of the vectors */
     __m512 l0 = _mm512_unpacklo_ps(a[i], a[i + 1]), h0 = _mm512_unpackhi_ps(a[i], a[i + 1]);
     __m512 l1 = _mm512_unpacklo_ps(a[i + 2], a[i + 3]), h1 = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
@@ -65,7 +65,7 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
   }
 #elif LANES == 8
   __m256 a[8], b[8];
-  UNROLL for (int i = 0; i < 8; i++) a[i] = ADD(LOAD(from + i * stride), LOAD(biases));
+  UNROLL for (int i = 0; i < 8; i++) a[i] = LOAD(from + i * stride) + LOAD(biases);
   UNROLL for (int i = 0; i < 8; i += 4) {
     __m256 l0 = _mm256_unpacklo_ps(a[i], a[i + 1]), h0 = _mm256_unpackhi_ps(a[i], a[i + 1]);
     __m256 l1 = _mm256_unpacklo_ps(a[i + 2], a[i + 3]), h1 = _mm256_unpackhi_ps(a[i + 2], a[i + 3]);
@@ -85,29 +85,17 @@ static TARGET void NAME(turn)(const float *from, int64_t stride, const float *bi
 
 #define ROW(N)                                                                                                              \
   { NULL, NAME(tile_##N##_1), NAME(tile_##N##_2) }
+#define TO_6 {NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6)
 static const gconv_product NAME(product) = {
     .lanes = LANES,
     .turn = NAME(turn),
 #if REGISTERS == 32
     .pixels = 14,
-    .tiles = {{NULL},
-              ROW(1),
-              ROW(2),
-              ROW(3),
-              ROW(4),
-              ROW(5),
-              ROW(6),
-              ROW(7),
-              ROW(8),
-              ROW(9),
-              ROW(10),
-              ROW(11),
-              ROW(12),
-              ROW(13),
-              ROW(14)},
+    .tiles = {TO_6, ROW(7), ROW(8), ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14)},
 #else
     .pixels = 6,
-    .tiles = {{NULL}, ROW(1), ROW(2), ROW(3), ROW(4), ROW(5), ROW(6)},
+    .tiles = {TO_6},
 #endif
 };
 #undef ROW
+#undef TO_6

@@ -41,7 +41,10 @@ gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32
 /* Returns the floats of a workspace for `channels` staged channels, with slack; 0 if in place. */
 size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels);
 
-/* offsets[r * S + s] */
+/* offsets[r * S + s], which take gconv_layer_offset_floats() floats of a workspace */
+static inline size_t gconv_layer_offset_floats(const gconv_layer_problem *problem) {
+  return ((size_t)problem->rows * (size_t)problem->columns * 2 + 15) / 16 * 16;
+}
 void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer_problem *problem, int64_t *offsets);
 
 /* Stages the channels that begin at `in`, for output rows first .. first + rows - 1. Returns where they are: in `to`, or, in

@@ -30,8 +30,8 @@ typedef struct transforms {
   void (*output)(const float *from, int64_t point, float *const *to);
 } transforms;
 
-#define TEMPLATE "winograd_template.h"
-#include "vectors.h"
+#define TEMPLATE "layer/winograd_template.h"
+#include "../each_isa.h"
 
 /* ---- Tasks: images, groups, bands of rows of tiles, parts of a group's filters ---- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The transforms of winograd.c for one kind of vector (vectors.h). */
+/* The transforms of winograd.c for one kind of vector (each_isa.h). */
 
 /* B' d of four rows, or of four columns. */
 GCONV_INLINE TARGET void NAME(turn_input)(VECTOR *a, VECTOR *b, VECTOR *c, VECTOR *d) {
-  VECTOR first = SUB(*a, *c), second = ADD(*b, *c), third = SUB(*c, *b), fourth = SUB(*b, *d);
+  VECTOR first = *a - *c, second = *b + *c, third = *c - *b, fourth = *b - *d;
   *a = first;
   *b = second;
   *c = third;
@@ -29,12 +29,12 @@ static TARGET void NAME(transform_output)(const float *from, int64_t point, floa
   UNROLL for (int x = 0; x < 4; x++) {
     VECTOR first = LOAD(from + x * point), second = LOAD(from + (4 + x) * point);
     VECTOR third = LOAD(from + (8 + x) * point), fourth = LOAD(from + (12 + x) * point);
-    half[0][x] = ADD(ADD(first, second), third);
-    half[1][x] = SUB(SUB(second, third), fourth);
+    half[0][x] = first + second + third;
+    half[1][x] = second - third - fourth;
   }
   UNROLL for (int a = 0; a < 2; a++) {
-    STORE(to[2 * a], ADD(ADD(half[a][0], half[a][1]), half[a][2]));
-    STORE(to[2 * a + 1], SUB(SUB(half[a][1], half[a][2]), half[a][3]));
+    STORE(to[2 * a], half[a][0] + half[a][1] + half[a][2]);
+    STORE(to[2 * a + 1], half[a][1] - half[a][2] - half[a][3]);
   }
 }
 

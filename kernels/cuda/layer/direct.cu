@@ -38,8 +38,7 @@ __device__ __forceinline__ void find_pixels(const arguments &a, int64_t tile, in
   const gconv_layer_problem &problem = a.problem;
   const int64_t plane = (int64_t)problem.out_height * problem.out_width, in_plane = (int64_t)problem.height * problem.width;
   const int64_t channel = group * (problem.channels / problem.groups), filter = group * (problem.filters / problem.groups);
-#pragma unroll
-  for (int i = 0; i < N; i++) {
+  UNROLLED_FOR (int i = 0; i < N; i++) {
     const int64_t number = (tile * N + i) * THREADS + threadIdx.x;
     const int64_t image = quotient(number, plane), pixel = number - image * plane;
     const int p = (int)quotient(pixel, problem.out_width), q = (int)(pixel - (int64_t)p * problem.out_width);
@@ -95,8 +94,7 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS, 4) convolve(c
     for (int i = 0; i < count; i++, next_tap(problem, &t)) {
       float x[N];
       const int below = t.r * problem.dilation_y, right = t.s * problem.dilation_x;
-#pragma unroll
-      for (int n = 0; n < N; n++)
+      UNROLLED_FOR (int n = 0; n < N; n++)
         x[n] =
             (unsigned)(at.y[n] + below) < (unsigned)problem.height && (unsigned)(at.x[n] + right) < (unsigned)problem.width
                 ? __ldg(at.corner[n] + t.at)
@@ -105,12 +103,10 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS, 4) convolve(c
     }
   }
   const int64_t filters = problem.filters / problem.groups, plane = (int64_t)problem.out_height * problem.out_width;
-#pragma unroll
-  for (int k = 0; k < F; k++)
+  UNROLLED_FOR (int k = 0; k < F; k++)
     if (block * F + k < filters) {
       const float bias = __ldg(a.biases + group * filters + block * F + k);
-#pragma unroll
-      for (int n = 0; n < N; n++)
+      UNROLLED_FOR (int n = 0; n < N; n++)
         if (at.out[n])
           at.out[n][(block * F + k) * plane] = activate(problem, sums[k][n] + bias);
     }

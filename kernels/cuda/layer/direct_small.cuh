@@ -13,9 +13,9 @@
  * taps of 3 channels, 7 loads of four weights serve 27 HIGH x 4 multiply-adds. Outputs are stored in rows of 16 bytes a
  * thread. If rows are not aligned, a warp first exchanges outputs, and then stores neighbours.
  */
-#ifndef GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
-#define GCONV_CUDA_LAYER_DIRECT_SMALL_CUH
+#pragma once
 
+#include "../copies.cuh"
 #include "weights.cuh"
 
 #include <algorithm>
@@ -74,13 +74,10 @@ __device__ __forceinline__ void fetch(const gconv_layer_problem &p, const float 
   const int64_t plane = (int64_t)p.height * p.width;
   const float *corner = in + (int64_t)top * p.width + left;
   bool there[S::COLUMNS];
-#pragma unroll
-  for (int column = 0; column < S::COLUMNS; column++)
+  UNROLLED_FOR (int column = 0; column < S::COLUMNS; column++)
     there[column] = (unsigned)(left + column) < (unsigned)p.width;
-#pragma unroll
-  for (int c = 0; c < S::C; c++) {
-#pragma unroll
-    for (int row = 0; row < S::ROWS; row++) {
+  UNROLLED_FOR (int c = 0; c < S::C; c++) {
+    UNROLLED_FOR (int row = 0; row < S::ROWS; row++) {
       const bool inside = (unsigned)(top + row) < (unsigned)p.height;
       load_row<0>(there, inside, corner + c * plane + row * p.width, x[c][row]);
     }
@@ -103,13 +100,10 @@ __device__ __forceinline__ void add_filter(uint32_t weights, const float (&x)[S:
                                            float (&sums)[S::HIGH][WIDE]) {
   const float4 w = load_four<FIRST>(weights);
   const float four[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-  for (int t = FIRST; t < FIRST + 4 && t <= S::TAPS; t++) {
+  UNROLLED_FOR (int t = FIRST; t < FIRST + 4 && t <= S::TAPS; t++) {
     const int c = t / S::R / S::R, r = t / S::R % S::R, s = t % S::R;
-#pragma unroll
-    for (int i = 0; i < S::HIGH; i++)
-#pragma unroll
-      for (int j = 0; j < WIDE; j++)
+    UNROLLED_FOR (int i = 0; i < S::HIGH; i++)
+      UNROLLED_FOR (int j = 0; j < WIDE; j++)
         sums[i][j] = t == S::TAPS ? sums[i][j] + four[t - FIRST]
                                   : fmaf(four[t - FIRST], x[c % S::C][i * S::STRIDE + r][j * S::STRIDE + s], sums[i][j]);
   }
@@ -125,10 +119,8 @@ __device__ __forceinline__ void walk(const gconv_layer_problem &p, uint32_t weig
   for (int k = 0; k < count; k++, out += plane, weights += S::PITCH * 4) {
     float y[S::HIGH][WIDE] = {};
     add_filter<S>(weights, x, y);
-#pragma unroll
-    for (int i = 0; i < S::HIGH; i++) {
-#pragma unroll
-      for (int j = 0; j < WIDE; j++)
+    UNROLLED_FOR (int i = 0; i < S::HIGH; i++) {
+      UNROLLED_FOR (int j = 0; j < WIDE; j++)
         y[i][j] = RELU && y[i][j] < 0 ? 0.0f : y[i][j];
       __stcs((float4 *)(out + (int64_t)i * p.out_width), make_float4(y[i][0], y[i][1], y[i][2], y[i][3]));
     }
@@ -207,8 +199,7 @@ template <int AT> __device__ __forceinline__ void get_word(uint32_t from, float 
 /* Writes a lane's own columns to shared memory, and reads the columns that it stores. */
 template <int HIGH, int J = 0> __device__ __forceinline__ void put_columns(uint32_t to, const float (&y)[HIGH][WIDE]) {
   float word[HIGH];
-#pragma unroll
-  for (int i = 0; i < HIGH; i++)
+  UNROLLED_FOR (int i = 0; i < HIGH; i++)
     word[i] = y[i][J];
   put_word<J * HIGH * 4>(to, word);
   if constexpr (J + 1 < WIDE)
@@ -233,24 +224,20 @@ __device__ __forceinline__ void walk_unaligned(const gconv_layer_problem &p, uin
   for (int k = 0; k < count; k++, weights += S::PITCH * 4) {
     float y[S::HIGH][WIDE] = {}, words[WIDE][S::HIGH];
     add_filter<S>(weights, x, y);
-#pragma unroll
-    for (int i = 0; i < S::HIGH * WIDE; i++) {
+    UNROLLED_FOR (int i = 0; i < S::HIGH * WIDE; i++) {
       float &v = y[i / WIDE][i % WIDE];
       v = CURVED ? activate(p, v) : RELU && v < 0 ? 0.0f : v;
     }
     put_columns<S::HIGH>(put, y);
     __syncwarp();
     get_columns<S::HIGH>(get, words);
-#pragma unroll
-    for (int i = 0; i < S::HIGH; i++)
-#pragma unroll
-      for (int j = 0; j < WIDE; j++) {
+    UNROLLED_FOR (int i = 0; i < S::HIGH; i++)
+      UNROLLED_FOR (int j = 0; j < WIDE; j++) {
         if (columns[j].there)
           *columns[j].to = words[j][i];
         columns[j].to += p.out_width;
       }
-#pragma unroll
-    for (int j = 0; j < WIDE; j++)
+    UNROLLED_FOR (int j = 0; j < WIDE; j++)
       columns[j].to += next;
     put += other, get += other, other = -other;
   }
@@ -276,18 +263,17 @@ template <class S> __global__ void __launch_bounds__(THREADS, S::FIT) convolve(c
   for (int i = threadIdx.x; i < count * (S::PITCH / 4); i += THREADS)
     ((float4 *)weights)[i] = __ldg((const float4 *)(a.weights + (int64_t)first * S::PITCH) + i);
   __syncthreads();
-  uint32_t at = (uint32_t)__cvta_generic_to_shared(weights);
+  uint32_t at = shared_address(weights);
   asm volatile("" : "+r"(at)); /* keeps loads from `at` behind the barrier */
   const bool relu = p.activation == GCONV_ACTIVATION_RELU, curved = p.activation != GCONV_ACTIVATION_NONE && !relu;
   if (!a.whole || curved) {
     __shared__ typename word<S::HIGH>::type exchange[THREADS / 32][2 * PLACES];
     const int lane = threadIdx.x % 32;
     column columns[WIDE];
-#pragma unroll
-    for (int j = 0; j < WIDE; j++)
+    UNROLLED_FOR (int j = 0; j < WIDE; j++)
       columns[j] = find_column<S::HIGH>(a, number - lane, first, lane + 32 * j);
-    uint32_t put = (uint32_t)__cvta_generic_to_shared(exchange[threadIdx.x / 32] + place_of(lane * WIDE)),
-             get = (uint32_t)__cvta_generic_to_shared(exchange[threadIdx.x / 32] + place_of(lane));
+    uint32_t put = shared_address(exchange[threadIdx.x / 32] + place_of(lane * WIDE)),
+             get = shared_address(exchange[threadIdx.x / 32] + place_of(lane));
     asm volatile("" : "+r"(put), "+r"(get));
     if (curved)
       walk_unaligned<S, false, true>(p, at, count, x, columns, put, get);
@@ -342,39 +328,21 @@ template <class S> void launch(const gconv_layer_execution *e, int32_t processor
 /* What is known of a shape. */
 struct part {
   void (*launch)(const gconv_layer_execution *, int32_t processors);
-  int high, taps, pitch;
+  int channels, side, stride, high, taps, pitch;
 };
-template <class S> part part_of() {
-  return {launch<S>, S::HIGH, S::TAPS, S::PITCH};
-}
-
-inline part part_of_taps(const gconv_layer_problem *p) {
-  if (p->groups != 1 || p->rows != p->columns || p->dilation_y != 1 || p->dilation_x != 1 || p->stride_y != p->stride_x)
-    return {};
-  if ((int64_t)p->images * p->out_height * p->out_width > INT32_MAX || p->filters > 60000 || p->rows > 9 || p->stride_y > 9)
-    return {};
-  switch (p->channels * 100 + p->rows * 10 + p->stride_y) {
-  case 131:
-    return part_of<shape<1, 3, 1, 4, 4>>();
-  case 151:
-    return part_of<shape<1, 5, 1, 4, 4>>();
-  case 171:
-    return part_of<shape<1, 7, 1, 2, 4>>();
-  case 331:
-    return part_of<shape<3, 3, 1, 4, 3>>();
-  case 332:
-    return part_of<shape<3, 3, 2, 1, 4>>();
-  case 351:
-    return part_of<shape<3, 5, 1, 2, 3>>();
-  default:
-    return {};
-  }
-}
+template <class S> constexpr part part_of = {launch<S>, S::C, S::R, S::STRIDE, S::HIGH, S::TAPS, S::PITCH};
+constexpr part PARTS[] = {part_of<shape<1, 3, 1, 4, 4>>, part_of<shape<1, 5, 1, 4, 4>>, part_of<shape<1, 7, 1, 2, 4>>,
+                          part_of<shape<3, 3, 1, 4, 3>>, part_of<shape<3, 3, 2, 1, 4>>, part_of<shape<3, 5, 1, 2, 3>>};
 
 /* Finds the shape of a problem. `launch` is NULL if there is none. */
 inline part find_part(const gconv_layer_problem *p) {
-  const part found = part_of_taps(p);
-  return p->out_height < found.high ? part{} : found;
+  if (p->groups == 1 && p->dilation_y == 1 && p->dilation_x == 1 && p->filters <= 60000 &&
+      (int64_t)p->images * p->out_height * p->out_width <= INT32_MAX)
+    for (const part &one : PARTS)
+      if (p->channels == one.channels && p->rows == one.side && p->columns == one.side && p->stride_y == one.stride &&
+          p->stride_x == one.stride && p->out_height >= one.high)
+        return one;
+  return {};
 }
 
 /* Writes filters one after the other: taps and bias, in groups of four. */
@@ -403,5 +371,3 @@ inline double cost(const part &found, const gconv_layer_problem *p, const gconv_
 }
 
 } // namespace small
-
-#endif

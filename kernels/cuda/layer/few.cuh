@@ -19,8 +19,7 @@
  *   first tile is stored, in parts if it is large, and stays there against the stores (evict_last). That took 0.057 ms
  *   instead of 0.066, with a prototype of the kernel.
  */
-#ifndef GCONV_CUDA_LAYER_FEW_CUH
-#define GCONV_CUDA_LAYER_FEW_CUH
+#pragma once
 
 #include "tensor.cuh"
 
@@ -100,18 +99,14 @@ __device__ __forceinline__ void load_samples(const arguments &a, int32_t tile, f
   const float *image = a.in + (int64_t)at.image * CHANNELS * p.height * p.width;
   const int32_t corner = y * p.width + x, plane = p.height * p.width;
   bool down[SIDE], across[SIDE];
-#pragma unroll
-  for (int i = 0; i < SIDE; i++) {
+  UNROLLED_FOR (int i = 0; i < SIDE; i++) {
     down[i] = tile < a.tiles && (uint32_t)(y + i) < (uint32_t)p.height;
     across[i] = (uint32_t)(x + i) < (uint32_t)p.width;
   }
-#pragma unroll
-  for (int c = 0; c < CHANNELS; c++)
-#pragma unroll
-    for (int r = 0; r < SIDE; r++) {
+  UNROLLED_FOR (int c = 0; c < CHANNELS; c++)
+    UNROLLED_FOR (int r = 0; r < SIDE; r++) {
       const float *from = image + (corner + c * plane + r * p.width);
-#pragma unroll
-      for (int s = 0; s < SIDE; s++)
+      UNROLLED_FOR (int s = 0; s < SIDE; s++)
         v[(c * SIDE + r) * SIDE + s] = down[r] && across[s] ? __ldg(from + s) : 0.0f;
     }
 }
@@ -119,15 +114,13 @@ __device__ __forceinline__ void load_samples(const arguments &a, int32_t tile, f
 /* Returns the largest finite magnitude of all lanes, as bits. Also tells whether some samples are not finite. */
 __device__ __forceinline__ uint32_t find_largest(const float (&v)[TAPS], bool *not_finite) {
   float most = 0;
-#pragma unroll
-  for (int i = 0; i < TAPS; i++)
+  UNROLLED_FOR (int i = 0; i < TAPS; i++)
     asm("max.NaN.f32 %0, %0, %1;" : "+f"(most) : "f"(fabsf(v[i])));
   uint32_t bits = __reduce_max_sync(UINT32_MAX, __float_as_uint(most));
   *not_finite = bits >= tensor::NOT_FINITE;
   if (*not_finite) {
     most = 0;
-#pragma unroll
-    for (int i = 0; i < TAPS; i++)
+    UNROLLED_FOR (int i = 0; i < TAPS; i++)
       most = tensor::is_finite(v[i]) ? fmaxf(most, fabsf(v[i])) : most;
     bits = __reduce_max_sync(UINT32_MAX, __float_as_uint(most));
   }
@@ -136,11 +129,9 @@ __device__ __forceinline__ uint32_t find_largest(const float (&v)[TAPS], bool *n
 
 /* Writes the thread's row of the patches, in both digits, unit after unit. */
 __device__ __forceinline__ void build_patch(const float (&v)[TAPS], float scale, uint8_t *patches) {
-#pragma unroll
-  for (int u = 0; u < UNITS; u++) {
+  UNROLLED_FOR (int u = 0; u < UNITS; u++) {
     float eight[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++)
+    UNROLLED_FOR (int i = 0; i < 8; i++)
       eight[i] = u * 8 + i < TAPS ? v[u * 8 + i < TAPS ? u * 8 + i : 0] * scale : 0.0f;
     uint32_t high[4], low[4];
     tensor::fp16::pack<true>(eight, high, low);
@@ -168,8 +159,7 @@ __device__ __forceinline__ void multiply_tile(const held &weights, const uint8_t
   constexpr uint32_t UNIT = TILE, STEP = 2 * UNIT, LOW = UNITS * UNIT; /* in units of 16 bytes */
   const uint64_t at = (uint64_t)(shared_address(patches) >> 4 | UNIT << 16) | (uint64_t)8 << 32;
   multiply_begin();
-#pragma unroll
-  for (int s = 0; s < UNITS / 2; s++) {
+  UNROLLED_FOR (int s = 0; s < UNITS / 2; s++) {
     multiply_fp16(sums, weights.of[s][0], at + s * STEP, s != 0);
     multiply_fp16(sums, weights.of[s][1], at + s * STEP, 1);
     multiply_fp16(sums, weights.of[s][0], at + s * STEP + LOW, 1);
@@ -212,8 +202,7 @@ __device__ __forceinline__ void store_half(const arguments &a, const place &at, 
     /* One lane starts all copies, with addresses that are uniform for the warp. If each lane started one copy, the addresses
      * would first be broadcast one by one. */
     if (lane == 0)
-#pragma unroll
-      for (int32_t k = 0; k < 8; k++)
+      UNROLLED_FOR (int32_t k = 0; k < 8; k++)
         if (k < h.filters)
           bulk_store(h.out + k * plane, shared_address(h.stage + k * (STAGE_PITCH / 4)), at.count * 4);
     bulk_store_commit();
@@ -233,19 +222,16 @@ __device__ __forceinline__ void fill_half(const arguments &a, const float (&sums
                                           float scale, float bias, float *stage) {
   const int32_t lane = threadIdx.x % 32;
   float *to = stage + lane / 4 * (STAGE_PITCH / 4) + lane % 4 * 4;
-#pragma unroll
-  for (int i = 0; i < TILE / 16; i++) {
+  UNROLLED_FOR (int i = 0; i < TILE / 16; i++) {
     /* The product of both scales may be too small for a float32, even if the output is not. So the sum is first multiplied
      * by one part. */
     const float image = scales[i / 2], first = BENT ? fminf(image, 0x1p60f) : 1;
     const float factor = fminf(scale * (BENT ? fmaxf(image * 0x1p-60f, 1) : image), 0x1p127f);
     float y[4];
-#pragma unroll
-    for (int e = 0; e < 4; e++)
+    UNROLLED_FOR (int e = 0; e < 4; e++)
       y[e] = fmaf(sums[8 * i + e / 2 * 4 + EIGHT * 2 + e % 2] * first, factor, bias);
     if constexpr (BENT)
-#pragma unroll
-      for (int e = 0; e < 4; e++)
+      UNROLLED_FOR (int e = 0; e < 4; e++)
         y[e] = y[e] < 0 ? fmaxf(y[e], a.lowest) * a.slope : y[e];
     *(float4 *)(to + i * 16) = make_float4(y[0], y[1], y[2], y[3]);
   }
@@ -288,12 +274,10 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
   float v[TAPS];
   load_samples(a, (int32_t)blockIdx.x, v); /* the first tile, before the others come */
   held weights;
-#pragma unroll
-  for (int i = 0; i < UNITS; i++)
+  UNROLLED_FOR (int i = 0; i < UNITS; i++)
     weights.of[i / 2][i % 2] = __ldg(a.weights + ((blockIdx.y * WARPS + warp) * UNITS + i) * 32 + lane);
   float scale[2], bias[2];
-#pragma unroll
-  for (int e = 0; e < 2; e++) {
+  UNROLLED_FOR (int e = 0; e < 2; e++) {
     const int32_t k = filter + e * 8 + lane / 4;
     scale[e] = __ldg(a.filter_scales + k), bias[e] = k < p.filters ? __ldg(a.biases + k) : 0.0f;
   }
@@ -319,15 +303,13 @@ static __global__ void __launch_bounds__(THREADS, FIT) convolve(const __grid_con
     const place at = place_of(a, tile);
     float scales[WARPS];
     bool not_finite = false;
-#pragma unroll
-    for (int i = 0; i < WARPS; i++)
+    UNROLLED_FOR (int i = 0; i < WARPS; i++)
       scales[i] = h.scale[buffer][i], not_finite = not_finite || h.not_finite[buffer][i];
     float *out = a.out + ((int64_t)at.image * p.filters + filter) * ((int64_t)p.out_height * p.out_width) + at.first;
     const float least = fminf(fminf(scales[0], scales[1]), fminf(scales[2], scales[3])) * fminf(scale[0], scale[1]);
     const bool bent = a.slope != 1 || __any_sync(UINT32_MAX, least < FLT_MIN);
     multiply_wait<0>();
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
+    UNROLLED_FOR (int e = 0; e < 2; e++) {
       const half part_of = {stage + e * 8 * (STAGE_PITCH / 4), out + e * 8 * ((int64_t)p.out_height * p.out_width),
                             filter + e * 8, min(max(p.filters - filter - e * 8, 0), 8)};
       bulk_store_read<1>(); /* all copies are read, except those of the other half */
@@ -468,5 +450,3 @@ inline double error_bound() {
 }
 
 } // namespace few
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bias and activation for sums that a library has written to the output, in place. */
-#ifndef GCONV_CUDA_LAYER_FINISH_CUH
-#define GCONV_CUDA_LAYER_FINISH_CUH
+#pragma once
 
 #include "device/cuda_error.h"
 #include "kernels/activation.h"
@@ -40,5 +39,3 @@ double library_bound(const gconv_layer_problem *problem) {
 }
 
 } // namespace
-
-#endif

@@ -11,11 +11,9 @@
  * A block has two couples, each with its own tiles. A couple is one warpgroup that multiplies, and one that packs the next
  * tile meanwhile. Each tile has its own scale, so no pass over the input comes first.
  */
-#ifndef GCONV_CUDA_LAYER_GATHER_CUH
-#define GCONV_CUDA_LAYER_GATHER_CUH
+#pragma once
 
 #include "gather_cut.cuh"
-#include "gather_multiply.cuh"
 #include "tensor.cuh"
 
 #include <float.h>
@@ -64,7 +62,7 @@ __device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
   memory m;
   m.h = (head *)base;
   m.weights = base + HEAD_BYTES;
-  m.finish = (float2 *)(m.weights + c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters);
+  m.finish = (float2 *)(m.weights + weight_bytes(c));
   m.offsets = (uint32_t *)(m.finish + c.of.filters);
   m.exchange = (float *)(m.offsets + c.steps * STEP_PAIRS);
   uint8_t *end = (uint8_t *)(m.exchange + COUPLES * 4 * EXCHANGE_FLOATS);
@@ -102,13 +100,6 @@ __device__ __forceinline__ uint32_t tile_step() {
 
 /* ---- Packing a tile ---- */
 
-template <int BYTES> __device__ __forceinline__ void copy(uint32_t to, const float *from, bool there) {
-  if (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(there ? 4 : 0) : "memory");
-}
-
 /* Starts to copy the input of a tile, with zeros outside the image, FLOATS floats at a time. */
 template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, const tile &at, int32_t lead, uint32_t raw) {
   const gconv_layer_problem &p = a.problem;
@@ -120,10 +111,9 @@ template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, 
     const int32_t row = (int32_t)a.raw_fours.divide((uint32_t)i), channel = (int32_t)a.in_rows.divide((uint32_t)row);
     const int32_t y = top + row - channel * a.c.in_rows, x = left + 4 * (i - row * (int32_t)a.raw_fours.by);
     const float *from = image + ((int64_t)channel * p.height + y) * p.width + x;
-#pragma unroll
-    for (int e = 0; e < 4; e += FLOATS) {
+    UNROLLED_FOR (int e = 0; e < 4; e += FLOATS) {
       const bool there = (uint32_t)y < (uint32_t)p.height && (uint32_t)(x + e) < (uint32_t)p.width;
-      copy<FLOATS * 4>(raw + 16 * i + 4 * e, there ? from + e : image, there);
+      copy_async_or_zero<FLOATS * 4>(raw + 16 * i + 4 * e, there ? from + e : image, there);
     }
   }
 }
@@ -185,7 +175,7 @@ __device__ __forceinline__ void pack_tiles(const arguments &a, const memory &m, 
       fetch<4>(a, at, lead, shared_address(raw));
     else
       fetch<1>(a, at, lead, shared_address(raw));
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    await_all_copies();
     see(a, raw, &m.h->most[couple][odd], &m.h->not_finite[couple][odd]);
     barrier_of(1 + couple, GROUP); /* all samples are fetched, and their largest is known */
     const int exponent = tensor::scale_exponent(m.h->most[couple][odd]);
@@ -217,8 +207,7 @@ template <int HEIGHTS, int DEPTH> struct patch { uint32_t high[DEPTH][HEIGHTS][4
 template <int DEPTH> struct reach { uint32_t of[DEPTH][2]; };
 template <int DEPTH> __device__ __forceinline__ reach<DEPTH> load_reach(uint32_t offsets, int32_t step) {
   reach<DEPTH> r;
-#pragma unroll
-  for (int d = 0; d < DEPTH; d++)
+  UNROLLED_FOR (int d = 0; d < DEPTH; d++)
     asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(r.of[d][0]), "=r"(r.of[d][1]) : "r"(offsets + (step + d) * 32));
   return r;
 }
@@ -228,12 +217,9 @@ template <int DEPTH> __device__ __forceinline__ reach<DEPTH> load_reach(uint32_t
 template <int HEIGHTS, int DEPTH>
 __device__ __forceinline__ void gather_patch(const uint32_t (&first)[HEIGHTS][2], uint32_t low, const reach<DEPTH> &r,
                                              patch<HEIGHTS, DEPTH> &to) {
-#pragma unroll
-  for (int d = 0; d < DEPTH; d++)
-#pragma unroll
-    for (int h = 0; h < HEIGHTS; h++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
+  UNROLLED_FOR (int d = 0; d < DEPTH; d++)
+    UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
+      UNROLLED_FOR (int i = 0; i < 4; i++) {
         const uint32_t at = first[h][i % 2] + r.of[d][i / 2];
         asm volatile("ld.shared.u32 %0, [%1];" : "=r"(to.high[d][h][i]) : "r"(at));
         asm volatile("ld.shared.u32 %0, [%1];" : "=r"(to.low[d][h][i]) : "r"(at + low));
@@ -251,10 +237,8 @@ __device__ __forceinline__ void multiply_patch(const patch<HEIGHTS, DEPTH> &p, u
                                                float (&sums)[HEIGHTS][SUMS<N>], const uint32_t (&first)[HEIGHTS][2],
                                                uint32_t low, const reach<DEPTH> &r, patch<HEIGHTS, DEPTH> &next) {
   multiply_begin();
-#pragma unroll
-  for (int d = 0; d < DEPTH; d++, weights += 4 * N, add = 1) {
-#pragma unroll
-    for (int h = 0; h < HEIGHTS; h++) {
+  UNROLLED_FOR (int d = 0; d < DEPTH; d++, weights += 4 * N, add = 1) {
+    UNROLLED_FOR (int h = 0; h < HEIGHTS; h++) {
       if constexpr (JOINED<N>)
         multiply<2 * N>(sums[h], p.high[d][h], weights, add);
       else
@@ -266,12 +250,10 @@ __device__ __forceinline__ void multiply_patch(const patch<HEIGHTS, DEPTH> &p, u
         multiply_begin();
       }
     }
-#pragma unroll
-    for (int h = 0; h < HEIGHTS; h++)
+    UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
       multiply<N>(*(float(*)[N / 2]) sums[h], p.low[d][h], weights, 1);
     if constexpr (!JOINED<N>)
-#pragma unroll
-      for (int h = 0; h < HEIGHTS; h++)
+      UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
         multiply<N>(sums[h], p.high[d][h], weights + N, 1);
   }
   multiply_commit();
@@ -328,43 +310,35 @@ __device__ __forceinline__ void store_rows(const arguments &a, const memory &m, 
   /* The product of the image's scale and the filter's scale may be too small for a float32, even if the output is not. So
    * the image's scale is applied in two parts: `first`, which the sum can bear, and the rest. */
   const float first = fminf(scale, 0x1p60f), rest = fmaxf(scale * 0x1p-60f, 1);
-#pragma unroll
-  for (int j = 0; j < N / 8; j += EIGHTS, out += EIGHTS * 8 * plane, filters -= EIGHTS * 8) {
+  UNROLLED_FOR (int j = 0; j < N / 8; j += EIGHTS, out += EIGHTS * 8 * plane, filters -= EIGHTS * 8) {
     float y[EIGHTS * 4];
-#pragma unroll
-    for (int i = 0; i < EIGHTS * 4; i++) {
+    UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++) {
       const float2 f = m.finish[(j + i / 4) * 8 + lane % 4 * 2 + i % 2];
       const float sum = JOINED<N> ? sums[j * 4 + i] + sums[(N / 2 + j * 4 + i) % SUMS<N>] : sums[j * 4 + i];
       y[i] = fmaf(sum * first, fminf(f.x * rest, 0x1p127f), f.y);
     }
     if (a.slope != 1)
-#pragma unroll
-      for (int i = 0; i < EIGHTS * 4; i++)
+      UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
         y[i] = y[i] < 0 ? fmaxf(y[i], a.lowest) * a.slope : y[i];
-#pragma unroll
-    for (int i = 0; i < EIGHTS * 4; i++)
+    UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
       to[i / 4 * 160 + i % 2 * 20 + i / 2 % 2 * 8] = y[i];
     __syncwarp();
     if constexpr (FOURS) {
-#pragma unroll
-      for (int i = 0; i < EIGHTS; i++) {
+      UNROLLED_FOR (int i = 0; i < EIGHTS; i++) {
         const float4 four = *(const float4 *)(from + i * 160);
         y[4 * i] = four.x, y[4 * i + 1] = four.y, y[4 * i + 2] = four.z, y[4 * i + 3] = four.w;
       }
     } else {
-#pragma unroll
-      for (int i = 0; i < EIGHTS * 4; i++)
+      UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
         y[i] = from[i / 4 * 160 + i % 4 * 20];
     }
     __syncwarp();
     if constexpr (FOURS) {
-#pragma unroll
-      for (int i = 0; i < EIGHTS; i++)
+      UNROLLED_FOR (int i = 0; i < EIGHTS; i++)
         if (i * 8 < filters)
           __stcs((float4 *)(out + i * 8 * plane), make_float4(y[4 * i], y[4 * i + 1], y[4 * i + 2], y[4 * i + 3]));
     } else {
-#pragma unroll
-      for (int i = 0; i < EIGHTS * 4; i++)
+      UNROLLED_FOR (int i = 0; i < EIGHTS * 4; i++)
         if (i / 4 * 8 + i % 4 < filters)
           __stcs(out + (i / 4 * 8 + i % 4) * plane, y[i]);
     }
@@ -400,11 +374,9 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
   const int32_t own = warp * 16 * HEIGHTS; /* outputs: HEIGHTS times 16, side by side */
   uint32_t first[HEIGHTS][2];
   out_place out_places[HEIGHTS];
-#pragma unroll
-  for (int h = 0; h < HEIGHTS; h++) {
+  UNROLLED_FOR (int h = 0; h < HEIGHTS; h++) {
     out_places[h] = out_place_of(c, own + h * 16 + (a.whole ? lane % 4 * 4 : lane % 16));
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
+    UNROLLED_FOR (int i = 0; i < 2; i++) {
       const out_place s = out_place_of(c, own + h * 16 + i * 8 + lane / 4);
       first[h][i] = s.there ? 4u * (uint32_t)(s.row * p.stride_y * c.pitch + s.column * (p.stride_x / c.every)) : 0;
     }
@@ -419,8 +391,7 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
   for (uint32_t number = first_tile(couple); number < c.tiles; number += tile_step()) {
     const tile at = tile_of(a, number);
     uint32_t here[HEIGHTS][2];
-#pragma unroll
-    for (int h = 0; h < HEIGHTS; h++)
+    UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
       here[h][0] = first[h][0] + tiles + buffer * 2 * c.laid_bytes,
       here[h][1] = first[h][1] + tiles + buffer * 2 * c.laid_bytes;
     float sums[HEIGHTS][SUMS<N>];
@@ -434,8 +405,7 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
       buffer = 0, parity ^= 1;
     float *out = a.out + ((int64_t)at.image * p.filters + first_filter) * plane + (int64_t)at.row * p.out_width + at.column;
     const auto store = [&]<bool FOURS>() {
-#pragma unroll
-      for (int h = 0; h < HEIGHTS; h++)
+      UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
         store_rows<N, FOURS>(a, m, out + (int64_t)out_places[h].row * p.out_width + out_places[h].column, plane,
                              p.filters - first_filter, is_output(p, at, out_places[h]), scale, exchange, sums[h]);
     };
@@ -451,7 +421,7 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
 /* The warpgroups that multiply load the filters, which all tiles need. */
 __device__ __forceinline__ void load_filters(const arguments &a, const memory &m, int32_t thread, int32_t threads) {
   const cut &c = a.c;
-  const int32_t first = (int32_t)blockIdx.y * c.of.filters, bytes = c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
+  const int32_t first = (int32_t)blockIdx.y * c.of.filters, bytes = weight_bytes(c);
   if (thread == 0) {
     barrier_expect(&m.h->filters, (uint32_t)bytes);
     bulk_copy(m.weights, a.weights + (int64_t)blockIdx.y * bytes, (uint32_t)bytes, &m.h->filters);
@@ -525,20 +495,12 @@ struct layer {
 
   typedef void (*kernel)(arguments);
   static kernel kernel_of(const cut &c) {
-    switch (c.of.filters * 10 + c.of.heights) {
-    case 84:
-      return convolve<8, 4, 1>;
-    case 162:
-      return convolve<16, 2, 1>;
-    case 322:
-      return convolve<32, 2, 1>;
-    case 641:
-      return convolve<64, 1, 2>;
-    case 642:
-      return convolve<64, 2, 1>;
-    default:
-      return convolve<128, 1, 1>;
-    }
+    static const kernel kernels[] = {convolve<8, 4, 1>,  convolve<16, 2, 1>, convolve<32, 2, 1>,
+                                     convolve<64, 1, 2>, convolve<64, 2, 1>, convolve<128, 1, 1>}; /* as SHAPES */
+    int i = 0;
+    while (SHAPES[i].filters != c.of.filters || SHAPES[i].heights != c.of.heights)
+      i++;
+    return kernels[i];
   }
 
   static gconv_status acquire(const cut &c) {
@@ -583,5 +545,3 @@ struct layer {
 };
 
 } // namespace gather
-
-#endif

@@ -12,8 +12,7 @@
  * not packed. A tile is `tile_rows` by `tile_columns` outputs, numbered by rows. Outputs behind the last are computed and
  * dropped.
  */
-#ifndef GCONV_CUDA_LAYER_GATHER_CUT_CUH
-#define GCONV_CUDA_LAYER_GATHER_CUT_CUH
+#pragma once
 
 #include "tensor_cut.cuh"
 
@@ -52,7 +51,7 @@ struct cut {
   double cycles;                          /* estimated, of the whole layer; infinite if the problem is not for this kernel */
 };
 
-inline int32_t weight_bytes(const cut &c) { /* of a tile of filters */
+GCONV_BOTH int32_t weight_bytes(const cut &c) { /* of a tile of filters */
   return c.steps * 2 * STEP_PAIRS * 2 * 2 * c.of.filters;
 }
 inline int32_t table_bytes(const cut &c) { /* scales and biases, offsets */
@@ -141,5 +140,3 @@ inline cut cut_problem(const gconv_layer_problem *p) {
 }
 
 } // namespace gather
-
-#endif

@@ -56,17 +56,6 @@ template <int M> __host__ __device__ constexpr int stage_floats() {
   return SLICE * (M + positions_of<M>());
 }
 
-/* Copies a sample, or writes 0 if there is none. */
-__device__ __forceinline__ void copy_sample(float *to, const float *from, bool there) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from),
-               "r"(there ? 4 : 0)
-               : "memory");
-#else
-  *to = there ? __ldg(from) : 0.0f;
-#endif
-}
-
 /* Returns the anchor of an output in the channels of a group. Positions past the last get one for which all taps are outside
  * the image. */
 __device__ __forceinline__ anchor anchor_of(const arguments &a, int64_t position, int32_t group) {
@@ -92,19 +81,17 @@ __device__ __forceinline__ void stage(const arguments &a, const float *weights, 
       if (first + i / (M / 4) < a.taps)
         copy_async<16>(to + 4 * i, weights + (int64_t)first * M + 4 * i);
   to += SLICE * M + threadIdx.x % N;
-#pragma unroll
-  for (int i = 0; i < SLICE; i += ROWS) {
+  UNROLLED_FOR (int i = 0; i < SLICE; i += ROWS) {
     const int row = i + (int)threadIdx.x / N % ROWS, tap = first + row;
     if (tap >= a.taps)
       break;
     const int2 entry = __ldg((const int2 *)a.offsets + tap);
     const int32_t down = entry.y << 16 >> 16, right = entry.y >> 16;
-#pragma unroll
-    for (int e = 0; e < EACH; e++) {
+    UNROLLED_FOR (int e = 0; e < EACH; e++) {
       const anchor &at = anchors[e];
       const bool inside = (uint32_t)(at.row + down) < (uint32_t)a.problem.height &&
                           (uint32_t)(at.column + right) < (uint32_t)a.problem.width;
-      copy_sample(to + row * N + e * THREADS, inside ? at.in + entry.x : a.in, inside);
+      copy_async_or_zero<4>(shared_address(to + row * N + e * THREADS), inside ? at.in + entry.x : a.in, inside);
     }
   }
 }
@@ -128,10 +115,8 @@ template <int M> __device__ __forceinline__ void multiply_tap(const float *slice
   float w[8], x[8];
   load_eight(slice + tap * M + filter_place<M>(), 16, w);
   load_eight(slice + SLICE * M + tap * N + output_place<M>(), 32, x);
-#pragma unroll
-  for (int k = 0; k < 8; k++)
-#pragma unroll
-    for (int v = 0; v < 8; v++)
+  UNROLLED_FOR (int k = 0; k < 8; k++)
+    UNROLLED_FOR (int v = 0; v < 8; v++)
       sums[k][v] = fmaf(w[k], x[v], sums[k][v]);
 }
 
@@ -141,27 +126,23 @@ __device__ __forceinline__ void store(const arguments &a, int64_t first, int32_t
   const gconv_layer_problem &p = a.problem;
   const int64_t plane = (int64_t)p.out_height * p.out_width;
   const int32_t filters = p.filters / p.groups;
-#pragma unroll
-  for (int half = 0; half < 2; half++) {
+  UNROLLED_FOR (int half = 0; half < 2; half++) {
     const int64_t position = first + output_place<M>() + 32 * half, image = position / plane;
     const int64_t in_plane = position - image * plane;
     const bool whole = plane % 4 == 0 && position < a.positions;
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
+    UNROLLED_FOR (int i = 0; i < 8; i++) {
       const int32_t in_group = tile * M + filter_place<M>() + i % 4 + i / 4 * 16, k = group * filters + in_group;
       if (in_group >= filters)
         continue;
       const float bias = __ldg(a.biases + k);
       float y[4];
-#pragma unroll
-      for (int v = 0; v < 4; v++)
+      UNROLLED_FOR (int v = 0; v < 4; v++)
         y[v] = gconv_activate(&p, sums[i][half * 4 + v] + bias);
       float *to = a.out + (image * p.filters + k) * plane + in_plane;
       if (whole)
         *(float4 *)to = make_float4(y[0], y[1], y[2], y[3]);
       else
-#pragma unroll
-        for (int v = 0; v < 4; v++)
+        UNROLLED_FOR (int v = 0; v < 4; v++)
           if (position + v < a.positions) {
             const int64_t other = (position + v) / plane;
             a.out[(other * p.filters + k) * plane + position + v - other * plane] = y[v];
@@ -178,8 +159,7 @@ template <int M> __global__ void __launch_bounds__(THREADS, 2) multiply_layer(co
   const int64_t first = (int64_t)blockIdx.x * N;
   const float *weights = a.weights + (int64_t)blockIdx.y * a.taps * M;
   anchor anchors[EACH];
-#pragma unroll
-  for (int e = 0; e < EACH; e++)
+  UNROLLED_FOR (int e = 0; e < EACH; e++)
     anchors[e] = anchor_of(a, first + threadIdx.x % N + e * THREADS, group);
   float sums[8][8] = {};
   for (int i = 0; i < STAGES - 1; i++) {
@@ -194,8 +174,7 @@ template <int M> __global__ void __launch_bounds__(THREADS, 2) multiply_layer(co
     commit_copies();
     const float *slice = stages + now * stage_floats<M>();
     if (tap + SLICE <= a.taps) {
-#pragma unroll
-      for (int i = 0; i < SLICE; i++)
+      UNROLLED_FOR (int i = 0; i < SLICE; i++)
         multiply_tap<M>(slice, i, sums);
     } else {
       for (int i = 0; tap + i < a.taps; i++)

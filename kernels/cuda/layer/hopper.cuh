@@ -2,20 +2,15 @@
 /* Hopper's (sm_90a) instructions for tensor cores as functions: barriers in shared memory, bulk copies, and the
  * multiplication of matrices in shared memory by a warpgroup, which has 128 threads. On other GPUs the functions are empty;
  * no kernel that uses them is launched there. */
-#ifndef GCONV_CUDA_LAYER_HOPPER_CUH
-#define GCONV_CUDA_LAYER_HOPPER_CUH
+#pragma once
 
-#include <stdint.h>
+#include "../copies.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define HOPPER 1
 #endif
 
 namespace hopper {
-
-__device__ __forceinline__ uint32_t shared_address(const void *p) {
-  return (uint32_t)__cvta_generic_to_shared(p);
-}
 
 #ifdef HOPPER
 
@@ -108,30 +103,19 @@ template <int N> __device__ __forceinline__ void multiply_wait() {
 }
 
 #define FOUR(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
-#define SIXTEEN(i) FOUR(i), FOUR(i + 4), FOUR(i + 8), FOUR(i + 12)
-#define ALL SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48), SIXTEEN(64), SIXTEEN(80), SIXTEEN(96), SIXTEEN(112)
-#define REGISTERS_0_TO_127                                                                                                  \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                                 \
-  "%16, %17, %18, %19, %20, %21, "                                                                                          \
-  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "                                                  \
-  "%36, %37, %38, %39, %40, %41, "                                                                                          \
-  "%42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "                                                  \
-  "%56, %57, %58, %59, %60, %61, "                                                                                          \
-  "%62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, "                                                  \
-  "%76, %77, %78, %79, %80, %81, "                                                                                          \
-  "%82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                                                  \
-  "%96, %97, %98, %99, %100, %101, "                                                                                        \
-  "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, "                                                \
-  "%114, %115, %116, %117, %118, "                                                                                          \
-  "%119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-
-#define REGISTERS_0_TO_63                                                                                                   \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                                 \
-  "%16, %17, %18, %19, %20, %21, "                                                                                          \
-  "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "                                                  \
-  "%36, %37, %38, %39, %40, %41, "                                                                                          \
-  "%42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, "                                                  \
-  "%56, %57, %58, %59, %60, %61, %62, %63}, "
+#define EIGHT(i) FOUR(i), FOUR(i + 4)
+#define SIXTEEN(i) EIGHT(i), EIGHT(i + 8)
+#define THIRTY_TWO(i) SIXTEEN(i), SIXTEEN(i + 16)
+#define SIXTY_FOUR(i) THIRTY_TWO(i), THIRTY_TWO(i + 32)
+#define TEN(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5, %" #t "6, %" #t "7, %" #t "8, %" #t "9"
+#define TO_3 "%0, %1, %2, %3"
+#define TO_7 TO_3 ", %4, %5, %6, %7"
+#define TO_15 TO_7 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define TO_31 TO_15 ", %16, %17, %18, %19, " TEN(2) ", %30, %31"
+#define TO_63 TO_31 ", %32, %33, %34, %35, %36, %37, %38, %39, " TEN(4) ", " TEN(5) ", %60, %61, %62, %63"
+#define TO_69 TO_63 ", %64, %65, %66, %67, %68, %69"
+#define TO_127                                                                                                              \
+  TO_69 ", " TEN(7) ", " TEN(8) ", " TEN(9) ", " TEN(10) ", " TEN(11) ", %120, %121, %122, %123, %124, %125, %126, %127"
 
 /* c = a * b, or c += a * b if `add`: 64 rows by 256 columns; the operands are 32 bytes deep, and both in shared memory. The
  * descriptors give their places (tensor.cuh). Thread 32 w + 4 g + t of the warpgroup holds rows 16 w + g and 16 w + g + 8.
@@ -139,37 +123,53 @@ template <int N> __device__ __forceinline__ void multiply_wait() {
  * row. */
 #define DEFINE_MULTIPLY(NAME, SHAPE, TAIL)                                                                                  \
   __device__ __forceinline__ void NAME(float(&c)[128], uint64_t a, uint64_t b, uint32_t add) {                              \
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, "                                                              \
-                 "0;\nwgmma.mma_async.sync.aligned." SHAPE " " REGISTERS_0_TO_127 "%128, %129, add, 1, 1" TAIL ";\n}"       \
-                 : ALL                                                                                                      \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\nwgmma.mma_async.sync.aligned." SHAPE " {" TO_127           \
+                 "}, %128, %129, add, 1, 1" TAIL ";\n}"                                                                     \
+                 : SIXTY_FOUR(0), SIXTY_FOUR(64)                                                                            \
                  : "l"(a), "l"(b), "r"(add));                                                                               \
   }
 DEFINE_MULTIPLY(multiply_fp16, "m64n256k16.f32.f16.f16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_bf16, "m64n256k16.f32.bf16.bf16", ", 0, 0")
 DEFINE_MULTIPLY(multiply_tf32, "m64n256k8.f32.tf32.tf32", "")
 
-/* The same for 128 columns, with a in registers. It has the rows of c. Its numbers are 2 t and 2 t + 1 of the first 8 of the
- * first row, then of the second row, then the same of the next 8 numbers. */
-#define DEFINE_MULTIPLY_HELD(NAME, SHAPE)                                                                                   \
-  __device__ __forceinline__ void NAME(float(&c)[64], const uint4 &a, uint64_t b, uint32_t add) {                           \
-    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %69, "                                                               \
-                 "0;\nwgmma.mma_async.sync.aligned." SHAPE " " REGISTERS_0_TO_63                                            \
-                 "{%64, %65, %66, %67}, %68, add, 1, 1, 0;\n}"                                                              \
-                 : SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48)                                                        \
-                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(add));                                               \
+/* The same of float16 for N columns, 16 deep, with a in registers. a[0] has numbers 2 t and 2 t + 1 of the thread's first
+ * row, a[1] those of its second row; a[2] and a[3] have the numbers 8 further on. */
+template <int N>
+__device__ __forceinline__ void multiply(float (&c)[N / 2], const uint32_t (&a)[4], uint64_t b, uint32_t add);
+#define DEFINE_MULTIPLY_HELD(N, SUMS, ALL, A, B, ADD)                                                                       \
+  template <>                                                                                                               \
+  __device__ __forceinline__ void multiply<N>(float(&c)[N / 2], const uint32_t(&a)[4], uint64_t b, uint32_t add) {          \
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " ADD ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N                   \
+                 "k16.f32.f16.f16 {" SUMS "}, {" A "}, " B ", add, 1, 1, 0;\n}"                                             \
+                 : ALL(0)                                                                                                   \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                           \
   }
-DEFINE_MULTIPLY_HELD(multiply_fp16, "m64n128k16.f32.f16.f16")
+DEFINE_MULTIPLY_HELD(8, TO_3, FOUR, "%4, %5, %6, %7", "%8", "%9")
+DEFINE_MULTIPLY_HELD(16, TO_7, EIGHT, "%8, %9, %10, %11", "%12", "%13")
+DEFINE_MULTIPLY_HELD(32, TO_15, SIXTEEN, "%16, %17, %18, %19", "%20", "%21")
+DEFINE_MULTIPLY_HELD(64, TO_31, THIRTY_TWO, "%32, %33, %34, %35", "%36", "%37")
+DEFINE_MULTIPLY_HELD(128, TO_63, SIXTY_FOUR, "%64, %65, %66, %67", "%68", "%69")
+__device__ __forceinline__ void multiply_fp16(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
+  const uint32_t held[4] = {a.x, a.y, a.z, a.w};
+  multiply<128>(c, held, b, add);
+}
 
 #undef FOUR
+#undef EIGHT
 #undef SIXTEEN
-#undef ALL
-#undef REGISTERS_0_TO_127
-#undef REGISTERS_0_TO_63
+#undef THIRTY_TWO
+#undef SIXTY_FOUR
+#undef TEN
+#undef TO_3
+#undef TO_7
+#undef TO_15
+#undef TO_31
+#undef TO_63
+#undef TO_69
+#undef TO_127
 #undef DEFINE_MULTIPLY
 #undef DEFINE_MULTIPLY_HELD
 
 #endif
 
 } // namespace hopper
-
-#endif

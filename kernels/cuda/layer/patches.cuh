@@ -6,8 +6,7 @@
  * of a chunk. An entry is the sample under the tap, so a pixel takes C/G * R * S floats. Chunks are as long as the workspace
  * allows.
  */
-#ifndef GCONV_CUDA_LAYER_PATCHES_CUH
-#define GCONV_CUDA_LAYER_PATCHES_CUH
+#pragma once
 
 #include "product.cuh"
 
@@ -69,5 +68,3 @@ double patches_ms(const gconv_layer_problem *problem, int64_t columns, const gco
 }
 
 } // namespace
-
-#endif

@@ -11,8 +11,7 @@
  * Every sum is a chain of fused multiply-adds down the depth, from +0. If the depth is in the order of the definition, this
  * is the exact family.
  */
-#ifndef GCONV_CUDA_LAYER_PRODUCT_CUH
-#define GCONV_CUDA_LAYER_PRODUCT_CUH
+#pragma once
 
 #include "weights.cuh"
 
@@ -39,8 +38,7 @@ __device__ __forceinline__ void load_slice(product_slice *to, const float *a, co
   const int b_row = threadIdx.x / (TILE_COLUMNS / 4), b_four = threadIdx.x % (TILE_COLUMNS / 4);
   const float4 none = make_float4(0, 0, 0, 0);
   to->a = first + a_row < m.depth ? __ldg((const float4 *)(a + (first + a_row) * m.a_pitch) + a_four) : none;
-#pragma unroll
-  for (int i = 0; i < 2; i++) {
+  UNROLLED_FOR (int i = 0; i < 2; i++) {
     const int64_t row = first + b_row + 4 * i;
     to->b[i] = row < m.depth ? __ldg((const float4 *)(b + row * m.b_pitch) + b_four) : none;
   }
@@ -62,10 +60,8 @@ __device__ __forceinline__ void add_row(float (&sums)[8][8], const float4 *a, co
   const float4 a0 = a[0], a1 = a[8], b0 = b[0], b1 = b[16];
   const float left[8] = {a0.x, a0.y, a0.z, a0.w, a1.x, a1.y, a1.z, a1.w};
   const float right[8] = {b0.x, b0.y, b0.z, b0.w, b1.x, b1.y, b1.z, b1.w};
-#pragma unroll
-  for (int k = 0; k < 8; k++)
-#pragma unroll
-    for (int n = 0; n < 8; n++)
+  UNROLLED_FOR (int k = 0; k < 8; k++)
+    UNROLLED_FOR (int n = 0; n < 8; n++)
       sums[k][n] = fmaf(left[k], right[n], sums[k][n]);
 }
 
@@ -86,18 +82,15 @@ __global__ void __launch_bounds__(TILE_THREADS) multiply(const product m, const 
     load_slice(&next, a, b, m, first + TILE_DEPTH);
     const product_buffer &here = buffers[at];
     if (m.depth - first >= TILE_DEPTH) {
-#pragma unroll
-      for (int d = 0; d < TILE_DEPTH; d++)
+      UNROLLED_FOR (int d = 0; d < TILE_DEPTH; d++)
         add_row(sums, &here.a[d][a_four], &here.b[d][b_four]);
     } else {
       for (int d = 0; d < (int)(m.depth - first); d++) /* not more: adding zeros would turn a sum of -0 into +0 */
         add_row(sums, &here.a[d][a_four], &here.b[d][b_four]);
     }
   }
-#pragma unroll
-  for (int k = 0; k < 8; k++)
-#pragma unroll
-    for (int n = 0; n < 8; n++) {
+  UNROLLED_FOR (int k = 0; k < 8; k++)
+    UNROLLED_FOR (int n = 0; n < 8; n++) {
       const int64_t to_filter = filter + 4 * (a_four + k / 4 * 8) + k % 4,
                     to_column = column + 4 * (b_four + n / 4 * 16) + n % 4;
       if (to_filter < m.filters && to_column < m.columns)
@@ -116,5 +109,3 @@ int64_t operand_pitch(int64_t columns) {
 }
 
 } // namespace
-
-#endif

@@ -18,8 +18,7 @@
  * of TF32's, but a range of 2^-24 to 2^16. So images and filters are scaled by powers of two until their largest magnitude
  * is in [2^14, 2^15).
  */
-#ifndef GCONV_CUDA_LAYER_TENSOR_CUH
-#define GCONV_CUDA_LAYER_TENSOR_CUH
+#pragma once
 
 #include "device/cuda_error.h"
 #include "tensor_flow.cuh"
@@ -387,5 +386,3 @@ template <class P> constexpr gconv_layer_algorithm algorithm_of(const char *name
 }
 
 } // namespace tensor
-
-#endif

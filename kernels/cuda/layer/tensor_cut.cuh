@@ -17,8 +17,7 @@
  * positions needs the 256 units that are this offset further on. They are an operand of the multiplication as they are.
  * Positions behind the last column of a row are computed and dropped.
  */
-#ifndef GCONV_CUDA_LAYER_TENSOR_CUT_CUH
-#define GCONV_CUDA_LAYER_TENSOR_CUT_CUH
+#pragma once
 
 #include "kernels/layer_algorithm.h"
 
@@ -331,5 +330,3 @@ inline cut cut_planes(const gconv_layer_problem *p, int32_t unit, int32_t digits
 }
 
 } // namespace tensor
-
-#endif

@@ -13,8 +13,7 @@
  * to tile, but begin at any address. So a row of shared memory has the columns of 128-byte lines. Only whole lines are
  * stored, by bulk copies; the rest of a line is kept until the next tile.
  */
-#ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
-#define GCONV_CUDA_LAYER_TENSOR_FLOW_CUH
+#pragma once
 
 #include "tensor_flow_lay.cuh"
 #include "tensor_store.cuh"
@@ -37,14 +36,12 @@ __device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weight
     return descriptor(planes + at + c.flow.at[i]);
   };
   if (D == 2)
-#pragma unroll
-    for (int i = 0; i < FLOW_STEPS; i++) {
+    UNROLLED_FOR (int i = 0; i < FLOW_STEPS; i++) {
       const uint64_t units = units_of(i);
       E::multiply(sums, weights[i][1], units, i > 0);
       E::multiply(sums, weights[i][0], units + digit, 1);
     }
-#pragma unroll
-  for (int i = 0; i < FLOW_STEPS; i++)
+  UNROLLED_FOR (int i = 0; i < FLOW_STEPS; i++)
     E::multiply(sums, weights[i][0], units_of(i), D == 2 || i > 0);
   multiply_commit();
 }
@@ -56,10 +53,8 @@ __device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weight
 template <bool PLAIN>
 __device__ __forceinline__ void keep_sums(const arguments &a, float *to, const scales &s, float bias, int32_t row,
                                           const float (&sums)[64]) {
-#pragma unroll
-  for (int i = 0; i < 64; i += 4)
-#pragma unroll
-    for (int k = 0; k < 2; k++)
+  UNROLLED_FOR (int i = 0; i < 64; i += 4)
+    UNROLLED_FOR (int k = 0; k < 2; k++)
       to[i * 2 + k] = finished<PLAIN>(a, sums[i + row * 2 + k], s, bias);
 }
 
@@ -67,11 +62,9 @@ __device__ __forceinline__ void keep_sums(const arguments &a, float *to, const s
 __device__ __forceinline__ void keep_line(float *kept, int32_t lane) {
   float4 y[4];
   kept += lane / 8 * KEPT_PITCH + lane % 8 * 4;
-#pragma unroll
-  for (int k = 0; k < 4; k++)
+  UNROLLED_FOR (int k = 0; k < 4; k++)
     y[k] = *(const float4 *)(kept + k * 4 * KEPT_PITCH + FLOW_TILE);
-#pragma unroll
-  for (int k = 0; k < 4; k++)
+  UNROLLED_FOR (int k = 0; k < 4; k++)
     *(float4 *)(kept + k * 4 * KEPT_PITCH) = y[k];
 }
 
@@ -116,15 +109,13 @@ __device__ __forceinline__ int32_t place_at(const arguments &a, const flow_outpu
 /* Stores a tile without lines that continue. */
 __device__ __forceinline__ void store_tile(const arguments &a, const flow_outputs &o, int32_t lane, const float *kept) {
   int32_t place[FLOW_TILE / LINE];
-#pragma unroll
-  for (int i = 0; i < FLOW_TILE / LINE; i++)
+  UNROLLED_FOR (int i = 0; i < FLOW_TILE / LINE; i++)
     place[i] = place_at(a, o, o.x + i * LINE + lane);
   kept += lane;
   float *out = o.out;
 #pragma unroll 4
   for (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane)
-#pragma unroll
-    for (int i = 0; i < FLOW_TILE / LINE; i++) {
+    UNROLLED_FOR (int i = 0; i < FLOW_TILE / LINE; i++) {
       const float y = kept[i * LINE];
       if (place[i] >= 0)
         __stcs(out + place[i], y);
@@ -145,8 +136,7 @@ __device__ __forceinline__ void store_lines(const flow_outputs &o, int32_t lane,
   const uint32_t from = shared_address(kept);
   const float *to = o.out + o.x;
   if (lane == 0) {
-#pragma unroll
-    for (int k = 0; k < 16; k++, to += o.plane)
+    UNROLLED_FOR (int k = 0; k < 16; k++, to += o.plane)
       bulk_store((const void *)((uintptr_t)to / (LINE * sizeof(float)) * (LINE * sizeof(float))), from + k * KEPT_PITCH * 4,
                  FLOW_TILE * sizeof(float));
     bulk_store_commit();
@@ -178,8 +168,7 @@ __device__ __forceinline__ void store_flow(const arguments &a, const flow_output
                                            float scale, float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
   const bool plain = are_plain(a, s);
-#pragma unroll
-  for (int row = 0; row < 2; row++) {
+  UNROLLED_FOR (int row = 0; row < 2; row++) {
     const int32_t k = lane / 4 + row * 8;
     float *to = kept + k * KEPT_PITCH + before_in_line(o, k) + lane % 4 * 2;
     if (plain)
@@ -243,8 +232,7 @@ __device__ __forceinline__ void flow_past(const arguments &a, const flow_memory 
   const uint4 *from =
       (const uint4 *)a.weights + (int64_t)(work.group * c.filter_tiles + filter_tile) * FLOW_STEPS * D * GROUP + thread;
   uint4 weights[FLOW_STEPS][D];
-#pragma unroll
-  for (int i = 0; i < FLOW_STEPS * D; i++)
+  UNROLLED_FOR (int i = 0; i < FLOW_STEPS * D; i++)
     weights[i / D][i % D] = __ldg(from + i * GROUP);
   ring r;
   for (uint32_t tile = work.first; tile < work.end; tile++) {
@@ -299,5 +287,3 @@ template <class E, int D> __global__ void __launch_bounds__(THREADS, 1) flow_lay
 }
 
 } // namespace tensor
-
-#endif

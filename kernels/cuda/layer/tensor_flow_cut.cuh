@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Decides which layers use tensor_flow.cuh, and cuts them. */
-#ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_CUT_CUH
-#define GCONV_CUDA_LAYER_TENSOR_FLOW_CUT_CUH
+#pragma once
 
 #include "tensor_cut.cuh"
 
@@ -117,5 +116,3 @@ inline cut cut_problem(const gconv_layer_problem *p, int32_t unit, int32_t digit
 }
 
 } // namespace tensor
-
-#endif

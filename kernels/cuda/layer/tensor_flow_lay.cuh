@@ -7,8 +7,7 @@
  * image of a block. The packing warpgroup searches the following images while the ring is full. So no pass over the input
  * comes before.
  */
-#ifndef GCONV_CUDA_LAYER_TENSOR_FLOW_LAY_CUH
-#define GCONV_CUDA_LAYER_TENSOR_FLOW_LAY_CUH
+#pragma once
 
 #include "tensor_flow_cut.cuh"
 #include "tensor_lay.cuh"
@@ -93,21 +92,18 @@ struct flow_search {
     const float *from = a.in + ((int64_t)image * a.c.groups + group) * count;
     uint32_t bits[4 * AT_ONCE];
     if ((uintptr_t)from % 16 == 0 && count % 4 == 0) {
-#pragma unroll
-      for (int i = 0; i < 4 * AT_ONCE; i += 4) {
+      UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i += 4) {
         const uint32_t first = at + i * threads + 4 * thread;
         const uint4 v = first < count ? __ldg((const uint4 *)(from + first)) : make_uint4(0, 0, 0, 0);
         bits[i] = v.x, bits[i + 1] = v.y, bits[i + 2] = v.z, bits[i + 3] = v.w;
       }
     } else {
-#pragma unroll
-      for (int i = 0; i < 4 * AT_ONCE; i++) {
+      UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i++) {
         const uint32_t first = at + i * threads + thread;
         bits[i] = first < count ? __float_as_uint(__ldg(from + first)) : 0;
       }
     }
-#pragma unroll
-    for (int i = 0; i < 4 * AT_ONCE; i++) {
+    UNROLLED_FOR (int i = 0; i < 4 * AT_ONCE; i++) {
       const uint32_t magnitude = bits[i] & 0x7fffffff;
       if (magnitude >= NOT_FINITE)
         m.h->not_finite = 1;
@@ -230,8 +226,7 @@ __device__ __forceinline__ void load_planes(const arguments &a, const flow_work 
   const uint32_t position = (uint32_t)((walk.at.number + walk.further) * FLOW_TILE + threadIdx.x % GROUP),
                  row = a.pitch.divide(position);
   const place at = {walk.at.image, walk.at.strip, (int32_t)row, (int32_t)(position - row * a.pitch.by)};
-#pragma unroll
-  for (int i = 0; i < PLANES_AT_ONCE; i++)
+  UNROLLED_FOR (int i = 0; i < PLANES_AT_ONCE; i++)
     if (first + i < a.c.planes) {
       load_unit<E>(a, at, work.group, plane.unit, plane.phase, plane.variant, v[i]);
       plane.advance(a.c);
@@ -243,8 +238,7 @@ template <class E, int D>
 __device__ __forceinline__ void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again,
                                              float (&v)[PLANES_AT_ONCE][E::U]) {
   to += first * c.flow.length * UNIT;
-#pragma unroll
-  for (int i = 0; i < PLANES_AT_ONCE; i++, to += c.flow.length * UNIT)
+  UNROLLED_FOR (int i = 0; i < PLANES_AT_ONCE; i++, to += c.flow.length * UNIT)
     if (first + i < c.planes) {
       store_unit<E, D>(v[i], scale, to, c.plane_bytes);
       if (again)
@@ -271,8 +265,7 @@ __device__ __forceinline__ void fill_ring(const arguments &a, const flow_memory 
   while (walk.tile < work.end) {
     const flow_walk now = walk;
     float v[PLANES_AT_ONCE][E::U];
-#pragma unroll
-    for (int i = 0; i < PLANES_AT_ONCE * E::U; i++)
+    UNROLLED_FOR (int i = 0; i < PLANES_AT_ONCE * E::U; i++)
       v[i / E::U][i % E::U] = next[i / E::U][i % E::U];
     advance(a, work, walk);
     if (walk.tile < work.end)
@@ -299,5 +292,3 @@ __device__ __forceinline__ void fill_ring(const arguments &a, const flow_memory 
 #endif
 
 } // namespace tensor
-
-#endif

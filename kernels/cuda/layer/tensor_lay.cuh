@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Prepares the input of a layer for tensor cores (tensor.cuh): finds its largest samples, and packs it into planes of units.
  */
-#ifndef GCONV_CUDA_LAYER_TENSOR_LAY_CUH
-#define GCONV_CUDA_LAYER_TENSOR_LAY_CUH
+#pragma once
 
 #include "tensor_work.cuh"
 
@@ -59,13 +58,11 @@ __device__ __forceinline__ void load_unit(const arguments &a, const place &at, i
       a.in + ((int64_t)at.image * p.channels + group * a.c.channels + channel) * plane + (int64_t)row * p.width + column;
   if (!wide && inside && p.dilation_x == 1 && column >= 0 &&
       column + E::U <= p.width) { /* the usual case takes a third of the time */
-#pragma unroll
-    for (int e = 0; e < E::U; e++)
+    UNROLLED_FOR (int e = 0; e < E::U; e++)
       v[e] = __ldg(from + e);
     return;
   }
-#pragma unroll
-  for (int e = 0; e < E::U; e++, from += step) {
+  UNROLLED_FOR (int e = 0; e < E::U; e++, from += step) {
     const bool there =
         wide ? e < left && (uint32_t)column < (uint32_t)p.width : (uint32_t)(column + e * p.dilation_x) < (uint32_t)p.width;
     v[e] = inside && there ? __ldg(from) : 0.0f;
@@ -76,8 +73,7 @@ template <class E, int D>
 __device__ __forceinline__ void store_unit(float (&v)[E::U], float scale, uint8_t *to, int64_t digit) {
   uint32_t high[4], low[4];
   if (E::SCALED)
-#pragma unroll
-    for (int e = 0; e < E::U; e++)
+    UNROLLED_FOR (int e = 0; e < E::U; e++)
       v[e] *= scale;
   E::template pack<D == 2>(v, high, low);
   *(uint4 *)to = make_uint4(high[0], high[1], high[2], high[3]);
@@ -96,8 +92,7 @@ template <class E, int D> __global__ void __launch_bounds__(LAYERS) pack_planes(
   float v[E::U];
   load_unit<E>(a, at, group, unit, phase, variant, v);
   if (D == 2 && !E::SCALED)
-#pragma unroll
-    for (int e = 0; e < E::U; e++)
+    UNROLLED_FOR (int e = 0; e < E::U; e++)
       if ((__float_as_uint(v[e]) & 0x7fffffff) >= NOT_FINITE)
         *(uint32_t *)a.not_finite = 1;
   const float scale = E::SCALED && at.image < a.problem.images ? image_scale(a, at.image, group, 1) : 1.0f;
@@ -105,5 +100,3 @@ template <class E, int D> __global__ void __launch_bounds__(LAYERS) pack_planes(
 }
 
 } // namespace tensor
-
-#endif

@@ -2,8 +2,7 @@
 /* Infinite samples and NaN in a layer on tensor cores (tensor.cuh). An infinity has no second digit. Times a weight 0 that
  * only fills up a unit, it is NaN. So outputs that share its units become something else than in float32. A flag tells of
  * such inputs. Then outputs that are not finite are computed again, one by one, in float32. */
-#ifndef GCONV_CUDA_LAYER_TENSOR_MEND_CUH
-#define GCONV_CUDA_LAYER_TENSOR_MEND_CUH
+#pragma once
 
 #include "kernels/activation.h"
 #include "tensor_work.cuh"
@@ -53,5 +52,3 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
 }
 
 } // namespace tensor
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of a block of a layer on tensor cores (tensor.cuh) that makes sums: copies pieces of planes and weights to rings
  * in shared memory, and multiplies them. */
-#ifndef GCONV_CUDA_LAYER_TENSOR_MULTIPLY_CUH
-#define GCONV_CUDA_LAYER_TENSOR_MULTIPLY_CUH
+#pragma once
 
 #include "tensor_work.cuh"
 
@@ -197,5 +196,3 @@ __device__ __forceinline__ void multiply_passing(const cut &c, const places &p, 
 #endif
 
 } // namespace tensor
-
-#endif

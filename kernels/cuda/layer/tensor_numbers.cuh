@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of numbers that tensor cores multiply, and how a float32 becomes digits of them (tensor.cuh). */
-#ifndef GCONV_CUDA_LAYER_TENSOR_NUMBERS_CUH
-#define GCONV_CUDA_LAYER_TENSOR_NUMBERS_CUH
+#pragma once
 
 #include "hopper.cuh"
 
@@ -38,8 +37,7 @@ template <class PAIR> struct sixteen_bits {
   typedef uint16_t number;
   template <bool LOW>
   __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
       const typename PAIR::type h = PAIR::round(v[2 * i], v[2 * i + 1]);
       high[i] = *(const uint32_t *)&h;
       if (LOW) {
@@ -92,8 +90,7 @@ struct tf32 {
   }
   template <bool LOW>
   __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
       high[i] = nearest(v[i]);
       if (LOW)
         low[i] = nearest(v[i] - __uint_as_float(high[i]));
@@ -127,5 +124,3 @@ __device__ __forceinline__ float power_of_two(int exponent) {
 }
 
 } // namespace tensor
-
-#endif

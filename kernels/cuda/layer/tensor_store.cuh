@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finishes and stores the sums of a layer on tensor cores (tensor.cuh): scale, bias, activation. */
-#ifndef GCONV_CUDA_LAYER_TENSOR_STORE_CUH
-#define GCONV_CUDA_LAYER_TENSOR_STORE_CUH
+#pragma once
 
 #include "tensor_mend.cuh"
 
@@ -78,17 +77,14 @@ __device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t fi
                                            const float *values) {
   const int32_t lane = threadIdx.x % 32, shift = lane % W;
   values += shift * pitch_of<W>() + lane / W;
-#pragma unroll
-  for (int i = 0; i < W; i++) {
+  UNROLLED_FOR (int i = 0; i < W; i++) {
     const out_place s = out_places[i * (32 / W) + lane / W];
     float *to = out + s.at + shift;
     float y[16 / W];
-#pragma unroll
-    for (int k = 0; k < 16 / W; k++)
+    UNROLLED_FOR (int k = 0; k < 16 / W; k++)
       y[k] = values[k * W * pitch_of<W>() + i * (32 / W)];
     if (shift < s.room)
-#pragma unroll
-      for (int k = 0; k < 16 / W; k++, to += plane)
+      UNROLLED_FOR (int k = 0; k < 16 / W; k++, to += plane)
         if (ALL || k < filters)
           __stcs(to, y[k]);
   }
@@ -105,22 +101,18 @@ __device__ __forceinline__ void store_parts(const arguments &a, float *out, int6
   float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
   const scales alike[2] = {both_scales(f[0].scale, out_places[0].scale), both_scales(f[1].scale, out_places[0].scale)};
   const bool plain = ALIKE && are_plain(a, alike);
-#pragma unroll
-  for (int part = 0; part < POSITIONS / 32; part++) {
+  UNROLLED_FOR (int part = 0; part < POSITIONS / 32; part++) {
     float y[16];
     if (plain)
-#pragma unroll
-      for (int i = 0; i < 16; i++)
+      UNROLLED_FOR (int i = 0; i < 16; i++)
         y[i] = finished<true>(a, sums[part * 16 + i], alike[i / 2 % 2], f[i / 2 % 2].bias);
     else
-#pragma unroll
-      for (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
+      UNROLLED_FOR (int i = 0; i < 16; i++) { /* neighbours; the second row; 8 positions further on ... */
         const int position = part * 32 + i / 4 * 8 + lane % 4 * 2 + i % 2, row = i / 2 % 2;
         const scales s = ALIKE ? alike[row] : both_scales(f[row].scale, out_places[position].scale);
         y[i] = finished<false>(a, sums[part * 16 + i], s, f[row].bias);
       }
-#pragma unroll
-    for (int i = 0; i < 16; i += 2)
+    UNROLLED_FOR (int i = 0; i < 16; i += 2)
       *(float2 *)(to + i / 4 * 8 + i / 2 % 2 * 8 * pitch_of<W>()) = make_float2(y[i], y[i + 1]);
     __syncwarp();
     store_rows<W, ALL>(out, plane, filters, out_places + part * 32, exchange);
@@ -162,5 +154,3 @@ static __global__ void __launch_bounds__(256)
 }
 
 } // namespace tensor
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernels of a layer on tensor cores (tensor.cuh) share: their arguments, the layout of shared memory, and the
  * division of work into items and positions. */
-#ifndef GCONV_CUDA_LAYER_TENSOR_WORK_CUH
-#define GCONV_CUDA_LAYER_TENSOR_WORK_CUH
+#pragma once
 
 #include "tensor_cut.cuh"
 #include "tensor_numbers.cuh"
@@ -139,5 +138,3 @@ __device__ __forceinline__ float image_scale(const arguments &a, int32_t image, 
 }
 
 } // namespace tensor
-
-#endif

@@ -77,8 +77,7 @@ __device__ __forceinline__ void add_channels(const arguments &a, float (&sums)[F
 #pragma unroll(N == 4 ? 2 : 8) /* with few threads, more loads are under way at a time */
     for (int i = 0; i < some; i++) {
       float samples[N];
-#pragma unroll
-      for (int n = 0; n < N; n++)
+      UNROLLED_FOR (int n = 0; n < N; n++)
         samples[n] = x[at + n * step];
       add_tap<F, N>(sums, weights + i * F, samples);
       at += problem.dilation_x;
@@ -121,12 +120,10 @@ template <int F, int N> __global__ void __launch_bounds__(THREADS) convolve(cons
   const int64_t filters = problem.filters / problem.groups, first = group * filters + block * F;
   const int64_t plane = (int64_t)problem.out_height * problem.out_width;
   float *out = a.out + (image * problem.filters + first) * plane + (int64_t)p * problem.out_width + q;
-#pragma unroll
-  for (int k = 0; k < F; k++)
+  UNROLLED_FOR (int k = 0; k < F; k++)
     if (block * F + k < filters && q < problem.out_width) {
       const float bias = __ldg(a.biases + first + k);
-#pragma unroll
-      for (int n = 0; n < N; n++)
+      UNROLLED_FOR (int n = 0; n < N; n++)
         if (p + n * WARPS < problem.out_height)
           out[k * plane + (int64_t)n * WARPS * problem.out_width] = activate(problem, sums[k][n] + bias);
     }

@@ -7,9 +7,9 @@
  * [group][block][tap][F], with taps in the order of the definition. So a tap's weights are F adjacent floats, which are read
  * from shared memory four at a time.
  */
-#ifndef GCONV_CUDA_LAYER_WEIGHTS_CUH
-#define GCONV_CUDA_LAYER_WEIGHTS_CUH
+#pragma once
 
+#include "../unroll.cuh"
 #include "device/cuda_error.h"
 #include "kernels/activation.h"
 #include "kernels/layer_algorithm.h"
@@ -77,12 +77,8 @@ struct block_arguments {
 
 block_arguments block_arguments_of(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
-  return {*problem,
-          gconv_layer_prepared(problem, e->weights),
-          gconv_layer_biases(problem, e->weights),
-          e->in,
-          e->out,
-          blocks_of_group(problem)};
+  const float *prepared = gconv_layer_prepared(problem, e->weights), *biases = gconv_layer_biases(problem, e->weights);
+  return {*problem, prepared, biases, e->in, e->out, blocks_of_group(problem)};
 }
 
 /* Calls launch.operator()<F, N>(), with the filters F of a block and N (1, 2 or 4) pixels of a thread. */
@@ -121,14 +117,11 @@ double lateness(double blocks, double most, const gconv_machine *machine) {
 /* sums[k][i] += weights[k] * x[i] */
 template <int F, int N>
 __device__ __forceinline__ void add_tap(float (&sums)[F][N], const float *weights, const float (&x)[N]) {
-#pragma unroll
-  for (int k = 0; k < F; k += 4) {
+  UNROLLED_FOR (int k = 0; k < F; k += 4) {
     const float4 w = *(const float4 *)(weights + k);
     const float four[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-#pragma unroll
-      for (int i = 0; i < N; i++)
+    UNROLLED_FOR (int j = 0; j < 4; j++)
+      UNROLLED_FOR (int i = 0; i < N; i++)
         sums[k + j][i] = fmaf(four[j], x[i], sums[k + j][i]);
   }
 }
@@ -173,5 +166,3 @@ const char *block_obstacle(const gconv_layer_problem *problem) {
 }
 
 } // namespace
-
-#endif

@@ -48,22 +48,17 @@ __global__ void transform_input(const __grid_constant__ gconv_layer_problem prob
   for (int64_t c = blockIdx.y; c < t.channels; c += gridDim.y) {
     const float *plane = in + (image * problem.channels + c) * problem.height * problem.width;
     float d[4][4];
-#pragma unroll
-    for (int y = 0; y < 4; y++)
-#pragma unroll
-      for (int x = 0; x < 4; x++)
+    UNROLLED_FOR (int y = 0; y < 4; y++)
+      UNROLLED_FOR (int x = 0; x < 4; x++)
         d[y][x] = top + y >= 0 && top + y < problem.height && left + x >= 0 && left + x < problem.width
                       ? __ldg(plane + (top + y) * problem.width + left + x)
                       : 0.0f;
-#pragma unroll
-    for (int x = 0; x < 4; x++)
+    UNROLLED_FOR (int x = 0; x < 4; x++)
       transform(d[0][x], d[1][x], d[2][x], d[3][x]);
-#pragma unroll
-    for (int y = 0; y < 4; y++)
+    UNROLLED_FOR (int y = 0; y < 4; y++)
       transform(d[y][0], d[y][1], d[y][2], d[y][3]);
     float *to = v + c * t.tile_pitch + tile;
-#pragma unroll
-    for (int i = 0; i < POINTS; i++)
+    UNROLLED_FOR (int i = 0; i < POINTS; i++)
       to[i * t.channels * t.tile_pitch] = d[i / 4][i % 4];
   }
 }
@@ -89,19 +84,16 @@ __global__ void transform_output(const __grid_constant__ gconv_layer_problem pro
   for (int64_t k = blockIdx.y; k < t.filters; k += gridDim.y) {
     const float *from = m + k * t.tile_pitch + tile;
     float half[2][4];
-#pragma unroll
-    for (int x = 0; x < 4; x++) {
+    UNROLLED_FOR (int x = 0; x < 4; x++) {
       float column[4];
-#pragma unroll
-      for (int y = 0; y < 4; y++)
+      UNROLLED_FOR (int y = 0; y < 4; y++)
         column[y] = __ldcs(from + (4 * y + x) * t.filters * t.tile_pitch);
       half[0][x] = column[0] + column[1] + column[2];
       half[1][x] = column[1] - column[2] - column[3];
     }
     float *to = out + ((image * problem.filters + k) * problem.out_height + p) * problem.out_width + q;
     const float bias = __ldg(biases + k);
-#pragma unroll
-    for (int y = 0; y < 2; y++) {
+    UNROLLED_FOR (int y = 0; y < 2; y++) {
       const float first = half[y][0] + half[y][1] + half[y][2], second = half[y][1] - half[y][2] - half[y][3];
       if (p + y < problem.out_height) {
         to[y * problem.out_width] = activate(problem, first + bias);
