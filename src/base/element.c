@@ -29,10 +29,15 @@ static double float_value(uint64_t bits, size_t bytes) {
   return value;
 }
 
+uint64_t gconv_bytes_number(const uint8_t *bytes, size_t count, bool big_endian) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < count; i++)
+    number = number << 8 | bytes[big_endian ? i : count - 1 - i];
+  return number;
+}
+
 float gconv_element_read(gconv_element element, const uint8_t *at) {
-  uint64_t bits = 0;
-  for (size_t i = 0; i < element.bytes; i++)
-    bits = bits << 8 | at[element.big_endian ? i : element.bytes - 1 - i];
+  uint64_t bits = gconv_bytes_number(at, element.bytes, element.big_endian);
   if (element.kind == 'B')
     return single_value((uint32_t)bits << 16);
   if (element.kind == 'f') {

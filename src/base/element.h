@@ -16,6 +16,9 @@ typedef struct gconv_element {
 /* Returns the number at `at`, rounded to float32. If it is too large for that, the result is infinite, with its sign. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
 
+/* Returns the unsigned number that `count` bytes are, at most 8. */
+uint64_t gconv_bytes_number(const uint8_t *bytes, size_t count, bool big_endian);
+
 /* Stores the bits of `value` as 4 bytes, the lowest first. */
 void gconv_element_store(float value, uint8_t at[4]);
 
