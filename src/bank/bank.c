@@ -150,15 +150,9 @@ gconv_status gconv_bank_check(const gconv_bank *bank) {
 
 /* ---- Numbers ---- */
 
-static bool is_native_float(gconv_element element) {
-  const uint16_t one = 1;
-  bool native_is_big = *(const uint8_t *)&one == 0;
-  return element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == native_is_big;
-}
-
 gconv_status gconv_bank_read_elements(gconv_source *source, gconv_element element, size_t count, const char *what,
                                       float *numbers) {
-  if (is_native_float(element))
+  if (element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == gconv_host_is_big_endian())
     return gconv_source_read_exactly(source, numbers, count * sizeof *numbers, what);
   uint8_t chunk[CHUNK_BYTES];
   const size_t most = CHUNK_BYTES / element.bytes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bank/protobuf.h"
+#include "base/element.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,9 +19,7 @@ static gconv_status take(gconv_message_reader *message, size_t count, uint64_t *
     return fail_encoding(message, "a message ends within a number");
   GCONV_TRY(gconv_source_read_exactly(message->source, bytes, count, "a number"));
   message->at += count;
-  *value = 0;
-  for (size_t i = 0; i < count; i++)
-    *value |= (uint64_t)bytes[i] << (8 * i);
+  *value = gconv_bytes_number(bytes, count, false);
   return GCONV_OK;
 }
 

@@ -58,9 +58,7 @@ typedef struct header {
 static gconv_status read_size(gconv_bank_file *file, uint64_t *size) {
   uint8_t prefix[PREFIX_BYTES];
   GCONV_TRY(gconv_source_read_exactly(&file->source, prefix, PREFIX_BYTES, "the size of its header"));
-  *size = 0;
-  for (int i = 0; i < PREFIX_BYTES; i++)
-    *size |= (uint64_t)prefix[i] << (8 * i);
+  *size = gconv_bytes_number(prefix, PREFIX_BYTES, false);
   if (*size > MAX_HEADER_BYTES)
     return gconv_fail(GCONV_BAD_FILE,
                       "%s: its first 8 bytes claim a header of %" PRIu64

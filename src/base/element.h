@@ -19,6 +19,11 @@ float gconv_element_read(gconv_element element, const uint8_t *at);
 /* Returns the unsigned number that `count` bytes are, at most 8. */
 uint64_t gconv_bytes_number(const uint8_t *bytes, size_t count, bool big_endian);
 
+/* Whether numbers in memory begin with their most significant byte. */
+static inline bool gconv_host_is_big_endian(void) {
+  return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+}
+
 /* Stores the bits of `value` as 4 bytes, the lowest first. */
 void gconv_element_store(float value, uint8_t at[4]);
 

@@ -10,7 +10,6 @@
  * number and '*', and a call that makes arrays. Behind it there may be '*' or '/' and a number, a dtype, and a ';'. Anything
  * else might change the array, and is refused.
  */
-#include "filter/array.h"
 #include "filter/number.h"
 #include "filter/rows.h"
 

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/suggest.h"
-#include "filter/array.h"
 #include "filter/builtin.h"
 #include "filter/syntax.h"
 

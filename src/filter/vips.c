@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The matrix of libvips (.mat, .con): a line "width height [scale [offset]]", then height rows of width numbers. A response
  * is sum / scale + offset. */
-#include "filter/vips.h"
 #include "filter/rows.h"
 
 enum { HEADER_FIELDS = 4, MAX_DIGITS = 9 };

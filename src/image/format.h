@@ -10,6 +10,7 @@
 #ifndef GCONV_IMAGE_FORMAT_H
 #define GCONV_IMAGE_FORMAT_H
 
+#include "base/element.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "gconv.h"
@@ -123,8 +124,5 @@ bool gconv_icc_fits(const gconv_image *image);
 
 /* Reverses the bytes of each item, in place; item_bytes is 1, 2, 4 or 8. */
 void gconv_swap_bytes(void *items, size_t count, size_t item_bytes);
-
-/* Whether numbers in memory begin with their most significant byte. */
-bool gconv_host_is_big_endian(void);
 
 #endif

@@ -94,8 +94,3 @@ void gconv_swap_bytes(void *items, size_t count, size_t item_bytes) {
       bytes[high] = first;
     }
 }
-
-bool gconv_host_is_big_endian(void) {
-  const uint16_t one = 1;
-  return *(const uint8_t *)&one == 0;
-}
