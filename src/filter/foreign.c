@@ -39,11 +39,9 @@ static bool is_onnx(const gconv_content *content) {
 
 /* Text whose first word, after comments, is "gconv-bank". */
 static bool is_bank(const gconv_content *content) {
-  static const char word[] = "gconv-bank";
   gconv_text text = gconv_text_begin(content);
   gconv_field field = {0};
-  return gconv_text_find_line(&text) && gconv_text_field(&text, &field) &&
-         (size_t)(field.end - field.begin) == sizeof word - 1 && memcmp(field.begin, word, sizeof word - 1) == 0;
+  return gconv_text_find_line(&text) && gconv_text_field(&text, &field) && gconv_field_is(&field, "gconv-bank");
 }
 
 gconv_status gconv_refuse_foreign(const gconv_content *content) {

@@ -122,6 +122,12 @@ size_t gconv_image_row_bytes(const gconv_image *image);
 /* Whether the ICC profile of `image` describes colours such as it has: grey or RGB. */
 bool gconv_icc_fits(const gconv_image *image);
 
+/* Finds damage without decoding, because the decoders of GPUs do not report it. Returns whether a JPEG file, of one scan,
+ * ends with its end mark, and whether its coded data have no marks but those for restarts, in their order, if the file
+ * announces restarts. This does not find damage that changes codes but no marks, or files that were cut and got an end mark.
+ */
+bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size);
+
 /* Reverses the bytes of each item, in place; item_bytes is 1, 2, 4 or 8. */
 void gconv_swap_bytes(void *items, size_t count, size_t item_bytes);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "image/jpeg_check.h"
-#include "base/element.h"
+#include "image/format.h"
 
 #include <string.h>
 
