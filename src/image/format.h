@@ -32,7 +32,7 @@ typedef struct gconv_reader {
   uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */
   bool failed;           /* gconv_reader_rows() did: nothing is read any more */
   int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */
-  void *state;           /* the format's own; freed by close() */
+  void *state;           /* the format's own; of gconv_format_state() */
   uint8_t *whole;        /* all rows, where they were wanted piecemeal of a format that cannot: gconv_reader_whole() */
 } gconv_reader;
 
@@ -43,7 +43,7 @@ typedef struct gconv_writer {
   gconv_sink *sink;
   const gconv_image *header;          /* shapes, type, alpha, icc and resolution; its pixels are not looked at */
   const gconv_write_options *options; /* never NULL, defaults filled in */
-  void *state;
+  void *state;                        /* the format's own, of gconv_format_state() */
 } gconv_writer;
 
 struct gconv_format {
@@ -58,7 +58,7 @@ struct gconv_format {
   gconv_status (*open)(gconv_reader *reader);
   /* Reads the next `count` rows to rows + i * row_bytes. */
   gconv_status (*read_rows)(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
-  /* After success or failure of open(). */
+  /* After success or failure of open(): frees what the state owns. NULL: that is nothing. */
   void (*close)(gconv_reader *reader);
 
   gconv_status (*start)(gconv_writer *writer);
@@ -72,7 +72,7 @@ struct gconv_format {
   int32_t (*row_step)(const gconv_writer *writer);
   /* Writes what follows the last row; NULL: nothing does. */
   gconv_status (*finish)(gconv_writer *writer);
-  /* Frees the state, after success or failure of start(); NULL: there is none. */
+  /* After success or failure of start(): frees what the state owns. NULL: that is nothing. */
   void (*end)(gconv_writer *writer);
 };
 
@@ -113,6 +113,10 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
                                 int32_t count);
 
 /* ---- Details that formats share ---- */
+
+/* Makes the state of a reader or writer: zeroed memory, which is freed behind close() and end(). `what` is for the error
+ * text: "a PNG". */
+gconv_status gconv_format_state(size_t bytes, const char *what, void **state);
 
 /* The rows of all frames, and of all planes of each, and the bytes of the samples of one, whatever lies behind them. Only
  * the header counts. */

@@ -2,6 +2,7 @@
 /* Images in memory, and properties of their pixels that formats need. */
 #include "image/format.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- In memory ---- */
@@ -63,6 +64,11 @@ void gconv_image_free(gconv_image *image) {
 }
 
 /* ---- Details that formats share ---- */
+
+gconv_status gconv_format_state(size_t bytes, const char *what, void **state) {
+  *state = calloc(1, bytes);
+  return *state ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %s", what);
+}
 
 int64_t gconv_image_row_count(const gconv_image *image) {
   return (int64_t)image->frames * (image->planar ? image->channels : 1) * image->height;

@@ -158,12 +158,10 @@ static void read_header(png_session *session) {
 }
 
 static gconv_status open_png(gconv_reader *reader) {
-  png_session *session = calloc(1, sizeof *session);
-  if (!session)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  GCONV_TRY(gconv_format_state(sizeof(png_session), "a PNG", &reader->state));
+  png_session *session = reader->state;
   session->reader = reader;
   session->begin = reader->source->position;
-  reader->state = session;
   GCONV_TRY(create_png(session));
   return run(session, read_header);
 }
@@ -182,12 +180,10 @@ static void warn_of_gamma(const png_session *session) {
 
 static void close_png(gconv_reader *reader) {
   png_session *session = reader->state;
-  if (session)
-    warn_of_gamma(session);
-  if (session)
-    destroy_png(session);
-  free(session);
-  reader->state = NULL;
+  if (!session)
+    return;
+  warn_of_gamma(session);
+  destroy_png(session);
 }
 
 /* Palettes, depths below 8 and tRNS are expanded; 16 bits become those of this machine. */

@@ -255,10 +255,8 @@ gconv_status gconv_png_start(gconv_writer *writer) {
   if (row_bytes > MOST_ROW_BYTES)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: rows of %zu bytes: this program writes PNG rows of up to a gigabyte",
                       writer->name, row_bytes);
-  struct state *state = calloc(1, sizeof *state);
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
-  writer->state = state;
+  GCONV_TRY(gconv_format_state(sizeof(struct state), "a PNG", &writer->state));
+  struct state *state = writer->state;
   pthread_mutex_init(&state->lock, NULL);
   pthread_cond_init(&state->written_more, NULL);
   state->writer = writer;
@@ -363,6 +361,4 @@ void gconv_png_end(gconv_writer *writer) {
   free(state->encoders);
   pthread_cond_destroy(&state->written_more);
   pthread_mutex_destroy(&state->lock);
-  free(state);
-  writer->state = NULL;
 }

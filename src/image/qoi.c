@@ -7,7 +7,6 @@
 #include "base/element.h"
 #include "image/format.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -42,11 +41,8 @@ static size_t place_of(pixel p) {
 }
 
 static gconv_status create_state(void **result) {
-  qoi_state *state = calloc(1, sizeof *state);
-  *result = state;
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a QOI");
-  state->last.a = 255;
+  GCONV_TRY(gconv_format_state(sizeof(qoi_state), "a QOI", result));
+  ((qoi_state *)*result)->last.a = 255;
   return GCONV_OK;
 }
 
@@ -74,11 +70,6 @@ static gconv_status open_qoi(gconv_reader *reader) {
   header->channels = (int32_t)channels;
   header->alpha = channels == 4;
   return gconv_reader_expect(reader, (size_t)((uint64_t)width * height / LONGEST_RUN) + END_BYTES);
-}
-
-static void close_qoi(gconv_reader *reader) {
-  free(reader->state);
-  reader->state = NULL;
 }
 
 static inline gconv_status read_bytes(qoi_state *state, gconv_source *source, uint8_t *bytes, size_t count) {
@@ -227,11 +218,6 @@ static gconv_status finish(gconv_writer *writer) {
   return gconv_sink_write(writer->sink, "\0\0\0\0\0\0\0\1", END_BYTES);
 }
 
-static void end(gconv_writer *writer) {
-  free(writer->state);
-  writer->state = NULL;
-}
-
 const gconv_format gconv_format_qoi = {
     .info = {.name = "qoi",
              .extensions = "qoi",
@@ -243,9 +229,7 @@ const gconv_format gconv_format_qoi = {
     .sniff = sniff,
     .open = open_qoi,
     .read_rows = read_rows,
-    .close = close_qoi,
     .start = start,
     .write_rows = write_rows,
     .finish = finish,
-    .end = end,
 };
