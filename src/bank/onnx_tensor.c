@@ -201,7 +201,7 @@ static gconv_status read_external_file(const gconv_bank_file *file, const gconv_
     return gconv_fail(GCONV_BAD_FILE, "%s: its external data have %" PRIu64 " bytes, but %zu elements of %s need %zu",
                       file->path, length, count, gconv_onnx_type_name(tensor->type), count * element.bytes);
   GCONV_TRY(gconv_source_rewind(source, e->offset));
-  return gconv_bank_read_elements(source, element, count, "external data", numbers);
+  return gconv_elements_read(source, element, count, "external data", numbers);
 }
 
 static gconv_status read_external(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const external *e,
@@ -242,7 +242,7 @@ static gconv_status take_elements(numbers *n, gconv_element element, gconv_sourc
   if (field->value % element.bytes != 0 || count > n->limit - n->count)
     return fail_count(n->file, n->tensor, "more, or parts of more,", n->limit);
   GCONV_TRY(gconv_source_rewind(source, field->at));
-  GCONV_TRY(gconv_bank_read_elements(source, element, (size_t)count, "a tensor", n->to + n->count));
+  GCONV_TRY(gconv_elements_read(source, element, (size_t)count, "a tensor", n->to + n->count));
   n->count += (size_t)count;
   return GCONV_OK;
 }

@@ -264,7 +264,7 @@ static gconv_status open_safetensors(gconv_bank_file *file) {
 static gconv_status read_numbers(gconv_bank_file *file, const header *h, const tensor *t, float *numbers) {
   gconv_element element = {t->type->kind, t->type->bits / 8, false};
   GCONV_TRY(gconv_source_rewind(&file->source, h->data + t->begin));
-  return gconv_bank_read_elements(&file->source, element, (size_t)t->items, "a tensor", numbers);
+  return gconv_elements_read(&file->source, element, (size_t)t->items, "a tensor", numbers);
 }
 
 /* Returns the tensor x.bias for x.weight, or "bias" for "weight"; NULL if there is none. */

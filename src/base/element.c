@@ -52,6 +52,23 @@ float gconv_element_read(gconv_element element, const uint8_t *at) {
   return (float)bits;
 }
 
+gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
+                                 float *numbers) {
+  if (element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == gconv_host_is_big_endian())
+    return gconv_source_read_exactly(source, numbers, count * sizeof *numbers, what);
+  enum { CHUNK_BYTES = 8192 }; /* on the stack of any thread that reads */
+  uint8_t chunk[CHUNK_BYTES];
+  const size_t most = CHUNK_BYTES / element.bytes;
+  for (size_t done = 0; done < count;) {
+    size_t now = count - done < most ? count - done : most;
+    GCONV_TRY(gconv_source_read_exactly(source, chunk, now * element.bytes, what));
+    for (size_t i = 0; i < now; i++)
+      numbers[done + i] = gconv_element_read(element, chunk + i * element.bytes);
+    done += now;
+  }
+  return GCONV_OK;
+}
+
 void gconv_element_store(float value, uint8_t at[4]) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);

@@ -92,25 +92,14 @@ static gconv_status read_bools(gconv_reader *reader, uint8_t *samples, size_t co
   return GCONV_OK;
 }
 
-static gconv_status read_halves(gconv_reader *reader, float *samples, size_t count) {
-  const gconv_element half = {.kind = 'f', .bytes = 2, .big_endian = ((const npy_state *)reader->state)->file.big_endian};
-  uint8_t piece[2 * PIECE];
-  for (size_t done = 0; done < count; done += PIECE) {
-    size_t step = smaller(count - done, PIECE);
-    GCONV_TRY(gconv_source_read_exactly(reader->source, piece, 2 * step, "its elements"));
-    for (size_t i = 0; i < step; i++)
-      *samples++ = gconv_element_read(half, piece + 2 * i);
-  }
-  return GCONV_OK;
-}
-
 /* Reads the next elements as samples. */
 static gconv_status read_samples(gconv_reader *reader, void *samples, size_t count) {
   npy_state *state = reader->state;
   if (state->file.kind == 'b')
     return read_bools(reader, samples, count);
   if (state->file.kind == 'f' && state->file.item_bytes == 2)
-    return read_halves(reader, samples, count);
+    return gconv_elements_read(reader->source, (gconv_element){'f', 2, state->file.big_endian}, count, "its elements",
+                               samples);
   if (state->file.item_bytes != sizeof(double))
     return read_stored(reader, samples, count, state->file.item_bytes);
   double piece[PIECE];
