@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 8192 }; /* on the stack of any thread that reads */
-
 /* ---- Shapes and memory ---- */
 
 uint64_t gconv_bank_shape_weights(gconv_bank_shape shape) {
@@ -149,28 +147,6 @@ gconv_status gconv_bank_check(const gconv_bank *bank) {
 }
 
 /* ---- Numbers ---- */
-
-static bool is_native_float(gconv_element element) {
-  const uint16_t one = 1;
-  bool native_is_big = *(const uint8_t *)&one == 0;
-  return element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == native_is_big;
-}
-
-gconv_status gconv_bank_read_elements(gconv_source *source, gconv_element element, size_t count, const char *what,
-                                      float *numbers) {
-  if (is_native_float(element))
-    return gconv_source_read_exactly(source, numbers, count * sizeof *numbers, what);
-  uint8_t chunk[CHUNK_BYTES];
-  const size_t most = CHUNK_BYTES / element.bytes;
-  for (size_t done = 0; done < count;) {
-    size_t now = count - done < most ? count - done : most;
-    GCONV_TRY(gconv_source_read_exactly(source, chunk, now * element.bytes, what));
-    for (size_t i = 0; i < now; i++)
-      numbers[done + i] = gconv_element_read(element, chunk + i * element.bytes);
-    done += now;
-  }
-  return GCONV_OK;
-}
 
 gconv_status gconv_bank_write_floats(gconv_sink *sink, const float *numbers, size_t count) {
   for (size_t i = 0; i < count; i++) {

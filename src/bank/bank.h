@@ -46,10 +46,6 @@ gconv_status gconv_bank_check_geometry(const char *where, gconv_status status, c
 /* Fails with GCONV_BAD_ARGUMENT if a bank made by a caller violates the rules of gconv.h. */
 gconv_status gconv_bank_check(const gconv_bank *bank);
 
-/* Reads the next `count` elements of the source as float32. Numbers too large become infinite. `what` is for error texts. */
-gconv_status gconv_bank_read_elements(gconv_source *source, gconv_element element, size_t count, const char *what,
-                                      float *numbers);
-
 /* Writes numbers as float32, lowest byte first. */
 gconv_status gconv_bank_write_floats(gconv_sink *sink, const float *numbers, size_t count);
 

@@ -75,7 +75,7 @@ static gconv_status read_npy(gconv_bank_file *file, size_t index, gconv_bank *ba
   GCONV_TRY(gconv_bank_check_shape(file->path, shape));
   GCONV_TRY(gconv_source_rewind(&file->source, file->source.size - header->items * header->item_bytes));
   GCONV_TRY(gconv_bank_allocate(shape, bank));
-  GCONV_TRY(gconv_bank_read_elements(&file->source, element, header->items, "its elements", bank->weights));
+  GCONV_TRY(gconv_elements_read(&file->source, element, header->items, "its elements", bank->weights));
   return header->fortran_order ? reorder(bank) : GCONV_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "bank/onnx.h"
 #include "base/memory.h"
 
-#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ typedef struct model {
   size_t tensor_count, tensor_capacity;
   conv *convs; /* one for each entry of the file */
   size_t conv_count, conv_capacity;
+  bool graph;
   size_t foreign; /* nodes that convolve in a way that is not supported */
 } model;
 
@@ -74,132 +75,109 @@ static gconv_status add_tensor(gconv_bank_file *file, const gconv_message_reader
   return t->name ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", file->path);
 }
 
-static gconv_status read_node_field(const gconv_message_reader *inside, const gconv_field_value *part, conv *c, int *input) {
+static void free_conv(conv *c) {
+  free(c->name);
+  free(c->output);
+  for (int i = 0; i < INPUTS; i++)
+    free(c->input[i]);
+}
+
+/* A node of the graph, as if it were a Conv. */
+typedef struct node {
+  char *type, *domain;
+  conv content;
+  int inputs;
+} node;
+
+static gconv_status take_node_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  node *n = context;
   switch (part->number) {
   case NODE_INPUT:
-    if (*input == INPUTS)
-      return GCONV_OK;
-    return gconv_message_text(inside, part, &c->input[(*input)++]);
+    return n->inputs == INPUTS ? GCONV_OK : gconv_message_text(inside, part, &n->content.input[n->inputs++]);
   case NODE_OUTPUT:
-    return c->output ? GCONV_OK : gconv_message_text(inside, part, &c->output);
+    return n->content.output ? GCONV_OK : gconv_message_text(inside, part, &n->content.output);
   case NODE_NAME:
-    return gconv_message_text(inside, part, &c->name);
+    return gconv_message_text(inside, part, &n->content.name);
+  case NODE_OP_TYPE:
+    return gconv_message_text(inside, part, &n->type);
+  case NODE_DOMAIN:
+    return gconv_message_text(inside, part, &n->domain);
   default:
     return GCONV_OK;
   }
 }
 
-static gconv_status add_conv(gconv_bank_file *file, gconv_message_reader inside) {
-  model *m = file->state;
-  gconv_field_value part;
-  int input = 0;
+/* The list of Conv nodes takes the content of the node over. */
+static gconv_status add_conv(model *m, conv *content, gconv_message_reader inside) {
   conv *c = grow(m->convs, m->conv_count, &m->conv_capacity, sizeof *c);
   if (!c)
     return GCONV_NO_MEMORY;
   m->convs = c;
   c += m->conv_count++;
+  *c = *content;
+  *content = (conv){0};
   c->at = inside.at;
   c->end = inside.end;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      return GCONV_OK;
-    GCONV_TRY(read_node_field(&inside, &part, c, &input));
-  }
+  return GCONV_OK;
 }
 
-static gconv_status add_attribute_tensor(gconv_bank_file *file, gconv_message_reader inside, const char *name) {
-  gconv_field_value part;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      return GCONV_OK;
-    if (part.number == ATTRIBUTE_T && part.wire == GCONV_WIRE_BYTES)
-      GCONV_TRY(add_tensor(file, &inside, &part, name));
-  }
+/* A Constant node, whose tensors are called by the name of its output. */
+typedef struct constant {
+  gconv_bank_file *file;
+  const char *name;
+} constant;
+
+static gconv_status take_constant_tensor(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  const constant *c = context;
+  bool tensor = part->number == ATTRIBUTE_T && part->wire == GCONV_WIRE_BYTES;
+  return tensor ? add_tensor(c->file, inside, part, c->name) : GCONV_OK;
 }
 
-/* Adds the tensors of a Constant node, whose output is called `name`. If `name` is NULL, returns that name, for free(). */
-static gconv_status walk_constant(gconv_bank_file *file, gconv_message_reader inside, const char *name, char **output) {
-  gconv_field_value part;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      return GCONV_OK;
-    if (!name && part.number == NODE_OUTPUT)
-      GCONV_TRY(gconv_message_text(&inside, &part, output));
-    if (name && part.number == NODE_ATTRIBUTE && part.wire == GCONV_WIRE_BYTES)
-      GCONV_TRY(add_attribute_tensor(file, gconv_message_inside(&inside, &part), name));
-  }
-}
-
-/* Fields may be in any order, so the node is read twice: first for the name, then for the value. */
-static gconv_status add_constant(gconv_bank_file *file, gconv_message_reader inside) {
-  char *output = NULL;
-  gconv_status status = walk_constant(file, inside, NULL, &output);
-  if (status == GCONV_OK && output)
-    status = walk_constant(file, inside, output, NULL);
-  free(output);
-  return status;
-}
-
-/* Reads op_type and domain, for free(). */
-static gconv_status read_type(gconv_message_reader inside, char **type, char **domain) {
-  gconv_field_value part;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      return GCONV_OK;
-    if (part.number == NODE_OP_TYPE)
-      GCONV_TRY(gconv_message_text(&inside, &part, type));
-    else if (part.number == NODE_DOMAIN)
-      GCONV_TRY(gconv_message_text(&inside, &part, domain));
-  }
+static gconv_status take_constant_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  if (part->number != NODE_ATTRIBUTE || part->wire != GCONV_WIRE_BYTES)
+    return GCONV_OK;
+  return gconv_message_each(gconv_message_inside(inside, part), take_constant_tensor, context);
 }
 
 static gconv_status read_node(gconv_bank_file *file, gconv_message_reader inside) {
   model *m = file->state;
-  char *type = NULL, *domain = NULL;
-  gconv_status status = read_type(inside, &type, &domain);
-  bool standard = !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
-  if (status == GCONV_OK && type && standard && strcmp(type, "Conv") == 0)
-    status = add_conv(file, inside);
-  else if (status == GCONV_OK && type && standard && strcmp(type, "Constant") == 0)
-    status = add_constant(file, inside);
+  node n = {0};
+  gconv_status status = gconv_message_each(inside, take_node_field, &n);
+  bool standard = !n.domain || !*n.domain || strcmp(n.domain, "ai.onnx") == 0;
+  constant c = {file, n.content.output};
+  if (status == GCONV_OK && n.type && standard && strcmp(n.type, "Conv") == 0)
+    status = add_conv(m, &n.content, inside);
+  else if (status == GCONV_OK && n.type && standard && strcmp(n.type, "Constant") == 0)
+    status = c.name ? gconv_message_each(inside, take_constant_field, &c) : GCONV_OK;
   else
-    m->foreign += type && strstr(type, "Conv");
-  free(type);
-  free(domain);
+    m->foreign += n.type && strstr(n.type, "Conv");
+  free(n.type);
+  free(n.domain);
+  free_conv(&n.content);
   return status;
 }
 
-static gconv_status read_graph(gconv_bank_file *file, gconv_message_reader inside) {
-  gconv_field_value part;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      return GCONV_OK;
-    if (part.number == GRAPH_NODE && part.wire == GCONV_WIRE_BYTES)
-      GCONV_TRY(read_node(file, gconv_message_inside(&inside, &part)));
-    else if (part.number == GRAPH_INITIALIZER && part.wire == GCONV_WIRE_BYTES)
-      GCONV_TRY(add_tensor(file, &inside, &part, NULL));
-  }
+static gconv_status take_graph_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  if (part->number == GRAPH_NODE && part->wire == GCONV_WIRE_BYTES)
+    return read_node(context, gconv_message_inside(inside, part));
+  if (part->number == GRAPH_INITIALIZER && part->wire == GCONV_WIRE_BYTES)
+    return add_tensor(context, inside, part, NULL);
+  return GCONV_OK;
+}
+
+static gconv_status take_model_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  gconv_bank_file *file = context;
+  if (part->number != MODEL_GRAPH || part->wire != GCONV_WIRE_BYTES)
+    return GCONV_OK;
+  ((model *)file->state)->graph = true;
+  return gconv_message_each(gconv_message_inside(inside, part), take_graph_field, file);
 }
 
 static gconv_status read_model(gconv_bank_file *file) {
-  gconv_message_reader inside = {&file->source, 0, file->source.size};
-  gconv_field_value part;
-  bool graph = false;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      break;
-    if (part.number != MODEL_GRAPH || part.wire != GCONV_WIRE_BYTES)
-      continue;
-    graph = true;
-    GCONV_TRY(read_graph(file, gconv_message_inside(&inside, &part)));
-  }
-  return graph ? GCONV_OK : gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no graph", file->path);
+  GCONV_TRY(gconv_message_each((gconv_message_reader){&file->source, 0, file->source.size}, take_model_field, file));
+  return ((model *)file->state)->graph
+             ? GCONV_OK
+             : gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: it has no graph", file->path);
 }
 
 /* ---- Entries ---- */
@@ -283,12 +261,8 @@ static void close_onnx(gconv_bank_file *file) {
     return;
   for (size_t i = 0; i < m->tensor_count; i++)
     free(m->tensors[i].name);
-  for (size_t i = 0; i < m->conv_count; i++) {
-    free(m->convs[i].name);
-    free(m->convs[i].output);
-    for (int j = 0; j < INPUTS; j++)
-      free(m->convs[i].input[j]);
-  }
+  for (size_t i = 0; i < m->conv_count; i++)
+    free_conv(&m->convs[i]);
   free(m->tensors);
   free(m->convs);
   free(m);
@@ -296,11 +270,20 @@ static void close_onnx(gconv_bank_file *file) {
 
 /* ---- Attributes: how the node is applied ---- */
 
-typedef enum key { STRIDES, PADS, DILATIONS, KERNEL_SHAPE, GROUP, AUTO_PAD, KEYS } key;
-static const struct {
+/* Attributes with integers, for two dimensions, and where the bank has them; of kernel_shape, it has them already. Of pads,
+ * first come all beginnings, then all ends. */
+#define PLACE(field) offsetof(gconv_bank, field)
+static const struct key {
   const char *name;
-  size_t count; /* of its integers, for two dimensions */
-} keys[KEYS] = {{"strides", 2}, {"pads", 4}, {"dilations", 2}, {"kernel_shape", 2}, {"group", 1}, {"auto_pad", 0}};
+  size_t count, places[4];
+} keys[] = {
+    {"strides", 2, {PLACE(stride_y), PLACE(stride_x)}},
+    {"pads", 4, {PLACE(pad_top), PLACE(pad_left), PLACE(pad_bottom), PLACE(pad_right)}},
+    {"dilations", 2, {PLACE(dilation_y), PLACE(dilation_x)}},
+    {"kernel_shape", 2, {PLACE(rows), PLACE(columns)}},
+    {"group", 1, {PLACE(groups)}},
+};
+enum { KEYS = sizeof keys / sizeof *keys, KERNEL_SHAPE = 3 };
 
 /* The content of one attribute. Zero-initialise; free the texts. */
 typedef struct attribute {
@@ -309,19 +292,15 @@ typedef struct attribute {
   size_t count;
 } attribute;
 
-static gconv_status read_attribute(gconv_message_reader inside, attribute *a) {
-  gconv_field_value part;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      return GCONV_OK;
-    if (part.number == ATTRIBUTE_NAME)
-      GCONV_TRY(gconv_message_text(&inside, &part, &a->name));
-    else if (part.number == ATTRIBUTE_S)
-      GCONV_TRY(gconv_message_text(&inside, &part, &a->text));
-    else if (part.number == ATTRIBUTE_I || part.number == ATTRIBUTE_INTS)
-      GCONV_TRY(gconv_message_integers(&inside, &part, 4, a->integers, &a->count));
-  }
+static gconv_status take_attribute_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  attribute *a = context;
+  if (part->number == ATTRIBUTE_NAME)
+    return gconv_message_text(inside, part, &a->name);
+  if (part->number == ATTRIBUTE_S)
+    return gconv_message_text(inside, part, &a->text);
+  if (part->number == ATTRIBUTE_I || part->number == ATTRIBUTE_INTS)
+    return gconv_message_integers(inside, part, 4, a->integers, &a->count);
+  return GCONV_OK;
 }
 
 static gconv_status fail_attribute(const gconv_bank_file *file, const gconv_bank *bank, const char *name,
@@ -337,74 +316,57 @@ static gconv_status take_auto_pad(const gconv_bank_file *file, const char *text,
   return fail_attribute(file, bank, "auto_pad", "is none of NOTSET, SAME_UPPER, SAME_LOWER and VALID");
 }
 
-static gconv_status take_kernel_shape(const gconv_bank_file *file, const int32_t *value, const gconv_bank *bank) {
-  if (value[0] == bank->rows && value[1] == bank->columns)
-    return GCONV_OK;
-  return fail_attribute(file, bank, "kernel_shape", "is not the size of its weights");
-}
-
-static gconv_status take_attribute(const gconv_bank_file *file, const attribute *a, bool *auto_pad, gconv_bank *bank) {
-  int which = 0;
-  int32_t value[4] = {0};
-  while (which < KEYS && (!a->name || strcmp(a->name, keys[which].name) != 0))
-    which++;
-  if (which == KEYS)
-    return GCONV_OK;
-  if (which == AUTO_PAD) {
-    *auto_pad = a->text && strcmp(a->text, "NOTSET") != 0;
-    return take_auto_pad(file, a->text ? a->text : "", bank);
-  }
-  if (a->count != keys[which].count)
+static gconv_status take_integers(const gconv_bank_file *file, const attribute *a, const struct key *key, gconv_bank *bank) {
+  if (a->count != key->count)
     return fail_attribute(file, bank, a->name, "has not as many numbers as two dimensions need");
-  for (size_t i = 0; i < a->count; i++) {
+  for (size_t i = 0; i < a->count; i++)
     if (a->integers[i] < 0 || a->integers[i] > INT32_MAX)
       return fail_attribute(file, bank, a->name, "is negative, or too large");
-    value[i] = (int32_t)a->integers[i];
-  }
-  switch ((key)which) {
-  case STRIDES:
-    bank->stride_y = value[0], bank->stride_x = value[1];
-    break;
-  case DILATIONS:
-    bank->dilation_y = value[0], bank->dilation_x = value[1];
-    break;
-  case PADS: /* first all beginnings, then all ends */
-    bank->pad_top = value[0], bank->pad_left = value[1], bank->pad_bottom = value[2], bank->pad_right = value[3];
-    break;
-  case GROUP:
-    bank->groups = value[0];
-    break;
-  default:
-    return take_kernel_shape(file, value, bank);
+  for (size_t i = 0; i < a->count; i++) {
+    int32_t *place = (int32_t *)((char *)bank + key->places[i]);
+    if (key == &keys[KERNEL_SHAPE] && *place != a->integers[i])
+      return fail_attribute(file, bank, "kernel_shape", "is not the size of its weights");
+    *place = (int32_t)a->integers[i];
   }
   return GCONV_OK;
 }
 
-static gconv_status read_one_attribute(gconv_bank_file *file, gconv_message_reader inside, bool *auto_pad,
-                                       gconv_bank *bank) {
+/* How a node is applied, while it is being read. */
+typedef struct geometry {
+  gconv_bank_file *file;
+  gconv_bank *bank;
+  bool auto_pad;
+} geometry;
+
+static gconv_status take_attribute(geometry *g, const attribute *a) {
+  if (a->name && strcmp(a->name, "auto_pad") == 0) {
+    g->auto_pad = a->text && strcmp(a->text, "NOTSET") != 0;
+    return take_auto_pad(g->file, a->text ? a->text : "", g->bank);
+  }
+  for (int i = 0; a->name && i < KEYS; i++)
+    if (strcmp(a->name, keys[i].name) == 0)
+      return take_integers(g->file, a, &keys[i], g->bank);
+  return GCONV_OK;
+}
+
+static gconv_status take_geometry_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   attribute a = {0};
-  gconv_status status = read_attribute(inside, &a);
+  if (part->number != NODE_ATTRIBUTE || part->wire != GCONV_WIRE_BYTES)
+    return GCONV_OK;
+  gconv_status status = gconv_message_each(gconv_message_inside(inside, part), take_attribute_field, &a);
   if (status == GCONV_OK)
-    status = take_attribute(file, &a, auto_pad, bank);
+    status = take_attribute(context, &a);
   free(a.name);
   free(a.text);
   return status;
 }
 
 static gconv_status read_geometry(gconv_bank_file *file, const conv *c, gconv_bank *bank) {
-  gconv_message_reader inside = {&file->source, c->at, c->end};
-  gconv_field_value part;
-  bool auto_pad = false;
+  geometry g = {file, bank, false};
   bank->has_geometry = true;
   bank->stride_y = bank->stride_x = bank->dilation_y = bank->dilation_x = bank->groups = 1;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      break;
-    if (part.number == NODE_ATTRIBUTE && part.wire == GCONV_WIRE_BYTES)
-      GCONV_TRY(read_one_attribute(file, gconv_message_inside(&inside, &part), &auto_pad, bank));
-  }
-  if (auto_pad && (bank->pad_top || bank->pad_left || bank->pad_bottom || bank->pad_right))
+  GCONV_TRY(gconv_message_each((gconv_message_reader){&file->source, c->at, c->end}, take_geometry_field, &g));
+  if (g.auto_pad && (bank->pad_top || bank->pad_left || bank->pad_bottom || bank->pad_right))
     return fail_attribute(file, bank, "pads", "contradicts its 'auto_pad'");
   return gconv_bank_check_geometry(bank->name, GCONV_BAD_FILE, bank);
 }

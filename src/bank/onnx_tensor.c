@@ -46,26 +46,27 @@ static gconv_element raw_element(const gconv_onnx_tensor *tensor) {
 
 /* ---- Finding a tensor ---- */
 
+static gconv_status take_tensor_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  gconv_onnx_tensor *tensor = context;
+  if (part->number == NAME)
+    return gconv_message_text(inside, part, &tensor->name);
+  if (part->number == DIMS)
+    return gconv_message_integers(inside, part, GCONV_BANK_DIMENSIONS, tensor->shape, &tensor->dimensions);
+  if (part->number == DATA_TYPE && part->wire == GCONV_WIRE_VARINT)
+    tensor->type = (int64_t)part->value;
+  else if (part->number == DATA_LOCATION && part->wire == GCONV_WIRE_VARINT)
+    tensor->external = part->value == 1;
+  else if (part->number == FLOAT_DATA || part->number == INT32_DATA || part->number == DOUBLE_DATA ||
+           part->number == RAW_DATA)
+    tensor->data_bytes += part->wire == GCONV_WIRE_BYTES ? part->value : 1;
+  return GCONV_OK;
+}
+
 gconv_status gconv_onnx_tensor_find(const gconv_message_reader *message, const gconv_field_value *field,
                                     gconv_onnx_tensor *tensor) {
   gconv_message_reader inside = gconv_message_inside(message, field);
-  gconv_field_value part;
   *tensor = (gconv_onnx_tensor){.at = inside.at, .end = inside.end};
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      break;
-    if (part.number == NAME)
-      GCONV_TRY(gconv_message_text(&inside, &part, &tensor->name));
-    else if (part.number == DIMS)
-      GCONV_TRY(gconv_message_integers(&inside, &part, GCONV_BANK_DIMENSIONS, tensor->shape, &tensor->dimensions));
-    else if (part.number == DATA_TYPE && part.wire == GCONV_WIRE_VARINT)
-      tensor->type = (int64_t)part.value;
-    else if (part.number == DATA_LOCATION && part.wire == GCONV_WIRE_VARINT)
-      tensor->external = part.value == 1;
-    else if (part.number == FLOAT_DATA || part.number == INT32_DATA || part.number == DOUBLE_DATA || part.number == RAW_DATA)
-      tensor->data_bytes += part.wire == GCONV_WIRE_BYTES ? part.value : 1;
-  }
+  GCONV_TRY(gconv_message_each(inside, take_tensor_field, tensor));
   if (!tensor->name)
     tensor->name = strdup("");
   return tensor->name ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", message->source->name);
@@ -88,6 +89,7 @@ gconv_status gconv_onnx_tensor_check(const gconv_bank_file *file, const gconv_on
 
 /* The place of external data. Zero-initialise; free(location). */
 typedef struct external {
+  const gconv_bank_file *file;
   char *location;
   uint64_t offset, length;
   bool has_length;
@@ -120,22 +122,20 @@ static gconv_status take_entry(const gconv_bank_file *file, const char *key, con
   return e->location ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a file name", file->path);
 }
 
-static gconv_status read_entry(const gconv_bank_file *file, const gconv_message_reader *message,
-                               const gconv_field_value *field, external *e) {
-  gconv_message_reader inside = gconv_message_inside(message, field);
-  gconv_field_value part;
+static gconv_status take_text(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  char **texts = context;
+  return part->number == KEY || part->number == VALUE ? gconv_message_text(inside, part, &texts[part->number - KEY])
+                                                      : GCONV_OK;
+}
+
+static gconv_status take_external_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  external *e = context;
   char *texts[2] = {NULL, NULL};
-  bool more = true;
-  gconv_status status = GCONV_OK;
-  while (status == GCONV_OK) {
-    status = gconv_message_next(&inside, &part, &more);
-    if (status != GCONV_OK || !more)
-      break;
-    if (part.number == KEY || part.number == VALUE)
-      status = gconv_message_text(&inside, &part, &texts[part.number - KEY]);
-  }
+  if (part->number != EXTERNAL_DATA || part->wire != GCONV_WIRE_BYTES)
+    return GCONV_OK;
+  gconv_status status = gconv_message_each(gconv_message_inside(inside, part), take_text, texts);
   if (status == GCONV_OK && texts[0] && texts[1])
-    status = take_entry(file, texts[0], texts[1], e);
+    status = take_entry(e->file, texts[0], texts[1], e);
   free(texts[0]);
   free(texts[1]);
   return status;
@@ -201,7 +201,7 @@ static gconv_status read_external_file(const gconv_bank_file *file, const gconv_
     return gconv_fail(GCONV_BAD_FILE, "%s: its external data have %" PRIu64 " bytes, but %zu elements of %s need %zu",
                       file->path, length, count, gconv_onnx_type_name(tensor->type), count * element.bytes);
   GCONV_TRY(gconv_source_rewind(source, e->offset));
-  return gconv_bank_read_elements(source, element, count, "external data", numbers);
+  return gconv_elements_read(source, element, count, "external data", numbers);
 }
 
 static gconv_status read_external(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const external *e,
@@ -214,18 +214,6 @@ static gconv_status read_external(const gconv_bank_file *file, const gconv_onnx_
     status = read_external_file(file, tensor, e, &source, count, numbers);
   gconv_source_close(&source);
   return status;
-}
-
-static gconv_status find_external(gconv_bank_file *file, const gconv_onnx_tensor *tensor, external *e) {
-  gconv_message_reader inside = {&file->source, tensor->at, tensor->end};
-  gconv_field_value part;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      return GCONV_OK;
-    if (part.number == EXTERNAL_DATA && part.wire == GCONV_WIRE_BYTES)
-      GCONV_TRY(read_entry(file, &inside, &part, e));
-  }
 }
 
 /* ---- Data in the model ---- */
@@ -254,13 +242,13 @@ static gconv_status take_elements(numbers *n, gconv_element element, gconv_sourc
   if (field->value % element.bytes != 0 || count > n->limit - n->count)
     return fail_count(n->file, n->tensor, "more, or parts of more,", n->limit);
   GCONV_TRY(gconv_source_rewind(source, field->at));
-  GCONV_TRY(gconv_bank_read_elements(source, element, (size_t)count, "a tensor", n->to + n->count));
+  GCONV_TRY(gconv_elements_read(source, element, (size_t)count, "a tensor", n->to + n->count));
   n->count += (size_t)count;
   return GCONV_OK;
 }
 
 /* Reads 16-bit floats, each stored in an integer. */
-static gconv_status take_halves(numbers *n, gconv_message_reader *inside, const gconv_field_value *field) {
+static gconv_status take_halves(numbers *n, const gconv_message_reader *inside, const gconv_field_value *field) {
   gconv_message_reader packed = gconv_message_inside(inside, field);
   if (field->wire == GCONV_WIRE_VARINT)
     return take_bits(n, raw_element(n->tensor), field->value);
@@ -272,7 +260,8 @@ static gconv_status take_halves(numbers *n, gconv_message_reader *inside, const 
   return GCONV_OK;
 }
 
-static gconv_status take_field(numbers *n, gconv_message_reader *inside, const gconv_field_value *field) {
+static gconv_status take_field(void *context, const gconv_message_reader *inside, const gconv_field_value *field) {
+  numbers *n = context;
   const gconv_element element = raw_element(n->tensor);
   bool own_list = (field->number == FLOAT_DATA && n->tensor->type == FLOAT) ||
                   (field->number == DOUBLE_DATA && n->tensor->type == DOUBLE);
@@ -286,25 +275,15 @@ static gconv_status take_field(numbers *n, gconv_message_reader *inside, const g
   return GCONV_OK;
 }
 
-static gconv_status read_internal(gconv_bank_file *file, numbers *n) {
-  gconv_message_reader inside = {&file->source, n->tensor->at, n->tensor->end};
-  gconv_field_value part;
-  for (bool more = true;;) {
-    GCONV_TRY(gconv_message_next(&inside, &part, &more));
-    if (!more)
-      break;
-    GCONV_TRY(take_field(n, &inside, &part));
-  }
-  return n->count == n->limit ? GCONV_OK : fail_count(file, n->tensor, "fewer", n->limit);
-}
-
 gconv_status gconv_onnx_tensor_read(gconv_bank_file *file, const gconv_onnx_tensor *tensor, size_t count, float *to) {
+  gconv_message_reader inside = {&file->source, tensor->at, tensor->end};
+  numbers n = {file, tensor, to, 0, count};
+  external e = {.file = file};
   if (!tensor->external) {
-    numbers n = {file, tensor, to, 0, count};
-    return read_internal(file, &n);
+    GCONV_TRY(gconv_message_each(inside, take_field, &n));
+    return n.count == n.limit ? GCONV_OK : fail_count(file, tensor, "fewer", n.limit);
   }
-  external e = {0};
-  gconv_status status = find_external(file, tensor, &e);
+  gconv_status status = gconv_message_each(inside, take_external_field, &e);
   if (status == GCONV_OK)
     status = read_external(file, tensor, &e, count, to);
   free(e.location);

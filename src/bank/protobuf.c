@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bank/protobuf.h"
+#include "base/element.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,9 +19,7 @@ static gconv_status take(gconv_message_reader *message, size_t count, uint64_t *
     return fail_encoding(message, "a message ends within a number");
   GCONV_TRY(gconv_source_read_exactly(message->source, bytes, count, "a number"));
   message->at += count;
-  *value = 0;
-  for (size_t i = 0; i < count; i++)
-    *value |= (uint64_t)bytes[i] << (8 * i);
+  *value = gconv_bytes_number(bytes, count, false);
   return GCONV_OK;
 }
 
@@ -64,16 +63,17 @@ static gconv_status take_value(gconv_message_reader *message, gconv_field_value 
   return fail_encoding(message, "a field of unknown kind");
 }
 
-gconv_status gconv_message_next(gconv_message_reader *message, gconv_field_value *field, bool *more) {
-  uint64_t tag;
-  *more = message->at < message->end;
-  if (!*more)
-    return GCONV_OK;
-  GCONV_TRY(gconv_message_varint(message, &tag));
-  if (tag < 8 || tag > UINT32_MAX)
-    return fail_encoding(message, "a field with a number that none has");
-  *field = (gconv_field_value){.number = (uint32_t)(tag >> 3), .wire = (gconv_wire)(tag & 7)};
-  return take_value(message, field);
+gconv_status gconv_message_each(gconv_message_reader message, gconv_field_taker *take_field, void *context) {
+  while (message.at < message.end) {
+    uint64_t tag;
+    GCONV_TRY(gconv_message_varint(&message, &tag));
+    if (tag < 8 || tag > UINT32_MAX)
+      return fail_encoding(&message, "a field with a number that none has");
+    gconv_field_value field = {.number = (uint32_t)(tag >> 3), .wire = (gconv_wire)(tag & 7)};
+    GCONV_TRY(take_value(&message, &field));
+    GCONV_TRY(take_field(context, &message, &field));
+  }
+  return GCONV_OK;
 }
 
 gconv_message_reader gconv_message_inside(const gconv_message_reader *message, const gconv_field_value *field) {

@@ -26,8 +26,12 @@ typedef struct gconv_field_value {
   uint64_t at;    /* of bytes: their place in the source, inside the message */
 } gconv_field_value;
 
-/* Reads the next field. *more is false at the end of the message. GCONV_BAD_FILE says where the encoding is wrong. */
-gconv_status gconv_message_next(gconv_message_reader *message, gconv_field_value *field, bool *more);
+/* Takes a field; `message` stands behind it. */
+typedef gconv_status gconv_field_taker(void *context, const gconv_message_reader *message, const gconv_field_value *field);
+
+/* Calls the function for each field of the message, in order, until one call fails. GCONV_BAD_FILE says where the encoding
+ * is wrong. */
+gconv_status gconv_message_each(gconv_message_reader message, gconv_field_taker *take_field, void *context);
 
 /* Returns the message, or the packed numbers, in a field of bytes. */
 gconv_message_reader gconv_message_inside(const gconv_message_reader *message, const gconv_field_value *field);

@@ -58,9 +58,7 @@ typedef struct header {
 static gconv_status read_size(gconv_bank_file *file, uint64_t *size) {
   uint8_t prefix[PREFIX_BYTES];
   GCONV_TRY(gconv_source_read_exactly(&file->source, prefix, PREFIX_BYTES, "the size of its header"));
-  *size = 0;
-  for (int i = 0; i < PREFIX_BYTES; i++)
-    *size |= (uint64_t)prefix[i] << (8 * i);
+  *size = gconv_bytes_number(prefix, PREFIX_BYTES, false);
   if (*size > MAX_HEADER_BYTES)
     return gconv_fail(GCONV_BAD_FILE,
                       "%s: its first 8 bytes claim a header of %" PRIu64
@@ -266,7 +264,7 @@ static gconv_status open_safetensors(gconv_bank_file *file) {
 static gconv_status read_numbers(gconv_bank_file *file, const header *h, const tensor *t, float *numbers) {
   gconv_element element = {t->type->kind, t->type->bits / 8, false};
   GCONV_TRY(gconv_source_rewind(&file->source, h->data + t->begin));
-  return gconv_bank_read_elements(&file->source, element, (size_t)t->items, "a tensor", numbers);
+  return gconv_elements_read(&file->source, element, (size_t)t->items, "a tensor", numbers);
 }
 
 /* Returns the tensor x.bias for x.weight, or "bias" for "weight"; NULL if there is none. */

@@ -23,11 +23,6 @@ enum { NAME_BYTES = 256 };
 
 /* ---- Fields ---- */
 
-static bool is_word(const gconv_field *field, const char *word) {
-  size_t length = strlen(word);
-  return (size_t)(field->end - field->begin) == length && memcmp(field->begin, word, length) == 0;
-}
-
 /* Returns a field for an error text: "'word'", or that the line has ended. */
 static const char *show(const gconv_field *field, char text[40]) {
   if (field->begin == field->end)
@@ -51,16 +46,9 @@ static gconv_status expect_line_end(gconv_text *text) {
 static gconv_status read_count(gconv_text *text, const char *word, int32_t *value) {
   gconv_field field;
   char expected[64];
-  int64_t count = 0;
   snprintf(expected, sizeof expected, "a whole number for '%s'", word);
   gconv_text_field(text, &field);
-  const char *at = field.begin;
-  for (; at < field.end && *at >= '0' && *at <= '9' && count <= INT32_MAX; at++)
-    count = 10 * count + (*at - '0');
-  if (at == field.begin || at < field.end || count > INT32_MAX)
-    return fail_expected(text, &field, expected);
-  *value = (int32_t)count;
-  return GCONV_OK;
+  return gconv_count_read(field.begin, field.end, value) ? GCONV_OK : fail_expected(text, &field, expected);
 }
 
 /* ---- The header ---- */
@@ -84,8 +72,8 @@ static bool accept_same(gconv_text *text, header *h) {
   gconv_text ahead = *text;
   gconv_field field;
   gconv_text_field(&ahead, &field);
-  h->same_upper = is_word(&field, "same_upper");
-  h->same_lower = is_word(&field, "same_lower");
+  h->same_upper = gconv_field_is(&field, "same_upper");
+  h->same_lower = gconv_field_is(&field, "same_lower");
   if (h->same_upper || h->same_lower)
     *text = ahead;
   return h->same_upper || h->same_lower;
@@ -93,7 +81,7 @@ static bool accept_same(gconv_text *text, header *h) {
 
 static gconv_status read_word(gconv_text *text, const gconv_field *field, header *h) {
   int which = 0;
-  while (which < WORDS && !is_word(field, words[which].name))
+  while (which < WORDS && !gconv_field_is(field, words[which].name))
     which++;
   if (which == WORDS)
     return fail_expected(text, field,
@@ -110,9 +98,9 @@ static gconv_status read_word(gconv_text *text, const gconv_field *field, header
 
 static gconv_status read_version(gconv_text *text) {
   gconv_field field = {0};
-  if (!gconv_text_find_line(text) || !gconv_text_field(text, &field) || !is_word(&field, "gconv-bank"))
+  if (!gconv_text_find_line(text) || !gconv_text_field(text, &field) || !gconv_field_is(&field, "gconv-bank"))
     return gconv_fail(GCONV_BAD_FILE, "%s:%zu: is no gconv bank: its first line is 'gconv-bank 1'", text->name, text->line);
-  if (!gconv_text_field(text, &field) || !is_word(&field, "1"))
+  if (!gconv_text_field(text, &field) || !gconv_field_is(&field, "1"))
     return fail_expected(text, &field, "1, the version of banks that this gconv reads");
   return expect_line_end(text);
 }
@@ -125,7 +113,7 @@ static gconv_status read_header(gconv_text *text, header *h) {
     gconv_text line = *text;
     gconv_field field;
     gconv_text_field(&line, &field);
-    if (is_word(&field, "filter"))
+    if (gconv_field_is(&field, "filter"))
       break;
     while (gconv_text_field(text, &field))
       GCONV_TRY(read_word(text, &field, h));
@@ -171,7 +159,7 @@ static gconv_status read_quoted(gconv_text *text, char name[NAME_BYTES], bool *f
   *found = text->at < text->end && *text->at == '"';
   if (!*found)
     return GCONV_OK;
-  gconv_field field = {text->at, text->at + 1, text->line, (size_t)(text->at - text->line_start) + 1};
+  gconv_field field = gconv_text_place(text);
   size_t used = 0;
   for (const char *at = text->at + 1; at < text->end && *at != '\n' && *at != '\r'; at++) {
     if (*at == '"') {
@@ -197,7 +185,7 @@ static gconv_status read_name(gconv_text *text, gconv_bank *bank, int32_t k) {
     return gconv_bank_name_filter(bank, k, name);
   gconv_text ahead = *text;
   gconv_field field;
-  if (!gconv_text_field(&ahead, &field) || is_word(&field, "bias"))
+  if (!gconv_text_field(&ahead, &field) || gconv_field_is(&field, "bias"))
     return GCONV_OK;
   if (field.end - field.begin >= NAME_BYTES)
     return gconv_field_fail(text, &field, GCONV_TOO_LARGE, "a name of more than %d bytes", NAME_BYTES - 1);
@@ -214,11 +202,11 @@ static gconv_status read_filter_line(gconv_text *text, gconv_bank *bank, int32_t
     return gconv_fail(GCONV_BAD_FILE, "%s:%zu: the text ends after %d of the %d filters that its header promises",
                       text->name, text->line, k, bank->filters);
   gconv_text_field(text, &field);
-  if (!is_word(&field, "filter"))
+  if (!gconv_field_is(&field, "filter"))
     return fail_expected(text, &field, "a line 'filter [NAME] [bias NUMBER]'");
   GCONV_TRY(read_name(text, bank, k));
   if (gconv_text_field(text, &field)) {
-    if (!is_word(&field, "bias"))
+    if (!gconv_field_is(&field, "bias"))
       return fail_expected(text, &field, "'bias', or the end of the line (names with blanks are in quotes)");
     if (!gconv_text_field(text, &field))
       return fail_expected(text, &field, "the number of the bias");
@@ -245,7 +233,7 @@ static gconv_status read_row(gconv_text *text, const gconv_bank *bank, place at,
     if (!gconv_text_field(text, &field))
       return gconv_field_fail(text, &field, GCONV_BAD_FILE,
                               "this row ends after %d of the %d numbers that the header promises", s, bank->columns);
-    if (s == 0 && is_word(&field, "filter"))
+    if (s == 0 && gconv_field_is(&field, "filter"))
       return gconv_field_fail(
           text, &field, GCONV_BAD_FILE,
           "filter %d (from 0) ends here, before row %d of channel %d: the header promises %d channel%s of "
@@ -287,7 +275,7 @@ static bool recognise(const uint8_t *bytes, size_t size) {
   gconv_content content = {"", (uint8_t *)copy, length};
   gconv_text text = gconv_text_begin(&content);
   gconv_field field = {0};
-  return gconv_text_find_line(&text) && gconv_text_field(&text, &field) && is_word(&field, "gconv-bank");
+  return gconv_text_find_line(&text) && gconv_text_field(&text, &field) && gconv_field_is(&field, "gconv-bank");
 }
 
 static gconv_status open_text(gconv_bank_file *file) {

@@ -3,11 +3,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { MOST_BYTES = 1 << 20 };
 
@@ -26,37 +24,18 @@ char *gconv_cache_path(const char *name) {
   return path ? path : path_below("HOME", "/.cache/gconv", name);
 }
 
-/* Returns NULL if the file is not regular, is too large, or cannot be read to its end. */
-static char *read_file(int file) {
-  struct stat status;
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > MOST_BYTES)
-    return NULL;
-  size_t size = (size_t)status.st_size, done = 0;
-  char *text = malloc(size + 1);
-  while (text && done < size) {
-    ssize_t got = read(file, text + done, size - done);
-    if (got <= 0)
-      break;
-    done += (size_t)got;
-  }
-  if (text && done < size) {
-    free(text);
-    return NULL;
-  }
-  if (text)
-    text[size] = '\0';
-  return text;
-}
-
 char *gconv_cache_read(const char *name) {
   char *path = gconv_cache_path(name);
-  int file =
-      path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1; /* O_NONBLOCK: a pipe of this name must not block us */
-  char *text = file >= 0 ? read_file(file) : NULL;
-  if (file >= 0)
-    close(file);
+  struct stat status;
+  gconv_source source = {.file = -1};
+  uint8_t *text = NULL;
+  size_t size;
+  bool regular = path && stat(path, &status) == 0 && S_ISREG(status.st_mode); /* opening a pipe would wait */
+  if (regular && gconv_source_open(path, &source) == GCONV_OK)
+    gconv_source_read_all(&source, MOST_BYTES, &text, &size);
+  gconv_source_close(&source);
   free(path);
-  return text;
+  return (char *)text;
 }
 
 /* Makes the folders of `path`, readable by the user alone. Errors are ignored here: opening the file will report them. */

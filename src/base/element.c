@@ -29,10 +29,15 @@ static double float_value(uint64_t bits, size_t bytes) {
   return value;
 }
 
+uint64_t gconv_bytes_number(const uint8_t *bytes, size_t count, bool big_endian) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < count; i++)
+    number = number << 8 | bytes[big_endian ? i : count - 1 - i];
+  return number;
+}
+
 float gconv_element_read(gconv_element element, const uint8_t *at) {
-  uint64_t bits = 0;
-  for (size_t i = 0; i < element.bytes; i++)
-    bits = bits << 8 | at[element.big_endian ? i : element.bytes - 1 - i];
+  uint64_t bits = gconv_bytes_number(at, element.bytes, element.big_endian);
   if (element.kind == 'B')
     return single_value((uint32_t)bits << 16);
   if (element.kind == 'f') {
@@ -45,6 +50,23 @@ float gconv_element_read(gconv_element element, const uint8_t *at) {
     return (bits & sign) != 0 ? -(float)(sign - (bits ^ sign)) : (float)bits;
   }
   return (float)bits;
+}
+
+gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
+                                 float *numbers) {
+  if (element.kind == 'f' && element.bytes == sizeof(float) && element.big_endian == gconv_host_is_big_endian())
+    return gconv_source_read_exactly(source, numbers, count * sizeof *numbers, what);
+  enum { CHUNK_BYTES = 8192 }; /* on the stack of any thread that reads */
+  uint8_t chunk[CHUNK_BYTES];
+  const size_t most = CHUNK_BYTES / element.bytes;
+  for (size_t done = 0; done < count;) {
+    size_t now = count - done < most ? count - done : most;
+    GCONV_TRY(gconv_source_read_exactly(source, chunk, now * element.bytes, what));
+    for (size_t i = 0; i < now; i++)
+      numbers[done + i] = gconv_element_read(element, chunk + i * element.bytes);
+    done += now;
+  }
+  return GCONV_OK;
 }
 
 void gconv_element_store(float value, uint8_t at[4]) {

@@ -3,9 +3,7 @@
 #ifndef GCONV_BASE_ELEMENT_H
 #define GCONV_BASE_ELEMENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/file.h"
 
 typedef struct gconv_element {
   char kind;    /* 'f' IEEE 754 floating point, 'B' bfloat16, 'u' unsigned, 'i' signed integer, 'b' bool */
@@ -15,6 +13,18 @@ typedef struct gconv_element {
 
 /* Returns the number at `at`, rounded to float32. If it is too large for that, the result is infinite, with its sign. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
+
+/* Returns the unsigned number that `count` bytes are, at most 8. */
+uint64_t gconv_bytes_number(const uint8_t *bytes, size_t count, bool big_endian);
+
+/* Whether numbers in memory begin with their most significant byte. */
+static inline bool gconv_host_is_big_endian(void) {
+  return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+}
+
+/* Reads the next `count` elements of the source as float32. Numbers too large become infinite. `what` is for error texts. */
+gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
+                                 float *numbers);
 
 /* Stores the bits of `value` as 4 bytes, the lowest first. */
 void gconv_element_store(float value, uint8_t at[4]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/npy_header.h"
+#include "base/element.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -119,9 +120,7 @@ static gconv_status parse_type(parser *p, gconv_npy_header *header) {
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s: holds elements of type '%s'; known are f2 f4 f8, u1 u2 u4 u8, i1 i2 i4 i8 and b1", p->name,
                       descr);
-  const uint16_t one = 1;
-  bool native_is_big = *(const uint8_t *)&one == 0;
-  header->big_endian = header->item_bytes > 1 && (descr[0] == '>' || (descr[0] != '<' && native_is_big));
+  header->big_endian = header->item_bytes > 1 && (descr[0] == '>' || (descr[0] != '<' && gconv_host_is_big_endian()));
   return GCONV_OK;
 }
 

@@ -177,19 +177,18 @@ gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
   return GCONV_OK;
 }
 
-static gconv_status complain(const gconv_sink *sink) {
-  return gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s", strcmp(sink->path, "-") == 0 ? "standard output" : sink->path,
-                    strerror(errno));
-}
-
-static gconv_status write_all(gconv_sink *sink, const uint8_t *bytes, size_t size) {
+/* `position`: in the file; -1: behind what was written last. */
+static gconv_status write_all(gconv_sink *sink, off_t position, const uint8_t *bytes, size_t size) {
   while (size > 0) {
-    ssize_t count = write(sink->file, bytes, size < SSIZE_MAX ? size : SSIZE_MAX);
+    size_t most = size < SSIZE_MAX ? size : SSIZE_MAX;
+    ssize_t count = position < 0 ? write(sink->file, bytes, most) : pwrite(sink->file, bytes, most, position);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return complain(sink);
+      return gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s",
+                        strcmp(sink->path, "-") == 0 ? "standard output" : sink->path, strerror(errno));
     bytes += count;
+    position += position < 0 ? 0 : count;
     size -= (size_t)count;
   }
   return GCONV_OK;
@@ -198,7 +197,7 @@ static gconv_status write_all(gconv_sink *sink, const uint8_t *bytes, size_t siz
 static gconv_status flush(gconv_sink *sink) {
   size_t used = sink->used;
   sink->used = 0;
-  return write_all(sink, sink->buffer, used);
+  return write_all(sink, -1, sink->buffer, used);
 }
 
 gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size) {
@@ -206,7 +205,7 @@ gconv_status gconv_sink_write(gconv_sink *sink, const void *bytes, size_t size) 
   if (size > BUFFER_BYTES - sink->used)
     GCONV_TRY(flush(sink));
   if (size > BUFFER_BYTES)
-    return write_all(sink, bytes, size);
+    return write_all(sink, -1, bytes, size);
   memcpy(sink->buffer + sink->used, bytes, size);
   sink->used += size;
   return GCONV_OK;
@@ -230,19 +229,8 @@ gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes) {
 }
 
 gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size) {
-  const uint8_t *from = bytes;
   GCONV_TRY(flush(sink));
-  while (size > 0) {
-    ssize_t count = pwrite(sink->file, from, size < SSIZE_MAX ? size : SSIZE_MAX, (off_t)position);
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      return complain(sink);
-    from += count;
-    position += (uint64_t)count;
-    size -= (size_t)count;
-  }
-  return GCONV_OK;
+  return write_all(sink, (off_t)position, bytes, size);
 }
 
 static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {

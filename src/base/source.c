@@ -185,19 +185,10 @@ gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t *
 gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size_t *size) {
   if (source->file < 0 || source->size > PTRDIFF_MAX)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: is not a regular file", source->name);
-  void *memory = NULL;
-  GCONV_TRY(gconv_allocate((size_t)source->size, "the contents of a file", &memory));
-  size_t used = 0;
-  ssize_t count = 1;
-  while (used < source->size && count != 0) {
-    count = pread(source->file, (uint8_t *)memory + used, (size_t)source->size - used, (off_t)used);
-    if (count < 0 && errno != EINTR) {
-      gconv_release(memory);
-      return gconv_fail(GCONV_IO_ERROR, "%s: cannot read: %s", source->name, strerror(errno));
-    }
-    used += count > 0 ? (size_t)count : 0;
-  }
-  *bytes = memory;
-  *size = used;
-  return GCONV_OK;
+  gconv_source again;
+  gconv_status status = gconv_source_open(source->name, &again); /* the position of `source` stays */
+  if (status == GCONV_OK)
+    status = gconv_source_read_all(&again, PTRDIFF_MAX, bytes, size);
+  gconv_source_close(&again);
+  return status;
 }

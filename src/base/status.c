@@ -31,12 +31,8 @@ gconv_status gconv_fail_in(gconv_status status, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  size_t used = strlen(text);
-  for (const char *rest = ": "; *rest && used + 1 < sizeof text; rest++)
-    text[used++] = *rest;
-  for (const char *rest = last_error; *rest && used + 1 < sizeof text; rest++)
-    text[used++] = *rest;
-  text[used] = '\0';
+  strncat(text, ": ", sizeof text - 1 - strlen(text));
+  strncat(text, last_error, sizeof text - 1 - strlen(text));
   memcpy(last_error, text, sizeof text);
   return status;
 }

@@ -10,7 +10,6 @@
  * number and '*', and a call that makes arrays. Behind it there may be '*' or '/' and a number, a dtype, and a ';'. Anything
  * else might change the array, and is refused.
  */
-#include "filter/array.h"
 #include "filter/number.h"
 #include "filter/rows.h"
 
@@ -30,10 +29,6 @@ typedef struct array {
   bool after_item; /* in this row, and no comma since */
 } array;
 
-static bool is_line_end(char c) {
-  return c == '\n' || c == '\r';
-}
-
 static bool starts_number(char c) {
   return (c >= '0' && c <= '9') || (c && strchr("+-.", c));
 }
@@ -47,7 +42,7 @@ static bool starts_comment(const gconv_text *text) {
 }
 
 static void skip_comment(gconv_text *text) {
-  while (text->at < text->end && !is_line_end(*text->at))
+  while (text->at < text->end && !gconv_ends_line(*text->at))
     text->at++;
 }
 
@@ -55,7 +50,7 @@ static void skip_comment(gconv_text *text) {
 static bool skip_space(gconv_text *text) {
   size_t line = text->line;
   while (text->at < text->end)
-    if (is_line_end(*text->at))
+    if (gconv_ends_line(*text->at))
       gconv_text_next_line(text);
     else if (starts_comment(text))
       skip_comment(text);
@@ -77,10 +72,10 @@ static bool take(gconv_text *text, const char *word) {
 }
 
 static gconv_status fail_here(const gconv_text *text, const char *what) {
-  gconv_field field = {text->at, text->at, text->line, (size_t)(text->at - text->line_start) + 1};
+  gconv_field field = gconv_text_place(text);
   size_t left = (size_t)(text->end - text->at), shown = left < 24 ? left : 24;
   for (size_t i = 0; i < shown; i++)
-    if (is_line_end(text->at[i]))
+    if (gconv_ends_line(text->at[i]))
       shown = i;
   return shown == 0 ? gconv_field_fail(text, &field, GCONV_BAD_FILE, "%s", what)
                     : gconv_field_fail(text, &field, GCONV_BAD_FILE, "at '%.*s': %s", (int)shown, text->at, what);
@@ -89,9 +84,10 @@ static gconv_status fail_here(const gconv_text *text, const char *what) {
 /* Reads a number of a program. In C it may end with f. */
 static gconv_status read_number(gconv_text *text, double *value) {
   const char *end = text->at;
-  while (end < text->end && !is_line_end(*end) && !strchr(" \t\v\f,;[]{}()*#%", *end))
+  while (end < text->end && !gconv_ends_line(*end) && !strchr(" \t\v\f,;[]{}()*#%", *end))
     end++;
-  gconv_field field = {text->at, end, text->line, (size_t)(text->at - text->line_start) + 1};
+  gconv_field field = gconv_text_place(text);
+  field.end = end;
   bool hexadecimal = memchr(text->at, 'x', (size_t)(end - text->at)) || memchr(text->at, 'X', (size_t)(end - text->at));
   if (end - text->at > 1 && (end[-1] == 'f' || end[-1] == 'F') && !hexadecimal)
     field.end--;
@@ -109,7 +105,7 @@ static void skip_assignment(gconv_text *text) {
   if (at == text->end || *at != '=')
     return;
   while (text->at <= at)
-    if (is_line_end(*text->at))
+    if (gconv_ends_line(*text->at))
       gconv_text_next_line(text);
     else
       text->at++;

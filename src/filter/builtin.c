@@ -50,11 +50,11 @@ const gconv_builtin *gconv_builtin_find(const char *spec) {
   return NULL;
 }
 
-/* "size=3,sigma=0.5", for error texts. */
-static const char *parameters_of(const gconv_builtin *builtin) {
-  for (size_t i = 0; i < BUILTINS; i++)
-    if (builtins[i] == builtin)
-      return gconv_builtin_at(i)->parameters;
+const char *gconv_builtin_parameters(const char *name) {
+  const gconv_builtin_info *info;
+  for (size_t i = 0; (info = gconv_builtin_at(i)); i++)
+    if (strcmp(info->name, name) == 0)
+      return info->parameters;
   return "";
 }
 
@@ -81,17 +81,10 @@ static bool is_word(piece p, const char *word, size_t length) {
   return (size_t)length_of(p) == length && memcmp(p.begin, word, length) == 0;
 }
 
-/* Reads digits. Returns 0 if there are none, or too many. */
+/* Returns 0 if the piece is not a number of few digits. */
 static int32_t read_side(piece p) {
-  int32_t value = 0;
-  if (p.end - p.begin > 9)
-    return 0;
-  for (const char *at = p.begin; at < p.end; at++) {
-    if (*at < '0' || *at > '9')
-      return 0;
-    value = value * 10 + (*at - '0');
-  }
-  return value;
+  int32_t value;
+  return p.end - p.begin <= 9 && gconv_count_read(p.begin, p.end, &value) ? value : 0;
 }
 
 static gconv_status read_size(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
@@ -143,7 +136,7 @@ static gconv_status fail_unknown_parameter(const gconv_builtin *builtin, piece n
   gconv_suggestion best = {0};
   for (const gconv_parameter *p = builtin->parameters; p->name; p++)
     gconv_suggest(&best, word, p->name);
-  const char *parameters = parameters_of(builtin);
+  const char *parameters = gconv_builtin_parameters(builtin->name);
   if (!*parameters)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no parameter '%s', nor any other", builtin->name, word);
   if (best.name[0])
@@ -158,7 +151,7 @@ static gconv_status fail_unknown_parameter(const gconv_builtin *builtin, piece n
 static gconv_status read_argument(const gconv_builtin *builtin, piece text, gconv_argument *arguments) {
   const char *equals = memchr(text.begin, '=', (size_t)length_of(text));
   if (!equals) {
-    const char *parameters = parameters_of(builtin);
+    const char *parameters = gconv_builtin_parameters(builtin->name);
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: '%.*s' is not of the form name=value; parameters and their defaults: %s",
                       builtin->name, length_of(text), text.begin, *parameters ? parameters : "none");
   }

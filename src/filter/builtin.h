@@ -43,6 +43,10 @@ struct gconv_builtin {
 /* Returns the built-in filter that `spec` names, "gaussian" or "gaussian:...", or NULL. */
 const gconv_builtin *gconv_builtin_find(const char *spec);
 
+/* Returns the parameters of the filter called `name` with their defaults, "size=3,sigma=0.5"; "" if it has none, or if there
+ * is no such filter. */
+const char *gconv_builtin_parameters(const char *name);
+
 /* Appends the filter that `spec` describes, such as "gaussian:size=9,sigma=2". */
 gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, gconv_filters *list);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files given as filters that are of a kind that is not read. Each kind is recognised, so that the error can help. */
+#include "base/element.h"
 #include "filter/text.h"
 
 #include <string.h>
@@ -23,16 +24,9 @@ static const foreign kinds[] = {
     {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},
 };
 
-static uint64_t little_endian(const uint8_t *bytes, size_t count) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < count; i++)
-    value |= (uint64_t)bytes[i] << (8 * i);
-  return value;
-}
-
 /* u64le N, then N bytes of JSON. */
 static bool is_safetensors(const gconv_content *content) {
-  return content->size > 9 && content->bytes[8] == '{' && little_endian(content->bytes, 8) <= content->size - 8;
+  return content->size > 9 && content->bytes[8] == '{' && gconv_bytes_number(content->bytes, 8, false) <= content->size - 8;
 }
 
 /* A protobuf whose first field is ir_version = a small number, then a string or a graph. This is enough to tell it from
@@ -45,11 +39,9 @@ static bool is_onnx(const gconv_content *content) {
 
 /* Text whose first word, after comments, is "gconv-bank". */
 static bool is_bank(const gconv_content *content) {
-  static const char word[] = "gconv-bank";
   gconv_text text = gconv_text_begin(content);
   gconv_field field = {0};
-  return gconv_text_find_line(&text) && gconv_text_field(&text, &field) &&
-         (size_t)(field.end - field.begin) == sizeof word - 1 && memcmp(field.begin, word, sizeof word - 1) == 0;
+  return gconv_text_find_line(&text) && gconv_text_field(&text, &field) && gconv_field_is(&field, "gconv-bank");
 }
 
 gconv_status gconv_refuse_foreign(const gconv_content *content) {

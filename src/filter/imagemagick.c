@@ -142,48 +142,44 @@ static gconv_status infer_square(const gconv_text *text, size_t count, geometry 
 
 /* ---- Turning ---- */
 
-/* Appends filter number `from`, rotated by 90 degrees clockwise, with its anchor. */
-static gconv_status add_quarter_turn(gconv_filters *list, size_t from) {
-  int32_t rows = list->items[from].rows, columns = list->items[from].columns;
-  gconv_filter *to;
-  GCONV_TRY(gconv_filters_add(list, columns, rows, &to));
-  const gconv_filter *source = &list->items[from];
-  for (int32_t r = 0; r < columns; r++)
-    for (int32_t s = 0; s < rows; s++)
-      to->taps[(size_t)r * (size_t)rows + (size_t)s] = source->taps[(size_t)(rows - 1 - s) * (size_t)columns + (size_t)r];
-  to->anchor_row = source->anchor_column;
-  to->anchor_column = rows - 1 - source->anchor_row;
-  return GCONV_OK;
+/* Returns the place from which a rotated kernel takes its tap at row r, column s. */
+typedef size_t turn(const gconv_filter *from, int32_t r, int32_t s);
+
+static size_t place_of(const gconv_filter *filter, int32_t r, int32_t s) {
+  return (size_t)r * (size_t)filter->columns + (size_t)s;
 }
 
-static gconv_status add_half_turn(gconv_filters *list, size_t from) {
-  int32_t rows = list->items[from].rows, columns = list->items[from].columns;
-  gconv_filter *to;
-  GCONV_TRY(gconv_filters_add(list, rows, columns, &to));
-  const gconv_filter *source = &list->items[from];
-  size_t count = (size_t)rows * (size_t)columns;
-  for (size_t i = 0; i < count; i++)
-    to->taps[i] = source->taps[count - 1 - i];
-  to->anchor_row = rows - 1 - source->anchor_row;
-  to->anchor_column = columns - 1 - source->anchor_column;
-  return GCONV_OK;
+/* Clockwise. */
+static size_t by_quarter(const gconv_filter *from, int32_t r, int32_t s) {
+  return place_of(from, from->rows - 1 - s, r);
 }
 
-/* Appends a 3 x 3 kernel rotated by 45 degrees: its rim moves one place clockwise. */
-static gconv_status add_eighth_turn(gconv_filters *list, size_t from) {
-  static const int rim[8] = {0, 1, 2, 5, 8, 7, 6, 3};
+static size_t by_half(const gconv_filter *from, int32_t r, int32_t s) {
+  return place_of(from, from->rows - 1 - r, from->columns - 1 - s);
+}
+
+/* The rim of a 3 x 3 kernel moves one place clockwise. */
+static size_t by_eighth(const gconv_filter *from, int32_t r, int32_t s) {
+  static const size_t places[9] = {3, 0, 1, 6, 4, 2, 7, 8, 5};
+  return places[place_of(from, r, s)];
+}
+
+/* Appends the last filter, rotated, with its anchor. A quarter turn exchanges rows and columns. */
+static gconv_status add_turn(gconv_filters *list, turn *rotate) {
+  const gconv_filter *from = &list->items[list->count - 1];
+  bool quarter = rotate == by_quarter;
   gconv_filter *to;
-  GCONV_TRY(gconv_filters_add(list, 3, 3, &to));
-  const gconv_filter *source = &list->items[from];
-  int anchor = source->anchor_row * 3 + source->anchor_column, turned = anchor;
-  to->taps[4] = source->taps[4];
-  for (int i = 0; i < 8; i++) {
-    to->taps[rim[(i + 1) % 8]] = source->taps[rim[i]];
-    if (anchor == rim[i])
-      turned = rim[(i + 1) % 8];
-  }
-  to->anchor_row = turned / 3;
-  to->anchor_column = turned % 3;
+  GCONV_TRY(gconv_filters_add(list, quarter ? from->columns : from->rows, quarter ? from->rows : from->columns, &to));
+  from = to - 1; /* the list may have moved */
+  for (int32_t r = 0; r < to->rows; r++)
+    for (int32_t s = 0; s < to->columns; s++) {
+      size_t place = rotate(from, r, s);
+      to->taps[place_of(to, r, s)] = from->taps[place];
+      if (place == place_of(from, from->anchor_row, from->anchor_column)) {
+        to->anchor_row = r;
+        to->anchor_column = s;
+      }
+    }
   return GCONV_OK;
 }
 
@@ -199,10 +195,10 @@ static bool same(const gconv_filter *a, const gconv_filter *b) {
 }
 
 /* Appends rotated copies of the last filter until it comes back, which happens after at most 4 or 8 rotations. */
-static gconv_status expand_turns(gconv_filters *list, gconv_status (*add_turn)(gconv_filters *, size_t)) {
+static gconv_status expand_turns(gconv_filters *list, turn *rotate) {
   size_t first = list->count - 1;
   do
-    GCONV_TRY(add_turn(list, list->count - 1));
+    GCONV_TRY(add_turn(list, rotate));
   while (!same(&list->items[first], &list->items[list->count - 1]));
   gconv_filters_truncate(list, list->count - 1);
   return GCONV_OK;
@@ -219,10 +215,10 @@ static gconv_status expand(gconv_filters *list, const char *name, char sign) {
                       "can",
                       name, sign);
   if (sign != '<')
-    return expand_turns(list, sign == '@' ? add_eighth_turn : add_quarter_turn);
-  GCONV_TRY(add_half_turn(list, list->count - 1));
-  GCONV_TRY(add_quarter_turn(list, list->count - 1));
-  return add_half_turn(list, list->count - 1);
+    return expand_turns(list, sign == '@' ? by_eighth : by_quarter);
+  GCONV_TRY(add_turn(list, by_half));
+  GCONV_TRY(add_turn(list, by_quarter));
+  return add_turn(list, by_half);
 }
 
 /* ---- Kernels ---- */

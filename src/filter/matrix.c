@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The plain matrix: rows of numbers, as MATLAB's dlmwrite and save -ascii, numpy.savetxt, and people write it. */
 #include "filter/rows.h"
-#include "filter/vips.h"
 
 static bool recognise(const gconv_content *content) {
   size_t rows, columns;

@@ -4,7 +4,6 @@
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -67,6 +66,15 @@ const char *gconv_number_read(const char *begin, const char *end, double *value)
     return "is too large for float32 (3.4e38)";
   *value = number;
   return NULL;
+}
+
+bool gconv_count_read(const char *begin, const char *end, int32_t *value) {
+  int64_t count = 0;
+  const char *at = begin;
+  for (; at < end && is_digit(*at) && count <= INT32_MAX; at++)
+    count = 10 * count + (*at - '0');
+  *value = count <= INT32_MAX ? (int32_t)count : 0;
+  return at > begin && at == end && count <= INT32_MAX;
 }
 
 char *gconv_number_write(float value, char text[GCONV_NUMBER_BYTES]) {

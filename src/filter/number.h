@@ -3,7 +3,9 @@
 #ifndef GCONV_FILTER_NUMBER_H
 #define GCONV_FILTER_NUMBER_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Reads the number that is exactly the text begin .. end. *end must be readable, and no part of a number (a separator, or
@@ -14,6 +16,10 @@
  * too large for float32. Numbers too small become 0 or denormal.
  */
 const char *gconv_number_read(const char *begin, const char *end, double *value);
+
+/* Reads the whole number, in digits only, that is exactly the text begin .. end, and at most INT32_MAX. Returns false if it
+ * is none. */
+bool gconv_count_read(const char *begin, const char *end, int32_t *value);
 
 enum { GCONV_NUMBER_BYTES = 32 };
 

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/suggest.h"
-#include "filter/array.h"
 #include "filter/builtin.h"
 #include "filter/syntax.h"
 
@@ -199,15 +198,6 @@ static const struct {
     {"relief", "emboss"},
 };
 
-/* Returns the parameters of the built-in filter `name`, or NULL if there is none of this name, or if it has none. */
-static const char *parameters_of(const char *name) {
-  const gconv_builtin_info *info;
-  for (size_t i = 0; (info = gconv_builtin_at(i)); i++)
-    if (strcmp(info->name, name) == 0)
-      return info->parameters[0] ? info->parameters : NULL;
-  return NULL;
-}
-
 static void suggest(const char *word, gconv_suggestion *best) {
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcasecmp(others[i].word, word) == 0) {
@@ -230,8 +220,8 @@ static gconv_status fail_unknown(const char *spec) {
   snprintf(word, sizeof word, "%.*s", (int)(dot < sizeof word ? dot : sizeof word - 1), spec);
   gconv_suggestion best = {0};
   suggest(word, &best);
-  const char *parameters = spec[length] && strcasecmp(word, best.name) == 0 ? parameters_of(best.name) : NULL;
-  if (parameters)
+  const char *parameters = spec[length] && strcasecmp(word, best.name) == 0 ? gconv_builtin_parameters(best.name) : "";
+  if (*parameters)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "there is no filter '%s'; did you mean '%s'? Its parameters stand behind a colon: %s:%s", spec,
                       best.name, best.name, parameters);

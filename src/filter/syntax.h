@@ -26,6 +26,14 @@ typedef struct gconv_syntax {
 extern const gconv_syntax gconv_syntax_matrix, gconv_syntax_vips, gconv_syntax_imagemagick, gconv_syntax_opencv,
     gconv_syntax_array, gconv_syntax_npy;
 
+/* Returns whether the first line of a text could be that of a vips matrix: 2 to 4 numbers. The first two are width and
+ * height: positive integers written with digits only ("3", not "3.0"), within the limits of a filter. */
+bool gconv_vips_promises(const gconv_content *content, int32_t *width, int32_t *height);
+
+/* Returns whether the text begins like an array in brackets. Before the bracket, only what array.c allows may come. This
+ * distinguishes an array on the command line from a name. */
+bool gconv_array_begins(const gconv_content *content);
+
 /* Finds the syntax called `name`. GCONV_BAD_ARGUMENT lists the known names. */
 gconv_status gconv_syntax_by_name(const char *name, const gconv_syntax **syntax);
 

@@ -27,10 +27,6 @@ gconv_status gconv_text_check(const gconv_content *content) {
   return GCONV_OK;
 }
 
-static bool is_line_end(char c) {
-  return c == '\n' || c == '\r';
-}
-
 static bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\v' || c == '\f';
 }
@@ -54,17 +50,26 @@ static void skip_separator(gconv_text *text) {
   }
 }
 
+gconv_field gconv_text_place(const gconv_text *text) {
+  return (gconv_field){text->at, text->at, text->line, (size_t)(text->at - text->line_start) + 1};
+}
+
+bool gconv_field_is(const gconv_field *field, const char *word) {
+  size_t length = strlen(word);
+  return (size_t)(field->end - field->begin) == length && memcmp(field->begin, word, length) == 0;
+}
+
 bool gconv_text_field(gconv_text *text, gconv_field *field) {
   skip_separator(text);
   const char *at = text->at;
-  *field = (gconv_field){at, at, text->line, (size_t)(at - text->line_start) + 1};
-  if (at == text->end || is_line_end(*at) || is_comment(*at))
+  *field = gconv_text_place(text);
+  if (at == text->end || gconv_ends_line(*at) || is_comment(*at))
     return false;
   if (is_punctuation(*at)) { /* an empty field */
     text->at++;
     return true;
   }
-  while (at < text->end && !is_line_end(*at) && !is_blank(*at) && !is_punctuation(*at) && !is_comment(*at))
+  while (at < text->end && !gconv_ends_line(*at) && !is_blank(*at) && !is_punctuation(*at) && !is_comment(*at))
     at++;
   text->at = field->end = at;
   text->after_field = true;
@@ -72,7 +77,7 @@ bool gconv_text_field(gconv_text *text, gconv_field *field) {
 }
 
 bool gconv_text_next_line(gconv_text *text) {
-  while (text->at < text->end && !is_line_end(*text->at))
+  while (text->at < text->end && !gconv_ends_line(*text->at))
     text->at++;
   if (text->at == text->end)
     return false;

@@ -36,6 +36,17 @@ bool gconv_text_next_line(gconv_text *text);
 /* Goes to the next line that has a field, or stays if this line has one. Returns false if there is none. */
 bool gconv_text_find_line(gconv_text *text);
 
+/* Returns the place in front of which the text stands, as an empty field. */
+gconv_field gconv_text_place(const gconv_text *text);
+
+/* Returns whether the field is this word. */
+bool gconv_field_is(const gconv_field *field, const char *word);
+
+/* Whether a line ends at this character. */
+static inline bool gconv_ends_line(char c) {
+  return c == '\n' || c == '\r';
+}
+
 /* Reads the number of a field. An error text shows the field with its place. */
 gconv_status gconv_field_number(const gconv_text *text, const gconv_field *field, double *value);
 

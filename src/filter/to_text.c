@@ -38,19 +38,24 @@ static void write_header(FILE *out, const gconv_filter *filter, const gconv_synt
     fprintf(out, "%dx%d+%d+%d:\n", filter->columns, filter->rows, filter->anchor_column, filter->anchor_row);
 }
 
-static gconv_status write_text(const gconv_filter *filter, const gconv_syntax *syntax, bool state_syntax, char **text,
-                               size_t *size) {
+/* Writes the filters as a text of one syntax, and states the syntax if `state_syntax`. Only ImageMagick's has a mark between
+ * filters. */
+static gconv_status write_text(const gconv_filter *filters, size_t count, const gconv_syntax *syntax, bool state_syntax,
+                               char **text, size_t *size) {
   char *buffer = NULL;
   FILE *out = open_memstream(&buffer, size);
-  if (!out)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the text of a filter");
-  if (state_syntax) /* first, so that a name cannot be taken for it */
+  if (out && state_syntax) /* first, so that a name cannot be taken for it */
     fprintf(out, "# syntax: %s\n", syntax->name);
-  write_name(out, filter->name);
-  write_header(out, filter, syntax);
-  write_rows(out, filter);
-  if (!gconv_close_text(out, &buffer))
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the text of a filter");
+  for (size_t i = 0; out && i < count; i++) {
+    if (i > 0)
+      fputs(";\n", out);
+    write_name(out, filters[i].name);
+    write_header(out, &filters[i], syntax);
+    write_rows(out, &filters[i]);
+  }
+  if (!out || !gconv_close_text(out, &buffer))
+    return count == 1 ? gconv_fail(GCONV_NO_MEMORY, "no memory for the text of a filter")
+                      : gconv_fail(GCONV_NO_MEMORY, "no memory for the text of %zu filters", count);
   *text = buffer;
   return GCONV_OK;
 }
@@ -73,26 +78,14 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
   size_t size = 0;
   GCONV_TRY(gconv_filter_check(filter));
   GCONV_TRY(choose_syntax(filter, &syntax));
-  GCONV_TRY(write_text(filter, syntax, false, &plain, &size));
+  GCONV_TRY(write_text(filter, 1, syntax, false, &plain, &size));
   gconv_content content = {"filter", (uint8_t *)plain, size};
   if (gconv_syntax_find(&content, &found) == GCONV_OK && found == syntax) {
     *text = plain;
     return GCONV_OK;
   }
   free(plain); /* two syntaxes recognise the text, so it must state its own */
-  return write_text(filter, syntax, true, text, &size);
-}
-
-/* Plain and vips matrices end with the file; ImageMagick's kernels have a mark between them. */
-static void write_kernels(FILE *out, const gconv_filters *filters) {
-  fprintf(out, "# syntax: %s\n", gconv_syntax_imagemagick.name);
-  for (size_t i = 0; i < filters->count; i++) {
-    if (i > 0)
-      fputs(";\n", out);
-    write_name(out, filters->items[i].name);
-    write_header(out, &filters->items[i], &gconv_syntax_imagemagick);
-    write_rows(out, &filters->items[i]);
-  }
+  return write_text(filter, 1, syntax, true, text, &size);
 }
 
 static gconv_status kernels_to_text(const gconv_filters *filters, char **text) {
@@ -104,15 +97,8 @@ static gconv_status kernels_to_text(const gconv_filters *filters, char **text) {
                         "%s: a text of several filters holds no divisor or offset: write it by itself, or divide the taps",
                         filter->name ? filter->name : "filter");
   }
-  size_t size = 0;
-  char *buffer = NULL;
-  FILE *out = open_memstream(&buffer, &size);
-  if (out)
-    write_kernels(out, filters);
-  if (!out || !gconv_close_text(out, &buffer))
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for the text of %zu filters", filters->count);
-  *text = buffer;
-  return GCONV_OK;
+  size_t size;
+  return write_text(filters->items, filters->count, &gconv_syntax_imagemagick, true, text, &size);
 }
 
 gconv_status gconv_filters_write(const char *path, const gconv_filters *filters) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The matrix of libvips (.mat, .con): a line "width height [scale [offset]]", then height rows of width numbers. A response
  * is sum / scale + offset. */
-#include "filter/vips.h"
+#include "filter/number.h"
 #include "filter/rows.h"
 
 enum { HEADER_FIELDS = 4, MAX_DIGITS = 9 };
@@ -11,17 +11,9 @@ typedef struct header {
   double scale, offset;
 } header;
 
-/* Reads a positive integer written with digits only. */
+/* Reads a positive integer of few digits, and nothing else. */
 static bool read_size(const gconv_field *field, int32_t *size) {
-  *size = 0;
-  if (field->end - field->begin > MAX_DIGITS)
-    return false;
-  for (const char *at = field->begin; at < field->end; at++) {
-    if (*at < '0' || *at > '9')
-      return false;
-    *size = *size * 10 + (*at - '0');
-  }
-  return *size > 0;
+  return field->end - field->begin <= MAX_DIGITS && gconv_count_read(field->begin, field->end, size) && *size > 0;
 }
 
 /* Reads the first line. */

@@ -126,18 +126,19 @@ GCONV_VECTORIZED(srgb_all, (const float *in, float *out, size_t samples), (in, o
 
 static float linear_of_u8[256], linear_of_u16[65536];
 
-static void fill_u8_table(void) {
-  for (int i = 0; i < 256; i++) {
-    double v = i / 255.0;
-    linear_of_u8[i] = (float)(v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
+static void fill_table(float *table, int white) {
+  for (int i = 0; i <= white; i++) {
+    double v = (double)i / white;
+    table[i] = (float)(v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
   }
 }
 
+static void fill_u8_table(void) {
+  fill_table(linear_of_u8, UINT8_MAX);
+}
+
 static void fill_u16_table(void) {
-  for (int i = 0; i < 65536; i++) {
-    double v = i / 65535.0;
-    linear_of_u16[i] = (float)(v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4));
-  }
+  fill_table(linear_of_u16, UINT16_MAX);
 }
 
 static void linear_u8(const uint8_t *in, float *out, size_t samples) {

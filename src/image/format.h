@@ -10,6 +10,7 @@
 #ifndef GCONV_IMAGE_FORMAT_H
 #define GCONV_IMAGE_FORMAT_H
 
+#include "base/element.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "gconv.h"
@@ -31,7 +32,7 @@ typedef struct gconv_reader {
   uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */
   bool failed;           /* gconv_reader_rows() did: nothing is read any more */
   int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */
-  void *state;           /* the format's own; freed by close() */
+  void *state;           /* the format's own; of gconv_format_state() */
   uint8_t *whole;        /* all rows, where they were wanted piecemeal of a format that cannot: gconv_reader_whole() */
 } gconv_reader;
 
@@ -42,7 +43,7 @@ typedef struct gconv_writer {
   gconv_sink *sink;
   const gconv_image *header;          /* shapes, type, alpha, icc and resolution; its pixels are not looked at */
   const gconv_write_options *options; /* never NULL, defaults filled in */
-  void *state;
+  void *state;                        /* the format's own, of gconv_format_state() */
 } gconv_writer;
 
 struct gconv_format {
@@ -57,7 +58,7 @@ struct gconv_format {
   gconv_status (*open)(gconv_reader *reader);
   /* Reads the next `count` rows to rows + i * row_bytes. */
   gconv_status (*read_rows)(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
-  /* After success or failure of open(). */
+  /* After success or failure of open(): frees what the state owns. NULL: that is nothing. */
   void (*close)(gconv_reader *reader);
 
   gconv_status (*start)(gconv_writer *writer);
@@ -71,7 +72,7 @@ struct gconv_format {
   int32_t (*row_step)(const gconv_writer *writer);
   /* Writes what follows the last row; NULL: nothing does. */
   gconv_status (*finish)(gconv_writer *writer);
-  /* Frees the state, after success or failure of start(); NULL: there is none. */
+  /* After success or failure of start(): frees what the state owns. NULL: that is nothing. */
   void (*end)(gconv_writer *writer);
 };
 
@@ -113,6 +114,10 @@ gconv_status gconv_reader_whole(gconv_reader *reader, gconv_read_all_rows *read_
 
 /* ---- Details that formats share ---- */
 
+/* Makes the state of a reader or writer: zeroed memory, which is freed behind close() and end(). `what` is for the error
+ * text: "a PNG". */
+gconv_status gconv_format_state(size_t bytes, const char *what, void **state);
+
 /* The rows of all frames, and of all planes of each, and the bytes of the samples of one, whatever lies behind them. Only
  * the header counts. */
 int64_t gconv_image_row_count(const gconv_image *image);
@@ -121,10 +126,13 @@ size_t gconv_image_row_bytes(const gconv_image *image);
 /* Whether the ICC profile of `image` describes colours such as it has: grey or RGB. */
 bool gconv_icc_fits(const gconv_image *image);
 
+/* Finds damage without decoding, because the decoders of GPUs do not report it. Returns whether a JPEG file, of one scan,
+ * ends with its end mark, and whether its coded data have no marks but those for restarts, in their order, if the file
+ * announces restarts. This does not find damage that changes codes but no marks, or files that were cut and got an end mark.
+ */
+bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size);
+
 /* Reverses the bytes of each item, in place; item_bytes is 1, 2, 4 or 8. */
 void gconv_swap_bytes(void *items, size_t count, size_t item_bytes);
-
-/* Whether numbers in memory begin with their most significant byte. */
-bool gconv_host_is_big_endian(void);
 
 #endif

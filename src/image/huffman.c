@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "image/huffman_body.h"
+#include "image/huffman.h"
 
 #include <string.h>
 

@@ -3,6 +3,8 @@
 #ifndef GCONV_IMAGE_HUFFMAN_H
 #define GCONV_IMAGE_HUFFMAN_H
 
+#include "base/both.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,5 +18,72 @@ void gconv_huffman_lengths(const uint32_t *counts, int symbols, int longest, uin
 
 /* Finds the canonical codes of these lengths, with bits reversed, as deflate writes them. */
 void gconv_huffman_codes(const uint8_t *lengths, int symbols, uint16_t *codes);
+
+/* ---- What a single thread does, on the host and in CUDA. There, the threads of a block share the other parts. ---- */
+
+/* Memory to work in. */
+typedef struct gconv_huffman_room {
+  uint64_t sorted[GCONV_HUFFMAN_SYMBOLS]; /* the used symbols as count << 16 | symbol, in ascending order */
+  uint64_t weights[GCONV_HUFFMAN_SYMBOLS];
+  int parents[2 * GCONV_HUFFMAN_SYMBOLS], depths[GCONV_HUFFMAN_SYMBOLS];
+  int of_length[GCONV_HUFFMAN_SYMBOLS + 1]; /* how many codes there are of each length */
+} gconv_huffman_room;
+
+/* Builds Huffman's tree over `used` sorted weights, two or more. There are two queues: the leaves, and the inner nodes,
+ * which are made in ascending order of their weights. parents[] has those of the leaves, then those of the inner nodes.
+ * depths[] are those of the inner nodes, from the root down. */
+GCONV_BOTH void gconv_huffman_build(gconv_huffman_room *room, int used) {
+  const uint64_t *sorted = room->sorted;
+  uint64_t *weights = room->weights;
+  int leaf = 0, inner = 0;
+  for (int made = 0; made < used - 1; made++) {
+    weights[made] = 0;
+    for (int child = 0; child < 2; child++) {
+      if (leaf < used && (inner == made || (sorted[leaf] >> 16) <= weights[inner])) {
+        weights[made] += sorted[leaf] >> 16;
+        room->parents[leaf++] = made;
+      } else {
+        weights[made] += weights[inner];
+        room->parents[used + inner++] = made;
+      }
+    }
+  }
+  room->depths[used - 2] = 0;
+  for (int i = used - 3; i >= 0; i--)
+    room->depths[i] = room->depths[room->parents[used + i]] + 1;
+}
+
+/* Shortens codes longer than `longest` to that length, then repairs the code. `excess` is the number of codes of that length
+ * by which Kraft's sum is above 1. When a code of the next shorter length becomes one bit longer, another code fits beside
+ * it, which frees one place. */
+GCONV_BOTH void gconv_huffman_limit_lengths(int *of_length, int deepest, int longest) {
+  for (int i = longest + 1; i <= deepest; i++) {
+    of_length[longest] += of_length[i];
+    of_length[i] = 0;
+  }
+  uint64_t sum = 0;
+  for (int i = 1; i <= longest; i++)
+    sum += (uint64_t)of_length[i] << (longest - i);
+  for (uint64_t excess = sum - (UINT64_C(1) << longest); excess > 0; excess--) {
+    int shorter = longest - 1;
+    while (of_length[shorter] == 0)
+      shorter--;
+    of_length[longest]--;
+    of_length[shorter]--;
+    of_length[shorter + 1] += 2;
+  }
+}
+
+/* Returns the code of `length` bits (1 or more) as deflate writes it: its first bit is the lowest. */
+GCONV_BOTH uint16_t gconv_huffman_reverse(unsigned code, int length) {
+#ifdef __CUDA_ARCH__
+  return (uint16_t)(__brev(code) >> (32 - length));
+#else
+  unsigned reversed = 0;
+  for (int i = 0; i < length; i++, code >>= 1)
+    reversed = reversed << 1 | (code & 1);
+  return (uint16_t)reversed;
+#endif
+}
 
 #endif

@@ -2,6 +2,7 @@
 /* Images in memory, and properties of their pixels that formats need. */
 #include "image/format.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- In memory ---- */
@@ -64,6 +65,11 @@ void gconv_image_free(gconv_image *image) {
 
 /* ---- Details that formats share ---- */
 
+gconv_status gconv_format_state(size_t bytes, const char *what, void **state) {
+  *state = calloc(1, bytes);
+  return *state ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %s", what);
+}
+
 int64_t gconv_image_row_count(const gconv_image *image) {
   return (int64_t)image->frames * (image->planar ? image->channels : 1) * image->height;
 }
@@ -93,9 +99,4 @@ void gconv_swap_bytes(void *items, size_t count, size_t item_bytes) {
       bytes[low] = bytes[high];
       bytes[high] = first;
     }
-}
-
-bool gconv_host_is_big_endian(void) {
-  const uint16_t one = 1;
-  return *(const uint8_t *)&one == 0;
 }

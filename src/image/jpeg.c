@@ -88,15 +88,13 @@ static void on_message(j_common_ptr info, int level) {
   gconv_remark("%s: JPEG: %s", session->name, text);
 }
 
-static gconv_status create_session(const char *name, jpeg_session **result) {
-  jpeg_session *session = calloc(1, sizeof *session);
-  if (!session)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a JPEG");
+static gconv_status create_session(const char *name, void **state) {
+  GCONV_TRY(gconv_format_state(sizeof(jpeg_session), "a JPEG", state));
+  jpeg_session *session = *state;
   jpeg_std_error(&session->errors);
   session->errors.error_exit = on_error;
   session->errors.emit_message = on_message;
   session->name = name;
-  *result = session;
   return GCONV_OK;
 }
 
@@ -253,10 +251,9 @@ static void read_header(jpeg_session *session) {
 }
 
 static gconv_status open_jpeg(gconv_reader *reader) {
-  jpeg_session *session = NULL;
-  GCONV_TRY(create_session(reader->source->name, &session));
+  GCONV_TRY(create_session(reader->source->name, &reader->state));
+  jpeg_session *session = reader->state;
   session->reader = reader;
-  reader->state = session;
   return run(session, read_header);
 }
 
@@ -266,8 +263,6 @@ static void close_jpeg(gconv_reader *reader) {
     return;
   jpeg_destroy_decompress(&session->read); /* does nothing if it was not created */
   gconv_release(session->cmyk);
-  free(session);
-  reader->state = NULL;
 }
 
 /* JPEGs of four colours come from Adobe programs, which store 255 - ink. An ink c over black k leaves (255 - c)(255 - k) /
@@ -390,10 +385,9 @@ static gconv_status start(gconv_writer *writer) {
   if (writer->header->width > JPEG_MAX_DIMENSION || writer->header->height > JPEG_MAX_DIMENSION)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: %d x %d pixels are too many for JPEG, which has at most %ld x %ld: write .png",
                       writer->name, writer->header->width, writer->header->height, JPEG_MAX_DIMENSION, JPEG_MAX_DIMENSION);
-  jpeg_session *session = NULL;
-  GCONV_TRY(create_session(writer->name, &session));
+  GCONV_TRY(create_session(writer->name, &writer->state));
+  jpeg_session *session = writer->state;
   session->writer = writer;
-  writer->state = session;
   return run(session, write_header);
 }
 
@@ -423,11 +417,8 @@ static gconv_status finish(gconv_writer *writer) {
 
 static void end(gconv_writer *writer) {
   jpeg_session *session = writer->state;
-  if (!session)
-    return;
-  jpeg_destroy_compress(&session->write);
-  free(session);
-  writer->state = NULL;
+  if (session)
+    jpeg_destroy_compress(&session->write);
 }
 
 const gconv_format gconv_format_jpeg = {

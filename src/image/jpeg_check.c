@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "image/jpeg_check.h"
+#include "image/format.h"
 
 #include <string.h>
 
 enum { MARK = 0xff, START = 0xd8, END = 0xd9, FIRST_RESTART = 0xd0, SCAN = 0xda, RESTART_INTERVAL = 0xdd };
-
-/* The big-endian number of two bytes. */
-static size_t number(const uint8_t *bytes) {
-  return (size_t)bytes[0] << 8 | bytes[1];
-}
 
 /* Returns the first byte of the coded data, behind all segments; 0 if there is none. *restarts: whether the file announces
  * restarts. */
@@ -22,11 +17,11 @@ static size_t find_data(const uint8_t *bytes, size_t size, bool *restarts) {
       at++;
       continue;
     }
-    size_t length = number(bytes + at + 2);
+    size_t length = (size_t)gconv_bytes_number(bytes + at + 2, 2, true);
     if (length < 2 || length > size - at - 2)
       return 0;
     if (bytes[at + 1] == RESTART_INTERVAL && length == 4)
-      *restarts = number(bytes + at + 4) > 0;
+      *restarts = gconv_bytes_number(bytes + at + 4, 2, true) > 0;
     if (bytes[at + 1] == SCAN)
       return at + 2 + length;
     at += 2 + length;

@@ -5,7 +5,6 @@
 #include "base/npy_header.h"
 #include "image/format.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
@@ -18,17 +17,6 @@ typedef struct npy_state {
   uint64_t header_bytes; /* while writing */
   bool reserved;         /* space for writing in any order was reserved */
 } npy_state;
-
-static gconv_status create_state(void **result) {
-  *result = calloc(1, sizeof(npy_state));
-  return *result ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for an array");
-}
-
-static void free_state(npy_state *state) {
-  if (state)
-    gconv_release(state->frame);
-  free(state);
-}
 
 /* ---- Reading ---- */
 
@@ -69,7 +57,7 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
 }
 
 static gconv_status open_npy(gconv_reader *reader) {
-  GCONV_TRY(create_state(&reader->state));
+  GCONV_TRY(gconv_format_state(sizeof(npy_state), "an array", &reader->state));
   gconv_npy_header *file = &((npy_state *)reader->state)->file;
   GCONV_TRY(gconv_npy_header_read(reader->source, file));
   reader->out_of_order = file->fortran_order;
@@ -79,11 +67,9 @@ static gconv_status open_npy(gconv_reader *reader) {
 }
 
 static void close_npy(gconv_reader *reader) {
-  npy_state *state = reader->state;
+  const npy_state *state = reader->state;
   if (state && state->lost)
     gconv_remark("%s: float64 became float32, with rounding", reader->source->name);
-  free_state(state);
-  reader->state = NULL;
 }
 
 static size_t smaller(size_t a, size_t b) {
@@ -106,25 +92,14 @@ static gconv_status read_bools(gconv_reader *reader, uint8_t *samples, size_t co
   return GCONV_OK;
 }
 
-static gconv_status read_halves(gconv_reader *reader, float *samples, size_t count) {
-  const gconv_element half = {.kind = 'f', .bytes = 2, .big_endian = ((const npy_state *)reader->state)->file.big_endian};
-  uint8_t piece[2 * PIECE];
-  for (size_t done = 0; done < count; done += PIECE) {
-    size_t step = smaller(count - done, PIECE);
-    GCONV_TRY(gconv_source_read_exactly(reader->source, piece, 2 * step, "its elements"));
-    for (size_t i = 0; i < step; i++)
-      *samples++ = gconv_element_read(half, piece + 2 * i);
-  }
-  return GCONV_OK;
-}
-
 /* Reads the next elements as samples. */
 static gconv_status read_samples(gconv_reader *reader, void *samples, size_t count) {
   npy_state *state = reader->state;
   if (state->file.kind == 'b')
     return read_bools(reader, samples, count);
   if (state->file.kind == 'f' && state->file.item_bytes == 2)
-    return read_halves(reader, samples, count);
+    return gconv_elements_read(reader->source, (gconv_element){'f', 2, state->file.big_endian}, count, "its elements",
+                               samples);
   if (state->file.item_bytes != sizeof(double))
     return read_stored(reader, samples, count, state->file.item_bytes);
   double piece[PIECE];
@@ -202,7 +177,7 @@ static gconv_npy_header header_of(const gconv_image *image) {
 
 static gconv_status start(gconv_writer *writer) {
   const gconv_image *image = writer->header;
-  GCONV_TRY(create_state(&writer->state));
+  GCONV_TRY(gconv_format_state(sizeof(npy_state), "an array", &writer->state));
   if (is_transposed(image)) {
     size_t factors[] = {gconv_type_bytes(image->type), (size_t)image->channels, (size_t)image->width, (size_t)image->height};
     void *frame = NULL;
@@ -258,8 +233,9 @@ static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const voi
 }
 
 static void end(gconv_writer *writer) {
-  free_state(writer->state);
-  writer->state = NULL;
+  const npy_state *state = writer->state;
+  if (state)
+    gconv_release(state->frame);
 }
 
 const gconv_format gconv_format_npy = {

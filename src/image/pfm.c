@@ -6,7 +6,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WORD_BYTES = 32 };
@@ -89,26 +88,10 @@ static gconv_status read_header(gconv_reader *reader, pfm_state *state) {
   return gconv_reader_expect(reader, bytes);
 }
 
-static gconv_status create_state(void **result) {
-  *result = calloc(1, sizeof(pfm_state));
-  return *result ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a PFM");
-}
-
-static void free_state(pfm_state *state) {
-  if (state)
-    gconv_release(state->rows);
-  free(state);
-}
-
 static gconv_status open_pfm(gconv_reader *reader) {
-  GCONV_TRY(create_state(&reader->state));
+  GCONV_TRY(gconv_format_state(sizeof(pfm_state), "a PFM", &reader->state));
   reader->out_of_order = true; /* rows are stored from the bottom up */
   return read_header(reader, reader->state);
-}
-
-static void close_pfm(gconv_reader *reader) {
-  free_state(reader->state);
-  reader->state = NULL;
 }
 
 static gconv_status read_all(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
@@ -132,7 +115,7 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
 static gconv_status start(gconv_writer *writer) {
   const gconv_image *header = writer->header;
   char text[64];
-  GCONV_TRY(create_state(&writer->state));
+  GCONV_TRY(gconv_format_state(sizeof(pfm_state), "a PFM", &writer->state));
   snprintf(text, sizeof text, "P%c\n%d %d\n%s\n", header->channels == 3 ? 'F' : 'f', header->width, header->height,
            gconv_host_is_big_endian() ? "1.0" : "-1.0");
   return gconv_sink_write(writer->sink, text, strlen(text));
@@ -165,8 +148,9 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
 }
 
 static void end(gconv_writer *writer) {
-  free_state(writer->state);
-  writer->state = NULL;
+  const pfm_state *state = writer->state;
+  if (state)
+    gconv_release(state->rows);
 }
 
 const gconv_format gconv_format_pfm = {
@@ -180,7 +164,6 @@ const gconv_format gconv_format_pfm = {
     .sniff = sniff,
     .open = open_pfm,
     .read_rows = read_rows,
-    .close = close_pfm,
     .start = start,
     .write_rows = write_rows,
     .end = end,

@@ -25,11 +25,10 @@ typedef struct png_session {
   gconv_reader *reader;
 
   uint64_t begin;             /* of the file, in the source */
-  uint64_t chunk_left;        /* bytes up to the head of the next chunk */
-  bool met_pixels;            /* the first IDAT chunk */
-  gconv_png_inflate *inflate; /* what gives libpng its bytes from there on; NULL: the source does */
-  bool irregular;             /* it met something that libpng alone is to judge */
-  bool alone;                 /* libpng reads again, without it */
+  uint8_t head[8];            /* the last 8 bytes that libpng read at once: in the end, the head of the first IDAT chunk */
+  bool plain;                 /* rows are the same in the file, but for the order of bytes */
+  gconv_png_inflate *inflate; /* reads the rows; NULL: libpng does */
+  bool again;                 /* libpng reads the file a second time, because `inflate` found something irregular */
   bool rows_begun;
   int64_t rows_made; /* by libpng */
 
@@ -62,46 +61,17 @@ static _Noreturn void on_error(png_structp png, png_const_charp text) {
 
 static void on_warning(png_structp png, png_const_charp text) {
   const png_session *session = png_get_error_ptr(png);
-  if (!session->alone || session->met_pixels) /* else it was said before */
+  if (!session->again || session->rows_begun) /* else it was said before */
     gconv_remark("%s: PNG: %s", session->reader->source->name, text);
-}
-
-static gconv_png_shape shape_of(const png_session *session) {
-  return (gconv_png_shape){
-      .width = png_get_image_width(session->png, session->info),
-      .height = png_get_image_height(session->png, session->info),
-      .pixel_bits = (uint32_t)png_get_bit_depth(session->png, session->info) * png_get_channels(session->png, session->info),
-      .interlaced = png_get_interlace_type(session->png, session->info) != PNG_INTERLACE_NONE,
-  };
-}
-
-/* The head of a chunk. From the first IDAT chunk on, libpng gets other bytes than the file has. */
-static void meet_chunk(png_session *session, uint8_t head[GCONV_PNG_HEAD]) {
-  enum { CRC_BYTES = 4 };
-  session->chunk_left = png_get_uint_32(head) + (uint64_t)CRC_BYTES;
-  if (session->met_pixels || memcmp(head + 4, "IDAT", 4) != 0)
-    return;
-  gconv_png_shape shape = shape_of(session);
-  session->met_pixels = true;
-  if (!session->alone)
-    session->inflate = gconv_png_inflate_open(session->reader->source, &shape, head);
 }
 
 static void read_bytes(png_structp png, png_bytep bytes, size_t size) {
   png_session *session = png_get_io_ptr(png);
-  if (session->inflate) {
-    session->irregular = !gconv_png_inflate_read(session->inflate, bytes, size);
-    if (session->irregular)
-      fail(session, GCONV_BAD_FILE);
-    return;
-  }
   gconv_status status = gconv_source_read_exactly(session->reader->source, bytes, size, "its PNG data");
   if (status != GCONV_OK)
     fail(session, status);
-  if (session->chunk_left == 0 && size == GCONV_PNG_HEAD)
-    meet_chunk(session, bytes);
-  else
-    session->chunk_left -= size < session->chunk_left ? size : session->chunk_left;
+  if (size == sizeof session->head)
+    memcpy(session->head, bytes, size);
 }
 
 static png_voidp allocate(png_structp png, png_alloc_size_t size) {
@@ -157,9 +127,7 @@ static void read_metadata(png_session *session) {
 
 static void read_info(png_session *session) {
   static const uint8_t unused[] = "tEXt\0zTXt\0iTXt\0sPLT\0hIST"; /* passed over: a thousand of them could be large */
-  enum { SIGNATURE_BYTES = 8 };
   png_structp png = session->png;
-  session->chunk_left = SIGNATURE_BYTES;
   png_set_read_fn(png, session, read_bytes);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* max_pixels is the limit, and it comes next */
   png_set_chunk_malloc_max(png, 16 << 20);                    /* ICC profiles of printers have up to 4 MB */
@@ -182,19 +150,18 @@ static void read_header(png_session *session) {
   header->height = (int32_t)png_get_image_height(png, session->info);
   header->alpha = (colour & PNG_COLOR_MASK_ALPHA) || transparent > 0;
   header->channels = ((colour & PNG_COLOR_MASK_COLOR) ? 3 : 1) + header->alpha;
-  gconv_png_shape shape = shape_of(session);
-  session->reader->out_of_order = shape.interlaced;
-  session->reader->bytes = 3 * gconv_image_row_bytes(header) + gconv_png_inflate_bytes(&shape); /* libpng has two rows */
+  session->reader->out_of_order = png_get_interlace_type(png, session->info) != PNG_INTERLACE_NONE;
+  session->plain = !session->reader->out_of_order && !(colour & PNG_COLOR_MASK_PALETTE) && !transparent &&
+                   png_get_bit_depth(png, session->info) >= 8;
+  session->reader->bytes = 3 * gconv_image_row_bytes(header) + gconv_png_inflate_bytes(header); /* libpng has two rows */
   read_metadata(session);
 }
 
 static gconv_status open_png(gconv_reader *reader) {
-  png_session *session = calloc(1, sizeof *session);
-  if (!session)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
+  GCONV_TRY(gconv_format_state(sizeof(png_session), "a PNG", &reader->state));
+  png_session *session = reader->state;
   session->reader = reader;
   session->begin = reader->source->position;
-  reader->state = session;
   GCONV_TRY(create_png(session));
   return run(session, read_header);
 }
@@ -213,23 +180,15 @@ static void warn_of_gamma(const png_session *session) {
 
 static void close_png(gconv_reader *reader) {
   png_session *session = reader->state;
-  if (session)
-    warn_of_gamma(session);
-  if (session)
-    destroy_png(session);
-  free(session);
-  reader->state = NULL;
+  if (!session)
+    return;
+  warn_of_gamma(session);
+  destroy_png(session);
 }
 
 /* Palettes, depths below 8 and tRNS are expanded; 16 bits become those of this machine. */
 static void start_rows(png_session *session) {
   session->rows_begun = true;
-  if (session->inflate) { /* it has looked at the checksums of the file, and what it makes needs none */
-    png_set_crc_action(session->png, PNG_CRC_QUIET_USE, PNG_CRC_NO_CHANGE);
-#ifdef PNG_IGNORE_ADLER32 /* not every libpng of 1.6 has it: then the checksum, which is right, is looked at */
-    png_set_option(session->png, PNG_IGNORE_ADLER32, PNG_OPTION_ON);
-#endif
-  }
   png_set_expand(session->png);
   if (!gconv_host_is_big_endian())
     png_set_swap(session->png);
@@ -237,11 +196,6 @@ static void start_rows(png_session *session) {
   png_read_update_info(session->png, session->info);
   if (png_get_rowbytes(session->png, session->info) != gconv_image_row_bytes(&session->reader->header))
     png_error(session->png, "rows of an unexpected size");
-}
-
-static void end_rows(png_session *session) {
-  png_set_crc_action(session->png, PNG_CRC_ERROR_QUIT, PNG_CRC_NO_CHANGE);
-  png_read_end(session->png, NULL);
 }
 
 /* The last rows are read with all that follows them, so that a file that is cut there is not taken for a whole one. */
@@ -254,7 +208,7 @@ static void read_some_rows(png_session *session) {
   for (int32_t i = 0; i < session->count; i++, session->rows_made++)
     png_read_row(session->png, session->rows + (size_t)i * session->row_bytes, NULL);
   if (session->rows_made == reader->header.height)
-    end_rows(session);
+    png_read_end(session->png, NULL);
 }
 
 /* Each of the seven passes adds some pixels to some rows. */
@@ -263,37 +217,46 @@ static void read_interlaced(png_session *session) {
   for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
     for (int32_t y = 0; y < session->reader->header.height; y++)
       png_read_row(session->png, session->rows + (size_t)y * session->row_bytes, NULL);
-  end_rows(session);
-}
-
-/* Something irregular was met: libpng reads it all again by itself, and judges. */
-static gconv_status read_again(png_session *session, png_step *step) {
-  destroy_png(session);
-  session->irregular = session->met_pixels = session->rows_begun = false;
-  session->alone = true;
-  session->rows_made = 0;
-  GCONV_TRY(gconv_source_rewind(session->reader->source, session->begin));
-  GCONV_TRY(create_png(session));
-  GCONV_TRY(run(session, read_info));
-  return run(session, step);
+  png_read_end(session->png, NULL);
 }
 
 static gconv_status read_by(png_session *session, png_step *step, uint8_t *rows, size_t row_bytes, int32_t count) {
   session->rows = rows;
   session->row_bytes = row_bytes;
   session->count = count;
-  gconv_status status = run(session, step);
-  return session->irregular ? read_again(session, step) : status;
+  return run(session, step);
 }
 
 static gconv_status read_all_interlaced(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
   return read_by(reader->state, read_interlaced, rows, row_bytes, 0);
 }
 
+/* Has libpng begin again at the beginning of the file. It then skips the rows that were read before. */
+static gconv_status begin_again(png_session *session) {
+  destroy_png(session);
+  session->again = true;
+  GCONV_TRY(gconv_source_rewind(session->reader->source, session->begin));
+  GCONV_TRY(create_png(session));
+  return run(session, read_info);
+}
+
 static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  png_session *session = reader->state;
   if (reader->out_of_order)
     return gconv_reader_whole(reader, read_all_interlaced, rows, row_bytes, count);
-  return read_by(reader->state, read_some_rows, rows, row_bytes, count);
+  if (reader->rows_read == 0 && session->plain)
+    session->inflate = gconv_png_inflate_open(reader->source, png_get_uint_32(session->head), &reader->header);
+  if (!session->inflate)
+    return read_by(session, read_some_rows, rows, row_bytes, count);
+  if (!gconv_png_inflate_rows(session->inflate, rows, row_bytes, count)) {
+    GCONV_TRY(begin_again(session));
+    return read_by(session, read_some_rows, rows, row_bytes, count);
+  }
+  size_t samples = gconv_image_row_bytes(&reader->header) / 2;
+  bool swap = reader->header.type == GCONV_U16 && !gconv_host_is_big_endian();
+  for (int32_t i = 0; swap && i < count; i++)
+    gconv_swap_bytes((uint8_t *)rows + (size_t)i * row_bytes, samples, 2);
+  return GCONV_OK;
 }
 
 const gconv_format gconv_format_png = {

@@ -6,7 +6,7 @@
 #ifndef GCONV_IMAGE_PNG_CUT_H
 #define GCONV_IMAGE_PNG_CUT_H
 
-#include "image/huffman_body.h"
+#include "image/huffman.h"
 #include "image/png_bits.h"
 #include "image/png_deflate.h"
 

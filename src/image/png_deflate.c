@@ -2,7 +2,6 @@
 #include "image/png_deflate.h"
 #include "base/memory.h"
 #include "image/png_cut.h"
-#include "image/png_literals.h"
 
 #include <string.h>
 
@@ -10,7 +9,6 @@ enum {
   MOST_MATCHES = (BLOCK_BYTES + LONGEST) / SHORTEST + 1,
   TRIAL_BYTES = 8192, /* of a block, that tell whether matches are worth looking for */
   COUNT_TABLES = 8,
-  MANY = 256, /* literals, for which tables are worth loading */
 };
 
 /* Some literals and then a match. The last of a block has length 0: it is no match. */
@@ -29,7 +27,6 @@ struct gconv_png_deflater {
   uint8_t lengths[SYMBOLS + DISTANCE_SYMBOLS];
   /* Above COUNT_BITS bits to put, and below how many they are. Those of lengths have their extra bits. */
   uint32_t literal_codes[LITERALS], length_codes[LONGEST + 1], distance_codes[DISTANCE_SYMBOLS], end_code;
-  gconv_png_literals literals; /* the same codes once more */
 };
 
 gconv_status gconv_png_deflater_create(gconv_png_deflater **deflater) {
@@ -156,12 +153,8 @@ static void make_codes(gconv_png_deflater *deflater) {
   uint16_t codes[SYMBOLS], distance_codes[DISTANCE_SYMBOLS];
   gconv_huffman_codes(lengths, SYMBOLS, codes);
   gconv_huffman_codes(distance_lengths, DISTANCE_SYMBOLS, distance_codes);
-  for (int i = 0; i < LITERALS; i++) {
+  for (int i = 0; i < LITERALS; i++)
     deflater->literal_codes[i] = (uint32_t)codes[i] << COUNT_BITS | lengths[i];
-    deflater->literals.low[i] = (uint8_t)codes[i];
-    deflater->literals.high[i] = (uint8_t)(codes[i] >> 8);
-    deflater->literals.count[i] = lengths[i];
-  }
   for (int i = 0; i < DISTANCE_SYMBOLS; i++)
     deflater->distance_codes[i] = (uint32_t)distance_codes[i] << COUNT_BITS | distance_lengths[i];
   deflater->end_code = (uint32_t)codes[END_OF_BLOCK] << COUNT_BITS | lengths[END_OF_BLOCK];
@@ -211,9 +204,7 @@ static void put_sequences(const gconv_png_deflater *deflater, const uint8_t *byt
   bit_writer writer = *result;
   for (size_t i = 0; i < deflater->count; i++) {
     const sequence *s = &deflater->sequences[i];
-    size_t left = s->literals, done = left < MANY ? 0 : gconv_png_put_literals(&deflater->literals, bytes, left, &writer);
-    left -= done;
-    bytes += done;
+    size_t left = s->literals;
     for (; left >= 4; left -= 4, bytes += 4) {
       put_joined(&writer, join_literals(literals, bytes, 4));
       drain(&writer);

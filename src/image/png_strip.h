@@ -2,7 +2,7 @@
 /*
  * What is decided of the strips of a PNG: their rows, their filter, and whether matches are looked for. The header is
  * compiled for the host (png_encode.c) and for CUDA (codec_cuda/png.cu), so that both make the same bytes of an image. The
- * other headers that both sides share are png_filter.h, huffman_body.h, png_deflate.h, png_cut.h and png_bits.h.
+ * other headers that both sides share are png_filter.h, huffman.h, png_deflate.h, png_cut.h and png_bits.h.
  */
 #ifndef GCONV_IMAGE_PNG_STRIP_H
 #define GCONV_IMAGE_PNG_STRIP_H

@@ -8,6 +8,7 @@
  * threads, and few strips are in memory at a time.
  */
 #include "base/checksum.h"
+#include "base/element.h"
 #include "base/threads.h"
 #include "image/png.h"
 #include "image/png_encode.h"
@@ -214,10 +215,6 @@ static gconv_status write_profile(gconv_writer *writer) {
   return status;
 }
 
-static uint32_t be32_at(const uint8_t *bytes) {
-  return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
 /* Why readers would not take the profile, or NULL: it is not of the image's colours, or not a profile at all (ICC.1, 7.2).
  */
 static const char *fault_of_profile(const gconv_image *header) {
@@ -225,9 +222,9 @@ static const char *fault_of_profile(const gconv_image *header) {
   const uint8_t *profile = header->icc;
   if (!gconv_icc_fits(header))
     return header->channels >= 3 ? "it is not one of RGB colours" : "it is not one of grey";
-  if (header->icc_bytes > MOST_BYTES || be32_at(profile) != header->icc_bytes || header->icc_bytes < HEADER_BYTES + 4 ||
-      memcmp(profile + SIGNATURE, "acsp", 4) != 0 ||
-      be32_at(profile + HEADER_BYTES) > (header->icc_bytes - HEADER_BYTES - 4) / 12)
+  if (header->icc_bytes > MOST_BYTES || gconv_bytes_number(profile, 4, true) != header->icc_bytes ||
+      header->icc_bytes < HEADER_BYTES + 4 || memcmp(profile + SIGNATURE, "acsp", 4) != 0 ||
+      gconv_bytes_number(profile + HEADER_BYTES, 4, true) > (header->icc_bytes - HEADER_BYTES - 4) / 12)
     return "it is damaged";
   return NULL;
 }
@@ -258,10 +255,8 @@ gconv_status gconv_png_start(gconv_writer *writer) {
   if (row_bytes > MOST_ROW_BYTES)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: rows of %zu bytes: this program writes PNG rows of up to a gigabyte",
                       writer->name, row_bytes);
-  struct state *state = calloc(1, sizeof *state);
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNG");
-  writer->state = state;
+  GCONV_TRY(gconv_format_state(sizeof(struct state), "a PNG", &writer->state));
+  struct state *state = writer->state;
   pthread_mutex_init(&state->lock, NULL);
   pthread_cond_init(&state->written_more, NULL);
   state->writer = writer;
@@ -366,6 +361,4 @@ void gconv_png_end(gconv_writer *writer) {
   free(state->encoders);
   pthread_cond_destroy(&state->written_more);
   pthread_mutex_destroy(&state->lock);
-  free(state);
-  writer->state = NULL;
 }

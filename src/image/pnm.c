@@ -4,7 +4,6 @@
 #include "image/format.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct pnm_state {
@@ -208,10 +207,8 @@ static gconv_status prepare(gconv_reader *reader, pnm_state *state) {
 
 static gconv_status open_pnm(gconv_reader *reader) {
   uint8_t magic[2];
-  pnm_state *state = calloc(1, sizeof *state);
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a PNM");
-  reader->state = state;
+  GCONV_TRY(gconv_format_state(sizeof(pnm_state), "a PNM", &reader->state));
+  pnm_state *state = reader->state;
   GCONV_TRY(gconv_source_read_exactly(reader->source, magic, sizeof magic, "its header"));
   state->kind = magic[1] - '0';
   if (state->kind == 7) {
@@ -315,13 +312,9 @@ static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes
 }
 
 static void close_pnm(gconv_reader *reader) {
-  pnm_state *state = reader->state;
-  if (!state)
-    return;
-  gconv_release(state->scaled);
-  gconv_release(state->bits);
-  free(state);
-  reader->state = NULL;
+  const pnm_state *state = reader->state;
+  gconv_release(state ? state->scaled : NULL);
+  gconv_release(state ? state->bits : NULL);
 }
 
 /* ---- Writing ---- */

@@ -4,9 +4,9 @@
  * of 1 to 5 bytes, each for a pixel or a run of pixels; then seven bytes of 0 and one of 1. The two highest bits of a code's
  * first byte tell its kind. Grey is written as RGB.
  */
+#include "base/element.h"
 #include "image/format.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -41,11 +41,8 @@ static size_t place_of(pixel p) {
 }
 
 static gconv_status create_state(void **result) {
-  qoi_state *state = calloc(1, sizeof *state);
-  *result = state;
-  if (!state)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a QOI");
-  state->last.a = 255;
+  GCONV_TRY(gconv_format_state(sizeof(qoi_state), "a QOI", result));
+  ((qoi_state *)*result)->last.a = 255;
   return GCONV_OK;
 }
 
@@ -55,16 +52,13 @@ static bool sniff(const uint8_t *bytes, size_t size) {
   return size >= 4 && memcmp(bytes, "qoif", 4) == 0;
 }
 
-static uint32_t be32_at(const uint8_t *bytes) {
-  return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
 static gconv_status open_qoi(gconv_reader *reader) {
   gconv_image *header = &reader->header;
   uint8_t head[HEAD_BYTES];
   GCONV_TRY(create_state(&reader->state));
   GCONV_TRY(gconv_source_read_exactly(reader->source, head, sizeof head, "its header"));
-  uint32_t width = be32_at(head + 4), height = be32_at(head + 8), channels = head[12], colours = head[13];
+  uint32_t width = (uint32_t)gconv_bytes_number(head + 4, 4, true), height = (uint32_t)gconv_bytes_number(head + 8, 4, true);
+  uint32_t channels = head[12], colours = head[13];
   if (width < 1 || width > INT32_MAX || height < 1 || height > INT32_MAX || channels < 3 || channels > 4 || colours > 1)
     return gconv_fail(GCONV_BAD_FILE, "%s: its QOI header tells of %u x %u pixels, %u channels and colours of kind %u",
                       reader->source->name, width, height, channels, colours);
@@ -76,11 +70,6 @@ static gconv_status open_qoi(gconv_reader *reader) {
   header->channels = (int32_t)channels;
   header->alpha = channels == 4;
   return gconv_reader_expect(reader, (size_t)((uint64_t)width * height / LONGEST_RUN) + END_BYTES);
-}
-
-static void close_qoi(gconv_reader *reader) {
-  free(reader->state);
-  reader->state = NULL;
 }
 
 static inline gconv_status read_bytes(qoi_state *state, gconv_source *source, uint8_t *bytes, size_t count) {
@@ -229,11 +218,6 @@ static gconv_status finish(gconv_writer *writer) {
   return gconv_sink_write(writer->sink, "\0\0\0\0\0\0\0\1", END_BYTES);
 }
 
-static void end(gconv_writer *writer) {
-  free(writer->state);
-  writer->state = NULL;
-}
-
 const gconv_format gconv_format_qoi = {
     .info = {.name = "qoi",
              .extensions = "qoi",
@@ -245,9 +229,7 @@ const gconv_format gconv_format_qoi = {
     .sniff = sniff,
     .open = open_qoi,
     .read_rows = read_rows,
-    .close = close_qoi,
     .start = start,
     .write_rows = write_rows,
     .finish = finish,
-    .end = end,
 };

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Opening ---- */
@@ -121,8 +122,9 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
 }
 
 void gconv_reader_close(gconv_reader *reader) {
-  if (reader->format)
+  if (reader->format && reader->format->close)
     reader->format->close(reader);
+  free(reader->state);
   gconv_image_free(&reader->header);
   gconv_release(reader->whole);
   *reader = (gconv_reader){0};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads files, by rows and as a whole: the public functions over reader.c. */
 #include "image/format.h"
-#include "image/jpeg_check.h"
 #include "image/orientation.h"
 
 #include <inttypes.h>

@@ -160,6 +160,7 @@ int32_t gconv_row_writer_step(const gconv_row_writer *rows) {
 static void end(gconv_row_writer *rows) {
   if (rows->writer.format->end)
     rows->writer.format->end(&rows->writer);
+  free(rows->writer.state);
 }
 
 gconv_status gconv_row_writer_commit(gconv_row_writer *rows) {

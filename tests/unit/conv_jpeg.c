@@ -6,7 +6,7 @@
  */
 #include "bench/make_plan.h"
 #include "device/decoder.h"
-#include "image/jpeg_check.h"
+#include "image/format.h"
 #include "operation/operation.h"
 
 #include <pthread.h>

@@ -20,14 +20,14 @@
 
 /* ---- Who reads ---- */
 
-static int given, refused; /* calls of gconv_png_inflate_read(), and those that returned false */
+static int given, refused; /* calls of gconv_png_inflate_rows(), and those that returned false */
 
-bool __real_gconv_png_inflate_read(gconv_png_inflate *inflate, uint8_t *bytes, size_t size);
-bool __wrap_gconv_png_inflate_read(gconv_png_inflate *inflate, uint8_t *bytes, size_t size);
+bool __real_gconv_png_inflate_rows(gconv_png_inflate *inflate, uint8_t *rows, size_t row_bytes, int32_t count);
+bool __wrap_gconv_png_inflate_rows(gconv_png_inflate *inflate, uint8_t *rows, size_t row_bytes, int32_t count);
 
 /* The linker puts it in the other one's place. */
-bool __wrap_gconv_png_inflate_read(gconv_png_inflate *inflate, uint8_t *bytes, size_t size) {
-  bool right = __real_gconv_png_inflate_read(inflate, bytes, size);
+bool __wrap_gconv_png_inflate_rows(gconv_png_inflate *inflate, uint8_t *rows, size_t row_bytes, int32_t count) {
+  bool right = __real_gconv_png_inflate_rows(inflate, rows, row_bytes, count);
   given++;
   refused += !right;
   return right;
@@ -212,13 +212,16 @@ static void test_all_kinds(void **state) {
     for (int i = 0; i < 768; i++)
       entries[i] = (uint8_t)draw(256);
     made_png png = begin_png(height, width, depth, colour, interlaced);
+    bool plain = !interlaced && colour != 3 && depth >= 8; /* ISA-L inflates it */
     uint32_t count = draw(2) ? 1u << (depth & 15) : 1 + draw(1u << (depth & 15));
     if (colour == 3)
       add_chunk(&png, "PLTE", entries, 3 * (size_t)count);
     if (draw(2) && colour == 3)
       add_chunk(&png, "tRNS", entries + 100, 1 + draw(count));
-    else if (draw(2) && (colour == 0 || colour == 2))
+    else if (draw(2) && (colour == 0 || colour == 2)) {
       add_chunk(&png, "tRNS", entries, colour ? 6 : 2);
+      plain = false;
+    }
     size_t size;
     uint8_t *stream = interlaced ? make_interlaced(height, width, bits, &size)
                                  : make_stream(height, ((size_t)width * bits + 7) / 8 + 1, &size);
@@ -228,7 +231,7 @@ static void test_all_kinds(void **state) {
     add_chunk(&png, "IEND", NULL, 0);
     bool right = agree(&png, draw(2) ? INT32_MAX : 1 + (int32_t)draw(50));
     assert_true(right || colour == 3);
-    assert_int_equal(given > 0, WITH_ISAL);
+    assert_int_equal(given > 0, WITH_ISAL && plain);
     assert_int_equal(refused, 0);
     readable += right;
     test_free(png.bytes);
@@ -270,7 +273,7 @@ static void test_false_head(void **state) {
   test_free(stream);
 }
 
-/* Rows that need several stored blocks, or just one. */
+/* Lines that are longer than a piece of inflated bytes, or just as long. */
 static void test_wide_rows(void **state) {
   (void)state;
   static const uint32_t widths[] = {65533, 65534, 65535, 65536, 131069, 131070, 262143, 262144, 400000};
@@ -359,7 +362,7 @@ static void test_faulty(void **state) {
     made_png png = make_faulty((enum fault)fault);
     bool readable = agree(&png, INT32_MAX);
     assert_int_equal(given > 0, WITH_ISAL && fault != SMALL_WINDOW);
-    assert_int_equal(refused, given > 0 && fault != UNKNOWN_CRITICAL_CHUNK && fault != LATE_GAMMA);
+    assert_int_equal(refused, given > 0);
     assert_int_equal(agree(&png, 100), readable);
     /* libpng's verdict: a warning at most, also where other pixels have another checksum that it has not read by then. */
     if (fault != WRONG_MIDDLE)
