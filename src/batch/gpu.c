@@ -5,6 +5,30 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- What it can do for a job --------------------------------------------------------------------------------------- */
+
+bool gconv_gpu_makes_png(const gconv_batch *batch) {
+  return strcmp(batch->outputs->format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
+}
+
+int gconv_host_stages(const gconv_batch *batch) {
+  const gconv_operation_type *type = batch->operation->type;
+  return type->host_stages ? type->host_stages(batch->operation) : GCONV_HOST_BEFORE | GCONV_HOST_AFTER;
+}
+
+bool gconv_gpu_may_decode(const gconv_batch *batch) {
+  return !batch->verify && !(gconv_host_stages(batch) & GCONV_HOST_BEFORE);
+}
+
+bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count) {
+  const size_t most = 8;
+  bool may = count <= most && !batch->verify;
+  for (size_t n = 0; n < count && may; n++)
+    may = !gconv_output_is_sent(paths[n]);
+  return may;
+}
 
 /* ---- Results in parts ------------------------------------------------------------------------------------------------ */
 
@@ -106,7 +130,7 @@ static gconv_status decode_and_convolve(gconv_worker *worker, gconv_task *task, 
   if (status == GCONV_UNSUPPORTED && !task->streamed)
     status = execute_jpeg(worker, task, header, jpeg, size);
   if (status == GCONV_OK) {
-    task->common.executed = true;
+    gconv_task_describe(task);
     task->common.decode_ms += task->common.timings.decode_ms;
   } else if (!task->streamed) {
     if (!task->remark[0])
@@ -119,12 +143,10 @@ static gconv_status decode_and_convolve(gconv_worker *worker, gconv_task *task, 
 gconv_status gconv_task_convolve_jpeg(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, double whole) {
   void *jpeg = NULL;
   size_t size = 0;
-  if (gconv_worker_is_on_cpu(worker) || !gconv_gpu_may_decode(worker->run->batch) ||
-      !gconv_devices_decode(worker->run->devices, worker->index))
+  if (!gconv_devices_decode(worker->run->devices, worker->index))
     return GCONV_OK;
   double parts = gconv_parts_bytes(worker, task, whole);
-  GCONV_TRY(
-      gconv_worker_admit(worker, parts > 0 ? parts : whole, "a GPU takes images whole, and -d cpu does not", &task->why));
+  GCONV_TRY(gconv_worker_admit(worker, parts > 0 ? parts : whole, "a GPU takes images whole, and -d cpu does not"));
   double begin = gconv_now_ms();
   if (gconv_row_reader_jpeg(reader, &jpeg, &size) != GCONV_OK)
     return GCONV_OK;
