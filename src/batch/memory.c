@@ -69,7 +69,7 @@ uint64_t gconv_budget_bytes(const gconv_budget *budget) {
 /* ---- What images of a shape take ---- */
 
 /* Of the outputs, and of the rows that they need: from an outline by rows, so that nothing large is made. */
-static void look_at(const gconv_plan *outline, gconv_cost *cost) {
+static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
   const gconv_image *like = &outline->like;
   cost->outputs = gconv_plan_outputs(outline);
   for (size_t i = 0; i < cost->outputs; i++) {
@@ -83,6 +83,8 @@ static void look_at(const gconv_plan *outline, gconv_cost *cost) {
   if (step > 0 && outline->operation->type->batches) {
     gconv_plan_rows_needed(outline, cost->rows / 2 / step * step, step, &begin, &end);
     cost->halo = fmax(end - begin - cost->scale * step, 0);
+  } else if (step > 0) {
+    cost->stream = gconv_stream_bytes(outline, cost->outputs, threads);
   }
 }
 
@@ -93,7 +95,7 @@ static gconv_cost find_cost(gconv_worker *worker, const gconv_image *header) {
   cost.in = cost.in_row * header->height;
   cost.known = gconv_operation_find_need(worker->cpu, header, run->operation, PROBE_ROWS, &cost.need) == GCONV_OK;
   if (cost.known && gconv_plan_outline(worker->cpu, header, run->operation, PROBE_ROWS, &outline) == GCONV_OK) {
-    look_at(outline, &cost);
+    look_at(outline, worker->threads, &cost);
     worker->either = run->exact && gconv_devices_are_open(run->devices) && outline->info.exact;
   } else {
     cost.out = cost.in; /* the CPU has no such algorithm */
@@ -216,11 +218,10 @@ const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *it
 bool gconv_rows_are_wanted(const gconv_worker *worker, double whole_bytes) {
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
-  if (whole_bytes > (double)gconv_budget_bytes(worker->run->budget))
-    return true;
+  bool too_large = whole_bytes > (double)worker->run->budget->bytes;
   if (!worker->run->operation->type->batches)
-    return cost->in > STREAMED_BYTES;
-  return batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES;
+    return cost->stream > 0 && (too_large || cost->in > STREAMED_BYTES);
+  return too_large || (batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES);
 }
 
 /* What is taken whatever the number of rows, and for each row. */
@@ -241,8 +242,10 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *heade
   const gconv_cost *cost = &worker->cost;
   double most = (double)gconv_budget_bytes(worker->run->budget), fixed, row, writers;
   *cut = (gconv_cut){.writers = cost->outputs};
-  if (!worker->run->operation->type->batches)
+  if (!worker->run->operation->type->batches) {
+    cut->bytes = cost->stream + (double)gconv_row_reader_bytes(reader);
     return GCONV_OK;
+  }
   cut->whole = !reader || !gconv_row_reader_is_in_order(reader) || header->planar;
   cut->writers = 0;
   find_bytes(worker, header, reader, cut, &fixed, &row);

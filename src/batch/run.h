@@ -74,6 +74,7 @@ typedef struct gconv_cost {
   double in_row;      /* of one row of the image */
   double out_row;     /* of one row of all outputs */
   double scale, halo; /* input rows that `n` rows of the result need: scale * n + halo */
+  double stream;      /* that plain filters take by rows; 0: they need the image whole */
   int32_t rows;       /* of the result */
   size_t outputs;
 } gconv_cost;
@@ -179,7 +180,7 @@ typedef struct gconv_cut {
   int32_t rows;   /* for the plan; 0: any */
   size_t writers; /* results that are written at a time */
   bool whole;     /* its input is in memory as a whole nevertheless */
-  double bytes;   /* that it takes; with rows 0 the plan tells */
+  double bytes;   /* that it takes */
 } gconv_cut;
 
 /* Why an item cannot go by rows, however it is made; NULL if it can. `reader`: NULL if it is in memory. */
@@ -237,8 +238,8 @@ gconv_status gconv_task_execute(gconv_worker *worker, gconv_task *task, bool in_
 /* Carries the only item by rows: from `reader`, or, if that is NULL, from the pixels of task->image. The plan has a row
  * step. task->streamed is set. */
 gconv_status gconv_task_stream(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, size_t writers);
-/* Bytes that this takes with a plan of any rows. */
-double gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads);
+/* Bytes that this takes with such a plan of any rows, or its outline. */
+double gconv_stream_bytes(const gconv_plan *plan, size_t writers, int threads);
 
 /* ---- gpu.c ---- */
 

@@ -200,16 +200,18 @@ static gconv_status make_buffers(flow *f) {
   return GCONV_OK;
 }
 
-double gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads) {
+double gconv_stream_bytes(const gconv_plan *plan, size_t writers, int threads) {
   const uint64_t step_bytes = (uint64_t)1 << 20; /* a writer's, at most */
   const double writer_bytes = 5 << 20;           /* a thread: PNG's strips, filtered and compressed, and rows that wait */
-  int32_t strip = strip_rows(plan, like, 1), begin, end;
+  int32_t strip = strip_rows(plan, &plan->like, 1), begin, end;
   uint64_t row_bytes = output_row_bytes(plan);
   gconv_plan_rows_needed(plan, 0, strip, &begin, &end);
   depth d = choose_depth(threads, (int32_t)(step_bytes / row_bytes) + 1, strip, (uint64_t)strip * row_bytes);
   uint64_t rows = (uint64_t)d.slots * (uint64_t)strip, height = (uint64_t)gconv_plan_get_info(plan)->out_height;
-  uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(like);
-  return (double)(windows + (rows < height ? rows : height) * row_bytes) + (double)writers * (writer_bytes * threads);
+  uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(&plan->like);
+  double workspaces = (double)gconv_plan_get_info(plan)->workspace_bytes * threads;
+  return (double)(windows + (rows < height ? rows : height) * row_bytes) + (double)writers * writer_bytes * threads +
+         workspaces;
 }
 
 /* ---- From stage to stage ---- */

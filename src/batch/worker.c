@@ -14,8 +14,7 @@ static gconv_status go_by_rows(gconv_worker *worker, gconv_task *task, gconv_row
   const gconv_image *header = &task->image;
   gconv_cut cut;
   GCONV_TRY(gconv_rows_cut(worker, header, reader, &cut));
-  if (cut.bytes > 0)
-    GCONV_TRY(gconv_worker_admit(worker, cut.bytes, NULL));
+  GCONV_TRY(gconv_worker_admit(worker, cut.bytes, NULL));
   if (cut.whole && reader) {
     GCONV_TRY(gconv_task_load(worker, task, reader));
     reader = NULL;
@@ -25,14 +24,6 @@ static gconv_status go_by_rows(gconv_worker *worker, gconv_task *task, gconv_row
   GCONV_TRY(gconv_task_plan(worker, task, cut.rows, false));
   if (gconv_plan_row_step(task->plan) == 0 || gconv_plan_outputs(task->plan) != task->items[0].count)
     return GCONV_OK; /* the plan is of use all the same */
-  if (cut.bytes == 0) {
-    double bytes = gconv_stream_bytes(task->plan, header, cut.writers, worker->threads) +
-                   (double)gconv_row_reader_bytes(reader) +
-                   (double)gconv_plan_get_info(task->plan)->workspace_bytes * worker->threads;
-    gconv_task_give_plan(worker, task); /* who waits keeps nothing */
-    GCONV_TRY(gconv_worker_admit(worker, bytes, NULL));
-    GCONV_TRY(gconv_task_plan(worker, task, cut.rows, false));
-  }
   if (because && task->common.cold && !task->remark[0])
     snprintf(task->remark, sizeof task->remark, "%.400s, so it goes by bands of %d rows", because,
              gconv_plan_row_step(task->plan));

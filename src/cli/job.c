@@ -194,10 +194,10 @@ static bool is_one_file(const char *output) {
 static const gconv_format_info *expected_format(const gconv_settings *settings) {
   if (settings->naming.format)
     return settings->naming.format;
-  const gconv_format_info *format = is_one_file(settings->naming.output) || gconv_template_is_one(settings->naming.output)
-                                        ? gconv_format_by_path(settings->naming.output)
-                                        : NULL;
-  return format ? format : gconv_format_by_name("png");
+  const char *output = settings->naming.output;
+  const gconv_format_info *format =
+      is_one_file(output) || gconv_template_is_one(output) ? gconv_format_by_path(output) : NULL;
+  return format ? format : gconv_output_format("-");
 }
 
 static gconv_presentation choose_presentation(const gconv_settings *settings, const gconv_format_info *format) {
