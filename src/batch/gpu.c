@@ -41,7 +41,7 @@ double gconv_parts_bytes(const gconv_worker *worker, const gconv_task *task, dou
   bool may = task->count == 1 && !worker->run->operation->type->batches &&
              gconv_gpu_may_send_parts(batch, item->paths, item->count) &&
              (gconv_gpu_makes_png(batch) || worker->threads == 1) &&
-             (batch->memory == 0 || bytes <= (double)gconv_budget_bytes(worker->run->budget));
+             (batch->memory == 0 || bytes <= (double)worker->run->budget.bytes);
   return may ? bytes : 0;
 }
 
@@ -52,20 +52,13 @@ typedef struct sending {
   const gconv_image *in;      /* whose profile and resolution the results get */
   gconv_row_writer **writers; /* one an output; NULL: that output is not wanted */
   bool begun;                 /* results have come */
-  double encode_ms;
 } sending;
 
 /* When results come: files are wanted for them. */
 static int32_t begin_results(void *user) {
   sending *s = user;
-  int32_t step = 1;
   s->begun = true;
-  for (size_t n = 0; n < s->task->items[0].count; n++) {
-    s->writers[n] = gconv_task_open_rows(s->worker, s->task, n, s->in, s->worker->threads, NULL);
-    int32_t own = s->writers[n] ? gconv_row_writer_step(s->writers[n]) : 1;
-    step = own > step ? own : step;
-  }
-  return step;
+  return gconv_task_open_files(s->worker, s->task, 0, s->task->items[0].count, s->in, s->worker->threads, NULL, s->writers);
 }
 
 static void take_part(void *user, size_t output, const gconv_part *part) {
@@ -78,37 +71,27 @@ static void take_part(void *user, size_t output, const gconv_part *part) {
     gconv_row_writer_discard(*writer);
     *writer = NULL;
   }
-  s->encode_ms += gconv_now_ms() - begin;
-}
-
-/* Commits the results, or, if the input failed, discards them and counts them as failed. */
-static void close_files(sending *s, gconv_status status) {
-  gconv_item *item = &s->task->items[0];
-  double begin = gconv_now_ms();
-  for (size_t n = 0; n < item->count; n++)
-    gconv_task_close_rows(s->worker, s->task, n, s->writers[n], status);
-  if (status != GCONV_OK)
-    gconv_item_add_error(item, item->report.input->path, s->task->why.text);
-  s->encode_ms += gconv_now_ms() - begin;
+  s->task->common.encode_ms += gconv_now_ms() - begin;
 }
 
 gconv_status gconv_task_execute_parts(gconv_worker *worker, gconv_task *task, const gconv_image *in, const void *jpeg,
                                       size_t size) {
-  size_t count = task->items[0].count;
+  gconv_item *item = &task->items[0];
   gconv_timings *timings = &task->common.timings;
   sending s = {.worker = worker, .task = task, .in = in};
   gconv_taker taker = {
       .begin = begin_results, .take = take_part, .user = &s, .png = gconv_gpu_makes_png(worker->run->batch)};
-  s.writers = gconv_plan_outputs(task->plan) == count ? calloc(count, sizeof *s.writers) : NULL;
+  s.writers = gconv_plan_outputs(task->plan) == item->count ? calloc(item->count, sizeof *s.writers) : NULL;
   if (!s.writers)
     return GCONV_UNSUPPORTED;
   gconv_status status = gconv_plan_execute_parts(task->plan, in, jpeg, size, &taker, timings);
   task->streamed = s.begun;
   if (s.begun) {
-    gconv_task_keep_text(task, status);
-    close_files(&s, status);
+    if (gconv_task_keep_text(task, status) != GCONV_OK)
+      gconv_item_add_error(item, item->report.input->path, task->why.text);
+    gconv_task_close_files(worker, task, 0, item->count, s.writers, status);
   }
-  task->common.encode_ms = timings->encode_ms + s.encode_ms;
+  task->common.encode_ms += timings->encode_ms;
   free(s.writers);
   return status;
 }

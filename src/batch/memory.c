@@ -24,14 +24,6 @@ static double row_bytes_of(const gconv_image *image) {
 
 /* ---- What all workers share ---- */
 
-struct gconv_budget {
-  uint64_t bytes;
-  pthread_mutex_t lock; /* guards all below */
-  pthread_cond_t changed;
-  uint64_t taken;
-  uint64_t arrived, served; /* those who wait */
-};
-
 /* The machine's memory, or the limit of the control group where that is less. */
 static uint64_t memory_there(void) {
   long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -44,26 +36,10 @@ static uint64_t memory_there(void) {
   return bytes;
 }
 
-gconv_budget *gconv_budget_create(uint64_t bytes) {
-  gconv_budget *budget = calloc(1, sizeof *budget);
-  if (!budget)
-    return NULL;
-  budget->bytes = bytes > 0 ? bytes : memory_there() / 2;
-  pthread_mutex_init(&budget->lock, NULL);
-  pthread_cond_init(&budget->changed, NULL);
-  return budget;
-}
-
-void gconv_budget_free(gconv_budget *budget) {
-  if (!budget)
-    return;
-  pthread_cond_destroy(&budget->changed);
-  pthread_mutex_destroy(&budget->lock);
-  free(budget);
-}
-
-uint64_t gconv_budget_bytes(const gconv_budget *budget) {
-  return budget->bytes;
+gconv_budget gconv_budget_begin(uint64_t bytes) {
+  return (gconv_budget){.bytes = bytes > 0 ? bytes : memory_there() / 2,
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .changed = PTHREAD_COND_INITIALIZER};
 }
 
 /* ---- What images of a shape take ---- */
@@ -157,7 +133,7 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
   gconv_worker_judge(worker, header);
   if (!worker->cost.known)
     return 1; /* it fails when it is decoded */
-  double memory = (double)gconv_budget_bytes(worker->run->budget);
+  double memory = (double)worker->run->budget.bytes;
   double tensors = worker->cost.need.image + (are_arrays(worker->run) ? worker->cost.out : 0);
   size_t count = (alike - 1) / parts + 1, fits = tensors < GROUP_BYTES ? (size_t)(GROUP_BYTES / tensors) : 1;
   count = count < fits ? count : fits;
@@ -186,7 +162,7 @@ static void print_bytes(char text[32], double bytes) {
 static gconv_status refuse(const gconv_worker *worker, double bytes, const char *reason) {
   char wanted[32], allowed[32];
   print_bytes(wanted, bytes);
-  print_bytes(allowed, (double)worker->run->budget->bytes);
+  print_bytes(allowed, (double)worker->run->budget.bytes);
   if (!reason)
     return gconv_fail(GCONV_TOO_LARGE, "takes about %s of memory, and --memory allows %s: raise it", wanted, allowed);
   return gconv_fail(GCONV_TOO_LARGE,
@@ -218,7 +194,7 @@ const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *it
 bool gconv_rows_are_wanted(const gconv_worker *worker, double whole_bytes) {
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
-  bool too_large = whole_bytes > (double)worker->run->budget->bytes;
+  bool too_large = whole_bytes > (double)worker->run->budget.bytes;
   if (!worker->run->operation->type->batches)
     return cost->stream > 0 && (too_large || cost->in > STREAMED_BYTES);
   return too_large || (batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES);
@@ -240,7 +216,7 @@ static void find_bytes(const gconv_worker *worker, const gconv_image *header, co
 gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
                             gconv_cut *cut) {
   const gconv_cost *cost = &worker->cost;
-  double most = (double)gconv_budget_bytes(worker->run->budget), fixed, row, writers;
+  double most = (double)worker->run->budget.bytes, fixed, row, writers;
   *cut = (gconv_cut){.writers = cost->outputs};
   if (!worker->run->operation->type->batches) {
     cut->bytes = cost->stream + (double)gconv_row_reader_bytes(reader);
@@ -337,7 +313,7 @@ static void give_back(gconv_budget *budget, uint64_t bytes) {
 
 /* All of it is taken at once, and who waits keeps nothing: so nobody waits for those who wait. */
 gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason) {
-  gconv_budget *budget = worker->run->budget;
+  gconv_budget *budget = &worker->run->budget;
   uint64_t wanted = bytes < 1e18 ? (uint64_t)bytes : (uint64_t)1e18;
   if (worker->run->batch->memory > 0 && wanted > budget->bytes)
     return refuse(worker, bytes, reason);
@@ -357,6 +333,6 @@ void gconv_worker_give_back(gconv_worker *worker) {
   uint64_t kept = kept_bytes(worker);
   if (kept >= worker->held)
     return;
-  give_back(worker->run->budget, worker->held - kept);
+  give_back(&worker->run->budget, worker->held - kept);
   worker->held = kept;
 }

@@ -112,9 +112,8 @@ static gconv_status begin(gconv_run *run) {
   GCONV_TRY(check_array(batch));
   GCONV_TRY(begin_devices(run, most_workers(batch)));
   run->held = calloc(batch->inputs->count + 1, sizeof *run->held);
-  run->budget = gconv_budget_create(batch->memory);
   run->plans = gconv_plans_create(run->operation->type->shares ? 1 : 2 * (size_t)run->workers);
-  if (!run->held || !run->budget || !run->plans)
+  if (!run->held || !run->plans)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   return gconv_groups_make(run);
 }
@@ -135,7 +134,6 @@ static void end(gconv_run *run) {
   gconv_plans_free(run->plans);
   gconv_operation_free(run->exact);
   gconv_devices_close(run->devices, run->summary);
-  gconv_budget_free(run->budget);
   for (size_t i = run->told; run->held && i < run->batch->inputs->count; i++)
     gconv_held_free(&run->held[i]);
   free(run->held);
@@ -151,6 +149,7 @@ static gconv_run make_run(const gconv_batch *batch, gconv_batch_summary *summary
                      .summary = summary,
                      .operation = batch->operation,
                      .begin_ms = gconv_now_ms(),
+                     .budget = gconv_budget_begin(batch->memory),
                      .lock = PTHREAD_MUTEX_INITIALIZER,
                      .array_lock = PTHREAD_MUTEX_INITIALIZER};
 }

@@ -24,7 +24,14 @@
 
 #include <pthread.h>
 
-typedef struct gconv_budget gconv_budget;
+/* The memory that all workers share. */
+typedef struct gconv_budget {
+  uint64_t bytes;
+  pthread_mutex_t lock; /* guards all below */
+  pthread_cond_t changed;
+  uint64_t taken;
+  uint64_t arrived, served; /* those who wait */
+} gconv_budget;
 
 /* Inputs that are executed together: consecutive entries of run->order. Several have one shape. */
 typedef struct gconv_group {
@@ -53,7 +60,7 @@ typedef struct gconv_run {
   size_t group_count;
   gconv_devices *devices;
   gconv_plans *plans;
-  gconv_budget *budget;
+  gconv_budget budget;
   pthread_mutex_t array_lock;
   gconv_row_writer *array; /* of all results, with one_array; NULL before the first frame. The lock guards it */
 
@@ -159,14 +166,8 @@ void gconv_task_finish(gconv_run *run, gconv_task *task, gconv_status status);
 
 /* ---- memory.c ---- */
 
-/* The memory that all workers share: `bytes`, or, if that is 0, half of what the machine has, or the control group that the
- * process is in. NULL without memory. */
-gconv_budget *gconv_budget_create(uint64_t bytes);
-/* NULL is allowed. */
-void gconv_budget_free(gconv_budget *budget);
-/* The bytes of the whole budget, taken or not. */
-uint64_t gconv_budget_bytes(const gconv_budget *budget);
-
+/* A budget of `bytes`, or, if that is 0, of half of what the machine has, or the control group that the process is in. */
+gconv_budget gconv_budget_begin(uint64_t bytes);
 /* Finds out what is known of images like `header`: worker->cost and worker->either. */
 void gconv_worker_judge(gconv_worker *worker, const gconv_image *header);
 /* What `images` images take that are decoded and executed whole. */
@@ -270,12 +271,15 @@ gconv_status gconv_task_convolve_jpeg(gconv_worker *worker, gconv_task *task, gc
 /* Writes worker->results: the files of all items, or their part of the one array. */
 gconv_status gconv_task_write(gconv_worker *worker, gconv_task *task);
 
-/* Begins the file of result n of the only item, like output n of the plan, with the profile and resolution of `from`, on
- * `threads` threads, or on those of `shared`. NULL, and the result is counted, if it is not wanted, or cannot be begun. */
-gconv_row_writer *gconv_task_open_rows(gconv_worker *worker, gconv_task *task, size_t n, const gconv_image *from,
-                                       int threads, gconv_threads *shared);
-/* Completes it, so that it appears, or, if the image failed, discards it. NULL is allowed. */
-void gconv_task_close_rows(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status);
+/* Begins the files of results first .. end - 1 of the only item, like the outputs of the plan, with the profile and
+ * resolution of `from`, each on `threads` threads, or on those of `shared`. A result that is not wanted, or cannot be begun,
+ * which is counted, has no writer, and none has one if all go into one array. Returns the rows that a writer wants at a
+ * time, at most. */
+int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
+                              int threads, gconv_threads *shared, gconv_row_writer **writers);
+/* Completes them, so that they appear and are counted, or, if the image failed, discards them and counts them as failed. */
+void gconv_task_close_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, gconv_row_writer **writers,
+                            gconv_status status);
 /* Adds rows, the first of which is row `first`, of all planes: to the writer, or to the one array. */
 gconv_status gconv_task_add_rows(gconv_worker *worker, const gconv_task *task, size_t n, gconv_row_writer *writer,
                                  const gconv_image *rows, int32_t first);

@@ -46,6 +46,7 @@ typedef struct flow {
   size_t first, end;          /* results that are written in this pass */
   gconv_plan_pass pass;
 
+  int32_t step;                 /* rows that a writer wants at a time, at most */
   int32_t strip, strips;        /* output rows at a time; how many times */
   int32_t room;                 /* rows that a window can hold */
   span *spans;                  /* [strips] of input rows: strip i needs those of spans[i]; neither end ever goes back */
@@ -147,16 +148,6 @@ static void free_buffers(flow *f) {
   f->spans = NULL;
 }
 
-/* The most that a writer wants at a time. */
-static int32_t writers_step(const flow *f) {
-  int32_t step = 1;
-  for (size_t i = 0; i < f->count; i++) {
-    int32_t own = f->writers[i] ? gconv_row_writer_step(f->writers[i]) : 1;
-    step = own > step ? own : step;
-  }
-  return step;
-}
-
 /* How much is under way at a time. */
 typedef struct depth {
   int32_t windows, slots;
@@ -187,10 +178,9 @@ static gconv_status make_output(flow *f, size_t k) {
 
 /* For the strips of a pass. */
 static gconv_status make_buffers(flow *f) {
-  int32_t step = writers_step(f);
-  f->strip = strip_rows(f->plan, &f->task->image, step);
+  f->strip = strip_rows(f->plan, &f->task->image, f->step);
   GCONV_TRY(plan_spans(f->plan, f));
-  depth d = choose_depth(gconv_threads_count(f->threads), step, f->strip, (uint64_t)f->strip * output_row_bytes(f->plan));
+  depth d = choose_depth(gconv_threads_count(f->threads), f->step, f->strip, (uint64_t)f->strip * output_row_bytes(f->plan));
   f->window_count = d.windows;
   f->slots = d.slots < f->strips ? d.slots : f->strips;
   for (size_t k = 0; k < f->count; k++)
@@ -447,30 +437,6 @@ static gconv_status run_pass(flow *f) {
 
 /* ---- All passes ---- */
 
-/* Begins the files of the results of this pass; the one array is there. */
-static void open_results(flow *f) {
-  bool beside = write_side_by_side(f);
-  for (size_t k = f->first; k < f->end && !f->worker->run->batch->one_array; k++) {
-    f->writers[k] =
-        gconv_task_open_rows(f->worker, f->task, k, f->from, beside ? 1 : f->worker->threads, beside ? NULL : f->threads);
-    f->item->wanted[k] = f->writers[k] != NULL;
-  }
-}
-
-/* Completes the files of this pass, so that they appear, or discards them. */
-static void close_results(flow *f, gconv_status status) {
-  double begin = gconv_now_ms();
-  gconv_item *item = f->item;
-  for (size_t k = f->first; k < f->end; k++) {
-    gconv_task_close_rows(f->worker, f->task, k, f->writers[k], status);
-    if (f->worker->run->batch->one_array && item->wanted[k])
-      *(status == GCONV_OK ? &item->report.written : &item->report.failed) += status != GCONV_OK || item->place == 0;
-    f->writers[k] = NULL;
-    item->wanted[k] = false;
-  }
-  f->task->common.encode_ms += gconv_now_ms() - begin;
-}
-
 static bool is_any_wanted(const flow *f) {
   for (size_t k = f->first; k < f->end; k++)
     if (f->item->wanted[k])
@@ -480,15 +446,21 @@ static bool is_any_wanted(const flow *f) {
 
 /* Passes `number` and behind it that make results first .. end - 1. */
 static gconv_status make_results(flow *f, size_t number) {
+  bool beside = write_side_by_side(f);
   gconv_status status = GCONV_OK;
-  open_results(f);
+  f->step = gconv_task_open_files(f->worker, f->task, f->first, f->end, f->from, beside ? 1 : f->worker->threads,
+                                  beside ? NULL : f->threads, f->writers);
+  for (size_t k = f->first; k < f->end && !f->worker->run->batch->one_array; k++)
+    f->item->wanted[k] = f->writers[k] != NULL;
   for (; number < gconv_plan_passes(f->plan) && status == GCONV_OK && is_any_wanted(f); number++) {
     status = gconv_plan_begin_pass(f->plan, number, &f->pass);
     if (status == GCONV_OK)
       status = run_pass(f);
   }
   gconv_task_keep_text(f->task, status);
-  close_results(f, status);
+  gconv_task_close_files(f->worker, f->task, f->first, f->end, f->writers, status);
+  for (size_t k = f->first; k < f->end; k++)
+    f->item->wanted[k] = false;
   return status;
 }
 
@@ -530,6 +502,7 @@ gconv_status gconv_task_stream(gconv_worker *worker, gconv_task *task, gconv_row
             .reader = reader,
             .from = reader ? gconv_row_reader_header(reader) : &task->image,
             .threads = gconv_device_threads(task->plan->device),
+            .step = 1,
             .lock = PTHREAD_MUTEX_INITIALIZER,
             .changed = PTHREAD_COND_INITIALIZER};
   gconv_status status = begin(&f);

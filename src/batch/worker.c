@@ -89,7 +89,7 @@ static gconv_status carry_reader(gconv_worker *worker, gconv_task *task, gconv_r
   task->items[0].frames = header->frames;
   gconv_worker_judge(worker, header);
   double bytes = gconv_whole_bytes(worker, header, 1, (double)gconv_row_reader_bytes(reader));
-  if (worker->either && worker->run->batch->memory > 0 && bytes > (double)gconv_budget_bytes(worker->run->budget))
+  if (worker->either && worker->run->batch->memory > 0 && bytes > (double)worker->run->budget.bytes)
     worker->device = worker->cpu; /* by rows: whether that fails must not depend on when the GPU is ready */
   else
     GCONV_TRY(gconv_task_take_device(worker, task, worker->either, false));

@@ -31,36 +31,61 @@ static bool make_folder(const gconv_run *run, gconv_task *task, gconv_item *item
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-gconv_row_writer *gconv_task_open_rows(gconv_worker *worker, gconv_task *task, size_t n, const gconv_image *from,
-                                       int threads, gconv_threads *shared) {
+/* Begins the file of result n. NULL, and the result is counted, if it is not wanted, or cannot be begun. */
+static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_t n, const gconv_image *from,
+                                   const gconv_write_options *options) {
   gconv_run *run = worker->run;
   gconv_item *item = &task->items[0];
-  gconv_write_options options = make_options(run, threads);
   gconv_image header = *gconv_plan_output_header(task->plan, n);
   gconv_row_writer *writer = NULL;
   if (!item->wanted[n] || !make_folder(run, task, item, n))
     return NULL;
-  options.shared = shared;
   header.icc = from->icc;
   header.icc_bytes = from->icc_bytes;
   header.pixels_per_metre_x = from->pixels_per_metre_x;
   header.pixels_per_metre_y = from->pixels_per_metre_y;
   if (run->batch->nhwc)
     gconv_header_to_nhwc(&header);
-  gconv_status status = gconv_row_writer_open(item->paths[n], &options, &header, &writer);
+  gconv_status status = gconv_row_writer_open(item->paths[n], options, &header, &writer);
   if (status != GCONV_OK)
     gconv_item_count(run, task, item, n, status);
   return writer;
 }
 
-void gconv_task_close_rows(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status) {
-  gconv_item *item = &task->items[0];
-  if (writer && status == GCONV_OK) {
-    gconv_item_count(worker->run, task, item, n, gconv_row_writer_commit(writer));
-  } else if (writer) {
-    gconv_row_writer_discard(writer);
-    item->report.failed++;
+int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
+                              int threads, gconv_threads *shared, gconv_row_writer **writers) {
+  gconv_write_options options = make_options(worker->run, threads);
+  int32_t step = 1;
+  options.shared = shared;
+  for (size_t n = first; n < end && !worker->run->batch->one_array; n++) {
+    writers[n] = open_file(worker, task, n, from, &options);
+    int32_t own = writers[n] ? gconv_row_writer_step(writers[n]) : 1;
+    step = own > step ? own : step;
   }
+  return step;
+}
+
+/* Counts result n by the status of the image, if it has not failed by itself. */
+static void close_file(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status) {
+  gconv_item *item = &task->items[0];
+  if (worker->run->batch->one_array && status == GCONV_OK) {
+    item->report.written += item->wanted[n] && item->place == 0;
+  } else if (writer && status == GCONV_OK) {
+    gconv_item_count(worker->run, task, item, n, gconv_row_writer_commit(writer));
+  } else {
+    gconv_row_writer_discard(writer);
+    item->report.failed += writer || (worker->run->batch->one_array && item->wanted[n]);
+  }
+}
+
+void gconv_task_close_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, gconv_row_writer **writers,
+                            gconv_status status) {
+  double begin = gconv_now_ms();
+  for (size_t n = first; n < end; n++) {
+    close_file(worker, task, n, writers[n], status);
+    writers[n] = NULL;
+  }
+  task->common.encode_ms += gconv_now_ms() - begin;
 }
 
 /* Writes `count` rows that lie one behind the other. */

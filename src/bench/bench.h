@@ -2,7 +2,7 @@
 /*
  * How fast the algorithms are by themselves: what is measured (settings.c, inputs.c), measuring (measure.c, layers.c), all
  * of it (bench.c), auto against the best (auto.c), reports (report.c) and plots
- * (row_plot.c, plot.h); experiments with layers (experiments.c); and what gconv tune measures (tune.c).
+ * (plot.c); experiments with layers (experiments.c); and what gconv tune measures (tune.c).
  *
  * Functions that return a gconv_status leave the text of a failure in gconv_last_error().
  */
@@ -237,6 +237,8 @@ void gconv_bench_print_head(const gconv_bench *bench);
 void gconv_bench_print_row(const gconv_bench *bench);
 gconv_status gconv_bench_print_end(const gconv_bench *bench);
 
+/* Whether a file of this name, which may be NULL, can be drawn. */
+gconv_status gconv_bench_check_plot(const char *file);
 /* Draws the rows. `axes`: of an experiment, what gnuplot is told of them; NULL: by settings->plot_kind. */
 gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);
 
