@@ -10,7 +10,7 @@
 #define GCONV_BENCH_H
 
 #include "base/status.h"
-#include "batch/texts.h"
+#include "batch/pipeline.h"
 
 #include <stdio.h>
 
@@ -198,6 +198,23 @@ gconv_status gconv_tune_forget(gconv_device *device);
 
 /* Prints what is in force for the device. */
 void gconv_tune_print(FILE *out, const gconv_device *device);
+
+/* ---- The race: --algorithm all ---- */
+
+typedef struct gconv_race {
+  const gconv_batch *batch;     /* what would be done: its device, reading, format and --verify count */
+  const gconv_filters *filters; /* or, if there are layers, those */
+  const gconv_options *options;
+  const gconv_layer *layers; /* NULL: filters */
+  size_t layer_count;
+  const gconv_network_options *network;
+  const char *path; /* of the image */
+  FILE *out;        /* where the table goes */
+} gconv_race;
+
+/* Runs every algorithm, checks that they agree, and prints a table. *fastest becomes the name of the fastest, in static
+ * storage, and `device` the name of the device. Fails, with gconv_last_error(), if none can run or one is wrong. */
+gconv_status gconv_race_run(const gconv_race *race, const char **fastest, char device[32]);
 
 /* ---- Figures ---- */
 

@@ -4,7 +4,6 @@
 #include "batch/devices.h"
 #include "batch/template.h"
 #include "cli/bank.h"
-#include "cli/digest.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -386,11 +385,8 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
   const gconv_settings *settings = job->settings;
   if (!settings->resume || job->manifest)
     return GCONV_OK;
-  char *words = gconv_options_digest(settings);
-  if (!words)
-    return gconv_complain_memory(message);
-  uint64_t number = gconv_job_digest(&job->filters, job->layers, job->layer_count, words);
-  free(words);
+  uint64_t number;
+  GCONV_TRY(gconv_job_digest(job, &number, message));
   GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes, &job->manifest, message));
   job->batch.manifest = job->manifest;
   if (writes && gconv_manifest_leftovers(job->manifest) > 0 && !settings->quiet)
