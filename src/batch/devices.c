@@ -98,10 +98,8 @@ static void *open_gpu(void *argument) {
 
 /* ---- Which GPUs ------------------------------------------------------------------------------------------------------ */
 
-static const char all_gpus[] = "cuda:all";
-
 bool gconv_devices_are_several(const char *name) {
-  return strcmp(name, all_gpus) == 0 || strchr(name, ',') != NULL;
+  return strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL;
 }
 
 /* Adds a GPU, if there is a worker for it. */
@@ -132,10 +130,11 @@ static void add_listed(gconv_devices *devices, const char *list) {
 static void begin_gpus(gconv_devices *devices) {
   if (devices->starts)
     ask_for_queues();
-  if (strcmp(devices->batch->device, all_gpus) == 0)
+  const char *name = devices->batch->device;
+  if (gconv_devices_are_several(name) && !strchr(name, ','))
     add_all(devices);
   else
-    add_listed(devices, devices->batch->device);
+    add_listed(devices, name);
   int count = devices->opening = devices->running = devices->gpu_count;
   for (int i = 0; i < count; i++) {
     struct gpu *gpu = &devices->gpus[i];
@@ -241,17 +240,10 @@ gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t m
 
 /* ---- For the workers ------------------------------------------------------------------------------------------------ */
 
-int gconv_devices_workers(const gconv_devices *devices, int *threads) {
+int gconv_devices_workers(const gconv_devices *devices, int *threads, const char **reason) {
   *threads = devices->share;
+  *reason = devices->worth.reason;
   return devices->workers;
-}
-
-void gconv_devices_await_turn(gconv_devices *devices, int worker) {
-  bool at_once = !devices->starts || worker == 0 || worker < devices->threads - 1;
-  pthread_mutex_lock(&devices->lock);
-  while (!at_once && devices->running > 0 && !devices->ended)
-    pthread_cond_wait(&devices->changed, &devices->lock);
-  pthread_mutex_unlock(&devices->lock);
 }
 
 void gconv_devices_end(gconv_devices *devices) {
@@ -277,6 +269,15 @@ gconv_status gconv_devices_cpu(gconv_devices *devices, int worker, gconv_device 
   *cpu = devices->cpus[own];
   pthread_mutex_unlock(&devices->lock);
   return status;
+}
+
+gconv_status gconv_devices_await_turn(gconv_devices *devices, int worker, gconv_device **cpu) {
+  bool at_once = !devices->starts || worker == 0 || worker < devices->threads - 1;
+  pthread_mutex_lock(&devices->lock);
+  while (!at_once && devices->running > 0 && !devices->ended)
+    pthread_cond_wait(&devices->changed, &devices->lock);
+  pthread_mutex_unlock(&devices->lock);
+  return gconv_devices_cpu(devices, worker, cpu);
 }
 
 /* Under the lock. */
@@ -312,10 +313,6 @@ bool gconv_devices_decode(gconv_devices *devices, int worker) {
 }
 
 /* ---- After the work ------------------------------------------------------------------------------------------------ */
-
-const char *gconv_devices_reason(const gconv_devices *devices) {
-  return devices->worth.reason;
-}
 
 static gconv_device *find_used(const gconv_devices *devices) {
   gconv_device *used = gpu_of(devices, 0);

@@ -27,12 +27,14 @@ bool gconv_devices_are_several(const char *name);
  * decode and cannot. Whether a GPU can be used may show only when it is waited for. */
 gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **devices);
 
-/* How many workers there shall be, and how many threads each of them has. */
-int gconv_devices_workers(const gconv_devices *devices, int *threads);
+/* How many workers there shall be, how many threads each of them has, and why "auto" is what it is; "" if the device was
+ * asked for. */
+int gconv_devices_workers(const gconv_devices *devices, int *threads, const char **reason);
 
-/* Waits until worker `worker` shall begin. While a decoder starts, it has one processor to itself, as it takes three times
- * as long where all are busy: the workers beyond the other processors begin when it is ready. Thread-safe, as all below. */
-void gconv_devices_await_turn(gconv_devices *devices, int worker);
+/* Waits until worker `worker` shall begin, and opens its CPU. While a decoder starts, it has one processor to itself, as it
+ * takes three times as long where all are busy: the workers beyond the other processors begin when it is ready. Thread-safe,
+ * as all below. */
+gconv_status gconv_devices_await_turn(gconv_devices *devices, int worker, gconv_device **cpu);
 /* No image is left to begin: nobody waits for a turn any more, and no decoder is started. */
 void gconv_devices_end(gconv_devices *devices);
 
@@ -48,9 +50,6 @@ gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either,
 
 /* Whether the GPU of worker `worker` can decode JPEG files by now, and has so few waiting that it is the faster way. */
 bool gconv_devices_decode(gconv_devices *devices, int worker);
-
-/* Why "auto" is what it is; "" if the device was asked for. */
-const char *gconv_devices_reason(const gconv_devices *devices);
 
 /* Closes all, once no worker is at work any more, and the plans are freed. What became of it is the device's part of
  * *summary, which may be NULL. */

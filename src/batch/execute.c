@@ -67,10 +67,12 @@ static gconv_status take_less(gconv_worker *worker, gconv_task *task, int32_t ro
  * if the user left the device open and the GPU has no memory even when nobody else has a plan there. */
 static gconv_status take_somewhere(gconv_worker *worker, gconv_task *task, int32_t rows, bool rows_may) {
   const gconv_operation *operation = worker->run->operation;
-  bool open = gconv_devices_are_open(worker->run->devices);
   task->part = task->image.frames;
+  if (gconv_worker_is_on_cpu(worker))
+    return take(worker, task, worker->cpu, &task->image, rows, true);
+  bool open = gconv_devices_are_open(worker->run->devices);
   gconv_status status = take(worker, task, worker->device, &task->image, rows, !open || !worker->either);
-  if (status != GCONV_NO_MEMORY || !gconv_worker_is_on_gpu(worker))
+  if (status != GCONV_NO_MEMORY)
     return status;
   if (operation->type->batches)
     status = take_less(worker, task, rows, status);
@@ -120,7 +122,29 @@ void gconv_task_describe(gconv_task *task) {
   task->common.executed = true;
 }
 
-/* ---- Execution ----------------------------------------------------------------------------------------------------- */
+/* ---- Results in the memory of the last ones -------------------------------------------------------------------------- */
+
+void gconv_image_reshape(gconv_image *image, const gconv_image *header) {
+  gconv_image other = gconv_header_of(header);
+  other.row_bytes = (size_t)other.width * (other.planar ? 1 : (size_t)other.channels) * gconv_type_bytes(other.type);
+  other.plane_bytes = other.row_bytes * (size_t)other.height;
+  if (!image->data || gconv_image_bytes(image) != gconv_image_bytes(&other)) {
+    gconv_image_free(image);
+    return;
+  }
+  other.data = image->data;
+  image->data = NULL;
+  gconv_image_free(image); /* the metadata */
+  *image = other;
+}
+
+void gconv_worker_clear_results(gconv_worker *worker) {
+  for (size_t k = 0; k < worker->result_count; k++)
+    gconv_image_free(&worker->results[k]);
+  free(worker->results);
+  worker->results = NULL;
+  worker->result_count = 0;
+}
 
 gconv_status gconv_worker_prepare_results(gconv_worker *worker, const gconv_task *task) {
   size_t count = gconv_plan_outputs(task->plan);
@@ -142,6 +166,8 @@ gconv_status gconv_worker_prepare_results(gconv_worker *worker, const gconv_task
   }
   return GCONV_OK;
 }
+
+/* ---- Execution ----------------------------------------------------------------------------------------------------- */
 
 static void add_timings(gconv_timings *sum, const gconv_timings *times) {
   sum->prepare_ms += times->prepare_ms;

@@ -83,6 +83,8 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
   item->report.outputs = item->paths;
   item->report.output_count = item->count;
   item->wanted = calloc(item->count, sizeof *item->wanted);
+  for (size_t n = 0; n < item->count && !item->sent; n++)
+    item->sent = gconv_output_is_sent(item->paths[n]);
   if (item->wanted && choose(run, item))
     return true;
   if (!item->wanted) {
@@ -90,13 +92,6 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
     gconv_item_add_error(item, item->report.input->path, "out of memory");
   }
   gconv_item_hand_in(run, item);
-  return false;
-}
-
-bool gconv_item_is_sent(const gconv_item *item) {
-  for (size_t n = 0; n < item->count; n++)
-    if (gconv_output_is_sent(item->paths[n]))
-      return true;
   return false;
 }
 
@@ -159,7 +154,7 @@ static void complete(const gconv_run *run, const gconv_task *task, size_t i) {
   report.cold = task->common.cold && i == 0;
   report.explanation = i == 0 && task->common.executed ? task->explanation : NULL;
   report.remark = i == 0 && task->remark[0] ? task->remark : NULL;
-  report.device_reason = gconv_devices_reason(run->devices);
+  report.device_reason = run->device_reason;
   *own = report;
 }
 

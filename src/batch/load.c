@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count) {
-  size_t planes = image->planar ? (size_t)image->channels : 1;
-  gconv_image part = *image;
-  part.frames = count;
-  part.data = (uint8_t *)image->data + (size_t)first * planes * image->plane_bytes;
-  return part;
-}
-
 typedef struct loading {
   gconv_worker *worker;
   gconv_task *task;

@@ -186,7 +186,7 @@ const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *it
     return "its rows do not come in order (interlaced, turned by EXIF, or stored from the bottom)";
   if (!batches && (header->frames > 1 || header->planar))
     return "it has frames or planes";
-  if (gconv_item_is_sent(item))
+  if (item->sent)
     return "what goes to standard output, a pipe or a device waits for all of it, and a file does not";
   return NULL;
 }
@@ -237,47 +237,19 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *heade
   return GCONV_OK;
 }
 
-/* ---- Images that a worker keeps, because the next ones may be like them ---- */
+/* ---- Taking ---- */
 
-static size_t bytes_of(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * image->plane_bytes;
-}
-
-void gconv_image_reshape(gconv_image *image, const gconv_image *header) {
-  gconv_image other = gconv_header_of(header);
-  other.row_bytes = (size_t)other.width * (other.planar ? 1 : (size_t)other.channels) * gconv_type_bytes(other.type);
-  other.plane_bytes = other.row_bytes * (size_t)other.height;
-  if (!image->data || bytes_of(image) != bytes_of(&other)) {
-    gconv_image_free(image);
-    return;
-  }
-  other.data = image->data;
-  image->data = NULL;
-  gconv_image_free(image); /* the metadata */
-  *image = other;
-}
-
-void gconv_worker_clear_results(gconv_worker *worker) {
-  for (size_t k = 0; k < worker->result_count; k++)
-    gconv_image_free(&worker->results[k]);
-  free(worker->results);
-  worker->results = NULL;
-  worker->result_count = 0;
-}
-
-void gconv_worker_clear(gconv_worker *worker) {
+static void clear(gconv_worker *worker) {
   gconv_image_free(&worker->input);
   gconv_worker_clear_results(worker);
 }
 
 static uint64_t kept_bytes(const gconv_worker *worker) {
-  uint64_t bytes = worker->input.data ? bytes_of(&worker->input) : 0;
+  uint64_t bytes = worker->input.data ? gconv_image_bytes(&worker->input) : 0;
   for (size_t k = 0; k < worker->result_count; k++)
-    bytes += worker->results[k].data ? bytes_of(&worker->results[k]) : 0;
+    bytes += worker->results[k].data ? gconv_image_bytes(&worker->results[k]) : 0;
   return bytes;
 }
-
-/* ---- Taking ---- */
 
 static bool is_there(const gconv_budget *budget, uint64_t bytes) {
   return budget->taken == 0 || (bytes <= budget->bytes && budget->taken <= budget->bytes - bytes);
@@ -320,7 +292,7 @@ gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *
   if (wanted <= worker->held)
     return GCONV_OK;
   if (!try_take(budget, wanted - worker->held)) {
-    gconv_worker_clear(worker);
+    clear(worker);
     give_back(budget, worker->held);
     gconv_plans_clear(worker->run->plans);
     wait_and_take(budget, wanted);
@@ -335,4 +307,9 @@ void gconv_worker_give_back(gconv_worker *worker) {
     return;
   give_back(&worker->run->budget, worker->held - kept);
   worker->held = kept;
+}
+
+void gconv_worker_leave(gconv_worker *worker) {
+  clear(worker);
+  gconv_worker_give_back(worker);
 }

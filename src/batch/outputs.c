@@ -59,8 +59,7 @@ static gconv_status add_path(const struct namer *namer, const char *template, co
 /* ---- What -o means ------------------------------------------------------------------------------------------------- */
 
 static bool is_folder(const char *path) {
-  struct stat status;
-  return path[strlen(path) - 1] == '/' || (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
+  return path[strlen(path) - 1] == '/' || gconv_is_folder(path);
 }
 
 /* "png jpg jpeg ...": every extension that can be written. */

@@ -35,15 +35,13 @@ static void give_up(gconv_run *run, gconv_status status) {
 static void *work(void *argument) {
   gconv_worker *worker = argument;
   gconv_run *run = worker->run;
-  gconv_devices_await_turn(run->devices, worker->index);
-  gconv_status status = gconv_devices_cpu(run->devices, worker->index, &worker->cpu);
+  gconv_status status = gconv_devices_await_turn(run->devices, worker->index, &worker->cpu);
   for (size_t group; status == GCONV_OK && take_group(run, &group);)
     status = gconv_worker_process(worker, group);
   if (status != GCONV_OK)
     give_up(run, status);
   gconv_devices_end(run->devices); /* all groups are begun */
-  gconv_worker_clear(worker);
-  gconv_worker_give_back(worker); /* others may wait for its memory */
+  gconv_worker_leave(worker);      /* others may wait for its memory */
   return NULL;
 }
 
@@ -69,8 +67,8 @@ static void run_workers(gconv_run *run) {
 
 /* An array whose rows must come in order is written by one worker. */
 static size_t most_workers(const gconv_batch *batch) {
-  bool in_order = batch->nhwc || gconv_output_is_sent(batch->outputs->paths.items[0]);
-  return batch->one_array && in_order ? 1 : batch->inputs->count;
+  bool in_order = batch->one_array && (batch->nhwc || gconv_output_is_sent(batch->outputs->paths.items[0]));
+  return in_order ? 1 : batch->inputs->count;
 }
 
 static gconv_status complain_existing(const gconv_batch *batch) {
@@ -103,7 +101,7 @@ static gconv_status finish_array(gconv_run *run) {
 static gconv_status begin_devices(gconv_run *run, size_t most) {
   const gconv_operation_type *type = run->operation->type;
   GCONV_TRY(gconv_devices_begin(run->batch, gconv_threads_allowed(run->batch->threads), most, &run->devices));
-  run->workers = gconv_devices_workers(run->devices, &run->threads);
+  run->workers = gconv_devices_workers(run->devices, &run->threads, &run->device_reason);
   return type->keep_exact && gconv_devices_are_open(run->devices) ? type->keep_exact(run->operation, &run->exact) : GCONV_OK;
 }
 

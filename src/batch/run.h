@@ -59,6 +59,7 @@ typedef struct gconv_run {
   gconv_group *groups;
   size_t group_count;
   gconv_devices *devices;
+  const char *device_reason; /* why "auto" is what it is; "" if the device was asked for */
   gconv_plans *plans;
   gconv_budget budget;
   pthread_mutex_t array_lock;
@@ -107,6 +108,7 @@ typedef struct gconv_item {
   size_t place;       /* in run->order */
   char *const *paths; /* of its results */
   bool *wanted;       /* [count]: which of them are to be written; owned */
+  bool sent;          /* a result cannot be taken back, once begun, if the input turns out to be damaged */
   size_t count;
   gconv_print print;           /* of the file, as it was before it was read; known only if there is a manifest */
   int32_t first_frame, frames; /* of the group's image */
@@ -133,6 +135,20 @@ typedef struct gconv_task {
 
 /* Functions that return a status leave its text in gconv_last_error(). */
 
+/* The bytes of an image's pixels. */
+static inline size_t gconv_image_bytes(const gconv_image *image) {
+  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * image->plane_bytes;
+}
+
+/* `count` frames of an image, from `first` on: its pixels, not a copy. */
+static inline gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count) {
+  size_t planes = image->planar ? (size_t)image->channels : 1;
+  gconv_image part = *image;
+  part.frames = count;
+  part.data = (uint8_t *)image->data + (size_t)first * planes * image->plane_bytes;
+  return part;
+}
+
 /* ---- group.c ---- */
 
 /* Puts the inputs in order, and divides them into groups. */
@@ -147,8 +163,6 @@ gconv_status gconv_worker_process(gconv_worker *worker, size_t group);
 
 /* Begins an item: sets which of its results are wanted. If none is, reports it, and returns false. */
 bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item);
-/* Whether a result cannot be taken back, once begun, if the input turns out to be damaged. */
-bool gconv_item_is_sent(const gconv_item *item);
 /* Counts result n by the status of its writing: as written, and noted in the manifest; as passed over; or as failed, for
  * which gconv_last_error() says why. Thread-safe. */
 void gconv_item_count(const gconv_run *run, gconv_task *task, gconv_item *item, size_t n, gconv_status status);
@@ -198,21 +212,14 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *heade
 gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason);
 /* After a group: what is kept for the next one remains taken. */
 void gconv_worker_give_back(gconv_worker *worker);
-/* Frees the images that are kept, or the results alone. */
-void gconv_worker_clear(gconv_worker *worker);
-void gconv_worker_clear_results(gconv_worker *worker);
-/* Makes *image, which may have pixels, one like the header: its memory serves again if it has the right size, else it is
- * freed. */
-void gconv_image_reshape(gconv_image *image, const gconv_image *header);
+/* At the end of its work: frees the images that it keeps, and gives all back. */
+void gconv_worker_leave(gconv_worker *worker);
 
 /* ---- load.c ---- */
 
 /* Decodes all items into task->image, one behind the other. Those that cannot be read are reported as failed and taken out.
  * `reader`: of the only item, at its first row; or NULL. */
 gconv_status gconv_task_load(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader);
-/* `count` frames of an image, from `first` on: its pixels, not a copy. */
-gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count);
-
 /* ---- execute.c ---- */
 
 /* The device of this group, as gconv_devices_take(); worker->device becomes NULL if it must be waited for. */
@@ -229,6 +236,11 @@ gconv_status gconv_task_plan(gconv_worker *worker, gconv_task *task, int32_t row
 void gconv_task_give_plan(gconv_worker *worker, gconv_task *task);
 /* Tells in the report what the plan does with one of the images. */
 void gconv_task_describe(gconv_task *task);
+/* Makes *image, which may have pixels, one like the header: its memory serves again if it has the right size, else it is
+ * freed. */
+void gconv_image_reshape(gconv_image *image, const gconv_image *header);
+/* Frees the last results. */
+void gconv_worker_clear_results(gconv_worker *worker);
 /* Makes worker->results images that task->plan can write over: empty ones, or the last ones. */
 gconv_status gconv_worker_prepare_results(gconv_worker *worker, const gconv_task *task);
 /* From the pixels to worker->results; or, with `in_parts`, to files that are written as the parts come from a GPU. */

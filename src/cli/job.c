@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- Filters and banks ----------------------------------------------------------------------------------------------- */
 
@@ -179,12 +178,11 @@ static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters
 
 /* Whether -o is a file, rather than a folder or a template. */
 static bool is_one_file(const char *output) {
-  struct stat status;
   size_t length = strlen(output);
   if (length == 0 || output[length - 1] == '/' || gconv_template_is_one(output))
     return false;
   char *path = gconv_template_plain(output);
-  bool folder = path && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+  bool folder = path && gconv_is_folder(path);
   free(path);
   return !folder;
 }
