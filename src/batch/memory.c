@@ -116,7 +116,8 @@ static double writing_bytes(const gconv_worker *worker, double images) {
   return fmax(at_a_time, worker->threads) * WRITER_BYTES;
 }
 
-double gconv_whole_bytes(const gconv_worker *worker, const gconv_image *header, double images, double reader) {
+double gconv_whole_bytes(gconv_worker *worker, const gconv_image *header, double images, double reader) {
+  gconv_worker_judge(worker, header);
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
   double verified = batch->verify ? images * cost->need.verify : 0;
@@ -191,10 +192,15 @@ const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *it
   return NULL;
 }
 
-bool gconv_rows_are_wanted(const gconv_worker *worker, double whole_bytes) {
+bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                        const gconv_row_reader *reader, double whole_bytes, const char **reason) {
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
+  const char *obstacle = gconv_rows_obstacle(worker, item, header, reader);
   bool too_large = whole_bytes > (double)worker->run->budget.bytes;
+  *reason = obstacle ? obstacle : "border wrap, range minmax and stacks of more than 4 channels take it whole";
+  if (obstacle || !cost->known)
+    return false;
   if (!worker->run->operation->type->batches)
     return cost->stream > 0 && (too_large || cost->in > STREAMED_BYTES);
   return too_large || (batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES);

@@ -185,7 +185,7 @@ gconv_budget gconv_budget_begin(uint64_t bytes);
 /* Finds out what is known of images like `header`: worker->cost and worker->either. */
 void gconv_worker_judge(gconv_worker *worker, const gconv_image *header);
 /* What `images` images take that are decoded and executed whole. */
-double gconv_whole_bytes(const gconv_worker *worker, const gconv_image *header, double images, double reader);
+double gconv_whole_bytes(gconv_worker *worker, const gconv_image *header, double images, double reader);
 /* How many images of a shape, of `alike` in the run, are executed together. By the images alone, unless --memory leaves
  * less. */
 size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike);
@@ -201,8 +201,9 @@ typedef struct gconv_cut {
 /* Why an item cannot go by rows, however it is made; NULL if it can. `reader`: NULL if it is in memory. */
 const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
                                 const gconv_row_reader *reader);
-/* Whether an item must go by rows, as all of it is more than the memory, or had better. */
-bool gconv_rows_are_wanted(const gconv_worker *worker, double whole_bytes);
+/* Whether an item must go by rows, as all of it is more than the memory, or had better; else *reason says why it cannot. */
+bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                        const gconv_row_reader *reader, double whole_bytes, const char **reason);
 /* Chooses how. GCONV_TOO_LARGE if the memory does not suffice. */
 gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
                             gconv_cut *cut);

@@ -87,21 +87,19 @@ static gconv_status carry_reader(gconv_worker *worker, gconv_task *task, gconv_r
     gconv_header_to_nchw(&task->image);
   const gconv_image *header = &task->image;
   task->items[0].frames = header->frames;
-  gconv_worker_judge(worker, header);
   double bytes = gconv_whole_bytes(worker, header, 1, (double)gconv_row_reader_bytes(reader));
   if (worker->either && worker->run->batch->memory > 0 && bytes > (double)worker->run->budget.bytes)
     worker->device = worker->cpu; /* by rows: whether that fails must not depend on when the GPU is ready */
   else
     GCONV_TRY(gconv_task_take_device(worker, task, worker->either, false));
-  const char *obstacle = gconv_rows_obstacle(worker, &task->items[0], header, reader);
-  if (!obstacle && worker->cost.known && gconv_rows_are_wanted(worker, bytes))
+  const char *reason;
+  if (gconv_goes_by_rows(worker, &task->items[0], header, reader, bytes, &reason))
     GCONV_TRY(go_by_rows(worker, task, reader, NULL));
   if (!task->streamed && task->count > 0 && !gconv_worker_is_on_cpu(worker))
     GCONV_TRY(gconv_task_convolve_jpeg(worker, task, reader, bytes));
   if (task->streamed || task->count == 0 || task->common.executed)
     return GCONV_OK;
-  return go_whole(worker, task, reader, bytes,
-                  obstacle ? obstacle : "border wrap, range minmax and stacks of more than 4 channels take it whole");
+  return go_whole(worker, task, reader, bytes, reason);
 }
 
 static gconv_status carry_one(gconv_worker *worker, gconv_task *task) {
@@ -117,9 +115,9 @@ static gconv_status carry_one(gconv_worker *worker, gconv_task *task) {
 
 static gconv_status carry_several(gconv_worker *worker, gconv_task *task) {
   task->image = task->group->header;
-  gconv_worker_judge(worker, &task->image);
+  double bytes = gconv_whole_bytes(worker, &task->image, (double)task->count, 0);
   GCONV_TRY(gconv_task_take_device(worker, task, worker->either, false));
-  return go_whole(worker, task, NULL, gconv_whole_bytes(worker, &task->image, (double)task->count, 0), NULL);
+  return go_whole(worker, task, NULL, bytes, NULL);
 }
 
 /* What goes by rows, or is decoded by a GPU, has no pixels to keep. */
@@ -132,10 +130,15 @@ static void keep_input(gconv_worker *worker, gconv_task *task) {
 
 static gconv_status carry(gconv_worker *worker, gconv_task *task) {
   double begin = gconv_now_ms();
-  gconv_status status = gconv_task_keep_text(task, task->count == 1 ? carry_one(worker, task) : carry_several(worker, task));
+  gconv_status status = task->count == 1 ? carry_one(worker, task) : carry_several(worker, task);
+  if (status != GCONV_OK)
+    gconv_task_keep_text(task, status);
   gconv_task_give_plan(worker, task);
-  if (status == GCONV_OK && !task->streamed && task->count > 0)
-    status = gconv_task_keep_text(task, gconv_task_write(worker, task));
+  if (status == GCONV_OK && !task->streamed && task->count > 0) {
+    status = gconv_task_write(worker, task);
+    if (status != GCONV_OK)
+      gconv_task_keep_text(task, status);
+  }
   task->common.total_ms += gconv_now_ms() - begin;
   keep_input(worker, task);
   return status;
