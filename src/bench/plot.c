@@ -241,7 +241,9 @@ gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
   };
   gconv_bench_plot_kind kind =
       bench->settings->plot_kind < 0 ? GCONV_PLOT_FILTER : (gconv_bench_plot_kind)bench->settings->plot_kind;
-  directions several = axes ? (directions){false} : find_directions(bench, kind); /* of layers: their groups have panels */
+  directions several = {false}; /* of layers: their groups have panels */
+  if (!axes)
+    several = find_directions(bench, kind);
   plot p = {.file = bench->settings->plot,
             .axes = axes ? axes : axes_of[kind],
             .labels = kind == GCONV_PLOT_BLOCK || kind == GCONV_PLOT_GRID,
