@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/devices.h"
 #include "base/clock.h"
-#include "base/status.h"
+#include "batch/run.h"
 #include "device/decoder.h"
-#include "operation/operation.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,9 +17,9 @@ struct gpu {
   gconv_devices *devices;
   char name[32];
   pthread_t thread;
-  bool started, finished; /* the thread; the second is guarded by the lock */
-  gconv_device *device;   /* NULL before it is open, and if that fails */
-  atomic_bool decodes;    /* its decoder has started */
+  bool started;         /* the thread */
+  gconv_device *device; /* NULL before it is open, and if that fails */
+  atomic_bool decodes;  /* its decoder has started */
 };
 
 struct gconv_devices {
@@ -29,8 +28,7 @@ struct gconv_devices {
   int threads, workers, share; /* the threads of each worker */
   bool chosen;                 /* no device was asked for: by `worth` */
   bool open;                   /* the user left it to us which device does what */
-  bool decodes;                /* the GPU shall decode what it can ... */
-  bool starts;                 /* ... and there is enough for its decoder to be started */
+  bool starts;                 /* decoders are started: the GPU decodes, and there are images enough */
   gconv_device **cpus;         /* [workers]; NULL before they are wanted */
   struct gpu gpus[MOST_GPUS];
 
@@ -38,8 +36,8 @@ struct gconv_devices {
   pthread_cond_t changed;
   int gpu_count;       /* 0: the CPU does all */
   int opening;         /* GPUs that are not open yet: none is used before all are */
+  int running;         /* threads that open GPUs and start decoders */
   bool ended;          /* no image is to be begun any more */
-  bool is_left;        /* threads are still at work, which have all of this until the process ends */
   gconv_status status; /* why there is no GPU, which is needed */
   gconv_message why;
   bool waited; /* somebody, for a GPU: so long */
@@ -48,10 +46,6 @@ struct gconv_devices {
 
 static bool is_cpu(const gconv_device *device) {
   return strcmp(gconv_device_get_info(device)->name, "cpu") == 0;
-}
-
-int gconv_devices_share(const gconv_devices *devices) {
-  return devices->share;
 }
 
 /* ---- Opening GPUs --------------------------------------------------------------------------------------------------- */
@@ -64,28 +58,20 @@ static void ask_for_queues(void) {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "8", 1);
 }
 
-static bool is_wanted(gconv_devices *devices) {
-  pthread_mutex_lock(&devices->lock);
-  bool wanted = !devices->ended;
-  pthread_mutex_unlock(&devices->lock);
-  return wanted;
-}
-
+/* The start of a decoder that nobody wants any more is left out. */
 static void start_decoder(struct gpu *gpu) {
   gconv_devices *devices = gpu->devices;
-  if (gpu->device && !is_cpu(gpu->device) && devices->starts && is_wanted(devices))
+  pthread_mutex_lock(&devices->lock);
+  bool wanted = gpu->device && !is_cpu(gpu->device) && devices->starts && !devices->ended;
+  pthread_mutex_unlock(&devices->lock);
+  if (wanted)
     atomic_store(&gpu->decodes, gconv_device_start_decoder(gpu->device) == GCONV_OK);
 }
 
-/* Lets the workers know that the GPU is open, or why not. */
-static void tell(struct gpu *gpu, gconv_status status) {
-  gconv_devices *devices = gpu->devices;
+/* Lets the workers know that one less is opening, or running. */
+static void count_down(gconv_devices *devices, int *count) {
   pthread_mutex_lock(&devices->lock);
-  if (status != GCONV_OK && devices->status == GCONV_OK)
-    devices->status = gconv_complain(&devices->why, status, "%s", gconv_last_error());
-  if (gpu->device && is_cpu(gpu->device)) /* "auto" found no GPU */
-    devices->gpu_count = 0;
-  devices->opening--;
+  --*count;
   pthread_cond_broadcast(&devices->changed);
   pthread_mutex_unlock(&devices->lock);
 }
@@ -97,68 +83,60 @@ static void *open_gpu(void *argument) {
   gconv_status status = gconv_device_open(gpu->name, devices->share, &gpu->device);
   if (devices->open)
     start_decoder(gpu);
-  tell(gpu, status);
+  pthread_mutex_lock(&devices->lock);
+  if (status != GCONV_OK && devices->status == GCONV_OK)
+    devices->status = gconv_complain(&devices->why, status, "%s", gconv_last_error());
+  if (gpu->device && is_cpu(gpu->device)) /* "auto" found no GPU */
+    devices->gpu_count = 0;
+  pthread_mutex_unlock(&devices->lock);
+  count_down(devices, &devices->opening);
   if (!devices->open)
     start_decoder(gpu);
-  pthread_mutex_lock(&devices->lock);
-  gpu->finished = true;
-  pthread_mutex_unlock(&devices->lock);
+  count_down(devices, &devices->running);
   return NULL;
 }
 
 /* ---- Which GPUs ------------------------------------------------------------------------------------------------------ */
 
-static bool is_all(const char *name) {
-  return strcmp(name, "cuda:all") == 0;
-}
-
 bool gconv_devices_are_several(const char *name) {
-  return is_all(name) || strchr(name, ',') != NULL;
+  return strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL;
 }
 
-static bool has_room(const gconv_devices *devices) {
-  return devices->gpu_count < devices->workers && devices->gpu_count < MOST_GPUS;
-}
-
-static void add_gpu(gconv_devices *devices, const char *name, int length) {
+/* Adds a GPU, if there is a worker for it. */
+static void add_gpu(gconv_devices *devices, const char *before, const char *name, size_t length) {
+  if (devices->gpu_count == devices->workers || devices->gpu_count == MOST_GPUS)
+    return;
   struct gpu *gpu = &devices->gpus[devices->gpu_count++];
   gpu->devices = devices;
-  snprintf(gpu->name, sizeof gpu->name, "%.*s", length, name);
+  snprintf(gpu->name, sizeof gpu->name, "%s%.*s", before, (int)length, name);
 }
 
 /* Those that can be used; "cuda" if none can, which tells why when it is opened. */
 static void add_all(gconv_devices *devices) {
   gconv_device_info info;
-  for (size_t i = 0; has_room(devices) && gconv_device_at(i, &info); i++)
+  for (size_t i = 0; gconv_device_at(i, &info); i++)
     if (info.usable && strncmp(info.name, "cuda", 4) == 0)
-      add_gpu(devices, info.name, (int)strlen(info.name));
+      add_gpu(devices, "", info.name, strlen(info.name));
   if (devices->gpu_count == 0)
-    add_gpu(devices, "cuda", 4);
+    add_gpu(devices, "", "cuda", 4);
 }
 
-/* Those of a list such as "cuda:0,2", as many as there are workers for. */
+/* Those of a list such as "cuda:0,2", which may have one name only. */
 static void add_listed(gconv_devices *devices, const char *list) {
-  char name[sizeof devices->gpus[0].name];
-  for (const char *at = list + strlen("cuda:"); *at && has_room(devices);) {
-    int length = (int)strcspn(at, ",");
-    snprintf(name, sizeof name, "cuda:%.*s", length, at);
-    add_gpu(devices, name, (int)strlen(name));
-    at += length + (at[length] == ',');
-  }
+  for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+    add_gpu(devices, at == list ? "" : "cuda:", at, strcspn(at, ","));
 }
 
 static void begin_gpus(gconv_devices *devices) {
-  const char *name = devices->batch->device;
   if (devices->starts)
     ask_for_queues();
-  if (is_all(name))
+  const char *name = devices->batch->device;
+  if (gconv_devices_are_several(name) && !strchr(name, ','))
     add_all(devices);
-  else if (gconv_devices_are_several(name))
-    add_listed(devices, name);
   else
-    add_gpu(devices, name, (int)strlen(name));
-  devices->opening = devices->gpu_count;
-  for (int i = 0, count = devices->gpu_count; i < count; i++) {
+    add_listed(devices, name);
+  int count = devices->opening = devices->running = devices->gpu_count;
+  for (int i = 0; i < count; i++) {
     struct gpu *gpu = &devices->gpus[i];
     gpu->started = pthread_create(&gpu->thread, NULL, open_gpu, gpu) == 0;
     if (!gpu->started)
@@ -177,39 +155,44 @@ static bool wants_gpu(const gconv_devices *devices) {
 
 /* On a CPU, as many as there are threads at most, or, of plans that keep all of them busy, two: one is decoded or written
  * while the other is executed. While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
-static int choose_workers(const gconv_devices *devices, bool gpu, size_t most) {
+static void choose_workers(gconv_devices *devices, bool gpu, bool decodes, size_t most) {
   const gconv_batch *batch = devices->batch;
   bool shares = batch->operation->type->shares;
-  int usual = shares ? 2 : devices->decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
+  int usual = shares ? 2 : decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
   int workers = batch->jobs > 0 && ((gpu && !shares) || batch->jobs < usual) ? batch->jobs : usual;
-  return most > 0 && (size_t)workers > most ? (int)most : workers;
+  devices->workers = most > 0 && (size_t)workers > most ? (int)most : workers;
+  devices->share = shares ? devices->threads : devices->threads < devices->workers ? 1 : devices->threads / devices->workers;
+  devices->starts = decodes && gconv_gpu_may_decode(batch) && !batch->only_explained &&
+                    batch->inputs->count > (size_t)devices->workers; /* what is begun at once is decoded before it starts */
 }
 
-static gconv_status check_decoder(const gconv_devices *devices, gconv_message *message) {
-  const char *obstacle = devices->batch->decoder == GCONV_DECODER_GPU ? gconv_device_decoder_obstacle() : NULL;
-  return !obstacle
-             ? GCONV_OK
-             : gconv_complain(message, GCONV_UNSUPPORTED,
-                              "--decode gpu: %s: this takes a gconv that was built with CUDA, and nvJPEG, which is part of "
-                              "the CUDA toolkit (its folder is named in LD_LIBRARY_PATH): or leave the option out",
-                              obstacle);
+static gconv_status check_decoder(const gconv_batch *batch) {
+  const char *obstacle = batch->decoder == GCONV_DECODER_GPU ? gconv_device_decoder_obstacle() : NULL;
+  return !obstacle ? GCONV_OK
+                   : gconv_fail(GCONV_UNSUPPORTED,
+                                "--decode gpu: %s: this takes a gconv that was built with CUDA, and nvJPEG, which is part "
+                                "of the CUDA toolkit (its folder is named in LD_LIBRARY_PATH): or leave the option out",
+                                obstacle);
+}
+
+static bool is_among(const gconv_algorithm_info *(*algorithm_at)(size_t), const char *name) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = algorithm_at(i)); i++)
+    if (strcmp(algorithm->name, name) == 0)
+      return true;
+  return false;
 }
 
 /* Where an algorithm of the name that was asked for is to be had, for a complaint. */
 static const char *find_elsewhere(const gconv_operation *operation, const char *name) {
-  const gconv_algorithm_info *algorithm;
-  bool of_filters = false, of_banks = false;
-  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
-    of_filters = of_filters || strcmp(algorithm->name, name) == 0;
-  for (size_t i = 0; (algorithm = gconv_layer_algorithm_at(i)); i++)
-    of_banks = of_banks || strcmp(algorithm->name, name) == 0;
+  bool of_filters = is_among(gconv_algorithm_at, name), of_banks = is_among(gconv_layer_algorithm_at, name);
   if (operation->type->batches)
     return of_filters && !of_banks ? "banks (it is for plain filters) on " : "";
   return of_banks ? "plain filters (it is for banks) on " : "";
 }
 
 /* What can be told before anything is opened. */
-static gconv_status check(const gconv_devices *devices, bool gpu, gconv_message *message) {
+static gconv_status check(const gconv_devices *devices, bool gpu) {
   const gconv_batch *batch = devices->batch;
   const char *device = !devices->chosen ? batch->device : gpu ? "cuda" : "cpu";
   const char *lacking = batch->operation->type->lacks(batch->operation, device);
@@ -217,60 +200,64 @@ static gconv_status check(const gconv_devices *devices, bool gpu, gconv_message 
     gconv_remark("device %s: %s", device,
                  devices->worth.reason[0] ? devices->worth.reason : "this build or this machine has no CUDA");
   if (lacking)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                          "--algorithm %s: there is none of this name for %sthe device %s: see gconv algorithms", lacking,
-                          find_elsewhere(batch->operation, lacking), device);
-  return check_decoder(devices, message);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "--algorithm %s: there is none of this name for %sthe device %s: see gconv algorithms", lacking,
+                      find_elsewhere(batch->operation, lacking), device);
+  return check_decoder(batch);
 }
 
-gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **result,
-                                 gconv_message *message) {
-  gconv_devices *devices = calloc(1, sizeof *devices);
-  if (!devices)
-    return gconv_complain_memory(message);
-  devices->batch = batch;
-  devices->threads = threads;
+static gconv_status begin(gconv_devices *devices, size_t most) {
+  const gconv_batch *batch = devices->batch;
   devices->chosen = strcmp(batch->device, "auto") == 0;
   devices->open = devices->chosen || batch->cpu_may_begin;
   devices->worth = gconv_worth_find(batch, devices->chosen && gconv_gpu_may_be_there());
+  bool gpu = wants_gpu(devices);
+  bool decodes = gpu && (batch->decoder == GCONV_DECODER_GPU || (devices->chosen && devices->worth.decoder));
+  choose_workers(devices, gpu, decodes, most);
+  devices->cpus = calloc((size_t)devices->workers + 1, sizeof(gconv_device *));
+  if (!devices->cpus)
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  if (gpu)
+    begin_gpus(devices);
+  return check(devices, gpu); /* behind it, as it may load a library */
+}
+
+gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **result) {
+  gconv_devices *devices = calloc(1, sizeof *devices);
+  if (!devices)
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  devices->batch = batch;
+  devices->threads = threads;
   pthread_mutex_init(&devices->lock, NULL);
   pthread_cond_init(&devices->changed, NULL);
-  bool gpu = wants_gpu(devices);
-  devices->decodes = gpu && (batch->decoder == GCONV_DECODER_GPU || (devices->chosen && devices->worth.decoder));
-  devices->workers = choose_workers(devices, gpu, most);
-  devices->share = batch->operation->type->shares || devices->threads < devices->workers
-                       ? (batch->operation->type->shares ? devices->threads : 1)
-                       : devices->threads / devices->workers;
-  devices->starts = devices->decodes && gconv_gpu_may_decode(batch) && !batch->only_explained &&
-                    batch->inputs->count > (size_t)devices->workers; /* what is begun at once is decoded before it starts */
-  devices->cpus = calloc((size_t)devices->workers + 1, sizeof(gconv_device *));
-  gconv_status status = devices->cpus ? GCONV_OK : gconv_complain_memory(message);
-  if (status == GCONV_OK && gpu)
-    begin_gpus(devices);
-  if (status == GCONV_OK)
-    status = check(devices, gpu, message); /* behind it, as it may load a library */
+  gconv_status status = begin(devices, most);
   if (status == GCONV_OK)
     *result = devices;
   else
-    gconv_devices_close(devices);
+    gconv_devices_close(devices, NULL);
   return status;
 }
 
 /* ---- For the workers ------------------------------------------------------------------------------------------------ */
 
-int gconv_devices_workers(const gconv_devices *devices) {
+int gconv_devices_workers(const gconv_devices *devices, int *threads, const char **reason) {
+  *threads = devices->share;
+  *reason = devices->worth.reason;
   return devices->workers;
 }
 
-bool gconv_devices_want_gpu(gconv_devices *devices) {
+void gconv_devices_end(gconv_devices *devices) {
   pthread_mutex_lock(&devices->lock);
-  bool wanted = devices->gpu_count > 0;
+  devices->ended = true;
+  pthread_cond_broadcast(&devices->changed);
   pthread_mutex_unlock(&devices->lock);
-  return wanted;
 }
 
 bool gconv_devices_are_open(gconv_devices *devices) {
-  return devices->open && gconv_devices_want_gpu(devices);
+  pthread_mutex_lock(&devices->lock);
+  bool open = devices->open && devices->gpu_count > 0;
+  pthread_mutex_unlock(&devices->lock);
+  return open;
 }
 
 gconv_status gconv_devices_cpu(gconv_devices *devices, int worker, gconv_device **cpu) {
@@ -284,43 +271,37 @@ gconv_status gconv_devices_cpu(gconv_devices *devices, int worker, gconv_device 
   return status;
 }
 
+gconv_status gconv_devices_await_turn(gconv_devices *devices, int worker, gconv_device **cpu) {
+  bool at_once = !devices->starts || worker == 0 || worker < devices->threads - 1;
+  pthread_mutex_lock(&devices->lock);
+  while (!at_once && devices->running > 0 && !devices->ended)
+    pthread_cond_wait(&devices->changed, &devices->lock);
+  pthread_mutex_unlock(&devices->lock);
+  return gconv_devices_cpu(devices, worker, cpu);
+}
+
 /* Under the lock. */
 static gconv_device *gpu_of(const gconv_devices *devices, int worker) {
   bool ready = devices->gpu_count > 0 && devices->opening == 0 && devices->status == GCONV_OK;
   return ready ? devices->gpus[worker % devices->gpu_count].device : NULL;
 }
 
-static gconv_status take_cpu(gconv_devices *devices, int worker, gconv_device **device, gconv_message *message) {
-  gconv_status status = gconv_devices_cpu(devices, worker, device);
-  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
-}
-
-gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either, gconv_device **device,
-                                gconv_message *message) {
-  pthread_mutex_lock(&devices->lock);
-  gconv_status status = devices->status;
-  if (status != GCONV_OK)
-    gconv_complain(message, status, "%s", devices->why.text);
-  *device = gpu_of(devices, worker);
-  bool may_be_cpu = either || devices->gpu_count == 0;
-  pthread_mutex_unlock(&devices->lock);
-  return status == GCONV_OK && !*device && may_be_cpu ? take_cpu(devices, worker, device, message) : status;
-}
-
-gconv_status gconv_devices_wait(gconv_devices *devices, int worker, gconv_device **device, gconv_message *message) {
+gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either, bool waits, gconv_device **device) {
   double begin = gconv_now_ms();
   pthread_mutex_lock(&devices->lock);
-  bool first = !devices->waited;
-  devices->waited = true;
-  while (devices->gpu_count > 0 && devices->opening > 0)
+  bool first = waits && !devices->waited;
+  devices->waited |= waits;
+  while (waits && devices->gpu_count > 0 && devices->opening > 0)
     pthread_cond_wait(&devices->changed, &devices->lock);
   if (first)
     devices->wait_ms = gconv_now_ms() - begin;
-  gconv_status status =
-      devices->status == GCONV_OK ? GCONV_OK : gconv_complain(message, devices->status, "%s", devices->why.text);
+  gconv_status status = devices->status;
+  if (status != GCONV_OK)
+    gconv_set_error(status, devices->why.text);
   *device = gpu_of(devices, worker);
+  bool may_be_cpu = either || devices->gpu_count == 0;
   pthread_mutex_unlock(&devices->lock);
-  return status == GCONV_OK && !*device ? take_cpu(devices, worker, device, message) : status;
+  return status == GCONV_OK && !*device && may_be_cpu ? gconv_devices_cpu(devices, worker, device) : status;
 }
 
 bool gconv_devices_decode(gconv_devices *devices, int worker) {
@@ -333,61 +314,47 @@ bool gconv_devices_decode(gconv_devices *devices, int worker) {
 
 /* ---- After the work ------------------------------------------------------------------------------------------------ */
 
-const char *gconv_devices_reason(const gconv_devices *devices) {
-  return devices->chosen ? devices->worth.reason : "";
-}
-
-/* Waits for the threads, or, if one of them is not through, leaves all to the end of the process. */
-static void end_threads(gconv_devices *devices) {
-  pthread_mutex_lock(&devices->lock);
-  devices->ended = true;
-  for (int i = 0; i < MOST_GPUS; i++)
-    devices->is_left |= devices->gpus[i].started && !devices->gpus[i].finished;
-  bool is_left = devices->is_left;
-  pthread_mutex_unlock(&devices->lock);
-  for (int i = 0; i < MOST_GPUS; i++) {
-    struct gpu *gpu = &devices->gpus[i];
-    if (gpu->started && is_left)
-      pthread_detach(gpu->thread);
-    else if (gpu->started)
-      pthread_join(gpu->thread, NULL);
-    gpu->started = false;
-  }
-}
-
-static gconv_device *find_used(gconv_devices *devices) {
-  pthread_mutex_lock(&devices->lock);
+static gconv_device *find_used(const gconv_devices *devices) {
   gconv_device *used = gpu_of(devices, 0);
-  pthread_mutex_unlock(&devices->lock);
   for (int i = 0; !used && i < devices->workers; i++)
     used = devices->cpus[i];
   return used;
 }
 
-void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summary) {
-  end_threads(devices);
-  snprintf(summary->device_reason, sizeof summary->device_reason, "%s", gconv_devices_reason(devices));
+/* Under the lock. */
+static void summarize(const gconv_devices *devices, gconv_batch_summary *summary) {
+  const gconv_device *used = find_used(devices);
+  bool several = devices->gpu_count > 1;
+  snprintf(summary->device_reason, sizeof summary->device_reason, "%s", devices->worth.reason);
   summary->device_wait_ms = devices->wait_ms;
-  snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
-  gconv_device *used = find_used(devices);
-  if (!used)
-    return;
-  summary->device = *gconv_device_get_info(used);
-  if (!is_cpu(used) && devices->gpu_count > 1)
+  if (used)
+    summary->device = *gconv_device_get_info(used);
+  if (!used || (several && !is_cpu(used)))
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
-  summary->device_start_ms = gconv_device_start_ms(used);
+  summary->device_start_ms = used ? gconv_device_start_ms(used) : 0;
 }
 
-void gconv_devices_close(gconv_devices *devices) {
+/* Where a thread is not through, it has the GPUs until the process ends, and *devices, too. */
+void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary) {
   if (!devices)
     return;
-  end_threads(devices);
+  gconv_devices_end(devices);
+  pthread_mutex_lock(&devices->lock);
+  bool is_left = devices->running > 0;
+  if (summary)
+    summarize(devices, summary);
+  pthread_mutex_unlock(&devices->lock);
   for (int i = 0; devices->cpus && i < devices->workers; i++)
     gconv_device_close(devices->cpus[i]);
-  if (devices->is_left)
+  for (int i = 0; i < MOST_GPUS; i++) {
+    struct gpu *gpu = &devices->gpus[i];
+    if (gpu->started)
+      is_left ? pthread_detach(gpu->thread) : pthread_join(gpu->thread, NULL);
+    if (!is_left)
+      gconv_device_close(gpu->device);
+  }
+  if (is_left)
     return;
-  for (int i = 0; i < MOST_GPUS; i++)
-    gconv_device_close(devices->gpus[i].device);
   pthread_cond_destroy(&devices->changed);
   pthread_mutex_destroy(&devices->lock);
   free(devices->cpus);

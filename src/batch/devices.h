@@ -25,41 +25,34 @@ bool gconv_devices_are_several(const char *name);
  * job wants, but no more than `most`, unless that is 0. A GPU is one queue that all workers share; of several GPUs each has
  * its share of the workers. GCONV_BAD_ARGUMENT for an algorithm that the device has not; GCONV_UNSUPPORTED if a GPU is to
  * decode and cannot. Whether a GPU can be used may show only when it is waited for. */
-gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **devices,
-                                 gconv_message *message);
+gconv_status gconv_devices_begin(const gconv_batch *batch, int threads, size_t most, gconv_devices **devices);
 
-/* How many workers there shall be, and how many threads each of them has. */
-int gconv_devices_workers(const gconv_devices *devices);
-int gconv_devices_share(const gconv_devices *devices);
+/* How many workers there shall be, how many threads each of them has, and why "auto" is what it is; "" if the device was
+ * asked for. */
+int gconv_devices_workers(const gconv_devices *devices, int *threads, const char **reason);
 
-/* Whether a GPU is wanted, ready or not: false from when one that was not asked for turned out not to be usable.
- * Thread-safe, as all below. */
-bool gconv_devices_want_gpu(gconv_devices *devices);
+/* Waits until worker `worker` shall begin, and opens its CPU. While a decoder starts, it has one processor to itself, as it
+ * takes three times as long where all are busy: the workers beyond the other processors begin when it is ready. Thread-safe,
+ * as all below. */
+gconv_status gconv_devices_await_turn(gconv_devices *devices, int worker, gconv_device **cpu);
+/* No image is left to begin: nobody waits for a turn any more, and no decoder is started. */
+void gconv_devices_end(gconv_devices *devices);
 
-/* Whether the user left it open which device does what, and a GPU is wanted: rule 3. */
+/* Whether the user left it open which device does what, and a GPU is wanted, ready or not: rule 3. */
 bool gconv_devices_are_open(gconv_devices *devices);
 
 /* The CPU of worker `worker`, with its share of the threads. It is opened when it is first wanted. */
 gconv_status gconv_devices_cpu(gconv_devices *devices, int worker, gconv_device **cpu);
 
 /* The device of an image of worker `worker`: its GPU, if one is wanted and ready; its CPU, if none is wanted, or if `either`
- * device may take it (gconv_devices_agree()); else NULL, and the image waits. Fails if there is no GPU, which is needed. */
-gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either, gconv_device **device,
-                                gconv_message *message);
-
-/* Waits for the GPU of worker `worker`, if one is wanted; otherwise *device is its CPU. */
-gconv_status gconv_devices_wait(gconv_devices *devices, int worker, gconv_device **device, gconv_message *message);
+ * device may take it; else NULL, or, with `waits`, the GPU when it is ready. Fails if there is no GPU, which is needed. */
+gconv_status gconv_devices_take(gconv_devices *devices, int worker, bool either, bool waits, gconv_device **device);
 
 /* Whether the GPU of worker `worker` can decode JPEG files by now, and has so few waiting that it is the faster way. */
 bool gconv_devices_decode(gconv_devices *devices, int worker);
 
-/* Why "auto" is what it is; "" if the device was asked for. */
-const char *gconv_devices_reason(const gconv_devices *devices);
-
-/* What became of it: the device's part of *summary. No worker is at work any more. */
-void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summary);
-
-/* Closes all, once the plans are freed. NULL is allowed. */
-void gconv_devices_close(gconv_devices *devices);
+/* Closes all, once no worker is at work any more, and the plans are freed. What became of it is the device's part of
+ * *summary, which may be NULL. */
+void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary);
 
 #endif

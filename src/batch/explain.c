@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/explain.h"
-#include "batch/devices.h"
-#include "batch/layout.h"
-#include "operation/operation.h"
+/* What a run does with a plan, in words. */
+#include "batch/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,64 +52,4 @@ gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *pla
   free(*result);
   *result = NULL;
   return gconv_set_error(GCONV_NO_MEMORY, "no memory for an explanation");
-}
-
-/* ---- Without a run ---------------------------------------------------------------------------------------------------- */
-
-/* Whether the first image is kept to the exact family, so that either device may take it. */
-static bool is_either(gconv_devices *devices, const gconv_operation *operation, const gconv_image *header) {
-  gconv_device *cpu = NULL;
-  gconv_plan *plan = NULL;
-  bool either = gconv_devices_are_open(devices) && operation->type->keep_exact &&
-                gconv_devices_cpu(devices, 0, &cpu) == GCONV_OK &&
-                gconv_plan_outline(cpu, header, operation, 0, &plan) == GCONV_OK && gconv_plan_get_info(plan)->exact;
-  gconv_plan_free(plan);
-  return either;
-}
-
-static gconv_status explain_plan(const gconv_batch *batch, gconv_devices *devices, gconv_device *device,
-                                 const gconv_image *header, char **text) {
-  gconv_operation *exact = NULL;
-  gconv_plan *plan = NULL;
-  gconv_status status = GCONV_OK;
-  if (is_either(devices, batch->operation, header))
-    status = batch->operation->type->keep_exact(batch->operation, &exact);
-  if (status == GCONV_OK)
-    status = gconv_plan_create(device, header, exact ? exact : batch->operation, 0, &plan);
-  if (status == GCONV_OK)
-    status = gconv_batch_explain(batch, plan, text);
-  gconv_plan_free(plan);
-  gconv_operation_free(exact);
-  return status;
-}
-
-/* On the device that the run would have. */
-static gconv_status explain_header(const gconv_batch *run, const gconv_image *header, char **text, char reason[192],
-                                   gconv_message *message) {
-  gconv_batch batch = *run;
-  gconv_devices *devices = NULL;
-  gconv_device *device = NULL;
-  batch.only_explained = true;
-  GCONV_TRY(gconv_devices_begin(&batch, gconv_threads_allowed(batch.threads), 1, &devices, message));
-  gconv_status status = gconv_devices_wait(devices, 0, &device, message);
-  if (status == GCONV_OK) {
-    status = explain_plan(&batch, devices, device, header, text);
-    snprintf(reason, 192, "%s", gconv_devices_reason(devices));
-    if (status != GCONV_OK)
-      gconv_complain(message, status, "%s", gconv_last_error());
-  }
-  gconv_devices_close(devices);
-  return status;
-}
-
-gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, char reason[192], gconv_message *message) {
-  gconv_image header = {0};
-  gconv_status status = gconv_image_read_header(batch->inputs->items[0].path, &header, NULL);
-  if (status != GCONV_OK)
-    return gconv_complain(message, status, "%s", gconv_last_error());
-  if (batch->nhwc)
-    gconv_header_to_nchw(&header);
-  status = explain_header(batch, &header, text, reason, message);
-  gconv_image_free(&header);
-  return status;
 }

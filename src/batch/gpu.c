@@ -6,6 +6,30 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* ---- What it can do for a job --------------------------------------------------------------------------------------- */
+
+bool gconv_gpu_makes_png(const gconv_batch *batch) {
+  return strcmp(batch->outputs->format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
+}
+
+int gconv_host_stages(const gconv_batch *batch) {
+  const gconv_operation_type *type = batch->operation->type;
+  return type->host_stages ? type->host_stages(batch->operation) : GCONV_HOST_BEFORE | GCONV_HOST_AFTER;
+}
+
+bool gconv_gpu_may_decode(const gconv_batch *batch) {
+  return !batch->verify && !(gconv_host_stages(batch) & GCONV_HOST_BEFORE);
+}
+
+bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count) {
+  const size_t most = 8;
+  bool may = count <= most && !batch->verify;
+  for (size_t n = 0; n < count && may; n++)
+    may = !gconv_output_is_sent(paths[n]);
+  return may;
+}
 
 /* ---- Results in parts ------------------------------------------------------------------------------------------------ */
 
@@ -18,7 +42,7 @@ double gconv_parts_bytes(const gconv_worker *worker, const gconv_task *task, dou
   bool may = task->count == 1 && !worker->run->operation->type->batches &&
              gconv_gpu_may_send_parts(batch, item->paths, item->count) &&
              (gconv_gpu_makes_png(batch) || worker->threads == 1) &&
-             (batch->memory == 0 || bytes <= (double)gconv_budget_bytes(worker->run->budget));
+             (batch->memory == 0 || bytes <= (double)worker->run->budget.bytes);
   return may ? bytes : 0;
 }
 
@@ -29,20 +53,13 @@ typedef struct sending {
   const gconv_image *in;      /* whose profile and resolution the results get */
   gconv_row_writer **writers; /* one an output; NULL: that output is not wanted */
   bool begun;                 /* results have come */
-  double encode_ms;
 } sending;
 
 /* When results come: files are wanted for them. */
 static int32_t begin_results(void *user) {
   sending *s = user;
-  int32_t step = 1;
   s->begun = true;
-  for (size_t n = 0; n < s->task->items[0].count; n++) {
-    s->writers[n] = gconv_task_open_rows(s->worker, s->task, n, s->in, s->worker->threads, NULL);
-    int32_t own = s->writers[n] ? gconv_row_writer_step(s->writers[n]) : 1;
-    step = own > step ? own : step;
-  }
-  return step;
+  return gconv_task_open_files(s->worker, s->task, 0, s->task->items[0].count, s->in, s->worker->threads, NULL, s->writers);
 }
 
 static void take_part(void *user, size_t output, const gconv_part *part) {
@@ -55,37 +72,27 @@ static void take_part(void *user, size_t output, const gconv_part *part) {
     gconv_row_writer_discard(*writer);
     *writer = NULL;
   }
-  s->encode_ms += gconv_now_ms() - begin;
-}
-
-/* Commits the results, or, if the input failed, discards them and counts them as failed. */
-static void close_files(sending *s, gconv_status status) {
-  gconv_item *item = &s->task->items[0];
-  double begin = gconv_now_ms();
-  for (size_t n = 0; n < item->count; n++)
-    gconv_task_close_rows(s->worker, s->task, n, s->writers[n], status);
-  if (status != GCONV_OK)
-    gconv_item_add_error(item, item->report.input->path, s->task->why.text);
-  s->encode_ms += gconv_now_ms() - begin;
+  s->task->common.encode_ms += gconv_now_ms() - begin;
 }
 
 gconv_status gconv_task_execute_parts(gconv_worker *worker, gconv_task *task, const gconv_image *in, const void *jpeg,
                                       size_t size) {
-  size_t count = task->items[0].count;
+  gconv_item *item = &task->items[0];
   gconv_timings *timings = &task->common.timings;
   sending s = {.worker = worker, .task = task, .in = in};
   gconv_taker taker = {
       .begin = begin_results, .take = take_part, .user = &s, .png = gconv_gpu_makes_png(worker->run->batch)};
-  s.writers = gconv_plan_outputs(task->plan) == count ? calloc(count, sizeof *s.writers) : NULL;
+  s.writers = gconv_plan_outputs(task->plan) == item->count ? calloc(item->count, sizeof *s.writers) : NULL;
   if (!s.writers)
     return GCONV_UNSUPPORTED;
   gconv_status status = gconv_plan_execute_parts(task->plan, in, jpeg, size, &taker, timings);
   task->streamed = s.begun;
   if (s.begun) {
-    gconv_task_keep_text(task, status);
-    close_files(&s, status);
+    if (gconv_task_keep_text(task, status) != GCONV_OK)
+      gconv_item_add_error(item, item->report.input->path, task->why.text);
+    gconv_task_close_files(worker, task, 0, item->count, s.writers, status);
   }
-  task->common.encode_ms = timings->encode_ms + s.encode_ms;
+  task->common.encode_ms += timings->encode_ms;
   free(s.writers);
   return status;
 }
@@ -107,7 +114,7 @@ static gconv_status decode_and_convolve(gconv_worker *worker, gconv_task *task, 
   if (status == GCONV_UNSUPPORTED && !task->streamed)
     status = execute_jpeg(worker, task, header, jpeg, size);
   if (status == GCONV_OK) {
-    task->common.executed = true;
+    gconv_task_describe(task);
     task->common.decode_ms += task->common.timings.decode_ms;
   } else if (!task->streamed) {
     if (!task->remark[0])
@@ -120,12 +127,10 @@ static gconv_status decode_and_convolve(gconv_worker *worker, gconv_task *task, 
 gconv_status gconv_task_convolve_jpeg(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, double whole) {
   void *jpeg = NULL;
   size_t size = 0;
-  if (gconv_worker_is_on_cpu(worker) || !gconv_gpu_may_decode(worker->run->batch) ||
-      !gconv_devices_decode(worker->run->devices, worker->index))
+  if (!gconv_devices_decode(worker->run->devices, worker->index))
     return GCONV_OK;
   double parts = gconv_parts_bytes(worker, task, whole);
-  GCONV_TRY(
-      gconv_worker_admit(worker, parts > 0 ? parts : whole, "a GPU takes images whole, and -d cpu does not", &task->why));
+  GCONV_TRY(gconv_worker_admit(worker, parts > 0 ? parts : whole, "a GPU takes images whole, and -d cpu does not"));
   double begin = gconv_now_ms();
   if (gconv_row_reader_jpeg(reader, &jpeg, &size) != GCONV_OK)
     return GCONV_OK;

@@ -34,11 +34,11 @@ static int class_of(const char *path) {
   return class;
 }
 
-static gconv_status order_by_size(gconv_run *run, gconv_message *message) {
+static gconv_status order_by_size(gconv_run *run) {
   size_t count = run->batch->inputs->count;
   struct place *places = calloc(count + 1, sizeof *places);
   if (!places)
-    return gconv_complain_memory(message);
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i < count; i++)
     places[i] = (struct place){class_of(run->batch->inputs->items[i].path), i};
   qsort(places, count, sizeof *places, compare_places);
@@ -98,33 +98,32 @@ static void order_by_shape(gconv_run *run, gconv_worker *planner, const gconv_im
 /* ---- One array ------------------------------------------------------------------------------------------------------- */
 
 /* Refuses an input whose header could not be read, and says why. */
-static gconv_status check_header(const char *path, const gconv_image *header, gconv_message *message) {
+static gconv_status check_header(const char *path, const gconv_image *header) {
   if (header->frames > 0)
     return GCONV_OK;
   if (!gconv_input_is_file(path))
-    return gconv_complain(
-        message, GCONV_BAD_ARGUMENT,
-        "%s: what comes through a pipe is not known in time for one array of several images: name a folder "
-        "(-o results/ --format npy)",
-        path);
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: what comes through a pipe is not known in time for one array of several images: name a folder "
+                      "(-o results/ --format npy)",
+                      path);
   gconv_image again = {0};
   gconv_status status = gconv_image_read_header(path, &again, NULL);
   gconv_image_free(&again);
-  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
+  return status;
 }
 
 /* What goes into one array has one shape. */
-static gconv_status check_one_shape(const gconv_batch *batch, const gconv_image *headers, gconv_message *message) {
+static gconv_status check_one_shape(const gconv_batch *batch, const gconv_image *headers) {
   const gconv_input *inputs = batch->inputs->items;
   for (size_t i = 0; i < batch->inputs->count && batch->one_array; i++) {
-    GCONV_TRY(check_header(inputs[i].path, &headers[i], message));
+    GCONV_TRY(check_header(inputs[i].path, &headers[i]));
     gconv_image other = headers[i];
     other.frames = headers[0].frames;
     if (!gconv_image_same_shape(&headers[0], &other))
-      return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                            "%s: one array cannot hold the results of %s and %s, which have different shapes: name a folder "
-                            "(-o results/ --format npy)",
-                            batch->outputs->paths.items[0], inputs[0].path, inputs[i].path);
+      return gconv_fail(GCONV_BAD_ARGUMENT,
+                        "%s: one array cannot hold the results of %s and %s, which have different shapes: name a folder "
+                        "(-o results/ --format npy)",
+                        batch->outputs->paths.items[0], inputs[0].path, inputs[i].path);
   }
   return GCONV_OK;
 }
@@ -137,36 +136,36 @@ static void place_in_array(gconv_run *run) {
   }
 }
 
-static gconv_status group_by_shape(gconv_run *run, const gconv_image *headers, bool *taken, gconv_message *message) {
+static gconv_status group_by_shape(gconv_run *run, const gconv_image *headers, bool *taken) {
   gconv_worker planner = {.run = run, .threads = run->threads};
+  GCONV_TRY(gconv_devices_cpu(run->devices, 0, &planner.cpu));
   int64_t frames = 0;
-  GCONV_TRY(check_one_shape(run->batch, headers, message));
+  GCONV_TRY(check_one_shape(run->batch, headers));
   for (size_t i = 0; i < run->batch->inputs->count; i++)
     frames += headers[i].frames;
   if (run->batch->one_array && frames > INT32_MAX)
-    return gconv_complain(message, GCONV_TOO_LARGE, "%s: one array of so many images: divide them",
-                          run->batch->outputs->paths.items[0]);
+    return gconv_fail(GCONV_TOO_LARGE, "%s: one array of so many images: divide them", run->batch->outputs->paths.items[0]);
   order_by_shape(run, &planner, headers, taken);
   if (run->batch->one_array)
     place_in_array(run);
   return GCONV_OK;
 }
 
-gconv_status gconv_groups_make(gconv_run *run, gconv_message *message) {
+gconv_status gconv_groups_make(gconv_run *run) {
   size_t count = run->batch->inputs->count;
   run->order = calloc(count + 1, sizeof *run->order);
   run->groups = calloc(count + 1, sizeof *run->groups);
   if (!run->order || !run->groups)
-    return gconv_complain_memory(message);
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (!run->operation->type->batches)
-    return order_by_size(run, message);
+    return order_by_size(run);
   gconv_image *headers = calloc(count + 1, sizeof *headers);
   bool *taken = calloc(count + 1, sizeof *taken);
-  gconv_status status = headers && taken ? GCONV_OK : gconv_complain_memory(message);
+  gconv_status status = headers && taken ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i < count && status == GCONV_OK; i++)
     headers[i] = read_header(run->batch, i);
   if (status == GCONV_OK)
-    status = group_by_shape(run, headers, taken, message);
+    status = group_by_shape(run, headers, taken);
   free(headers);
   free(taken);
   return status;

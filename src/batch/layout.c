@@ -1,38 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* N x C x H x W, and N x H x W x C. */
 #include "batch/layout.h"
+#include "base/status.h"
+#include "operation/operation.h"
 
 #include <string.h>
 
 static void copy_sample(size_t bytes, uint8_t *to, const uint8_t *from) {
-  if (bytes == 4)
+  if (bytes == 1)
+    *to = *from;
+  else if (bytes == 4)
     memcpy(to, from, 4);
   else
     memcpy(to, from, bytes);
 }
 
-/* Turns each frame, an array of a x b samples, to b x a; the image gets the new sizes, and other memory. */
-static gconv_status transpose(gconv_image *image, size_t a, size_t b, int32_t channels, int32_t height, int32_t width) {
-  gconv_image turned = *image;
-  turned.channels = channels;
-  turned.height = height;
-  turned.width = width;
-  turned.data = NULL;
-  gconv_status status = gconv_image_allocate(&turned);
-  if (status != GCONV_OK)
-    return status;
+/* Makes *turned like the header: of each frame, `a` rows of `b` samples that are `stride` bytes apart, b rows of a. */
+static gconv_status transpose(const gconv_image *image, const gconv_image *header, size_t a, size_t b, size_t stride,
+                              gconv_image *turned) {
   size_t bytes = gconv_type_bytes(image->type);
-  for (int32_t n = 0; n < image->frames; n++) {
-    const uint8_t *from = (const uint8_t *)image->data + (size_t)n * a * b * bytes;
-    uint8_t *to = (uint8_t *)turned.data + (size_t)n * a * b * bytes;
+  *turned = gconv_header_of(header);
+  GCONV_TRY(gconv_image_allocate(turned));
+  for (size_t n = 0; n < (size_t)image->frames; n++) {
+    const uint8_t *from = (const uint8_t *)image->data + n * a * stride;
+    uint8_t *to = (uint8_t *)turned->data + n * a * b * bytes;
     for (size_t j = 0; j < b; j++)
       for (size_t i = 0; i < a; i++)
-        copy_sample(bytes, to + (j * a + i) * bytes, from + (i * b + j) * bytes);
+        copy_sample(bytes, to + (j * a + i) * bytes, from + i * stride + j * bytes);
   }
-  turned.icc = image->icc;
-  image->icc = NULL;
-  gconv_image_free(image);
-  *image = turned;
   return GCONV_OK;
 }
 
@@ -55,14 +50,19 @@ void gconv_header_to_nhwc(gconv_image *header) {
 }
 
 gconv_status gconv_to_nchw(gconv_image *image) {
-  gconv_image to = *image;
+  gconv_image to = *image, turned;
   gconv_header_to_nchw(&to);
-  return transpose(image, (size_t)to.height * (size_t)to.width, (size_t)to.channels, to.channels, to.height, to.width);
+  size_t channels = (size_t)to.channels;
+  GCONV_TRY(
+      transpose(image, &to, (size_t)to.height * (size_t)to.width, channels, channels * gconv_type_bytes(to.type), &turned));
+  gconv_image_free(image);
+  *image = turned;
+  return GCONV_OK;
 }
 
-gconv_status gconv_to_nhwc(gconv_image *image) {
+gconv_status gconv_to_nhwc(const gconv_image *image, gconv_image *turned) {
   gconv_image to = *image;
   gconv_header_to_nhwc(&to);
-  return transpose(image, (size_t)image->channels, (size_t)image->height * (size_t)image->width, to.channels, to.height,
-                   to.width);
+  return transpose(image, &to, (size_t)image->channels, (size_t)image->height * (size_t)image->width, image->plane_bytes,
+                   turned);
 }

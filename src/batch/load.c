@@ -7,21 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count) {
-  size_t planes = image->planar ? (size_t)image->channels : 1;
-  gconv_image part = *image;
-  part.frames = count;
-  part.data = (uint8_t *)image->data + (size_t)first * planes * image->plane_bytes;
-  return part;
-}
-
 typedef struct loading {
   gconv_worker *worker;
   gconv_task *task;
   gconv_row_reader *reader; /* of the only item; NULL: they are opened */
   gconv_image *images;      /* [task->count] */
   char **errors;            /* [task->count]; owned, NULL: it was read */
-  int threads;              /* of each */
 } loading;
 
 static gconv_status read_whole(const loading *l, const char *path, gconv_image *image) {
@@ -67,7 +58,6 @@ static void drop_unread(loading *l) {
                                  : (l->errors[i] ? l->errors[i] : "out of memory"));
       gconv_image_free(&l->images[i]);
       gconv_item_hand_in(l->worker->run, item);
-      free(item->wanted);
       continue;
     }
     if (kept < i) {
@@ -120,17 +110,14 @@ static gconv_status join(loading *l) {
 
 gconv_status gconv_task_load(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
   size_t count = task->count;
-  int share = worker->threads / (int)(count < (size_t)worker->threads ? count : (size_t)worker->threads);
   loading l = {.worker = worker,
                .task = task,
                .reader = reader,
                .images = calloc(count, sizeof *l.images),
-               .errors = calloc(count, sizeof *l.errors),
-               .threads = share};
+               .errors = calloc(count, sizeof *l.errors)};
   gconv_status status = l.images && l.errors ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  if (status == GCONV_OK)
-    status = gconv_worker_run(worker, count, decode, &l);
   if (status == GCONV_OK) {
+    gconv_threads_run(gconv_device_threads(worker->cpu), count, decode, &l);
     drop_unread(&l);
     if (task->count > 0)
       status = join(&l);
@@ -143,5 +130,5 @@ gconv_status gconv_task_load(gconv_worker *worker, gconv_task *task, gconv_row_r
   }
   free(l.images);
   free(l.errors);
-  return gconv_task_keep_text(task, status);
+  return status;
 }

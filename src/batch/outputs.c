@@ -59,8 +59,7 @@ static gconv_status add_path(const struct namer *namer, const char *template, co
 /* ---- What -o means ------------------------------------------------------------------------------------------------- */
 
 static bool is_folder(const char *path) {
-  struct stat status;
-  return path[strlen(path) - 1] == '/' || (stat(path, &status) == 0 && S_ISDIR(status.st_mode));
+  return path[strlen(path) - 1] == '/' || gconv_is_folder(path);
 }
 
 /* "png jpg jpeg ...": every extension that can be written. */
@@ -73,19 +72,22 @@ static void list_extensions(char *text, size_t size) {
       used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", format->extensions);
 }
 
-/* A pipe or a device, whose name need not tell the format. */
+/* Standard output, a pipe or a device. */
 static bool is_special(const char *path) {
   struct stat status;
-  return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+  return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+}
+
+const gconv_format_info *gconv_output_format(const char *path) {
+  const gconv_format_info *format = gconv_format_by_path(path);
+  return format || !is_special(path) ? format : gconv_format_by_name("png");
 }
 
 static gconv_status choose_format(const struct namer *namer, bool by_extension) {
   const gconv_naming *naming = namer->naming;
-  const gconv_format_info *format = naming->format ? naming->format
-                                    : by_extension ? gconv_format_by_path(naming->output)
-                                                   : NULL;
-  if (!format && (!by_extension || is_special(naming->output)))
-    format = gconv_format_by_name("png");
+  const gconv_format_info *format = naming->format;
+  if (!format)
+    format = gconv_output_format(by_extension ? naming->output : "-");
   if (!format && gconv_template_is_one(naming->output) && is_folder(naming->output))
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
                           "%s: a { begins a field of a template, which ends in the name of a file, such as '{stem}.png'; a "

@@ -53,6 +53,10 @@ gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks,
 /* Makes the folders that lead to `path` where they are missing. May run on several threads. */
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message);
 
+/* The format of a result at `path`, by its extension; PNG where a name need not tell it: of "-", standard output, of pipes
+ * and devices. NULL: it is not known. */
+const gconv_format_info *gconv_output_format(const char *path);
+
 /* Whether a file is at `path` that a result would replace. What is no regular file is written through, and not lost. */
 bool gconv_output_exists(const char *path);
 

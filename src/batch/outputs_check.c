@@ -51,15 +51,10 @@ static int compare_targets(const void *a, const void *b) {
 
 /* The input that result `index` is of. */
 static const char *input_of(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t index) {
-  size_t low = 0, high = inputs->count;
-  while (high - low > 1) {
-    size_t middle = low + (high - low) / 2;
-    if (outputs->first[middle] <= index)
-      low = middle;
-    else
-      high = middle;
-  }
-  return inputs->items[low].path;
+  size_t i = 0;
+  while (outputs->first[i + 1] <= index)
+    i++;
+  return inputs->items[i].path;
 }
 
 /* The length of `path` without its extension. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/pipeline.h"
 #include "base/clock.h"
+#include "batch/layout.h"
 #include "batch/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- Workers ------------------------------------------------------------------------------------------------------- */
@@ -23,31 +25,33 @@ static bool take_group(gconv_run *run, size_t *group) {
 }
 
 /* Stops the run, as there is no device: others need not begin another group to be told the same. */
-static void give_up(gconv_run *run, gconv_status status, const gconv_message *why) {
+static void give_up(gconv_run *run, gconv_status status) {
   pthread_mutex_lock(&run->lock);
   run->stopped = true;
-  run->status = status;
-  run->why = *why;
+  run->status = gconv_complain(&run->why, status, "%s", gconv_last_error());
   pthread_mutex_unlock(&run->lock);
 }
 
 static void *work(void *argument) {
   gconv_worker *worker = argument;
-  gconv_message why;
-  for (size_t group; take_group(worker->run, &group);) {
-    gconv_status status = gconv_worker_process(worker, group, &why);
-    if (status != GCONV_OK)
-      give_up(worker->run, status, &why);
-  }
-  gconv_worker_leave(worker); /* others may wait for its memory */
+  gconv_run *run = worker->run;
+  gconv_status status = gconv_devices_await_turn(run->devices, worker->index, &worker->cpu);
+  for (size_t group; status == GCONV_OK && take_group(run, &group);)
+    status = gconv_worker_process(worker, group);
+  if (status != GCONV_OK)
+    give_up(run, status);
+  gconv_devices_end(run->devices); /* all groups are begun */
+  gconv_worker_leave(worker);      /* others may wait for its memory */
   return NULL;
 }
 
 /* A thread that cannot be started is done without: the others take its groups. */
-static gconv_status run_workers(gconv_run *run, gconv_message *message) {
+static void run_workers(gconv_run *run) {
   seat *seats = calloc((size_t)run->workers, sizeof *seats);
-  if (!seats)
-    return gconv_complain_memory(message);
+  if (!seats) {
+    give_up(run, gconv_set_error(GCONV_NO_MEMORY, "out of memory"));
+    return;
+  }
   for (int i = 0; i < run->workers; i++)
     seats[i].worker = (gconv_worker){.run = run, .threads = run->threads, .index = i};
   for (int i = 1; i < run->workers; i++)
@@ -57,63 +61,59 @@ static gconv_status run_workers(gconv_run *run, gconv_message *message) {
     if (seats[i].started)
       pthread_join(seats[i].thread, NULL);
   free(seats);
-  return run->status == GCONV_OK ? GCONV_OK : gconv_complain(message, run->status, "%s", run->why.text);
 }
 
 /* ---- One array ------------------------------------------------------------------------------------------------------- */
 
 /* An array whose rows must come in order is written by one worker. */
 static size_t most_workers(const gconv_batch *batch) {
-  bool in_order = batch->nhwc || gconv_output_is_sent(batch->outputs->paths.items[0]);
-  return batch->one_array && in_order ? 1 : batch->inputs->count;
+  bool in_order = batch->one_array && (batch->nhwc || gconv_output_is_sent(batch->outputs->paths.items[0]));
+  return in_order ? 1 : batch->inputs->count;
 }
 
-static gconv_status check_array(const gconv_batch *batch, gconv_message *message) {
-  const char *path = batch->outputs->paths.items[0];
-  if (batch->one_array && batch->existing == GCONV_EXISTING_KEEP && gconv_output_exists(path))
-    return gconv_complain(message, GCONV_EXISTS, "%s: exists and is kept (--no-clobber)", path);
-  return GCONV_OK;
+static gconv_status complain_existing(const gconv_batch *batch) {
+  return gconv_fail(GCONV_EXISTS, "%s: exists and is kept (--no-clobber)", batch->outputs->paths.items[0]);
+}
+
+static gconv_status check_array(const gconv_batch *batch) {
+  bool kept = batch->one_array && batch->existing == GCONV_EXISTING_KEEP;
+  return kept && gconv_output_exists(batch->outputs->paths.items[0]) ? complain_existing(batch) : GCONV_OK;
 }
 
 /* The array appears if nothing failed. */
-static gconv_status finish_array(gconv_run *run, gconv_message *message) {
+static gconv_status finish_array(gconv_run *run) {
   const gconv_batch *batch = run->batch;
   gconv_batch_summary *summary = run->summary;
   bool good = run->status == GCONV_OK && summary->failed == 0 && summary->begun == batch->inputs->count;
-  if (!run->array)
-    return GCONV_OK;
-  gconv_status status = gconv_joint_close(run->array, good);
+  gconv_status status = gconv_array_close(run, good);
   if (!good || status != GCONV_OK)
     summary->written = 0;
   if (status == GCONV_EXISTS && batch->existing == GCONV_EXISTING_SKIP) { /* it was not there when the run began */
     summary->passed += 1;
     return GCONV_OK;
   }
-  if (status == GCONV_EXISTS)
-    return gconv_complain(message, status, "%s: exists and is kept (--no-clobber)", batch->outputs->paths.items[0]);
-  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
+  return status == GCONV_EXISTS ? complain_existing(batch) : status;
 }
 
 /* ---- The run ------------------------------------------------------------------------------------------------------- */
 
-static gconv_status begin(gconv_run *run, gconv_message *message) {
-  const gconv_batch *batch = run->batch;
+/* The devices, and, if either of two kinds may take images, the operation that they share. */
+static gconv_status begin_devices(gconv_run *run, size_t most) {
   const gconv_operation_type *type = run->operation->type;
-  GCONV_TRY(check_array(batch, message));
-  GCONV_TRY(gconv_devices_begin(batch, gconv_threads_allowed(batch->threads), most_workers(batch), &run->devices, message));
-  run->workers = gconv_devices_workers(run->devices);
-  run->threads = gconv_devices_share(run->devices);
+  GCONV_TRY(gconv_devices_begin(run->batch, gconv_threads_allowed(run->batch->threads), most, &run->devices));
+  run->workers = gconv_devices_workers(run->devices, &run->threads, &run->device_reason);
+  return type->keep_exact && gconv_devices_are_open(run->devices) ? type->keep_exact(run->operation, &run->exact) : GCONV_OK;
+}
+
+static gconv_status begin(gconv_run *run) {
+  const gconv_batch *batch = run->batch;
+  GCONV_TRY(check_array(batch));
+  GCONV_TRY(begin_devices(run, most_workers(batch)));
   run->held = calloc(batch->inputs->count + 1, sizeof *run->held);
-  run->budget = gconv_budget_create(batch->memory);
-  run->plans = gconv_plans_create(type->shares ? 1 : 2 * (size_t)run->workers);
-  if (!run->held || !run->budget || !run->plans)
-    return gconv_complain_memory(message);
-  gconv_status status = GCONV_OK;
-  if (type->keep_exact && gconv_devices_are_open(run->devices))
-    status = type->keep_exact(run->operation, &run->exact);
-  if (status == GCONV_OK && batch->one_array)
-    status = gconv_joint_create(run, &run->array);
-  return status == GCONV_OK ? gconv_groups_make(run, message) : gconv_complain(message, status, "%s", gconv_last_error());
+  run->plans = gconv_plans_create(run->operation->type->shares ? 1 : 2 * (size_t)run->workers);
+  if (!run->held || !run->plans)
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  return gconv_groups_make(run);
 }
 
 /* The results of inputs that were not begun. */
@@ -129,38 +129,77 @@ static size_t count_rest(const gconv_run *run) {
 }
 
 static void end(gconv_run *run) {
-  if (run->devices)
-    gconv_devices_summarize(run->devices, run->summary);
   gconv_plans_free(run->plans);
   gconv_operation_free(run->exact);
-  gconv_devices_close(run->devices);
-  gconv_budget_free(run->budget);
+  gconv_devices_close(run->devices, run->summary);
   for (size_t i = run->told; run->held && i < run->batch->inputs->count; i++)
     gconv_held_free(&run->held[i]);
   free(run->held);
   free(run->order);
   free(run->groups);
   pthread_mutex_destroy(&run->lock);
+  pthread_mutex_destroy(&run->array_lock);
+}
+
+static gconv_run make_run(const gconv_batch *batch, gconv_batch_summary *summary) {
+  *summary = (gconv_batch_summary){0};
+  return (gconv_run){.batch = batch,
+                     .summary = summary,
+                     .operation = batch->operation,
+                     .begin_ms = gconv_now_ms(),
+                     .budget = gconv_budget_begin(batch->memory),
+                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                     .array_lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
 gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message) {
-  gconv_run run = {.batch = batch,
-                   .summary = summary,
-                   .operation = batch->operation,
-                   .begin_ms = gconv_now_ms(),
-                   .lock = PTHREAD_MUTEX_INITIALIZER};
-  *summary = (gconv_batch_summary){0};
-  gconv_status status = begin(&run, message);
+  gconv_run run = make_run(batch, summary);
+  gconv_status status = begin(&run);
   if (status == GCONV_OK) {
-    status = run_workers(&run, message);
-    gconv_message other;
-    gconv_status array = finish_array(&run, status == GCONV_OK ? message : &other);
-    status = status == GCONV_OK ? array : status;
+    run_workers(&run);
+    status = batch->one_array ? finish_array(&run) : GCONV_OK;
+    if (run.status != GCONV_OK)
+      status = gconv_set_error(run.status, run.why.text);
     summary->failed += count_rest(&run);
-  } else {
-    gconv_joint_close(run.array, false);
   }
+  if (status != GCONV_OK)
+    gconv_complain(message, status, "%s", gconv_last_error());
   end(&run);
   summary->wall_ms = gconv_now_ms() - run.begin_ms;
+  return status;
+}
+
+/* ---- Without a run ------------------------------------------------------------------------------------------------- */
+
+/* The plan on the device that the run would have, in words. */
+static gconv_status explain(gconv_run *run, const gconv_image *header, char **text) {
+  gconv_worker worker = {.run = run};
+  gconv_plan *plan = NULL;
+  GCONV_TRY(begin_devices(run, 1));
+  GCONV_TRY(gconv_devices_take(run->devices, 0, false, true, &worker.device));
+  GCONV_TRY(gconv_devices_cpu(run->devices, 0, &worker.cpu));
+  gconv_worker_judge(&worker, header);
+  GCONV_TRY(gconv_plan_create(worker.device, header, worker.either ? run->exact : run->operation, 0, &plan));
+  gconv_status status = gconv_batch_explain(run->batch, plan, text);
+  gconv_plan_free(plan);
+  return status;
+}
+
+gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, char reason[192], gconv_message *message) {
+  gconv_batch only = *batch;
+  gconv_batch_summary summary;
+  gconv_image header = {0};
+  only.only_explained = true;
+  gconv_run run = make_run(&only, &summary);
+  gconv_status status = gconv_image_read_header(batch->inputs->items[0].path, &header, NULL);
+  if (status == GCONV_OK && batch->nhwc)
+    gconv_header_to_nchw(&header);
+  if (status == GCONV_OK)
+    status = explain(&run, &header, text);
+  if (status != GCONV_OK)
+    gconv_complain(message, status, "%s", gconv_last_error());
+  gconv_image_free(&header);
+  end(&run);
+  snprintf(reason, 192, "%s", summary.device_reason);
   return status;
 }

@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A plan that somebody has, or makes, or that is idle. */
+/* A plan that somebody has, or makes, or that is idle. Of idle ones, the last in the list was given back first. */
 typedef struct entry {
   gconv_plan *plan; /* NULL while it is made */
   gconv_plan_request of;
   gconv_image like; /* which of.like is not after the call */
   bool idle;
-  uint64_t given; /* when it became idle: a count */
   struct entry *next;
 } entry;
 
@@ -43,10 +42,6 @@ void gconv_plans_free(gconv_plans *plans) {
   free(plans);
 }
 
-static bool is_of_gpu(const gconv_device *device) {
-  return strcmp(gconv_device_get_info(device)->name, "cpu") != 0;
-}
-
 /* ---- Entries, under the lock ---- */
 
 static bool fits(const entry *e, const gconv_plan_request *request) {
@@ -65,7 +60,7 @@ static entry *add(gconv_plans *plans, const gconv_plan_request *request) {
   return e;
 }
 
-static void unlink_entry(gconv_plans *plans, entry *gone) {
+static void unlink_entry(gconv_plans *plans, const entry *gone) {
   entry **at = &plans->entries;
   while (*at != gone)
     at = &(*at)->next;
@@ -77,11 +72,10 @@ static void unlink_entry(gconv_plans *plans, entry *gone) {
 static entry *take_oldest(gconv_plans *plans, size_t most) {
   entry *oldest = NULL;
   size_t count = 0;
-  for (entry *e = plans->entries; e; e = e->next)
-    if (e->idle) {
-      count++;
-      oldest = oldest && oldest->given < e->given ? oldest : e;
-    }
+  for (entry *e = plans->entries; e; e = e->next) {
+    count += e->idle;
+    oldest = e->idle ? e : oldest;
+  }
   if (count <= most)
     return NULL;
   unlink_entry(plans, oldest);
@@ -176,7 +170,8 @@ static gconv_status wait_for_memory(gconv_plans *plans, const gconv_plan_request
 gconv_status gconv_plans_take(gconv_plans *plans, const gconv_plan_request *request, gconv_plan **plan, bool *fresh) {
   gconv_status status = GCONV_NO_MEMORY;
   pthread_mutex_lock(&plans->lock);
-  bool gpu = is_of_gpu(request->device), queue = gpu && plans->arrived != plans->served;
+  bool gpu = strcmp(gconv_device_get_info(request->device)->name, "cpu") != 0;
+  bool queue = gpu && plans->arrived != plans->served;
   if (queue)
     gconv_set_error(status, "other images wait for memory of this GPU");
   else
@@ -196,9 +191,11 @@ void gconv_plans_give(gconv_plans *plans, gconv_plan *plan) {
   entry *e = plans->entries;
   while (e->plan != plan)
     e = e->next;
+  unlink_entry(plans, e);
+  e->next = plans->entries;
+  plans->entries = e;
   e->idle = true;
-  e->given = ++plans->clock;
-  pthread_cond_broadcast(&plans->changed);
+  plans->clock++;
   shrink(plans, plans->most);
   pthread_mutex_unlock(&plans->lock);
 }

@@ -2,31 +2,36 @@
 /*
  * What the parts of a run share. A worker carries a group of inputs from file to file:
  *
- *   pipeline.c   the run: workers, and the groups that they take
+ *   pipeline.c   the run: devices, workers, and the groups that they take
  *   group.c      which inputs go together, and in which order
  *   worker.c     the way of a group through the parts below
- *   done.c       which results are wanted, and what becomes of each
- *   way.c        what a group takes of memory, and whether it goes whole or by rows
+ *   item.c       an input: which of its results are wanted, what becomes of them, what is told
+ *   memory.c     what a group takes of memory, and whether it goes whole or by rows
  *   load.c       decoding
- *   prepare.c    the device and the plan (plans.h)
+ *   execute.c    the device and the plan (plans.h), and executing it
  *   stream.c     by rows, from file to file
  *   gpu.c        JPEG files that a GPU decodes, results that it sends in parts
- *   write.c      files of results
- *   joint.c      the one array of all results
- *   report.c     what is told of each input
+ *   write.c      files of results, and the one array of all results
+ *   explain.c    a plan in words
  */
 #ifndef GCONV_BATCH_RUN_H
 #define GCONV_BATCH_RUN_H
 
 #include "base/threads.h"
-#include "batch/budget.h"
 #include "batch/devices.h"
 #include "batch/plans.h"
 #include "operation/operation.h"
 
 #include <pthread.h>
 
-typedef struct gconv_joint gconv_joint;
+/* The memory that all workers share. */
+typedef struct gconv_budget {
+  uint64_t bytes;
+  pthread_mutex_t lock; /* guards all below */
+  pthread_cond_t changed;
+  uint64_t taken;
+  uint64_t arrived, served; /* those who wait */
+} gconv_budget;
 
 /* Inputs that are executed together: consecutive entries of run->order. Several have one shape. */
 typedef struct gconv_group {
@@ -54,9 +59,11 @@ typedef struct gconv_run {
   gconv_group *groups;
   size_t group_count;
   gconv_devices *devices;
+  const char *device_reason; /* why "auto" is what it is; "" if the device was asked for */
   gconv_plans *plans;
-  gconv_budget *budget;
-  gconv_joint *array; /* NULL: each input has results of its own */
+  gconv_budget budget;
+  pthread_mutex_t array_lock;
+  gconv_row_writer *array; /* of all results, with one_array; NULL before the first frame. The lock guards it */
 
   pthread_mutex_t lock; /* guards what is below, and *summary */
   size_t next;          /* the group that is begun next */
@@ -75,6 +82,7 @@ typedef struct gconv_cost {
   double in_row;      /* of one row of the image */
   double out_row;     /* of one row of all outputs */
   double scale, halo; /* input rows that `n` rows of the result need: scale * n + halo */
+  double stream;      /* that plain filters take by rows; 0: they need the image whole */
   int32_t rows;       /* of the result */
   size_t outputs;
 } gconv_cost;
@@ -83,6 +91,7 @@ typedef struct gconv_cost {
 typedef struct gconv_worker {
   gconv_run *run;
   int index, threads;
+  gconv_device *cpu;    /* its own share of the CPU */
   uint64_t held;        /* bytes of the budget */
   gconv_device *device; /* of the group at hand; NULL: it waits for a GPU, when it is decoded */
   gconv_image judged;   /* header of the last images of which the next two were found out */
@@ -99,6 +108,7 @@ typedef struct gconv_item {
   size_t place;       /* in run->order */
   char *const *paths; /* of its results */
   bool *wanted;       /* [count]: which of them are to be written; owned */
+  bool sent;          /* a result cannot be taken back, once begun, if the input turns out to be damaged */
   size_t count;
   gconv_print print;           /* of the file, as it was before it was read; known only if there is a manifest */
   int32_t first_frame, frames; /* of the group's image */
@@ -111,42 +121,48 @@ typedef struct gconv_task {
   const gconv_group *group;
   gconv_item *items; /* those of which something is wanted, once that is known */
   size_t count;
-  gconv_image image;     /* the pixels of all items, or a header */
-  gconv_plan *plan;      /* taken from the run's; NULL before */
-  int32_t part;          /* frames that the plan takes at a time */
-  gconv_report common;   /* what is the same for all items */
-  char *explanation;     /* owned */
-  char remark[768];      /* why the plan is not on the device of the run, or takes less at a time; "" */
-  bool streamed;         /* results were written as they were made, and are counted */
-  gconv_status stranded; /* there is no device */
-  gconv_message why;     /* why it failed */
-  pthread_mutex_t lock;  /* guards reports and errors of the items while results are written */
+  gconv_image image;    /* the pixels of all items, or a header */
+  gconv_plan *plan;     /* taken from the run's; NULL before */
+  int32_t part;         /* frames that the plan takes at a time */
+  gconv_report common;  /* what is the same for all items */
+  char *explanation;    /* owned */
+  char remark[768];     /* why the plan is not on the device of the run, or takes less at a time; "" */
+  bool streamed;        /* results were written as they were made, and are counted */
+  bool stranded;        /* there is no device */
+  gconv_message why;    /* why it failed */
+  pthread_mutex_t lock; /* guards reports and errors of the items while results are written */
 } gconv_task;
+
+/* Functions that return a status leave its text in gconv_last_error(). */
+
+/* The bytes of an image's pixels. */
+static inline size_t gconv_image_bytes(const gconv_image *image) {
+  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * image->plane_bytes;
+}
+
+/* `count` frames of an image, from `first` on: its pixels, not a copy. */
+static inline gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count) {
+  size_t planes = image->planar ? (size_t)image->channels : 1;
+  gconv_image part = *image;
+  part.frames = count;
+  part.data = (uint8_t *)image->data + (size_t)first * planes * image->plane_bytes;
+  return part;
+}
 
 /* ---- group.c ---- */
 
 /* Puts the inputs in order, and divides them into groups. */
-gconv_status gconv_groups_make(gconv_run *run, gconv_message *message);
+gconv_status gconv_groups_make(gconv_run *run);
 
 /* ---- worker.c ---- */
 
 /* Carries a group all the way and reports it. Fails only where there is no device: then nothing is reported. */
-gconv_status gconv_worker_process(gconv_worker *worker, size_t group, gconv_message *message);
-/* Reports all items of a task, which has `status`. */
-void gconv_task_finish(gconv_worker *worker, gconv_task *task, gconv_status status);
-/* Calls turn(context, i, seat) for each i on the threads of the worker, which is one of them. */
-gconv_status gconv_worker_run(gconv_worker *worker, size_t count, gconv_turn *turn, void *context);
-/* Makes worker->results images that task->plan can write over: empty ones, or the last ones. */
-gconv_status gconv_worker_prepare_results(gconv_worker *worker, const gconv_task *task);
-/* At the end of its work: frees its images, and gives back what it holds of the memory. */
-void gconv_worker_leave(gconv_worker *worker);
+gconv_status gconv_worker_process(gconv_worker *worker, size_t group);
 
-/* ---- done.c ---- */
+/* ---- item.c ---- */
 
-/* Sets which results of an item are wanted; false if none is. */
-bool gconv_item_choose(const gconv_run *run, gconv_item *item);
-/* Whether a result cannot be taken back, once begun, if the input turns out to be damaged. */
-bool gconv_item_is_sent(const gconv_item *item);
+/* Begins an item: sets which of its results are wanted. If none is, reports it, and returns false. */
+bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item);
 /* Counts result n by the status of its writing: as written, and noted in the manifest; as passed over; or as failed, for
  * which gconv_last_error() says why. Thread-safe. */
 void gconv_item_count(const gconv_run *run, gconv_task *task, gconv_item *item, size_t n, gconv_status status);
@@ -154,15 +170,22 @@ void gconv_item_count(const gconv_run *run, gconv_task *task, gconv_item *item, 
 void gconv_item_fail(gconv_item *item, const char *text);
 /* Adds an error about `path`, whose name is put in front unless the text has it. */
 void gconv_item_add_error(gconv_item *item, const char *path, const char *text);
-/* Keeps the text of a failure of the library, with advice that only options can follow. */
+/* Tells of an item, once all before it are told of; its texts are taken over. Thread-safe. */
+void gconv_item_hand_in(gconv_run *run, gconv_item *item);
+void gconv_held_free(gconv_held *held);
+/* Keeps the text of a failure in task->why, with advice that only options can follow. */
 gconv_status gconv_task_keep_text(gconv_task *task, gconv_status status);
+/* Reports all items of a task, which has `status`. */
+void gconv_task_finish(gconv_run *run, gconv_task *task, gconv_status status);
 
-/* ---- way.c ---- */
+/* ---- memory.c ---- */
 
+/* A budget of `bytes`, or, if that is 0, of half of what the machine has, or the control group that the process is in. */
+gconv_budget gconv_budget_begin(uint64_t bytes);
 /* Finds out what is known of images like `header`: worker->cost and worker->either. */
 void gconv_worker_judge(gconv_worker *worker, const gconv_image *header);
 /* What `images` images take that are decoded and executed whole. */
-double gconv_whole_bytes(const gconv_worker *worker, const gconv_image *header, double images, double reader);
+double gconv_whole_bytes(gconv_worker *worker, const gconv_image *header, double images, double reader);
 /* How many images of a shape, of `alike` in the run, are executed together. By the images alone, unless --memory leaves
  * less. */
 size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike);
@@ -172,61 +195,79 @@ typedef struct gconv_cut {
   int32_t rows;   /* for the plan; 0: any */
   size_t writers; /* results that are written at a time */
   bool whole;     /* its input is in memory as a whole nevertheless */
-  double bytes;   /* that it takes; with rows 0 the plan tells */
+  double bytes;   /* that it takes */
 } gconv_cut;
 
 /* Why an item cannot go by rows, however it is made; NULL if it can. `reader`: NULL if it is in memory. */
 const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
                                 const gconv_row_reader *reader);
-/* Whether an item must go by rows, as all of it is more than the memory, or had better. */
-bool gconv_rows_are_wanted(const gconv_worker *worker, const gconv_image *header, double whole_bytes);
+/* Whether an item must go by rows, as all of it is more than the memory, or had better; else *reason says why it cannot. */
+bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                        const gconv_row_reader *reader, double whole_bytes, const char **reason);
 /* Chooses how. GCONV_TOO_LARGE if the memory does not suffice. */
 gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
-                            gconv_cut *cut, gconv_message *why);
+                            gconv_cut *cut);
 
 /* Takes `bytes` of the memory that all share, for all that the worker keeps and makes; `reason`: why it does not go by rows,
  * or NULL. A worker that must wait keeps nothing meanwhile. GCONV_TOO_LARGE if that is more than all of it. */
-gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason, gconv_message *message);
+gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason);
 /* After a group: what is kept for the next one remains taken. */
 void gconv_worker_give_back(gconv_worker *worker);
-/* Frees the images that are kept. */
-void gconv_worker_clear(gconv_worker *worker);
-/* Makes *image, which may have pixels, one like the header: its memory serves again if it has the right size, else it is
- * freed. */
-void gconv_image_reshape(gconv_image *image, const gconv_image *header);
+/* At the end of its work: frees the images that it keeps, and gives all back. */
+void gconv_worker_leave(gconv_worker *worker);
 
 /* ---- load.c ---- */
 
 /* Decodes all items into task->image, one behind the other. Those that cannot be read are reported as failed and taken out.
  * `reader`: of the only item, at its first row; or NULL. */
 gconv_status gconv_task_load(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader);
-/* `count` frames of an image, from `first` on: its pixels, not a copy. */
-gconv_image gconv_frames_of(const gconv_image *image, int32_t first, int32_t count);
+/* ---- execute.c ---- */
 
-/* ---- prepare.c ---- */
-
-/* The device of this group, as far as that is known. Of images that either device may take, the CPU takes those that must go
- * by rows: whether they fail is not to depend on when the GPU is ready. */
-gconv_status gconv_task_take_device(gconv_worker *worker, gconv_task *task, bool must_go_by_rows);
-bool gconv_worker_is_on_cpu(const gconv_worker *worker);
-bool gconv_worker_is_on_gpu(const gconv_worker *worker);
+/* The device of this group, as gconv_devices_take(); worker->device becomes NULL if it must be waited for. */
+gconv_status gconv_task_take_device(gconv_worker *worker, gconv_task *task, bool either, bool waits);
+static inline bool gconv_worker_is_on_cpu(const gconv_worker *worker) {
+  return worker->device == worker->cpu;
+}
+static inline bool gconv_worker_is_on_gpu(const gconv_worker *worker) {
+  return worker->device && worker->device != worker->cpu;
+}
 /* Takes a plan for task->image, of which the header counts; waits for the device first, if need be. `rows`: as for
  * gconv_plan_create(). With `rows_may`, GCONV_NO_MEMORY of a GPU is returned even if the CPU may take the image. */
 gconv_status gconv_task_plan(gconv_worker *worker, gconv_task *task, int32_t rows, bool rows_may);
 void gconv_task_give_plan(gconv_worker *worker, gconv_task *task);
+/* Tells in the report what the plan does with one of the images. */
+void gconv_task_describe(gconv_task *task);
+/* Makes *image, which may have pixels, one like the header: its memory serves again if it has the right size, else it is
+ * freed. */
+void gconv_image_reshape(gconv_image *image, const gconv_image *header);
+/* Frees the last results. */
+void gconv_worker_clear_results(gconv_worker *worker);
+/* Makes worker->results images that task->plan can write over: empty ones, or the last ones. */
+gconv_status gconv_worker_prepare_results(gconv_worker *worker, const gconv_task *task);
+/* From the pixels to worker->results; or, with `in_parts`, to files that are written as the parts come from a GPU. */
+gconv_status gconv_task_execute(gconv_worker *worker, gconv_task *task, bool in_parts);
 
 /* ---- stream.c ---- */
 
 /* Carries the only item by rows: from `reader`, or, if that is NULL, from the pixels of task->image. The plan has a row
  * step. task->streamed is set. */
 gconv_status gconv_task_stream(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, size_t writers);
-/* Bytes that this takes with a plan of any rows. */
-double gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads);
-/* Whether filtering images like this one is better done by rows. */
-bool gconv_stream_pays(const gconv_image *like);
+/* Bytes that this takes with such a plan of any rows, or its outline. */
+double gconv_stream_bytes(const gconv_plan *plan, size_t writers, int threads);
 
 /* ---- gpu.c ---- */
 
+/* Whether a GPU can compress the results: as PNG of level 1, which is the default. */
+bool gconv_gpu_makes_png(const gconv_batch *batch);
+
+/* Whether a GPU may decode the inputs: not if their pixels are wanted on the host, to verify, or for stages before the
+ * convolution. */
+bool gconv_gpu_may_decode(const gconv_batch *batch);
+/* GCONV_HOST_BEFORE, GCONV_HOST_AFTER: the work that the operation leaves to the host. */
+int gconv_host_stages(const gconv_batch *batch);
+/* Whether the results of an input may come from a GPU in parts: a few files, all of which are open at once, and none that
+ * cannot be taken back. */
+bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count);
 /* Bytes of a task whose results are written as they come from a GPU, where it would take `whole` otherwise; 0 if they
  * cannot, or are better had whole. */
 double gconv_parts_bytes(const gconv_worker *worker, const gconv_task *task, double whole);
@@ -243,30 +284,24 @@ gconv_status gconv_task_convolve_jpeg(gconv_worker *worker, gconv_task *task, gc
 /* Writes worker->results: the files of all items, or their part of the one array. */
 gconv_status gconv_task_write(gconv_worker *worker, gconv_task *task);
 
-/* Begins the file of result n of the only item, like output n of the plan, with the profile and resolution of `from`, on
- * `threads` threads, or on those of `shared`. NULL, and the result is counted, if it is not wanted, or cannot be begun. */
-gconv_row_writer *gconv_task_open_rows(gconv_worker *worker, gconv_task *task, size_t n, const gconv_image *from,
-                                       int threads, gconv_threads *shared);
-/* Completes it, so that it appears, or, if the image failed, discards it. NULL is allowed. */
-void gconv_task_close_rows(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status);
-/* Adds rows, the first of which is row `first`, of all planes of a frame. */
-gconv_status gconv_rows_add(gconv_row_writer *writer, bool nhwc, int32_t frame, const gconv_image *rows, int32_t first);
+/* Begins the files of results first .. end - 1 of the only item, like the outputs of the plan, with the profile and
+ * resolution of `from`, each on `threads` threads, or on those of `shared`. A result that is not wanted, or cannot be begun,
+ * which is counted, has no writer, and none has one if all go into one array. Returns the rows that a writer wants at a
+ * time, at most. */
+int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
+                              int threads, gconv_threads *shared, gconv_row_writer **writers);
+/* Completes them, so that they appear and are counted, or, if the image failed, discards them and counts them as failed. */
+void gconv_task_close_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, gconv_row_writer **writers,
+                            gconv_status status);
+/* Adds rows, the first of which is row `first`, of all planes: to the writer, or to the one array. */
+gconv_status gconv_task_add_rows(gconv_worker *worker, const gconv_task *task, size_t n, gconv_row_writer *writer,
+                                 const gconv_image *rows, int32_t first);
+/* The one array, if there is one, appears if all is `good`. */
+gconv_status gconv_array_close(gconv_run *run, bool good);
 
-/* ---- joint.c ---- */
+/* ---- explain.c ---- */
 
-gconv_status gconv_joint_create(const gconv_run *run, gconv_joint **array);
-/* Adds rows of frame number `frame`, as gconv_rows_add(); `like` is the header of a result. Thread-safe. */
-gconv_status gconv_joint_add(gconv_joint *array, const gconv_image *like, int32_t frame, const gconv_image *rows,
-                             int32_t first);
-/* The array appears if all is `good`. NULL is allowed. */
-gconv_status gconv_joint_close(gconv_joint *array, bool good);
-
-/* ---- report.c ---- */
-
-/* Begins the report of an item. */
-void gconv_item_begin(const gconv_run *run, size_t place, gconv_item *item);
-/* Tells of an item, once all before it are told of; its texts are taken over. Thread-safe. */
-void gconv_item_hand_in(gconv_run *run, gconv_item *item);
-void gconv_held_free(gconv_held *held);
+/* gconv_plan_explain(), and, of a plan on a GPU, what else that does for the images: *text, for free(). */
+gconv_status gconv_batch_explain(const gconv_batch *batch, const gconv_plan *plan, char **text);
 
 #endif

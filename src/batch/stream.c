@@ -22,16 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Images above are carried by rows. A strip, with what becomes of it, has about STRIP_BYTES. */
-static const size_t STREAMED_BYTES = (size_t)8 << 20, STRIP_BYTES = (size_t)3 << 20;
+static const size_t STRIP_BYTES = (size_t)3 << 20; /* of a strip, with what becomes of it, roughly */
 enum { WINDOWS = 3, LEAST_SLOTS = 4, MOST_SLOTS = 4096 };
 enum { MOST_STRIPS = 1 << 24 }; /* of 50 TB: a header that promises more lies */
-
-/* Rows of the input. */
-typedef struct window {
-  gconv_image rows; /* its height is that of the span */
-  int32_t first_row;
-} window;
 
 typedef struct span {
   int32_t begin, end;
@@ -39,32 +32,28 @@ typedef struct span {
 
 typedef enum stage { READ, FILTERED, WRITTEN, STAGES } stage;
 
-/* A result on its way. */
-typedef struct result {
-  bool wanted;
-  gconv_row_writer *writer; /* NULL: its pass has not come, or it is through, or failed */
-} result;
-
 typedef struct flow {
   gconv_worker *worker;
   gconv_task *task;
+  gconv_item *item; /* the only one: its results are wanted until they are made, or have failed */
   gconv_plan *plan;
-  gconv_row_reader *reader; /* at its first row; NULL: the image is in memory */
-  gconv_threads *threads;   /* the plan's, which reader and writers share: stages overlap if there are two or more */
-  size_t read;              /* how often the input was opened */
-  result *results;          /* [count] */
-  size_t first, end;        /* results that are written in this pass */
+  gconv_row_reader *reader;   /* at its first row; NULL: the image is in memory */
+  gconv_row_reader *again;    /* the same, after the first pass; owned */
+  bool was_read;              /* by a pass */
+  const gconv_image *from;    /* whose profile and resolution the results get */
+  gconv_threads *threads;     /* the plan's, which reader and writers share: stages overlap if there are two or more */
+  gconv_row_writer **writers; /* [count]; NULL: its pass has not come, or it is through, or failed */
+  size_t first, end;          /* results that are written in this pass */
   gconv_plan_pass pass;
-  gconv_timings timings;
-  double decode_ms, encode_ms; /* in which rows were read and written, waiting for the threads included */
 
-  int32_t strip, strips; /* output rows at a time; how many times */
-  int32_t room;          /* rows that a window can hold */
-  span *spans;           /* [strips] of input rows: strip i needs those of spans[i]; neither end ever goes back */
-  int32_t allocated;     /* rows that they have room for */
-  window windows[WINDOWS];
+  int32_t step;                 /* rows that a writer wants at a time, at most */
+  int32_t strip, strips;        /* output rows at a time; how many times */
+  int32_t room;                 /* rows that a window can hold */
+  span *spans;                  /* [strips] of input rows: strip i needs those of spans[i]; neither end ever goes back */
+  gconv_image windows[WINDOWS]; /* rows spans[i] are in window i % window_count; their heights are those of the spans */
   int32_t window_count;
   gconv_image *outputs; /* [count], of `slots` strips each: strip i is in slot i % slots */
+  gconv_image *parts;   /* [count]: of the outputs, the strip that is made */
   size_t count;
   int32_t slots;
 
@@ -85,10 +74,6 @@ static size_t output_row_bytes(const gconv_plan *plan) {
   for (size_t i = 0; i < gconv_plan_outputs(plan); i++)
     bytes += row_bytes_of(gconv_plan_output_header(plan, i));
   return bytes;
-}
-
-bool gconv_stream_pays(const gconv_image *like) {
-  return (double)row_bytes_of(like) * like->height > (double)STREAMED_BYTES;
 }
 
 static gconv_status no_memory(void) {
@@ -120,7 +105,6 @@ static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
   int32_t height = f->pass.end - f->pass.first, least = INT32_MAX, most = 0;
   f->strips = (height - 1) / f->strip + 1;
   f->room = 0;
-  free(f->spans);
   f->spans = calloc((size_t)f->strips, sizeof *f->spans);
   if (!f->spans)
     return no_memory();
@@ -155,30 +139,13 @@ static gconv_status allocate_rows(const gconv_image *like, int32_t rows, gconv_i
   return status;
 }
 
-static void free_windows(flow *f) {
-  for (int32_t i = 0; i < WINDOWS; i++)
-    if (f->allocated > 0)
-      gconv_image_free(&f->windows[i].rows);
-  f->allocated = 0;
-}
-
 static void free_buffers(flow *f) {
-  free_windows(f);
+  for (int32_t i = 0; f->reader && i < WINDOWS; i++)
+    gconv_image_free(&f->windows[i]);
   for (size_t i = 0; f->outputs && i < f->count; i++)
     gconv_image_free(&f->outputs[i]);
-  free(f->outputs);
-  free(f->results);
   free(f->spans);
-}
-
-/* The most that a writer wants at a time. */
-static int32_t writers_step(const flow *f) {
-  int32_t step = 1;
-  for (size_t i = 0; i < f->count; i++) {
-    int32_t own = f->results[i].writer ? gconv_row_writer_step(f->results[i].writer) : 1;
-    step = own > step ? own : step;
-  }
-  return step;
+  f->spans = NULL;
 }
 
 /* How much is under way at a time. */
@@ -199,56 +166,42 @@ static depth choose_depth(int threads, int32_t writer_step, int32_t strip, uint6
   return (depth){WINDOWS, slots < LEAST_SLOTS ? LEAST_SLOTS : slots < MOST_SLOTS ? (int32_t)slots : MOST_SLOTS};
 }
 
-/* Rows of the input for all strips of the pass. */
-static gconv_status make_windows(flow *f) {
-  if (!f->reader)
-    return GCONV_OK;
-  if (f->allocated < f->room)
-    free_windows(f);
-  f->allocated = f->allocated < f->room ? f->room : f->allocated;
-  for (int32_t i = 0; i < f->window_count && i <= f->strips; i++) /* one more skips the last rows */
-    if (!f->windows[i].rows.data)
-      GCONV_TRY(allocate_rows(&f->task->image, f->allocated, &f->windows[i].rows));
-  return GCONV_OK;
-}
-
 /* Strips of an output that is written in this pass; one that is not has no pixels. */
 static gconv_status make_output(flow *f, size_t k) {
   const gconv_image *header = gconv_plan_output_header(f->plan, k);
   int64_t rows = (int64_t)f->slots * f->strip;
-  bool wanted = !f->plan->type->leaves_out || (k >= f->first && k < f->end && f->results[k].wanted);
-  gconv_image_free(&f->outputs[k]);
-  if (wanted && !f->pass.surveys)
-    return allocate_rows(header, (int32_t)(rows < header->height ? rows : header->height), &f->outputs[k]);
-  return GCONV_OK;
+  bool wanted = !f->plan->type->leaves_out || (k >= f->first && k < f->end && f->item->wanted[k]);
+  if (!wanted || f->pass.surveys)
+    return GCONV_OK;
+  return allocate_rows(header, (int32_t)(rows < header->height ? rows : header->height), &f->outputs[k]);
 }
 
+/* For the strips of a pass. */
 static gconv_status make_buffers(flow *f) {
-  int32_t step = writers_step(f);
-  f->strip = strip_rows(f->plan, &f->task->image, step);
+  f->strip = strip_rows(f->plan, &f->task->image, f->step);
   GCONV_TRY(plan_spans(f->plan, f));
-  depth d = choose_depth(gconv_threads_count(f->threads), step, f->strip, (uint64_t)f->strip * output_row_bytes(f->plan));
+  depth d = choose_depth(gconv_threads_count(f->threads), f->step, f->strip, (uint64_t)f->strip * output_row_bytes(f->plan));
   f->window_count = d.windows;
   f->slots = d.slots < f->strips ? d.slots : f->strips;
   for (size_t k = 0; k < f->count; k++)
     GCONV_TRY(make_output(f, k));
-  return make_windows(f);
+  for (int32_t i = 0; f->reader && i < f->window_count && i <= f->strips; i++) /* one more skips the last rows */
+    GCONV_TRY(allocate_rows(&f->task->image, f->room, &f->windows[i]));
+  return GCONV_OK;
 }
 
-static double writer_bytes(int threads) {
-  const double a_thread = 5 << 20; /* PNG: strips filtered and compressed, and rows that wait */
-  return a_thread * threads;
-}
-
-double gconv_stream_bytes(const gconv_plan *plan, const gconv_image *like, size_t writers, int threads) {
+double gconv_stream_bytes(const gconv_plan *plan, size_t writers, int threads) {
   const uint64_t step_bytes = (uint64_t)1 << 20; /* a writer's, at most */
-  int32_t strip = strip_rows(plan, like, 1), begin, end;
+  const double writer_bytes = 5 << 20;           /* a thread: PNG's strips, filtered and compressed, and rows that wait */
+  int32_t strip = strip_rows(plan, &plan->like, 1), begin, end;
   uint64_t row_bytes = output_row_bytes(plan);
   gconv_plan_rows_needed(plan, 0, strip, &begin, &end);
   depth d = choose_depth(threads, (int32_t)(step_bytes / row_bytes) + 1, strip, (uint64_t)strip * row_bytes);
   uint64_t rows = (uint64_t)d.slots * (uint64_t)strip, height = (uint64_t)gconv_plan_get_info(plan)->out_height;
-  uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(like);
-  return (double)(windows + (rows < height ? rows : height) * row_bytes) + (double)writers * writer_bytes(threads);
+  uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(&plan->like);
+  double workspaces = (double)gconv_plan_get_info(plan)->workspace_bytes * threads;
+  return (double)(windows + (rows < height ? rows : height) * row_bytes) + (double)writers * writer_bytes * threads +
+         workspaces;
 }
 
 /* ---- From stage to stage ---- */
@@ -289,35 +242,38 @@ static void *row_at(const gconv_image *image, int32_t row) {
 }
 
 /* Reads rows that nobody needs, by way of the window. */
-static gconv_status skip_rows(flow *f, const window *w, int32_t count) {
+static gconv_status skip_rows(flow *f, const gconv_image *window, int32_t count) {
   gconv_status status = GCONV_OK;
   for (int32_t some; count > 0 && status == GCONV_OK; count -= some) {
     some = count < f->room ? count : f->room;
-    status = gconv_row_reader_read(f->reader, w->rows.data, w->rows.row_bytes, some);
+    status = gconv_row_reader_read(f->reader, window->data, window->row_bytes, some);
   }
   return status;
 }
 
-/* Makes window i % window_count that of strip i: rows that the window before it has are copied. */
+static gconv_image *window_of(flow *f, int32_t strip) {
+  return &f->windows[strip % f->window_count];
+}
+
+/* Fills the window of strip i: rows that the window before it has are copied. */
 static gconv_status fill_window(flow *f, int32_t i) {
   const span *s = &f->spans[i];
-  window *w = &f->windows[i % f->window_count], *before = &f->windows[(i + f->window_count - 1) % f->window_count];
-  int32_t had = i > 0 ? f->spans[i - 1].end : 0, kept = had > s->begin ? had - s->begin : 0;
-  w->first_row = s->begin;
+  gconv_image *window = window_of(f, i);
+  int32_t had = i > 0 ? s[-1].end : 0, kept = had > s->begin ? had - s->begin : 0;
   if (!f->reader) {
-    w->rows = f->task->image;
-    w->rows.data = row_at(&w->rows, s->begin);
-    w->rows.height = s->end - s->begin;
-    return GCONV_OK;
+    *window = f->task->image;
+    window->data = row_at(window, s->begin);
   }
-  w->rows.height = s->end - s->begin;
-  if (kept > 0)
-    memcpy(w->rows.data, row_at(&before->rows, s->begin - before->first_row), (size_t)kept * w->rows.row_bytes);
-  else
-    GCONV_TRY(skip_rows(f, w, s->begin - had));
-  if (kept == w->rows.height)
+  window->height = s->end - s->begin;
+  if (!f->reader)
     return GCONV_OK;
-  return gconv_row_reader_read(f->reader, row_at(&w->rows, kept), w->rows.row_bytes, w->rows.height - kept);
+  if (kept > 0)
+    memcpy(window->data, row_at(window_of(f, i - 1), s->begin - s[-1].begin), (size_t)kept * window->row_bytes);
+  else
+    GCONV_TRY(skip_rows(f, window, s->begin - had));
+  if (kept == window->height)
+    return GCONV_OK;
+  return gconv_row_reader_read(f->reader, row_at(window, kept), window->row_bytes, window->height - kept);
 }
 
 /* Strip i; or i = strips: what is left, to the last row, which tells whether the file is whole. */
@@ -329,8 +285,8 @@ static bool read_strip(flow *f, int32_t i) {
   if (i < f->strips)
     status = fill_window(f, i);
   else if (f->reader)
-    status = skip_rows(f, &f->windows[i % f->window_count], f->task->image.height - f->spans[f->strips - 1].end);
-  f->decode_ms += gconv_now_ms() - start;
+    status = skip_rows(f, window_of(f, i), f->task->image.height - f->spans[f->strips - 1].end);
+  f->task->common.decode_ms += gconv_now_ms() - start;
   if (status != GCONV_OK)
     return give_up(f, status);
   advance(f, READ, 1);
@@ -358,14 +314,13 @@ static gconv_image kept_rows(const flow *f, size_t output, int32_t i, int32_t st
   return part;
 }
 
-static bool filter_strip(flow *f, gconv_image *parts, int32_t i) {
+static bool filter_strip(flow *f, int32_t i) {
   if (!wait_for(f, READ, i + 1) || !wait_for(f, WRITTEN, i - f->slots + 1))
     return false;
   for (size_t k = 0; k < f->count; k++)
-    parts[k] = kept_rows(f, k, i, 1);
-  const window *w = &f->windows[i % f->window_count];
-  gconv_status status = gconv_plan_execute_rows(f->plan, &w->rows, w->first_row, first_row_of(f, i),
-                                                f->pass.surveys ? NULL : parts, &f->timings);
+    f->parts[k] = kept_rows(f, k, i, 1);
+  gconv_status status = gconv_plan_execute_rows(f->plan, window_of(f, i), f->spans[i].begin, first_row_of(f, i),
+                                                f->pass.surveys ? NULL : f->parts, &f->task->common.timings);
   if (status != GCONV_OK)
     return give_up(f, status);
   advance(f, FILTERED, 1);
@@ -379,30 +334,22 @@ typedef struct writing {
   int32_t strip, count;
 } writing;
 
-static void fail_result(flow *f, size_t k, gconv_status status) {
-  gconv_item_count(f->worker->run, f->task, &f->task->items[0], k, status);
-  f->results[k].wanted = false;
-  if (f->results[k].writer)
-    gconv_row_writer_discard(f->results[k].writer);
-  f->results[k].writer = NULL;
-}
-
 static void write_output(void *context, size_t turn, int seat) {
   const writing *w = context;
   (void)seat;
   flow *f = w->flow;
-  const gconv_run *run = f->worker->run;
   size_t k = f->first + turn;
-  result *to = &f->results[k];
-  int32_t first = first_row_of(f, w->strip);
   gconv_image rows = kept_rows(f, k, w->strip, w->count);
-  gconv_status status = GCONV_OK;
-  if (to->wanted && run->array)
-    status = gconv_joint_add(run->array, gconv_plan_output_header(f->plan, k), f->task->group->frame, &rows, first);
-  else if (to->wanted)
-    status = gconv_rows_add(to->writer, run->batch->nhwc, 0, &rows, first);
-  if (status != GCONV_OK)
-    fail_result(f, k, status);
+  if (!f->item->wanted[k])
+    return;
+  gconv_status status = gconv_task_add_rows(f->worker, f->task, k, f->writers[k], &rows, first_row_of(f, w->strip));
+  if (status == GCONV_OK)
+    return;
+  gconv_item_count(f->worker->run, f->task, f->item, k, status);
+  f->item->wanted[k] = false;
+  if (f->writers[k])
+    gconv_row_writer_discard(f->writers[k]);
+  f->writers[k] = NULL;
 }
 
 /* Writers compress on the shared threads, one after the other; or, if there are many, side by side. */
@@ -427,7 +374,7 @@ static int32_t write_strips(flow *f, int32_t i) {
     gconv_threads_run(f->threads, f->end - f->first, write_output, &w);
   for (size_t k = 0; !f->pass.surveys && !write_side_by_side(f) && k < f->end - f->first; k++)
     write_output(&w, k, 0);
-  f->encode_ms += gconv_now_ms() - start;
+  f->task->common.encode_ms += gconv_now_ms() - start;
   advance(f, WRITTEN, count);
   return count;
 }
@@ -439,16 +386,16 @@ static void *write_all(void *argument) {
   return NULL;
 }
 
-/* ---- All stages ---- */
+/* ---- A pass ---- */
 
 /* What has no thread of its own is done here, strip by strip. */
-static void run_stages(flow *f, gconv_image *parts) {
+static void run_stages(flow *f) {
   pthread_t reader, writer;
   bool overlaps = gconv_threads_count(f->threads) > 1 && f->strips > 1;
   bool reads = overlaps && pthread_create(&reader, NULL, read_all, f) == 0;
   bool writes = overlaps && pthread_create(&writer, NULL, write_all, f) == 0;
   for (int32_t i = 0; i < f->strips; i++)
-    if ((!reads && !read_strip(f, i)) || !filter_strip(f, parts, i) || (!writes && write_strips(f, i) == 0))
+    if ((!reads && !read_strip(f, i)) || !filter_strip(f, i) || (!writes && write_strips(f, i) == 0))
       break;
   if (!reads)
     read_strip(f, f->strips);
@@ -458,122 +405,90 @@ static void run_stages(flow *f, gconv_image *parts) {
     pthread_join(writer, NULL);
 }
 
-/* All strips of the pass. */
-static gconv_status run_pass(flow *f, gconv_image *parts) {
-  memset(f->done, 0, sizeof f->done);
-  GCONV_TRY(make_buffers(f));
-  if (f->reader)
-    gconv_row_reader_share(f->reader, f->threads);
-  run_stages(f, parts);
-  return f->status == GCONV_OK ? GCONV_OK : gconv_set_error(f->status, f->why.text);
-}
-
-/* ---- All passes ---- */
-
-/* Opens the file again, if it was read before. */
-static gconv_status open_input(flow *f, gconv_row_reader **own) {
+/* Opens the file of the input again, which an earlier pass has read. */
+static gconv_status open_again(flow *f) {
   gconv_read_options options = {.max_pixels = f->worker->run->batch->max_pixels, .again = true};
-  if (f->read++ == 0 || !f->reader)
-    return GCONV_OK;
-  gconv_row_reader_close(*own);
-  *own = NULL;
-  GCONV_TRY(gconv_row_reader_open(f->task->items[0].report.input->path, &options, own));
-  f->reader = *own;
-  bool same = gconv_image_same_shape(gconv_row_reader_header(*own), &f->task->image);
-  return same && gconv_row_reader_is_in_order(*own)
+  gconv_row_reader_close(f->again);
+  f->again = NULL;
+  GCONV_TRY(gconv_row_reader_open(f->item->report.input->path, &options, &f->again));
+  f->reader = f->again;
+  bool same = gconv_image_same_shape(gconv_row_reader_header(f->again), &f->task->image);
+  return same && gconv_row_reader_is_in_order(f->again)
              ? GCONV_OK
              : gconv_set_error(GCONV_BAD_FILE, "it changed while it was waiting for its turn");
 }
 
-/* Begins the file of a result; the one array is there. */
-static void open_result(flow *f, size_t k, const gconv_image *metadata) {
-  bool beside = write_side_by_side(f);
-  result *to = &f->results[k];
-  if (!to->wanted || f->worker->run->array)
-    return;
-  to->writer =
-      gconv_task_open_rows(f->worker, f->task, k, metadata, beside ? 1 : f->worker->threads, beside ? NULL : f->threads);
-  to->wanted = to->writer != NULL;
+/* All strips of the pass that was begun. */
+static gconv_status run_pass(flow *f) {
+  if (f->was_read && f->reader)
+    GCONV_TRY(open_again(f));
+  f->was_read = true;
+  memset(f->done, 0, sizeof f->done);
+  gconv_status status = make_buffers(f);
+  if (status == GCONV_OK) {
+    if (f->reader)
+      gconv_row_reader_share(f->reader, f->threads);
+    run_stages(f);
+    status = f->status == GCONV_OK ? GCONV_OK : gconv_set_error(f->status, f->why.text);
+  }
+  free_buffers(f);
+  return status;
 }
 
-/* Completes the files of this pass, so that they appear, or discards them. */
-static void close_results(flow *f, gconv_status status) {
-  double begin = gconv_now_ms();
-  gconv_item *item = &f->task->items[0];
-  const gconv_run *run = f->worker->run;
-  for (size_t k = f->first; k < f->end; k++) {
-    result *to = &f->results[k];
-    gconv_task_close_rows(f->worker, f->task, k, to->writer, status);
-    if (run->array && to->wanted)
-      *(status == GCONV_OK ? &item->report.written : &item->report.failed) += status != GCONV_OK || item->place == 0;
-    *to = (result){0};
-  }
-  f->encode_ms += gconv_now_ms() - begin;
-}
+/* ---- All passes ---- */
 
 static bool is_any_wanted(const flow *f) {
   for (size_t k = f->first; k < f->end; k++)
-    if (f->results[k].wanted)
+    if (f->item->wanted[k])
       return true;
   return false;
 }
 
 /* Passes `number` and behind it that make results first .. end - 1. */
-static gconv_status make_results(flow *f, size_t number, const gconv_image *metadata, gconv_image *parts,
-                                 gconv_row_reader **own) {
+static gconv_status make_results(flow *f, size_t number) {
+  bool beside = write_side_by_side(f);
   gconv_status status = GCONV_OK;
-  for (size_t k = f->first; k < f->end; k++)
-    open_result(f, k, metadata);
+  f->step = gconv_task_open_files(f->worker, f->task, f->first, f->end, f->from, beside ? 1 : f->worker->threads,
+                                  beside ? NULL : f->threads, f->writers);
+  for (size_t k = f->first; k < f->end && !f->worker->run->batch->one_array; k++)
+    f->item->wanted[k] = f->writers[k] != NULL;
   for (; number < gconv_plan_passes(f->plan) && status == GCONV_OK && is_any_wanted(f); number++) {
     status = gconv_plan_begin_pass(f->plan, number, &f->pass);
     if (status == GCONV_OK)
-      status = open_input(f, own);
-    if (status == GCONV_OK)
-      status = run_pass(f, parts);
+      status = run_pass(f);
   }
   gconv_task_keep_text(f->task, status);
-  close_results(f, status);
+  gconv_task_close_files(f->worker, f->task, f->first, f->end, f->writers, status);
+  for (size_t k = f->first; k < f->end; k++)
+    f->item->wanted[k] = false;
   return status;
 }
 
-static gconv_status run_all(flow *f, size_t writers, const gconv_image *metadata, gconv_image *parts,
-                            gconv_row_reader **own) {
+/* Surveys first, then as many results at a time as may be open. */
+static gconv_status run_all(flow *f, size_t writers) {
   size_t number = 0;
   gconv_status status = gconv_plan_begin_pass(f->plan, 0, &f->pass);
-  f->end = f->count;
-  for (; status == GCONV_OK && f->pass.surveys; number++) {
-    status = open_input(f, own);
+  while (status == GCONV_OK && f->pass.surveys) {
+    status = run_pass(f);
     if (status == GCONV_OK)
-      status = run_pass(f, parts);
-    if (status == GCONV_OK)
-      status = gconv_plan_begin_pass(f->plan, number + 1, &f->pass);
+      status = gconv_plan_begin_pass(f->plan, ++number, &f->pass);
   }
   gconv_task_keep_text(f->task, status);
-  for (f->end = 0; f->end < f->count && status == GCONV_OK;) {
+  while (f->end < f->count && status == GCONV_OK) {
     f->first = f->end;
     f->end = f->count - f->first < writers ? f->count : f->first + writers;
-    status = make_results(f, number, metadata, parts, own);
+    status = make_results(f, number);
   }
   return status;
-}
-
-/* Counts results that were not begun, or all of them. */
-static void fail_rest(flow *f) {
-  gconv_item *item = &f->task->items[0];
-  for (size_t k = 0; k < f->count; k++)
-    item->report.failed += f->results[k].wanted;
-  gconv_item_add_error(item, item->report.input->path, f->task->why.text);
 }
 
 static gconv_status begin(flow *f) {
-  const gconv_item *item = &f->task->items[0];
   f->count = gconv_plan_outputs(f->plan);
   f->outputs = calloc(f->count, sizeof *f->outputs);
-  f->results = calloc(f->count, sizeof *f->results);
-  if (!f->outputs || !f->results)
+  f->parts = calloc(f->count, sizeof *f->parts);
+  f->writers = calloc(f->count, sizeof *f->writers);
+  if (!f->outputs || !f->parts || !f->writers)
     return no_memory();
-  for (size_t k = 0; k < f->count; k++)
-    f->results[k].wanted = item->wanted[k];
   if ((f->plan->outputs[0].height - 1) / strip_rows(f->plan, &f->task->image, 1) >= MOST_STRIPS)
     return gconv_set_error(GCONV_TOO_LARGE, "the image is larger than any that could be carried by rows");
   return GCONV_OK;
@@ -582,26 +497,25 @@ static gconv_status begin(flow *f) {
 gconv_status gconv_task_stream(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, size_t writers) {
   flow f = {.worker = worker,
             .task = task,
+            .item = &task->items[0],
             .plan = task->plan,
             .reader = reader,
+            .from = reader ? gconv_row_reader_header(reader) : &task->image,
             .threads = gconv_device_threads(task->plan->device),
+            .step = 1,
             .lock = PTHREAD_MUTEX_INITIALIZER,
             .changed = PTHREAD_COND_INITIALIZER};
-  gconv_row_reader *own = NULL;
-  gconv_image *parts = calloc(gconv_plan_outputs(task->plan), sizeof *parts);
-  gconv_status status = gconv_task_keep_text(task, parts ? begin(&f) : no_memory());
+  gconv_status status = begin(&f);
   if (status == GCONV_OK) {
     task->streamed = true;
-    status = run_all(&f, writers, reader ? gconv_row_reader_header(reader) : &task->image, parts, &own);
+    status = run_all(&f, writers);
     if (status != GCONV_OK)
-      fail_rest(&f);
+      gconv_item_fail(f.item, task->why.text);
   }
-  task->common.timings = f.timings;
-  task->common.decode_ms += f.decode_ms;
-  task->common.encode_ms = f.encode_ms;
-  gconv_row_reader_close(own);
-  free_buffers(&f);
-  free(parts);
+  gconv_row_reader_close(f.again);
+  free(f.outputs);
+  free(f.parts);
+  free(f.writers);
   pthread_cond_destroy(&f.changed);
   pthread_mutex_destroy(&f.lock);
   return status;

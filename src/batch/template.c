@@ -35,17 +35,17 @@ static char *undouble(const char *text, size_t length) {
   return plain;
 }
 
-static bool is_folder(const char *path) {
+bool gconv_is_folder(const char *path) {
   struct stat status;
   return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 bool gconv_template_is_one(const char *output) {
-  return output[fixed_length(output)] != '\0' && !is_folder(output);
+  return output[fixed_length(output)] != '\0' && !gconv_is_folder(output);
 }
 
 char *gconv_template_plain(const char *output) {
-  bool literal = !strchr(output, '{') || is_folder(output);
+  bool literal = !strchr(output, '{') || gconv_is_folder(output);
   return literal ? strdup(output) : undouble(output, strlen(output));
 }
 
@@ -72,10 +72,7 @@ char *gconv_template_folder(const char *template) {
 /* ---- Fields -------------------------------------------------------------------------------------------------------- */
 
 static int digits(size_t number) {
-  int count = 1;
-  for (; number >= 10; number /= 10)
-    count++;
-  return count;
+  return snprintf(NULL, 0, "%zu", number);
 }
 
 /* Writes what the name in the `length` bytes at `name` stands for; false if there is no such name. */

@@ -16,6 +16,9 @@ typedef struct gconv_template_values {
   size_t frame, frame_count;
 } gconv_template_values;
 
+/* Whether there is a folder at `path`. */
+bool gconv_is_folder(const char *path);
+
 /* Whether `output` has a field; not if there is a folder that is called just that. */
 bool gconv_template_is_one(const char *output);
 

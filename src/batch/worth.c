@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/worth.h"
 #include "batch/layout.h"
+#include "batch/run.h"
 #include "device/decoder.h"
 #include "image/gpu_codec.h"
-#include "operation/operation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,27 +17,6 @@ static const double WORTH_GPU_MS = 3000, WORTH_DECODER_MS = 15000;
 static const double PNG_NS = 1.2, JPEG_NS = 2.2;
 
 enum { MOST_HEADERS = 32 }; /* a sample tells enough of thousands of images */
-
-bool gconv_gpu_makes_png(const gconv_batch *batch) {
-  return strcmp(batch->outputs->format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
-}
-
-bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count) {
-  const size_t most = 8;
-  bool may = count <= most && !batch->verify;
-  for (size_t n = 0; n < count && may; n++)
-    may = !gconv_output_is_sent(paths[n]);
-  return may;
-}
-
-static int stages_of(const gconv_batch *batch) {
-  const gconv_operation_type *type = batch->operation->type;
-  return type->host_stages ? type->host_stages(batch->operation) : GCONV_HOST_BEFORE | GCONV_HOST_AFTER;
-}
-
-bool gconv_gpu_may_decode(const gconv_batch *batch) {
-  return !batch->verify && !(stages_of(batch) & GCONV_HOST_BEFORE);
-}
 
 /* ---- The work ------------------------------------------------------------------------------------------------------- */
 
@@ -60,7 +39,7 @@ static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv
   if (gconv_plan_outline(cpu, like, batch->operation, 0, &plan) != GCONV_OK)
     return 0;
   double milliseconds = gconv_plan_get_info(plan)->estimate_ms;
-  if (gconv_gpu_makes_png(batch) && !batch->verify && !(stages_of(batch) & GCONV_HOST_AFTER))
+  if (gconv_gpu_makes_png(batch) && !batch->verify && !(gconv_host_stages(batch) & GCONV_HOST_AFTER))
     for (size_t i = 0; i < gconv_plan_outputs(plan); i++)
       milliseconds += bytes_of(gconv_plan_output_header(plan, i)) * PNG_NS * 1e-6;
   gconv_plan_free(plan);
@@ -73,9 +52,7 @@ static void add_input(const gconv_batch *batch, gconv_device *cpu, const char *p
   gconv_row_reader *reader = NULL;
   if (!gconv_input_is_file(path) || gconv_row_reader_open(path, &options, &reader) != GCONV_OK)
     return;
-  gconv_image header = *gconv_row_reader_header(reader);
-  header.icc = NULL; /* it stays the reader's */
-  header.icc_bytes = 0;
+  gconv_image header = gconv_header_of(gconv_row_reader_header(reader));
   if (batch->nhwc)
     gconv_header_to_nchw(&header);
   if (w->count == 0 || !gconv_image_same_shape(&header, &w->like))
@@ -98,11 +75,11 @@ static void print_time(char *text, size_t size, double milliseconds) {
 }
 
 static gconv_worth judge(double spared_ms, double decoding_ms) {
-  gconv_worth worth = {.gpu = false};
+  gconv_worth worth = {.decoder = decoding_ms > WORTH_DECODER_MS};
+  double counted = worth.decoder ? spared_ms + decoding_ms : spared_ms;
   char spared[32], least[32];
-  worth.decoder = decoding_ms > WORTH_DECODER_MS;
-  worth.gpu = spared_ms > WORTH_GPU_MS || worth.decoder;
-  print_time(spared, sizeof spared, worth.decoder ? spared_ms + decoding_ms : spared_ms);
+  worth.gpu = worth.decoder || counted > WORTH_GPU_MS;
+  print_time(spared, sizeof spared, counted);
   print_time(least, sizeof least, worth.decoder ? WORTH_DECODER_MS : WORTH_GPU_MS);
   snprintf(worth.reason, sizeof worth.reason,
            "a GPU would take about %s of one thread's work off the CPU, and is started from %s on", spared, least);

@@ -20,15 +20,4 @@ typedef struct gconv_worth {
 /* What a GPU is worth for a job, and, with `looks`, by how much: reads up to 32 headers of its inputs for that. */
 gconv_worth gconv_worth_find(const gconv_batch *batch, bool looks);
 
-/* Whether a GPU can compress the results: as PNG of level 1, which is the default. */
-bool gconv_gpu_makes_png(const gconv_batch *batch);
-
-/* Whether the results of an input may come from a GPU in parts: a few files, all of which are open at once, and none that
- * cannot be taken back. */
-bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size_t count);
-
-/* Whether a GPU may decode the inputs: not if their pixels are wanted on the host, to verify, or for stages before the
- * convolution. */
-bool gconv_gpu_may_decode(const gconv_batch *batch);
-
 #endif

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of results. */
+/* The files of results, and the one array of all results. */
 #include "base/clock.h"
 #include "batch/layout.h"
-#include "batch/pieces.h"
 #include "batch/run.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* As the batch asks for them. */
 static gconv_write_options make_options(const gconv_run *run, int threads) {
@@ -34,36 +31,61 @@ static bool make_folder(const gconv_run *run, gconv_task *task, gconv_item *item
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
 
-gconv_row_writer *gconv_task_open_rows(gconv_worker *worker, gconv_task *task, size_t n, const gconv_image *from,
-                                       int threads, gconv_threads *shared) {
+/* Begins the file of result n. NULL, and the result is counted, if it is not wanted, or cannot be begun. */
+static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_t n, const gconv_image *from,
+                                   const gconv_write_options *options) {
   gconv_run *run = worker->run;
   gconv_item *item = &task->items[0];
-  gconv_write_options options = make_options(run, threads);
   gconv_image header = *gconv_plan_output_header(task->plan, n);
   gconv_row_writer *writer = NULL;
   if (!item->wanted[n] || !make_folder(run, task, item, n))
     return NULL;
-  options.shared = shared;
   header.icc = from->icc;
   header.icc_bytes = from->icc_bytes;
   header.pixels_per_metre_x = from->pixels_per_metre_x;
   header.pixels_per_metre_y = from->pixels_per_metre_y;
   if (run->batch->nhwc)
     gconv_header_to_nhwc(&header);
-  gconv_status status = gconv_row_writer_open(item->paths[n], &options, &header, &writer);
+  gconv_status status = gconv_row_writer_open(item->paths[n], options, &header, &writer);
   if (status != GCONV_OK)
     gconv_item_count(run, task, item, n, status);
   return writer;
 }
 
-void gconv_task_close_rows(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status) {
-  gconv_item *item = &task->items[0];
-  if (writer && status == GCONV_OK) {
-    gconv_item_count(worker->run, task, item, n, gconv_row_writer_commit(writer));
-  } else if (writer) {
-    gconv_row_writer_discard(writer);
-    item->report.failed++;
+int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
+                              int threads, gconv_threads *shared, gconv_row_writer **writers) {
+  gconv_write_options options = make_options(worker->run, threads);
+  int32_t step = 1;
+  options.shared = shared;
+  for (size_t n = first; n < end && !worker->run->batch->one_array; n++) {
+    writers[n] = open_file(worker, task, n, from, &options);
+    int32_t own = writers[n] ? gconv_row_writer_step(writers[n]) : 1;
+    step = own > step ? own : step;
   }
+  return step;
+}
+
+/* Counts result n by the status of the image, if it has not failed by itself. */
+static void close_file(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status) {
+  gconv_item *item = &task->items[0];
+  if (worker->run->batch->one_array && status == GCONV_OK) {
+    item->report.written += item->wanted[n] && item->place == 0;
+  } else if (writer && status == GCONV_OK) {
+    gconv_item_count(worker->run, task, item, n, gconv_row_writer_commit(writer));
+  } else {
+    gconv_row_writer_discard(writer);
+    item->report.failed += writer || (worker->run->batch->one_array && item->wanted[n]);
+  }
+}
+
+void gconv_task_close_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, gconv_row_writer **writers,
+                            gconv_status status) {
+  double begin = gconv_now_ms();
+  for (size_t n = first; n < end; n++) {
+    close_file(worker, task, n, writers[n], status);
+    writers[n] = NULL;
+  }
+  task->common.encode_ms += gconv_now_ms() - begin;
 }
 
 /* Writes `count` rows that lie one behind the other. */
@@ -76,28 +98,16 @@ static gconv_status write_rows(gconv_row_writer *writer, const gconv_image *rows
   return status;
 }
 
-/* Copies planes, which may lie far apart, into an image of its own, and turns it. */
-static gconv_status turn_copy(const gconv_image *rows, gconv_image *copy) {
-  *copy = gconv_header_of(rows);
-  GCONV_TRY(gconv_image_allocate(copy));
-  for (size_t i = 0; i < (size_t)rows->channels * (size_t)rows->frames; i++)
-    memcpy((uint8_t *)copy->data + i * copy->plane_bytes, (const uint8_t *)rows->data + i * rows->plane_bytes,
-           copy->plane_bytes);
-  gconv_status status = gconv_to_nhwc(copy);
-  if (status != GCONV_OK)
-    gconv_image_free(copy);
-  return status;
-}
-
 static gconv_status add_turned(gconv_row_writer *writer, const gconv_image *rows) {
-  gconv_image copy;
-  GCONV_TRY(turn_copy(rows, &copy));
-  gconv_status status = write_rows(writer, &copy, (size_t)copy.channels * (size_t)copy.height);
-  gconv_image_free(&copy);
+  gconv_image turned;
+  GCONV_TRY(gconv_to_nhwc(rows, &turned));
+  gconv_status status = write_rows(writer, &turned, (size_t)turned.channels * (size_t)turned.height);
+  gconv_image_free(&turned);
   return status;
 }
 
-gconv_status gconv_rows_add(gconv_row_writer *writer, bool nhwc, int32_t frame, const gconv_image *rows, int32_t first) {
+/* Adds rows, the first of which is row `first`, of all planes of a frame. */
+static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame, const gconv_image *rows, int32_t first) {
   if (!rows->planar)
     return gconv_row_writer_write(writer, rows->data, rows->row_bytes, rows->height);
   if (nhwc)
@@ -113,6 +123,62 @@ gconv_status gconv_rows_add(gconv_row_writer *writer, bool nhwc, int32_t frame, 
   return GCONV_OK;
 }
 
+/* ---- One array of all results ---------------------------------------------------------------------------------------- */
+
+static gconv_status open_array(gconv_run *run, const gconv_image *like) {
+  const gconv_batch *batch = run->batch;
+  const gconv_group *last = &run->groups[run->group_count - 1];
+  gconv_write_options options = make_options(run, 0);
+  gconv_image header = gconv_header_of(like);
+  header.frames = last->frame + last->header.frames * (int32_t)last->count;
+  if (batch->nhwc)
+    gconv_header_to_nhwc(&header);
+  return gconv_row_writer_open(batch->outputs->paths.items[0], &options, &header, &run->array);
+}
+
+/* Thread-safe. `like`: the header of a result. */
+static gconv_status add_to_frame(gconv_run *run, const gconv_image *like, int32_t frame, const gconv_image *rows,
+                                 int32_t first) {
+  gconv_status status = GCONV_OK;
+  pthread_mutex_lock(&run->array_lock);
+  if (!run->array)
+    status = open_array(run, like);
+  if (status == GCONV_OK)
+    status = add_rows(run->array, run->batch->nhwc, frame, rows, first);
+  pthread_mutex_unlock(&run->array_lock);
+  return status;
+}
+
+gconv_status gconv_task_add_rows(gconv_worker *worker, const gconv_task *task, size_t n, gconv_row_writer *writer,
+                                 const gconv_image *rows, int32_t first) {
+  gconv_run *run = worker->run;
+  if (run->batch->one_array)
+    return add_to_frame(run, gconv_plan_output_header(task->plan, n), task->group->frame, rows, first);
+  return add_rows(writer, run->batch->nhwc, 0, rows, first);
+}
+
+gconv_status gconv_array_close(gconv_run *run, bool good) {
+  if (run->array && good)
+    return gconv_row_writer_commit(run->array);
+  if (run->array)
+    gconv_row_writer_discard(run->array);
+  return GCONV_OK;
+}
+
+/* Writes what the group adds to it. */
+static gconv_status add_to_array(gconv_worker *worker, gconv_task *task) {
+  double begin = gconv_now_ms();
+  gconv_status status = GCONV_OK;
+  for (int32_t i = 0; i < task->image.frames && status == GCONV_OK; i++) {
+    gconv_image rows = gconv_frames_of(&worker->results[0], i, 1);
+    status = add_to_frame(worker->run, &worker->results[0], task->group->frame + i, &rows, 0);
+  }
+  task->common.encode_ms = gconv_now_ms() - begin;
+  for (size_t i = 0; i < task->count && status == GCONV_OK; i++)
+    task->items[i].report.written = task->items[i].place == 0;
+  return status;
+}
+
 /* ---- Whole ----------------------------------------------------------------------------------------------------------- */
 
 /* Writing the results of a group, each of which is a turn. */
@@ -123,30 +189,32 @@ typedef struct writing {
   int threads;   /* of each result */
 } writing;
 
-static gconv_status write_file(const writing *w, const char *path, const gconv_image *image) {
-  const gconv_run *run = w->worker->run;
-  gconv_write_options options = make_options(run, w->threads);
-  if (!run->batch->nhwc || !image->planar)
-    return gconv_image_write(path, &options, image);
-  gconv_image copy;
-  GCONV_TRY(turn_copy(image, &copy));
-  gconv_status status = gconv_image_write(path, &options, &copy);
-  gconv_image_free(&copy);
+/* Writes an image with its channels last: pixels of a picture, or an array of that layout. */
+static gconv_status write_turned(const char *path, const gconv_write_options *options, const gconv_image *image,
+                                 bool picture) {
+  gconv_image turned, whole = *image;
+  GCONV_TRY(gconv_to_nhwc(image, &turned));
+  whole.planar = false;
+  whole.data = turned.data;
+  whole.row_bytes = (size_t)image->width * (size_t)image->channels * gconv_type_bytes(image->type);
+  whole.plane_bytes = whole.row_bytes * (size_t)image->height;
+  gconv_status status = gconv_image_write(path, options, picture ? &whole : &turned);
+  gconv_image_free(&turned);
   return status;
 }
 
-/* Writes frame `frame` of an item's result, or all of its frames if the format holds that. */
+/* Writes frame `frame` of an item's result, or all of its frames if the format holds that. Formats of one frame have
+ * interleaved pixels of up to 4 channels. */
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {
-  if (w->worker->run->batch->outputs->format->multiframe) {
-    gconv_image frames = gconv_frames_of(result, item->first_frame, item->frames);
-    return write_file(w, path, &frames);
-  }
-  gconv_image piece = {0};
-  GCONV_TRY(gconv_piece_take(result, item->first_frame + frame, &piece));
-  gconv_status status = write_file(w, path, &piece);
-  gconv_piece_free(result, &piece);
-  return status;
+  const gconv_run *run = w->worker->run;
+  gconv_write_options options = make_options(run, w->threads);
+  bool picture = !run->batch->outputs->format->multiframe;
+  gconv_image piece = gconv_frames_of(result, item->first_frame + (picture ? frame : 0), picture ? 1 : item->frames);
+  if (picture && piece.channels == 1)
+    piece.planar = false; /* the same bytes either way */
+  bool turns = piece.planar && (picture ? piece.channels <= 4 : run->batch->nhwc);
+  return turns ? write_turned(path, &options, &piece, picture) : gconv_image_write(path, &options, &piece);
 }
 
 static void write_result(void *context, size_t turn, int seat) {
@@ -165,47 +233,30 @@ static void write_result(void *context, size_t turn, int seat) {
 }
 
 /* Whether the item's results are as many as were named. */
-static bool is_named(const gconv_worker *worker, const gconv_item *item) {
+static gconv_status check_frames(const gconv_worker *worker, const gconv_item *item) {
   size_t pieces = worker->run->batch->outputs->format->multiframe ? 1 : (size_t)item->frames;
-  return worker->result_count * pieces == item->count;
-}
-
-static gconv_status complain_of_frames(const gconv_worker *worker, gconv_task *task, const gconv_item *item) {
-  return gconv_complain(&task->why, GCONV_BAD_ARGUMENT,
-                        "%d frames, where %zu could be told beforehand: give it as a .npy file, or write .npy", item->frames,
-                        item->count / worker->result_count);
-}
-
-static gconv_status add_to_array(gconv_worker *worker, gconv_task *task) {
-  double begin = gconv_now_ms();
-  int32_t frame = task->group->frame;
-  gconv_status status = GCONV_OK;
-  for (int32_t i = 0; i < task->image.frames && status == GCONV_OK; i++) {
-    gconv_image rows = gconv_frames_of(&worker->results[0], i, 1);
-    status = gconv_joint_add(worker->run->array, &worker->results[0], frame + i, &rows, 0);
-  }
-  task->common.encode_ms = gconv_now_ms() - begin;
-  for (size_t i = 0; i < task->count && status == GCONV_OK; i++)
-    task->items[i].report.written = task->items[i].place == 0;
-  return gconv_task_keep_text(task, status);
+  if (worker->result_count * pieces == item->count)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "%d frames, where %zu could be told beforehand: give it as a .npy file, or write .npy", item->frames,
+                    item->count / worker->result_count);
 }
 
 gconv_status gconv_task_write(gconv_worker *worker, gconv_task *task) {
-  if (worker->run->array)
+  if (worker->run->batch->one_array)
     return add_to_array(worker, task);
   for (size_t i = 0; i < task->count; i++)
-    if (!is_named(worker, &task->items[i]))
-      return complain_of_frames(worker, task, &task->items[i]);
+    GCONV_TRY(check_frames(worker, &task->items[i]));
   writing w = {worker, task, calloc(task->count + 1, sizeof *w.first), 1};
   if (!w.first)
-    return gconv_complain_memory(&task->why);
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i < task->count; i++)
     w.first[i + 1] = w.first[i] + task->items[i].count;
   size_t turns = w.first[task->count];
   w.threads = turns < (size_t)worker->threads ? worker->threads / (int)turns : 1;
   double begin = gconv_now_ms();
-  gconv_status status = gconv_worker_run(worker, turns, write_result, &w);
+  gconv_threads_run(gconv_device_threads(worker->cpu), turns, write_result, &w);
   task->common.encode_ms = gconv_now_ms() - begin;
   free(w.first);
-  return gconv_task_keep_text(task, status);
+  return GCONV_OK;
 }

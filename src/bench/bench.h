@@ -2,7 +2,7 @@
 /*
  * How fast the algorithms are by themselves: what is measured (settings.c, inputs.c), measuring (measure.c, layers.c), all
  * of it (bench.c), auto against the best (auto.c), reports (report.c) and plots
- * (row_plot.c, plot.h); experiments with layers (experiments.c); and what gconv tune measures (tune.c).
+ * (plot.c); experiments with layers (experiments.c); and what gconv tune measures (tune.c).
  *
  * Functions that return a gconv_status leave the text of a failure in gconv_last_error().
  */
@@ -10,7 +10,7 @@
 #define GCONV_BENCH_H
 
 #include "base/status.h"
-#include "batch/texts.h"
+#include "batch/pipeline.h"
 
 #include <stdio.h>
 
@@ -199,6 +199,23 @@ gconv_status gconv_tune_forget(gconv_device *device);
 /* Prints what is in force for the device. */
 void gconv_tune_print(FILE *out, const gconv_device *device);
 
+/* ---- The race: --algorithm all ---- */
+
+typedef struct gconv_race {
+  const gconv_batch *batch;     /* what would be done: its device, reading, format and --verify count */
+  const gconv_filters *filters; /* or, if there are layers, those */
+  const gconv_options *options;
+  const gconv_layer *layers; /* NULL: filters */
+  size_t layer_count;
+  const gconv_network_options *network;
+  const char *path; /* of the image */
+  FILE *out;        /* where the table goes */
+} gconv_race;
+
+/* Runs every algorithm, checks that they agree, and prints a table. *fastest becomes the name of the fastest, in static
+ * storage, and `device` the name of the device. Fails, with gconv_last_error(), if none can run or one is wrong. */
+gconv_status gconv_race_run(const gconv_race *race, const char **fastest, char device[32]);
+
 /* ---- Figures ---- */
 
 /* The name of a figure, or NULL past the end. */
@@ -237,6 +254,8 @@ void gconv_bench_print_head(const gconv_bench *bench);
 void gconv_bench_print_row(const gconv_bench *bench);
 gconv_status gconv_bench_print_end(const gconv_bench *bench);
 
+/* Whether a file of this name, which may be NULL, can be drawn. */
+gconv_status gconv_bench_check_plot(const char *file);
 /* Draws the rows. `axes`: of an experiment, what gnuplot is told of them; NULL: by settings->plot_kind. */
 gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes);
 

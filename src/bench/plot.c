@@ -1,58 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A script of gnuplot with its data inside is written into gnuplot. Where there is none, the script is left beside the
- * picture that it would draw.
+ * Plots of what was measured: times against what varies along x, a line for each algorithm and whatever else varies. A
+ * script of gnuplot with its data inside is written into gnuplot. Where there is none, the script is left beside the picture
+ * that it would draw.
  */
-#include "bench/plot.h"
-#include "base/status.h"
-#include "batch/texts.h"
+#include "bench/bench.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-gconv_status gconv_plot_add(gconv_plot *plot, const gconv_plot_point *point) {
-  gconv_plot_point *points = gconv_grown(plot->points, plot->count, sizeof *points);
-  if (!points)
-    return gconv_fail(GCONV_NO_MEMORY, "out of memory");
-  plot->points = points;
-  points[plot->count++] = *point;
-  return GCONV_OK;
-}
+/* A line joins the points of one series in one panel, in their order. */
+typedef struct point {
+  char panel[96], series[128];
+  double x, y;
+  char label[24]; /* in place of x, where the plot has labels */
+} point;
+
+typedef struct plot {
+  const char *file; /* FILE.svg or FILE.png */
+  char title[256];
+  const char *axes; /* what gnuplot is told of them */
+  bool labels;
+  double slope, roof; /* also draw min(x * slope, roof); 0: not */
+  point *points;      /* owned */
+  size_t count;
+} plot;
 
 /* ---- Panels and series ------------------------------------------------------------------------------------------------ */
 
-static bool same_panel(const gconv_plot_point *a, const gconv_plot_point *b) {
+static bool same_panel(const point *a, const point *b) {
   return strcmp(a->panel, b->panel) == 0;
 }
 
-static bool same_series(const gconv_plot_point *a, const gconv_plot_point *b) {
+static bool same_series(const point *a, const point *b) {
   return strcmp(a->series, b->series) == 0;
 }
 
-static bool begins_panel(const gconv_plot *plot, size_t index) {
+static bool begins_panel(const plot *p, size_t index) {
   for (size_t i = 0; i < index; i++)
-    if (same_panel(&plot->points[i], &plot->points[index]))
+    if (same_panel(&p->points[i], &p->points[index]))
       return false;
   return true;
 }
 
 /* Whether the point is the first of its series, in its panel or, with `anywhere`, of all. */
-static bool begins_series(const gconv_plot *plot, size_t index, bool anywhere) {
-  const gconv_plot_point *point = &plot->points[index];
+static bool begins_series(const plot *p, size_t index, bool anywhere) {
+  const point *of = &p->points[index];
   for (size_t i = 0; i < index; i++)
-    if (same_series(&plot->points[i], point) && (anywhere || same_panel(&plot->points[i], point)))
+    if (same_series(&p->points[i], of) && (anywhere || same_panel(&p->points[i], of)))
       return false;
   return true;
 }
 
 /* The colour and sign of a series: the same in all panels. */
-static size_t number_of(const gconv_plot *plot, const gconv_plot_point *point) {
+static size_t number_of(const plot *p, const point *of) {
   size_t number = 1;
-  for (size_t i = 0; !same_series(&plot->points[i], point); i++)
-    number += begins_series(plot, i, true);
+  for (size_t i = 0; !same_series(&p->points[i], of); i++)
+    number += begins_series(p, i, true);
   return number;
 }
 
@@ -66,38 +73,38 @@ static void print_quoted(FILE *out, const char *before, const char *text, const 
   fprintf(out, "'%s", after);
 }
 
-static void print_series(FILE *out, const gconv_plot *plot, size_t first) {
+static void print_series(FILE *out, const plot *p, size_t first) {
   fprintf(out, "$series%zu << EOD\n", first);
-  for (size_t i = first; i < plot->count; i++) {
-    const gconv_plot_point *point = &plot->points[i];
-    if (!same_series(point, &plot->points[first]) || !same_panel(point, &plot->points[first]))
+  for (size_t i = first; i < p->count; i++) {
+    const point *of = &p->points[i];
+    if (!same_series(of, &p->points[first]) || !same_panel(of, &p->points[first]))
       continue;
-    if (plot->labels)
-      fprintf(out, "\"%s\" %g\n", point->label, point->y);
+    if (p->labels)
+      fprintf(out, "\"%s\" %g\n", of->label, of->y);
     else
-      fprintf(out, "%g %g\n", point->x, point->y);
+      fprintf(out, "%g %g\n", of->x, of->y);
   }
   fprintf(out, "EOD\n");
 }
 
 /* A series is in the key of its first panel: there is no room in all of them. */
-static void print_panel(FILE *out, const gconv_plot *plot, size_t first) {
+static void print_panel(FILE *out, const plot *p, size_t first) {
   const char *before = "plot ";
-  for (size_t i = first; i < plot->count; i++)
-    if (same_panel(&plot->points[i], &plot->points[first]) && begins_series(plot, i, false))
-      print_series(out, plot, i);
-  if (plot->roof > 0) {
-    fprintf(out, "roof(x) = x * %g < %g ? x * %g : %g\n", plot->slope, plot->roof, plot->slope, plot->roof);
+  for (size_t i = first; i < p->count; i++)
+    if (same_panel(&p->points[i], &p->points[first]) && begins_series(p, i, false))
+      print_series(out, p, i);
+  if (p->roof > 0) {
+    fprintf(out, "roof(x) = x * %g < %g ? x * %g : %g\n", p->slope, p->roof, p->slope, p->roof);
     fprintf(out, "%sroof(x) with lines lw 2 lc rgb 'black' title 'roof'", before);
     before = ", \\\n  ";
   }
-  for (size_t i = first; i < plot->count; i++) {
-    if (!same_panel(&plot->points[i], &plot->points[first]) || !begins_series(plot, i, false))
+  for (size_t i = first; i < p->count; i++) {
+    if (!same_panel(&p->points[i], &p->points[first]) || !begins_series(p, i, false))
       continue;
-    size_t number = number_of(plot, &plot->points[i]);
-    fprintf(out, "%s$series%zu using %s with linespoints lt %zu pt %zu", before, i, plot->labels ? "0:2:xtic(1)" : "1:2",
+    size_t number = number_of(p, &p->points[i]);
+    fprintf(out, "%s$series%zu using %s with linespoints lt %zu pt %zu", before, i, p->labels ? "0:2:xtic(1)" : "1:2",
             number, (number - 1) % 13 + 1);
-    print_quoted(out, " title ", begins_series(plot, i, true) ? plot->points[i].series : "", " noenhanced");
+    print_quoted(out, " title ", begins_series(p, i, true) ? p->points[i].series : "", " noenhanced");
     before = ", \\\n  ";
   }
   fputc('\n', out);
@@ -109,14 +116,14 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 /* The panels stand in rows of 4 at most. */
-static void print_script(FILE *out, const gconv_plot *plot, const char *path) {
+static void print_script(FILE *out, const plot *p, const char *path) {
   int panels = 0;
-  for (size_t i = 0; i < plot->count; i++)
-    panels += begins_panel(plot, i);
+  for (size_t i = 0; i < p->count; i++)
+    panels += begins_panel(p, i);
   int columns = panels < 1 ? 1 : panels > 4 ? 4 : panels, rows = (panels + columns - 1) / columns;
   char size[48];
   snprintf(size, sizeof size, "size %d,%d", panels == 1 ? 1000 : 420 * columns, panels == 1 ? 640 : 330 * rows);
-  if (ends_with(plot->file, ".svg"))
+  if (ends_with(p->file, ".svg"))
     fprintf(out, "set terminal svg %s background rgb 'white'\n", size);
   else
     fprintf(out, "if (strstrt(GPVAL_TERMINALS, ' pngcairo ')) set terminal pngcairo %s; else set terminal png %s\n", size,
@@ -124,56 +131,146 @@ static void print_script(FILE *out, const gconv_plot *plot, const char *path) {
   print_quoted(out, "set output ", path, "\n");
   fputs("set linetype 5 linecolor rgb '#7f7f7f'\nset grid\n", out); /* in place of a yellow that white swallows */
   fprintf(out, "set multiplot layout %d,%d", rows, columns);
-  print_quoted(out, " title ", plot->title, " noenhanced\n");
-  fprintf(out, "set key %s\n%s", panels == 1 ? "outside right" : "right bottom font ',8' samplen 1", plot->axes);
-  for (size_t i = 0; i < plot->count; i++)
-    if (begins_panel(plot, i)) {
-      print_quoted(out, "set title ", plot->points[i].panel, " noenhanced\n");
-      print_panel(out, plot, i);
+  print_quoted(out, " title ", p->title, " noenhanced\n");
+  fprintf(out, "set key %s\n%s", panels == 1 ? "outside right" : "right bottom font ',8' samplen 1", p->axes);
+  for (size_t i = 0; i < p->count; i++)
+    if (begins_panel(p, i)) {
+      print_quoted(out, "set title ", p->points[i].panel, " noenhanced\n");
+      print_panel(out, p, i);
     }
   fprintf(out, "unset multiplot\n");
 }
 
 /* ---- Drawing ---------------------------------------------------------------------------------------------------------- */
 
-gconv_status gconv_plot_check(const char *file) {
+gconv_status gconv_bench_check_plot(const char *file) {
   if (!file || ends_with(file, ".svg") || ends_with(file, ".png"))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT, "--plot %s: the name must end with .svg or .png", file);
 }
 
 /* Leaves the script beside the picture that it would draw, for those who have gnuplot elsewhere. */
-static gconv_status leave_script(const gconv_plot *plot) {
+static gconv_status leave_script(const plot *p) {
   char path[1024];
-  snprintf(path, sizeof path, "%s.gp", plot->file);
+  snprintf(path, sizeof path, "%s.gp", p->file);
   FILE *out = fopen(path, "we");
   if (out)
-    print_script(out, plot, plot->file);
+    print_script(out, p, p->file);
   if (!out || fclose(out) != 0)
     return gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s", path, strerror(errno));
-  return gconv_fail(GCONV_UNSUPPORTED, "there is no gnuplot here: %s draws %s where there is", path, plot->file);
+  return gconv_fail(GCONV_UNSUPPORTED, "there is no gnuplot here: %s draws %s where there is", path, p->file);
 }
 
 /* The picture is drawn into a file beside it, which is then renamed. */
-static gconv_status run_gnuplot(const gconv_plot *plot) {
+static gconv_status run_gnuplot(const plot *p) {
   char part[1024];
-  snprintf(part, sizeof part, "%s.part", plot->file);
+  snprintf(part, sizeof part, "%s.part", p->file);
   FILE *gnuplot = popen("gnuplot", "we");
   if (gnuplot)
-    print_script(gnuplot, plot, part);
+    print_script(gnuplot, p, part);
   int status = gnuplot ? pclose(gnuplot) : -1;
-  if (status == 0 && rename(part, plot->file) == 0)
+  if (status == 0 && rename(part, p->file) == 0)
     return GCONV_OK;
   unlink(part);
-  return gconv_fail(GCONV_IO_ERROR, "%s: gnuplot could not draw it", plot->file);
+  return gconv_fail(GCONV_IO_ERROR, "%s: gnuplot could not draw it", p->file);
 }
 
-gconv_status gconv_plot_draw(gconv_plot *plot) {
-  gconv_status status = plot->count == 0
-                            ? gconv_fail(GCONV_UNSUPPORTED, "%s: nothing was measured that could be drawn", plot->file)
-                        : system("command -v gnuplot > /dev/null 2>&1") == 0 ? run_gnuplot(plot)
-                                                                             : leave_script(plot);
-  free(plot->points);
-  *plot = (gconv_plot){0};
+static gconv_status draw(const plot *p) {
+  if (p->count == 0)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: nothing was measured that could be drawn", p->file);
+  return system("command -v gnuplot > /dev/null 2>&1") == 0 ? run_gnuplot(p) : leave_script(p);
+}
+
+/* ---- The points ------------------------------------------------------------------------------------------------------- */
+
+/* What differs between rows, in other directions than that of x. */
+typedef struct directions {
+  bool images, types, filters, blocks, grids;
+} directions;
+
+static directions find_directions(const gconv_bench *bench, gconv_bench_plot_kind kind) {
+  directions several = {false};
+  for (size_t i = 1; i < bench->count; i++) {
+    const gconv_bench_row *a = &bench->rows[0], *b = &bench->rows[i];
+    several.images |= kind != GCONV_PLOT_IMAGE && memcmp(&a->image, &b->image, sizeof a->image) != 0;
+    several.types |= a->type != b->type;
+    several.blocks |= kind != GCONV_PLOT_BLOCK && memcmp(&a->block, &b->block, sizeof a->block) != 0;
+    several.grids |= kind != GCONV_PLOT_GRID && a->grid != b->grid;
+    several.filters |= kind != GCONV_PLOT_FILTER && kind != GCONV_PLOT_ROOFLINE && strcmp(a->filter, b->filter) != 0;
+  }
+  return several;
+}
+
+static void name_series(const directions *several, const gconv_bench_row *row, char *title, size_t size) {
+  size_t used = (size_t)snprintf(title, size, "%s", row->algorithm);
+  if (several->images)
+    used += (size_t)snprintf(title + used, size - used, " %dx%dx%d%s", row->image.width, row->image.height,
+                             row->image.channels, row->image.planar ? " planes" : "");
+  if (several->types)
+    used += (size_t)snprintf(title + used, size - used, " %s", gconv_type_name(row->type));
+  if (several->blocks && row->block.width > 0)
+    used += (size_t)snprintf(title + used, size - used, " %dx%d", row->block.width, row->block.height);
+  if (several->grids && row->grid > 0)
+    used += (size_t)snprintf(title + used, size - used, " grid %d", row->grid);
+  if (several->filters)
+    snprintf(title + used, size - used, " %s", row->filter);
+}
+
+static void place_point(gconv_bench_plot_kind kind, const gconv_bench_row *row, point *at) {
+  at->y = row->ms;
+  at->x = kind == GCONV_PLOT_IMAGE ? row->samples : sqrt((double)row->rows * row->columns);
+  if (kind == GCONV_PLOT_ROOFLINE) {
+    at->x = row->flop / row->bytes;
+    at->y = row->flop / row->ms * 1e-9;
+  }
+  if (kind == GCONV_PLOT_BLOCK)
+    snprintf(at->label, sizeof at->label, "%dx%d", row->block.width, row->block.height);
+  else
+    snprintf(at->label, sizeof at->label, "%d", row->grid);
+}
+
+gconv_status gconv_bench_plot(const gconv_bench *bench, const char *axes) {
+  static const char *const axes_of[] = {
+      [GCONV_PLOT_FILTER] = "set xlabel 'size of the filter'\nset ylabel 'ms'\nset logscale xy\n"
+                            "set xtics (3,5,7,9,11,15,21,31,63,127,255,511,1025)\n",
+      [GCONV_PLOT_IMAGE] = "set xlabel 'samples of the image'\nset ylabel 'ms'\nset logscale xy\nset format x '%.0s %c'\n",
+      [GCONV_PLOT_BLOCK] = "set xlabel 'threads of a block'\nset ylabel 'ms'\nset yrange [0:*]\nset xtics rotate by -45\n",
+      [GCONV_PLOT_GRID] = "set xlabel 'blocks of the grid'\nset ylabel 'ms'\nset logscale y\nset xtics rotate by -45\n",
+      [GCONV_PLOT_ROOFLINE] = "set xlabel 'flop a byte (input read once, output written once)'\nset ylabel 'TFLOP/s'\n"
+                              "set logscale xy\n",
+  };
+  gconv_bench_plot_kind kind =
+      bench->settings->plot_kind < 0 ? GCONV_PLOT_FILTER : (gconv_bench_plot_kind)bench->settings->plot_kind;
+  directions several = {false}; /* of layers: their groups have panels */
+  if (!axes)
+    several = find_directions(bench, kind);
+  plot p = {.file = bench->settings->plot,
+            .axes = axes ? axes : axes_of[kind],
+            .labels = kind == GCONV_PLOT_BLOCK || kind == GCONV_PLOT_GRID,
+            .points = calloc(bench->count + 1, sizeof *p.points)};
+  if (!p.points)
+    return gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  snprintf(p.title, sizeof p.title, "gconv on %s", gconv_device_get_info(bench->device)->description);
+  if (kind == GCONV_PLOT_ROOFLINE) {
+    p.slope = bench->machine.bytes_per_ms * 1e-9;
+    p.roof = bench->machine.fma_per_ms * 2e-9;
+  }
+  for (size_t i = 0; i < bench->count; i++) {
+    const gconv_bench_row *row = &bench->rows[i];
+    point *at = &p.points[p.count];
+    if (row->obstacle[0] != '\0')
+      continue;
+    p.count++;
+    place_point(kind, row, at);
+    if (axes) {
+      at->x = row->place;
+      at->y = row->ms;
+    }
+    name_series(&several, row, at->series, sizeof at->series);
+    if (!several.images && !several.types && kind != GCONV_PLOT_IMAGE)
+      snprintf(at->panel, sizeof at->panel, "%s", row->group);
+  }
+  gconv_status status = draw(&p);
+  free(p.points);
   return status;
 }

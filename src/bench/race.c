@@ -5,7 +5,6 @@
  * besides. Of banks, results are held to float64 with --verify; without, what is further off than some part of the largest
  * value is wrong.
  */
-#include "bench/race.h"
 #include "batch/layout.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"

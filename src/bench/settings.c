@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is measured where the settings leave it open: what a figure, a grid that is known by name, says, or what is usual. */
 #include "bench/bench.h"
-#include "bench/plot.h"
 
 #include <string.h>
 
@@ -154,7 +153,7 @@ static void fill_settings(gconv_bench_settings *settings) {
 }
 
 gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
-  GCONV_TRY(gconv_plot_check(settings->plot));
+  GCONV_TRY(gconv_bench_check_plot(settings->plot));
   apply_figure(settings);
   if (settings->auto_check) /* of all algorithms */
     gconv_texts_free(&settings->algorithms);

@@ -4,7 +4,6 @@
 #include "cli/terminal.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static int say_usage(const gconv_message *message) {
@@ -21,13 +20,10 @@ static int say_failure(gconv_status status) {
 
 /* ---- show ---- */
 
-/* The format of a picture, by its extension; standard output and devices, which need none, get a PNG. NULL: unknown. */
+/* The format of a picture. /dev/stdout may be a file that has another name. */
 static const gconv_format_info *choose_format(const char *path) {
-  struct stat status;
-  const gconv_format_info *format = gconv_format_by_path(path);
-  bool special = strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
-                 (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
-  return format || !special ? format : gconv_format_by_name("png");
+  bool standard = strcmp(path, "/dev/stdout") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+  return gconv_output_format(standard ? "-" : path);
 }
 
 /* Whether there is a place for the picture, and a format; else it is said. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of values that single options of bench have: shapes, and lists of them. */
-#include "cli/numbers.h"
 #include "cli/options.h"
 
 #include <string.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/digest.h"
+/* What tells one job from another, for --resume. */
 #include "base/checksum.h"
+#include "cli/job.h"
+#include "cli/options.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add_bytes(uint64_t *hash, const void *bytes, size_t size) {
@@ -46,8 +48,11 @@ static void add_filters(uint64_t *hash, const gconv_filters *filters) {
     add_filter(hash, &filters->items[k]);
 }
 
-uint64_t gconv_job_digest(const gconv_main_job *job, const char *settings) {
+gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest, gconv_message *message) {
   uint64_t hash = GCONV_FNV1A_BASIS;
+  char *settings = gconv_options_digest(job->settings);
+  if (!settings)
+    return gconv_complain_memory(message);
   add_text(&hash, "gconv %s", gconv_version());
   add_filters(&hash, &job->filters);
   for (size_t i = 0; i < job->settings->before_count && job->before; i++)
@@ -55,5 +60,7 @@ uint64_t gconv_job_digest(const gconv_main_job *job, const char *settings) {
   for (size_t i = 0; i < job->layer_count; i++)
     add_bank(&hash, job->layers[i].bank);
   add_bytes(&hash, settings, strlen(settings) + 1);
-  return hash;
+  free(settings);
+  *digest = hash;
+  return GCONV_OK;
 }

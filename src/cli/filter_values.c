@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of values that single options of the main job have. */
-#include "cli/numbers.h"
 #include "cli/options.h"
 
 #include <string.h>

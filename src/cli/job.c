@@ -4,13 +4,11 @@
 #include "batch/devices.h"
 #include "batch/template.h"
 #include "cli/bank.h"
-#include "cli/digest.h"
 #include "cli/terminal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- Filters and banks ----------------------------------------------------------------------------------------------- */
 
@@ -193,12 +191,11 @@ static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters
 
 /* Whether -o is a file, rather than a folder or a template. */
 static bool is_one_file(const char *output) {
-  struct stat status;
   size_t length = strlen(output);
   if (length == 0 || output[length - 1] == '/' || gconv_template_is_one(output))
     return false;
   char *path = gconv_template_plain(output);
-  bool folder = path && stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+  bool folder = path && gconv_is_folder(path);
   free(path);
   return !folder;
 }
@@ -207,10 +204,10 @@ static bool is_one_file(const char *output) {
 static const gconv_format_info *expected_format(const gconv_settings *settings) {
   if (settings->naming.format)
     return settings->naming.format;
-  const gconv_format_info *format = is_one_file(settings->naming.output) || gconv_template_is_one(settings->naming.output)
-                                        ? gconv_format_by_path(settings->naming.output)
-                                        : NULL;
-  return format ? format : gconv_format_by_name("png");
+  const char *output = settings->naming.output;
+  const gconv_format_info *format =
+      is_one_file(output) || gconv_template_is_one(output) ? gconv_format_by_path(output) : NULL;
+  return format ? format : gconv_output_format("-");
 }
 
 static gconv_presentation choose_presentation(const gconv_settings *settings, const gconv_format_info *format) {
@@ -437,11 +434,8 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
   const gconv_settings *settings = job->settings;
   if (!settings->resume || job->manifest)
     return GCONV_OK;
-  char *words = gconv_options_digest(settings);
-  if (!words)
-    return gconv_complain_memory(message);
-  uint64_t number = gconv_job_digest(job, words);
-  free(words);
+  uint64_t number;
+  GCONV_TRY(gconv_job_digest(job, &number, message));
   GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes, &job->manifest, message));
   job->batch.manifest = job->manifest;
   if (writes && gconv_manifest_leftovers(job->manifest) > 0 && !settings->quiet)

@@ -3,7 +3,7 @@
  * The main job, images in and results out, as its parts share it:
  *   job.c        what the settings come to, before the first image
  *   report.c     what is told of the images
- *   dry_run.c    what would be done
+ *   digest.c     what tells it from other jobs
  *   cmd_filter.c the work, and the command
  */
 #ifndef GCONV_CLI_JOB_H
@@ -59,9 +59,11 @@ void gconv_job_print_explanation(const char *explanation, const char *device_rea
 /* Tells of the whole run. */
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary);
 
-/* ---- dry_run.c ---- */
+/* ---- digest.c ---- */
 
-/* --dry-run: what would be read and written, and, with --explain, how. Returns what the program ends with. */
-int gconv_job_dry_run(gconv_main_job *job);
+/* A number that two runs share only if they make the same results of the same inputs, as far as was asked: the version of
+ * the program, the coefficients of the filters or of the layers' banks (with the geometry that their files have), and the
+ * options that change results. Where it is computed, and by how many threads, has no part in it. GCONV_NO_MEMORY. */
+gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest, gconv_message *message);
 
 #endif

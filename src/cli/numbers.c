@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/numbers.h"
+/* Numbers as people write them on a command line. */
+#include "cli/options.h"
 
 #include <math.h>
 #include <stdlib.h>

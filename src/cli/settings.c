@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/settings.h"
 #include "cli/bank.h"
-#include "cli/numbers.h"
 #include "cli/terminal.h"
 
 #include <limits.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of values that many options have. */
 #include "base/suggest.h"
-#include "cli/numbers.h"
 #include "cli/options.h"
 
 #include <inttypes.h>

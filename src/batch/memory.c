@@ -1,26 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* What images take of memory, and so whether they go whole, how many together, or by rows. */
+/* Memory: what images take of it, and so whether they go whole, how many together, or by rows; and what all workers share.
+ */
 #include "batch/run.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Groups of several images take up to GROUP_BYTES, and an image whose group would take more than LARGE_BYTES goes by rows,
  * of which about BAND_BYTES are at work. These are the same on every machine, so that results are. A writer has WRITER_BYTES
  * a thread; of those at work at a time there are at most MOST_WRITERS, as each has a file. */
 static const double GROUP_BYTES = 256 << 20, LARGE_BYTES = 1 << 30, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20;
-static const double SLAB_BYTES = 2 << 20; /* pinned, of a worker whose images may be a GPU's */
+static const double SLAB_BYTES = 2 << 20;     /* pinned, of a worker whose images may be a GPU's */
+static const double STREAMED_BYTES = 8 << 20; /* plain images above go by rows */
 enum { MOST_WRITERS = 256, PROBE_ROWS = 64, LEAST_ROWS = 16 };
 
 static double row_bytes_of(const gconv_image *image) {
   return (double)image->frames * image->width * image->channels * (double)gconv_type_bytes(image->type);
 }
 
+/* ---- What all workers share ---- */
+
+/* The machine's memory, or the limit of the control group where that is less. */
+static uint64_t memory_there(void) {
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 30, limit;
+  FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+  if (file && fscanf(file, "%" SCNu64, &limit) == 1 && limit < bytes)
+    bytes = limit;
+  if (file)
+    fclose(file);
+  return bytes;
+}
+
+gconv_budget gconv_budget_begin(uint64_t bytes) {
+  return (gconv_budget){.bytes = bytes > 0 ? bytes : memory_there() / 2,
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .changed = PTHREAD_COND_INITIALIZER};
+}
+
 /* ---- What images of a shape take ---- */
 
 /* Of the outputs, and of the rows that they need: from an outline by rows, so that nothing large is made. */
-static void look_at(const gconv_plan *outline, gconv_cost *cost) {
+static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
   const gconv_image *like = &outline->like;
   cost->outputs = gconv_plan_outputs(outline);
   for (size_t i = 0; i < cost->outputs; i++) {
@@ -34,19 +59,19 @@ static void look_at(const gconv_plan *outline, gconv_cost *cost) {
   if (step > 0 && outline->operation->type->batches) {
     gconv_plan_rows_needed(outline, cost->rows / 2 / step * step, step, &begin, &end);
     cost->halo = fmax(end - begin - cost->scale * step, 0);
+  } else if (step > 0) {
+    cost->stream = gconv_stream_bytes(outline, cost->outputs, threads);
   }
 }
 
 static gconv_cost find_cost(gconv_worker *worker, const gconv_image *header) {
   const gconv_run *run = worker->run;
   gconv_cost cost = {.in_row = row_bytes_of(header)};
-  gconv_device *cpu = NULL;
   gconv_plan *outline = NULL;
   cost.in = cost.in_row * header->height;
-  cost.known = gconv_devices_cpu(run->devices, worker->index, &cpu) == GCONV_OK &&
-               gconv_operation_find_need(cpu, header, run->operation, PROBE_ROWS, &cost.need) == GCONV_OK;
-  if (cost.known && gconv_plan_outline(cpu, header, run->operation, PROBE_ROWS, &outline) == GCONV_OK) {
-    look_at(outline, &cost);
+  cost.known = gconv_operation_find_need(worker->cpu, header, run->operation, PROBE_ROWS, &cost.need) == GCONV_OK;
+  if (cost.known && gconv_plan_outline(worker->cpu, header, run->operation, PROBE_ROWS, &outline) == GCONV_OK) {
+    look_at(outline, worker->threads, &cost);
     worker->either = run->exact && gconv_devices_are_open(run->devices) && outline->info.exact;
   } else {
     cost.out = cost.in; /* the CPU has no such algorithm */
@@ -91,7 +116,8 @@ static double writing_bytes(const gconv_worker *worker, double images) {
   return fmax(at_a_time, worker->threads) * WRITER_BYTES;
 }
 
-double gconv_whole_bytes(const gconv_worker *worker, const gconv_image *header, double images, double reader) {
+double gconv_whole_bytes(gconv_worker *worker, const gconv_image *header, double images, double reader) {
+  gconv_worker_judge(worker, header);
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
   double verified = batch->verify ? images * cost->need.verify : 0;
@@ -108,7 +134,7 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
   gconv_worker_judge(worker, header);
   if (!worker->cost.known)
     return 1; /* it fails when it is decoded */
-  double memory = (double)gconv_budget_bytes(worker->run->budget);
+  double memory = (double)worker->run->budget.bytes;
   double tensors = worker->cost.need.image + (are_arrays(worker->run) ? worker->cost.out : 0);
   size_t count = (alike - 1) / parts + 1, fits = tensors < GROUP_BYTES ? (size_t)(GROUP_BYTES / tensors) : 1;
   count = count < fits ? count : fits;
@@ -119,6 +145,31 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
          gconv_whole_bytes(worker, header, (double)count, 0) + loading_bytes(worker, header, (double)count, 0) > memory)
     count--;
   return count;
+}
+
+/* ---- Too little ---- */
+
+/* "16 MB", or a smaller unit for what is less than one. */
+static void print_bytes(char text[32], double bytes) {
+  static const char *const units[] = {"MB", "kB", "bytes"};
+  double unit = 1e6;
+  int i = 0;
+  for (; i < 2 && bytes < unit; i++)
+    unit /= 1e3;
+  snprintf(text, 32, "%.0f %s", bytes / unit, units[i]);
+}
+
+/* GCONV_TOO_LARGE, in words. `reason`: why it cannot go by rows, which would take less; NULL: it does already. */
+static gconv_status refuse(const gconv_worker *worker, double bytes, const char *reason) {
+  char wanted[32], allowed[32];
+  print_bytes(wanted, bytes);
+  print_bytes(allowed, (double)worker->run->budget.bytes);
+  if (!reason)
+    return gconv_fail(GCONV_TOO_LARGE, "takes about %s of memory, and --memory allows %s: raise it", wanted, allowed);
+  return gconv_fail(GCONV_TOO_LARGE,
+                    "takes about %s of memory, and --memory allows %s: raise it, or let it go by %s, which takes less: now "
+                    "it cannot, as %s",
+                    wanted, allowed, worker->run->operation->type->batches ? "bands of rows" : "rows", reason);
 }
 
 /* ---- By rows ---- */
@@ -136,19 +187,23 @@ const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *it
     return "its rows do not come in order (interlaced, turned by EXIF, or stored from the bottom)";
   if (!batches && (header->frames > 1 || header->planar))
     return "it has frames or planes";
-  if (gconv_item_is_sent(item))
+  if (item->sent)
     return "what goes to standard output, a pipe or a device waits for all of it, and a file does not";
   return NULL;
 }
 
-bool gconv_rows_are_wanted(const gconv_worker *worker, const gconv_image *header, double whole_bytes) {
+bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                        const gconv_row_reader *reader, double whole_bytes, const char **reason) {
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
-  if (whole_bytes > (double)gconv_budget_bytes(worker->run->budget))
-    return true;
+  const char *obstacle = gconv_rows_obstacle(worker, item, header, reader);
+  bool too_large = whole_bytes > (double)worker->run->budget.bytes;
+  *reason = obstacle ? obstacle : "border wrap, range minmax and stacks of more than 4 channels take it whole";
+  if (obstacle || !cost->known)
+    return false;
   if (!worker->run->operation->type->batches)
-    return gconv_stream_pays(header);
-  return batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES;
+    return cost->stream > 0 && (too_large || cost->in > STREAMED_BYTES);
+  return too_large || (batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES);
 }
 
 /* What is taken whatever the number of rows, and for each row. */
@@ -165,12 +220,14 @@ static void find_bytes(const gconv_worker *worker, const gconv_image *header, co
 }
 
 gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
-                            gconv_cut *cut, gconv_message *why) {
+                            gconv_cut *cut) {
   const gconv_cost *cost = &worker->cost;
-  double most = (double)gconv_budget_bytes(worker->run->budget), fixed, row, writers;
+  double most = (double)worker->run->budget.bytes, fixed, row, writers;
   *cut = (gconv_cut){.writers = cost->outputs};
-  if (!worker->run->operation->type->batches)
+  if (!worker->run->operation->type->batches) {
+    cut->bytes = cost->stream + (double)gconv_row_reader_bytes(reader);
     return GCONV_OK;
+  }
   cut->whole = !reader || !gconv_row_reader_is_in_order(reader) || header->planar;
   cut->writers = 0;
   find_bytes(worker, header, reader, cut, &fixed, &row);
@@ -179,65 +236,72 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *heade
   find_bytes(worker, header, reader, cut, &fixed, &row);
   double rows = fmin(most - fixed, BAND_BYTES) / row, fewest = fmax(cost->halo, LEAST_ROWS);
   if (rows < fewest && fixed + fewest * row > most && worker->run->batch->memory > 0)
-    return gconv_budget_refuse(
-        fixed + fewest * row, most, "bands of rows",
-        cut->whole && reader ? "its rows do not come in order (planes, interlaced, turned by EXIF)" : NULL, why);
+    return refuse(worker, fixed + fewest * row,
+                  cut->whole && reader ? "its rows do not come in order (planes, interlaced, turned by EXIF)" : NULL);
   cut->rows = (int32_t)fmin(fmax(rows, fewest), cost->rows); /* what is computed twice is no more than the half */
   cut->bytes = fixed + cut->rows * row;
   return GCONV_OK;
 }
 
-/* ---- Memory ---- */
+/* ---- Taking ---- */
 
-static size_t bytes_of(const gconv_image *image) {
-  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1) * image->plane_bytes;
-}
-
-void gconv_image_reshape(gconv_image *image, const gconv_image *header) {
-  gconv_image other = gconv_header_of(header);
-  other.row_bytes = (size_t)other.width * (other.planar ? 1 : (size_t)other.channels) * gconv_type_bytes(other.type);
-  other.plane_bytes = other.row_bytes * (size_t)other.height;
-  if (!image->data || bytes_of(image) != bytes_of(&other)) {
-    gconv_image_free(image);
-    return;
-  }
-  other.data = image->data;
-  image->data = NULL;
-  gconv_image_free(image); /* the metadata */
-  *image = other;
-}
-
-void gconv_worker_clear(gconv_worker *worker) {
+static void clear(gconv_worker *worker) {
   gconv_image_free(&worker->input);
-  for (size_t k = 0; k < worker->result_count; k++)
-    gconv_image_free(&worker->results[k]);
-  free(worker->results);
-  worker->results = NULL;
-  worker->result_count = 0;
+  gconv_worker_clear_results(worker);
 }
 
-/* Bytes of the images that are kept because the next ones may be like them. */
 static uint64_t kept_bytes(const gconv_worker *worker) {
-  uint64_t bytes = worker->input.data ? bytes_of(&worker->input) : 0;
+  uint64_t bytes = worker->input.data ? gconv_image_bytes(&worker->input) : 0;
   for (size_t k = 0; k < worker->result_count; k++)
-    bytes += worker->results[k].data ? bytes_of(&worker->results[k]) : 0;
+    bytes += worker->results[k].data ? gconv_image_bytes(&worker->results[k]) : 0;
   return bytes;
 }
 
+static bool is_there(const gconv_budget *budget, uint64_t bytes) {
+  return budget->taken == 0 || (bytes <= budget->bytes && budget->taken <= budget->bytes - bytes);
+}
+
+static bool try_take(gconv_budget *budget, uint64_t bytes) {
+  pthread_mutex_lock(&budget->lock);
+  bool there = budget->arrived == budget->served && is_there(budget, bytes);
+  if (there)
+    budget->taken += bytes;
+  pthread_mutex_unlock(&budget->lock);
+  return there;
+}
+
+/* In the order of the calls. More than the whole budget is given to a caller once nobody else has any. */
+static void wait_and_take(gconv_budget *budget, uint64_t bytes) {
+  pthread_mutex_lock(&budget->lock);
+  uint64_t place = budget->arrived++;
+  while (budget->served != place || !is_there(budget, bytes))
+    pthread_cond_wait(&budget->changed, &budget->lock);
+  budget->served++;
+  budget->taken += bytes;
+  pthread_cond_broadcast(&budget->changed);
+  pthread_mutex_unlock(&budget->lock);
+}
+
+static void give_back(gconv_budget *budget, uint64_t bytes) {
+  pthread_mutex_lock(&budget->lock);
+  budget->taken -= bytes;
+  pthread_cond_broadcast(&budget->changed);
+  pthread_mutex_unlock(&budget->lock);
+}
+
 /* All of it is taken at once, and who waits keeps nothing: so nobody waits for those who wait. */
-gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason, gconv_message *message) {
-  gconv_budget *budget = worker->run->budget;
-  uint64_t most = gconv_budget_bytes(budget), wanted = bytes < 1e18 ? (uint64_t)bytes : (uint64_t)1e18;
-  const char *parts = worker->run->operation->type->batches ? "bands of rows" : "rows";
-  if (worker->run->batch->memory > 0 && wanted > most)
-    return gconv_budget_refuse(bytes, (double)most, parts, reason, message);
+gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason) {
+  gconv_budget *budget = &worker->run->budget;
+  uint64_t wanted = bytes < 1e18 ? (uint64_t)bytes : (uint64_t)1e18;
+  if (worker->run->batch->memory > 0 && wanted > budget->bytes)
+    return refuse(worker, bytes, reason);
   if (wanted <= worker->held)
     return GCONV_OK;
-  if (!gconv_budget_try(budget, wanted - worker->held)) {
-    gconv_worker_clear(worker);
-    gconv_budget_give_back(budget, worker->held);
+  if (!try_take(budget, wanted - worker->held)) {
+    clear(worker);
+    give_back(budget, worker->held);
     gconv_plans_clear(worker->run->plans);
-    gconv_budget_wait(budget, wanted);
+    wait_and_take(budget, wanted);
   }
   worker->held = wanted;
   return GCONV_OK;
@@ -247,6 +311,11 @@ void gconv_worker_give_back(gconv_worker *worker) {
   uint64_t kept = kept_bytes(worker);
   if (kept >= worker->held)
     return;
-  gconv_budget_give_back(worker->run->budget, worker->held - kept);
+  give_back(&worker->run->budget, worker->held - kept);
   worker->held = kept;
+}
+
+void gconv_worker_leave(gconv_worker *worker) {
+  clear(worker);
+  gconv_worker_give_back(worker);
 }
