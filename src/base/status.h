@@ -19,6 +19,9 @@ extern "C" {
 /* Sets this thread's last error to the formatted text. Returns `status`. */
 gconv_status gconv_fail(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
 
+/* Sets it to `text`, cut where it is too long: for a failure of another thread. Returns `status`. */
+gconv_status gconv_set_error(gconv_status status, const char *text);
+
 /* Puts "<formatted text>: " in front of this thread's last error, to say which part of the program failed. Returns `status`.
  */
 gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);

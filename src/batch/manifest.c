@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/manifest.h"
+#include "base/checksum.h"
+#include "base/file.h"
 #include "batch/template.h"
 
 #include <dirent.h>

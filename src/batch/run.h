@@ -22,6 +22,7 @@
 #include "batch/budget.h"
 #include "batch/devices.h"
 #include "batch/plans.h"
+#include "image/rows.h"
 #include "operation/operation.h"
 
 #include <pthread.h>

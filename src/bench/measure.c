@@ -2,6 +2,7 @@
 /* Measuring: medians of runs on the device, with results that were checked. */
 #include "bench/bench.h"
 #include "bench/make_plan.h"
+#include "operation/operation.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/device.h"
 #include "base/clock.h"
+#include "conv/decoder.h"
 
 #include <limits.h>
 #include <math.h>
@@ -107,7 +108,7 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
     return status;
   }
   pthread_mutex_init(&device->decoder_lock, NULL);
-  device->start_ms = gconv_now_ms() - start;
+  device->info.start_ms = gconv_now_ms() - start;
   *result = device;
   return GCONV_OK;
 }
@@ -151,10 +152,6 @@ const gconv_machine *gconv_device_get_machine(const gconv_device *device) {
   return &device->machine;
 }
 
-double gconv_device_start_ms(const gconv_device *device) {
-  return device->start_ms;
-}
-
 /* ---- Measuring ---- */
 
 gconv_status gconv_check_runs(int runs) {
@@ -182,11 +179,6 @@ gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine) 
   measured.fma_per_ms = count / milliseconds;
   *machine = measured;
   return GCONV_OK;
-}
-
-gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
-  GCONV_TRY(gconv_check_runs(runs));
-  return device->type->measure_copy(device, bytes, runs, milliseconds);
 }
 
 /* ---- Passes ---- */

@@ -44,8 +44,9 @@ typedef struct gconv_device_type {
   gconv_status (*execute)(void *run, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
   void (*release)(void *run);
 
-  /* gconv_plan_measure() and gconv_device_measure_copy() of what is on the device. `outputs` have pixels, and get the
-   * results. */
+  /* gconv_plan_measure() of what is on the device; `outputs` have pixels, and get the results. The same for a copy of
+   * `bytes` within the memory of the device: 2 * bytes over the time is the bandwidth that nothing bound by memory can
+   * exceed. */
   gconv_status (*measure)(void *run, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
   gconv_status (*measure_copy)(gconv_device *device, size_t bytes, int runs, double *milliseconds);
   /* The milliseconds of the fastest of a few runs: of *count fused multiply-adds at full rate, and of an empty launch. */
@@ -75,7 +76,6 @@ struct gconv_device {
   const gconv_device_type *type;
   int index;
   gconv_device_info info;
-  double start_ms;
   gconv_machine machine;  /* what estimates are based on, unless the device was tuned: set by open() */
   gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
   void *state;
