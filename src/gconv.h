@@ -2,7 +2,8 @@
 /*
  * gconv: filter and convolve images, exactly and fast, on the CPU and on CUDA GPUs.
  *
- * This is the one public header: C11, and usable from C++. The way of the data is one street:
+ * This is the public header: C11, and usable from C++. gconv_jobs.h beside it runs an operation over folders of images. The
+ * way of the data is one street:
  *
  *     path -> image -> operation -> image -> path
  *
@@ -24,6 +25,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Lets a compiler hold the arguments of a function to its format, as those of printf(). */
+#if defined(__GNUC__)
+#define GCONV_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define GCONV_PRINTF(text, first)
+#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,12 +6,6 @@
 
 #include "gconv.h"
 
-#if defined(__GNUC__)
-#define GCONV_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define GCONV_PRINTF(text, first)
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif

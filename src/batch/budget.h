@@ -3,7 +3,7 @@
 #ifndef GCONV_BATCH_BUDGET_H
 #define GCONV_BATCH_BUDGET_H
 
-#include "batch/message.h"
+#include "batch/texts.h"
 
 typedef struct gconv_budget gconv_budget;
 

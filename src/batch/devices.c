@@ -375,7 +375,6 @@ void gconv_devices_summarize(gconv_devices *devices, gconv_batch_summary *summar
   summary->device = *gconv_device_get_info(used);
   if (!is_cpu(used) && devices->gpu_count > 1)
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
-  summary->device_start_ms = summary->device.start_ms;
 }
 
 void gconv_devices_close(gconv_devices *devices) {

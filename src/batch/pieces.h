@@ -3,7 +3,7 @@
 #ifndef GCONV_BATCH_PIECES_H
 #define GCONV_BATCH_PIECES_H
 
-#include "batch/message.h"
+#include "batch/texts.h"
 
 /* Makes *piece (zeroed) frame `frame` of `image`, interleaved where it has at most 4 channels. Pixels and metadata are those
  * of `image`, not a copy, unless they had to be interleaved: free with gconv_piece_free() before `image`. */

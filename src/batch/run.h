@@ -21,6 +21,7 @@
 #include "base/threads.h"
 #include "batch/budget.h"
 #include "batch/devices.h"
+#include "batch/manifest.h"
 #include "batch/plans.h"
 #include "image/rows.h"
 #include "operation/operation.h"

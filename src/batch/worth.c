@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/worth.h"
 #include "batch/layout.h"
+#include "batch/outputs.h"
 #include "conv/decoder.h"
 #include "operation/operation.h"
 

@@ -3,7 +3,7 @@
 #ifndef GCONV_BENCH_RACE_H
 #define GCONV_BENCH_RACE_H
 
-#include "batch/pipeline.h"
+#include "gconv_jobs.h"
 
 #include <stdio.h>
 
