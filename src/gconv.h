@@ -621,6 +621,10 @@ gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_o
 gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, const gconv_network_options *options,
                                      gconv_operation **operation);
 
+/* Applies operations one after the other: each takes the image that the one before it makes, so all but the last must make
+ * one. Results of filters that keep the type of their image have that of the first input. The caller may free the stages. */
+gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count, gconv_operation **operation);
+
 /* Plans that were made of it stay as they are. NULL is allowed. */
 void gconv_operation_free(gconv_operation *operation);
 

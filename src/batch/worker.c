@@ -287,7 +287,6 @@ static void complete(const gconv_worker *worker, const gconv_task *task, size_t 
   report.failed = item->report.failed;
   memcpy(report.found, item->report.found, sizeof report.found);
   report.decode_ms += item->report.decode_ms;
-  report.encode_ms += item->report.encode_ms;
   report.total_ms = task->common.total_ms / images;
   report.pixels = (uint64_t)item->frames * (uint64_t)task->image.height * (uint64_t)task->image.width;
   report.cold = task->common.cold && i == 0;

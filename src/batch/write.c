@@ -160,12 +160,8 @@ static void write_result(void *context, size_t turn, int seat) {
   size_t n = turn - w->first[i], pieces = item->count / w->worker->result_count;
   if (!item->wanted[n] || !make_folder(run, w->task, item, n))
     return;
-  double begin = gconv_now_ms();
   gconv_status status = write_piece(w, item, item->paths[n], &w->worker->results[n / pieces], (int32_t)(n % pieces));
   gconv_item_count(run, w->task, item, n, status);
-  pthread_mutex_lock(&w->task->lock);
-  item->report.encode_ms += gconv_now_ms() - begin;
-  pthread_mutex_unlock(&w->task->lock);
 }
 
 /* Whether the item's results are as many as were named. */
@@ -207,7 +203,9 @@ gconv_status gconv_task_write(gconv_worker *worker, gconv_task *task) {
     w.first[i + 1] = w.first[i] + task->items[i].count;
   size_t turns = w.first[task->count];
   w.threads = turns < (size_t)worker->threads ? worker->threads / (int)turns : 1;
+  double begin = gconv_now_ms();
   gconv_status status = gconv_worker_run(worker, turns, write_result, &w);
+  task->common.encode_ms = gconv_now_ms() - begin;
   free(w.first);
   return gconv_task_keep_text(task, status);
 }

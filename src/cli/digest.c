@@ -41,13 +41,19 @@ static void add_bank(uint64_t *hash, const gconv_bank *bank) {
              (int)bank->dilation_y, (int)bank->dilation_x, (int)bank->groups);
 }
 
-uint64_t gconv_job_digest(const gconv_filters *filters, const gconv_layer *layers, size_t count, const char *settings) {
+static void add_filters(uint64_t *hash, const gconv_filters *filters) {
+  for (size_t k = 0; k < filters->count; k++)
+    add_filter(hash, &filters->items[k]);
+}
+
+uint64_t gconv_job_digest(const gconv_main_job *job, const char *settings) {
   uint64_t hash = GCONV_FNV1A_BASIS;
   add_text(&hash, "gconv %s", gconv_version());
-  for (size_t k = 0; k < filters->count; k++)
-    add_filter(&hash, &filters->items[k]);
-  for (size_t i = 0; i < count; i++)
-    add_bank(&hash, layers[i].bank);
+  add_filters(&hash, &job->filters);
+  for (size_t i = 0; i < job->settings->before_count && job->before; i++)
+    add_filters(&hash, &job->before[i]);
+  for (size_t i = 0; i < job->layer_count; i++)
+    add_bank(&hash, job->layers[i].bank);
   add_bytes(&hash, settings, strlen(settings) + 1);
   return hash;
 }

@@ -11,14 +11,29 @@
 
 /* ---- Filters and banks ----------------------------------------------------------------------------------------------- */
 
-static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
-  const gconv_layer_settings *last = &job->settings->last;
-  for (size_t i = 0; i < last->filters.count; i++) {
-    gconv_status status = gconv_filters_read(last->filters.items[i], last->syntax, &job->filters);
+static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters *filters, gconv_message *message) {
+  for (size_t i = 0; i < stage->filters.count; i++) {
+    gconv_status status = gconv_filters_read(stage->filters.items[i], stage->syntax, filters);
     if (status != GCONV_OK)
       return gconv_complain(message, status, "%s", gconv_last_error());
   }
   return GCONV_OK;
+}
+
+static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  job->before = calloc(settings->before_count + 1, sizeof *job->before);
+  if (!job->before)
+    return gconv_complain_memory(message);
+  for (size_t i = 0; i < settings->before_count; i++) {
+    GCONV_TRY(read_stage(&settings->before[i], &job->before[i], message));
+    if (job->before[i].count != 1)
+      return gconv_refuse(message, "--then: %zu filters stand before it, and the next ones take one image: name one there",
+                          job->before[i].count);
+  }
+  if (settings->before_count > 0 && gconv_settings_want_race(settings))
+    return gconv_refuse(message, "--algorithm all times the filters of one image: leave out --then");
+  return read_stage(&settings->last, &job->filters, message);
 }
 
 /* The bank of one layer. */
@@ -63,13 +78,9 @@ static gconv_padding plain_padding(gconv_layer_padding padding) {
 }
 
 /* Of plain filters, what the layer says becomes options; what is not given of banks may be in their files. */
-static void make_plain_options(gconv_settings *settings) {
-  gconv_layer *layer = &settings->last.layer;
-  gconv_options *options = &settings->options;
+static void make_plain_options(gconv_layer *layer, gconv_options *options) {
   if (layer->padding == GCONV_LAYER_DEFAULT)
     layer->padding = GCONV_LAYER_SAME;
-  if (settings->range < 0)
-    settings->range = GCONV_RANGE_CLAMP;
   options->flip = layer->flip;
   options->padding = plain_padding(layer->padding);
   options->pad_top = layer->pad_top;
@@ -116,7 +127,9 @@ static void make_batch(gconv_main_job *job) {
   gconv_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
   if (!job->has_banks)
-    make_plain_options(settings);
+    make_plain_options(&settings->last.layer, &settings->options);
+  if (!job->has_banks && settings->range < 0)
+    settings->range = GCONV_RANGE_CLAMP;
   make_options(settings);
   job->options = settings->options;
   job->network = settings->network;
@@ -264,7 +277,7 @@ static gconv_status check_filters(const gconv_main_job *job, gconv_message *mess
   const gconv_settings *settings = job->settings;
   GCONV_TRY(gconv_outputs_check_filters(&settings->last.filters, job->has_banks, &job->outputs, message));
   for (size_t i = 0; i < settings->before_count; i++)
-    GCONV_TRY(gconv_outputs_check_filters(&settings->before[i].filters, true, &job->outputs, message));
+    GCONV_TRY(gconv_outputs_check_filters(&settings->before[i].filters, job->has_banks, &job->outputs, message));
   return GCONV_OK;
 }
 
@@ -346,13 +359,51 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   return GCONV_OK;
 }
 
+/* The options of a filter before a --then, whose result is the image for the next, in float32. */
+static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settings *stage) {
+  gconv_options options = job->options;
+  make_plain_options(&stage->layer, &options);
+  options.format = NULL;
+  options.keep_type = false;
+  options.output_type = GCONV_F32;
+  options.combine = GCONV_COMBINE_NONE;
+  options.range = GCONV_RANGE_CLAMP; /* which float32 needs not: values stay as they are */
+  options.scale = 1;
+  options.offset = 0;
+  if (stage->layer.algorithm)
+    options.algorithm = stage->layer.algorithm;
+  return options;
+}
+
+/* Of plain filters: those behind the last --then, or a chain that ends with them. */
+static gconv_status make_filters(gconv_main_job *job) {
+  gconv_settings *settings = job->settings;
+  size_t last = settings->before_count;
+  if (last == 0)
+    return gconv_operation_filters(&job->filters, &job->options, &job->operation);
+  gconv_operation **stages = calloc(last + 1, sizeof *stages);
+  gconv_status status = stages ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  for (size_t i = 0; i < last && status == GCONV_OK; i++) {
+    gconv_options options = stage_options(job, &settings->before[i]);
+    status = gconv_operation_filters(&job->before[i], &options, &stages[i]);
+  }
+  if (status == GCONV_OK)
+    status = gconv_operation_filters(&job->filters, &job->options, &stages[last]);
+  if (status == GCONV_OK)
+    status = gconv_operation_chain(stages, last + 1, &job->operation);
+  for (size_t i = 0; i <= last && stages; i++)
+    gconv_operation_free(stages[i]);
+  free(stages);
+  return status;
+}
+
 gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *message) {
   if (job->operation)
     return GCONV_OK;
   job->options.format = job->outputs.format;
   gconv_status status = job->has_banks
                             ? gconv_operation_network(job->layers, job->layer_count, &job->network, &job->operation)
-                            : gconv_operation_filters(&job->filters, &job->options, &job->operation);
+                            : make_filters(job);
   job->batch.operation = job->operation;
   return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
 }
@@ -364,7 +415,7 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
   char *words = gconv_options_digest(settings);
   if (!words)
     return gconv_complain_memory(message);
-  uint64_t number = gconv_job_digest(&job->filters, job->layers, job->layer_count, words);
+  uint64_t number = gconv_job_digest(job, words);
   free(words);
   size_t removed = 0;
   GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes ? &removed : NULL, &job->manifest, message));
@@ -381,6 +432,9 @@ void gconv_job_free(gconv_main_job *job) {
     gconv_bank_free(&job->banks[i]);
   free(job->banks);
   free(job->layers);
+  for (size_t i = 0; i < job->settings->before_count && job->before; i++)
+    gconv_filters_free(&job->before[i]);
+  free(job->before);
   gconv_filters_free(&job->filters);
   gconv_outputs_free(&job->outputs);
   gconv_inputs_free(&job->inputs);

@@ -18,7 +18,8 @@ typedef struct gconv_main_job {
   gconv_outputs outputs;
   bool has_banks; /* it applies banks; else filters */
   gconv_filters filters;
-  gconv_bank *banks; /* one a layer; owned, as is the next */
+  gconv_filters *before; /* those before each --then, one a stage; owned */
+  gconv_bank *banks;     /* one a layer; owned, as is the next */
   gconv_layer *layers;
   size_t layer_count;
   gconv_options options;         /* of filters, and of the pictures of banks */

@@ -40,10 +40,10 @@ bool gconv_settings_want_race(const gconv_settings *settings) {
 
 gconv_status gconv_settings_begin_layer(gconv_settings *settings, gconv_message *message) {
   if (settings->last.filters.count == 0)
-    return gconv_refuse(message, "there is no bank before it: -f BANK --then -f BANK");
+    return gconv_refuse(message, "there is no filter before it: -f FILTER --then -f FILTER");
   if (settings->combine != GCONV_COMBINE_NONE)
     return gconv_refuse(message,
-                        "--combine stands before it, but is for what the last bank yields: put it behind the last --then");
+                        "--combine stands before it, but is for what the last one yields: put it behind the last --then");
   if (gconv_settings_want_race(settings))
     return gconv_refuse(message,
                         "--algorithm all stands before it, but times all layers together: put it behind the last --then");
@@ -56,14 +56,18 @@ gconv_status gconv_settings_begin_layer(gconv_settings *settings, gconv_message 
   return GCONV_OK;
 }
 
+static bool has_bank(const gconv_layer_settings *layer) {
+  bool has = gconv_bank_is_own_syntax(layer->syntax);
+  for (size_t i = 0; i < layer->filters.count && !has; i++)
+    has = gconv_bank_is_one(layer->filters.items[i]);
+  return has;
+}
+
 bool gconv_settings_want_banks(const gconv_settings *settings) {
-  const gconv_layer_settings *last = &settings->last;
-  if (settings->of_banks || settings->combine >= GCONV_COMBINE_ARGMAX || gconv_bank_is_own_syntax(last->syntax))
-    return true;
-  for (size_t i = 0; i < last->filters.count; i++)
-    if (gconv_bank_is_one(last->filters.items[i]))
-      return true;
-  return false;
+  bool want = settings->of_banks || settings->combine >= GCONV_COMBINE_ARGMAX || has_bank(&settings->last);
+  for (size_t i = 0; i < settings->before_count && !want; i++)
+    want = has_bank(&settings->before[i]);
+  return want;
 }
 
 /* ---- Devices ---- */
@@ -145,7 +149,7 @@ static gconv_status check_given(const gconv_settings *settings, gconv_message *m
   if (!settings->inputs.count)
     missing = "no input: name an image, a folder or a pattern with -i";
   else if (!settings->last.filters.count && settings->before_count > 0)
-    missing = "--then: no bank follows it: -f BANK --then -f BANK";
+    missing = "--then: no filter follows it: -f FILTER --then -f FILTER";
   else if (!settings->last.filters.count)
     missing = "no filter: name one with -f; gconv filters lists those that are built in";
   else if (!settings->naming.output)

@@ -106,6 +106,11 @@ const gconv_option gconv_option_table[] = {
                    "safetensors or onnx; default: recognised by content"),
     OPTION(FILTER, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
+    OPTION(FILTER, 0, "then", NULL, then, before, KEEPS, .also = "chain next",
+           .help =
+               "apply what follows to the result of what stands before: one filter after the other, with float32 between; "
+               "of banks, the layers of a network. --padding, --stride, --dilation, --flip and --algorithm belong to the "
+               "filters beside them; --algorithm behind the last --then holds for all without one of their own"),
 
     HEADING(FILTER, "Output"),
     OPTION(FILTER, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "dest destination",
@@ -167,10 +172,6 @@ const gconv_option gconv_option_table[] = {
            .help = "how values below 0 and above white are mapped: clamp (default), abs, signed (0 is mid-grey) or minmax"),
 
     HEADING(FILTER, "Banks (layers)"),
-    OPTION(FILTER, 0, "then", NULL, then, before, KEEPS, .also = "chain next", .of_banks = true,
-           .help = "ends the description of a layer: the filters before it are a bank, applied with the stride, padding, "
-                   "--algorithm ... given before it; what follows describes the layer applied to its outputs; --algorithm "
-                   "after the last --then also counts for layers without one of their own"),
     OPTION(FILTER, 0, "groups", "G", integer, last.layer.groups, CHANGES, .of_banks = true, .least = 1, .most = INT_MAX,
            .takes = "a number of groups, from 1 on",
            .help =

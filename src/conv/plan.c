@@ -205,28 +205,27 @@ static const gconv_plan_type filter_plan_type = {.free = free_plan,
                                                  .verify = gconv_filter_verify,
                                                  .find_need = find_need};
 
-gconv_status gconv_filter_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *base,
-                                      int32_t rows, gconv_plan_extent extent, gconv_plan **result) {
+gconv_status gconv_filter_plan_create(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
   const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
-  (void)rows; /* of any number */
+  const gconv_image *like = order->like;
   GCONV_TRY(gconv_filter_plan_check(like, &operation->filters, &operation->options));
   gconv_filter_plan *plan = calloc(1, sizeof *plan);
   if (!plan)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   plan->base.type = &filter_plan_type;
-  plan->base.device = device;
+  plan->base.device = order->device;
   plan->base.like = gconv_header_of(like);
   plan->options = operation->options;
-  plan->options.output_type = gconv_filter_output_type(&operation->options, like->type);
+  plan->options.output_type = gconv_filter_output_type(&operation->options, order->kept);
   plan->options.keep_type = false;
   plan->filters = &operation->filters;
-  if (extent == GCONV_PLAN_OUTLINE_OF_ANY) {
+  if (order->extent == GCONV_PLAN_OUTLINE_OF_ANY) {
     plan->options.algorithm = "auto";
     plan->options.without = "";
   }
-  gconv_device_enter(device);
+  gconv_device_enter(order->device);
   gconv_status status = decide(plan);
-  if (status == GCONV_OK && extent == GCONV_PLAN_WHOLE)
+  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
     status = prepare(plan);
   if (status != GCONV_OK) {
     gconv_plan_discard(&plan->base);

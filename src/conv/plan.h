@@ -29,8 +29,7 @@ typedef struct gconv_filter_operation {
 } gconv_filter_operation;
 
 /* create_plan() of an operation of filters. */
-gconv_status gconv_filter_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
-                                      int32_t rows, gconv_plan_extent extent, gconv_plan **plan);
+gconv_status gconv_filter_plan_create(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
 
 /* The verbs of its plans, each in the file that is named. */
 /* plan_execute.c */

@@ -391,10 +391,9 @@ static const gconv_plan_type network_plan_type = {.free = free_network,
                                                   .layer_info = layer_info,
                                                   .find_need = find_need};
 
-gconv_status gconv_network_create(gconv_device *device, const gconv_image *like, const gconv_operation *base, int32_t rows,
-                                  gconv_plan_extent extent, gconv_plan **result) {
+gconv_status gconv_network_create(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
-  GCONV_TRY(check_like(like));
+  GCONV_TRY(check_like(order->like));
   gconv_network *network = calloc(1, sizeof *network);
   gconv_step *steps = calloc(operation->count, sizeof *steps);
   if (!network || !steps) {
@@ -403,13 +402,13 @@ gconv_status gconv_network_create(gconv_device *device, const gconv_image *like,
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   }
   network->base.type = &network_plan_type;
-  network->base.device = device;
-  network->base.like = gconv_header_of(like);
+  network->base.device = order->device;
+  network->base.like = gconv_header_of(order->like);
   network->steps = steps;
   network->count = operation->count;
-  gconv_device_enter(device);
-  gconv_status status = fill_network(network, operation, rows, extent == GCONV_PLAN_OUTLINE_OF_ANY);
-  if (status == GCONV_OK && extent == GCONV_PLAN_WHOLE)
+  gconv_device_enter(order->device);
+  gconv_status status = fill_network(network, operation, order->rows, order->extent == GCONV_PLAN_OUTLINE_OF_ANY);
+  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
     status = prepare(network, operation);
   if (status != GCONV_OK) {
     gconv_plan_discard(&network->base);

@@ -140,8 +140,7 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
                                       double *milliseconds);
 
 /* create_plan() of an operation of layers. */
-gconv_status gconv_network_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation,
-                                  int32_t rows, gconv_plan_extent extent, gconv_plan **plan);
+gconv_status gconv_network_create(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
 
 /* The verbs of its plans, each in the file that is named. */
 /* network_execute.c */

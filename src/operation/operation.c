@@ -14,23 +14,32 @@ void gconv_operation_free(gconv_operation *operation) {
     operation->type->free(operation);
 }
 
-static gconv_status create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
-                           gconv_plan_extent extent, gconv_plan **result) {
+gconv_operation *gconv_operation_share(const gconv_operation *operation) {
+  gconv_operation *shared = (gconv_operation *)operation;
+  __atomic_add_fetch(&shared->users, 1, __ATOMIC_RELAXED);
+  return shared;
+}
+
+gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **result) {
   gconv_plan *plan = NULL;
-  if (rows < 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "a plan for %d rows at a time: give 0 for whole images", rows);
-  GCONV_TRY(operation->type->create_plan(device, like, operation, rows, extent, &plan));
+  if (order->rows < 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a plan for %d rows at a time: give 0 for whole images", order->rows);
+  GCONV_TRY(operation->type->create_plan(order, operation, &plan));
   plan->arrays = calloc(plan->output_count, sizeof *plan->arrays);
   if (!plan->arrays) {
     gconv_plan_discard(plan);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
   }
-  plan->operation = operation;
+  plan->operation = gconv_operation_share(operation);
   if (gconv_plan_passes(plan) == 1)
     plan->pass.end = plan->outputs[0].height;
-  __atomic_add_fetch(&((gconv_operation *)operation)->users, 1, __ATOMIC_RELAXED);
   *result = plan;
   return GCONV_OK;
+}
+
+static gconv_status create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
+                           gconv_plan_extent extent, gconv_plan **plan) {
+  return gconv_plan_make(&(gconv_plan_order){device, like, like->type, rows, extent}, operation, plan);
 }
 
 gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,

@@ -25,6 +25,15 @@ typedef enum gconv_plan_extent {
   GCONV_PLAN_OUTLINE_OF_ANY /* the same, of any algorithms, whatever was asked for */
 } gconv_plan_extent;
 
+/* What a plan is to be made for. */
+typedef struct gconv_plan_order {
+  gconv_device *device;
+  const gconv_image *like; /* header of the inputs */
+  gconv_type kept;         /* that of results which keep the type of their image: in a chain, of the first input */
+  int32_t rows;            /* as for gconv_plan_create() */
+  gconv_plan_extent extent;
+} gconv_plan_order;
+
 /* Work that a plan on a GPU leaves to the host: before the convolution, so that the host wants the pixels, and behind it. */
 enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
 
@@ -34,8 +43,7 @@ typedef struct gconv_operation_type {
   size_t (*outputs)(const gconv_operation *operation); /* images that one image becomes */
 
   /* Makes a plan: all of it but base.operation. */
-  gconv_status (*create_plan)(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
-                              gconv_plan_extent extent, gconv_plan **plan);
+  gconv_status (*create_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
 
   /* The name of an algorithm that was asked for, and that devices of a kind ("cpu", "cuda") have not; NULL: they have all.
    */
@@ -134,6 +142,12 @@ struct gconv_plan {
 
 /* How many images one image becomes. */
 size_t gconv_operation_outputs(const gconv_operation *operation);
+
+/* One more user of the operation: `operation` itself, for gconv_operation_free(). */
+gconv_operation *gconv_operation_share(const gconv_operation *operation);
+
+/* As gconv_plan_create(), of any extent. */
+gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
 
 /* As gconv_plan_create(), but an outline: for what can be told of a plan, and for gconv_plan_free(). It cannot be executed.
  */

@@ -132,7 +132,7 @@ class Bands(BankTest):
 
     def test_results_that_cannot_be_pictures_fail(self):
         np.save(self.folder / "five.npy", np.zeros((1, 5, 1000, 1000), np.float32))
-        words = ("-f", "sobel_x", "-f", "sobel_y", "--then", "-f", "sobel_x", "-f", "sobel_y")
+        words = ("-f", "sobel_x", "-f", "sobel_y", "--then", "-f", "sobel_x", "-f", "sobel_y", "--activation", "none")
         result = self.gconv("-i", "five.npy", *words, "-o", "maps/", "--memory", "120M", "--timings=json", status=1)
         summary = json.loads(result.stdout.splitlines()[-1])["summary"]
         self.assertEqual((summary["results_failed"], summary["results_passed_over"]), (2, 0))

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A chain: operations that are applied one after the other, as one operation. What a stage yields is the input of the next.
+ * Between stages, images are whole in memory; by rows, only those rows of them are made that the strip at the end needs.
+ */
+#include "base/status.h"
+#include "operation/operation.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct chain {
+  gconv_operation base;
+  gconv_operation **stages; /* [count]: the chain is one of their users */
+  size_t count;
+} chain;
+
+typedef struct chain_plan {
+  gconv_plan base;
+  gconv_plan **stages;   /* [count] */
+  gconv_image *between;  /* [count - 1]: what the stages yield; without pixels until an execution wants them */
+  gconv_plan_pass *rows; /* [count]: of a strip: the rows that each stage makes */
+  size_t count;
+} chain_plan;
+
+/* ---- The operation --------------------------------------------------------------------------------------------------- */
+
+static void free_chain(gconv_operation *base) {
+  chain *c = (chain *)base;
+  for (size_t i = 0; i < c->count; i++)
+    gconv_operation_free(c->stages[i]);
+  free(c->stages);
+  free(c);
+}
+
+static const gconv_operation *last_stage(const gconv_operation *base) {
+  const chain *c = (const chain *)base;
+  return c->stages[c->count - 1];
+}
+
+static size_t count_outputs(const gconv_operation *base) {
+  return gconv_operation_outputs(last_stage(base));
+}
+
+static const char *lacks(const gconv_operation *base, const char *device) {
+  const chain *c = (const chain *)base;
+  const char *name = NULL;
+  for (size_t i = 0; i < c->count && !name; i++)
+    name = c->stages[i]->type->lacks(c->stages[i], device);
+  return name;
+}
+
+static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
+  const chain *c = (const chain *)base;
+  gconv_operation **stages = calloc(c->count, sizeof *stages);
+  gconv_status status = stages ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
+  for (size_t i = 0; i < c->count && status == GCONV_OK; i++)
+    status = c->stages[i]->type->keep_exact
+                 ? c->stages[i]->type->keep_exact(c->stages[i], &stages[i])
+                 : gconv_fail(GCONV_UNSUPPORTED, "operation %zu of the chain cannot be kept to the exact family", i + 1);
+  if (status == GCONV_OK)
+    status = gconv_operation_chain(stages, c->count, exact);
+  for (size_t i = 0; i < c->count && stages; i++)
+    gconv_operation_free(stages[i]);
+  free(stages);
+  return status;
+}
+
+static int host_stages(const gconv_operation *base) {
+  const gconv_operation *first = ((const chain *)base)->stages[0];
+  int of_first = first->type->host_stages ? first->type->host_stages(first) : GCONV_HOST_BEFORE;
+  return (of_first & GCONV_HOST_BEFORE) | GCONV_HOST_AFTER;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------------------------------ */
+
+static int32_t row_step(const gconv_plan *base) {
+  const chain_plan *plan = (const chain_plan *)base;
+  for (size_t i = 0; i < plan->count; i++)
+    if (gconv_plan_row_step(plan->stages[i]) == 0 || gconv_plan_passes(plan->stages[i]) > 1)
+      return 0;
+  return gconv_plan_row_step(plan->stages[plan->count - 1]);
+}
+
+/* Sets plan->rows for a strip of the last stage: each stage before it makes what the next one needs, from a row on at which
+ * its strips may begin. */
+static void find_rows(const chain_plan *plan, int32_t first, int32_t count) {
+  plan->rows[plan->count - 1] = (gconv_plan_pass){first, first + count, false};
+  for (size_t i = plan->count - 1; i > 0; i--) {
+    const gconv_plan_pass *next = &plan->rows[i];
+    int32_t begin, end;
+    gconv_plan_rows_needed(plan->stages[i], next->first, next->end - next->first, &begin, &end);
+    plan->rows[i - 1] = (gconv_plan_pass){begin - begin % gconv_plan_row_step(plan->stages[i - 1]), end, false};
+  }
+}
+
+static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const chain_plan *plan = (const chain_plan *)base;
+  find_rows(plan, first, count);
+  gconv_plan_rows_needed(plan->stages[0], plan->rows[0].first, plan->rows[0].end - plan->rows[0].first, begin, end);
+}
+
+static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  const chain_plan *plan = (const chain_plan *)base;
+  gconv_image in = *window, out = {0}; /* all but `window` are owned here */
+  gconv_status status = GCONV_OK;
+  find_rows(plan, first, outputs[0].height);
+  for (size_t i = 0; i + 1 < plan->count && status == GCONV_OK; i++) {
+    const gconv_plan_pass *rows = &plan->rows[i];
+    out = plan->between[i];
+    out.data = NULL;
+    out.height = rows->end - rows->first;
+    status = gconv_image_allocate(&out);
+    if (status == GCONV_OK)
+      status = gconv_plan_execute_rows(plan->stages[i], &in, window_row, rows->first, &out, timings);
+    if (i > 0)
+      gconv_image_free(&in);
+    in = out;
+    window_row = rows->first;
+  }
+  if (status == GCONV_OK)
+    status = gconv_plan_execute_rows(plan->stages[plan->count - 1], &in, window_row, first, outputs, timings);
+  gconv_image_free(&out);
+  return status;
+}
+
+/* ---- Whole images ---------------------------------------------------------------------------------------------------- */
+
+static void add_timings(gconv_timings *sum, const gconv_timings *times) {
+  sum->prepare_ms += times->prepare_ms;
+  sum->upload_ms += times->upload_ms;
+  sum->kernel_ms += times->kernel_ms;
+  sum->download_ms += times->download_ms;
+  sum->finish_ms += times->finish_ms;
+  sum->decode_ms += times->decode_ms;
+}
+
+static const gconv_image *input_of(const chain_plan *plan, size_t stage, const gconv_image *in) {
+  return stage == 0 ? in : &plan->between[stage - 1];
+}
+
+/* Executes all stages but the last. */
+static gconv_status execute_before(const chain_plan *plan, const gconv_plan_input *in, gconv_timings *timings) {
+  for (size_t i = 0; i + 1 < plan->count; i++) {
+    const gconv_image *image = input_of(plan, i, in->image);
+    gconv_timings times;
+    GCONV_TRY(i == 0 && in->jpeg
+                  ? gconv_plan_execute_jpeg(plan->stages[0], in->jpeg, in->jpeg_bytes, image, &plan->between[0], &times)
+                  : gconv_plan_execute(plan->stages[i], image, &plan->between[i], &times));
+    add_timings(timings, &times);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
+  const chain_plan *plan = (const chain_plan *)base;
+  size_t last = plan->count - 1;
+  gconv_timings times;
+  GCONV_TRY(execute_before(plan, in, timings));
+  GCONV_TRY(gconv_plan_execute(plan->stages[last], input_of(plan, last, in->image), outputs, &times));
+  add_timings(timings, &times);
+  return GCONV_OK;
+}
+
+static gconv_status check_jpeg(const gconv_plan *base, const gconv_image *header) {
+  const gconv_plan *first = ((const chain_plan *)base)->stages[0];
+  return first->type->check_jpeg ? first->type->check_jpeg(first, header)
+                                 : gconv_fail(GCONV_UNSUPPORTED, "the first operation cannot take a JPEG file as it is");
+}
+
+static size_t held_bytes(const gconv_plan *base) {
+  const chain_plan *plan = (const chain_plan *)base;
+  size_t bytes = 0;
+  for (size_t i = 0; i < plan->count; i++)
+    bytes += gconv_plan_held_bytes(plan->stages[i]);
+  return bytes;
+}
+
+static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
+  const chain_plan *plan = (const chain_plan *)base;
+  gconv_timings times = {0};
+  double *ms = calloc((size_t)runs, sizeof *ms);
+  gconv_status status = ms ? execute_before(plan, &(gconv_plan_input){.image = in}, &times)
+                           : gconv_fail(GCONV_NO_MEMORY, "no memory for %d runs", runs);
+  for (int run = 0; run < runs; run++)
+    milliseconds[run] = 0;
+  for (size_t i = 0; i < plan->count && status == GCONV_OK; i++) {
+    gconv_image *results = i + 1 < plan->count ? NULL : outputs;
+    status = gconv_plan_measure(plan->stages[i], input_of(plan, i, in), results, runs, ms);
+    for (int run = 0; run < runs; run++)
+      milliseconds[run] += ms[run];
+  }
+  free(ms);
+  return status;
+}
+
+/* ---- Telling of it --------------------------------------------------------------------------------------------------- */
+
+static void explain(const gconv_plan *base, FILE *text) {
+  const chain_plan *plan = (const chain_plan *)base;
+  for (size_t i = 0; i < plan->count; i++) {
+    fprintf(text, "stage %zu of %zu\n", i + 1, plan->count);
+    plan->stages[i]->type->explain(plan->stages[i], text);
+  }
+}
+
+/* Each stage is held to what float64 makes of its own input, so that no bound has to be carried from stage to stage. */
+static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                           double budget, gconv_verification *result) {
+  const chain_plan *plan = (const chain_plan *)base;
+  gconv_timings times = {0};
+  uint64_t compared = 0;
+  GCONV_TRY(execute_before(plan, &(gconv_plan_input){.image = in}, &times));
+  for (size_t i = 0; i < plan->count; i++) {
+    gconv_verification one = {0};
+    gconv_plan *stage = plan->stages[i];
+    const gconv_image *results = i + 1 < plan->count ? &plan->between[i] : outputs;
+    GCONV_TRY(stage->type->verify(stage, input_of(plan, i, in), results, tolerance, budget, &one));
+    compared += one.compared;
+    if (i == 0 || one.max_error * result->allowed > result->max_error * one.allowed)
+      *result = one;
+  }
+  result->compared = compared;
+  return GCONV_OK;
+}
+
+static double row_bytes(const gconv_image *image) {
+  double samples = (double)image->frames * image->width * image->channels;
+  return samples * (double)gconv_type_bytes(image->type);
+}
+
+static void find_need(const gconv_plan *base, gconv_need *need) {
+  const chain_plan *plan = (const chain_plan *)base;
+  bool by_rows = row_step(base) > 0;
+  if (by_rows)
+    find_rows(plan, 0, 1);
+  for (size_t i = 0; i < plan->count; i++) {
+    const gconv_plan *stage = plan->stages[i];
+    bool last = i + 1 == plan->count;
+    gconv_need one = {0};
+    stage->type->find_need(stage, &one);
+    double row = last ? 0 : row_bytes(&plan->between[i]), height = stage->outputs[0].height;
+    double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
+    need->fixed += one.fixed;
+    need->image += one.image + row * height;
+    need->verify += one.verify;
+    need->rows += one.rows + (by_rows ? (row + one.row) * (plan->rows[i].end - plan->rows[i].first) : 0);
+    need->row += scale * (row + one.row);
+  }
+}
+
+/* ---- The plan -------------------------------------------------------------------------------------------------------- */
+
+static void free_plan(gconv_plan *base) {
+  chain_plan *plan = (chain_plan *)base;
+  for (size_t i = 0; i < plan->count && plan->stages; i++)
+    gconv_plan_free(plan->stages[i]);
+  for (size_t i = 0; i + 1 < plan->count && plan->between; i++)
+    gconv_image_free(&plan->between[i]);
+  free(plan->stages);
+  free(plan->between);
+  free(plan->rows);
+  free(plan);
+}
+
+static void fill_info(chain_plan *plan) {
+  const gconv_plan *first = plan->stages[0], *last = plan->stages[plan->count - 1];
+  gconv_plan_info *info = &plan->base.info;
+  *info = first->info;
+  info->out_height = last->info.out_height;
+  info->out_width = last->info.out_width;
+  info->out_channels = last->info.out_channels;
+  info->filters = last->info.filters;
+  info->output_type = last->info.output_type;
+  for (size_t i = 1; i < plan->count; i++) {
+    const gconv_plan_info *stage = &plan->stages[i]->info;
+    if (stage->algorithm != info->algorithm)
+      info->algorithm = "several";
+    info->exact = info->exact && stage->exact;
+    info->rows = stage->rows > info->rows ? stage->rows : info->rows;
+    info->columns = stage->columns > info->columns ? stage->columns : info->columns;
+    info->flop += stage->flop;
+    info->bytes += stage->bytes;
+    info->workspace_bytes = stage->workspace_bytes > info->workspace_bytes ? stage->workspace_bytes : info->workspace_bytes;
+    info->error_bound = fmax(info->error_bound, stage->error_bound);
+    info->estimate_ms += stage->estimate_ms;
+  }
+}
+
+static gconv_status make_stages(const gconv_plan_order *order, const chain *c, chain_plan *plan) {
+  gconv_plan_order next = *order;
+  plan->stages = calloc(c->count, sizeof *plan->stages);
+  plan->between = calloc(c->count, sizeof *plan->between);
+  plan->rows = calloc(c->count, sizeof *plan->rows);
+  if (!plan->stages || !plan->between || !plan->rows)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  next.rows = 0;
+  for (; plan->count < c->count; plan->count++) {
+    GCONV_TRY(gconv_plan_make(&next, c->stages[plan->count], &plan->stages[plan->count]));
+    plan->between[plan->count] = gconv_header_of(&plan->stages[plan->count]->outputs[0]);
+    next.like = &plan->between[plan->count];
+  }
+  return GCONV_OK;
+}
+
+/* The headers of the last stage's results. */
+static gconv_status copy_outputs(chain_plan *plan) {
+  const gconv_plan *last = plan->stages[plan->count - 1];
+  plan->base.output_count = last->output_count;
+  plan->base.outputs = calloc(last->output_count, sizeof *plan->base.outputs);
+  if (!plan->base.outputs)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  for (size_t k = 0; k < last->output_count; k++)
+    plan->base.outputs[k] = last->outputs[k];
+  return GCONV_OK;
+}
+
+static const gconv_plan_type chain_plan_type = {.free = free_plan,
+                                                .execute = execute,
+                                                .row_step = row_step,
+                                                .rows_needed = rows_needed,
+                                                .execute_rows = execute_rows,
+                                                .check_jpeg = check_jpeg,
+                                                .held_bytes = held_bytes,
+                                                .measure = measure,
+                                                .explain = explain,
+                                                .verify = verify,
+                                                .find_need = find_need};
+
+static gconv_status create_plan(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
+  chain_plan *plan = calloc(1, sizeof *plan);
+  if (!plan)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  plan->base.type = &chain_plan_type;
+  plan->base.device = order->device;
+  plan->base.like = gconv_header_of(order->like);
+  gconv_status status = make_stages(order, (const chain *)base, plan);
+  if (status == GCONV_OK)
+    status = copy_outputs(plan);
+  if (status != GCONV_OK) {
+    gconv_plan_discard(&plan->base);
+    return status;
+  }
+  fill_info(plan);
+  *result = &plan->base;
+  return GCONV_OK;
+}
+
+static const gconv_operation_type chain_type = {.name = "chains",
+                                                .free = free_chain,
+                                                .outputs = count_outputs,
+                                                .create_plan = create_plan,
+                                                .lacks = lacks,
+                                                .keep_exact = keep_exact,
+                                                .host_stages = host_stages};
+
+static gconv_status check(gconv_operation *const *stages, size_t count) {
+  if (count == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a chain of no operations");
+  for (size_t i = 0; i + 1 < count; i++)
+    if (gconv_operation_outputs(stages[i]) != 1)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "operation %zu of a chain makes %zu images of one, and the next one takes one",
+                        i + 1, gconv_operation_outputs(stages[i]));
+  return GCONV_OK;
+}
+
+gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count, gconv_operation **result) {
+  GCONV_TRY(check(stages, count));
+  chain *c = calloc(1, sizeof *c);
+  gconv_operation **copies = calloc(count, sizeof *copies);
+  if (!c || !copies) {
+    free(c);
+    free(copies);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a chain of %zu operations", count);
+  }
+  for (size_t i = 0; i < count; i++)
+    copies[i] = gconv_operation_share(stages[i]);
+  *c = (chain){gconv_operation_begin(&chain_type), copies, count};
+  *result = &c->base;
+  return GCONV_OK;
+}
