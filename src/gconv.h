@@ -2,7 +2,8 @@
 /*
  * gconv: filter and convolve images, exactly and fast, on the CPU and on CUDA GPUs.
  *
- * This is the one public header: C11, and usable from C++. The way of the data is one street:
+ * This is the public header: C11, and usable from C++. gconv_jobs.h beside it runs an operation over folders of images. The
+ * way of the data is one street:
  *
  *     path -> image -> operation -> image -> path
  *
@@ -24,6 +25,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Lets a compiler hold the arguments of a function to its format, as those of printf(). */
+#if defined(__GNUC__)
+#define GCONV_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define GCONV_PRINTF(text, first)
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,10 +56,6 @@ typedef enum gconv_status {
  * failure. Valid until the next failing call in the same thread. */
 const char *gconv_last_error(void);
 
-/* Sets that text, cut where it is too long, and returns `status`: for callers with failures of their own, or of another
- * thread. */
-gconv_status gconv_set_error(gconv_status status, const char *text);
-
 /* "1.2.3" */
 const char *gconv_version(void);
 
@@ -66,14 +70,6 @@ void gconv_set_log(gconv_log_function *function, void *user);
 /* Async-signal-safe: removes every output of this process that is not complete yet. For a signal handler that then ends the
  * process: finished outputs stay, nothing half-written does. No output can be begun afterwards. */
 void gconv_remove_unfinished(void);
-
-/* Removes what processes that were killed left of files that were to become paths[0 .. count): nobody may be writing those.
- * *removed counts. GCONV_NO_MEMORY; a folder that cannot be read or written is passed over. */
-gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t *removed);
-
-/* Bytes and CRC-32 (ISO 3309, as in gzip and PNG) of a regular file, to know it again: it guards against accidents, not
- * against malice. GCONV_IO_ERROR if it cannot be read, or is no regular file. */
-gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *crc32);
 
 /* ---- Images -------------------------------------------------------------------------------------------------------- */
 
@@ -122,11 +118,6 @@ bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 
 /* Copies ICC profile and resolution of `from` to `to`, replacing what is there. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
-
-/* Makes pixels of red, green and blue (and alpha) grey (and alpha), as options.gray does, without the ICC profile; of a
- * header without pixels, the sizes. Grey images stay as they are. GCONV_BAD_ARGUMENT for others, and for planes of colours.
- */
-gconv_status gconv_image_to_gray(gconv_image *image);
 
 /* Frees what the image owns and zeroes it. NULL is allowed. */
 void gconv_image_free(gconv_image *image);
@@ -186,55 +177,6 @@ gconv_status gconv_format_check(const gconv_format_info *format, const gconv_ima
 /* Writes the image whole or not at all: beside `path`, then renamed. The type of the image must be one that the format holds
  * (gconv_format_type), else GCONV_UNSUPPORTED. options may be NULL. */
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image);
-
-/* Images by rows, from the top: for those that need not, or cannot, be in memory at once. The rows of a planar image are
- * those of all its planes, one after the other. */
-typedef struct gconv_row_reader gconv_row_reader;
-typedef struct gconv_row_writer gconv_row_writer;
-
-/* Opens the image at `path` and reads its header. */
-gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
-/* All but the pixels; as the file has it, before EXIF orientation. Valid until the reader is closed. */
-const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
-const gconv_format_info *gconv_row_reader_format(const gconv_row_reader *reader);
-/* Whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy in
- * Fortran order, and photos that EXIF turns: those are for gconv_image_read(). */
-bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
-/* About how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
- * is copied. */
-size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
-/* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
- * all who share them keep no more processors busy than there are threads. */
-void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
-/* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is left, and after a
- * failure to read, which leaves nothing but closing. */
-gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
-/* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. *image is empty, or
- * the last one, whose memory serves again if the shape is the same: the system need not clear new pages then, 4 ms for 25
- * MB.
- */
-gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image);
-/* NULL is allowed. */
-void gconv_row_reader_close(gconv_row_reader *reader);
-
-/* Begins an image like `header`, whose profile must outlive the writer, as `path` must; otherwise as gconv_image_write(). */
-gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
-                                   gconv_row_writer **writer);
-/* How many rows are best written at a time: multiples of this number, and the last rows of the image, are taken without a
- * copy and compressed by all threads. Any other number is right, too. */
-int32_t gconv_row_writer_step(const gconv_row_writer *writer);
-/* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is missing. */
-gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
-/* Whether rows may be written in any order, by gconv_row_writer_write_at(): those of planar images to a .npy file that is no
- * pipe. */
-bool gconv_row_writer_is_free(const gconv_row_writer *writer);
-/* Writes `count` rows of plane `plane` (of all frames) from `row` on. Every row must be written once, and none by
- * gconv_row_writer_write(). */
-gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
-                                       size_t row_bytes, int32_t count);
-/* Ends the writer: the file appears, if all rows were written, or nothing does. Both free it, in success and failure. */
-gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
-void gconv_row_writer_discard(gconv_row_writer *writer); /* NULL is allowed */
 
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
 
@@ -409,10 +351,8 @@ typedef struct gconv_device_info {
   bool usable;
   char reason[256]; /* why not, if not usable */
   char driver[64];  /* "CUDA 13.0, driver 13.0"; "" for a CPU */
+  double start_ms;  /* of a device that was opened: what opening it took, in milliseconds */
 } gconv_device_info;
-
-/* The processors that this process may run on (affinity and the quotas of control groups counted), at least 1. */
-int gconv_processor_count(void);
 
 /* As many threads as gconv works with where `wanted` are asked for, here and everywhere else: no more than there are
  * processors, and one a processor for 0. The environment variable GCONV_MOST_THREADS raises the bound, not what 0 means: for
@@ -424,10 +364,6 @@ int gconv_threads_allowed(int wanted);
  * processor. GCONV_UNSUPPORTED says why a device cannot be used. */
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **device);
 
-/* Whether this build and machine may have a GPU for CUDA: told from the nodes of its driver, without loading anything.
- * Opening one takes 0.2 to 0.3 s: a thread of the caller's own may do that while others read images. */
-bool gconv_gpu_may_be_there(void);
-
 /* After its plans are freed. NULL is allowed. */
 void gconv_device_close(gconv_device *device);
 
@@ -438,11 +374,9 @@ bool gconv_device_is_gpu_open(void);
 /* The threads of the CPU, or those that work on the host for a GPU. They are the device's, and end with it. Any number of
  * threads may use them at the same time: the turns of all are shared out, as many at a time as there are threads. */
 gconv_threads *gconv_device_threads(gconv_device *device);
-int gconv_threads_count(const gconv_threads *threads);
 
-/* What was opened (valid as long as the device), and the milliseconds that opening it took. */
+/* What was opened. Valid as long as the device. */
 const gconv_device_info *gconv_device_get_info(const gconv_device *device);
-double gconv_device_start_ms(const gconv_device *device);
 
 /* Describes device number `index` of this machine: 0 is the CPU, then the GPUs, then, if CUDA cannot be used, one unusable
  * entry "cuda" with the reason. False past the end. */
@@ -823,17 +757,6 @@ typedef struct gconv_layer_info {
 /* Of layer number `layer` of a network; NULL past the end, and of filters. Valid as long as the plan. */
 const gconv_layer_info *gconv_plan_layer_info(const gconv_plan *plan, size_t layer);
 
-/* Runs the convolution alone, without stages on the host and without transfers, `runs` times after a warm-up, on data in the
- * memory of the device, and stores the milliseconds of each run. On a GPU, inputs and outputs are rotated through more
- * memory than its caches hold, and the times are from events. `outputs` may be NULL, or get the results, as those of
- * gconv_plan_execute() do. */
-gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                double *milliseconds);
-
-/* The same for a copy of `bytes` within the memory of the device: 2 * bytes over the time is the bandwidth that nothing
- * bound by memory can exceed. */
-gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds);
-
 /* What was chosen and why, for people: several lines, each ended by a newline. *text is owned by the caller: free(). */
 gconv_status gconv_plan_explain(const gconv_plan *plan, char **text);
 
@@ -853,11 +776,6 @@ typedef struct gconv_verification {
  * samples. GCONV_MISMATCH if any sample is further off. *result is filled in both cases. */
 gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                gconv_verification *result);
-
-/* The same for the bounds that are stated, but only of some rows of each output, at equal distances and with the first and
- * the last: as many as take about `budget` multiply-adds, and at least 3. Of networks, all. */
-gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
-                                   gconv_verification *result);
 
 #ifdef __cplusplus
 }

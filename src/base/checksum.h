@@ -4,8 +4,7 @@
 #ifndef GCONV_BASE_CHECKSUM_H
 #define GCONV_BASE_CHECKSUM_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "gconv.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,6 +26,10 @@ uint32_t gconv_adler32_combine(uint32_t first, uint32_t second, uint64_t second_
  * manifests depend on it. */
 #define GCONV_FNV1A_BASIS UINT64_C(0xcbf29ce484222325)
 uint64_t gconv_fnv1a(uint64_t hash, const void *bytes, size_t size);
+
+/* Bytes and CRC-32 (ISO 3309, as in gzip and PNG) of a regular file, to know it again: it guards against accidents, not
+ * against malice. GCONV_IO_ERROR if it cannot be read, or is no regular file. */
+gconv_status gconv_file_checksum(const char *path, uint64_t *bytes, uint32_t *crc32);
 
 #ifdef __cplusplus
 }

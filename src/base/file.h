@@ -83,4 +83,8 @@ void gconv_sink_discard(gconv_sink *sink);
 char *gconv_temporary_beginning(const char *path);
 enum { GCONV_TEMPORARY_LETTERS = 6 };
 
+/* Removes what processes that were killed left of files that were to become paths[0 .. count): nobody may be writing those.
+ * *removed counts. GCONV_NO_MEMORY; a folder that cannot be read or written is passed over. */
+gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t *removed);
+
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The number of processors that this process may use: gconv_processor_count(), gconv_threads_allowed(). */
+/* The number of processors that this process may use. gconv_threads_allowed() is public. */
 #ifndef GCONV_BASE_PROCESSORS_H
 #define GCONV_BASE_PROCESSORS_H
+
+/* The processors that this process may run on (affinity and the quotas of control groups counted), at least 1. */
+int gconv_processor_count(void);
 
 /* Returns the whole processors, rounded up, that the quotas of control groups leave a process: those of its group and of the
  * groups above it. Returns `most` if there is no quota, or a larger one. `groups` is the process's list of groups, as in

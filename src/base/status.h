@@ -6,18 +6,15 @@
 
 #include "gconv.h"
 
-#if defined(__GNUC__)
-#define GCONV_PRINTF(text, first) __attribute__((format(printf, text, first)))
-#else
-#define GCONV_PRINTF(text, first)
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Sets this thread's last error to the formatted text. Returns `status`. */
 gconv_status gconv_fail(gconv_status status, const char *format, ...) GCONV_PRINTF(2, 3);
+
+/* Sets it to `text`, cut where it is too long: for a failure of another thread. Returns `status`. */
+gconv_status gconv_set_error(gconv_status status, const char *text);
 
 /* Puts "<formatted text>: " in front of this thread's last error, to say which part of the program failed. Returns `status`.
  */

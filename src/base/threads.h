@@ -15,6 +15,9 @@ gconv_status gconv_threads_create(int count, gconv_threads **threads);
 /* NULL is allowed. */
 void gconv_threads_free(gconv_threads *threads);
 
+/* Returns how many threads the pool has, the callers' one among them. */
+int gconv_threads_count(const gconv_threads *threads);
+
 /* A turn: `turn` is 0 .. turns - 1. `seat` is 0 .. count - 1. Turns that run at the same time have different seats, so the
  * seat selects the workspace. */
 typedef void gconv_turn(void *context, size_t turn, int seat);

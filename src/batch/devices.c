@@ -331,7 +331,6 @@ static void summarize(const gconv_devices *devices, gconv_batch_summary *summary
     summary->device = *gconv_device_get_info(used);
   if (!used || (several && !is_cpu(used)))
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
-  summary->device_start_ms = used ? gconv_device_start_ms(used) : 0;
 }
 
 /* Where a thread is not through, it has the GPUs until the process ends, and *devices, too. */

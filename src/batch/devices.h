@@ -18,9 +18,6 @@
 
 typedef struct gconv_devices gconv_devices;
 
-/* Whether the name means several GPUs: "cuda:all", "cuda:0,2". */
-bool gconv_devices_are_several(const char *name);
-
 /* Finds out what the run wants, and begins to open it, for workers with `threads` threads together: as many workers as the
  * job wants, but no more than `most`, unless that is 0. A GPU is one queue that all workers share; of several GPUs each has
  * its share of the workers. GCONV_BAD_ARGUMENT for an algorithm that the device has not; GCONV_UNSUPPORTED if a GPU is to

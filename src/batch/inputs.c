@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/inputs.h"
+#include "batch/outputs.h"
 #include "batch/template.h"
 
 #include <dirent.h>

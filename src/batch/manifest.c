@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/manifest.h"
+#include "base/checksum.h"
+#include "base/file.h"
 #include "batch/template.h"
 
 #include <dirent.h>
@@ -27,7 +29,7 @@ struct gconv_manifest {
   char *path;   /* of the run's own */
   uint64_t job;
   note *records; /* sorted by path once all are read; a result may have several */
-  size_t count, leftovers;
+  size_t count;
   int file;             /* -1: nothing is noted */
   pthread_mutex_t lock; /* of the file */
 };
@@ -212,7 +214,7 @@ static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
 /* The folder of all results, and what lies in it. */
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
                                gconv_message *message) {
-  manifest->folder = gconv_template_folder(outputs->template);
+  manifest->folder = gconv_template_folder(outputs->pattern);
   if (!manifest->folder)
     return gconv_complain_memory(message);
   int size = shard->count ? asprintf(&manifest->path, "%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)
@@ -223,23 +225,23 @@ static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *ou
 }
 
 static gconv_status open_manifest(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
-                                  bool writes, gconv_message *message) {
+                                  size_t *removed, gconv_message *message) {
   GCONV_TRY(name_files(manifest, outputs, shard, message));
-  if (writes) {
+  if (removed) {
     GCONV_TRY(open_own(manifest, message));
-    if (gconv_remove_leftovers(outputs->paths.items, outputs->paths.count, &manifest->leftovers) != GCONV_OK)
+    if (gconv_remove_leftovers(outputs->paths.items, outputs->paths.count, removed) != GCONV_OK)
       return gconv_complain(message, GCONV_NO_MEMORY, "%s", gconv_last_error());
   }
   return read_all(manifest, message);
 }
 
-gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, bool writes,
+gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
                                  gconv_manifest **result, gconv_message *message) {
   gconv_manifest *manifest = calloc(1, sizeof *manifest);
   if (!manifest)
     return gconv_complain_memory(message);
   *manifest = (gconv_manifest){.job = job, .file = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
-  gconv_status status = open_manifest(manifest, outputs, shard, writes, message);
+  gconv_status status = open_manifest(manifest, outputs, shard, removed, message);
   if (status != GCONV_OK) {
     gconv_manifest_close(manifest);
     return status;
@@ -302,6 +304,10 @@ gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char 
   return finding;
 }
 
+gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *path, const gconv_input *input) {
+  return gconv_manifest_look_up(manifest, path, input->relative, gconv_print_of(input->path));
+}
+
 /* For free(); NULL without memory. */
 static char *make_line(const gconv_manifest *manifest, const char *path, gconv_print result, const char *relative,
                        gconv_print input) {
@@ -331,10 +337,6 @@ gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, cons
   pthread_mutex_unlock(&manifest->lock);
   free(line);
   return status;
-}
-
-size_t gconv_manifest_leftovers(const gconv_manifest *manifest) {
-  return manifest->leftovers;
 }
 
 void gconv_manifest_close(gconv_manifest *manifest) {

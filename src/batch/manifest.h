@@ -14,19 +14,6 @@
 #define GCONV_BATCH_MANIFEST_H
 
 #include "batch/outputs.h"
-#include "batch/shard.h"
-
-typedef struct gconv_manifest gconv_manifest;
-
-/* What is known of a result. */
-typedef enum gconv_finding {
-  GCONV_FOUND_DONE,
-  GCONV_FOUND_NEW,          /* the manifest has no such result */
-  GCONV_FOUND_OTHER_JOB,    /* it was made with other filters, options or another version */
-  GCONV_FOUND_OTHER_INPUT,  /* from an input that was another, or had another content */
-  GCONV_FOUND_OTHER_RESULT, /* it is missing, or has another content now */
-  GCONV_FINDINGS
-} gconv_finding;
 
 /* A file, by its content. */
 typedef struct gconv_print {
@@ -38,14 +25,6 @@ typedef struct gconv_print {
 /* That of a file; not known if it cannot be read, or is no regular file. */
 gconv_print gconv_print_of(const char *path);
 
-/*
- * Reads the manifests beside `outputs`. With `writes`, the folder is made if it is missing, the run's own manifest is locked
- * and appended to, and what killed runs left of the outputs is removed. `job` is the digest of what makes the results.
- * GCONV_EXISTS: another process is at work with the same manifest; GCONV_IO_ERROR.
- */
-gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, bool writes,
-                                 gconv_manifest **manifest, gconv_message *message);
-
 /* What is known of the result `path` of the input `relative`, whose content is `input`. Thread-safe; reads the result. */
 gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char *path, const char *relative,
                                      gconv_print input);
@@ -53,11 +32,5 @@ gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char 
 /* Notes that the result is finished. Thread-safe. After GCONV_IO_ERROR nothing more is noted, without further errors. */
 gconv_status gconv_manifest_add(gconv_manifest *manifest, const char *path, const char *relative, gconv_print input,
                                 gconv_message *message);
-
-/* What killed runs had left and was removed. */
-size_t gconv_manifest_leftovers(const gconv_manifest *manifest);
-
-/* NULL is allowed. */
-void gconv_manifest_close(gconv_manifest *manifest);
 
 #endif

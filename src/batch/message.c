@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/message.h"
+#include "batch/texts.h"
 
 #include <stdarg.h>
 #include <stdio.h>

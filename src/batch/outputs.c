@@ -15,7 +15,7 @@ struct namer {
   gconv_outputs *outputs;
   gconv_message *message;
   gconv_texts labels; /* one a result of an input: what {filter} stands for */
-  char *of_frames;    /* the template for an input with one file a frame; outputs->template is for the others */
+  char *of_frames;    /* the template for an input with one file a frame; outputs->pattern is for the others */
   bool mirrors;       /* the folders of an input are put in front of the file name */
 };
 
@@ -114,11 +114,11 @@ static gconv_status name_folder(struct namer *namer, const char *folder) {
   const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/", *filter = namer->labels.count > 1 ? "_{filter}" : "";
   int extension = (int)strcspn(format->extensions, " ");
   namer->mirrors = namer->outputs->make_folders = true;
-  if (asprintf(&namer->outputs->template, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
-    namer->outputs->template = NULL;
+  if (asprintf(&namer->outputs->pattern, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+    namer->outputs->pattern = NULL;
   if (asprintf(&namer->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension, format->extensions) < 0)
     namer->of_frames = NULL;
-  return namer->outputs->template && namer->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
+  return namer->outputs->pattern && namer->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
 }
 
 static gconv_status name_standard_output(struct namer *namer) {
@@ -134,17 +134,17 @@ static gconv_status name_plainly(struct namer *namer, const char *plain, const c
   bool standard = strcmp(namer->naming->output, "-") == 0;
   if (!standard && (is_folder(plain) || (namer->inputs->many && !gconv_format_by_path(plain))))
     return name_folder(namer, fixed);
-  namer->outputs->template = strdup(fixed);
+  namer->outputs->pattern = strdup(fixed);
   namer->of_frames = strdup(fixed);
-  if (!namer->outputs->template || !namer->of_frames)
+  if (!namer->outputs->pattern || !namer->of_frames)
     return gconv_complain_memory(namer->message);
   return standard ? name_standard_output(namer) : choose_format(namer, true);
 }
 
 static gconv_status name_by_template(struct namer *namer) {
-  namer->outputs->template = strdup(namer->naming->output);
+  namer->outputs->pattern = strdup(namer->naming->output);
   namer->of_frames = strdup(namer->naming->output);
-  if (!namer->outputs->template || !namer->of_frames)
+  if (!namer->outputs->pattern || !namer->of_frames)
     return gconv_complain_memory(namer->message);
   namer->mirrors = namer->outputs->make_folders = true;
   return choose_format(namer, true);
@@ -225,6 +225,27 @@ static gconv_status count_results(const struct namer *namer) {
   return GCONV_OK;
 }
 
+/* ---- The format ---------------------------------------------------------------------------------------------------- */
+
+static bool is_one_file(const char *output) {
+  size_t length = strlen(output);
+  if (length == 0 || output[length - 1] == '/' || gconv_template_is_one(output))
+    return false;
+  char *path = gconv_template_plain(output);
+  bool folder = path && is_folder(path);
+  free(path);
+  return !folder;
+}
+
+const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file) {
+  *one_file = is_one_file(naming->output);
+  const gconv_format_info *format = naming->format ? naming->format
+                                    : *one_file || gconv_template_is_one(naming->output)
+                                        ? gconv_format_by_path(naming->output)
+                                        : NULL;
+  return format ? format : gconv_output_format("-");
+}
+
 /* ---- All names ----------------------------------------------------------------------------------------------------- */
 
 static gconv_status name_results_of(const struct namer *namer, size_t i) {
@@ -241,7 +262,7 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
         .frame = n % frames + 1,
         .frame_count = frames,
     };
-    GCONV_TRY(add_path(namer, frames > 1 ? namer->of_frames : namer->outputs->template, relative, &values));
+    GCONV_TRY(add_path(namer, frames > 1 ? namer->of_frames : namer->outputs->pattern, relative, &values));
   }
   return GCONV_OK;
 }
@@ -277,7 +298,7 @@ gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *
 }
 
 void gconv_outputs_free(gconv_outputs *outputs) {
-  free(outputs->template);
+  free(outputs->pattern);
   gconv_texts_free(&outputs->paths);
   free(outputs->first);
   *outputs = (gconv_outputs){0};

@@ -91,12 +91,12 @@ static gconv_status complain_collision(const gconv_inputs *inputs, const gconv_o
   static const char *const of_one[] = {"{filter}", "{frame}", "{index}"}, *const of_two[] = {"{stem}", "{index}"};
   char advice[1024];
   if (first == second) {
-    advise(outputs->template, 3, of_one, advice, sizeof advice);
+    advise(outputs->pattern, 3, of_one, advice, sizeof advice);
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: several results of %s would land on this file: %s", path, first,
                           advice);
   }
   bool similar = differ_by_extension(first, second);
-  advise(outputs->template, similar ? 1 : 2, similar ? of_two + 1 : of_two, advice, sizeof advice);
+  advise(outputs->pattern, similar ? 1 : 2, similar ? of_two + 1 : of_two, advice, sizeof advice);
   return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: the results of %s and of %s%s would both land on this file: %s",
                         path, first, second, similar ? ", which differ by their extension only," : "", advice);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/pipeline.h"
 #include "base/clock.h"
 #include "batch/layout.h"
 #include "batch/run.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/plans.h"
+#include "base/status.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -19,7 +19,9 @@
 
 #include "base/threads.h"
 #include "batch/devices.h"
+#include "batch/manifest.h"
 #include "batch/plans.h"
+#include "image/rows.h"
 #include "operation/operation.h"
 
 #include <pthread.h>

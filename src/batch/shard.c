@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "batch/shard.h"
 #include "base/checksum.h"
+#include "batch/texts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_SHARDS = 1000000 };
 
 /* ---- What is asked for --------------------------------------------------------------------------------------------- */
 
@@ -37,7 +39,7 @@ static gconv_status ask_slurm(int expected, gconv_shard *shard, gconv_message *m
   GCONV_TRY(read_variable("SLURM_ARRAY_TASK_MAX", &last, message));
   GCONV_TRY(read_variable("SLURM_ARRAY_TASK_COUNT", &count, message));
   int step = count > 1 ? (last - first) / (count - 1) : 1;
-  bool even = count >= 1 && count <= GCONV_MOST_SHARDS && step >= 1 && (int64_t)first + (int64_t)step * (count - 1) == last;
+  bool even = count >= 1 && count <= MOST_SHARDS && step >= 1 && (int64_t)first + (int64_t)step * (count - 1) == last;
   if (!even || id < first || id > last || (id - first) % step != 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
                           "task %d of %d in a Slurm array from %d to %d: the tasks must be at equal distances, as in "
@@ -81,12 +83,12 @@ gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_messa
   if (strcmp(text, "auto") == 0)
     return ask_environment(0, shard, message);
   bool automatic = strncmp(text, "auto/", 5) == 0;
-  const char *second = automatic ? text + 5 : parse_number(text, 0, GCONV_MOST_SHARDS, '/', &number);
-  if (!second || !parse_number(second, 1, GCONV_MOST_SHARDS, '\0', &count))
+  const char *second = automatic ? text + 5 : parse_number(text, 0, MOST_SHARDS, '/', &number);
+  if (!second || !parse_number(second, 1, MOST_SHARDS, '\0', &count))
     return gconv_complain(message, GCONV_BAD_ARGUMENT,
                           "this takes I/N, part I of N: 1/4, 2/4, 3/4 or 4/4, up to %d parts; auto, in a job array of "
                           "Slurm; or auto/N",
-                          GCONV_MOST_SHARDS);
+                          MOST_SHARDS);
   if (automatic)
     return ask_environment(count, shard, message);
   if (number < 1 || number > count)

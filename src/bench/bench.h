@@ -10,7 +10,7 @@
 #define GCONV_BENCH_H
 
 #include "base/status.h"
-#include "batch/pipeline.h"
+#include "gconv_jobs.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Measuring: medians of runs on the device, with results that were checked. */
+#include "batch/texts.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
+#include "operation/operation.h"
 
 #include <stdlib.h>
 #include <string.h>

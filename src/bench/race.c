@@ -8,6 +8,7 @@
 #include "batch/layout.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
+#include "operation/operation.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What estimates are worth on this machine: measured, and remembered for the choices of auto. */
+#include "batch/texts.h"
 #include "bench/bench.h"
 #include "operation/tuning.h"
 

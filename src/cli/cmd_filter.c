@@ -51,9 +51,7 @@ static int race(gconv_main_job *job) {
 
 static const char *remark_on(const gconv_main_job *job, const gconv_input *input, const char *path) {
   if (job->manifest)
-    return gconv_manifest_look_up(job->manifest, path, input->relative, gconv_print_of(input->path)) == GCONV_FOUND_DONE
-               ? " (done: passed over)"
-               : "";
+    return gconv_manifest_find(job->manifest, path, input) == GCONV_FOUND_DONE ? " (done: passed over)" : "";
   if (strcmp(path, "-") == 0 || access(path, F_OK) != 0)
     return "";
   if (job->settings->no_clobber)

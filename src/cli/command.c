@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/command.h"
 #include "base/suggest.h"
-#include "batch/outputs.h"
 #include "cli/terminal.h"
 
 #include <stdlib.h>

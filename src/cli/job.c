@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From settings to a job: filters or banks are read, inputs found, results named, and options that do not fit refused. */
 #include "cli/job.h"
-#include "batch/devices.h"
-#include "batch/template.h"
 #include "cli/bank.h"
 #include "cli/terminal.h"
 
@@ -189,27 +187,6 @@ static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters
   return good ? GCONV_OK : gconv_complain_memory(message);
 }
 
-/* Whether -o is a file, rather than a folder or a template. */
-static bool is_one_file(const char *output) {
-  size_t length = strlen(output);
-  if (length == 0 || output[length - 1] == '/' || gconv_template_is_one(output))
-    return false;
-  char *path = gconv_template_plain(output);
-  bool folder = path && gconv_is_folder(path);
-  free(path);
-  return !folder;
-}
-
-/* The format that the results will have, as gconv_outputs_name() finds it. */
-static const gconv_format_info *expected_format(const gconv_settings *settings) {
-  if (settings->naming.format)
-    return settings->naming.format;
-  const char *output = settings->naming.output;
-  const gconv_format_info *format =
-      is_one_file(output) || gconv_template_is_one(output) ? gconv_format_by_path(output) : NULL;
-  return format ? format : gconv_output_format("-");
-}
-
 static gconv_presentation choose_presentation(const gconv_settings *settings, const gconv_format_info *format) {
   if (settings->combine == GCONV_COMBINE_MOSAIC)
     return GCONV_PRESENT_MOSAIC;
@@ -251,10 +228,10 @@ static gconv_status check_tone(const gconv_main_job *job, gconv_message *message
 static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
-  job->network.presentation = choose_presentation(settings, expected_format(settings));
+  bool one_file;
+  job->network.presentation = choose_presentation(settings, gconv_outputs_format(&settings->naming, &one_file));
   GCONV_TRY(check_tone(job, message));
-  batch->one_array =
-      job->network.presentation == GCONV_PRESENT_TENSOR && job->inputs.count > 1 && is_one_file(settings->naming.output);
+  batch->one_array = job->network.presentation == GCONV_PRESENT_TENSOR && job->inputs.count > 1 && one_file;
   gconv_inputs named = job->inputs;
   if (batch->one_array)
     named.count = 1;
@@ -435,11 +412,12 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
   if (!settings->resume || job->manifest)
     return GCONV_OK;
   uint64_t number;
+  size_t removed = 0;
   GCONV_TRY(gconv_job_digest(job, &number, message));
-  GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes, &job->manifest, message));
+  GCONV_TRY(gconv_manifest_open(&job->outputs, &settings->shard, number, writes ? &removed : NULL, &job->manifest, message));
   job->batch.manifest = job->manifest;
-  if (writes && gconv_manifest_leftovers(job->manifest) > 0 && !settings->quiet)
-    gconv_say("removed %zu unfinished files that a killed run had left", gconv_manifest_leftovers(job->manifest));
+  if (removed > 0 && !settings->quiet)
+    gconv_say("removed %zu unfinished files that a killed run had left", removed);
   return GCONV_OK;
 }
 

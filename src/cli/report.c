@@ -72,10 +72,10 @@ void gconv_job_report(const gconv_report *report, void *user) {
 
 /* What starting CUDA cost. */
 static void remark_on_start(const gconv_batch_summary *summary) {
-  double hidden = summary->device_start_ms - summary->device_wait_ms;
-  if (strncmp(summary->device.name, "cuda", 4) == 0 && summary->device_start_ms > 0)
+  double hidden = summary->device.start_ms - summary->device_wait_ms;
+  if (strncmp(summary->device.name, "cuda", 4) == 0 && summary->device.start_ms > 0)
     gconv_say("%s: CUDA started in %.0f ms, of which %.0f ms were hidden behind reading and decoding", summary->device.name,
-              summary->device_start_ms, hidden > 0 ? hidden : 0);
+              summary->device.start_ms, hidden > 0 ? hidden : 0);
 }
 
 /* What --resume made of what it found. A first run finds nothing, and says nothing. */

@@ -3,12 +3,13 @@
 #ifndef GCONV_CLI_SETTINGS_H
 #define GCONV_CLI_SETTINGS_H
 
-#include "batch/pipeline.h"
 #include "bench/bench.h"
 #include "cli/timings.h"
+#include "gconv_jobs.h"
 
 /* For requests that are wrong: the message says why. */
 #define gconv_refuse(message, ...) gconv_complain(message, GCONV_BAD_ARGUMENT, __VA_ARGS__)
+#define gconv_complain_memory(message) gconv_complain(message, GCONV_NO_MEMORY, "out of memory")
 
 /* A value of --combine beyond gconv_combine: all maps of a bank as tiles of one picture. */
 enum { GCONV_COMBINE_MOSAIC = GCONV_COMBINE_ARGMAX + 1 };

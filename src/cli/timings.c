@@ -61,7 +61,7 @@ static void print_row(const gconv_timings_total *total, const gconv_report *repo
 static void print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
   const gconv_timings_sum *speed = speed_of(total);
   fprintf(total->out, "device     %s (%s), started in %.1f ms, waited for %.1f ms\n", summary->device.name,
-          summary->device.description, summary->device_start_ms, summary->device_wait_ms);
+          summary->device.description, summary->device.start_ms, summary->device_wait_ms);
   if (summary->device_reason[0])
     fprintf(total->out, "           because %s\n", summary->device_reason);
   if (speed->images > 0) {
@@ -190,7 +190,7 @@ static void print_json_summary(const gconv_timings_total *total, const gconv_bat
   json_object_set_new(all, "algorithm", speed->images ? json_string(total->algorithm) : json_null());
   json_object_set_new(all, "math", speed->images ? json_string(total->math) : json_null());
   json_object_set_new(all, "device_reason", summary->device_reason[0] ? json_string(summary->device_reason) : json_null());
-  json_object_set_new(all, "device_start_ms", json_ms(summary->device_start_ms));
+  json_object_set_new(all, "device_start_ms", json_ms(summary->device.start_ms));
   json_object_set_new(all, "device_wait_ms", json_ms(summary->device_wait_ms));
   json_object_set_new(all, "wall_ms", json_ms(summary->wall_ms));
   json_object_set_new(all, "mpix", json_real((double)total->pixels * 1e-6));

@@ -3,7 +3,7 @@
 #ifndef GCONV_CLI_TIMINGS_H
 #define GCONV_CLI_TIMINGS_H
 
-#include "batch/pipeline.h"
+#include "gconv_jobs.h"
 
 #include <stdio.h>
 

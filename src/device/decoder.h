@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The decoder of JPEG files that a GPU has, if this build has a codec for GPUs (image/gpu_codec.h). */
+/* GPUs before there is a plan: whether one may be there, and its decoder of JPEG files, if this build has a codec for GPUs
+ * (image/gpu_codec.h). */
 #ifndef GCONV_DEVICE_DECODER_H
 #define GCONV_DEVICE_DECODER_H
 
 #include "image/gpu_codec.h"
+
+/* Whether this build and machine may have a GPU for CUDA: told from the nodes of its driver, without loading anything.
+ * Opening one takes 0.2 to 0.3 s: a thread of the caller's own may do that while others read images. */
+bool gconv_gpu_may_be_there(void);
 
 /* What keeps all GPUs from decoding JPEG: "libnvjpeg.so.13 was not found"; NULL if nothing does. Thread-safe; static
  * storage. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device.h"
 #include "base/clock.h"
+#include "device/decoder.h"
 
 #include <limits.h>
 #include <math.h>
@@ -107,7 +108,7 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **res
     return status;
   }
   pthread_mutex_init(&device->decoder_lock, NULL);
-  device->start_ms = gconv_now_ms() - start;
+  device->info.start_ms = gconv_now_ms() - start;
   *result = device;
   return GCONV_OK;
 }
@@ -152,17 +153,7 @@ const gconv_machine *gconv_device_get_machine(const gconv_device *device) {
   return &device->machine;
 }
 
-double gconv_device_start_ms(const gconv_device *device) {
-  return device->start_ms;
-}
-
 /* ---- Measuring ---- */
-
-static gconv_status check_runs(int runs) {
-  if (runs < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d runs cannot be measured: ask for at least 1", runs);
-  return GCONV_OK;
-}
 
 static gconv_status measure_bandwidth(gconv_device *device, double *bytes_per_ms) {
   const size_t bytes = (size_t)1 << 28; /* several times the caches */
@@ -183,9 +174,4 @@ gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine) 
   measured.fma_per_ms = count / milliseconds;
   *machine = measured;
   return GCONV_OK;
-}
-
-gconv_status gconv_device_measure_copy(gconv_device *device, size_t bytes, int runs, double *milliseconds) {
-  GCONV_TRY(check_runs(runs));
-  return device->type->measure_copy(device, bytes, runs, milliseconds);
 }

@@ -24,7 +24,8 @@ typedef struct gconv_device_type {
   /* Makes it the device that algorithms see when the calling thread asks them; NULL: there is only one of this type. */
   void (*enter)(const gconv_device *device);
 
-  /* gconv_device_measure_copy(). */
+  /* The milliseconds of each of `runs` copies of `bytes` within the memory of the device: 2 * bytes over the time is the
+   * bandwidth that nothing bound by memory can exceed. */
   gconv_status (*measure_copy)(gconv_device *device, size_t bytes, int runs, double *milliseconds);
   /* The milliseconds of the fastest of a few runs: of *count fused multiply-adds at full rate, and of an empty launch. */
   gconv_status (*measure_fma)(gconv_device *device, double *count, double *milliseconds);
@@ -35,7 +36,6 @@ struct gconv_device {
   const gconv_device_type *type;
   int index;
   gconv_device_info info;
-  double start_ms;
   gconv_machine machine;  /* what estimates are based on, unless the device was tuned: set by open() */
   gconv_threads *threads; /* for the CPU's algorithms, and for work on the host */
   void *state;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/memory.h"
+#include "base/processors.h"
 #include "device/device.h"
 
 #include <math.h>

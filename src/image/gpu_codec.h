@@ -9,7 +9,7 @@
 #ifndef GCONV_IMAGE_GPU_CODEC_H
 #define GCONV_IMAGE_GPU_CODEC_H
 
-#include "gconv.h"
+#include "image/rows.h"
 
 #ifdef __cplusplus
 extern "C" {

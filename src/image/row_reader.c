@@ -33,10 +33,6 @@ const gconv_image *gconv_row_reader_header(const gconv_row_reader *rows) {
   return &rows->reader.header;
 }
 
-const gconv_format_info *gconv_row_reader_format(const gconv_row_reader *rows) {
-  return &rows->reader.format->info;
-}
-
 bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
   return !rows->reader.out_of_order && rows->reader.orientation == 1;
 }

@@ -187,6 +187,22 @@ gconv_status gconv_plan_execute_parts(gconv_plan *plan, const gconv_image *in, c
  * where the device does not make PNG of such results. */
 size_t gconv_plan_png_bytes(const gconv_plan *plan);
 
+/* ---- For measurements ---- */
+
+/* Runs the convolution alone, without stages on the host and without transfers, `runs` times after a warm-up, on data in the
+ * memory of the device, and stores the milliseconds of each run. On a GPU, inputs and outputs are rotated through more
+ * memory than its caches hold, and the times are from events. `outputs` may be NULL, or get the results, as those of
+ * gconv_plan_execute() do. */
+gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
+                                double *milliseconds);
+
+/* As gconv_plan_verify() for the bounds that are stated, but only of some rows of each output, at equal distances and with
+ * the first and the last: as many as take about `budget` multiply-adds, and at least 3. Of networks, all. */
+gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double budget,
+                                   gconv_verification *result);
+
+/* ---- For implementations ---- */
+
 /* Frees a plan that create_plan() could not complete. */
 void gconv_plan_discard(gconv_plan *plan);
 

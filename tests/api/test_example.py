@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The example of the documentation, compiled as C11 and as C++, does what it says; gconv.h needs nothing besides itself,
-and is installed where the example finds it."""
+"""The example of the documentation, compiled as C11 and as C++, does what it says; the public headers need nothing besides
+themselves, and are installed where the example finds them."""
 import os
 import subprocess
 import tempfile
@@ -35,13 +35,13 @@ class Example(unittest.TestCase):
             self.skipTest("no C++ compiler")
         self.check(os.environ["GCONV_EXAMPLE_CXX"])
 
-    def test_installed_header(self):
+    def test_installed_headers(self):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([os.environ["CMAKE"], "--install", os.environ["GCONV_BUILD"], "--prefix", folder], check=True,
                            stdout=subprocess.DEVNULL)
             include = os.path.join(folder, "include")
             self.assertEqual(os.listdir(include), ["gconv"])  # a gconv.h here would replace that of the C library in /usr
-            subprocess.run([os.environ["CC"], "-fsyntax-only", "-Werror", "-I" + include,
+            subprocess.run([os.environ["CC"], "-fsyntax-only", "-Werror", "-I" + include, "-include", "gconv/gconv_jobs.h",
                             os.path.join(SOURCE, "docs", "example.c")], check=True)
             for name in ("bin/gconv", "share/gconv/filters/sobel_x.txt", "share/man/man1/gconv.1"):
                 self.assertTrue(os.path.exists(os.path.join(folder, name)), name)

@@ -4,6 +4,7 @@
  * leaves gaps alone; executions are captured into CUDA graphs; and what both take is printed, and held to a bound.
  */
 #include "gconv.h"
+#include "operation/operation.h"
 
 #include <algorithm>
 #include <cuda_runtime.h>

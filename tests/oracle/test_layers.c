@@ -11,6 +11,7 @@
  * algorithms that are not exact, within their bounds); and if gconv_plan_verify() finds the result right, and finds the
  * value that is then altered. Exit status: 0, 1 for a failure, 77 without the device.
  */
+#include "base/status.h"
 #include "bench/make_plan.h"
 #include "layer_oracle.h"
 #include "session.h"

@@ -2,6 +2,7 @@
 /* .npy files by hand: headers in every shape, byte orders, Fortran order, and what must be refused. */
 #include "base/npy_header.h"
 #include "gconv.h"
+#include "image/rows.h"
 
 #include <math.h>
 #include <setjmp.h>

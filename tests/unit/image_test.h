@@ -4,6 +4,7 @@
 #define GCONV_TESTS_IMAGE_TEST_H
 
 #include "gconv.h"
+#include "image/rows.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

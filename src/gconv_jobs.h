@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs: one operation on many images, from files to files, as the command line does it. A job is a gconv_batch. It is made
+ * in these steps, of which shards and the manifest may be left out:
+ *
+ *     gconv_inputs_find()    which images
+ *     gconv_outputs_name()   the name of every result
+ *     gconv_outputs_check()  whether a result would replace an input or another result
+ *     gconv_shard_take()     the part of the images that this machine does
+ *     gconv_manifest_open()  what an earlier run has done already
+ *     gconv_batch_run()      reads, filters and writes; or gconv_batch_explain_first(), which says what it would do
+ *
+ * The rules of gconv.h hold here, with one difference. A function that can fail takes a gconv_message, and the reason of a
+ * failure is there, not in gconv_last_error(): a job works on many threads. The texts of this header name the options of the
+ * command line, such as --memory.
+ */
+#ifndef GCONV_JOBS_H
+#define GCONV_JOBS_H
+
+#include "gconv.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Messages and lists of texts ----------------------------------------------------------------------------------- */
+
+/* Why something failed: one or a few sentences without a final newline. Set by failures only; it need not be initialised. */
+typedef struct gconv_message {
+  char text[10240]; /* as long as gconv_last_error() may be */
+} gconv_message;
+
+/* Sets the text, cut where it is too long, and returns `status`: for a caller's own failures. `format` is that of printf();
+ * the arguments may point into the old text. */
+gconv_status gconv_complain(gconv_message *message, gconv_status status, const char *format, ...) GCONV_PRINTF(3, 4);
+
+/* A growing list of strings. Zero-initialise before first use. */
+typedef struct gconv_texts {
+  char **items; /* owned, and so is each of them */
+  size_t count;
+} gconv_texts;
+
+/* Appends `text`, from malloc(), and takes it over in any case. False without memory, or if `text` is NULL: so that
+ * gconv_texts_add(list, strdup(x)) needs one check. */
+bool gconv_texts_add(gconv_texts *texts, char *text);
+
+/* Frees all and zeroes the list. */
+void gconv_texts_free(gconv_texts *texts);
+
+/* ---- Inputs -------------------------------------------------------------------------------------------------------- */
+
+typedef struct gconv_input {
+  char *path;     /* to open it; "-" is standard input */
+  char *relative; /* for mirroring: below the folder, or the fixed folders of the pattern, in which it was found; the mere
+                     file name for a file, "stdin" for standard input */
+} gconv_input;
+
+/* Zero-initialise before first use. */
+typedef struct gconv_inputs {
+  gconv_input *items; /* owned, with their texts */
+  size_t count;
+  bool many;        /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
+  size_t unread;    /* files that folders have of formats that are not read, by their extensions ... */
+  char *unread_one; /* ... and one of them; owned */
+} gconv_inputs;
+
+/*
+ * Finds the images that `specs` mean, in their order, each the first that fits of:
+ *   - "-", standard input, once;
+ *   - an existing folder: its files that have the extension of a readable format, sorted by name; with `recursive` those of
+ *     its sub-folders too. Hidden entries are passed over, and so is a folder that links back to one around it, and the
+ *     folder that `output`, the value of -o, names: else a second run would take the results of the first for inputs;
+ *   - any other existing file;
+ *   - a pattern with * ? or [: the files that match, sorted; folders that match count only with `recursive`.
+ * GCONV_BAD_ARGUMENT if a spec finds nothing, and *inputs is empty. No image is opened.
+ */
+gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
+                               gconv_message *message);
+
+/* Frees all and zeroes the list. */
+void gconv_inputs_free(gconv_inputs *inputs);
+
+/* ---- Outputs ------------------------------------------------------------------------------------------------------- */
+
+/* What the names are made from. */
+typedef struct gconv_naming {
+  const char *output;              /* a file, a folder, a template, or "-" for standard output */
+  const gconv_format_info *format; /* NULL: by the extension of `output`, else PNG */
+  const gconv_filters *filters;
+  bool each_filter; /* one result a filter; else one of them all */
+} gconv_naming;
+
+/* Zero-initialise before first use. */
+typedef struct gconv_outputs {
+  const gconv_format_info *format; /* of every result */
+  char *pattern;                   /* the template by which they are named, as -o would take it; owned */
+  gconv_texts paths;
+  size_t *first;     /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
+  bool make_folders; /* folders that are missing are made when a result is written */
+} gconv_outputs;
+
+/*
+ * Names every result. naming->output is
+ *   - "-": standard output, for one result;
+ *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index} and {frame} are replaced. {stem} is the
+ *     name of the input without folders and extension; {index} counts all results from 1, with as many digits as the last
+ *     one has; {frame} counts the frames of one input likewise. The folders of an input (gconv_input.relative) are put in
+ *     front of the file name;
+ *   - a folder, if it exists as one, ends in "/", or has no known extension and the inputs are many: results go to
+ *     FOLDER/<folders of the input>/{stem}.png, {stem}_{filter}.png if there is one a filter;
+ *   - else a file, for one result.
+ * In what has a "{", {{ and }} stand for single braces; but a folder that is called just as naming->output is that folder.
+ * Filters of one name get their number behind it: blur_1, blur_2. A file whose extension is that of a format with frames
+ * (.npy) is looked into, and where the format of the results holds only one, each frame has a file: {stem}_{frame}.png in a
+ * folder.
+ * GCONV_BAD_ARGUMENT says what does not fit, and *outputs is empty.
+ */
+gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs,
+                                gconv_message *message);
+
+/* The format of a result at `path`, by its extension; PNG where a name need not tell it: of "-", standard output, of pipes
+ * and devices. NULL: it is not known. */
+const gconv_format_info *gconv_output_format(const char *path);
+
+/* The format that the results will have, as gconv_outputs_name() finds it. *one_file says whether naming->output is the name
+ * of a file, rather than a folder or a template. */
+const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file);
+
+/* Refuses, with GCONV_BAD_ARGUMENT, results that would land on each other (whatever way their paths take), on an input, or
+ * on a folder; and those whose folder is missing (unless it is to be made) or may not be written. Nothing is changed. */
+gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message);
+
+/* Refuses likewise results that would replace a file of filters; `filters` are as -f takes them: PATH, or a name, or, of
+ * `banks`, PATH:NAME. */
+gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
+                                         gconv_message *message);
+
+/* Whether a file is at `path` that a result would replace. What is no regular file is written through, and not lost. */
+bool gconv_output_exists(const char *path);
+
+/* Frees all and zeroes it. */
+void gconv_outputs_free(gconv_outputs *outputs);
+
+/* ---- Shards: several machines for one job, none of which knows of the others ------------------------------------------ */
+
+/* Part `number`, from 1, of `count`; count 0: all inputs, undivided. */
+typedef struct gconv_shard {
+  int number, count;
+} gconv_shard;
+
+/*
+ * Parses "I/N" (1/4 to 4/4), or
+ *   - "auto": in a job array of Slurm, the place of SLURM_ARRAY_TASK_ID among those from SLURM_ARRAY_TASK_MIN to
+ *     SLURM_ARRAY_TASK_MAX, which are SLURM_ARRAY_TASK_COUNT at equal distances;
+ *   - "auto/N": the same, which must be N; or in an indexed job of Kubernetes, which tells no pod how many there are,
+ *     JOB_COMPLETION_INDEX, from 0, of N.
+ * GCONV_BAD_ARGUMENT says what is wrong, or which variables were looked for.
+ */
+gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_message *message);
+
+/* Drops the inputs that belong to other shards, and their outputs, which keep the names that they have in the whole.
+ * Possibly none is left. An input belongs to the shard that its relative path (gconv_input) tells: no locale, order or
+ * machine has a part in it. */
+void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs);
+
+/* ---- Going on with a job that was stopped --------------------------------------------------------------------------------
+ */
+
+/* A manifest is a file beside the results, .gconv-manifest. It has a line for each result that was finished, with checksums
+ * of the result and of its input. A result that agrees with its line is done. Any other result is made again. */
+typedef struct gconv_manifest gconv_manifest;
+
+/* What is known of a result. */
+typedef enum gconv_finding {
+  GCONV_FOUND_DONE,
+  GCONV_FOUND_NEW,          /* the manifest has no such result */
+  GCONV_FOUND_OTHER_JOB,    /* it was made with other filters, options or another version */
+  GCONV_FOUND_OTHER_INPUT,  /* from an input that was another, or had another content */
+  GCONV_FOUND_OTHER_RESULT, /* it is missing, or has another content now */
+  GCONV_FINDINGS
+} gconv_finding;
+
+/*
+ * Reads the manifests beside `outputs`. With `removed`, the job is to be run: the folder is made if it is missing, the run's
+ * own manifest is locked and appended to, and what killed runs left of the outputs is removed; *removed counts those files.
+ * NULL: nothing is changed. `job` is a digest of what makes the results: filters, options. The shard is used only here.
+ * GCONV_EXISTS: another process is at work with the same manifest; GCONV_IO_ERROR; GCONV_NO_MEMORY.
+ */
+gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
+                                 gconv_manifest **manifest, gconv_message *message);
+
+/* What is known of the result `path` of `input`. Reads both files. Thread-safe. */
+gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *path, const gconv_input *input);
+
+/* After the run. NULL is allowed. */
+void gconv_manifest_close(gconv_manifest *manifest);
+
+/* ---- Jobs ---------------------------------------------------------------------------------------------------------- */
+
+/* What happens to a result whose file exists. */
+typedef enum gconv_existing {
+  GCONV_EXISTING_REPLACE,
+  GCONV_EXISTING_KEEP, /* it is kept, and counts as failed */
+  GCONV_EXISTING_SKIP  /* it is kept, and counts as done */
+} gconv_existing;
+
+/* How one input went. Times are in milliseconds. All that is pointed to is valid during the call of the report function
+ * only.
+ */
+typedef struct gconv_report {
+  const gconv_input *input;
+  char *const *outputs; /* the paths of its results */
+  size_t output_count;
+  size_t written, passed, failed; /* of the results; passed over because they exist, or are done by the manifest */
+  size_t found[GCONV_FINDINGS];   /* what the manifest knew of them; all 0 without one */
+  const gconv_texts *errors;      /* each begins with the path it is about */
+  const char *explanation;        /* what a new plan does and why; NULL unless wanted */
+  const char *device_reason;      /* with an explanation: why "auto" is what it is; "" without a choice */
+  const char *remark;             /* why a new plan is not on the device of the run; NULL if it is */
+  bool executed;                  /* everything below is set */
+  bool cold;                      /* the first execution of this plan */
+  uint64_t pixels;                /* of the input: N * H * W */
+  gconv_plan_info plan;           /* for this input alone */
+  gconv_timings timings;          /* its share, if several inputs are executed together; likewise those below */
+  double decode_ms, plan_ms, encode_ms;
+  double wait_ms;  /* for the device, before the plan: 0 once it is open */
+  double total_ms; /* all of this input, without its verification */
+  bool verified;
+  gconv_verification verification;
+  double elapsed_ms; /* since the run began */
+} gconv_report;
+
+/* Who decodes JPEG files that a GPU can. The pixels are the same, but the CPU alone tells of damaged files. */
+typedef enum gconv_decoder {
+  GCONV_DECODER_CPU,
+  GCONV_DECODER_GPU, /* not with the device "cpu" */
+  GCONV_DECODER_AUTO /* the GPU, where the device is "auto" and that is sooner done; else the CPU */
+} gconv_decoder;
+
+/* A job. All that is pointed to is the caller's, and must outlive the run. Inputs, outputs, operation, device and report are
+ * needed; everything else may be 0. */
+typedef struct gconv_batch {
+  const gconv_inputs *inputs;
+  const gconv_outputs *outputs;     /* checked */
+  const gconv_operation *operation; /* whose results have types that the format of the outputs holds */
+  bool one_array;                   /* all inputs go into the one array at outputs->paths[0], in their order */
+  bool nhwc;                        /* arrays of four dimensions are N x H x W x C, read and written */
+  int group;                        /* images that are executed together, where the operation does that; 0: by memory */
+  const char *device;               /* as gconv_device_open() takes it */
+  gconv_decoder decoder;
+  bool cpu_may_begin;  /* while a GPU gets ready, where bits are the same, as with the device "auto" */
+  int threads;         /* of all jobs together; 0: one a processor */
+  int jobs;            /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
+  uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
+  uint64_t max_pixels; /* gconv_read_options */
+  int jpeg_quality, png_level; /* gconv_write_options */
+  gconv_existing existing;
+  gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
+  bool fail_fast;           /* begin no further group after a failure */
+  bool verify, explain;
+  bool only_explained; /* nothing is executed, and nothing begun that only executions need */
+  double tolerance;    /* gconv_plan_verify() */
+  /* Called once an input that was begun, in the order in which they were begun, from any thread, one call at a time. */
+  void (*report)(const gconv_report *report, void *user);
+  void *user;
+} gconv_batch;
+
+/* How a run went. */
+typedef struct gconv_batch_summary {
+  size_t begun;                   /* inputs */
+  size_t written, passed, failed; /* results; those of inputs that were not begun count as failed */
+  size_t found[GCONV_FINDINGS];   /* what the manifest knew of the results of inputs that were begun */
+  gconv_device_info device;
+  char device_reason[192]; /* what "auto" chose it for; "" if there was no choice */
+  double device_wait_ms;   /* the part of device.start_ms in which nothing could be done but wait */
+  double wall_ms;
+} gconv_batch_summary;
+
+/* Runs all inputs. Failures of single images are reported and counted, not returned; only what stops the whole run is:
+ * GCONV_BAD_ARGUMENT for a device or algorithm that fits nothing, else the status of opening the device. */
+gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message);
+
+/* Explains what the run would do with its first input, of which it reads only the header: *text is the caller's, for free().
+ * `reason` becomes the reason for which "auto" chose its device, or "". */
+gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, char reason[192], gconv_message *message);
+
+/* Whether the name means several GPUs: "cuda:all", "cuda:0,2". Plain filters alone use more than one. */
+bool gconv_devices_are_several(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Images by rows, from the top: for those that need not, or cannot, be in memory at once. The rows of a planar image are
+ * those of all its planes, one after the other. */
+#ifndef GCONV_IMAGE_ROWS_H
+#define GCONV_IMAGE_ROWS_H
+
+#include "gconv.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gconv_row_reader gconv_row_reader;
+typedef struct gconv_row_writer gconv_row_writer;
+
+/* Opens the image at `path` and reads its header. */
+gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
+/* All but the pixels; as the file has it, before EXIF orientation. Valid until the reader is closed. */
+const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
+/* Whether rows can be read as the file has them, upright and in bounded memory. False for interlaced PNG, PFM, .npy in
+ * Fortran order, and photos that EXIF turns: those are for gconv_image_read(). */
+bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
+/* About how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
+ * is copied. */
+size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
+/* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
+ * all who share them keep no more processors busy than there are threads. */
+void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
+/* Reads the next `count` rows to samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is left, and after a
+ * failure to read, which leaves nothing but closing. */
+gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size_t row_bytes, int32_t count);
+/* Instead of rows, the whole image, as gconv_image_read() yields it; nothing but closing is left then. *image is empty, or
+ * the last one, whose memory serves again if the shape is the same: the system need not clear new pages then, 4 ms for 25
+ * MB.
+ */
+gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image);
+/* NULL is allowed. */
+void gconv_row_reader_close(gconv_row_reader *reader);
+
+/* Begins an image like `header`, whose profile must outlive the writer, as `path` must; otherwise as gconv_image_write(). */
+gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
+                                   gconv_row_writer **writer);
+/* How many rows are best written at a time: multiples of this number, and the last rows of the image, are taken without a
+ * copy and compressed by all threads. Any other number is right, too. */
+int32_t gconv_row_writer_step(const gconv_row_writer *writer);
+/* Writes the next `count` rows, from samples + i * row_bytes. GCONV_BAD_ARGUMENT unless it is 1 to what is missing. */
+gconv_status gconv_row_writer_write(gconv_row_writer *writer, const void *samples, size_t row_bytes, int32_t count);
+/* Whether rows may be written in any order, by gconv_row_writer_write_at(): those of planar images to a .npy file that is no
+ * pipe. */
+bool gconv_row_writer_is_free(const gconv_row_writer *writer);
+/* Writes `count` rows of plane `plane` (of all frames) from `row` on. Every row must be written once, and none by
+ * gconv_row_writer_write(). */
+gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
+                                       size_t row_bytes, int32_t count);
+/* Ends the writer: the file appears, if all rows were written, or nothing does. Both free it, in success and failure. */
+gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
+void gconv_row_writer_discard(gconv_row_writer *writer); /* NULL is allowed */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
