@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Holds the speed of one build of gconv against that of another: `gconv bench` of both, in turns.
 
-usage: pairs.py OLD NEW [--rounds 5] [--allowed 1.03] [-- OPTION... [-- OPTION...]]
+usage: pairs.py OLD NEW [--rounds 5] [--seconds S] [--allowed 1.03] [-- OPTION... [-- OPTION...]]
 
-Each list of options behind a "--" is a call of `gconv bench`; without any, all of CALLS are made. Every round runs each call
+After --seconds, no call is begun. Each list of options behind a "--" is a call of `gconv bench`; without any, all of CALLS are made. Every round runs each call
 with OLD, then with NEW. A case is a row of the report. Printed are the cases whose time NEW / OLD, as the median of the
 rounds' quotients, is above --allowed, with the least and the largest quotient. A case is slower, and the script fails, if
 its least quotient is above 1, too: then the difference is larger than the spread.
@@ -15,6 +15,7 @@ import csv
 import statistics
 import subprocess
 import sys
+import time
 
 CALLS = [
     ["--image", "7680x4320x3p", "--type", "f32", "--sizes", "3,5,7,9,11,13,15,17,31,63"],
@@ -64,11 +65,16 @@ def main():
     parser.add_argument("old")
     parser.add_argument("new")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--allowed", type=float, default=1.03)
     options = parser.parse_args(own)
     quotients = collections.defaultdict(list)
-    for _ in range(options.rounds):
+    end = time.monotonic() + options.seconds
+    for number in range(options.rounds):
         for call in split(words[len(own):]) or CALLS:
+            if time.monotonic() > end:
+                print(f"round {number + 1} stops before {' '.join(call)}")
+                break
             old, new = measure(options.old, call), measure(options.new, call)
             for case in old.keys() & new.keys():
                 quotients[case].append(new[case] / old[case])
