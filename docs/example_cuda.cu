@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Filters a photo whose pixels are in the memory of a GPU, in a stream of its own: example_cuda SOBEL.txt IN OUT.png
+/* Filters a photo whose pixels are in the memory of a GPU, on a stream of this program: example_cuda FILTER IN OUT.png.
+ * What it made is freed by the end of the process.
  * nvcc example_cuda.cu $(pkg-config --cflags --libs --static gconv) -o example_cuda */
 #include <cuda_runtime.h>
 #include <gconv/gconv.h>

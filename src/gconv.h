@@ -147,7 +147,8 @@ gconv_type gconv_format_type(const gconv_format_info *format, gconv_type wanted)
 typedef struct gconv_threads gconv_threads;
 
 typedef struct gconv_read_options {
-  uint64_t max_pixels; /* frames * height * width of the largest image that is decoded; 0: the default */
+  uint64_t max_pixels; /* frames * height * width of the largest image that is decoded, four planes counted once; 0: the
+                          default */
   bool again;          /* it was read before: no warning of what is in it is given a second time */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
@@ -367,8 +368,8 @@ gconv_status gconv_device_open(const char *name, int threads, gconv_device **dev
 /* After its plans are freed. NULL is allowed. */
 void gconv_device_close(gconv_device *device);
 
-/* Whether a GPU was opened in this process, or is being opened. The handlers of its driver at exit() take longer than the
- * system does to take all back: a program that has written everything may call _exit(). Thread-safe. */
+/* Whether this process has started CUDA, if only to ask which GPUs there are. The handlers of its driver at exit() take
+ * longer than the system does to take all back: a program that has written everything may call _exit(). Thread-safe. */
 bool gconv_device_is_gpu_open(void);
 
 /* The threads of the CPU, or those that work on the host for a GPU. They are the device's, and end with it. Any number of
@@ -655,7 +656,8 @@ const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t outpu
 /* Whether images like `like` can be executed with this plan. */
 bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like);
 
-/* Where the time of one execution went, in milliseconds. GPU times are from device events. */
+/* Where the time of one execution went, in milliseconds. GPU times are from device events, except decode_ms, and the
+ * download_ms of results in parts: these are what the host waits. */
 typedef struct gconv_timings {
   double prepare_ms; /* on the host before: grey, linear light, premultiply */
   double upload_ms;  /* 0 on the CPU */
@@ -671,9 +673,8 @@ typedef struct gconv_timings {
  * copy ICC profile and resolution from `in`. timings may be NULL. */
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
 
-/* Samples in memory of a device, of one image or several: sample (n, c, y, x) is n * stride[0] + c * stride[1] + y *
- * stride[2]
- * + x * stride[3] bytes behind `data`. Strides of axes of length 1 do not matter. */
+/* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance behind `data`:
+ * n * stride[0] + c * stride[1] + y * stride[2] + x * stride[3]. Strides of axes of length 1 do not matter. */
 typedef struct gconv_array {
   void *data;
   gconv_type type;
@@ -681,22 +682,24 @@ typedef struct gconv_array {
   int64_t stride[4]; /* in bytes, none below 0 */
 } gconv_array;
 
-/* As gconv_plan_execute() from and to memory of the plan's device. Nothing is allocated, copied or waited for: the work goes
- * into `stream`, a cudaStream_t of the caller, and may be captured into a CUDA graph, once the plan was executed before, as
- * libraries and kernels are loaded when they are first used. The caller sees to it that executions of one plan do not
- * overlap. On a CPU, arrays are in its memory, `stream` is not used, and the work is done on return.
+/* As gconv_plan_execute(), from and to memory of the plan's device. On a GPU, nothing is allocated or waited for: the work
+ * goes into `stream`, a cudaStream_t of the caller. Once the plan was executed, it may also be captured into a CUDA graph;
+ * not before, as libraries and kernels are loaded when they are first used. The caller sees to it that executions of one
+ * plan do not overlap. On a CPU, arrays are in its memory, `stream` is not used, and the work is done on return.
  *
  * Arrays have types and shapes of the plan's headers. Where like.planar was set, samples of a row are neighbours, and planes
  * may have any distance; else pixels are neighbours, and so are the channels in each. Rows may have gaps between them, which
  * stay as they are; images have none but that. On a GPU, arrays whose data and strides are not multiples of 16 bytes, and
- * more than two outputs that do not lie at equal distances, are copied on the way, in memory of the plan. GCONV_UNSUPPORTED
+ * more than two outputs that do not lie at equal distances, are copied through memory of the plan; all others are read and
+ * written where they are. GCONV_UNSUPPORTED
  * says what the plan cannot take: strides of other kinds, or stages on the host (grey, linear light, premultiplied alpha,
  * minmax, pictures of networks). */
 gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream);
 
-/* Bytes of a GPU's memory that the plan holds by now: for images, filters and workspace, and, once an execution has wanted
- * them, for decoding JPEG and for making PNG; what libraries take for themselves is not counted. 0 on a CPU. */
+/* Bytes of a GPU's memory that a plan of filters holds by now: for images, filters and workspace, and, once an execution has
+ * wanted them, for decoding JPEG and for making PNG. What algorithms and libraries keep for themselves, such as the spectra
+ * of fft, is not counted. 0 on a CPU, and for networks. */
 size_t gconv_plan_held_bytes(const gconv_plan *plan);
 
 /* Plans by rows, for images that are not in memory at once. Output rows are made in strips; a strip begins at a multiple of

@@ -40,8 +40,8 @@ struct gconv_devices {
   bool ended;          /* no image is to be begun any more */
   gconv_status status; /* why there is no GPU, which is needed */
   gconv_message why;
-  bool waited; /* somebody, for a GPU: so long */
-  double wait_ms;
+  bool waited;    /* a worker has waited for a GPU ... */
+  double wait_ms; /* ... for so long; the first wait counts */
 };
 
 static bool is_cpu(const gconv_device *device) {
@@ -50,8 +50,8 @@ static bool is_cpu(const gconv_device *device) {
 
 /* ---- Opening GPUs --------------------------------------------------------------------------------------------------- */
 
-/* The decoder's engines work through queues of their own, or one after the other, and 7 times as long: so all queues are
- * wanted, instead of the two that main.c asks for. Before CUDA is started. */
+/* Asks for all queues instead of main.c's two. Each engine of the decoder needs a queue of its own: with too few, they work
+ * one after the other, and take 7 times as long. Must be called before CUDA starts. */
 static void ask_for_queues(void) {
   const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   if (queues && strcmp(queues, "2") == 0)
@@ -76,7 +76,8 @@ static void count_down(gconv_devices *devices, int *count) {
   pthread_mutex_unlock(&devices->lock);
 }
 
-/* Where the CPU takes images meanwhile, a GPU is ready with its decoder: at work, it would delay that. */
+/* If the CPU filters meanwhile, the decoder starts before the GPU counts as ready, because a busy GPU delays that start.
+ * Otherwise it starts after. */
 static void *open_gpu(void *argument) {
   struct gpu *gpu = argument;
   gconv_devices *devices = gpu->devices;
@@ -153,8 +154,8 @@ static bool wants_gpu(const gconv_devices *devices) {
   return gconv_gpu_may_be_there() && worth->gpu_can && (!worth->cpu_can || worth->gpu);
 }
 
-/* On a CPU, as many as there are threads at most, or, of plans that keep all of them busy, two: one is decoded or written
- * while the other is executed. While a GPU decodes, whoever wants the image waits, and leaves a processor to another. */
+/* Chooses the number of workers. On a CPU: one a thread at most. Two, if one plan keeps all threads busy: one image is then
+ * decoded or written while the other is executed. Half as many more if a GPU decodes, as such workers mostly wait. */
 static void choose_workers(gconv_devices *devices, bool gpu, bool decodes, size_t most) {
   const gconv_batch *batch = devices->batch;
   bool shares = batch->operation->type->shares;
@@ -333,7 +334,7 @@ static void summarize(const gconv_devices *devices, gconv_batch_summary *summary
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
 }
 
-/* Where a thread is not through, it has the GPUs until the process ends, and *devices, too. */
+/* If a thread still opens a GPU, it keeps the GPUs and *devices until the process ends: they are not freed. */
 void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary) {
   if (!devices)
     return;

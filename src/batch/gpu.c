@@ -33,8 +33,8 @@ bool gconv_gpu_may_send_parts(const gconv_batch *batch, char *const *paths, size
 
 /* ---- Results in parts ------------------------------------------------------------------------------------------------ */
 
-/* All files are open at once, and what each needs besides its rows is to fit in --memory. What several threads compress,
- * they do better as a whole. */
+/* For parts, all files of results are open at once, and what each needs besides its rows must fit into --memory. If several
+ * threads compress a result, it is faster whole. */
 double gconv_parts_bytes(const gconv_worker *worker, const gconv_task *task, double whole) {
   const gconv_batch *batch = worker->run->batch;
   const gconv_item *item = &task->items[0];

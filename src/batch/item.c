@@ -97,7 +97,8 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
 
 /* ---- What becomes of them ------------------------------------------------------------------------------------------ */
 
-/* A result that cannot be noted is one all the same: it would be made again. All of it is read for that. */
+/* Notes result n in the manifest, for which it reads all of the file. Returns the text of an error, or NULL. A result that
+ * cannot be noted is a result all the same: the next --resume would make it again. */
 static char *note(const gconv_run *run, const gconv_item *item, size_t n) {
   gconv_manifest *manifest = run->batch->manifest;
   gconv_message message;
@@ -124,7 +125,7 @@ void gconv_item_count(const gconv_run *run, gconv_task *task, gconv_item *item, 
 
 /* ---- What is told -------------------------------------------------------------------------------------------------- */
 
-/* The share of one of several images in times that were taken of all. */
+/* Divides the times of a group by the number of its images. */
 static void share_times(gconv_report *report, double images) {
   gconv_timings *times = &report->timings;
   *times = (gconv_timings){times->prepare_ms / images,  times->upload_ms / images, times->kernel_ms / images,

@@ -277,7 +277,7 @@ static char *name_of(const gconv_manifest *manifest, const char *path) {
   return escaped(path + strlen(manifest->folder));
 }
 
-/* Any of the records will do: the result's content tells which of them it is that is in force. */
+/* A result may have records of several runs. It is done if one of them agrees in job, input and content. */
 static gconv_finding look_up(const gconv_manifest *manifest, const char *path, const char *name, const char *relative,
                              gconv_print input) {
   gconv_finding best = GCONV_FOUND_NEW;

@@ -17,7 +17,7 @@
 
 /* A file, by its content. */
 typedef struct gconv_print {
-  bool known; /* false: it is not known again, whatever it has */
+  bool known; /* false: it could not be read, and equals no other */
   uint64_t bytes;
   uint32_t crc32;
 } gconv_print;

@@ -238,7 +238,8 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *heade
   if (rows < fewest && fixed + fewest * row > most && worker->run->batch->memory > 0)
     return refuse(worker, fixed + fewest * row,
                   cut->whole && reader ? "its rows do not come in order (planes, interlaced, turned by EXIF)" : NULL);
-  cut->rows = (int32_t)fmin(fmax(rows, fewest), cost->rows); /* what is computed twice is no more than the half */
+  cut->rows =
+      (int32_t)fmin(fmax(rows, fewest), cost->rows); /* as high as the halo at least: so at most half is computed twice */
   cut->bytes = fixed + cut->rows * row;
   return GCONV_OK;
 }
@@ -289,7 +290,8 @@ static void give_back(gconv_budget *budget, uint64_t bytes) {
   pthread_mutex_unlock(&budget->lock);
 }
 
-/* All of it is taken at once, and who waits keeps nothing: so nobody waits for those who wait. */
+/* Takes all the memory at once. A worker that has to wait first gives back what it has: so workers cannot wait for each
+ * other forever. */
 gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason) {
   gconv_budget *budget = &worker->run->budget;
   uint64_t wanted = bytes < 1e18 ? (uint64_t)bytes : (uint64_t)1e18;

@@ -10,7 +10,7 @@
 typedef struct entry {
   gconv_plan *plan; /* NULL while it is made */
   gconv_plan_request of;
-  gconv_image like; /* which of.like is not after the call */
+  gconv_image like; /* a copy of *of.like, which is the caller's */
   bool idle;
   struct entry *next;
 } entry;
@@ -21,7 +21,7 @@ struct gconv_plans {
   pthread_cond_t changed;
   entry *entries;
   uint64_t clock;
-  uint64_t arrived, served; /* those who wait for memory */
+  uint64_t arrived, served; /* numbers of those that waited for memory: of all, and of those whose turn came */
 };
 
 gconv_plans *gconv_plans_create(size_t most) {

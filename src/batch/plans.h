@@ -14,7 +14,7 @@ typedef struct gconv_plans gconv_plans;
 
 /* Keeps up to `most` idle plans. NULL without memory. */
 gconv_plans *gconv_plans_create(size_t most);
-/* Nobody has a plan any more. NULL is allowed. */
+/* Frees all plans; no worker may still have one. NULL is allowed. */
 void gconv_plans_free(gconv_plans *plans);
 
 /* What plans are made of: gconv_plan_create(). */

@@ -32,14 +32,14 @@ typedef struct gconv_budget {
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
   uint64_t taken;
-  uint64_t arrived, served; /* those who wait */
+  uint64_t arrived, served; /* numbers of waiters: of all that came, and of those whose turn came */
 } gconv_budget;
 
 /* Inputs that are executed together: consecutive entries of run->order. Several have one shape. */
 typedef struct gconv_group {
   size_t first, count;
-  gconv_image header; /* of each, without pixels; no frames: it is known when it is opened */
-  int32_t frame;      /* of the one array, that is the first of this group */
+  gconv_image header; /* of each image, without pixels; frames is 0 if it is not known before the file is opened */
+  int32_t frame;      /* in the one array of a job: the place of the group's first frame */
 } gconv_group;
 
 /* A report that waits until those of all inputs before are told. */
@@ -55,9 +55,9 @@ typedef struct gconv_run {
   gconv_batch_summary *summary;
   double begin_ms;
   const gconv_operation *operation;
-  gconv_operation *exact; /* the same for images that either device may take (devices.h); NULL: there are none */
+  gconv_operation *exact; /* kept to the exact family, for images that the CPU or a GPU may take; NULL: there are none */
   int workers, threads;   /* threads of each worker */
-  size_t *order;          /* [inputs]: in which they are reported; owned, as the next */
+  size_t *order;          /* [inputs]: their numbers in the order of work and reports; owned, as the next */
   gconv_group *groups;
   size_t group_count;
   gconv_devices *devices;
@@ -84,7 +84,7 @@ typedef struct gconv_cost {
   double in_row;      /* of one row of the image */
   double out_row;     /* of one row of all outputs */
   double scale, halo; /* input rows that `n` rows of the result need: scale * n + halo */
-  double stream;      /* that plain filters take by rows; 0: they need the image whole */
+  double stream;      /* bytes that plain filters take by rows; 0: they need the whole image */
   int32_t rows;       /* of the result */
   size_t outputs;
 } gconv_cost;
@@ -96,7 +96,7 @@ typedef struct gconv_worker {
   gconv_device *cpu;    /* its own share of the CPU */
   uint64_t held;        /* bytes of the budget */
   gconv_device *device; /* of the group at hand; NULL: it waits for a GPU, when it is decoded */
-  gconv_image judged;   /* header of the last images of which the next two were found out */
+  gconv_image judged;   /* header of the images for which the next two were found out last */
   gconv_cost cost;
   bool either;          /* either device may take them */
   gconv_image input;    /* the last pixels, whose memory the next ones may take */
@@ -130,7 +130,7 @@ typedef struct gconv_task {
   char *explanation;    /* owned */
   char remark[768];     /* why the plan is not on the device of the run, or takes less at a time; "" */
   bool streamed;        /* results were written as they were made, and are counted */
-  bool stranded;        /* there is no device */
+  bool stranded;        /* the device that it needs could not be opened: the run stops */
   gconv_message why;    /* why it failed */
   pthread_mutex_t lock; /* guards reports and errors of the items while results are written */
 } gconv_task;
@@ -203,7 +203,8 @@ typedef struct gconv_cut {
 /* Why an item cannot go by rows, however it is made; NULL if it can. `reader`: NULL if it is in memory. */
 const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
                                 const gconv_row_reader *reader);
-/* Whether an item must go by rows, as all of it is more than the memory, or had better; else *reason says why it cannot. */
+/* Whether an item goes by rows: because it does not fit into the memory as a whole, or because that is faster. *reason says
+ * why it cannot, for an error. */
 bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
                         const gconv_row_reader *reader, double whole_bytes, const char **reason);
 /* Chooses how. GCONV_TOO_LARGE if the memory does not suffice. */

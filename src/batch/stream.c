@@ -99,8 +99,8 @@ static int32_t strip_rows(const gconv_plan *plan, const gconv_image *like, int64
   return rows < height ? (int32_t)rows : (int32_t)height;
 }
 
-/* Finds out which rows each strip needs, and so the most that a window must hold. Mirrored at the bottom, rows may be needed
- * again that earlier strips had done with. */
+/* Finds out which rows each strip needs, and so the most that a window must hold. With a mirrored border, the last
+ * strips need rows again that earlier ones had done with: so spans are widened until they never go back. */
 static gconv_status plan_spans(const gconv_plan *plan, flow *f) {
   int32_t height = f->pass.end - f->pass.first, least = INT32_MAX, most = 0;
   f->strips = (height - 1) / f->strip + 1;
@@ -388,7 +388,8 @@ static void *write_all(void *argument) {
 
 /* ---- A pass ---- */
 
-/* What has no thread of its own is done here, strip by strip. */
+/* Reading and writing have threads, if there are several threads and strips. Otherwise they are done here, between the
+ * strips. */
 static void run_stages(flow *f) {
   pthread_t reader, writer;
   bool overlaps = gconv_threads_count(f->threads) > 1 && f->strips > 1;

@@ -23,7 +23,7 @@ static gconv_status go_by_rows(gconv_worker *worker, gconv_task *task, gconv_row
     return GCONV_OK;
   GCONV_TRY(gconv_task_plan(worker, task, cut.rows, false));
   if (gconv_plan_row_step(task->plan) == 0 || gconv_plan_outputs(task->plan) != task->items[0].count)
-    return GCONV_OK; /* the plan is of use all the same */
+    return GCONV_OK; /* this plan cannot go by rows: it is kept, and the caller takes the image whole */
   if (because && task->common.cold && !task->remark[0])
     snprintf(task->remark, sizeof task->remark, "%.400s, so it goes by bands of %d rows", because,
              gconv_plan_row_step(task->plan));

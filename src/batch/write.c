@@ -65,7 +65,7 @@ int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t fir
   return step;
 }
 
-/* Counts result n by the status of the image, if it has not failed by itself. */
+/* Commits result n, or discards it if `status` is a failure, and counts it. Without a writer, it was counted before. */
 static void close_file(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status) {
   gconv_item *item = &task->items[0];
   if (worker->run->batch->one_array && status == GCONV_OK) {

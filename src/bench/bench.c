@@ -45,7 +45,7 @@ static bool takes(const char *const *takers, const char *name) {
   return *takers != NULL;
 }
 
-/* Says of which algorithms rows that an option makes differ by chance alone. */
+/* Names the algorithms that ignore the option: their rows differ only by chance. */
 static void note_option(const gconv_bench *bench, const char *option, const char *const *takers) {
   const gconv_bench_list *sizes = &bench->settings->sizes;
   const bool on_gpu = strcmp(bench->type_name, "cuda") == 0;

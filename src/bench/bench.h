@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast the algorithms are by themselves: what is measured (settings.c, inputs.c), measuring (measure.c, layers.c), all
- * of it (bench.c), auto against the best (auto.c), reports (report.c) and plots
- * (plot.c); experiments with layers (experiments.c); and what gconv tune measures (tune.c).
+ * How fast the algorithms are by themselves. settings.c and inputs.c say what is measured; measure.c and layers.c measure
+ * it; bench.c runs all of it; auto.c compares auto with the best; report.c and plot.c report. experiments.c has experiments
+ * with layers, tune.c what gconv tune measures.
  *
  * Functions that return a gconv_status leave the text of a failure in gconv_last_error().
  */
@@ -136,7 +136,8 @@ void gconv_bench_free_layer(gconv_bench_layer *layer);
 
 /* ---- Measuring ---- */
 
-/* Measures a layer likewise. Unless bench->unchecked, the layer is to have GCONV_LAYER_VALID, which alone is checked. */
+/* Measures a layer, as gconv_bench_measure() does images. Only results with GCONV_LAYER_VALID can be checked: with other
+ * paddings, bench->unchecked must be set. */
 void gconv_bench_measure_layer(gconv_bench *bench, const gconv_bench_layer *data, gconv_layer_padding padding,
                                gconv_bench_row *row);
 
@@ -154,7 +155,7 @@ gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_
  * NULL past the end. */
 const char *gconv_bench_algorithm_at(const gconv_bench *bench, bool layers, size_t index);
 
-/* The status of measuring the row becomes its obstacle, if it is a failure; what is more than GCONV_UNSUPPORTED is told of.
+/* If `status` is a failure, stores its text as the obstacle of the row. Failures other than GCONV_UNSUPPORTED are said, too.
  */
 void gconv_bench_take_status(gconv_bench *bench, gconv_bench_row *row, gconv_status status);
 

@@ -5,13 +5,13 @@
 
 #include <math.h>
 
-/* Larger outputs stay on the device, unseen. */
+/* Outputs of more bytes are not fetched from the device, and not checked. */
 static const double CHECKED_BYTES = 16 << 20;
 enum { CHECKED_PLACES = 200 };
 
 /* ---- Inputs ---- */
 
-/* Images have the samples of as many planes as they have together. */
+/* The images are made as one image with all their planes, which is then seen as several. */
 gconv_status gconv_bench_make_layer(const gconv_bench_image *shape, int32_t images, int32_t filters, int32_t size,
                                     gconv_bench_layer *layer) {
   const gconv_bench_image in = {shape->width, shape->height, shape->channels * images, true};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan in one call, where an operation is made for this plan alone. */
+/* Makes an operation and a plan of it in one call. */
 #ifndef GCONV_BENCH_MAKE_PLAN_H
 #define GCONV_BENCH_MAKE_PLAN_H
 

@@ -42,7 +42,7 @@ typedef struct racer {
 
 /* ---- One algorithm ---------------------------------------------------------------------------------------------------- */
 
-/* A plan by the algorithm `name`: of filters for results as files have them, of layers for what the last one yields. */
+/* Makes a plan with the algorithm `name`. Filters yield results as files have them, layers raw values. */
 static gconv_status create_plan(const race *r, const char *name, gconv_plan **plan) {
   const gconv_race *asked = r->asked;
   if (asked->layers) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is measured where the settings leave it open: what a figure, a grid that is known by name, says, or what is usual. */
+/* Completes the settings: from the figure that was named (a known set of cases), else with defaults. */
 #include "bench/bench.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What estimates are worth on this machine: measured, and remembered for the choices of auto. */
+/* Measures how far the estimates are off on this machine, and stores that for auto. */
 #include "batch/texts.h"
 #include "bench/bench.h"
 #include "operation/tuning.h"
@@ -192,8 +192,8 @@ void gconv_tune_print(FILE *out, const gconv_device *device) {
 
 /* ---- The work ---- */
 
-/* Whether the file of the device can be written, found out before all the work: by writing what is in force, or, where
- * that is nothing, what is known of the machine. Then estimates are made to be for this machine, and unchanged. */
+/* Finds out before all the work whether the file of the device can be written: writes what is in force, or, if that is
+ * nothing, the measured machine. Until the work is done, estimates follow from that file. */
 static gconv_status prepare(gconv_bench *bench) {
   gconv_tuning bare = {.machine = bench->machine};
   gconv_status status = GCONV_OK;

@@ -151,7 +151,7 @@ static int widest_name(const gconv_bank_file *file) {
   return (int)(most < limit ? most : limit);
 }
 
-/* A name that was chosen is told of alone. */
+/* If a name was chosen, only that entry is printed. */
 static gconv_status inform_entries(struct info *info, const char *spec, gconv_bank_file *file, const char *name,
                                    json_t *list) {
   size_t index = 0, count = 0;

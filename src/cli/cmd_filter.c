@@ -122,7 +122,7 @@ static int work(gconv_main_job *job) {
   return status == GCONV_BAD_ARGUMENT ? GCONV_EXIT_USAGE : GCONV_EXIT_FAILED;
 }
 
-/* More shards than images, or the luck of the hash. */
+/* This shard got no image: there are more shards than images, or the hash gave it none. */
 static int remark_on_no_share(const gconv_main_job *job) {
   if (!job->settings->quiet)
     gconv_say("shard %d/%d has none of the images", job->settings->shard.number, job->settings->shard.count);

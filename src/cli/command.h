@@ -20,8 +20,8 @@ typedef struct gconv_command {
   const char *details;     /* printed by --help after the options; may be NULL */
   void (*more)(FILE *out); /* prints what comes after the details; may be NULL */
   unsigned of;             /* which rows of the table of options it has: GCONV_OF_... */
-  /* What words it takes besides options: none, which is seen to; any; filters, which completion offers; or all words, as
-   * options are what it tells of. */
+  /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILTERS: completion offers
+   * filters. ALL: words that begin with - are no options either (gconv help). */
   enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
   /* Does the work; returns what the program ends with. */
   int (*run)(gconv_settings *settings, const gconv_texts *words);
@@ -60,8 +60,8 @@ void gconv_command_print(FILE *out, const gconv_command *command);
  * False, and it is said, if it would replace one of their files. */
 bool gconv_command_may_write(const gconv_texts *specs, bool banks, const char *output);
 
-/* The end of a command: says the last error if `status` is one, of which GCONV_BAD_ARGUMENT is a mistake in the request;
- * `failed`: something else did, and was said before. */
+/* Returns the exit status of a command. If `status` is a failure, says the last error first; GCONV_BAD_ARGUMENT is a mistake
+ * in the request. `failed`: something else failed, and that was said before. */
 int gconv_command_end(gconv_status status, bool failed);
 
 /* The end of a command that did `count` things, of which `failed` failed, and were told of. */

@@ -76,7 +76,7 @@ static gconv_padding plain_padding(gconv_layer_padding padding) {
                                            : GCONV_PADDING_SAME;
 }
 
-/* Of plain filters, what the layer says becomes options; what is not given of banks may be in their files. */
+/* Plain filters take what the layer says as options. Banks leave what is not given to their files. */
 static void make_plain_options(gconv_layer *layer, gconv_options *options) {
   if (layer->padding == GCONV_LAYER_DEFAULT)
     layer->padding = GCONV_LAYER_SAME;
@@ -92,7 +92,7 @@ static void make_plain_options(gconv_layer *layer, gconv_options *options) {
   options->dilation_x = layer->dilation_x += layer->dilation_x == 0;
 }
 
-/* Of filters and banks. */
+/* Fills the options that filters and banks share. */
 static void make_options(gconv_settings *settings) {
   gconv_options *options = &settings->options;
   options->combine = settings->combine == GCONV_COMBINE_MOSAIC ? GCONV_COMBINE_NONE : (gconv_combine)settings->combine;
@@ -106,7 +106,7 @@ static void make_options(gconv_settings *settings) {
   options->algorithm = gconv_settings_want_race(settings) ? "auto" : settings->last.layer.algorithm;
 }
 
-/* Of banks. */
+/* Fills the options of banks. */
 static void make_network_options(gconv_network_options *network, const gconv_settings *settings) {
   const gconv_options *options = &settings->options;
   network->gray = options->gray;
@@ -121,7 +121,7 @@ static void make_network_options(gconv_network_options *network, const gconv_set
   network->combine = options->combine;
 }
 
-/* Makes of the settings, which are complete, all of the batch but what is read or named. */
+/* Fills the batch from the settings, except the inputs, the outputs and the operation. */
 static void make_batch(gconv_main_job *job) {
   gconv_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
@@ -145,7 +145,7 @@ static void make_batch(gconv_main_job *job) {
   batch->user = job;
 }
 
-/* Options that only images have, and that only one layer may have. */
+/* Refuses options that plain filters alone have and, in a race, layers with an algorithm of their own. */
 static gconv_status check_bank_options(const gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   const gconv_options *options = &job->options;
@@ -206,7 +206,8 @@ static gconv_tone choose_tone(const gconv_main_job *job) {
   return tone;
 }
 
-/* Arrays hold what the network yields, and labels have their colours: values are made samples of other pictures alone. */
+/* Refuses options that turn values into samples where there are none: arrays hold raw values, and label maps have fixed
+ * colours. */
 static gconv_status check_tone(const gconv_main_job *job, gconv_message *message) {
   const gconv_options *options = &job->options;
   bool tensor = job->network.presentation == GCONV_PRESENT_TENSOR,
@@ -224,7 +225,7 @@ static gconv_status check_tone(const gconv_main_job *job, gconv_message *message
                       option);
 }
 
-/* Names the results of banks: what is one array of all inputs becomes known here. */
+/* Names the results of banks, and finds out whether all inputs go into one array. */
 static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
   gconv_batch *batch = &job->batch;
@@ -248,7 +249,7 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   return status;
 }
 
-/* Weights of a layer with a channel in each group look like plain filters. */
+/* The weights of a depthwise layer look like plain filters: then the error hints at --groups. */
 static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status, gconv_message *message) {
   const gconv_texts *filters = &job->settings->last.filters;
   size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
@@ -295,7 +296,7 @@ static gconv_status check_format(const gconv_main_job *job, gconv_message *messa
   return GCONV_OK;
 }
 
-/* Half of what a derivative finds is below 0, where levels end. */
+/* About half of a derivative's responses are negative, and become black. */
 static void remark_on_signs(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
   if (!job->settings->verbose || job->outputs.format->holds[GCONV_F32] || options->offset != 0 ||

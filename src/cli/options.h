@@ -58,10 +58,10 @@ struct gconv_option {
   const char *also;  /* names that people may try instead, with blanks between, for an error to know; NULL: none */
   bool several;      /* words that follow the value are further values, up to the next option */
   bool of_banks;     /* makes the job one of banks */
-  int least, most;   /* of an integer; `least` of a word: the number of the first */
+  int least, most;   /* the limits of an integer; for a word, `least` is the value of the first */
   const char *takes; /* what the value has to be, for the error of a wrong one: "a number of groups, from 1 on" */
-  const char *words; /* what the value may be, and what completion offers: "cpu|gpu|auto"; NULL: none, or ... */
-  const char *(*word_at)(size_t index); /* ... these, up to NULL */
+  const char *words; /* the values, for checks and completion: "cpu|gpu|auto"; NULL: word_at() lists them */
+  const char *(*word_at)(size_t index); /* the values, up to NULL; NULL too: any value is taken */
   const char *excludes;                 /* the names of options that it cannot stand beside, with blanks between */
   const char *excluded; /* the error then, in which %s is the name of the other; NULL: "--a and --b exclude each other" */
 };
@@ -81,8 +81,8 @@ extern const gconv_kind gconv_value_numbers; /* gconv_numbers: with commas betwe
 extern const gconv_kind gconv_value_integer; /* int or int32_t: least to most */
 extern const gconv_kind gconv_value_pair;    /* int32_t[2]: N or Y,X, from 1 on */
 extern const gconv_kind gconv_value_count;   /* uint64_t: from 1 on; k, M and G may follow */
-extern const gconv_kind gconv_value_word;    /* int, or an enumeration: least + the index of the word; of none: least */
-extern const gconv_kind gconv_value_name;    /* const char *: the word, in static storage where it is from word_at() */
+extern const gconv_kind gconv_value_word; /* int, or an enumeration: least + the index of the word; least without a value */
+extern const gconv_kind gconv_value_name; /* const char *: the word, in static storage where it is from word_at() */
 
 /* Those of few options: of filter (filter_values.c), and of bench (bench_values.c). */
 extern const gconv_kind gconv_value_border, gconv_value_padding, gconv_value_activation, gconv_value_format,

@@ -24,7 +24,7 @@ typedef struct gconv_numbers {
 typedef struct gconv_layer_settings {
   gconv_texts filters;
   const char *syntax; /* --filter-format; NULL: by content */
-  gconv_layer layer;  /* without its bank; algorithm: as given before the --then that ends the layer, "all" is the race */
+  gconv_layer layer;  /* its bank is NULL; its algorithm is the one given before the --then that ends it; "all" is a race */
 } gconv_layer_settings;
 
 typedef struct gconv_settings {
@@ -35,7 +35,7 @@ typedef struct gconv_settings {
   int depth;           /* a gconv_type, or -1: as the input */
   int png_level;       /* -1: not given */
 
-  gconv_layer_settings last;    /* the layer that is described at the end: of plain filters, the only one */
+  gconv_layer_settings last;    /* the layer, or the filters, behind the last --then */
   gconv_layer_settings *before; /* those that a --then ended; owned */
   size_t before_count;
   bool of_banks; /* an option was given that only banks have */
@@ -45,8 +45,8 @@ typedef struct gconv_settings {
   int layout;         /* of arrays: 0 is N x C x H x W, 1 N x H x W x C */
   uint64_t workspace; /* bytes; 0: not given */
 
-  gconv_batch job;               /* what src/batch takes as it is given; all else of it is made in job.c */
-  gconv_options options;         /* of filters; what pictures of banks share with them, too */
+  gconv_batch job;               /* the fields that options set directly; job.c fills the others */
+  gconv_options options;         /* of filters; pictures of banks use some of them */
   gconv_network_options network; /* of banks */
 
   bool no_clobber, skip_existing, resume, dry_run;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-  MOST_THREADS = 4096,     /* scripts name the processors of one machine, and run on others */
+  MOST_THREADS = 4096,     /* generous: a script may name the processors of a larger machine */
   LARGEST_EXTENT = 1 << 30 /* of strides, dilations and paddings: the library's */
 };
 
@@ -54,7 +54,7 @@ static const char *syntax_at(size_t i) {
   return i < filters ? gconv_filter_syntax_at(i) : gconv_bank_syntax_at(i - filters);
 }
 
-/* The algorithms for images, then those for layers, also by the names that were there before; NULL past the end. */
+/* Lists the algorithms for images, then those for layers; a name that both have comes twice. NULL past the end. */
 static const gconv_algorithm_info *any_algorithm_at(size_t index) {
   size_t images = 0;
   while (gconv_algorithm_at(images))
@@ -86,7 +86,7 @@ static const char *experiment_at(size_t i) {
   return i == 0 ? "list" : gconv_bench_experiment_at(i - 1);
 }
 
-/* ---- Helps that several rows have ---- */
+/* ---- Help texts that several rows share ---- */
 
 #define THREADS_HELP "number of CPU threads, no more than processors; default: one for each"
 #define DEVICE_HELP "auto (default: a GPU if one can be used), cpu, cuda or cuda:N; without it, $GCONV_DEVICE counts"

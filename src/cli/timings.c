@@ -30,7 +30,7 @@ static void count(gconv_timings_total *total, const gconv_report *report) {
   note(total->math, sizeof total->math, report->plan.math);
 }
 
-/* The executions that tell the speed: the warm ones, where there are any. */
+/* The sums that speeds are computed from: of the warm executions, or of the cold ones if there are no others. */
 static const gconv_timings_sum *speed_of(const gconv_timings_total *total) {
   return total->warm.images > 0 ? &total->warm : &total->cold;
 }

@@ -80,7 +80,9 @@ gconv_status gconv_cuda_outcome(const gconv_device *device, const char *algorith
   cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess)
     return gconv_cuda_failure(error, algorithm, __FILE__, __LINE__);
-  return status == GCONV_OK ? status : gconv_fail(status, "the algorithm %s failed on %s", algorithm, device->info.name);
+  if (status == GCONV_OK || status == GCONV_UNSUPPORTED)
+    return status == GCONV_OK ? status : gconv_fail(status, "the algorithm %s failed on %s", algorithm, device->info.name);
+  return gconv_fail_in(status, "the algorithm %s on %s", algorithm, device->info.name); /* it left a text */
 }
 
 extern "C" const gconv_device_type gconv_device_type_cuda = {"cuda",
