@@ -238,6 +238,13 @@ class Help(CommandTest):
         for option in listed | {"--version"}:
             self.assertRegex(manual, rf"{option}(?![a-z-])", option)
 
+    def test_manual_has_every_format(self):
+        manual = (SOURCES / "docs" / "gconv.1").read_text()
+        formats = re.findall(r"(?m)^  (\w+) +\w.*", self.gconv("filter", "--help").stdout.partition("\nFormats, ")[2])
+        self.assertIn("png", formats)
+        for name in formats:
+            self.assertRegex(manual, rf"(?m)^\.TP\n{name}( |$)", name)
+
     def test_manual_has_no_option_of_its_own(self):
         manual = (SOURCES / "docs" / "gconv.1").read_text().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
         known = {"--version"}.union(*(self.options_of(command) for command in COMMANDS))
