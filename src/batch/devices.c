@@ -38,6 +38,7 @@ struct gconv_devices {
   int opening;         /* GPUs that are not open yet: none is used before all are */
   int running;         /* threads that open GPUs and start decoders */
   bool ended;          /* no image is to be begun any more */
+  bool left;           /* the run is over, and threads still open GPUs: the last of them frees *devices */
   gconv_status status; /* why there is no GPU, which is needed */
   gconv_message why;
   bool waited;    /* a worker has waited for a GPU ... */
@@ -68,12 +69,12 @@ static void start_decoder(struct gpu *gpu) {
     atomic_store(&gpu->decodes, gconv_device_start_decoder(gpu->device) == GCONV_OK);
 }
 
-/* Lets the workers know that one less is opening, or running. */
-static void count_down(gconv_devices *devices, int *count) {
-  pthread_mutex_lock(&devices->lock);
-  --*count;
-  pthread_cond_broadcast(&devices->changed);
-  pthread_mutex_unlock(&devices->lock);
+static void free_devices(gconv_devices *devices) {
+  for (int i = 0; i < MOST_GPUS; i++)
+    gconv_device_close(devices->gpus[i].device);
+  pthread_cond_destroy(&devices->changed);
+  pthread_mutex_destroy(&devices->lock);
+  free(devices);
 }
 
 /* If the CPU filters meanwhile, the decoder starts before the GPU counts as ready, because a busy GPU delays that start.
@@ -89,11 +90,16 @@ static void *open_gpu(void *argument) {
     devices->status = gconv_complain(&devices->why, status, "%s", gconv_last_error());
   if (gpu->device && is_cpu(gpu->device)) /* "auto" found no GPU */
     devices->gpu_count = 0;
+  --devices->opening;
+  pthread_cond_broadcast(&devices->changed);
   pthread_mutex_unlock(&devices->lock);
-  count_down(devices, &devices->opening);
   if (!devices->open)
     start_decoder(gpu);
-  count_down(devices, &devices->running);
+  pthread_mutex_lock(&devices->lock);
+  bool is_last = --devices->running == 0 && devices->left;
+  pthread_mutex_unlock(&devices->lock);
+  if (is_last)
+    free_devices(devices);
   return NULL;
 }
 
@@ -334,29 +340,26 @@ static void summarize(const gconv_devices *devices, gconv_batch_summary *summary
     snprintf(summary->device.name, sizeof summary->device.name, "%s", devices->batch->device);
 }
 
-/* If a thread still opens a GPU, it keeps the GPUs and *devices until the process ends: they are not freed. */
+/* If threads still open GPUs, they keep them and *devices, and the last of them frees all. */
 void gconv_devices_close(gconv_devices *devices, gconv_batch_summary *summary) {
   if (!devices)
     return;
   gconv_devices_end(devices);
   pthread_mutex_lock(&devices->lock);
-  bool is_left = devices->running > 0;
   if (summary)
     summarize(devices, summary);
-  pthread_mutex_unlock(&devices->lock);
   for (int i = 0; devices->cpus && i < devices->workers; i++)
     gconv_device_close(devices->cpus[i]);
-  for (int i = 0; i < MOST_GPUS; i++) {
-    struct gpu *gpu = &devices->gpus[i];
-    if (gpu->started)
-      is_left ? pthread_detach(gpu->thread) : pthread_join(gpu->thread, NULL);
-    if (!is_left)
-      gconv_device_close(gpu->device);
-  }
+  free(devices->cpus);
+  bool is_left = devices->left = devices->running > 0;
+  for (int i = 0; is_left && i < MOST_GPUS; i++)
+    if (devices->gpus[i].started)
+      pthread_detach(devices->gpus[i].thread);
+  pthread_mutex_unlock(&devices->lock);
   if (is_left)
     return;
-  pthread_cond_destroy(&devices->changed);
-  pthread_mutex_destroy(&devices->lock);
-  free(devices->cpus);
-  free(devices);
+  for (int i = 0; i < MOST_GPUS; i++)
+    if (devices->gpus[i].started)
+      pthread_join(devices->gpus[i].thread, NULL);
+  free_devices(devices);
 }

@@ -472,6 +472,7 @@ static void test_rows_piecemeal(void **state) {
     test_free(rows);
     assert_int_equal(format->finish(&writer), GCONV_OK);
     format->end(&writer);
+    free(writer.state);
     assert_int_equal(gconv_sink_commit(writer.sink, false), GCONV_OK);
     bytes_read piecemeal = read_file();
     assert_int_equal(piecemeal.size, whole.size);
