@@ -16,39 +16,44 @@ typedef struct middle_images {
 static void free_middle(const gconv_filter_plan *plan, middle_images *middle) {
   if (plan->before)
     gconv_image_free(&middle->in);
-  if (plan->after) {
-    for (size_t i = 0; middle->outputs && i < plan->base.output_count; i++)
-      gconv_image_free(&middle->outputs[i]);
+  for (size_t i = 0; plan->after && middle->outputs && i < plan->base.output_count; i++)
+    gconv_image_free(&middle->outputs[i]);
+  if (plan->after)
     free(middle->outputs);
-  }
 }
 
+/* For whole images, or for some rows of the outputs and those of the input that these need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
   middle->in = *in;
   middle->outputs = outputs;
-  if (plan->before) {
-    middle->in = plan->convolved;
-    GCONV_TRY(gconv_image_allocate(&middle->in));
-    GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, in, &middle->in));
-  }
-  if (plan->after) {
-    middle->outputs = calloc(plan->base.output_count, sizeof *middle->outputs);
-    if (!middle->outputs)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->base.output_count);
-    for (size_t i = 0; i < plan->base.output_count; i++)
-      GCONV_TRY(gconv_plan_fit_image(&plan->raw_outputs[i], "an output", &middle->outputs[i]));
+  if (plan->before)
+    GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, &plan->convolved, in, &middle->in));
+  if (!plan->after)
+    return GCONV_OK;
+  middle->outputs = calloc(plan->base.output_count, sizeof *middle->outputs);
+  if (!middle->outputs)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->base.output_count);
+  for (size_t i = 0; i < plan->base.output_count; i++) {
+    middle->outputs[i] = plan->raw_outputs[i];
+    middle->outputs[i].height = outputs[i].height;
+    GCONV_TRY(gconv_image_allocate(&middle->outputs[i]));
   }
   return GCONV_OK;
 }
 
-static gconv_status finish_outputs(const gconv_filter_plan *plan, const gconv_image *in, middle_images *middle,
-                                   gconv_image *outputs) {
-  for (size_t i = 0; i < plan->base.output_count; i++) {
-    if (plan->after)
-      GCONV_TRY(gconv_run_after(plan->base.device->threads, &plan->options, &middle->outputs[i], &outputs[i]));
+static gconv_status finish_outputs(const gconv_filter_plan *plan, middle_images *middle, gconv_image *outputs) {
+  for (size_t i = 0; i < plan->base.output_count && plan->after; i++)
+    GCONV_TRY(gconv_run_after(plan->base.device->threads, &plan->options, &middle->outputs[i], &outputs[i]));
+  return GCONV_OK;
+}
+
+/* Of whole images, whose metadata the outputs get. */
+static gconv_status finish_images(const gconv_filter_plan *plan, const gconv_image *in, middle_images *middle,
+                                  gconv_image *outputs) {
+  GCONV_TRY(finish_outputs(plan, middle, outputs));
+  for (size_t i = 0; i < plan->base.output_count; i++)
     GCONV_TRY(gconv_image_copy_metadata(&outputs[i], in));
-  }
   return GCONV_OK;
 }
 
@@ -59,16 +64,33 @@ gconv_status gconv_filter_execute(gconv_plan *base, const gconv_plan_input *inpu
   middle_images middle = {.outputs = NULL};
   double start = gconv_now_ms();
   gconv_status status = prepare_middle(plan, in, outputs, &middle);
-  timings->prepare_ms = gconv_now_ms() - start;
+  timings->prepare_ms += gconv_now_ms() - start;
   if (status == GCONV_OK && input->jpeg)
     status = plan->run_type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
   else if (status == GCONV_OK)
     status = plan->run_type->execute(plan->run, &middle.in, middle.outputs, timings);
   start = gconv_now_ms();
   if (status == GCONV_OK)
-    status = finish_outputs(plan, in, &middle, outputs);
+    status = finish_images(plan, in, &middle, outputs);
   free_middle(plan, &middle);
-  timings->finish_ms = gconv_now_ms() - start;
+  timings->finish_ms += gconv_now_ms() - start;
+  return status;
+}
+
+gconv_status gconv_filter_execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                       gconv_image *outputs, gconv_timings *timings) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  middle_images middle = {.outputs = NULL};
+  double start = gconv_now_ms();
+  gconv_status status = prepare_middle(plan, window, outputs, &middle);
+  timings->prepare_ms += gconv_now_ms() - start;
+  if (status == GCONV_OK)
+    status = plan->run_type->execute_rows(plan->run, &middle.in, window_row, middle.outputs, first, timings);
+  start = gconv_now_ms();
+  if (status == GCONV_OK)
+    status = finish_outputs(plan, &middle, outputs);
+  free_middle(plan, &middle);
+  timings->finish_ms += gconv_now_ms() - start;
   return status;
 }
 
@@ -137,33 +159,15 @@ size_t gconv_filter_png_bytes(const gconv_plan *base) {
 
 /* ---- Measuring ---- */
 
-static gconv_status measure_into(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                 double *milliseconds) {
+gconv_status gconv_filter_measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs,
+                                  double *milliseconds) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   middle_images middle = {.outputs = NULL};
   gconv_status status = prepare_middle(plan, in, outputs, &middle);
   if (status == GCONV_OK)
     status = plan->run_type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds);
   if (status == GCONV_OK)
-    status = finish_outputs(plan, in, &middle, outputs);
+    status = finish_images(plan, in, &middle, outputs);
   free_middle(plan, &middle);
-  return status;
-}
-
-gconv_status gconv_filter_measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs,
-                                  double *milliseconds) {
-  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  if (outputs)
-    return measure_into(plan, in, outputs, runs, milliseconds);
-  gconv_image *own = calloc(base->output_count, sizeof *own);
-  if (!own)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", base->output_count);
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < base->output_count && status == GCONV_OK; i++)
-    status = gconv_plan_fit_image(&base->outputs[i], "an output", &own[i]);
-  if (status == GCONV_OK)
-    status = measure_into(plan, in, own, runs, milliseconds);
-  for (size_t i = 0; i < base->output_count; i++)
-    gconv_image_free(&own[i]);
-  free(own);
   return status;
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans executed strip by strip, on a part of the input. */
-#include "base/clock.h"
+/* Which rows plans that are executed strip by strip make, and need. */
 #include "base/memory.h"
 #include "conv/plan.h"
 #include "kernels/border.h"
-#include "operation/stages.h"
-
-#include <stdlib.h>
-
-/* ---- Which rows ---- */
 
 /* Filters that reach further are not worth a window. */
 enum { MOST_REACH = 1 << 16 };
@@ -69,72 +63,4 @@ void gconv_filter_rows_needed(const gconv_plan *base, int32_t first, int32_t cou
   }
   if (*begin >= *end) /* nothing but constant border: any row will do */
     *begin = 0, *end = 1;
-}
-
-/* ---- Execution ---- */
-
-/* A part of an image, seen as the whole: row y of the image is where data + y * row_bytes points. */
-static gconv_image seen_whole(const gconv_image *part, int32_t first_row) {
-  gconv_image whole = *part;
-  whole.data = (void *)((uintptr_t)part->data - (uintptr_t)first_row * part->row_bytes);
-  return whole;
-}
-
-typedef struct strip {
-  gconv_image in;          /* rows of the window, as convolved */
-  gconv_image *raw, *seen; /* [output_count]: the strip's outputs before the stage after, and those as parts */
-} strip;
-
-static void free_strip(const gconv_filter_plan *plan, strip *s) {
-  if (plan->before)
-    gconv_image_free(&s->in);
-  for (size_t i = 0; plan->after && s->raw && i < plan->base.output_count; i++)
-    gconv_image_free(&s->raw[i]);
-  free(s->raw);
-  free(s->seen);
-}
-
-static gconv_status make_strip(const gconv_filter_plan *plan, const gconv_image *window, int32_t first,
-                               const gconv_image *outputs, strip *s) {
-  s->in = *window;
-  s->raw = calloc(plan->base.output_count, sizeof *s->raw);
-  s->seen = calloc(plan->base.output_count, sizeof *s->seen);
-  if (!s->raw || !s->seen)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->base.output_count);
-  if (plan->before) {
-    s->in = plan->convolved;
-    s->in.height = window->height;
-    GCONV_TRY(gconv_image_allocate(&s->in));
-    GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, window, &s->in));
-  }
-  for (size_t i = 0; i < plan->base.output_count; i++) {
-    s->raw[i] = outputs[i];
-    if (plan->after) {
-      s->raw[i] = plan->raw_outputs[i];
-      s->raw[i].height = outputs[i].height;
-      s->raw[i].data = NULL;
-      GCONV_TRY(gconv_image_allocate(&s->raw[i]));
-    }
-    s->seen[i] = seen_whole(&s->raw[i], first);
-  }
-  return GCONV_OK;
-}
-
-gconv_status gconv_filter_execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
-                                       gconv_image *outputs, gconv_timings *timings) {
-  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  strip s = {.raw = NULL};
-  double start = gconv_now_ms();
-  gconv_status status = make_strip(plan, window, first, outputs, &s);
-  timings->prepare_ms += gconv_now_ms() - start;
-  if (status == GCONV_OK) {
-    gconv_image in = seen_whole(&s.in, window_row);
-    status = plan->run_type->execute_rows(plan->run, &in, s.seen, first, first + outputs[0].height, timings);
-  }
-  start = gconv_now_ms();
-  for (size_t i = 0; i < plan->base.output_count && plan->after && status == GCONV_OK; i++)
-    status = gconv_run_after(plan->base.device->threads, &plan->options, &s.raw[i], &outputs[i]);
-  free_strip(plan, &s);
-  timings->finish_ms += gconv_now_ms() - start;
-  return status;
 }

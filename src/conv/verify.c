@@ -352,13 +352,9 @@ gconv_status gconv_filter_verify(gconv_plan *base, const gconv_image *in, const 
                                  double budget, gconv_verification *result) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   gconv_image convolved = *in;
-  if (plan->before) {
-    convolved = plan->convolved;
-    GCONV_TRY(gconv_image_allocate(&convolved));
-  }
   gconv_status status = GCONV_OK;
   if (plan->before)
-    status = gconv_run_before(base->device->threads, &plan->options, in, &convolved);
+    GCONV_TRY(gconv_run_before(base->device->threads, &plan->options, &plan->convolved, in, &convolved));
   for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
     status = compare_pass(plan, &plan->passes[i], &convolved, outputs, tolerance, budget, result);
   if (plan->before)

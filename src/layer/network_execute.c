@@ -16,15 +16,8 @@ static gconv_status begin_input(const gconv_network *network, const gconv_image 
   if (!network->grays)
     return GCONV_OK;
   double start = gconv_now_ms();
-  gconv_image gray = network->seen;
-  gray.height = in->height;
-  GCONV_TRY(gconv_image_allocate(&gray));
-  gconv_status status = gconv_run_before(network->base.device->threads, &network->before, in, &gray);
+  gconv_status status = gconv_run_before(network->base.device->threads, &network->before, &network->seen, in, seen);
   timings->prepare_ms += gconv_now_ms() - start;
-  if (status != GCONV_OK)
-    gconv_image_free(&gray);
-  else
-    *seen = gray;
   return status;
 }
 

@@ -117,7 +117,6 @@ typedef struct gconv_plan_type {
   gconv_status (*execute_device)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
   size_t (*png_bytes)(const gconv_plan *plan);
 
-  /* `outputs` may be NULL. */
   gconv_status (*measure)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
   void (*explain)(const gconv_plan *plan, FILE *text);
   /* `budget` is that of gconv_plan_spot_check(); INFINITY: everything is compared. *result is zeroed. */
