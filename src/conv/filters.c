@@ -157,7 +157,8 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
 static const gconv_operation_type filters_type = {.name = "filters",
                                                   .free = free_operation,
                                                   .outputs = count_outputs,
-                                                  .create_plan = gconv_filter_plan_create,
+                                                  .plan_type = &gconv_filter_plan_type,
+                                                  .fill_plan = gconv_filter_plan_fill,
                                                   .lacks = lacks,
                                                   .keep_exact = keep_exact,
                                                   .host_stages = host_stages};

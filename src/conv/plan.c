@@ -188,33 +188,28 @@ static void free_plan(gconv_plan *base) {
   free(plan);
 }
 
-static const gconv_plan_type filter_plan_type = {.free = free_plan,
-                                                 .execute = gconv_filter_execute,
-                                                 .row_step = gconv_filter_row_step,
-                                                 .rows_needed = gconv_filter_rows_needed,
-                                                 .execute_rows = gconv_filter_execute_rows,
-                                                 .check_jpeg = gconv_filter_check_jpeg,
-                                                 .check_parts = gconv_filter_check_parts,
-                                                 .execute_parts = gconv_filter_execute_parts,
-                                                 .held_bytes = gconv_filter_held_bytes,
-                                                 .execute_device = gconv_filter_execute_device,
-                                                 .png_bytes = gconv_filter_png_bytes,
-                                                 .measure = gconv_filter_measure,
-                                                 .explain = gconv_filter_explain,
-                                                 .verify = gconv_filter_verify,
-                                                 .find_need = find_need};
+const gconv_plan_type gconv_filter_plan_type = {.bytes = sizeof(gconv_filter_plan),
+                                                .free = free_plan,
+                                                .execute = gconv_filter_execute,
+                                                .row_step = gconv_filter_row_step,
+                                                .rows_needed = gconv_filter_rows_needed,
+                                                .execute_rows = gconv_filter_execute_rows,
+                                                .check_jpeg = gconv_filter_check_jpeg,
+                                                .check_parts = gconv_filter_check_parts,
+                                                .execute_parts = gconv_filter_execute_parts,
+                                                .held_bytes = gconv_filter_held_bytes,
+                                                .execute_device = gconv_filter_execute_device,
+                                                .png_bytes = gconv_filter_png_bytes,
+                                                .measure = gconv_filter_measure,
+                                                .explain = gconv_filter_explain,
+                                                .verify = gconv_filter_verify,
+                                                .find_need = find_need};
 
-gconv_status gconv_filter_plan_create(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
-  const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
-  const gconv_image *like = order->like;
-  GCONV_TRY(gconv_filter_plan_check(like, &operation->filters, &operation->options));
-  gconv_filter_plan *plan = calloc(1, sizeof *plan);
-  if (!plan)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
-  plan->base.type = &filter_plan_type;
-  plan->base.device = order->device;
+gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_operation *to_do, gconv_plan *base) {
+  const gconv_filter_operation *operation = (const gconv_filter_operation *)to_do;
+  gconv_filter_plan *plan = (gconv_filter_plan *)base;
   plan->run_type = gconv_run_type_of(order->device);
-  plan->base.like = gconv_header_of(like);
+  GCONV_TRY(gconv_filter_plan_check(order->like, &operation->filters, &operation->options));
   plan->options = operation->options;
   plan->options.output_type = gconv_filter_output_type(&operation->options, order->kept);
   plan->options.keep_type = false;
@@ -224,13 +219,6 @@ gconv_status gconv_filter_plan_create(const gconv_plan_order *order, const gconv
     plan->options.without = "";
   }
   gconv_device_enter(order->device);
-  gconv_status status = decide(plan);
-  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
-    status = prepare(plan);
-  if (status != GCONV_OK) {
-    gconv_plan_discard(&plan->base);
-    return status;
-  }
-  *result = &plan->base;
-  return GCONV_OK;
+  GCONV_TRY(decide(plan));
+  return order->extent == GCONV_PLAN_WHOLE ? prepare(plan) : GCONV_OK;
 }

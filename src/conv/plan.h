@@ -30,8 +30,9 @@ typedef struct gconv_filter_operation {
   gconv_options options; /* the names of algorithms are copies */
 } gconv_filter_operation;
 
-/* create_plan() of an operation of filters. */
-gconv_status gconv_filter_plan_create(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
+/* The plans of an operation of filters, and its fill_plan(). */
+extern const gconv_plan_type gconv_filter_plan_type;
+gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
 /* The verbs of its plans, each in the file that is named. */
 /* plan_execute.c */

@@ -376,44 +376,31 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
   }
 }
 
-static const gconv_plan_type network_plan_type = {.free = free_network,
-                                                  .execute = gconv_network_execute,
-                                                  .row_step = gconv_network_row_step,
-                                                  .rows_needed = gconv_network_rows_needed,
-                                                  .execute_rows = gconv_network_execute_rows,
-                                                  .leaves_out = true,
-                                                  .passes = gconv_network_passes,
-                                                  .begin_pass = gconv_network_begin_pass,
-                                                  .execute_device = gconv_network_execute_device,
-                                                  .measure = gconv_network_measure,
-                                                  .explain = gconv_network_explain,
-                                                  .verify = gconv_network_verify,
-                                                  .layer_info = layer_info,
-                                                  .find_need = find_need};
+const gconv_plan_type gconv_network_plan_type = {.bytes = sizeof(gconv_network),
+                                                 .free = free_network,
+                                                 .execute = gconv_network_execute,
+                                                 .row_step = gconv_network_row_step,
+                                                 .rows_needed = gconv_network_rows_needed,
+                                                 .execute_rows = gconv_network_execute_rows,
+                                                 .leaves_out = true,
+                                                 .passes = gconv_network_passes,
+                                                 .begin_pass = gconv_network_begin_pass,
+                                                 .execute_device = gconv_network_execute_device,
+                                                 .measure = gconv_network_measure,
+                                                 .explain = gconv_network_explain,
+                                                 .verify = gconv_network_verify,
+                                                 .layer_info = layer_info,
+                                                 .find_need = find_need};
 
-gconv_status gconv_network_create(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
+gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *base, gconv_plan *plan) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
+  gconv_network *network = (gconv_network *)plan;
   GCONV_TRY(check_like(order->like));
-  gconv_network *network = calloc(1, sizeof *network);
-  gconv_step *steps = calloc(operation->count, sizeof *steps);
-  if (!network || !steps) {
-    free(network);
-    free(steps);
+  network->steps = calloc(operation->count, sizeof *network->steps);
+  if (!network->steps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  }
-  network->base.type = &network_plan_type;
-  network->base.device = order->device;
-  network->base.like = gconv_header_of(order->like);
-  network->steps = steps;
   network->count = operation->count;
   gconv_device_enter(order->device);
-  gconv_status status = fill_network(network, operation, order->rows, order->extent == GCONV_PLAN_OUTLINE_OF_ANY);
-  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
-    status = prepare(network, operation);
-  if (status != GCONV_OK) {
-    gconv_plan_discard(&network->base);
-    return status;
-  }
-  *result = &network->base;
-  return GCONV_OK;
+  GCONV_TRY(fill_network(network, operation, order->rows, order->extent == GCONV_PLAN_OUTLINE_OF_ANY));
+  return order->extent == GCONV_PLAN_WHOLE ? prepare(network, operation) : GCONV_OK;
 }

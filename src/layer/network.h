@@ -139,8 +139,9 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds);
 
-/* create_plan() of an operation of layers. */
-gconv_status gconv_network_create(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
+/* The plans of an operation of layers, and its fill_plan(). */
+extern const gconv_plan_type gconv_network_plan_type;
+gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
 /* The verbs of its plans, each in the file that is named. */
 /* network_execute.c */

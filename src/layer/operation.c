@@ -55,7 +55,8 @@ static const char *lacks(const gconv_operation *base, const char *device) {
 static const gconv_operation_type network_type = {.name = "a network",
                                                   .free = free_operation,
                                                   .outputs = count_outputs,
-                                                  .create_plan = gconv_network_create,
+                                                  .plan_type = &gconv_network_plan_type,
+                                                  .fill_plan = gconv_network_fill,
                                                   .lacks = lacks,
                                                   .batches = true,
                                                   .shares = true};

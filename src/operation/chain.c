@@ -127,15 +127,6 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
 
 /* ---- Whole images ---------------------------------------------------------------------------------------------------- */
 
-static void add_timings(gconv_timings *sum, const gconv_timings *times) {
-  sum->prepare_ms += times->prepare_ms;
-  sum->upload_ms += times->upload_ms;
-  sum->kernel_ms += times->kernel_ms;
-  sum->download_ms += times->download_ms;
-  sum->finish_ms += times->finish_ms;
-  sum->decode_ms += times->decode_ms;
-}
-
 static const gconv_image *input_of(const chain_plan *plan, size_t stage, const gconv_image *in) {
   return stage == 0 ? in : &plan->between[stage - 1];
 }
@@ -143,24 +134,20 @@ static const gconv_image *input_of(const chain_plan *plan, size_t stage, const g
 /* Executes all stages but the last. */
 static gconv_status execute_before(const chain_plan *plan, const gconv_plan_input *in, gconv_timings *timings) {
   for (size_t i = 0; i + 1 < plan->count; i++) {
-    const gconv_image *image = input_of(plan, i, in->image);
-    gconv_timings times;
-    GCONV_TRY(i == 0 && in->jpeg
-                  ? gconv_plan_execute_jpeg(plan->stages[0], in->jpeg, in->jpeg_bytes, image, &plan->between[0], &times)
-                  : gconv_plan_execute(plan->stages[i], image, &plan->between[i], &times));
-    add_timings(timings, &times);
+    gconv_plan *stage = plan->stages[i];
+    const gconv_plan_input before = {.image = input_of(plan, i, in->image)};
+    GCONV_TRY(gconv_plan_fit_image(&stage->outputs[0], "output 1", &plan->between[i]));
+    GCONV_TRY(stage->type->execute(stage, i == 0 ? in : &before, &plan->between[i], timings));
   }
   return GCONV_OK;
 }
 
 static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
   const chain_plan *plan = (const chain_plan *)base;
-  size_t last = plan->count - 1;
-  gconv_timings times;
+  gconv_plan *last = plan->stages[plan->count - 1];
+  const gconv_plan_input before = {.image = input_of(plan, plan->count - 1, in->image)};
   GCONV_TRY(execute_before(plan, in, timings));
-  GCONV_TRY(gconv_plan_execute(plan->stages[last], input_of(plan, last, in->image), outputs, &times));
-  add_timings(timings, &times);
-  return GCONV_OK;
+  return last->type->execute(last, plan->count == 1 ? in : &before, outputs, timings);
 }
 
 static gconv_status check_jpeg(const gconv_plan *base, const gconv_image *header) {
@@ -316,7 +303,8 @@ static gconv_status copy_outputs(chain_plan *plan) {
   return GCONV_OK;
 }
 
-static const gconv_plan_type chain_plan_type = {.free = free_plan,
+static const gconv_plan_type chain_plan_type = {.bytes = sizeof(chain_plan),
+                                                .free = free_plan,
                                                 .execute = execute,
                                                 .row_step = row_step,
                                                 .rows_needed = rows_needed,
@@ -328,29 +316,19 @@ static const gconv_plan_type chain_plan_type = {.free = free_plan,
                                                 .verify = verify,
                                                 .find_need = find_need};
 
-static gconv_status create_plan(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
-  chain_plan *plan = calloc(1, sizeof *plan);
-  if (!plan)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
-  plan->base.type = &chain_plan_type;
-  plan->base.device = order->device;
-  plan->base.like = gconv_header_of(order->like);
-  gconv_status status = make_stages(order, (const chain *)base, plan);
-  if (status == GCONV_OK)
-    status = copy_outputs(plan);
-  if (status != GCONV_OK) {
-    gconv_plan_discard(&plan->base);
-    return status;
-  }
+static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
+  chain_plan *plan = (chain_plan *)base;
+  GCONV_TRY(make_stages(order, (const chain *)operation, plan));
+  GCONV_TRY(copy_outputs(plan));
   fill_info(plan);
-  *result = &plan->base;
   return GCONV_OK;
 }
 
 static const gconv_operation_type chain_type = {.name = "chains",
                                                 .free = free_chain,
                                                 .outputs = count_outputs,
-                                                .create_plan = create_plan,
+                                                .plan_type = &chain_plan_type,
+                                                .fill_plan = fill_plan,
                                                 .lacks = lacks,
                                                 .keep_exact = keep_exact,
                                                 .host_stages = host_stages};
