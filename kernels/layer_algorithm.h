@@ -78,9 +78,11 @@ const gconv_layer_algorithm *gconv_layer_algorithm_row(size_t index);
 /* 2 * N * K * C/G * R * S * P * Q */
 double gconv_layer_flop(const gconv_layer_problem *problem);
 
-/* The bound of a chain of fused multiply-adds and the addition of the bias, each rounded once: n * u / (1 - n * u),
- * n = C/G * R * S + 1, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1). */
+/* gconv_rounding_bound() of a chain of fused multiply-adds and the addition of the bias: of C/G * R * S + 1 roundings. */
 double gconv_layer_chain_bound(const gconv_layer_problem *problem);
+
+/* supports() of algorithms that work in float32 alone, and are for any problem. */
+const char *gconv_layer_takes_fp32(const gconv_layer_problem *problem);
 
 #ifdef __cplusplus
 }

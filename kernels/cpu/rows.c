@@ -55,10 +55,6 @@ static void load_singly(const gconv_problem *problem, const void *samples, int64
   }
 }
 
-static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-  return value < least ? least : value > most ? most : value;
-}
-
 void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t first, int64_t step, int64_t count, float *row) {
   const gconv_problem *problem = execution->problem;
   int64_t channels = problem->channels;
@@ -73,7 +69,7 @@ void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t firs
     load_singly(problem, samples, first, step, 0, count, row);
     return;
   }
-  int64_t left = clamp(-first, 0, count), right = clamp(problem->width - first, left, count);
+  int64_t left = gconv_clamp(-first, 0, count), right = gconv_clamp(problem->width - first, left, count);
   load_singly(problem, samples, first, 1, 0, left, row);
   if (right > left)
     widen(problem->in_type, samples + (first + left) * channels * (int64_t)gconv_type_bytes(problem->in_type),
@@ -88,7 +84,7 @@ void gconv_load_row(const gconv_execution *execution, int64_t y, float *row) {
 void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count) {
   const gconv_problem *problem = execution->problem;
   y = gconv_border_index(problem->border, y, problem->height);
-  int64_t left = clamp(first, 0, problem->width), right = clamp(first + count, 0, problem->width);
+  int64_t left = gconv_clamp(first, 0, problem->width), right = gconv_clamp(first + count, 0, problem->width);
   int64_t pixel = problem->channels * (int64_t)gconv_type_bytes(problem->in_type);
   if (y != GCONV_OUTSIDE)
     for (int64_t byte = left * pixel; byte < right * pixel; byte += CACHE_LINE)

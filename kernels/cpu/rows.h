@@ -5,6 +5,18 @@
 
 #include "kernels/algorithm.h"
 
+static inline int64_t gconv_divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+static inline size_t gconv_round_up(size_t value, size_t to) {
+  return (value + to - 1) / to * to;
+}
+
+static inline int64_t gconv_clamp(int64_t value, int64_t least, int64_t most) {
+  return value < least ? least : value > most ? most : value;
+}
+
 /* Floats of a row that gconv_load_row() writes, rounded up so that rows are aligned. A vector may be read past the end. */
 size_t gconv_row_floats(const gconv_problem *problem);
 
