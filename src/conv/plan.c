@@ -97,10 +97,6 @@ static gconv_status make_passes(gconv_filter_plan *plan, FILE *reasons) {
 
 /* ---- Plans ---- */
 
-static double image_bytes(const gconv_image *image) {
-  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
-}
-
 static void fill_info(gconv_filter_plan *plan) {
   const gconv_pass *first = &plan->passes[0];
   const gconv_problem *problem = &first->problem;
@@ -134,9 +130,9 @@ static void fill_info(gconv_filter_plan *plan) {
     info->rows = larger(info->rows, plan->filters->items[k].rows);
     info->columns = larger(info->columns, plan->filters->items[k].columns);
   }
-  info->bytes = image_bytes(&plan->convolved);
+  info->bytes = gconv_pixel_bytes(&plan->convolved);
   for (size_t i = 0; i < plan->base.output_count; i++)
-    info->bytes += image_bytes(&plan->raw_outputs[i]);
+    info->bytes += gconv_pixel_bytes(&plan->raw_outputs[i]);
 }
 
 /* All that is decided, before anything is prepared for it. */
@@ -158,17 +154,6 @@ static gconv_status decide(gconv_filter_plan *plan) {
   return GCONV_OK;
 }
 
-/* Workspaces are small on a CPU; stages on the host have copies in float32 of what they read and write. */
-static void find_need(const gconv_plan *base, gconv_need *need) {
-  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  const double WORKSPACE = 4 << 20; /* of a thread */
-  need->fixed = WORKSPACE * gconv_threads_count(base->device->threads);
-  need->image = plan->before ? image_bytes(&plan->convolved) : 0;
-  for (size_t i = 0; i < base->output_count && plan->after; i++)
-    need->image += image_bytes(&plan->raw_outputs[i]);
-  need->row = need->image / base->outputs[0].height;
-}
-
 /* What only executions need. */
 static gconv_status prepare(gconv_filter_plan *plan) {
   gconv_device *device = plan->base.device;
@@ -176,34 +161,6 @@ static gconv_status prepare(gconv_filter_plan *plan) {
     GCONV_TRY(prepare_weights(&plan->passes[i]));
   return plan->run_type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
 }
-
-static void free_plan(gconv_plan *base) {
-  gconv_filter_plan *plan = (gconv_filter_plan *)base;
-  plan->run_type->release(plan->run);
-  for (size_t i = 0; i < plan->pass_count; i++)
-    gconv_release(plan->passes[i].weights);
-  free(plan->passes);
-  free(plan->raw_outputs);
-  free(plan->reasons);
-  free(plan);
-}
-
-const gconv_plan_type gconv_filter_plan_type = {.bytes = sizeof(gconv_filter_plan),
-                                                .free = free_plan,
-                                                .execute = gconv_filter_execute,
-                                                .row_step = gconv_filter_row_step,
-                                                .rows_needed = gconv_filter_rows_needed,
-                                                .execute_rows = gconv_filter_execute_rows,
-                                                .check_jpeg = gconv_filter_check_jpeg,
-                                                .check_parts = gconv_filter_check_parts,
-                                                .execute_parts = gconv_filter_execute_parts,
-                                                .held_bytes = gconv_filter_held_bytes,
-                                                .execute_device = gconv_filter_execute_device,
-                                                .png_bytes = gconv_filter_png_bytes,
-                                                .measure = gconv_filter_measure,
-                                                .explain = gconv_filter_explain,
-                                                .verify = gconv_filter_verify,
-                                                .find_need = find_need};
 
 gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_operation *to_do, gconv_plan *base) {
   const gconv_filter_operation *operation = (const gconv_filter_operation *)to_do;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Executing and measuring plans: the stages around what the device does. */
+/* What plans do: the stages around what the device does, for whole images and for some rows. */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "conv/plan.h"
 #include "device/decoder.h"
+#include "kernels/border.h"
 #include "operation/stages.h"
 
 #include <stdlib.h>
@@ -57,8 +59,7 @@ static gconv_status finish_images(const gconv_filter_plan *plan, const gconv_ima
   return GCONV_OK;
 }
 
-gconv_status gconv_filter_execute(gconv_plan *base, const gconv_plan_input *input, gconv_image *outputs,
-                                  gconv_timings *timings) {
+static gconv_status execute(gconv_plan *base, const gconv_plan_input *input, gconv_image *outputs, gconv_timings *timings) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   const gconv_image *in = input->image;
   middle_images middle = {.outputs = NULL};
@@ -77,8 +78,8 @@ gconv_status gconv_filter_execute(gconv_plan *base, const gconv_plan_input *inpu
   return status;
 }
 
-gconv_status gconv_filter_execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
-                                       gconv_image *outputs, gconv_timings *timings) {
+static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   middle_images middle = {.outputs = NULL};
   double start = gconv_now_ms();
@@ -94,18 +95,18 @@ gconv_status gconv_filter_execute_rows(gconv_plan *base, const gconv_image *wind
   return status;
 }
 
-gconv_status gconv_filter_execute_device(gconv_plan *base, const gconv_image *in, gconv_image *outputs, void *stream) {
+static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gconv_image *outputs, void *stream) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   gconv_timings timings = {0};
   if (!plan->run_type->execute_device)
-    return gconv_filter_execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
+    return execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
   if (plan->before || plan->after)
     return gconv_fail(GCONV_UNSUPPORTED, "grey, linear light, premultiplied alpha and minmax are made on the host: execute "
                                          "from memory of the host");
   return plan->run_type->execute_device(plan->run, in, outputs, stream);
 }
 
-gconv_status gconv_filter_check_jpeg(const gconv_plan *base, const gconv_image *header) {
+static gconv_status check_jpeg(const gconv_plan *base, const gconv_image *header) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   if (!gconv_device_decoder(plan->base.device))
     return gconv_fail(GCONV_UNSUPPORTED, "no decoder was started on %s", plan->base.device->info.name);
@@ -127,15 +128,15 @@ static bool can_come_in_parts(const gconv_filter_plan *plan) {
   return true;
 }
 
-gconv_status gconv_filter_check_parts(const gconv_plan *base) {
+static gconv_status check_parts(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   if (!plan->run_type->execute_parts)
     return gconv_fail(GCONV_UNSUPPORTED, "%s yields whole results", plan->base.device->info.name);
   return can_come_in_parts(plan) ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "the results are wanted as a whole");
 }
 
-gconv_status gconv_filter_execute_parts(gconv_plan *base, const gconv_plan_input *input, const gconv_taker *taker,
-                                        gconv_timings *timings) {
+static gconv_status execute_parts(gconv_plan *base, const gconv_plan_input *input, const gconv_taker *taker,
+                                  gconv_timings *timings) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   middle_images middle = {.outputs = NULL};
   double start = gconv_now_ms();
@@ -147,20 +148,19 @@ gconv_status gconv_filter_execute_parts(gconv_plan *base, const gconv_plan_input
   return status;
 }
 
-size_t gconv_filter_held_bytes(const gconv_plan *base) {
+static size_t held_bytes(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   return plan->run && plan->run_type->held_bytes ? plan->run_type->held_bytes(plan->run) : 0;
 }
 
-size_t gconv_filter_png_bytes(const gconv_plan *base) {
+static size_t png_bytes(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   return plan->run_type->png_bytes && can_come_in_parts(plan) ? plan->run_type->png_bytes(&base->outputs[0]) : 0;
 }
 
 /* ---- Measuring ---- */
 
-gconv_status gconv_filter_measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs,
-                                  double *milliseconds) {
+static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   middle_images middle = {.outputs = NULL};
   gconv_status status = prepare_middle(plan, in, outputs, &middle);
@@ -171,3 +171,107 @@ gconv_status gconv_filter_measure(gconv_plan *base, const gconv_image *in, gconv
   free_middle(plan, &middle);
   return status;
 }
+
+/* ---- Which rows ---- */
+
+/* Filters that reach further are not worth a window. */
+enum { MOST_REACH = 1 << 16 };
+
+static int32_t row_step(const gconv_plan *base) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  int64_t step = 1;
+  if (!plan->run_type->execute_rows || plan->base.like.planar || plan->base.like.frames > 1 ||
+      plan->options.border == GCONV_BORDER_WRAP || plan->options.range == GCONV_RANGE_MINMAX)
+    return 0;
+  for (size_t i = 0; i < plan->base.output_count; i++)
+    if (plan->base.outputs[i].planar)
+      return 0;
+  for (size_t i = 0; i < plan->pass_count; i++) {
+    const gconv_pass *pass = &plan->passes[i];
+    if (pass->problem.out_height != plan->passes[0].problem.out_height ||
+        (int64_t)pass->problem.rows * pass->problem.dilation_y > MOST_REACH)
+      return 0;
+    if (pass->algorithm->row_step)
+      step = gconv_common_multiple(step, pass->algorithm->row_step(&pass->problem));
+    if (step > INT32_MAX / 2)
+      return 0;
+  }
+  return (int32_t)step;
+}
+
+static void include_row(int64_t row, int32_t *begin, int32_t *end) {
+  if (row < *begin)
+    *begin = (int32_t)row;
+  if (row >= *end)
+    *end = (int32_t)row + 1;
+}
+
+/* Adds the rows that a problem reads for output rows first .. last: those inside, from end to end, and those that stand for
+ * rows outside, above and below. */
+static void include_problem(const gconv_problem *problem, int64_t first, int64_t last, int32_t *begin, int32_t *end) {
+  int64_t height = problem->height, top = first * problem->stride_y - problem->pad_top;
+  int64_t bottom = last * problem->stride_y - problem->pad_top + (int64_t)(problem->rows - 1) * problem->dilation_y;
+  for (int64_t y = top; y <= bottom; y++) {
+    int64_t row = gconv_border_index(problem->border, y, height);
+    if (row != GCONV_OUTSIDE)
+      include_row(row, begin, end);
+    int64_t last_inside = (bottom < height - 1 ? bottom : height - 1) - 1;
+    if (y >= 0 && y < last_inside)
+      y = last_inside; /* its next is the last that is inside */
+  }
+}
+
+static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  *begin = INT32_MAX;
+  *end = 0;
+  for (size_t i = 0; i < plan->pass_count; i++) {
+    const gconv_pass *pass = &plan->passes[i];
+    int64_t step = pass->algorithm->row_step ? pass->algorithm->row_step(&pass->problem) : 1;
+    int64_t beyond = ((int64_t)first + count + step - 1) / step * step; /* tiles are made whole */
+    include_problem(&pass->problem, first, beyond - 1, begin, end);
+  }
+  if (*begin >= *end) /* nothing but constant border: any row will do */
+    *begin = 0, *end = 1;
+}
+
+/* ---- The table ---- */
+
+/* Workspaces are small on a CPU; stages on the host have copies in float32 of what they read and write. */
+static void find_need(const gconv_plan *base, gconv_need *need) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  const double WORKSPACE = 4 << 20; /* of a thread */
+  need->fixed = WORKSPACE * gconv_threads_count(base->device->threads);
+  need->image = plan->before ? gconv_pixel_bytes(&plan->convolved) : 0;
+  for (size_t i = 0; i < base->output_count && plan->after; i++)
+    need->image += gconv_pixel_bytes(&plan->raw_outputs[i]);
+  need->row = need->image / base->outputs[0].height;
+}
+
+static void free_plan(gconv_plan *base) {
+  gconv_filter_plan *plan = (gconv_filter_plan *)base;
+  plan->run_type->release(plan->run);
+  for (size_t i = 0; i < plan->pass_count; i++)
+    gconv_release(plan->passes[i].weights);
+  free(plan->passes);
+  free(plan->raw_outputs);
+  free(plan->reasons);
+  free(plan);
+}
+
+const gconv_plan_type gconv_filter_plan_type = {.bytes = sizeof(gconv_filter_plan),
+                                                .free = free_plan,
+                                                .execute = execute,
+                                                .row_step = row_step,
+                                                .rows_needed = rows_needed,
+                                                .execute_rows = execute_rows,
+                                                .check_jpeg = check_jpeg,
+                                                .check_parts = check_parts,
+                                                .execute_parts = execute_parts,
+                                                .held_bytes = held_bytes,
+                                                .execute_device = execute_device,
+                                                .png_bytes = png_bytes,
+                                                .measure = measure,
+                                                .explain = gconv_filter_explain,
+                                                .verify = gconv_filter_verify,
+                                                .find_need = find_need};

@@ -61,39 +61,26 @@ static const gconv_operation_type network_type = {.name = "a network",
                                                   .batches = true,
                                                   .shares = true};
 
-/* Replaces a text by a copy. NULL stays NULL. */
-static gconv_status own_text(const char **text) {
-  const char *given = *text;
-  *text = given ? strdup(given) : NULL;
-  return given && !*text ? gconv_fail(GCONV_NO_MEMORY, "no memory for a network") : GCONV_OK;
+/* Copies for free(): NULL of NULL, and without memory. */
+static const char *copy_text(const char *text) {
+  return text ? strdup(text) : NULL;
+}
+static const float *copy_numbers(const float *numbers, int32_t count) {
+  size_t bytes = count > 0 ? (size_t)count * sizeof *numbers : 0;
+  void *copy = numbers ? malloc(bytes + 1) : NULL;
+  return copy ? memcpy(copy, numbers, bytes) : NULL;
 }
 
-static gconv_status own_numbers(const float **numbers, int32_t count) {
-  const float *given = *numbers;
-  if (!given)
-    return GCONV_OK;
-  size_t bytes = (size_t)(count > 0 ? count : 1) * sizeof **numbers;
-  float *copy = malloc(bytes);
-  *numbers = copy;
-  if (!copy)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  memcpy(copy, given, count > 0 ? bytes : 0);
-  return GCONV_OK;
-}
-
-/* Makes all pointers of options that were copied its own, or NULL if that fails. */
+/* Replaces all pointers by copies, or, without memory, by NULL. */
 static gconv_status own_options(gconv_network_options *options) {
-  gconv_network_options given = *options;
-  options->algorithm = options->without = NULL;
-  options->mean = options->std = NULL;
-  GCONV_TRY(own_text(&given.algorithm));
-  options->algorithm = given.algorithm;
-  GCONV_TRY(own_text(&given.without));
-  options->without = given.without;
-  GCONV_TRY(own_numbers(&given.mean, given.mean_count));
-  options->mean = given.mean;
-  GCONV_TRY(own_numbers(&given.std, given.std_count));
-  options->std = given.std;
+  const gconv_network_options given = *options;
+  options->algorithm = copy_text(given.algorithm);
+  options->without = copy_text(given.without);
+  options->mean = copy_numbers(given.mean, given.mean_count);
+  options->std = copy_numbers(given.std, given.std_count);
+  if (!options->algorithm != !given.algorithm || !options->without != !given.without || !options->mean != !given.mean ||
+      !options->std != !given.std)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   return GCONV_OK;
 }
 
@@ -103,9 +90,11 @@ static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_
   if (!operation->layers)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   for (; operation->count < count; operation->count++) {
-    gconv_layer layer = layers[operation->count];
-    GCONV_TRY(own_text(&layer.algorithm));
-    operation->layers[operation->count] = layer;
+    gconv_layer *layer = &operation->layers[operation->count];
+    *layer = layers[operation->count];
+    layer->algorithm = copy_text(layer->algorithm);
+    if (!layer->algorithm && layers[operation->count].algorithm)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   }
   return GCONV_OK;
 }

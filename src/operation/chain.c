@@ -212,11 +212,6 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
   return GCONV_OK;
 }
 
-static double row_bytes(const gconv_image *image) {
-  double samples = (double)image->frames * image->width * image->channels;
-  return samples * (double)gconv_type_bytes(image->type);
-}
-
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const chain_plan *plan = (const chain_plan *)base;
   bool by_rows = row_step(base) > 0;
@@ -227,7 +222,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
     bool last = i + 1 == plan->count;
     gconv_need one = {0};
     stage->type->find_need(stage, &one);
-    double row = last ? 0 : row_bytes(&plan->between[i]), height = stage->outputs[0].height;
+    double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&plan->between[i]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
     need->fixed += one.fixed;
     need->image += one.image + row * height;

@@ -207,8 +207,9 @@ gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, cons
 
 /* ---- For implementations ---- */
 
-/* The header of an image, without pixels and metadata. */
+/* The header of an image, without pixels and metadata; and the bytes of its pixels. */
 gconv_image gconv_header_of(const gconv_image *image);
+double gconv_pixel_bytes(const gconv_image *image);
 
 /* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);

@@ -19,6 +19,10 @@ gconv_image gconv_header_of(const gconv_image *image) {
                        .alpha = image->alpha};
 }
 
+double gconv_pixel_bytes(const gconv_image *image) {
+  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
+}
+
 size_t gconv_plan_outputs(const gconv_plan *plan) {
   return plan->output_count;
 }
