@@ -182,7 +182,7 @@ gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_o
   gconv_filter_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", filters->count);
-  operation->base = gconv_operation_begin(&filters_type);
+  operation->base = (gconv_operation){&filters_type, 1};
   gconv_status status = fill(filters, options, operation);
   if (status != GCONV_OK) {
     free_operation(&operation->base);

@@ -15,20 +15,10 @@ typedef struct middle_images {
   gconv_image *outputs;
 } middle_images;
 
-static void free_middle(const gconv_filter_plan *plan, middle_images *middle) {
-  if (plan->before)
-    gconv_image_free(&middle->in);
-  for (size_t i = 0; plan->after && middle->outputs && i < plan->base.output_count; i++)
-    gconv_image_free(&middle->outputs[i]);
-  if (plan->after)
-    free(middle->outputs);
-}
-
 /* For whole images, or for some rows of the outputs and those of the input that these need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
-  middle->in = *in;
-  middle->outputs = outputs;
+  *middle = (middle_images){*in, plan->after ? NULL : outputs};
   if (plan->before)
     GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, &plan->convolved, in, &middle->in));
   if (!plan->after)
@@ -44,55 +34,54 @@ static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_im
   return GCONV_OK;
 }
 
-static gconv_status finish_outputs(const gconv_filter_plan *plan, middle_images *middle, gconv_image *outputs) {
-  for (size_t i = 0; i < plan->base.output_count && plan->after; i++)
-    GCONV_TRY(gconv_run_after(plan->base.device->threads, &plan->options, &middle->outputs[i], &outputs[i]));
-  return GCONV_OK;
+static gconv_status begin_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
+                                 middle_images *middle, gconv_timings *timings) {
+  double start = gconv_now_ms();
+  gconv_status status = prepare_middle(plan, in, outputs, middle);
+  timings->prepare_ms += gconv_now_ms() - start;
+  return status;
 }
 
-/* Of whole images, whose metadata the outputs get. */
-static gconv_status finish_images(const gconv_filter_plan *plan, const gconv_image *in, middle_images *middle,
-                                  gconv_image *outputs) {
-  GCONV_TRY(finish_outputs(plan, middle, outputs));
-  for (size_t i = 0; i < plan->base.output_count; i++)
-    GCONV_TRY(gconv_image_copy_metadata(&outputs[i], in));
-  return GCONV_OK;
+/* Makes the outputs if `status`, that of all before, is no failure, and frees what lay between. Outputs get the metadata of
+ * `in`; NULL: they are rows, and get none. */
+static gconv_status end_middle(const gconv_filter_plan *plan, gconv_status status, const gconv_image *in,
+                               middle_images *middle, gconv_image *outputs, gconv_timings *timings) {
+  double start = gconv_now_ms();
+  for (size_t i = 0; i < plan->base.output_count && status == GCONV_OK && outputs; i++) {
+    if (plan->after)
+      status = gconv_run_after(plan->base.device->threads, &plan->options, &middle->outputs[i], &outputs[i]);
+    if (status == GCONV_OK && in)
+      status = gconv_image_copy_metadata(&outputs[i], in);
+  }
+  if (plan->before)
+    gconv_image_free(&middle->in);
+  for (size_t i = 0; plan->after && middle->outputs && i < plan->base.output_count; i++)
+    gconv_image_free(&middle->outputs[i]);
+  if (plan->after)
+    free(middle->outputs);
+  timings->finish_ms += gconv_now_ms() - start;
+  return status;
 }
 
 static gconv_status execute(gconv_plan *base, const gconv_plan_input *input, gconv_image *outputs, gconv_timings *timings) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  const gconv_image *in = input->image;
-  middle_images middle = {.outputs = NULL};
-  double start = gconv_now_ms();
-  gconv_status status = prepare_middle(plan, in, outputs, &middle);
-  timings->prepare_ms += gconv_now_ms() - start;
+  middle_images middle;
+  gconv_status status = begin_middle(plan, input->image, outputs, &middle, timings);
   if (status == GCONV_OK && input->jpeg)
     status = plan->run_type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
   else if (status == GCONV_OK)
     status = plan->run_type->execute(plan->run, &middle.in, middle.outputs, timings);
-  start = gconv_now_ms();
-  if (status == GCONV_OK)
-    status = finish_images(plan, in, &middle, outputs);
-  free_middle(plan, &middle);
-  timings->finish_ms += gconv_now_ms() - start;
-  return status;
+  return end_middle(plan, status, input->image, &middle, outputs, timings);
 }
 
 static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  middle_images middle = {.outputs = NULL};
-  double start = gconv_now_ms();
-  gconv_status status = prepare_middle(plan, window, outputs, &middle);
-  timings->prepare_ms += gconv_now_ms() - start;
+  middle_images middle;
+  gconv_status status = begin_middle(plan, window, outputs, &middle, timings);
   if (status == GCONV_OK)
     status = plan->run_type->execute_rows(plan->run, &middle.in, window_row, middle.outputs, first, timings);
-  start = gconv_now_ms();
-  if (status == GCONV_OK)
-    status = finish_outputs(plan, &middle, outputs);
-  free_middle(plan, &middle);
-  timings->finish_ms += gconv_now_ms() - start;
-  return status;
+  return end_middle(plan, status, NULL, &middle, outputs, timings);
 }
 
 static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gconv_image *outputs, void *stream) {
@@ -138,14 +127,11 @@ static gconv_status check_parts(const gconv_plan *base) {
 static gconv_status execute_parts(gconv_plan *base, const gconv_plan_input *input, const gconv_taker *taker,
                                   gconv_timings *timings) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  middle_images middle = {.outputs = NULL};
-  double start = gconv_now_ms();
-  gconv_status status = prepare_middle(plan, input->image, NULL, &middle);
-  timings->prepare_ms = gconv_now_ms() - start;
+  middle_images middle;
+  gconv_status status = begin_middle(plan, input->image, NULL, &middle, timings);
   if (status == GCONV_OK)
     status = plan->run_type->execute_parts(plan->run, &middle.in, input->jpeg, input->jpeg_bytes, taker, timings);
-  free_middle(plan, &middle);
-  return status;
+  return end_middle(plan, status, NULL, &middle, NULL, timings);
 }
 
 static size_t held_bytes(const gconv_plan *base) {
@@ -158,18 +144,14 @@ static size_t png_bytes(const gconv_plan *base) {
   return plan->run_type->png_bytes && can_come_in_parts(plan) ? plan->run_type->png_bytes(&base->outputs[0]) : 0;
 }
 
-/* ---- Measuring ---- */
-
 static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  middle_images middle = {.outputs = NULL};
-  gconv_status status = prepare_middle(plan, in, outputs, &middle);
+  gconv_timings timings = {0};
+  middle_images middle;
+  gconv_status status = begin_middle(plan, in, outputs, &middle, &timings);
   if (status == GCONV_OK)
     status = plan->run_type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds);
-  if (status == GCONV_OK)
-    status = finish_images(plan, in, &middle, outputs);
-  free_middle(plan, &middle);
-  return status;
+  return end_middle(plan, status, in, &middle, outputs, &timings);
 }
 
 /* ---- Which rows ---- */

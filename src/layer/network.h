@@ -60,7 +60,6 @@ typedef struct gconv_network_type {
   /* `out` has pixels. Adds to the timings. By rows: of those from output row `first` on, where `in` begins at row in_row. */
   gconv_status (*execute)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                           gconv_timings *timings);
-  /* `out` may be NULL. */
   gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                           double *milliseconds);
   void (*release)(void *run);

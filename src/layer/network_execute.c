@@ -58,7 +58,7 @@ static bool is_dense(const gconv_network *network, const gconv_image *out) {
 static gconv_status check_whole(const gconv_network *network, const gconv_image *out) {
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: gconv_plan_execute_rows() is for it");
-  if (out && !gconv_presenter_presents(&network->presenter) && !is_dense(network, out))
+  if (!gconv_presenter_presents(&network->presenter) && !is_dense(network, out))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the output has gaps between rows");
   return GCONV_OK;
 }
@@ -206,10 +206,9 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
   gconv_network *network = (gconv_network *)plan;
   gconv_timings timings = {0};
   gconv_image seen;
-  if (out)
-    GCONV_TRY(gconv_plan_fit_image(&plan->outputs[0], "the output", out));
+  GCONV_TRY(gconv_plan_fit_image(&plan->outputs[0], "the output", out));
   GCONV_TRY(check_whole(network, out));
-  bool makes_maps = out && gconv_presenter_presents(&network->presenter);
+  bool makes_maps = gconv_presenter_presents(&network->presenter);
   if (makes_maps)
     GCONV_TRY(make_maps(network));
   GCONV_TRY(begin_input(network, in, &seen, &timings));

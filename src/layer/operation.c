@@ -107,7 +107,7 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
   gconv_network_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  operation->base = gconv_operation_begin(&network_type);
+  operation->base = (gconv_operation){&network_type, 1};
   operation->options = options ? *options : defaults;
   gconv_status status = fill(layers, count, operation);
   if (status != GCONV_OK) {

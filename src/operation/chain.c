@@ -349,7 +349,7 @@ gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count,
   }
   for (size_t i = 0; i < count; i++)
     copies[i] = gconv_operation_share(stages[i]);
-  *c = (chain){gconv_operation_begin(&chain_type), copies, count};
+  *c = (chain){{&chain_type, 1}, copies, count};
   *result = &c->base;
   return GCONV_OK;
 }

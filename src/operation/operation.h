@@ -63,7 +63,7 @@ typedef struct gconv_operation_type {
   bool shares;  /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 
-/* The first member of every operation. */
+/* The first member of every operation. A new one has one user. */
 struct gconv_operation {
   const gconv_operation_type *type;
   int users; /* the caller and the plans; changed atomically */
@@ -217,12 +217,6 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
 /* What is said of a choice of algorithms. */
 static inline const char *gconv_family(bool exact) {
   return exact ? "exact family: the same bits on every device" : "not of the exact family";
-}
-
-/* Begins a new operation with one user: fills what operation.c needs. */
-static inline gconv_operation gconv_operation_begin(const gconv_operation_type *type) {
-  gconv_operation operation = {type, 1};
-  return operation;
 }
 
 #ifdef __cplusplus
