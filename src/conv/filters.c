@@ -2,6 +2,7 @@
 /* Plain filters as an operation: copies of them, with the options. */
 #include "base/memory.h"
 #include "conv/plan.h"
+#include "operation/pick.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,11 +111,7 @@ static int host_stages(const gconv_operation *base) {
 
 static const char *lacks(const gconv_operation *base, const char *device) {
   const char *name = ((const gconv_filter_operation *)base)->options.algorithm;
-  const gconv_algorithm_info *algorithm;
-  bool has = strcmp(name, "auto") == 0;
-  for (size_t i = 0; !has && (algorithm = gconv_algorithm_at(i)); i++)
-    has = strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0;
-  return has ? NULL : name;
+  return gconv_device_has(device, name, gconv_algorithm_at) ? NULL : name;
 }
 
 /* Whether all algorithms of this name, on any device, are of the exact family. */
@@ -178,7 +175,8 @@ static gconv_status fill(const gconv_filters *filters, const gconv_options *opti
 }
 
 gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
-  GCONV_TRY(gconv_filters_check(filters, options));
+  GCONV_TRY(gconv_filters_check(filters));
+  GCONV_TRY(gconv_options_check(options));
   gconv_filter_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", filters->count);

@@ -165,7 +165,7 @@ static gconv_status prepare(gconv_filter_plan *plan) {
 gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_operation *to_do, gconv_plan *base) {
   const gconv_filter_operation *operation = (const gconv_filter_operation *)to_do;
   gconv_filter_plan *plan = (gconv_filter_plan *)base;
-  plan->run_type = gconv_run_type_of(order->device);
+  plan->run_type = GCONV_OF_DEVICE(order->device, gconv_run_type);
   GCONV_TRY(gconv_filter_plan_check(order->like, &operation->filters, &operation->options));
   plan->options = operation->options;
   plan->options.output_type = gconv_filter_output_type(&operation->options, order->kept);

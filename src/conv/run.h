@@ -56,9 +56,6 @@ extern const gconv_run_type gconv_run_type_cpu;
 extern const gconv_run_type gconv_run_type_cuda;
 #endif
 
-/* What executes passes on this device. */
-const gconv_run_type *gconv_run_type_of(const gconv_device *device);
-
 /* How many outputs a pass has. */
 size_t gconv_pass_outputs(const gconv_pass *pass);
 

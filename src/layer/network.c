@@ -33,14 +33,18 @@ size_t gconv_step_out_floats(const gconv_step *step) {
 
 /* ---- Checks ---- */
 
+static gconv_status check_count(const char *what, int32_t count, int32_t channels) {
+  if (count == 1 || count == channels)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%d %s for %d channel%s: give one, or one each", count, what, channels,
+                    channels == 1 ? "" : "s");
+}
+
 static gconv_status check_options(const gconv_network_options *options, const gconv_input *input) {
-  const int32_t channels = input->channels;
-  if (options->mean && options->mean_count != 1 && options->mean_count != channels)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d means for %d channel%s: give one, or one each", options->mean_count, channels,
-                      channels == 1 ? "" : "s");
-  if (options->std && options->std_count != 1 && options->std_count != channels)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d standard deviations for %d channel%s: give one, or one each",
-                      options->std_count, channels, channels == 1 ? "" : "s");
+  if (options->mean)
+    GCONV_TRY(check_count("means", options->mean_count, input->channels));
+  if (options->std)
+    GCONV_TRY(check_count("standard deviations", options->std_count, input->channels));
   for (int32_t c = 0; options->mean && c < options->mean_count; c++)
     if (!isfinite(options->mean[c]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "mean %d is not a finite number", c + 1);
@@ -223,14 +227,6 @@ static gconv_status make_steps(gconv_network *network, const gconv_layer *layers
   return status;
 }
 
-static const gconv_network_type *type_of(const gconv_device *device) {
-#ifdef GCONV_WITH_CUDA
-  if (device->type == &gconv_device_type_cuda)
-    return &gconv_network_type_cuda;
-#endif
-  return device->type == &gconv_device_type_cpu ? &gconv_network_type_cpu : NULL;
-}
-
 /* The whole of it, for people. */
 static void fill_plan_info(gconv_network *network) {
   const gconv_layer_info *first = &network->steps[0].info;
@@ -307,7 +303,7 @@ static gconv_status fill_network(gconv_network *network, const gconv_network_ope
   make_combination(network, options.combine);
   GCONV_TRY(make_outputs(network, &options));
   fill_plan_info(network);
-  network->type = type_of(network->base.device);
+  network->type = GCONV_OF_DEVICE(network->base.device, gconv_network_type);
   return GCONV_OK;
 }
 

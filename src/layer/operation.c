@@ -2,6 +2,7 @@
 /* Layers as an operation: copies of them, with the options. */
 #include "base/memory.h"
 #include "layer/network.h"
+#include "operation/pick.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,19 +35,11 @@ static size_t count_outputs(const gconv_operation *base) {
   return operation->options.presentation == GCONV_PRESENT_PICTURES && last ? (size_t)last->filters : 1;
 }
 
-static bool has_algorithm(const char *device, const char *name) {
-  const gconv_algorithm_info *algorithm;
-  bool has = !name || strcmp(name, "auto") == 0;
-  for (size_t i = 0; !has && (algorithm = gconv_layer_algorithm_at(i)); i++)
-    has = strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0;
-  return has;
-}
-
 static const char *lacks(const gconv_operation *base, const char *device) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   for (size_t i = 0; i < operation->count; i++) {
     const char *own = operation->layers[i].algorithm, *name = own ? own : operation->options.algorithm;
-    if (!has_algorithm(device, name))
+    if (!gconv_device_has(device, name, gconv_layer_algorithm_at))
       return name;
   }
   return NULL;
