@@ -39,12 +39,10 @@ static gconv_status run_layers(const gconv_network *network, const gconv_image *
 }
 
 static gconv_status make_maps(gconv_network *network) {
-  gconv_image maps = network->out;
   if (network->maps.data)
     return GCONV_OK;
-  GCONV_TRY(gconv_image_allocate(&maps));
-  network->maps = maps;
-  return GCONV_OK;
+  network->maps = network->out;
+  return gconv_image_allocate(&network->maps);
 }
 
 /* ---- Whole images ---- */
@@ -63,17 +61,36 @@ static gconv_status check_whole(const gconv_network *network, const gconv_image 
   return GCONV_OK;
 }
 
+/* Copies the first rows of every plane. */
+static void copy_rows(const gconv_image *from, gconv_image *to) {
+  size_t planes = (size_t)from->frames * (size_t)from->channels, bytes = (size_t)from->width * sizeof(float);
+  for (size_t i = 0; i < planes; i++)
+    for (size_t y = 0; y < (size_t)to->height; y++)
+      memcpy((uint8_t *)to->data + i * to->plane_bytes + y * to->row_bytes,
+             (const uint8_t *)from->data + i * from->plane_bytes + y * from->row_bytes, bytes);
+}
+
+/* Straight into the outputs where that can be, else by way of the maps. */
+static gconv_status run_whole(gconv_network *network, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  const bool presents = gconv_presenter_presents(&network->presenter);
+  gconv_status status = GCONV_OK;
+  if (!presents && is_dense(network, outputs))
+    return run_layers(network, in, 0, 0, outputs, timings);
+  GCONV_TRY(make_maps(network));
+  GCONV_TRY(run_layers(network, in, 0, 0, &network->maps, timings));
+  double start = gconv_now_ms();
+  if (presents)
+    status = gconv_present(&network->presenter, network->base.device->threads, &network->maps, outputs);
+  else
+    copy_rows(&network->maps, outputs);
+  timings->finish_ms += gconv_now_ms() - start;
+  return status;
+}
+
 static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
   gconv_network *network = (gconv_network *)plan;
   GCONV_TRY(check_whole(network, outputs));
-  if (!gconv_presenter_presents(&network->presenter))
-    return run_layers(network, in->image, 0, 0, outputs, timings);
-  GCONV_TRY(make_maps(network));
-  GCONV_TRY(run_layers(network, in->image, 0, 0, &network->maps, timings));
-  double start = gconv_now_ms();
-  gconv_status status = gconv_present(&network->presenter, plan->device->threads, &network->maps, outputs);
-  timings->finish_ms += gconv_now_ms() - start;
-  return status;
+  return run_whole(network, in->image, outputs, timings);
 }
 
 /* ---- By rows ---- */
@@ -124,15 +141,6 @@ static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, in
   *end = (int32_t)last;
 }
 
-/* Copies the first rows of every plane. */
-static void copy_rows(const gconv_image *from, gconv_image *to) {
-  size_t planes = (size_t)from->frames * (size_t)from->channels, bytes = (size_t)from->width * sizeof(float);
-  for (size_t i = 0; i < planes; i++)
-    for (size_t y = 0; y < (size_t)to->height; y++)
-      memcpy((uint8_t *)to->data + i * to->plane_bytes + y * to->row_bytes,
-             (const uint8_t *)from->data + i * from->plane_bytes + y * from->row_bytes, bytes);
-}
-
 /* Rows of the maps, from row `first` on, as `count` rows of the outputs, or for the survey. */
 static gconv_status present_rows(gconv_network *network, int32_t first, gconv_image *outputs, gconv_timings *timings) {
   gconv_presenter *presenter = &network->presenter;
@@ -173,23 +181,12 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
 
 /* ---- Memory of the device ---- */
 
-/* On a CPU, which is memory of the host. */
-static gconv_status execute_at_once(gconv_network *network, const gconv_image *in, gconv_image *outputs) {
-  gconv_timings timings = {0};
-  if (gconv_presenter_presents(&network->presenter) || is_dense(network, outputs))
-    return execute(&network->base, &(gconv_plan_input){.image = in}, outputs, &timings);
-  GCONV_TRY(make_maps(network));
-  GCONV_TRY(run_layers(network, in, 0, 0, &network->maps, &timings));
-  copy_rows(&network->maps, outputs);
-  return GCONV_OK;
-}
-
 static gconv_status execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream) {
   gconv_network *network = (gconv_network *)plan;
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: make one for whole images");
-  if (!network->type->execute_device)
-    return execute_at_once(network, in, outputs);
+  if (!network->type->execute_device) /* a CPU's is memory of the host */
+    return run_whole(network, in, outputs, &(gconv_timings){0});
   if (network->grays || gconv_presenter_presents(&network->presenter))
     return gconv_fail(GCONV_UNSUPPORTED, "grey and pictures are made on the host: execute from memory of the host");
   return network->type->execute_device(network->run, in, outputs, stream);
