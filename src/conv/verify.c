@@ -259,26 +259,19 @@ static size_t choose_step(const row_check *check, double budget) {
 }
 
 /* The largest finite |x| of a row; *finite becomes false if there are others. Without their signs, floats are ordered as the
- * integers of their bits are, infinities and NaN above all: the first loop becomes vector code. */
+ * integers of their bits are, infinities and NaN above all: the loop becomes vector code. */
 static float largest_of_row(const uint8_t *row, int64_t samples, bool *finite) {
-  uint32_t most = 0, infinity = UINT32_C(0x7f800000);
+  uint32_t most = 0, others = 0, infinity = UINT32_C(0x7f800000);
   for (int64_t i = 0; i < samples; i++) {
     uint32_t bits;
     memcpy(&bits, row + i * 4, sizeof bits);
     bits &= UINT32_C(0x7fffffff);
-    most = bits > most ? bits : most;
+    others |= bits >= infinity;
+    most = bits < infinity && bits > most ? bits : most;
   }
-  float largest = 0;
-  if (most < infinity) {
-    memcpy(&largest, &most, sizeof largest);
-    return largest;
-  }
-  *finite = false;
-  for (int64_t i = 0; i < samples; i++) {
-    float x;
-    memcpy(&x, row + i * 4, sizeof x);
-    largest = isfinite(x) ? fmaxf(largest, fabsf(x)) : largest;
-  }
+  float largest;
+  memcpy(&largest, &most, sizeof largest);
+  *finite = *finite && !others;
   return largest;
 }
 

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct chain {
   gconv_operation base;
@@ -283,18 +284,12 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
     plan->between[plan->count] = gconv_header_of(&plan->stages[plan->count]->outputs[0]);
     next.like = &plan->between[plan->count];
   }
-  return GCONV_OK;
-}
-
-/* The headers of the last stage's results. */
-static gconv_status copy_outputs(chain_plan *plan) {
   const gconv_plan *last = plan->stages[plan->count - 1];
   plan->base.output_count = last->output_count;
   plan->base.outputs = calloc(last->output_count, sizeof *plan->base.outputs);
   if (!plan->base.outputs)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
-  for (size_t k = 0; k < last->output_count; k++)
-    plan->base.outputs[k] = last->outputs[k];
+  memcpy(plan->base.outputs, last->outputs, last->output_count * sizeof *last->outputs);
   return GCONV_OK;
 }
 
@@ -314,7 +309,6 @@ static const gconv_plan_type chain_plan_type = {.bytes = sizeof(chain_plan),
 static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
   chain_plan *plan = (chain_plan *)base;
   GCONV_TRY(make_stages(order, (const chain *)operation, plan));
-  GCONV_TRY(copy_outputs(plan));
   fill_info(plan);
   return GCONV_OK;
 }
