@@ -94,8 +94,9 @@ extern "C" {
 /* The algorithms of this build in the order of algorithms.def; NULL past the end. */
 const gconv_algorithm *gconv_algorithm_row(size_t index);
 
-/* The bound of a chain of `taps` fused multiply-adds, each rounded once: taps * u / (1 - taps * u), u = 2^-24 (Higham,
- * Accuracy and Stability of Numerical Algorithms, 3.1). */
+/* The bound of a chain of n operations, each rounded once: n * u / (1 - n * u), u = 2^-24 (Higham, Accuracy and Stability of
+ * Numerical Algorithms, 3.1); and that of a chain of the problem's taps, as fused multiply-adds. */
+double gconv_rounding_bound(double roundings);
 double gconv_chain_bound(const gconv_problem *problem);
 
 /* 2 * N * K * C * R * S * P * Q, kept alpha not counted. */

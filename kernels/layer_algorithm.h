@@ -21,9 +21,7 @@ typedef struct gconv_layer_execution {
 typedef struct gconv_layer_algorithm {
   gconv_algorithm_info info;
 
-  /* NULL: always there. Else loads the library that the algorithm is made of, and returns NULL, or why that cannot be.
-   * Thread-safe; the answer stays the same. */
-  const char *(*available)(void);
+  const char *(*available)(void); /* as in gconv_algorithm */
 
   /* NULL if the algorithm can solve the problem, else why not: "filters other than 3 x 3". Algorithms that round their
    * products (tensor cores) support the problem->math they are for, and others GCONV_MATH_FP32 alone. */
@@ -37,10 +35,8 @@ typedef struct gconv_layer_algorithm {
    * problem->workspace_limit for all images, the network makes the problem one of fewer, and executes it several times. */
   size_t (*workspace_bytes)(const gconv_layer_problem *problem);
 
-  /* Called only after supports() said yes; allocates nothing. */
+  /* As in gconv_algorithm. */
   gconv_status (*execute)(const gconv_layer_execution *execution);
-
-  /* An estimate in milliseconds of one execution on `machine`, for `auto`. */
   double (*cost)(const gconv_layer_problem *problem, const gconv_machine *machine);
 
   /* The largest |error| of sum + bias, relative to sum |weight * x| + |bias| of the output; or, of algorithms that mix
@@ -49,19 +45,15 @@ typedef struct gconv_layer_algorithm {
   double (*error_bound)(const gconv_layer_problem *problem);
   bool bound_of_largest;
 
-  /* Both NULL, or (prepare alone may be: acquire() may write them): how many floats the algorithm wants behind the weights,
-   * and what writes them, once, on the host. */
+  /* As in gconv_algorithm. */
   size_t (*prepared_floats)(const gconv_layer_problem *problem);
   gconv_status (*prepare)(const gconv_layer_problem *problem, const float *weights, float *prepared);
 
-  /* CUDA; both NULL, or: what a network keeps on the device besides weights and workspace, such as the handles of a library.
-   * acquire() gets the execution without samples, of the very problem that execute() will get each time, and may enqueue
-   * work on the stream. On failure it leaves nothing and has set the last error. */
+  /* CUDA; as in gconv_algorithm. acquire() gets the very problem that execute() will get each time. */
   gconv_status (*acquire)(const gconv_layer_execution *execution, void **state);
   void (*dismiss)(void *state);
 
-  /* As in gconv_algorithm: made of a library, which `auto` never takes. */
-  bool library;
+  bool library; /* as in gconv_algorithm */
 } gconv_layer_algorithm;
 
 #ifdef __cplusplus
@@ -78,9 +70,11 @@ const gconv_layer_algorithm *gconv_layer_algorithm_row(size_t index);
 /* 2 * N * K * C/G * R * S * P * Q */
 double gconv_layer_flop(const gconv_layer_problem *problem);
 
-/* The bound of a chain of fused multiply-adds and the addition of the bias, each rounded once: n * u / (1 - n * u),
- * n = C/G * R * S + 1, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1). */
+/* gconv_rounding_bound() of a chain of fused multiply-adds and the addition of the bias: of C/G * R * S + 1 roundings. */
 double gconv_layer_chain_bound(const gconv_layer_problem *problem);
+
+/* supports() of algorithms that work in float32 alone, and are for any problem. */
+const char *gconv_layer_takes_fp32(const gconv_layer_problem *problem);
 
 #ifdef __cplusplus
 }

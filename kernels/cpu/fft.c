@@ -83,25 +83,21 @@ typedef struct sizes {
   size_t pitch;       /* floats from real parts to imaginary parts: an odd number of cache lines */
 } sizes;
 
-static size_t round_up(size_t value, size_t to) {
-  return (value + to - 1) / to * to;
-}
-
 static sizes sizes_of(const gconv_problem *problem) {
   sizes z = {.log = choose_log(problem)};
   size_t channels = (size_t)problem->channels, unit = UNIT * channels;
   z.tile = (size_t)1 << z.log;
   z.valid = z.tile - (size_t)extent_y(problem) + 1;
   z.halo = (size_t)(problem->columns - 1) * (size_t)problem->dilation_x * channels;
-  size_t most = round_up(((size_t)problem->out_width * channels + 1) / 2, unit); /* there are always two tiles */
+  size_t most = gconv_round_up(((size_t)problem->out_width * channels + 1) / 2, unit); /* there are always two tiles */
   size_t fits = TILE_BYTES / sizeof(float) / 2 / z.tile, wanted = fits > z.halo ? fits - z.halo : 0;
   wanted = wanted < WIDE_BLOCK ? wanted : WIDE_BLOCK;
   size_t least =
       z.log <= LOG_IN_L2 ? 2 * z.halo : z.halo; /* so that the halo takes less than most of the work and of the memory */
   wanted = wanted < least ? least : wanted;
   size_t blocks = (most + wanted - 1) / wanted;
-  z.block = round_up((most + blocks - 1) / blocks, unit);
-  z.pitch = round_up(z.block + z.halo + UNIT, 16) | 16;
+  z.block = gconv_round_up((most + blocks - 1) / blocks, unit);
+  z.pitch = gconv_round_up(z.block + z.halo + UNIT, 16) | 16;
   return z;
 }
 

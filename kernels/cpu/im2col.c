@@ -22,6 +22,11 @@ static int64_t taps_of(const gconv_problem *problem) {
   return (int64_t)problem->rows * problem->columns;
 }
 
+/* Floats of an input row with its borders, as far as the filters reach. A vector may be read past the end. */
+static size_t floats_of_row(const gconv_problem *problem) {
+  return gconv_round_up((size_t)gconv_reach(problem) * (size_t)problem->channels + 32, 16);
+}
+
 static size_t sums_floats(const gconv_problem *problem) {
   return ((size_t)problem->out_width * (size_t)problem->channels + COLUMNS - 1) / COLUMNS * COLUMNS;
 }
@@ -59,19 +64,19 @@ GCONV_VECTORIZED(multiply, (const float *restrict taps, int64_t count, const flo
                  (taps, count, matrix, sums))
 
 static size_t workspace_bytes(const gconv_problem *problem) {
-  size_t rows = gconv_row_floats(problem) * (size_t)problem->rows, matrix = (size_t)taps_of(problem) * COLUMNS;
+  size_t rows = floats_of_row(problem) * (size_t)problem->rows, matrix = (size_t)taps_of(problem) * COLUMNS;
   return (rows + matrix + sums_floats(problem) * (size_t)problem->filters) * sizeof(float);
 }
 
 static gconv_status execute(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
-  size_t row_floats = gconv_row_floats(problem), stride = sums_floats(problem);
+  size_t row_floats = floats_of_row(problem), stride = sums_floats(problem);
   int64_t taps = taps_of(problem), samples = (int64_t)problem->out_width * problem->channels;
   float *rows = execution->workspace, *matrix = rows + row_floats * (size_t)problem->rows, *sums = matrix + taps * COLUMNS;
   for (int32_t p = execution->first_row; p < execution->end_row; p++) {
     for (int64_t r = 0; r < problem->rows; r++)
-      gconv_load_row(execution, (int64_t)p * problem->stride_y - problem->pad_top + r * problem->dilation_y,
-                     rows + (size_t)r * row_floats);
+      gconv_load_pixels(execution, (int64_t)p * problem->stride_y - problem->pad_top + r * problem->dilation_y,
+                        -(int64_t)problem->pad_left, 1, gconv_reach(problem), rows + (size_t)r * row_floats);
     for (int64_t first = 0; first < samples; first += COLUMNS) {
       gather(problem, rows, row_floats, first, matrix);
       for (int32_t k = 0; k < problem->filters; k++)

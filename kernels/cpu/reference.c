@@ -17,17 +17,7 @@ static float sample_at(const gconv_execution *execution, int64_t y, int64_t x, i
   x = gconv_border_index(problem->border, x, problem->width);
   if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
     return problem->border_level;
-  const uint8_t *row = execution->in + execution->image * execution->in_image + execution->plane * execution->in_plane +
-                       y * execution->in_row;
-  int64_t index = x * problem->channels + c;
-  switch (problem->in_type) {
-  case GCONV_U8:
-    return row[index];
-  case GCONV_U16:
-    return ((const uint16_t *)(const void *)row)[index];
-  default:
-    return ((const float *)(const void *)row)[index];
-  }
+  return gconv_level_at(problem->in_type, gconv_input_row(execution, y), x * problem->channels + c);
 }
 
 /* The sum of filter k for output row p, column q, channel c. */

@@ -26,23 +26,6 @@ GCONV_INLINE void widen_body(gconv_type type, const void *samples, size_t count,
 GCONV_VECTORIZED(widen, (gconv_type type, const void *samples, size_t count, float *restrict levels),
                  (type, samples, count, levels))
 
-static float level_at(gconv_type type, const void *samples, int64_t index) {
-  if (type == GCONV_U8)
-    return ((const uint8_t *)samples)[index];
-  if (type == GCONV_U16)
-    return ((const uint16_t *)samples)[index];
-  return ((const float *)samples)[index];
-}
-
-size_t gconv_row_floats(const gconv_problem *problem) {
-  return ((size_t)gconv_reach(problem) * (size_t)problem->channels + 32 + 15) / 16 * 16;
-}
-
-static const uint8_t *input_row(const gconv_execution *execution, int64_t y) {
-  return execution->in + execution->image * execution->in_image + execution->plane * execution->in_plane +
-         y * execution->in_row;
-}
-
 /* Writes pixels i .. end - 1 of gconv_load_pixels() one by one: for borders, and for steps. */
 static void load_singly(const gconv_problem *problem, const void *samples, int64_t first, int64_t step, int64_t i,
                         int64_t end, float *row) {
@@ -51,12 +34,8 @@ static void load_singly(const gconv_problem *problem, const void *samples, int64
     int64_t x = gconv_border_index(problem->border, first + i * step, problem->width);
     for (int32_t c = 0; c < channels; c++)
       row[i * channels + c] =
-          x == GCONV_OUTSIDE ? problem->border_level : level_at(problem->in_type, samples, x * channels + c);
+          x == GCONV_OUTSIDE ? problem->border_level : gconv_level_at(problem->in_type, samples, x * channels + c);
   }
-}
-
-static int64_t clamp(int64_t value, int64_t least, int64_t most) {
-  return value < least ? least : value > most ? most : value;
 }
 
 void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t first, int64_t step, int64_t count, float *row) {
@@ -68,12 +47,12 @@ void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t firs
       row[i] = problem->border_level;
     return;
   }
-  const uint8_t *samples = input_row(execution, y);
+  const uint8_t *samples = gconv_input_row(execution, y);
   if (step != 1) {
     load_singly(problem, samples, first, step, 0, count, row);
     return;
   }
-  int64_t left = clamp(-first, 0, count), right = clamp(problem->width - first, left, count);
+  int64_t left = gconv_clamp(-first, 0, count), right = gconv_clamp(problem->width - first, left, count);
   load_singly(problem, samples, first, 1, 0, left, row);
   if (right > left)
     widen(problem->in_type, samples + (first + left) * channels * (int64_t)gconv_type_bytes(problem->in_type),
@@ -81,18 +60,14 @@ void gconv_load_pixels(const gconv_execution *execution, int64_t y, int64_t firs
   load_singly(problem, samples, first, 1, right, count, row);
 }
 
-void gconv_load_row(const gconv_execution *execution, int64_t y, float *row) {
-  gconv_load_pixels(execution, y, -(int64_t)execution->problem->pad_left, 1, gconv_reach(execution->problem), row);
-}
-
 void gconv_expect_load(const gconv_execution *execution, int64_t y, int64_t first, int64_t count) {
   const gconv_problem *problem = execution->problem;
   y = gconv_border_index(problem->border, y, problem->height);
-  int64_t left = clamp(first, 0, problem->width), right = clamp(first + count, 0, problem->width);
+  int64_t left = gconv_clamp(first, 0, problem->width), right = gconv_clamp(first + count, 0, problem->width);
   int64_t pixel = problem->channels * (int64_t)gconv_type_bytes(problem->in_type);
   if (y != GCONV_OUTSIDE)
     for (int64_t byte = left * pixel; byte < right * pixel; byte += CACHE_LINE)
-      __builtin_prefetch(input_row(execution, y) + byte, 0, 2);
+      __builtin_prefetch(gconv_input_row(execution, y) + byte, 0, 2);
 }
 
 /* ---- Storing ---- */
@@ -274,13 +249,13 @@ static void store_alpha(const gconv_execution *execution, int32_t p, pixel_range
   const gconv_epilogue *epilogue = &problem->epilogue;
   int64_t y = (int64_t)p * problem->stride_y - problem->pad_top + problem->anchor_y;
   y = gconv_border_index(problem->border, y, problem->height);
-  const uint8_t *samples = y == GCONV_OUTSIDE ? NULL : input_row(execution, y);
+  const uint8_t *samples = y == GCONV_OUTSIDE ? NULL : gconv_input_row(execution, y);
   for (int64_t q = pixels.first; q < pixels.end; q++) {
     int64_t x =
         gconv_border_index(problem->border, q * problem->stride_x - problem->pad_left + problem->anchor_x, problem->width);
     float alpha = problem->border_level;
     if (samples && x != GCONV_OUTSIDE)
-      alpha = level_at(problem->in_type, samples, x * problem->channels + problem->channels - 1);
+      alpha = gconv_level_at(problem->in_type, samples, x * problem->channels + problem->channels - 1);
     alpha = gconv_scale(alpha, epilogue->alpha_scale, epilogue->alpha_scale_low, 0.0f);
     store_sample(problem->out_type, alpha, to + q * execution->out_pixel + execution->out_alpha);
   }

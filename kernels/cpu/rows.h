@@ -5,12 +5,30 @@
 
 #include "kernels/algorithm.h"
 
-/* Floats of a row that gconv_load_row() writes, rounded up so that rows are aligned. A vector may be read past the end. */
-size_t gconv_row_floats(const gconv_problem *problem);
+static inline int64_t gconv_divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
-/* Writes row `y` of the execution's image and plane as float32 levels. The row may be outside the image. It has the borders
- * left and right that the filters reach: gconv_reach() pixels, beginning with column -pad_left. */
-void gconv_load_row(const gconv_execution *execution, int64_t y, float *row);
+static inline size_t gconv_round_up(size_t value, size_t to) {
+  return (value + to - 1) / to * to;
+}
+
+static inline int64_t gconv_clamp(int64_t value, int64_t least, int64_t most) {
+  return value < least ? least : value > most ? most : value;
+}
+
+/* Row `y` of the execution's image and plane, and the level of one of its samples. */
+static inline const uint8_t *gconv_input_row(const gconv_execution *execution, int64_t y) {
+  return execution->in + execution->image * execution->in_image + execution->plane * execution->in_plane +
+         y * execution->in_row;
+}
+static inline float gconv_level_at(gconv_type type, const void *samples, int64_t index) {
+  if (type == GCONV_U8)
+    return ((const uint8_t *)samples)[index];
+  if (type == GCONV_U16)
+    return ((const uint16_t *)samples)[index];
+  return ((const float *)samples)[index];
+}
 
 /* Writes `count` pixels of row `y` of the execution's image and plane as float32 levels: from column `first` on, `step`
  * columns apart. The row and the columns may be outside the image. */

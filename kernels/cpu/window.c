@@ -3,22 +3,13 @@
 #include "base/memory.h"
 #include "kernels/cpu/rows.h"
 
-static int32_t greatest_divisor(int32_t a, int32_t b) {
-  while (b != 0) {
-    int32_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
-static size_t round_up(size_t value, size_t to) {
-  return (value + to - 1) / to * to;
-}
-
 /* ---- Layout ---- */
 
 enum { UNIT = 64, PIECE = 512 };
+
+int32_t gconv_tap_period(int32_t stride, int32_t dilation) {
+  return (int32_t)(gconv_common_multiple(stride, dilation) / dilation);
+}
 
 size_t gconv_window_halo(const gconv_problem *problem) {
   size_t pixels = (size_t)(problem->columns - 1) * (size_t)problem->dilation_x / (size_t)problem->stride_x;
@@ -27,29 +18,28 @@ size_t gconv_window_halo(const gconv_problem *problem) {
 
 static void set_block(const gconv_problem *problem, gconv_layout *layout, size_t block) {
   layout->block = block;
-  layout->phase = round_up(block + gconv_window_halo(problem) + GCONV_WINDOW_SLACK, 16);
+  layout->phase = gconv_round_up(block + gconv_window_halo(problem) + GCONV_WINDOW_SLACK, 16);
   /* An odd number of cache lines: rows at a distance of a power of two would use the same lines of L1. */
   layout->row = layout->phases * layout->phase | 16;
 }
 
 gconv_layout gconv_layout_of(const gconv_problem *problem, int32_t band, size_t ring_bytes) {
-  int32_t common_y = greatest_divisor(problem->stride_y, problem->dilation_y);
-  int32_t common_x = greatest_divisor(problem->stride_x, problem->dilation_x);
-  int32_t period = problem->stride_x / common_x;
-  gconv_layout layout = {.classes = problem->dilation_y / common_y, .step = problem->stride_y / common_y};
+  int32_t period = gconv_tap_period(problem->stride_x, problem->dilation_x);
+  gconv_layout layout = {.classes = gconv_tap_period(problem->dilation_y, problem->stride_y),
+                         .step = gconv_tap_period(problem->stride_y, problem->dilation_y)};
   layout.band = layout.step == 1 ? band : 1;
   layout.phases = (size_t)(problem->columns < period ? problem->columns : period);
   layout.ring_rows = (size_t)problem->rows + (size_t)layout.band - 1;
   size_t unit = UNIT * (size_t)problem->channels, samples = (size_t)problem->out_width * (size_t)problem->channels;
   layout.piece = unit * (PIECE / unit);
-  size_t block = layout.piece, most = round_up(samples, layout.piece);
+  size_t block = layout.piece, most = gconv_round_up(samples, layout.piece);
   set_block(problem, &layout, block);
   size_t fixed = layout.row - layout.phases * block, all = ring_bytes / sizeof(float) / layout.ring_rows;
   if (all > fixed)
     block = (all - fixed) / layout.phases / layout.piece * layout.piece;
   block = block < layout.piece ? layout.piece : block > most ? most : block;
   size_t blocks = (samples + block - 1) / block; /* of equal width, as far as pieces allow */
-  set_block(problem, &layout, round_up((samples + blocks - 1) / blocks, layout.piece));
+  set_block(problem, &layout, gconv_round_up((samples + blocks - 1) / blocks, layout.piece));
   return layout;
 }
 
@@ -67,9 +57,9 @@ static places places_of(const gconv_problem *problem, const gconv_layout *layout
   places at;
   at.sums = layout->ring_rows * layout->row * sizeof(float);
   at.rows = at.sums + (size_t)problem->filters * (size_t)layout->band * layout->piece * sizeof(float);
-  at.offsets = at.rows + round_up(row_pointers(problem, layout) * sizeof(float *), GCONV_ALIGNMENT);
-  at.flags = at.offsets + round_up((size_t)problem->columns * sizeof(int64_t), GCONV_ALIGNMENT);
-  at.extra = at.flags + round_up(layout->ring_rows, GCONV_ALIGNMENT);
+  at.offsets = at.rows + gconv_round_up(row_pointers(problem, layout) * sizeof(float *), GCONV_ALIGNMENT);
+  at.flags = at.offsets + gconv_round_up((size_t)problem->columns * sizeof(int64_t), GCONV_ALIGNMENT);
+  at.extra = at.flags + gconv_round_up(layout->ring_rows, GCONV_ALIGNMENT);
   at.end = at.extra + extra;
   return at;
 }

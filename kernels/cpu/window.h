@@ -51,6 +51,9 @@ typedef struct gconv_window {
 /* Makes the sums of a piece. It is called for the pieces of a block from left to right, then for the next band. */
 typedef void gconv_make_piece(const gconv_window *window);
 
+/* The stride divided by the greatest common divisor of both: taps i and i + period use the same phase. */
+int32_t gconv_tap_period(int32_t stride, int32_t dilation);
+
 /* Floats of a phase that taps reach beyond the block's samples: (S - 1) * dilation_x / stride_x pixels. */
 size_t gconv_window_halo(const gconv_problem *problem);
 

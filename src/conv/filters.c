@@ -2,6 +2,7 @@
 /* Plain filters as an operation: copies of them, with the options. */
 #include "base/memory.h"
 #include "conv/plan.h"
+#include "operation/pick.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,11 +111,7 @@ static int host_stages(const gconv_operation *base) {
 
 static const char *lacks(const gconv_operation *base, const char *device) {
   const char *name = ((const gconv_filter_operation *)base)->options.algorithm;
-  const gconv_algorithm_info *algorithm;
-  bool has = strcmp(name, "auto") == 0;
-  for (size_t i = 0; !has && (algorithm = gconv_algorithm_at(i)); i++)
-    has = strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0;
-  return has ? NULL : name;
+  return gconv_device_has(device, name, gconv_algorithm_at) ? NULL : name;
 }
 
 /* Whether all algorithms of this name, on any device, are of the exact family. */
@@ -157,7 +154,8 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
 static const gconv_operation_type filters_type = {.name = "filters",
                                                   .free = free_operation,
                                                   .outputs = count_outputs,
-                                                  .create_plan = gconv_filter_plan_create,
+                                                  .plan_type = &gconv_filter_plan_type,
+                                                  .fill_plan = gconv_filter_plan_fill,
                                                   .lacks = lacks,
                                                   .keep_exact = keep_exact,
                                                   .host_stages = host_stages};
@@ -177,11 +175,12 @@ static gconv_status fill(const gconv_filters *filters, const gconv_options *opti
 }
 
 gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
-  GCONV_TRY(gconv_filters_check(filters, options));
+  GCONV_TRY(gconv_filters_check(filters));
+  GCONV_TRY(gconv_options_check(options));
   gconv_filter_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu filters", filters->count);
-  operation->base = gconv_operation_begin(&filters_type);
+  operation->base = (gconv_operation){&filters_type, 1};
   gconv_status status = fill(filters, options, operation);
   if (status != GCONV_OK) {
     free_operation(&operation->base);

@@ -97,10 +97,6 @@ static gconv_status make_passes(gconv_filter_plan *plan, FILE *reasons) {
 
 /* ---- Plans ---- */
 
-static double image_bytes(const gconv_image *image) {
-  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
-}
-
 static void fill_info(gconv_filter_plan *plan) {
   const gconv_pass *first = &plan->passes[0];
   const gconv_problem *problem = &first->problem;
@@ -134,9 +130,9 @@ static void fill_info(gconv_filter_plan *plan) {
     info->rows = larger(info->rows, plan->filters->items[k].rows);
     info->columns = larger(info->columns, plan->filters->items[k].columns);
   }
-  info->bytes = image_bytes(&plan->convolved);
+  info->bytes = gconv_pixel_bytes(&plan->convolved);
   for (size_t i = 0; i < plan->base.output_count; i++)
-    info->bytes += image_bytes(&plan->raw_outputs[i]);
+    info->bytes += gconv_pixel_bytes(&plan->raw_outputs[i]);
 }
 
 /* All that is decided, before anything is prepared for it. */
@@ -158,17 +154,6 @@ static gconv_status decide(gconv_filter_plan *plan) {
   return GCONV_OK;
 }
 
-/* Workspaces are small on a CPU; stages on the host have copies in float32 of what they read and write. */
-static void find_need(const gconv_plan *base, gconv_need *need) {
-  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  const double WORKSPACE = 4 << 20; /* of a thread */
-  need->fixed = WORKSPACE * gconv_threads_count(base->device->threads);
-  need->image = plan->before ? image_bytes(&plan->convolved) : 0;
-  for (size_t i = 0; i < base->output_count && plan->after; i++)
-    need->image += image_bytes(&plan->raw_outputs[i]);
-  need->row = need->image / base->outputs[0].height;
-}
-
 /* What only executions need. */
 static gconv_status prepare(gconv_filter_plan *plan) {
   gconv_device *device = plan->base.device;
@@ -177,44 +162,11 @@ static gconv_status prepare(gconv_filter_plan *plan) {
   return plan->run_type->prepare(device, plan->passes, plan->pass_count, plan->raw_outputs, &plan->run);
 }
 
-static void free_plan(gconv_plan *base) {
+gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_operation *to_do, gconv_plan *base) {
+  const gconv_filter_operation *operation = (const gconv_filter_operation *)to_do;
   gconv_filter_plan *plan = (gconv_filter_plan *)base;
-  plan->run_type->release(plan->run);
-  for (size_t i = 0; i < plan->pass_count; i++)
-    gconv_release(plan->passes[i].weights);
-  free(plan->passes);
-  free(plan->raw_outputs);
-  free(plan->reasons);
-  free(plan);
-}
-
-static const gconv_plan_type filter_plan_type = {.free = free_plan,
-                                                 .execute = gconv_filter_execute,
-                                                 .row_step = gconv_filter_row_step,
-                                                 .rows_needed = gconv_filter_rows_needed,
-                                                 .execute_rows = gconv_filter_execute_rows,
-                                                 .check_jpeg = gconv_filter_check_jpeg,
-                                                 .check_parts = gconv_filter_check_parts,
-                                                 .execute_parts = gconv_filter_execute_parts,
-                                                 .held_bytes = gconv_filter_held_bytes,
-                                                 .execute_device = gconv_filter_execute_device,
-                                                 .png_bytes = gconv_filter_png_bytes,
-                                                 .measure = gconv_filter_measure,
-                                                 .explain = gconv_filter_explain,
-                                                 .verify = gconv_filter_verify,
-                                                 .find_need = find_need};
-
-gconv_status gconv_filter_plan_create(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
-  const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
-  const gconv_image *like = order->like;
-  GCONV_TRY(gconv_filter_plan_check(like, &operation->filters, &operation->options));
-  gconv_filter_plan *plan = calloc(1, sizeof *plan);
-  if (!plan)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
-  plan->base.type = &filter_plan_type;
-  plan->base.device = order->device;
-  plan->run_type = gconv_run_type_of(order->device);
-  plan->base.like = gconv_header_of(like);
+  plan->run_type = GCONV_OF_DEVICE(order->device, gconv_run_type);
+  GCONV_TRY(gconv_filter_plan_check(order->like, &operation->filters, &operation->options));
   plan->options = operation->options;
   plan->options.output_type = gconv_filter_output_type(&operation->options, order->kept);
   plan->options.keep_type = false;
@@ -224,13 +176,6 @@ gconv_status gconv_filter_plan_create(const gconv_plan_order *order, const gconv
     plan->options.without = "";
   }
   gconv_device_enter(order->device);
-  gconv_status status = decide(plan);
-  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
-    status = prepare(plan);
-  if (status != GCONV_OK) {
-    gconv_plan_discard(&plan->base);
-    return status;
-  }
-  *result = &plan->base;
-  return GCONV_OK;
+  GCONV_TRY(decide(plan));
+  return order->extent == GCONV_PLAN_WHOLE ? prepare(plan) : GCONV_OK;
 }

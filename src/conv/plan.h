@@ -7,8 +7,8 @@
 #include "operation/operation.h"
 #include "operation/tuning.h"
 
-/* filters.c makes operations; plan_check.c says what cannot be, plan.c makes plans, plan_execute.c executes them,
- * plan_rows.c by rows; explain.c and verify.c tell of them. */
+/* filters.c makes operations; plan_check.c says what cannot be, plan.c makes plans, plan_execute.c executes them; explain.c
+ * and verify.c tell of them. */
 typedef struct gconv_filter_plan {
   gconv_plan base;
   gconv_options options; /* as asked for, with output_type set; names belong to the operation, as the filters do */
@@ -30,30 +30,12 @@ typedef struct gconv_filter_operation {
   gconv_options options; /* the names of algorithms are copies */
 } gconv_filter_operation;
 
-/* create_plan() of an operation of filters. */
-gconv_status gconv_filter_plan_create(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
+/* The plans of an operation of filters, and its fill_plan(). */
+extern const gconv_plan_type gconv_filter_plan_type;
+gconv_status gconv_filter_plan_fill(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
-/* The verbs of its plans, each in the file that is named. */
-/* plan_execute.c */
-gconv_status gconv_filter_execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs,
-                                  gconv_timings *timings);
-gconv_status gconv_filter_execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
-gconv_status gconv_filter_check_jpeg(const gconv_plan *plan, const gconv_image *header);
-gconv_status gconv_filter_check_parts(const gconv_plan *plan);
-gconv_status gconv_filter_execute_parts(gconv_plan *plan, const gconv_plan_input *in, const gconv_taker *taker,
-                                        gconv_timings *timings);
-size_t gconv_filter_held_bytes(const gconv_plan *plan);
-size_t gconv_filter_png_bytes(const gconv_plan *plan);
-gconv_status gconv_filter_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                  double *milliseconds);
-/* plan_rows.c */
-int32_t gconv_filter_row_step(const gconv_plan *plan);
-void gconv_filter_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
-gconv_status gconv_filter_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                       gconv_image *outputs, gconv_timings *timings);
-/* explain.c */
+/* The verbs of its plans that have a file each. */
 void gconv_filter_explain(const gconv_plan *plan, FILE *text);
-/* verify.c */
 gconv_status gconv_filter_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                  double budget, gconv_verification *result);
 
@@ -86,9 +68,9 @@ bool gconv_filters_have_one_frame(const gconv_filters *filters);
 /* The type of outputs for inputs of this one. */
 gconv_type gconv_filter_output_type(const gconv_options *options, gconv_type input);
 
-/* GCONV_BAD_ARGUMENT for filters and options that are wrong whatever the image, and for images that they cannot be used on
- * (plan_check.c). */
-gconv_status gconv_filters_check(const gconv_filters *filters, const gconv_options *options);
+/* GCONV_BAD_ARGUMENT for filters that are wrong whatever the image, and for images that filters and options cannot be used
+ * on (plan_check.c). */
+gconv_status gconv_filters_check(const gconv_filters *filters);
 gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options);
 
 #endif

@@ -32,7 +32,7 @@ static gconv_status check_filter(const gconv_filter *filter) {
   return GCONV_OK;
 }
 
-static gconv_status check_filters(const gconv_filters *filters) {
+gconv_status gconv_filters_check(const gconv_filters *filters) {
   if (filters->count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter to convolve with");
   for (size_t k = 0; k < filters->count; k++)
@@ -104,11 +104,6 @@ static gconv_status check_stack(const gconv_image *like, const gconv_filters *fi
     return gconv_fail(GCONV_BAD_ARGUMENT, "a stack with an alpha of every filter has no linear light: use alpha keep, or "
                                           "combine none");
   return GCONV_OK;
-}
-
-gconv_status gconv_filters_check(const gconv_filters *filters, const gconv_options *options) {
-  GCONV_TRY(check_filters(filters));
-  return gconv_options_check(options);
 }
 
 gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Executing and measuring plans: the stages around what the device does. */
+/* What plans do: the stages around what the device does, for whole images and for some rows. */
 #include "base/clock.h"
+#include "base/memory.h"
 #include "conv/plan.h"
 #include "device/decoder.h"
+#include "kernels/border.h"
 #include "operation/stages.h"
 
 #include <stdlib.h>
@@ -13,77 +15,87 @@ typedef struct middle_images {
   gconv_image *outputs;
 } middle_images;
 
-static void free_middle(const gconv_filter_plan *plan, middle_images *middle) {
-  if (plan->before)
-    gconv_image_free(&middle->in);
-  if (plan->after) {
-    for (size_t i = 0; middle->outputs && i < plan->base.output_count; i++)
-      gconv_image_free(&middle->outputs[i]);
-    free(middle->outputs);
-  }
-}
-
+/* For whole images, or for some rows of the outputs and those of the input that these need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
-  middle->in = *in;
-  middle->outputs = outputs;
-  if (plan->before) {
-    middle->in = plan->convolved;
-    GCONV_TRY(gconv_image_allocate(&middle->in));
-    GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, in, &middle->in));
-  }
-  if (plan->after) {
-    middle->outputs = calloc(plan->base.output_count, sizeof *middle->outputs);
-    if (!middle->outputs)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->base.output_count);
-    for (size_t i = 0; i < plan->base.output_count; i++)
-      GCONV_TRY(gconv_plan_fit_image(&plan->raw_outputs[i], "an output", &middle->outputs[i]));
-  }
-  return GCONV_OK;
-}
-
-static gconv_status finish_outputs(const gconv_filter_plan *plan, const gconv_image *in, middle_images *middle,
-                                   gconv_image *outputs) {
+  *middle = (middle_images){*in, plan->after ? NULL : outputs};
+  if (plan->before)
+    GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, &plan->convolved, in, &middle->in));
+  if (!plan->after)
+    return GCONV_OK;
+  middle->outputs = calloc(plan->base.output_count, sizeof *middle->outputs);
+  if (!middle->outputs)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->base.output_count);
   for (size_t i = 0; i < plan->base.output_count; i++) {
-    if (plan->after)
-      GCONV_TRY(gconv_run_after(plan->base.device->threads, &plan->options, &middle->outputs[i], &outputs[i]));
-    GCONV_TRY(gconv_image_copy_metadata(&outputs[i], in));
+    middle->outputs[i] = plan->raw_outputs[i];
+    middle->outputs[i].height = outputs[i].height;
+    GCONV_TRY(gconv_image_allocate(&middle->outputs[i]));
   }
   return GCONV_OK;
 }
 
-gconv_status gconv_filter_execute(gconv_plan *base, const gconv_plan_input *input, gconv_image *outputs,
-                                  gconv_timings *timings) {
-  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  const gconv_image *in = input->image;
-  middle_images middle = {.outputs = NULL};
+static gconv_status begin_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
+                                 middle_images *middle, gconv_timings *timings) {
   double start = gconv_now_ms();
-  gconv_status status = prepare_middle(plan, in, outputs, &middle);
-  timings->prepare_ms = gconv_now_ms() - start;
+  gconv_status status = prepare_middle(plan, in, outputs, middle);
+  timings->prepare_ms += gconv_now_ms() - start;
+  return status;
+}
+
+/* Makes the outputs if `status`, that of all before, is no failure, and frees what lay between. Outputs get the metadata of
+ * `in`; NULL: they are rows, and get none. */
+static gconv_status end_middle(const gconv_filter_plan *plan, gconv_status status, const gconv_image *in,
+                               middle_images *middle, gconv_image *outputs, gconv_timings *timings) {
+  double start = gconv_now_ms();
+  for (size_t i = 0; i < plan->base.output_count && status == GCONV_OK && outputs; i++) {
+    if (plan->after)
+      status = gconv_run_after(plan->base.device->threads, &plan->options, &middle->outputs[i], &outputs[i]);
+    if (status == GCONV_OK && in)
+      status = gconv_image_copy_metadata(&outputs[i], in);
+  }
+  if (plan->before)
+    gconv_image_free(&middle->in);
+  for (size_t i = 0; plan->after && middle->outputs && i < plan->base.output_count; i++)
+    gconv_image_free(&middle->outputs[i]);
+  if (plan->after)
+    free(middle->outputs);
+  timings->finish_ms += gconv_now_ms() - start;
+  return status;
+}
+
+static gconv_status execute(gconv_plan *base, const gconv_plan_input *input, gconv_image *outputs, gconv_timings *timings) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  middle_images middle;
+  gconv_status status = begin_middle(plan, input->image, outputs, &middle, timings);
   if (status == GCONV_OK && input->jpeg)
     status = plan->run_type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
   else if (status == GCONV_OK)
     status = plan->run_type->execute(plan->run, &middle.in, middle.outputs, timings);
-  start = gconv_now_ms();
-  if (status == GCONV_OK)
-    status = finish_outputs(plan, in, &middle, outputs);
-  free_middle(plan, &middle);
-  timings->finish_ms = gconv_now_ms() - start;
-  return status;
+  return end_middle(plan, status, input->image, &middle, outputs, timings);
 }
 
-gconv_status gconv_filter_execute_device(gconv_plan *base, const gconv_image *in, gconv_image *outputs, void *stream) {
+static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  middle_images middle;
+  gconv_status status = begin_middle(plan, window, outputs, &middle, timings);
+  if (status == GCONV_OK)
+    status = plan->run_type->execute_rows(plan->run, &middle.in, window_row, middle.outputs, first, timings);
+  return end_middle(plan, status, NULL, &middle, outputs, timings);
+}
+
+static gconv_status execute_device(gconv_plan *base, const gconv_image *in, gconv_image *outputs, void *stream) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   gconv_timings timings = {0};
   if (!plan->run_type->execute_device)
-    return gconv_filter_execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
+    return execute(base, &(gconv_plan_input){.image = in}, outputs, &timings);
   if (plan->before || plan->after)
     return gconv_fail(GCONV_UNSUPPORTED, "grey, linear light, premultiplied alpha and minmax are made on the host: execute "
                                          "from memory of the host");
   return plan->run_type->execute_device(plan->run, in, outputs, stream);
 }
 
-gconv_status gconv_filter_check_jpeg(const gconv_plan *base, const gconv_image *header) {
+static gconv_status check_jpeg(const gconv_plan *base, const gconv_image *header) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   if (!gconv_device_decoder(plan->base.device))
     return gconv_fail(GCONV_UNSUPPORTED, "no decoder was started on %s", plan->base.device->info.name);
@@ -105,65 +117,143 @@ static bool can_come_in_parts(const gconv_filter_plan *plan) {
   return true;
 }
 
-gconv_status gconv_filter_check_parts(const gconv_plan *base) {
+static gconv_status check_parts(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   if (!plan->run_type->execute_parts)
     return gconv_fail(GCONV_UNSUPPORTED, "%s yields whole results", plan->base.device->info.name);
   return can_come_in_parts(plan) ? GCONV_OK : gconv_fail(GCONV_UNSUPPORTED, "the results are wanted as a whole");
 }
 
-gconv_status gconv_filter_execute_parts(gconv_plan *base, const gconv_plan_input *input, const gconv_taker *taker,
-                                        gconv_timings *timings) {
+static gconv_status execute_parts(gconv_plan *base, const gconv_plan_input *input, const gconv_taker *taker,
+                                  gconv_timings *timings) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  middle_images middle = {.outputs = NULL};
-  double start = gconv_now_ms();
-  gconv_status status = prepare_middle(plan, input->image, NULL, &middle);
-  timings->prepare_ms = gconv_now_ms() - start;
+  middle_images middle;
+  gconv_status status = begin_middle(plan, input->image, NULL, &middle, timings);
   if (status == GCONV_OK)
     status = plan->run_type->execute_parts(plan->run, &middle.in, input->jpeg, input->jpeg_bytes, taker, timings);
-  free_middle(plan, &middle);
-  return status;
+  return end_middle(plan, status, NULL, &middle, NULL, timings);
 }
 
-size_t gconv_filter_held_bytes(const gconv_plan *base) {
+static size_t held_bytes(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   return plan->run && plan->run_type->held_bytes ? plan->run_type->held_bytes(plan->run) : 0;
 }
 
-size_t gconv_filter_png_bytes(const gconv_plan *base) {
+static size_t png_bytes(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   return plan->run_type->png_bytes && can_come_in_parts(plan) ? plan->run_type->png_bytes(&base->outputs[0]) : 0;
 }
 
-/* ---- Measuring ---- */
-
-static gconv_status measure_into(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                 double *milliseconds) {
-  middle_images middle = {.outputs = NULL};
-  gconv_status status = prepare_middle(plan, in, outputs, &middle);
+static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  gconv_timings timings = {0};
+  middle_images middle;
+  gconv_status status = begin_middle(plan, in, outputs, &middle, &timings);
   if (status == GCONV_OK)
     status = plan->run_type->measure(plan->run, &middle.in, middle.outputs, runs, milliseconds);
-  if (status == GCONV_OK)
-    status = finish_outputs(plan, in, &middle, outputs);
-  free_middle(plan, &middle);
-  return status;
+  return end_middle(plan, status, in, &middle, outputs, &timings);
 }
 
-gconv_status gconv_filter_measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs,
-                                  double *milliseconds) {
+/* ---- Which rows ---- */
+
+/* Filters that reach further are not worth a window. */
+enum { MOST_REACH = 1 << 16 };
+
+static int32_t row_step(const gconv_plan *base) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  if (outputs)
-    return measure_into(plan, in, outputs, runs, milliseconds);
-  gconv_image *own = calloc(base->output_count, sizeof *own);
-  if (!own)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", base->output_count);
-  gconv_status status = GCONV_OK;
-  for (size_t i = 0; i < base->output_count && status == GCONV_OK; i++)
-    status = gconv_plan_fit_image(&base->outputs[i], "an output", &own[i]);
-  if (status == GCONV_OK)
-    status = measure_into(plan, in, own, runs, milliseconds);
-  for (size_t i = 0; i < base->output_count; i++)
-    gconv_image_free(&own[i]);
-  free(own);
-  return status;
+  int64_t step = 1;
+  if (!plan->run_type->execute_rows || plan->base.like.planar || plan->base.like.frames > 1 ||
+      plan->options.border == GCONV_BORDER_WRAP || plan->options.range == GCONV_RANGE_MINMAX)
+    return 0;
+  for (size_t i = 0; i < plan->base.output_count; i++)
+    if (plan->base.outputs[i].planar)
+      return 0;
+  for (size_t i = 0; i < plan->pass_count; i++) {
+    const gconv_pass *pass = &plan->passes[i];
+    if (pass->problem.out_height != plan->passes[0].problem.out_height ||
+        (int64_t)pass->problem.rows * pass->problem.dilation_y > MOST_REACH)
+      return 0;
+    if (pass->algorithm->row_step)
+      step = gconv_common_multiple(step, pass->algorithm->row_step(&pass->problem));
+    if (step > INT32_MAX / 2)
+      return 0;
+  }
+  return (int32_t)step;
 }
+
+static void include_row(int64_t row, int32_t *begin, int32_t *end) {
+  if (row < *begin)
+    *begin = (int32_t)row;
+  if (row >= *end)
+    *end = (int32_t)row + 1;
+}
+
+/* Adds the rows that a problem reads for output rows first .. last: those inside, from end to end, and those that stand for
+ * rows outside, above and below. */
+static void include_problem(const gconv_problem *problem, int64_t first, int64_t last, int32_t *begin, int32_t *end) {
+  int64_t height = problem->height, top = first * problem->stride_y - problem->pad_top;
+  int64_t bottom = last * problem->stride_y - problem->pad_top + (int64_t)(problem->rows - 1) * problem->dilation_y;
+  for (int64_t y = top; y <= bottom; y++) {
+    int64_t row = gconv_border_index(problem->border, y, height);
+    if (row != GCONV_OUTSIDE)
+      include_row(row, begin, end);
+    int64_t last_inside = (bottom < height - 1 ? bottom : height - 1) - 1;
+    if (y >= 0 && y < last_inside)
+      y = last_inside; /* its next is the last that is inside */
+  }
+}
+
+static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  *begin = INT32_MAX;
+  *end = 0;
+  for (size_t i = 0; i < plan->pass_count; i++) {
+    const gconv_pass *pass = &plan->passes[i];
+    int64_t step = pass->algorithm->row_step ? pass->algorithm->row_step(&pass->problem) : 1;
+    int64_t beyond = ((int64_t)first + count + step - 1) / step * step; /* tiles are made whole */
+    include_problem(&pass->problem, first, beyond - 1, begin, end);
+  }
+  if (*begin >= *end) /* nothing but constant border: any row will do */
+    *begin = 0, *end = 1;
+}
+
+/* ---- The table ---- */
+
+/* Workspaces are small on a CPU; stages on the host have copies in float32 of what they read and write. */
+static void find_need(const gconv_plan *base, gconv_need *need) {
+  const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
+  const double WORKSPACE = 4 << 20; /* of a thread */
+  need->fixed = WORKSPACE * gconv_threads_count(base->device->threads);
+  need->image = plan->before ? gconv_pixel_bytes(&plan->convolved) : 0;
+  for (size_t i = 0; i < base->output_count && plan->after; i++)
+    need->image += gconv_pixel_bytes(&plan->raw_outputs[i]);
+  need->row = need->image / base->outputs[0].height;
+}
+
+static void free_plan(gconv_plan *base) {
+  gconv_filter_plan *plan = (gconv_filter_plan *)base;
+  plan->run_type->release(plan->run);
+  for (size_t i = 0; i < plan->pass_count; i++)
+    gconv_release(plan->passes[i].weights);
+  free(plan->passes);
+  free(plan->raw_outputs);
+  free(plan->reasons);
+  free(plan);
+}
+
+const gconv_plan_type gconv_filter_plan_type = {.bytes = sizeof(gconv_filter_plan),
+                                                .free = free_plan,
+                                                .execute = execute,
+                                                .row_step = row_step,
+                                                .rows_needed = rows_needed,
+                                                .execute_rows = execute_rows,
+                                                .check_jpeg = check_jpeg,
+                                                .check_parts = check_parts,
+                                                .execute_parts = execute_parts,
+                                                .held_bytes = held_bytes,
+                                                .execute_device = execute_device,
+                                                .png_bytes = png_bytes,
+                                                .measure = measure,
+                                                .explain = gconv_filter_explain,
+                                                .verify = gconv_filter_verify,
+                                                .find_need = find_need};

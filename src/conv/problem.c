@@ -72,34 +72,22 @@ gconv_status gconv_options_check(const gconv_options *options) {
 static gconv_status resolve_axis(const gconv_options *options, const char *axis, int32_t size, int32_t taps, int32_t anchor,
                                  int32_t stride, int32_t dilation, int32_t before, int32_t after, int32_t *pad,
                                  int32_t *dilated_anchor, int32_t *outputs) {
-  int64_t extent = (int64_t)(taps - 1) * dilation + 1, count = 0;
+  int64_t extent = (int64_t)(taps - 1) * dilation + 1, count;
   if (extent > LARGEST_EXTENT)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a filter of %s %d with dilation %d spans more than %d pixels", axis, taps,
                       dilation, LARGEST_EXTENT);
+  if (options->padding != GCONV_PADDING_EXPLICIT)
+    before = after = options->padding == GCONV_PADDING_FULL ? (int32_t)(extent - 1) : 0;
+  else if (before > MOST_PADDING * (size + extent) || after > MOST_PADDING * (size + extent))
+    return gconv_fail(
+        GCONV_BAD_ARGUMENT,
+        "a padding of %d (%s): beyond %lld pixels, the filter sees nothing of the image; more than %lld are refused",
+        before > after ? before : after, axis, (long long)extent - 1, (long long)(MOST_PADDING * (size + extent)));
+  bool same = options->padding == GCONV_PADDING_SAME;
+  int64_t reach = (int64_t)size + before + after - extent; /* pixels between the first place of the filter and the last */
   *dilated_anchor = anchor * dilation;
-  switch (options->padding) {
-  case GCONV_PADDING_SAME:
-    *pad = *dilated_anchor;
-    count = ((int64_t)size - 1) / stride + 1;
-    break;
-  case GCONV_PADDING_VALID:
-    *pad = 0;
-    count = size < extent ? 0 : (size - extent) / stride + 1;
-    break;
-  case GCONV_PADDING_FULL:
-    *pad = (int32_t)(extent - 1);
-    count = (size + extent - 2) / stride + 1;
-    break;
-  case GCONV_PADDING_EXPLICIT:
-    if (before > MOST_PADDING * (size + extent) || after > MOST_PADDING * (size + extent))
-      return gconv_fail(
-          GCONV_BAD_ARGUMENT,
-          "a padding of %d (%s): beyond %lld pixels, the filter sees nothing of the image; more than %lld are refused",
-          before > after ? before : after, axis, (long long)extent - 1, (long long)(MOST_PADDING * (size + extent)));
-    *pad = before;
-    count = (int64_t)size + before + after < extent ? 0 : ((int64_t)size + before + after - extent) / stride + 1;
-    break;
-  }
+  *pad = same ? *dilated_anchor : before;
+  count = same ? ((int64_t)size - 1) / stride + 1 : reach < 0 ? 0 : reach / stride + 1;
   if (count < 1)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "padding %s leaves no output: the filter spans %lld pixels of %s, the image has %d; pad more, or use "

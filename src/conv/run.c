@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "conv/run.h"
 
-const gconv_run_type *gconv_run_type_of(const gconv_device *device) {
-#ifdef GCONV_WITH_CUDA
-  if (device->type == &gconv_device_type_cuda)
-    return &gconv_run_type_cuda;
-#endif
-  return device->type == &gconv_device_type_cpu ? &gconv_run_type_cpu : NULL;
-}
-
 size_t gconv_pass_outputs(const gconv_pass *pass) {
   return pass->problem.epilogue.combine == GCONV_COMBINE_NONE ? (size_t)pass->problem.filters : 1;
 }

@@ -33,10 +33,9 @@ typedef struct gconv_run_type {
   /* gconv_plan_measure() of what is on the device. `outputs` have pixels, and get the results. */
   gconv_status (*measure)(void *run, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
 
-  /* The output rows first .. end - 1 of each pass alone, or NULL if the device makes images as a whole. The rows of images
-   * that are not there are not touched: row y of `in` is where data + y * row_bytes points, as is row p of an output. first
-   * is a multiple of the row_step() of every pass's algorithm. */
-  gconv_status (*execute_rows)(void *run, const gconv_image *in, gconv_image *outputs, int32_t first, int32_t end,
+  /* The output rows from `first` on alone, as many as `outputs` have, which begin with it; or NULL if the device makes
+   * images as a whole. `in` begins with row in_row. `first` is a multiple of the row_step() of every pass's algorithm. */
+  gconv_status (*execute_rows)(void *run, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                gconv_timings *timings);
 
   /* gconv_plan_execute_jpeg(), by the decoder that was started; NULL: there is none for this type. */
@@ -56,9 +55,6 @@ extern const gconv_run_type gconv_run_type_cpu;
 #ifdef GCONV_WITH_CUDA
 extern const gconv_run_type gconv_run_type_cuda;
 #endif
-
-/* What executes passes on this device. */
-const gconv_run_type *gconv_run_type_of(const gconv_device *device);
 
 /* How many outputs a pass has. */
 size_t gconv_pass_outputs(const gconv_pass *pass);

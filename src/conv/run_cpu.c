@@ -112,12 +112,20 @@ static int32_t step_rows(int32_t step, int32_t count, int threads) {
   return step * (steps < 1 ? 1 : steps);
 }
 
-static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv_image *in, const gconv_image *outputs,
-                         int32_t first, int32_t end, atomic_int *failure, atomic_llong *busy) {
+/* A part of an image, seen as the whole: row y of the image is where the result + y * row_bytes points. */
+static uint8_t *seen_whole(const void *part, int32_t first_row, int64_t row_bytes) {
+  return (uint8_t *)((uintptr_t)part - (uintptr_t)(first_row * row_bytes));
+}
+
+static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv_image *in, int32_t in_row,
+                         const gconv_image *outputs, int32_t first, int32_t end, atomic_int *failure, atomic_llong *busy) {
   const gconv_problem *problem = &pass->problem;
   strip_job strips = {
       .run = run, .algorithm = pass->algorithm, .first = first, .end = end, .failure = failure, .busy = busy};
   gconv_bind(pass, in, outputs + pass->first_output, run->targets, &strips.execution);
+  strips.execution.in = seen_whole(strips.execution.in, in_row, strips.execution.in_row);
+  for (int32_t k = 0; k < problem->filters; k++)
+    run->targets[k].base = seen_whole(run->targets[k].base, first, run->targets[k].row);
   strips.rows = pass->algorithm->row_step
                     ? step_rows(pass->algorithm->row_step(problem), end - first, gconv_threads_count(run->threads))
                     : strip_rows(problem, end - first, gconv_threads_count(run->threads));
@@ -126,23 +134,24 @@ static void execute_pass(const cpu_run *run, const gconv_pass *pass, const gconv
   gconv_threads_run(run->threads, turns, execute_strip, &strips);
 }
 
-static gconv_status run_passes(const cpu_run *run, const gconv_image *in, const gconv_image *outputs, int32_t first,
-                               int32_t end, atomic_llong *busy) {
+/* As execute_rows(); by default, `end` is that of each pass. */
+static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
+                               int32_t first, int32_t end, atomic_llong *busy) {
   atomic_int failure = GCONV_OK;
   for (size_t i = 0; i < run->count; i++) {
     int32_t height = run->passes[i].problem.out_height;
-    execute_pass(run, &run->passes[i], in, outputs, first, end < height ? end : height, &failure, busy);
+    execute_pass(run, &run->passes[i], in, in_row, outputs, first, end < height ? end : height, &failure, busy);
   }
   int status = atomic_load(&failure);
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
 }
 
 /* The threads may have other work meanwhile: what counts is what they did here, as if all had. */
-static gconv_status execute_rows(void *memory, const gconv_image *in, gconv_image *outputs, int32_t first, int32_t end,
+static gconv_status execute_rows(void *memory, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                  gconv_timings *timings) {
   const cpu_run *run = memory;
   atomic_llong busy = 0;
-  gconv_status status = run_passes(run, in, outputs, first, end, &busy);
+  gconv_status status = run_passes(run, in, in_row, outputs, first, first + outputs->height, &busy);
   timings->kernel_ms += (double)atomic_load(&busy) * 1e-6 / gconv_threads_count(run->threads);
   return status;
 }
@@ -150,7 +159,7 @@ static gconv_status execute_rows(void *memory, const gconv_image *in, gconv_imag
 static gconv_status execute(void *memory, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
   double start = gconv_now_ms();
   atomic_llong busy = 0;
-  gconv_status status = run_passes(memory, in, outputs, 0, INT32_MAX, &busy);
+  gconv_status status = run_passes(memory, in, 0, outputs, 0, INT32_MAX, &busy);
   timings->kernel_ms += gconv_now_ms() - start;
   return status;
 }

@@ -139,12 +139,6 @@ static gconv_status make_outputs(cuda_run *run, const gconv_image *headers) {
   return GCONV_OK;
 }
 
-/* All that was begun on the run's own stream is done, so that executions may go into any stream. */
-static gconv_status finish_preparing(const cuda_run *run) {
-  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream));
-  return GCONV_OK;
-}
-
 static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
   CUDA_TRY(cudaSetDevice(run->device->index));
   GCONV_TRY(gconv_timeline_make(&run->timeline));
@@ -159,7 +153,8 @@ static gconv_status fill_run(cuda_run *run, const gconv_image *outputs) {
     GCONV_TRY(take(run, workspace, "the workspace", &run->workspace));
   GCONV_TRY(upload_weights(run));
   GCONV_TRY(acquire_states(run));
-  return finish_preparing(run);
+  CUDA_TRY(cudaStreamSynchronize(run->timeline.stream)); /* executions may go into any stream */
+  return GCONV_OK;
 }
 
 static gconv_status prepare(gconv_device *device, const gconv_pass *passes, size_t count, const gconv_image *outputs,
@@ -285,7 +280,10 @@ static bool are_alike(const gconv_image *outputs, size_t count) {
   return true;
 }
 
-static gconv_status execute_on(cuda_run *run, const gconv_image *in, const gconv_image *outputs, cudaStream_t stream) {
+static gconv_status execute_device(void *memory, const gconv_image *in, const gconv_image *outputs, void *caller) {
+  cuda_run *run = (cuda_run *)memory;
+  cudaStream_t stream = (cudaStream_t)caller;
+  gconv_cuda_guest guest(run->device->index);
   bool in_place = true;
   for (size_t i = 0; i < run->count; i++)
     in_place = in_place && are_alike(outputs + run->passes[i].first_output, gconv_pass_outputs(&run->passes[i]));
@@ -297,12 +295,6 @@ static gconv_status execute_on(cuda_run *run, const gconv_image *in, const gconv
   for (size_t i = 0; i < run->output_count && !in_place; i++)
     GCONV_TRY(gconv_copy_on_device(&run->outputs[i], &outputs[i], stream));
   return GCONV_OK;
-}
-
-static gconv_status execute_device(void *memory, const gconv_image *in, const gconv_image *outputs, void *stream) {
-  cuda_run *run = (cuda_run *)memory;
-  gconv_cuda_guest guest(run->device->index);
-  return execute_on(run, in, outputs, (cudaStream_t)stream);
 }
 
 /* ---- To a taker ---- */

@@ -15,6 +15,15 @@
 
 typedef gconv_expectation expectation;
 
+/* The smallest and largest colour, and the error that they may have. */
+typedef struct limits {
+  double low, high, allowed;
+} limits;
+
+static void widen(limits *all, limits by) {
+  *all = (limits){fmin(all->low, by.low), fmax(all->high, by.high), fmax(all->allowed, by.allowed)};
+}
+
 /* Everything that a row of the comparison needs. */
 typedef struct row_check {
   const gconv_filter_plan *plan;
@@ -25,8 +34,7 @@ typedef struct row_check {
   double largest;   /* max |x| of the finite samples of the input, in levels, the border's constant included */
   bool finite;      /* whether all samples of the input are */
   double *tap_sums; /* sum |tap| of each filter */
-  double low, high; /* minmax: the limits of the frame, and the error they may have */
-  double limits_allowed;
+  limits frame;     /* minmax: the limits of the frame */
 } row_check;
 
 /* Roundings of the epilogue: each of its few operations is off by u = 2^-24 relative to its result. */
@@ -104,14 +112,13 @@ static double srgb(double linear) {
   return copysign(v, linear);
 }
 
-/* Scale, offset, abs and the sRGB curve, of a colour. */
-static expectation finish_colour(const row_check *check, expectation v) {
-  const gconv_options *options = &check->plan->options;
+/* Scale, offset and abs; then the sRGB curve, which is none for an alpha that is filtered as a channel. */
+static expectation finish_sample(const gconv_options *options, expectation v, bool alpha) {
   v.value = v.value * options->scale + options->offset;
   v.allowed = v.allowed * fabs(options->scale) + EPILOGUE * (fabs(v.value) + fabs(options->offset));
   if (options->range == GCONV_RANGE_ABS)
     v.value = fabs(v.value);
-  if (options->linear) { /* the curve is steepest at 0, by 12.92; above 1 it flattens */
+  if (options->linear && !alpha) { /* the curve is steepest at 0, by 12.92; above 1 it flattens */
     v.allowed = 12.92 * v.allowed + EPILOGUE;
     v.value = srgb(v.value);
     v.allowed += EPILOGUE * fabs(v.value);
@@ -160,13 +167,7 @@ static expectation expect(const row_check *check, int32_t frame, int64_t p, int6
     expectation below = combined_response(check, origin.k, frame, p, q, problem->channels - 1);
     v = divide_by_alpha(v, below);
   }
-  if (alpha && check->plan->options.linear) { /* filtered as a channel, but never through the curve */
-    v.value = v.value * options->scale + options->offset;
-    v.allowed = v.allowed * fabs(options->scale) + EPILOGUE * (fabs(v.value) + fabs(options->offset));
-    v.value = options->range == GCONV_RANGE_ABS ? fabs(v.value) : v.value;
-    return v;
-  }
-  return finish_colour(check, v);
+  return finish_sample(options, v, alpha);
 }
 
 static double saturate(double level, double white) {
@@ -187,13 +188,13 @@ static expectation store(const row_check *check, expectation v, bool colour) {
   gconv_range range = check->plan->options.range;
   gconv_type type = check->out->type;
   if (range == GCONV_RANGE_MINMAX && colour) {
-    double span = check->high - check->low;
-    if (span == 0 && check->limits_allowed == 0)
+    double span = check->frame.high - check->frame.low, allowed = check->frame.allowed;
+    if (span == 0 && allowed == 0)
       return (expectation){0, 0};
-    if (span <= 2 * check->limits_allowed)
+    if (span <= 2 * allowed)
       return (expectation){0, INFINITY};
-    v.value = (v.value - check->low) / span;
-    v.allowed = (v.allowed + 3 * check->limits_allowed) / (span - 2 * check->limits_allowed) + EPILOGUE;
+    v.value = (v.value - check->frame.low) / span;
+    v.allowed = (v.allowed + 3 * allowed) / (span - 2 * allowed) + EPILOGUE;
   }
   bool kept = check->pass->problem.keep_alpha || check->plan->options.alpha == GCONV_ALPHA_PREMULTIPLY;
   if (range == GCONV_RANGE_SIGNED && type != GCONV_F32 && (colour || !(check->out->alpha && kept))) {
@@ -216,11 +217,6 @@ static gconv_expectation expect_sample(const void *context, const gconv_sample_p
   return v;
 }
 
-/* The smallest and largest colour of a row, and the error that they may have. */
-typedef struct limits {
-  double low, high, allowed;
-} limits;
-
 typedef struct limits_job {
   const row_check *check;
   int32_t frame;
@@ -235,9 +231,7 @@ static void find_row_limits(void *context, size_t turn, int seat) {
   for (int64_t q = 0; q < out->width; q++)
     for (int32_t c = 0; c < out->channels - out->alpha; c++) {
       expectation v = expect(job->check, job->frame, (int64_t)turn, q, c);
-      row.low = fmin(row.low, v.value);
-      row.high = fmax(row.high, v.value);
-      row.allowed = fmax(row.allowed, isinf(v.allowed) ? 0 : v.allowed);
+      widen(&row, (limits){v.value, v.value, isinf(v.allowed) ? 0 : v.allowed});
     }
   job->rows[turn] = row;
 }
@@ -248,14 +242,9 @@ static gconv_status find_limits(row_check *check, int32_t frame) {
   if (!job.rows)
     return gconv_fail(GCONV_NO_MEMORY, "no memory to verify with");
   gconv_threads_run(check->plan->base.device->threads, height, find_row_limits, &job);
-  check->low = INFINITY;
-  check->high = -INFINITY;
-  check->limits_allowed = 0;
-  for (size_t y = 0; y < height; y++) {
-    check->low = fmin(check->low, job.rows[y].low);
-    check->high = fmax(check->high, job.rows[y].high);
-    check->limits_allowed = fmax(check->limits_allowed, job.rows[y].allowed);
-  }
+  check->frame = job.rows[0];
+  for (size_t y = 1; y < height; y++)
+    widen(&check->frame, job.rows[y]);
   free(job.rows);
   return GCONV_OK;
 }
@@ -270,26 +259,19 @@ static size_t choose_step(const row_check *check, double budget) {
 }
 
 /* The largest finite |x| of a row; *finite becomes false if there are others. Without their signs, floats are ordered as the
- * integers of their bits are, infinities and NaN above all: the first loop becomes vector code. */
+ * integers of their bits are, infinities and NaN above all: the loop becomes vector code. */
 static float largest_of_row(const uint8_t *row, int64_t samples, bool *finite) {
-  uint32_t most = 0, infinity = UINT32_C(0x7f800000);
+  uint32_t most = 0, others = 0, infinity = UINT32_C(0x7f800000);
   for (int64_t i = 0; i < samples; i++) {
     uint32_t bits;
     memcpy(&bits, row + i * 4, sizeof bits);
     bits &= UINT32_C(0x7fffffff);
-    most = bits > most ? bits : most;
+    others |= bits >= infinity;
+    most = bits < infinity && bits > most ? bits : most;
   }
-  float largest = 0;
-  if (most < infinity) {
-    memcpy(&largest, &most, sizeof largest);
-    return largest;
-  }
-  *finite = false;
-  for (int64_t i = 0; i < samples; i++) {
-    float x;
-    memcpy(&x, row + i * 4, sizeof x);
-    largest = isfinite(x) ? fmaxf(largest, fabsf(x)) : largest;
-  }
+  float largest;
+  memcpy(&largest, &most, sizeof largest);
+  *finite = *finite && !others;
   return largest;
 }
 
@@ -352,13 +334,9 @@ gconv_status gconv_filter_verify(gconv_plan *base, const gconv_image *in, const 
                                  double budget, gconv_verification *result) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
   gconv_image convolved = *in;
-  if (plan->before) {
-    convolved = plan->convolved;
-    GCONV_TRY(gconv_image_allocate(&convolved));
-  }
   gconv_status status = GCONV_OK;
   if (plan->before)
-    status = gconv_run_before(base->device->threads, &plan->options, in, &convolved);
+    GCONV_TRY(gconv_run_before(base->device->threads, &plan->options, &plan->convolved, in, &convolved));
   for (size_t i = 0; i < plan->pass_count && status == GCONV_OK; i++)
     status = compare_pass(plan, &plan->passes[i], &convolved, outputs, tolerance, budget, result);
   if (plan->before)

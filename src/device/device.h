@@ -43,9 +43,13 @@ struct gconv_device {
   gconv_gpu_decoder *decoder;   /* NULL until it is started */
 };
 
+/* The address of name_cpu or name_cuda, whichever is that of the device. */
 extern const gconv_device_type gconv_device_type_cpu;
 #ifdef GCONV_WITH_CUDA
 extern const gconv_device_type gconv_device_type_cuda;
+#define GCONV_OF_DEVICE(device, name) ((device)->type == &gconv_device_type_cuda ? &name##_cuda : &name##_cpu)
+#else
+#define GCONV_OF_DEVICE(device, name) ((void)(device), &name##_cpu)
 #endif
 
 /* To be called before algorithms are asked what they support and cost, and before they prepare weights: where a machine has

@@ -87,13 +87,6 @@ static void set_price(const gconv_prices *prices, const gconv_layer_algorithm *r
   gconv_candidate_price(candidate, *estimate_ms, ratio_of(prices, row, priced, step->chosen_for), prices->source);
 }
 
-static void take(const gconv_layer_algorithm *row, const layer_candidate *how, gconv_step *step) {
-  step->algorithm = row;
-  step->problem = how->problem;
-  step->workspace_bytes = row->workspace_bytes ? row->workspace_bytes(&step->problem) : 0;
-  step->info.estimate_ms = how->estimate_ms;
-}
-
 gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_options *options, const char *wanted,
                                 gconv_step *step, FILE *reasons) {
   const gconv_prices prices = gconv_device_prices(device);
@@ -113,6 +106,9 @@ gconv_status gconv_layer_choose(const gconv_device *device, const gconv_network_
       set_price(&prices, row, step, &priced, &how[count].estimate_ms, candidate);
   }
   GCONV_TRY(gconv_pick(candidates, count, device->type->name, wanted, options->without, reasons, &picked));
-  take(gconv_layer_algorithm_row(picked), &how[picked], step);
+  step->algorithm = row = gconv_layer_algorithm_row(picked);
+  step->problem = how[picked].problem;
+  step->workspace_bytes = row->workspace_bytes ? row->workspace_bytes(&step->problem) : 0;
+  step->info.estimate_ms = how[picked].estimate_ms;
   return GCONV_OK;
 }

@@ -30,11 +30,8 @@ void gconv_network_explain(const gconv_plan *plan, FILE *text) {
   const gconv_network *network = (const gconv_network *)plan;
   const gconv_input *input = &network->input;
   fprintf(text, "input %d x %d x %d x %d %s, x = v / %g%s%s\n", input->images, input->channels, input->height, input->width,
-          gconv_type_name(input->type),
-          input->type == GCONV_U8    ? 255.0
-          : input->type == GCONV_U16 ? 65535.0
-                                     : 1.0,
-          input->mean ? " - mean" : "", input->std ? ", divided by std" : "");
+          gconv_type_name(input->type), (double)gconv_white(input->type), input->mean ? " - mean" : "",
+          input->std ? ", divided by std" : "");
   for (size_t i = 0; i < network->count; i++)
     print_step(text, &network->steps[i], i + 1);
   fprintf(text, "output %d x %d x %d x %d f32, combined by %s\n", network->out.frames, network->out.channels,

@@ -50,30 +50,29 @@ static gconv_status resolve_axis(axis *a, const char *where) {
   int64_t extent = (int64_t)(a->taps - 1) * a->dilation + 1, visited = ((int64_t)a->size - 1) / a->stride + 1;
   int64_t missing = (visited - 1) * a->stride + extent - a->size; /* the zeros that `visited` outputs need */
   missing = missing > 0 ? missing : 0;
-  int64_t padded = (int64_t)a->size + a->before + a->after;
+  a->outputs = (int32_t)visited;
   switch (a->padding) {
   case GCONV_LAYER_SAME:
     a->before = a->anchor * a->dilation;
-    a->outputs = (int32_t)visited;
     return GCONV_OK;
   case GCONV_LAYER_SAME_UPPER:
   case GCONV_LAYER_SAME_LOWER:
     a->before = (int32_t)((missing + (a->padding == GCONV_LAYER_SAME_LOWER)) / 2);
-    a->outputs = (int32_t)visited;
     return GCONV_OK;
   case GCONV_LAYER_FULL:
-    a->before = (int32_t)(extent - 1);
-    a->outputs = (int32_t)((a->size + extent - 2) / a->stride + 1);
-    return GCONV_OK;
+    a->before = a->after = (int32_t)(extent - 1);
+    break;
   default:
-    if (padded < extent)
-      return gconv_fail(GCONV_BAD_ARGUMENT,
-                        "%s leaves no output: a filter spans %lld pixels of %s, the image has %d and "
-                        "padding %d: pad more, or use padding same",
-                        where, (long long)extent, a->name, a->size, a->before + a->after);
-    a->outputs = (int32_t)((padded - extent) / a->stride + 1);
-    return GCONV_OK;
+    break;
   }
+  int64_t reach = (int64_t)a->size + a->before + a->after - extent;
+  if (reach < 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s leaves no output: a filter spans %lld pixels of %s, the image has %d and "
+                      "padding %d: pad more, or use padding same",
+                      where, (long long)extent, a->name, a->size, a->before + a->after);
+  a->outputs = (int32_t)(reach / a->stride + 1);
+  return GCONV_OK;
 }
 
 /* Returns the padding of a layer, never "default". The pads of an axis stay 0 unless the padding is explicit. */

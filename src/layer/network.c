@@ -33,14 +33,18 @@ size_t gconv_step_out_floats(const gconv_step *step) {
 
 /* ---- Checks ---- */
 
+static gconv_status check_count(const char *what, int32_t count, int32_t channels) {
+  if (count == 1 || count == channels)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%d %s for %d channel%s: give one, or one each", count, what, channels,
+                    channels == 1 ? "" : "s");
+}
+
 static gconv_status check_options(const gconv_network_options *options, const gconv_input *input) {
-  const int32_t channels = input->channels;
-  if (options->mean && options->mean_count != 1 && options->mean_count != channels)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d means for %d channel%s: give one, or one each", options->mean_count, channels,
-                      channels == 1 ? "" : "s");
-  if (options->std && options->std_count != 1 && options->std_count != channels)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%d standard deviations for %d channel%s: give one, or one each",
-                      options->std_count, channels, channels == 1 ? "" : "s");
+  if (options->mean)
+    GCONV_TRY(check_count("means", options->mean_count, input->channels));
+  if (options->std)
+    GCONV_TRY(check_count("standard deviations", options->std_count, input->channels));
   for (int32_t c = 0; options->mean && c < options->mean_count; c++)
     if (!isfinite(options->mean[c]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "mean %d is not a finite number", c + 1);
@@ -223,18 +227,6 @@ static gconv_status make_steps(gconv_network *network, const gconv_layer *layers
   return status;
 }
 
-static const gconv_network_type *type_of(const gconv_device *device) {
-#ifdef GCONV_WITH_CUDA
-  if (device->type == &gconv_device_type_cuda)
-    return &gconv_network_type_cuda;
-#endif
-  return device->type == &gconv_device_type_cpu ? &gconv_network_type_cpu : NULL;
-}
-
-static double image_bytes(const gconv_image *image) {
-  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
-}
-
 /* The whole of it, for people. */
 static void fill_plan_info(gconv_network *network) {
   const gconv_layer_info *first = &network->steps[0].info;
@@ -311,7 +303,7 @@ static gconv_status fill_network(gconv_network *network, const gconv_network_ope
   make_combination(network, options.combine);
   GCONV_TRY(make_outputs(network, &options));
   fill_plan_info(network);
-  network->type = type_of(network->base.device);
+  network->type = GCONV_OF_DEVICE(network->base.device, gconv_network_type);
   return GCONV_OK;
 }
 
@@ -322,98 +314,15 @@ static gconv_status prepare(gconv_network *network, const gconv_network_operatio
   return network->type->prepare(network, &network->run);
 }
 
-static void free_network(gconv_plan *plan) {
-  gconv_network *network = (gconv_network *)plan;
-  if (network->type)
-    network->type->release(network->run);
-  for (size_t i = 0; i < network->count; i++)
-    gconv_release(network->steps[i].weights);
-  gconv_image_free(&network->maps);
-  gconv_presenter_free(&network->presenter);
-  free(network->steps);
-  free(network->input.mean);
-  free(network->input.std);
-  free(network->reasons);
-  free(network);
-}
-
-static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) {
-  const gconv_network *network = (const gconv_network *)plan;
-  return layer < network->count ? &network->steps[layer].info : NULL;
-}
-
-/* As float32, the input, what lies between layers (two buffers in turn), and the maps where they are not the output;
- * verified, two doubles for each value of a layer's input and output. By rows, of each the rows at work, of layers the
- * widest. */
-static void find_need(const gconv_plan *plan, gconv_need *need) {
-  const gconv_network *network = (const gconv_network *)plan;
-  const gconv_input *input = &network->input;
-  const gconv_layer_info *last = &network->steps[network->count - 1].info;
-  double in_row = 4.0 * input->images * input->channels * input->width, before = in_row * input->height;
-  double between[2] = {0, 0}, widest = 0, workspace = 0;
-  need->image = before + (network->grays ? image_bytes(&network->seen) : 0);
-  for (size_t i = 0; i < network->count; i++) {
-    const gconv_layer_info *info = &network->steps[i].info;
-    bool is_maps = network->combine == GCONV_COMBINE_NONE && i + 1 == network->count;
-    double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
-    between[i % 2] = fmax(between[i % 2], is_maps ? 0 : bytes);
-    widest = fmax(widest, bytes);
-    need->verify = fmax(need->verify, 4 * (before + bytes));
-    before = bytes;
-    workspace = fmax(workspace, (double)info->workspace_bytes);
-    need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;
-  }
-  double map_row = 4.0 * network->out.frames * network->out.channels * network->out.width;
-  need->fixed += workspace * gconv_threads_count(network->base.device->threads);
-  need->image += between[0] + between[1] + (gconv_presenter_presents(&network->presenter) ? map_row * last->out_height : 0);
-  double scale = (double)input->height / last->out_height, layer_row = widest / last->out_height;
-  double survey = gconv_presenter_surveys(&network->presenter) ? GCONV_SURVEY_BYTES : 0;
-  need->row = scale * in_row + 2 * layer_row + map_row;
-  need->rows = survey * network->presenter.tiles;
-  if (network->by_rows) {
-    double halo = fmax(0, input->rows - scale * network->out.height);
-    need->rows += halo * (in_row + layer_row);
-  }
-}
-
-static const gconv_plan_type network_plan_type = {.free = free_network,
-                                                  .execute = gconv_network_execute,
-                                                  .row_step = gconv_network_row_step,
-                                                  .rows_needed = gconv_network_rows_needed,
-                                                  .execute_rows = gconv_network_execute_rows,
-                                                  .leaves_out = true,
-                                                  .passes = gconv_network_passes,
-                                                  .begin_pass = gconv_network_begin_pass,
-                                                  .execute_device = gconv_network_execute_device,
-                                                  .measure = gconv_network_measure,
-                                                  .explain = gconv_network_explain,
-                                                  .verify = gconv_network_verify,
-                                                  .layer_info = layer_info,
-                                                  .find_need = find_need};
-
-gconv_status gconv_network_create(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
+gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *base, gconv_plan *plan) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
+  gconv_network *network = (gconv_network *)plan;
   GCONV_TRY(check_like(order->like));
-  gconv_network *network = calloc(1, sizeof *network);
-  gconv_step *steps = calloc(operation->count, sizeof *steps);
-  if (!network || !steps) {
-    free(network);
-    free(steps);
+  network->steps = calloc(operation->count, sizeof *network->steps);
+  if (!network->steps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  }
-  network->base.type = &network_plan_type;
-  network->base.device = order->device;
-  network->base.like = gconv_header_of(order->like);
-  network->steps = steps;
   network->count = operation->count;
   gconv_device_enter(order->device);
-  gconv_status status = fill_network(network, operation, order->rows, order->extent == GCONV_PLAN_OUTLINE_OF_ANY);
-  if (status == GCONV_OK && order->extent == GCONV_PLAN_WHOLE)
-    status = prepare(network, operation);
-  if (status != GCONV_OK) {
-    gconv_plan_discard(&network->base);
-    return status;
-  }
-  *result = &network->base;
-  return GCONV_OK;
+  GCONV_TRY(fill_network(network, operation, order->rows, order->extent == GCONV_PLAN_OUTLINE_OF_ANY));
+  return order->extent == GCONV_PLAN_WHOLE ? prepare(network, operation) : GCONV_OK;
 }

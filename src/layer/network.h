@@ -60,7 +60,6 @@ typedef struct gconv_network_type {
   /* `out` has pixels. Adds to the timings. By rows: of those from output row `first` on, where `in` begins at row in_row. */
   gconv_status (*execute)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                           gconv_timings *timings);
-  /* `out` may be NULL. */
   gconv_status (*measure)(void *run, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                           double *milliseconds);
   void (*release)(void *run);
@@ -104,9 +103,6 @@ int32_t gconv_step_first(const gconv_step *step, int32_t turn);
 size_t gconv_step_in_floats(const gconv_step *step);
 size_t gconv_step_out_floats(const gconv_step *step);
 
-/* The row of the maps that row `row` of the outputs, of the pass that was begun, is made of. */
-int32_t gconv_network_map_row(const gconv_network *network, int32_t row);
-
 /* The rows *begin .. *end - 1 of `count`, the first of which lies at `first` in a tensor of `height` rows, that are in it.
  */
 void gconv_rows_inside(int64_t first, int32_t count, int32_t height, int32_t *begin, int32_t *end);
@@ -139,26 +135,12 @@ gconv_status gconv_layer_weights(const gconv_layer *layer, gconv_step *step);
 gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, gconv_image *out, bool warm, int runs,
                                       double *milliseconds);
 
-/* create_plan() of an operation of layers. */
-gconv_status gconv_network_create(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
+/* The plans of an operation of layers, and its fill_plan(). */
+extern const gconv_plan_type gconv_network_plan_type;
+gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
-/* The verbs of its plans, each in the file that is named. */
-/* network_execute.c */
-gconv_status gconv_network_execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs,
-                                   gconv_timings *timings);
-gconv_status gconv_network_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                        gconv_image *outputs, gconv_timings *timings);
-gconv_status gconv_network_execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
-gconv_status gconv_network_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                   double *milliseconds);
-/* rows.c */
-int32_t gconv_network_row_step(const gconv_plan *plan);
-size_t gconv_network_passes(const gconv_plan *plan);
-gconv_status gconv_network_begin_pass(gconv_plan *plan, size_t number);
-void gconv_network_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
-/* explain.c */
+/* The verbs of its plans that have a file each. */
 void gconv_network_explain(const gconv_plan *plan, FILE *text);
-/* verify.c */
 gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                   double budget, gconv_verification *result);
 

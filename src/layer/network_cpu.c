@@ -243,29 +243,19 @@ static gconv_status execute(void *memory, const gconv_image *in, int64_t in_row,
   return GCONV_OK;
 }
 
-static gconv_status measure_into(cpu_run *run, const gconv_image *in, float *out, int runs, double *milliseconds) {
-  const float *tensor;
-  GCONV_TRY(make_tensor(run, in, 0, 0, &tensor));
-  for (int i = -1; i < runs; i++) { /* the first warms up */
-    double start = gconv_now_ms();
-    GCONV_TRY(execute_tensor(run, tensor, 0, out));
-    if (i >= 0)
-      milliseconds[i] = gconv_now_ms() - start;
-  }
-  return GCONV_OK;
-}
-
 static gconv_status measure(void *memory, const gconv_image *in, const gconv_image *out, bool warm, int runs,
                             double *milliseconds) {
   (void)warm; /* nothing is rotated */
   cpu_run *run = memory;
-  if (out)
-    return measure_into(run, in, out->data, runs, milliseconds);
-  gconv_image image = run->network->out;
-  GCONV_TRY(gconv_image_allocate(&image));
-  gconv_status status = measure_into(run, in, image.data, runs, milliseconds);
-  gconv_image_free(&image);
-  return status;
+  const float *tensor;
+  GCONV_TRY(make_tensor(run, in, 0, 0, &tensor));
+  for (int i = -1; i < runs; i++) { /* the first warms up */
+    double start = gconv_now_ms();
+    GCONV_TRY(execute_tensor(run, tensor, 0, out->data));
+    if (i >= 0)
+      milliseconds[i] = gconv_now_ms() - start;
+  }
+  return GCONV_OK;
 }
 
 const gconv_network_type gconv_network_type_cpu = {

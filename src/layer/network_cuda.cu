@@ -348,9 +348,11 @@ static gconv_status begin_at(network_run *run, const gconv_image *in, route *way
   return tensor ? GCONV_OK : convert(run, is_without_gaps(in) ? in->data : raw.data, in->height, 0, way->stream);
 }
 
-static gconv_status execute_on(network_run *run, const gconv_image *in, const gconv_image *out, cudaStream_t stream) {
+static gconv_status execute_device(void *memory, const gconv_image *in, const gconv_image *out, void *stream) {
+  network_run *run = (network_run *)memory;
+  gconv_cuda_guest guest(run->network->base.device->index);
   route way = own_route(run);
-  way.stream = stream;
+  way.stream = (cudaStream_t)stream;
   GCONV_TRY(begin_at(run, in, &way));
   if (is_without_gaps(out)) {
     way.out = (float *)out->data;
@@ -358,13 +360,7 @@ static gconv_status execute_on(network_run *run, const gconv_image *in, const gc
   }
   GCONV_TRY(run_steps(run, way, 0));
   gconv_image result = on_device(&run->network->out, way.out);
-  return gconv_copy_on_device(&result, out, stream);
-}
-
-static gconv_status execute_device(void *memory, const gconv_image *in, const gconv_image *out, void *stream) {
-  network_run *run = (network_run *)memory;
-  gconv_cuda_guest guest(run->network->base.device->index);
-  return execute_on(run, in, out, (cudaStream_t)stream);
+  return gconv_copy_on_device(&result, out, way.stream);
 }
 
 /* ---- Measuring ---- */
@@ -417,7 +413,7 @@ static gconv_status measure(void *memory, const gconv_image *in, const gconv_ima
   GCONV_TRY(upload(run, in, 0, 0));
   rotation turns = {};
   gconv_status status = make_copies(run, warm, &turns);
-  if (status == GCONV_OK && out) { /* first, as longer chains write over their input */
+  if (status == GCONV_OK) { /* first, as longer chains write over their input */
     status = run_steps(run, own_route(run), 0);
     if (status == GCONV_OK)
       status = download(run, out);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Networks at work: whole images, or some rows of the output at a time. */
+/* What plans of networks do: with whole images, or with some rows of the output at a time. */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "layer/network.h"
 #include "operation/stages.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- The stages around the layers ---- */
@@ -16,15 +18,8 @@ static gconv_status begin_input(const gconv_network *network, const gconv_image 
   if (!network->grays)
     return GCONV_OK;
   double start = gconv_now_ms();
-  gconv_image gray = network->seen;
-  gray.height = in->height;
-  GCONV_TRY(gconv_image_allocate(&gray));
-  gconv_status status = gconv_run_before(network->base.device->threads, &network->before, in, &gray);
+  gconv_status status = gconv_run_before(network->base.device->threads, &network->before, &network->seen, in, seen);
   timings->prepare_ms += gconv_now_ms() - start;
-  if (status != GCONV_OK)
-    gconv_image_free(&gray);
-  else
-    *seen = gray;
   return status;
 }
 
@@ -44,12 +39,10 @@ static gconv_status run_layers(const gconv_network *network, const gconv_image *
 }
 
 static gconv_status make_maps(gconv_network *network) {
-  gconv_image maps = network->out;
   if (network->maps.data)
     return GCONV_OK;
-  GCONV_TRY(gconv_image_allocate(&maps));
-  network->maps = maps;
-  return GCONV_OK;
+  network->maps = network->out;
+  return gconv_image_allocate(&network->maps);
 }
 
 /* ---- Whole images ---- */
@@ -63,26 +56,10 @@ static bool is_dense(const gconv_network *network, const gconv_image *out) {
 static gconv_status check_whole(const gconv_network *network, const gconv_image *out) {
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: gconv_plan_execute_rows() is for it");
-  if (out && !gconv_presenter_presents(&network->presenter) && !is_dense(network, out))
+  if (!gconv_presenter_presents(&network->presenter) && !is_dense(network, out))
     return gconv_fail(GCONV_BAD_ARGUMENT, "the output has gaps between rows");
   return GCONV_OK;
 }
-
-gconv_status gconv_network_execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs,
-                                   gconv_timings *timings) {
-  gconv_network *network = (gconv_network *)plan;
-  GCONV_TRY(check_whole(network, outputs));
-  if (!gconv_presenter_presents(&network->presenter))
-    return run_layers(network, in->image, 0, 0, outputs, timings);
-  GCONV_TRY(make_maps(network));
-  GCONV_TRY(run_layers(network, in->image, 0, 0, &network->maps, timings));
-  double start = gconv_now_ms();
-  gconv_status status = gconv_present(&network->presenter, plan->device->threads, &network->maps, outputs);
-  timings->finish_ms += gconv_now_ms() - start;
-  return status;
-}
-
-/* ---- By rows ---- */
 
 /* Copies the first rows of every plane. */
 static void copy_rows(const gconv_image *from, gconv_image *to) {
@@ -91,6 +68,77 @@ static void copy_rows(const gconv_image *from, gconv_image *to) {
     for (size_t y = 0; y < (size_t)to->height; y++)
       memcpy((uint8_t *)to->data + i * to->plane_bytes + y * to->row_bytes,
              (const uint8_t *)from->data + i * from->plane_bytes + y * from->row_bytes, bytes);
+}
+
+/* Straight into the outputs where that can be, else by way of the maps. */
+static gconv_status run_whole(gconv_network *network, const gconv_image *in, gconv_image *outputs, gconv_timings *timings) {
+  const bool presents = gconv_presenter_presents(&network->presenter);
+  gconv_status status = GCONV_OK;
+  if (!presents && is_dense(network, outputs))
+    return run_layers(network, in, 0, 0, outputs, timings);
+  GCONV_TRY(make_maps(network));
+  GCONV_TRY(run_layers(network, in, 0, 0, &network->maps, timings));
+  double start = gconv_now_ms();
+  if (presents)
+    status = gconv_present(&network->presenter, network->base.device->threads, &network->maps, outputs);
+  else
+    copy_rows(&network->maps, outputs);
+  timings->finish_ms += gconv_now_ms() - start;
+  return status;
+}
+
+static gconv_status execute(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
+  gconv_network *network = (gconv_network *)plan;
+  GCONV_TRY(check_whole(network, outputs));
+  return run_whole(network, in->image, outputs, timings);
+}
+
+/* ---- By rows ---- */
+
+static int32_t row_step(const gconv_plan *plan) {
+  const gconv_network *network = (const gconv_network *)plan;
+  return network->by_rows ? network->out.height : 0;
+}
+
+/* A mosaic has a pass for each row of tiles, with the gap below it. */
+static size_t passes(const gconv_plan *plan) {
+  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_presenter *presenter = &network->presenter;
+  size_t tile_rows =
+      presenter->kind == GCONV_PRESENT_MOSAIC ? (size_t)(presenter->tiles - 1) / (size_t)presenter->columns + 1 : 1;
+  return network->by_rows ? tile_rows + gconv_presenter_surveys(presenter) : 1;
+}
+
+static gconv_status begin_pass(gconv_plan *plan, size_t number) {
+  gconv_network *network = (gconv_network *)plan;
+  gconv_presenter *presenter = &network->presenter;
+  const int32_t height = presenter->height, whole = plan->outputs[0].height;
+  bool surveys = gconv_presenter_surveys(presenter);
+  plan->pass = (gconv_plan_pass){0, height, true};
+  if (surveys && number == 0)
+    return gconv_presenter_begin_survey(presenter);
+  if (number == (surveys ? 1 : 0))
+    GCONV_TRY(gconv_presenter_end_survey(presenter));
+  int32_t first = (int32_t)(number - surveys) * (height + GCONV_MOSAIC_GAP), end = first + height + GCONV_MOSAIC_GAP;
+  plan->pass = (gconv_plan_pass){first, end < whole ? end : whole, false};
+  return GCONV_OK;
+}
+
+/* The row of the maps that row `row` of the outputs, of the pass that was begun, is made of. */
+static int32_t map_row_of(const gconv_network *network, int32_t row) {
+  return row - network->base.pass.first;
+}
+
+/* Whatever the number of rows, all that an execution makes are made; of a gap below tiles, any row will do. */
+static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  const gconv_network *network = (const gconv_network *)plan;
+  (void)count;
+  int64_t at = map_row_of(network, first) * network->in_band.scale - network->in_band.shift;
+  int64_t height = network->input.height, last = at + network->input.rows;
+  at = at < 0 ? 0 : at < height ? at : height - 1; /* one row, where only zeros are needed */
+  last = last <= at ? at + 1 : last < height ? last : height;
+  *begin = (int32_t)at;
+  *end = (int32_t)last;
 }
 
 /* Rows of the maps, from row `first` on, as `count` rows of the outputs, or for the survey. */
@@ -110,13 +158,13 @@ static gconv_status present_rows(gconv_network *network, int32_t first, gconv_im
   return GCONV_OK;
 }
 
-gconv_status gconv_network_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
-                                        gconv_image *outputs, gconv_timings *timings) {
+static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
   gconv_network *network = (gconv_network *)plan;
-  int32_t begin, end, map_row = gconv_network_map_row(network, first);
+  int32_t begin, end, map_row = map_row_of(network, first);
   if (outputs->height > network->out.height)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d rows at a time, of a plan for %d", outputs->height, network->out.height);
-  gconv_network_rows_needed(plan, first, outputs->height, &begin, &end);
+  rows_needed(plan, first, outputs->height, &begin, &end);
   gconv_image rows = *window; /* those needed alone */
   rows.data = (uint8_t *)window->data + (size_t)(begin - window_row) * window->row_bytes;
   rows.height = end - begin;
@@ -133,23 +181,12 @@ gconv_status gconv_network_execute_rows(gconv_plan *plan, const gconv_image *win
 
 /* ---- Memory of the device ---- */
 
-/* On a CPU, which is memory of the host. */
-static gconv_status execute_at_once(gconv_network *network, const gconv_image *in, gconv_image *outputs) {
-  gconv_timings timings = {0};
-  if (gconv_presenter_presents(&network->presenter) || is_dense(network, outputs))
-    return gconv_network_execute(&network->base, &(gconv_plan_input){.image = in}, outputs, &timings);
-  GCONV_TRY(make_maps(network));
-  GCONV_TRY(run_layers(network, in, 0, 0, &network->maps, &timings));
-  copy_rows(&network->maps, outputs);
-  return GCONV_OK;
-}
-
-gconv_status gconv_network_execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream) {
+static gconv_status execute_device(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream) {
   gconv_network *network = (gconv_network *)plan;
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the plan is one by rows: make one for whole images");
-  if (!network->type->execute_device)
-    return execute_at_once(network, in, outputs);
+  if (!network->type->execute_device) /* a CPU's is memory of the host */
+    return run_whole(network, in, outputs, &(gconv_timings){0});
   if (network->grays || gconv_presenter_presents(&network->presenter))
     return gconv_fail(GCONV_UNSUPPORTED, "grey and pictures are made on the host: execute from memory of the host");
   return network->type->execute_device(network->run, in, outputs, stream);
@@ -157,8 +194,7 @@ gconv_status gconv_network_execute_device(gconv_plan *plan, const gconv_image *i
 
 /* ---- Measuring ---- */
 
-gconv_status gconv_network_measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs,
-                                   double *milliseconds) {
+static gconv_status measure(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
   return gconv_network_measure_at(plan, in, outputs, false, runs, milliseconds);
 }
 
@@ -167,10 +203,9 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
   gconv_network *network = (gconv_network *)plan;
   gconv_timings timings = {0};
   gconv_image seen;
-  if (out)
-    GCONV_TRY(gconv_plan_fit_image(&plan->outputs[0], "the output", out));
+  GCONV_TRY(gconv_plan_fit_image(&plan->outputs[0], "the output", out));
   GCONV_TRY(check_whole(network, out));
-  bool makes_maps = out && gconv_presenter_presents(&network->presenter);
+  bool makes_maps = gconv_presenter_presents(&network->presenter);
   if (makes_maps)
     GCONV_TRY(make_maps(network));
   GCONV_TRY(begin_input(network, in, &seen, &timings));
@@ -181,3 +216,75 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
     status = gconv_present(&network->presenter, plan->device->threads, &network->maps, out);
   return status;
 }
+
+/* ---- The table ---- */
+
+static void free_network(gconv_plan *plan) {
+  gconv_network *network = (gconv_network *)plan;
+  if (network->type)
+    network->type->release(network->run);
+  for (size_t i = 0; i < network->count; i++)
+    gconv_release(network->steps[i].weights);
+  gconv_image_free(&network->maps);
+  gconv_presenter_free(&network->presenter);
+  free(network->steps);
+  free(network->input.mean);
+  free(network->input.std);
+  free(network->reasons);
+  free(network);
+}
+
+static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) {
+  const gconv_network *network = (const gconv_network *)plan;
+  return layer < network->count ? &network->steps[layer].info : NULL;
+}
+
+/* As float32, the input, what lies between layers (two buffers in turn), and the maps where they are not the output;
+ * verified, two doubles for each value of a layer's input and output. By rows, of each the rows at work, of layers the
+ * widest. */
+static void find_need(const gconv_plan *plan, gconv_need *need) {
+  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_input *input = &network->input;
+  const gconv_layer_info *last = &network->steps[network->count - 1].info;
+  double in_row = 4.0 * input->images * input->channels * input->width, before = in_row * input->height;
+  double between[2] = {0, 0}, widest = 0, workspace = 0;
+  need->image = before + (network->grays ? gconv_pixel_bytes(&network->seen) : 0);
+  for (size_t i = 0; i < network->count; i++) {
+    const gconv_layer_info *info = &network->steps[i].info;
+    bool is_maps = network->combine == GCONV_COMBINE_NONE && i + 1 == network->count;
+    double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
+    between[i % 2] = fmax(between[i % 2], is_maps ? 0 : bytes);
+    widest = fmax(widest, bytes);
+    need->verify = fmax(need->verify, 4 * (before + bytes));
+    before = bytes;
+    workspace = fmax(workspace, (double)info->workspace_bytes);
+    need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;
+  }
+  double map_row = 4.0 * network->out.frames * network->out.channels * network->out.width;
+  need->fixed += workspace * gconv_threads_count(network->base.device->threads);
+  need->image += between[0] + between[1] + (gconv_presenter_presents(&network->presenter) ? map_row * last->out_height : 0);
+  double scale = (double)input->height / last->out_height, layer_row = widest / last->out_height;
+  double survey = gconv_presenter_surveys(&network->presenter) ? GCONV_SURVEY_BYTES : 0;
+  need->row = scale * in_row + 2 * layer_row + map_row;
+  need->rows = survey * network->presenter.tiles;
+  if (network->by_rows) {
+    double halo = fmax(0, input->rows - scale * network->out.height);
+    need->rows += halo * (in_row + layer_row);
+  }
+}
+
+const gconv_plan_type gconv_network_plan_type = {.bytes = sizeof(gconv_network),
+                                                 .free = free_network,
+                                                 .execute = execute,
+                                                 .row_step = row_step,
+                                                 .rows_needed = rows_needed,
+                                                 .execute_rows = execute_rows,
+                                                 .leaves_out = true,
+                                                 .passes = passes,
+                                                 .begin_pass = begin_pass,
+                                                 .execute_device = execute_device,
+                                                 .measure = measure,
+                                                 .explain = gconv_network_explain,
+                                                 .verify = gconv_network_verify,
+                                                 .layer_info = layer_info,
+                                                 .find_need = find_need};

@@ -2,6 +2,7 @@
 /* Layers as an operation: copies of them, with the options. */
 #include "base/memory.h"
 #include "layer/network.h"
+#include "operation/pick.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,19 +35,11 @@ static size_t count_outputs(const gconv_operation *base) {
   return operation->options.presentation == GCONV_PRESENT_PICTURES && last ? (size_t)last->filters : 1;
 }
 
-static bool has_algorithm(const char *device, const char *name) {
-  const gconv_algorithm_info *algorithm;
-  bool has = !name || strcmp(name, "auto") == 0;
-  for (size_t i = 0; !has && (algorithm = gconv_layer_algorithm_at(i)); i++)
-    has = strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0;
-  return has;
-}
-
 static const char *lacks(const gconv_operation *base, const char *device) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   for (size_t i = 0; i < operation->count; i++) {
     const char *own = operation->layers[i].algorithm, *name = own ? own : operation->options.algorithm;
-    if (!has_algorithm(device, name))
+    if (!gconv_device_has(device, name, gconv_layer_algorithm_at))
       return name;
   }
   return NULL;
@@ -55,44 +48,32 @@ static const char *lacks(const gconv_operation *base, const char *device) {
 static const gconv_operation_type network_type = {.name = "a network",
                                                   .free = free_operation,
                                                   .outputs = count_outputs,
-                                                  .create_plan = gconv_network_create,
+                                                  .plan_type = &gconv_network_plan_type,
+                                                  .fill_plan = gconv_network_fill,
                                                   .lacks = lacks,
                                                   .batches = true,
                                                   .shares = true};
 
-/* Replaces a text by a copy. NULL stays NULL. */
-static gconv_status own_text(const char **text) {
-  const char *given = *text;
-  *text = given ? strdup(given) : NULL;
-  return given && !*text ? gconv_fail(GCONV_NO_MEMORY, "no memory for a network") : GCONV_OK;
+/* Copies for free(): NULL of NULL, and without memory. */
+static const char *copy_text(const char *text) {
+  return text ? strdup(text) : NULL;
+}
+static const float *copy_numbers(const float *numbers, int32_t count) {
+  size_t bytes = count > 0 ? (size_t)count * sizeof *numbers : 0;
+  void *copy = numbers ? malloc(bytes + 1) : NULL;
+  return copy ? memcpy(copy, numbers, bytes) : NULL;
 }
 
-static gconv_status own_numbers(const float **numbers, int32_t count) {
-  const float *given = *numbers;
-  if (!given)
-    return GCONV_OK;
-  size_t bytes = (size_t)(count > 0 ? count : 1) * sizeof **numbers;
-  float *copy = malloc(bytes);
-  *numbers = copy;
-  if (!copy)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  memcpy(copy, given, count > 0 ? bytes : 0);
-  return GCONV_OK;
-}
-
-/* Makes all pointers of options that were copied its own, or NULL if that fails. */
+/* Replaces all pointers by copies, or, without memory, by NULL. */
 static gconv_status own_options(gconv_network_options *options) {
-  gconv_network_options given = *options;
-  options->algorithm = options->without = NULL;
-  options->mean = options->std = NULL;
-  GCONV_TRY(own_text(&given.algorithm));
-  options->algorithm = given.algorithm;
-  GCONV_TRY(own_text(&given.without));
-  options->without = given.without;
-  GCONV_TRY(own_numbers(&given.mean, given.mean_count));
-  options->mean = given.mean;
-  GCONV_TRY(own_numbers(&given.std, given.std_count));
-  options->std = given.std;
+  const gconv_network_options given = *options;
+  options->algorithm = copy_text(given.algorithm);
+  options->without = copy_text(given.without);
+  options->mean = copy_numbers(given.mean, given.mean_count);
+  options->std = copy_numbers(given.std, given.std_count);
+  if (!options->algorithm != !given.algorithm || !options->without != !given.without || !options->mean != !given.mean ||
+      !options->std != !given.std)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   return GCONV_OK;
 }
 
@@ -102,9 +83,11 @@ static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_
   if (!operation->layers)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   for (; operation->count < count; operation->count++) {
-    gconv_layer layer = layers[operation->count];
-    GCONV_TRY(own_text(&layer.algorithm));
-    operation->layers[operation->count] = layer;
+    gconv_layer *layer = &operation->layers[operation->count];
+    *layer = layers[operation->count];
+    layer->algorithm = copy_text(layer->algorithm);
+    if (!layer->algorithm && layers[operation->count].algorithm)
+      return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
   }
   return GCONV_OK;
 }
@@ -117,7 +100,7 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
   gconv_network_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  operation->base = gconv_operation_begin(&network_type);
+  operation->base = (gconv_operation){&network_type, 1};
   operation->options = options ? *options : defaults;
   gconv_status status = fill(layers, count, operation);
   if (status != GCONV_OK) {

@@ -263,14 +263,9 @@ gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const
     return gconv_fail(GCONV_BAD_ARGUMENT, "pictures are verified by the maps of the last execution, and there was none");
   field tensor = {0};
   gconv_image seen = *in;
-  gconv_status status = GCONV_OK;
-  if (network->grays) {
-    seen = network->seen;
-    GCONV_TRY(gconv_image_allocate(&seen));
-    status = gconv_run_before(plan->device->threads, &network->before, in, &seen);
-  }
-  if (status == GCONV_OK)
-    status = make_input(network, &seen, &tensor);
+  if (network->grays)
+    GCONV_TRY(gconv_run_before(plan->device->threads, &network->before, &network->seen, in, &seen));
+  gconv_status status = make_input(network, &seen, &tensor);
   for (size_t i = 0; i < network->count && status == GCONV_OK; i++)
     status = apply_step(network, &network->steps[i], &tensor);
   if (status == GCONV_OK)

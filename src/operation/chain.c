@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct chain {
   gconv_operation base;
@@ -127,15 +128,6 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
 
 /* ---- Whole images ---------------------------------------------------------------------------------------------------- */
 
-static void add_timings(gconv_timings *sum, const gconv_timings *times) {
-  sum->prepare_ms += times->prepare_ms;
-  sum->upload_ms += times->upload_ms;
-  sum->kernel_ms += times->kernel_ms;
-  sum->download_ms += times->download_ms;
-  sum->finish_ms += times->finish_ms;
-  sum->decode_ms += times->decode_ms;
-}
-
 static const gconv_image *input_of(const chain_plan *plan, size_t stage, const gconv_image *in) {
   return stage == 0 ? in : &plan->between[stage - 1];
 }
@@ -143,24 +135,20 @@ static const gconv_image *input_of(const chain_plan *plan, size_t stage, const g
 /* Executes all stages but the last. */
 static gconv_status execute_before(const chain_plan *plan, const gconv_plan_input *in, gconv_timings *timings) {
   for (size_t i = 0; i + 1 < plan->count; i++) {
-    const gconv_image *image = input_of(plan, i, in->image);
-    gconv_timings times;
-    GCONV_TRY(i == 0 && in->jpeg
-                  ? gconv_plan_execute_jpeg(plan->stages[0], in->jpeg, in->jpeg_bytes, image, &plan->between[0], &times)
-                  : gconv_plan_execute(plan->stages[i], image, &plan->between[i], &times));
-    add_timings(timings, &times);
+    gconv_plan *stage = plan->stages[i];
+    const gconv_plan_input before = {.image = input_of(plan, i, in->image)};
+    GCONV_TRY(gconv_plan_fit_image(&stage->outputs[0], "output 1", &plan->between[i]));
+    GCONV_TRY(stage->type->execute(stage, i == 0 ? in : &before, &plan->between[i], timings));
   }
   return GCONV_OK;
 }
 
 static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
   const chain_plan *plan = (const chain_plan *)base;
-  size_t last = plan->count - 1;
-  gconv_timings times;
+  gconv_plan *last = plan->stages[plan->count - 1];
+  const gconv_plan_input before = {.image = input_of(plan, plan->count - 1, in->image)};
   GCONV_TRY(execute_before(plan, in, timings));
-  GCONV_TRY(gconv_plan_execute(plan->stages[last], input_of(plan, last, in->image), outputs, &times));
-  add_timings(timings, &times);
-  return GCONV_OK;
+  return last->type->execute(last, plan->count == 1 ? in : &before, outputs, timings);
 }
 
 static gconv_status check_jpeg(const gconv_plan *base, const gconv_image *header) {
@@ -225,11 +213,6 @@ static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_
   return GCONV_OK;
 }
 
-static double row_bytes(const gconv_image *image) {
-  double samples = (double)image->frames * image->width * image->channels;
-  return samples * (double)gconv_type_bytes(image->type);
-}
-
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const chain_plan *plan = (const chain_plan *)base;
   bool by_rows = row_step(base) > 0;
@@ -240,7 +223,7 @@ static void find_need(const gconv_plan *base, gconv_need *need) {
     bool last = i + 1 == plan->count;
     gconv_need one = {0};
     stage->type->find_need(stage, &one);
-    double row = last ? 0 : row_bytes(&plan->between[i]), height = stage->outputs[0].height;
+    double height = stage->outputs[0].height, row = last ? 0 : gconv_pixel_bytes(&plan->between[i]) / height;
     double scale = height / plan->stages[plan->count - 1]->outputs[0].height;
     need->fixed += one.fixed;
     need->image += one.image + row * height;
@@ -301,22 +284,17 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
     plan->between[plan->count] = gconv_header_of(&plan->stages[plan->count]->outputs[0]);
     next.like = &plan->between[plan->count];
   }
-  return GCONV_OK;
-}
-
-/* The headers of the last stage's results. */
-static gconv_status copy_outputs(chain_plan *plan) {
   const gconv_plan *last = plan->stages[plan->count - 1];
   plan->base.output_count = last->output_count;
   plan->base.outputs = calloc(last->output_count, sizeof *plan->base.outputs);
   if (!plan->base.outputs)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
-  for (size_t k = 0; k < last->output_count; k++)
-    plan->base.outputs[k] = last->outputs[k];
+  memcpy(plan->base.outputs, last->outputs, last->output_count * sizeof *last->outputs);
   return GCONV_OK;
 }
 
-static const gconv_plan_type chain_plan_type = {.free = free_plan,
+static const gconv_plan_type chain_plan_type = {.bytes = sizeof(chain_plan),
+                                                .free = free_plan,
                                                 .execute = execute,
                                                 .row_step = row_step,
                                                 .rows_needed = rows_needed,
@@ -328,29 +306,18 @@ static const gconv_plan_type chain_plan_type = {.free = free_plan,
                                                 .verify = verify,
                                                 .find_need = find_need};
 
-static gconv_status create_plan(const gconv_plan_order *order, const gconv_operation *base, gconv_plan **result) {
-  chain_plan *plan = calloc(1, sizeof *plan);
-  if (!plan)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
-  plan->base.type = &chain_plan_type;
-  plan->base.device = order->device;
-  plan->base.like = gconv_header_of(order->like);
-  gconv_status status = make_stages(order, (const chain *)base, plan);
-  if (status == GCONV_OK)
-    status = copy_outputs(plan);
-  if (status != GCONV_OK) {
-    gconv_plan_discard(&plan->base);
-    return status;
-  }
+static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
+  chain_plan *plan = (chain_plan *)base;
+  GCONV_TRY(make_stages(order, (const chain *)operation, plan));
   fill_info(plan);
-  *result = &plan->base;
   return GCONV_OK;
 }
 
 static const gconv_operation_type chain_type = {.name = "chains",
                                                 .free = free_chain,
                                                 .outputs = count_outputs,
-                                                .create_plan = create_plan,
+                                                .plan_type = &chain_plan_type,
+                                                .fill_plan = fill_plan,
                                                 .lacks = lacks,
                                                 .keep_exact = keep_exact,
                                                 .host_stages = host_stages};
@@ -376,7 +343,7 @@ gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count,
   }
   for (size_t i = 0; i < count; i++)
     copies[i] = gconv_operation_share(stages[i]);
-  *c = (chain){gconv_operation_begin(&chain_type), copies, count};
+  *c = (chain){{&chain_type, 1}, copies, count};
   *result = &c->base;
   return GCONV_OK;
 }

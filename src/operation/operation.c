@@ -20,15 +20,27 @@ gconv_operation *gconv_operation_share(const gconv_operation *operation) {
   return shared;
 }
 
+static void discard(gconv_plan *plan) {
+  free(plan->outputs);
+  free(plan->arrays);
+  plan->type->free(plan);
+}
+
 gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **result) {
-  gconv_plan *plan = NULL;
   if (order->rows < 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a plan for %d rows at a time: give 0 for whole images", order->rows);
-  GCONV_TRY(operation->type->create_plan(order, operation, &plan));
-  plan->arrays = calloc(plan->output_count, sizeof *plan->arrays);
-  if (!plan->arrays) {
-    gconv_plan_discard(plan);
+  gconv_plan *plan = calloc(1, operation->type->plan_type->bytes);
+  if (!plan)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  plan->type = operation->type->plan_type;
+  plan->device = order->device;
+  plan->like = gconv_header_of(order->like);
+  gconv_status status = operation->type->fill_plan(order, operation, plan);
+  if (status == GCONV_OK && !(plan->arrays = calloc(plan->output_count, sizeof *plan->arrays)))
+    status = gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  if (status != GCONV_OK) {
+    discard(plan);
+    return status;
   }
   plan->operation = gconv_operation_share(operation);
   if (gconv_plan_passes(plan) == 1)
@@ -63,16 +75,10 @@ gconv_status gconv_operation_find_need(gconv_device *device, const gconv_image *
   return GCONV_OK;
 }
 
-void gconv_plan_discard(gconv_plan *plan) {
-  free(plan->outputs);
-  free(plan->arrays);
-  plan->type->free(plan);
-}
-
 void gconv_plan_free(gconv_plan *plan) {
   if (!plan)
     return;
   gconv_operation *operation = (gconv_operation *)plan->operation;
-  gconv_plan_discard(plan);
+  discard(plan);
   gconv_operation_free(operation);
 }

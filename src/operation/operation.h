@@ -37,13 +37,17 @@ typedef struct gconv_plan_order {
 /* Work that a plan on a GPU leaves to the host: before the convolution, so that the host wants the pixels, and behind it. */
 enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
 
+typedef struct gconv_plan_type gconv_plan_type;
+
 typedef struct gconv_operation_type {
   const char *name; /* "filters", "network" */
   void (*free)(gconv_operation *operation);
   size_t (*outputs)(const gconv_operation *operation); /* images that one image becomes */
 
-  /* Makes a plan: all of it but base.operation. */
-  gconv_status (*create_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **plan);
+  /* Its plans, and what makes one of a plan that is zeroed but for type, device and like. gconv_plan_make() frees the plan
+   * if that fails. */
+  const gconv_plan_type *plan_type;
+  gconv_status (*fill_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
   /* The name of an algorithm that was asked for, and that devices of a kind ("cpu", "cuda") have not; NULL: they have all.
    */
@@ -59,7 +63,7 @@ typedef struct gconv_operation_type {
   bool shares;  /* one plan keeps all threads of a CPU busy, so that a second one beside it is of no use */
 } gconv_operation_type;
 
-/* The first member of every operation. */
+/* The first member of every operation. A new one has one user. */
 struct gconv_operation {
   const gconv_operation_type *type;
   int users; /* the caller and the plans; changed atomically */
@@ -89,8 +93,9 @@ typedef struct gconv_need {
 
 /* The verbs of a plan. NULL: this plan cannot do it (GCONV_UNSUPPORTED). Arguments were checked by plan.c: an input has
  * pixels and the shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
-typedef struct gconv_plan_type {
-  void (*free)(gconv_plan *plan); /* all but the outputs' headers */
+struct gconv_plan_type {
+  size_t bytes;                   /* of a plan */
+  void (*free)(gconv_plan *plan); /* all but the outputs' headers; also where fill_plan() failed */
   gconv_status (*execute)(gconv_plan *plan, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings);
 
   /* By rows: what gconv_plan_row_step() and the others after it say of them. `window` and the outputs have pixels, and are
@@ -117,7 +122,6 @@ typedef struct gconv_plan_type {
   gconv_status (*execute_device)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, void *stream);
   size_t (*png_bytes)(const gconv_plan *plan);
 
-  /* `outputs` may be NULL. */
   gconv_status (*measure)(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds);
   void (*explain)(const gconv_plan *plan, FILE *text);
   /* `budget` is that of gconv_plan_spot_check(); INFINITY: everything is compared. *result is zeroed. */
@@ -125,7 +129,7 @@ typedef struct gconv_plan_type {
                          double budget, gconv_verification *result);
   const gconv_layer_info *(*layer_info)(const gconv_plan *plan, size_t layer);
   void (*find_need)(const gconv_plan *plan, gconv_need *need); /* also of outlines */
-} gconv_plan_type;
+};
 
 /* The first member of every plan. */
 struct gconv_plan {
@@ -203,11 +207,9 @@ gconv_status gconv_plan_spot_check(gconv_plan *plan, const gconv_image *in, cons
 
 /* ---- For implementations ---- */
 
-/* Frees a plan that create_plan() could not complete. */
-void gconv_plan_discard(gconv_plan *plan);
-
-/* The header of an image, without pixels and metadata. */
+/* The header of an image, without pixels and metadata; and the bytes of its pixels. */
 gconv_image gconv_header_of(const gconv_image *image);
+double gconv_pixel_bytes(const gconv_image *image);
 
 /* Allocates *image (empty) as the header says, or checks that it has that shape. `what` is for the error: "output 2". */
 gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, gconv_image *image);
@@ -215,12 +217,6 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
 /* What is said of a choice of algorithms. */
 static inline const char *gconv_family(bool exact) {
   return exact ? "exact family: the same bits on every device" : "not of the exact family";
-}
-
-/* Begins a new operation with one user: fills what operation.c needs. */
-static inline gconv_operation gconv_operation_begin(const gconv_operation_type *type) {
-  gconv_operation operation = {type, 1};
-  return operation;
 }
 
 #ifdef __cplusplus

@@ -19,6 +19,14 @@ void gconv_candidate_price(gconv_candidate *candidate, double model, double rati
 
 /* ---- Names ---- */
 
+bool gconv_device_has(const char *device, const char *name, const gconv_algorithm_info *(*at)(size_t index)) {
+  const gconv_algorithm_info *algorithm;
+  bool has = !name || strcmp(name, "auto") == 0;
+  for (size_t i = 0; !has && (algorithm = at(i)); i++)
+    has = strcmp(algorithm->name, name) == 0 && strncmp(device, algorithm->device, strlen(algorithm->device)) == 0;
+  return has;
+}
+
 /* The candidates of a device, and what is asked of them. */
 typedef struct choice {
   const gconv_candidate *candidates;

@@ -19,6 +19,9 @@ typedef struct gconv_candidate {
 
 enum { GCONV_MOST_CANDIDATES = 64 };
 
+/* Whether devices called "cpu" or "cuda:1" have an algorithm of this name. All have "auto", and NULL. */
+bool gconv_device_has(const char *device, const char *name, const gconv_algorithm_info *(*at)(size_t index));
+
 /* Sets price and told: the milliseconds that the model estimates, times `ratio`, what was measured over what was estimated,
  * as `source` found (1 says nothing). An algorithm outside the exact family costs 5% more, as the same bits everywhere are
  * worth something. */

@@ -19,6 +19,10 @@ gconv_image gconv_header_of(const gconv_image *image) {
                        .alpha = image->alpha};
 }
 
+double gconv_pixel_bytes(const gconv_image *image) {
+  return (double)image->frames * image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
+}
+
 size_t gconv_plan_outputs(const gconv_plan *plan) {
   return plan->output_count;
 }
@@ -158,10 +162,16 @@ gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_i
   GCONV_TRY(check_pixels(plan, in));
   if (runs < 1)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%d runs cannot be measured: ask for at least 1", runs);
-  if (!images)
-    return plan->type->measure(plan, in, NULL, runs, milliseconds);
-  GCONV_TRY(begin_outputs(plan, images, &o));
-  return end_outputs(&o, plan->type->measure(plan, in, images, runs, milliseconds));
+  gconv_image *own = images ? NULL : calloc(plan->output_count, sizeof *own);
+  if (!images && !own)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu outputs", plan->output_count);
+  gconv_status status = begin_outputs(plan, images ? images : own, &o);
+  if (status == GCONV_OK)
+    status = end_outputs(&o, plan->type->measure(plan, in, o.images, runs, milliseconds));
+  for (size_t i = 0; own && i < plan->output_count; i++)
+    gconv_image_free(&own[i]);
+  free(own);
+  return status;
 }
 
 /* ---- By rows ---- */

@@ -160,13 +160,20 @@ static void before_strip(void *context, size_t turn, int thread) {
   }
 }
 
-gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *options, const gconv_image *in,
-                              gconv_image *out) {
+gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *options, const gconv_image *header,
+                              const gconv_image *in, gconv_image *out) {
   before_job before = {.options = options, .in = in, .out = out};
   before.row_floats = (size_t)in->width * (size_t)(in->planar ? 1 : in->channels);
   void *rows = NULL;
-  GCONV_TRY(
-      gconv_allocate(2 * before.row_floats * sizeof(float) * (size_t)gconv_threads_count(threads), "rows of pixels", &rows));
+  *out = *header;
+  out->height = in->height;
+  GCONV_TRY(gconv_image_allocate(out));
+  gconv_status status =
+      gconv_allocate(2 * before.row_floats * sizeof(float) * (size_t)gconv_threads_count(threads), "rows of pixels", &rows);
+  if (status != GCONV_OK) {
+    gconv_image_free(out);
+    return status;
+  }
   before.rows = rows;
   gconv_threads_run(threads, (size_t)planes_of(in) * strips_of(in), before_strip, &before);
   gconv_release(rows);

@@ -22,8 +22,10 @@ bool gconv_needs_after(const gconv_image *like, const gconv_options *options);
  * cannot become grey. */
 gconv_status gconv_before_header(const gconv_image *like, const gconv_options *options, gconv_image *header);
 
-/* Runs the stage before. `out` is allocated as its header says. */
-gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *options, const gconv_image *in, gconv_image *out);
+/* Runs the stage before on a whole image, or on some of its rows. *out becomes an image like `header` with as many rows as
+ * `in`, for gconv_image_free(); on failure it has no pixels. */
+gconv_status gconv_run_before(gconv_threads *threads, const gconv_options *options, const gconv_image *header,
+                              const gconv_image *in, gconv_image *out);
 
 /* Returns the options of the convolution between the stages. */
 gconv_options gconv_core_options(const gconv_image *like, const gconv_options *options);

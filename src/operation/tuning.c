@@ -354,62 +354,45 @@ static double position(double low, double high, double x) {
   return x >= high ? 1 : log(x / low) / log(high / low);
 }
 
-/* The measured sizes around x: the largest that is not above it, and the smallest that is not below; at the ends, the same
- * twice. */
-typedef struct bracket {
-  double low, high;
-} bracket;
-
-static void widen(bracket *around, double value, double x) {
-  if (value <= x && !(around->low >= value)) /* NAN: none yet */
-    around->low = value;
-  if (value >= x && !(around->high <= value))
-    around->high = value;
-}
-
-static bracket close_bracket(bracket around) {
-  around.low = isnan(around.low) ? around.high : around.low;
-  around.high = isnan(around.high) ? around.low : around.high;
-  return around;
-}
-
 static bool is_about(const gconv_tuning_row *row, const gconv_tuning_row *like) {
   return row->layer == like->layer && row->type == like->type && (row->channels > 1) == (like->channels > 1) &&
          strcmp(row->algorithm, like->algorithm) == 0;
 }
 
-/* The logarithm of the ratio at a measured number of samples, interpolated over the taps. */
+/* The logarithm of the ratio at a measured number of samples, interpolated over the taps: between the largest that are not
+ * above those sought and the smallest that are not below; beyond all, it stays. */
 static double log_ratio_at(const gconv_tuning *tuning, const gconv_tuning_row *like, double samples) {
-  bracket around = {NAN, NAN};
-  double low = 0, high = 0;
-  for (size_t i = 0; i < tuning->count; i++) {
-    const gconv_tuning_row *row = &tuning->rows[i];
-    if (is_about(row, like) && row->samples == samples)
-      widen(&around, row->taps, like->taps);
-  }
-  around = close_bracket(around);
+  const gconv_tuning_row *low = NULL, *high = NULL;
   for (size_t i = 0; i < tuning->count; i++) {
     const gconv_tuning_row *row = &tuning->rows[i];
     if (!is_about(row, like) || row->samples != samples)
       continue;
-    if (row->taps == around.low)
-      low = log(row->ratio);
-    if (row->taps == around.high)
-      high = log(row->ratio);
+    if (row->taps <= like->taps && (!low || row->taps >= low->taps))
+      low = row;
+    if (row->taps >= like->taps && (!high || row->taps <= high->taps))
+      high = row;
   }
-  return low + (high - low) * position(around.low, around.high, like->taps);
+  low = low ? low : high;
+  high = high ? high : low;
+  double from = log(low->ratio), to = log(high->ratio);
+  return from + (to - from) * position(low->taps, high->taps, like->taps);
 }
 
 double gconv_tuning_ratio(const gconv_tuning *tuning, const gconv_tuning_row *like) {
-  bracket around = {NAN, NAN};
-  for (size_t i = 0; tuning && i < tuning->count; i++)
-    if (is_about(&tuning->rows[i], like))
-      widen(&around, tuning->rows[i].samples, like->samples);
-  around = close_bracket(around);
-  if (isnan(around.low))
+  double below = 0, above = HUGE_VAL; /* numbers of samples */
+  for (size_t i = 0; tuning && i < tuning->count; i++) {
+    const gconv_tuning_row *row = &tuning->rows[i];
+    if (is_about(row, like) && row->samples <= like->samples)
+      below = fmax(below, row->samples);
+    if (is_about(row, like) && row->samples >= like->samples)
+      above = fmin(above, row->samples);
+  }
+  if (below == 0 && above == HUGE_VAL)
     return 1;
-  double low = log_ratio_at(tuning, like, around.low), high = log_ratio_at(tuning, like, around.high);
-  return exp(low + (high - low) * position(around.low, around.high, like->samples));
+  below = below > 0 ? below : above;
+  above = above < HUGE_VAL ? above : below;
+  double low = log_ratio_at(tuning, like, below), high = log_ratio_at(tuning, like, above);
+  return exp(low + (high - low) * position(below, above, like->samples));
 }
 
 int32_t gconv_tuning_layer_class(int32_t filters) {

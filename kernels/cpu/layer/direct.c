@@ -248,10 +248,6 @@ static gconv_status execute(const gconv_layer_execution *e) {
   return GCONV_OK;
 }
 
-static const char *supports(const gconv_layer_problem *problem) {
-  return problem->math == GCONV_MATH_FP32 ? NULL : "math other than fp32";
-}
-
 static size_t prepared_floats(const gconv_layer_problem *problem) {
   return (size_t)(problem->filters * gconv_layer_taps(problem));
 }
@@ -293,7 +289,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_direct = {
     .info = {"direct", "cpu", "filters x pixels in registers; pixels side by side in vectors", true},
-    .supports = supports,
+    .supports = gconv_layer_takes_fp32,
     .tasks = tasks,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

@@ -179,10 +179,6 @@ static gconv_status execute(const gconv_layer_execution *e) {
   return GCONV_OK;
 }
 
-static const char *supports(const gconv_layer_problem *problem) {
-  return problem->math == GCONV_MATH_FP32 ? NULL : "math other than fp32";
-}
-
 static size_t prepared_floats(const gconv_layer_problem *problem) {
   return (size_t)problem->groups * (size_t)vectors_of_group(problem) * (size_t)gconv_product_here()->lanes *
          (size_t)gconv_layer_taps(problem);
@@ -217,7 +213,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_gemm = {
     .info = {"gemm", "cpu", "weights times patches that are never laid out; filters side by side in vectors", true},
-    .supports = supports,
+    .supports = gconv_layer_takes_fp32,
     .tasks = tasks,
     .workspace_bytes = workspace_bytes,
     .execute = execute,

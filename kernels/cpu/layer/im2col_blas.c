@@ -89,11 +89,9 @@ static gconv_status execute(const gconv_layer_execution *e) {
 }
 
 static const char *supports(const gconv_layer_problem *problem) {
-  if (problem->math != GCONV_MATH_FP32)
-    return "math other than fp32";
-  if (gconv_layer_taps(problem) > INT32_MAX || (int64_t)problem->out_height * problem->out_width > INT32_MAX)
-    return "more than 2^31 taps or pixels";
-  return NULL;
+  bool fits = gconv_layer_taps(problem) <= INT32_MAX && (int64_t)problem->out_height * problem->out_width <= INT32_MAX;
+  const char *obstacle = gconv_layer_takes_fp32(problem);
+  return obstacle || fits ? obstacle : "more than 2^31 taps or pixels";
 }
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
@@ -109,8 +107,7 @@ static double cost(const gconv_layer_problem *problem, const gconv_machine *mach
 
 /* The bound of a sum of rounded products, added in any order, and the bias. */
 static double error_bound(const gconv_layer_problem *problem) {
-  double n = ((double)gconv_layer_taps(problem) + 2) * 0x1p-24;
-  return n < 0.5 ? n / (1 - n) : 1;
+  return gconv_rounding_bound((double)gconv_layer_taps(problem) + 2);
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_im2col_blas = {

@@ -38,17 +38,13 @@ static size_t tasks(const gconv_layer_problem *problem) {
   return (size_t)problem->images * (size_t)problem->filters;
 }
 
-static const char *supports(const gconv_layer_problem *problem) {
-  return problem->math == GCONV_MATH_FP32 ? NULL : "math other than fp32";
-}
-
 static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
   return gconv_layer_flop(problem) / 2 / (machine->fma_per_ms / 220);
 }
 
 const gconv_layer_algorithm gconv_layer_algorithm_cpu_reference = {
     .info = {"reference", "cpu", "the definition, one multiplication after another; for comparison", true},
-    .supports = supports,
+    .supports = gconv_layer_takes_fp32,
     .tasks = tasks,
     .execute = execute,
     .cost = cost,

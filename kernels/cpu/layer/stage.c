@@ -6,28 +6,14 @@
 
 #include <string.h>
 
-static int32_t greatest_divisor(int32_t a, int32_t b) {
-  while (b) {
-    int32_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
-/* Returns the period: taps i and i + period use the same phase. */
-static int32_t period_of(int32_t stride, int32_t dilation) {
-  return stride / greatest_divisor(stride, dilation);
-}
-
 static int32_t smaller(int32_t a, int32_t b) {
   return a < b ? a : b;
 }
 
 gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32_t rows, int32_t least_width) {
   gconv_layer_stage stage = {
-      .phases_y = smaller(problem->rows, period_of(problem->stride_y, problem->dilation_y)),
-      .phases_x = smaller(problem->columns, period_of(problem->stride_x, problem->dilation_x)),
+      .phases_y = smaller(problem->rows, gconv_tap_period(problem->stride_y, problem->dilation_y)),
+      .phases_x = smaller(problem->columns, gconv_tap_period(problem->stride_x, problem->dilation_x)),
       .reach_y = (int32_t)((int64_t)(problem->rows - 1) * problem->dilation_y / problem->stride_y),
       .reach_x = (int32_t)((int64_t)(problem->columns - 1) * problem->dilation_x / problem->stride_x),
   };

@@ -13,15 +13,8 @@
 #ifndef GCONV_KERNELS_CPU_LAYER_STAGE_H
 #define GCONV_KERNELS_CPU_LAYER_STAGE_H
 
+#include "kernels/cpu/rows.h"
 #include "kernels/layer_algorithm.h"
-
-static inline int64_t gconv_divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-static inline int64_t gconv_clamp(int64_t value, int64_t least, int64_t most) {
-  return value < least ? least : value > most ? most : value;
-}
 
 enum { GCONV_STAGE_SLACK = 128 }; /* floats behind the staged channels that may be read; their values do not matter */
 
