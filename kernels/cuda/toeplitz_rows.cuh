@@ -200,7 +200,7 @@ __device__ __forceinline__ void stage_rows(const banded_arguments &a, const row_
     if (source == GCONV_OUTSIDE)
       *(uint4 *)(to + i * CHUNK) = a.level;
     else if (left >= 0 && left + N <= a.whole)
-      copy_async<CHUNK>(to + i * CHUNK, s.in + source * a.common.in_row + left * (int)sizeof(In));
+      copy_async<CHUNK>(shared_address(to + i * CHUNK), s.in + source * a.common.in_row + left * (int)sizeof(In));
   }
   stage_border<In, THREADS>(a, s, y, rows, chunks, to);
 }
