@@ -19,7 +19,6 @@
 
 #include "fft_registers.cuh"
 #include "fft_samples.cuh"
-#include "fft_spectrum.cuh"
 
 namespace {
 

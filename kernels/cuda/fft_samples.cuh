@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fft: from the image to the points of tiles, and back. Everything has internal linkage, as in common.cuh. */
+/* fft: from the image to the points of tiles, and back. */
 #pragma once
 
 #include "common.cuh"

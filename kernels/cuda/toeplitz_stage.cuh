@@ -2,7 +2,7 @@
 /* toeplitz, any filter: input staged in shared memory. */
 #pragma once
 
-#include "toeplitz_results.cuh"
+#include "toeplitz_rows.cuh"
 
 namespace {
 

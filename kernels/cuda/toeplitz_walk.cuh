@@ -18,7 +18,7 @@
  */
 #pragma once
 
-#include "toeplitz_results.cuh"
+#include "toeplitz_rows.cuh"
 
 namespace {
 

@@ -175,7 +175,7 @@ struct half {
   int32_t filter, filters; /* the first filter, and how many of the 8 exist */
 };
 
-/* Handles rare cases in the stage: sums that are not finite where samples were not (tensor_mend.cuh), and activations that
+/* Handles rare cases in the stage: sums that are not finite where samples were not (tensor_store.cuh), and activations that
  * are not made of two straight parts. */
 static __device__ __noinline__ void mend(const arguments *a, place at, half h, bool not_finite) {
   const gconv_layer_problem &p = a->problem;

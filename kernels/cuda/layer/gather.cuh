@@ -345,8 +345,8 @@ __device__ __forceinline__ void store_rows(const arguments &a, const memory &m, 
   }
 }
 
-/* Checks the outputs that a warp has stored. Replaces sums that are not finite where samples were not (tensor_mend.cuh), and
- * applies activations that are not made of two straight parts. */
+/* Checks the outputs that a warp has stored. Replaces sums that are not finite where samples were not (tensor_store.cuh),
+ * and applies activations that are not made of two straight parts. */
 static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t first_filter, int32_t first, int32_t count,
                                          bool not_finite) {
   const gconv_layer_problem &p = a->problem;

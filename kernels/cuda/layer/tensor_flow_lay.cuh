@@ -9,7 +9,6 @@
  */
 #pragma once
 
-#include "tensor_flow_cut.cuh"
 #include "tensor_lay.cuh"
 #include "tensor_multiply.cuh"
 
