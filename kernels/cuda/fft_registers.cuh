@@ -9,16 +9,16 @@ namespace {
 
 /* Complex numbers are float2: x + i y. Fused multiply-adds are written out, because the compiler may not contract. */
 
-__device__ __forceinline__ float2 plus(float2 a, float2 b) {
+DEVICE float2 plus(float2 a, float2 b) {
   return make_float2(a.x + b.x, a.y + b.y);
 }
-__device__ __forceinline__ float2 minus(float2 a, float2 b) {
+DEVICE float2 minus(float2 a, float2 b) {
   return make_float2(a.x - b.x, a.y - b.y);
 }
-__device__ __forceinline__ float2 times(float2 a, float2 b) {
+DEVICE float2 times(float2 a, float2 b) {
   return make_float2(fmaf(a.x, b.x, -(a.y * b.y)), fmaf(a.x, b.y, a.y * b.x));
 }
-__device__ __forceinline__ float2 times_conjugate(float2 a, float2 b) {
+DEVICE float2 times_conjugate(float2 a, float2 b) {
   return make_float2(fmaf(a.x, b.x, a.y * b.y), fmaf(a.y, b.x, -(a.x * b.y)));
 }
 
@@ -46,7 +46,7 @@ template <int N> struct roots {
 };
 
 /* Returns a * exp(SIGN * 2 pi i e / N). e becomes a constant when the loop around is unrolled. */
-template <int N, int SIGN> __device__ __forceinline__ float2 times_root(float2 a, int e) {
+template <int N, int SIGN> DEVICE float2 times_root(float2 a, int e) {
   constexpr roots<N> unity;
   e = SIGN > 0 ? e % N : (N - e % N) % N;
   if (e == 0)
@@ -73,19 +73,19 @@ template <int N, int SIGN> __device__ __forceinline__ float2 times_root(float2 a
  * points, a twist, and P transforms of Q points, with n = Q * i + j and k = k1 + P * k2. */
 template <int P, int Q, int SIGN> struct transform {
   static constexpr int N = P * Q;
-  static __device__ __forceinline__ void apply(float2 (&x)[N]);
+  static DEVICE void apply(float2 (&x)[N]);
 };
 
 template <int N, int SIGN> struct small;
 template <int SIGN> struct small<2, SIGN> {
-  static __device__ __forceinline__ void apply(float2 (&x)[2]) {
+  static DEVICE void apply(float2 (&x)[2]) {
     float2 sum = plus(x[0], x[1]);
     x[1] = minus(x[0], x[1]);
     x[0] = sum;
   }
 };
 template <int SIGN> struct small<4, SIGN> {
-  static __device__ __forceinline__ void apply(float2 (&x)[4]) {
+  static DEVICE void apply(float2 (&x)[4]) {
     float2 s = plus(x[0], x[2]), t = minus(x[0], x[2]), u = plus(x[1], x[3]);
     float2 v = times_root<4, SIGN>(minus(x[1], x[3]), 1);
     x[0] = plus(s, u);
@@ -95,7 +95,7 @@ template <int SIGN> struct small<4, SIGN> {
   }
 };
 template <int SIGN> struct small<5, SIGN> {
-  static __device__ __forceinline__ void apply(float2 (&x)[5]) {
+  static DEVICE void apply(float2 (&x)[5]) {
     constexpr float c1 = (float)cosine_of_turn(1, 5), c2 = (float)cosine_of_turn(2, 5);
     constexpr float s1 = SIGN * (float)cosine_of_turn(1, 20), s2 = SIGN * (float)cosine_of_turn(3, 20);
     float2 a = plus(x[1], x[4]), b = minus(x[1], x[4]), c = plus(x[2], x[3]), d = minus(x[2], x[3]), first = x[0];
@@ -114,7 +114,7 @@ template <int SIGN> struct small<8, SIGN> : transform<4, 2, SIGN> {};
 template <int SIGN> struct small<16, SIGN> : transform<4, 4, SIGN> {};
 template <int SIGN> struct small<20, SIGN> : transform<4, 5, SIGN> {};
 
-template <int P, int Q, int SIGN> __device__ __forceinline__ void transform<P, Q, SIGN>::apply(float2 (&x)[N]) {
+template <int P, int Q, int SIGN> DEVICE void transform<P, Q, SIGN>::apply(float2 (&x)[N]) {
   float2 twisted[P][Q];
   UNROLLED_FOR (int j = 0; j < Q; j++) {
     float2 y[P];
@@ -131,7 +131,7 @@ template <int P, int Q, int SIGN> __device__ __forceinline__ void transform<P, Q
   }
 }
 
-template <int SIGN, int N> __device__ __forceinline__ void transform_points(float2 (&x)[N]) {
+template <int SIGN, int N> DEVICE void transform_points(float2 (&x)[N]) {
   small<N, SIGN>::apply(x);
 }
 
@@ -144,8 +144,7 @@ __host__ __device__ constexpr int powers_of_twist(int N) {
 
 /* Multiplies points[k] by w^k, or by its conjugate if SIGN is BACKWARD. powers[i] is w^(2^i). Other powers are products of
  * at most log2 N of these; loading them would take longer. */
-template <int SIGN, int N>
-__device__ __forceinline__ void twist_points(const float2 (&powers)[powers_of_twist(N)], float2 (&points)[N]) {
+template <int SIGN, int N> DEVICE void twist_points(const float2 (&powers)[powers_of_twist(N)], float2 (&points)[N]) {
   float2 w[N];
   UNROLLED_FOR (int k = 1; k < N; k++) {
     const int i = k >= 16 ? 4 : k >= 8 ? 3 : k >= 4 ? 2 : k >= 2 ? 1 : 0;

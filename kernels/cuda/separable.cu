@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * separable: columns times rows, in one kernel.
- *
- * A filter of rank r is the sum of r columns times rows (factor.h): r * (R + S) multiply-adds a sample instead of R *
- * S. Both directions run on tensor cores. Floats and filters of rank 1 are processed from top to bottom
- * (separable_walk.cuh), everything else from left to right (separable_tensor.cuh).
- */
+/* separable: columns times rows, in one kernel, on tensor cores. Floats and filters of rank 1 are processed from top to
+ * bottom (separable_walk.cuh), everything else from left to right (separable_tensor.cuh). */
 #include "launch.cuh"
 #include "separable_walk.cuh"
 
@@ -187,8 +182,8 @@ inline walk_arguments make_arguments(const gconv_execution *execution, int32_t f
   const float *prepared = gconv_prepared(problem, execution->weights);
   const int32_t C = problem->channels, width = warps_of(COUNTS[walk_of(problem)]) * SPAN;
   walk_arguments a = {};
-  a.common = common_arguments(execution);
-  a.common.out += filter * a.common.out_filter;
+  static_cast<arguments &>(a) = common_arguments(execution);
+  a.out += filter * a.out_filter;
   a.weights = execution->weights;
   a.fragments = (const uint4 *)(prepared + header_floats(problem)) + (int64_t)filter * fragment_words(problem);
   a.filter = filter;
@@ -264,8 +259,8 @@ separable_arguments make_arguments(const gconv_execution *execution, int32_t fil
   const gconv_problem *problem = execution->problem;
   const float *prepared = gconv_prepared(problem, execution->weights);
   separable_arguments a = {};
-  a.common = common_arguments(execution);
-  a.common.out += filter * a.common.out_filter;
+  static_cast<arguments &>(a) = common_arguments(execution);
+  a.out += filter * a.out_filter;
   a.weights = execution->weights;
   a.unscales = prepared;
   a.unscale = gconv_prepared(problem, execution->host_weights)[filter];

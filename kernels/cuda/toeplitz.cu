@@ -220,11 +220,11 @@ banded_arguments make_arguments(const gconv_execution *execution) {
   shape s = shape_of(problem);
   bool aligned = ((uintptr_t)execution->in | execution->in_row | execution->in_plane | execution->in_image) % CHUNK == 0;
   banded_arguments a = {};
-  a.common = common_arguments(execution);
+  static_cast<arguments &>(a) = common_arguments(execution);
   a.scalings = (const scaling *)(prepared + HEADER_FLOATS);
   a.bands = (const uint32_t *)(prepared + front_floats(problem));
-  a.in_step = problem->dilation_y * a.common.in_row;
-  a.out_step = problem->dilation_y * a.common.out_row;
+  a.in_step = problem->dilation_y * a.in_row;
+  a.out_step = problem->dilation_y * a.out_row;
   a.samples = problem->out_width * problem->channels;
   a.left = s.left;
   a.rows = s.rows;

@@ -15,7 +15,7 @@ namespace tensor {
  * become something else than in float32. A flag tells of such inputs. Then outputs that are not finite are computed again,
  * one by one, in float32. */
 
-__device__ __forceinline__ bool is_finite(float v) {
+DEVICE bool is_finite(float v) {
   return (__float_as_uint(v) & 0x7f800000) != 0x7f800000;
 }
 
@@ -60,13 +60,12 @@ static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint
 /* ---- Storing ---- */
 
 /* A warp computes the places of outputs for the positions of a tile. */
-__device__ __forceinline__ void find_out_places(const arguments &a, const item &it, int64_t tile, out_place *out_places) {
+DEVICE void find_out_places(const arguments &a, const item &it, int64_t tile, out_place *out_places) {
   const cut &c = a.c;
   const gconv_layer_problem &p = a.problem;
   const uint32_t first = position_of(a, tile), end = tile < c.tiles ? end_of(a, tile) : 0;
   const int32_t wide = c.how == BAND ? c.unit : 1;
-#pragma unroll 4
-  for (int32_t i = threadIdx.x % 32; i < POSITIONS; i += 32) {
+  UNROLLED_4_FOR (int32_t i = threadIdx.x % 32; i < POSITIONS; i += 32) {
     const place at = place_of(a, first + i);
     const int32_t q = at.strip * c.strip + at.column * wide;
     out_place s = {0, 1.0f, 0};
@@ -85,7 +84,7 @@ struct finish {
   float scale, bias;
 };
 
-__device__ __forceinline__ finish finish_of(const arguments &a, const item &it, int32_t row) {
+DEVICE finish finish_of(const arguments &a, const item &it, int32_t row) {
   const int32_t in_group = row / (a.c.how == BAND ? a.c.unit : 1);
   const int32_t filter = it.group * a.c.filters + min(in_group, a.c.filters - 1);
   return {a.filter_scales ? __ldg(a.filter_scales + filter) : 1.0f, a.partial ? 0.0f : __ldg(a.biases + filter)};
@@ -98,17 +97,17 @@ struct scales {
 /* Returns both scales. If their product is too large for a float32, the output is not finite either. If their product is too
  * small, the output may still be finite, because sums are large. So the multiplication has two steps, with scales that are
  * both below 1. */
-__device__ __forceinline__ scales both_scales(float filter, float image) {
+DEVICE scales both_scales(float filter, float image) {
   const float both = filter * image;
   return both >= FLT_MIN ? scales{1, fminf(both, 0x1p127f)} : scales{image, filter};
 }
 
 /* Returns whether outputs of rows with these scales, for all lanes, are sum * then + bias. */
-__device__ __forceinline__ bool are_plain(const arguments &a, const scales (&s)[2]) {
+DEVICE bool are_plain(const arguments &a, const scales (&s)[2]) {
   return __all_sync(UINT32_MAX, a.slope == 1 && s[0].first == 1 && s[1].first == 1);
 }
 
-template <bool PLAIN> __device__ __forceinline__ float finished(const arguments &a, float sum, const scales &s, float bias) {
+template <bool PLAIN> DEVICE float finished(const arguments &a, float sum, const scales &s, float bias) {
   if (PLAIN)
     return fmaf(sum, s.then, bias);
   const float y = fmaf(sum * s.first, s.then, bias);
@@ -124,8 +123,7 @@ template <int W> __host__ __device__ constexpr int pitch_of() {
 /* A warp stores 16 rows of 32 positions from `values`: neighbouring lanes store neighbouring outputs. W: outputs of a
  * position. ALL: all 16 filters exist. */
 template <int W, bool ALL>
-__device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t filters, const out_place *out_places,
-                                           const float *values) {
+DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_place *out_places, const float *values) {
   const int32_t lane = threadIdx.x % 32, shift = lane % W;
   values += shift * pitch_of<W>() + lane / W;
   UNROLLED_FOR (int i = 0; i < W; i++) {
@@ -145,9 +143,8 @@ __device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t fi
  * time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one before, and there
  * should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. */
 template <int W, bool ALL, bool ALIKE>
-__device__ __forceinline__ void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters,
-                                            const out_place *out_places, const finish (&f)[2], float *exchange,
-                                            const float (&sums)[128]) {
+DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters, const out_place *out_places,
+                        const finish (&f)[2], float *exchange, const float (&sums)[128]) {
   const int32_t lane = threadIdx.x % 32;
   float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
   const scales alike[2] = {both_scales(f[0].scale, out_places[0].scale), both_scales(f[1].scale, out_places[0].scale)};
@@ -172,9 +169,8 @@ __device__ __forceinline__ void store_parts(const arguments &a, float *out, int6
 }
 
 template <int W>
-__device__ __forceinline__ void store(const arguments &a, const item &it, int64_t tile, int32_t filter_tile,
-                                      const out_place *out_places, const finish (&f)[2], float *exchange,
-                                      const float (&sums)[128]) {
+DEVICE void store(const arguments &a, const item &it, int64_t tile, int32_t filter_tile, const out_place *out_places,
+                  const finish (&f)[2], float *exchange, const float (&sums)[128]) {
   const int32_t row = filter_tile * ROWS + threadIdx.x % GROUP / 32 * 16, filters = a.c.filters - row / W;
   const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
   float *out = a.partial ? a.partial + it.split * plane * a.problem.filters * a.problem.images : a.out;

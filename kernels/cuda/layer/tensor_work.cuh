@@ -122,7 +122,7 @@ __host__ __device__ inline int scale_exponent(uint32_t bits) {
   const int exponent = (int)(bits >> 23);
   return exponent == 255 ? 0 : exponent < 21 ? 120 : 14 + 127 - exponent;
 }
-__device__ __forceinline__ float power_of_two(int exponent) {
+DEVICE float power_of_two(int exponent) {
   return __uint_as_float((uint32_t)(exponent + 127) << 23);
 }
 
@@ -178,7 +178,7 @@ struct memory {
   uint8_t *slots, *planes;
 };
 
-__device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
+DEVICE memory memory_of(const cut &c, uint8_t *base) {
   memory m;
   m.barriers = (head *)base;
   m.out_places = (out_place *)(base + HEAD_BYTES);
@@ -197,7 +197,7 @@ inline size_t shared_bytes(const cut &c) {
 /* A place in a ring, and the parity of the round. */
 struct ring {
   uint32_t place = 0, parity = 0;
-  __device__ __forceinline__ void advance(uint32_t size) {
+  DEVICE void advance(uint32_t size) {
     if (++place == size)
       place = 0, parity ^= 1;
   }
@@ -210,7 +210,7 @@ struct item {
   int32_t filter_tile, group, split, first_chunk, end_chunk;
 };
 
-__device__ __forceinline__ item item_of(const arguments &a, uint32_t number) {
+DEVICE item item_of(const arguments &a, uint32_t number) {
   item it;
   uint32_t rest = a.filter_tiles.divide(number);
   it.filter_tile = (int32_t)(number - rest * a.filter_tiles.by) * (CONSUMERS / a.c.sets);
@@ -229,7 +229,7 @@ struct place {
   int32_t image, strip, row, column;
 };
 
-__device__ __forceinline__ place place_of(const arguments &a, uint32_t position) {
+DEVICE place place_of(const arguments &a, uint32_t position) {
   const uint32_t row = a.pitch.divide(position), strip = a.rows.divide(row);
   place at;
   at.column = (int32_t)(position - row * a.pitch.by);
@@ -240,18 +240,18 @@ __device__ __forceinline__ place place_of(const arguments &a, uint32_t position)
 }
 
 /* Returns the first position of a tile. */
-__device__ __forceinline__ uint32_t position_of(const arguments &a, int64_t tile) {
+DEVICE uint32_t position_of(const arguments &a, int64_t tile) {
   const uint32_t segment = a.segment_tiles.divide((uint32_t)tile);
   return segment * (uint32_t)a.c.segment_positions + ((uint32_t)tile - segment * a.segment_tiles.by) * POSITIONS;
 }
 
 /* Returns the end of the positions that a tile may store: those of its own segment. Positions of the next segment are stored
  * by the first tile of that segment, with the scale of that image. */
-__device__ __forceinline__ uint32_t end_of(const arguments &a, int64_t tile) {
+DEVICE uint32_t end_of(const arguments &a, int64_t tile) {
   return a.c.segments > 1 ? (a.segment_tiles.divide((uint32_t)tile) + 1) * (uint32_t)a.c.segment_positions : UINT32_MAX;
 }
 
-__device__ __forceinline__ float image_scale(const arguments &a, int32_t image, int32_t group, int sign) {
+DEVICE float image_scale(const arguments &a, int32_t image, int32_t group, int sign) {
   return power_of_two(sign * scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + group)));
 }
 
