@@ -43,7 +43,7 @@ __device__ float kept_alpha(const gconv_problem &problem, const uint8_t *plane, 
 
 /* gconv_border_index() for positions fewer than `size` pixels outside. Those need no division, and a sliding kernel meets no
  * others. */
-__device__ __forceinline__ int near_index(gconv_border border, int i, int size) {
+DEVICE int near_index(gconv_border border, int i, int size) {
   if ((unsigned)i < (unsigned)size)
     return i;
   int mirrored = i < 0 ? -i : 2 * size - 2 - i; /* reflect101 */
@@ -72,28 +72,36 @@ inline bool is_near(int32_t size, int64_t pad, int32_t out_size, int32_t taps, i
 /* Calls f with a sample of the type: f(uint8_t()), f(uint16_t()) or f(float()). It is for the
  * host, and for kernels whose machine code does not change by it: in gemm and fft it does. */
 #pragma nv_exec_check_disable
-template <class F> __host__ __device__ __forceinline__ auto with_type(gconv_type type, const F &f) {
+template <class F> __host__ DEVICE auto with_type(gconv_type type, const F &f) {
   return type == GCONV_U8 ? f(uint8_t()) : type == GCONV_U16 ? f(uint16_t()) : f(float());
 }
 
+/* Does a statement with a type of samples, for kernels whose machine code would change by with_type(). */
+#define BY_TYPE(type, Type, ...)                                                                                            \
+  if (type == GCONV_U8) {                                                                                                   \
+    using Type = uint8_t;                                                                                                   \
+    __VA_ARGS__;                                                                                                            \
+  } else if (type == GCONV_U16) {                                                                                           \
+    using Type = uint16_t;                                                                                                  \
+    __VA_ARGS__;                                                                                                            \
+  } else {                                                                                                                  \
+    using Type = float;                                                                                                     \
+    __VA_ARGS__;                                                                                                            \
+  }
+
 /* gconv_type_bytes() for the device. */
-__device__ __forceinline__ int sample_bytes(gconv_type type) {
+DEVICE int sample_bytes(gconv_type type) {
   return type == GCONV_U8 ? 1 : type == GCONV_U16 ? 2 : 4;
 }
 
 /* Stores the finished value y at `to`, as a sample of `type`. */
-__device__ __forceinline__ void store_as(gconv_type type, float y, uint8_t *to) {
-  if (type == GCONV_U8)
-    gconv_store(y, to);
-  else if (type == GCONV_U16)
-    gconv_store(y, (uint16_t *)to);
-  else
-    gconv_store(y, (float *)to);
+DEVICE void store_as(gconv_type type, float y, uint8_t *to) {
+  BY_TYPE(type, Type, gconv_store(y, (Type *)to));
 }
 
 /* ---- Four samples at a time ---- */
 
-__device__ __forceinline__ void load_four(const float *from, float *x) {
+DEVICE void load_four(const float *from, float *x) {
   const float4 four = *(const float4 *)from;
   x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
 }
@@ -132,20 +140,20 @@ template <> struct four<uint16_t> {
 };
 
 /* Packs four finished values into a word of the output. */
-__device__ __forceinline__ float4 pack_four(const float (&y)[4], float) {
+DEVICE float4 pack_four(const float (&y)[4], float) {
   return make_float4(y[0], y[1], y[2], y[3]);
 }
-__device__ __forceinline__ uint2 pack_four(const float (&y)[4], uint16_t) {
+DEVICE uint2 pack_four(const float (&y)[4], uint16_t) {
   return make_uint2(gconv_to_level(y[0], 65535.0f) | gconv_to_level(y[1], 65535.0f) << 16,
                     gconv_to_level(y[2], 65535.0f) | gconv_to_level(y[3], 65535.0f) << 16);
 }
-__device__ __forceinline__ uint32_t pack_four(const float (&y)[4], uint8_t) {
+DEVICE uint32_t pack_four(const float (&y)[4], uint8_t) {
   return gconv_to_level(y[0], 255.0f) | gconv_to_level(y[1], 255.0f) << 8 | gconv_to_level(y[2], 255.0f) << 16 |
          gconv_to_level(y[3], 255.0f) << 24;
 }
 
 /* Saturates four integers to 0 .. 255 and packs them into the bytes of a word. */
-__device__ __forceinline__ uint32_t saturate_four(const int32_t (&level)[4]) {
+DEVICE uint32_t saturate_four(const int32_t (&level)[4]) {
   uint32_t high, low;
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(high) : "r"(level[3]), "r"(level[2]), "r"(0));
   asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(low) : "r"(level[1]), "r"(level[0]), "r"(high));
@@ -154,7 +162,7 @@ __device__ __forceinline__ uint32_t saturate_four(const int32_t (&level)[4]) {
 
 /* Stores four finished values from sample `first` on, which is a multiple of four. At the end of a row, only `count` of them
  * are stored. */
-template <class Out> __device__ __forceinline__ void store_four(const float (&y)[4], Out *row, int first, int count) {
+template <class Out> DEVICE void store_four(const float (&y)[4], Out *row, int first, int count) {
   using word = decltype(pack_four(y, Out()));
   if (count >= 4) {
     __stcs((word *)(row + first), pack_four(y, Out())); /* streaming store: this kernel does not read them again */

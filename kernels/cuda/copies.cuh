@@ -10,13 +10,13 @@
 namespace {
 
 /* The address of an object in shared memory, as instructions take it. */
-__device__ __forceinline__ uint32_t shared_address(const void *p) {
+DEVICE uint32_t shared_address(const void *p) {
   return (uint32_t)__cvta_generic_to_shared(p);
 }
 
 /* Starts a copy of BYTES bytes (4, 8 or 16) from an address that is a multiple of BYTES. Copies of 16 bytes bypass the L1
  * cache. LINES: the L2 cache gets the whole 256 bytes around them. */
-template <int BYTES, bool LINES = false> __device__ __forceinline__ void copy_async(uint32_t to, const void *from) {
+template <int BYTES, bool LINES = false> DEVICE void copy_async(uint32_t to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   if (BYTES == 16 && LINES)
     asm volatile("cp.async.cg.shared.global.L2::256B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
@@ -31,12 +31,12 @@ template <int BYTES, bool LINES = false> __device__ __forceinline__ void copy_as
     ((uint32_t *)__cvta_shared_to_generic(to))[i] = ((const uint32_t *)from)[i];
 #endif
 }
-template <int BYTES, bool LINES = false> __device__ __forceinline__ void copy_async(void *to, const void *from) {
+template <int BYTES, bool LINES = false> DEVICE void copy_async(void *to, const void *from) {
   copy_async<BYTES, LINES>(shared_address(to), from);
 }
 
 /* The same for 4 or 16 bytes that become zeros unless they are `there`. Then `from` is any address. */
-template <int BYTES> __device__ __forceinline__ void copy_async_or_zero(uint32_t to, const void *from, bool there) {
+template <int BYTES> DEVICE void copy_async_or_zero(uint32_t to, const void *from, bool there) {
 #if __CUDA_ARCH__ >= 800
   if (BYTES == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
@@ -49,21 +49,21 @@ template <int BYTES> __device__ __forceinline__ void copy_async_or_zero(uint32_t
 }
 
 /* Closes the current group of copies. */
-__device__ __forceinline__ void commit_copies() {
+DEVICE void commit_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
 /* Waits until at most the last LEFT groups of this thread are still under way. */
-template <int LEFT> __device__ __forceinline__ void await_copies() {
+template <int LEFT> DEVICE void await_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif
 }
 
 /* Waits until all copies of this thread are done, in groups or not. */
-__device__ __forceinline__ void await_all_copies() {
+DEVICE void await_all_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_all;" ::: "memory");
 #endif

@@ -28,7 +28,8 @@ int (*cublas_destroy)(cublas_handle);
 int (*cublas_set_stream)(cublas_handle, cudaStream_t);
 int (*cublas_set_workspace)(cublas_handle, void *, size_t);
 int (*cublas_set_math_mode)(cublas_handle, int);
-/* C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns. */
+/* C (m x n) = alpha * A (m x k) * B (k x n) + beta * C, all by columns. Our matrices are by rows, so cuBLAS sees them
+ * transposed: patches, taps and product are n x RS, RS x K and n x K. */
 int (*cublas_sgemm)(cublas_handle, int, int, int m, int n, int k, const float *alpha, const float *A, int lda,
                     const float *B, int ldb, const float *beta, float *C, int ldc);
 /* The same for `batch` matrices at equal distances. */

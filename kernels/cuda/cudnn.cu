@@ -96,7 +96,7 @@ struct plane_place {
   int32_t c;
 };
 
-__device__ __forceinline__ plane_place place_of(const gconv_problem &problem, int64_t index) {
+DEVICE plane_place place_of(const gconv_problem &problem, int64_t index) {
   int32_t channels = problem.channels - problem.keep_alpha;
   int64_t plane = index / channels, image = plane / problem.planes;
   return {image, plane - image * problem.planes, (int32_t)(index - plane * channels)};

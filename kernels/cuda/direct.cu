@@ -3,7 +3,7 @@
  * direct: multiply and add, tap by tap, in the order of the definition (r, then s). This is the exact family. There are
  * several kernels; each takes problems that the ones before it cannot take.
  *
- * patch (direct_patch.cuh): 3 x 3 and 5 x 5 on planes of floats, which are bound by memory, and small images of one channel
+ * patch (direct_slide.cuh): 3 x 3 and 5 x 5 on planes of floats, which are bound by memory, and small images of one channel
  * to 7 x 7, which are bound by latency. A thread loads all of its rows at once.
  *
  * slide (direct_slide.cuh): squares to 17 x 17, and for integers any filter to 17 x 17; without stride and dilation. Sums
@@ -25,12 +25,9 @@
 
 namespace {
 
-/* ---- The general kernel ---- */
-
 enum { GENERAL_THREADS = 512 }; /* of a block, at most: with more, each would have too few registers */
 
-struct general_arguments {
-  arguments common;
+struct general_arguments : arguments {
   const float *weights;
 };
 
@@ -61,21 +58,19 @@ template <class In> __device__ float sum_at_border(const arguments &a, const pla
   return sum;
 }
 
-template <class In, class Out> __device__ void convolve(const general_arguments &g, const place &at, uint8_t *pixel) {
-  const arguments &a = g.common;
+template <class In, class Out> __device__ void convolve(const general_arguments &a, const place &at, uint8_t *pixel) {
   const gconv_problem &problem = a.problem;
   int64_t top = at.p * problem.stride_y - problem.pad_top, left = at.q * problem.stride_x - problem.pad_left;
   bool inside = top >= 0 && left >= 0 && top + (int64_t)(problem.rows - 1) * problem.dilation_y < problem.height &&
                 left + (int64_t)(problem.columns - 1) * problem.dilation_x < problem.width;
-  store_responses<Out>(a, g.weights, at.c, pixel, [&](int32_t k) {
-    const float *taps = g.weights + (int64_t)k * problem.rows * problem.columns;
+  store_responses<Out>(a, a.weights, at.c, pixel, [&](int32_t k) {
+    const float *taps = a.weights + (int64_t)k * problem.rows * problem.columns;
     return inside ? sum_inside<In>(a, at, taps) : sum_at_border<In>(a, at, taps);
   });
 }
 
 /* Makes one sample of a row, in all rows and planes that its thread strides to. */
-template <class In, class Out> __device__ __forceinline__ void make_column(const general_arguments &g, int64_t sample) {
-  const arguments &a = g.common;
+template <class In, class Out> DEVICE void make_column(const general_arguments &a, int64_t sample) {
   const gconv_problem &problem = a.problem;
   place at;
   at.q = sample / problem.channels;
@@ -90,7 +85,7 @@ template <class In, class Out> __device__ __forceinline__ void make_column(const
       if (problem.keep_alpha && at.c == problem.channels - 1)
         keep_alpha<In, Out>(a, at, pixel);
       else
-        convolve<In, Out>(g, at, pixel);
+        convolve<In, Out>(a, at, pixel);
     }
   }
 }
@@ -98,7 +93,7 @@ template <class In, class Out> __device__ __forceinline__ void make_column(const
 /* Grid: x counts samples of a row, y rows, z planes of all images. A thread strides over what lies beyond the grid. */
 template <class In, class Out>
 __global__ void __launch_bounds__(GENERAL_THREADS) general(const __grid_constant__ general_arguments g) {
-  const int64_t samples = (int64_t)g.common.problem.out_width * g.common.problem.channels;
+  const int64_t samples = (int64_t)g.problem.out_width * g.problem.channels;
   for (int64_t sample = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; sample < samples;
        sample += (int64_t)gridDim.x * blockDim.x)
     make_column<In, Out>(g, sample);
@@ -276,8 +271,7 @@ gconv_status execute(const gconv_execution *execution) {
 
 /* ---- The descriptor ---- */
 
-const char *supports(const gconv_problem *problem) {
-  (void)problem;
+const char *supports(const gconv_problem *) {
   return NULL;
 }
 

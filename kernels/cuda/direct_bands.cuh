@@ -99,8 +99,7 @@ inline void write_tables(const gconv_problem *problem, const float *taps, float 
 
 /* ---- The kernel ---- */
 
-struct band_arguments {
-  arguments common;
+struct band_arguments : arguments {
   const float *weights, *tables;
   band_table table;
   int64_t filter_floats; /* of the table of one filter */
@@ -137,7 +136,7 @@ struct band {
 __device__ __noinline__ int64_t far_index(gconv_border border, int64_t i, int32_t size) {
   return gconv_border_index(border, i, size);
 }
-__device__ __forceinline__ int64_t border_index(gconv_border border, int64_t i, int32_t size) {
+DEVICE int64_t border_index(gconv_border border, int64_t i, int32_t size) {
   return i > -size && i < 2 * (int64_t)size - 1 ? near_index(border, (int)i, size) : far_index(border, i, size);
 }
 
@@ -146,8 +145,7 @@ template <class In>
 __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const In *row, int32_t left, int32_t lane,
                                              int32_t count, float *to) {
   const int32_t channels = problem.channels;
-#pragma unroll 2
-  for (int32_t n = lane; n < count; n += 32) {
+  UNROLLED_2_FOR (int32_t n = lane; n < count; n += 32) {
     const int32_t sample = left + n;
     const int32_t x = sample >= 0 ? sample / channels : -((channels - 1 - sample) / channels); /* division, rounded down */
     const int64_t from = border_index(problem.border, x, problem.width);
@@ -157,12 +155,12 @@ __device__ __noinline__ void fetch_at_border(const gconv_problem &problem, const
 
 /* Copies `count` samples that are inside the row, in groups of four. Floats are copied asynchronously, without registers, so
  * many rows are under way at a time. fetch_rows() waits for them. */
-__device__ __forceinline__ void fetch_inside(const float *row, int32_t lane, int32_t count, float *to) {
+DEVICE void fetch_inside(const float *row, int32_t lane, int32_t count, float *to) {
 #pragma unroll 3
   for (int32_t n = 4 * lane; n < count; n += 128)
     copy_async<16>(to + n, row + n);
 }
-template <class In> __device__ __forceinline__ void fetch_inside(const In *row, int32_t lane, int32_t count, float *to) {
+template <class In> DEVICE void fetch_inside(const In *row, int32_t lane, int32_t count, float *to) {
   using word = decltype(four<In>::word);
 #pragma unroll 3
   for (int32_t n = 4 * lane; n < count; n += 128) {
@@ -174,32 +172,30 @@ template <class In> __device__ __forceinline__ void fetch_inside(const In *row, 
 }
 
 /* Copies input row `y`, or its replacement if it is outside the image, to shared memory as levels. */
-template <class In> __device__ __forceinline__ void fetch_row(const band_arguments &a, const band &b, int64_t y, float *to) {
-  const gconv_problem &problem = a.common.problem;
+template <class In> DEVICE void fetch_row(const band_arguments &a, const band &b, int64_t y, float *to) {
+  const gconv_problem &problem = a.problem;
   y = border_index(problem.border, y, problem.height);
-  const In *row = (const In *)(b.in + y * a.common.in_row);
+  const In *row = (const In *)(b.in + y * a.in_row);
   if (y == GCONV_OUTSIDE)
     for (int32_t n = b.lane; n < b.count; n += 32)
       to[n] = problem.border_level;
   else if (b.inside)
     fetch_inside(row + b.left, b.lane, b.count, to);
   else
-    fetch_at_border(a.common.problem, row, (int32_t)b.left, b.lane, b.count, to);
+    fetch_at_border(a.problem, row, (int32_t)b.left, b.lane, b.count, to);
 }
 
 /* Copies the rows i = begin .. end - 1 of the band, each to its place in shared memory. */
-template <class In>
-__device__ __forceinline__ void fetch_rows(const band_arguments &a, const band &b, int32_t begin, int32_t end) {
-  const gconv_problem &problem = a.common.problem;
-#pragma unroll 1
-  for (int32_t i = begin; i < end; i++)
+template <class In> DEVICE void fetch_rows(const band_arguments &a, const band &b, int32_t begin, int32_t end) {
+  const gconv_problem &problem = a.problem;
+  ROLLED_FOR (int32_t i = begin; i < end; i++)
     if (a.ratio <= problem.rows || i % a.ratio < problem.rows)
       fetch_row<In>(a, b, b.top + (int64_t)i * problem.dilation_y, b.shared + (i - begin) * a.pitch);
   if (sizeof(In) == 4)
     await_all_copies();
 }
 
-__device__ __forceinline__ void load_taps(const float4 *from, float (&tap)[4]) {
+DEVICE void load_taps(const float4 *from, float (&tap)[4]) {
   const float4 four = __ldg(from);
   tap[0] = four.x, tap[1] = four.y, tap[2] = four.z, tap[3] = four.w;
 }
@@ -207,8 +203,7 @@ __device__ __forceinline__ void load_taps(const float4 *from, float (&tap)[4]) {
 /* Adds column k of a block of the table, times samples x, to the sums of output rows LO .. HI - 1. If not ALL, only to the
  * rows that the input row reaches (bit t). */
 template <int T, band_form FORM, int LO, int HI, bool ALL>
-__device__ __forceinline__ void add_column(int k, const float (&tap)[T][4], const float (&x)[2][8], uint32_t reached,
-                                           float (&sums)[T][8]) {
+DEVICE void add_column(int k, const float (&tap)[T][4], const float (&x)[2][8], uint32_t reached, float (&sums)[T][8]) {
   UNROLLED_FOR (int t = LO; t < HI; t++)
     if (ALL || reached >> t & 1)
       UNROLLED_FOR (int v = 0; v < 8; v++)
@@ -218,15 +213,14 @@ __device__ __forceinline__ void add_column(int k, const float (&tap)[T][4], cons
 /* Adds an input row to the sums of output rows LO .. HI - 1. `taps` is the row of the table for t = 0. places[v] is the
  * first sample for the lane's sum v. */
 template <int T, band_form FORM, int LO, int HI, bool ALL>
-__device__ __forceinline__ void add_to_rows(const band_arguments &a, const float *row, const int32_t (&places)[8],
-                                            const float4 *taps, uint32_t reached, float (&sums)[T][8]) {
-  const int32_t begin = a.skip, end = a.skip + a.common.problem.columns;
+DEVICE void add_to_rows(const band_arguments &a, const float *row, const int32_t (&places)[8], const float4 *taps,
+                        uint32_t reached, float (&sums)[T][8]) {
+  const int32_t begin = a.skip, end = a.skip + a.problem.columns;
   float x[2][8]; /* DENSE: for each group of four, the window of four tap columns; otherwise the samples of one column, in
                     x[0] */
   if (FORM == DENSE)
     load_four(row + places[0], x[0]), load_four(row + places[4], x[1]);
-#pragma unroll 1
-  for (int32_t s = 0; s < end; s += 4, taps += a.table.phase_rows) {
+  ROLLED_FOR (int32_t s = 0; s < end; s += 4, taps += a.table.phase_rows) {
     float tap[T][4];
     UNROLLED_FOR (int t = LO; t < HI; t++)
       load_taps(taps - t, tap[t]);
@@ -257,9 +251,9 @@ __device__ __forceinline__ void add_to_rows(const band_arguments &a, const float
 /* Adds input row i to the sums that it reaches: rows t with 0 <= i - t * m < R, which are first .. last. There are instances
  * for the upper four rows, the lower four and all eight. So few products are wasted, and the code stays small. */
 template <int T, band_form FORM>
-__device__ __forceinline__ void add_input_row(const band_arguments &a, const band &b, const int32_t (&places)[8],
-                                              const float4 *table, int32_t i, const float *row, float (&sums)[T][8]) {
-  const int32_t rows = a.common.problem.rows;
+DEVICE void add_input_row(const band_arguments &a, const band &b, const int32_t (&places)[8], const float4 *table, int32_t i,
+                          const float *row, float (&sums)[T][8]) {
+  const int32_t rows = a.problem.rows;
   int32_t whole = i, phase = 0, taps = rows; /* i = whole * m + phase; `taps` rows of the filter have that phase */
   if (a.ratio > 1) {
     whole = i / a.ratio, phase = i - whole * a.ratio;
@@ -282,24 +276,16 @@ __device__ __forceinline__ void add_input_row(const band_arguments &a, const ban
 
 /* The sums of filter `k` over the whole band. */
 template <int T, band_form FORM>
-__device__ __forceinline__ void sum_band(const band_arguments &a, const band &b, const int32_t (&places)[8], int32_t k,
-                                         float (&sums)[T][8]) {
-  const gconv_problem &problem = a.common.problem;
+DEVICE void sum_band(const band_arguments &a, const band &b, const int32_t (&places)[8], int32_t k, float (&sums)[T][8]) {
+  const gconv_problem &problem = a.problem;
   const float4 *table = (const float4 *)(a.tables + k * a.filter_floats);
   const int32_t rows = (b.rows - 1) * a.ratio + problem.rows;
-#pragma unroll 1
-  for (int32_t begin = 0; begin < rows; begin += a.fetched) {
+  ROLLED_FOR (int32_t begin = 0; begin < rows; begin += a.fetched) {
     const int32_t end = min(begin + a.fetched, rows);
     __syncwarp(); /* all lanes have read the rows before */
-    if (problem.in_type == GCONV_U8)
-      fetch_rows<uint8_t>(a, b, begin, end);
-    else if (problem.in_type == GCONV_U16)
-      fetch_rows<uint16_t>(a, b, begin, end);
-    else
-      fetch_rows<float>(a, b, begin, end);
+    BY_TYPE(problem.in_type, Type, fetch_rows<Type>(a, b, begin, end));
     __syncwarp();
-#pragma unroll 1
-    for (int32_t i = begin; i < end; i++)
+    ROLLED_FOR (int32_t i = begin; i < end; i++)
       add_input_row<T, FORM>(a, b, places, table, i, b.shared + (i - begin) * a.pitch, sums);
   }
   __syncwarp();
@@ -309,7 +295,7 @@ __device__ __forceinline__ void sum_band(const band_arguments &a, const band &b,
 
 /* Writes row t of the sums, or of their combination, to shared memory in the order of samples. store_band() reads it there.
  */
-template <band_form FORM> __device__ __forceinline__ void stage_row(const band &b, int t, const float (&values)[8]) {
+template <band_form FORM> DEVICE void stage_row(const band &b, int t, const float (&values)[8]) {
   float *to = b.shared + t * BAND_SAMPLES;
   if (FORM == DENSE) {
     *(float4 *)(to + 4 * b.lane) = make_float4(values[0], values[1], values[2], values[3]);
@@ -322,79 +308,67 @@ template <band_form FORM> __device__ __forceinline__ void stage_row(const band &
 
 /* Alpha that is kept of output pixel (p, q), for any type of the input. */
 __device__ __noinline__ float any_kept_alpha(const arguments &a, const uint8_t *plane, int64_t p, int64_t q) {
-  if (a.problem.in_type == GCONV_U8)
-    return kept_alpha<uint8_t>(a.problem, plane, a.in_row, p, q);
-  if (a.problem.in_type == GCONV_U16)
-    return kept_alpha<uint16_t>(a.problem, plane, a.in_row, p, q);
-  return kept_alpha<float>(a.problem, plane, a.in_row, p, q);
+  BY_TYPE(a.problem.in_type, In, return kept_alpha<In>(a.problem, plane, a.in_row, p, q));
 }
 
 /* Stores the finished value `y` of a sample of output row `p`. If the sample is alpha that is kept, alpha is stored instead.
  */
-template <class Out>
-__device__ __forceinline__ void store_sample(const band_arguments &a, const band &b, int32_t p, int32_t sample, float y) {
-  const gconv_problem &problem = a.common.problem;
+template <class Out> DEVICE void store_sample(const band_arguments &a, const band &b, int32_t p, int32_t sample, float y) {
+  const gconv_problem &problem = a.problem;
   const int32_t q = sample / problem.channels, c = sample - q * problem.channels;
-  uint8_t *to = b.out + p * a.common.out_row + q * a.common.out_pixel;
+  uint8_t *to = b.out + p * a.out_row + q * a.out_pixel;
   if (!problem.keep_alpha || c < problem.channels - 1)
-    gconv_store(y, (Out *)(to + c * a.common.out_channel));
+    gconv_store(y, (Out *)(to + c * a.out_channel));
   else if (b.filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE) /* stacked: alpha is stored once */
-    gconv_store(any_kept_alpha(a.common, b.in, p, q), (Out *)(to + a.common.out_alpha));
+    gconv_store(any_kept_alpha(a, b.in, p, q), (Out *)(to + a.out_alpha));
 }
 
 /* Finishes a value. `divisor` and `bias` are those of the filter; 1 and 0 for combined values. */
 struct finisher {
   float divisor, bias;
   bool plain; /* the epilogue is only scale and offset */
-  __device__ __forceinline__ float operator()(const gconv_epilogue &epilogue, float value) const {
+  DEVICE float operator()(const gconv_epilogue &epilogue, float value) const {
     if (plain)
       return fmaf(value, epilogue.scale, epilogue.offset);
     return gconv_finish(gconv_response(value, divisor, bias), &epilogue);
   }
 };
 
-template <class Out> __device__ __forceinline__ void store_rows(const band_arguments &a, const band &b, finisher finish) {
-  const gconv_epilogue &epilogue = a.common.problem.epilogue;
+template <class Out> DEVICE void store_rows(const band_arguments &a, const band &b, finisher finish) {
+  const gconv_epilogue &epilogue = a.problem.epilogue;
   if (!a.quads) {
-#pragma unroll 1
-    for (int32_t n = b.lane; n < b.rows * BAND_SAMPLES; n += 32)
+    ROLLED_FOR (int32_t n = b.lane; n < b.rows * BAND_SAMPLES; n += 32)
       if (b.first + n % BAND_SAMPLES < a.samples)
         store_sample<Out>(a, b, b.row + n / BAND_SAMPLES * a.spacing, b.first + n % BAND_SAMPLES,
                           finish(epilogue, b.shared[n]));
     return;
   }
-#pragma unroll 2
-  for (int32_t n = 4 * b.lane; n < b.rows * BAND_SAMPLES; n += 128) {
+  UNROLLED_2_FOR (int32_t n = 4 * b.lane; n < b.rows * BAND_SAMPLES; n += 128) {
     const int32_t p = b.row + n / BAND_SAMPLES * a.spacing, sample = b.first + n % BAND_SAMPLES;
     float y[4];
     load_four(b.shared + n, y);
     UNROLLED_FOR (int i = 0; i < 4; i++)
       y[i] = finish(epilogue, y[i]);
     if (sample < a.samples)
-      store_four(y, (Out *)(b.out + p * a.common.out_row), sample, a.samples - sample);
+      store_four(y, (Out *)(b.out + p * a.out_row), sample, a.samples - sample);
   }
 }
 
 /* Finishes and stores the rows that stage_row() wrote. */
-__device__ __forceinline__ void store_band(const band_arguments &a, const band &b, float divisor, float bias) {
-  const gconv_epilogue &epilogue = a.common.problem.epilogue;
+DEVICE void store_band(const band_arguments &a, const band &b, float divisor, float bias) {
+  const gconv_epilogue &epilogue = a.problem.epilogue;
   const bool plain = epilogue.scale_low == 0.0f && !epilogue.absolute && !epilogue.center;
   const finisher finish = {divisor, bias, plain && divisor == 1.0f && bias == 0.0f};
   __syncwarp();
-  if (a.common.problem.out_type == GCONV_U8)
-    store_rows<uint8_t>(a, b, finish);
-  else if (a.common.problem.out_type == GCONV_U16)
-    store_rows<uint16_t>(a, b, finish);
-  else
-    store_rows<float>(a, b, finish);
+  BY_TYPE(a.problem.out_type, Type, store_rows<Type>(a, b, finish));
 }
 
 /* ---- The band of a warp ---- */
 
 /* Finds the band of the warp. Returns false if there is none for it. */
-template <int T> __device__ __forceinline__ bool find_band(const band_arguments &a, band *b) {
+template <int T> DEVICE bool find_band(const band_arguments &a, band *b) {
   extern __shared__ float shared_rows[];
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int32_t warp = threadIdx.x / 32, number = blockIdx.y * BAND_WARPS + warp;
   b->lane = threadIdx.x % 32;
   b->first = blockIdx.x * BAND_SAMPLES;
@@ -414,17 +388,16 @@ template <int T> __device__ __forceinline__ bool find_band(const band_arguments 
   b->inside = a.aligned && b->left >= 0 && b->left + b->count <= (int64_t)problem.width * problem.channels;
   const int32_t sheet = blockIdx.z / a.filters, image = sheet / problem.planes, plane = sheet - image * problem.planes;
   b->filter = blockIdx.z - sheet * a.filters;
-  b->in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
-  b->out = a.common.out + image * a.common.out_image + plane * a.common.out_plane + b->filter * a.common.out_filter;
+  b->in = a.in + image * a.in_image + plane * a.in_plane;
+  b->out = a.out + image * a.out_image + plane * a.out_plane + b->filter * a.out_filter;
   b->shared = shared_rows + warp * a.floats;
   return true;
 }
 
 /* Sets the place in shared memory of the first tap, for each of the lane's samples. If DENSE, also the first column of the
  * table. */
-template <band_form FORM>
-__device__ __forceinline__ void find_places(const band_arguments &a, const band &b, int32_t (&places)[8]) {
-  const gconv_problem &problem = a.common.problem;
+template <band_form FORM> DEVICE void find_places(const band_arguments &a, const band &b, int32_t (&places)[8]) {
+  const gconv_problem &problem = a.problem;
   const int32_t origin = b.first / problem.channels;
   UNROLLED_FOR (int v = 0; v < 8; v++)
     if (FORM == DENSE) {
@@ -437,11 +410,11 @@ __device__ __forceinline__ void find_places(const band_arguments &a, const band 
     }
 }
 
-__device__ __forceinline__ float divisor_of(const band_arguments &a, int32_t k) {
-  return __ldg(gconv_divisors(&a.common.problem, a.weights) + k);
+DEVICE float divisor_of(const band_arguments &a, int32_t k) {
+  return __ldg(gconv_divisors(&a.problem, a.weights) + k);
 }
-__device__ __forceinline__ float bias_of(const band_arguments &a, int32_t k) {
-  return __ldg(gconv_biases(&a.common.problem, a.weights) + k);
+DEVICE float bias_of(const band_arguments &a, int32_t k) {
+  return __ldg(gconv_biases(&a.problem, a.weights) + k);
 }
 
 /* Grid: x counts blocks of 256 samples of a row, y bands, BAND_WARPS for each block, z filters and planes of all images. */
@@ -460,10 +433,8 @@ __global__ void __launch_bounds__(32 * BAND_WARPS, 3) bands(const __grid_constan
 }
 
 /* Combines the sums of a filter with those of the filters before. */
-template <int T>
-__device__ __forceinline__ void combine_sums(const band_arguments &a, int32_t k, float (&sums)[T][8],
-                                             float (&values)[T][8]) {
-  const gconv_combine combine = a.common.problem.epilogue.combine;
+template <int T> DEVICE void combine_sums(const band_arguments &a, int32_t k, float (&sums)[T][8], float (&values)[T][8]) {
+  const gconv_combine combine = a.problem.epilogue.combine;
   const float divisor = divisor_of(a, k), bias = bias_of(a, k);
   if (divisor != 1.0f || bias != 0.0f)
     UNROLLED_FOR (int t = 0; t < T; t++)
@@ -485,15 +456,14 @@ __global__ void __launch_bounds__(32 * BAND_WARPS, 3) combined_bands(const __gri
   int32_t places[8];
   find_places<FORM>(a, b, places);
   float values[T][8] = {};
-#pragma unroll 1
-  for (int32_t k = 0; k < a.common.problem.filters; k++) {
+  ROLLED_FOR (int32_t k = 0; k < a.problem.filters; k++) {
     float sums[T][8] = {};
     sum_band<T, FORM>(a, b, places, k, sums);
     combine_sums<T>(a, k, sums, values);
   }
   UNROLLED_FOR (int t = 0; t < T; t++) {
     UNROLLED_FOR (int v = 0; v < 8; v++)
-      values[t][v] = gconv_combine_last(a.common.problem.epilogue.combine, values[t][v]);
+      values[t][v] = gconv_combine_last(a.problem.epilogue.combine, values[t][v]);
     stage_row<FORM>(b, t, values[t]);
   }
   store_band(a, b, 1.0f, 0.0f);
@@ -523,7 +493,7 @@ inline bool fits_bands(const gconv_problem *problem) {
 inline band_arguments make_band_arguments(const gconv_execution *execution) {
   const gconv_problem *problem = execution->problem;
   band_arguments a = {};
-  a.common = common_arguments(execution);
+  static_cast<arguments &>(a) = common_arguments(execution);
   a.weights = execution->weights;
   a.tables = gconv_prepared(problem, execution->weights);
   a.table = table_shape(problem);
@@ -532,7 +502,7 @@ inline band_arguments make_band_arguments(const gconv_execution *execution) {
   a.spacing = problem->dilation_y / std::gcd(problem->stride_y, problem->dilation_y);
   a.step = problem->dilation_x * problem->channels;
   a.skip = skipped_columns(problem);
-  a.aligned = ((int64_t)(uintptr_t)a.common.in | a.common.in_row | a.common.in_plane | a.common.in_image) % 16 == 0;
+  a.aligned = ((int64_t)(uintptr_t)a.in | a.in_row | a.in_plane | a.in_image) % 16 == 0;
   a.pitch = (int32_t)band_pitch(problem);
   a.samples = problem->out_width * problem->channels;
   a.filters = gconv_is_combined(problem) ? 1 : problem->filters;

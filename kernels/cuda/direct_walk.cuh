@@ -10,8 +10,7 @@ namespace {
 enum { SLIDE_THREADS = 128 }; /* of a block, in any shape of whole warps; fewer if the user asked for fewer */
 
 /* F filters of K x K taps. If F > 1, their responses are combined. */
-template <int K, int F> struct sliding_arguments {
-  arguments common;
+template <int K, int F> struct sliding_arguments : arguments {
   int32_t strip;       /* output rows of a thread; if threads take shares of all columns together: rows of a share */
   int32_t across;      /* columns of blocks */
   int32_t begin, end;  /* output samples of a row whose windows lie inside the input row, a multiple of V of them */
@@ -46,7 +45,7 @@ template <int K> constexpr bool spares_registers = K >= 9 && K != 13;
  * the time of small images. */
 struct beyond {
   int size, step, low, high;
-  __device__ __forceinline__ beyond(gconv_border border, int size) : size(size) {
+  DEVICE beyond(gconv_border border, int size) : size(size) {
     const bool mirrors = border == GCONV_BORDER_SYMMETRIC || border == GCONV_BORDER_REFLECT101;
     const bool wraps = border == GCONV_BORDER_WRAP, repeats = border == GCONV_BORDER_REPLICATE;
     const int twice = border == GCONV_BORDER_SYMMETRIC ? 1 : 0; /* 1 if the sample at the edge is repeated */
@@ -54,7 +53,7 @@ struct beyond {
     low = mirrors ? -twice : wraps ? size : repeats ? 0 : GCONV_OUTSIDE;
     high = mirrors ? 2 * size - 2 + twice : wraps ? -size : repeats ? size - 1 : GCONV_OUTSIDE;
   }
-  __device__ __forceinline__ int index(int i) const {
+  DEVICE int index(int i) const {
     return (unsigned)i < (unsigned)size ? i : (i < 0 ? low : high) + step * i;
   }
 };
@@ -63,39 +62,39 @@ struct beyond {
 template <class In> struct samples4;
 template <> struct samples4<float> {
   using word = float4;
-  static __device__ __forceinline__ word gather(const float (&x)[4]) {
+  static DEVICE word gather(const float (&x)[4]) {
     return make_float4(x[0], x[1], x[2], x[3]);
   }
-  static __device__ __forceinline__ void spread(word w, float *x) {
+  static DEVICE void spread(word w, float *x) {
     x[0] = w.x, x[1] = w.y, x[2] = w.z, x[3] = w.w;
   }
-  static __device__ __forceinline__ float spread_one(float x) {
+  static DEVICE float spread_one(float x) {
     return x;
   }
 };
 template <> struct samples4<uint8_t> {
   using word = uint32_t;
-  static __device__ __forceinline__ word gather(const uint8_t (&x)[4]) {
+  static DEVICE word gather(const uint8_t (&x)[4]) {
     return x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
   }
-  static __device__ __forceinline__ void spread(word w, float *x) {
+  static DEVICE void spread(word w, float *x) {
     UNROLLED_FOR (int i = 0; i < 4; i++)
       x[i] = __uint_as_float(__byte_perm(w, 0, 0x4440 + i));
   }
-  static __device__ __forceinline__ float spread_one(uint8_t x) {
+  static DEVICE float spread_one(uint8_t x) {
     return __uint_as_float(x);
   }
 };
 template <> struct samples4<uint16_t> {
   using word = uint2;
-  static __device__ __forceinline__ word gather(const uint16_t (&x)[4]) {
+  static DEVICE word gather(const uint16_t (&x)[4]) {
     return make_uint2(x[0] | (uint32_t)x[1] << 16, x[2] | (uint32_t)x[3] << 16);
   }
-  static __device__ __forceinline__ void spread(word w, float *x) {
+  static DEVICE void spread(word w, float *x) {
     x[0] = __uint_as_float(w.x & 0xffffu), x[1] = __uint_as_float(w.x >> 16);
     x[2] = __uint_as_float(w.y & 0xffffu), x[3] = __uint_as_float(w.y >> 16);
   }
-  static __device__ __forceinline__ float spread_one(uint16_t x) {
+  static DEVICE float spread_one(uint16_t x) {
     return __uint_as_float(x);
   }
 };
@@ -119,14 +118,14 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   In level;
   word words[AHEAD][shape::WORDS];
 
-  __device__ __forceinline__ row_reader(const arguments &a, const uint8_t *window_of_row_0, int row)
+  DEVICE row_reader(const arguments &a, const uint8_t *window_of_row_0, int row)
       : in(window_of_row_0), in_row(a.in_row), border(a.problem.border), y(row), height(a.problem.height),
         level((In)a.problem.border_level) {
     UNROLLED_FOR (int i = 0; i < AHEAD; i++)
       fetch(i);
   }
 
-  __device__ __forceinline__ void fetch(int slot) {
+  DEVICE void fetch(int slot) {
     const int source = (unsigned)y < (unsigned)height ? y
                        : spares_registers<K>          ? beyond(border, height).index(y)
                                                       : near_index(border, y, height);
@@ -149,7 +148,7 @@ template <class In, int K, int C, int V, bool BY_FOUR> struct row_reader {
   }
 
   /* Returns the next row, as floats. */
-  __device__ __forceinline__ void next(float (&x)[4 * shape::WORDS]) {
+  DEVICE void next(float (&x)[4 * shape::WORDS]) {
     UNROLLED_FOR (int w = 0; w < shape::WORDS; w++)
       samples4<In>::spread(words[0][w], x + 4 * w);
     UNROLLED_FOR (int i = 0; i + 1 < AHEAD; i++)
@@ -177,11 +176,11 @@ __device__ float near_alpha(const gconv_problem &problem, const uint8_t *plane, 
 /* Makes a value of the output from the sums of one or two filters. */
 template <class In, int K, int F>
 __device__ float finish_value(const sliding_arguments<K, F> &a, float first, float second) {
-  const gconv_epilogue &epilogue = a.common.problem.epilogue;
+  const gconv_epilogue &epilogue = a.problem.epilogue;
   if (sizeof(In) < 4)
     first *= a.unit, second *= a.unit;
   float y = gconv_response(first, a.divisor[0], a.bias[0]);
-  if (gconv_is_combined(&a.common.problem)) {
+  if (gconv_is_combined(&a.problem)) {
     y = gconv_combine_first(epilogue.combine, y);
     if (F > 1)
       y = gconv_combine_next(epilogue.combine, y, gconv_response(second, a.divisor[F - 1], a.bias[F - 1]));
@@ -192,31 +191,26 @@ __device__ float finish_value(const sliding_arguments<K, F> &a, float first, flo
 
 /* Finishes and stores four samples, for any epilogue and output type. */
 template <class In, int K, int C, int F>
-__device__ __forceinline__ void store_any(const sliding_arguments<K, F> &a, const float *first, const float *second,
-                                          const uint8_t *in, uint8_t *out, int p, int sample) {
-  const gconv_problem &problem = a.common.problem;
+DEVICE void store_any(const sliding_arguments<K, F> &a, const float *first, const float *second, const uint8_t *in,
+                      uint8_t *out, int p, int sample) {
+  const gconv_problem &problem = a.problem;
   float y[4];
   UNROLLED_FOR (int i = 0; i < 4; i++)
     y[i] = finish_value<In, K, F>(a, first[i], second[i]);
   if (C == 4 && problem.keep_alpha)
-    y[3] = near_alpha<In, C>(problem, in, a.common.in_row, p, sample / C);
-  if (problem.out_type == GCONV_U8)
-    store_four(y, (uint8_t *)out, sample, 4);
-  else if (problem.out_type == GCONV_U16)
-    store_four(y, (uint16_t *)out, sample, 4);
-  else
-    store_four(y, (float *)out, sample, 4);
+    y[3] = near_alpha<In, C>(problem, in, a.in_row, p, sample / C);
+  BY_TYPE(problem.out_type, Type, store_four(y, (Type *)out, sample, 4));
 }
 
 /* Plain epilogues: y = sum * scale + offset, after the magnitude if there are two sums. The output has the type of the
  * input. */
-template <int F> __device__ __forceinline__ float plain_sum(float first, float second) {
+template <int F> DEVICE float plain_sum(float first, float second) {
   return F == 1 ? first : sqrtf(fmaf(second, second, fmaf(first, first, 0.0f)));
 }
 
 template <int K, int F, int V>
-__device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V],
-                                            const float (&second)[V], float *row, int sample) {
+DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V], const float (&second)[V], float *row,
+                        int sample) {
   UNROLLED_FOR (int v = 0; v < V; v += 4) {
     float y[4];
     UNROLLED_FOR (int i = 0; i < 4; i++)
@@ -231,8 +225,8 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
 }
 
 template <int K, int F, int V>
-__device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V],
-                                            const float (&second)[V], uint8_t *row, int sample) {
+DEVICE void store_plain(const sliding_arguments<K, F> &a, const float (&first)[V], const float (&second)[V], uint8_t *row,
+                        int sample) {
   uint32_t words[V / 4];
   UNROLLED_FOR (int v = 0; v < V; v += 4) {
     int32_t level[4];
@@ -257,8 +251,8 @@ __device__ __forceinline__ void store_plain(const sliding_arguments<K, F> &a, co
 /* Finishes and stores V samples of output row `p`. PLAIN: the epilogue is only scale and offset, after the magnitude of two.
  * Otherwise that is tested for each row, which costs little where rows have many taps. */
 template <class In, int K, int C, int V, int F, bool PLAIN>
-__device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, const float (&first)[V],
-                                           const float (&second)[V], const uint8_t *in, uint8_t *out, int p, int sample) {
+DEVICE void store_sums(const sliding_arguments<K, F> &a, const float (&first)[V], const float (&second)[V],
+                       const uint8_t *in, uint8_t *out, int p, int sample) {
   if constexpr (sizeof(In) != 2)
     if (PLAIN || a.plain) {
       store_plain(a, first, second, (In *)out, sample);
@@ -272,8 +266,7 @@ __device__ __forceinline__ void store_sums(const sliding_arguments<K, F> &a, con
 /* ---- Sliding ---- */
 
 /* Adds an input row to all sums. sums[j] is the j-th oldest output row; before this call it was sums[j + 1]. */
-template <int K, int C, int V, int N>
-__device__ __forceinline__ void add_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
+template <int K, int C, int V, int N> DEVICE void add_row(const float *taps, const float (&x)[N], float (&sums)[K][V]) {
   constexpr int FIRST = window<K, C, V>::FIRST;
   UNROLLED_FOR (int j = 0; j < K; j++)
     UNROLLED_FOR (int s = 0; s < K; s++)
@@ -285,14 +278,12 @@ __device__ __forceinline__ void add_row(const float *taps, const float (&x)[N], 
 
 /* A thread slides down its strip. */
 template <class In, int K, int C, int V, int F, bool PLAIN, bool BY_FOUR>
-__device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int top,
-                                     int rows) {
-  const gconv_problem &problem = a.common.problem;
+DEVICE void walk(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int first, int top, int rows) {
+  const gconv_problem &problem = a.problem;
   const int left = first - problem.pad_left * C - window<K, C, V>::FIRST; /* the first sample of the window */
-  row_reader<In, K, C, V, BY_FOUR> reader(a.common, in + left * (int64_t)sizeof(In), top - problem.pad_top);
+  row_reader<In, K, C, V, BY_FOUR> reader(a, in + left * (int64_t)sizeof(In), top - problem.pad_top);
   float sums[F][K][V] = {};
-#pragma unroll 1
-  for (int i = 1 - K; i < rows; i++) {
+  ROLLED_FOR (int i = 1 - K; i < rows; i++) {
     float x[4 * window<K, C, V>::WORDS];
     reader.next(x);
     UNROLLED_FOR (int f = 0; f < F; f++)
@@ -300,19 +291,17 @@ __device__ __forceinline__ void walk(const sliding_arguments<K, F> &a, const uin
     if (i < 0)
       continue;
     store_sums<In, K, C, V, F, PLAIN>(a, sums[0][0], sums[F - 1][0], in, out, top + i, first);
-    out += a.common.out_row;
+    out += a.out_row;
   }
 }
 
 /* ---- The ends of rows ---- */
 
 /* Applies a plain epilogue to a value, as store_plain() does. */
-template <int K, int F>
-__device__ __forceinline__ void store_plain_one(const sliding_arguments<K, F> &a, float sum, float *out) {
+template <int K, int F> DEVICE void store_plain_one(const sliding_arguments<K, F> &a, float sum, float *out) {
   *out = fmaf(sum, a.scale, a.offset);
 }
-template <int K, int F>
-__device__ __forceinline__ void store_plain_one(const sliding_arguments<K, F> &a, float sum, uint8_t *out) {
+template <int K, int F> DEVICE void store_plain_one(const sliding_arguments<K, F> &a, float sum, uint8_t *out) {
   const int level = __float_as_int(a.at_once ? sum * a.scale : fmaf(sum, a.scale, a.offset) * 0x1p-149f);
   *out = (uint8_t)min(max(level, 0), 255);
 }
@@ -325,16 +314,15 @@ template <int K> constexpr int end_rows = K <= 3 ? 1 : K <= 5 ? K : (spares_regi
  * position outside, sample 0 is loaded, and then replaced. */
 template <class In, int K, int C, int F, int ROWS, bool PLAIN>
 __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int p, int sample) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const beyond down(problem.border, problem.height), across(problem.border, problem.width);
   const int q = sample / C, c = sample - q * C;
   float sums[F] = {};
-#pragma unroll 1
-  for (int r = 0; r < K; r += ROWS) {
+  ROLLED_FOR (int r = 0; r < K; r += ROWS) {
     In levels[ROWS][K];
     UNROLLED_FOR (int i = 0; i < ROWS; i++) {
       const int y = down.index(p - problem.pad_top + min(r + i, K - 1));
-      const In *row = (const In *)(in + max(y, 0) * a.common.in_row);
+      const In *row = (const In *)(in + max(y, 0) * a.in_row);
       UNROLLED_FOR (int s = 0; s < K; s++) {
         const int x = across.index(q - problem.pad_left + s);
         const In level = row[max(x, 0) * C + c];
@@ -353,24 +341,19 @@ __device__ void make_sample(const sliding_arguments<K, F> &a, const uint8_t *in,
   }
   float value = finish_value<In, K, F>(a, sums[0], sums[F - 1]);
   if (C == 4 && problem.keep_alpha && c == 3)
-    value = near_alpha<In, C>(problem, in, a.common.in_row, p, q);
-  if (problem.out_type == GCONV_U8)
-    gconv_store(value, out + sample);
-  else if (problem.out_type == GCONV_U16)
-    gconv_store(value, (uint16_t *)out + sample);
-  else
-    gconv_store(value, (float *)out + sample);
+    value = near_alpha<In, C>(problem, in, a.in_row, p, q);
+  BY_TYPE(problem.out_type, Type, gconv_store(value, (Type *)out + sample));
 }
 
 /* Makes one sample at the end of a row: the share of a thread in block `number` of those for the ends of rows of a plane. */
 template <class In, int K, int C, int F, int ROWS, bool PLAIN>
-__device__ __forceinline__ void make_ends(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int number) {
+DEVICE void make_ends(const sliding_arguments<K, F> &a, const uint8_t *in, uint8_t *out, int number) {
   const unsigned width = a.samples - (a.end - a.begin), thread = threadIdx.y * blockDim.x + threadIdx.x;
   const uint64_t sample = (uint64_t)number * (blockDim.x * blockDim.y) + thread;
   const int p = (int)(sample < UINT32_MAX ? (unsigned)sample / width : sample / width);
   const int at = (int)(sample - (uint64_t)p * width);
-  if (p < a.common.problem.out_height)
-    make_sample<In, K, C, F, ROWS, PLAIN>(a, in, out + p * a.common.out_row, p, at < a.begin ? at : at + a.end - a.begin);
+  if (p < a.problem.out_height)
+    make_sample<In, K, C, F, ROWS, PLAIN>(a, in, out + p * a.out_row, p, at < a.begin ? at : at + a.end - a.begin);
 }
 
 /* The work of a block: whether it slides or makes the ends of rows, and row 0 of its plane. */
@@ -383,15 +366,15 @@ struct block_part {
 
 /* Assigns work to a block. The first all_walkers blocks of the grid slide. The blocks for the ends of rows come last: they
  * are short, and fill the multiprocessors that have become idle. */
-template <int K, int F> __device__ __forceinline__ block_part find_part(const sliding_arguments<K, F> &a, int all_walkers) {
-  const gconv_problem &problem = a.common.problem;
+template <int K, int F> DEVICE block_part find_part(const sliding_arguments<K, F> &a, int all_walkers) {
+  const gconv_problem &problem = a.problem;
   const bool walks = (int)blockIdx.x < all_walkers;
   const int number = walks ? blockIdx.x : blockIdx.x - all_walkers, of_plane = walks ? a.walkers : a.edge_blocks;
   if (problem.images * problem.planes == 1) /* saves a short launch the divisions */
-    return {walks, number, a.common.in, a.common.out};
+    return {walks, number, a.in, a.out};
   const int sheet = number / of_plane, image = sheet / problem.planes, plane = sheet - image * problem.planes;
-  return {walks, number - sheet * of_plane, a.common.in + image * a.common.in_image + plane * a.common.in_plane,
-          a.common.out + image * a.common.out_image + plane * a.common.out_plane};
+  return {walks, number - sheet * of_plane, a.in + image * a.in_image + plane * a.in_plane,
+          a.out + image * a.out_image + plane * a.out_plane};
 }
 
 } // namespace

@@ -238,7 +238,7 @@ bool is_plain(const gconv_execution *execution) {
 
 tiling tiling_of(const gconv_execution *execution, const cutting &c) {
   tiling t = {};
-  t.common = common_arguments(execution);
+  static_cast<arguments &>(t) = common_arguments(execution);
   t.weights = execution->weights;
   t.valid_y = c.valid_y;
   t.valid_x = c.valid_x;

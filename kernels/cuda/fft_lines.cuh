@@ -19,7 +19,6 @@
 
 #include "fft_registers.cuh"
 #include "fft_samples.cuh"
-#include "fft_spectrum.cuh"
 
 namespace {
 
@@ -77,7 +76,7 @@ template <int COLUMNS> struct columns_order {
 /* ---- Passes; `pitch` is the distance between neighbouring points of a line ---- */
 
 /* Multiplies points by their twists. The powers of a point's twist are at twists[i * step]. */
-template <int SIGN, int N> __device__ __forceinline__ void twist(const float2 *twists, int step, float2 (&points)[N]) {
+template <int SIGN, int N> DEVICE void twist(const float2 *twists, int step, float2 (&points)[N]) {
   float2 powers[powers_of_twist(N)];
   UNROLLED_FOR (int i = 0; i < powers_of_twist(N); i++)
     powers[i] = __ldg(twists + i * step);
@@ -85,8 +84,7 @@ template <int SIGN, int N> __device__ __forceinline__ void twist(const float2 *t
 }
 
 /* The second pass, in place, on the points j, j + 16 .. of part k1. `task` is k1 * 16 + j. */
-template <class Line, int PITCH, int SIGN>
-__device__ __forceinline__ void pass_middle(float2 *line, const float2 *twists, int task) {
+template <class Line, int PITCH, int SIGN> DEVICE void pass_middle(float2 *line, const float2 *twists, int task) {
   float2 points[Line::Q], *at = line + PITCH * (task / 16 * Line::PART + task % 16);
   const float2 *factors = twists + Line::FIRST_TWISTS + task % 16;
   UNROLLED_FOR (int i = 0; i < Line::Q; i++)
@@ -111,7 +109,7 @@ struct stored_place {
 
 /* Assigns places to threads so that neighbouring threads write neighbouring points: first across the columns that lie
  * together, then down the rows of the block. */
-template <class Line> __device__ __forceinline__ stored_place place_of_thread(const line_arguments &a, int top) {
+template <class Line> DEVICE stored_place place_of_thread(const line_arguments &a, int top) {
   const int c = threadIdx.x % a.columns, rest = threadIdx.x / a.columns, row = rest % Line::ROWS, block = rest / Line::ROWS;
   const int64_t tile = (int64_t)blockIdx.y * a.height * Line::SIZE;
   return {row, block * a.columns + c, tile + ((int64_t)block * a.height + top + row) * a.columns + c};
@@ -123,13 +121,13 @@ template <class Line> __device__ __forceinline__ stored_place place_of_thread(co
 __device__ __noinline__ int outer_index(gconv_border border, int i, int size) {
   return (int)gconv_border_index(border, i, size);
 }
-__device__ __forceinline__ int any_index(gconv_border border, int i, int size) {
+DEVICE int any_index(gconv_border border, int i, int size) {
   return (unsigned)i < (unsigned)size ? i : outer_index(border, i, size);
 }
 
 /* Loads one part of the points x, x + STEP .. of row y. The tile may lie inside the image or outside. */
 template <class In, int STEP, int PART, int N>
-__device__ __forceinline__ void load_anywhere(const arguments &a, const real_tile &tile, int y, int x, float2 (&points)[N]) {
+DEVICE void load_anywhere(const arguments &a, const real_tile &tile, int y, int x, float2 (&points)[N]) {
   const gconv_problem &problem = a.problem;
   const int row = any_index(problem.border, tile.top + y, problem.height);
   const In *in = (const In *)(tile.in + max(row, 0) * a.in_row);
@@ -141,8 +139,7 @@ __device__ __forceinline__ void load_anywhere(const arguments &a, const real_til
 }
 
 template <class In, int STEP, int N>
-__device__ __forceinline__ void load_line(const arguments &a, const tile_pair &pair, int width, int y, int x,
-                                          float2 (&points)[N]) {
+DEVICE void load_line(const arguments &a, const tile_pair &pair, int width, int y, int x, float2 (&points)[N]) {
   const gconv_problem &problem = a.problem;
   const real_tile &first = pair.first, &second = pair.second;
   bool inner = first.left >= 0 && first.left + width <= problem.width && second.left >= 0 &&
@@ -155,20 +152,10 @@ __device__ __forceinline__ void load_line(const arguments &a, const tile_pair &p
 }
 
 /* The first pass, on the points j, j + STEP .. of row y. */
-template <class Line>
-__device__ __forceinline__ void enter_part(const line_arguments &a, const tile_pair &pair, int y, int j, float2 *line) {
+template <class Line> DEVICE void enter_part(const line_arguments &a, const tile_pair &pair, int y, int j, float2 *line) {
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P], *at = line + j + j / 16;
-  switch (a.t.common.problem.in_type) {
-  case GCONV_U8:
-    load_line<uint8_t, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
-    break;
-  case GCONV_U16:
-    load_line<uint16_t, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
-    break;
-  default:
-    load_line<float, STEP>(a.t.common, pair, Line::SIZE, y, j, points);
-  }
+  SWITCH_BY_TYPE(a.t.problem.in_type, In, load_line<In, STEP>(a.t, pair, Line::SIZE, y, j, points));
   transform_points<FORWARD>(points);
   twist<FORWARD>(a.twists_x + j, STEP, points);
   UNROLLED_FOR (int k = 0; k < Line::P; k++)
@@ -183,14 +170,12 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
   const int top = blockIdx.x * Line::ROWS;
   locate_pair(a.t, a.first_pair + blockIdx.y, &pair);
   __syncthreads();
-#pragma unroll 1
-  for (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
+  ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::P), j = task % (Line::SIZE / Line::P);
     enter_part<Line>(a, pair, top + row, j, lines + row * Line::ROW);
   }
   __syncthreads();
-#pragma unroll 1
-  for (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
+  ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::Q);
     pass_middle<Line, 1, FORWARD>(lines + row * Line::ROW, a.twists_x, task % (Line::SIZE / Line::Q));
   }
@@ -208,7 +193,7 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) enter_lines(const _
 /* ---- Columns ---- */
 
 /* The last pass forward, the product, and the first pass back, on points 16 * m .. 16 * m + 15. */
-template <int PITCH, int FACTORS> __device__ __forceinline__ void multiply_part(const float2 *spectrum, float2 *at) {
+template <int PITCH, int FACTORS> DEVICE void multiply_part(const float2 *spectrum, float2 *at) {
   float2 points[16], factors[16];
   UNROLLED_FOR (int i = 0; i < 16; i++)
     factors[i] = __ldg(spectrum + i * FACTORS);
@@ -230,8 +215,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
   extern __shared__ float2 lines[];
   const int c = threadIdx.x % C, first = threadIdx.x / C;
   const int64_t corner = ((int64_t)blockIdx.x * a.width + blockIdx.y * C) * Line::SIZE + c;
-#pragma unroll 1
-  for (int j = first; j < STEP; j += TASKS) {
+  ROLLED_FOR (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
     const float2 *from = a.points + corner + j * C;
     UNROLLED_FOR (int i = 0; i < Line::P; i++)
@@ -242,21 +226,17 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
       at[C * k * Line::PART] = points[k];
   }
   __syncthreads();
-#pragma unroll 1
-  for (int task = first; task < Line::SIZE / Line::Q; task += TASKS)
+  ROLLED_FOR (int task = first; task < Line::SIZE / Line::Q; task += TASKS)
     pass_middle<Line, C, FORWARD>(lines + c, a.twists_y, task);
   __syncthreads();
   const float2 *spectrum = a.spectrum + (int64_t)blockIdx.y * C * Line::SIZE + c;
-#pragma unroll 1
-  for (int m = first; m < Line::SIZE / 16; m += TASKS)
+  ROLLED_FOR (int m = first; m < Line::SIZE / 16; m += TASKS)
     multiply_part<C, C * Line::SIZE / 16>(spectrum + m * C, lines + 17 * C * m + c);
   __syncthreads();
-#pragma unroll 1
-  for (int task = first; task < Line::SIZE / Line::Q; task += TASKS)
+  ROLLED_FOR (int task = first; task < Line::SIZE / Line::Q; task += TASKS)
     pass_middle<Line, C, BACKWARD>(lines + c, a.twists_y, task);
   __syncthreads();
-#pragma unroll 1
-  for (int j = first; j < STEP; j += TASKS) {
+  ROLLED_FOR (int j = first; j < STEP; j += TASKS) {
     float2 points[Line::P], *at = lines + C * (j + j / 16) + c;
     UNROLLED_FOR (int k = 0; k < Line::P; k++)
       points[k] = at[C * k * Line::PART];
@@ -272,8 +252,7 @@ __global__ void __launch_bounds__(Line::COLUMN_THREADS, Line::COLUMN_BLOCKS)
 
 /* The last pass, on the points j, j + STEP .. of row y. Stores them in the image. */
 template <class Line>
-__device__ __forceinline__ void leave_part(const line_arguments &a, const tile_pair &pair, int y, int j,
-                                           const float2 *line) {
+DEVICE void leave_part(const line_arguments &a, const tile_pair &pair, int y, int j, const float2 *line) {
   constexpr int STEP = Line::SIZE / Line::P;
   float2 points[Line::P];
   const float2 *at = line + j + j / 16;
@@ -304,14 +283,12 @@ __global__ void __launch_bounds__(LINE_THREADS, LINE_BLOCKS) leave_lines(const _
       at[i] = points[i];
   }
   __syncthreads();
-#pragma unroll 1
-  for (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
+  ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::Q; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::Q);
     pass_middle<Line, 1, BACKWARD>(lines + row * Line::ROW, a.twists_x, task % (Line::SIZE / Line::Q));
   }
   __syncthreads();
-#pragma unroll 1
-  for (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
+  ROLLED_FOR (int task = threadIdx.x; task < BLOCK_POINTS / Line::P; task += LINE_THREADS) {
     int row = task / (Line::SIZE / Line::P), j = task % (Line::SIZE / Line::P);
     leave_part<Line>(a, pair, top + row, j, lines + row * Line::ROW);
   }

@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* fft: from the image to the points of tiles, and back. Everything has internal linkage, as in common.cuh. */
+/* fft: from the image to the points of tiles, and back. */
 #pragma once
 
 #include "common.cuh"
 
 namespace {
 
-/* ---- Tiles ---- */
+/* BY_TYPE() as a switch, because the machine code of fft would change by an if. */
+#define SWITCH_BY_TYPE(type, Type, ...)                                                                                     \
+  switch (type) {                                                                                                           \
+  case GCONV_U8: {                                                                                                          \
+    using Type = uint8_t;                                                                                                   \
+    __VA_ARGS__;                                                                                                            \
+    break;                                                                                                                  \
+  }                                                                                                                         \
+  case GCONV_U16: {                                                                                                         \
+    using Type = uint16_t;                                                                                                  \
+    __VA_ARGS__;                                                                                                            \
+    break;                                                                                                                  \
+  }                                                                                                                         \
+  default: {                                                                                                                \
+    using Type = float;                                                                                                     \
+    __VA_ARGS__;                                                                                                            \
+  }                                                                                                                         \
+  }
 
 /* How all samples are cut into tiles. Two tiles share their points: one is the real parts, the other the imaginary parts. */
-struct tiling {
-  arguments common;
+struct tiling : arguments {
   const float *weights;
   int32_t valid_y, valid_x; /* valid output pixels of a tile, before striding */
   int32_t first_x;          /* first valid column */
@@ -35,7 +51,7 @@ struct tile_pair {
 };
 
 __device__ inline real_tile locate_tile(const tiling &t, int index) {
-  const gconv_problem &problem = t.common.problem;
+  const gconv_problem &problem = t.problem;
   int rest = index / t.colours, colour = index - rest * t.colours;
   int plane = rest / (t.tiles_y * t.tiles_x);
   rest -= plane * (t.tiles_y * t.tiles_x);
@@ -43,8 +59,8 @@ __device__ inline real_tile locate_tile(const tiling &t, int index) {
   plane -= image * problem.planes;
   int bytes = sample_bytes(problem.in_type);
   real_tile tile;
-  tile.in = t.common.in + image * t.common.in_image + plane * t.common.in_plane + colour * bytes;
-  tile.out = t.common.out + image * t.common.out_image + plane * t.common.out_plane + colour * t.common.out_channel;
+  tile.in = t.in + image * t.in_image + plane * t.in_plane + colour * bytes;
+  tile.out = t.out + image * t.out_image + plane * t.out_plane + colour * t.out_channel;
   tile.top = row * t.valid_y - problem.pad_top;
   tile.left = column * t.valid_x - problem.pad_left - t.first_x;
   tile.p = row * (t.valid_y / problem.stride_y);
@@ -54,7 +70,7 @@ __device__ inline real_tile locate_tile(const tiling &t, int index) {
 
 /* Two threads of the block find the places of the tiles of a pair, and put them into shared memory. If all threads did so,
  * it would take as long as a tenth of their points. */
-__device__ __forceinline__ void locate_pair(const tiling &t, int pair, tile_pair *shared) {
+DEVICE void locate_pair(const tiling &t, int pair, tile_pair *shared) {
   const int half = threadIdx.x;
   if (half > 1 || 2 * pair >= t.tiles)
     return;
@@ -68,16 +84,16 @@ __device__ __forceinline__ void locate_pair(const tiling &t, int pair, tile_pair
 /* ---- From memory to points ---- */
 
 /* Reads a sample as a level. */
-template <class In> __device__ __forceinline__ float level_at(const In *sample) {
+template <class In> DEVICE float level_at(const In *sample) {
   return level_of_bits(0x4b000000 | __ldg(sample));
 }
-template <> __device__ __forceinline__ float level_at(const float *sample) {
+template <> DEVICE float level_at(const float *sample) {
   return __ldg(sample);
 }
 
 /* Loads N points that are STEP columns apart and lie inside the image, from `first` and `second` on. */
 template <class In, int STEP, int N>
-__device__ __forceinline__ void load_inner(const In *first, const In *second, int channels, float2 (&points)[N]) {
+DEVICE void load_inner(const In *first, const In *second, int channels, float2 (&points)[N]) {
   if (channels == 1) { /* with constant distances, the loop is faster */
     UNROLLED_FOR (int i = 0; i < N; i++)
       points[i] = make_float2(level_at(first + i * STEP), level_at(second + i * STEP));
@@ -89,7 +105,7 @@ __device__ __forceinline__ void load_inner(const In *first, const In *second, in
 
 /* Loads the points of columns x, x + STEP .. of row y, for two tiles that lie inside the image there. */
 template <class In, int STEP, int N>
-__device__ __forceinline__ void load_inside(const arguments &a, const tile_pair &pair, int y, int x, float2 (&points)[N]) {
+DEVICE void load_inside(const arguments &a, const tile_pair &pair, int y, int x, float2 (&points)[N]) {
   const real_tile &first = pair.first, &second = pair.second;
   const int channels = a.problem.channels;
   load_inner<In, STEP, N>((const In *)(first.in + (first.top + y) * a.in_row) + (int64_t)(first.left + x) * channels,
@@ -101,9 +117,8 @@ __device__ __forceinline__ void load_inside(const arguments &a, const tile_pair 
 
 /* Turns sums of filter k into finished values. If filters are combined and more follow, it keeps the combined values at
  * before[i * step]. */
-template <int N>
-__device__ __forceinline__ void finish_points(const tiling &t, int k, float2 *before, int step, float2 (&points)[N]) {
-  const gconv_problem &problem = t.common.problem;
+template <int N> DEVICE void finish_points(const tiling &t, int k, float2 *before, int step, float2 (&points)[N]) {
+  const gconv_problem &problem = t.problem;
   const gconv_epilogue &epilogue = problem.epilogue;
   if (t.plain) {
     UNROLLED_FOR (int i = 0; i < N; i++)
@@ -135,17 +150,16 @@ __device__ __forceinline__ void finish_points(const tiling &t, int k, float2 *be
 /* Stores points of valid row y that are STEP columns apart, from valid column x on. x may be negative; only valid points are
  * stored. PART 0 stores the real parts, PART 1 the imaginary parts. */
 template <class Out, int STEP, int PART, int N>
-__device__ __forceinline__ void store_part(const tiling &t, int k, const real_tile &tile, int y, int x,
-                                           const float2 (&points)[N]) {
-  const gconv_problem &problem = t.common.problem;
+DEVICE void store_part(const tiling &t, int k, const real_tile &tile, int y, int x, const float2 (&points)[N]) {
+  const gconv_problem &problem = t.problem;
   const int stride = problem.stride_x, limit = min(t.valid_x, (problem.out_width - tile.q) * stride);
   const int down = problem.stride_y == 1 ? y : y / problem.stride_y;
   if (y >= t.valid_y || down * problem.stride_y != y || tile.p + down >= problem.out_height)
     return;
-  uint8_t *row = tile.out + k * t.common.out_filter + (tile.p + down) * t.common.out_row;
+  uint8_t *row = tile.out + k * t.out_filter + (tile.p + down) * t.out_row;
   if (stride == 1) {
-    uint8_t *to = row + (tile.q + x) * t.common.out_pixel;
-    const int64_t step = STEP * t.common.out_pixel;
+    uint8_t *to = row + (tile.q + x) * t.out_pixel;
+    const int64_t step = STEP * t.out_pixel;
     UNROLLED_FOR (int i = 0; i < N; i++, to += step)
       if ((unsigned)(x + STEP * i) < (unsigned)limit)
         gconv_store(PART == 0 ? points[i].x : points[i].y, (Out *)to);
@@ -154,34 +168,22 @@ __device__ __forceinline__ void store_part(const tiling &t, int k, const real_ti
   UNROLLED_FOR (int i = 0; i < N; i++) {
     int q = (x + STEP * i) / stride;
     if ((unsigned)(x + STEP * i) < (unsigned)limit && q * stride == x + STEP * i)
-      gconv_store(PART == 0 ? points[i].x : points[i].y, (Out *)(row + (tile.q + q) * t.common.out_pixel));
+      gconv_store(PART == 0 ? points[i].x : points[i].y, (Out *)(row + (tile.q + q) * t.out_pixel));
   }
 }
 
 /* Finishes and stores points of both tiles as output of filter k. */
 template <int STEP, int N>
-__device__ __forceinline__ void store_points(const tiling &t, int k, const tile_pair &pair, int y, int x,
-                                             const float2 (&points)[N]) {
-  const bool combined = gconv_is_combined(&t.common.problem);
-  if (combined && k + 1 < t.common.problem.filters)
+DEVICE void store_points(const tiling &t, int k, const tile_pair &pair, int y, int x, const float2 (&points)[N]) {
+  const bool combined = gconv_is_combined(&t.problem);
+  if (combined && k + 1 < t.problem.filters)
     return;
   k = combined ? 0 : k;
-  switch (t.common.problem.out_type) {
-  case GCONV_U8:
-    store_part<uint8_t, STEP, 0>(t, k, pair.first, y, x, points);
+  SWITCH_BY_TYPE(t.problem.out_type, Out, {
+    store_part<Out, STEP, 0>(t, k, pair.first, y, x, points);
     if (pair.two)
-      store_part<uint8_t, STEP, 1>(t, k, pair.second, y, x, points);
-    break;
-  case GCONV_U16:
-    store_part<uint16_t, STEP, 0>(t, k, pair.first, y, x, points);
-    if (pair.two)
-      store_part<uint16_t, STEP, 1>(t, k, pair.second, y, x, points);
-    break;
-  default:
-    store_part<float, STEP, 0>(t, k, pair.first, y, x, points);
-    if (pair.two)
-      store_part<float, STEP, 1>(t, k, pair.second, y, x, points);
-  }
+      store_part<Out, STEP, 1>(t, k, pair.second, y, x, points);
+  });
 }
 
 } // namespace

@@ -17,7 +17,6 @@
 
 #include "fft_registers.cuh"
 #include "fft_samples.cuh"
-#include "fft_spectrum.cuh"
 
 namespace {
 
@@ -40,10 +39,10 @@ template <int A> struct tile_shape {
   static constexpr size_t SHARED = (POINTS + 8 * TWISTS) * sizeof(float2) + 4 * SIZE * sizeof(int);
   static constexpr int BLOCKS = A == 8 ? 4 : 1; /* blocks of a multiprocessor */
 
-  static __device__ __forceinline__ constexpr int across(int x) {
+  static DEVICE constexpr int across(int x) {
     return x + x / GAP;
   }
-  static __device__ __forceinline__ constexpr int down(int y) {
+  static DEVICE constexpr int down(int y) {
     return y % 2 * ODD_ROW + y % 8 / 2 * TWO_ROWS + y / 8 * EIGHT_ROWS;
   }
 };
@@ -69,7 +68,7 @@ template <int A> struct tile_order {
 /* Where the rows and columns of two tiles are in the image: row numbers, and elements of a row, or GCONV_OUTSIDE. */
 template <int A> struct places { int rows[2][tile_shape<A>::SIZE], columns[2][tile_shape<A>::SIZE]; };
 
-template <int A> __device__ __forceinline__ bool lies_inside(const gconv_problem &problem, const real_tile &tile) {
+template <int A> DEVICE bool lies_inside(const gconv_problem &problem, const real_tile &tile) {
   return tile.top >= 0 && tile.left >= 0 && tile.top + tile_shape<A>::SIZE <= problem.height &&
          tile.left + tile_shape<A>::SIZE <= problem.width;
 }
@@ -91,8 +90,8 @@ template <int A> __device__ void find_places(const gconv_problem &problem, const
 
 /* Loads points x, x + 8, x + 16 .. of row y. The tiles may lie inside the image or outside. */
 template <class In, int A>
-__device__ __forceinline__ void load_outside(const arguments &a, const tile_pair &pair, const places<A> &found, int y, int x,
-                                             float2 (&points)[A]) {
+DEVICE void load_outside(const arguments &a, const tile_pair &pair, const places<A> &found, int y, int x,
+                         float2 (&points)[A]) {
   const float level = a.problem.border_level;
   const int row0 = found.rows[0][y], row1 = found.rows[1][y];
   const In *in0 = (const In *)(pair.first.in + max(row0, 0) * a.in_row);
@@ -107,7 +106,7 @@ __device__ __forceinline__ void load_outside(const arguments &a, const tile_pair
 /* ---- Passes over shared memory ---- */
 
 /* Twists the A points j, j + 8 .. of a column or row. */
-template <int A, int SIGN> __device__ __forceinline__ void twist(const float2 *twists, int j, float2 (&points)[A]) {
+template <int A, int SIGN> DEVICE void twist(const float2 *twists, int j, float2 (&points)[A]) {
   const float4 *from = (const float4 *)(twists + j * TWISTS);
   float2 powers[powers_of_twist(A)];
   UNROLLED_FOR (int i = 0; i < powers_of_twist(A); i += 2) {
@@ -120,7 +119,7 @@ template <int A, int SIGN> __device__ __forceinline__ void twist(const float2 *t
 }
 
 /* The second pass forward, or the first pass back, for four rows from `top` on: 8 neighbouring points at a time. */
-template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *tile, int top, int lane) {
+template <int A, int SIGN> DEVICE void pass_rows(float2 *tile, int top, int lane) {
   using shape = tile_shape<A>;
   UNROLLED_FOR (int task = lane; task < 4 * A; task += 32) {
     float2 *at = tile + shape::down(top + task / A) + shape::across(8 * (task % A)), points[8];
@@ -134,8 +133,8 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_rows(float2 *til
 
 /* Loads the points j, j + 8 .. of row y. */
 template <class In, int A>
-__device__ __forceinline__ void load_row(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
-                                         int y, int j, float2 (&points)[A]) {
+DEVICE void load_row(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found, int y, int j,
+                     float2 (&points)[A]) {
   if (inner)
     load_inside<In, 8>(a, pair, y, j, points);
   else
@@ -144,21 +143,12 @@ __device__ __forceinline__ void load_row(const arguments &a, const tile_pair &pa
 
 /* Loads four rows from `top` on, and transforms them. */
 template <int A>
-__device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found,
-                                           const float2 *twists, int top, int lane, float2 *tile) {
+DEVICE void enter_rows(const arguments &a, const tile_pair &pair, bool inner, const places<A> &found, const float2 *twists,
+                       int top, int lane, float2 *tile) {
   using shape = tile_shape<A>;
   const int j = lane % 8, y = top + lane / 8;
   float2 points[A], *at = tile + shape::down(y) + j;
-  switch (a.problem.in_type) {
-  case GCONV_U8:
-    load_row<uint8_t>(a, pair, inner, found, y, j, points);
-    break;
-  case GCONV_U16:
-    load_row<uint16_t>(a, pair, inner, found, y, j, points);
-    break;
-  default:
-    load_row<float>(a, pair, inner, found, y, j, points);
-  }
+  SWITCH_BY_TYPE(a.problem.in_type, In, load_row<In>(a, pair, inner, found, y, j, points));
   transform_points<FORWARD>(points);
   twist<A, FORWARD>(twists, j, points);
   UNROLLED_FOR (int k = 0; k < A; k++)
@@ -168,10 +158,9 @@ __device__ __forceinline__ void enter_rows(const arguments &a, const tile_pair &
 }
 
 /* The first pass forward, or the last pass back, for 8 columns: A points that are 8 rows apart. */
-template <int A, int SIGN> __device__ __forceinline__ void pass_columns(const float2 *twists, float2 *columns, int lane) {
+template <int A, int SIGN> DEVICE void pass_columns(const float2 *twists, float2 *columns, int lane) {
   using shape = tile_shape<A>;
-#pragma unroll 1
-  for (int j = lane / 8; j < 8; j += 4) {
+  ROLLED_FOR (int j = lane / 8; j < 8; j += 4) {
     float2 points[A], *at = columns + lane % 8 + shape::down(j);
     UNROLLED_FOR (int k = 0; k < A; k++)
       points[k] = at[k * shape::EIGHT_ROWS];
@@ -187,13 +176,11 @@ template <int A, int SIGN> __device__ __forceinline__ void pass_columns(const fl
 
 /* The second pass of columns, their product with the spectrum of filter k, and the first pass back. `where` is the place of
  * the lane's values in the spectra. With several filters, the first keeps the transformed tile for the others. */
-template <int A>
-__device__ __forceinline__ void multiply_columns(const tile_arguments &a, int k, int where, float2 *columns, int lane) {
+template <int A> DEVICE void multiply_columns(const tile_arguments &a, int k, int where, float2 *columns, int lane) {
   using shape = tile_shape<A>;
   const float4 *spectrum = a.spectra + (int64_t)k * (shape::SIZE * shape::SIZE / 2) + where;
   float4 *kept = a.kept + (int64_t)blockIdx.x * (shape::SIZE * shape::SIZE / 2) + where;
-#pragma unroll 1
-  for (int m = lane / 8; m < A; m += 4, spectrum += 4 * 32, kept += 4 * 32) {
+  ROLLED_FOR (int m = lane / 8; m < A; m += 4, spectrum += 4 * 32, kept += 4 * 32) {
     float2 points[8], *at = columns + lane % 8 + m * shape::EIGHT_ROWS;
     float4 factors[4];
     UNROLLED_FOR (int i = 0; i < 4; i++)
@@ -202,7 +189,7 @@ __device__ __forceinline__ void multiply_columns(const tile_arguments &a, int k,
       UNROLLED_FOR (int i = 0; i < 8; i++)
         points[i] = at[shape::down(i)];
       transform_points<FORWARD>(points);
-      if (a.t.common.problem.filters > 1)
+      if (a.t.problem.filters > 1)
         UNROLLED_FOR (int i = 0; i < 4; i++)
           kept[32 * i] = make_float4(points[2 * i].x, points[2 * i].y, points[2 * i + 1].x, points[2 * i + 1].y);
     } else {
@@ -224,8 +211,7 @@ __device__ __forceinline__ void multiply_columns(const tile_arguments &a, int k,
 
 /* Transforms 8 columns, multiplies them by the spectrum of filter k, and transforms them back. */
 template <int A>
-__device__ __forceinline__ void filter_columns(const tile_arguments &a, int k, const float2 *twists, int warp, int lane,
-                                               float2 *tile) {
+DEVICE void filter_columns(const tile_arguments &a, int k, const float2 *twists, int warp, int lane, float2 *tile) {
   float2 *columns = tile + tile_shape<A>::across(8 * warp);
   if (k == 0)
     pass_columns<A, FORWARD>(twists, columns, lane);
@@ -237,8 +223,8 @@ __device__ __forceinline__ void filter_columns(const tile_arguments &a, int k, c
 
 /* Transforms four rows from `top` on back, and stores them. */
 template <int A>
-__device__ __forceinline__ void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, const float2 *twists,
-                                           int top, int lane, float2 *tile) {
+DEVICE void leave_rows(const tile_arguments &a, int k, const tile_pair &pair, const float2 *twists, int top, int lane,
+                       float2 *tile) {
   using shape = tile_shape<A>;
   pass_rows<A, BACKWARD>(tile, top, lane);
   __syncwarp();
@@ -273,21 +259,21 @@ __global__ void __launch_bounds__(tile_shape<A>::THREADS, tile_shape<A>::BLOCKS)
   __syncthreads();
   for (int index = blockIdx.x, turn = 0; 2 * index < a.t.tiles; index += gridDim.x, turn ^= 1) {
     const tile_pair &pair = pairs[turn];
-    const bool inner = lies_inside<A>(a.t.common.problem, pair.first) && lies_inside<A>(a.t.common.problem, pair.second);
+    const bool inner = lies_inside<A>(a.t.problem, pair.first) && lies_inside<A>(a.t.problem, pair.second);
     if (!inner) {
-      find_places<A>(a.t.common.problem, pair, found);
+      find_places<A>(a.t.problem, pair, found);
       __syncthreads();
     }
     for (int top = 4 * warp; top < shape::SIZE; top += 4 * A)
-      enter_rows<A>(a.t.common, pair, inner, found, twists, top, lane, tile);
+      enter_rows<A>(a.t, pair, inner, found, twists, top, lane, tile);
     __syncthreads();
     locate_pair(a.t, index + gridDim.x, &pairs[turn ^ 1]);
-    for (int k = 0; k < a.t.common.problem.filters; k++) {
+    for (int k = 0; k < a.t.problem.filters; k++) {
       filter_columns<A>(a, k, twists, warp, lane, tile);
       __syncthreads();
       for (int top = 4 * warp; top < a.t.valid_y; top += 4 * A)
         leave_rows<A>(a, k, pair, twists, top, lane, tile);
-      if (k + 1 < a.t.common.problem.filters)
+      if (k + 1 < a.t.problem.filters)
         __syncthreads();
     }
     __syncwarp();

@@ -21,8 +21,7 @@ enum : int32_t {
 
 /* All that a block needs to know. Its tile of outputs has rows x phases x groups places. A place is a group of V outputs,
  * and a thread takes one place, with F filters. There are F * filter_warps filters. */
-struct cut {
-  arguments common;
+struct cut : arguments {
   const float *weights;
   const float *taps; /* in the order of prepare() */
 
@@ -58,8 +57,6 @@ struct cut {
   uint32_t group_inverse; /* 2^32 / (V * phases), rounded up */
   bool fours, plain;      /* outputs can be stored four at a time; the epilogue is only scale and offset */
 };
-
-/* ---- Choosing a cut ---- */
 
 /* How filters are spread over warps: each of `warps` warps takes `each` filters, and all tiles do the same. */
 struct filter_cut {
@@ -106,7 +103,7 @@ inline int32_t pad_to_bank(int64_t count, int32_t bank, int32_t banks) {
 
 /* Lays out shared memory for the chunk that is set. Returns its bytes. */
 inline int64_t lay_out(cut &a, int32_t V, bool sliding) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   a.tap_phases = sliding                                                         ? 1
                  : problem.dilation_x == 1 && problem.stride_x < a.chunk_columns ? problem.stride_x
                                                                                  : a.chunk_columns;
@@ -134,8 +131,8 @@ inline int64_t lay_out(cut &a, int32_t V, bool sliding) {
 
 /* Sets the largest chunk of taps that fits into shared memory. Returns false if there is none. */
 inline bool cut_taps(cut &a, int32_t V, bool sliding) {
-  const int32_t columns = a.common.problem.columns, most = SHARED_BYTES / (int32_t)sizeof(float);
-  a.chunk_rows = columns <= most ? a.common.problem.rows : 1;
+  const int32_t columns = a.problem.columns, most = SHARED_BYTES / (int32_t)sizeof(float);
+  a.chunk_rows = columns <= most ? a.problem.rows : 1;
   a.chunk_columns = columns <= most ? columns : most / V * V;
   while (lay_out(a, V, sliding) > SHARED_BYTES)
     if (a.passes > 1)
@@ -151,7 +148,7 @@ inline bool cut_taps(cut &a, int32_t V, bool sliding) {
 
 /* Sets the rows of the tile, and its groups, so that it fills `places`. Counts the tiles. */
 inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t passes) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   int64_t samples = (int64_t)problem.out_width * problem.channels, outputs = divided_up(samples, a.out_phases);
   int64_t groups = places / a.phases / rows, needed = divided_up(outputs, V);
   bool several = rows * passes > 1, stepped = problem.stride_y == 1 && several;
@@ -171,7 +168,7 @@ inline void cut_outputs(cut &a, int32_t V, int32_t places, int32_t rows, int32_t
 /* Instructions of all tiles, for multiplying, staging and storing. A warp counts in full even if some of its lanes are idle.
  */
 inline double cut_cost(const cut &a, const filter_cut &filters) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int32_t V = outputs_each(filters.each), warps = MOST_WARPS / filters.warps * filters.warps;
   double chunks = (double)divided_up(problem.rows, a.chunk_rows) * (double)divided_up(problem.columns, a.chunk_columns);
   double multiplying = tap_instructions(filters.each) * problem.rows * problem.columns * warps;
@@ -188,7 +185,7 @@ inline cut cut_problem(const gconv_problem *problem, const filter_cut &filters) 
   const int32_t V = outputs_each(filters.each), places = MOST_WARPS / filters.warps * 32;
   const bool sliding = problem->stride_x == 1;
   cut a = {}, best = {};
-  a.common.problem = *problem;
+  a.problem = *problem;
   a.filter_tiles = filters.tiles;
   a.filter_warps = filters.warps;
   a.filter_blocks = gconv_is_combined(problem) ? 1 : filters.tiles;

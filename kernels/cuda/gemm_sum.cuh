@@ -19,7 +19,7 @@ struct origin {
 };
 
 /* Divides *count by `by` and returns the remainder. Uses 32 bits if they suffice, which is several times as fast. */
-__device__ __forceinline__ int64_t take_off(int64_t *count, int64_t by) {
+DEVICE int64_t take_off(int64_t *count, int64_t by) {
   const int64_t all = *count;
   *count = ((all | by) >> 32) == 0 ? (int64_t)((uint32_t)all / (uint32_t)by) : all / by;
   return all - *count * by;
@@ -32,9 +32,9 @@ template <int V> __device__ origin origin_of(const cut &a, int64_t tile) {
   at.column = take_off(&tile, a.column_tiles) * a.groups * V;
   int64_t row = take_off(&tile, a.row_tiles), step = take_off(&row, a.out_step);
   at.row = row * a.out_step * a.rows * a.passes + step;
-  const int64_t plane = take_off(&tile, a.common.problem.planes);
-  at.in = a.common.in + tile * a.common.in_image + plane * a.common.in_plane;
-  at.out = a.common.out + tile * a.common.out_image + plane * a.common.out_plane;
+  const int64_t plane = take_off(&tile, a.problem.planes);
+  at.in = a.in + tile * a.in_image + plane * a.in_plane;
+  at.out = a.out + tile * a.out_image + plane * a.out_plane;
   return at;
 }
 
@@ -66,7 +66,7 @@ struct chunk {
 };
 
 __device__ void stage_taps(const cut &a, const chunk &part, int32_t filter_tile, float *to) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int64_t first = ((int64_t)filter_tile * problem.rows + part.row) * problem.columns + part.column;
   const float4 *from = (const float4 *)(a.taps + first * a.tap_pitch);
   const int32_t count = part.rows * part.columns * (a.tap_pitch / 4);
@@ -85,9 +85,9 @@ template <class In> __device__ __noinline__ float border_sample(const gconv_prob
 /* One warp stages `count` samples of an input row from number `first` on, in their order. `row` is NULL for a row outside
  * the image. DENSE: no sample is left out, so they follow each other. Several loads are under way at a time. */
 template <class In, int V, bool SLIDING, bool DENSE>
-__device__ __forceinline__ void stage_row(const cut &a, const In *row, int64_t first, uint32_t count, float *to) {
+DEVICE void stage_row(const cut &a, const In *row, int64_t first, uint32_t count, float *to) {
   constexpr int AHEAD = DENSE ? 8 : 2;
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int64_t width = (int64_t)problem.width * problem.channels;
   const uint32_t lane = threadIdx.x % 32, phases = a.in_phases, more = 32 / phases, more_phases = 32 % phases;
   const float level = problem.border_level;
@@ -117,7 +117,7 @@ __device__ __forceinline__ void stage_row(const cut &a, const In *row, int64_t f
 /* Stages the input for the taps of a chunk. A warp stages one row at a time. */
 template <class In, int V, bool SLIDING>
 __device__ void stage_samples(const cut &a, const origin &at, const chunk &part, float *to) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int64_t top = at.row * problem.stride_y - problem.pad_top + (int64_t)part.row * problem.dilation_y;
   const int64_t left = (int64_t)part.column * problem.dilation_x - problem.pad_left;
   const int64_t first = at.column * a.sample_step + at.phase + left * problem.channels;
@@ -125,7 +125,7 @@ __device__ void stage_samples(const cut &a, const origin &at, const chunk &part,
   const uint32_t count = (V * a.groups + (part.columns - 1) / a.tap_phases) * a.in_phases;
   for (int32_t i = threadIdx.x / 32; i < rows; i += blockDim.x / 32) {
     const int64_t y = gconv_border_index(problem.border, top + (int64_t)i * a.in_step, problem.height);
-    const In *row = y == GCONV_OUTSIDE ? NULL : (const In *)(at.in + y * a.common.in_row);
+    const In *row = y == GCONV_OUTSIDE ? NULL : (const In *)(at.in + y * a.in_row);
     if (a.sample_step == a.in_phases && a.phase_skip == 0)
       stage_row<In, V, SLIDING, true>(a, row, first, count, to + i * a.row_pitch);
     else
@@ -140,12 +140,7 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
   __syncthreads(); /* no thread still reads what was staged before */
   if (!there)
     stage_taps(a, part, filter_tile, taps);
-  if (a.common.problem.in_type == GCONV_U8)
-    stage_samples<uint8_t, V, SLIDING>(a, at, part, samples);
-  else if (a.common.problem.in_type == GCONV_U16)
-    stage_samples<uint16_t, V, SLIDING>(a, at, part, samples);
-  else
-    stage_samples<float, V, SLIDING>(a, at, part, samples);
+  BY_TYPE(a.problem.in_type, Type, stage_samples<Type, V, SLIDING>(a, at, part, samples));
   await_copies<0>();
   __syncthreads();
 }
@@ -154,7 +149,7 @@ __device__ void stage(const cut &a, const origin &at, const chunk &part, int32_t
 
 /* Loads the F taps of a thread at one position. They are the same for all threads of a warp, so a load of four is one
  * access. */
-template <int F> __device__ __forceinline__ void load_taps(const float *from, float (&taps)[F]) {
+template <int F> DEVICE void load_taps(const float *from, float (&taps)[F]) {
   if constexpr (F >= 4) {
     UNROLLED_FOR (int k = 0; k < F; k += 4) {
       const float4 four = *(const float4 *)(from + k);
@@ -169,8 +164,8 @@ template <int F> __device__ __forceinline__ void load_taps(const float *from, fl
 /* Adds a row of `columns` taps, with samples in windows: see the head of gemm.cu. If there are enough registers, the taps of
  * the next position are loaded meanwhile. Those behind the last are never used. */
 template <int F, int V>
-__device__ __forceinline__ void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, const float *samples,
-                                          int32_t window_pitch, float (&sums)[F][V]) {
+DEVICE void slide_row(const float *taps, int32_t tap_pitch, int32_t columns, const float *samples, int32_t window_pitch,
+                      float (&sums)[F][V]) {
   constexpr bool AHEAD = F == 8;
   float window[V], tap[F], next[F];
   UNROLLED_FOR (int v = 0; v < V; v++)
@@ -199,9 +194,8 @@ __device__ __forceinline__ void slide_row(const float *taps, int32_t tap_pitch, 
 
 /* The same for outputs that share no samples: output v of a thread is `groups` samples further on. */
 template <int F, int V>
-__device__ __forceinline__ void stride_row(const cut &a, const float *taps, int32_t columns, const float *samples,
-                                           float (&sums)[F][V]) {
-  const int32_t groups = a.groups, phase_pitch = a.common.problem.channels * a.phase_pitch;
+DEVICE void stride_row(const cut &a, const float *taps, int32_t columns, const float *samples, float (&sums)[F][V]) {
+  const int32_t groups = a.groups, phase_pitch = a.problem.channels * a.phase_pitch;
   const float *x = samples;
   for (int32_t s = 0, phase = 0; s < columns; s++) {
     float tap[F];
@@ -221,8 +215,8 @@ __device__ __forceinline__ void stride_row(const cut &a, const float *taps, int3
 }
 
 template <int F, int V, bool SLIDING>
-__device__ __forceinline__ void multiply(const cut &a, const thread_place &my, const chunk &part, const float *taps,
-                                         const float *samples, float (&sums)[F][V]) {
+DEVICE void multiply(const cut &a, const thread_place &my, const chunk &part, const float *taps, const float *samples,
+                     float (&sums)[F][V]) {
   taps += my.filter_warp * F;
   samples += my.row * a.row_stride * a.row_pitch + my.phase * a.phase_pitch + my.group;
   for (int32_t r = 0; r < part.rows; r++) {

@@ -31,7 +31,7 @@ struct product {
 /* ---- Few filters: matrix-vector products ---- */
 
 /* Adds the products of one tap of F filters and four samples. */
-template <int F> __device__ __forceinline__ void add_taps(float (&sums)[F][4], const float *taps, const float4 &x) {
+template <int F> DEVICE void add_taps(float (&sums)[F][4], const float *taps, const float4 &x) {
   UNROLLED_FOR (int k = 0; k < F; k++) {
     const float tap = __ldg(taps + k);
     sums[k][0] = fmaf(tap, x.x, sums[k][0]);
@@ -81,8 +81,7 @@ template <int LANES_K, int WARPS_K, int WARPS_N> struct tile {
 /* Starts to copy DEPTH rows of `from` to shared memory, from row t on, or fewer at the end. Copies W groups of four, from
  * column `first` on. */
 template <int W, int THREADS>
-__device__ __forceinline__ void fetch_rows(float4 (*to)[W], const float *from, int64_t t, int64_t depth, int64_t pitch,
-                                           int64_t first) {
+DEVICE void fetch_rows(float4 (*to)[W], const float *from, int64_t t, int64_t depth, int64_t pitch, int64_t first) {
   UNROLLED_FOR (int i = threadIdx.x; i < DEPTH * W; i += THREADS) {
     const int row = i / W, column = i % W;
     if (t + row < depth && first + 4 * column < pitch)
@@ -92,16 +91,14 @@ __device__ __forceinline__ void fetch_rows(float4 (*to)[W], const float *from, i
 
 /* Starts to copy the tap rows and patch rows t .. t + DEPTH - 1. */
 template <class Tile>
-__device__ __forceinline__ void fetch_stage(typename Tile::stage *to, const product &m, int64_t t, int64_t filter,
-                                            int64_t column) {
+DEVICE void fetch_stage(typename Tile::stage *to, const product &m, int64_t t, int64_t filter, int64_t column) {
   fetch_rows<Tile::FILTERS / 4, Tile::THREADS>(to->taps, m.taps, t, m.depth, m.filters, filter);
   fetch_rows<Tile::COLUMNS / 4, Tile::THREADS>(to->patches, m.patches, t, m.depth, m.pitch, column);
   commit_copies();
 }
 
 /* sums += a column of 8 taps times a row of 8 samples. Both are two groups of four, `far` apart. */
-__device__ __forceinline__ void add_outer(float (&sums)[SIDE][SIDE], const float4 *taps, int far_tap, const float4 *samples,
-                                          int far_sample) {
+DEVICE void add_outer(float (&sums)[SIDE][SIDE], const float4 *taps, int far_tap, const float4 *samples, int far_sample) {
   const float4 a0 = taps[0], a1 = taps[far_tap], b0 = samples[0], b1 = samples[far_sample];
   const float a[SIDE] = {a0.x, a0.y, a0.z, a0.w, a1.x, a1.y, a1.z, a1.w};
   const float b[SIDE] = {b0.x, b0.y, b0.z, b0.w, b1.x, b1.y, b1.z, b1.w};

@@ -16,8 +16,6 @@
 
 namespace {
 
-/* ---- State: a handle and the workspace that cuBLAS may use ---- */
-
 size_t state_bytes(const gconv_problem *problem) {
   return cublas_workspace_bytes(problem->workspace_limit);
 }
@@ -28,8 +26,7 @@ gconv_status acquire(const gconv_execution *execution, void **state) {
 
 /* ---- The product ---- */
 
-/* sums = taps * patches. cuBLAS reads matrices by columns; ours are by rows, so cuBLAS sees them transposed: patches is n x
- * RS, taps RS x K, and the product n x K. */
+/* sums = taps * patches, transposed (cublas.cuh). */
 gconv_status multiply(const gconv_execution *execution, const chunk &part) {
   const gconv_problem *problem = execution->problem;
   cublas_state *state = (cublas_state *)execution->state;

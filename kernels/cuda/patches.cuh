@@ -74,12 +74,12 @@ double patches_ms(const gconv_problem *problem, int64_t columns, const gconv_mac
 /* ---- From a number of a sample to its place ---- */
 
 /* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
-__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b) {
+DEVICE int64_t quotient(int64_t a, int64_t b) {
   return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
 }
 
 /* Returns the place of output sample number `sample`. *pixel is its output pixel for filter 0. */
-__device__ __forceinline__ place place_of(const arguments &a, int64_t sample, uint8_t **pixel) {
+DEVICE place place_of(const arguments &a, int64_t sample, uint8_t **pixel) {
   const gconv_problem &problem = a.problem;
   int64_t row_samples = (int64_t)problem.out_width * problem.channels;
   int64_t row = quotient(sample, row_samples), in_row = sample - row * row_samples;
@@ -100,8 +100,7 @@ __device__ __forceinline__ place place_of(const arguments &a, int64_t sample, ui
 template <class In> __device__ void copy_inside(const gconv_problem &problem, const In *left, float *to, int64_t pitch) {
   const int32_t columns = problem.columns;
   const int64_t step = (int64_t)problem.dilation_x * problem.channels;
-#pragma unroll 4
-  for (int32_t s = 0; s < columns; s++, left += step, to += pitch)
+  UNROLLED_4_FOR (int32_t s = 0; s < columns; s++, left += step, to += pitch)
     *to = (float)*left;
 }
 
@@ -145,8 +144,7 @@ __device__ void store_some(const arguments &a, const float *weights, int32_t k, 
   const gconv_problem &problem = a.problem;
   const float *divisors = gconv_divisors(&problem, weights), *biases = gconv_biases(&problem, weights);
   uint8_t *to = pixel + k * a.out_filter + at.c * a.out_channel;
-#pragma unroll 4
-  for (; k < end; k++, to += a.out_filter)
+  UNROLLED_4_FOR (; k < end; k++, to += a.out_filter)
     gconv_store(
         gconv_finish(gconv_response(__ldcs(sums + k * pitch), __ldg(divisors + k), __ldg(biases + k)), &problem.epilogue),
         (Out *)to);

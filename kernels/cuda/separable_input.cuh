@@ -8,12 +8,9 @@
 
 namespace {
 
-/* ---- Input: from global memory to the raw copy, from there to the split one ---- */
-
 /* Returns the address of word i of a row of a unit in the raw copy. Neighbouring threads have neighbouring words. A word has
  * the samples of one channel. */
-template <class In>
-__device__ __forceinline__ uint8_t *raw_word(const tile &t, int raw, int unit, int row, int channels, int i) {
+template <class In> DEVICE uint8_t *raw_word(const tile &t, int raw, int unit, int row, int channels, int i) {
   constexpr int BYTES = splitting<In>::PIXELS * sizeof(In);
   return t.shared + raw + (unsigned)((row * channels + i) * t.quads * UNITS + unit) * BYTES;
 }
@@ -22,9 +19,9 @@ __device__ __forceinline__ uint8_t *raw_word(const tile &t, int raw, int unit, i
 template <class In>
 __device__ __noinline__ void fetch_edge(const separable_arguments &a, tile t, int unit, int row, int column, int end) {
   constexpr int PIXELS = splitting<In>::PIXELS;
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int C = problem.channels, y = ((const int *)(t.shared + a.sources))[4 * (unit / UNITS) + row];
-  const In *source = y == GCONV_OUTSIDE ? NULL : (const In *)(t.in + y * a.common.in_row);
+  const In *source = y == GCONV_OUTSIDE ? NULL : (const In *)(t.in + y * a.in_row);
   for (int i = 0; i < PIXELS * C; i++) {
     int64_t x = column + i / C;
     In level = 0;
@@ -37,10 +34,8 @@ __device__ __noinline__ void fetch_edge(const separable_arguments &a, tile t, in
 }
 
 /* Starts to copy a row of a unit: one word for each channel. WIDE: the words are at multiples of 8 bytes, otherwise of 4. */
-template <int BYTES, bool WIDE>
-__device__ __forceinline__ void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
-#pragma unroll 1
-  for (int i = 0; i < words; i++, to += stride, from += BYTES) {
+template <int BYTES, bool WIDE> DEVICE void copy_row(uint8_t *to, const uint8_t *from, int words, int stride) {
+  ROLLED_FOR (int i = 0; i < words; i++, to += stride, from += BYTES) {
     copy_async<WIDE ? BYTES : 4, true>(to, from);
     if (!WIDE)
       copy_async<4, true>(to + 4, from + 4);
@@ -53,14 +48,13 @@ template <> struct raw_type<float> { using word = float4; };
 /* Copies a row of a unit from input row `source`, or fills it with the level of the border. With a zero border, blocks at
  * the top and at the bottom have many such rows. This must be fast, because all other blocks would wait for them. */
 template <class In, bool WIDE>
-__device__ __forceinline__ void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *from, int source,
-                                          int words, int stride) {
+DEVICE void fetch_row(const separable_arguments &a, uint8_t *to, const uint8_t *from, int source, int words, int stride) {
   constexpr int PIXELS = splitting<In>::PIXELS;
   if (source != GCONV_OUTSIDE) {
-    copy_row<PIXELS * sizeof(In), WIDE>(to, from + (uint64_t)(uint32_t)source * (uint32_t)a.common.in_row, words, stride);
+    copy_row<PIXELS * sizeof(In), WIDE>(to, from + (uint64_t)(uint32_t)source * (uint32_t)a.in_row, words, stride);
     return;
   }
-  const In level = (In)a.common.problem.border_level;
+  const In level = (In)a.problem.border_level;
   In levels[PIXELS];
   for (int i = 0; i < PIXELS; i++)
     levels[i] = level;
@@ -70,15 +64,13 @@ __device__ __forceinline__ void fetch_row(const separable_arguments &a, uint8_t 
     *(typename raw_type<In>::word *)to = word;
 }
 
-template <class In, bool WIDE>
-__device__ __forceinline__ void fetch_units(const separable_arguments &a, const tile &t, int column, int end) {
+template <class In, bool WIDE> DEVICE void fetch_units(const separable_arguments &a, const tile &t, int column, int end) {
   constexpr int PIXELS = splitting<In>::PIXELS, BYTES = PIXELS * sizeof(In);
-  const int C = a.common.problem.channels, stride = t.quads * UNITS * BYTES; /* from a raw word to the next of the unit */
-#pragma unroll 1
-  for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
+  const int C = a.problem.channels, stride = t.quads * UNITS * BYTES; /* from a raw word to the next of the unit */
+  ROLLED_FOR (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
     const int x = column + (int)(unit % UNITS) * PIXELS;
     const int4 rows = ((const int4 *)(t.shared + a.sources))[unit / UNITS];
-    if (x < 0 || x + PIXELS > a.common.problem.width) {
+    if (x < 0 || x + PIXELS > a.problem.width) {
       for (int row = 0; row < 4; row++)
         fetch_edge<In>(a, t, unit, row, x, end);
       continue;
@@ -93,8 +85,8 @@ __device__ __forceinline__ void fetch_units(const separable_arguments &a, const 
 }
 
 /* Starts to copy the input of a step whose first column is `column`. */
-template <class In> __device__ __forceinline__ void fetch(const separable_arguments &a, const tile &t, int column, int end) {
-  if (sizeof(In) > 1 || a.left * a.common.problem.channels % 8 == 0)
+template <class In> DEVICE void fetch(const separable_arguments &a, const tile &t, int column, int end) {
+  if (sizeof(In) > 1 || a.left * a.problem.channels % 8 == 0)
     fetch_units<In, true>(a, t, column, end);
   else
     fetch_units<In, false>(a, t, column, end);
@@ -102,15 +94,15 @@ template <class In> __device__ __forceinline__ void fetch(const separable_argume
 
 /* Returns the place of the split words of a unit, channel c. Word j (0 .. 3) is number j ^ swizzle_of(unit) from there. So
  * neighbouring threads use different banks, both in writing and in reading. */
-__device__ __forceinline__ uint4 *split_words(const tile &t, uint8_t *split, int c, unsigned unit) {
+DEVICE uint4 *split_words(const tile &t, uint8_t *split, int c, unsigned unit) {
   return (uint4 *)split + (c * t.quads + unit / UNITS) * PITCH + 4 * (unit % UNITS);
 }
-__device__ __forceinline__ int swizzle_of(unsigned unit) {
+DEVICE int swizzle_of(unsigned unit) {
   return unit % UNITS >> 1;
 }
 
 /* Returns the larger magnitudes of two pairs of float16. NaN counts as larger than any number. */
-__device__ __forceinline__ uint32_t larger_pair(uint32_t most, uint32_t pair) {
+DEVICE uint32_t larger_pair(uint32_t most, uint32_t pair) {
 #if __CUDA_ARCH__ >= 800
   return bits_of(__hmax2_nan(*(__half2 *)&most, __habs2(*(__half2 *)&pair)));
 #else
@@ -120,8 +112,7 @@ __device__ __forceinline__ uint32_t larger_pair(uint32_t most, uint32_t pair) {
 
 /* Makes word j of channel c. For u8: columns 2j and 2j + 1, four rows of each. For other types: column j, high parts, then
  * low parts. */
-template <int C>
-__device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
+template <int C> DEVICE uint4 split_levels(const uint8_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t words[4];
   UNROLLED_FOR (int i = 0; i < 4; i++) {
     const int byte = (2 * j + i / 2) * C + c, row = i % 2 * 2;
@@ -133,8 +124,7 @@ __device__ __forceinline__ uint4 split_levels(const uint8_t *, const uint2 (&raw
 }
 
 /* 11 bits and 5 bits, both exact */
-template <int C>
-__device__ __forceinline__ uint4 split_levels(const uint16_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
+template <int C> DEVICE uint4 split_levels(const uint16_t *, const uint2 (&raw)[4][C], int c, int j, float, uint32_t &) {
   uint32_t high[2], low[2];
   UNROLLED_FOR (int i = 0; i < 2; i++) {
     const int sample = j * C + c, row = 2 * i;
@@ -148,8 +138,7 @@ __device__ __forceinline__ uint4 split_levels(const uint16_t *, const uint2 (&ra
 }
 
 template <int C>
-__device__ __forceinline__ uint4 split_levels(const float *, const float4 (&raw)[4][C], int c, int j, float scale,
-                                              uint32_t &most) {
+DEVICE uint4 split_levels(const float *, const float4 (&raw)[4][C], int c, int j, float scale, uint32_t &most) {
   float x[4];
   UNROLLED_FOR (int row = 0; row < 4; row++) {
     const int sample = j * C + c;
@@ -166,12 +155,11 @@ __device__ __forceinline__ uint4 split_levels(const float *, const float4 (&raw)
 /* Converts the raw copy to the split one. Each thread converts what it has copied itself. Returns whether all values of f32,
  * scaled, are at most LARGEST_LEVEL. Units of many words are read pixel by pixel, because registers are few. */
 template <class In, int C>
-__device__ __forceinline__ bool convert_channels(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
+DEVICE bool convert_channels(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
   using word = typename raw_type<In>::word;
   constexpr bool WHOLE = sizeof(In) < 4 || C <= 2;
   uint32_t most = 0;
-#pragma unroll 1
-  for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
+  ROLLED_FOR (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x) {
     word raw[4][C];
     UNROLLED_FOR (int j = 0; j < 4; j++) {
       UNROLLED_FOR (int i = 0; i < 4 * C; i++) {
@@ -187,9 +175,8 @@ __device__ __forceinline__ bool convert_channels(const separable_arguments &a, c
   return max(most & 0xffff, most >> 16) <= LARGEST_BITS;
 }
 
-template <class In>
-__device__ __forceinline__ bool convert(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
-  switch (a.common.problem.channels) {
+template <class In> DEVICE bool convert(const separable_arguments &a, const tile &t, uint8_t *to, float scale) {
+  switch (a.problem.channels) {
   case 1:
     return convert_channels<In, 1>(a, t, to, scale);
   case 2:
@@ -203,7 +190,7 @@ __device__ __forceinline__ bool convert(const separable_arguments &a, const tile
 
 /* ---- The scale of f32 ---- */
 
-__device__ __forceinline__ float larger_magnitude(float most, float x) {
+DEVICE float larger_magnitude(float most, float x) {
 #if __CUDA_ARCH__ >= 800
   asm("max.NaN.f32 %0, %0, %1;" : "+f"(most) : "f"(fabsf(x)));
   return most;
@@ -216,8 +203,7 @@ __device__ __forceinline__ float larger_magnitude(float most, float x) {
 __device__ float largest_copied(const separable_arguments &a, const tile &t) {
   float most = 0;
   for (unsigned unit = threadIdx.x; unit < t.quads * UNITS; unit += blockDim.x)
-#pragma unroll 4
-    for (int i = 0; i < 4 * a.common.problem.channels; i++) {
+    UNROLLED_4_FOR (int i = 0; i < 4 * a.problem.channels; i++) {
       float4 x = *(const float4 *)raw_word<float>(t, a.raw, unit, 0, 0, i);
       most = larger_magnitude(larger_magnitude(most, x.x), x.y);
       most = larger_magnitude(larger_magnitude(most, x.z), x.w);
@@ -228,7 +214,7 @@ __device__ float largest_copied(const separable_arguments &a, const tile &t) {
 /* Returns the scale, a power of two, for samples of magnitude up to `largest` (the bits of a float): scaled, they are 32 at
  * most, below LARGEST_LEVEL. The scale is at most LARGEST_SCALE. With that, the smallest float becomes 2^-23, which float16
  * holds exactly. Returns 0 if `largest` is not finite. */
-__device__ __forceinline__ float scale_for(uint32_t largest) {
+DEVICE float scale_for(uint32_t largest) {
   const int exponent = (int)(largest >> 23) - 127; /* largest < 2^(exponent + 1) */
   return exponent == 128 ? 0.0f : __uint_as_float((uint32_t)(127 + 4 - max(exponent, -122)) << 23);
 }

@@ -6,12 +6,10 @@
 
 namespace {
 
-/* ---- Output ---- */
-
 /* Turns the sums of filter k of the launch into responses, and combines them with those of the filters before. */
-__device__ __forceinline__ void respond(const separable_arguments &a, const float (&sums)[TILES][4], float unscale, int k,
-                                        float (&values)[TILES][4]) {
-  const gconv_problem &problem = a.common.problem;
+DEVICE void respond(const separable_arguments &a, const float (&sums)[TILES][4], float unscale, int k,
+                    float (&values)[TILES][4]) {
+  const gconv_problem &problem = a.problem;
   const int filter = a.first_filter + k;
   const float divisor = gconv_divisors(&problem, a.weights)[filter], bias = gconv_biases(&problem, a.weights)[filter];
   const float first = a.unscales[filter];
@@ -26,7 +24,7 @@ __device__ __forceinline__ void respond(const separable_arguments &a, const floa
   }
 }
 
-__device__ __forceinline__ void finish(const gconv_problem &problem, float (&values)[TILES][4]) {
+DEVICE void finish(const gconv_problem &problem, float (&values)[TILES][4]) {
   UNROLLED_FOR (int i = 0; i < 4 * TILES; i++) {
     float &value = values[i / 4][i % 4];
     if (gconv_is_combined(&problem))
@@ -36,44 +34,42 @@ __device__ __forceinline__ void finish(const gconv_problem &problem, float (&val
 }
 
 /* The same if the epilogue is only scale and offset. */
-__device__ __forceinline__ void finish_plain(const float (&sums)[TILES][4], float scale, float offset,
-                                             float (&values)[TILES][4]) {
+DEVICE void finish_plain(const float (&sums)[TILES][4], float scale, float offset, float (&values)[TILES][4]) {
   UNROLLED_FOR (int i = 0; i < 4 * TILES; i++)
     values[i / 4][i % 4] = fmaf(sums[i / 4][i % 4], scale, offset);
 }
 
 /* gconv_saturate() in fewer instructions: these minimum and maximum operations return the number if the other operand is
  * NaN. */
-__device__ __forceinline__ uint32_t level_bits(float y, float white) {
+DEVICE uint32_t level_bits(float y, float white) {
   return __float_as_uint(fminf(fmaxf(y, 0.0f), white) + 8388608.0f);
 }
 
 /* Stages two neighbouring samples. */
-__device__ __forceinline__ void stage_two(float first, float second, uint8_t *to) {
+DEVICE void stage_two(float first, float second, uint8_t *to) {
   *(uint16_t *)to = (uint16_t)__byte_perm(level_bits(first, 255.0f), level_bits(second, 255.0f), 0x0040);
 }
-__device__ __forceinline__ void stage_two(float first, float second, uint16_t *to) {
+DEVICE void stage_two(float first, float second, uint16_t *to) {
   *(uint32_t *)to = __byte_perm(level_bits(first, 65535.0f), level_bits(second, 65535.0f), 0x5410);
 }
-__device__ __forceinline__ void stage_two(float first, float second, float *to) {
+DEVICE void stage_two(float first, float second, float *to) {
   *(float2 *)to = make_float2(first, second);
 }
 
 /* Stages one sample. */
-__device__ __forceinline__ void stage_one(float y, uint8_t *to) {
+DEVICE void stage_one(float y, uint8_t *to) {
   *to = (uint8_t)level_bits(y, 255.0f);
 }
-__device__ __forceinline__ void stage_one(float y, uint16_t *to) {
+DEVICE void stage_one(float y, uint16_t *to) {
   *to = (uint16_t)level_bits(y, 65535.0f);
 }
-__device__ __forceinline__ void stage_one(float y, float *to) {
+DEVICE void stage_one(float y, float *to) {
   *to = y;
 }
 
 /* Stages the finished values of TILES groups. A lane has two pixels of rows g and g + 8. `pixel` is the first of them. */
-template <class Out>
-__device__ __forceinline__ void stage_tiles(const separable_arguments &a, const float (&y)[TILES][4], uint8_t *pixel) {
-  const int C = a.common.problem.channels;
+template <class Out> DEVICE void stage_tiles(const separable_arguments &a, const float (&y)[TILES][4], uint8_t *pixel) {
+  const int C = a.problem.channels;
   Out *top = (Out *)pixel, *bottom = (Out *)(pixel + 8 * a.stage_row);
   if (C == 1) {
     UNROLLED_FOR (int j = 0; j < TILES; j++) {
@@ -91,11 +87,10 @@ __device__ __forceinline__ void stage_tiles(const separable_arguments &a, const 
 }
 
 /* Stages values whose first pixel within the step is `first`. */
-__device__ __forceinline__ void stage(const separable_arguments &a, const tile &t, const team &who,
-                                      const float (&y)[TILES][4], int first) {
-  const gconv_type type = a.common.problem.out_type;
+DEVICE void stage(const separable_arguments &a, const tile &t, const team &who, const float (&y)[TILES][4], int first) {
+  const gconv_type type = a.problem.out_type;
   uint8_t *row = t.shared + a.stage + (who.strip * STRIP + who.lane / 4) * a.stage_row;
-  const int sample = (first + who.lane % 4 * 2) * a.common.problem.channels + who.channel;
+  const int sample = (first + who.lane % 4 * 2) * a.problem.channels + who.channel;
   if (type == GCONV_U8)
     stage_tiles<uint8_t>(a, y, row + sample);
   else if (type == GCONV_U16)
@@ -105,7 +100,7 @@ __device__ __forceinline__ void stage(const separable_arguments &a, const tile &
 }
 
 /* Waits for the warps of the strip. */
-__device__ __forceinline__ void join(const team &who) {
+DEVICE void join(const team &who) {
   if (who.count == LANES)
     __syncwarp();
   else
@@ -115,20 +110,20 @@ __device__ __forceinline__ void join(const team &who) {
 /* The threads of a strip stage alpha that is kept. `column` is the output column of the step. */
 template <class In>
 __device__ __noinline__ void stage_alpha(const separable_arguments &a, tile t, team who, int column, int columns) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int C = problem.channels, bytes = sample_bytes(problem.out_type), top = who.strip * STRIP;
   for (int i = who.member; i < STRIP * columns; i += who.count) {
     int row = top + i / columns, x = i % columns;
     if (row >= t.rows || column + x < t.column || column + x >= t.end)
       continue;
-    float alpha = kept_alpha<In>(problem, t.in, a.common.in_row, t.row + row, column + x);
+    float alpha = kept_alpha<In>(problem, t.in, a.in_row, t.row + row, column + x);
     uint8_t *to = t.shared + a.stage + row * a.stage_row + (x * C + C - 1) * bytes;
     store_as(problem.out_type, alpha, to);
   }
 }
 
 /* Writes one sample to its place in the output, for any layout. */
-__device__ __forceinline__ void write_sample(const arguments &a, const uint8_t *from, uint8_t *pixel, int c, bool first) {
+DEVICE void write_sample(const arguments &a, const uint8_t *from, uint8_t *pixel, int c, bool first) {
   const bool alpha = a.problem.keep_alpha && c == a.problem.channels - 1;
   uint8_t *to = pixel + (alpha ? a.out_alpha : c * a.out_channel);
   if (alpha && !first && a.problem.epilogue.combine == GCONV_COMBINE_STACK)
@@ -145,12 +140,12 @@ __device__ __forceinline__ void write_sample(const arguments &a, const uint8_t *
  * out. Words have 8 columns of u8, or 4 of other types. So no word is cut by the first column. */
 template <class Word>
 __device__ __noinline__ void write_part(const separable_arguments &a, tile t, team who, int column, int columns) {
-  const int bytes = a.common.problem.channels * sample_bytes(a.common.problem.out_type), size = (int)sizeof(Word);
+  const int bytes = a.problem.channels * sample_bytes(a.problem.out_type), size = (int)sizeof(Word);
   const int words = columns * bytes / size, begin = (t.column - column) * bytes, end = (t.end - column) * bytes;
   for (int i = who.member; i < STRIP * words; i += who.count) {
     const int row = who.strip * STRIP + i / words, at = i % words * size;
     const uint8_t *from = t.shared + a.stage + row * a.stage_row + at;
-    uint8_t *to = t.out + row * a.common.out_row + (int64_t)column * bytes + at;
+    uint8_t *to = t.out + row * a.out_row + (int64_t)column * bytes + at;
     if (row >= t.rows || at < begin)
       continue;
     if (at + size <= end)
@@ -163,9 +158,8 @@ __device__ __noinline__ void write_part(const separable_arguments &a, tile t, te
 
 /* The same for the usual case: all of it is inside, and each thread has the same word of each row. */
 template <class Word>
-__device__ __forceinline__ void write_dense(const separable_arguments &a, const tile &t, const team &who, int column,
-                                            int columns) {
-  const int bytes = a.common.problem.channels * sample_bytes(a.common.problem.out_type), size = (int)sizeof(Word);
+DEVICE void write_dense(const separable_arguments &a, const tile &t, const team &who, int column, int columns) {
+  const int bytes = a.problem.channels * sample_bytes(a.problem.out_type), size = (int)sizeof(Word);
   const int words = columns * bytes / size;
   if (column < t.column || column + columns > t.end || (who.strip + 1) * STRIP > t.rows || a.rows_at_once == 0) {
     write_part<Word>(a, t, who, column, columns);
@@ -174,32 +168,30 @@ __device__ __forceinline__ void write_dense(const separable_arguments &a, const 
   const int first = a.rows_at_once == 1 ? 0 : who.member / words, row = who.strip * STRIP + first;
   const int at = (who.member - first * words) * size;
   const uint8_t *from = t.shared + a.stage + row * a.stage_row + at;
-  uint8_t *to = t.out + row * a.common.out_row + (int64_t)column * bytes + at;
-#pragma unroll 4
-  for (int i = 0; i < STRIP; i += a.rows_at_once) {
+  uint8_t *to = t.out + row * a.out_row + (int64_t)column * bytes + at;
+  UNROLLED_4_FOR (int i = 0; i < STRIP; i += a.rows_at_once) {
     __stcs((Word *)to, *(const Word *)from);
     from += a.rows_at_once * a.stage_row;
-    to += a.rows_at_once * a.common.out_row;
+    to += a.rows_at_once * a.out_row;
   }
 }
 
 __device__ __noinline__ void write_samples(const separable_arguments &a, tile t, team who, int column, int columns) {
-  const int C = a.common.problem.channels, bytes = sample_bytes(a.common.problem.out_type), samples = columns * C;
+  const int C = a.problem.channels, bytes = sample_bytes(a.problem.out_type), samples = columns * C;
   for (int i = who.member; i < STRIP * samples; i += who.count) {
     int row = who.strip * STRIP + i / samples, sample = i % samples, q = column + sample / C;
     if (row < t.rows && q >= t.column && q < t.end)
-      write_sample(a.common, t.shared + a.stage + row * a.stage_row + sample * bytes,
-                   t.out + row * a.common.out_row + q * a.common.out_pixel, sample % C, a.first_filter == 0);
+      write_sample(a, t.shared + a.stage + row * a.stage_row + sample * bytes, t.out + row * a.out_row + q * a.out_pixel,
+                   sample % C, a.first_filter == 0);
   }
 }
 
-__device__ __forceinline__ void write(const separable_arguments &a, const tile &t, const team &who, int column,
-                                      int columns) {
+DEVICE void write(const separable_arguments &a, const tile &t, const team &who, int column, int columns) {
   if (column + columns <= t.column)
     return;
   if (!a.dense)
     write_samples(a, t, who, column, columns);
-  else if (a.common.problem.out_type == GCONV_U8)
+  else if (a.problem.out_type == GCONV_U8)
     write_dense<uint2>(a, t, who, column, columns);
   else
     write_dense<uint4>(a, t, who, column, columns);
@@ -208,23 +200,23 @@ __device__ __forceinline__ void write(const separable_arguments &a, const tile &
 /* ---- By the definition, if a value is not finite ---- */
 
 template <class Out> __device__ __noinline__ void define(const separable_arguments &a, tile t) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int C = problem.channels, samples = (t.end - t.column) * C;
   for (int i = threadIdx.x; i < t.rows * samples; i += blockDim.x) {
     int row = i / samples, sample = i - row * samples;
     place at = {t.row + row, t.column + sample / C, sample % C, t.in};
-    uint8_t *pixel = t.out + row * a.common.out_row + at.q * a.common.out_pixel - a.first_filter * a.common.out_filter;
+    uint8_t *pixel = t.out + row * a.out_row + at.q * a.out_pixel - a.first_filter * a.out_filter;
     if (problem.keep_alpha && at.c == C - 1) {
-      keep_alpha<float, Out>(a.common, at, pixel);
+      keep_alpha<float, Out>(a, at, pixel);
       continue;
     }
-    store_responses<Out>(a.common, a.weights, at.c, pixel, [&](int32_t k) {
+    store_responses<Out>(a, a.weights, at.c, pixel, [&](int32_t k) {
       const float *tap = a.weights + (int64_t)k * problem.rows * problem.columns;
       float sum = 0.0f;
       for (int64_t r = 0; r < problem.rows; r++)
         for (int64_t s = 0; s < problem.columns; s++)
           sum = fmaf(*tap++,
-                     sample_at<float>(problem, t.in, a.common.in_row, at.p - problem.pad_top + r * problem.dilation_y,
+                     sample_at<float>(problem, t.in, a.in_row, at.p - problem.pad_top + r * problem.dilation_y,
                                       at.q - problem.pad_left + s * problem.dilation_x, at.c),
                      sum);
       return sum;
@@ -233,12 +225,7 @@ template <class Out> __device__ __noinline__ void define(const separable_argumen
 }
 
 __device__ void define_any(const separable_arguments &a, const tile &t) {
-  if (a.common.problem.out_type == GCONV_U8)
-    define<uint8_t>(a, t);
-  else if (a.common.problem.out_type == GCONV_U16)
-    define<uint16_t>(a, t);
-  else
-    define<float>(a, t);
+  BY_TYPE(a.problem.out_type, Type, define<Type>(a, t));
 }
 
 } // namespace

@@ -38,8 +38,7 @@ constexpr float LARGEST_LEVEL = 64;
 constexpr uint32_t LARGEST_BITS = 0x5400; /* 64 as float16 */
 constexpr float LARGEST_SCALE = 0x1p126f;
 
-struct separable_arguments {
-  arguments common;
+struct separable_arguments : arguments {
   const float *weights;   /* of the plan */
   const uint4 *fragments; /* of the first filter of this launch; for each pair, those of the column, then those of the row */
   int32_t fragment_words; /* words of 16 bytes, for all pairs of a filter */
@@ -76,7 +75,7 @@ struct team {
   int32_t word[4]; /* offsets of the lane's split words, in bytes, for groups whose swizzle is 0 .. 3 */
 };
 
-template <class In> __device__ __forceinline__ team make_team(const separable_arguments &a) {
+template <class In> DEVICE team make_team(const separable_arguments &a) {
   const int warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
   team who;
   who.strip = warp / a.channels;
@@ -91,12 +90,12 @@ template <class In> __device__ __forceinline__ team make_team(const separable_ar
 
 /* ---- Numbers ---- */
 
-__device__ __forceinline__ uint32_t bits_of(__half2 pair) {
+DEVICE uint32_t bits_of(__half2 pair) {
   return *(uint32_t *)&pair;
 }
 
 /* Splits two numbers into pairs of float16. `high` is the nearest float16, `low` the remainder. */
-__device__ __forceinline__ void split(float first, float second, uint32_t &high, uint32_t &low) {
+DEVICE void split(float first, float second, uint32_t &high, uint32_t &low) {
   __half2 nearest = __floats2half2_rn(first, second);
   float2 back = __half22float2(nearest);
   high = bits_of(nearest);

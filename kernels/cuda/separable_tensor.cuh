@@ -39,15 +39,14 @@ namespace {
 /* ---- Tensor cores ---- */
 
 /* sums += a * b, 16 x 8 += 16 x 8 * 8 x 8; float16 in pairs. */
-__device__ __forceinline__ void multiply_half(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+DEVICE void multiply_half(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t b) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a0), "r"(a1), "r"(b));
 }
 
 /* sums += a * b, 16 x 8 += 16 x 16 * 16 x 8. */
-__device__ __forceinline__ void multiply(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
-                                         uint32_t b1) {
+DEVICE void multiply(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
 #if __CUDA_ARCH__ >= 800
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
@@ -66,12 +65,11 @@ template <int GROUPS> struct window { uint32_t high[GROUPS - 1 + TILES][2], low[
 /* Multiplies the matrix of a column and TILES groups of X. This gives the new groups of the window. `x` is the lane's word
  * of the first chunk. */
 template <class In, int WEIGHT_DIGITS, int GROUPS>
-__device__ __forceinline__ void multiply_columns(const uint4 *taps, int chunks, const uint8_t *x, const team &who, int first,
-                                                 window<GROUPS> &w) {
+DEVICE void multiply_columns(const uint4 *taps, int chunks, const uint8_t *x, const team &who, int first,
+                             window<GROUPS> &w) {
   const int lane = who.lane;
   float sums[TILES][4] = {};
-#pragma unroll 1
-  for (int chunk = 0; chunk < chunks; chunk++, x += 4 * PITCH * 16, taps += 2 * LANES) {
+  ROLLED_FOR (int chunk = 0; chunk < chunks; chunk++, x += 4 * PITCH * 16, taps += 2 * LANES) {
     const uint4 high = taps[lane], low = WEIGHT_DIGITS > 1 ? taps[LANES + lane] : make_uint4(0, 0, 0, 0);
     UNROLLED_FOR (int j = 0; j < TILES; j++) {
       const int group = first + j; /* 4 words for u8, 8 for other types */
@@ -100,7 +98,7 @@ template <int GROUPS> struct row_fragments { static constexpr int EVEN = (GROUPS
 
 /* Multiplies groups m and m + 1 of the window and a fragment: its first half, its second half, or both. */
 template <int WEIGHT_DIGITS, int GROUPS, bool FIRST, bool SECOND>
-__device__ __forceinline__ void multiply_groups(const window<GROUPS> &w, int m, const uint4 &taps, float (&sums)[4]) {
+DEVICE void multiply_groups(const window<GROUPS> &w, int m, const uint4 &taps, float (&sums)[4]) {
   if (FIRST && SECOND) {
     multiply(sums, w.high[m][0], w.high[m][1], w.high[m + 1][0], w.high[m + 1][1], taps.x, taps.y);
     multiply(sums, w.low[m][0], w.low[m][1], w.low[m + 1][0], w.low[m + 1][1], taps.x, taps.y);
@@ -117,7 +115,7 @@ __device__ __forceinline__ void multiply_groups(const window<GROUPS> &w, int m, 
 
 /* Multiplies the window and the matrix of a row. Adds the result to the sums of TILES groups of outputs. */
 template <int WEIGHT_DIGITS, int GROUPS>
-__device__ __forceinline__ void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[TILES][4]) {
+DEVICE void multiply_rows(const uint4 *taps, const window<GROUPS> &w, float (&sums)[TILES][4]) {
   constexpr int EVEN = row_fragments<GROUPS>::EVEN, ODD = row_fragments<GROUPS>::ODD;
   const int lane = threadIdx.x % LANES;
   UNROLLED_FOR (int i = 0; i < EVEN; i++) {
@@ -145,25 +143,25 @@ __device__ __forceinline__ void multiply_rows(const uint4 *taps, const window<GR
 /* ---- The windows of several pairs, in shared memory ---- */
 
 /* Returns the lane's place in the first window of its warp. */
-template <int GROUPS> __device__ __forceinline__ uint4 *ring_of(const separable_arguments &a, const tile &t) {
+template <int GROUPS> DEVICE uint4 *ring_of(const separable_arguments &a, const tile &t) {
   return (uint4 *)(t.shared + a.rings) + threadIdx.x / LANES * a.filters * a.pairs * (GROUPS - 1) * LANES +
          threadIdx.x % LANES;
 }
 
-template <int GROUPS> __device__ __forceinline__ void load_window(const uint4 *ring, window<GROUPS> &w) {
+template <int GROUPS> DEVICE void load_window(const uint4 *ring, window<GROUPS> &w) {
   UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++) {
     uint4 group = ring[m * LANES];
     w.high[m][0] = group.x, w.high[m][1] = group.y, w.low[m][0] = group.z, w.low[m][1] = group.w;
   }
 }
 
-template <int GROUPS> __device__ __forceinline__ void store_window(const window<GROUPS> &w, uint4 *ring) {
+template <int GROUPS> DEVICE void store_window(const window<GROUPS> &w, uint4 *ring) {
   UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++)
     ring[m * LANES] = make_uint4(w.high[m][0], w.high[m][1], w.low[m][0], w.low[m][1]);
 }
 
 /* Makes room for TILES new groups. */
-template <int GROUPS> __device__ __forceinline__ void shift_window(window<GROUPS> &w) {
+template <int GROUPS> DEVICE void shift_window(window<GROUPS> &w) {
   UNROLLED_FOR (int m = 0; m < GROUPS - 1; m++)
     UNROLLED_FOR (int i = 0; i < 2; i++) {
       w.high[m][i] = w.high[m + TILES][i];
@@ -171,7 +169,7 @@ template <int GROUPS> __device__ __forceinline__ void shift_window(window<GROUPS
     }
 }
 
-__device__ __forceinline__ uint32_t scale_pair(uint32_t pair, __half2 factor) {
+DEVICE uint32_t scale_pair(uint32_t pair, __half2 factor) {
   return bits_of(__hmul2(*(__half2 *)&pair, factor));
 }
 
@@ -190,7 +188,7 @@ template <int GROUPS> __device__ void scale_window(window<GROUPS> &w, float fact
 /* ---- The kernel ---- */
 
 __device__ tile make_tile(const separable_arguments &a, uint8_t *shared) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const unsigned beside = blockIdx.x % a.segments, rest = blockIdx.x / a.segments;
   const int below = rest % a.row_blocks, plane = rest / a.row_blocks, image = plane / problem.planes;
   tile t;
@@ -200,15 +198,14 @@ __device__ tile make_tile(const separable_arguments &a, uint8_t *shared) {
   t.rows = min(a.strips * STRIP, problem.out_height - t.row);
   t.column = beside * a.segment;
   t.end = min(t.column + a.segment, problem.out_width);
-  t.in = a.common.in + image * a.common.in_image + (plane - image * problem.planes) * a.common.in_plane;
-  t.out = a.common.out + image * a.common.out_image + (plane - image * problem.planes) * a.common.out_plane +
-          t.row * a.common.out_row;
+  t.in = a.in + image * a.in_image + (plane - image * problem.planes) * a.in_plane;
+  t.out = a.out + image * a.out_image + (plane - image * problem.planes) * a.out_plane + t.row * a.out_row;
   return t;
 }
 
 /* Finds the input rows that the block needs. Rows that only zero taps use are copies of the last row. */
 __device__ void find_sources(const separable_arguments &a, const tile &t) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int needed = t.rows + (problem.rows - 1) * problem.dilation_y;
   for (int i = threadIdx.x; i < 4 * t.quads; i += blockDim.x)
     ((int32_t *)(t.shared + a.sources))[i] =
@@ -227,18 +224,16 @@ __device__ void load_fragments(const separable_arguments &a, const tile &t, int 
  * results. MANY: all pairs of all filters, with windows in shared memory; otherwise one pair, with its window in registers.
  */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
-__device__ __forceinline__ void advance(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split,
-                                        window<GROUPS> &w, int first, float unscale, bool plain) {
+DEVICE void advance(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split, window<GROUPS> &w,
+                    int first, float unscale, bool plain) {
   constexpr int ROW_WORDS = (row_fragments<GROUPS>::EVEN + row_fragments<GROUPS>::ODD) * LANES;
   const uint8_t *x = split + (who.channel * t.quads + 4 * who.strip + who.lane % 4) * PITCH * 16;
   const uint4 *taps = (const uint4 *)(t.shared + a.taps);
   uint4 *ring = ring_of<GROUPS>(a, t);
   float values[TILES][4] = {};
-#pragma unroll 1
-  for (int k = 0; k < (MANY ? a.filters : 1); k++) {
+  ROLLED_FOR (int k = 0; k < (MANY ? a.filters : 1); k++) {
     float sums[TILES][4] = {};
-#pragma unroll 1
-    for (int i = 0; i < (MANY ? a.pairs : 1); i++) {
+    ROLLED_FOR (int i = 0; i < (MANY ? a.pairs : 1); i++) {
       if (MANY)
         load_window(ring, w);
       multiply_columns<In, WEIGHT_DIGITS>(taps, a.chunks, x, who, first / GROUP, w);
@@ -251,12 +246,12 @@ __device__ __forceinline__ void advance(const separable_arguments &a, const tile
       }
     }
     if (plain)
-      finish_plain(sums, unscale, a.common.problem.epilogue.offset, values);
+      finish_plain(sums, unscale, a.problem.epilogue.offset, values);
     else
       respond(a, sums, unscale, k, values);
   }
   if (!plain)
-    finish(a.common.problem, values);
+    finish(a.problem, values);
   stage(a, t, who, values, first);
 }
 
@@ -271,7 +266,7 @@ __device__ __noinline__ float find_scale(const separable_arguments &a, tile t, f
 
 /* Multiplies the windows by a power of two below 1. */
 template <int GROUPS, bool MANY>
-__device__ __forceinline__ void scale_windows(const separable_arguments &a, const tile &t, window<GROUPS> &w, float factor) {
+DEVICE void scale_windows(const separable_arguments &a, const tile &t, window<GROUPS> &w, float factor) {
   if (!MANY)
     scale_window(w, factor);
   uint4 *ring = ring_of<GROUPS>(a, t);
@@ -288,22 +283,22 @@ struct units {
   bool plain;
 };
 
-template <class In> __device__ __forceinline__ units units_of(const separable_arguments &a, float scale) {
+template <class In> DEVICE units units_of(const separable_arguments &a, float scale) {
   const float back = 1.0f / scale;
   units u;
   u.plain = a.plain && (sizeof(In) < 4 || (scale > 0x1p-60f && scale < 0x1p60f));
-  u.unscale = u.plain ? a.unscale * back * a.common.problem.epilogue.scale : back;
+  u.unscale = u.plain ? a.unscale * back * a.problem.epilogue.scale : back;
   return u;
 }
 
 /* Finishes and stores a step of a strip, whose first output column is `column`. */
 template <class In, int WEIGHT_DIGITS, int GROUPS, bool MANY>
-__device__ __forceinline__ void compute(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split,
-                                        window<GROUPS> &w, const units &u, int column) {
+DEVICE void compute(const separable_arguments &a, const tile &t, const team &who, const uint8_t *split, window<GROUPS> &w,
+                    const units &u, int column) {
   constexpr int STEP = step_of<In>();
   UNROLLED_FOR (int first = 0; first < STEP; first += TILES * GROUP)
     advance<In, WEIGHT_DIGITS, GROUPS, MANY>(a, t, who, split, w, first, u.unscale, u.plain);
-  if (a.common.problem.keep_alpha)
+  if (a.problem.keep_alpha)
     stage_alpha<In>(a, t, who, column, STEP);
   join(who);
   write(a, t, who, column, STEP);

@@ -53,8 +53,7 @@ __host__ __device__ constexpr int warps_of(int groups) {
 }
 constexpr int BLOCKS = 2;
 
-struct walk_arguments {
-  arguments common;
+struct walk_arguments : arguments {
   const float *weights;   /* of the plan */
   const uint4 *fragments; /* of this filter, as write_filter() makes them */
   int32_t filter;
@@ -90,22 +89,21 @@ struct block_place {
 /* ---- Input ---- */
 
 /* Returns the number of patch i among the samples of a row. */
-__device__ __forceinline__ int patch_place(const block_place &at, int i) {
+DEVICE int patch_place(const block_place &at, int i) {
   return i < 4 * at.inner ? i : i + 4 * (at.outer - at.inner);
 }
 
 /* Finds which words lie inside the row, and where the samples of the other words come from. Samples that have the level of
  * the border are written to shared memory here, and stay there. */
-__device__ __forceinline__ void find_patches(const walk_arguments &a, block_place &at) {
-  const gconv_problem &problem = a.common.problem;
+DEVICE void find_patches(const walk_arguments &a, block_place &at) {
+  const gconv_problem &problem = a.problem;
   const int C = problem.channels, first = at.first + a.left;
   const int before = min(max(-first, 0), 4 * at.words);
   at.inner = (before + 3) / 4;
   at.outer = min(max((problem.width * C - first) >> 2, at.inner), at.words);
   at.patches = 4 * (at.words - at.outer + at.inner);
   bool live = false;
-#pragma unroll 1
-  for (int i = threadIdx.x; i < at.patches; i += blockDim.x) {
+  ROLLED_FOR (int i = threadIdx.x; i < at.patches; i += blockDim.x) {
     const int sample = first + patch_place(at, i), x = (sample - (sample < 0 ? C - 1 : 0)) / C;
     const int64_t inside = sample < a.reach ? gconv_border_index(problem.border, x, problem.width) : GCONV_OUTSIDE;
     live = live || inside != GCONV_OUTSIDE;
@@ -130,43 +128,41 @@ __host__ __device__ constexpr int pitch_for(int warps, int turns) {
 template <int WARPS, int TURNS> struct own_words {
   int lane, words, pitch;
 
-  __device__ __forceinline__ own_words(int the_lane, int turns)
+  DEVICE own_words(int the_lane, int turns)
       : lane(the_lane), words(words_for(WARPS, TURNS > 0 ? TURNS : turns)),
         pitch(pitch_for(WARPS, TURNS > 0 ? TURNS : turns)) {}
 
-  __device__ __forceinline__ bool has(int i) const {
+  DEVICE bool has(int i) const {
     return i + LANES <= 2 * words || i + lane < 2 * words;
   }
-  __device__ __forceinline__ bool is_second(int i) const {
+  DEVICE bool is_second(int i) const {
     return i >= words || (i + LANES > words && i + lane >= words);
   }
   /* Returns the number of word i in its row. */
-  __device__ __forceinline__ int word(int i) const {
+  DEVICE int word(int i) const {
     return lane + i - (is_second(i) ? words : 0);
   }
   /* Returns the offset from the thread's first word of a step in shared memory. */
-  __device__ __forceinline__ int offset(int row, int i) const {
+  DEVICE int offset(int row, int i) const {
     return row * pitch + i + (is_second(i) ? pitch - words : 0);
   }
 };
 
 /* Returns the input row for row `y`, or NULL if it has the level of the border. */
-__device__ __forceinline__ const uint8_t *source_row(const walk_arguments &a, const block_place &at, int y) {
-  const gconv_problem &problem = a.common.problem;
+DEVICE const uint8_t *source_row(const walk_arguments &a, const block_place &at, int y) {
+  const gconv_problem &problem = a.problem;
   const int64_t source = (unsigned)y < (unsigned)problem.height ? y : gconv_border_index(problem.border, y, problem.height);
-  return source == GCONV_OUTSIDE ? NULL : at.in + source * a.common.in_row;
+  return source == GCONV_OUTSIDE ? NULL : at.in + source * a.in_row;
 }
 
 /* Starts to copy the patches of a row of the warp, and those of its next row. `from` is the input row. */
-__device__ __forceinline__ void fetch_patches(const walk_arguments &a, const block_place &at, int lane, uint4 *row,
-                                              const uint8_t *from) {
-#pragma unroll 1
-  for (int i = lane; i < at.patches; i += LANES) {
+DEVICE void fetch_patches(const walk_arguments &a, const block_place &at, int lane, uint4 *row, const uint8_t *from) {
+  ROLLED_FOR (int i = lane; i < at.patches; i += LANES) {
     const int offset = at.offsets[i];
     if (offset >= 0) {
       float *to = (float *)row + patch_place(at, i);
       copy_async<4>(to, from + offset);
-      copy_async<4>(to + 4 * a.pitch, from + a.common.in_row + offset);
+      copy_async<4>(to + 4 * a.pitch, from + a.in_row + offset);
     }
   }
 }
@@ -176,20 +172,17 @@ __device__ __forceinline__ void fetch_patches(const walk_arguments &a, const blo
 template <int WARPS>
 __device__ __noinline__ void fetch_edge(const walk_arguments &a, block_place at, uint4 *slot, int first_row) {
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-  const float level = a.common.problem.border_level;
-#pragma unroll 1
-  for (int i = 0; i < 2 * ROWS / (2 * WARPS); i++) {
+  const float level = a.problem.border_level;
+  ROLLED_FOR (int i = 0; i < 2 * ROWS / (2 * WARPS); i++) {
     const int row = i / 2 * 2 * WARPS + 2 * warp + i % 2;
     const uint8_t *from = source_row(a, at, at.in_row + first_row + row);
     uint4 *to = slot + row * a.pitch;
-#pragma unroll 1
-    for (int word = lane; word < at.words; word += LANES)
+    ROLLED_FOR (int word = lane; word < at.words; word += LANES)
       if (!from)
         *(float4 *)(to + word) = make_float4(level, level, level, level);
       else if (word >= at.inner && word < at.outer)
         copy_async<16>(to + word, from + ((int64_t)at.first + a.left + 4 * word) * 4);
-#pragma unroll 1
-    for (int i = lane; i < at.patches; i += LANES) {
+    ROLLED_FOR (int i = lane; i < at.patches; i += LANES) {
       float *sample = (float *)to + patch_place(at, i);
       if (!from || at.offsets[i] < 0)
         *sample = level;
@@ -201,14 +194,14 @@ __device__ __noinline__ void fetch_edge(const walk_arguments &a, block_place at,
 
 /* Starts to copy the input rows of a step from `first_row` on. `from` is the thread's first word. */
 template <int WARPS, int TURNS>
-__device__ __forceinline__ void fetch(const walk_arguments &a, const block_place &at, const own_words<WARPS, TURNS> &own,
-                                      int warp, uint4 *slot, int first_row, const uint8_t *from) {
+DEVICE void fetch(const walk_arguments &a, const block_place &at, const own_words<WARPS, TURNS> &own, int warp, uint4 *slot,
+                  int first_row, const uint8_t *from) {
   uint4 *to = slot + 2 * warp * own.pitch + own.lane;
   if (first_row < at.inside_begin || first_row > at.inside_end) {
     fetch_edge<WARPS>(a, at, slot, first_row);
   } else {
-    UNROLLED_FOR (int row = 0; row < ROWS; row += 2 * WARPS, from += 2 * WARPS * a.common.in_row) {
-      const uint8_t *from_second = from + a.common.in_row - own.words * 16;
+    UNROLLED_FOR (int row = 0; row < ROWS; row += 2 * WARPS, from += 2 * WARPS * a.in_row) {
+      const uint8_t *from_second = from + a.in_row - own.words * 16;
       if (at.patches == 0) {
 #pragma unroll(TURNS > 0 ? 8 : 1)
         for (int i = 0; i < 2 * own.words; i += LANES)
@@ -235,15 +228,14 @@ struct factors {
 };
 
 /* Returns whether one of two magnitudes is infinite or NaN. */
-__device__ __forceinline__ bool is_infinite(uint32_t pair) {
+DEVICE bool is_infinite(uint32_t pair) {
   return max(pair & 0xffff, pair >> 16) >= 0x7c00;
 }
 
 /* Computes Y^T: the responses of 16 rows to the filter's row. `x` points to the lane's first four samples. Returns false,
  * for the whole warp, if a number is too large for float16. */
 template <int TURNS>
-__device__ __forceinline__ bool make_rows(int turns, int pitch, const uint4 *taps, const float4 *x, float scale,
-                                          factors &f) {
+DEVICE bool make_rows(int turns, int pitch, const uint4 *taps, const float4 *x, float scale, factors &f) {
   float y[2][TILES][4] = {}; /* groups of 8 rows by tiles */
 #pragma unroll(TURNS > 0 ? TURNS + TILES : 1)
   for (int s = 0; s < turns + TILES - 1; s++) {
@@ -274,15 +266,14 @@ __device__ __forceinline__ bool make_rows(int turns, int pitch, const uint4 *tap
 }
 
 /* Replaces the factors by NaN. */
-__device__ __forceinline__ void lose(factors &f) {
+DEVICE void lose(factors &f) {
   UNROLLED_FOR (int i = 0; i < TILES * 4; i++)
     f.h[i / 4][i % 4] = 0x7fff7fff;
 }
 
 /* Adds the products of 16 rows of Y to the sums of the GROUPS + 1 groups of 8 output rows that they reach. Before, sums were
  * two groups further on. The last two groups are finished by this. */
-template <int GROUPS>
-__device__ __forceinline__ void add_columns(const uint4 *taps, const factors &f, float (&sums)[GROUPS + 1][TILES][4]) {
+template <int GROUPS> DEVICE void add_columns(const uint4 *taps, const factors &f, float (&sums)[GROUPS + 1][TILES][4]) {
   UNROLLED_FOR (int e = GROUPS; e >= 0; e--) {
     const uint4 b = taps[e * LANES];
     UNROLLED_FOR (int tile = 0; tile < TILES; tile++) {
@@ -296,7 +287,7 @@ __device__ __forceinline__ void add_columns(const uint4 *taps, const factors &f,
 }
 
 /* Returns the largest number of all lanes. */
-__device__ __forceinline__ uint32_t largest_of_warp(uint32_t x) {
+DEVICE uint32_t largest_of_warp(uint32_t x) {
   for (int distance = LANES / 2; distance > 0; distance /= 2)
     x = max(x, __shfl_xor_sync(~0u, x, distance));
   return x;
@@ -315,7 +306,7 @@ __device__ __noinline__ float suitable_scale(const float *samples, int row_float
 
 /* Sets a new scale, and the factor from sums to outputs with this scale. The factor is 0 if one multiplication is not
  * enough. */
-__device__ __forceinline__ void set_scale(const walk_arguments &a, float next, float &scale, float &factor) {
+DEVICE void set_scale(const walk_arguments &a, float next, float &scale, float &factor) {
   const float both = a.factor / next;
   scale = next;
   factor = a.plain && fabsf(both) > 0x1p-100f && fabsf(both) < 0x1p100f ? both : 0;
@@ -324,60 +315,57 @@ __device__ __forceinline__ void set_scale(const walk_arguments &a, float next, f
 /* ---- Output ---- */
 
 /* Stores one value at any place. */
-__device__ __forceinline__ void store_sample(const walk_arguments &a, const block_place &at, int row, int sample, float y) {
-  const gconv_problem &problem = a.common.problem;
+DEVICE void store_sample(const walk_arguments &a, const block_place &at, int row, int sample, float y) {
+  const gconv_problem &problem = a.problem;
   const int C = problem.channels, q = sample / C, c = sample - q * C, p = at.out_row + row;
-  uint8_t *pixel = at.out + p * a.common.out_row + q * a.common.out_pixel, *to = pixel + c * a.common.out_channel;
+  uint8_t *pixel = at.out + p * a.out_row + q * a.out_pixel, *to = pixel + c * a.out_channel;
   if (problem.keep_alpha && c == C - 1) {
     if (a.filter > 0 && problem.epilogue.combine == GCONV_COMBINE_STACK)
       return; /* alpha is stored once, with the first filter */
-    y = kept_alpha<float>(problem, at.in, a.common.in_row, p, q);
-    to = pixel + a.common.out_alpha;
+    y = kept_alpha<float>(problem, at.in, a.in_row, p, q);
+    to = pixel + a.out_alpha;
   }
   store_as(problem.out_type, y, to);
 }
 
 /* Stores 8 finished rows. For each tile, a lane has samples `sample` and `sample` + 1 of rows `row` and `row` + 1. `to` is
  * the place of the first. */
-__device__ __forceinline__ void store_whole(const walk_arguments &a, const float (&sums)[TILES][4], float factor,
-                                            uint8_t *to) {
-  const float offset = a.common.problem.epilogue.offset;
-  UNROLLED_FOR (int i = 0; i < 2; i++, to += a.common.out_row)
+DEVICE void store_whole(const walk_arguments &a, const float (&sums)[TILES][4], float factor, uint8_t *to) {
+  const float offset = a.problem.epilogue.offset;
+  UNROLLED_FOR (int i = 0; i < 2; i++, to += a.out_row)
     UNROLLED_FOR (int tile = 0; tile < TILES; tile++)
       *(float2 *)(to + 4 * TILE * tile) = {fmaf(sums[tile][i], factor, offset), fmaf(sums[tile][i + 2], factor, offset)};
 }
 
 /* The same at the end of rows. Only `left` samples, from the first on, are inside the output. */
-__device__ __forceinline__ void store_end(const walk_arguments &a, const float (&sums)[TILES][4], float factor, uint8_t *to,
-                                          int left) {
-  const float offset = a.common.problem.epilogue.offset;
+DEVICE void store_end(const walk_arguments &a, const float (&sums)[TILES][4], float factor, uint8_t *to, int left) {
+  const float offset = a.problem.epilogue.offset;
   UNROLLED_FOR (int i = 0; i < 4; i++)
     UNROLLED_FOR (int tile = 0; tile < TILES; tile++)
       if (TILE * tile + i / 2 < left)
-        ((float *)(to + i % 2 * a.common.out_row))[TILE * tile + i / 2] = fmaf(sums[tile][i], factor, offset);
+        ((float *)(to + i % 2 * a.out_row))[TILE * tile + i / 2] = fmaf(sums[tile][i], factor, offset);
 }
 
 /* The same, sample by sample: if some are outside the output, or need more than a factor and an offset. Not inlined, because
  * its registers would be taken from the whole kernel. */
 __device__ __noinline__ void store_each(const walk_arguments &a, block_place at, int row, int sample, float back,
                                         const float *sums) {
-#pragma unroll 1
-  for (int i = 0; i < TILES * 4; i++) {
+  ROLLED_FOR (int i = 0; i < TILES * 4; i++) {
     const int p = row + i % 2, x = sample + i / 4 * TILE + i / 2 % 2;
     if (p >= 0 && p < at.rows && x < a.samples) {
       const float sum = sums[i] * a.unscale * back;
       if (a.plain)
-        ((float *)(at.out + (at.out_row + p) * a.common.out_row))[x] =
-            fmaf(sum, a.common.problem.epilogue.scale, a.common.problem.epilogue.offset);
+        ((float *)(at.out + (at.out_row + p) * a.out_row))[x] =
+            fmaf(sum, a.problem.epilogue.scale, a.problem.epilogue.offset);
       else
-        store_sample(a, at, p, x, gconv_finish(gconv_response(sum, a.divisor, a.bias), &a.common.problem.epilogue));
+        store_sample(a, at, p, x, gconv_finish(gconv_response(sum, a.divisor, a.bias), &a.problem.epilogue));
     }
   }
 }
 
 /* Computes the warp's outputs from `sample` on, in rows `begin` to `end` - 1, by the definition. */
 __device__ __noinline__ void redo(const walk_arguments &a, block_place at, int sample, int begin, int end) {
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   sample += threadIdx.x % LANES;
   const int q = sample / problem.channels, c = sample % problem.channels;
   const float *taps = a.weights + (int64_t)a.filter * problem.rows * problem.columns;
@@ -387,7 +375,7 @@ __device__ __noinline__ void redo(const walk_arguments &a, block_place at, int s
     for (int r = 0; r < problem.rows; r++)
       for (int s = 0; s < problem.columns; s++)
         sum = fmaf(taps[r * problem.columns + s],
-                   sample_at<float>(problem, at.in, a.common.in_row, top + (int64_t)r * problem.dilation_y,
+                   sample_at<float>(problem, at.in, a.in_row, top + (int64_t)r * problem.dilation_y,
                                     left + (int64_t)s * problem.dilation_x, c),
                    sum);
     store_sample(a, at, row, sample, gconv_finish(gconv_response(sum, a.divisor, a.bias), &problem.epilogue));
@@ -397,13 +385,12 @@ __device__ __noinline__ void redo(const walk_arguments &a, block_place at, int s
 /* ---- The kernel ---- */
 
 /* Finds the place of a block in lane `lane`, for `steps` steps from number `step` on. */
-template <int WARPS>
-__device__ __forceinline__ block_place find_place(const walk_arguments &a, uint4 *slots, int lane, int step, int steps) {
-  const gconv_problem &problem = a.common.problem;
+template <int WARPS> DEVICE block_place find_place(const walk_arguments &a, uint4 *slots, int lane, int step, int steps) {
+  const gconv_problem &problem = a.problem;
   const int sheet = lane / a.across, image = sheet / problem.planes, plane = sheet - image * problem.planes;
   block_place at;
-  at.in = a.common.in + image * a.common.in_image + plane * a.common.in_plane;
-  at.out = a.common.out + image * a.common.out_image + plane * a.common.out_plane;
+  at.in = a.in + image * a.in_image + plane * a.in_plane;
+  at.out = a.out + image * a.out_image + plane * a.out_plane;
   at.slots = slots;
   at.offsets = (int32_t *)(slots + SLOTS * ROWS * a.pitch);
   at.first = (lane - sheet * a.across) * (WARPS * SPAN);
@@ -418,7 +405,7 @@ __device__ __forceinline__ block_place find_place(const walk_arguments &a, uint4
 }
 
 /* Returns whether this thread has a finished sum that is not a finite number. */
-__device__ __forceinline__ bool is_odd(const float (&sums)[TILES][4]) {
+DEVICE bool is_odd(const float (&sums)[TILES][4]) {
   bool odd = false;
   UNROLLED_FOR (int i = 0; i < 4 * TILES; i++)
     odd = odd || !(fabsf(sums[i / 4][i % 4]) < INFINITY);
@@ -426,8 +413,7 @@ __device__ __forceinline__ bool is_odd(const float (&sums)[TILES][4]) {
 }
 
 /* Processes a piece of a lane from top to bottom. Afterwards shared memory may be used again. */
-template <int GROUPS, int TURNS>
-__device__ __forceinline__ void walk_down(const walk_arguments &a, const block_place &at, const uint4 *taps) {
+template <int GROUPS, int TURNS> DEVICE void walk_down(const walk_arguments &a, const block_place &at, const uint4 *taps) {
   constexpr int WARPS = warps_of(GROUPS);
   const int turns = TURNS > 0 ? TURNS : a.turns;
   /* These are kept in registers by a shuffle. Otherwise the compiler computes them again and again, which takes long. */
@@ -439,16 +425,14 @@ __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_p
   float factor = a.plain ? a.factor : 0; /* from sums to outputs; 0 if one factor is not enough */
   int odd_begin = at.rows, odd_end = 0, odd_until = INT32_MIN, slot = 0;
   int p = -8 * (GROUPS - 2); /* each step finishes the groups of 8 rows that begin at p - 8 and at p */
-  const uint8_t *from = at.in + (int64_t)(at.in_row + 2 * warp) * a.common.in_row +
+  const uint8_t *from = at.in + (int64_t)(at.in_row + 2 * warp) * a.in_row +
                         ((int64_t)at.first + a.left + 4 * lane) * 4; /* this thread's first word of a step */
-  uint8_t *to =
-      at.out + (int64_t)(at.out_row + p - 8 + lane % 4 * 2) * a.common.out_row + (int64_t)(first + lane / 4 * 2) * 4;
-  for (int i = 0; i < SLOTS - 1; i++, from += ROWS * a.common.in_row) {
+  uint8_t *to = at.out + (int64_t)(at.out_row + p - 8 + lane % 4 * 2) * a.out_row + (int64_t)(first + lane / 4 * 2) * 4;
+  for (int i = 0; i < SLOTS - 1; i++, from += ROWS * a.in_row) {
     fetch(a, at, own, warp, at.slots + i * step_words, i * ROWS, from);
     commit_copies();
   }
-#pragma unroll 1
-  for (; p - 8 < at.rows; p += ROWS, from += ROWS * a.common.in_row, to += ROWS * a.common.out_row) {
+  ROLLED_FOR (; p - 8 < at.rows; p += ROWS, from += ROWS * a.in_row, to += ROWS * a.out_row) {
     await_copies<SLOTS - 2>();
     __syncthreads();
     if (p + (SLOTS - 1) * ROWS - 8 < at.rows)
@@ -482,7 +466,7 @@ __device__ __forceinline__ void walk_down(const walk_arguments &a, const block_p
       add_columns<GROUPS>(taps + 2 * turns * LANES + lane, f, sums);
       UNROLLED_FOR (int i = 0; i < 2; i++) {
         const int eight = p - 8 + 8 * i;
-        uint8_t *const there = to + 8 * i * a.common.out_row;
+        uint8_t *const there = to + 8 * i * a.out_row;
         if (factor != 0 && eight >= 0 && eight + 8 <= at.rows) {
           if (first + SPAN <= a.samples)
             store_whole(a, sums[GROUPS - i], factor, there);

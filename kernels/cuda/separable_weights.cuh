@@ -10,8 +10,6 @@
 
 namespace {
 
-/* ---- The shape of a problem ---- */
-
 /* Rows from the first tap to the last. */
 int reach_y(const gconv_problem *problem) {
   return (problem->rows - 1) * problem->dilation_y;

@@ -39,8 +39,7 @@ struct listed_tap {
 /* The launch does filters first .. first + filters - 1. The list has the taps of one filter after those of the other;
  * ends[f] is where those of filter f end. */
 enum { MOST_FILTERS = 64 };
-template <int MOST> struct sparse_arguments {
-  arguments common;
+template <int MOST> struct sparse_arguments : arguments {
   tile_shape shape;
   const float *weights;
   int32_t first, filters;
@@ -49,19 +48,16 @@ template <int MOST> struct sparse_arguments {
 };
 
 /* Adds one tap to all sums. places[i] is where output i finds the sample for a tap of offset 0. */
-__device__ __forceinline__ void add_tap(float tap, int offset, const float *tile, const int (&places)[OUTPUTS],
-                                        float (&sums)[OUTPUTS]) {
+DEVICE void add_tap(float tap, int offset, const float *tile, const int (&places)[OUTPUTS], float (&sums)[OUTPUTS]) {
   UNROLLED_FOR (int i = 0; i < OUTPUTS; i++)
     sums[i] = fmaf(tap, tile[places[i] + offset], sums[i]);
 }
 
 /* Adds all taps of a filter, the zeros too. For tiles with samples that are not finite. */
-__device__ __forceinline__ void add_all_taps(const gconv_problem &problem, int pitch, const float *taps, const float *tile,
-                                             const int (&places)[OUTPUTS], float (&sums)[OUTPUTS]) {
-#pragma unroll 1
-  for (int r = 0; r < problem.rows; r++)
-#pragma unroll 1
-    for (int s = 0; s < problem.columns; s++)
+DEVICE void add_all_taps(const gconv_problem &problem, int pitch, const float *taps, const float *tile,
+                         const int (&places)[OUTPUTS], float (&sums)[OUTPUTS]) {
+  ROLLED_FOR (int r = 0; r < problem.rows; r++)
+    ROLLED_FOR (int s = 0; s < problem.columns; s++)
       add_tap(*taps++, r * problem.dilation_y * pitch + s * problem.dilation_x * problem.channels, tile, places, sums);
 }
 
@@ -84,8 +80,7 @@ struct output_places {
 
 /* Stores the values of one filter. Alpha that is kept is stored in place of its value. */
 template <class In, class Out>
-__device__ __forceinline__ void store_outputs(const arguments &a, const output_places &at, int filter,
-                                              const float (&values)[OUTPUTS]) {
+DEVICE void store_outputs(const arguments &a, const output_places &at, int filter, const float (&values)[OUTPUTS]) {
   const gconv_problem &problem = a.problem;
   const bool with_alpha = filter == 0 || problem.epilogue.combine == GCONV_COMBINE_NONE;
   UNROLLED_FOR (int g = 0; g < GROUPS; g++) {
@@ -94,8 +89,7 @@ __device__ __forceinline__ void store_outputs(const arguments &a, const output_p
     if (at.q[g] >= problem.out_width)
       continue;
     if (alpha)
-#pragma unroll 1
-      for (int j = 0; j < ROWS && at.p + j < problem.out_height && with_alpha; j++)
+      ROLLED_FOR (int j = 0; j < ROWS && at.p + j < problem.out_height && with_alpha; j++)
         gconv_store(kept_alpha<In>(problem, at.in, a.in_row, at.p + j, at.q[g]),
                     (Out *)(pixel + j * a.out_row + a.out_alpha));
     else
@@ -107,32 +101,28 @@ __device__ __forceinline__ void store_outputs(const arguments &a, const output_p
 
 /* Computes and stores the outputs of a thread, from a tile that is filled. */
 template <class In, int MOST>
-__device__ __forceinline__ void make_outputs(const sparse_arguments<MOST> &k, const output_places &at, const float *tile,
-                                             const int (&places)[OUTPUTS], bool finite) {
-  const arguments &a = k.common;
+DEVICE void make_outputs(const sparse_arguments<MOST> &a, const output_places &at, const float *tile,
+                         const int (&places)[OUTPUTS], bool finite) {
   const gconv_problem &problem = a.problem;
   float values[OUTPUTS];
   int t = 0;
-  for (int f = 0; f < k.filters; f++) {
+  for (int f = 0; f < a.filters; f++) {
     float sums[OUTPUTS] = {};
     if (finite)
-#pragma unroll 2
-      for (; t < k.ends[f]; t++)
-        add_tap(k.list[t].tap, k.list[t].offset, tile, places, sums);
+      UNROLLED_2_FOR (; t < a.ends[f]; t++)
+        add_tap(a.list[t].tap, a.list[t].offset, tile, places, sums);
     else
-      add_all_taps(problem, k.shape.pitch, k.weights + (int64_t)(k.first + f) * problem.rows * problem.columns, tile, places,
+      add_all_taps(problem, a.shape.pitch, a.weights + (int64_t)(a.first + f) * problem.rows * problem.columns, tile, places,
                    sums);
-    if (!take_sums(problem, k.weights, k.first + f, problem.filters, sums, values))
+    if (!take_sums(problem, a.weights, a.first + f, problem.filters, sums, values))
       continue;
-    int filter = gconv_is_combined(&problem) ? 0 : k.first + f;
+    int filter = gconv_is_combined(&problem) ? 0 : a.first + f;
     with_type(problem.out_type, [&](auto out) { store_outputs<In, decltype(out)>(a, at, filter, values); });
   }
 }
 
 /* Processes all tiles of a block that begin at sample `begin` of a row. The block strides over rows and planes. */
-template <class In, int MOST>
-__device__ __forceinline__ void make_tiles(const sparse_arguments<MOST> &k, int64_t begin, float *tile) {
-  const arguments &a = k.common;
+template <class In, int MOST> DEVICE void make_tiles(const sparse_arguments<MOST> &a, int64_t begin, float *tile) {
   const gconv_problem &problem = a.problem;
   const int64_t pixel = begin / problem.channels;
   const int first =
@@ -145,18 +135,18 @@ __device__ __forceinline__ void make_tiles(const sparse_arguments<MOST> &k, int6
     at.q[g] = pixel + q;
     at.c[g] = first + g * LANES - q * problem.channels;
     UNROLLED_FOR (int j = 0; j < ROWS; j++)
-      places[j * GROUPS + g] = (int)(threadIdx.y * ROWS + j) * problem.stride_y * k.shape.pitch +
+      places[j * GROUPS + g] = (int)(threadIdx.y * ROWS + j) * problem.stride_y * a.shape.pitch +
                                q * problem.stride_x * problem.channels + at.c[g];
   }
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
     int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
     at.in = a.in + image * a.in_image + plane * a.in_plane;
     at.out = a.out + image * a.out_image + plane * a.out_plane;
-    for (int64_t row = (int64_t)blockIdx.y * k.shape.out_rows; row < problem.out_height;
-         row += (int64_t)gridDim.y * k.shape.out_rows) {
-      fill_tile<In>(a, k.shape, at.in, row * problem.stride_y - problem.pad_top, left, tile);
+    for (int64_t row = (int64_t)blockIdx.y * a.shape.out_rows; row < problem.out_height;
+         row += (int64_t)gridDim.y * a.shape.out_rows) {
+      fill_tile<In>(a, a.shape, at.in, row * problem.stride_y - problem.pad_top, left, tile);
       at.p = row + threadIdx.y * ROWS;
-      make_outputs<In>(k, at, tile, places, sizeof(In) < 4 || is_finite(k.shape, tile));
+      make_outputs<In>(a, at, tile, places, sizeof(In) < 4 || is_finite(a.shape, tile));
       __syncthreads(); /* the tile is read until here, and filled again behind it */
     }
   }
@@ -167,7 +157,7 @@ __device__ __forceinline__ void make_tiles(const sparse_arguments<MOST> &k, int6
 template <class In, int MOST>
 __global__ void __launch_bounds__(LANES *MOST_WARPS) sparse(const __grid_constant__ sparse_arguments<MOST> k) {
   extern __shared__ float4 memory[];
-  const int64_t samples = (int64_t)k.common.problem.out_width * k.common.problem.channels;
+  const int64_t samples = (int64_t)k.problem.out_width * k.problem.channels;
   for (int64_t begin = (int64_t)blockIdx.x * k.shape.across; begin < samples; begin += (int64_t)gridDim.x * k.shape.across)
     make_tiles<In>(k, begin, (float *)memory);
 }

@@ -8,8 +8,6 @@
 
 namespace {
 
-/* ---- The tile ---- */
-
 enum { LANES = 32 }; /* threads of a warp */
 
 /* The shape of a tile. Each tile row is divided into `piles`, as cards are dealt: sample t goes to pile t % piles, as number
@@ -24,13 +22,13 @@ struct tile_shape {
   int32_t bytes;            /* size of the tile in shared memory */
 };
 
-__device__ __forceinline__ float level_of(float sample) {
+DEVICE float level_of(float sample) {
   return sample;
 }
-__device__ __forceinline__ float level_of(uint8_t sample) {
+DEVICE float level_of(uint8_t sample) {
   return level_of_bits(0x4b000000u | sample);
 }
-__device__ __forceinline__ float level_of(uint16_t sample) {
+DEVICE float level_of(uint16_t sample) {
   return level_of_bits(0x4b000000u | sample);
 }
 
@@ -44,13 +42,13 @@ struct filler {
   int warp, warps, lane;
 };
 
-__device__ __forceinline__ filler filler_of(const tile_shape &shape) {
+DEVICE filler filler_of(const tile_shape &shape) {
   const int id = threadIdx.y * blockDim.x + threadIdx.x, warps = blockDim.x * blockDim.y / LANES;
   return {id / LANES < warps ? id / LANES : shape.rows, warps, id % LANES};
 }
 
 /* The place of sample t within its tile row. DEALT: there is more than one pile. */
-template <bool DEALT> __device__ __forceinline__ int place_in_row(const tile_shape &shape, int t) {
+template <bool DEALT> DEVICE int place_in_row(const tile_shape &shape, int t) {
   return DEALT ? t % shape.piles * shape.pile + t / shape.piles : t;
 }
 
@@ -58,8 +56,8 @@ template <bool DEALT> __device__ __forceinline__ int place_in_row(const tile_sha
  * Floats are copied asynchronously (from sm_80 on). Integers are all loaded before the first is stored, so that their
  * latencies overlap. */
 template <bool DEALT, class In>
-__device__ __forceinline__ void fill_inside(const tile_shape &shape, const uint8_t *from, int64_t in_row, int begin,
-                                            const filler &mine, float *tile) {
+DEVICE void fill_inside(const tile_shape &shape, const uint8_t *from, int64_t in_row, int begin, const filler &mine,
+                        float *tile) {
   const int first = begin + mine.lane,
             left = shape.samples - first; /* sample i * LANES exists if that is less than `left` */
   int places[AT_ONCE];
@@ -86,8 +84,8 @@ __device__ __forceinline__ void fill_inside(const tile_shape &shape, const uint8
 /* The same for a tile that may lie partly or wholly outside the image. Its first sample is at row `top` and pixel `left` of
  * the plane. */
 template <class In>
-__device__ __forceinline__ void fill_anywhere(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top,
-                                              int64_t left, int begin, const filler &mine, float *tile) {
+DEVICE void fill_anywhere(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top, int64_t left,
+                          int begin, const filler &mine, float *tile) {
   const gconv_problem &problem = a.problem;
   int places[AT_ONCE];
   int64_t sources[AT_ONCE]; /* the thread's samples, counted along the image row */
@@ -110,8 +108,8 @@ __device__ __forceinline__ void fill_anywhere(const arguments &a, const tile_sha
 
 /* Fills a tile. Its first sample is at row `top` and pixel `left` of a plane; both may be outside. */
 template <class In>
-__device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top,
-                                          int64_t left, float *tile) {
+DEVICE void fill_tile(const arguments &a, const tile_shape &shape, const uint8_t *plane, int64_t top, int64_t left,
+                      float *tile) {
   const gconv_problem &problem = a.problem;
   const filler mine = filler_of(shape);
   const int64_t first = left * problem.channels;
@@ -136,8 +134,8 @@ __device__ __forceinline__ void fill_tile(const arguments &a, const tile_shape &
  * whether `values` are ready to be stored. The conditions are the same for all values, so each is tested once, not for every
  * value. */
 template <int N>
-__device__ __forceinline__ bool take_sums(const gconv_problem &problem, const float *weights, int filter, int filters,
-                                          float (&sums)[N], float (&values)[N]) {
+DEVICE bool take_sums(const gconv_problem &problem, const float *weights, int filter, int filters, float (&sums)[N],
+                      float (&values)[N]) {
   const gconv_epilogue &epilogue = problem.epilogue;
   const float divisor = gconv_divisors(&problem, weights)[filter], bias = gconv_biases(&problem, weights)[filter];
   if (divisor != 1.0f || bias != 0.0f)

@@ -33,17 +33,14 @@
 
 /* ---- A thread a sample ---- */
 
-struct classic_arguments {
-  arguments common;
+struct classic_arguments : arguments {
   tile_shape shape;
   const float *weights;
 };
 
 /* Makes the output samples of a block: blockDim.x samples of a row from `begin` on, of all channels, in blockDim.y rows. The
  * block strides down the rows and through the planes. */
-template <class In, class Out>
-__device__ __forceinline__ void make_columns(const classic_arguments &k, int64_t begin, float *tile) {
-  const arguments &a = k.common;
+template <class In, class Out> DEVICE void make_columns(const classic_arguments &a, int64_t begin, float *tile) {
   const gconv_problem &problem = a.problem;
   const int channels = problem.channels;
   const int64_t sample = begin + threadIdx.x;
@@ -58,21 +55,21 @@ __device__ __forceinline__ void make_columns(const classic_arguments &k, int64_t
     uint8_t *out = a.out + image * a.out_image + plane * a.out_plane + at.q * a.out_pixel;
     for (int64_t first = (int64_t)blockIdx.y * blockDim.y; first < problem.out_height;
          first += (int64_t)gridDim.y * blockDim.y) {
-      fill_tile<In>(a, k.shape, at.in, first * problem.stride_y - problem.pad_top, left, tile);
+      fill_tile<In>(a, a.shape, at.in, first * problem.stride_y - problem.pad_top, left, tile);
       at.p = first + threadIdx.y;
-      const float *corner = tile + threadIdx.y * problem.stride_y * k.shape.pitch + column;
+      const float *corner = tile + threadIdx.y * problem.stride_y * a.shape.pitch + column;
       uint8_t *pixel = out + at.p * a.out_row;
       if (at.p >= problem.out_height || at.q >= problem.out_width)
         ;
       else if (problem.keep_alpha && at.c == channels - 1)
         keep_alpha<In, Out>(a, at, pixel);
       else
-        store_responses<Out>(a, k.weights, at.c, pixel, [&](int32_t filter) {
-          const float *tap = k.weights + (int64_t)filter * problem.rows * problem.columns;
+        store_responses<Out>(a, a.weights, at.c, pixel, [&](int32_t filter) {
+          const float *tap = a.weights + (int64_t)filter * problem.rows * problem.columns;
           const int step = problem.dilation_x * channels;
           float sum = 0.0f;
           for (int r = 0; r < problem.rows; r++) {
-            const float *x = corner + r * problem.dilation_y * k.shape.pitch;
+            const float *x = corner + r * problem.dilation_y * a.shape.pitch;
             for (int s = 0; s < problem.columns; s++, x += step)
               sum = fmaf(__ldg(tap++), *x, sum);
           }
@@ -86,7 +83,7 @@ __device__ __forceinline__ void make_columns(const classic_arguments &k, int64_t
 /* Grid: x counts samples of a row, y rows, z planes of all images. A block strides over what lies beyond the grid. */
 template <class In, class Out> __global__ void __launch_bounds__(1024) classic(const __grid_constant__ classic_arguments k) {
   extern __shared__ float4 memory[];
-  const int64_t samples = (int64_t)k.common.problem.out_width * k.common.problem.channels;
+  const int64_t samples = (int64_t)k.problem.out_width * k.problem.channels;
   for (int64_t begin = (int64_t)blockIdx.x * blockDim.x; begin < samples; begin += (int64_t)gridDim.x * blockDim.x)
     make_columns<In, Out>(k, begin, (float *)memory);
 }
@@ -102,8 +99,7 @@ struct strip_shape {
   int64_t bytes;   /* shared memory of a block in all */
 };
 
-template <int MOST> struct strip_arguments {
-  arguments common;
+template <int MOST> struct strip_arguments : arguments {
   strip_shape shape;
   const float *weights;
   int32_t first, filters; /* the filters of this launch */
@@ -112,7 +108,7 @@ template <int MOST> struct strip_arguments {
 };
 
 /* Adds N taps to V sums. `x` is the sample for the first tap and the first output; it is at a multiple of 16 bytes. */
-template <int N> __device__ __forceinline__ void add_run(const float *taps, const float *x, float (&sums)[V]) {
+template <int N> DEVICE void add_run(const float *taps, const float *x, float (&sums)[V]) {
   constexpr int FOURS = (V + N - 1 + 3) / 4;
   float window[4 * FOURS];
   UNROLLED_FOR (int i = 0; i < FOURS; i++)
@@ -123,9 +119,8 @@ template <int N> __device__ __forceinline__ void add_run(const float *taps, cons
 }
 
 /* Adds a row of taps: first runs of 16, then the rest. So every inner loop is unrolled. */
-__device__ __forceinline__ void add_taps(const float *taps, int count, const float *x, float (&sums)[V]) {
-#pragma unroll 1
-  for (; count > RUN; count -= RUN, taps += RUN, x += RUN)
+DEVICE void add_taps(const float *taps, int count, const float *x, float (&sums)[V]) {
+  ROLLED_FOR (; count > RUN; count -= RUN, taps += RUN, x += RUN)
     add_run<RUN>(taps, x, sums);
 #define CASE(N)                                                                                                             \
   case N:                                                                                                                   \
@@ -144,7 +139,7 @@ struct strip {
   int row, card, number; /* of the outputs in the tile: row, pile, place within the pile */
 };
 
-__device__ __forceinline__ strip strip_of(const tile_shape &shape) {
+DEVICE strip strip_of(const tile_shape &shape) {
   const int across = threadIdx.y;
   if (shape.piles == 1)
     return {(int)threadIdx.x, 0, across * V};
@@ -152,7 +147,7 @@ __device__ __forceinline__ strip strip_of(const tile_shape &shape) {
 }
 
 /* Writes the finished values of a strip to the stage, in the order of the image. store_stage() reads them there. */
-__device__ __forceinline__ void stage_strip(const strip_shape &shape, const strip &at, const float (&y)[V], float *stage) {
+DEVICE void stage_strip(const strip_shape &shape, const strip &at, const float (&y)[V], float *stage) {
   const int piles = shape.tile.piles;
   float *to = stage + at.row * shape.stage_pitch + at.number * piles + at.card;
   if (piles == 1) {
@@ -174,8 +169,8 @@ struct tile_place {
 /* Stores `count` finished values of a tile row p, from sample `first` on, for any layout of the output. Alpha that is kept
  * is stored in place of its value. */
 template <class In, class Out>
-__device__ __forceinline__ void store_pixels(const arguments &a, const tile_place &at, const float (&y)[4], int64_t p,
-                                             int first, int count, int filter) {
+DEVICE void store_pixels(const arguments &a, const tile_place &at, const float (&y)[4], int64_t p, int first, int count,
+                         int filter) {
   const gconv_problem &problem = a.problem;
   uint8_t *row = at.out + p * a.out_row + filter * a.out_filter;
   UNROLLED_FOR (int j = 0; j < 4; j++) {
@@ -192,8 +187,7 @@ __device__ __forceinline__ void store_pixels(const arguments &a, const tile_plac
 
 /* Stores the staged outputs of filter `filter`. A warp takes one row at a time. */
 template <class In, class Out>
-__device__ __forceinline__ void store_stage(const arguments &a, const strip_shape &shape, const tile_place &at,
-                                            const float *stage, int filter) {
+DEVICE void store_stage(const arguments &a, const strip_shape &shape, const tile_place &at, const float *stage, int filter) {
   const gconv_problem &problem = a.problem;
   const int id = threadIdx.y * blockDim.x + threadIdx.x, warps = blockDim.x * blockDim.y / LANES;
   const bool dense =
@@ -215,66 +209,62 @@ __device__ __forceinline__ void store_stage(const arguments &a, const strip_shap
 }
 
 /* Computes the sums of filter number `filter` of the launch. */
-template <int MOST>
-__device__ __forceinline__ void add_filter(const strip_arguments<MOST> &k, int filter, const float *x, float (&sums)[V]) {
-  const int columns = k.common.problem.columns, rows = k.common.problem.rows, pitch = k.pitch;
-  const int step = k.common.problem.dilation_y * k.shape.tile.pitch;
+template <int MOST> DEVICE void add_filter(const strip_arguments<MOST> &k, int filter, const float *x, float (&sums)[V]) {
+  const int columns = k.problem.columns, rows = k.problem.rows, pitch = k.pitch;
+  const int step = k.problem.dilation_y * k.shape.tile.pitch;
   const float *taps = k.taps + filter * rows * pitch;
   UNROLLED_FOR (int v = 0; v < V; v++)
     sums[v] = 0.0f;
-#pragma unroll 1
-  for (int r = 0; r < rows; r++, taps += pitch, x += step)
+  ROLLED_FOR (int r = 0; r < rows; r++, taps += pitch, x += step)
     add_taps(taps, columns, x, sums);
 }
 
 /* Computes and stores all outputs of a tile that is filled. */
 template <class In, int MOST>
-__device__ __forceinline__ void make_strips(const strip_arguments<MOST> &k, const tile_place &at, const strip &mine,
-                                            const float *tile, float *stage) {
-  const arguments &a = k.common;
+DEVICE void make_strips(const strip_arguments<MOST> &a, const tile_place &at, const strip &mine, const float *tile,
+                        float *stage) {
   const gconv_problem &problem = a.problem;
-  const tile_shape &shape = k.shape.tile;
+  const tile_shape &shape = a.shape.tile;
   /* Threads without a strip compute, too, and their results are dropped: taps are read through uniform registers only if all
    * threads of a warp take part. */
   const bool combined = gconv_is_combined(&problem), busy = mine.number * shape.piles < shape.across;
   const int column = busy ? mine.card * shape.pile + mine.number : 0;
   const float *x = tile + mine.row * problem.stride_y * shape.pitch + column;
   float values[V];
-  for (int f = 0; f < k.filters; f++) {
+  for (int f = 0; f < a.filters; f++) {
     float sums[V];
-    add_filter(k, f, x, sums);
-    if (!take_sums(problem, k.weights, k.first + f, problem.filters, sums, values))
+    add_filter(a, f, x, sums);
+    if (!take_sums(problem, a.weights, a.first + f, problem.filters, sums, values))
       continue;
     __syncthreads(); /* the stage may be the tile itself, or still hold the filter before */
     if (busy)
-      stage_strip(k.shape, mine, values, stage);
+      stage_strip(a.shape, mine, values, stage);
     __syncthreads();
-    int filter = combined ? 0 : k.first + f;
-    with_type(problem.out_type, [&](auto out) { store_stage<In, decltype(out)>(a, k.shape, at, stage, filter); });
+    int filter = combined ? 0 : a.first + f;
+    with_type(problem.out_type, [&](auto out) { store_stage<In, decltype(out)>(a, a.shape, at, stage, filter); });
   }
 }
 
 /* Grid: x counts tiles along a row, y rows of tiles, z planes of all images. A block strides over what lies beyond the grid.
  */
 template <class In, int MOST>
-__global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant__ strip_arguments<MOST> k) {
+__global__ void __launch_bounds__(STRIP_THREADS, 3) strips(const __grid_constant__ strip_arguments<MOST> a) {
   extern __shared__ float4 memory[];
-  float *tile = (float *)memory, *stage = tile + k.shape.stage;
-  const arguments &a = k.common;
+  float *tile = (float *)memory, *stage = tile + a.shape.stage;
   const gconv_problem &problem = a.problem;
-  const strip mine = strip_of(k.shape.tile);
-  const int across = k.shape.tile.across / problem.channels; /* pixels */
+  const strip mine = strip_of(a.shape.tile);
+  const int across = a.shape.tile.across / problem.channels; /* pixels */
   tile_place at;
   for (int64_t z = blockIdx.z; z < (int64_t)problem.images * problem.planes; z += gridDim.z) {
     int64_t image = problem.planes == 1 ? z : z / problem.planes, plane = z - image * problem.planes;
     at.in = a.in + image * a.in_image + plane * a.in_plane;
     at.out = a.out + image * a.out_image + plane * a.out_plane;
-    for (at.row = (int64_t)blockIdx.y * k.shape.tile.out_rows; at.row < problem.out_height;
-         at.row += (int64_t)gridDim.y * k.shape.tile.out_rows)
+    for (at.row = (int64_t)blockIdx.y * a.shape.tile.out_rows; at.row < problem.out_height;
+         at.row += (int64_t)gridDim.y * a.shape.tile.out_rows)
       for (at.pixel = (int64_t)blockIdx.x * across; at.pixel < problem.out_width; at.pixel += (int64_t)gridDim.x * across) {
-        fill_tile<In>(a, k.shape.tile, at.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left,
+        fill_tile<In>(a, a.shape.tile, at.in, at.row * problem.stride_y - problem.pad_top, at.pixel - problem.pad_left,
                       tile);
-        make_strips<In>(k, at, mine, tile, stage);
+        make_strips<In>(a, at, mine, tile, stage);
         __syncthreads(); /* the tile is read until here, and filled again behind it */
       }
   }

@@ -19,12 +19,12 @@ namespace {
 enum { COLOURS = 3 };
 
 /* Converts between four pixels, 12 bytes, and words of one colour. */
-__device__ __forceinline__ void divide_colours(const uint32_t (&rgb)[3], uint32_t (&colour)[COLOURS]) {
+DEVICE void divide_colours(const uint32_t (&rgb)[3], uint32_t (&colour)[COLOURS]) {
   colour[0] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0630), rgb[2], 0x5210);
   colour[1] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0741), rgb[2], 0x6210);
   colour[2] = __byte_perm(__byte_perm(rgb[0], rgb[1], 0x0052), rgb[2], 0x7410);
 }
-__device__ __forceinline__ void join_colours(const uint32_t (&colour)[COLOURS], uint32_t (&rgb)[3]) {
+DEVICE void join_colours(const uint32_t (&colour)[COLOURS], uint32_t (&rgb)[3]) {
   rgb[0] = __byte_perm(__byte_perm(colour[0], colour[1], 0x0140), colour[2], 0x2410);
   rgb[1] = __byte_perm(__byte_perm(colour[0], colour[1], 0x6205), colour[2], 0x3250);
   rgb[2] = __byte_perm(__byte_perm(colour[0], colour[1], 0x0730), colour[2], 0x7216);
@@ -55,10 +55,10 @@ template <int R, int D> struct colour_walker {
     uint32_t copies; /* bit i: the lane copies the chunk that is i * SIDE further on */
   };
 
-  __device__ __forceinline__ feed make_feed() const {
-    const int dilation = a.common.problem.dilation_y, row = threadIdx.x % LANES / SIDE, chunk = threadIdx.x % SIDE;
-    feed f = {top, min(top + (groups - 1) * Y * dilation, a.common.problem.height - 1 - (Y - 1) * dilation), NULL, 0};
-    f.from = source.in + top * a.common.in_row + row * a.in_step + source.first + chunk * CHUNK;
+  DEVICE feed make_feed() const {
+    const int dilation = a.problem.dilation_y, row = threadIdx.x % LANES / SIDE, chunk = threadIdx.x % SIDE;
+    feed f = {top, min(top + (groups - 1) * Y * dilation, a.problem.height - 1 - (Y - 1) * dilation), NULL, 0};
+    f.from = source.in + top * a.in_row + row * a.in_step + source.first + chunk * CHUNK;
     for (int i = 0; i < SLOTS; i++) {
       const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
       if (own < CHUNKS && left >= 0 && left + CHUNK <= a.whole && (own < source.begin || own >= source.end))
@@ -69,8 +69,8 @@ template <int R, int D> struct colour_walker {
   }
 
   /* Starts to stage the next group at the address `to`, if there is one. `own` is the offset of this lane's first chunk. */
-  __device__ __forceinline__ void fetch(feed &f, uint32_t to, uint32_t own) const {
-    const int step = Y * a.common.problem.dilation_y;
+  DEVICE void fetch(feed &f, uint32_t to, uint32_t own) const {
+    const int step = Y * a.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
       UNROLLED_FOR (int i = 0; i < SLOTS; i++)
         if (f.copies >> i & 1)
@@ -85,7 +85,7 @@ template <int R, int D> struct colour_walker {
     f.from += Y * a.in_step;
   }
 
-  static __device__ __forceinline__ void divide_unit(uint32_t from, uint32_t to) {
+  static DEVICE void divide_unit(uint32_t from, uint32_t to) {
     const uint32_t rgb[3] = {load_word(from), load_word(from + 4), load_word(from + 8)};
     uint32_t colour[COLOURS];
     divide_colours(rgb, colour);
@@ -94,7 +94,7 @@ template <int R, int D> struct colour_walker {
   }
 
   /* Divides the rows of a group: LANES units of a row at a time, then the remaining units of all rows. */
-  static __device__ __forceinline__ void divide(uint32_t from, uint32_t to) {
+  static DEVICE void divide(uint32_t from, uint32_t to) {
     const int lane = threadIdx.x % LANES, row = lane / (UNITS - LANES), unit = LANES + lane % (UNITS - LANES);
     UNROLLED_FOR (int y = 0; y < Y; y++)
       divide_unit(from + y * RAW_PITCH + 12 * lane, to + y * PITCH + 4 * lane);
@@ -103,7 +103,7 @@ template <int R, int D> struct colour_walker {
   }
 
   /* Stores four pixels, or `count` pixels at the end of a row. */
-  static __device__ __forceinline__ void store_pixels(const uint32_t (&rgb)[3], uint8_t *at, int count) {
+  static DEVICE void store_pixels(const uint32_t (&rgb)[3], uint8_t *at, int count) {
     UNROLLED_FOR (int i = 0; i < 12; i++)
       if (i < 3 * count && count < 4)
         at[i] = (uint8_t)(rgb[i / 4] >> 8 * (i % 4));
@@ -113,8 +113,8 @@ template <int R, int D> struct colour_walker {
 
   /* Makes up to Y rows of results from the groups in shared memory. group[] has the addresses of this lane's windows. `at`
    * advances. */
-  __device__ __forceinline__ void make_rows(const product &p, const uint32_t (&group)[NEED], const plain_outlet &to,
-                                            int rows, uint8_t *&at) const {
+  DEVICE void make_rows(const product &p, const uint32_t (&group)[NEED], const plain_outlet &to, int rows,
+                        uint8_t *&at) const {
     uint32_t colour[Y][COLOURS];
     UNROLLED_FOR (int c = 0; c < COLOURS; c++) {
       int sums[Y][D][4] = {};
@@ -132,12 +132,12 @@ template <int R, int D> struct colour_walker {
   }
 
   /* Makes `rows` output rows from row `begin` on. */
-  __device__ __forceinline__ void walk(const outlet &to, int begin, int rows) const {
+  DEVICE void walk(const outlet &to, int begin, int rows) const {
     const int lane = threadIdx.x % LANES, windows = BLOCK * (lane / 4) + 4 * (lane % 4);
     const uint32_t address = keep(shared_address(raw));
     const uint32_t chunk = keep(lane / SIDE * RAW_PITCH + lane % SIDE * CHUNK);
     const plain_outlet plain(a, to);
-    uint8_t *at = to.out + begin * a.common.out_row + COLOURS * plain.first;
+    uint8_t *at = to.out + begin * a.out_row + COLOURS * plain.first;
     uint32_t coming[AHEAD + 1],
         group[NEED]; /* addresses of rows as they arrive; of the separated rows, at this lane's windows */
     product p;
@@ -150,8 +150,7 @@ template <int R, int D> struct colour_walker {
     }
     UNROLLED_FOR (int g = 0; g < NEED; g++)
       group[g] = address + RAW + g * Y * PITCH + windows;
-#pragma unroll 1
-    for (int i = (1 - NEED) * Y; i < rows; i += Y) {
+    ROLLED_FOR (int i = (1 - NEED) * Y; i < rows; i += Y) {
       fetch(f, coming[AHEAD], coming[AHEAD] + chunk);
       await_copies<AHEAD>();
       __syncwarp(); /* all lanes have read the oldest group */
@@ -171,7 +170,7 @@ __global__ void __launch_bounds__(WARPS *LANES, colour_walker<R, D>::BLOCKS)
     walk_down_colours(const __grid_constant__ banded_arguments a) {
   extern __shared__ __align__(16) uint8_t memory[];
   using small = colour_walker<R, D>;
-  const int width = a.common.problem.out_width;
+  const int width = a.problem.out_width;
   place_in_grid p;
   if (!find_place(a, width, &p))
     return;
@@ -180,7 +179,7 @@ __global__ void __launch_bounds__(WARPS *LANES, colour_walker<R, D>::BLOCKS)
   const row_source source = make_source<uint8_t, LANES>(a, p.at.in, COLOURS * p.tile + a.left - lead, small::CHUNKS,
                                                         (int *)(own + small::RAW + small::PLANES));
   __syncwarp();
-  const small walker = {a, source, own, p.top - a.common.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
+  const small walker = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
   walker.walk({p.at.in, p.at.out, p.tile + 4 * (int)(threadIdx.x % LANES), width}, p.top, p.rows);
 }
 

@@ -2,11 +2,9 @@
 /* toeplitz, any filter: input staged in shared memory. */
 #pragma once
 
-#include "toeplitz_results.cuh"
+#include "toeplitz_rows.cuh"
 
 namespace {
-
-/* ---- Any filter: input staged in shared memory ---- */
 
 /* A block has four warps, one above the other. Each makes X tiles side by side and Y rows. The block stages the input for
  * all of them. Then, for every 32 samples of the windows, it goes down the rows of input. Each input row is used with Y rows
@@ -24,8 +22,7 @@ template <class In, int D> struct stager {
     return pitch_of(X, words, P) / P * (int)sizeof(int);
   }
 
-  static __device__ __forceinline__ void stage_input(const banded_arguments &a, const uint8_t *in, int tile, int y,
-                                                     uint8_t *to) {
+  static DEVICE void stage_input(const banded_arguments &a, const uint8_t *in, int tile, int y, uint8_t *to) {
     const int chunks = pitch_of(X, a.words, P) / CHUNK;
     int *places = (int *)(to + staged_rows(a.rows) * chunks * CHUNK);
     const row_source source = make_source<In, WARPS * LANES>(a, in, tile + a.left - lead_of<In>(a) / P, chunks, places);
@@ -36,7 +33,7 @@ template <class In, int D> struct stager {
     __syncthreads();
   }
 
-  static __device__ __forceinline__ void load_band(const uint32_t *from, uint32_t (&band)[D][2]) {
+  static DEVICE void load_band(const uint32_t *from, uint32_t (&band)[D][2]) {
     UNROLLED_FOR (int d = 0; d < D; d++) {
       const uint2 words = __ldg((const uint2 *)from + d * LANES);
       band[d][0] = words.x;
@@ -47,8 +44,8 @@ template <class In, int D> struct stager {
   /* Adds Y rows of the input, from `input` on, with rows m .. of the filter and, in `ring`, the rows before. If not INNER,
    * some of these rows may not exist. */
   template <bool INNER>
-  static __device__ __forceinline__ void add_rows(const uint32_t *bands, const uint8_t *input, int pitch, int m, int rows,
-                                                  uint32_t (&ring)[Y][D][2], int (&sums)[X][Y][N][4]) {
+  static DEVICE void add_rows(const uint32_t *bands, const uint8_t *input, int pitch, int m, int rows,
+                              uint32_t (&ring)[Y][D][2], int (&sums)[X][Y][N][4]) {
     UNROLLED_FOR (int u = 0; u < Y; u++) {
       windows<P, 2> x[X];
       if (INNER || m + u < rows)
@@ -63,11 +60,9 @@ template <class In, int D> struct stager {
   }
 
   /* Adds the products of a filter with 32 samples of the windows. */
-  static __device__ __forceinline__ void add(const uint32_t *bands, const uint8_t *input, int pitch, int rows,
-                                             int (&sums)[X][Y][N][4]) {
+  static DEVICE void add(const uint32_t *bands, const uint8_t *input, int pitch, int rows, int (&sums)[X][Y][N][4]) {
     uint32_t ring[Y][D][2];
-#pragma unroll 1
-    for (int m = 0; m < rows + Y - 1; m += Y, bands += Y * (D * 2 * LANES), input += Y * pitch)
+    ROLLED_FOR (int m = 0; m < rows + Y - 1; m += Y, bands += Y * (D * 2 * LANES), input += Y * pitch)
       if (m > 0 && m + Y <= rows)
         add_rows<true>(bands, input, pitch, m, rows, ring, sums);
       else
@@ -75,31 +70,29 @@ template <class In, int D> struct stager {
   }
 
   /* Makes filter k at rows p, p + step .. */
-  static __device__ __forceinline__ void make_rows(const banded_arguments &a, const outlet &to, const uint8_t *input,
-                                                   float *stage, int k, int p) {
-    const int own = 4 * (threadIdx.x % LANES), step = a.common.problem.dilation_y;
+  static DEVICE void make_rows(const banded_arguments &a, const outlet &to, const uint8_t *input, float *stage, int k,
+                               int p) {
+    const int own = 4 * (threadIdx.x % LANES), step = a.problem.dilation_y;
     const uint32_t *bands = a.bands + (int64_t)k * a.rows * D * a.words * LANES + 2 * (threadIdx.x % LANES);
     const scaling s = a.scalings[k];
     int sums[X][Y][N][4] = {};
-#pragma unroll 1
-    for (int w = 0; w < a.words; w += 2)
+    ROLLED_FOR (int w = 0; w < a.words; w += 2)
       add(bands + w * (a.rows * D * LANES), input + 16 * w * P, pitch_of(X, a.words, P), a.rows, sums);
     __syncwarp();
     UNROLLED_FOR (int i = 0; i < X * Y; i++)
       stage_sums<false>(sums[i / Y][i % Y], stage + i * TILE);
     __syncwarp();
-#pragma unroll 1
-    for (int i = 0; i < X * Y; i++) {
+    ROLLED_FOR (int i = 0; i < X * Y; i++) {
       outlet tile = to;
       tile.first += i / Y * TILE;
-      if (p + i % Y * step < a.common.problem.out_height)
+      if (p + i % Y * step < a.problem.out_height)
         finish<In>(a, tile, k, p + i % Y * step, s, stage + i * TILE + own, stage + (X * Y + i) * TILE + own);
     }
   }
 };
 
 /* Floats of a warp's stage of so many rows: sums, then the same number of combined values, if there are any. */
-__device__ __forceinline__ int stage_floats(const banded_arguments &a, int rows) {
+DEVICE int stage_floats(const banded_arguments &a, int rows) {
   return rows * TILE * (a.combined ? 2 : 1);
 }
 
@@ -108,19 +101,18 @@ template <class In, int D>
 __global__ void __launch_bounds__(WARPS *LANES) staged(const __grid_constant__ banded_arguments a) {
   using large = stager<In, D>;
   extern __shared__ __align__(16) uint8_t memory[];
-  const gconv_problem &problem = a.common.problem;
+  const gconv_problem &problem = a.problem;
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, tile = blockIdx.x * (large::X * TILE);
   const int phase = blockIdx.y / a.strips, step = problem.dilation_y;
   const int top = phase + (blockIdx.y - phase * a.strips) * (WARPS * large::Y) * step;
-  const planes at = planes_of(a.common, blockIdx.z);
+  const planes at = planes_of(a, blockIdx.z);
   float *stage = (float *)memory + warp * stage_floats(a, large::X * large::Y);
   uint8_t *input = memory + sizeof(float) * WARPS * stage_floats(a, large::X * large::Y);
   large::stage_input(a, at.in, tile, top - problem.pad_top, input);
   const int pitch = pitch_of(large::X, a.words, large::P);
   const uint8_t *own = input + warp * large::Y * pitch + lead_of<In>(a) + (BLOCK * (lane / 4) + 4 * (lane % 4)) * large::P;
   const outlet to = make_outlet(a, at.in, at.out, tile);
-#pragma unroll 1
-  for (int k = 0; k < problem.filters; k++)
+  ROLLED_FOR (int k = 0; k < problem.filters; k++)
     large::make_rows(a, to, own, stage, k, top + warp * large::Y * step);
 }
 

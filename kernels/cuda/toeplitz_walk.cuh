@@ -18,12 +18,12 @@
  */
 #pragma once
 
-#include "toeplitz_results.cuh"
+#include "toeplitz_rows.cuh"
 
 namespace {
 
 /* Rotates the array: moves the first element to the end. */
-template <int N> __device__ __forceinline__ void turn(uint32_t (&places)[N]) {
+template <int N> DEVICE void turn(uint32_t (&places)[N]) {
   const uint32_t first = places[0];
   UNROLLED_FOR (int i = 0; i + 1 < N; i++)
     places[i] = places[i + 1];
@@ -40,13 +40,13 @@ template <int R, int W, int D, int PITCH> struct products {
 
   uint2 bands[TWO][COUNT][D];
 
-  __device__ __forceinline__ void load_bands(const uint2 *from) {
+  DEVICE void load_bands(const uint2 *from) {
     UNROLLED_FOR (int i = 0; i < TWO * COUNT * D; i++)
       bands[i / (COUNT * D)][i / D % COUNT][i % D] = __ldg(from + i * LANES);
   }
 
   /* Adds the products from the groups at the addresses group[] + offset, where this lane's windows are. */
-  template <int N> __device__ __forceinline__ void add(const uint32_t (&group)[N], int offset, int (&sums)[Y][D][4]) const {
+  template <int N> DEVICE void add(const uint32_t (&group)[N], int offset, int (&sums)[Y][D][4]) const {
     UNROLLED_FOR (int q = 0; q * TWO < R + Y - 1; q++) {
       uint32_t x[4]; /* windows g and g + 8 of 16 bytes, then those of the next 16 bytes or of the next row */
       UNROLLED_FOR (int i = 0; i < 4; i++) {
@@ -69,10 +69,8 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   static constexpr int PITCH = pitch_of(1, W, 1), CHUNKS = PITCH / CHUNK;
   using product = products<R, W, D, PITCH>;
   static constexpr int Y = product::Y, NEED = product::NEED, AHEAD = 2, GROUPS = NEED + AHEAD;
-  static constexpr int BLOCKS = D == 1   ? 6
-                                : R == 3 ? 5
-                                : R == 9 ? 3
-                                         : 4; /* blocks of a multiprocessor, for which there are enough registers */
+  /* Blocks of a multiprocessor, for which there are enough registers. */
+  static constexpr int BLOCKS = D == 1 ? 6 : R == 3 ? 5 : R == 9 ? 3 : 4;
   static constexpr int RING = GROUPS * Y * PITCH, PLACES = PITCH * (int)sizeof(int);
   static constexpr int STAGE = PLAIN ? 0 : 2 * Y * TILE * (int)sizeof(float); /* sums, and the combined values of them */
   static constexpr int SHARED_BYTES = RING + PLACES + STAGE;                  /* of a warp */
@@ -94,10 +92,10 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     bool copies[2];      /* whether the lane copies that chunk, and the one that is SIDE further on */
   };
 
-  __device__ __forceinline__ feed make_feed() const {
-    const int dilation = a.common.problem.dilation_y, row = threadIdx.x % LANES / SIDE, chunk = threadIdx.x % SIDE;
-    feed f = {top, min(top + (groups - 1) * Y * dilation, a.common.problem.height - 1 - (Y - 1) * dilation), NULL, {}};
-    f.from = source.in + top * a.common.in_row + row * a.in_step + source.first + chunk * CHUNK;
+  DEVICE feed make_feed() const {
+    const int dilation = a.problem.dilation_y, row = threadIdx.x % LANES / SIDE, chunk = threadIdx.x % SIDE;
+    feed f = {top, min(top + (groups - 1) * Y * dilation, a.problem.height - 1 - (Y - 1) * dilation), NULL, {}};
+    f.from = source.in + top * a.in_row + row * a.in_step + source.first + chunk * CHUNK;
     for (int i = 0; i < 2; i++) {
       const int own = chunk + i * SIDE, left = source.first + own * CHUNK;
       f.copies[i] = own < CHUNKS && left >= 0 && left + CHUNK <= a.whole && (own < source.begin || own >= source.end);
@@ -106,8 +104,8 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   }
 
   /* Starts to stage the next group at the address `to`, if there is one. `own` is the offset of this lane's first chunk. */
-  __device__ __forceinline__ void fetch(feed &f, uint32_t to, uint32_t own) const {
-    const int step = Y * a.common.problem.dilation_y;
+  DEVICE void fetch(feed &f, uint32_t to, uint32_t own) const {
+    const int step = Y * a.problem.dilation_y;
     if (f.y >= 0 && f.y <= f.last) {
       if (f.copies[0])
         copy_async<CHUNK>(own, f.from);
@@ -124,7 +122,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   }
 
   /* Finishes and stores sums of filter k: `rows` rows p, p + step .. */
-  __device__ __forceinline__ void finish_rows(const outlet &to, int k, int p, int rows, const int (&sums)[Y][D][4]) const {
+  DEVICE void finish_rows(const outlet &to, int k, int p, int rows, const int (&sums)[Y][D][4]) const {
     float *stage = (float *)(ring + RING + PLACES);
     const int own = 4 * (threadIdx.x % LANES);
     const scaling s = a.scalings[k];
@@ -132,15 +130,12 @@ template <int R, int W, int D, bool PLAIN> struct walker {
     UNROLLED_FOR (int j = 0; j < Y; j++)
       stage_sums<true>(sums[j], stage + j * TILE);
     __syncwarp();
-#pragma unroll 1
-    for (int j = 0; j < min(Y, rows); j++)
-      finish<uint8_t>(a, to, k, p + j * a.common.problem.dilation_y, s, stage + j * TILE + own,
-                      stage + (Y + j) * TILE + own);
+    ROLLED_FOR (int j = 0; j < min(Y, rows); j++)
+      finish<uint8_t>(a, to, k, p + j * a.problem.dilation_y, s, stage + j * TILE + own, stage + (Y + j) * TILE + own);
   }
 
   /* Stores up to Y rows of plain results. The first is at `at`, which advances. */
-  __device__ __forceinline__ void store_rows(const plain_outlet &to, const int (&sums)[Y][D][4], int rows,
-                                             uint8_t *&at) const {
+  DEVICE void store_rows(const plain_outlet &to, const int (&sums)[Y][D][4], int rows, uint8_t *&at) const {
     uint32_t words[Y];
     UNROLLED_FOR (int j = 0; j < Y; j++)
       words[j] = to.exchange(to.levels(sums[j]));
@@ -155,13 +150,13 @@ template <int R, int W, int D, bool PLAIN> struct walker {
   }
 
   /* Makes `rows` output rows: top_row, top_row + step .. */
-  __device__ __forceinline__ void walk(const outlet &to, int top_row, int rows) const {
-    const int lane = threadIdx.x % LANES, filters = a.common.problem.filters;
+  DEVICE void walk(const outlet &to, int top_row, int rows) const {
+    const int lane = threadIdx.x % LANES, filters = a.problem.filters;
     const int windows = lead + BLOCK * (lane / 4) + 4 * (lane % 4), chunk = lane / SIDE * PITCH + lane % SIDE * CHUNK;
     const uint32_t begin = keep(shared_address(ring) + windows), to_chunk = keep(chunk - windows);
     const uint2 *from = (const uint2 *)a.bands + lane;
     const plain_outlet plain(a, to);
-    uint8_t *at = to.out + top_row * a.common.out_row + plain.first;
+    uint8_t *at = to.out + top_row * a.out_row + plain.first;
     uint32_t group[GROUPS]; /* addresses of this lane's windows: first in the groups that the step spans, then in those being
                                copied */
     product p;
@@ -172,8 +167,7 @@ template <int R, int W, int D, bool PLAIN> struct walker {
       if (g < GROUPS - 1)
         fetch(f, group[g] - windows, group[g] + to_chunk);
     }
-#pragma unroll 1
-    for (int i = 0; i < rows; i += Y) {
+    ROLLED_FOR (int i = 0; i < rows; i += Y) {
       fetch(f, group[GROUPS - 1] - windows, group[GROUPS - 1] + to_chunk);
       await_copies<AHEAD>();
       __syncwarp();
@@ -182,13 +176,12 @@ template <int R, int W, int D, bool PLAIN> struct walker {
         p.add(group, 0, sums);
         store_rows(plain, sums, rows - i, at);
       } else {
-#pragma unroll 1
-        for (int k = 0; k < filters; k++) {
+        ROLLED_FOR (int k = 0; k < filters; k++) {
           int sums[Y][D][4] = {};
           if (filters > 1)
             p.load_bands(from + (int64_t)k * product::WORDS);
           p.add(group, 0, sums);
-          finish_rows(to, k, top_row + i * a.common.problem.dilation_y, rows - i, sums);
+          finish_rows(to, k, top_row + i * a.problem.dilation_y, rows - i, sums);
         }
       }
       __syncwarp(); /* all lanes have read the oldest group */
@@ -205,10 +198,10 @@ struct place_in_grid {
   int top, rows; /* first output row, and how many */
 };
 
-__device__ __forceinline__ bool find_place(const banded_arguments &a, int samples, place_in_grid *p) {
-  const gconv_problem &problem = a.common.problem;
+DEVICE bool find_place(const banded_arguments &a, int samples, place_in_grid *p) {
+  const gconv_problem &problem = a.problem;
   const int warp = threadIdx.x / LANES, strip = blockIdx.y * (WARPS / a.across) + warp / a.across, phase = strip / a.strips;
-  p->at = planes_of(a.common, blockIdx.z);
+  p->at = planes_of(a, blockIdx.z);
   p->tile = (blockIdx.x * a.across + warp % a.across) * TILE;
   p->top = phase + (strip - phase * a.strips) * a.strip * problem.dilation_y;
   p->rows = min(a.strip, (problem.out_height - 1 - p->top) / problem.dilation_y + 1);
@@ -228,7 +221,7 @@ __global__ void __launch_bounds__(WARPS *LANES, walker<R, W, D, PLAIN>::BLOCKS)
   const row_source source =
       make_source<uint8_t, LANES>(a, p.at.in, p.tile + a.left - lead, small::CHUNKS, (int *)(own + small::RING));
   __syncwarp();
-  const small walker = {a, source, own, p.top - a.common.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
+  const small walker = {a, source, own, p.top - a.problem.pad_top, (p.rows + R + small::Y - 2) / small::Y, lead};
   walker.walk(make_outlet(a, p.at.in, p.at.out, p.tile), p.top, p.rows);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The row of this room in src/gpu_codecs.c. */
-#include "codec_cuda/jpeg.h"
-#include "codec_cuda/png.h"
+#include "codec_cuda/codec.cuh"
 
 extern "C" const gconv_gpu_codec gconv_gpu_codec_cuda = {
     "cuda",          gconv_jpeg_obstacle, gconv_jpeg_start, gconv_jpeg_backlog, gconv_jpeg_decode,

@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "codec_cuda/png.h"
+/*
+ * PNG made by a GPU: the same bytes that src/image/png_encode.c makes at level 1.
+ *
+ * Filtered photos are strips without matches nearly always: row filters, histograms, prefix codes and bits packed side
+ * by side, all of which a GPU does in a fraction of a millisecond, while a processor takes 40 for 4K. Matches are
+ * looked for in the samples of the strips, as decisions depend on them, but not in the strips: those that have some are left
+ * to the host.
+ */
+#include "codec_cuda/codec.cuh"
 #include "codec_cuda/png_blocks.cuh"
 #include "codec_cuda/png_check.h"
 #include "device/cuda_error.h"

@@ -33,8 +33,7 @@ template <int N> struct pixels {
   float *out[N]; /* of the block's first filter; NULL past the last pixel */
 };
 
-template <int N>
-__device__ __forceinline__ void find_pixels(const arguments &a, int64_t tile, int64_t group, pixels<N> *at) {
+template <int N> DEVICE void find_pixels(const arguments &a, int64_t tile, int64_t group, pixels<N> *at) {
   const gconv_layer_problem &problem = a.problem;
   const int64_t plane = (int64_t)problem.out_height * problem.out_width, in_plane = (int64_t)problem.height * problem.width;
   const int64_t channel = group * (problem.channels / problem.groups), filter = group * (problem.filters / problem.groups);
@@ -59,7 +58,7 @@ struct tap_walk {
   int64_t channel, row, at; /* distances of the channel, the row of taps, and the tap */
 };
 
-__device__ __forceinline__ void next_tap(const gconv_layer_problem &problem, tap_walk *t) {
+DEVICE void next_tap(const gconv_layer_problem &problem, tap_walk *t) {
   t->at += problem.dilation_x;
   if (++t->s < problem.columns)
     return;

@@ -53,7 +53,7 @@ struct arguments {
 constexpr int MOST_FILTERS = 64, LEAST_FILTERS = 4; /* of a block; of a part of a job */
 
 /* Returns from[COLUMN], or 0. Written so because a condition in C++ becomes eight instructions. */
-template <int COLUMN> __device__ __forceinline__ float load_if(bool there, const float *from) {
+template <int COLUMN> DEVICE float load_if(bool there, const float *from) {
   float v;
   asm("{\n.reg .pred there;\nsetp.ne.b32 there, %2, 0;\nmov.f32 %0, 0f00000000;\n@there ld.global.nc.f32 %0, [%1 + %3];\n}"
       : "=f"(v)
@@ -61,7 +61,7 @@ template <int COLUMN> __device__ __forceinline__ float load_if(bool there, const
   return v;
 }
 template <int COLUMN, int COLUMNS>
-__device__ __forceinline__ void load_row(const bool (&there)[COLUMNS], bool inside, const float *from, float (&x)[COLUMNS]) {
+DEVICE void load_row(const bool (&there)[COLUMNS], bool inside, const float *from, float (&x)[COLUMNS]) {
   x[COLUMN] = load_if<COLUMN>(inside && there[COLUMN], from);
   if constexpr (COLUMN + 1 < COLUMNS)
     load_row<COLUMN + 1>(there, inside, from, x);
@@ -69,8 +69,7 @@ __device__ __forceinline__ void load_row(const bool (&there)[COLUMNS], bool insi
 
 /* Loads the samples of a thread. They are 0 outside the image. */
 template <class S>
-__device__ __forceinline__ void fetch(const gconv_layer_problem &p, const float *in, int top, int left,
-                                      float (&x)[S::C][S::ROWS][S::COLUMNS]) {
+DEVICE void fetch(const gconv_layer_problem &p, const float *in, int top, int left, float (&x)[S::C][S::ROWS][S::COLUMNS]) {
   const int64_t plane = (int64_t)p.height * p.width;
   const float *corner = in + (int64_t)top * p.width + left;
   bool there[S::COLUMNS];
@@ -86,7 +85,7 @@ __device__ __forceinline__ void fetch(const gconv_layer_problem &p, const float 
 
 /* Loads four weights. `at` is the address in shared memory, computed once; the compiler would compute it again for each
  * filter. */
-template <int FIRST> __device__ __forceinline__ float4 load_four(uint32_t at) {
+template <int FIRST> DEVICE float4 load_four(uint32_t at) {
   float4 w;
   asm("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
       : "=f"(w.x), "=f"(w.y), "=f"(w.z), "=f"(w.w)
@@ -96,8 +95,7 @@ template <int FIRST> __device__ __forceinline__ float4 load_four(uint32_t at) {
 
 /* Adds a filter's taps from number FIRST on, and its bias. */
 template <class S, int FIRST = 0>
-__device__ __forceinline__ void add_filter(uint32_t weights, const float (&x)[S::C][S::ROWS][S::COLUMNS],
-                                           float (&sums)[S::HIGH][WIDE]) {
+DEVICE void add_filter(uint32_t weights, const float (&x)[S::C][S::ROWS][S::COLUMNS], float (&sums)[S::HIGH][WIDE]) {
   const float4 w = load_four<FIRST>(weights);
   const float four[4] = {w.x, w.y, w.z, w.w};
   UNROLLED_FOR (int t = FIRST; t < FIRST + 4 && t <= S::TAPS; t++) {
@@ -113,10 +111,9 @@ __device__ __forceinline__ void add_filter(uint32_t weights, const float (&x)[S:
 
 /* Makes all filters of a block, for rows of outputs that are aligned to 16 bytes, without activation or (RELU) with relu. */
 template <class S, bool RELU>
-__device__ __forceinline__ void walk(const gconv_layer_problem &p, uint32_t weights, int count,
-                                     const float (&x)[S::C][S::ROWS][S::COLUMNS], float *out, int64_t plane) {
-#pragma unroll 2
-  for (int k = 0; k < count; k++, out += plane, weights += S::PITCH * 4) {
+DEVICE void walk(const gconv_layer_problem &p, uint32_t weights, int count, const float (&x)[S::C][S::ROWS][S::COLUMNS],
+                 float *out, int64_t plane) {
+  UNROLLED_2_FOR (int k = 0; k < count; k++, out += plane, weights += S::PITCH * 4) {
     float y[S::HIGH][WIDE] = {};
     add_filter<S>(weights, x, y);
     UNROLLED_FOR (int i = 0; i < S::HIGH; i++) {
@@ -139,7 +136,7 @@ constexpr int COLUMNS = 32 * WIDE;            /* of a warp */
 constexpr int PLACES = COLUMNS + COLUMNS / 8; /* words of shared memory for these */
 
 /* Returns the place of column `column` of the warp. Lanes that write every WIDE-th column use different banks. */
-__device__ __forceinline__ int place_of(int column) {
+DEVICE int place_of(int column) {
   return column + column / 8;
 }
 
@@ -155,15 +152,14 @@ struct corner {
   int64_t image;
   int top, left;
 };
-template <int HIGH> __device__ __forceinline__ corner find_corner(const arguments &a, int64_t number) {
+template <int HIGH> DEVICE corner find_corner(const arguments &a, int64_t number) {
   const int64_t row = quotient(number, a.across), image = quotient(row, a.down);
   return {image, min((int)(row - image * a.down) * HIGH, a.problem.out_height - HIGH),
           (int)(number - row * a.across) * WIDE};
 }
 
 /* Returns column `number` of the warp, whose threads are numbered from `first` on. */
-template <int HIGH>
-__device__ __forceinline__ column find_column(const arguments &a, int64_t first, int filter, int number) {
+template <int HIGH> DEVICE column find_column(const arguments &a, int64_t first, int filter, int number) {
   const corner at = find_corner<HIGH>(a, first + number / WIDE);
   const int left = at.left + number % WIDE;
   const gconv_layer_problem &p = a.problem;
@@ -173,31 +169,31 @@ __device__ __forceinline__ column find_column(const arguments &a, int64_t first,
 
 /* Words of shared memory at addresses that were computed once. For an index, the compiler would add 35 instructions for each
  * filter. */
-template <int AT> __device__ __forceinline__ void put_word(uint32_t to, const float (&y)[4]) {
+template <int AT> DEVICE void put_word(uint32_t to, const float (&y)[4]) {
   asm volatile("st.shared.v4.f32 [%0 + %1], {%2, %3, %4, %5};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]), "f"(y[2]), "f"(y[3])
                : "memory");
 }
-template <int AT> __device__ __forceinline__ void put_word(uint32_t to, const float (&y)[2]) {
+template <int AT> DEVICE void put_word(uint32_t to, const float (&y)[2]) {
   asm volatile("st.shared.v2.f32 [%0 + %1], {%2, %3};" ::"r"(to), "n"(AT), "f"(y[0]), "f"(y[1]) : "memory");
 }
-template <int AT> __device__ __forceinline__ void put_word(uint32_t to, const float (&y)[1]) {
+template <int AT> DEVICE void put_word(uint32_t to, const float (&y)[1]) {
   asm volatile("st.shared.f32 [%0 + %1], %2;" ::"r"(to), "n"(AT), "f"(y[0]) : "memory");
 }
-template <int AT> __device__ __forceinline__ void get_word(uint32_t from, float (&y)[4]) {
+template <int AT> DEVICE void get_word(uint32_t from, float (&y)[4]) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4 + %5];"
                : "=f"(y[0]), "=f"(y[1]), "=f"(y[2]), "=f"(y[3])
                : "r"(from), "n"(AT)
                : "memory");
 }
-template <int AT> __device__ __forceinline__ void get_word(uint32_t from, float (&y)[2]) {
+template <int AT> DEVICE void get_word(uint32_t from, float (&y)[2]) {
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2 + %3];" : "=f"(y[0]), "=f"(y[1]) : "r"(from), "n"(AT) : "memory");
 }
-template <int AT> __device__ __forceinline__ void get_word(uint32_t from, float (&y)[1]) {
+template <int AT> DEVICE void get_word(uint32_t from, float (&y)[1]) {
   asm volatile("ld.shared.f32 %0, [%1 + %2];" : "=f"(y[0]) : "r"(from), "n"(AT) : "memory");
 }
 
 /* Writes a lane's own columns to shared memory, and reads the columns that it stores. */
-template <int HIGH, int J = 0> __device__ __forceinline__ void put_columns(uint32_t to, const float (&y)[HIGH][WIDE]) {
+template <int HIGH, int J = 0> DEVICE void put_columns(uint32_t to, const float (&y)[HIGH][WIDE]) {
   float word[HIGH];
   UNROLLED_FOR (int i = 0; i < HIGH; i++)
     word[i] = y[i][J];
@@ -205,7 +201,7 @@ template <int HIGH, int J = 0> __device__ __forceinline__ void put_columns(uint3
   if constexpr (J + 1 < WIDE)
     put_columns<HIGH, J + 1>(to, y);
 }
-template <int HIGH, int J = 0> __device__ __forceinline__ void get_columns(uint32_t from, float (&words)[WIDE][HIGH]) {
+template <int HIGH, int J = 0> DEVICE void get_columns(uint32_t from, float (&words)[WIDE][HIGH]) {
   get_word<J * 36 * HIGH * 4>(from, words[J]);
   if constexpr (J + 1 < WIDE)
     get_columns<HIGH, J + 1>(from, words);
@@ -215,13 +211,12 @@ template <int HIGH, int J = 0> __device__ __forceinline__ void get_columns(uint3
  * floats 16 bytes apart, take two to three times as long. So a warp exchanges its outputs through shared memory, and
  * neighbouring lanes store neighbours. `put` and `get` are where the lane writes and reads there. */
 template <class S, bool RELU, bool CURVED>
-__device__ __forceinline__ void walk_unaligned(const gconv_layer_problem &p, uint32_t weights, int count,
-                                               const float (&x)[S::C][S::ROWS][S::COLUMNS], column (&columns)[WIDE],
-                                               uint32_t put, uint32_t get) {
+DEVICE void walk_unaligned(const gconv_layer_problem &p, uint32_t weights, int count,
+                           const float (&x)[S::C][S::ROWS][S::COLUMNS], column (&columns)[WIDE], uint32_t put,
+                           uint32_t get) {
   const int64_t next = (int64_t)(p.out_height - S::HIGH) * p.out_width;
   uint32_t other = PLACES * S::HIGH * 4; /* to the half that is no longer read */
-#pragma unroll 1
-  for (int k = 0; k < count; k++, weights += S::PITCH * 4) {
+  ROLLED_FOR (int k = 0; k < count; k++, weights += S::PITCH * 4) {
     float y[S::HIGH][WIDE] = {}, words[WIDE][S::HIGH];
     add_filter<S>(weights, x, y);
     UNROLLED_FOR (int i = 0; i < S::HIGH * WIDE; i++) {

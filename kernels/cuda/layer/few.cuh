@@ -75,7 +75,7 @@ using namespace hopper;
 struct place {
   int32_t image, first, count;
 };
-__device__ __forceinline__ place place_of(const arguments &a, int32_t tile) {
+DEVICE place place_of(const arguments &a, int32_t tile) {
   const uint32_t image = a.image_tiles.divide((uint32_t)tile);
   const int32_t first = (tile - (int32_t)(image * a.image_tiles.by)) * TILE;
   return {(int32_t)image, first, min((int32_t)TILE, a.problem.out_height * a.problem.out_width - first)};
@@ -83,7 +83,7 @@ __device__ __forceinline__ place place_of(const arguments &a, int32_t tile) {
 
 /* Returns the pixel of a tile for which this thread builds the patch. wgmma leaves in a lane two neighbouring columns of
  * every eight. With this order, those of two groups of eight are four neighbouring pixels. */
-__device__ __forceinline__ int32_t own_pixel() {
+DEVICE int32_t own_pixel() {
   const int32_t i = (int32_t)threadIdx.x;
   return (i & ~15) | (i >> 1 & 3) << 2 | (i >> 3 & 1) << 1 | (i & 1);
 }
@@ -91,7 +91,7 @@ __device__ __forceinline__ int32_t own_pixel() {
 /* ---- Building patches ---- */
 
 /* Loads the samples of the thread's pixel, in the order of taps. They are 0 outside the image, and behind the last tile. */
-__device__ __forceinline__ void load_samples(const arguments &a, int32_t tile, float (&v)[TAPS]) {
+DEVICE void load_samples(const arguments &a, int32_t tile, float (&v)[TAPS]) {
   const gconv_layer_problem &p = a.problem;
   const place at = place_of(a, min(tile, a.tiles - 1));
   const int32_t pixel = at.first + own_pixel(), row = (int32_t)a.out_width.divide((uint32_t)pixel);
@@ -112,7 +112,7 @@ __device__ __forceinline__ void load_samples(const arguments &a, int32_t tile, f
 }
 
 /* Returns the largest finite magnitude of all lanes, as bits. Also tells whether some samples are not finite. */
-__device__ __forceinline__ uint32_t find_largest(const float (&v)[TAPS], bool *not_finite) {
+DEVICE uint32_t find_largest(const float (&v)[TAPS], bool *not_finite) {
   float most = 0;
   UNROLLED_FOR (int i = 0; i < TAPS; i++)
     asm("max.NaN.f32 %0, %0, %1;" : "+f"(most) : "f"(fabsf(v[i])));
@@ -128,7 +128,7 @@ __device__ __forceinline__ uint32_t find_largest(const float (&v)[TAPS], bool *n
 }
 
 /* Writes the thread's row of the patches, in both digits, unit after unit. */
-__device__ __forceinline__ void build_patch(const float (&v)[TAPS], float scale, uint8_t *patches) {
+DEVICE void build_patch(const float (&v)[TAPS], float scale, uint8_t *patches) {
   UNROLLED_FOR (int u = 0; u < UNITS; u++) {
     float eight[8];
     UNROLLED_FOR (int i = 0; i < 8; i++)
@@ -142,7 +142,7 @@ __device__ __forceinline__ void build_patch(const float (&v)[TAPS], float scale,
 }
 
 /* Starts to fetch a part of the input to L2. Each block fetches a share. */
-__device__ __forceinline__ void fetch_part(const arguments &a, int64_t part) {
+DEVICE void fetch_part(const arguments &a, int64_t part) {
   const int64_t end = min(a.lines, (part + 1) * PART_LINES);
   for (int64_t i = part * PART_LINES + blockIdx.x * THREADS + threadIdx.x; i < end; i += (int64_t)gridDim.x * THREADS)
     asm volatile("prefetch.global.L2::evict_last [%0];" ::"l"(a.in + i * LINE));
@@ -155,7 +155,7 @@ struct held {
   uint4 of[UNITS / 2][2];
 };
 
-__device__ __forceinline__ void multiply_tile(const held &weights, const uint8_t *patches, float (&sums)[TILE / 2]) {
+DEVICE void multiply_tile(const held &weights, const uint8_t *patches, float (&sums)[TILE / 2]) {
   constexpr uint32_t UNIT = TILE, STEP = 2 * UNIT, LOW = UNITS * UNIT; /* in units of 16 bytes */
   const uint64_t at = (uint64_t)(shared_address(patches) >> 4 | UNIT << 16) | (uint64_t)8 << 32;
   multiply_begin();
@@ -175,7 +175,7 @@ struct half {
   int32_t filter, filters; /* the first filter, and how many of the 8 exist */
 };
 
-/* Handles rare cases in the stage: sums that are not finite where samples were not (tensor_mend.cuh), and activations that
+/* Handles rare cases in the stage: sums that are not finite where samples were not (tensor_store.cuh), and activations that
  * are not made of two straight parts. */
 static __device__ __noinline__ void mend(const arguments *a, place at, half h, bool not_finite) {
   const gconv_layer_problem &p = a->problem;
@@ -193,7 +193,7 @@ static __device__ __noinline__ void mend(const arguments *a, place at, half h, b
 }
 
 /* Stores a half from the stage to memory. All lanes have written their part of the stage. */
-__device__ __forceinline__ void store_half(const arguments &a, const place &at, const half &h) {
+DEVICE void store_half(const arguments &a, const place &at, const half &h) {
   const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
   const int32_t lane = threadIdx.x % 32;
   if (a.bulk) {
@@ -218,8 +218,8 @@ __device__ __forceinline__ void store_half(const arguments &a, const place &at, 
  * each 32 pixels. BENT: uses a.slope and a.lowest, and allows small scales. It is tested once, because eight branches
  * between the stores to the stage cost 0.002 ms of 0.058. */
 template <int EIGHT, bool BENT>
-__device__ __forceinline__ void fill_half(const arguments &a, const float (&sums)[TILE / 2], const float (&scales)[WARPS],
-                                          float scale, float bias, float *stage) {
+DEVICE void fill_half(const arguments &a, const float (&sums)[TILE / 2], const float (&scales)[WARPS], float scale,
+                      float bias, float *stage) {
   const int32_t lane = threadIdx.x % 32;
   float *to = stage + lane / 4 * (STAGE_PITCH / 4) + lane % 4 * 4;
   UNROLLED_FOR (int i = 0; i < TILE / 16; i++) {
@@ -246,7 +246,7 @@ struct head {
   uint32_t not_finite[2][WARPS];
 };
 
-__device__ __forceinline__ void build_tile(const float (&v)[TAPS], head *h, uint32_t buffer, uint8_t *patches) {
+DEVICE void build_tile(const float (&v)[TAPS], head *h, uint32_t buffer, uint8_t *patches) {
   const int32_t warp = threadIdx.x / 32;
   bool not_finite;
   const int exponent = tensor::scale_exponent(find_largest(v, &not_finite));

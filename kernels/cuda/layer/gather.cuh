@@ -58,7 +58,7 @@ struct memory {
   uint8_t *weights, *tiles;
 };
 
-__device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
+DEVICE memory memory_of(const cut &c, uint8_t *base) {
   memory m;
   m.h = (head *)base;
   m.weights = base + HEAD_BYTES;
@@ -69,12 +69,12 @@ __device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
   m.tiles = end + (128 - shared_address(end) % 128) % 128;
   return m;
 }
-__device__ __forceinline__ uint8_t *tiles_of(const cut &c, const memory &m, int32_t couple) {
+DEVICE uint8_t *tiles_of(const cut &c, const memory &m, int32_t couple) {
   return m.tiles + couple * (c.raw_bytes + c.buffers * 2 * c.laid_bytes);
 }
 
 /* A barrier for some warps of the block. */
-__device__ __forceinline__ void barrier_of(int32_t name, int32_t threads) {
+DEVICE void barrier_of(int32_t name, int32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
 }
 
@@ -84,30 +84,29 @@ struct tile {
   int32_t image, row, column; /* of the first output */
 };
 
-__device__ __forceinline__ tile tile_of(const arguments &a, uint32_t number) {
+DEVICE tile tile_of(const arguments &a, uint32_t number) {
   const uint32_t rest = a.across.divide(number), image = a.down.divide(rest);
   return {(int32_t)image, (int32_t)(rest - image * a.down.by) * a.c.tile_rows,
           (int32_t)(number - rest * a.across.by) * a.c.tile_columns};
 }
 
 /* The tiles of a couple are first_tile(), and then every tile_step()-th. */
-__device__ __forceinline__ uint32_t first_tile(int32_t couple) {
+DEVICE uint32_t first_tile(int32_t couple) {
   return blockIdx.x * COUPLES + couple;
 }
-__device__ __forceinline__ uint32_t tile_step() {
+DEVICE uint32_t tile_step() {
   return gridDim.x * COUPLES;
 }
 
 /* ---- Packing a tile ---- */
 
 /* Starts to copy the input of a tile, with zeros outside the image, FLOATS floats at a time. */
-template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, const tile &at, int32_t lead, uint32_t raw) {
+template <int FLOATS> DEVICE void fetch(const arguments &a, const tile &at, int32_t lead, uint32_t raw) {
   const gconv_layer_problem &p = a.problem;
   const int32_t top = at.row * p.stride_y - p.pad_top, left = at.column * p.stride_x - p.pad_left - lead;
   const float *image = a.in + (int64_t)at.image * p.channels * p.height * p.width;
   const int32_t count = p.channels * a.c.in_rows * (a.c.raw_pitch / 4);
-#pragma unroll 4
-  for (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
+  UNROLLED_4_FOR (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
     const int32_t row = (int32_t)a.raw_fours.divide((uint32_t)i), channel = (int32_t)a.in_rows.divide((uint32_t)row);
     const int32_t y = top + row - channel * a.c.in_rows, x = left + 4 * (i - row * (int32_t)a.raw_fours.by);
     const float *from = image + ((int64_t)channel * p.height + y) * p.width + x;
@@ -119,11 +118,10 @@ template <int FLOATS> __device__ __forceinline__ void fetch(const arguments &a, 
 }
 
 /* Finds the largest finite magnitude of the samples that this thread has fetched, and whether some are not finite. */
-__device__ __forceinline__ void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t *not_finite) {
+DEVICE void see(const arguments &a, const uint8_t *raw, uint32_t *most, uint32_t *not_finite) {
   const int32_t count = a.problem.channels * a.c.in_rows * (a.c.raw_pitch / 4);
   uint32_t largest = 0;
-#pragma unroll 4
-  for (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
+  UNROLLED_4_FOR (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
     const uint4 v = ((const uint4 *)raw)[i];
     largest = max(max(max(largest, v.x & 0x7fffffff), v.y & 0x7fffffff), max(v.z & 0x7fffffff, v.w & 0x7fffffff));
   }
@@ -141,11 +139,9 @@ __device__ __forceinline__ void see(const arguments &a, const uint8_t *raw, uint
 }
 
 /* Converts floats to pairs of digits. EVERY: 2 if pairs are two samples apart and aligned to 8 bytes. */
-template <int EVERY>
-__device__ __forceinline__ void pack(const arguments &a, const uint8_t *raw, int32_t lead, float scale, uint8_t *packed) {
+template <int EVERY> DEVICE void pack(const arguments &a, const uint8_t *raw, int32_t lead, float scale, uint8_t *packed) {
   const int32_t count = a.problem.channels * a.c.in_rows * a.c.pairs;
-#pragma unroll 4
-  for (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
+  UNROLLED_4_FOR (int32_t i = (int32_t)threadIdx.x % GROUP; i < count; i += GROUP) {
     const int32_t row = (int32_t)a.pairs.divide((uint32_t)i), pair = i - row * a.c.pairs;
     const float *from = (const float *)raw + row * a.c.raw_pitch + lead + pair * EVERY;
     float2 v;
@@ -164,7 +160,7 @@ __device__ __forceinline__ void pack(const arguments &a, const uint8_t *raw, int
 }
 
 /* The work of the warpgroup that packs the tiles of a couple. */
-__device__ __forceinline__ void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
+DEVICE void pack_tiles(const arguments &a, const memory &m, int32_t couple) {
   const cut &c = a.c;
   uint8_t *raw = tiles_of(c, m, couple);
   uint32_t buffer = 0, parity = 1, odd = 0;
@@ -205,7 +201,7 @@ template <int HEIGHTS, int DEPTH> struct patch { uint32_t high[DEPTH][HEIGHTS][4
 
 /* The offsets of a thread's two pairs of taps, for each step. */
 template <int DEPTH> struct reach { uint32_t of[DEPTH][2]; };
-template <int DEPTH> __device__ __forceinline__ reach<DEPTH> load_reach(uint32_t offsets, int32_t step) {
+template <int DEPTH> DEVICE reach<DEPTH> load_reach(uint32_t offsets, int32_t step) {
   reach<DEPTH> r;
   UNROLLED_FOR (int d = 0; d < DEPTH; d++)
     asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(r.of[d][0]), "=r"(r.of[d][1]) : "r"(offsets + (step + d) * 32));
@@ -215,8 +211,8 @@ template <int DEPTH> __device__ __forceinline__ reach<DEPTH> load_reach(uint32_t
 /* Loads a patch. `first` has the addresses of the samples under the first pair, for high digits; low digits are `low` bytes
  * further on. The loads keep their places in the program, so that they are under way while tensor cores work. */
 template <int HEIGHTS, int DEPTH>
-__device__ __forceinline__ void gather_patch(const uint32_t (&first)[HEIGHTS][2], uint32_t low, const reach<DEPTH> &r,
-                                             patch<HEIGHTS, DEPTH> &to) {
+DEVICE void gather_patch(const uint32_t (&first)[HEIGHTS][2], uint32_t low, const reach<DEPTH> &r,
+                         patch<HEIGHTS, DEPTH> &to) {
   UNROLLED_FOR (int d = 0; d < DEPTH; d++)
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++)
       UNROLLED_FOR (int i = 0; i < 4; i++) {
@@ -233,9 +229,9 @@ template <int N> constexpr int SUMS = JOINED<N> ? N : N / 2;
 /* Multiplies a patch and gathers the next one. Gathering begins behind the first instruction, because the warp waits there
  * until the tensor cores have begun. */
 template <int N, int HEIGHTS, int DEPTH>
-__device__ __forceinline__ void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uint32_t add,
-                                               float (&sums)[HEIGHTS][SUMS<N>], const uint32_t (&first)[HEIGHTS][2],
-                                               uint32_t low, const reach<DEPTH> &r, patch<HEIGHTS, DEPTH> &next) {
+DEVICE void multiply_patch(const patch<HEIGHTS, DEPTH> &p, uint64_t weights, uint32_t add, float (&sums)[HEIGHTS][SUMS<N>],
+                           const uint32_t (&first)[HEIGHTS][2], uint32_t low, const reach<DEPTH> &r,
+                           patch<HEIGHTS, DEPTH> &next) {
   multiply_begin();
   UNROLLED_FOR (int d = 0; d < DEPTH; d++, weights += 4 * N, add = 1) {
     UNROLLED_FOR (int h = 0; h < HEIGHTS; h++) {
@@ -262,8 +258,8 @@ __device__ __forceinline__ void multiply_patch(const patch<HEIGHTS, DEPTH> &p, u
 /* Computes the sums of a tile. The last instructions are still under way when it returns. `weights` is a descriptor: the low
  * digits are N further on, the next step 4 N, in units of 16 bytes. */
 template <int N, int HEIGHTS, int DEPTH>
-__device__ __forceinline__ void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], uint32_t low,
-                                              uint32_t offsets, uint64_t weights, float (&sums)[HEIGHTS][SUMS<N>]) {
+DEVICE void multiply_tile(int32_t steps, const uint32_t (&first)[HEIGHTS][2], uint32_t low, uint32_t offsets,
+                          uint64_t weights, float (&sums)[HEIGHTS][SUMS<N>]) {
   constexpr uint32_t STEP = DEPTH * 4 * N;
   patch<HEIGHTS, DEPTH> even, odd;
   const int32_t last = steps - DEPTH;
@@ -287,11 +283,11 @@ struct out_place {
   int32_t row, column;
   bool there;
 };
-__device__ __forceinline__ out_place out_place_of(const cut &c, int32_t number) {
+DEVICE out_place out_place_of(const cut &c, int32_t number) {
   const int32_t row = number / c.tile_columns;
   return {row, number - row * c.tile_columns, row < c.tile_rows};
 }
-__device__ __forceinline__ bool is_output(const gconv_layer_problem &p, const tile &at, const out_place &s) {
+DEVICE bool is_output(const gconv_layer_problem &p, const tile &at, const out_place &s) {
   return s.there && at.row + s.row < p.out_height && at.column + s.column < p.out_width;
 }
 
@@ -299,8 +295,8 @@ __device__ __forceinline__ bool is_output(const gconv_layer_problem &p, const ti
  * of the lanes store a filter each. With FOURS, four lanes store a filter. `there`: this lane's output (or its four outputs)
  * exists. */
 template <int N, bool FOURS>
-__device__ __forceinline__ void store_rows(const arguments &a, const memory &m, float *out, int64_t plane, int32_t filters,
-                                           bool there, float scale, float *exchange, const float (&sums)[SUMS<N>]) {
+DEVICE void store_rows(const arguments &a, const memory &m, float *out, int64_t plane, int32_t filters, bool there,
+                       float scale, float *exchange, const float (&sums)[SUMS<N>]) {
   constexpr int EIGHTS = N < 16 ? 1 : 2;
   const int32_t lane = threadIdx.x % 32, skipped = FOURS ? lane / 4 : lane / 16 * 4;
   float *to = exchange + lane % 4 * 40 + lane / 4;
@@ -345,8 +341,8 @@ __device__ __forceinline__ void store_rows(const arguments &a, const memory &m, 
   }
 }
 
-/* Checks the outputs that a warp has stored. Replaces sums that are not finite where samples were not (tensor_mend.cuh), and
- * applies activations that are not made of two straight parts. */
+/* Checks the outputs that a warp has stored. Replaces sums that are not finite where samples were not (tensor_store.cuh),
+ * and applies activations that are not made of two straight parts. */
 static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t first_filter, int32_t first, int32_t count,
                                          bool not_finite) {
   const gconv_layer_problem &p = a->problem;
@@ -366,8 +362,7 @@ static __device__ __noinline__ void mend(const arguments *a, tile at, int32_t fi
 }
 
 /* The work of the warpgroup that multiplies the tiles of a couple. */
-template <int N, int HEIGHTS, int DEPTH>
-__device__ __forceinline__ void multiply_tiles(const arguments &a, const memory &m, int32_t couple) {
+template <int N, int HEIGHTS, int DEPTH> DEVICE void multiply_tiles(const arguments &a, const memory &m, int32_t couple) {
   const cut &c = a.c;
   const gconv_layer_problem &p = a.problem;
   const int32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, first_filter = (int32_t)blockIdx.y * N;
@@ -419,7 +414,7 @@ __device__ __forceinline__ void multiply_tiles(const arguments &a, const memory 
 }
 
 /* The warpgroups that multiply load the filters, which all tiles need. */
-__device__ __forceinline__ void load_filters(const arguments &a, const memory &m, int32_t thread, int32_t threads) {
+DEVICE void load_filters(const arguments &a, const memory &m, int32_t thread, int32_t threads) {
   const cut &c = a.c;
   const int32_t first = (int32_t)blockIdx.y * c.of.filters, bytes = weight_bytes(c);
   if (thread == 0) {

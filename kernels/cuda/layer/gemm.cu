@@ -58,7 +58,7 @@ template <int M> __host__ __device__ constexpr int stage_floats() {
 
 /* Returns the anchor of an output in the channels of a group. Positions past the last get one for which all taps are outside
  * the image. */
-__device__ __forceinline__ anchor anchor_of(const arguments &a, int64_t position, int32_t group) {
+DEVICE anchor anchor_of(const arguments &a, int64_t position, int32_t group) {
   const gconv_layer_problem &p = a.problem;
   if (position >= a.positions)
     return {a.in, -(1 << 30), 0};
@@ -73,8 +73,7 @@ __device__ __forceinline__ anchor anchor_of(const arguments &a, int64_t position
 
 /* Starts to copy taps first .. first + 7 of M filters, and the samples under them. */
 template <int M>
-__device__ __forceinline__ void stage(const arguments &a, const float *weights, const anchor *anchors, int32_t first,
-                                      float *to) {
+DEVICE void stage(const arguments &a, const float *weights, const anchor *anchors, int32_t first, float *to) {
   constexpr int N = positions_of<M>(), ROWS = N < THREADS ? THREADS / N : 1, EACH = N < THREADS ? 1 : N / THREADS;
   if (first < a.taps)
     for (int i = threadIdx.x; i < SLICE * M / 4; i += THREADS)
@@ -98,19 +97,19 @@ __device__ __forceinline__ void stage(const arguments &a, const float *weights, 
 
 /* The place of a thread in the tile. A warp has 32 filters by 64 outputs. A thread has 4 neighbours, and 4 that are 16
  * (outputs: 32) further on. */
-template <int M> __device__ __forceinline__ int filter_place() {
+template <int M> DEVICE int filter_place() {
   return threadIdx.x / 32 % (M / 32) * 32 + threadIdx.x % 32 / 8 * 4;
 }
-template <int M> __device__ __forceinline__ int output_place() {
+template <int M> DEVICE int output_place() {
   return threadIdx.x / 32 / (M / 32) * 64 + threadIdx.x % 8 * 4;
 }
 
-__device__ __forceinline__ void load_eight(const float *from, int apart, float (&v)[8]) {
+DEVICE void load_eight(const float *from, int apart, float (&v)[8]) {
   const float4 low = *(const float4 *)from, high = *(const float4 *)(from + apart);
   v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w, v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
 }
 
-template <int M> __device__ __forceinline__ void multiply_tap(const float *slice, int tap, float (&sums)[8][8]) {
+template <int M> DEVICE void multiply_tap(const float *slice, int tap, float (&sums)[8][8]) {
   constexpr int N = positions_of<M>();
   float w[8], x[8];
   load_eight(slice + tap * M + filter_place<M>(), 16, w);
@@ -121,8 +120,7 @@ template <int M> __device__ __forceinline__ void multiply_tap(const float *slice
 }
 
 template <int M>
-__device__ __forceinline__ void store(const arguments &a, int64_t first, int32_t tile, int32_t group,
-                                      const float (&sums)[8][8]) {
+DEVICE void store(const arguments &a, int64_t first, int32_t tile, int32_t group, const float (&sums)[8][8]) {
   const gconv_layer_problem &p = a.problem;
   const int64_t plane = (int64_t)p.out_height * p.out_width;
   const int32_t filters = p.filters / p.groups;

@@ -28,9 +28,8 @@ bool find_chunking(const gconv_layer_problem *problem, chunking *c) {
   return c->pitch > 0;
 }
 
-/* Computes the sums of a group, for `images` images from `image` on, and their pixels first .. first + pixels - 1. cuBLAS
- * reads matrices by columns; ours are by rows, so cuBLAS sees them transposed: patches is pixels x taps, weights taps x K,
- * the product pixels x K. */
+/* Computes the sums of a group, for `images` images from `image` on, and their pixels first .. first + pixels - 1. All
+ * matrices are transposed (cublas.cuh). */
 gconv_status multiply(const gconv_layer_execution *e, const chunking &c, int64_t g, int64_t image, int64_t images,
                       int64_t first, int64_t pixels) {
   const gconv_layer_problem *problem = e->problem;

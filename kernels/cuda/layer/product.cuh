@@ -32,8 +32,7 @@ struct product_slice {
   float4 a, b[2];
 };
 
-__device__ __forceinline__ void load_slice(product_slice *to, const float *a, const float *b, const product &m,
-                                           int64_t first) {
+DEVICE void load_slice(product_slice *to, const float *a, const float *b, const product &m, int64_t first) {
   const int a_row = threadIdx.x / (TILE_FILTERS / 4), a_four = threadIdx.x % (TILE_FILTERS / 4);
   const int b_row = threadIdx.x / (TILE_COLUMNS / 4), b_four = threadIdx.x % (TILE_COLUMNS / 4);
   const float4 none = make_float4(0, 0, 0, 0);
@@ -48,7 +47,7 @@ struct product_buffer {
   float4 a[TILE_DEPTH][TILE_FILTERS / 4], b[TILE_DEPTH][TILE_COLUMNS / 4];
 };
 
-__device__ __forceinline__ void keep_slice(product_buffer *to, const product_slice &from) {
+DEVICE void keep_slice(product_buffer *to, const product_slice &from) {
   ((float4 *)to->a)[threadIdx.x] = from.a;
   ((float4 *)to->b)[threadIdx.x] = from.b[0];
   ((float4 *)to->b)[threadIdx.x + TILE_THREADS] = from.b[1];
@@ -56,7 +55,7 @@ __device__ __forceinline__ void keep_slice(product_buffer *to, const product_sli
 
 /* A thread's 8 filters are two groups of four, 32 apart; its 8 columns are two groups of four, 64 apart. So the loads of a
  * warp use different banks. */
-__device__ __forceinline__ void add_row(float (&sums)[8][8], const float4 *a, const float4 *b) {
+DEVICE void add_row(float (&sums)[8][8], const float4 *a, const float4 *b) {
   const float4 a0 = a[0], a1 = a[8], b0 = b[0], b1 = b[16];
   const float left[8] = {a0.x, a0.y, a0.z, a0.w, a1.x, a1.y, a1.z, a1.w};
   const float right[8] = {b0.x, b0.y, b0.z, b0.w, b1.x, b1.y, b1.z, b1.w};

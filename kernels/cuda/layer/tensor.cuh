@@ -34,7 +34,7 @@ namespace tensor {
 
 #ifdef HOPPER
 /* One warp finds the places of outputs, for one of the warpgroups that multiply. */
-__device__ __forceinline__ void find_all_out_places(const arguments &a, const memory &m, int32_t consumer) {
+DEVICE void find_all_out_places(const arguments &a, const memory &m, int32_t consumer) {
   ring r;
   for (uint32_t number = blockIdx.x; number < a.c.items; number += gridDim.x) {
     const item it = item_of(a, number);
@@ -45,7 +45,7 @@ __device__ __forceinline__ void find_all_out_places(const arguments &a, const me
   }
 }
 
-__device__ __forceinline__ void begin(const arguments &a, const memory &m) {
+DEVICE void begin(const arguments &a, const memory &m) {
   const uint32_t readers = 4 * CONSUMERS;
   for (int32_t i = threadIdx.x; i < a.c.steps; i += THREADS)
     m.steps[i] = a.steps[i];
@@ -255,11 +255,8 @@ template <class E, int D> struct product {
   }
 
   static gconv_status acquire(const gconv_layer_execution *e, void **state) {
-    int device = 0, major = 0;
-    CUDA_TRY(cudaGetDevice(&device));
-    CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    if (major != 9)
-      return gconv_fail(GCONV_UNSUPPORTED, "this algorithm is made for GPUs of compute capability 9.0");
+    if (const char *obstacle = available())
+      return gconv_fail(GCONV_UNSUPPORTED, "%s", obstacle);
     CUDA_TRY(cudaFuncSetAttribute(multiply_layer<E, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
     if constexpr (FLOWS)
       CUDA_TRY(cudaFuncSetAttribute(flow_layer<E, D>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));

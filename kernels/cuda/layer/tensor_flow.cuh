@@ -26,8 +26,8 @@ namespace tensor {
 /* Multiplies all taps of the tile that begins at position `slot` of the ring. Products with low digits are small, and come
  * first: less is cut off than if they were added to large sums, and it takes less power. */
 template <class E, int D>
-__device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weights)[FLOW_STEPS][D], uint32_t planes,
-                                              uint32_t slot, float (&sums)[64]) {
+DEVICE void multiply_flow(const cut &c, const uint4 (&weights)[FLOW_STEPS][D], uint32_t planes, uint32_t slot,
+                          float (&sums)[64]) {
   const uint32_t last = (uint32_t)c.flow.slots * FLOW_TILE, digit = (uint32_t)c.plane_bytes >> 4;
   multiply_begin();
   const auto units_of = [&](int i) {
@@ -51,15 +51,14 @@ __device__ __forceinline__ void multiply_flow(const cut &c, const uint4 (&weight
 /* Writes a thread's finished sums of a filter to its row in shared memory: two neighbours of each 8 columns. `row` is 0 or
  * 1. */
 template <bool PLAIN>
-__device__ __forceinline__ void keep_sums(const arguments &a, float *to, const scales &s, float bias, int32_t row,
-                                          const float (&sums)[64]) {
+DEVICE void keep_sums(const arguments &a, float *to, const scales &s, float bias, int32_t row, const float (&sums)[64]) {
   UNROLLED_FOR (int i = 0; i < 64; i += 4)
     UNROLLED_FOR (int k = 0; k < 2; k++)
       to[i * 2 + k] = finished<PLAIN>(a, sums[i + row * 2 + k], s, bias);
 }
 
 /* Keeps the part of a line that a tile leaves, before the next tile adds to it. */
-__device__ __forceinline__ void keep_line(float *kept, int32_t lane) {
+DEVICE void keep_line(float *kept, int32_t lane) {
   float4 y[4];
   kept += lane / 8 * KEPT_PITCH + lane % 8 * 4;
   UNROLLED_FOR (int k = 0; k < 4; k++)
@@ -79,8 +78,7 @@ struct flow_outputs {
                               before, or to the next */
 };
 
-__device__ __forceinline__ flow_outputs flow_outputs_of(const arguments &a, const flow_work &work, uint32_t tile,
-                                                        int32_t warp) {
+DEVICE flow_outputs flow_outputs_of(const arguments &a, const flow_work &work, uint32_t tile, int32_t warp) {
   const cut &c = a.c;
   const flow_tile at = flow_tile_of(a, tile);
   flow_outputs o;
@@ -101,20 +99,19 @@ __device__ __forceinline__ flow_outputs flow_outputs_of(const arguments &a, cons
 }
 
 /* Returns the place of the output of a position, counted from o.out; -1 if there is none. */
-__device__ __forceinline__ int32_t place_at(const arguments &a, const flow_outputs &o, int32_t x) {
+DEVICE int32_t place_at(const arguments &a, const flow_outputs &o, int32_t x) {
   const int32_t row = (int32_t)a.pitch.divide((uint32_t)max(x, 0)), column = x - row * (int32_t)a.pitch.by;
   return x >= o.begin && x < o.end && column < o.left ? row * a.problem.out_width + column : -1;
 }
 
 /* Stores a tile without lines that continue. */
-__device__ __forceinline__ void store_tile(const arguments &a, const flow_outputs &o, int32_t lane, const float *kept) {
+DEVICE void store_tile(const arguments &a, const flow_outputs &o, int32_t lane, const float *kept) {
   int32_t place[FLOW_TILE / LINE];
   UNROLLED_FOR (int i = 0; i < FLOW_TILE / LINE; i++)
     place[i] = place_at(a, o, o.x + i * LINE + lane);
   kept += lane;
   float *out = o.out;
-#pragma unroll 4
-  for (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane)
+  UNROLLED_4_FOR (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane)
     UNROLLED_FOR (int i = 0; i < FLOW_TILE / LINE; i++) {
       const float y = kept[i * LINE];
       if (place[i] >= 0)
@@ -124,7 +121,7 @@ __device__ __forceinline__ void store_tile(const arguments &a, const flow_output
 
 /* Returns how many floats of the line are before the tile's first output, for the k-th filter. They belong to the tile
  * before. */
-__device__ __forceinline__ int32_t before_in_line(const flow_outputs &o, int32_t k) {
+DEVICE int32_t before_in_line(const flow_outputs &o, int32_t k) {
   return o.alone ? 0
                  : (int32_t)(((uint32_t)((uintptr_t)o.out / sizeof(float)) + (uint32_t)o.x + k * (uint32_t)o.plane) % LINE);
 }
@@ -132,7 +129,7 @@ __device__ __forceinline__ int32_t before_in_line(const flow_outputs &o, int32_t
 /* Stores whole lines of 16 filters whose outputs continue from tile to tile. Each line includes what the tile before has
  * left. The addresses of a copy are the same for all lanes: if each lane had its own, the warp would take 100 cycles for
  * each. */
-__device__ __forceinline__ void store_lines(const flow_outputs &o, int32_t lane, const float *kept) {
+DEVICE void store_lines(const flow_outputs &o, int32_t lane, const float *kept) {
   const uint32_t from = shared_address(kept);
   const float *to = o.out + o.x;
   if (lane == 0) {
@@ -144,10 +141,9 @@ __device__ __forceinline__ void store_lines(const flow_outputs &o, int32_t lane,
 }
 
 /* The same if there is no tile before, or none behind, or if there are fewer filters. */
-__device__ __forceinline__ void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
+DEVICE void store_edge(const flow_outputs &o, int32_t lane, const float *kept) {
   float *out = o.out + o.x;
-#pragma unroll 1
-  for (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane) {
+  ROLLED_FOR (int k = 0; k < min(o.filters, 16); k++, kept += KEPT_PITCH, out += o.plane) {
     const int32_t before = before_in_line(o, k);
     for (int32_t i = lane - before, j = 0; j <= FLOW_TILE / LINE; j++, i += LINE)
       if (o.x + i >= o.begin && o.x + i < o.end && (j < FLOW_TILE / LINE || (o.last && i < FLOW_TILE)))
@@ -157,15 +153,15 @@ __device__ __forceinline__ void store_edge(const flow_outputs &o, int32_t lane, 
 
 /* Returns the number of this thread. It is read again for each tile. Otherwise all that follows from it would be kept in
  * registers, and weights and sums leave few. */
-__device__ __forceinline__ int32_t thread_now() {
+DEVICE int32_t thread_now() {
   int32_t thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
   return thread;
 }
 
 /* Finishes and stores a warp's sums of a tile. */
-__device__ __forceinline__ void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, const finish (&f)[2],
-                                           float scale, float *kept, const float (&sums)[64]) {
+DEVICE void store_flow(const arguments &a, const flow_outputs &o, int32_t lane, const finish (&f)[2], float scale,
+                       float *kept, const float (&sums)[64]) {
   const scales s[2] = {both_scales(f[0].scale, scale), both_scales(f[1].scale, scale)};
   const bool plain = are_plain(a, s);
   UNROLLED_FOR (int row = 0; row < 2; row++) {
@@ -205,7 +201,7 @@ static __device__ __noinline__ void mend_flow(const arguments *a, flow_work work
 
 /* ---- The kernel ---- */
 
-__device__ __forceinline__ void begin_flow(const arguments &a, const flow_memory &m, const flow_work &work) {
+DEVICE void begin_flow(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   if (threadIdx.x == 0) {
     m.h->not_finite = 0;
@@ -221,8 +217,7 @@ __device__ __forceinline__ void begin_flow(const arguments &a, const flow_memory
 }
 
 /* The work of a warpgroup that multiplies. */
-template <class E, int D>
-__device__ __forceinline__ void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
+template <class E, int D> DEVICE void flow_past(const arguments &a, const flow_memory &m, const flow_work &work) {
   const cut &c = a.c;
   const int32_t consumer = threadIdx.x / GROUP, thread = threadIdx.x % GROUP;
   const int32_t filter_tile = work.pair * CONSUMERS + consumer;
@@ -253,8 +248,7 @@ __device__ __forceinline__ void flow_past(const arguments &a, const flow_memory 
     __syncwarp();
     multiply_wait<0>();
     int32_t done = is_last(a, flow_tile_of(a, tile), tile, work.end) ? c.flow.halo : 0;
-#pragma unroll 1
-    for (; done >= 0; done--) {
+    ROLLED_FOR (; done >= 0; done--) {
       if (threadIdx.x % 32 == 0)
         barrier_arrive(&m.h->empty[r.place]);
       r.advance(c.flow.slots);

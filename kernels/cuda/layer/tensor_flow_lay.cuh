@@ -9,7 +9,6 @@
  */
 #pragma once
 
-#include "tensor_flow_cut.cuh"
 #include "tensor_lay.cuh"
 #include "tensor_multiply.cuh"
 
@@ -32,7 +31,7 @@ struct flow_memory {
   uint8_t *ring; /* digits, planes, positions */
 };
 
-__device__ __forceinline__ flow_memory flow_memory_of(uint8_t *base) {
+DEVICE flow_memory flow_memory_of(uint8_t *base) {
   return {(flow_head *)base, (float *)(base + FLOW_HEAD_BYTES), base + FLOW_HEAD_BYTES + CONSUMERS * 4 * KEPT_BYTES};
 }
 
@@ -44,7 +43,7 @@ struct flow_work {
   int32_t group, pair;
 };
 
-__device__ __forceinline__ flow_work flow_work_of(const cut &c) {
+DEVICE flow_work flow_work_of(const cut &c) {
   const uint32_t pairs = (uint32_t)(c.flow.pairs * c.groups), number = blockIdx.x / pairs, count = gridDim.x / pairs;
   const int32_t pair = (int32_t)(blockIdx.x - number * pairs), group = pair / c.flow.pairs;
   return {(uint32_t)(c.tiles * number / count), (uint32_t)(c.tiles * (number + 1) / count), group,
@@ -56,25 +55,25 @@ struct flow_tile {
   int32_t image, strip, number;
 };
 
-__device__ __forceinline__ flow_tile flow_tile_of(const arguments &a, uint32_t tile) {
+DEVICE flow_tile flow_tile_of(const arguments &a, uint32_t tile) {
   const uint32_t segment = a.segment_tiles.divide(tile);
   const int32_t image = (int32_t)a.strips.divide(segment);
   return {image, (int32_t)segment - image * a.c.strips, (int32_t)(tile - segment * a.segment_tiles.by)};
 }
 
 /* Returns whether the tile is the last of its strip in this block, so that no line continues behind it. */
-__device__ __forceinline__ bool is_last(const arguments &a, const flow_tile &at, uint32_t tile, uint32_t end) {
+DEVICE bool is_last(const arguments &a, const flow_tile &at, uint32_t tile, uint32_t end) {
   return tile + 1 == end || at.number + 1 == (int32_t)a.segment_tiles.by;
 }
 
 /* ---- Scales ---- */
 
 /* Returns whether blocks find the largest samples of their images themselves; otherwise find_maxima() does it before. */
-__device__ __forceinline__ bool is_searched(const arguments &a) {
+DEVICE bool is_searched(const arguments &a) {
   return !a.maxima;
 }
 /* Returns whether `tiles` are enough to search an image meanwhile, while the ring is full. */
-__device__ __forceinline__ bool is_long(const arguments &a, int32_t tiles) {
+DEVICE bool is_long(const arguments &a, int32_t tiles) {
   return tiles >= a.c.flow.samples / 1024;
 }
 
@@ -83,11 +82,11 @@ struct flow_search {
   static constexpr uint32_t AT_ONCE = 4;
   uint32_t at = 0, most = 0;
 
-  __device__ __forceinline__ bool is_done(const arguments &a) const {
+  DEVICE bool is_done(const arguments &a) const {
     return at >= (uint32_t)a.c.flow.samples;
   }
-  __device__ __forceinline__ void go_on(const arguments &a, const flow_memory &m, int32_t image, int32_t group,
-                                        uint32_t thread, uint32_t threads) {
+  DEVICE void go_on(const arguments &a, const flow_memory &m, int32_t image, int32_t group, uint32_t thread,
+                    uint32_t threads) {
     const uint32_t count = (uint32_t)a.c.flow.samples;
     const float *from = a.in + ((int64_t)image * a.c.groups + group) * count;
     uint32_t bits[4 * AT_ONCE];
@@ -115,8 +114,7 @@ struct flow_search {
 };
 
 /* All threads search an image. Each warp writes its result to most[warp]. */
-__device__ __forceinline__ void search_together(const arguments &a, const flow_memory &m, const flow_work &work,
-                                                int32_t image, uint32_t *most) {
+DEVICE void search_together(const arguments &a, const flow_memory &m, const flow_work &work, int32_t image, uint32_t *most) {
   flow_search search;
   while (!search.is_done(a))
     search.go_on(a, m, image, work.group, threadIdx.x, THREADS);
@@ -133,7 +131,7 @@ struct flow_images {
   uint32_t parity = 0;
   flow_search next;
 
-  __device__ __forceinline__ static void begin(const arguments &a, const flow_memory &m, const flow_work &work) {
+  static DEVICE void begin(const arguments &a, const flow_memory &m, const flow_work &work) {
     if (!is_searched(a) || work.first == work.end)
       return;
     const flow_images images = of(a, work);
@@ -141,12 +139,12 @@ struct flow_images {
     if (images.found)
       search_together(a, m, work, images.image + 1, m.h->most[1]);
   }
-  __device__ __forceinline__ static flow_images of(const arguments &a, const flow_work &work) {
+  static DEVICE flow_images of(const arguments &a, const flow_work &work) {
     const flow_tile first = flow_tile_of(a, work.first);
     const int32_t tiles = (int32_t)(a.strips.by * a.segment_tiles.by), last = flow_tile_of(a, work.end - 1).image;
     return {first.image, last, first.image < last && !is_long(a, (first.image + 1) * tiles - (int32_t)work.first)};
   }
-  __device__ __forceinline__ static uint32_t most_of(const uint32_t *most, int32_t warps) {
+  static DEVICE uint32_t most_of(const uint32_t *most, int32_t warps) {
     uint32_t all = 0;
     for (int i = 0; i < warps; i++)
       all = max(all, most[i]);
@@ -154,16 +152,16 @@ struct flow_images {
   }
 
   /* Searches while there is nothing else to do. */
-  __device__ __forceinline__ void look_ahead(const arguments &a, const flow_memory &m, const flow_work &work) {
+  DEVICE void look_ahead(const arguments &a, const flow_memory &m, const flow_work &work) {
     if (is_searched(a) && image < last && !found && !next.is_done(a))
       next.go_on(a, m, image + 1, work.group, threadIdx.x % GROUP, GROUP);
   }
 
-  __device__ __forceinline__ int exponent_of_first(const arguments &a, const flow_memory &m, const flow_work &work) const {
+  DEVICE int exponent_of_first(const arguments &a, const flow_memory &m, const flow_work &work) const {
     return scale_exponent(is_searched(a) ? most_of(m.h->most[0], WARPS)
                                          : __ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
   }
-  __device__ __forceinline__ int exponent_of_next(const arguments &a, const flow_memory &m, const flow_work &work) {
+  DEVICE int exponent_of_next(const arguments &a, const flow_memory &m, const flow_work &work) {
     image++;
     if (!is_searched(a))
       return scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + work.group));
@@ -189,7 +187,7 @@ struct flow_images {
 /* Goes through the planes of a chunk of positions in their order. */
 struct flow_plane {
   int32_t unit, phase, variant;
-  __device__ __forceinline__ void advance(const cut &c) {
+  DEVICE void advance(const cut &c) {
     if (++variant == c.variants) {
       variant = 0;
       if (++phase == c.phases_y)
@@ -204,7 +202,7 @@ struct flow_walk {
   flow_tile at;
   int32_t further;
 };
-__device__ __forceinline__ void advance(const arguments &a, const flow_work &work, flow_walk &walk) {
+DEVICE void advance(const arguments &a, const flow_work &work, flow_walk &walk) {
   if (walk.further < (is_last(a, walk.at, walk.tile, work.end) ? a.c.flow.halo : 0)) {
     walk.further++;
   } else {
@@ -218,8 +216,8 @@ constexpr int PLANES_AT_ONCE = 3;
 
 /* Loads a thread's units of its position in a slot, for the planes from `first` on. */
 template <class E>
-__device__ __forceinline__ void load_planes(const arguments &a, const flow_work &work, const flow_walk &walk, int32_t first,
-                                            float (&v)[PLANES_AT_ONCE][E::U]) {
+DEVICE void load_planes(const arguments &a, const flow_work &work, const flow_walk &walk, int32_t first,
+                        float (&v)[PLANES_AT_ONCE][E::U]) {
   flow_plane plane = {0, 0, 0};
   for (int32_t i = 0; i < first; i++)
     plane.advance(a.c);
@@ -235,8 +233,8 @@ __device__ __forceinline__ void load_planes(const arguments &a, const flow_work 
 
 /* Writes them to the ring; a second time `again` bytes further on, if that is not 0. */
 template <class E, int D>
-__device__ __forceinline__ void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again,
-                                             float (&v)[PLANES_AT_ONCE][E::U]) {
+DEVICE void store_planes(const cut &c, int32_t first, float scale, uint8_t *to, int32_t again,
+                         float (&v)[PLANES_AT_ONCE][E::U]) {
   to += first * c.flow.length * UNIT;
   UNROLLED_FOR (int i = 0; i < PLANES_AT_ONCE; i++, to += c.flow.length * UNIT)
     if (first + i < c.planes) {
@@ -249,8 +247,7 @@ __device__ __forceinline__ void store_planes(const cut &c, int32_t first, float 
 
 /* The work of the packing warpgroup. Samples of the next slot are loaded before those of this one are stored. The largest
  * sample of the next image is searched while the ring is full. */
-template <class E, int D>
-__device__ __forceinline__ void fill_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
+template <class E, int D> DEVICE void fill_ring(const arguments &a, const flow_memory &m, const flow_work &work) {
   static_assert(E::SCALED, "");
   const cut &c = a.c;
   const int32_t thread = threadIdx.x % GROUP, last = c.flow.slots * FLOW_TILE;

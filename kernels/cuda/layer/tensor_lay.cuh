@@ -25,8 +25,7 @@ static __global__ void __launch_bounds__(256)
     most = max(most, bits < NOT_FINITE ? bits : 0);
   };
   const int64_t step = (int64_t)parts * 256, thread = (int64_t)(blockIdx.x - number * parts) * 256 + threadIdx.x;
-#pragma unroll 4
-  for (int64_t i = thread; i < aligned; i += step) {
+  UNROLLED_4_FOR (int64_t i = thread; i < aligned; i += step) {
     const uint4 v = __ldg((const uint4 *)image + i);
     see(v.x), see(v.y), see(v.z), see(v.w);
   }
@@ -44,8 +43,8 @@ static __global__ void __launch_bounds__(256)
 
 /* Returns the numbers of a unit of plane (`unit`, `phase`, `variant`) at a position; 0 where there is no input. */
 template <class E>
-__device__ __forceinline__ void load_unit(const arguments &a, const place &at, int32_t group, int32_t unit, int32_t phase,
-                                          int32_t variant, float (&v)[E::U]) {
+DEVICE void load_unit(const arguments &a, const place &at, int32_t group, int32_t unit, int32_t phase, int32_t variant,
+                      float (&v)[E::U]) {
   const gconv_layer_problem &p = a.problem;
   const bool wide = a.c.how == WIDE;
   const int32_t channel = unit * (wide ? E::U : 1), left = a.c.channels - channel;
@@ -69,8 +68,7 @@ __device__ __forceinline__ void load_unit(const arguments &a, const place &at, i
   }
 }
 
-template <class E, int D>
-__device__ __forceinline__ void store_unit(float (&v)[E::U], float scale, uint8_t *to, int64_t digit) {
+template <class E, int D> DEVICE void store_unit(float (&v)[E::U], float scale, uint8_t *to, int64_t digit) {
   uint32_t high[4], low[4];
   if (E::SCALED)
     UNROLLED_FOR (int e = 0; e < E::U; e++)

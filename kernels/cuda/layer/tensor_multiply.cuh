@@ -13,7 +13,7 @@ using namespace hopper;
 /* ---- Copying to shared memory ---- */
 
 /* Copies weights. One thread calls it. */
-__device__ __forceinline__ void copy_weights(const arguments &a, const memory &m) {
+DEVICE void copy_weights(const arguments &a, const memory &m) {
   const cut &c = a.c;
   const int32_t sides = CONSUMERS / c.sets, bytes = c.slot_bytes / sides;
   ring slot;
@@ -35,8 +35,7 @@ __device__ __forceinline__ void copy_weights(const arguments &a, const memory &m
 }
 
 /* Copies the pieces of planes that a tile needs for a chunk. */
-__device__ __forceinline__ void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t chunk, uint8_t *to,
-                                           uint64_t *full) {
+DEVICE void copy_chunk(const arguments &a, const item &it, int64_t tile, int32_t chunk, uint8_t *to, uint64_t *full) {
   const cut &c = a.c;
   const int32_t channels = chunk / c.row_chunks, first_row = (chunk - channels * c.row_chunks) * c.chunk_rows;
   const int64_t first = tile < c.tiles ? position_of(a, tile) : 0;
@@ -55,7 +54,7 @@ __device__ __forceinline__ void copy_chunk(const arguments &a, const item &it, i
 }
 
 /* Copies planes. One thread calls it. */
-__device__ __forceinline__ void copy_planes(const arguments &a, const memory &m) {
+DEVICE void copy_planes(const arguments &a, const memory &m) {
   const cut &c = a.c;
   ring buffer;
   for (uint32_t number = blockIdx.x; number < c.items; number += gridDim.x) {
@@ -75,7 +74,7 @@ __device__ __forceinline__ void copy_planes(const arguments &a, const memory &m)
 
 /* Returns the descriptor of an operand: 2 units by rows that are 16 bytes apart. In units of 16 bytes, it has the address,
  * (16 bits higher) the distance of the units, and (32 bits higher) the distance of 8 rows. */
-__device__ __forceinline__ uint64_t descriptor(uint32_t low) {
+DEVICE uint64_t descriptor(uint32_t low) {
   return (uint64_t)low | (uint64_t)(8 * UNIT >> 4) << 32;
 }
 
@@ -91,7 +90,7 @@ struct places {
   uint32_t full, empty, slot_full, slot_empty;          /* barriers */
 };
 
-__device__ __forceinline__ places places_of(const cut &c, const memory &m, int32_t consumer) {
+DEVICE places places_of(const cut &c, const memory &m, int32_t consumer) {
   const int32_t set = c.sets == 2 ? consumer : 0, side = c.sets == 2 ? 0 : consumer;
   places p;
   p.planes = (shared_address(m.planes) + set * c.digits * c.plane_bytes) >> 4;
@@ -106,7 +105,7 @@ __device__ __forceinline__ places places_of(const cut &c, const memory &m, int32
   return p;
 }
 
-__device__ __forceinline__ uint32_t load_step(uint32_t address) {
+DEVICE uint32_t load_step(uint32_t address) {
   uint32_t step;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(step) : "r"(address));
   return step;
@@ -114,8 +113,8 @@ __device__ __forceinline__ uint32_t load_step(uint32_t address) {
 
 /* Multiplies a step. `entry` is from the table; added to the address of the planes, it is the operand's descriptor. */
 template <class E, int D>
-__device__ __forceinline__ void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uint32_t entry,
-                                              uint32_t add, float (&sums)[128]) {
+DEVICE void multiply_step(uint32_t weights, uint32_t planes, uint32_t digit, uint32_t entry, uint32_t add,
+                          float (&sums)[128]) {
   constexpr uint32_t DIGIT = TILE_UNITS * ROWS * UNIT >> 4;
   const uint64_t filters = descriptor(weights), units = descriptor(planes + entry);
   multiply_begin();
@@ -131,8 +130,7 @@ __device__ __forceinline__ void multiply_step(uint32_t weights, uint32_t planes,
 /* Adds up an item, with weights that stay in shared memory. The time of a step besides its instructions decides whether
  * tensor cores wait. Such weights need no barriers, and all instructions of a chunk form one group. */
 template <class E, int D>
-__device__ __forceinline__ void multiply_resident(const cut &c, const places &p, const item &it, rings &r,
-                                                  float (&sums)[128]) {
+DEVICE void multiply_resident(const cut &c, const places &p, const item &it, rings &r, float (&sums)[128]) {
   if (!r.weights_there)
     for (int32_t i = 0; i < c.slots; i++)
       barrier_wait(p.slot_full + i * 8, 0);
@@ -163,8 +161,7 @@ __device__ __forceinline__ void multiply_resident(const cut &c, const places &p,
 /* The same with weights that are copied step by step. Slots and buffers are given back when the instructions that read them
  * have ended, one step later. */
 template <class E, int D>
-__device__ __forceinline__ void multiply_passing(const cut &c, const places &p, const item &it, rings &r,
-                                                 float (&sums)[128]) {
+DEVICE void multiply_passing(const cut &c, const places &p, const item &it, rings &r, float (&sums)[128]) {
   const bool leader = threadIdx.x % 32 == 0;
   uint32_t slot_done = 0, buffer_done = 0, add = 0;
   for (int32_t chunk = it.first_chunk; chunk < it.end_chunk; chunk++) {

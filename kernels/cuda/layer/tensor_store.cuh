@@ -2,20 +2,70 @@
 /* Finishes and stores the sums of a layer on tensor cores (tensor.cuh): scale, bias, activation. */
 #pragma once
 
-#include "tensor_mend.cuh"
+#include "kernels/activation.h"
+#include "tensor_work.cuh"
 
 #include <float.h>
 
 namespace tensor {
 
+/* ---- Infinite samples and NaN ---- */
+
+/* An infinity has no second digit. Times a weight 0 that only fills up a unit, it is NaN. So outputs that share its units
+ * become something else than in float32. A flag tells of such inputs. Then outputs that are not finite are computed again,
+ * one by one, in float32. */
+
+DEVICE bool is_finite(float v) {
+  return (__float_as_uint(v) & 0x7f800000) != 0x7f800000;
+}
+
+/* Returns the sum of output (row, column) of filter k in float32, as layer_problem.h defines it. */
+static __device__ __noinline__ float plain_sum(const gconv_layer_problem &p, const float *images, const float *weights,
+                                               int32_t image, int32_t k, int32_t row, int32_t column) {
+  const int32_t channels = p.channels / p.groups, first = k / (p.filters / p.groups) * channels;
+  const float *weight = weights + k * gconv_layer_taps(&p);
+  float sum = 0;
+  for (int32_t c = 0; c < channels; c++)
+    for (int32_t r = 0; r < p.rows; r++)
+      for (int32_t s = 0; s < p.columns; s++, weight++) {
+        const int32_t y = row * p.stride_y - p.pad_top + r * p.dilation_y,
+                      x = column * p.stride_x - p.pad_left + s * p.dilation_x;
+        const bool inside = (uint32_t)y < (uint32_t)p.height && (uint32_t)x < (uint32_t)p.width;
+        const float *in = images + ((int64_t)image * p.channels + first + c) * p.height * p.width;
+        sum = fmaf(*weight, inside ? in[(int64_t)y * p.width + x] : 0.0f, sum);
+      }
+  return sum;
+}
+
+/* Checks what a warp has stored: 16 rows of the product for the positions of a tile. */
+static __device__ __noinline__ void mend(const arguments *a, int32_t group, uint32_t first, uint32_t end,
+                                         int32_t first_row) {
+  const gconv_layer_problem &p = a->problem;
+  const int32_t wide = a->c.how == BAND ? a->c.unit : 1;
+  for (int32_t i = threadIdx.x % 32; i < POSITIONS; i += 32) {
+    const place at = place_of(*a, first + i);
+    for (int32_t row = first_row; row < first_row + 16; row++) {
+      const int32_t k = row / wide, q = at.strip * a->c.strip + at.column * wide + row % wide;
+      if (first + i >= end || at.image >= p.images || at.row >= p.out_height || at.column >= a->c.columns ||
+          q >= p.out_width || k >= a->c.filters)
+        continue;
+      const int32_t filter = group * a->c.filters + k;
+      float *out = a->out + (((int64_t)at.image * p.filters + filter) * p.out_height + at.row) * p.out_width + q;
+      if (!is_finite(*out))
+        *out = gconv_activate(&p, plain_sum(p, a->in, a->plain_weights, at.image, filter, at.row, q) + a->biases[filter]);
+    }
+  }
+}
+
+/* ---- Storing ---- */
+
 /* A warp computes the places of outputs for the positions of a tile. */
-__device__ __forceinline__ void find_out_places(const arguments &a, const item &it, int64_t tile, out_place *out_places) {
+DEVICE void find_out_places(const arguments &a, const item &it, int64_t tile, out_place *out_places) {
   const cut &c = a.c;
   const gconv_layer_problem &p = a.problem;
   const uint32_t first = position_of(a, tile), end = tile < c.tiles ? end_of(a, tile) : 0;
   const int32_t wide = c.how == BAND ? c.unit : 1;
-#pragma unroll 4
-  for (int32_t i = threadIdx.x % 32; i < POSITIONS; i += 32) {
+  UNROLLED_4_FOR (int32_t i = threadIdx.x % 32; i < POSITIONS; i += 32) {
     const place at = place_of(a, first + i);
     const int32_t q = at.strip * c.strip + at.column * wide;
     out_place s = {0, 1.0f, 0};
@@ -34,7 +84,7 @@ struct finish {
   float scale, bias;
 };
 
-__device__ __forceinline__ finish finish_of(const arguments &a, const item &it, int32_t row) {
+DEVICE finish finish_of(const arguments &a, const item &it, int32_t row) {
   const int32_t in_group = row / (a.c.how == BAND ? a.c.unit : 1);
   const int32_t filter = it.group * a.c.filters + min(in_group, a.c.filters - 1);
   return {a.filter_scales ? __ldg(a.filter_scales + filter) : 1.0f, a.partial ? 0.0f : __ldg(a.biases + filter)};
@@ -47,17 +97,17 @@ struct scales {
 /* Returns both scales. If their product is too large for a float32, the output is not finite either. If their product is too
  * small, the output may still be finite, because sums are large. So the multiplication has two steps, with scales that are
  * both below 1. */
-__device__ __forceinline__ scales both_scales(float filter, float image) {
+DEVICE scales both_scales(float filter, float image) {
   const float both = filter * image;
   return both >= FLT_MIN ? scales{1, fminf(both, 0x1p127f)} : scales{image, filter};
 }
 
 /* Returns whether outputs of rows with these scales, for all lanes, are sum * then + bias. */
-__device__ __forceinline__ bool are_plain(const arguments &a, const scales (&s)[2]) {
+DEVICE bool are_plain(const arguments &a, const scales (&s)[2]) {
   return __all_sync(UINT32_MAX, a.slope == 1 && s[0].first == 1 && s[1].first == 1);
 }
 
-template <bool PLAIN> __device__ __forceinline__ float finished(const arguments &a, float sum, const scales &s, float bias) {
+template <bool PLAIN> DEVICE float finished(const arguments &a, float sum, const scales &s, float bias) {
   if (PLAIN)
     return fmaf(sum, s.then, bias);
   const float y = fmaf(sum * s.first, s.then, bias);
@@ -73,8 +123,7 @@ template <int W> __host__ __device__ constexpr int pitch_of() {
 /* A warp stores 16 rows of 32 positions from `values`: neighbouring lanes store neighbouring outputs. W: outputs of a
  * position. ALL: all 16 filters exist. */
 template <int W, bool ALL>
-__device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t filters, const out_place *out_places,
-                                           const float *values) {
+DEVICE void store_rows(float *out, int64_t plane, int32_t filters, const out_place *out_places, const float *values) {
   const int32_t lane = threadIdx.x % 32, shift = lane % W;
   values += shift * pitch_of<W>() + lane / W;
   UNROLLED_FOR (int i = 0; i < W; i++) {
@@ -94,9 +143,8 @@ __device__ __forceinline__ void store_rows(float *out, int64_t plane, int32_t fi
  * time. One warp of a scheduler does this while another multiplies; so each instruction waits for the one before, and there
  * should be few. ALL: as in store_rows(). ALIKE: all positions have one scale. */
 template <int W, bool ALL, bool ALIKE>
-__device__ __forceinline__ void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters,
-                                            const out_place *out_places, const finish (&f)[2], float *exchange,
-                                            const float (&sums)[128]) {
+DEVICE void store_parts(const arguments &a, float *out, int64_t plane, int32_t filters, const out_place *out_places,
+                        const finish (&f)[2], float *exchange, const float (&sums)[128]) {
   const int32_t lane = threadIdx.x % 32;
   float *to = exchange + lane / 4 * pitch_of<W>() + lane % 4 * 2;
   const scales alike[2] = {both_scales(f[0].scale, out_places[0].scale), both_scales(f[1].scale, out_places[0].scale)};
@@ -121,9 +169,8 @@ __device__ __forceinline__ void store_parts(const arguments &a, float *out, int6
 }
 
 template <int W>
-__device__ __forceinline__ void store(const arguments &a, const item &it, int64_t tile, int32_t filter_tile,
-                                      const out_place *out_places, const finish (&f)[2], float *exchange,
-                                      const float (&sums)[128]) {
+DEVICE void store(const arguments &a, const item &it, int64_t tile, int32_t filter_tile, const out_place *out_places,
+                  const finish (&f)[2], float *exchange, const float (&sums)[128]) {
   const int32_t row = filter_tile * ROWS + threadIdx.x % GROUP / 32 * 16, filters = a.c.filters - row / W;
   const int64_t plane = (int64_t)a.problem.out_height * a.problem.out_width;
   float *out = a.partial ? a.partial + it.split * plane * a.problem.filters * a.problem.images : a.out;

@@ -1,12 +1,130 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of a layer on tensor cores (tensor.cuh) share: their arguments, the layout of shared memory, and the
+/* What the kernels of a layer on tensor cores (tensor.cuh) share: numbers, arguments, the layout of shared memory, and the
  * division of work into items and positions. */
 #pragma once
 
+#include "hopper.cuh"
 #include "tensor_cut.cuh"
-#include "tensor_numbers.cuh"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <string.h>
 
 namespace tensor {
+
+/* ---- The numbers that tensor cores multiply, and how a float32 becomes digits of them ---- */
+
+/* Pairs of 16-bit numbers. */
+struct half_pair {
+  typedef __half2 type;
+  __host__ __device__ static __forceinline__ type round(float a, float b) {
+    return __floats2half2_rn(a, b);
+  }
+  __host__ __device__ static __forceinline__ float2 back(type v) {
+    return __half22float2(v);
+  }
+};
+struct bfloat_pair {
+  typedef __nv_bfloat162 type;
+  __host__ __device__ static __forceinline__ type round(float a, float b) {
+    return __floats2bfloat162_rn(a, b);
+  }
+  __host__ __device__ static __forceinline__ float2 back(type v) {
+    return __bfloat1622float2(v);
+  }
+};
+
+/* Splits v into two digits, packed. `low` is written only if asked for. */
+template <class PAIR> struct sixteen_bits {
+  static constexpr int U = 8;
+  typedef uint16_t number;
+  template <bool LOW>
+  __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
+      const typename PAIR::type h = PAIR::round(v[2 * i], v[2 * i + 1]);
+      high[i] = *(const uint32_t *)&h;
+      if (LOW) {
+        const float2 back = PAIR::back(h);
+        const typename PAIR::type l = PAIR::round(v[2 * i] - back.x, v[2 * i + 1] - back.y);
+        low[i] = *(const uint32_t *)&l;
+      }
+    }
+  }
+  static number round(float v, float *left) {
+    const typename PAIR::type h = PAIR::round(v, 0);
+    *left = v - PAIR::back(h).x;
+    number bits;
+    memcpy(&bits, &h, sizeof bits);
+    return bits;
+  }
+};
+
+struct fp16 : sixteen_bits<half_pair> {
+  static constexpr bool SCALED = true;
+#ifdef HOPPER
+  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
+    hopper::multiply_fp16(c, a, b, add);
+  }
+  __device__ static __forceinline__ void multiply(float (&c)[64], const uint4 &a, uint64_t b, uint32_t add) {
+    hopper::multiply_fp16(c, a, b, add);
+  }
+#endif
+};
+
+struct bf16 : sixteen_bits<bfloat_pair> { /* two of its digits would not be enough */
+  static constexpr bool SCALED = false;
+#ifdef HOPPER
+  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
+    hopper::multiply_bf16(c, a, b, add);
+  }
+#endif
+};
+
+struct tf32 {
+  static constexpr int U = 4;
+  static constexpr bool SCALED = false;
+  typedef uint32_t number;
+  __device__ static __forceinline__ uint32_t nearest(float v) {
+    uint32_t bits = __float_as_uint(v);
+#ifdef HOPPER
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(v));
+#endif
+    return bits;
+  }
+  template <bool LOW>
+  __device__ static __forceinline__ void pack(const float (&v)[U], uint32_t (&high)[4], uint32_t (&low)[4]) {
+    UNROLLED_FOR (int i = 0; i < 4; i++) {
+      high[i] = nearest(v[i]);
+      if (LOW)
+        low[i] = nearest(v[i] - __uint_as_float(high[i]));
+    }
+  }
+  static number round(float v, float *left) {
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    if ((bits & 0x7f800000) != 0x7f800000)
+      bits = (bits + 0x1000) & ~0x1fffu;
+    float h;
+    memcpy(&h, &bits, sizeof h);
+    *left = v - h;
+    return bits;
+  }
+#ifdef HOPPER
+  __device__ static __forceinline__ void multiply(float (&c)[128], uint64_t a, uint64_t b, uint32_t add) {
+    hopper::multiply_tf32(c, a, b, add);
+  }
+#endif
+};
+
+/* Returns the exponent that scales a number with the magnitude `bits` into [2^14, 2^15). Then its products are in range, and
+ * the low digits of numbers 2^17 times smaller still have all their bits. */
+__host__ __device__ inline int scale_exponent(uint32_t bits) {
+  const int exponent = (int)(bits >> 23);
+  return exponent == 255 ? 0 : exponent < 21 ? 120 : 14 + 127 - exponent;
+}
+DEVICE float power_of_two(int exponent) {
+  return __uint_as_float((uint32_t)(exponent + 127) << 23);
+}
 
 enum : int {
   GROUP = 128,
@@ -60,7 +178,7 @@ struct memory {
   uint8_t *slots, *planes;
 };
 
-__device__ __forceinline__ memory memory_of(const cut &c, uint8_t *base) {
+DEVICE memory memory_of(const cut &c, uint8_t *base) {
   memory m;
   m.barriers = (head *)base;
   m.out_places = (out_place *)(base + HEAD_BYTES);
@@ -79,7 +197,7 @@ inline size_t shared_bytes(const cut &c) {
 /* A place in a ring, and the parity of the round. */
 struct ring {
   uint32_t place = 0, parity = 0;
-  __device__ __forceinline__ void advance(uint32_t size) {
+  DEVICE void advance(uint32_t size) {
     if (++place == size)
       place = 0, parity ^= 1;
   }
@@ -92,7 +210,7 @@ struct item {
   int32_t filter_tile, group, split, first_chunk, end_chunk;
 };
 
-__device__ __forceinline__ item item_of(const arguments &a, uint32_t number) {
+DEVICE item item_of(const arguments &a, uint32_t number) {
   item it;
   uint32_t rest = a.filter_tiles.divide(number);
   it.filter_tile = (int32_t)(number - rest * a.filter_tiles.by) * (CONSUMERS / a.c.sets);
@@ -111,7 +229,7 @@ struct place {
   int32_t image, strip, row, column;
 };
 
-__device__ __forceinline__ place place_of(const arguments &a, uint32_t position) {
+DEVICE place place_of(const arguments &a, uint32_t position) {
   const uint32_t row = a.pitch.divide(position), strip = a.rows.divide(row);
   place at;
   at.column = (int32_t)(position - row * a.pitch.by);
@@ -122,18 +240,18 @@ __device__ __forceinline__ place place_of(const arguments &a, uint32_t position)
 }
 
 /* Returns the first position of a tile. */
-__device__ __forceinline__ uint32_t position_of(const arguments &a, int64_t tile) {
+DEVICE uint32_t position_of(const arguments &a, int64_t tile) {
   const uint32_t segment = a.segment_tiles.divide((uint32_t)tile);
   return segment * (uint32_t)a.c.segment_positions + ((uint32_t)tile - segment * a.segment_tiles.by) * POSITIONS;
 }
 
 /* Returns the end of the positions that a tile may store: those of its own segment. Positions of the next segment are stored
  * by the first tile of that segment, with the scale of that image. */
-__device__ __forceinline__ uint32_t end_of(const arguments &a, int64_t tile) {
+DEVICE uint32_t end_of(const arguments &a, int64_t tile) {
   return a.c.segments > 1 ? (a.segment_tiles.divide((uint32_t)tile) + 1) * (uint32_t)a.c.segment_positions : UINT32_MAX;
 }
 
-__device__ __forceinline__ float image_scale(const arguments &a, int32_t image, int32_t group, int sign) {
+DEVICE float image_scale(const arguments &a, int32_t image, int32_t group, int sign) {
   return power_of_two(sign * scale_exponent(__ldg(a.maxima + (int64_t)image * a.c.groups + group)));
 }
 

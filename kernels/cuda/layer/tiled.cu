@@ -44,7 +44,7 @@ int tile_pitch(const gconv_layer_problem *problem) {
 }
 
 /* Starts to fetch `count` channels of the tile whose corner is (top, left). All copies are under way at the same time. */
-__device__ __forceinline__ void fetch(const arguments &a, float *tile, const float *in, int count, int top, int left) {
+DEVICE void fetch(const arguments &a, float *tile, const float *in, int count, int top, int left) {
   const gconv_layer_problem &problem = a.problem;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int c = 0; c < count; c++, tile += a.rows * a.pitch, in += (int64_t)problem.height * problem.width)
@@ -62,8 +62,8 @@ __device__ __forceinline__ void fetch(const arguments &a, float *tile, const flo
 
 /* Adds all taps of `count` channels. `next` points to their weights in global memory, `x` to the thread's first sample. */
 template <int F, int N>
-__device__ __forceinline__ void add_channels(const arguments &a, float (&sums)[F][N], float *weights, const float *next,
-                                             const float *x, int count) {
+DEVICE void add_channels(const arguments &a, float (&sums)[F][N], float *weights, const float *next, const float *x,
+                         int count) {
   const gconv_layer_problem &problem = a.problem;
   const int taps = count * problem.rows * problem.columns, step = WARPS * problem.stride_y * a.pitch;
   const int row_step = problem.dilation_y * a.pitch, channel_step = a.rows * a.pitch;

@@ -29,11 +29,11 @@ dim3 grid_of(int64_t blocks) {
 }
 
 /* Returns a / b for 0 <= a, 0 < b. Uses 32 bits if they suffice, which is several times as fast. */
-__device__ __forceinline__ int64_t quotient(int64_t a, int64_t b) {
+DEVICE int64_t quotient(int64_t a, int64_t b) {
   return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
 }
 
-__device__ __forceinline__ int64_t block_number() {
+DEVICE int64_t block_number() {
   return (int64_t)blockIdx.y * gridDim.x + blockIdx.x;
 }
 
@@ -115,8 +115,7 @@ double lateness(double blocks, double most, const gconv_machine *machine) {
 }
 
 /* sums[k][i] += weights[k] * x[i] */
-template <int F, int N>
-__device__ __forceinline__ void add_tap(float (&sums)[F][N], const float *weights, const float (&x)[N]) {
+template <int F, int N> DEVICE void add_tap(float (&sums)[F][N], const float *weights, const float (&x)[N]) {
   UNROLLED_FOR (int k = 0; k < F; k += 4) {
     const float4 w = *(const float4 *)(weights + k);
     const float four[4] = {w.x, w.y, w.z, w.w};
@@ -131,7 +130,7 @@ __device__ __noinline__ float activate_by_call(const gconv_layer_problem *proble
   return gconv_activate(problem, v);
 }
 
-__device__ __forceinline__ float activate(const gconv_layer_problem &problem, float v) {
+DEVICE float activate(const gconv_layer_problem &problem, float v) {
   if (problem.activation == GCONV_ACTIVATION_NONE)
     return v;
   if (problem.activation == GCONV_ACTIVATION_RELU)
@@ -140,7 +139,7 @@ __device__ __forceinline__ float activate(const gconv_layer_problem &problem, fl
 }
 
 /* All threads of the block copy `count` floats, a multiple of 4, from global to shared memory. */
-__device__ __forceinline__ void copy_weights(float *to, const float *from, int count) {
+DEVICE void copy_weights(float *to, const float *from, int count) {
   for (int i = 4 * threadIdx.x; i < count; i += 4 * blockDim.x)
     *(float4 *)(to + i) = __ldg((const float4 *)(from + i));
 }

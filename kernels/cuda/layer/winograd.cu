@@ -32,7 +32,7 @@ tiling tiling_of(const gconv_layer_problem *problem) {
 }
 
 /* B' d, for four columns or rows. */
-__device__ __forceinline__ void transform(float &a, float &b, float &c, float &d) {
+DEVICE void transform(float &a, float &b, float &c, float &d) {
   const float first = a - c, second = b + c, third = c - b, fourth = b - d;
   a = first, b = second, c = third, d = fourth;
 }
