@@ -78,8 +78,8 @@ typedef struct gconv_algorithm {
    * installed; it is there to be asked for by name. */
   bool library;
 
-  /* Rounding carries samples to outputs whose taps do not meet them, so that what should be 0 is not. Then premultiplied
-   * images are none of its problems: colours are divided by an alpha that tells by being 0 where nothing is. */
+  /* Rounding spreads: outputs that should be 0 may be tiny instead. Such an algorithm is not used for premultiplied images:
+   * their colours are divided by alpha, and an alpha of 0 must stay 0. */
   bool spreads;
 } gconv_algorithm;
 

@@ -17,11 +17,12 @@
 /* What happens to the sums before they are stored. */
 typedef struct gconv_epilogue {
   gconv_combine combine;
-  float scale, scale_low; /* y = v * (scale + scale_low) + offset, in units of output samples. scale_low is the part that */
-  float offset;           /* scale cannot hold in float32, so that u8 v becomes v / 255 rounded once; 0 for f32 input */
-  bool absolute;          /* |y| */
-  bool center;            /* y / 2 + middle: the range "signed" */
-  float middle;           /* half the level of white */
+  /* y = v * (scale + scale_low) + offset, in units of output samples. scale_low is what float32 cannot hold of the scale, so
+   * that u8 v becomes v / 255 rounded once; it is 0 for f32 input. */
+  float scale, scale_low, offset;
+  bool absolute;                      /* |y| */
+  bool center;                        /* y / 2 + middle: the range "signed" */
+  float middle;                       /* half the level of white */
   float alpha_scale, alpha_scale_low; /* for alpha that is kept: factor from input to output levels */
 } gconv_epilogue;
 

@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(CODE_THREADS) describe_blocks(const png_job jo
 
 /* ---- Places ---- */
 
-/* Where `bits` end that begin at the position, once they are stored. */
+/* Where `size` bytes end that are stored from bit `position` on, once they are stored. */
 __device__ uint64_t end_of_stored(uint64_t position, uint32_t size) {
   for (bool more = true; more; more = size > 0) {
     const uint32_t part = min(size, (uint32_t)STORED_BYTES);

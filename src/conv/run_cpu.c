@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Bytes between the workspaces of two threads: what the processor fetches ahead of one that walks down columns lies rows
- * further on, and must not be what another is writing, which made fft up to 7 times as slow. */
+/* Bytes between the workspaces of two threads. The processor fetches ahead, beyond the rows that a thread reads: if another
+ * thread writes there, fft is up to 7 times as slow. */
 enum { THREAD_GAP = 512 << 10 };
 
 /* What executing the passes of a plan needs. */
@@ -146,7 +146,8 @@ static gconv_status run_passes(const cpu_run *run, const gconv_image *in, int32_
   return status == GCONV_OK ? GCONV_OK : gconv_fail((gconv_status)status, "the convolution failed on the CPU");
 }
 
-/* The threads may have other work meanwhile: what counts is what they did here, as if all had. */
+/* The threads may serve other plans as well: so kernel_ms is the time that they worked on this one, divided by their
+ * number. */
 static gconv_status execute_rows(void *memory, const gconv_image *in, int32_t in_row, gconv_image *outputs, int32_t first,
                                  gconv_timings *timings) {
   const cpu_run *run = memory;

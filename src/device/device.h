@@ -21,7 +21,7 @@ typedef struct gconv_device_type {
   /* Sets device->state. The device was described as usable. */
   gconv_status (*open)(gconv_device *device);
   void (*close)(gconv_device *device); /* NULL: it has no state */
-  /* Makes it the device that algorithms see when the calling thread asks them; NULL: there is only one of this type. */
+  /* Makes it the current device of the calling thread, which algorithms ask for; NULL: there is only one of this type. */
   void (*enter)(const gconv_device *device);
 
   /* The milliseconds of each of `runs` copies of `bytes` within the memory of the device: 2 * bytes over the time is the

@@ -53,7 +53,7 @@ static gconv_status open_cuda(gconv_device *device) {
 }
 
 static void enter(const gconv_device *device) {
-  cudaSetDevice(device->index); /* if that fails, whatever is done there does, too */
+  cudaSetDevice(device->index); /* if that fails, the next CUDA call will fail, too, and report it */
 }
 
 static void close_cuda(gconv_device *device) {

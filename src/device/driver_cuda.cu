@@ -9,7 +9,7 @@
 
 /* The driver is started by the first call that asks it something, a context by the first that needs one: each takes about
  * 100 ms. */
-static bool begun; /* a start, which did not fail; atomic */
+static bool begun; /* CUDA was asked for its devices, and that has not failed; atomic */
 
 static cudaError_t count_devices(int *count) {
   __atomic_store_n(&begun, true, __ATOMIC_RELEASE);

@@ -61,7 +61,7 @@ struct gconv_cuda_guest {
   explicit gconv_cuda_guest(int index) : device(index) {
     cudaGetDevice(&before);
     if (before != device)
-      cudaSetDevice(device); /* if that fails, whatever is done there does, too */
+      cudaSetDevice(device); /* if that fails, the next CUDA call will fail, too, and report it */
   }
   ~gconv_cuda_guest() {
     if (before != device)

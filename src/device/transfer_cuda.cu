@@ -11,7 +11,7 @@
 enum {
   SLAB_BYTES = 1 << 20, /* smaller slabs cost more in waiting */
   BLOCK_SLABS = 4,      /* slabs are pinned in blocks, because each call takes half a millisecond */
-  MOST_SLABS = 64,      /* a taker holds slabs while it works */
+  MOST_SLABS = 64,      /* in all; many, because a receiver of parts keeps its slabs while it works */
   LANE_SLABS = 2,       /* a part of an image is copied into one slab while the bus reads the part before from the other */
   MOST_LANES = 4        /* threads of a transfer; more do not make the bus faster */
 };

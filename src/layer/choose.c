@@ -39,7 +39,8 @@ static bool fit_batch(const gconv_device *device, const gconv_layer_algorithm *r
   return true;
 }
 
-/* Leave to round products is leave not to: where an algorithm has no use for it, it works in true float32. */
+/* --math allows rounding but does not demand it: an algorithm that cannot use it works in float32: where an algorithm has no
+ * use for it, it works in true float32. */
 static const char *fit(const gconv_device *device, const gconv_layer_algorithm *row, gconv_layer_problem *problem) {
   const char *obstacle = row->supports(problem);
   if (obstacle && problem->math != GCONV_MATH_FP32) {

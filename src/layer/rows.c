@@ -3,7 +3,7 @@
  * Networks by rows: every layer gets a problem of the rows that some rows of the last one's output need. It has no padding
  * above: rows outside the tensor are there, as zeros, which is what the problem reads there anyway; so one problem, with one
  * set of prepared weights, is that of all bands, at the edges as within. The outputs of a layer that lie outside its whole
- * output are what the next sees as padding: they are made zero again, as a bias is not.
+ * output are what the next sees as padding: they are set to zero again, because the bias has made them nonzero.
  *
  * Rows begin at multiples of an even number, so that tiles of winograd, which are two rows high, lie alike whatever it is.
  */

@@ -71,8 +71,8 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The limits of all values except the hundredth that is least and that is largest: what borders and single pixels do to a
- * map does not make the rest of it flat. Maps that reach as far to both sides of 0, within a factor of 4, have it in the
+/* The limits without the lowest and the highest hundredth of the values, so that a few outliers at borders do not make a map
+ * flat. Maps that reach as far to both sides of 0, within a factor of 4, have it in the
  * middle, as mid-grey. The limits of all, where nothing else would be left. */
 static void find_common_limits(const gconv_survey *survey, float *low, float *high) {
   if (survey->count == 0)

@@ -22,14 +22,14 @@ typedef enum gconv_plan_extent {
   GCONV_PLAN_WHOLE,
   GCONV_PLAN_OUTLINE,       /* all that can be told of a plan, and nothing that only executions need: no buffers, no prepared
                                weights */
-  GCONV_PLAN_OUTLINE_OF_ANY /* the same, of any algorithms, whatever was asked for */
+  GCONV_PLAN_OUTLINE_OF_ANY /* an outline that ignores which algorithm was asked for */
 } gconv_plan_extent;
 
 /* What a plan is to be made for. */
 typedef struct gconv_plan_order {
   gconv_device *device;
   const gconv_image *like; /* header of the inputs */
-  gconv_type kept;         /* that of results which keep the type of their image: in a chain, of the first input */
+  gconv_type kept;         /* the type of results that keep that of their image: in a chain, of the first input */
   int32_t rows;            /* as for gconv_plan_create() */
   gconv_plan_extent extent;
 } gconv_plan_order;
@@ -49,7 +49,8 @@ typedef struct gconv_operation_type {
   const gconv_plan_type *plan_type;
   gconv_status (*fill_plan)(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *plan);
 
-  /* The name of an algorithm that was asked for, and that devices of a kind ("cpu", "cuda") have not; NULL: they have all.
+  /* Required: the name of an algorithm that was asked for and that this kind of device ("cpu", "cuda") lacks; NULL if it
+   * lacks none.
    */
   const char *(*lacks)(const gconv_operation *operation, const char *device);
 
@@ -91,7 +92,9 @@ typedef struct gconv_need {
   double row;    /* ... and for each output row that is made at a time */
 } gconv_need;
 
-/* The verbs of a plan. NULL: this plan cannot do it (GCONV_UNSUPPORTED). Arguments were checked by plan.c: an input has
+/* The verbs of a plan. free, execute, measure, explain, verify and find_need are required; row_step, rows_needed and
+ * execute_rows come together, and so do check_parts and execute_parts. Any other may be NULL: this plan cannot do it
+ * (GCONV_UNSUPPORTED). Arguments were checked by plan.c: an input has
  * pixels and the shape of plan->like, and outputs have pixels and the shapes of plan->outputs. */
 struct gconv_plan_type {
   size_t bytes;                   /* of a plan */

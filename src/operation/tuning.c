@@ -3,8 +3,9 @@
  * The file of a device is text, a word and its values on each line:
  *
  *   gconv 0.1.0
- *   device NVIDIA H200, sm_90            its kind: what describes it, less the number of processors or the size of the
- * memory driver CUDA 13.0, driver 13.0 machine 3.3e+10 4.2e+09 0.003        multiply-adds a ms, bytes a ms, ms of a launch
+ *   device NVIDIA H200, sm_90            its kind: its description without the last part (threads or memory)
+ *   driver CUDA 13.0, driver 13.0
+ *   machine 3.3e+10 4.2e+09 0.003        multiply-adds a ms, bytes a ms, ms of a launch
  *   ratio direct u8 1 65536 9 1.04       algorithm, type, channels, samples, taps, measured / estimated
  *   layer direct 2 65536 27 0.97         algorithm for layers, class by filters, outputs, taps of each, measured / estimated
  *

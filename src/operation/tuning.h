@@ -49,9 +49,9 @@ typedef struct gconv_prices {
   const char *unit;           /* for people: "", or ", in ms of one thread of the reference CPU" */
 } gconv_prices;
 
-/* By the device's file, if it has a good one; else by what is known of its kind: a GPU's ratios are those of an H200, a CPU
- * has none. A file that is broken, or of another device, driver or version, is warned of, once. Thread-safe; `ratios` is
- * valid until gconv_device_set_tuning(). */
+/* Prices by the device's file. Without a valid one, GPUs have the ratios of an H200, and CPUs none. A file that is broken,
+ * or of another device, driver or version, is warned of, once. Thread-safe; `ratios` is valid until
+ * gconv_device_set_tuning(). */
 gconv_prices gconv_device_prices(const gconv_device *device);
 
 /* What is in force for the device by its file, or by gconv_device_set_tuning() since. NULL: nothing. */
