@@ -112,11 +112,13 @@ static bool read_input(gconv_png_inflate *inflate) {
   return true;
 }
 
-/* Goes on to the end of the file. Returns false at chunks that libpng looks into: it skips texts, and needs no times. */
+/* Goes on to the end of the file. Returns false at chunks that libpng looks into: it skips texts, and needs no times, nor
+ * EXIF behind the pixels, where ImageMagick writes it. */
 static bool read_end(gconv_png_inflate *inflate) {
   while (!is_type(inflate, "IEND")) {
-    bool text = is_type(inflate, "tEXt") || is_type(inflate, "zTXt") || is_type(inflate, "iTXt");
-    if (!text && !(is_type(inflate, "tIME") && inflate->left == TIME_BYTES))
+    bool skipped =
+        is_type(inflate, "tEXt") || is_type(inflate, "zTXt") || is_type(inflate, "iTXt") || is_type(inflate, "eXIf");
+    if (!skipped && !(is_type(inflate, "tIME") && inflate->left == TIME_BYTES))
       return false;
     while (inflate->left > 0)
       if (!read_chunk(inflate, inflate->input, smaller(inflate->left, INPUT_BYTES)))

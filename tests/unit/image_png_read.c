@@ -258,6 +258,22 @@ static void test_short_first_chunk(void **state) {
   test_free(stream);
 }
 
+/* ImageMagick writes EXIF, times and texts behind the pixels: nothing of them is wanted, and no row is read twice. */
+static void test_chunks_behind(void **state) {
+  (void)state;
+  size_t size;
+  uint8_t *stream = make_stream(30, 61, &size);
+  made_png png = begin_png(30, 20, 8, 2, false);
+  add_pixels(&png, stream, size, 300);
+  add_chunk(&png, "eXIf", "MM\0\x2a\0\0\0\x08\0\0\0\0\0\0", 14);
+  add_chunk(&png, "tEXt", "date:create\0today", 17);
+  add_chunk(&png, "tIME", "\x07\xea\x0b\x17\0\x35\x26", 7);
+  add_chunk(&png, "IEND", NULL, 0);
+  agree_by_isal(&png, INT32_MAX);
+  test_free(png.bytes);
+  test_free(stream);
+}
+
 /* What the head of a chunk looks like stands in another chunk, and is none. */
 static void test_false_head(void **state) {
   (void)state;
@@ -494,10 +510,10 @@ static void test_unfilter(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_kinds),  cmocka_unit_test(test_wide_rows),  cmocka_unit_test(test_short_first_chunk),
-      cmocka_unit_test(test_false_head), cmocka_unit_test(test_damaged),    cmocka_unit_test(test_faulty),
-      cmocka_unit_test(test_bad_filter), cmocka_unit_test(test_left_early), cmocka_unit_test(test_unfilter),
-      cmocka_unit_test(test_long_rows),  cmocka_unit_test(test_read_on),
+      cmocka_unit_test(test_all_kinds),     cmocka_unit_test(test_wide_rows),  cmocka_unit_test(test_short_first_chunk),
+      cmocka_unit_test(test_chunks_behind), cmocka_unit_test(test_false_head), cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_faulty),        cmocka_unit_test(test_bad_filter), cmocka_unit_test(test_left_early),
+      cmocka_unit_test(test_unfilter),      cmocka_unit_test(test_long_rows),  cmocka_unit_test(test_read_on),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
