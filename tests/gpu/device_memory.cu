@@ -421,7 +421,8 @@ static void refuse_stages() {
   gconv_image_free(&in);
 }
 
-int main() {
+/* Any argument leaves the timings out, which say nothing below a tool such as compute-sanitizer. */
+int main(int count, char **) {
   if (gconv_device_open("cuda:0", 0, &device) != GCONV_OK) {
     printf("skipped: %s\n", gconv_last_error());
     return SKIPPED;
@@ -432,8 +433,10 @@ int main() {
   if (filters < 30 || networks < 8)
     fail("too few algorithms were compared", "all");
   refuse_stages();
-  time_planes();
-  time_graph();
+  if (count == 1) {
+    time_planes();
+    time_graph();
+  }
   CUDA(cudaStreamDestroy(stream));
   gconv_device_close(device);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -9,9 +9,8 @@
  * bits. Therefore the error bound is relative to the largest number.
  *
  * First layers, with few channels, have their own kernel where it is estimated to be faster; it needs no pass over the input
- * (gather.cuh). First layers with 3 x 3 taps on three channels have another one, which is bound by storing (few.cuh).
+ * (gather.cuh).
  */
-#include "few.cuh"
 #include "gather.cuh"
 
 namespace {
@@ -29,45 +28,33 @@ bool is_gathered(const gather::cut &c) {
   return c.cycles < HUGE_VAL;
 }
 
-/* Which of the three kernels a network's layer uses, found once, and its state. */
+/* Which of the two kernels a layer uses, found once, and its state. */
 struct chosen_state {
-  bool few;
-  few::state of_few;
   gather::cut gathered;
-  void *planes; /* one of them is set, for the kernel in use */
+  void *planes; /* the state of the other kernel; NULL where patches are gathered */
 };
 
 struct chosen {
   static const char *supports(const gconv_layer_problem *problem) {
-    if (few::takes(problem))
-      return NULL;
     return problem->math == GCONV_MATH_FP32 && is_gathered(gathered_cut(problem)) ? NULL : planes::supports(problem);
   }
   static size_t workspace_bytes(const gconv_layer_problem *problem) {
-    return few::takes(problem) || is_gathered(gathered_cut(problem)) ? 0 : planes::workspace_bytes(problem);
+    return is_gathered(gathered_cut(problem)) ? 0 : planes::workspace_bytes(problem);
   }
   static size_t prepared_floats(const gconv_layer_problem *problem) {
-    if (few::takes(problem))
-      return few::prepared_floats(problem);
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::prepared_floats(c) : planes::prepared_floats(problem);
   }
   static gconv_status prepare(const gconv_layer_problem *problem, const float *weights, float *prepared) {
-    if (few::takes(problem))
-      return few::prepare(problem, weights, prepared);
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::prepare(problem, c, weights, prepared)
                           : planes::prepare(problem, weights, prepared);
   }
   static double cost(const gconv_layer_problem *problem, const gconv_machine *machine) {
-    if (few::takes(problem))
-      return few::cost(problem, machine);
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::cost(c, machine) : planes::cost(problem, machine);
   }
   static double error_bound(const gconv_layer_problem *problem) {
-    if (few::takes(problem))
-      return few::error_bound();
     const gather::cut c = gathered_cut(problem);
     return is_gathered(c) ? gather::layer::error_bound(c) : planes::error_bound(problem);
   }
@@ -75,11 +62,9 @@ struct chosen {
     chosen_state *s = (chosen_state *)calloc(1, sizeof *s);
     if (!s)
       return gconv_fail(GCONV_NO_MEMORY, "out of memory");
-    s->few = few::takes(execution->problem);
-    s->gathered = s->few ? gather::cut{} : gathered_cut(execution->problem);
-    const gconv_status status = s->few                     ? few::acquire(execution, &s->of_few)
-                                : is_gathered(s->gathered) ? gather::layer::acquire(s->gathered)
-                                                           : planes::acquire(execution, &s->planes);
+    s->gathered = gathered_cut(execution->problem);
+    const gconv_status status =
+        is_gathered(s->gathered) ? gather::layer::acquire(s->gathered) : planes::acquire(execution, &s->planes);
     if (status != GCONV_OK)
       dismiss(s);
     else
@@ -87,14 +72,11 @@ struct chosen {
     return status;
   }
   static void dismiss(void *state) {
-    few::dismiss(&((chosen_state *)state)->of_few);
     free(((chosen_state *)state)->planes);
     free(state);
   }
   static gconv_status execute(const gconv_layer_execution *execution) {
     const chosen_state *s = (const chosen_state *)execution->state;
-    if (s->few)
-      return few::execute(execution, &s->of_few);
     if (is_gathered(s->gathered))
       return gather::layer::execute(execution, s->gathered);
     gconv_layer_execution e = *execution;
