@@ -33,6 +33,9 @@
 #define GCONV_PRINTF(text, first)
 #endif
 
+#if defined(__GNUC__) /* what a shared library shows */
+#pragma GCC visibility push(default)
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -58,6 +61,9 @@ const char *gconv_last_error(void);
 
 /* "1.2.3" */
 const char *gconv_version(void);
+/* What this library was built with, for reports of faults: names and versions such as "libpng 1.6.39", or "no CUDA" for what
+ * was left out; NULL past the end. Static storage. */
+const char *gconv_built_with(size_t index);
 
 /* Where warnings and, if wanted, remarks go. */
 typedef enum gconv_log_level { GCONV_LOG_WARNING, GCONV_LOG_REMARK } gconv_log_level;
@@ -782,5 +788,8 @@ gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gc
 
 #ifdef __cplusplus
 }
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
 #endif
 #endif

@@ -19,6 +19,9 @@
 
 #include "gconv.h"
 
+#if defined(__GNUC__) /* what a shared library shows */
+#pragma GCC visibility push(default)
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -289,5 +292,8 @@ bool gconv_devices_are_several(const char *name);
 
 #ifdef __cplusplus
 }
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
 #endif
 #endif

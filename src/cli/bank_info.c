@@ -255,6 +255,6 @@ const gconv_command gconv_bank_info = {
     .synopsis = "bank info SPEC... [OPTION...]",
     .help = "what a file holds: tensors or nodes, shapes, types, sums, biases, stride and padding",
     .of = GCONV_OF_BANK_INFO,
-    .words = GCONV_WORDS_ANY,
+    .words = GCONV_WORDS_FILES,
     .run = run,
 };

@@ -69,7 +69,7 @@ const gconv_command gconv_bank_show = {
     .details = "Filters of 3 channels are coloured; of others, each channel has a tile, side by side. Weights of 0 are\n"
                "mid-grey.\n",
     .of = GCONV_OF_BANK_SHOW,
-    .words = GCONV_WORDS_ANY,
+    .words = GCONV_WORDS_FILES,
     .run = show,
 };
 
@@ -96,6 +96,6 @@ const gconv_command gconv_bank_convert = {
     .details = "Weights keep their bits. Text holds all that a bank has; .npy no biases; .npy and safetensors neither\n"
                "stride, padding, dilation and groups, nor the names of filters.\n",
     .of = GCONV_OF_BANK_CONVERT,
-    .words = GCONV_WORDS_ANY,
+    .words = GCONV_WORDS_FILES,
     .run = convert,
 };

@@ -184,6 +184,6 @@ const gconv_command gconv_command_filter = {
                "3 if some results failed.\n",
     .more = print_formats,
     .of = GCONV_OF_FILTER,
-    .words = GCONV_WORDS_ANY,
+    .words = GCONV_WORDS_FILES,
     .run = run,
 };

@@ -20,7 +20,7 @@ static void print_overview(void) {
       printf("  %-12s%s\n", command->name, command->help);
   fputs("\ngconv help COMMAND lists the options of a command; gconv help filter those of the main job, and\n"
         "gconv help border one of these.\n"
-        "gconv --version prints the version.\n",
+        "gconv --version prints the version, and the libraries it was built with.\n",
         stdout);
 }
 

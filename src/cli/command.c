@@ -119,6 +119,13 @@ int gconv_command_end_many(size_t count, size_t failed) {
   return failed < count ? GCONV_EXIT_PARTLY : GCONV_EXIT_FAILED;
 }
 
+static void print_version(void) {
+  const char *name;
+  printf("gconv %s\n", gconv_version());
+  for (size_t i = 0; (name = gconv_built_with(i)); i++)
+    printf("  %s\n", name);
+}
+
 int gconv_run(int count, char *const *words) {
   if (count == 0) {
     fputs("Usage: gconv -i INPUT -f FILTER -o OUTPUT [OPTION...]\n"
@@ -128,7 +135,7 @@ int gconv_run(int count, char *const *words) {
     return GCONV_EXIT_USAGE;
   }
   if (strcmp(words[0], "--version") == 0 || strcmp(words[0], "version") == 0) {
-    printf("gconv %s\n", gconv_version());
+    print_version();
     return GCONV_EXIT_OK;
   }
   if (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0)

@@ -20,9 +20,9 @@ typedef struct gconv_command {
   const char *details;     /* printed by --help after the options; may be NULL */
   void (*more)(FILE *out); /* prints what comes after the details; may be NULL */
   unsigned of;             /* which rows of the table of options it has: GCONV_OF_... */
-  /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILTERS: completion offers
-   * filters. ALL: words that begin with - are no options either (gconv help). */
-  enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
+  /* What words it takes besides options. NONE: others are refused. ANY: the command checks them. FILES: completion offers
+   * files. FILTERS: completion offers filters and files. ALL: words that begin with - are no options either (gconv help). */
+  enum { GCONV_WORDS_NONE, GCONV_WORDS_ANY, GCONV_WORDS_FILES, GCONV_WORDS_FILTERS, GCONV_WORDS_ALL } words;
   /* Does the work; returns what the program ends with. */
   int (*run)(gconv_settings *settings, const gconv_texts *words);
 } gconv_command;
@@ -50,7 +50,8 @@ int gconv_command_run(const gconv_command *command, int count, char *const *word
 int gconv_run(int count, char *const *words);
 
 /* Prints what the last of the words, those behind the name of the program, may become: a candidate a line, for shells
- * (docs/gconv.bash); nothing where it is a file, or anything. Returns what the program ends with. */
+ * (docs/gconv.bash, docs/gconv.zsh). The line ":files" asks the shell for the names of files, too. Returns what the program
+ * ends with. */
 int gconv_complete(int count, char *const *words);
 
 /* Prints how a command is used, with its options. */

@@ -51,11 +51,18 @@ static void offer_filters(const char *word, const char *before) {
     closedir(folder);
 }
 
+/* Asks the shell for the names of files, which it quotes as it must. No candidate begins with a colon. */
+static void offer_files(void) {
+  puts(":files");
+}
+
 /* The values of an option, with `before` in front of each. */
 static void offer_values(const gconv_option *option, const char *word, const char *before) {
   char name[64];
   if (option->kind == &gconv_value_filters)
     offer_filters(word, before);
+  if (gconv_option_takes_file(option))
+    offer_files();
   for (size_t i = 0; gconv_option_word(option, i, name); i++)
     offer(word, before, name);
 }
@@ -89,7 +96,8 @@ static void offer_options(unsigned command, const char *word) {
       offer(word, "--", row->name);
 }
 
-/* The option whose value the last word is, or may be; NULL if it is none. */
+/* The option whose value the last word is, or may be; NULL if it is none. Behind the first value, a dash begins an option.
+ */
 static const gconv_option *option_before(unsigned command, int count, char *const *words) {
   int at = count - 2;
   while (at >= 0 && (words[at][0] != '-' || words[at][1] == '\0'))
@@ -97,7 +105,7 @@ static const gconv_option *option_before(unsigned command, int count, char *cons
   const gconv_option *option =
       at >= 0 && !strchr(words[at], '=') ? gconv_option_find(command, words[at], strlen(words[at])) : NULL;
   bool takes = option && gconv_option_takes_value(option);
-  return takes && (at == count - 2 || option->several) ? option : NULL;
+  return takes && (at == count - 2 || (option->several && words[count - 1][0] != '-')) ? option : NULL;
 }
 
 static void complete(const gconv_command *command, int count, char *const *words) {
@@ -109,6 +117,8 @@ static void complete(const gconv_command *command, int count, char *const *words
     offer_options(command->of, word);
   else if (command->words >= GCONV_WORDS_FILTERS)
     offer_filters(word, "");
+  if (!option && word[0] != '-' && (command->words == GCONV_WORDS_FILES || command->words == GCONV_WORDS_FILTERS))
+    offer_files();
   if (!option && command == &gconv_command_help)
     offer_commands(1, words + count - 1);
 }

@@ -38,6 +38,11 @@ bool gconv_option_takes_value(const gconv_option *option) {
   return option->value && option->value[0] != '[';
 }
 
+bool gconv_option_takes_file(const gconv_option *option) {
+  return option->kind == &gconv_value_filters ||
+         (option->value && (strncmp(option->value, "PATH", 4) == 0 || strncmp(option->value, "FILE", 4) == 0));
+}
+
 /* Whether `name` is one of `words`, which blanks part. */
 static bool is_among(const char *words, const char *name) {
   size_t length = strlen(name);

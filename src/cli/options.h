@@ -50,7 +50,8 @@ struct gconv_option {
   unsigned of;            /* the commands that have it: GCONV_OF_... */
   char letter;            /* 'i' for -i; 0: none */
   const char *name;       /* "input" for --input */
-  const char *value;      /* what follows, as --help has it: "PATH"; "[=TOL]" may be left out; NULL: nothing */
+  const char *value;      /* what follows, as --help has it: "N"; "[=TOL]" may be left out; "PATH" or "FILE", with or without
+                             "..." behind it: shells complete names of files; NULL: nothing */
   const gconv_kind *kind; /* NULL: the option asks for help, and ends the parsing */
   size_t field;           /* where in gconv_settings */
   bool changes_results;   /* results of another value are other results: it is part of the digest of --resume */
@@ -123,6 +124,9 @@ const gconv_option *gconv_option_find(unsigned command, const char *word, size_t
 
 /* Whether a word must follow it. */
 bool gconv_option_takes_value(const gconv_option *option);
+
+/* Whether its value may be the name of a file or folder: filters are files, too. */
+bool gconv_option_takes_file(const gconv_option *option);
 
 /* Parses `words`: options of `command` into *settings, the rest into *operands. -x VALUE..., --name VALUE, --name=VALUE;
  * "--" ends the options; of an option given twice, the last counts, unless its kind refuses. *help becomes true if it is

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Completion: what gconv complete offers, and what bash makes of it."""
+import os
 import pathlib
+import pty
 import re
+import select
 import shutil
+import signal
 import subprocess
+import time
 import unittest
 
 from helper import GCONV, CommandTest
 
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "gconv.bash"
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
 class Complete(CommandTest):
@@ -17,14 +22,15 @@ class Complete(CommandTest):
 
     def test_commands_and_options_are_those_of_the_help(self):
         commands = re.findall(r"(?m)^  ([a-z]+) {2,}", self.gconv("help").stdout.split("Commands:")[1])
-        self.assertEqual(self.offers(""), commands)
+        self.assertEqual(self.offers(""), [":files", *commands])
         self.assertEqual(self.offers("help", "be"), ["bench"])
-        self.assertEqual(self.offers("fil"), ["filter", "filters"])
+        self.assertEqual(self.offers("fil"), [":files", "filter", "filters"])
         for command in ["bank info", "bank show", "bank convert"] + [c for c in commands if c != "bank"]:
             listed = re.findall(r"(?m)^(?:  -.,|     ) (--[a-z-]+)", self.gconv(*command.split(), "--help").stdout)
             self.assertEqual(self.offers(*command.split(), "-"), listed, command)
             self.assertEqual(self.offers(*command.split(), "--h"), ["--help"])
         self.assertEqual(self.offers("--bo"), ["--border"])
+        self.assertEqual(self.offers("-i", "a.png", "--bo"), ["--border"])
         self.assertEqual(self.offers("-x"), [])
 
     def test_values(self):
@@ -36,7 +42,10 @@ class Complete(CommandTest):
                               ("bank", ""): ["info", "show", "convert"], ("bank", "show", "--scale", ""): ["each", "all"],
                               ("bench", "--figure", "l"): ["large-2048", "large-1024"], ("bench", "--sweep", ""): ["block", "grid"],
                               ("bank", "convert", "--format", ""): ["bank", "npy", "safetensors"], ("--without", "al"): [],
-                              ("-i", ""): [], ("-o", "x"): [], ("-f", "sobel", "-i", ""): [], ("--threads", ""): []}.items():
+                              ("-i", ""): [":files"], ("-o", "x"): [":files"], ("--output=x",): [":files"],
+                              ("-f", "sobel", "-i", ""): [":files"], ("bank", "info", ""): [":files"], ("make", "-o", ""): [":files"],
+                              ("bench", "--plot", ""): [":files"], ("filters", ""): [], ("--threads", ""): [],
+                              ("--threads=",): []}.items():
             self.assertEqual(self.offers(*words), values, words)
         algorithms = self.offers("-a", "")
         self.assertIn("winograd", algorithms)
@@ -51,16 +60,96 @@ class Complete(CommandTest):
 
     def test_filters(self):
         for words in ("-f",), ("-i", "a.png", "-f"), ("-f", "average"), ("make",), ("info", "x.png"), ("help",):
-            self.assertEqual(self.offers(*words, "sob"), ["sobel", "sobel_x", "sobel_y"], words)
-        self.assertEqual(self.offers("-f", "gabor_"), ["gabor_bank"])
-        self.assertEqual(self.offers("-f", "log:"), ["log:size=5,sigma=0.5"])
-        self.assertEqual(self.offers("--filter=scharr_"), ["--filter=scharr_x", "--filter=scharr_y"])
+            files = [] if words == ("help",) else [":files"]
+            self.assertEqual(self.offers(*words, "sob"), ["sobel", "sobel_x", "sobel_y", *files], words)
+        self.assertEqual(self.offers("-f", "gabor_"), ["gabor_bank", ":files"])
+        self.assertEqual(self.offers("-f", "log:"), ["log:size=5,sigma=0.5", ":files"])
+        self.assertEqual(self.offers("--filter=scharr_"), ["--filter=scharr_x", "--filter=scharr_y", ":files"])
+
+
+# What is typed, and the words of the line when the tabulator key was hit.
+TYPED = {
+    "gconv --bord": ["gconv", "--border"],
+    "gconv --border=repl": ["gconv", "--border=replicate"],
+    "gconv --border repl": ["gconv", "--border", "replicate"],
+    "gconv -i a.png --combine=mag": ["gconv", "-i", "a.png", "--combine=magnitude"],
+    "gconv -d cuda:a": ["gconv", "-d", "cuda:all"],
+    "gconv --device=cuda:a": ["gconv", "--device=cuda:all"],
+    "gconv -f gabor_": ["gconv", "-f", "gabor_bank"],
+    "gconv --filter=log:": ["gconv", "--filter=log:size=5,sigma=0.5"],
+    "gconv -f my_": ["gconv", "-f", "my_filter.txt"],
+    "gconv --filter=my_": ["gconv", "--filter=my_filter.txt"],
+    "gconv -i two\\ w": ["gconv", "-i", "two words.png"],
+    "gconv -i 'two w": ["gconv", "-i", "two words.png"],
+    "gconv -i photos/de": ["gconv", "-i", "photos/deep.png"],
+    "gconv --output=photos/de": ["gconv", "--output=photos/deep.png"],
+    "gconv -f gaussian -i photos/de": ["gconv", "-f", "gaussian", "-i", "photos/deep.png"],
+    "gconv --threads my_": ["gconv", "--threads", "my_"],
+    "gconv bank sh": ["gconv", "bank", "show"],
+    "gconv bank show my_": ["gconv", "bank", "show", "my_filter.txt"],
+    "gconv alg": ["gconv", "algorithms"],
+}
+
+
+class Shells(CommandTest):
+    """Shells, at a terminal, complete what is typed."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "bin").mkdir()
+        (self.folder / "bin" / "gconv").symlink_to(GCONV)
+        (self.folder / "photos").mkdir()
+        for name in ("my_filter.txt", "two words.png", "photos/deep.png"):
+            (self.folder / name).touch()
+
+    def talk(self, shell, prepare, lines):
+        """Types lines into a shell, with a prompt awaited before each, and returns what it wrote."""
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
+        environment = {**self.environment(), "PATH": path, "TERM": "dumb", "PS1": "READY> ", "HOME": str(self.folder)}
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.folder)
+            os.execvpe(shell[0], shell, environment)
+        text, prompts = "", 0
+        try:
+            for line in [prepare, *lines, "exit\n"]:
+                text = self.read_until(terminal, text, lambda seen, want=prompts: seen.count("READY> ") > want)
+                prompts = text.count("READY> ")
+                os.write(terminal, line.encode())
+            return self.read_until(terminal, text, lambda seen: False)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(terminal)
+
+    def read_until(self, terminal, text, is_enough):
+        end = time.monotonic() + 30
+        while not is_enough(text):
+            ready, _, _ = select.select([terminal], [], [], end - time.monotonic() if end > time.monotonic() else 0)
+            if not ready:
+                self.fail(f"the shell says no more than: {text}")
+            try:
+                text += os.read(terminal, 65536).decode(errors="replace")
+            except OSError:  # the shell has ended
+                break
+        return text
+
+    def check(self, shell, prepare):
+        # Behind each line the tabulator key, then, around it, a command that keeps the words of the line in a file.
+        keep = "\t\x01printf '%s\\0' \x05 END >> words\n"
+        text = self.talk(shell, prepare, [typed + keep for typed in TYPED])
+        kept = (self.folder / "words").read_text().split("\0END\0")[:-1]
+        self.assertEqual(len(kept), len(TYPED), text)
+        for (typed, expected), words in zip(TYPED.items(), kept):
+            self.assertEqual(words.split("\0"), expected, typed)
 
     @unittest.skipUnless(shutil.which("bash"), "no bash")
     def test_bash(self):
-        text = f"""source '{SCRIPT}'; COMP_WORDS=('{GCONV}' -i a.png -f "it's" --border re); COMP_CWORD=6; _gconv; printf '%s,' "${{COMPREPLY[@]}}" """
-        done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True, env=self.environment())
-        self.assertEqual((done.stdout, done.stderr), ("replicate,reflect101,", ""))
+        self.check(["bash", "--norc", "--noprofile", "-i"], f"bind 'set bell-style none'; source '{DOCS}/gconv.bash'\n")
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
+    def test_zsh(self):
+        self.check(["zsh", "-f", "-i"], f"bindkey -e; autoload -U compinit; compinit -D -u; source '{DOCS}/gconv.zsh'\n")
 
 
 if __name__ == "__main__":

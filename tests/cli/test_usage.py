@@ -28,7 +28,11 @@ class Usage(CommandTest):
         self.assertIn("Usage: gconv -i INPUT -f FILTER -o OUTPUT", result.stderr)
 
     def test_version(self):
-        self.assertRegex(self.gconv("--version").stdout, r"^gconv \d+\.\d+\.\d+\n$")
+        version, *built_with = self.gconv("--version").stdout.splitlines()
+        self.assertRegex(version, r"^gconv \d+\.\d+\.\d+$")
+        for name in "libpng", "libjpeg-turbo", "zlib", "ISA-L", "jansson", "CUDA":
+            one = [line for line in built_with if line.strip() == f"no {name}" or re.match(rf"  {name} \d+\.\d+", line)]
+            self.assertEqual(len(one), 1, name)
 
     def test_forms_of_options(self):
         for words in (["-i", "a.png", "-f", "identity", "-o", "b.png"],

@@ -167,7 +167,7 @@ def record_line(gconv, line, work, number, version):
 
 def record(options):
     gconv = str(pathlib.Path(options.gconv).resolve())
-    version = subprocess.run([gconv, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    version = subprocess.run([gconv, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
     lines = {
         line: section
         for section, part in commands.sections().items()
