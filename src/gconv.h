@@ -129,7 +129,8 @@ typedef struct gconv_format_info {
   const char *help;       /* one line */
   bool reads, writes;
   bool holds[3];   /* by gconv_type: the sample types that can be written */
-  bool multiframe; /* frames > 1 and planar images can be written */
+  bool multiframe; /* one file can hold several images of one shape: frames > 1 */
+  bool tensors;    /* planar images can be written: arrays of any number of channels */
   bool level;      /* gconv_write_options.png_level counts */
   bool quality;    /* gconv_write_options.jpeg_quality counts */
 } gconv_format_info;
@@ -153,7 +154,9 @@ typedef struct gconv_read_options {
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 
-/* Reads the image at `path` (its format is known by its content) into *image, which must be empty. EXIF orientation is
+/* Reads the image at `path` (its format is known by its content) into *image, which must be empty. All images of a file of
+ * several become its frames. FILE:MEMBER is one of them: a name in a .npz archive, a number from 1 in formats that hold
+ * frames. A file that is called so as a whole comes first. Of a pipe with several images, the first is read, with a warning. EXIF orientation is
  * applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. options may be NULL. */
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image);
 

@@ -190,7 +190,7 @@ static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters
 static gconv_presentation choose_presentation(const gconv_settings *settings, const gconv_format_info *format) {
   if (settings->combine == GCONV_COMBINE_MOSAIC)
     return GCONV_PRESENT_MOSAIC;
-  if (format->multiframe)
+  if (format->tensors)
     return GCONV_PRESENT_TENSOR;
   return settings->combine == GCONV_COMBINE_NONE     ? GCONV_PRESENT_PICTURES
          : settings->combine == GCONV_COMBINE_ARGMAX ? GCONV_PRESENT_LABELS

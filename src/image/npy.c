@@ -50,6 +50,21 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
   return GCONV_OK;
 }
 
+/* One frame of a stack: goes to its elements. */
+static gconv_status choose_frame(gconv_reader *reader, const gconv_npy_header *file) {
+  int64_t index = 0;
+  size_t bytes = gconv_product(3, (size_t[]){file->shape[1], file->shape[2], file->item_bytes});
+  if (!is_stack(file))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: this array is no stack of frames, N x H x W: leave out the ':%s'",
+                      reader->source->name, reader->member);
+  if (file->fortran_order)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: frames of an array in Fortran order are not one behind the other: take all of it",
+                      reader->source->name);
+  GCONV_TRY(gconv_reader_find_number(reader, reader->header.frames, &index));
+  reader->header.frames = 1;
+  return gconv_source_skip(reader->source, (uint64_t)index * bytes);
+}
+
 static gconv_status open_npy(gconv_reader *reader) {
   GCONV_TRY(gconv_format_state(sizeof(npy_state), "an array", &reader->state));
   gconv_npy_header *file = &((npy_state *)reader->state)->file;
@@ -57,7 +72,13 @@ static gconv_status open_npy(gconv_reader *reader) {
   reader->out_of_order = file->fortran_order;
   set_type(reader, file);
   GCONV_TRY(set_shape(reader, file));
-  return gconv_reader_expect(reader, file->items * file->item_bytes);
+  GCONV_TRY(gconv_reader_expect(reader, file->items * file->item_bytes));
+  return reader->member ? choose_frame(reader, file) : GCONV_OK;
+}
+
+size_t gconv_npy_bytes(const gconv_reader *reader) {
+  const gconv_npy_header *file = &((const npy_state *)reader->state)->file;
+  return file->items * file->item_bytes;
 }
 
 static void close_npy(gconv_reader *reader) {
@@ -287,8 +308,10 @@ const gconv_format gconv_format_npy = {
              .reads = true,
              .writes = true,
              .holds = {true, true, true},
-             .multiframe = true},
+             .multiframe = true,
+             .tensors = true},
     .alpha = true,
+    .members = true,
     .sniff = gconv_npy_sniff,
     .open = open_npy,
     .read_rows = read_rows,
