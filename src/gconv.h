@@ -133,6 +133,7 @@ typedef struct gconv_format_info {
   bool tensors;    /* planar images can be written: arrays of any number of channels */
   bool level;      /* gconv_write_options.png_level counts */
   bool quality;    /* gconv_write_options.jpeg_quality counts */
+  bool stores;     /* gconv_write_options.store counts */
 } gconv_format_info;
 
 /* The formats in a fixed order; NULL past the end. Static storage. */
@@ -166,12 +167,21 @@ gconv_status gconv_image_read_header(const char *path, gconv_image *image, const
 
 enum { GCONV_PNG_STORED = -1 }; /* not compressed */
 
+/* How a file holds the samples of f32 images. */
+typedef enum gconv_store {
+  GCONV_STORE_F32, /* as they are */
+  GCONV_STORE_I16, /* int16: rounded to nearest even, saturated; NaN becomes 0 */
+  GCONV_STORE_F16  /* float16: rounded to nearest even; infinite beyond 65504 */
+} gconv_store;
+
 typedef struct gconv_write_options {
   const gconv_format_info *format; /* NULL: by the extension of the path; "-" needs a format */
   bool keep_existing;              /* fail with GCONV_EXISTS rather than replace a file */
   int jpeg_quality;                /* 1 to 100; 0: the default, 90 */
   int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
+  gconv_store store;               /* for f32 images and formats that offer it; a warning counts what is out of range */
+  double unit;                     /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
   gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
 } gconv_write_options;
 

@@ -261,6 +261,8 @@ typedef struct gconv_batch {
   uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
   uint64_t max_pixels; /* gconv_read_options */
   int jpeg_quality, png_level; /* gconv_write_options */
+  gconv_store store;           /* the same; int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters
+                                  have, and numbers of all others as they are */
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */

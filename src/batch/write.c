@@ -6,14 +6,17 @@
 
 #include <stdlib.h>
 
-/* As the batch asks for them. */
-static gconv_write_options make_options(const gconv_run *run, int threads) {
+/* As the batch asks for them, for results of images of this type. */
+static gconv_write_options make_options(const gconv_run *run, gconv_type from, int threads) {
+  static const double white[] = {UINT8_MAX, UINT16_MAX, 1}; /* by gconv_type */
   const gconv_batch *batch = run->batch;
   return (gconv_write_options){
       .format = batch->outputs->format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
       .jpeg_quality = batch->jpeg_quality,
       .png_level = batch->png_level,
+      .store = batch->store,
+      .unit = run->operation->type->batches ? 1 : white[from],
       .threads = threads,
   };
 }
@@ -63,7 +66,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
 
 int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
                               int threads, gconv_threads *shared, gconv_row_writer **writers) {
-  gconv_write_options options = make_options(worker->run, threads);
+  gconv_write_options options = make_options(worker->run, from->type, threads);
   int32_t step = 1;
   options.shared = shared;
   for (size_t n = first; n < end && !worker->run->batch->one_array; n++) {
@@ -156,7 +159,7 @@ static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame,
 static gconv_status open_array(gconv_run *run, const gconv_image *like) {
   const gconv_batch *batch = run->batch;
   const gconv_group *last = &run->groups[run->group_count - 1];
-  gconv_write_options options = make_options(run, 0);
+  gconv_write_options options = make_options(run, GCONV_F32, 0);
   gconv_image header = gconv_header_of(like);
   header.frames = last->frame + last->header.frames * (int32_t)last->count;
   if (batch->nhwc)
@@ -237,7 +240,7 @@ static gconv_status write_turned(const char *path, const gconv_write_options *op
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {
   const gconv_run *run = w->worker->run;
-  gconv_write_options options = make_options(run, w->threads);
+  gconv_write_options options = make_options(run, w->task->image.type, w->threads);
   const gconv_format_info *format = run->batch->outputs->format;
   bool picture = !format->tensors, single = !format->multiframe;
   gconv_image piece = gconv_frames_of(result, item->first_frame + (single ? frame : 0), single ? 1 : item->frames);

@@ -6,6 +6,7 @@
 #include "base/npy_header.h"
 #include "image/format.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
@@ -17,6 +18,9 @@ typedef struct npy_state {
   int32_t frame_rows;    /* rows of the frame so far */
   uint64_t header_bytes; /* while writing */
   bool reserved;         /* space for writing in any order was reserved */
+  gconv_element element; /* of the file that is written */
+  uint8_t *row;          /* of such elements, where they are not the samples */
+  uint64_t out_of_range; /* numbers that the type of the file does not have */
 } npy_state;
 
 /* ---- Reading ---- */
@@ -219,12 +223,18 @@ static bool is_transposed(const gconv_image *image) {
   return !image->planar && image->frames > 1 && image->channels > 1;
 }
 
-static gconv_npy_header header_of(const gconv_image *image) {
+static gconv_element element_of(const gconv_writer *writer) {
+  const gconv_image *image = writer->header;
+  gconv_store store = image->type == GCONV_F32 ? writer->options->store : GCONV_STORE_F32;
+  return (gconv_element){.kind = store == GCONV_STORE_I16 ? 'i' : image->type == GCONV_F32 ? 'f' : 'u',
+                         .bytes = store != GCONV_STORE_F32 ? 2 : gconv_type_bytes(image->type),
+                         .big_endian = gconv_host_is_big_endian()};
+}
+
+static gconv_npy_header header_of(const gconv_image *image, gconv_element element) {
   size_t frames = (size_t)image->frames, channels = (size_t)image->channels;
   size_t height = (size_t)image->height, width = (size_t)image->width;
-  gconv_npy_header file = {.kind = image->type == GCONV_F32 ? 'f' : 'u',
-                           .item_bytes = gconv_type_bytes(image->type),
-                           .big_endian = gconv_host_is_big_endian()};
+  gconv_npy_header file = {.kind = element.kind, .item_bytes = element.bytes, .big_endian = element.big_endian};
   if (!image->planar && image->frames > 1 && image->channels == 1) {
     file.dimensions = 3;
     memcpy(file.shape, (size_t[]){frames, height, width}, 3 * sizeof(size_t));
@@ -238,26 +248,57 @@ static gconv_npy_header header_of(const gconv_image *image) {
   return file;
 }
 
+static size_t row_samples(const gconv_image *image) {
+  return gconv_image_row_bytes(image) / gconv_type_bytes(image->type);
+}
+
 static gconv_status start(gconv_writer *writer) {
   const gconv_image *image = writer->header;
   GCONV_TRY(gconv_format_state(sizeof(npy_state), "an array", &writer->state));
+  npy_state *state = writer->state;
+  state->element = element_of(writer);
   if (is_transposed(image)) {
-    size_t factors[] = {gconv_type_bytes(image->type), (size_t)image->channels, (size_t)image->width, (size_t)image->height};
+    size_t factors[] = {state->element.bytes, (size_t)image->channels, (size_t)image->width, (size_t)image->height};
     void *frame = NULL;
     GCONV_TRY(gconv_allocate(gconv_product(4, factors), "a frame", &frame));
-    ((npy_state *)writer->state)->frame = frame;
+    state->frame = frame;
   }
-  gconv_npy_header file = header_of(image);
+  if (writer->options->store != GCONV_STORE_F32) {
+    void *row = NULL;
+    GCONV_TRY(gconv_allocate(row_samples(image) * state->element.bytes, "a row", &row));
+    state->row = row;
+  }
+  gconv_npy_header file = header_of(image, state->element);
   GCONV_TRY(gconv_npy_header_write(writer->sink, &file));
-  ((npy_state *)writer->state)->header_bytes = gconv_sink_position(writer->sink);
+  state->header_bytes = gconv_sink_position(writer->sink);
   return GCONV_OK;
+}
+
+/* The level that a fraction of white stands for. The fraction was rounded to float32, so a level that was a multiple of 1/2
+ * is not quite one: it is made one again, as ties are rounded to even. */
+static double level_of(float sample, double unit) {
+  double level = (double)sample * unit, twice = rint(2 * level);
+  return fabs(2 * level - twice) <= fabs(twice) * 0x1p-23 ? twice / 2 : level;
+}
+
+/* The elements of a row: its samples, or these as another type. */
+static const uint8_t *elements_of(const gconv_writer *writer, const void *row) {
+  npy_state *state = writer->state;
+  const float *samples = row;
+  double unit = writer->options->unit > 0 && state->element.kind == 'i' ? writer->options->unit : 1;
+  if (!state->row)
+    return row;
+  for (size_t i = 0; i < row_samples(writer->header); i++)
+    state->out_of_range += !gconv_element_write(
+        state->element, unit == 1 ? (double)samples[i] : level_of(samples[i], unit), state->row + i * state->element.bytes);
+  return state->row;
 }
 
 /* Puts an interleaved row into the planes of the frame. Writes them when the frame is complete. */
 static gconv_status write_transposed(gconv_writer *writer, const uint8_t *row) {
   npy_state *state = writer->state;
   const gconv_image *image = writer->header;
-  size_t bytes = gconv_type_bytes(image->type), channels = (size_t)image->channels, width = (size_t)image->width;
+  size_t bytes = state->element.bytes, channels = (size_t)image->channels, width = (size_t)image->width;
   size_t plane = bytes * width * (size_t)image->height;
   for (size_t c = 0; c < channels; c++) {
     uint8_t *out = state->frame + c * plane + (size_t)state->frame_rows * width * bytes;
@@ -272,9 +313,9 @@ static gconv_status write_transposed(gconv_writer *writer, const uint8_t *row) {
 
 static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
   const gconv_image *image = writer->header;
-  size_t bytes = gconv_image_row_bytes(image);
+  size_t bytes = row_samples(image) * ((const npy_state *)writer->state)->element.bytes;
   for (size_t i = 0; i < (size_t)count; i++) {
-    const uint8_t *row = (const uint8_t *)rows + i * row_bytes;
+    const uint8_t *row = elements_of(writer, (const uint8_t *)rows + i * row_bytes);
     GCONV_TRY(is_transposed(image) ? write_transposed(writer, row) : gconv_sink_write(writer->sink, row, bytes));
   }
   return GCONV_OK;
@@ -283,22 +324,36 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
 static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count) {
   npy_state *state = writer->state;
   const gconv_image *image = writer->header;
-  size_t bytes = gconv_image_row_bytes(image);
+  size_t bytes = row_samples(image) * state->element.bytes;
   if (!state->reserved)
     GCONV_TRY(gconv_sink_reserve(writer->sink, state->header_bytes + (uint64_t)gconv_image_row_count(image) * bytes));
   state->reserved = true;
   uint64_t position = state->header_bytes + (uint64_t)first * bytes;
-  if (row_bytes == bytes)
+  if (row_bytes == bytes && !state->row)
     return gconv_sink_write_at(writer->sink, position, rows, bytes * (size_t)count);
   for (size_t i = 0; i < (size_t)count; i++)
-    GCONV_TRY(gconv_sink_write_at(writer->sink, position + i * bytes, (const uint8_t *)rows + i * row_bytes, bytes));
+    GCONV_TRY(gconv_sink_write_at(writer->sink, position + i * bytes,
+                                  elements_of(writer, (const uint8_t *)rows + i * row_bytes), bytes));
+  return GCONV_OK;
+}
+
+static gconv_status finish(gconv_writer *writer) {
+  const npy_state *state = writer->state;
+  unsigned long long count = state->out_of_range;
+  if (count > 0 && state->element.kind == 'i')
+    gconv_warn("%s: %llu numbers below -32768 or above 32767 became the nearest of these: --scale, or --depth float, keeps "
+               "them",
+               writer->name, count);
+  else if (count > 0)
+    gconv_warn("%s: %llu numbers beyond 65504 became infinite in float16: --scale, or --depth float, keeps them", writer->name,
+               count);
   return GCONV_OK;
 }
 
 static void end(gconv_writer *writer) {
   const npy_state *state = writer->state;
-  if (state)
-    gconv_release(state->frame);
+  gconv_release(state ? state->frame : NULL);
+  gconv_release(state ? state->row : NULL);
 }
 
 const gconv_format gconv_format_npy = {
@@ -309,7 +364,8 @@ const gconv_format gconv_format_npy = {
              .writes = true,
              .holds = {true, true, true},
              .multiframe = true,
-             .tensors = true},
+             .tensors = true,
+             .stores = true},
     .alpha = true,
     .members = true,
     .sniff = gconv_npy_sniff,
@@ -319,5 +375,6 @@ const gconv_format gconv_format_npy = {
     .start = start,
     .write_rows = write_rows,
     .write_rows_at = write_rows_at,
+    .finish = finish,
     .end = end,
 };
