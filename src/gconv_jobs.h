@@ -53,9 +53,11 @@ void gconv_texts_free(gconv_texts *texts);
 /* ---- Inputs -------------------------------------------------------------------------------------------------------- */
 
 typedef struct gconv_input {
-  char *path;     /* to open it; "-" is standard input */
+  char *path;     /* to open it: a file, FILE:MEMBER, one image of it, or "-", standard input */
+  char *file;     /* `path` without :MEMBER */
   char *relative; /* for mirroring: below the folder, or the fixed folders of the pattern, in which it was found; the mere
-                     file name for a file, "stdin" for standard input */
+                     file name for a file, "stdin" for standard input; of FILE:MEMBER, FILE_MEMBER, with the extension of
+                     FILE behind it */
 } gconv_input;
 
 /* Zero-initialise before first use. */
@@ -74,6 +76,7 @@ typedef struct gconv_inputs {
  *     its sub-folders too. Hidden entries are passed over, and so is a folder that links back to one around it, and the
  *     folder that `output`, the value of -o, names: else a second run would take the results of the first for inputs;
  *   - any other existing file;
+ *   - FILE:MEMBER, one image of an existing file: gconv_image_read();
  *   - a pattern with * ? or [: the files that match, sorted; folders that match count only with `recursive`.
  * GCONV_BAD_ARGUMENT if a spec finds nothing, and *inputs is empty. No image is opened.
  */
@@ -100,6 +103,9 @@ typedef struct gconv_outputs {
   gconv_texts paths;
   size_t *first;     /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
   bool make_folders; /* folders that are missing are made when a result is written */
+  char *of_frames;   /* the template for inputs with a file for each frame; owned, as the labels */
+  gconv_texts labels; /* one a result of an input: what {filter} stands for */
+  bool mirrors;       /* the folders of an input are put in front of the file name */
 } gconv_outputs;
 
 /*
@@ -114,8 +120,9 @@ typedef struct gconv_outputs {
  *   - else a file, for one result.
  * In what has a "{", {{ and }} stand for single braces; but a folder that is called just as naming->output is that folder.
  * Filters of one name get their number behind it: blur_1, blur_2. A file whose extension is that of a format with frames
- * (.npy) is looked into, and where the format of the results holds only one, each frame has a file: {stem}_{frame}.png in a
- * folder.
+ * (.npy, .ppm) is looked into, and where the format of the results holds only one, each frame has a file: {stem}_{frame}.png
+ * in a folder. The images of a pipe are not known beforehand: where several come, the results of each are named in its turn,
+ * with six digits for {frame} and {index}.
  * GCONV_BAD_ARGUMENT says what does not fit, and *outputs is empty.
  */
 gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs,
@@ -257,6 +264,8 @@ typedef struct gconv_batch {
   uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
   uint64_t max_pixels; /* gconv_read_options */
   int jpeg_quality, png_level; /* gconv_write_options */
+  gconv_store store;           /* the same; int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters
+                                  have, and numbers of all others as they are */
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */

@@ -25,7 +25,7 @@ static gconv_status find_syntax(gconv_bank_file *file, const char *syntax) {
     return GCONV_OK;
   return gconv_fail(
       GCONV_BAD_FILE,
-      "%s: is no bank of filters: neither text that begins with 'gconv-bank 1', nor .npy, safetensors or ONNX; "
+      "%s: is no bank of filters: neither text that begins with 'gconv-bank 1', nor .npy, .npz, safetensors or ONNX; "
       "plain filters become a bank by `gconv bank convert FILTER... -o bank.txt`",
       file->path);
 }

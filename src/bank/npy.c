@@ -24,6 +24,19 @@ static gconv_status check_file_size(const gconv_bank_file *file, const gconv_npy
                     header->items, header->item_bytes, header->item_bytes == 1 ? "" : "s", (unsigned long long)left);
 }
 
+void gconv_bank_describe_npy(const gconv_npy_header *header, gconv_bank_entry *entry) {
+  entry->kind = "array";
+  entry->dimensions = header->dimensions;
+  snprintf(entry->type, sizeof entry->type, "%s%zu", kind_name(header->kind), 8 * header->item_bytes);
+  for (int i = 0; i < header->dimensions; i++)
+    entry->shape[i] = header->shape[i];
+  if (header->dimensions == 2)
+    entry->obstacle = "has 2 dimensions, as a single plain filter; a bank has 3 (filters, rows, columns) or 4 (filters, "
+                      "channels, rows, columns)";
+  else if (header->dimensions != 3 || header->items == 0)
+    entry->obstacle = gconv_bank_shape_obstacle(header->dimensions, entry->shape);
+}
+
 static gconv_status open_npy(gconv_bank_file *file) {
   gconv_npy_header *header = calloc(1, sizeof *header);
   gconv_bank_entry *entry;
@@ -32,19 +45,10 @@ static gconv_status open_npy(gconv_bank_file *file) {
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", file->path);
   GCONV_TRY(gconv_npy_header_read(&file->source, header));
   GCONV_TRY(gconv_bank_file_add(file, &entry));
-  entry->kind = "array";
-  entry->dimensions = header->dimensions;
-  snprintf(entry->type, sizeof entry->type, "%s%zu", kind_name(header->kind), 8 * header->item_bytes);
-  for (int i = 0; i < header->dimensions; i++)
-    entry->shape[i] = header->shape[i];
+  gconv_bank_describe_npy(header, entry);
   entry->name = strdup("");
   if (!entry->name)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its header", file->path);
-  if (header->dimensions == 2)
-    entry->obstacle = "has 2 dimensions, as a single plain filter; a bank has 3 (filters, rows, columns) or 4 (filters, "
-                      "channels, rows, columns)";
-  else if (header->dimensions != 3 || header->items == 0)
-    entry->obstacle = gconv_bank_shape_obstacle(header->dimensions, entry->shape);
   return check_file_size(file, header);
 }
 
@@ -65,18 +69,22 @@ static gconv_status reorder(gconv_bank *bank) {
   return GCONV_OK;
 }
 
-static gconv_status read_npy(gconv_bank_file *file, size_t index, gconv_bank *bank) {
-  (void)index;
-  const gconv_npy_header *header = file->state;
+gconv_status gconv_bank_load_npy(gconv_source *source, const gconv_npy_header *header, gconv_bank *bank) {
   const size_t *from = header->shape;
   bool flat = header->dimensions == 3; /* K x R x S: no channels */
   gconv_bank_shape shape = {from[0], flat ? 1 : from[1], from[header->dimensions - 2], from[header->dimensions - 1]};
   gconv_element element = {header->kind, header->item_bytes, header->big_endian};
-  GCONV_TRY(gconv_bank_check_shape(file->path, shape));
-  GCONV_TRY(gconv_source_rewind(&file->source, file->source.size - header->items * header->item_bytes));
+  GCONV_TRY(gconv_bank_check_shape(source->name, shape));
   GCONV_TRY(gconv_bank_allocate(shape, bank));
-  GCONV_TRY(gconv_elements_read(&file->source, element, header->items, "its elements", bank->weights));
+  GCONV_TRY(gconv_elements_read(source, element, header->items, "its elements", bank->weights));
   return header->fortran_order ? reorder(bank) : GCONV_OK;
+}
+
+static gconv_status read_npy(gconv_bank_file *file, size_t index, gconv_bank *bank) {
+  (void)index;
+  const gconv_npy_header *header = file->state;
+  GCONV_TRY(gconv_source_rewind(&file->source, file->source.size - header->items * header->item_bytes));
+  return gconv_bank_load_npy(&file->source, header, bank);
 }
 
 static void close_npy(gconv_bank_file *file) {

@@ -2,6 +2,7 @@
 /* From what a user writes, PATH or PATH:NAME, to a bank. */
 #include "bank/syntax.h"
 #include "base/npy_header.h"
+#include "base/zip.h"
 #include "filter/filter.h"
 
 #include <stdlib.h>
@@ -18,17 +19,19 @@ static bool is_file(const char *path) {
  * whole spec is a bank that ships with gconv. */
 static gconv_status split(const char *spec, char **path, const char **name) {
   char shipped[PATH_MAX];
-  *name = NULL;
-  *path = strdup(spec);
-  for (int pass = 0; *path && !is_file(spec) && pass < 2; pass++)
-    for (char *colon = strchr(*path, ':'); colon; colon = strchr(colon + 1, ':')) {
-      *colon = '\0';
-      if (pass == 0 ? is_file(*path) : gconv_bank_syntax_by_path(*path) != NULL) {
-        *name = spec + (colon - *path) + 1;
-        return GCONV_OK;
-      }
-      *colon = ':';
+  size_t file = gconv_member_split(spec);
+  *name = spec[file] == ':' ? spec + file + 1 : NULL;
+  *path = strndup(spec, file);
+  for (char *colon = *path && !*name && !is_file(spec) ? strchr(*path, ':') : NULL; colon; colon = strchr(colon + 1, ':')) {
+    *colon = '\0';
+    if (gconv_bank_syntax_by_path(*path)) {
+      *name = spec + (colon - *path) + 1;
+      return GCONV_OK;
     }
+    *colon = ':';
+  }
+  if (*name)
+    return GCONV_OK;
   if (*path && !is_file(spec) && gconv_filter_find_shipped(spec, shipped)) {
     free(*path);
     *path = strdup(shipped);
@@ -67,15 +70,40 @@ static bool is_npy_bank(gconv_source *source) {
          (header.dimensions > 4 || (header.dimensions == 4 && header.shape[1] != 1));
 }
 
-/* Returns whether a file exists and holds a bank. */
-static bool is_bank_file(const char *path) {
+/* Returns the same of a member of an archive of NumPy. */
+static bool is_member_bank(gconv_source *archive, const gconv_zip_member *member) {
+  gconv_source source = {.file = -1};
+  size_t length;
+  bool is = gconv_zip_is_array(member, &length) &&
+            gconv_zip_open_member(archive, member, archive->name, &source) == GCONV_OK && is_npy_bank(&source);
+  gconv_source_close(&source);
+  return is;
+}
+
+/* Returns the same of the array that is named in an archive of NumPy, or, without a name, of any of them. */
+static bool is_npz_bank(gconv_source *archive, const char *name) {
+  gconv_zip zip;
+  size_t index = 0;
+  bool is = false, found = gconv_zip_read(archive, &zip) == GCONV_OK;
+  if (found && name)
+    is = gconv_zip_find_array(archive, &zip, name, &index) == GCONV_OK && is_member_bank(archive, &zip.members[index]);
+  for (size_t i = 0; found && !name && i < zip.count && !is; i++)
+    is = is_member_bank(archive, &zip.members[i]);
+  gconv_zip_free(&zip);
+  return is;
+}
+
+/* Returns whether a file exists and holds a bank; of an archive of NumPy, under this name, which may be NULL. */
+static bool is_bank_file(const char *path, const char *name) {
   gconv_source source;
   const uint8_t *bytes;
   size_t size = 0;
   const gconv_bank_syntax *syntax = NULL;
   if (gconv_source_open(path, &source) == GCONV_OK && gconv_source_peek(&source, 4096, &bytes, &size) == GCONV_OK)
     syntax = gconv_bank_syntax_find("", bytes, size);
-  bool is = syntax == &gconv_bank_syntax_npy ? is_npy_bank(&source) : syntax != NULL;
+  bool is = syntax == &gconv_bank_syntax_npy   ? is_npy_bank(&source)
+            : syntax == &gconv_bank_syntax_npz ? is_npz_bank(&source, name)
+                                               : syntax != NULL;
   gconv_source_close(&source);
   return is;
 }
@@ -87,9 +115,9 @@ bool gconv_bank_is_one(const char *spec) {
   if (split(spec, &path, &name) != GCONV_OK)
     return false;
   const gconv_bank_syntax *syntax = gconv_bank_syntax_by_path(path);
-  bool is = syntax && syntax != &gconv_bank_syntax_text && syntax != &gconv_bank_syntax_npy;
+  bool is = syntax && syntax != &gconv_bank_syntax_text && syntax != &gconv_bank_syntax_npy && syntax != &gconv_bank_syntax_npz;
   if (!is && stat(path, &status) == 0 && S_ISREG(status.st_mode))
-    is = is_bank_file(path);
+    is = is_bank_file(path, name);
   free(path);
   return is;
 }

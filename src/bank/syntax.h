@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The interface of a syntax of bank files. Each syntax is one file (text.c npy.c safetensors.c onnx.c) and one row in the
+/* The interface of a syntax of bank files. Each syntax is one file (text.c npy.c npz.c safetensors.c onnx.c) and one row in the
  * table of syntaxes.c. A syntax lists the entries of a file, and reads one of them. Choosing an entry is the same for all
  * syntaxes (file.c). */
 #ifndef GCONV_BANK_SYNTAX_H
 #define GCONV_BANK_SYNTAX_H
 
 #include "bank/bank.h"
+#include "base/npy_header.h"
 
 typedef struct gconv_bank_syntax {
   const char *name;      /* as gconv_bank_read takes it */
@@ -23,8 +24,8 @@ typedef struct gconv_bank_syntax {
   gconv_status (*write)(gconv_sink *sink, const gconv_bank *bank);
 } gconv_bank_syntax;
 
-extern const gconv_bank_syntax gconv_bank_syntax_text, gconv_bank_syntax_npy, gconv_bank_syntax_safetensors,
-    gconv_bank_syntax_onnx;
+extern const gconv_bank_syntax gconv_bank_syntax_text, gconv_bank_syntax_npy, gconv_bank_syntax_npz,
+    gconv_bank_syntax_safetensors, gconv_bank_syntax_onnx;
 
 struct gconv_bank_file {
   gconv_source source; /* it can move to any place, and its size is known */
@@ -49,6 +50,11 @@ gconv_status gconv_bank_file_add(gconv_bank_file *file, gconv_bank_entry **entry
 
 /* Returns why a tensor of this shape is no bank, as the end of a sentence; NULL if it is one. */
 const char *gconv_bank_shape_obstacle(int32_t dimensions, const uint64_t *shape);
+
+/* For arrays of NumPy: fills kind, shape, type and obstacle of an entry; reads the elements behind the header into an empty
+ * bank. */
+void gconv_bank_describe_npy(const gconv_npy_header *header, gconv_bank_entry *entry);
+gconv_status gconv_bank_load_npy(gconv_source *source, const gconv_npy_header *header, gconv_bank *bank);
 
 /* Finds the syntax called `name`. GCONV_BAD_ARGUMENT lists the known names. */
 gconv_status gconv_bank_syntax_by_name(const char *name, const gconv_bank_syntax **syntax);

@@ -8,6 +8,7 @@
 static const gconv_bank_syntax *const syntaxes[] = {
     &gconv_bank_syntax_text,
     &gconv_bank_syntax_npy,
+    &gconv_bank_syntax_npz,
     &gconv_bank_syntax_safetensors,
     &gconv_bank_syntax_onnx,
 };
@@ -23,7 +24,7 @@ gconv_status gconv_bank_syntax_by_name(const char *name, const gconv_bank_syntax
       *syntax = syntaxes[i];
       return GCONV_OK;
     }
-  return gconv_fail(GCONV_BAD_ARGUMENT, "there is no syntax of banks called '%s'; known are bank, npy, safetensors and onnx",
+  return gconv_fail(GCONV_BAD_ARGUMENT, "there is no syntax of banks called '%s'; known are bank, npy, npz, safetensors and onnx",
                     name);
 }
 

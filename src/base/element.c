@@ -69,6 +69,35 @@ gconv_status gconv_elements_read(gconv_source *source, gconv_element element, si
   return GCONV_OK;
 }
 
+/* IEEE binary16, rounded to nearest even. Below 2^-14, its steps are 2^-24 wide. */
+static uint16_t half_bits(double number) {
+  double magnitude = fabs(number);
+  uint16_t sign = signbit(number) ? 0x8000 : 0;
+  int exponent;
+  if (number != number)
+    return 0x7e00;
+  if (magnitude >= 65520) /* halfway from the largest number to 2^16 */
+    return sign | 0x7c00;
+  if (magnitude < 0x1p-14)
+    return sign | (uint16_t)rint(magnitude * 0x1p24);
+  double fraction = frexp(magnitude, &exponent); /* from 1/2 to 1 */
+  return (uint16_t)(sign + ((exponent + 13) << 10) + (int)rint(fraction * 2048)); /* 1024 of that are one exponent more */
+}
+
+static int16_t short_value(double number) {
+  return number != number ? 0 : (int16_t)rint(fmin(fmax(number, INT16_MIN), INT16_MAX));
+}
+
+bool gconv_element_write(gconv_element element, double number, uint8_t at[2]) {
+  bool real = element.kind == 'f';
+  uint16_t bits = real ? half_bits(number) : (uint16_t)short_value(number);
+  at[element.big_endian ? 1 : 0] = (uint8_t)(bits & 255);
+  at[element.big_endian ? 0 : 1] = (uint8_t)(bits >> 8);
+  if (real)
+    return (bits & 0x7fff) != 0x7c00 || isinf(number);
+  return !(number > INT16_MAX + 0.5 || number < INT16_MIN - 0.5);
+}
+
 void gconv_element_store(float value, uint8_t at[4]) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);

@@ -26,6 +26,10 @@ static inline bool gconv_host_is_big_endian(void) {
 gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
                                  float *numbers);
 
+/* Stores a number as an element of kind 'i' or 'f' and 2 bytes, rounded to nearest even. Returns false if it is beyond the
+ * range of the type: then int16 gets its nearest value, float16 an infinite one. NaN becomes 0 in int16. */
+bool gconv_element_write(gconv_element element, double number, uint8_t at[2]);
+
 /* Stores the bits of `value` as 4 bytes, the lowest first. */
 void gconv_element_store(float value, uint8_t at[4]);
 

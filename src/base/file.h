@@ -8,20 +8,38 @@
 /* ---- Sources ---- */
 
 typedef struct gconv_source {
-  const char *name; /* the path, or "standard input"; owned by the caller of gconv_source_open() */
+  const char *name;   /* the path, or "standard input"; owned by the caller of gconv_source_open() */
+  const char *member; /* the MEMBER of PATH:MEMBER, a part of `name`; NULL: none was named */
   int file;
   uint8_t *buffer; /* bytes read ahead: buffer[begin .. end) */
   size_t begin, end;
   uint64_t position; /* bytes handed out so far */
   uint64_t size;     /* of a regular file; UINT64_MAX where it is not known */
+  /* Of gconv_source_of_function(). */
+  gconv_status (*fill)(void *state, void *bytes, size_t size, size_t *got);
+  void (*finish)(void *state);
+  void *state;
 } gconv_source;
 
 /* Opens `path`; "-" is standard input. Folders are refused. The source is closed by gconv_source_close() in any case. */
 gconv_status gconv_source_open(const char *path, gconv_source *source);
 void gconv_source_close(gconv_source *source);
 
+/* The length of PATH in PATH:MEMBER, which ends at the first ':' behind the name of a file, or behind "-". It is all of `spec`
+ * if that names a file or folder itself, or if there is no such ':'. */
+size_t gconv_member_split(const char *spec);
+
+/* As gconv_source_open(), of PATH or PATH:MEMBER. */
+gconv_status gconv_source_open_member(const char *spec, gconv_source *source);
+
 /* A source of bytes that are in memory and stay the caller's; it is not closed. `name` is for error texts. */
 void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_source *source);
+
+/* A source of bytes that fill() yields: up to `size` of them, and *got = 0 only at the end. gconv_source_close() calls finish(),
+ * which frees the state, and is needed in any case. */
+gconv_status gconv_source_of_function(const char *name,
+                                      gconv_status (*fill)(void *state, void *bytes, size_t size, size_t *got),
+                                      void (*finish)(void *state), void *state, gconv_source *source);
 
 /* Shows up to `wanted` (at most 4096) next bytes at *bytes without consuming them. *got is smaller only at the end. */
 gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_t **bytes, size_t *got);
@@ -35,6 +53,9 @@ gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t
 /* Moves to a position up to the end, back or ahead. Returns false on a pipe or standard input, which cannot move. */
 bool gconv_source_can_rewind(const gconv_source *source);
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position);
+
+/* Passes over `count` bytes. GCONV_BAD_FILE if there are fewer. */
+gconv_status gconv_source_skip(gconv_source *source, uint64_t count);
 
 /* Returns the buffered bytes, and reads more if there are none. *got = 0 only at the end. Valid until the next call. */
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got);
@@ -70,6 +91,9 @@ bool gconv_sink_can_seek(const gconv_sink *sink);
 gconv_status gconv_sink_reserve(gconv_sink *sink, uint64_t bytes);
 /* Writes bytes at a position of the file. Bytes that are never written are 0. */
 gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void *bytes, size_t size);
+
+/* Lets gconv_sink_commit() rename the file to another path, of the same file system. For sinks that can seek. */
+gconv_status gconv_sink_rename(gconv_sink *sink, const char *path);
 
 /* Writes the rest, closes, and renames. With keep_existing, GCONV_EXISTS if a file of that name exists by now. The sink is
  * freed in any case. After a failure, the file at `path` is as it was before. */

@@ -233,6 +233,17 @@ gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void
   return write_all(sink, (off_t)position, bytes, size);
 }
 
+gconv_status gconv_sink_rename(gconv_sink *sink, const char *path) {
+  char *target = realpath(path, NULL);
+  if (!target)
+    target = strdup(path);
+  if (!target)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  free(sink->path);
+  sink->path = target;
+  return GCONV_OK;
+}
+
 static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
   if (keep_existing) { /* link() fails where the name exists, rename() would replace it */
     if (link(sink->temporary, sink->path) == 0) {

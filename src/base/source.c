@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,10 +32,48 @@ gconv_status gconv_source_open(const char *path, gconv_source *source) {
   return GCONV_OK;
 }
 
+/* Whether the first `length` characters name a file, or standard input. */
+static bool is_file(const char *spec, size_t length) {
+  struct stat status;
+  if (length == 1 && spec[0] == '-')
+    return true;
+  char *path = strndup(spec, length);
+  bool is = path && stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
+  free(path);
+  return is;
+}
+
+size_t gconv_member_split(const char *spec) {
+  struct stat status;
+  size_t whole = strlen(spec);
+  if (stat(spec, &status) == 0)
+    return whole;
+  for (size_t length = strcspn(spec, ":"); length < whole; length += 1 + strcspn(spec + length + 1, ":"))
+    if (is_file(spec, length))
+      return length;
+  return whole;
+}
+
+gconv_status gconv_source_open_member(const char *spec, gconv_source *source) {
+  size_t length = gconv_member_split(spec);
+  char *path = strndup(spec, length);
+  *source = (gconv_source){.name = spec, .file = -1};
+  if (!path)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  gconv_status status = gconv_source_open(path, source);
+  if (strcmp(path, "-") != 0 || spec[length] != '\0')
+    source->name = spec;
+  free(path);
+  source->member = spec[length] == ':' ? spec + length + 1 : NULL;
+  return status;
+}
+
 void gconv_source_close(gconv_source *source) {
   gconv_release(source->buffer);
   if (source->file > STDIN_FILENO)
     close(source->file);
+  if (source->finish)
+    source->finish(source->state);
   *source = (gconv_source){.file = -1};
 }
 
@@ -42,13 +81,34 @@ void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_
   *source = (gconv_source){.name = name, .file = -1, .buffer = bytes, .end = size, .size = size};
 }
 
+gconv_status gconv_source_of_function(const char *name,
+                                      gconv_status (*fill)(void *state, void *bytes, size_t size, size_t *got),
+                                      void (*finish)(void *state), void *state, gconv_source *source) {
+  void *buffer = NULL;
+  gconv_status status = gconv_allocate(BUFFER_BYTES, "a read buffer", &buffer);
+  *source = (gconv_source){.name = name,
+                           .file = -1,
+                           .buffer = buffer,
+                           .size = UINT64_MAX,
+                           .fill = fill,
+                           .finish = finish,
+                           .state = state};
+  return status; /* on failure, too, gconv_source_close() calls finish() */
+}
+
+/* Whether all bytes are in the buffer, which is the caller's. */
+static bool is_of_bytes(const gconv_source *source) {
+  return source->file < 0 && !source->fill;
+}
+
 /* One read(2), repeated after signals. *got = 0 at the end. */
 static gconv_status read_some(gconv_source *source, void *bytes, size_t size, size_t *got) {
   ssize_t count;
-  if (source->file < 0) { /* a source of bytes has all of them in the buffer */
-    *got = 0;
+  *got = 0;
+  if (is_of_bytes(source))
     return GCONV_OK;
-  }
+  if (source->fill)
+    return source->fill(source->state, bytes, size, got);
   do
     count = read(source->file, bytes, size < SSIZE_MAX ? size : SSIZE_MAX);
   while (count < 0 && errno == EINTR);
@@ -71,7 +131,7 @@ static size_t take(gconv_source *source, void *bytes, size_t wanted) {
 gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_t **bytes, size_t *got) {
   if (wanted > PEEK_BYTES)
     wanted = PEEK_BYTES;
-  if (source->file >= 0 && source->begin > BUFFER_BYTES - PEEK_BYTES) {
+  if (!is_of_bytes(source) && source->begin > BUFFER_BYTES - PEEK_BYTES) {
     memmove(source->buffer, source->buffer + source->begin, source->end - source->begin);
     source->end -= source->begin;
     source->begin = 0;
@@ -90,7 +150,7 @@ gconv_status gconv_source_peek(gconv_source *source, size_t wanted, const uint8_
 /* Reads more into the buffer, which is empty. *got = 0 at the end. */
 static gconv_status refill(gconv_source *source, size_t *got) {
   *got = 0;
-  if (source->file < 0)
+  if (is_of_bytes(source))
     return GCONV_OK;
   source->begin = source->end = 0;
   GCONV_TRY(read_some(source, source->buffer, BUFFER_BYTES, &source->end));
@@ -129,7 +189,7 @@ bool gconv_source_can_rewind(const gconv_source *source) {
 
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
   uint64_t ahead = position - source->position; /* wraps around to a huge number if `position` is behind */
-  if (source->file < 0) {
+  if (is_of_bytes(source)) {
     source->begin = (size_t)position;
   } else if (position >= source->position && ahead <= source->end - source->begin) {
     source->begin += (size_t)ahead;
@@ -139,6 +199,17 @@ gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
     source->begin = source->end = 0;
   }
   source->position = position;
+  return GCONV_OK;
+}
+
+gconv_status gconv_source_skip(gconv_source *source, uint64_t count) {
+  uint8_t passed[SMALL_BYTES];
+  if (gconv_source_can_rewind(source) && count <= source->size - source->position)
+    return gconv_source_rewind(source, source->position + count);
+  for (size_t some; count > 0; count -= some) {
+    some = count < sizeof passed ? (size_t)count : sizeof passed;
+    GCONV_TRY(gconv_source_read_exactly(source, passed, some, "what is passed over"));
+  }
   return GCONV_OK;
 }
 
@@ -186,7 +257,7 @@ gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size
   if (source->file < 0 || source->size > PTRDIFF_MAX)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: is not a regular file", source->name);
   gconv_source again;
-  gconv_status status = gconv_source_open(source->name, &again); /* the position of `source` stays */
+  gconv_status status = gconv_source_open_member(source->name, &again); /* the position of `source` stays */
   if (status == GCONV_OK)
     status = gconv_source_read_all(&again, PTRDIFF_MAX, bytes, size);
   gconv_source_close(&again);

@@ -40,7 +40,7 @@ static gconv_status order_by_size(gconv_run *run) {
   if (!places)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i < count; i++)
-    places[i] = (struct place){class_of(run->batch->inputs->items[i].path), i};
+    places[i] = (struct place){class_of(run->batch->inputs->items[i].file), i};
   qsort(places, count, sizeof *places, compare_places);
   for (size_t i = 0; i < count; i++) {
     run->order[i] = places[i].input;
@@ -55,9 +55,9 @@ static gconv_status order_by_size(gconv_run *run) {
 
 /* A header that cannot be read has no frames: its failure shows when it is decoded. Standard input is not looked into. */
 static gconv_image read_header(const gconv_batch *batch, size_t input) {
-  const char *path = batch->inputs->items[input].path;
+  const gconv_input *from = &batch->inputs->items[input];
   gconv_image whole = {0};
-  if (!gconv_input_is_file(path) || gconv_image_read_header(path, &whole, NULL) != GCONV_OK)
+  if (!gconv_input_is_file(from->file) || gconv_image_read_header(from->path, &whole, NULL) != GCONV_OK)
     return (gconv_image){0};
   gconv_image header = gconv_header_of(&whole);
   gconv_image_free(&whole);
@@ -98,16 +98,16 @@ static void order_by_shape(gconv_run *run, gconv_worker *planner, const gconv_im
 /* ---- One array ------------------------------------------------------------------------------------------------------- */
 
 /* Refuses an input whose header could not be read, and says why. */
-static gconv_status check_header(const char *path, const gconv_image *header) {
+static gconv_status check_header(const gconv_input *input, const gconv_image *header) {
   if (header->frames > 0)
     return GCONV_OK;
-  if (!gconv_input_is_file(path))
+  if (!gconv_input_is_file(input->file))
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "%s: what comes through a pipe is not known in time for one array of several images: name a folder "
                       "(-o results/ --format npy)",
-                      path);
+                      input->path);
   gconv_image again = {0};
-  gconv_status status = gconv_image_read_header(path, &again, NULL);
+  gconv_status status = gconv_image_read_header(input->path, &again, NULL);
   gconv_image_free(&again);
   return status;
 }
@@ -116,7 +116,7 @@ static gconv_status check_header(const char *path, const gconv_image *header) {
 static gconv_status check_one_shape(const gconv_batch *batch, const gconv_image *headers) {
   const gconv_input *inputs = batch->inputs->items;
   for (size_t i = 0; i < batch->inputs->count && batch->one_array; i++) {
-    GCONV_TRY(check_header(inputs[i].path, &headers[i]));
+    GCONV_TRY(check_header(&inputs[i], &headers[i]));
     gconv_image other = headers[i];
     other.frames = headers[0].frames;
     if (!gconv_image_same_shape(&headers[0], &other))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/file.h"
 #include "batch/outputs.h"
 #include "batch/template.h"
 
@@ -34,8 +35,9 @@ static gconv_status add_input(struct search *search, const char *path, const cha
     return gconv_complain_memory(search->message);
   inputs->items = items;
   gconv_input *input = &items[inputs->count++];
-  *input = (gconv_input){.path = strdup(path), .relative = strdup(relative)};
-  return input->path && input->relative ? GCONV_OK : gconv_complain_memory(search->message);
+  *input = (gconv_input){
+      .path = strdup(path), .file = strndup(path, gconv_member_split(path)), .relative = strdup(relative)};
+  return input->path && input->file && input->relative ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
 /* "folder/name" on the heap; just "name" if the folder is "". */
@@ -216,6 +218,23 @@ static gconv_status find_standard_input(struct search *search) {
   return add_input(search, "-", "stdin");
 }
 
+/* Adds FILE:MEMBER, of which FILE has this length, under the name FILE_MEMBER. */
+static gconv_status add_member(struct search *search, const char *spec, size_t length) {
+  char *file = strndup(spec, length), *relative = NULL;
+  const char *slash = file ? strrchr(file, '/') : NULL, *name = slash ? slash + 1 : file;
+  const char *dot = name ? strrchr(name, '.') : NULL;
+  int stem = name ? (int)(dot && dot > name ? (size_t)(dot - name) : strlen(name)) : 0;
+  if (!file || asprintf(&relative, "%.*s_%s%s", stem, name, spec + length + 1, dot && dot > name ? dot : "") < 0)
+    relative = NULL;
+  for (char *at = relative; at && *at; at++)
+    if (*at == '/' || (unsigned char)*at < ' ')
+      *at = '_';
+  gconv_status status = relative ? add_input(search, spec, relative) : gconv_complain_memory(search->message);
+  free(relative);
+  free(file);
+  return status;
+}
+
 static gconv_status find_one(struct search *search, const char *spec) {
   struct stat status;
   if (strcmp(spec, "-") == 0)
@@ -228,6 +247,9 @@ static gconv_status find_one(struct search *search, const char *spec) {
                                    : add_input(search, spec, slash ? slash + 1 : spec);
   }
   int error = errno;
+  size_t file = gconv_member_split(spec);
+  if (spec[file] != '\0' && strncmp(spec, "-:", 2) != 0)
+    return add_member(search, spec, file);
   if (error == ENOENT && strpbrk(spec, "*?["))
     return find_by_pattern(search, spec);
   return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot find this input: %s", spec, strerror(error));
@@ -263,6 +285,7 @@ bool gconv_input_is_file(const char *path) {
 void gconv_inputs_free(gconv_inputs *inputs) {
   for (size_t i = 0; i < inputs->count; i++) {
     free(inputs->items[i].path);
+    free(inputs->items[i].file);
     free(inputs->items[i].relative);
   }
   free(inputs->items);

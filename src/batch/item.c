@@ -46,7 +46,7 @@ static void count_existing(gconv_item *item, gconv_existing existing, const char
 static bool choose_unfinished(gconv_item *item, const gconv_manifest *manifest) {
   const gconv_input *input = item->report.input;
   bool any = false;
-  item->print = gconv_print_of(input->path);
+  item->print = gconv_print_of(input->file);
   for (size_t n = 0; n < item->count; n++) {
     gconv_finding finding = gconv_manifest_look_up(manifest, item->paths[n], input->relative, item->print);
     item->report.found[finding]++;
@@ -57,8 +57,7 @@ static bool choose_unfinished(gconv_item *item, const gconv_manifest *manifest) 
   return any;
 }
 
-/* Sets which are wanted; false if none is. */
-static bool choose(const gconv_run *run, gconv_item *item) {
+bool gconv_item_choose(const gconv_run *run, gconv_item *item) {
   gconv_existing existing = run->batch->existing;
   bool any = false;
   if (run->batch->manifest)
@@ -85,7 +84,7 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
   item->wanted = calloc(item->count, sizeof *item->wanted);
   for (size_t n = 0; n < item->count && !item->sent; n++)
     item->sent = gconv_output_is_sent(item->paths[n]);
-  if (item->wanted && choose(run, item))
+  if (item->wanted && gconv_item_choose(run, item))
     return true;
   if (!item->wanted) {
     item->report.failed = item->count;

@@ -118,8 +118,11 @@ gconv_status gconv_task_load(gconv_worker *worker, gconv_task *task, gconv_row_r
   gconv_status status = l.images && l.errors ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK) {
     gconv_threads_run(gconv_device_threads(worker->cpu), count, decode, &l);
-    drop_unread(&l);
-    if (task->count > 0)
+    if (!task->frames)
+      drop_unread(&l);
+    else if (!l.images[0].data) /* it is reported with the other frames */
+      status = gconv_set_error(GCONV_BAD_FILE, l.errors[0] ? l.errors[0] : "out of memory");
+    if (task->count > 0 && status == GCONV_OK)
       status = join(&l);
   }
   for (size_t i = 0; i < count; i++) {

@@ -305,7 +305,7 @@ gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char 
 }
 
 gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *path, const gconv_input *input) {
-  return gconv_manifest_look_up(manifest, path, input->relative, gconv_print_of(input->path));
+  return gconv_manifest_look_up(manifest, path, input->relative, gconv_print_of(input->file));
 }
 
 /* For free(); NULL without memory. */

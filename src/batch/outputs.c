@@ -14,9 +14,6 @@ struct namer {
   const gconv_naming *naming;
   gconv_outputs *outputs;
   gconv_message *message;
-  gconv_texts labels; /* one a result of an input: what {filter} stands for */
-  char *of_frames;    /* the template for an input with one file a frame; outputs->pattern is for the others */
-  bool mirrors;       /* the folders of an input are put in front of the file name */
 };
 
 /* ---- Templates ----------------------------------------------------------------------------------------------------- */
@@ -34,9 +31,9 @@ static gconv_status expand(const struct namer *namer, FILE *out, const char *par
                         namer->naming->output, (int)size, wrong);
 }
 
-/* Appends one path: the folders of the template, those of the input, then the file name. */
-static gconv_status add_path(const struct namer *namer, const char *template, const char *relative,
-                             const gconv_template_values *values) {
+/* Makes a path, for free(): the folders of the template, those of the input, then the file name. */
+static gconv_status make_path(const struct namer *namer, const char *template, const char *relative,
+                              const gconv_template_values *values, char **made) {
   const char *slash = strrchr(template, '/'), *inner = strrchr(relative, '/');
   size_t folders = slash ? (size_t)(slash + 1 - template) : 0, length = strlen(template);
   char *path = NULL;
@@ -45,13 +42,15 @@ static gconv_status add_path(const struct namer *namer, const char *template, co
   if (!out)
     return gconv_complain_memory(namer->message);
   gconv_status status = expand(namer, out, template, folders, values);
-  if (namer->mirrors && inner)
+  if (namer->outputs->mirrors && inner)
     fprintf(out, "%.*s", (int)(inner + 1 - relative), relative);
   if (status == GCONV_OK)
     status = expand(namer, out, template + folders, length - folders, values);
   bool whole = fclose(out) == 0;
-  if (status == GCONV_OK && whole)
-    return gconv_texts_add(&namer->outputs->paths, path) ? GCONV_OK : gconv_complain_memory(namer->message);
+  if (status == GCONV_OK && whole) {
+    *made = path;
+    return GCONV_OK;
+  }
   free(path);
   return status == GCONV_OK ? gconv_complain_memory(namer->message) : status;
 }
@@ -111,14 +110,14 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
 static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
-  const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/", *filter = namer->labels.count > 1 ? "_{filter}" : "";
+  const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/", *filter = namer->outputs->labels.count > 1 ? "_{filter}" : "";
   int extension = (int)strcspn(format->extensions, " ");
-  namer->mirrors = namer->outputs->make_folders = true;
+  namer->outputs->mirrors = namer->outputs->make_folders = true;
   if (asprintf(&namer->outputs->pattern, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
     namer->outputs->pattern = NULL;
-  if (asprintf(&namer->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension, format->extensions) < 0)
-    namer->of_frames = NULL;
-  return namer->outputs->pattern && namer->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
+  if (asprintf(&namer->outputs->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+    namer->outputs->of_frames = NULL;
+  return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
 }
 
 static gconv_status name_standard_output(struct namer *namer) {
@@ -135,18 +134,18 @@ static gconv_status name_plainly(struct namer *namer, const char *plain, const c
   if (!standard && (is_folder(plain) || (namer->inputs->many && !gconv_format_by_path(plain))))
     return name_folder(namer, fixed);
   namer->outputs->pattern = strdup(fixed);
-  namer->of_frames = strdup(fixed);
-  if (!namer->outputs->pattern || !namer->of_frames)
+  namer->outputs->of_frames = strdup(fixed);
+  if (!namer->outputs->pattern || !namer->outputs->of_frames)
     return gconv_complain_memory(namer->message);
   return standard ? name_standard_output(namer) : choose_format(namer, true);
 }
 
 static gconv_status name_by_template(struct namer *namer) {
   namer->outputs->pattern = strdup(namer->naming->output);
-  namer->of_frames = strdup(namer->naming->output);
-  if (!namer->outputs->pattern || !namer->of_frames)
+  namer->outputs->of_frames = strdup(namer->naming->output);
+  if (!namer->outputs->pattern || !namer->outputs->of_frames)
     return gconv_complain_memory(namer->message);
-  namer->mirrors = namer->outputs->make_folders = true;
+  namer->outputs->mirrors = namer->outputs->make_folders = true;
   return choose_format(namer, true);
 }
 
@@ -187,14 +186,14 @@ static gconv_status make_labels(struct namer *namer) {
     char *label = make_label(filters, k);
     if (k > 0 && !namer->naming->each_filter) {
       char *joined = NULL;
-      if (label && asprintf(&joined, "%s+%s", namer->labels.items[0], label) < 0)
+      if (label && asprintf(&joined, "%s+%s", namer->outputs->labels.items[0], label) < 0)
         joined = NULL;
       free(label);
       if (!joined)
         return gconv_complain_memory(namer->message);
-      free(namer->labels.items[0]);
-      namer->labels.items[0] = joined;
-    } else if (!gconv_texts_add(&namer->labels, label)) {
+      free(namer->outputs->labels.items[0]);
+      namer->outputs->labels.items[0] = joined;
+    } else if (!gconv_texts_add(&namer->outputs->labels, label)) {
       return gconv_complain_memory(namer->message);
     }
   }
@@ -204,7 +203,7 @@ static gconv_status make_labels(struct namer *namer) {
 /* The files that one result of this input takes. An input that cannot be read counts as one: its failure is reported when
  * its turn comes. */
 static size_t count_frames(const struct namer *namer, const gconv_input *input) {
-  const gconv_format_info *format = gconv_format_by_path(input->path);
+  const gconv_format_info *format = gconv_format_by_path(input->file);
   if (namer->outputs->format->multiframe || !format || !format->multiframe)
     return 1;
   gconv_image header = {0};
@@ -221,7 +220,7 @@ static gconv_status count_results(const struct namer *namer) {
     return gconv_complain_memory(namer->message);
   namer->outputs->first = first;
   for (size_t i = 0; i < count; i++)
-    first[i + 1] = first[i] + namer->labels.count * count_frames(namer, &namer->inputs->items[i]);
+    first[i + 1] = first[i] + namer->outputs->labels.count * count_frames(namer, &namer->inputs->items[i]);
   return GCONV_OK;
 }
 
@@ -248,21 +247,29 @@ const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *
 
 /* ---- All names ----------------------------------------------------------------------------------------------------- */
 
-static gconv_status name_results_of(const struct namer *namer, size_t i) {
-  const char *relative = namer->inputs->items[i].relative, *slash = strrchr(relative, '/');
+/* What the fields stand for, but for index and frame. */
+static gconv_template_values values_of(const struct namer *namer, size_t input, size_t result) {
+  const char *relative = namer->inputs->items[input].relative, *slash = strrchr(relative, '/');
   const char *stem = slash ? slash + 1 : relative, *dot = strrchr(stem, '.');
-  const size_t *first = namer->outputs->first, results = namer->labels.count, frames = (first[i + 1] - first[i]) / results;
+  return (gconv_template_values){.stem = stem,
+                                 .stem_length = (int)(dot && dot > stem ? (size_t)(dot - stem) : strlen(stem)),
+                                 .filter = namer->outputs->labels.items[result]};
+}
+
+static gconv_status name_results_of(const struct namer *namer, size_t i) {
+  const gconv_outputs *outputs = namer->outputs;
+  const size_t *first = outputs->first, results = outputs->labels.count, frames = (first[i + 1] - first[i]) / results;
   for (size_t n = 0; n < first[i + 1] - first[i]; n++) {
-    gconv_template_values values = {
-        .stem = stem,
-        .stem_length = (int)(dot && dot > stem ? (size_t)(dot - stem) : strlen(stem)),
-        .filter = namer->labels.items[n / frames],
-        .index = first[i] + n + 1,
-        .index_count = first[namer->inputs->count],
-        .frame = n % frames + 1,
-        .frame_count = frames,
-    };
-    GCONV_TRY(add_path(namer, frames > 1 ? namer->of_frames : namer->outputs->pattern, relative, &values));
+    gconv_template_values values = values_of(namer, i, n / frames);
+    char *path = NULL;
+    values.index = first[i] + n + 1;
+    values.index_count = first[namer->inputs->count];
+    values.frame = n % frames + 1;
+    values.frame_count = frames;
+    GCONV_TRY(make_path(namer, frames > 1 ? outputs->of_frames : outputs->pattern, namer->inputs->items[i].relative, &values,
+                        &path));
+    if (!gconv_texts_add(&namer->outputs->paths, path))
+      return gconv_complain_memory(namer->message);
   }
   return GCONV_OK;
 }
@@ -292,13 +299,34 @@ gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *
   gconv_status status = name_results(&namer);
   if (status != GCONV_OK)
     gconv_outputs_free(outputs);
-  gconv_texts_free(&namer.labels);
-  free(namer.of_frames);
   return status;
+}
+
+/* ---- Frames that were not known beforehand ------------------------------------------------------------------------- */
+
+gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t input, size_t result,
+                                      size_t frame, char **path, gconv_message *message) {
+  gconv_naming naming = {.output = outputs->pattern};
+  gconv_outputs known = *outputs;
+  struct namer namer = {.inputs = inputs, .naming = &naming, .outputs = &known, .message = message};
+  bool apart = strstr(outputs->of_frames, "{frame}") || (strstr(outputs->of_frames, "{index}") && inputs->count == 1);
+  if (!outputs->make_folders || !apart)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                          "several images came, and %s is for one: name a folder (-o results/), a template with {frame} "
+                          "(-o 'results/{stem}_{frame}.%.*s'), or a file of a format that holds several (-o results.ppm)",
+                          strcmp(outputs->pattern, "-") == 0 ? "standard output" : outputs->pattern,
+                          (int)strcspn(outputs->format->extensions, " "), outputs->format->extensions);
+  gconv_template_values values = values_of(&namer, input, result);
+  values.frame = frame;
+  values.index = (frame - 1) * outputs->labels.count + result + 1;
+  values.frame_count = values.index_count = 999999;
+  return make_path(&namer, outputs->of_frames, inputs->items[input].relative, &values, path);
 }
 
 void gconv_outputs_free(gconv_outputs *outputs) {
   free(outputs->pattern);
+  free(outputs->of_frames);
+  gconv_texts_free(&outputs->labels);
   gconv_texts_free(&outputs->paths);
   free(outputs->first);
   *outputs = (gconv_outputs){0};

@@ -11,6 +11,11 @@ bool gconv_input_is_file(const char *path);
 /* Makes the folders that lead to `path` where they are missing. May run on several threads. */
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message);
 
+/* *path, for free(): of result number `result` of a frame, from 1, of an input whose frames were not known when the others
+ * were named. GCONV_BAD_ARGUMENT if the names of several frames would not differ. */
+gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t input, size_t result,
+                                      size_t frame, char **path, gconv_message *message);
+
 /* Whether writing to `path` cannot be taken back: standard output, a pipe or a device, but for /dev/null. */
 bool gconv_output_is_sent(const char *path);
 

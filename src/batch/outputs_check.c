@@ -164,7 +164,7 @@ static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs
   if (!known)
     return gconv_complain_memory(message);
   for (size_t i = 0; i < inputs->count; i++)
-    count += identify(inputs->items[i].path, &known[count]);
+    count += identify(inputs->items[i].file, &known[count]);
   gconv_status status = refuse_known(known, count, "inputs", outputs, message);
   free(known);
   return status;

@@ -7,6 +7,7 @@
  *   worker.c     the way of a group through the parts below
  *   item.c       an input: which of its results are wanted, what becomes of them, what is told
  *   memory.c     what a group takes of memory, and whether it goes whole or by rows
+ *   frames.c     an input of several images, one after the other
  *   load.c       decoding
  *   execute.c    the device and the plan (plans.h), and executing it
  *   stream.c     by rows, from file to file
@@ -118,6 +119,8 @@ typedef struct gconv_item {
   gconv_texts errors; /* owned */
 } gconv_item;
 
+typedef struct gconv_frames gconv_frames;
+
 /* A group on its way through a worker. */
 typedef struct gconv_task {
   const gconv_group *group;
@@ -130,6 +133,7 @@ typedef struct gconv_task {
   char *explanation;    /* owned */
   char remark[768];     /* why the plan is not on the device of the run, or takes less at a time; "" */
   bool streamed;        /* results were written as they were made, and are counted */
+  gconv_frames *frames; /* the only item is a frame of an input; NULL: it is a whole input */
   bool stranded;        /* the device that it needs could not be opened: the run stops */
   gconv_message why;    /* why it failed */
   pthread_mutex_t lock; /* guards reports and errors of the items while results are written */
@@ -160,11 +164,34 @@ gconv_status gconv_groups_make(gconv_run *run);
 
 /* Carries a group all the way and reports it. Fails only where there is no device: then nothing is reported. */
 gconv_status gconv_worker_process(gconv_worker *worker, size_t group);
+/* From the file of the only item to its results, or from the frame of it that the reader is at. */
+gconv_status gconv_worker_carry_reader(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader);
+
+/* ---- frames.c ---- */
+
+/* Whether the images of an input are carried one after the other. */
+bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader);
+/* Carries and counts all of them. Fails only where there is no device. */
+gconv_status gconv_task_carry_frames(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader);
+/* Before the results of a frame appear, once it was read: if it is the first of a pipe, and others follow, it gets another
+ * name, and so do the writers, which may be NULL. */
+gconv_status gconv_frames_settle_names(gconv_frames *frames, gconv_row_writer **writers);
+/* Whether all frames of a result share a file. `frames` may be NULL. */
+bool gconv_frames_are_shared(const gconv_frames *frames);
+/* For the frame at hand, of shared file n: *writer becomes the caller's, or is NULL. For the first frame, the header gets the
+ * number of frames that the file will have. */
+gconv_status gconv_frames_take_writer(gconv_frames *frames, size_t n, gconv_image *header, gconv_row_writer **writer);
+/* The number of the frame at hand, from 0. With the first, the files are begun. */
+int32_t gconv_frames_at(const gconv_frames *frames);
+/* Takes the writer over until the next frame. */
+void gconv_frames_keep_writer(gconv_frames *frames, size_t n, gconv_row_writer *writer);
 
 /* ---- item.c ---- */
 
 /* Begins an item: sets which of its results are wanted. If none is, reports it, and returns false. */
 bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item);
+/* Sets which results are wanted, by what exists or is done; false if none is. */
+bool gconv_item_choose(const gconv_run *run, gconv_item *item);
 /* Counts result n by the status of its writing: as written, and noted in the manifest; as passed over; or as failed, for
  * which gconv_last_error() says why. Thread-safe. */
 void gconv_item_count(const gconv_run *run, gconv_task *task, gconv_item *item, size_t n, gconv_status status);

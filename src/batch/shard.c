@@ -122,6 +122,7 @@ void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outp
       outputs->first[kept] = paths;
     } else {
       free(input->path);
+      free(input->file);
       free(input->relative);
     }
   }

@@ -55,7 +55,7 @@ static gconv_status go_one_by_one(gconv_worker *worker, gconv_task *task) {
 /* Whether all items may go by rows from memory, where a GPU has no memory for them. */
 static bool may_all_go_by_rows(const gconv_worker *worker, const gconv_task *task) {
   gconv_image one = gconv_header_of(&task->image);
-  bool may = worker->run->operation->type->batches;
+  bool may = worker->run->operation->type->batches && !task->frames;
   for (size_t i = 0; i < task->count && may; i++) {
     one.frames = task->items[i].frames;
     may = !gconv_rows_obstacle(worker, &task->items[i], &one, NULL);
@@ -80,8 +80,7 @@ static gconv_status go_whole(gconv_worker *worker, gconv_task *task, gconv_row_r
 
 /* ---- The way --------------------------------------------------------------------------------------------------------- */
 
-/* From the file of the only item to its results. */
-static gconv_status carry_reader(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
+static gconv_status carry_image(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
   task->image = gconv_header_of(gconv_row_reader_header(reader));
   if (worker->run->batch->nhwc)
     gconv_header_to_nchw(&task->image);
@@ -102,17 +101,6 @@ static gconv_status carry_reader(gconv_worker *worker, gconv_task *task, gconv_r
   return go_whole(worker, task, reader, bytes, reason);
 }
 
-static gconv_status carry_one(gconv_worker *worker, gconv_task *task) {
-  gconv_read_options options = {.max_pixels = worker->run->batch->max_pixels};
-  gconv_row_reader *reader = NULL;
-  double begin = gconv_now_ms();
-  GCONV_TRY(gconv_row_reader_open(task->items[0].report.input->path, &options, &reader));
-  task->items[0].report.decode_ms = gconv_now_ms() - begin;
-  gconv_status status = carry_reader(worker, task, reader);
-  gconv_row_reader_close(reader);
-  return status;
-}
-
 static gconv_status carry_several(gconv_worker *worker, gconv_task *task) {
   task->image = task->group->header;
   double bytes = gconv_whole_bytes(worker, &task->image, (double)task->count, 0);
@@ -128,19 +116,44 @@ static void keep_input(gconv_worker *worker, gconv_task *task) {
   task->image.data = task->image.icc = NULL;
 }
 
-static gconv_status carry(gconv_worker *worker, gconv_task *task) {
-  double begin = gconv_now_ms();
-  gconv_status status = task->count == 1 ? carry_one(worker, task) : carry_several(worker, task);
+/* Writes what was executed and not written yet; gives back what the way took. */
+static gconv_status finish(gconv_worker *worker, gconv_task *task, gconv_status status) {
   if (status != GCONV_OK)
     gconv_task_keep_text(task, status);
-  gconv_task_give_plan(worker, task);
+  if (!gconv_frames_are_shared(task->frames)) /* whose files are made by the plan's headers */
+    gconv_task_give_plan(worker, task);
   if (status == GCONV_OK && !task->streamed && task->count > 0) {
     status = gconv_task_write(worker, task);
     if (status != GCONV_OK)
       gconv_task_keep_text(task, status);
   }
-  task->common.total_ms += gconv_now_ms() - begin;
+  gconv_task_give_plan(worker, task);
   keep_input(worker, task);
+  return status;
+}
+
+gconv_status gconv_worker_carry_reader(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
+  return finish(worker, task, carry_image(worker, task, reader));
+}
+
+static gconv_status carry_one(gconv_worker *worker, gconv_task *task) {
+  gconv_read_options options = {.max_pixels = worker->run->batch->max_pixels};
+  gconv_row_reader *reader = NULL;
+  double begin = gconv_now_ms();
+  gconv_status status = gconv_row_reader_open(task->items[0].report.input->path, &options, &reader);
+  if (status != GCONV_OK)
+    return finish(worker, task, status);
+  task->items[0].report.decode_ms = gconv_now_ms() - begin;
+  status = gconv_goes_by_frames(worker, reader) ? gconv_task_carry_frames(worker, task, reader)
+                                                : gconv_worker_carry_reader(worker, task, reader);
+  gconv_row_reader_close(reader);
+  return status;
+}
+
+static gconv_status carry(gconv_worker *worker, gconv_task *task) {
+  double begin = gconv_now_ms();
+  gconv_status status = task->count == 1 ? carry_one(worker, task) : finish(worker, task, carry_several(worker, task));
+  task->common.total_ms += gconv_now_ms() - begin;
   return status;
 }
 

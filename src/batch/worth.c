@@ -47,10 +47,10 @@ static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv
 }
 
 /* Adds an input, if it can be read. What comes through a pipe is not looked into. */
-static void add_input(const gconv_batch *batch, gconv_device *cpu, const char *path, work *w) {
+static void add_input(const gconv_batch *batch, gconv_device *cpu, const gconv_input *input, work *w) {
   gconv_read_options options = {.max_pixels = batch->max_pixels};
   gconv_row_reader *reader = NULL;
-  if (!gconv_input_is_file(path) || gconv_row_reader_open(path, &options, &reader) != GCONV_OK)
+  if (!gconv_input_is_file(input->file) || gconv_row_reader_open(input->path, &options, &reader) != GCONV_OK)
     return;
   gconv_image header = gconv_header_of(gconv_row_reader_header(reader));
   if (batch->nhwc)
@@ -93,7 +93,7 @@ static gconv_worth look_at_inputs(const gconv_batch *batch) {
   work w = {.count = 0};
   if (gconv_device_open("cpu", 1, &cpu) == GCONV_OK)
     for (size_t i = 0; i < most; i++)
-      add_input(batch, cpu, inputs->items[i * inputs->count / most].path, &w);
+      add_input(batch, cpu, &inputs->items[i * inputs->count / most], &w);
   gconv_device_close(cpu);
   double each = w.count > 0 ? (double)inputs->count / (double)w.count : 0;
   bool decodes = batch->decoder == GCONV_DECODER_AUTO && gconv_gpu_may_decode(batch) && !gconv_device_decoder_obstacle();

@@ -6,14 +6,17 @@
 
 #include <stdlib.h>
 
-/* As the batch asks for them. */
-static gconv_write_options make_options(const gconv_run *run, int threads) {
+/* As the batch asks for them, for results of images of this type. */
+static gconv_write_options make_options(const gconv_run *run, gconv_type from, int threads) {
+  static const double white[] = {UINT8_MAX, UINT16_MAX, 1}; /* by gconv_type */
   const gconv_batch *batch = run->batch;
   return (gconv_write_options){
       .format = batch->outputs->format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
       .jpeg_quality = batch->jpeg_quality,
       .png_level = batch->png_level,
+      .store = batch->store,
+      .unit = run->operation->type->batches ? 1 : white[from],
       .threads = threads,
   };
 }
@@ -46,7 +49,16 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
   header.pixels_per_metre_y = from->pixels_per_metre_y;
   if (run->batch->nhwc)
     gconv_header_to_nhwc(&header);
-  gconv_status status = gconv_row_writer_open(item->paths[n], options, &header, &writer);
+  gconv_status status = GCONV_OK;
+  bool shared = gconv_frames_are_shared(task->frames), begins = !shared || gconv_frames_at(task->frames) == 0;
+  if (shared)
+    status = gconv_frames_take_writer(task->frames, n, &header, &writer);
+  if (begins)
+    status = gconv_row_writer_open(item->paths[n], options, &header, &writer);
+  if (status != GCONV_OK && !begins) {
+    gconv_row_writer_discard(writer);
+    writer = NULL;
+  }
   if (status != GCONV_OK)
     gconv_item_count(run, task, item, n, status);
   return writer;
@@ -54,7 +66,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
 
 int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
                               int threads, gconv_threads *shared, gconv_row_writer **writers) {
-  gconv_write_options options = make_options(worker->run, threads);
+  gconv_write_options options = make_options(worker->run, from->type, threads);
   int32_t step = 1;
   options.shared = shared;
   for (size_t n = first; n < end && !worker->run->batch->one_array; n++) {
@@ -68,7 +80,9 @@ int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t fir
 /* Commits result n, or discards it if `status` is a failure, and counts it. Without a writer, it was counted before. */
 static void close_file(gconv_worker *worker, gconv_task *task, size_t n, gconv_row_writer *writer, gconv_status status) {
   gconv_item *item = &task->items[0];
-  if (worker->run->batch->one_array && status == GCONV_OK) {
+  if (writer && status == GCONV_OK && gconv_frames_are_shared(task->frames)) {
+    gconv_frames_keep_writer(task->frames, n, writer);
+  } else if (worker->run->batch->one_array && status == GCONV_OK) {
     item->report.written += item->wanted[n] && item->place == 0;
   } else if (writer && status == GCONV_OK) {
     gconv_item_count(worker->run, task, item, n, gconv_row_writer_commit(writer));
@@ -78,9 +92,26 @@ static void close_file(gconv_worker *worker, gconv_task *task, size_t n, gconv_r
   }
 }
 
+/* Gives the first image of a pipe its final names. */
+static gconv_status settle_names(const gconv_worker *worker, gconv_task *task, gconv_row_writer **writers) {
+  gconv_item *item = &task->items[0];
+  gconv_message message;
+  gconv_status status = gconv_frames_settle_names(task->frames, writers);
+  if (status != GCONV_OK)
+    gconv_item_add_error(item, item->report.input->path, gconv_last_error());
+  for (size_t n = 0; n < item->count && status == GCONV_OK && worker->run->batch->outputs->make_folders; n++) {
+    status = gconv_outputs_make_folders(item->paths[n], &message);
+    if (status != GCONV_OK)
+      gconv_item_add_error(item, item->paths[n], message.text);
+  }
+  return status;
+}
+
 void gconv_task_close_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, gconv_row_writer **writers,
                             gconv_status status) {
   double begin = gconv_now_ms();
+  if (status == GCONV_OK && task->frames)
+    status = settle_names(worker, task, writers);
   for (size_t n = first; n < end; n++) {
     close_file(worker, task, n, writers[n], status);
     writers[n] = NULL;
@@ -128,7 +159,7 @@ static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame,
 static gconv_status open_array(gconv_run *run, const gconv_image *like) {
   const gconv_batch *batch = run->batch;
   const gconv_group *last = &run->groups[run->group_count - 1];
-  gconv_write_options options = make_options(run, 0);
+  gconv_write_options options = make_options(run, GCONV_F32, 0);
   gconv_image header = gconv_header_of(like);
   header.frames = last->frame + last->header.frames * (int32_t)last->count;
   if (batch->nhwc)
@@ -154,7 +185,8 @@ gconv_status gconv_task_add_rows(gconv_worker *worker, const gconv_task *task, s
   gconv_run *run = worker->run;
   if (run->batch->one_array)
     return add_to_frame(run, gconv_plan_output_header(task->plan, n), task->group->frame, rows, first);
-  return add_rows(writer, run->batch->nhwc, 0, rows, first);
+  return add_rows(writer, run->batch->nhwc, gconv_frames_are_shared(task->frames) ? gconv_frames_at(task->frames) : 0, rows,
+                  first);
 }
 
 gconv_status gconv_array_close(gconv_run *run, bool good) {
@@ -208,9 +240,10 @@ static gconv_status write_turned(const char *path, const gconv_write_options *op
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {
   const gconv_run *run = w->worker->run;
-  gconv_write_options options = make_options(run, w->threads);
-  bool picture = !run->batch->outputs->format->multiframe;
-  gconv_image piece = gconv_frames_of(result, item->first_frame + (picture ? frame : 0), picture ? 1 : item->frames);
+  gconv_write_options options = make_options(run, w->task->image.type, w->threads);
+  const gconv_format_info *format = run->batch->outputs->format;
+  bool picture = !format->tensors, single = !format->multiframe;
+  gconv_image piece = gconv_frames_of(result, item->first_frame + (single ? frame : 0), single ? 1 : item->frames);
   if (picture && piece.channels == 1)
     piece.planar = false; /* the same bytes either way */
   bool turns = piece.planar && (picture ? piece.channels <= 4 : run->batch->nhwc);
@@ -232,6 +265,27 @@ static void write_result(void *context, size_t turn, int seat) {
   gconv_item_count(run, w->task, item, n, status);
 }
 
+/* Writes a frame whose results share files with other frames. */
+static gconv_status write_shared(gconv_worker *worker, gconv_task *task) {
+  gconv_item *item = &task->items[0];
+  gconv_row_writer **writers = calloc(item->count, sizeof *writers);
+  if (!writers)
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  gconv_task_open_files(worker, task, 0, item->count, &task->image, worker->threads, gconv_device_threads(worker->cpu),
+                        writers);
+  for (size_t n = 0; n < item->count; n++) {
+    gconv_status status = writers[n] ? gconv_task_add_rows(worker, task, n, writers[n], &worker->results[n], 0) : GCONV_OK;
+    if (status == GCONV_OK)
+      continue;
+    gconv_item_count(worker->run, task, item, n, status);
+    gconv_row_writer_discard(writers[n]);
+    writers[n] = NULL;
+  }
+  gconv_task_close_files(worker, task, 0, item->count, writers, GCONV_OK);
+  free(writers);
+  return GCONV_OK;
+}
+
 /* Whether the item's results are as many as were named. */
 static gconv_status check_frames(const gconv_worker *worker, const gconv_item *item) {
   size_t pieces = worker->run->batch->outputs->format->multiframe ? 1 : (size_t)item->frames;
@@ -245,6 +299,10 @@ static gconv_status check_frames(const gconv_worker *worker, const gconv_item *i
 gconv_status gconv_task_write(gconv_worker *worker, gconv_task *task) {
   if (worker->run->batch->one_array)
     return add_to_array(worker, task);
+  if (gconv_frames_are_shared(task->frames))
+    return write_shared(worker, task);
+  if (task->frames)
+    GCONV_TRY(gconv_frames_settle_names(task->frames, NULL));
   for (size_t i = 0; i < task->count; i++)
     GCONV_TRY(check_frames(worker, &task->items[i]));
   writing w = {worker, task, calloc(task->count + 1, sizeof *w.first), 1};

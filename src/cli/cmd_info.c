@@ -116,6 +116,15 @@ static gconv_status inform(const char *word, const char *syntax) {
       return GCONV_OK;
     gconv_complain(&why_no_image, GCONV_OK, "%s", gconv_last_error());
   }
+  if (!syntax && !file && strchr(word, ':')) { /* one image of a file, perhaps */
+    as_image = inform_image(word);
+    if (as_image == GCONV_OK)
+      return GCONV_OK;
+    if (as_image == GCONV_BAD_ARGUMENT) { /* the file is one of images */
+      gconv_say("%s", gconv_last_error());
+      return as_image;
+    }
+  }
   if (!syntax && gconv_bank_is_one(word))
     return gconv_bank_print(word) ? GCONV_OK : GCONV_BAD_FILE;
   gconv_status status = inform_filter(word, syntax);

@@ -99,7 +99,7 @@ static void make_options(gconv_settings *settings) {
   options->range = settings->range < 0 ? GCONV_RANGE_CLAMP : (gconv_range)settings->range;
   options->keep_type = settings->depth < 0;
   if (!options->keep_type)
-    options->output_type = (gconv_type)settings->depth;
+    options->output_type = settings->depth > GCONV_F32 ? GCONV_F32 : (gconv_type)settings->depth;
   options->workspace_bytes = settings->workspace < SIZE_MAX / 2 ? (size_t)settings->workspace : SIZE_MAX / 2;
   if (!settings->last.layer.algorithm)
     settings->last.layer.algorithm = "auto";
@@ -138,6 +138,9 @@ static void make_batch(gconv_main_job *job) {
   batch->outputs = &job->outputs;
   batch->nhwc = job->has_banks && settings->layout == 1;
   batch->png_level = settings->png_level < 0 ? 0 : settings->png_level == 0 ? GCONV_PNG_STORED : settings->png_level;
+  batch->store = settings->depth == GCONV_DEPTH_I16   ? GCONV_STORE_I16
+                 : settings->depth == GCONV_DEPTH_F16 ? GCONV_STORE_F16
+                                                      : GCONV_STORE_F32;
   batch->existing = settings->no_clobber      ? GCONV_EXISTING_KEEP
                     : settings->skip_existing ? GCONV_EXISTING_SKIP
                                               : GCONV_EXISTING_REPLACE;
@@ -190,7 +193,7 @@ static gconv_status make_labels(const gconv_bank *bank, bool each, gconv_filters
 static gconv_presentation choose_presentation(const gconv_settings *settings, const gconv_format_info *format) {
   if (settings->combine == GCONV_COMBINE_MOSAIC)
     return GCONV_PRESENT_MOSAIC;
-  if (format->multiframe)
+  if (format->tensors)
     return GCONV_PRESENT_TENSOR;
   return settings->combine == GCONV_COMBINE_NONE     ? GCONV_PRESENT_PICTURES
          : settings->combine == GCONV_COMBINE_ARGMAX ? GCONV_PRESENT_LABELS
@@ -283,10 +286,13 @@ static gconv_status check_filters(const gconv_main_job *job, gconv_message *mess
 
 /* Options that only some formats have. */
 static gconv_status check_format(const gconv_main_job *job, gconv_message *message) {
-  static const char *const depths[] = {"8", "16", "float"};
+  static const char *const depths[] = {"8", "16", "float", "int16", "float16"}; /* as settings->depth */
   const gconv_settings *settings = job->settings;
   const gconv_format_info *format = job->outputs.format;
-  if (settings->depth >= 0 && !format->holds[settings->depth])
+  if (settings->depth > GCONV_F32 && !format->stores)
+    return gconv_refuse(message, "--depth %s: the format %s cannot hold that, but npy can: --format npy",
+                        depths[settings->depth], format->name);
+  if (settings->depth >= 0 && settings->depth <= GCONV_F32 && !format->holds[settings->depth])
     return gconv_refuse(message, "--depth %s: the format %s cannot hold that: choose another with --format",
                         depths[settings->depth], format->name);
   if (settings->png_level >= 0 && !format->level)

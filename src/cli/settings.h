@@ -14,6 +14,9 @@
 /* A value of --combine beyond gconv_combine: all maps of a bank as tiles of one picture. */
 enum { GCONV_COMBINE_MOSAIC = GCONV_COMBINE_ARGMAX + 1 };
 
+/* Values of --depth beyond gconv_type: f32 that files store otherwise. */
+enum { GCONV_DEPTH_I16 = GCONV_F32 + 1, GCONV_DEPTH_F16 };
+
 /* Numbers with commas between; owned. */
 typedef struct gconv_numbers {
   float *items;
@@ -32,7 +35,7 @@ typedef struct gconv_settings {
   gconv_texts inputs;
   bool recursive;
   gconv_naming naming; /* without the names of filters */
-  int depth;           /* a gconv_type, or -1: as the input */
+  int depth;           /* a gconv_type, GCONV_DEPTH_I16 or _F16, or -1: as the input */
   int png_level;       /* -1: not given */
 
   gconv_layer_settings last;    /* the layer, or the filters, behind the last --then */

@@ -18,7 +18,6 @@ static const foreign kinds[] = {
      "save the matrix as text: dlmwrite('filter.txt', h, 'precision', 9)"},
     {START("\x89HDF"), "an HDF5 file, or a .mat file of MATLAB 7.3",
      "save the matrix as text: dlmwrite('filter.txt', h, 'precision', 9)"},
-    {START("PK\x03\x04"), "a zip archive, perhaps a .npz of NumPy", "save one array with numpy.save"},
     {START("\x1F\x8B"), "compressed with gzip", "unpack it first"},
     {START("\x89PNG"), "a PNG image, not a filter", "give images with -i"},
     {START("\xFF\xD8\xFF"), "a JPEG image, not a filter", "give images with -i"},

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/suggest.h"
+#include "base/zip.h"
 #include "filter/builtin.h"
 #include "filter/syntax.h"
 
@@ -66,8 +67,24 @@ static bool is_folder(const char *path) {
   return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* "sobel_x" of "filters/sobel_x.txt"; for free(), NULL without memory. */
+/* Returns whether it is FILE:NAME, an array of an archive of NumPy. */
+static bool is_member(const char *spec) {
+  gconv_source source;
+  const uint8_t *bytes;
+  size_t size = 0, length = gconv_member_split(spec);
+  bool is = spec[length] == ':' && strncmp(spec, "-:", 2) != 0 && gconv_source_open_member(spec, &source) == GCONV_OK;
+  if (!is)
+    return false;
+  is = gconv_source_peek(&source, 4, &bytes, &size) == GCONV_OK && gconv_zip_sniff(bytes, size);
+  gconv_source_close(&source);
+  return is;
+}
+
+/* "sobel_x" of "filters/sobel_x.txt" and of "archive.npz:sobel_x"; for free(), NULL without memory. */
 static char *stem_of(const char *path) {
+  const char *member = path + gconv_member_split(path);
+  if (*member == ':')
+    return strdup(member + 1);
   if (strcmp(path, "-") == 0)
     return strdup("stdin");
   const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
@@ -83,9 +100,32 @@ static gconv_status parse_content(const gconv_content *content, const char *synt
   return found->parse(content, list);
 }
 
-static gconv_status read_content(const char *path, gconv_source *source, gconv_content *content) {
-  gconv_status status = gconv_source_open(path, source);
+/* Reads the one array of an archive that is wanted. */
+static gconv_status read_member(gconv_source *archive, gconv_content *content) {
+  gconv_zip zip;
+  gconv_source member = {.file = -1};
+  size_t index = 0;
+  gconv_status status = gconv_zip_read(archive, &zip);
   if (status == GCONV_OK)
+    status = gconv_zip_find_array(archive, &zip, archive->member, &index);
+  if (status == GCONV_OK)
+    status = gconv_zip_open_member(archive, &zip.members[index], archive->name, &member);
+  if (status == GCONV_OK)
+    status = gconv_source_read_all(&member, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size);
+  gconv_source_close(&member);
+  gconv_zip_free(&zip);
+  return status;
+}
+
+static gconv_status read_content(const char *path, gconv_source *source, gconv_content *content) {
+  const uint8_t *bytes;
+  size_t size = 0;
+  gconv_status status = gconv_source_open_member(path, source);
+  if (status == GCONV_OK)
+    status = gconv_source_peek(source, 4, &bytes, &size);
+  if (status == GCONV_OK && gconv_zip_sniff(bytes, size))
+    status = read_member(source, content);
+  else if (status == GCONV_OK)
     status = gconv_source_read_all(source, GCONV_FILTER_MAX_FILE_BYTES, &content->bytes, &content->size);
   content->name = strcmp(path, "-") == 0 ? "standard input" : path;
   gconv_source_close(source);
@@ -237,7 +277,7 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
   char shipped[PATH_MAX];
   if (syntax)
     GCONV_TRY(gconv_syntax_by_name(syntax, &known));
-  if (*spec && is_file(spec)) {
+  if (*spec && (is_file(spec) || is_member(spec))) {
     remark_shadow(spec);
     return read_file(spec, syntax, list);
   }

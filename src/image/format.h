@@ -22,14 +22,16 @@ typedef struct gconv_format gconv_format;
 typedef struct gconv_reader {
   const gconv_format *format;
   gconv_source *source;
+  const char *member;    /* which of the file's images is wanted: its name, or its number from 1; NULL: all of them */
   gconv_image header;    /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
+  bool open_ended;       /* set by open(): `header` is of the first image of a pipe, and more may follow */
   bool out_of_order;     /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
   size_t bytes;          /* set by open(): memory in proportion to the image that reading takes besides the rows */
   int orientation;       /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   gconv_threads *shared; /* on one of which rows are read, if any: set after gconv_reader_open() */
   bool again;            /* gconv_read_options.again */
-  uint64_t max_pixels;   /* checked by gconv_reader_open() between open() and the first row */
+  uint64_t max_pixels;   /* of a frame: checked by gconv_reader_open() between open() and the first row */
   bool failed;           /* gconv_reader_rows() did: nothing is read any more */
   int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */
   void *state;           /* the format's own; of gconv_format_state() */
@@ -48,7 +50,8 @@ typedef struct gconv_writer {
 
 struct gconv_format {
   gconv_format_info info;
-  bool alpha; /* 2 and 4 channels can be written, as grey + alpha and RGBA */
+  bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */
+  bool members; /* open() minds reader->member; false: a file has one image, which no member names */
   /* write_rows() works on the shared threads by itself; else it is called on one of these. */
   bool threads;
 
@@ -58,6 +61,9 @@ struct gconv_format {
   gconv_status (*open)(gconv_reader *reader);
   /* Reads the next `count` rows to rows + i * row_bytes. */
   gconv_status (*read_rows)(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+  /* NULL, or, of an open-ended reader whose rows are all read: whether another image follows. Its rows are read next, and it
+   * has the shape of the first; GCONV_BAD_FILE says where it has not. */
+  gconv_status (*next)(gconv_reader *reader, bool *more);
   /* After success or failure of open(): frees what the state owns. NULL: that is nothing. */
   void (*close)(gconv_reader *reader);
 
@@ -66,6 +72,8 @@ struct gconv_format {
   /* NULL, or: writes `count` rows of a planar image, from number `first` of all its planes on, in any order of calls, to a
    * sink that can seek. Of one image, either this or write_rows() is called. */
   gconv_status (*write_rows_at)(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count);
+  /* NULL, or: header->frames has grown by one, before the rows of that frame. GCONV_UNSUPPORTED says why it cannot. */
+  gconv_status (*add_frame)(gconv_writer *writer);
   /* NULL, or: gconv_row_writer_write_part() of bytes, or of samples below such. */
   gconv_status (*write_part)(gconv_writer *writer, const gconv_part *part);
   /* The rows that write_rows() takes best at a time; NULL: any number. */
@@ -90,13 +98,22 @@ void gconv_formats_list(char *text, size_t size);
 
 /* ---- Reading ---- */
 
-/* Finds the format of `source` by its content and reads the header, at most `max_pixels` large. Needs
+/* Finds the format of `source` by its content and reads the header, of frames that are at most `max_pixels` large. Needs
  * gconv_reader_close() in any case; the source stays the caller's. */
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels);
 
 /* Reads the next `count` rows (no more than there are) to rows + i * row_bytes. The last of them succeeds only if the file
  * is complete; after a failure, nothing is read any more. */
 gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+
+/* GCONV_TOO_LARGE if all frames together are more than `max_pixels`. */
+gconv_status gconv_reader_check_whole(const gconv_reader *reader);
+
+/* When all rows are read: whether another image follows, which is read next. False if the reader is not open-ended. */
+gconv_status gconv_reader_next(gconv_reader *reader, bool *more);
+
+/* For open() of formats that number their images: *index, from 0, of the one that reader->member names, of `count`. */
+gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count, int64_t *index);
 
 /* Frees what the reader holds, the header with it, and zeroes it. */
 void gconv_reader_close(gconv_reader *reader);
@@ -131,6 +148,9 @@ bool gconv_icc_fits(const gconv_image *image);
  * announces restarts. This does not find damage that changes codes but no marks, or files that were cut and got an end mark.
  */
 bool gconv_jpeg_is_whole(const uint8_t *bytes, size_t size);
+
+/* Of a .npy file whose header was read: the bytes of its elements. */
+size_t gconv_npy_bytes(const gconv_reader *reader);
 
 /* Reverses the bytes of each item, in place; item_bytes is 1, 2, 4 or 8. */
 void gconv_swap_bytes(void *items, size_t count, size_t item_bytes);

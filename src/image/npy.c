@@ -1,59 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy arrays as images: H x W and H x W x C (1 to 4 channels, interleaved), N x C x H x W (planar). Elements u1, u2 and f4
- * are samples as they are. f2 and f8 become f32. b1 is black for False and white for True. */
+/* NumPy arrays as images: H x W, H x W x C (1 to 4 channels, interleaved), N x H x W (frames; the last axis is longer than 4)
+ * and N x C x H x W (planar). Elements u1, u2 and f4 are samples as they are. All other numbers become f32, of the same
+ * value where float32 has it. b1 is black for False and white for True. */
 #include "base/element.h"
 #include "base/npy_header.h"
 #include "image/format.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
 
 typedef struct npy_state {
   gconv_npy_header file; /* while reading */
-  bool lost;             /* an f8 was rounded */
+  bool lost;             /* a number was rounded to float32 */
   uint8_t *frame;        /* for writing an interleaved image of several frames: C planes of the current frame */
   int32_t frame_rows;    /* rows of the frame so far */
   uint64_t header_bytes; /* while writing */
   bool reserved;         /* space for writing in any order was reserved */
+  gconv_element element; /* of the file that is written */
+  uint8_t *row;          /* of such elements, where they are not the samples */
+  uint64_t out_of_range; /* numbers that the type of the file does not have */
 } npy_state;
 
 /* ---- Reading ---- */
 
-static gconv_status set_type(gconv_reader *reader, const gconv_npy_header *file) {
-  bool is_float = file->kind == 'f', is_level = file->kind == 'b' || (file->kind == 'u' && file->item_bytes <= 2);
-  if (!is_float && !is_level)
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: an array of %c%zu; as an image, b1, u1, u2, f2, f4 and f8 are read: first use astype('u2') for "
-                      "levels, astype('f4') for numbers",
-                      reader->source->name, file->kind, file->item_bytes);
-  reader->header.type = is_float ? GCONV_F32 : file->item_bytes == 2 ? GCONV_U16 : GCONV_U8;
-  return GCONV_OK;
+static void set_type(gconv_reader *reader, const gconv_npy_header *file) {
+  bool is_level = file->kind == 'b' || (file->kind == 'u' && file->item_bytes <= 2);
+  reader->header.type = !is_level ? GCONV_F32 : file->item_bytes == 2 ? GCONV_U16 : GCONV_U8;
+}
+
+/* Whether the array is a stack of frames: its last axis is too long to be one of colours. */
+static bool is_stack(const gconv_npy_header *file) {
+  return file->dimensions == 3 && file->shape[2] > 4;
 }
 
 static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file) {
   gconv_image *header = &reader->header;
   const char *name = reader->source->name;
   if (file->dimensions < 2 || file->dimensions > 4)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: an array of %d dimension%s; an image is H x W, H x W x C or N x C x H x W",
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: an array of %d dimension%s; an image is H x W, H x W x C, N x H x W or N x C x H x W",
                       name, file->dimensions, file->dimensions == 1 ? "" : "s");
   for (int i = 0; i < file->dimensions; i++)
     if (file->shape[i] < 1 || file->shape[i] > INT32_MAX)
       return gconv_fail(GCONV_BAD_FILE, "%s: dimension %d of the array is %zu; it must be 1 to 2^31 - 1", name, i + 1,
                         file->shape[i]);
-  if (file->dimensions == 3 && file->shape[2] > 4)
-    return gconv_fail(
-        GCONV_UNSUPPORTED,
-        "%s: an array of %zu x %zu x %zu; in H x W x C there are 1 to 4 channels: save C x H x W as array[None], "
-        "which is 1 x C x H x W",
-        name, file->shape[0], file->shape[1], file->shape[2]);
   header->planar = file->dimensions == 4;
-  const size_t *shape = file->shape + (header->planar ? 2 : 0);
+  const size_t *shape = file->shape + (header->planar ? 2 : is_stack(file) ? 1 : 0);
   header->height = (int32_t)shape[0];
   header->width = (int32_t)shape[1];
-  header->channels = header->planar ? (int32_t)file->shape[1] : file->dimensions == 3 ? (int32_t)shape[2] : 1;
-  header->frames = header->planar ? (int32_t)file->shape[0] : 1;
+  header->channels = header->planar ? (int32_t)file->shape[1] : file->dimensions == 3 && !is_stack(file) ? (int32_t)shape[2] : 1;
+  header->frames = header->planar || is_stack(file) ? (int32_t)file->shape[0] : 1;
   return GCONV_OK;
+}
+
+/* One frame of a stack: goes to its elements. */
+static gconv_status choose_frame(gconv_reader *reader, const gconv_npy_header *file) {
+  int64_t index = 0;
+  size_t bytes = gconv_product(3, (size_t[]){file->shape[1], file->shape[2], file->item_bytes});
+  if (!is_stack(file))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: this array is no stack of frames, N x H x W: leave out the ':%s'",
+                      reader->source->name, reader->member);
+  if (file->fortran_order)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: frames of an array in Fortran order are not one behind the other: take all of it",
+                      reader->source->name);
+  GCONV_TRY(gconv_reader_find_number(reader, reader->header.frames, &index));
+  reader->header.frames = 1;
+  return gconv_source_skip(reader->source, (uint64_t)index * bytes);
 }
 
 static gconv_status open_npy(gconv_reader *reader) {
@@ -61,15 +74,25 @@ static gconv_status open_npy(gconv_reader *reader) {
   gconv_npy_header *file = &((npy_state *)reader->state)->file;
   GCONV_TRY(gconv_npy_header_read(reader->source, file));
   reader->out_of_order = file->fortran_order;
-  GCONV_TRY(set_type(reader, file));
+  set_type(reader, file);
   GCONV_TRY(set_shape(reader, file));
-  return gconv_reader_expect(reader, file->items * file->item_bytes);
+  GCONV_TRY(gconv_reader_expect(reader, file->items * file->item_bytes));
+  return reader->member ? choose_frame(reader, file) : GCONV_OK;
+}
+
+size_t gconv_npy_bytes(const gconv_reader *reader) {
+  const gconv_npy_header *file = &((const npy_state *)reader->state)->file;
+  return file->items * file->item_bytes;
 }
 
 static void close_npy(gconv_reader *reader) {
   const npy_state *state = reader->state;
-  if (state && state->lost)
+  if (!state || !state->lost || reader->again)
+    return;
+  if (state->file.kind == 'f')
     gconv_remark("%s: float64 became float32, with rounding", reader->source->name);
+  else
+    gconv_warn("%s: numbers beyond 2^24 became float32, with rounding", reader->source->name);
 }
 
 static size_t smaller(size_t a, size_t b) {
@@ -92,25 +115,66 @@ static gconv_status read_bools(gconv_reader *reader, uint8_t *samples, size_t co
   return GCONV_OK;
 }
 
+/* Whether float32 has the whole number of this magnitude. */
+static bool is_single(uint64_t magnitude) {
+  return magnitude < 1 << 24 || magnitude >> __builtin_ctzll(magnitude) < 1 << 24;
+}
+
+static uint64_t magnitude_of(int64_t number) {
+  return number < 0 ? -(uint64_t)number : (uint64_t)number;
+}
+
+/* NaN is never equal, but not rounded. */
+static bool is_rounded(double number) {
+  return (double)(float)number != number && number == number;
+}
+
+/* Converts an array of one type to float32. `rounds(x)`: whether float32 does not have x. */
+#define CONVERT(type, rounds)                                                                                               \
+  for (size_t i = 0; i < count; i++) {                                                                                      \
+    type x = ((const type *)items)[i];                                                                                      \
+    out[i] = (float)x;                                                                                                      \
+    lost |= rounds;                                                                                                         \
+  }
+
+/* Returns whether a number was rounded. */
+static bool convert(const gconv_npy_header *file, const void *items, size_t count, float *out) {
+  bool lost = false;
+  switch (file->kind == 'f' ? 0 : file->kind == 'u' ? -(int)file->item_bytes : (int)file->item_bytes) {
+  case 1:
+    CONVERT(int8_t, false) break;
+  case 2:
+    CONVERT(int16_t, false) break;
+  case 4:
+    CONVERT(int32_t, !is_single(magnitude_of(x))) break;
+  case 8:
+    CONVERT(int64_t, !is_single(magnitude_of(x))) break;
+  case -4:
+    CONVERT(uint32_t, !is_single(x)) break;
+  case -8:
+    CONVERT(uint64_t, !is_single(x)) break;
+  default:
+    CONVERT(double, is_rounded(x)) break;
+  }
+  return lost;
+}
+
 /* Reads the next elements as samples. */
 static gconv_status read_samples(gconv_reader *reader, void *samples, size_t count) {
   npy_state *state = reader->state;
-  if (state->file.kind == 'b')
+  const gconv_npy_header *file = &state->file;
+  if (file->kind == 'b')
     return read_bools(reader, samples, count);
-  if (state->file.kind == 'f' && state->file.item_bytes == 2)
-    return gconv_elements_read(reader->source, (gconv_element){'f', 2, state->file.big_endian}, count, "its elements",
-                               samples);
-  if (state->file.item_bytes != sizeof(double))
-    return read_stored(reader, samples, count, state->file.item_bytes);
-  double piece[PIECE];
-  float *out = samples;
+  if (file->kind == 'f' && file->item_bytes == 2)
+    return gconv_elements_read(reader->source, (gconv_element){'f', 2, file->big_endian}, count, "its elements", samples);
+  bool is_sample = reader->header.type != GCONV_F32 || (file->kind == 'f' && file->item_bytes == sizeof(float));
+  if (is_sample)
+    return read_stored(reader, samples, count, file->item_bytes);
+  double piece[PIECE]; /* room for elements of any type, since none is larger */
   for (size_t done = 0; done < count; done += PIECE) {
     size_t step = smaller(count - done, PIECE);
-    GCONV_TRY(read_stored(reader, piece, step, sizeof(double)));
-    for (size_t i = 0; i < step; i++) {
-      *out = (float)piece[i];
-      state->lost |= (double)*out++ != piece[i] && piece[i] == piece[i]; /* NaN is never equal, but not rounded */
-    }
+    GCONV_TRY(read_stored(reader, piece, step, file->item_bytes));
+    state->lost |= convert(file, piece, step, (float *)samples + done);
   }
   return GCONV_OK;
 }
@@ -121,8 +185,8 @@ static gconv_status read_fortran(gconv_reader *reader, uint8_t *rows, size_t row
   const gconv_image *header = &reader->header;
   size_t bytes = gconv_type_bytes(header->type), plane = row_bytes * (size_t)header->height;
   const size_t interleaved[4] = {row_bytes, bytes * (size_t)header->channels, bytes, 0};
-  const size_t planar[4] = {plane * (size_t)header->channels, plane, row_bytes, bytes};
-  const size_t *steps = header->planar ? planar : interleaved;
+  const size_t planar[4] = {plane * (size_t)header->channels, plane, row_bytes, bytes}, stack[3] = {plane, row_bytes, bytes};
+  const size_t *steps = header->planar ? planar : is_stack(file) ? stack : interleaved;
   size_t index[4] = {0, 0, 0, 0}, offset = 0;
   float piece[PIECE]; /* room for samples of any type, since none is larger */
   for (size_t left = file->items; left > 0;) {
@@ -159,13 +223,22 @@ static bool is_transposed(const gconv_image *image) {
   return !image->planar && image->frames > 1 && image->channels > 1;
 }
 
-static gconv_npy_header header_of(const gconv_image *image) {
+static gconv_element element_of(const gconv_writer *writer) {
+  const gconv_image *image = writer->header;
+  gconv_store store = image->type == GCONV_F32 ? writer->options->store : GCONV_STORE_F32;
+  return (gconv_element){.kind = store == GCONV_STORE_I16 ? 'i' : image->type == GCONV_F32 ? 'f' : 'u',
+                         .bytes = store != GCONV_STORE_F32 ? 2 : gconv_type_bytes(image->type),
+                         .big_endian = gconv_host_is_big_endian()};
+}
+
+static gconv_npy_header header_of(const gconv_image *image, gconv_element element) {
   size_t frames = (size_t)image->frames, channels = (size_t)image->channels;
   size_t height = (size_t)image->height, width = (size_t)image->width;
-  gconv_npy_header file = {.kind = image->type == GCONV_F32 ? 'f' : 'u',
-                           .item_bytes = gconv_type_bytes(image->type),
-                           .big_endian = gconv_host_is_big_endian()};
-  if (image->planar || image->frames > 1) {
+  gconv_npy_header file = {.kind = element.kind, .item_bytes = element.bytes, .big_endian = element.big_endian};
+  if (!image->planar && image->frames > 1 && image->channels == 1) {
+    file.dimensions = 3;
+    memcpy(file.shape, (size_t[]){frames, height, width}, 3 * sizeof(size_t));
+  } else if (image->planar || image->frames > 1) {
     file.dimensions = 4;
     memcpy(file.shape, (size_t[]){frames, channels, height, width}, 4 * sizeof(size_t));
   } else {
@@ -175,26 +248,57 @@ static gconv_npy_header header_of(const gconv_image *image) {
   return file;
 }
 
+static size_t row_samples(const gconv_image *image) {
+  return gconv_image_row_bytes(image) / gconv_type_bytes(image->type);
+}
+
 static gconv_status start(gconv_writer *writer) {
   const gconv_image *image = writer->header;
   GCONV_TRY(gconv_format_state(sizeof(npy_state), "an array", &writer->state));
+  npy_state *state = writer->state;
+  state->element = element_of(writer);
   if (is_transposed(image)) {
-    size_t factors[] = {gconv_type_bytes(image->type), (size_t)image->channels, (size_t)image->width, (size_t)image->height};
+    size_t factors[] = {state->element.bytes, (size_t)image->channels, (size_t)image->width, (size_t)image->height};
     void *frame = NULL;
     GCONV_TRY(gconv_allocate(gconv_product(4, factors), "a frame", &frame));
-    ((npy_state *)writer->state)->frame = frame;
+    state->frame = frame;
   }
-  gconv_npy_header file = header_of(image);
+  if (writer->options->store != GCONV_STORE_F32) {
+    void *row = NULL;
+    GCONV_TRY(gconv_allocate(row_samples(image) * state->element.bytes, "a row", &row));
+    state->row = row;
+  }
+  gconv_npy_header file = header_of(image, state->element);
   GCONV_TRY(gconv_npy_header_write(writer->sink, &file));
-  ((npy_state *)writer->state)->header_bytes = gconv_sink_position(writer->sink);
+  state->header_bytes = gconv_sink_position(writer->sink);
   return GCONV_OK;
+}
+
+/* The level that a fraction of white stands for. The fraction was rounded to float32, so a level that was a multiple of 1/2
+ * is not quite one: it is made one again, as ties are rounded to even. */
+static double level_of(float sample, double unit) {
+  double level = (double)sample * unit, twice = rint(2 * level);
+  return fabs(2 * level - twice) <= fabs(twice) * 0x1p-23 ? twice / 2 : level;
+}
+
+/* The elements of a row: its samples, or these as another type. */
+static const uint8_t *elements_of(const gconv_writer *writer, const void *row) {
+  npy_state *state = writer->state;
+  const float *samples = row;
+  double unit = writer->options->unit > 0 && state->element.kind == 'i' ? writer->options->unit : 1;
+  if (!state->row)
+    return row;
+  for (size_t i = 0; i < row_samples(writer->header); i++)
+    state->out_of_range += !gconv_element_write(
+        state->element, unit == 1 ? (double)samples[i] : level_of(samples[i], unit), state->row + i * state->element.bytes);
+  return state->row;
 }
 
 /* Puts an interleaved row into the planes of the frame. Writes them when the frame is complete. */
 static gconv_status write_transposed(gconv_writer *writer, const uint8_t *row) {
   npy_state *state = writer->state;
   const gconv_image *image = writer->header;
-  size_t bytes = gconv_type_bytes(image->type), channels = (size_t)image->channels, width = (size_t)image->width;
+  size_t bytes = state->element.bytes, channels = (size_t)image->channels, width = (size_t)image->width;
   size_t plane = bytes * width * (size_t)image->height;
   for (size_t c = 0; c < channels; c++) {
     uint8_t *out = state->frame + c * plane + (size_t)state->frame_rows * width * bytes;
@@ -209,9 +313,9 @@ static gconv_status write_transposed(gconv_writer *writer, const uint8_t *row) {
 
 static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
   const gconv_image *image = writer->header;
-  size_t bytes = gconv_image_row_bytes(image);
+  size_t bytes = row_samples(image) * ((const npy_state *)writer->state)->element.bytes;
   for (size_t i = 0; i < (size_t)count; i++) {
-    const uint8_t *row = (const uint8_t *)rows + i * row_bytes;
+    const uint8_t *row = elements_of(writer, (const uint8_t *)rows + i * row_bytes);
     GCONV_TRY(is_transposed(image) ? write_transposed(writer, row) : gconv_sink_write(writer->sink, row, bytes));
   }
   return GCONV_OK;
@@ -220,33 +324,50 @@ static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t ro
 static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const void *rows, size_t row_bytes, int32_t count) {
   npy_state *state = writer->state;
   const gconv_image *image = writer->header;
-  size_t bytes = gconv_image_row_bytes(image);
+  size_t bytes = row_samples(image) * state->element.bytes;
   if (!state->reserved)
     GCONV_TRY(gconv_sink_reserve(writer->sink, state->header_bytes + (uint64_t)gconv_image_row_count(image) * bytes));
   state->reserved = true;
   uint64_t position = state->header_bytes + (uint64_t)first * bytes;
-  if (row_bytes == bytes)
+  if (row_bytes == bytes && !state->row)
     return gconv_sink_write_at(writer->sink, position, rows, bytes * (size_t)count);
   for (size_t i = 0; i < (size_t)count; i++)
-    GCONV_TRY(gconv_sink_write_at(writer->sink, position + i * bytes, (const uint8_t *)rows + i * row_bytes, bytes));
+    GCONV_TRY(gconv_sink_write_at(writer->sink, position + i * bytes,
+                                  elements_of(writer, (const uint8_t *)rows + i * row_bytes), bytes));
+  return GCONV_OK;
+}
+
+static gconv_status finish(gconv_writer *writer) {
+  const npy_state *state = writer->state;
+  unsigned long long count = state->out_of_range;
+  if (count > 0 && state->element.kind == 'i')
+    gconv_warn("%s: %llu numbers below -32768 or above 32767 became the nearest of these: --scale, or --depth float, keeps "
+               "them",
+               writer->name, count);
+  else if (count > 0)
+    gconv_warn("%s: %llu numbers beyond 65504 became infinite in float16: --scale, or --depth float, keeps them", writer->name,
+               count);
   return GCONV_OK;
 }
 
 static void end(gconv_writer *writer) {
   const npy_state *state = writer->state;
-  if (state)
-    gconv_release(state->frame);
+  gconv_release(state ? state->frame : NULL);
+  gconv_release(state ? state->row : NULL);
 }
 
 const gconv_format gconv_format_npy = {
     .info = {.name = "npy",
              .extensions = "npy",
-             .help = "NumPy array: H x W, H x W x C or N x C x H x W of b1, u1, u2, f2, f4 or f8",
+             .help = "NumPy array: H x W, H x W x C, N x H x W or N x C x H x W, of numbers or bools",
              .reads = true,
              .writes = true,
              .holds = {true, true, true},
-             .multiframe = true},
+             .multiframe = true,
+             .tensors = true,
+             .stores = true},
     .alpha = true,
+    .members = true,
     .sniff = gconv_npy_sniff,
     .open = open_npy,
     .read_rows = read_rows,
@@ -254,5 +375,6 @@ const gconv_format gconv_format_npy = {
     .start = start,
     .write_rows = write_rows,
     .write_rows_at = write_rows_at,
+    .finish = finish,
     .end = end,
 };

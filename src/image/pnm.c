@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Netpbm's formats. PNM: P1 to P3 are bitmaps, grey and RGB as text; P4 to P6 are the same as bytes. PAM: P7, which adds
- * alpha. Samples run from 0 to any maxval up to 65535. If that is not 255 or 65535, they are rescaled to the full range. */
+ * alpha. Samples run from 0 to any maxval up to 65535. If that is not 255 or 65535, they are rescaled to the full range.
+ *
+ * A file may have several images, one behind the other, each with its header. Those of a file are counted when it is opened,
+ * those of a pipe are found one by one. They must have one shape, but may be of different kinds. */
 #include "image/format.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct pnm_state {
+  gconv_image header; /* of the image at hand */
+  int32_t row;        /* of the image at hand: the next to read */
+  int32_t image;      /* its number in the file, from 0 */
+  bool foreign;       /* something that is no image is behind the last one */
   int kind;         /* 1 to 7, the digit of the magic */
   uint32_t maxval;  /* 1 to 65535 */
   uint16_t *scaled; /* sample -> rescaled sample; NULL if samples stay as they are */
   uint8_t *bits;    /* of P4: a row, 8 pixels a byte */
-  size_t bits_bytes;
 } pnm_state;
 
 /* ---- Text ---- */
@@ -68,7 +74,7 @@ static gconv_status read_number(gconv_source *source, const char *what, uint32_t
 
 /* ---- Headers ---- */
 
-static gconv_status read_pnm_header(gconv_reader *reader, pnm_state *state) {
+static gconv_status read_pnm_header(gconv_reader *reader, pnm_state *state, gconv_image *header) {
   gconv_source *source = reader->source;
   uint32_t width, height;
   GCONV_TRY(read_number(source, "width", INT32_MAX, &width));
@@ -76,9 +82,9 @@ static gconv_status read_pnm_header(gconv_reader *reader, pnm_state *state) {
   state->maxval = 1;
   if (state->kind != 1 && state->kind != 4)
     GCONV_TRY(read_number(source, "maxval", UINT16_MAX, &state->maxval));
-  reader->header.width = (int32_t)width;
-  reader->header.height = (int32_t)height;
-  reader->header.channels = state->kind == 3 || state->kind == 6 ? 3 : 1;
+  header->width = (int32_t)width;
+  header->height = (int32_t)height;
+  header->channels = state->kind == 3 || state->kind == 6 ? 3 : 1;
   return GCONV_OK;
 }
 
@@ -101,7 +107,7 @@ static gconv_status read_line(gconv_source *source, char *line, size_t size) {
   return GCONV_OK;
 }
 
-static gconv_status set_tuple_type(gconv_reader *reader, const char *type, uint32_t depth) {
+static gconv_status set_tuple_type(const gconv_reader *reader, const char *type, uint32_t depth, gconv_image *header) {
   static const struct {
     const char *name;
     uint32_t depth;
@@ -112,14 +118,14 @@ static gconv_status set_tuple_type(gconv_reader *reader, const char *type, uint3
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
     if (strcmp(type, known[i].name) == 0 && depth == known[i].depth) {
       found = true;
-      reader->header.alpha = known[i].alpha;
+      header->alpha = known[i].alpha;
     }
   if (!found)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s: a PAM of type '%s' and depth %u; known are BLACKANDWHITE, GRAYSCALE and RGB (depth 1, 1, 3), and "
                       "the same with _ALPHA (2, 2, 4)",
                       reader->source->name, type, depth);
-  reader->header.channels = (int32_t)depth;
+  header->channels = (int32_t)depth;
   return GCONV_OK;
 }
 
@@ -136,7 +142,7 @@ static void parse_field(const char *text, uint32_t *value) {
 }
 
 /* Reads lines such as "WIDTH 640", in any order, up to ENDHDR. */
-static gconv_status read_pam_header(gconv_reader *reader, pnm_state *state) {
+static gconv_status read_pam_header(gconv_reader *reader, pnm_state *state, gconv_image *header) {
   enum { FIELDS = 4, MAX_LINES = 1000 };
   static const char *const names[FIELDS] = {"WIDTH", "HEIGHT", "DEPTH", "MAXVAL"};
   uint32_t values[FIELDS] = {0, 0, 0, 0};
@@ -159,10 +165,10 @@ static gconv_status read_pam_header(gconv_reader *reader, pnm_state *state) {
       return gconv_fail(GCONV_BAD_FILE, "%s: its PAM header has no valid %s", reader->source->name, names[field]);
   if (values[3] > UINT16_MAX)
     return gconv_fail(GCONV_BAD_FILE, "%s: its maxval is over 65535", reader->source->name);
-  reader->header.width = (int32_t)values[0];
-  reader->header.height = (int32_t)values[1];
+  header->width = (int32_t)values[0];
+  header->height = (int32_t)values[1];
   state->maxval = values[3];
-  return set_tuple_type(reader, type, values[2]);
+  return set_tuple_type(reader, type, values[2], header);
 }
 
 /* ---- Reading ---- */
@@ -178,6 +184,10 @@ static bool sniff_pam(const uint8_t *bytes, size_t size) {
 /* value * full / maxval, rounded to nearest, ties to even. */
 static gconv_status make_scale(pnm_state *state, uint32_t full) {
   void *table = NULL;
+  gconv_release(state->scaled);
+  state->scaled = NULL;
+  if (state->kind == 1 || state->kind == 4 || state->maxval == full) /* in bitmaps, 1 is black */
+    return GCONV_OK;
   GCONV_TRY(gconv_allocate(((size_t)state->maxval + 1) * sizeof *state->scaled, "a table of samples", &table));
   state->scaled = table;
   for (uint32_t value = 0; value <= state->maxval; value++) {
@@ -187,43 +197,44 @@ static gconv_status make_scale(pnm_state *state, uint32_t full) {
   return GCONV_OK;
 }
 
-static gconv_status prepare(gconv_reader *reader, pnm_state *state) {
-  gconv_image *header = &reader->header;
-  if (header->width < 1 || header->height < 1 || state->maxval < 1)
-    return gconv_fail(GCONV_BAD_FILE, "%s: %d x %d pixels with a maxval of %u: all must be at least 1", reader->source->name,
-                      header->width, header->height, state->maxval);
-  header->frames = 1;
-  header->type = state->maxval > UINT8_MAX ? GCONV_U16 : GCONV_U8;
-  size_t row_bytes = state->kind == 4 ? ((size_t)header->width + 7) / 8 : gconv_image_row_bytes(&reader->header), bytes;
-  if (state->kind <= 3) /* a sample of text has at least one digit */
-    row_bytes = (size_t)header->width * (size_t)header->channels;
-  gconv_multiply(row_bytes, (size_t)header->height, &bytes);
-  GCONV_TRY(gconv_reader_expect(reader, bytes));
-  uint32_t full = header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX;
-  bool is_bitmap = state->kind == 1 || state->kind == 4; /* in bitmaps, 1 is black */
-  state->bits_bytes = state->kind == 4 ? row_bytes : 0;
-  return is_bitmap || state->maxval == full ? GCONV_OK : make_scale(state, full);
+/* Bytes of the pixels of an image in the file; of text, at least so many, as a sample has at least one digit. */
+static size_t pixel_bytes(const pnm_state *state, const gconv_image *header) {
+  size_t samples = (size_t)header->width * (size_t)header->channels;
+  size_t row = state->kind == 4   ? ((size_t)header->width + 7) / 8
+               : state->kind <= 3 ? samples
+                                  : samples * gconv_type_bytes(header->type);
+  return gconv_product(2, (size_t[]){row, (size_t)header->height});
 }
 
-static gconv_status open_pnm(gconv_reader *reader) {
-  uint8_t magic[2];
-  GCONV_TRY(gconv_format_state(sizeof(pnm_state), "a PNM", &reader->state));
+/* Reads the header of the next image, and prepares for its rows. */
+static gconv_status read_header(gconv_reader *reader) {
   pnm_state *state = reader->state;
+  gconv_image *header = &state->header;
+  uint8_t magic[2];
+  *header = (gconv_image){.frames = 1};
+  gconv_release(state->bits);
+  state->bits = NULL;
   GCONV_TRY(gconv_source_read_exactly(reader->source, magic, sizeof magic, "its header"));
   state->kind = magic[1] - '0';
+  state->row = 0;
   if (state->kind == 7) {
     char rest[2];
     GCONV_TRY(read_line(reader->source, rest, sizeof rest));
-    GCONV_TRY(read_pam_header(reader, state));
+    GCONV_TRY(read_pam_header(reader, state, header));
   } else {
-    GCONV_TRY(read_pnm_header(reader, state));
+    GCONV_TRY(read_pnm_header(reader, state, header));
   }
-  return prepare(reader, state);
+  if (header->width < 1 || header->height < 1 || state->maxval < 1)
+    return gconv_fail(GCONV_BAD_FILE, "%s: %d x %d pixels with a maxval of %u: all must be at least 1", reader->source->name,
+                      header->width, header->height, state->maxval);
+  header->type = state->maxval > UINT8_MAX ? GCONV_U16 : GCONV_U8;
+  GCONV_TRY(gconv_reader_expect(reader, pixel_bytes(state, header)));
+  return make_scale(state, header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX);
 }
 
 /* P1: digits 0 and 1, with or without white space between them. */
 static gconv_status read_text_bits(gconv_reader *reader, uint8_t *row) {
-  for (int32_t x = 0; x < reader->header.width; x++) {
+  for (int32_t x = 0; x < ((const pnm_state *)reader->state)->header.width; x++) {
     int c;
     GCONV_TRY(skip_space(reader->source, &c));
     if (c != '0' && c != '1')
@@ -242,7 +253,7 @@ static gconv_status read_text_samples(gconv_reader *reader, void *row, size_t sa
     GCONV_TRY(read_number(reader->source, "sample", state->maxval, &value));
     if (state->scaled)
       value = state->scaled[value];
-    if (reader->header.type == GCONV_U8)
+    if (state->header.type == GCONV_U8)
       ((uint8_t *)row)[i] = (uint8_t)value;
     else
       ((uint16_t *)row)[i] = (uint16_t)value;
@@ -253,13 +264,14 @@ static gconv_status read_text_samples(gconv_reader *reader, void *row, size_t sa
 /* P4: the highest bit is the leftmost pixel. */
 static gconv_status read_packed_bits(gconv_reader *reader, uint8_t *row) {
   pnm_state *state = reader->state;
+  size_t bytes = ((size_t)state->header.width + 7) / 8;
   if (!state->bits) {
     void *bits = NULL;
-    GCONV_TRY(gconv_allocate(state->bits_bytes, "a row of bits", &bits));
+    GCONV_TRY(gconv_allocate(bytes, "a row of bits", &bits));
     state->bits = bits;
   }
-  GCONV_TRY(gconv_source_read_exactly(reader->source, state->bits, state->bits_bytes, "its pixels"));
-  for (int32_t x = 0; x < reader->header.width; x++)
+  GCONV_TRY(gconv_source_read_exactly(reader->source, state->bits, bytes, "its pixels"));
+  for (int32_t x = 0; x < state->header.width; x++)
     row[x] = state->bits[x / 8] >> (7 - x % 8) & 1 ? 0 : UINT8_MAX;
   return GCONV_OK;
 }
@@ -272,7 +284,7 @@ static gconv_status fail_sample(const gconv_reader *reader, uint32_t value) {
 /* P5, P6 and P7: 16 bit samples begin with the most significant byte. */
 static gconv_status read_samples(gconv_reader *reader, void *row, size_t samples) {
   const pnm_state *state = reader->state;
-  size_t item_bytes = gconv_type_bytes(reader->header.type);
+  size_t item_bytes = gconv_type_bytes(state->header.type);
   GCONV_TRY(gconv_source_read_exactly(reader->source, row, samples * item_bytes, "its pixels"));
   if (item_bytes == 2 && !gconv_host_is_big_endian())
     gconv_swap_bytes(row, samples, item_bytes);
@@ -291,8 +303,10 @@ static gconv_status read_samples(gconv_reader *reader, void *row, size_t samples
 }
 
 static gconv_status read_row(gconv_reader *reader, void *row) {
-  size_t samples = (size_t)reader->header.width * (size_t)reader->header.channels;
-  switch (((const pnm_state *)reader->state)->kind) {
+  pnm_state *state = reader->state;
+  size_t samples = (size_t)state->header.width * (size_t)state->header.channels;
+  state->row++;
+  switch (state->kind) {
   case 1:
     return read_text_bits(reader, row);
   case 2:
@@ -305,10 +319,143 @@ static gconv_status read_row(gconv_reader *reader, void *row) {
   }
 }
 
-static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
-  for (size_t i = 0; i < (size_t)count; i++)
-    GCONV_TRY(read_row(reader, (uint8_t *)rows + i * row_bytes));
+/* ---- Several images ---- */
+
+/* Reads the header of a later image, which must have the shape of the first. */
+static gconv_status read_next_header(gconv_reader *reader) {
+  pnm_state *state = reader->state;
+  const gconv_image *first = &reader->header;
+  int32_t number = ++state->image + 1;
+  gconv_status status = read_header(reader);
+  if (status != GCONV_OK)
+    return gconv_fail_in(status, "image %d", number);
+  gconv_image next = state->header;
+  next.frames = first->frames;
+  if (gconv_image_same_shape(first, &next))
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_FILE,
+                    "%s: image %d of it has %d x %d pixels of %d channels (%s), the first %d x %d of %d (%s): images of one "
+                    "input must have one shape: divide them, or name one of a file: FILE:%d",
+                    reader->source->name, number, next.width, next.height, next.channels, gconv_type_name(next.type),
+                    first->width, first->height, first->channels, gconv_type_name(first->type), number);
+}
+
+/* Skips white space behind an image. *more: another image follows. */
+static gconv_status look_behind(gconv_reader *reader, bool *more) {
+  const uint8_t *bytes;
+  size_t got;
+  uint8_t space;
+  for (;;) {
+    GCONV_TRY(gconv_source_peek(reader->source, 3, &bytes, &got));
+    if (got == 0 || !is_space(bytes[0]))
+      break;
+    GCONV_TRY(gconv_source_read_exactly(reader->source, &space, 1, "its end"));
+  }
+  *more = sniff_pnm(bytes, got) || sniff_pam(bytes, got);
+  ((pnm_state *)reader->state)->foreign = got > 0 && !*more;
   return GCONV_OK;
+}
+
+/* Skips the pixels of the image at hand; in a file, those that are bytes are not read. */
+static gconv_status skip_pixels(gconv_reader *reader) {
+  const pnm_state *state = reader->state;
+  if (state->kind > 3 && gconv_source_can_rewind(reader->source))
+    return gconv_source_rewind(reader->source, reader->source->position + pixel_bytes(state, &state->header));
+  void *row = NULL;
+  GCONV_TRY(gconv_allocate(gconv_image_row_bytes(&state->header), "a row of pixels", &row));
+  gconv_status status = GCONV_OK;
+  for (int32_t y = 0; y < state->header.height && status == GCONV_OK; y++)
+    status = read_row(reader, row);
+  gconv_release(row);
+  return status;
+}
+
+/* Counts the images of a file, from the first on, whose header was read. */
+static gconv_status count_images(gconv_reader *reader, int32_t *count) {
+  bool more = true;
+  for (*count = 1; *count < INT32_MAX; ++*count) {
+    GCONV_TRY(skip_pixels(reader));
+    GCONV_TRY(look_behind(reader, &more));
+    if (!more)
+      return GCONV_OK;
+    GCONV_TRY(reader->member ? read_header(reader) : read_next_header(reader));
+  }
+  return gconv_fail(GCONV_TOO_LARGE, "%s: has more than 2^31 - 1 images", reader->source->name);
+}
+
+/* Goes to image `index`, from the first, whose header was read. */
+static gconv_status go_to_image(gconv_reader *reader, int64_t index) {
+  bool more = true;
+  for (int64_t i = 0; i < index; i++) {
+    GCONV_TRY(skip_pixels(reader));
+    GCONV_TRY(look_behind(reader, &more));
+    if (!more)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there are only %lld images", reader->source->name, (long long)i + 1);
+    GCONV_TRY(read_header(reader));
+  }
+  ((pnm_state *)reader->state)->foreign = false;
+  return GCONV_OK;
+}
+
+static gconv_status open_pnm(gconv_reader *reader) {
+  GCONV_TRY(gconv_format_state(sizeof(pnm_state), "a PNM", &reader->state));
+  pnm_state *state = reader->state;
+  GCONV_TRY(read_header(reader));
+  reader->header = state->header;
+  bool file = gconv_source_can_rewind(reader->source);
+  int32_t count = INT32_MAX;
+  int64_t index = 0;
+  if (file)
+    GCONV_TRY(count_images(reader, &count));
+  if (reader->member)
+    GCONV_TRY(gconv_reader_find_number(reader, count, &index));
+  if (file) {
+    GCONV_TRY(gconv_source_rewind(reader->source, 0));
+    GCONV_TRY(read_header(reader));
+    state->image = 0;
+  }
+  if (reader->member) {
+    GCONV_TRY(go_to_image(reader, index));
+    reader->header = state->header;
+  } else if (file) {
+    reader->header.frames = count;
+  }
+  reader->open_ended = !file && !reader->member;
+  return GCONV_OK;
+}
+
+/* Of a file whose images were counted: goes on with the next one. */
+static gconv_status begin_next(gconv_reader *reader) {
+  pnm_state *state = reader->state;
+  bool more, foreign = state->foreign; /* behind the last image, as was found when they were counted */
+  GCONV_TRY(look_behind(reader, &more));
+  state->foreign = foreign;
+  if (!more)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the file changed while it was read", reader->source->name);
+  return read_next_header(reader);
+}
+
+static void warn_of_foreign(const gconv_reader *reader) {
+  if (((const pnm_state *)reader->state)->foreign && !reader->again)
+    gconv_warn("%s: what follows its last image is no image, and was left out", reader->source->name);
+}
+
+static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  const pnm_state *state = reader->state;
+  for (size_t i = 0; i < (size_t)count; i++) {
+    if (state->row == state->header.height)
+      GCONV_TRY(begin_next(reader));
+    GCONV_TRY(read_row(reader, (uint8_t *)rows + i * row_bytes));
+  }
+  if (reader->rows_read + count == gconv_image_row_count(&reader->header))
+    warn_of_foreign(reader);
+  return GCONV_OK;
+}
+
+static gconv_status next_of_pipe(gconv_reader *reader, bool *more) {
+  GCONV_TRY(look_behind(reader, more));
+  warn_of_foreign(reader);
+  return *more ? read_next_header(reader) : GCONV_OK;
 }
 
 static void close_pnm(gconv_reader *reader) {
@@ -319,6 +466,15 @@ static void close_pnm(gconv_reader *reader) {
 
 /* ---- Writing ---- */
 
+/* Rows of the frame at hand that are written: each frame has its header. */
+typedef struct written {
+  int32_t rows;
+} written;
+
+static gconv_status start(gconv_writer *writer) {
+  return gconv_format_state(sizeof(written), "a PNM", &writer->state);
+}
+
 static gconv_status write_text(gconv_writer *writer, const char *text) {
   return gconv_sink_write(writer->sink, text, strlen(text));
 }
@@ -327,7 +483,7 @@ static int maxval_of(const gconv_image *image) {
   return image->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX;
 }
 
-static gconv_status start_pnm(gconv_writer *writer) {
+static gconv_status write_pnm_header(gconv_writer *writer) {
   const gconv_image *header = writer->header;
   char text[64];
   snprintf(text, sizeof text, "P%c\n%d %d\n%d\n", header->channels == 3 ? '6' : '5', header->width, header->height,
@@ -335,7 +491,7 @@ static gconv_status start_pnm(gconv_writer *writer) {
   return write_text(writer, text);
 }
 
-static gconv_status start_pam(gconv_writer *writer) {
+static gconv_status write_pam_header(gconv_writer *writer) {
   static const char *const types[] = {"GRAYSCALE", "GRAYSCALE_ALPHA", "RGB", "RGB_ALPHA"};
   const gconv_image *header = writer->header;
   char text[160];
@@ -362,13 +518,25 @@ static gconv_status write_u16(gconv_sink *sink, const uint16_t *row, size_t samp
   return GCONV_OK;
 }
 
+static gconv_status write_row(gconv_writer *writer, const void *row) {
+  const gconv_image *header = writer->header;
+  written *state = writer->state;
+  size_t samples = (size_t)header->width * (size_t)header->channels;
+  if (state->rows == 0)
+    GCONV_TRY(writer->format == &gconv_format_pam ? write_pam_header(writer) : write_pnm_header(writer));
+  state->rows = (state->rows + 1) % header->height;
+  return header->type == GCONV_U16 ? write_u16(writer->sink, row, samples) : gconv_sink_write(writer->sink, row, samples);
+}
+
 static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
-  size_t samples = (size_t)writer->header->width * (size_t)writer->header->channels;
-  for (size_t i = 0; i < (size_t)count; i++) {
-    const void *row = (const uint8_t *)rows + i * row_bytes;
-    GCONV_TRY(writer->header->type == GCONV_U16 ? write_u16(writer->sink, row, samples)
-                                                : gconv_sink_write(writer->sink, row, samples));
-  }
+  for (size_t i = 0; i < (size_t)count; i++)
+    GCONV_TRY(write_row(writer, (const uint8_t *)rows + i * row_bytes));
+  return GCONV_OK;
+}
+
+/* The next row begins a frame by itself. */
+static gconv_status add_frame(gconv_writer *writer) {
+  (void)writer;
   return GCONV_OK;
 }
 
@@ -378,14 +546,18 @@ const gconv_format gconv_format_pnm = {
              .help = "Netpbm grey and RGB: 8 and 16 bits, no alpha, not compressed",
              .reads = true,
              .writes = true,
-             .holds = {true, true, false}},
+             .holds = {true, true, false},
+             .multiframe = true},
     .alpha = false,
+    .members = true,
     .sniff = sniff_pnm,
     .open = open_pnm,
     .read_rows = read_rows,
+    .next = next_of_pipe,
     .close = close_pnm,
-    .start = start_pnm,
+    .start = start,
     .write_rows = write_rows,
+    .add_frame = add_frame,
 };
 
 const gconv_format gconv_format_pam = {
@@ -394,12 +566,16 @@ const gconv_format gconv_format_pam = {
              .help = "Netpbm with alpha: 8 and 16 bits, not compressed",
              .reads = true,
              .writes = true,
-             .holds = {true, true, false}},
+             .holds = {true, true, false},
+             .multiframe = true},
     .alpha = true,
+    .members = true,
     .sniff = sniff_pam,
     .open = open_pnm,
     .read_rows = read_rows,
+    .next = next_of_pipe,
     .close = close_pnm,
-    .start = start_pam,
+    .start = start,
     .write_rows = write_rows,
+    .add_frame = add_frame,
 };

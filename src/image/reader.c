@@ -41,7 +41,6 @@ static const foreign *find_foreign(const uint8_t *bytes, size_t size) {
       {"a Radiance HDR file", 0, 10, "#?RADIANCE", CONVERT},
       {"an SVG or XML file", 0, 1, "<", CONVERT},
       {"a DICOM file", 128, 4, "DICM", CONVERT},
-      {"a .npz or other zip archive", 0, 4, "PK\3\4", SAVE},
       {"an HDF5 file", 0, 4, "\x89HDF", SAVE},
       {"a NetCDF file", 0, 3, "CDF", SAVE},
       {"a FITS file", 0, 9, "SIMPLE  =", SAVE},
@@ -67,22 +66,44 @@ static gconv_status fail_unknown(const char *name, const uint8_t *bytes, size_t 
 }
 
 /* A pixel of the limit has up to four channels. So the limit also bounds the memory of planar images with many channels. */
-static gconv_status check_limit(const gconv_reader *reader) {
+static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_time) {
   const gconv_image *header = &reader->header;
-  size_t factors[] = {(size_t)header->frames, (size_t)header->height, (size_t)header->width,
+  size_t factors[] = {(size_t)frames_at_a_time, (size_t)header->height, (size_t)header->width,
                       ((size_t)header->channels + 3) / 4};
   if (gconv_product(4, factors) <= reader->max_pixels)
     return GCONV_OK;
   char frames[64] = "";
   if (header->planar)
     snprintf(frames, sizeof frames, " (%d x %d channels)", header->frames, header->channels);
+  else if (frames_at_a_time > 1)
+    snprintf(frames, sizeof frames, " in %d frames", header->frames);
   return gconv_fail(GCONV_TOO_LARGE, "%s: is %d x %d pixels%s; the limit is %" PRIu64 ": raise it with --max-pixels",
                     reader->source->name, header->width, header->height, frames, reader->max_pixels);
 }
 
+gconv_status gconv_reader_check_whole(const gconv_reader *reader) {
+  return check_limit(reader, reader->header.frames);
+}
+
+gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count, int64_t *index) {
+  const char *member = reader->member;
+  int64_t number = 0;
+  for (const char *c = member; *c >= '0' && *c <= '9' && number <= count; c++)
+    number = 10 * number + (*c - '0');
+  if (member[strspn(member, "0123456789")] != '\0' || number < 1 || number > count)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no image '%s' in this file: its images have the numbers 1 to %" PRId64,
+                      reader->source->name, member, count);
+  *index = number - 1;
+  return GCONV_OK;
+}
+
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
   enum { SNIFFED_BYTES = 16, MOST_SNIFFED = 132 }; /* DICOM tells itself late */
-  *reader = (gconv_reader){.source = source, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
+  *reader = (gconv_reader){.source = source,
+                           .member = source->member,
+                           .max_pixels = max_pixels,
+                           .orientation = 1,
+                           .obstacle = "it is no JPEG"};
   const uint8_t *bytes;
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));
@@ -91,8 +112,11 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
     GCONV_TRY(gconv_source_peek(source, MOST_SNIFFED, &bytes, &size));
     return fail_unknown(source->name, bytes, size);
   }
+  if (reader->member && !reader->format->members)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a %s file has one image: leave out the ':%s'", source->name,
+                      reader->format->info.name, reader->member);
   GCONV_TRY(reader->format->open(reader));
-  return check_limit(reader);
+  return check_limit(reader, reader->header.planar ? reader->header.frames : 1);
 }
 
 /* ---- Rows ---- */
@@ -118,6 +142,17 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
   GCONV_TRY(reader->shared ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r));
   reader->failed = false;
   reader->rows_read += count;
+  return GCONV_OK;
+}
+
+gconv_status gconv_reader_next(gconv_reader *reader, bool *more) {
+  *more = false;
+  if (!reader->open_ended || reader->failed)
+    return GCONV_OK;
+  reader->failed = true;
+  GCONV_TRY(reader->format->next(reader, more));
+  reader->failed = false;
+  reader->rows_read = 0;
   return GCONV_OK;
 }
 

@@ -9,6 +9,10 @@
 struct gconv_row_reader {
   gconv_source source;
   gconv_reader reader;
+  bool by_frames;    /* gconv_row_reader_next_frame() was called */
+  gconv_image frame; /* then: the header of one; its profile is the reader's */
+  int64_t begun;     /* frames; of a pipe, only the one at hand counts */
+  bool looked, more; /* whether the pipe was asked for another frame, and what it said */
 };
 
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **result) {
@@ -16,7 +20,7 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   gconv_row_reader *rows = calloc(1, sizeof *rows);
   if (!rows)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to read it", path);
-  gconv_status status = gconv_source_open(path, &rows->source);
+  gconv_status status = gconv_source_open_member(path, &rows->source);
   if (status == GCONV_OK)
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
   rows->reader.again = options && options->again;
@@ -30,7 +34,14 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
 }
 
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *rows) {
-  return &rows->reader.header;
+  return rows->by_frames ? &rows->frame : &rows->reader.header;
+}
+
+/* Rows of the image, or of the frame at hand, that were not read. */
+static int64_t rows_left(const gconv_row_reader *rows) {
+  const gconv_reader *reader = &rows->reader;
+  return rows->by_frames ? rows->begun * reader->header.height - reader->rows_read
+                         : gconv_image_row_count(&reader->header) - reader->rows_read;
 }
 
 bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
@@ -40,7 +51,7 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *rows) {
 size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
   enum { BUFFERS = 2 << 20 }; /* of the file, and rows read ahead */
   const gconv_reader *reader = &rows->reader;
-  size_t factors[] = {gconv_image_row_bytes(&reader->header), (size_t)gconv_image_row_count(&reader->header)};
+  size_t factors[] = {gconv_image_row_bytes(&reader->header), (size_t)gconv_image_row_count(gconv_row_reader_header(rows))};
   return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_product(2, factors) : 0);
 }
 
@@ -72,10 +83,49 @@ void gconv_row_reader_share(gconv_row_reader *rows, gconv_threads *threads) {
 
 gconv_status gconv_row_reader_read(gconv_row_reader *rows, void *samples, size_t row_bytes, int32_t count) {
   gconv_reader *reader = &rows->reader;
-  if (count < 1 || count > gconv_image_row_count(&reader->header) - reader->rows_read)
+  if (count < 1 || count > rows_left(rows))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %d rows are asked for, %" PRId64 " are left", rows->source.name, count,
-                      gconv_image_row_count(&reader->header) - reader->rows_read);
+                      rows_left(rows));
   return gconv_reader_rows(reader, samples, row_bytes, count);
+}
+
+/* ---- Frames ---- */
+
+bool gconv_row_reader_has_frames(const gconv_row_reader *rows) {
+  return rows->reader.open_ended || (rows->reader.header.frames > 1 && !rows->reader.header.planar);
+}
+
+bool gconv_row_reader_is_open_ended(const gconv_row_reader *rows) {
+  return rows->reader.open_ended;
+}
+
+bool gconv_row_reader_is_scattered(const gconv_row_reader *rows) {
+  return rows->reader.out_of_order;
+}
+
+gconv_status gconv_row_reader_more_frames(gconv_row_reader *rows, bool *more) {
+  gconv_reader *reader = &rows->reader;
+  *more = reader->header.frames > rows->begun;
+  if (!reader->open_ended)
+    return GCONV_OK;
+  if (!rows->looked)
+    GCONV_TRY(gconv_reader_next(reader, &rows->more));
+  rows->looked = true;
+  *more = rows->more;
+  return GCONV_OK;
+}
+
+gconv_status gconv_row_reader_next_frame(gconv_row_reader *rows, bool *found) {
+  gconv_reader *reader = &rows->reader;
+  *found = true;
+  if (rows->by_frames)
+    GCONV_TRY(gconv_row_reader_more_frames(rows, found));
+  rows->by_frames = true;
+  rows->looked = false;
+  rows->begun = reader->open_ended ? 1 : rows->begun + *found;
+  rows->frame = reader->header;
+  rows->frame.frames = 1;
+  return GCONV_OK;
 }
 
 void gconv_row_reader_close(gconv_row_reader *rows) {
@@ -101,12 +151,28 @@ static gconv_status take_room(gconv_image *old, gconv_image *header) {
   return status;
 }
 
-/* Gives *image the header, which it takes over, and memory. Reads all rows. */
-static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
-  GCONV_TRY(take_room(image, &reader->header));
-  *image = reader->header;
-  reader->header.data = reader->header.icc = NULL;
-  int64_t left = gconv_image_row_count(&reader->header);
+/* Gives *image the header and memory. */
+static gconv_status begin_image(gconv_row_reader *rows, gconv_image *image) {
+  if (!rows->by_frames) {
+    GCONV_TRY(gconv_reader_check_whole(&rows->reader));
+    GCONV_TRY(take_room(image, &rows->reader.header));
+    *image = rows->reader.header; /* it takes the header over, with its profile */
+    rows->reader.header.data = rows->reader.header.icc = NULL;
+    return GCONV_OK;
+  }
+  gconv_image header = rows->frame;
+  header.icc = NULL;
+  header.icc_bytes = 0;
+  GCONV_TRY(take_room(image, &header));
+  *image = header;
+  return gconv_image_copy_metadata(image, &rows->frame);
+}
+
+/* Reads all rows of the image, or of the frame at hand. */
+static gconv_status read_pixels(gconv_row_reader *rows, gconv_image *image) {
+  gconv_reader *reader = &rows->reader;
+  GCONV_TRY(begin_image(rows, image));
+  int64_t left = gconv_image_row_count(image);
   uint8_t *next = image->data;
   while (left > 0) {
     int32_t count = left < INT32_MAX ? (int32_t)left : INT32_MAX;
@@ -118,9 +184,9 @@ static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
 }
 
 gconv_status gconv_row_reader_image(gconv_row_reader *rows, gconv_image *image) {
-  if (rows->reader.rows_read > 0)
+  if (rows_left(rows) != gconv_image_row_count(gconv_row_reader_header(rows)))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: rows have been read already", rows->source.name);
-  gconv_status status = read_pixels(&rows->reader, image);
+  gconv_status status = read_pixels(rows, image);
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", rows->source.name);
   if (status != GCONV_OK)
@@ -133,6 +199,13 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
   *image = (gconv_image){0};
   GCONV_TRY(gconv_row_reader_open(path, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
+  bool more = false;
+  if (status == GCONV_OK)
+    status = gconv_row_reader_more_frames(rows, &more);
+  if (status != GCONV_OK)
+    gconv_image_free(image);
+  else if (more && gconv_row_reader_is_open_ended(rows))
+    gconv_warn("%s: only the first of its images was read: write them to a file to have all", rows->source.name);
   gconv_row_reader_close(rows);
   return status;
 }
@@ -141,7 +214,7 @@ gconv_status gconv_image_read_header(const char *path, gconv_image *image, const
   gconv_source source;
   gconv_reader reader = {0};
   *image = (gconv_image){0};
-  gconv_status status = gconv_source_open(path, &source);
+  gconv_status status = gconv_source_open_member(path, &source);
   if (status == GCONV_OK)
     status = gconv_reader_open(&reader, &source, UINT64_MAX);
   if (status == GCONV_NO_MEMORY)

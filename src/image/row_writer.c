@@ -32,8 +32,8 @@ static gconv_status fill_options(const char *path, const gconv_write_options *gi
 }
 
 static bool holds_channels(const gconv_format *format, const gconv_image *image) {
-  bool plain = image->frames <= 1 && !image->planar && image->channels <= 4;
-  return format->info.multiframe || (plain && (format->alpha || image->channels == 1 || image->channels == 3));
+  bool plain = (image->frames <= 1 || format->info.multiframe) && !image->planar && image->channels <= 4;
+  return format->info.tensors || (plain && (format->alpha || image->channels == 1 || image->channels == 3));
 }
 
 /* The name of the first format that holds the image. */
@@ -50,7 +50,8 @@ static gconv_status check_channels(const gconv_format *format, const gconv_image
   if (holds_channels(format, image))
     return GCONV_OK;
   if (image->frames > 1 || (image->planar && image->channels <= 4))
-    return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold frames or planes (N x C x H x W): write .%s", name, other);
+    return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold %s (N x C x H x W): write .%s", name,
+                      format->info.multiframe ? "planes" : "frames or planes", other);
   if (image->channels > 4)
     return gconv_fail(GCONV_UNSUPPORTED, "there are %d channels, %s holds %d: write .%s", image->channels, name,
                       format->alpha ? 4 : 3, other);
@@ -82,6 +83,9 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
   gconv_write_options options;
   GCONV_TRY(fill_options(path, given, &options));
   gconv_status status = gconv_format_check(options.format, header);
+  if (status == GCONV_OK && options.store != GCONV_STORE_F32 && (!options.format->stores || header->type != GCONV_F32))
+    status = gconv_fail(GCONV_UNSUPPORTED, "%s does not hold %s samples of %s images: write .npy, of f32", options.format->name,
+                        options.store == GCONV_STORE_I16 ? "int16" : "float16", gconv_type_name(header->type));
   if (status != GCONV_OK)
     return gconv_fail_in(status, "%s", path);
   gconv_row_writer *rows = calloc(1, sizeof *rows);
@@ -150,6 +154,23 @@ gconv_status gconv_row_writer_write_at(gconv_row_writer *rows, int64_t plane, in
                       rows->writer.name, row, (long long)row + count - 1, (long long)plane);
   rows->rows_left -= count;
   return rows->writer.format->write_rows_at(&rows->writer, plane * header->height + row, samples, row_bytes, count);
+}
+
+gconv_status gconv_row_writer_add_frame(gconv_row_writer *rows) {
+  const gconv_format *format = rows->writer.format;
+  if (!format->add_frame)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: several images came through a pipe, and this format must know beforehand how many: write .pnm, or "
+                      "save them to a file first",
+                      rows->writer.name);
+  rows->header.frames++;
+  rows->rows_left += rows->header.height;
+  return format->add_frame(&rows->writer);
+}
+
+gconv_status gconv_row_writer_rename(gconv_row_writer *rows, const char *path) {
+  rows->writer.name = path;
+  return gconv_sink_rename(rows->writer.sink, path);
 }
 
 int32_t gconv_row_writer_step(const gconv_row_writer *rows) {

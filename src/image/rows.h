@@ -13,7 +13,7 @@ extern "C" {
 typedef struct gconv_row_reader gconv_row_reader;
 typedef struct gconv_row_writer gconv_row_writer;
 
-/* Opens the image at `path` and reads its header. */
+/* Opens the image at `path`, PATH or PATH:MEMBER, and reads its header. */
 gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *options, gconv_row_reader **reader);
 /* All but the pixels; as the file has it, before EXIF orientation. Valid until the reader is closed. */
 const gconv_image *gconv_row_reader_header(const gconv_row_reader *reader);
@@ -34,6 +34,16 @@ gconv_status gconv_row_reader_read(gconv_row_reader *reader, void *samples, size
  * MB.
  */
 gconv_status gconv_row_reader_image(gconv_row_reader *reader, gconv_image *image);
+/* Whether the file has several images in one, or may have: a pipe whose images were not counted. */
+bool gconv_row_reader_has_frames(const gconv_row_reader *reader);
+bool gconv_row_reader_is_open_ended(const gconv_row_reader *reader);
+/* Whether the frames are not one behind the other, so that all must be read for the first. */
+bool gconv_row_reader_is_scattered(const gconv_row_reader *reader);
+/* Begins the first frame, or, after all of its rows, the next one; *found is false after the last. Header, rows and image of
+ * the reader are those of this frame alone from now on. Not for planar images. */
+gconv_status gconv_row_reader_next_frame(gconv_row_reader *reader, bool *found);
+/* Whether another frame follows the one whose rows were all read. Waits for a pipe. */
+gconv_status gconv_row_reader_more_frames(gconv_row_reader *reader, bool *more);
 /* NULL is allowed. */
 void gconv_row_reader_close(gconv_row_reader *reader);
 
@@ -52,6 +62,10 @@ bool gconv_row_writer_is_free(const gconv_row_writer *writer);
  * gconv_row_writer_write(). */
 gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
                                        size_t row_bytes, int32_t count);
+/* Begins another frame like those before, where their number was not known. GCONV_UNSUPPORTED if the format must know it. */
+gconv_status gconv_row_writer_add_frame(gconv_row_writer *writer);
+/* Lets the file appear at another path of the same file system, for which it must not be written through a pipe. */
+gconv_status gconv_row_writer_rename(gconv_row_writer *writer, const char *path);
 /* Ends the writer: the file appears, if all rows were written, or nothing does. Both free it, in success and failure. */
 gconv_status gconv_row_writer_commit(gconv_row_writer *writer);
 void gconv_row_writer_discard(gconv_row_writer *writer); /* NULL is allowed */
