@@ -128,10 +128,13 @@ typedef struct gconv_format_info {
   const char *extensions; /* separated by spaces, the usual one first: "jpg jpeg" */
   const char *help;       /* one line */
   bool reads, writes;
-  bool holds[3];   /* by gconv_type: the sample types that can be written */
-  bool multiframe; /* frames > 1 and planar images can be written */
-  bool level;      /* gconv_write_options.png_level counts */
-  bool quality;    /* gconv_write_options.jpeg_quality counts */
+  bool holds[3];    /* by gconv_type: the sample types that can be written */
+  bool multiframe;  /* frames > 1 can be written */
+  bool planar;      /* arrays: planar images of any number of channels can be written */
+  bool level;       /* gconv_write_options.png_level counts */
+  bool quality;     /* gconv_write_options.quality counts */
+  bool lossless;    /* gconv_write_options.lossless counts */
+  bool compression; /* gconv_write_options.tiff_compression counts */
 } gconv_format_info;
 
 /* The formats in a fixed order; NULL past the end. Static storage. */
@@ -154,7 +157,8 @@ typedef struct gconv_read_options {
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 
 /* Reads the image at `path` (its format is known by its content) into *image, which must be empty. EXIF orientation is
- * applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. options may be NULL. */
+ * applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. The pages of a TIFF
+ * are frames. options may be NULL. */
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image);
 
 /* Reads only the header: *image gets all but the pixels, as gconv_image_read() would set it, and *format (may be NULL) the
@@ -163,13 +167,23 @@ gconv_status gconv_image_read_header(const char *path, gconv_image *image, const
 
 enum { GCONV_PNG_STORED = -1 }; /* not compressed */
 
+/* How TIFF files are compressed, without loss. */
+typedef enum gconv_tiff_compression {
+  GCONV_TIFF_NONE,
+  GCONV_TIFF_DEFLATE, /* by all threads */
+  GCONV_TIFF_LZW,
+  GCONV_TIFF_ZSTD
+} gconv_tiff_compression;
+
 typedef struct gconv_write_options {
   const gconv_format_info *format; /* NULL: by the extension of the path; "-" needs a format */
   bool keep_existing;              /* fail with GCONV_EXISTS rather than replace a file */
-  int jpeg_quality;                /* 1 to 100; 0: the default, 90 */
+  int quality;                     /* of JPEG and WebP: 1 to 100; 0: the default, 90 */
+  bool lossless;                   /* WebP without loss; the quality does not count */
   int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
-  int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
-  gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
+  gconv_tiff_compression tiff_compression;
+  int threads;           /* that compress, with the caller's; 0: one a processor. The file is the same for any */
+  gconv_threads *shared; /* to compress on, in place of threads of its own; NULL: none */
 } gconv_write_options;
 
 /* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */

@@ -18,7 +18,7 @@ static gconv_status check_channels(const gconv_task *task, const gconv_format_in
       .planar = channels > 4, /* what is not is made interleaved */
       .alpha = out->alpha,
   };
-  return format->multiframe ? GCONV_OK : gconv_format_check(format, &piece);
+  return format->planar ? GCONV_OK : gconv_format_check(format, &piece);
 }
 
 /* Refuses results that their format cannot hold: better before the work than after it. A stack has a channel for each filter

@@ -12,8 +12,10 @@ static gconv_write_options make_options(const gconv_run *run, int threads) {
   return (gconv_write_options){
       .format = batch->outputs->format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
-      .jpeg_quality = batch->jpeg_quality,
+      .quality = batch->quality,
+      .lossless = batch->lossless,
       .png_level = batch->png_level,
+      .tiff_compression = batch->tiff_compression,
       .threads = threads,
   };
 }
@@ -203,14 +205,14 @@ static gconv_status write_turned(const char *path, const gconv_write_options *op
   return status;
 }
 
-/* Writes frame `frame` of an item's result, or all of its frames if the format holds that. Formats of one frame have
+/* Writes frame `frame` of an item's result, or all of its frames if the format holds that. Formats of pictures have
  * interleaved pixels of up to 4 channels. */
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {
   const gconv_run *run = w->worker->run;
   gconv_write_options options = make_options(run, w->threads);
-  bool picture = !run->batch->outputs->format->multiframe;
-  gconv_image piece = gconv_frames_of(result, item->first_frame + (picture ? frame : 0), picture ? 1 : item->frames);
+  bool picture = !run->batch->outputs->format->planar, one = !run->batch->outputs->format->multiframe;
+  gconv_image piece = gconv_frames_of(result, item->first_frame + (one ? frame : 0), one ? 1 : item->frames);
   if (picture && piece.channels == 1)
     piece.planar = false; /* the same bytes either way */
   bool turns = piece.planar && (picture ? piece.channels <= 4 : run->batch->nhwc);

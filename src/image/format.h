@@ -22,6 +22,7 @@ typedef struct gconv_format gconv_format;
 typedef struct gconv_reader {
   const gconv_format *format;
   gconv_source *source;
+  const char *member;    /* which of the file's images is wanted, NULL: all; set before gconv_reader_open() */
   gconv_image header;    /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
   bool out_of_order;     /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
   size_t bytes;          /* set by open(): memory in proportion to the image that reading takes besides the rows */
@@ -49,8 +50,8 @@ typedef struct gconv_writer {
 struct gconv_format {
   gconv_format_info info;
   bool alpha; /* 2 and 4 channels can be written, as grey + alpha and RGBA */
-  /* write_rows() works on the shared threads by itself; else it is called on one of these. */
-  bool threads;
+  /* write_rows() works on the shared threads by itself; else it is called on one of these. The same of read_rows(). */
+  bool threads, reads_on_threads;
 
   /* Whether a file that begins with these bytes (at least 16; fewer if it is shorter) is of this format. */
   bool (*sniff)(const uint8_t *bytes, size_t size);
