@@ -133,9 +133,9 @@ static gconv_status make_room(gconv_tiff_file *file, uint64_t size) {
   return GCONV_OK;
 }
 
-/* Writes at the position. What is left out before it, libtiff aligns to even positions, becomes 0. */
+/* Writes at the position. libtiff leaves room for a directory, and writes what belongs to it behind that first. */
 static gconv_status put_bytes(gconv_tiff_file *file, const void *bytes, size_t size) {
-  static const uint8_t zeros[16];
+  static const uint8_t zeros[4096];
   uint64_t at = file->position, gap = at > file->end ? at - file->end : 0;
   if (gap > sizeof zeros)
     return gconv_fail(GCONV_IO_ERROR, "%s: cannot be written as TIFF: a gap of %llu bytes", file->name,
