@@ -130,6 +130,7 @@ typedef struct gconv_format_info {
   bool reads, writes;
   bool holds[3];    /* by gconv_type: the sample types that can be written */
   bool multiframe;  /* frames > 1 can be written */
+  bool several;     /* files that are read may have frames > 1, even if they cannot be written */
   bool planar;      /* arrays: planar images of any number of channels can be written */
   bool level;       /* gconv_write_options.png_level counts */
   bool quality;     /* gconv_write_options.quality counts */
