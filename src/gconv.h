@@ -134,12 +134,15 @@ typedef struct gconv_format_info {
   const char *extensions; /* separated by spaces, the usual one first: "jpg jpeg" */
   const char *help;       /* one line */
   bool reads, writes;
-  bool holds[3];   /* by gconv_type: the sample types that can be written */
-  bool multiframe; /* one file can hold several images of one shape: frames > 1 */
-  bool tensors;    /* planar images can be written: arrays of any number of channels */
-  bool level;      /* gconv_write_options.png_level counts */
-  bool quality;    /* gconv_write_options.jpeg_quality counts */
-  bool stores;     /* gconv_write_options.store counts */
+  bool holds[3];    /* by gconv_type: the sample types that can be written */
+  bool multiframe;  /* one file can hold several images of one shape: frames > 1 */
+  bool several;     /* files that are read may have frames > 1, even if they cannot be written */
+  bool tensors;     /* planar images can be written: arrays of any number of channels */
+  bool level;       /* gconv_write_options.png_level counts */
+  bool quality;     /* gconv_write_options.quality counts */
+  bool lossless;    /* gconv_write_options.lossless counts */
+  bool compression; /* gconv_write_options.tiff_compression counts */
+  bool stores;      /* gconv_write_options.store counts */
 } gconv_format_info;
 
 /* The formats in a fixed order; NULL past the end. Static storage. */
@@ -163,8 +166,9 @@ typedef struct gconv_read_options {
 
 /* Reads the image at `path` (its format is known by its content) into *image, which must be empty. All images of a file of
  * several become its frames. FILE:MEMBER is one of them: a name in a .npz archive, a number from 1 in formats that hold
- * frames. A file that is called so as a whole comes first. Of a pipe with several images, the first is read, with a warning. EXIF orientation is
- * applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. options may be NULL. */
+ * frames, such as the pages of a TIFF. A file that is called so as a whole comes first. Of a pipe with several images, the
+ * first is read, with a warning. EXIF orientation is applied, palettes are expanded, depths below 8 become u8, CMYK becomes
+ * RGB. options may be NULL. */
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image);
 
 /* Reads only the header: *image gets all but the pixels, as gconv_image_read() would set it, and *format (may be NULL) the
@@ -179,16 +183,25 @@ typedef enum gconv_store {
   GCONV_STORE_I16, /* int16: rounded to nearest even, saturated; NaN becomes 0 */
   GCONV_STORE_F16  /* float16: rounded to nearest even; infinite beyond 65504 */
 } gconv_store;
+/* How TIFF files are compressed, without loss. */
+typedef enum gconv_tiff_compression {
+  GCONV_TIFF_NONE,
+  GCONV_TIFF_DEFLATE, /* by all threads */
+  GCONV_TIFF_LZW,
+  GCONV_TIFF_ZSTD
+} gconv_tiff_compression;
 
 typedef struct gconv_write_options {
   const gconv_format_info *format; /* NULL: by the extension of the path; "-" needs a format */
   bool keep_existing;              /* fail with GCONV_EXISTS rather than replace a file */
-  int jpeg_quality;                /* 1 to 100; 0: the default, 90 */
+  int quality;                     /* of JPEG and WebP: 1 to 100; 0: the default, 90 */
+  bool lossless;                   /* WebP without loss; the quality does not count */
   int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
-  int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
-  gconv_store store;               /* for f32 images and formats that offer it; a warning counts what is out of range */
-  double unit;                     /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
-  gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
+  int threads;           /* that compress, with the caller's; 0: one a processor. The file is the same for any */
+  gconv_threads *shared; /* to compress on, in place of threads of its own; NULL: none */
+  gconv_tiff_compression tiff_compression;
+  gconv_store store; /* for f32 images and formats that offer it; a warning counts what is out of range */
+  double unit;       /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
 } gconv_write_options;
 
 /* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */

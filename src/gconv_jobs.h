@@ -258,14 +258,16 @@ typedef struct gconv_batch {
   int group;                        /* images that are executed together, where the operation does that; 0: by memory */
   const char *device;               /* as gconv_device_open() takes it */
   gconv_decoder decoder;
-  bool cpu_may_begin;  /* while a GPU gets ready, where bits are the same, as with the device "auto" */
-  int threads;         /* of all jobs together; 0: one a processor */
-  int jobs;            /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
-  uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
-  uint64_t max_pixels; /* gconv_read_options */
-  int jpeg_quality, png_level; /* gconv_write_options */
-  gconv_store store;           /* the same; int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters
-                                  have, and numbers of all others as they are */
+  bool cpu_may_begin;     /* while a GPU gets ready, where bits are the same, as with the device "auto" */
+  int threads;            /* of all jobs together; 0: one a processor */
+  int jobs;               /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
+  uint64_t memory;        /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
+  uint64_t max_pixels;    /* gconv_read_options */
+  int quality, png_level; /* gconv_write_options, as the next three */
+  bool lossless;
+  gconv_tiff_compression tiff_compression;
+  gconv_store store; /* int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters have, and numbers of
+                        all others as they are */
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */

@@ -56,6 +56,9 @@ gconv_status gconv_source_rewind(gconv_source *source, uint64_t position);
 
 /* Passes over `count` bytes. GCONV_BAD_FILE if there are fewer. */
 gconv_status gconv_source_skip(gconv_source *source, uint64_t count);
+/* Reads up to `wanted` bytes at a position, of a source that can go back. *got is smaller only at the end. The position of
+ * the source does not change. Several threads may call it at the same time. */
+gconv_status gconv_source_read_at(const gconv_source *source, uint64_t position, void *bytes, size_t wanted, size_t *got);
 
 /* Returns the buffered bytes, and reads more if there are none. *got = 0 only at the end. Valid until the next call. */
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got);
@@ -94,6 +97,8 @@ gconv_status gconv_sink_write_at(gconv_sink *sink, uint64_t position, const void
 
 /* Lets gconv_sink_commit() rename the file to another path, of the same file system. For sinks that can seek. */
 gconv_status gconv_sink_rename(gconv_sink *sink, const char *path);
+/* Reads back `size` bytes that were written at a position. */
+gconv_status gconv_sink_read_at(gconv_sink *sink, uint64_t position, void *bytes, size_t size);
 
 /* Writes the rest, closes, and renames. With keep_existing, GCONV_EXISTS if a file of that name exists by now. The sink is
  * freed in any case. After a failure, the file at `path` is as it was before. */

@@ -244,6 +244,20 @@ gconv_status gconv_sink_rename(gconv_sink *sink, const char *path) {
   return GCONV_OK;
 }
 
+gconv_status gconv_sink_read_at(gconv_sink *sink, uint64_t position, void *bytes, size_t size) {
+  GCONV_TRY(flush(sink));
+  for (size_t done = 0; done < size;) {
+    ssize_t count = pread(sink->file, (uint8_t *)bytes + done, size - done, (off_t)(position + done));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return gconv_fail(GCONV_IO_ERROR, "%s: cannot read back what was written: %s", sink->path,
+                        count < 0 ? strerror(errno) : "it is shorter");
+    done += (size_t)count;
+  }
+  return GCONV_OK;
+}
+
 static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
   if (keep_existing) { /* link() fails where the name exists, rename() would replace it */
     if (link(sink->temporary, sink->path) == 0) {

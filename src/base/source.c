@@ -213,6 +213,26 @@ gconv_status gconv_source_skip(gconv_source *source, uint64_t count) {
   return GCONV_OK;
 }
 
+gconv_status gconv_source_read_at(const gconv_source *source, uint64_t position, void *bytes, size_t wanted, size_t *got) {
+  *got = 0;
+  if (source->file < 0) { /* a source of bytes: its buffer has all of them */
+    *got = position < source->end ? (size_t)(source->end - position) : 0;
+    *got = wanted < *got ? wanted : *got;
+    if (*got > 0)
+      memcpy(bytes, source->buffer + position, *got);
+    return GCONV_OK;
+  }
+  ssize_t count = 1;
+  while (*got < wanted && count != 0 && position + *got <= INT64_MAX) {
+    size_t most = wanted - *got < SSIZE_MAX ? wanted - *got : SSIZE_MAX;
+    count = pread(source->file, (uint8_t *)bytes + *got, most, (off_t)(position + *got));
+    if (count < 0 && errno != EINTR)
+      return gconv_fail(GCONV_IO_ERROR, "%s: cannot read: %s", source->name, strerror(errno));
+    *got += count > 0 ? (size_t)count : 0;
+  }
+  return GCONV_OK;
+}
+
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got) {
   if (source->begin == source->end)
     GCONV_TRY(refill(source, got));

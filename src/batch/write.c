@@ -13,10 +13,12 @@ static gconv_write_options make_options(const gconv_run *run, gconv_type from, i
   return (gconv_write_options){
       .format = batch->outputs->format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
-      .jpeg_quality = batch->jpeg_quality,
+      .quality = batch->quality,
+      .lossless = batch->lossless,
       .png_level = batch->png_level,
       .store = batch->store,
       .unit = run->operation->type->batches ? 1 : white[from],
+      .tiff_compression = batch->tiff_compression,
       .threads = threads,
   };
 }
@@ -235,7 +237,7 @@ static gconv_status write_turned(const char *path, const gconv_write_options *op
   return status;
 }
 
-/* Writes frame `frame` of an item's result, or all of its frames if the format holds that. Formats of one frame have
+/* Writes frame `frame` of an item's result, or all of its frames if the format holds that. Formats of pictures have
  * interleaved pixels of up to 4 channels. */
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {

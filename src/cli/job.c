@@ -297,8 +297,12 @@ static gconv_status check_format(const gconv_main_job *job, gconv_message *messa
                         depths[settings->depth], format->name);
   if (settings->png_level >= 0 && !format->level)
     return gconv_refuse(message, "--png-level: the results are %s, not PNG", format->name);
-  if (settings->job.jpeg_quality && !format->quality)
-    return gconv_refuse(message, "--jpeg-quality: the results are %s, not JPEG", format->name);
+  if (settings->job.quality && !format->quality)
+    return gconv_refuse(message, "--quality: the results are %s, not JPEG or WebP", format->name);
+  if (settings->job.lossless && !format->lossless)
+    return gconv_refuse(message, "--lossless: the results are %s, not WebP", format->name);
+  if (settings->job.tiff_compression != GCONV_TIFF_NONE && !format->compression)
+    return gconv_refuse(message, "--tiff-compression: the results are %s, not TIFF", format->name);
   return GCONV_OK;
 }
 

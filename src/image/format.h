@@ -52,8 +52,8 @@ struct gconv_format {
   gconv_format_info info;
   bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */
   bool members; /* open() minds reader->member; false: a file has one image, which no member names */
-  /* write_rows() works on the shared threads by itself; else it is called on one of these. */
-  bool threads;
+  /* write_rows() works on the shared threads by itself; else it is called on one of these. The same of read_rows(). */
+  bool threads, reads_on_threads;
 
   /* Whether a file that begins with these bytes (at least 16; fewer if it is shorter) is of this format. */
   bool (*sniff)(const uint8_t *bytes, size_t size);

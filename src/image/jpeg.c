@@ -352,7 +352,7 @@ static void set_density(jpeg_session *session) {
  * who ask for quality want sharp edges of colour, too. */
 static void set_quality(jpeg_session *session) {
   enum { FULL_COLOUR_QUALITY = 90 };
-  int quality = session->writer->options->jpeg_quality;
+  int quality = session->writer->options->quality;
   jpeg_set_quality(&session->write, quality, TRUE);
   if (quality >= FULL_COLOUR_QUALITY)
     session->write.comp_info[0].h_samp_factor = session->write.comp_info[0].v_samp_factor = 1;

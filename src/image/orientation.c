@@ -106,24 +106,31 @@ static void copy_block_of(uint8_t *out, size_t row_bytes, walk from, int32_t wid
   }
 }
 
-gconv_status gconv_orient(gconv_image *image, int orientation) {
+static void turn_frame(const gconv_image *image, const gconv_image *upright, int orientation, size_t frame) {
   enum { BLOCK = 64 }; /* two blocks of 64 x 64 pixels of 3 bytes stay in a first-level cache of 32 KiB */
+  size_t pixel_bytes = (size_t)image->channels * gconv_type_bytes(image->type);
+  walk from = plan_walk(image, pixel_bytes, orientation);
+  from.first += frame * image->plane_bytes;
+  for (int32_t y = 0; y < upright->height; y += BLOCK)
+    for (int32_t x = 0; x < upright->width; x += BLOCK) {
+      int32_t width = upright->width - x < BLOCK ? upright->width - x : BLOCK;
+      int32_t height = upright->height - y < BLOCK ? upright->height - y : BLOCK;
+      walk block = {from.first + x * from.step_x + y * from.step_y, from.step_x, from.step_y};
+      uint8_t *out =
+          (uint8_t *)upright->data + frame * upright->plane_bytes + (size_t)y * upright->row_bytes + (size_t)x * pixel_bytes;
+      copy_block_of(out, upright->row_bytes, block, width, height, pixel_bytes);
+    }
+}
+
+gconv_status gconv_orient(gconv_image *image, int orientation) {
   if (orientation <= 1)
     return GCONV_OK;
   gconv_image upright = *image;
   gconv_orient_header(&upright, orientation);
   upright.data = NULL;
   GCONV_TRY(gconv_image_allocate(&upright));
-  size_t pixel_bytes = (size_t)image->channels * gconv_type_bytes(image->type);
-  walk from = plan_walk(image, pixel_bytes, orientation);
-  for (int32_t y = 0; y < upright.height; y += BLOCK)
-    for (int32_t x = 0; x < upright.width; x += BLOCK) {
-      int32_t width = upright.width - x < BLOCK ? upright.width - x : BLOCK;
-      int32_t height = upright.height - y < BLOCK ? upright.height - y : BLOCK;
-      walk block = {from.first + x * from.step_x + y * from.step_y, from.step_x, from.step_y};
-      uint8_t *out = (uint8_t *)upright.data + (size_t)y * upright.row_bytes + (size_t)x * pixel_bytes;
-      copy_block_of(out, upright.row_bytes, block, width, height, pixel_bytes);
-    }
+  for (int32_t frame = 0; frame < image->frames; frame++)
+    turn_frame(image, &upright, orientation, (size_t)frame);
   gconv_release(image->data);
   *image = upright;
   return GCONV_OK;

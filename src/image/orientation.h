@@ -12,8 +12,8 @@ int gconv_exif_orientation(const uint8_t *bytes, size_t size);
 /* Gives a header the size and resolution of the upright image. */
 void gconv_orient_header(gconv_image *image, int orientation);
 
-/* Rotates an interleaved image of one frame upright, as `orientation` (1 to 8) demands. After a failure, GCONV_NO_MEMORY, it
- * is unchanged. */
+/* Rotates the frames of an interleaved image upright, as `orientation` (1 to 8) demands. After a failure, GCONV_NO_MEMORY,
+ * it is unchanged. */
 gconv_status gconv_orient(gconv_image *image, int orientation);
 
 #endif

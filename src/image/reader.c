@@ -19,15 +19,19 @@ typedef struct foreign {
 } foreign;
 
 #define CONVERT "convert it first, for example with ImageMagick: convert IN OUT.png"
+#define WITHOUT_LIBTIFF "this gconv was built without libtiff; " CONVERT
+#define WITHOUT_LIBWEBP "this gconv was built without libwebp; " CONVERT
 #define SAVE "save an array of it by numpy.save"
 
 static const foreign *find_foreign(const uint8_t *bytes, size_t size) {
   static const foreign known[] = {
       {"a GIF file", 0, 4, "GIF8", CONVERT},
-      {"a WebP file", 8, 4, "WEBP", CONVERT},
+      {"a WebP file", 8, 4, "WEBP", WITHOUT_LIBWEBP},
       {"a BMP file", 0, 2, "BM", CONVERT},
-      {"a TIFF file", 0, 4, "II*\0", CONVERT},
-      {"a TIFF file", 0, 4, "MM\0*", CONVERT},
+      {"a TIFF file", 0, 4, "II*\0", WITHOUT_LIBTIFF},
+      {"a TIFF file", 0, 4, "MM\0*", WITHOUT_LIBTIFF},
+      {"a BigTIFF file", 0, 4, "II+\0", WITHOUT_LIBTIFF},
+      {"a BigTIFF file", 0, 4, "MM\0+", WITHOUT_LIBTIFF},
       {"a HEIC file", 4, 8, "ftypheic", CONVERT},
       {"a HEIC file", 4, 8, "ftypmif1", CONVERT},
       {"an AVIF file", 4, 8, "ftypavif", CONVERT},
@@ -139,7 +143,8 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
   if (reader->failed)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is read on after a failure: open it again", reader->source->name);
   reader->failed = true;
-  GCONV_TRY(reader->shared ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r));
+  bool in_turn = reader->shared && !reader->format->reads_on_threads;
+  GCONV_TRY(in_turn ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r));
   reader->failed = false;
   reader->rows_read += count;
   return GCONV_OK;

@@ -10,12 +10,12 @@
 static gconv_status fill_options(const char *path, const gconv_write_options *given, gconv_write_options *options) {
   enum { DEFAULT_QUALITY = 90, DEFAULT_LEVEL = 1 };
   *options = given ? *given : (gconv_write_options){0};
-  if (options->jpeg_quality < 0 || options->jpeg_quality > 100)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "a JPEG quality of %d: it is 1 to 100", options->jpeg_quality);
+  if (options->quality < 0 || options->quality > 100)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a quality of %d: it is 1 to 100", options->quality);
   if (options->png_level < GCONV_PNG_STORED || options->png_level > 9)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a PNG level of %d: it is 1 (fast) to 9 (small)", options->png_level);
-  if (options->jpeg_quality == 0)
-    options->jpeg_quality = DEFAULT_QUALITY;
+  if (options->quality == 0)
+    options->quality = DEFAULT_QUALITY;
   if (options->png_level == 0)
     options->png_level = DEFAULT_LEVEL;
   if (!options->format)
@@ -49,7 +49,7 @@ static gconv_status check_channels(const gconv_format *format, const gconv_image
   const char *name = format->info.name, *other = other_format(image);
   if (holds_channels(format, image))
     return GCONV_OK;
-  if (image->frames > 1 || (image->planar && image->channels <= 4))
+  if ((image->frames > 1 && !format->info.multiframe) || (image->planar && image->channels <= 4))
     return gconv_fail(GCONV_UNSUPPORTED, "%s does not hold %s (N x C x H x W): write .%s", name,
                       format->info.multiframe ? "planes" : "frames or planes", other);
   if (image->channels > 4)

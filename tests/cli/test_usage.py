@@ -67,7 +67,7 @@ class Usage(CommandTest):
         self.usage_error("mkae: no such command: did you mean make?", "mkae")
         self.usage_error("photo.jpg: no such command", "photo.jpg")
         self.usage_error("a.png: is a file, where a command is expected; images are given with -i: gconv -i a.png -f", "a.png")
-        for word, option in (("greyscale", "gray"), ("kernel", "filter"), ("quality", "jpeg-quality"), ("Border", "border")):
+        for word, option in (("greyscale", "gray"), ("kernel", "filter"), ("Border", "border")):
             self.refused(f"unknown option --{word}: did you mean --{option}?", f"--{word}")
         self.refused("unknown option --algo: did you mean --algorithm?", "--algo", "fft")
         self.usage_error("a.png: unexpected argument", *self.job("--", "a.png"))
@@ -187,7 +187,7 @@ class Usage(CommandTest):
 
     def test_options_that_fit_nothing(self):
         self.refused("--depth float: the format png cannot hold that", "--depth", "float")
-        self.refused("--jpeg-quality: the results are png", "--jpeg-quality", "50")
+        self.refused("--quality: the results are png", "--jpeg-quality", "50")
         self.usage_error("--png-level: the results are", "-i", "a.png", "-f", "identity", "-o", "b.ppm", "--png-level", "3")
 
     def test_words_after_commands_that_take_none(self):
@@ -227,7 +227,7 @@ class Help(CommandTest):
 
     def test_main_job_has_the_promised_options(self):
         promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray
-            linear alpha combine scale offset range algorithm without workspace device decode threads jobs memory max-pixels png-level jpeg-quality no-clobber
+            linear alpha combine scale offset range algorithm without workspace device decode threads jobs memory max-pixels png-level quality jpeg-quality lossless tiff-compression no-clobber
             skip-existing resume shard fail-fast dry-run timings verify explain verbose quiet help
             then groups activation mean std math batch layout""".split())
         self.assertEqual({option[2:] for option in self.options_of("filter")}, promised)

@@ -28,7 +28,7 @@ static int print_header(const char *path) {
 
 /* image_convert IN            prints the header
  * image_convert IN OUT        converts, and prints the milliseconds of reading and of writing
- * Environment: MAX_PIXELS, FORMAT, QUALITY, LEVEL, THREADS. */
+ * Environment: MAX_PIXELS, FORMAT, QUALITY, LOSSLESS, LEVEL, COMPRESSION (a number), THREADS. */
 int main(int count, char **arguments) {
   gconv_set_log(print_message, NULL);
   if (count == 2)
@@ -36,11 +36,13 @@ int main(int count, char **arguments) {
   if (count != 3)
     return 2;
   const char *limit = getenv("MAX_PIXELS"), *format = getenv("FORMAT"), *quality = getenv("QUALITY"),
-             *level = getenv("LEVEL"), *threads = getenv("THREADS");
+             *level = getenv("LEVEL"), *threads = getenv("THREADS"), *compression = getenv("COMPRESSION");
   gconv_read_options reading = {.max_pixels = limit ? strtoull(limit, NULL, 10) : 0};
   gconv_write_options writing = {.format = format ? gconv_format_by_name(format) : NULL,
-                                 .jpeg_quality = quality ? (int)strtol(quality, NULL, 10) : 0,
+                                 .quality = quality ? (int)strtol(quality, NULL, 10) : 0,
                                  .png_level = level ? (int)strtol(level, NULL, 10) : 0,
+                                 .lossless = getenv("LOSSLESS") != NULL,
+                                 .tiff_compression = compression ? (gconv_tiff_compression)atoi(compression) : 0,
                                  .threads = threads ? (int)strtol(threads, NULL, 10) : 0};
   gconv_image image = {0};
   double start = gconv_now_ms();

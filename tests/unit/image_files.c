@@ -92,7 +92,7 @@ static void test_jpeg_is_near(void **state) {
   for (int i = 0; i < 64 * 48 * 3; i++) /* a gradient */
     ((uint8_t *)image.data)[i] = (uint8_t)(i / (48 * 3) * 3 + i % 3 * 20);
   image.pixels_per_metre_x = image.pixels_per_metre_y = 300 / 0.0254;
-  gconv_write_options options = {.jpeg_quality = 100};
+  gconv_write_options options = {.quality = 100};
   assert_int_equal(gconv_image_write(path_of("x.jpg"), &options, &image), GCONV_OK);
   assert_int_equal(gconv_image_read(path_of("x.jpg"), NULL, &back), GCONV_OK);
   assert_int_equal(back.width * 1000 + back.height, 48064);
@@ -236,7 +236,7 @@ static void test_write_refuses(void **state) {
   expect_error(gconv_image_write(path_of("none/y.png"), NULL, &rgba), GCONV_IO_ERROR, "folder");
   expect_error(gconv_image_write(path_of("y.png"), &(gconv_write_options){.png_level = 10}, &rgba), GCONV_BAD_ARGUMENT,
                "level");
-  expect_error(gconv_image_write(path_of("y.jpg"), &(gconv_write_options){.jpeg_quality = 101}, &rgba), GCONV_BAD_ARGUMENT,
+  expect_error(gconv_image_write(path_of("y.jpg"), &(gconv_write_options){.quality = 101}, &rgba), GCONV_BAD_ARGUMENT,
                "quality");
   assert_int_not_equal(access(path_of("y.jpg"), F_OK), 0);
   assert_int_not_equal(access(path_of("y.png"), F_OK), 0);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TIFF and BigTIFF by libtiff: what the parts share.
+ *
+ *   tiff.c          libtiff: loading it, its files, its messages; the row of the format
+ *   tiff_page.c     what a page holds, by its tags
+ *   tiff_samples.c  samples of a file to samples of an image
+ *   tiff_read.c     pages, one after the other, by rows
+ *   tiff_write.c    writing
+ *
+ * libtiff is loaded when the first TIFF is met, as it brings so many libraries that linking to it would make every start of
+ * the program take 3 ms longer.
+ */
+#ifndef GCONV_IMAGE_TIFF_H
+#define GCONV_IMAGE_TIFF_H
+
+#include "image/format.h"
+
+#include <tiffio.h>
+
+/* ---- libtiff ---- */
+
+/* Its functions, by their names. Valid after gconv_tiff_open(). */
+typedef struct gconv_libtiff {
+#define CALL(name) __typeof__(&name) name;
+#include "image/tiff_calls.def"
+#undef CALL
+} gconv_libtiff;
+extern gconv_libtiff gconv_tiff;
+
+/* A file as one thread has it open: libtiff's handle, and where it reads or writes. */
+typedef struct gconv_tiff_file {
+  const char *name; /* for error texts */
+  TIFF *handle;
+  const gconv_source *source; /* to be read; can go back */
+  gconv_sink *sink;           /* to be written, if it can seek; else NULL, and the file is made in `memory` */
+  uint8_t *memory;            /* owned */
+  size_t room;
+  uint64_t position, end; /* of libtiff; of the file */
+  bool decoding;          /* pixels are: warnings are about them, and count */
+  bool warned;
+  gconv_status status; /* the first failure of source or sink ... */
+  char text[400];      /* ... or the first error text of libtiff; "": none */
+} gconv_tiff_file;
+
+/* Opens the file, whose name and source or sink are set, and the rest 0. The mode is "r", "w" or, for BigTIFF, "w8". Needs
+ * gconv_tiff_close() in any case. */
+gconv_status gconv_tiff_open(gconv_tiff_file *file, const char *mode);
+/* Frees all; a file being written is not complete then. */
+void gconv_tiff_close(gconv_tiff_file *file);
+/* The status and the text of what libtiff has just refused. `what` is said if libtiff left no text. */
+gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what);
+
+/* ---- Pages ---- */
+
+/* How the pixels of a page are read. */
+typedef enum gconv_tiff_way {
+  GCONV_TIFF_STORED, /* strips that are not compressed: any rows, at their place in the file */
+  GCONV_TIFF_BLOCKS, /* strip by strip, or tile by tile */
+  GCONV_TIFF_LINES,  /* strips too large for that: line by line */
+  GCONV_TIFF_COLOURS /* block by block, with colours that libtiff converts: 8-bit RGB */
+} gconv_tiff_way;
+
+/* What its samples are in the file. */
+typedef enum gconv_tiff_kind {
+  GCONV_TIFF_DIRECT, /* u8, u16 or f32, as images have them */
+  GCONV_TIFF_BITS,   /* unsigned, of 1 to 15 bits: scaled to u8 or u16; indices of a palette are not */
+  GCONV_TIFF_NUMBERS /* other integers and floats: become f32, with the same values */
+} gconv_tiff_kind;
+
+/* What is done to samples to make colours. */
+typedef enum gconv_tiff_colour {
+  GCONV_TIFF_PLAIN,
+  GCONV_TIFF_INVERTED, /* white is 0 */
+  GCONV_TIFF_PALETTE,
+  GCONV_TIFF_CMYK,
+  GCONV_TIFF_PREMULTIPLIED /* by alpha, the last sample */
+} gconv_tiff_colour;
+
+typedef struct gconv_tiff_page {
+  gconv_image header; /* of the image that it is; owns nothing */
+  int orientation;    /* 1 to 8 */
+  gconv_tiff_way way;
+  gconv_tiff_kind kind;
+  gconv_tiff_colour colour;
+  uint16_t bits, samples; /* of a sample; of a pixel, in the file */
+  uint16_t format, compression, photometric, predictor;
+  bool tiled;
+  bool separate;         /* each sample has planes of its own */
+  bool swapped;          /* in the other byte order than this machine's; libtiff undoes that */
+  bool own;              /* blocks are decoded here, without libtiff: they are stored, or by Deflate */
+  int32_t width, height; /* of a block; of a strip, that of the page */
+  int32_t across, down;  /* blocks */
+  size_t row_bytes;      /* of a block in the file, of one plane if they are separate */
+  uint8_t palette[3 * 256];
+} gconv_tiff_page;
+
+/* Looks at the directory that the handle is at. GCONV_UNSUPPORTED says what is not read. */
+gconv_status gconv_tiff_look(gconv_tiff_file *file, gconv_tiff_page *page);
+/* Settings of the handle for the page that it is at, before pixels are read. */
+void gconv_tiff_prepare(gconv_tiff_file *file, const gconv_tiff_page *page);
+
+/* ---- Samples ---- */
+
+/* Undoes the byte order and the predictor of a row of a block that was not decoded by libtiff, in place. `spare` has room
+ * for a row. */
+void gconv_tiff_undo(const gconv_tiff_page *page, uint8_t *row, uint8_t *spare);
+
+/* Unpacks `count` pixels of a row, of a plane if the page has separate ones, to samples of the image's type: page->samples a
+ * pixel. Returns whether a number was rounded. */
+bool gconv_tiff_unpack(const gconv_tiff_page *page, const uint8_t *row, int32_t count, int plane, void *samples);
+/* Makes colours of these: `pixels` of the image, which may be where the samples are unless their numbers differ. */
+void gconv_tiff_colours(const gconv_tiff_page *page, void *samples, int32_t count, void *pixels);
+
+/* ---- Parts of the row ---- */
+
+bool gconv_tiff_sniff(const uint8_t *bytes, size_t size);
+gconv_status gconv_tiff_open_reader(gconv_reader *reader);
+gconv_status gconv_tiff_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+void gconv_tiff_close_reader(gconv_reader *reader);
+
+gconv_status gconv_tiff_start(gconv_writer *writer);
+gconv_status gconv_tiff_write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
+int32_t gconv_tiff_row_step(const gconv_writer *writer);
+gconv_status gconv_tiff_finish(gconv_writer *writer);
+void gconv_tiff_end(gconv_writer *writer);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * WebP by libwebp, with and without loss, with alpha and ICC profile. The frames of an animation are read as whole canvases.
+ *
+ * The libraries are loaded when the first WebP is met. Files are read and written whole: the format has at most 16383 x
+ * 16383 pixels.
+ */
+#include "base/library.h"
+#include "image/format.h"
+
+#include <string.h>
+
+#include <webp/decode.h>
+#include <webp/demux.h>
+#include <webp/encode.h>
+#include <webp/mux.h>
+
+enum { RIFF_HEAD = 12 };
+
+/* ---- The libraries ---- */
+
+#define OF_WEBP
+#define OF_WEBPDEMUX
+#define OF_WEBPMUX
+static struct {
+#define CALL(name) __typeof__(&name) name;
+#include "image/webp_calls.def"
+#undef CALL
+} webp;
+#undef OF_WEBP
+#undef OF_WEBPDEMUX
+#undef OF_WEBPMUX
+#define CALL(function) {#function, &webp.function},
+
+static const gconv_symbol webp_symbols[] = {
+#define OF_WEBP
+#include "image/webp_calls.def"
+#undef OF_WEBP
+    {NULL, NULL}};
+static const gconv_symbol demux_symbols[] = {
+#define OF_WEBPDEMUX
+#include "image/webp_calls.def"
+#undef OF_WEBPDEMUX
+    {NULL, NULL}};
+static const gconv_symbol mux_symbols[] = {
+#define OF_WEBPMUX
+#include "image/webp_calls.def"
+#undef OF_WEBPMUX
+    {NULL, NULL}};
+
+static gconv_status load(const char *name) {
+  static const char *const files[][2] = {{GCONV_WEBP_FILE}, {GCONV_WEBPDEMUX_FILE}, {GCONV_WEBPMUX_FILE}};
+  static gconv_library libraries[] = {{.files = files[0], .symbols = webp_symbols},
+                                      {.files = files[1], .symbols = demux_symbols},
+                                      {.files = files[2], .symbols = mux_symbols}};
+  for (int i = 0; i < 3; i++) {
+    const char *trouble = gconv_library_load(&libraries[i]);
+    if (trouble)
+      return gconv_fail(GCONV_UNSUPPORTED, "%s: WebP needs libwebp, which cannot be used: %s", name, trouble);
+  }
+  return GCONV_OK;
+}
+
+/* ---- Reading ---- */
+
+typedef struct reading {
+  uint8_t *bytes; /* of the file */
+  size_t size;
+  bool animated;
+} reading;
+
+static bool sniff(const uint8_t *bytes, size_t size) {
+  return size >= RIFF_HEAD && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBP", 4) == 0;
+}
+
+static gconv_status damaged(const gconv_reader *reader, const char *what) {
+  return gconv_fail(GCONV_BAD_FILE, "%s: damaged WebP: %s", reader->source->name, what);
+}
+
+static gconv_status read_icc(gconv_reader *reader, const WebPDemuxer *file) {
+  WebPChunkIterator chunk;
+  gconv_status status = GCONV_OK;
+  if (!webp.WebPDemuxGetChunk(file, "ICCP", 1, &chunk))
+    return GCONV_OK;
+  if (chunk.chunk.size > 0)
+    status = gconv_allocate(chunk.chunk.size, "an ICC profile", &reader->header.icc);
+  if (status == GCONV_OK && reader->header.icc) {
+    memcpy(reader->header.icc, chunk.chunk.bytes, chunk.chunk.size);
+    reader->header.icc_bytes = chunk.chunk.size;
+  }
+  webp.WebPDemuxReleaseChunkIterator(&chunk);
+  return status;
+}
+
+static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
+  reading *r = reader->state;
+  gconv_image *header = &reader->header;
+  uint32_t flags = webp.WebPDemuxGetI(file, WEBP_FF_FORMAT_FLAGS), frames = webp.WebPDemuxGetI(file, WEBP_FF_FRAME_COUNT);
+  r->animated = (flags & ANIMATION_FLAG) != 0;
+  if (frames < 1 || frames > INT32_MAX)
+    return damaged(reader, "it has no image");
+  header->type = GCONV_U8;
+  header->frames = r->animated ? (int32_t)frames : 1;
+  header->width = (int32_t)webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_WIDTH);
+  header->height = (int32_t)webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_HEIGHT);
+  header->alpha = (flags & ALPHA_FLAG) != 0;
+  header->channels = header->alpha ? 4 : 3;
+  size_t canvas = (size_t)header->width * (size_t)header->height * 4;
+  reader->bytes = r->size + (r->animated ? 3 : 1) * canvas;
+  return read_icc(reader, file);
+}
+
+static gconv_status open_webp(gconv_reader *reader) {
+  GCONV_TRY(gconv_format_state(sizeof(reading), "a WebP", &reader->state));
+  GCONV_TRY(load(reader->source->name));
+  reading *r = reader->state;
+  reader->out_of_order = true;
+  GCONV_TRY(gconv_source_read_all(reader->source, UINT32_MAX, &r->bytes, &r->size));
+  const WebPData data = {r->bytes, r->size};
+  WebPDemuxState state;
+  WebPDemuxer *file = webp.WebPDemuxInternal(&data, 1, &state, WEBP_DEMUX_ABI_VERSION);
+  gconv_status status = GCONV_OK;
+  if (file && state == WEBP_DEMUX_DONE)
+    status = read_header(reader, file);
+  else
+    status = damaged(reader, state == WEBP_DEMUX_PARSE_ERROR ? "its parts do not fit together" : "the file ends too early");
+  if (file)
+    webp.WebPDemuxDelete(file);
+  return status;
+}
+
+static void close_webp(gconv_reader *reader) {
+  const reading *r = reader->state;
+  if (r)
+    gconv_release(r->bytes);
+}
+
+/* The canvases of all frames: libwebpdemux draws each over the ones before it. */
+static gconv_status read_frames(gconv_reader *reader, WebPAnimDecoder *decoder, uint8_t *rows, size_t row_bytes) {
+  const gconv_image *header = &reader->header;
+  size_t width = (size_t)header->width, channels = (size_t)header->channels;
+  for (int32_t frame = 0; frame < header->frames; frame++) {
+    uint8_t *canvas;
+    int time;
+    if (!webp.WebPAnimDecoderGetNext(decoder, &canvas, &time))
+      return damaged(reader, "a frame cannot be decoded");
+    for (int32_t y = 0; y < header->height; y++, rows += row_bytes)
+      for (size_t x = 0; x < width; x++)
+        memcpy(rows + x * channels, canvas + ((size_t)y * width + x) * 4, channels);
+  }
+  if (!reader->again)
+    gconv_warn("%s: an animation: its %d frames are read, their times are left out", reader->source->name, header->frames);
+  return GCONV_OK;
+}
+
+static gconv_status read_animation(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
+  const reading *r = reader->state;
+  const WebPData data = {r->bytes, r->size};
+  WebPAnimDecoderOptions options;
+  if (!webp.WebPAnimDecoderOptionsInitInternal(&options, WEBP_DEMUX_ABI_VERSION))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: this libwebpdemux is of another version", reader->source->name);
+  options.color_mode = MODE_RGBA;
+  WebPAnimDecoder *decoder = webp.WebPAnimDecoderNewInternal(&data, &options, WEBP_DEMUX_ABI_VERSION);
+  if (!decoder)
+    return damaged(reader, "its frames cannot be decoded");
+  gconv_status status = read_frames(reader, decoder, rows, row_bytes);
+  webp.WebPAnimDecoderDelete(decoder);
+  return status;
+}
+
+static gconv_status read_all(gconv_reader *reader, uint8_t *rows, size_t row_bytes) {
+  const reading *r = reader->state;
+  const gconv_image *header = &reader->header;
+  if (r->animated)
+    return read_animation(reader, rows, row_bytes);
+  size_t size = row_bytes * (size_t)(header->height - 1) + gconv_image_row_bytes(header);
+  if (row_bytes > INT32_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: rows of %zu bytes", reader->source->name, row_bytes);
+  const uint8_t *read = header->channels == 4 ? webp.WebPDecodeRGBAInto(r->bytes, r->size, rows, size, (int)row_bytes)
+                                              : webp.WebPDecodeRGBInto(r->bytes, r->size, rows, size, (int)row_bytes);
+  return read ? GCONV_OK : damaged(reader, "its pixels cannot be decoded");
+}
+
+static gconv_status read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  return gconv_reader_whole(reader, read_all, rows, row_bytes, count);
+}
+
+/* ---- Writing ---- */
+
+typedef struct writing {
+  uint8_t *rows; /* all of them, RGB or RGBA */
+  size_t row_bytes;
+  int32_t count; /* rows so far */
+  WebPMemoryWriter file;
+} writing;
+
+static bool has_alpha(const gconv_writer *writer) {
+  return writer->header->channels % 2 == 0;
+}
+
+static gconv_status start(gconv_writer *writer) {
+  const gconv_image *header = writer->header;
+  if (header->width > WEBP_MAX_DIMENSION || header->height > WEBP_MAX_DIMENSION)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: %d x %d pixels are too many for WebP, which has at most %d x %d: write .png",
+                      writer->name, header->width, header->height, WEBP_MAX_DIMENSION, WEBP_MAX_DIMENSION);
+  GCONV_TRY(gconv_format_state(sizeof(writing), "a WebP", &writer->state));
+  GCONV_TRY(load(writer->name));
+  writing *w = writer->state;
+  webp.WebPMemoryWriterInit(&w->file);
+  void *memory = NULL;
+  w->row_bytes = (size_t)header->width * (has_alpha(writer) ? 4 : 3);
+  GCONV_TRY(gconv_allocate(w->row_bytes * (size_t)header->height, "an image", &memory));
+  w->rows = memory;
+  return GCONV_OK;
+}
+
+/* WebP has colours: grey becomes RGB. */
+static void copy_row(const uint8_t *row, size_t width, int32_t channels, uint8_t *out) {
+  if (channels >= 3) {
+    memcpy(out, row, width * (size_t)channels);
+    return;
+  }
+  for (size_t x = 0; x < width; x++, row += channels) {
+    for (int c = 0; c < 3; c++)
+      *out++ = row[0];
+    if (channels == 2)
+      *out++ = row[1];
+  }
+}
+
+static gconv_status write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count) {
+  writing *w = writer->state;
+  for (size_t i = 0; i < (size_t)count; i++)
+    copy_row((const uint8_t *)rows + i * row_bytes, (size_t)writer->header->width, writer->header->channels,
+             w->rows + (size_t)w->count++ * w->row_bytes);
+  return GCONV_OK;
+}
+
+static gconv_status fail_to_write(const gconv_writer *writer, int code) {
+  if (code == VP8_ENC_ERROR_OUT_OF_MEMORY || code == VP8_ENC_ERROR_BITSTREAM_OUT_OF_MEMORY)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a WebP", writer->name);
+  return gconv_fail(GCONV_UNSUPPORTED, "%s: libwebp cannot write it (error %d): write .png", writer->name, code);
+}
+
+static gconv_status encode(gconv_writer *writer, WebPPicture *picture) {
+  writing *w = writer->state;
+  const gconv_write_options *options = writer->options;
+  WebPConfig config;
+  if (!webp.WebPConfigInitInternal(&config, WEBP_PRESET_DEFAULT, (float)options->quality, WEBP_ENCODER_ABI_VERSION))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: this libwebp is of another version", writer->name);
+  if (options->lossless) {
+    const float effort = 75; /* the quality has this meaning then */
+    config.lossless = 1;
+    config.exact = 1; /* the colours of transparent pixels, too */
+    config.quality = effort;
+  }
+  picture->use_argb = options->lossless;
+  picture->width = writer->header->width;
+  picture->height = writer->header->height;
+  picture->writer = webp.WebPMemoryWrite;
+  picture->custom_ptr = &w->file;
+  bool taken = has_alpha(writer) ? webp.WebPPictureImportRGBA(picture, w->rows, (int)w->row_bytes)
+                                 : webp.WebPPictureImportRGB(picture, w->rows, (int)w->row_bytes);
+  return taken && webp.WebPEncode(&config, picture) ? GCONV_OK : fail_to_write(writer, picture->error_code);
+}
+
+/* Puts the profile beside the coded image. */
+static gconv_status write_with_icc(const gconv_writer *writer, const WebPData *image) {
+  const gconv_image *header = writer->header;
+  const WebPData icc = {header->icc, header->icc_bytes};
+  WebPData file = {NULL, 0};
+  WebPMux *mux = webp.WebPNewInternal(WEBP_MUX_ABI_VERSION);
+  bool made = mux && webp.WebPMuxSetImage(mux, image, 0) == WEBP_MUX_OK &&
+              webp.WebPMuxSetChunk(mux, "ICCP", &icc, 0) == WEBP_MUX_OK && webp.WebPMuxAssemble(mux, &file) == WEBP_MUX_OK;
+  gconv_status status =
+      made ? gconv_sink_write(writer->sink, file.bytes, file.size) : fail_to_write(writer, VP8_ENC_ERROR_OUT_OF_MEMORY);
+  webp.WebPFree((void *)(uintptr_t)file.bytes);
+  webp.WebPMuxDelete(mux);
+  return status;
+}
+
+static gconv_status finish(gconv_writer *writer) {
+  writing *w = writer->state;
+  WebPPicture picture;
+  if (!webp.WebPPictureInitInternal(&picture, WEBP_ENCODER_ABI_VERSION))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: this libwebp is of another version", writer->name);
+  gconv_status status = encode(writer, &picture);
+  webp.WebPPictureFree(&picture);
+  GCONV_TRY(status);
+  const WebPData image = {w->file.mem, w->file.size};
+  bool fits = writer->header->channels >= 3 && gconv_icc_fits(writer->header);
+  if (writer->header->icc && fits)
+    return write_with_icc(writer, &image);
+  if (writer->header->icc)
+    gconv_remark("%s: the ICC profile is left out: it is not one of RGB colours", writer->name);
+  return gconv_sink_write(writer->sink, image.bytes, image.size);
+}
+
+static void end(gconv_writer *writer) {
+  writing *w = writer->state;
+  if (!w)
+    return;
+  gconv_release(w->rows);
+  if (webp.WebPMemoryWriterClear)
+    webp.WebPMemoryWriterClear(&w->file);
+}
+
+const gconv_format gconv_format_webp = {
+    .info = {.name = "webp",
+             .extensions = "webp",
+             .help = "WebP: 8 bits, with loss unless --lossless, RGB and RGBA",
+             .reads = true,
+             .writes = true,
+             .holds = {true, false, false},
+             .several = true,
+             .quality = true,
+             .lossless = true},
+    .alpha = true,
+    .sniff = sniff,
+    .open = open_webp,
+    .read_rows = read_rows,
+    .close = close_webp,
+    .start = start,
+    .write_rows = write_rows,
+    .finish = finish,
+    .end = end,
+};
