@@ -105,6 +105,12 @@ typedef struct gconv_image {
   size_t icc_bytes;
   double pixels_per_metre_x; /* physical resolution; 0 if unknown */
   double pixels_per_metre_y;
+  void *exif; /* EXIF, from "II" or "MM" on, owned, or NULL; its orientation is 1, and it has no thumbnail */
+  size_t exif_bytes;
+  char *xmp;        /* XMP, a text of XML in UTF-8 that ends in 0, owned, or NULL; its orientation is 1 */
+  size_t xmp_bytes; /* without the 0 */
+  char *comment;    /* ends in 0, owned, or NULL */
+  int jpeg_quality; /* of the JPEG file that it was read from, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
 } gconv_image;
 
 /* Allocates the pixels of an image whose type, frames, height, width, channels and planar are set; their values are not.
@@ -116,7 +122,8 @@ gconv_status gconv_image_allocate(gconv_image *image);
  * their rows. */
 bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 
-/* Copies ICC profile and resolution of `from` to `to`, replacing what is there. */
+/* Copies ICC profile, resolution, EXIF, XMP, comment and JPEG quality of `from` to `to`, replacing what is there. After a
+ * failure, GCONV_NO_MEMORY, `to` is as it was. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
 
 /* Frees what the image owns and zeroes it. NULL is allowed. */
@@ -153,8 +160,9 @@ typedef struct gconv_read_options {
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 
-/* Reads the image at `path` (its format is known by its content) into *image, which must be empty. EXIF orientation is
- * applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. options may be NULL. */
+/* Reads the image at `path` (its format is known by its content) into *image, which must be empty. The orientation that EXIF
+ * or, if that does not say, XMP has is applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. options
+ * may be NULL. */
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image);
 
 /* Reads only the header: *image gets all but the pixels, as gconv_image_read() would set it, and *format (may be NULL) the
@@ -170,6 +178,7 @@ typedef struct gconv_write_options {
   int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
   gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
+  bool strip;                      /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
 } gconv_write_options;
 
 /* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */
@@ -670,7 +679,7 @@ typedef struct gconv_timings {
 
 /* Makes outputs[0 .. gconv_plan_outputs() - 1] of `in`. An output that is empty (zeroed) is allocated; one that already has
  * pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters
- * copy ICC profile and resolution from `in`. timings may be NULL. */
+ * copy the metadata of `in`. timings may be NULL. */
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
 
 /* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance behind `data`:

@@ -254,6 +254,7 @@ typedef struct gconv_batch {
   uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
   uint64_t max_pixels; /* gconv_read_options */
   int jpeg_quality, png_level; /* gconv_write_options */
+  bool strip;                  /* likewise */
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */

@@ -36,6 +36,10 @@ gconv_status gconv_source_read_exactly(gconv_source *source, void *bytes, size_t
 bool gconv_source_can_rewind(const gconv_source *source);
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position);
 
+/* Reads up to `wanted` bytes at a position of a source that can be rewound, which stays where it is. Returns how many there
+ * are; a file that cannot be read has none. */
+size_t gconv_source_read_at(const gconv_source *source, uint64_t position, void *bytes, size_t wanted);
+
 /* Returns the buffered bytes, and reads more if there are none. *got = 0 only at the end. Valid until the next call. */
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got);
 

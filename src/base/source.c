@@ -142,6 +142,25 @@ gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
   return GCONV_OK;
 }
 
+size_t gconv_source_read_at(const gconv_source *source, uint64_t position, void *bytes, size_t wanted) {
+  size_t done = 0;
+  ssize_t count = 1;
+  if (position >= source->size)
+    return 0;
+  if (source->file < 0) {
+    done = wanted < source->size - position ? wanted : (size_t)(source->size - position);
+    memcpy(bytes, source->buffer + position, done);
+    return done;
+  }
+  while (done < wanted && count != 0) {
+    count = pread(source->file, (uint8_t *)bytes + done, wanted - done, (off_t)(position + done));
+    if (count < 0 && errno != EINTR)
+      break;
+    done += count > 0 ? (size_t)count : 0;
+  }
+  return done;
+}
+
 gconv_status gconv_source_next(gconv_source *source, const uint8_t **bytes, size_t *got) {
   if (source->begin == source->end)
     GCONV_TRY(refill(source, got));

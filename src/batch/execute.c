@@ -2,6 +2,7 @@
 /* From pixels to results: the device of a group, its plan, and its execution. */
 #include "base/clock.h"
 #include "batch/run.h"
+#include "image/metadata.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,7 +205,7 @@ static gconv_status execute_parts(gconv_worker *worker, gconv_task *task) {
     int32_t first = at < frames - part ? at : frames - part;
     gconv_image in = gconv_frames_of(&task->image, first, part);
     gconv_timings times;
-    in.icc = NULL;
+    gconv_metadata_disown(&in);
     for (size_t k = 0; k < worker->result_count; k++)
       outputs[k] = gconv_frames_of(&worker->results[k], first, part);
     status = gconv_plan_execute(task->plan, &in, outputs, &times);

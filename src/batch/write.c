@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "batch/layout.h"
 #include "batch/run.h"
+#include "image/metadata.h"
 
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@ static gconv_write_options make_options(const gconv_run *run, int threads) {
       .jpeg_quality = batch->jpeg_quality,
       .png_level = batch->png_level,
       .threads = threads,
+      .strip = batch->strip,
   };
 }
 
@@ -40,10 +42,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
   gconv_row_writer *writer = NULL;
   if (!item->wanted[n] || !make_folder(run, task, item, n))
     return NULL;
-  header.icc = from->icc;
-  header.icc_bytes = from->icc_bytes;
-  header.pixels_per_metre_x = from->pixels_per_metre_x;
-  header.pixels_per_metre_y = from->pixels_per_metre_y;
+  gconv_metadata_lend(&header, from);
   if (run->batch->nhwc)
     gconv_header_to_nhwc(&header);
   gconv_status status = gconv_row_writer_open(item->paths[n], options, &header, &writer);

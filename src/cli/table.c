@@ -126,6 +126,9 @@ const gconv_option gconv_option_table[] = {
            .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(FILTER, 0, "jpeg-quality", "N", integer, job.jpeg_quality, CHANGES, .also = "quality", .least = 1, .most = 100,
            .help = "quality of JPEG, from 1 to 100; default: 90"),
+    OPTION(FILTER, 0, "strip", NULL, flag, job.strip, CHANGES, .also = "no-metadata no-exif",
+           .help = "leave EXIF, XMP and comments out; default: keep them, with the orientation reset and without the "
+                   "thumbnail; ICC profile and resolution always stay"),
     OPTION(FILTER, 0, "no-clobber", NULL, flag, no_clobber, KEEPS, .also = "no-overwrite keep-existing",
            .excludes = "skip-existing",
            .excluded = "--no-clobber and --%s exclude each other: one calls a result that exists a failure, the other does "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads files, by rows and as a whole: the public functions over reader.c. */
 #include "image/format.h"
+#include "image/metadata.h"
 #include "image/orientation.h"
 
 #include <inttypes.h>
@@ -58,6 +59,7 @@ gconv_status gconv_row_reader_jpeg(gconv_row_reader *rows, void **jpeg, size_t *
     gconv_release(bytes);
     return refuse_jpeg(rows, "its data do not end where they should, or have marks amidst");
   }
+  rows->reader.used = true;
   *jpeg = bytes;
   return GCONV_OK;
 }
@@ -105,7 +107,8 @@ static gconv_status take_room(gconv_image *old, gconv_image *header) {
 static gconv_status read_pixels(gconv_reader *reader, gconv_image *image) {
   GCONV_TRY(take_room(image, &reader->header));
   *image = reader->header;
-  reader->header.data = reader->header.icc = NULL;
+  reader->header.data = NULL;
+  gconv_metadata_disown(&reader->header);
   int64_t left = gconv_image_row_count(&reader->header);
   uint8_t *next = image->data;
   while (left > 0) {
@@ -148,7 +151,7 @@ gconv_status gconv_image_read_header(const char *path, gconv_image *image, const
     gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK) {
     *image = reader.header;
-    reader.header.icc = NULL;
+    gconv_metadata_disown(&reader.header);
     gconv_orient_header(image, reader.orientation);
     if (format)
       *format = &reader.format->info;
