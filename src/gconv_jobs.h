@@ -53,6 +53,7 @@ typedef struct gconv_input {
   char *path;     /* to open it; "-" is standard input */
   char *relative; /* for mirroring: below the folder, or the fixed folders of the pattern, in which it was found; the mere
                      file name for a file, "stdin" for standard input */
+  bool found;     /* in a folder, or by a pattern: not named by itself */
 } gconv_input;
 
 /* Zero-initialise before first use. */
@@ -62,6 +63,7 @@ typedef struct gconv_inputs {
   bool many;        /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
   size_t unread;    /* files that folders have of formats that are not read, by their extensions ... */
   char *unread_one; /* ... and one of them; owned */
+  gconv_texts folders, patterns; /* that were searched, and that found something: there, results would be inputs next time */
 } gconv_inputs;
 
 /*
@@ -86,15 +88,21 @@ void gconv_inputs_free(gconv_inputs *inputs);
 typedef struct gconv_naming {
   const char *output;              /* a file, a folder, a template, or "-" for standard output */
   const gconv_format_info *format; /* NULL: by the extension of `output`, else PNG */
+  bool same;                       /* each result has the format of its input, PNG if that is not written */
+  const char *suffix;              /* put behind {stem}: "_blur"; NULL: none */
   const gconv_filters *filters;
   bool each_filter; /* one result a filter; else one of them all */
 } gconv_naming;
 
 /* Zero-initialise before first use. */
 typedef struct gconv_outputs {
-  const gconv_format_info *format; /* of every result */
+  const gconv_format_info *format; /* of every result; NULL: they differ */
+  bool same;                       /* as asked for; JPEGs then have the quality of their inputs, if none is given */
+  bool suffix;                     /* there is one; so results of earlier runs are known, and are no inputs */
+  size_t earlier;                  /* inputs that gconv_outputs_check() dropped for that */
   char *pattern;                   /* the template by which they are named, as -o would take it; owned */
   gconv_texts paths;
+  const gconv_format_info **formats; /* [paths.count]; owned */
   size_t *first;     /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
   bool make_folders; /* folders that are missing are made when a result is written */
 } gconv_outputs;
@@ -102,8 +110,10 @@ typedef struct gconv_outputs {
 /*
  * Names every result. naming->output is
  *   - "-": standard output, for one result;
- *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index} and {frame} are replaced. {stem} is the
- *     name of the input without folders and extension; {index} counts all results from 1, with as many digits as the last
+ *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index}, {frame} and {ext} are replaced. {stem} is
+ *     the name of the input without folders and extension, and the suffix; {ext} is the extension of the input, if its
+ * format is that of the result, else that of the format; without naming->format, a template with {ext} means naming->same;
+ *     {index} counts all results from 1, with as many digits as the last
  *     one has; {frame} counts the frames of one input likewise. The folders of an input (gconv_input.relative) are put in
  *     front of the file name;
  *   - a folder, if it exists as one, ends in "/", or has no known extension and the inputs are many: results go to
@@ -122,13 +132,15 @@ gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *
  * and devices. NULL: it is not known. */
 const gconv_format_info *gconv_output_format(const char *path);
 
-/* The format that the results will have, as gconv_outputs_name() finds it. *one_file says whether naming->output is the name
- * of a file, rather than a folder or a template. */
+/* The format that the results will have, as gconv_outputs_name() finds it, but for naming->same. *one_file says whether
+ * naming->output is the name of a file, rather than a folder or a template. */
 const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file);
 
 /* Refuses, with GCONV_BAD_ARGUMENT, results that would land on each other (whatever way their paths take), on an input, or
- * on a folder; and those whose folder is missing (unless it is to be made) or may not be written. Nothing is changed. */
-gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message);
+ * on a folder; those that the next run would take for inputs, unless they have a suffix; and those whose folder is missing
+ * (unless it is to be made) or may not be written. No file is changed. With a suffix, inputs that were found and are results
+ * of others are dropped, with their own results: an earlier run made them. */
+gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message);
 
 /* Refuses likewise results that would replace a file of filters; `filters` are as -f takes them: PATH, or a name, or, of
  * `banks`, PATH:NAME. */

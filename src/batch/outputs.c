@@ -17,6 +17,7 @@ struct namer {
   gconv_texts labels; /* one a result of an input: what {filter} stands for */
   char *of_frames;    /* the template for an input with one file a frame; outputs->pattern is for the others */
   bool mirrors;       /* the folders of an input are put in front of the file name */
+  const gconv_format_info **of_inputs; /* [inputs->count]: the formats of their results; owned */
 };
 
 /* ---- Templates ----------------------------------------------------------------------------------------------------- */
@@ -28,10 +29,11 @@ static gconv_status expand(const struct namer *namer, FILE *out, const char *par
   const char *wrong = gconv_template_expand(out, part, length, values, &size);
   if (!wrong)
     return GCONV_OK;
-  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                        "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index} and {frame}; a brace "
-                        "that belongs to a name is written twice: {{ and }}",
-                        namer->naming->output, (int)size, wrong);
+  return gconv_complain(
+      namer->message, GCONV_BAD_ARGUMENT,
+      "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index}, {frame} and {ext}; a brace "
+      "that belongs to a name is written twice: {{ and }}",
+      namer->naming->output, (int)size, wrong);
 }
 
 /* Appends one path: the folders of the template, those of the input, then the file name. */
@@ -86,6 +88,8 @@ const gconv_format_info *gconv_output_format(const char *path) {
 static gconv_status choose_format(const struct namer *namer, bool by_extension) {
   const gconv_naming *naming = namer->naming;
   const gconv_format_info *format = naming->format;
+  if (namer->outputs->same)
+    return GCONV_OK;
   if (!format)
     format = gconv_output_format(by_extension ? naming->output : "-");
   if (!format && gconv_template_is_one(naming->output) && is_folder(naming->output))
@@ -112,11 +116,12 @@ static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
   const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/", *filter = namer->labels.count > 1 ? "_{filter}" : "";
-  int extension = (int)strcspn(format->extensions, " ");
+  const char *extension = format ? format->extensions : "{ext}";
+  int length = (int)strcspn(extension, " ");
   namer->mirrors = namer->outputs->make_folders = true;
-  if (asprintf(&namer->outputs->pattern, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+  if (asprintf(&namer->outputs->pattern, "%s%s{stem}%s.%.*s", folder, slash, filter, length, extension) < 0)
     namer->outputs->pattern = NULL;
-  if (asprintf(&namer->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+  if (asprintf(&namer->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, length, extension) < 0)
     namer->of_frames = NULL;
   return namer->outputs->pattern && namer->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
 }
@@ -152,9 +157,11 @@ static gconv_status name_by_template(struct namer *namer) {
 
 static gconv_status name_by_output(struct namer *namer) {
   const char *output = namer->naming->output;
+  bool template = gconv_template_is_one(output);
   if (output[0] == '\0')
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "the name of the output is empty");
-  if (gconv_template_is_one(output))
+  namer->outputs->same = namer->naming->same || (template && !namer->naming->format && gconv_template_has(output, "ext"));
+  if (template)
     return name_by_template(namer);
   char *plain = gconv_template_plain(output), *fixed = plain ? gconv_template_escape(plain) : NULL;
   gconv_status status = fixed ? name_plainly(namer, plain, fixed) : gconv_complain_memory(namer->message);
@@ -203,9 +210,10 @@ static gconv_status make_labels(struct namer *namer) {
 
 /* The files that one result of this input takes. An input that cannot be read counts as one: its failure is reported when
  * its turn comes. */
-static size_t count_frames(const struct namer *namer, const gconv_input *input) {
+static size_t count_frames(const struct namer *namer, size_t i) {
+  const gconv_input *input = &namer->inputs->items[i];
   const gconv_format_info *format = gconv_format_by_path(input->path);
-  if (namer->outputs->format->multiframe || !format || !format->multiframe)
+  if (namer->of_inputs[i]->multiframe || !format || !format->multiframe)
     return 1;
   gconv_image header = {0};
   gconv_status status = gconv_image_read_header(input->path, &header, NULL);
@@ -221,7 +229,40 @@ static gconv_status count_results(const struct namer *namer) {
     return gconv_complain_memory(namer->message);
   namer->outputs->first = first;
   for (size_t i = 0; i < count; i++)
-    first[i + 1] = first[i] + namer->labels.count * count_frames(namer, &namer->inputs->items[i]);
+    first[i + 1] = first[i] + namer->labels.count * count_frames(namer, i);
+  return GCONV_OK;
+}
+
+/* ---- Formats of inputs ---------------------------------------------------------------------------------------------- */
+
+/* The format of a file by its content; one that cannot be read, which its turn will tell, has that of its name. */
+static const gconv_format_info *find_format(const char *path) {
+  gconv_image header = {0};
+  const gconv_format_info *format = NULL;
+  if (!gconv_input_is_file(path) || gconv_image_read_header(path, &header, &format) != GCONV_OK)
+    format = gconv_format_by_path(path);
+  gconv_image_free(&header);
+  return format && format->writes ? format : gconv_format_by_name("png");
+}
+
+/* Fills namer->of_inputs, and outputs->format if all are the same. */
+static gconv_status find_formats(struct namer *namer) {
+  size_t count = namer->inputs->count;
+  gconv_outputs *outputs = namer->outputs;
+  namer->of_inputs = calloc(count + 1, sizeof *namer->of_inputs);
+  if (!namer->of_inputs)
+    return gconv_complain_memory(namer->message);
+  for (size_t i = 0; i < count; i++) {
+    const char *path = namer->inputs->items[i].path;
+    if (outputs->same && strcmp(path, "-") == 0)
+      return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                            "--format same: what comes from standard input has no format before it is read: name one");
+    namer->of_inputs[i] = outputs->same ? find_format(path) : outputs->format;
+  }
+  bool alike = true;
+  for (size_t i = 1; i < count; i++)
+    alike &= namer->of_inputs[i] == namer->of_inputs[0];
+  outputs->format = alike ? namer->of_inputs[0] : NULL;
   return GCONV_OK;
 }
 
@@ -248,14 +289,43 @@ const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *
 
 /* ---- All names ----------------------------------------------------------------------------------------------------- */
 
+/* With naming->same, a name that ends as those of another format does would lie. */
+static gconv_status check_extension(const struct namer *namer, size_t i, const char *path) {
+  const gconv_format_info *format = namer->of_inputs[i], *named = gconv_format_by_path(path);
+  if (!namer->outputs->same || !named || named == format)
+    return GCONV_OK;
+  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                        "%s: --format same writes %s here, as %s is one: end the name in .{ext}, or name a folder", path,
+                        format->name, namer->inputs->items[i].path);
+}
+
+/* A suffix stands behind {stem}, so there must be one. */
+static gconv_status check_suffix(const struct namer *namer) {
+  const char *suffix = namer->naming->suffix;
+  namer->outputs->suffix = suffix && suffix[0];
+  if (suffix && strchr(suffix, '/'))
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "--suffix %s: it is a part of a name, without /", suffix);
+  if (!suffix || gconv_template_has(namer->outputs->pattern, "stem"))
+    return GCONV_OK;
+  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                        "--suffix: %s has no {stem} behind which it could stand: name a folder (-o results/) or a template",
+                        namer->naming->output);
+}
+
 static gconv_status name_results_of(const struct namer *namer, size_t i) {
   const char *relative = namer->inputs->items[i].relative, *slash = strrchr(relative, '/');
   const char *stem = slash ? slash + 1 : relative, *dot = strrchr(stem, '.');
+  const gconv_format_info *format = namer->of_inputs[i];
+  bool own = dot && gconv_format_by_path(stem) == format;
+  const char *extension = own ? dot + 1 : format->extensions;
   const size_t *first = namer->outputs->first, results = namer->labels.count, frames = (first[i + 1] - first[i]) / results;
   for (size_t n = 0; n < first[i + 1] - first[i]; n++) {
     gconv_template_values values = {
         .stem = stem,
         .stem_length = (int)(dot && dot > stem ? (size_t)(dot - stem) : strlen(stem)),
+        .suffix = namer->naming->suffix ? namer->naming->suffix : "",
+        .extension = extension,
+        .extension_length = own ? (int)strlen(extension) : (int)strcspn(extension, " "),
         .filter = namer->labels.items[n / frames],
         .index = first[i] + n + 1,
         .index_count = first[namer->inputs->count],
@@ -263,6 +333,8 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
         .frame_count = frames,
     };
     GCONV_TRY(add_path(namer, frames > 1 ? namer->of_frames : namer->outputs->pattern, relative, &values));
+    namer->outputs->formats[first[i] + n] = format;
+    GCONV_TRY(check_extension(namer, i, namer->outputs->paths.items[first[i] + n]));
   }
   return GCONV_OK;
 }
@@ -270,8 +342,11 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
 static gconv_status name_results(struct namer *namer) {
   GCONV_TRY(make_labels(namer));
   GCONV_TRY(name_by_output(namer));
+  GCONV_TRY(check_suffix(namer));
+  GCONV_TRY(find_formats(namer));
   GCONV_TRY(count_results(namer));
   size_t count = namer->outputs->first[namer->inputs->count];
+  const char *extension = namer->outputs->format ? namer->outputs->format->extensions : "{ext}";
   if (count > 1 && !namer->outputs->make_folders)
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
                           "%s: is one file, but there are %zu results: %sname a folder (-o results/), or a template with "
@@ -280,7 +355,10 @@ static gconv_status name_results(struct namer *namer) {
                           namer->naming->each_filter && namer->naming->filters->count == count
                               ? "make one of all filters (--combine magnitude or mosaic), or "
                               : "",
-                          (int)strcspn(namer->outputs->format->extensions, " "), namer->outputs->format->extensions);
+                          (int)strcspn(extension, " "), extension);
+  namer->outputs->formats = calloc(count, sizeof *namer->outputs->formats);
+  if (!namer->outputs->formats)
+    return gconv_complain_memory(namer->message);
   for (size_t i = 0; i < namer->inputs->count; i++)
     GCONV_TRY(name_results_of(namer, i));
   return GCONV_OK;
@@ -294,12 +372,40 @@ gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *
     gconv_outputs_free(outputs);
   gconv_texts_free(&namer.labels);
   free(namer.of_frames);
+  free(namer.of_inputs);
   return status;
+}
+
+void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keeps *keeps, void *user) {
+  size_t kept = 0, paths = 0, begin = 0;
+  for (size_t i = 0; i < inputs->count; i++) {
+    gconv_input *input = &inputs->items[i];
+    size_t end = outputs->first[i + 1];
+    bool mine = keeps(input, i, user);
+    for (size_t n = begin; n < end; n++)
+      if (mine) {
+        outputs->formats[paths] = outputs->formats[n];
+        outputs->paths.items[paths++] = outputs->paths.items[n];
+      } else {
+        free(outputs->paths.items[n]);
+      }
+    begin = end;
+    if (mine) {
+      inputs->items[kept++] = *input;
+      outputs->first[kept] = paths;
+    } else {
+      free(input->path);
+      free(input->relative);
+    }
+  }
+  inputs->count = kept;
+  outputs->paths.count = paths;
 }
 
 void gconv_outputs_free(gconv_outputs *outputs) {
   free(outputs->pattern);
   gconv_texts_free(&outputs->paths);
+  free(outputs->formats);
   free(outputs->first);
   *outputs = (gconv_outputs){0};
 }

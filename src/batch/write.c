@@ -7,13 +7,15 @@
 
 #include <stdlib.h>
 
-/* As the batch asks for them. */
-static gconv_write_options make_options(const gconv_run *run, int threads) {
+/* As the batch asks for them, for results of `format`; `from` has the quality of the input, if that counts. */
+static gconv_write_options make_options(const gconv_run *run, const gconv_format_info *format, const gconv_image *from,
+                                        int threads) {
   const gconv_batch *batch = run->batch;
+  bool own_quality = batch->outputs->same && batch->jpeg_quality == 0;
   return (gconv_write_options){
-      .format = batch->outputs->format,
+      .format = format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
-      .jpeg_quality = batch->jpeg_quality,
+      .jpeg_quality = own_quality ? from->jpeg_quality : batch->jpeg_quality,
       .png_level = batch->png_level,
       .threads = threads,
       .strip = batch->strip,
@@ -53,7 +55,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
 
 int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
                               int threads, gconv_threads *shared, gconv_row_writer **writers) {
-  gconv_write_options options = make_options(worker->run, threads);
+  gconv_write_options options = make_options(worker->run, task->items[0].format, from, threads);
   int32_t step = 1;
   options.shared = shared;
   for (size_t n = first; n < end && !worker->run->batch->one_array; n++) {
@@ -127,7 +129,7 @@ static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame,
 static gconv_status open_array(gconv_run *run, const gconv_image *like) {
   const gconv_batch *batch = run->batch;
   const gconv_group *last = &run->groups[run->group_count - 1];
-  gconv_write_options options = make_options(run, 0);
+  gconv_write_options options = make_options(run, batch->outputs->format, like, 0);
   gconv_image header = gconv_header_of(like);
   header.frames = last->frame + last->header.frames * (int32_t)last->count;
   if (batch->nhwc)
@@ -207,8 +209,8 @@ static gconv_status write_turned(const char *path, const gconv_write_options *op
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {
   const gconv_run *run = w->worker->run;
-  gconv_write_options options = make_options(run, w->threads);
-  bool picture = !run->batch->outputs->format->multiframe;
+  gconv_write_options options = make_options(run, item->format, result, w->threads);
+  bool picture = !item->format->multiframe;
   gconv_image piece = gconv_frames_of(result, item->first_frame + (picture ? frame : 0), picture ? 1 : item->frames);
   if (picture && piece.channels == 1)
     piece.planar = false; /* the same bytes either way */
@@ -233,7 +235,7 @@ static void write_result(void *context, size_t turn, int seat) {
 
 /* Whether the item's results are as many as were named. */
 static gconv_status check_frames(const gconv_worker *worker, const gconv_item *item) {
-  size_t pieces = worker->run->batch->outputs->format->multiframe ? 1 : (size_t)item->frames;
+  size_t pieces = item->format->multiframe ? 1 : (size_t)item->frames;
   if (worker->result_count * pieces == item->count)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
