@@ -68,9 +68,10 @@ static void put_number(uint8_t *to, uint32_t number, size_t bytes, bool big_endi
 
 /* ---- Entries ---- */
 
+static const uint8_t type_bytes[TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4};
+
 /* Reads entry `i`. Returns false if its type is unknown, or its value lies outside the block. */
 static bool read_entry(const block *b, const directory *d, size_t i, entry *e) {
-  static const uint8_t type_bytes[TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4};
   size_t at = d->at + COUNT_BYTES + i * ENTRY_BYTES;
   *e = (entry){.at = b->bytes + at, .tag = number_at(b, at, 2), .type = number_at(b, at + 2, 2), .value = at + 8};
   uint32_t count = number_at(b, at + 4, 4);
@@ -83,10 +84,10 @@ static bool read_entry(const block *b, const directory *d, size_t i, entry *e) {
   return e->value >= HEADER_BYTES && e->value <= b->size && e->bytes <= b->size - e->value;
 }
 
-/* Finds the entry for `tag`, of the type, in the directory. */
+/* Finds the entry for `tag`, with one value of the type, in the directory. */
 static bool find_entry(const block *b, const directory *d, unsigned tag, unsigned type, entry *e) {
   for (size_t i = 0; i < d->entries; i++)
-    if (read_entry(b, d, i, e) && e->tag == tag && e->type == type && e->bytes > 0)
+    if (read_entry(b, d, i, e) && e->tag == tag && e->type == type && e->bytes == type_bytes[type])
       return true;
   return false;
 }
@@ -184,6 +185,8 @@ static void keep(block *b, size_t at, size_t bytes) {
 static bool is_kept(const block *b, const directory *d, size_t i, entry *e) {
   if (!read_entry(b, d, i, e) || names_pixels(e->tag))
     return false;
+  if (d == &b->found[0] && e->tag == TAG_ORIENTATION)
+    return e->type == TYPE_SHORT && e->bytes == type_bytes[TYPE_SHORT];
   return !is_pointer(e->tag) || (e->type == TYPE_LONG && e->bytes == 4 && is_found(b, number_at(b, e->value, 4)));
 }
 
@@ -204,10 +207,11 @@ static void copy_entry(const block *b, const directory *d, const entry *e, uint8
   entry other;
   bool main = d == &b->found[0], turned = b->exif->orientation >= 5;
   memcpy(to, e->at, ENTRY_BYTES);
-  if (main && e->tag == TAG_ORIENTATION && e->type == TYPE_SHORT)
+  if (main && e->tag == TAG_ORIENTATION)
     put_number(to + 8, 1, 2, b->big_endian);
   unsigned across = e->tag == TAG_X_RESOLUTION ? TAG_Y_RESOLUTION : e->tag == TAG_Y_RESOLUTION ? TAG_X_RESOLUTION : 0;
-  if (main && turned && across && e->type == TYPE_RATIONAL && find_entry(b, d, across, TYPE_RATIONAL, &other))
+  if (main && turned && across && e->type == TYPE_RATIONAL && find_entry(b, d, across, TYPE_RATIONAL, &other) &&
+      e->bytes == other.bytes)
     memcpy(to + 8, other.at + 8, INLINE_BYTES);
 }
 
@@ -254,7 +258,7 @@ const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, si
 static void set_number(uint8_t *block_bytes, const block *b, size_t i, unsigned tag, int32_t number) {
   for (unsigned type = TYPE_SHORT; type <= TYPE_LONG; type++) {
     entry e;
-    if (!find_entry(b, &b->found[i], tag, type, &e) || e.bytes > INLINE_BYTES)
+    if (!find_entry(b, &b->found[i], tag, type, &e))
       continue;
     uint8_t *at = block_bytes + (e.at - b->bytes);
     bool fits = type == TYPE_LONG || number <= UINT16_MAX;
