@@ -111,6 +111,12 @@ typedef struct gconv_image {
   size_t icc_bytes;
   double pixels_per_metre_x; /* physical resolution; 0 if unknown */
   double pixels_per_metre_y;
+  void *exif; /* EXIF, from "II" or "MM" on, owned, or NULL; its orientation is 1, and it has no thumbnail */
+  size_t exif_bytes;
+  char *xmp;        /* XMP, a text of XML in UTF-8 that ends in 0, owned, or NULL; its orientation is 1 */
+  size_t xmp_bytes; /* without the 0 */
+  char *comment;    /* ends in 0, owned, or NULL */
+  int jpeg_quality; /* of the JPEG file that it was read from, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
 } gconv_image;
 
 /* Allocates the pixels of an image whose type, frames, height, width, channels and planar are set; their values are not.
@@ -122,7 +128,8 @@ gconv_status gconv_image_allocate(gconv_image *image);
  * their rows. */
 bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 
-/* Copies ICC profile and resolution of `from` to `to`, replacing what is there. */
+/* Copies ICC profile, resolution, EXIF, XMP, comment and JPEG quality of `from` to `to`, replacing what is there. After a
+ * failure, GCONV_NO_MEMORY, `to` is as it was. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
 
 /* Frees what the image owns and zeroes it. NULL is allowed. */
@@ -167,8 +174,8 @@ typedef struct gconv_read_options {
 /* Reads the image at `path` (its format is known by its content) into *image, which must be empty. All images of a file of
  * several become its frames. FILE:MEMBER is one of them: a name in a .npz archive, a number from 1 in formats that hold
  * frames, such as the pages of a TIFF. A file that is called so as a whole comes first. Of a pipe with several images, the
- * first is read, with a warning. EXIF orientation is applied, palettes are expanded, depths below 8 become u8, CMYK becomes
- * RGB. options may be NULL. */
+ * first is read, with a warning. The orientation that EXIF or, if that does not say, XMP has is applied, palettes are
+ * expanded, depths below 8 become u8, CMYK becomes RGB. options may be NULL. */
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image);
 
 /* Reads only the header: *image gets all but the pixels, as gconv_image_read() would set it, and *format (may be NULL) the
@@ -202,6 +209,7 @@ typedef struct gconv_write_options {
   gconv_tiff_compression tiff_compression;
   gconv_store store; /* for f32 images and formats that offer it; a warning counts what is out of range */
   double unit;       /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
+  bool strip;        /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
 } gconv_write_options;
 
 /* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */
@@ -702,7 +710,7 @@ typedef struct gconv_timings {
 
 /* Makes outputs[0 .. gconv_plan_outputs() - 1] of `in`. An output that is empty (zeroed) is allocated; one that already has
  * pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters
- * copy ICC profile and resolution from `in`. timings may be NULL. */
+ * copy the metadata of `in`. timings may be NULL. */
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
 
 /* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance behind `data`:

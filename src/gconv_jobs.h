@@ -58,6 +58,7 @@ typedef struct gconv_input {
   char *relative; /* for mirroring: below the folder, or the fixed folders of the pattern, in which it was found; the mere
                      file name for a file, "stdin" for standard input; of FILE:MEMBER, FILE_MEMBER, with the extension of
                      FILE behind it */
+  bool found;     /* in a folder, or by a pattern: not named by itself */
 } gconv_input;
 
 /* Zero-initialise before first use. */
@@ -67,6 +68,7 @@ typedef struct gconv_inputs {
   bool many;        /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
   size_t unread;    /* files that folders have of formats that are not read, by their extensions ... */
   char *unread_one; /* ... and one of them; owned */
+  gconv_texts folders, patterns; /* that were searched, and that found something: there, results would be inputs next time */
 } gconv_inputs;
 
 /*
@@ -92,15 +94,21 @@ void gconv_inputs_free(gconv_inputs *inputs);
 typedef struct gconv_naming {
   const char *output;              /* a file, a folder, a template, or "-" for standard output */
   const gconv_format_info *format; /* NULL: by the extension of `output`, else PNG */
+  bool same;                       /* each result has the format of its input, PNG if that is not written */
+  const char *suffix;              /* put behind {stem}: "_blur"; NULL: none */
   const gconv_filters *filters;
   bool each_filter; /* one result a filter; else one of them all */
 } gconv_naming;
 
 /* Zero-initialise before first use. */
 typedef struct gconv_outputs {
-  const gconv_format_info *format; /* of every result */
+  const gconv_format_info *format; /* of every result; NULL: they differ */
+  bool same;                       /* as asked for; JPEGs then have the quality of their inputs, if none is given */
+  char *suffix;                    /* by which results of earlier runs are known, which are no inputs; NULL: none; owned */
+  size_t earlier;                  /* inputs that gconv_outputs_check() dropped for that */
   char *pattern;                   /* the template by which they are named, as -o would take it; owned */
   gconv_texts paths;
+  const gconv_format_info **formats; /* [paths.count]; owned */
   size_t *first;     /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
   bool make_folders; /* folders that are missing are made when a result is written */
   char *of_frames;   /* the template for inputs with a file for each frame; owned, as the labels */
@@ -111,8 +119,10 @@ typedef struct gconv_outputs {
 /*
  * Names every result. naming->output is
  *   - "-": standard output, for one result;
- *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index} and {frame} are replaced. {stem} is the
- *     name of the input without folders and extension; {index} counts all results from 1, with as many digits as the last
+ *   - a template, if it has a "{" that is not doubled: {stem}, {filter}, {index}, {frame} and {ext} are replaced. {stem} is
+ *     the name of the input without folders and extension, and the suffix; {ext} is the extension of the input, if its
+ * format is that of the result, else that of the format; without naming->format, a template with {ext} means naming->same;
+ *     {index} counts all results from 1, with as many digits as the last
  *     one has; {frame} counts the frames of one input likewise. The folders of an input (gconv_input.relative) are put in
  *     front of the file name;
  *   - a folder, if it exists as one, ends in "/", or has no known extension and the inputs are many: results go to
@@ -132,13 +142,15 @@ gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *
  * and devices. NULL: it is not known. */
 const gconv_format_info *gconv_output_format(const char *path);
 
-/* The format that the results will have, as gconv_outputs_name() finds it. *one_file says whether naming->output is the name
- * of a file, rather than a folder or a template. */
+/* The format that the results will have, as gconv_outputs_name() finds it, but for naming->same. *one_file says whether
+ * naming->output is the name of a file, rather than a folder or a template. */
 const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file);
 
 /* Refuses, with GCONV_BAD_ARGUMENT, results that would land on each other (whatever way their paths take), on an input, or
- * on a folder; and those whose folder is missing (unless it is to be made) or may not be written. Nothing is changed. */
-gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message);
+ * on a folder; those that the next run would take for inputs, unless they have a suffix; and those whose folder is missing
+ * (unless it is to be made) or may not be written. No file is changed. With a suffix, inputs that were found and are results
+ * of others are dropped, with their own results: an earlier run made them. */
+gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message);
 
 /* Refuses likewise results that would replace a file of filters; `filters` are as -f takes them: PATH, or a name, or, of
  * `banks`, PATH:NAME. */
@@ -263,8 +275,8 @@ typedef struct gconv_batch {
   int jobs;               /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
   uint64_t memory;        /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
   uint64_t max_pixels;    /* gconv_read_options */
-  int quality, png_level; /* gconv_write_options, as the next three */
-  bool lossless;
+  int quality, png_level; /* gconv_write_options, as the next four */
+  bool lossless, strip;
   gconv_tiff_compression tiff_compression;
   gconv_store store; /* int16 holds the levels of integer inputs, 0 .. 255 or 0 .. 65535, which filters have, and numbers of
                         all others as they are */

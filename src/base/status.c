@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/status.h"
+#include "base/checksum.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +43,16 @@ gconv_status gconv_set_error(gconv_status status, const char *text) {
   return gconv_fail(status, "%s", text);
 }
 
+/* Checksums of the warnings that are said once. */
+enum { MOST_SAID = 64 };
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t said[MOST_SAID];
+static size_t said_count;
+
 void gconv_set_log(gconv_log_function *function, void *user) {
+  pthread_mutex_lock(&said_lock);
+  said_count = 0;
+  pthread_mutex_unlock(&said_lock);
   log_function = function;
   log_user = user;
 }
@@ -67,4 +78,27 @@ void gconv_remark(const char *format, ...) {
   va_start(arguments, format);
   log_text(GCONV_LOG_REMARK, format, arguments);
   va_end(arguments);
+}
+
+/* Returns whether the text is new. If there are too many to remember, none is. */
+static bool is_first(const char *text) {
+  uint64_t hash = gconv_fnv1a(GCONV_FNV1A_BASIS, text, strlen(text));
+  pthread_mutex_lock(&said_lock);
+  bool first = said_count < MOST_SAID;
+  for (size_t i = 0; i < said_count && first; i++)
+    first = said[i] != hash;
+  if (first)
+    said[said_count++] = hash;
+  pthread_mutex_unlock(&said_lock);
+  return first;
+}
+
+void gconv_warn_once(const char *format, ...) {
+  char text[TEXT_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (is_first(text))
+    gconv_warn("%s", text);
 }

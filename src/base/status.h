@@ -23,6 +23,8 @@ gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_P
 /* Sends a warning or a remark to the function of gconv_set_log(). */
 void gconv_warn(const char *format, ...) GCONV_PRINTF(1, 2);
 void gconv_remark(const char *format, ...) GCONV_PRINTF(1, 2);
+/* Sends a warning that was not sent since gconv_set_log(): what holds for a whole run is said once. */
+void gconv_warn_once(const char *format, ...) GCONV_PRINTF(1, 2);
 
 #ifdef __cplusplus
 }

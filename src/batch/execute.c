@@ -2,6 +2,7 @@
 /* From pixels to results: the device of a group, its plan, and its execution. */
 #include "base/clock.h"
 #include "batch/run.h"
+#include "image/metadata.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ static gconv_status check_channels(const gconv_task *task, const gconv_format_in
 
 /* Refuses results that their format cannot hold: better before the work than after it. A stack has a channel for each filter
  * and colour. */
-static gconv_status check_results(const gconv_worker *worker, const gconv_task *task) {
-  const gconv_format_info *format = worker->run->batch->outputs->format;
+static gconv_status check_results(const gconv_task *task) {
+  const gconv_format_info *format = task->items[0].format;
   const gconv_image *out = gconv_plan_output_header(task->plan, 0), *in = &task->image;
   const gconv_plan_info *info = gconv_plan_get_info(task->plan);
   gconv_status status = check_channels(task, format, out->channels);
@@ -99,7 +100,7 @@ gconv_status gconv_task_plan(gconv_worker *worker, gconv_task *task, int32_t row
   double begin = gconv_now_ms();
   gconv_task_give_plan(worker, task);
   GCONV_TRY(take_somewhere(worker, task, rows, rows_may));
-  GCONV_TRY(check_results(worker, task));
+  GCONV_TRY(check_results(task));
   if (task->common.cold && batch->explain && worker->explains && !task->explanation)
     GCONV_TRY(gconv_batch_explain(batch, task->plan, &task->explanation));
   task->common.plan_ms += task->common.cold ? gconv_now_ms() - begin : 0;
@@ -204,7 +205,7 @@ static gconv_status execute_parts(gconv_worker *worker, gconv_task *task) {
     int32_t first = at < frames - part ? at : frames - part;
     gconv_image in = gconv_frames_of(&task->image, first, part);
     gconv_timings times;
-    in.icc = NULL;
+    gconv_metadata_disown(&in);
     for (size_t k = 0; k < worker->result_count; k++)
       outputs[k] = gconv_frames_of(&worker->results[k], first, part);
     status = gconv_plan_execute(task->plan, &in, outputs, &times);

@@ -8,13 +8,15 @@
 
 static void explain_png(const gconv_batch *batch, const gconv_plan *plan, FILE *text) {
   const gconv_outputs *outputs = batch->outputs;
+  const gconv_format_info *format = outputs->formats[outputs->first[0]];
   char *const *first = outputs->paths.items + outputs->first[0]; /* the results of the first input */
-  bool may = gconv_gpu_makes_png(batch) && gconv_gpu_may_send_parts(batch, first, outputs->first[1] - outputs->first[0]);
+  bool may =
+      gconv_gpu_makes_png(batch, format) && gconv_gpu_may_send_parts(batch, first, outputs->first[1] - outputs->first[0]);
   size_t bytes = may ? gconv_plan_png_bytes(plan) : 0;
   if (bytes > 0)
     fprintf(text, "PNG made by %s, which takes %.3g MB more there; strips that repeat themselves by the CPU\n",
             gconv_plan_get_info(plan)->device, (double)bytes * 1e-6);
-  else if (strcmp(outputs->format->name, "png") == 0)
+  else if (strcmp(format->name, "png") == 0)
     fprintf(text, "PNG made by the CPU\n");
 }
 

@@ -10,8 +10,8 @@
 
 /* ---- What it can do for a job --------------------------------------------------------------------------------------- */
 
-bool gconv_gpu_makes_png(const gconv_batch *batch) {
-  return strcmp(batch->outputs->format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
+bool gconv_gpu_makes_png(const gconv_batch *batch, const gconv_format_info *format) {
+  return format && strcmp(format->name, "png") == 0 && (batch->png_level == 0 || batch->png_level == 1);
 }
 
 int gconv_host_stages(const gconv_batch *batch) {
@@ -41,7 +41,7 @@ double gconv_parts_bytes(const gconv_worker *worker, const gconv_task *task, dou
   double bytes = whole + ((double)item->count - 1) * (5 << 20) * worker->threads;
   bool may = task->count == 1 && !worker->run->operation->type->batches &&
              gconv_gpu_may_send_parts(batch, item->paths, item->count) &&
-             (gconv_gpu_makes_png(batch) || worker->threads == 1) &&
+             (gconv_gpu_makes_png(batch, item->format) || worker->threads == 1) &&
              (batch->memory == 0 || bytes <= (double)worker->run->budget.bytes);
   return may ? bytes : 0;
 }
@@ -81,7 +81,7 @@ gconv_status gconv_task_execute_parts(gconv_worker *worker, gconv_task *task, co
   gconv_timings *timings = &task->common.timings;
   sending s = {.worker = worker, .task = task, .in = in};
   gconv_taker taker = {
-      .begin = begin_results, .take = take_part, .user = &s, .png = gconv_gpu_makes_png(worker->run->batch)};
+      .begin = begin_results, .take = take_part, .user = &s, .png = gconv_gpu_makes_png(worker->run->batch, item->format)};
   s.writers = gconv_plan_outputs(task->plan) == item->count ? calloc(item->count, sizeof *s.writers) : NULL;
   if (!s.writers)
     return GCONV_UNSUPPORTED;

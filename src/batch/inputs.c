@@ -28,15 +28,17 @@ struct folder {
   ino_t inode;
 };
 
-static gconv_status add_input(struct search *search, const char *path, const char *relative) {
+static gconv_status add_input(struct search *search, const char *path, const char *relative, bool found) {
   gconv_inputs *inputs = search->inputs;
   gconv_input *items = gconv_grown(inputs->items, inputs->count, sizeof *items);
   if (!items)
     return gconv_complain_memory(search->message);
   inputs->items = items;
   gconv_input *input = &items[inputs->count++];
-  *input = (gconv_input){
-      .path = strdup(path), .file = strndup(path, gconv_member_split(path)), .relative = strdup(relative)};
+  *input = (gconv_input){.path = strdup(path),
+                         .file = strndup(path, gconv_member_split(path)),
+                         .relative = strdup(relative),
+                         .found = found};
   return input->path && input->file && input->relative ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
@@ -96,7 +98,7 @@ static gconv_status search_entry(struct search *search, const struct folder *her
   if (stat(path, &status) != 0) /* a dangling link, or gone since: as if it were not there */
     return GCONV_OK;
   if (S_ISREG(status.st_mode)) /* no pipe, which may never end */
-    return is_image_name(path)    ? add_input(search, path, relative)
+    return is_image_name(path)    ? add_input(search, path, relative, true)
            : is_unread_name(path) ? pass_over(search, path)
                                   : GCONV_OK;
   if (!S_ISDIR(status.st_mode) || !search->recursive || leads_back(here, &status) || holds_results(search, &status))
@@ -112,7 +114,8 @@ static gconv_status search_folder(struct search *search, const struct folder *pa
   if (count < 0)
     return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot look into this folder: %s", path,
                           strerror(errno));
-  gconv_status result = GCONV_OK;
+  bool noted = gconv_texts_add(&search->inputs->folders, strdup(path));
+  gconv_status result = noted ? GCONV_OK : gconv_complain_memory(search->message);
   for (int i = 0; i < count; i++) {
     if (result == GCONV_OK) {
       char *entry = join(path, entries[i]->d_name), *below = join(relative, entries[i]->d_name);
@@ -177,7 +180,7 @@ static gconv_status add_match(struct search *search, const char *path, const cha
   if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
     return search->recursive && !holds_results(search, &status) ? search_folder(search, NULL, path, relative, &status)
                                                                 : GCONV_OK;
-  return add_input(search, path, relative);
+  return add_input(search, path, relative, true);
 }
 
 /* A folder that cannot be looked into may hide what matches. Keeps errno for the caller of glob(). */
@@ -201,7 +204,8 @@ static gconv_status find_by_pattern(struct search *search, const char *pattern) 
     return gconv_complain(search->message, GCONV_BAD_ARGUMENT,
                           "%s: cannot look into a folder that this pattern leads to: %s", pattern,
                           strerror(failed == GLOB_NOSPACE ? ENOMEM : error));
-  gconv_status result = GCONV_OK;
+  bool noted = gconv_texts_add(&search->inputs->patterns, strdup(pattern));
+  gconv_status result = noted ? GCONV_OK : gconv_complain_memory(search->message);
   for (size_t i = 0; i < found.gl_pathc && result == GCONV_OK; i++)
     result = add_match(search, found.gl_pathv[i], found.gl_pathv[i] + fixed);
   globfree(&found);
@@ -215,7 +219,7 @@ static gconv_status find_standard_input(struct search *search) {
   for (size_t i = 0; i < search->inputs->count; i++)
     if (strcmp(search->inputs->items[i].path, "-") == 0)
       return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "-: standard input can be read only once");
-  return add_input(search, "-", "stdin");
+  return add_input(search, "-", "stdin", false);
 }
 
 /* Adds FILE:MEMBER, of which FILE has this length, under the name FILE_MEMBER. */
@@ -229,7 +233,7 @@ static gconv_status add_member(struct search *search, const char *spec, size_t l
   for (char *at = relative; at && *at; at++)
     if (*at == '/' || (unsigned char)*at < ' ')
       *at = '_';
-  gconv_status status = relative ? add_input(search, spec, relative) : gconv_complain_memory(search->message);
+  gconv_status status = relative ? add_input(search, spec, relative, false) : gconv_complain_memory(search->message);
   free(relative);
   free(file);
   return status;
@@ -244,7 +248,7 @@ static gconv_status find_one(struct search *search, const char *spec) {
   if (stat(spec, &status) == 0) {
     const char *slash = strrchr(spec, '/');
     return S_ISDIR(status.st_mode) ? find_in_folder(search, spec, &status)
-                                   : add_input(search, spec, slash ? slash + 1 : spec);
+                                   : add_input(search, spec, slash ? slash + 1 : spec, false);
   }
   int error = errno;
   size_t file = gconv_member_split(spec);
@@ -290,5 +294,7 @@ void gconv_inputs_free(gconv_inputs *inputs) {
   }
   free(inputs->items);
   free(inputs->unread_one);
+  gconv_texts_free(&inputs->folders);
+  gconv_texts_free(&inputs->patterns);
   *inputs = (gconv_inputs){0};
 }

@@ -77,6 +77,7 @@ bool gconv_item_begin(gconv_run *run, size_t place, gconv_item *item) {
   size_t input = run->order[place], first = batch->one_array ? 0 : outputs->first[input];
   *item = (gconv_item){.place = place,
                        .paths = outputs->paths.items + first,
+                       .format = outputs->formats[first],
                        .count = batch->one_array ? 1 : outputs->first[input + 1] - first};
   item->report.input = &batch->inputs->items[input];
   item->report.outputs = item->paths;

@@ -93,7 +93,8 @@ void gconv_worker_judge(gconv_worker *worker, const gconv_image *header) {
 
 /* Whether results are arrays, written as they are. */
 static bool are_arrays(const gconv_run *run) {
-  return run->batch->outputs->format->tensors && run->operation->type->batches;
+  const gconv_format_info *format = run->batch->outputs->format; /* banks have one */
+  return format && format->tensors && run->operation->type->batches;
 }
 
 /* Bytes of copies while an array whose channels are last is read. */

@@ -14,6 +14,7 @@ struct namer {
   const gconv_naming *naming;
   gconv_outputs *outputs;
   gconv_message *message;
+  const gconv_format_info **of_inputs; /* [inputs->count]: the formats of their results; owned */
 };
 
 /* ---- Templates ----------------------------------------------------------------------------------------------------- */
@@ -25,10 +26,11 @@ static gconv_status expand(const struct namer *namer, FILE *out, const char *par
   const char *wrong = gconv_template_expand(out, part, length, values, &size);
   if (!wrong)
     return GCONV_OK;
-  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
-                        "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index} and {frame}; a brace "
-                        "that belongs to a name is written twice: {{ and }}",
-                        namer->naming->output, (int)size, wrong);
+  return gconv_complain(
+      namer->message, GCONV_BAD_ARGUMENT,
+      "%s: \"%.*s\" is not a field of templates: there are {stem}, {filter}, {index}, {frame} and {ext}; a brace "
+      "that belongs to a name is written twice: {{ and }}",
+      namer->naming->output, (int)size, wrong);
 }
 
 /* Makes a path, for free(): the folders of the template, those of the input, then the file name. */
@@ -85,6 +87,8 @@ const gconv_format_info *gconv_output_format(const char *path) {
 static gconv_status choose_format(const struct namer *namer, bool by_extension) {
   const gconv_naming *naming = namer->naming;
   const gconv_format_info *format = naming->format;
+  if (namer->outputs->same)
+    return GCONV_OK;
   if (!format)
     format = gconv_output_format(by_extension ? naming->output : "-");
   if (!format && gconv_template_is_one(naming->output) && is_folder(naming->output))
@@ -111,11 +115,12 @@ static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
   const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/", *filter = namer->outputs->labels.count > 1 ? "_{filter}" : "";
-  int extension = (int)strcspn(format->extensions, " ");
+  const char *extension = format ? format->extensions : "{ext}";
+  int length = (int)strcspn(extension, " ");
   namer->outputs->mirrors = namer->outputs->make_folders = true;
-  if (asprintf(&namer->outputs->pattern, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+  if (asprintf(&namer->outputs->pattern, "%s%s{stem}%s.%.*s", folder, slash, filter, length, extension) < 0)
     namer->outputs->pattern = NULL;
-  if (asprintf(&namer->outputs->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+  if (asprintf(&namer->outputs->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, length, extension) < 0)
     namer->outputs->of_frames = NULL;
   return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
 }
@@ -151,9 +156,11 @@ static gconv_status name_by_template(struct namer *namer) {
 
 static gconv_status name_by_output(struct namer *namer) {
   const char *output = namer->naming->output;
+  bool template = gconv_template_is_one(output);
   if (output[0] == '\0')
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "the name of the output is empty");
-  if (gconv_template_is_one(output))
+  namer->outputs->same = namer->naming->same || (template && !namer->naming->format && gconv_template_has(output, "ext"));
+  if (template)
     return name_by_template(namer);
   char *plain = gconv_template_plain(output), *fixed = plain ? gconv_template_escape(plain) : NULL;
   gconv_status status = fixed ? name_plainly(namer, plain, fixed) : gconv_complain_memory(namer->message);
@@ -202,9 +209,10 @@ static gconv_status make_labels(struct namer *namer) {
 
 /* The files that one result of this input takes. An input that cannot be read counts as one: its failure is reported when
  * its turn comes. */
-static size_t count_frames(const struct namer *namer, const gconv_input *input) {
+static size_t count_frames(const struct namer *namer, size_t i) {
+  const gconv_input *input = &namer->inputs->items[i];
   const gconv_format_info *format = gconv_format_by_path(input->file);
-  if (namer->outputs->format->multiframe || !format || !(format->multiframe || format->several))
+  if (namer->of_inputs[i]->multiframe || !format || !(format->multiframe || format->several))
     return 1;
   gconv_image header = {0};
   gconv_status status = gconv_image_read_header(input->path, &header, NULL);
@@ -220,7 +228,40 @@ static gconv_status count_results(const struct namer *namer) {
     return gconv_complain_memory(namer->message);
   namer->outputs->first = first;
   for (size_t i = 0; i < count; i++)
-    first[i + 1] = first[i] + namer->outputs->labels.count * count_frames(namer, &namer->inputs->items[i]);
+    first[i + 1] = first[i] + namer->outputs->labels.count * count_frames(namer, i);
+  return GCONV_OK;
+}
+
+/* ---- Formats of inputs ---------------------------------------------------------------------------------------------- */
+
+/* The format of a file by its content; one that cannot be read, which its turn will tell, has that of its name. */
+static const gconv_format_info *find_format(const gconv_input *input) {
+  gconv_image header = {0};
+  const gconv_format_info *format = NULL;
+  if (!gconv_input_is_file(input->file) || gconv_image_read_header(input->path, &header, &format) != GCONV_OK)
+    format = gconv_format_by_path(input->file);
+  gconv_image_free(&header);
+  return format && format->writes ? format : gconv_format_by_name("png");
+}
+
+/* Fills namer->of_inputs, and outputs->format if all are the same. */
+static gconv_status find_formats(struct namer *namer) {
+  size_t count = namer->inputs->count;
+  gconv_outputs *outputs = namer->outputs;
+  namer->of_inputs = calloc(count + 1, sizeof *namer->of_inputs);
+  if (!namer->of_inputs)
+    return gconv_complain_memory(namer->message);
+  for (size_t i = 0; i < count; i++) {
+    const gconv_input *input = &namer->inputs->items[i];
+    if (outputs->same && strcmp(input->path, "-") == 0)
+      return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                            "--format same: what comes from standard input has no format before it is read: name one");
+    namer->of_inputs[i] = outputs->same ? find_format(input) : outputs->format;
+  }
+  bool alike = true;
+  for (size_t i = 1; i < count; i++)
+    alike &= namer->of_inputs[i] == namer->of_inputs[0];
+  outputs->format = alike ? namer->of_inputs[0] : NULL;
   return GCONV_OK;
 }
 
@@ -247,12 +288,42 @@ const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *
 
 /* ---- All names ----------------------------------------------------------------------------------------------------- */
 
-/* What the fields stand for, but for index and frame. */
-static gconv_template_values values_of(const struct namer *namer, size_t input, size_t result) {
+/* With naming->same, a name that ends as those of another format does would lie. */
+static gconv_status check_extension(const struct namer *namer, size_t i, const char *path) {
+  const gconv_format_info *format = namer->of_inputs[i], *named = gconv_format_by_path(path);
+  if (!namer->outputs->same || !named || named == format)
+    return GCONV_OK;
+  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                        "%s: --format same writes %s here, as %s is one: end the name in .{ext}, or name a folder", path,
+                        format->name, namer->inputs->items[i].path);
+}
+
+/* A suffix stands behind {stem}, so there must be one. */
+static gconv_status check_suffix(const struct namer *namer) {
+  const char *suffix = namer->naming->suffix;
+  if (suffix && suffix[0] && !(namer->outputs->suffix = strdup(suffix)))
+    return gconv_complain_memory(namer->message);
+  if (suffix && strchr(suffix, '/'))
+    return gconv_complain(namer->message, GCONV_BAD_ARGUMENT, "--suffix %s: it is a part of a name, without /", suffix);
+  if (!suffix || gconv_template_has(namer->outputs->pattern, "stem"))
+    return GCONV_OK;
+  return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
+                        "--suffix: %s has no {stem} behind which it could stand: name a folder (-o results/) or a template",
+                        namer->naming->output);
+}
+
+/* What the fields stand for, but for index and frame, in names of results of this format. */
+static gconv_template_values values_of(const struct namer *namer, const gconv_format_info *format, size_t input,
+                                       size_t result) {
   const char *relative = namer->inputs->items[input].relative, *slash = strrchr(relative, '/');
   const char *stem = slash ? slash + 1 : relative, *dot = strrchr(stem, '.');
+  bool own = dot && gconv_format_by_path(stem) == format;
+  const char *extension = own ? dot + 1 : format->extensions;
   return (gconv_template_values){.stem = stem,
                                  .stem_length = (int)(dot && dot > stem ? (size_t)(dot - stem) : strlen(stem)),
+                                 .suffix = namer->naming->suffix ? namer->naming->suffix : "",
+                                 .extension = extension,
+                                 .extension_length = own ? (int)strlen(extension) : (int)strcspn(extension, " "),
                                  .filter = namer->outputs->labels.items[result]};
 }
 
@@ -260,7 +331,7 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
   const gconv_outputs *outputs = namer->outputs;
   const size_t *first = outputs->first, results = outputs->labels.count, frames = (first[i + 1] - first[i]) / results;
   for (size_t n = 0; n < first[i + 1] - first[i]; n++) {
-    gconv_template_values values = values_of(namer, i, n / frames);
+    gconv_template_values values = values_of(namer, namer->of_inputs[i], i, n / frames);
     char *path = NULL;
     values.index = first[i] + n + 1;
     values.index_count = first[namer->inputs->count];
@@ -270,6 +341,8 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
                         &path));
     if (!gconv_texts_add(&namer->outputs->paths, path))
       return gconv_complain_memory(namer->message);
+    outputs->formats[first[i] + n] = namer->of_inputs[i];
+    GCONV_TRY(check_extension(namer, i, path));
   }
   return GCONV_OK;
 }
@@ -277,8 +350,11 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
 static gconv_status name_results(struct namer *namer) {
   GCONV_TRY(make_labels(namer));
   GCONV_TRY(name_by_output(namer));
+  GCONV_TRY(check_suffix(namer));
+  GCONV_TRY(find_formats(namer));
   GCONV_TRY(count_results(namer));
   size_t count = namer->outputs->first[namer->inputs->count];
+  const char *extension = namer->outputs->format ? namer->outputs->format->extensions : "{ext}";
   if (count > 1 && !namer->outputs->make_folders)
     return gconv_complain(namer->message, GCONV_BAD_ARGUMENT,
                           "%s: is one file, but there are %zu results: %sname a folder (-o results/), or a template with "
@@ -287,7 +363,10 @@ static gconv_status name_results(struct namer *namer) {
                           namer->naming->each_filter && namer->naming->filters->count == count
                               ? "make one of all filters (--combine magnitude or mosaic), or "
                               : "",
-                          (int)strcspn(namer->outputs->format->extensions, " "), namer->outputs->format->extensions);
+                          (int)strcspn(extension, " "), extension);
+  namer->outputs->formats = calloc(count, sizeof *namer->outputs->formats);
+  if (!namer->outputs->formats)
+    return gconv_complain_memory(namer->message);
   for (size_t i = 0; i < namer->inputs->count; i++)
     GCONV_TRY(name_results_of(namer, i));
   return GCONV_OK;
@@ -299,14 +378,43 @@ gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *
   gconv_status status = name_results(&namer);
   if (status != GCONV_OK)
     gconv_outputs_free(outputs);
+  free(namer.of_inputs);
   return status;
+}
+
+void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keeps *keeps, void *user) {
+  size_t kept = 0, paths = 0, begin = 0;
+  for (size_t i = 0; i < inputs->count; i++) {
+    gconv_input *input = &inputs->items[i];
+    size_t end = outputs->first[i + 1];
+    bool mine = keeps(input, i, user);
+    for (size_t n = begin; n < end; n++)
+      if (mine) {
+        outputs->formats[paths] = outputs->formats[n];
+        outputs->paths.items[paths++] = outputs->paths.items[n];
+      } else {
+        free(outputs->paths.items[n]);
+      }
+    begin = end;
+    if (mine) {
+      inputs->items[kept++] = *input;
+      outputs->first[kept] = paths;
+    } else {
+      free(input->path);
+      free(input->file);
+      free(input->relative);
+    }
+  }
+  inputs->count = kept;
+  outputs->paths.count = paths;
 }
 
 /* ---- Frames that were not known beforehand ------------------------------------------------------------------------- */
 
 gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t input, size_t result,
                                       size_t frame, char **path, gconv_message *message) {
-  gconv_naming naming = {.output = outputs->pattern};
+  const gconv_format_info *format = outputs->formats[outputs->first[input]];
+  gconv_naming naming = {.output = outputs->pattern, .suffix = outputs->suffix};
   gconv_outputs known = *outputs;
   struct namer namer = {.inputs = inputs, .naming = &naming, .outputs = &known, .message = message};
   bool apart = strstr(outputs->of_frames, "{frame}") || (strstr(outputs->of_frames, "{index}") && inputs->count == 1);
@@ -315,8 +423,8 @@ gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_ou
                           "several images came, and %s is for one: name a folder (-o results/), a template with {frame} "
                           "(-o 'results/{stem}_{frame}.%.*s'), or a file of a format that holds several (-o results.ppm)",
                           strcmp(outputs->pattern, "-") == 0 ? "standard output" : outputs->pattern,
-                          (int)strcspn(outputs->format->extensions, " "), outputs->format->extensions);
-  gconv_template_values values = values_of(&namer, input, result);
+                          (int)strcspn(format->extensions, " "), format->extensions);
+  gconv_template_values values = values_of(&namer, format, input, result);
   values.frame = frame;
   values.index = (frame - 1) * outputs->labels.count + result + 1;
   values.frame_count = values.index_count = 999999;
@@ -326,8 +434,10 @@ gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_ou
 void gconv_outputs_free(gconv_outputs *outputs) {
   free(outputs->pattern);
   free(outputs->of_frames);
+  free(outputs->suffix);
   gconv_texts_free(&outputs->labels);
   gconv_texts_free(&outputs->paths);
+  free(outputs->formats);
   free(outputs->first);
   *outputs = (gconv_outputs){0};
 }

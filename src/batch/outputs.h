@@ -8,6 +8,11 @@
 /* Whether the file may be opened before its turn: what a pipe holds can be read once. */
 bool gconv_input_is_file(const char *path);
 
+/* Whether input number `i` is kept. */
+typedef bool gconv_keeps(const gconv_input *input, size_t i, void *user);
+/* Drops inputs, with their results; the names of the others stay. */
+void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keeps *keeps, void *user);
+
 /* Makes the folders that lead to `path` where they are missing. May run on several threads. */
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message);
 

@@ -3,6 +3,7 @@
 #include "batch/outputs.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,8 +153,8 @@ static gconv_status refuse_known(struct identity *known, size_t count, const cha
   for (size_t i = 0; i < outputs->paths.count; i++) {
     const char *path = outputs->paths.items[i];
     if (identify(path, &key) && bsearch(&key, known, count, sizeof *known, compare_identities))
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this output is one of the %s: choose another name", path,
-                            what);
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this output is one of the %s: choose another name%s", path,
+                            what, outputs->make_folders ? ", such as by --suffix _NAME" : "");
   }
   return GCONV_OK;
 }
@@ -169,6 +170,97 @@ static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs
   free(known);
   return status;
 }
+
+/* ---- Results among the inputs -------------------------------------------------------------------------------------- */
+
+/* `path` without "./" in front. */
+static const char *plain_path(const char *path) {
+  while (strncmp(path, "./", 2) == 0)
+    path += 2;
+  return path;
+}
+
+/* Whether `path` lies in a folder that was searched. */
+static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is, gconv_message *message) {
+  char *own = folder_of(path), *canonical_own = own ? canonical(own) : NULL;
+  bool good = canonical_own != NULL;
+  *is = false;
+  for (size_t i = 0; good && i < count && !*is; i++)
+    *is = strcmp(canonical_own, searched[i]) == 0;
+  free(own);
+  free(canonical_own);
+  return good ? GCONV_OK : gconv_complain_memory(message);
+}
+
+static bool is_matched(const gconv_texts *patterns, const char *path) {
+  for (size_t i = 0; i < patterns->count; i++)
+    if (fnmatch(plain_path(patterns->items[i]), plain_path(path), FNM_PATHNAME | FNM_PERIOD) == 0)
+      return true;
+  return false;
+}
+
+/* The next run would filter these results, too. */
+static gconv_status refuse_among(const gconv_inputs *inputs, const gconv_outputs *outputs, char *const *searched,
+                                 gconv_message *message) {
+  for (size_t i = 0; i < outputs->paths.count; i++) {
+    const char *path = outputs->paths.items[i];
+    bool is = is_matched(&inputs->patterns, path);
+    if (!is && inputs->folders.count > 0 && gconv_format_by_path(path))
+      GCONV_TRY(is_searched(searched, inputs->folders.count, path, &is, message));
+    if (is)
+      return gconv_complain(
+          message, GCONV_BAD_ARGUMENT,
+          "%s: this result would lie among the inputs, and the next run would filter it again: name another "
+          "folder (-o results/), or put --suffix _NAME behind the names, by which the next run knows results",
+          path);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status check_among(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
+  size_t count = inputs->folders.count;
+  char **searched = calloc(count + 1, sizeof *searched);
+  bool good = searched != NULL;
+  for (size_t i = 0; good && i < count; i++)
+    good = (searched[i] = canonical(inputs->folders.items[i])) != NULL;
+  gconv_status status = good ? refuse_among(inputs, outputs, searched, message) : gconv_complain_memory(message);
+  for (size_t i = 0; searched && i < count; i++)
+    free(searched[i]);
+  free(searched);
+  return status;
+}
+
+/* What results of earlier runs are known by: the files at the paths of results, sorted. */
+struct earlier {
+  struct identity *known;
+  size_t count;
+  size_t *dropped;
+};
+
+static bool is_no_result(const gconv_input *input, size_t i, void *user) {
+  const struct earlier *earlier = user;
+  struct identity key;
+  (void)i;
+  bool result = input->found && identify(input->path, &key) &&
+                bsearch(&key, earlier->known, earlier->count, sizeof *earlier->known, compare_identities);
+  *earlier->dropped += result;
+  return !result;
+}
+
+/* With a suffix, inputs that are results of others were made by an earlier run. */
+static gconv_status drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
+  struct earlier earlier = {.known = calloc(outputs->paths.count, sizeof *earlier.known), .dropped = &outputs->earlier};
+  if (!earlier.known)
+    return gconv_complain_memory(message);
+  for (size_t i = 0; i < outputs->paths.count; i++)
+    earlier.count += identify(outputs->paths.items[i], &earlier.known[earlier.count]);
+  qsort(earlier.known, earlier.count, sizeof *earlier.known, compare_identities);
+  gconv_outputs_keep(inputs, outputs, is_no_result, &earlier);
+  free(earlier.known);
+  return GCONV_OK;
+}
+
+/* ---- Filters ------------------------------------------------------------------------------------------------------- */
 
 /* The file of PATH:NAME. */
 static bool identify_bank(const char *spec, struct identity *identity) {
@@ -259,10 +351,14 @@ bool gconv_output_is_sent(const char *path) {
   return strcmp(path, "/dev/null") != 0 && stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-gconv_status gconv_outputs_check(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
+gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
   if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
     return GCONV_OK;
+  if (outputs->suffix)
+    GCONV_TRY(drop_earlier(inputs, outputs, message));
   GCONV_TRY(check_inputs(inputs, outputs, message));
+  if (!outputs->suffix)
+    GCONV_TRY(check_among(inputs, outputs, message));
   GCONV_TRY(check_collisions(inputs, outputs, message));
   return check_folders(outputs, message);
 }

@@ -108,10 +108,11 @@ typedef struct gconv_worker {
 
 /* An input on its way. */
 typedef struct gconv_item {
-  size_t place;       /* in run->order */
-  char *const *paths; /* of its results */
-  bool *wanted;       /* [count]: which of them are to be written; owned */
-  bool sent;          /* a result cannot be taken back, once begun, if the input turns out to be damaged */
+  size_t place;                    /* in run->order */
+  char *const *paths;              /* of its results */
+  const gconv_format_info *format; /* of each */
+  bool *wanted;                    /* [count]: which of them are to be written; owned */
+  bool sent;                       /* a result cannot be taken back, once begun, if the input turns out to be damaged */
   size_t count;
   gconv_print print;           /* of the file, as it was before it was read; known only if there is a manifest */
   int32_t first_frame, frames; /* of the group's image */
@@ -287,8 +288,8 @@ double gconv_stream_bytes(const gconv_plan *plan, size_t writers, int threads);
 
 /* ---- gpu.c ---- */
 
-/* Whether a GPU can compress the results: as PNG of level 1, which is the default. */
-bool gconv_gpu_makes_png(const gconv_batch *batch);
+/* Whether a GPU can compress results of the format (NULL: of several): as PNG of level 1, which is the default. */
+bool gconv_gpu_makes_png(const gconv_batch *batch, const gconv_format_info *format);
 
 /* Whether a GPU may decode the inputs: not if their pixels are wanted on the host, to verify, or for stages before the
  * convolution. */

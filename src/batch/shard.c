@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/checksum.h"
+#include "batch/outputs.h"
 #include "batch/texts.h"
 
 #include <errno.h>
@@ -105,29 +106,14 @@ static int shard_of(const char *relative, int count) {
   return (int)(gconv_fnv1a(GCONV_FNV1A_BASIS, relative, strlen(relative)) % (uint64_t)count) + 1;
 }
 
+static bool is_mine(const gconv_input *input, size_t i, void *user) {
+  const gconv_shard *shard = user;
+  (void)i;
+  return shard_of(input->relative, shard->count) == shard->number;
+}
+
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs) {
-  size_t kept = 0, paths = 0, begin = 0;
-  for (size_t i = 0; shard->count && i < inputs->count; i++) {
-    gconv_input *input = &inputs->items[i];
-    size_t end = outputs->first[i + 1];
-    bool mine = shard_of(input->relative, shard->count) == shard->number;
-    for (size_t n = begin; n < end; n++)
-      if (mine)
-        outputs->paths.items[paths++] = outputs->paths.items[n];
-      else
-        free(outputs->paths.items[n]);
-    begin = end;
-    if (mine) {
-      inputs->items[kept++] = *input;
-      outputs->first[kept] = paths;
-    } else {
-      free(input->path);
-      free(input->file);
-      free(input->relative);
-    }
-  }
-  if (shard->count) {
-    inputs->count = kept;
-    outputs->paths.count = paths;
-  }
+  gconv_shard own = *shard;
+  if (shard->count)
+    gconv_outputs_keep(inputs, outputs, is_mine, &own);
 }

@@ -49,6 +49,16 @@ char *gconv_template_plain(const char *output) {
   return literal ? strdup(output) : undouble(output, strlen(output));
 }
 
+bool gconv_template_has(const char *template, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = template, *end = at + strlen(at); at < end; at++)
+    if (is_doubled(at, end))
+      at++;
+    else if (*at == '{' && strncmp(at + 1, name, length) == 0 && at[1 + length] == '}')
+      return true;
+  return false;
+}
+
 char *gconv_template_escape(const char *path) {
   char *template = malloc(2 * strlen(path) + 1), *to = template;
   if (!template)
@@ -78,7 +88,9 @@ static int digits(size_t number) {
 /* Writes what the name in the `length` bytes at `name` stands for; false if there is no such name. */
 static bool put_value(FILE *out, const char *name, size_t length, const gconv_template_values *values) {
   if (length == 4 && memcmp(name, "stem", 4) == 0)
-    fprintf(out, "%.*s", values->stem_length, values->stem);
+    fprintf(out, "%.*s%s", values->stem_length, values->stem, values->suffix);
+  else if (length == 3 && memcmp(name, "ext", 3) == 0)
+    fprintf(out, "%.*s", values->extension_length, values->extension);
   else if (length == 6 && memcmp(name, "filter", 6) == 0)
     fputs(values->filter, out);
   else if (length == 5 && memcmp(name, "index", 5) == 0)

@@ -11,6 +11,9 @@
 typedef struct gconv_template_values {
   const char *stem;
   int stem_length;
+  const char *suffix; /* behind the stem; "" for none */
+  const char *extension;
+  int extension_length;
   const char *filter;
   size_t index, index_count; /* from 1 */
   size_t frame, frame_count;
@@ -25,6 +28,9 @@ bool gconv_template_is_one(const char *output);
 /* The path that `output` names where it is no template: as it stands if it has no {, or is an existing folder, else with the
  * doubled braces made single ones. Owned by the caller; NULL without memory. */
 char *gconv_template_plain(const char *output);
+
+/* Whether it has the field `name`. */
+bool gconv_template_has(const char *template, const char *name);
 
 /* A template without fields that names `path`. Owned by the caller; NULL without memory. */
 char *gconv_template_escape(const char *path);

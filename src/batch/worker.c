@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "batch/layout.h"
 #include "batch/run.h"
+#include "image/metadata.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +114,8 @@ static void keep_input(gconv_worker *worker, gconv_task *task) {
   gconv_image_free(&worker->input);
   if (task->image.data)
     worker->input = task->image;
-  task->image.data = task->image.icc = NULL;
+  task->image.data = NULL;
+  gconv_metadata_disown(&task->image);
 }
 
 /* Writes what was executed and not written yet; gives back what the way took. */

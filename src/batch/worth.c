@@ -39,7 +39,7 @@ static double spared_by(const gconv_batch *batch, gconv_device *cpu, const gconv
   if (gconv_plan_outline(cpu, like, batch->operation, 0, &plan) != GCONV_OK)
     return 0;
   double milliseconds = gconv_plan_get_info(plan)->estimate_ms;
-  if (gconv_gpu_makes_png(batch) && !batch->verify && !(gconv_host_stages(batch) & GCONV_HOST_AFTER))
+  if (gconv_gpu_makes_png(batch, batch->outputs->format) && !batch->verify && !(gconv_host_stages(batch) & GCONV_HOST_AFTER))
     for (size_t i = 0; i < gconv_plan_outputs(plan); i++)
       milliseconds += bytes_of(gconv_plan_output_header(plan, i)) * PNG_NS * 1e-6;
   gconv_plan_free(plan);

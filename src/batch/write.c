@@ -3,23 +3,28 @@
 #include "base/clock.h"
 #include "batch/layout.h"
 #include "batch/run.h"
+#include "image/metadata.h"
 
 #include <stdlib.h>
 
-/* As the batch asks for them, for results of images of this type. */
-static gconv_write_options make_options(const gconv_run *run, gconv_type from, int threads) {
+/* As the batch asks for them, for results of `format`, of images of type `from`; `result` has the quality of the input, if
+ * that counts. */
+static gconv_write_options make_options(const gconv_run *run, const gconv_format_info *format, gconv_type from,
+                                        const gconv_image *result, int threads) {
   static const double white[] = {UINT8_MAX, UINT16_MAX, 1}; /* by gconv_type */
   const gconv_batch *batch = run->batch;
+  bool own_quality = batch->outputs->same && batch->quality == 0;
   return (gconv_write_options){
-      .format = batch->outputs->format,
+      .format = format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
-      .quality = batch->quality,
+      .quality = own_quality ? result->jpeg_quality : batch->quality,
       .lossless = batch->lossless,
       .png_level = batch->png_level,
       .store = batch->store,
       .unit = run->operation->type->batches ? 1 : white[from],
       .tiff_compression = batch->tiff_compression,
       .threads = threads,
+      .strip = batch->strip,
   };
 }
 
@@ -45,10 +50,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
   gconv_row_writer *writer = NULL;
   if (!item->wanted[n] || !make_folder(run, task, item, n))
     return NULL;
-  header.icc = from->icc;
-  header.icc_bytes = from->icc_bytes;
-  header.pixels_per_metre_x = from->pixels_per_metre_x;
-  header.pixels_per_metre_y = from->pixels_per_metre_y;
+  gconv_metadata_lend(&header, from);
   if (run->batch->nhwc)
     gconv_header_to_nhwc(&header);
   gconv_status status = GCONV_OK;
@@ -68,7 +70,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
 
 int32_t gconv_task_open_files(gconv_worker *worker, gconv_task *task, size_t first, size_t end, const gconv_image *from,
                               int threads, gconv_threads *shared, gconv_row_writer **writers) {
-  gconv_write_options options = make_options(worker->run, from->type, threads);
+  gconv_write_options options = make_options(worker->run, task->items[0].format, from->type, from, threads);
   int32_t step = 1;
   options.shared = shared;
   for (size_t n = first; n < end && !worker->run->batch->one_array; n++) {
@@ -161,7 +163,7 @@ static gconv_status add_rows(gconv_row_writer *writer, bool nhwc, int32_t frame,
 static gconv_status open_array(gconv_run *run, const gconv_image *like) {
   const gconv_batch *batch = run->batch;
   const gconv_group *last = &run->groups[run->group_count - 1];
-  gconv_write_options options = make_options(run, GCONV_F32, 0);
+  gconv_write_options options = make_options(run, batch->outputs->format, GCONV_F32, like, 0);
   gconv_image header = gconv_header_of(like);
   header.frames = last->frame + last->header.frames * (int32_t)last->count;
   if (batch->nhwc)
@@ -242,9 +244,8 @@ static gconv_status write_turned(const char *path, const gconv_write_options *op
 static gconv_status write_piece(const writing *w, const gconv_item *item, const char *path, const gconv_image *result,
                                 int32_t frame) {
   const gconv_run *run = w->worker->run;
-  gconv_write_options options = make_options(run, w->task->image.type, w->threads);
-  const gconv_format_info *format = run->batch->outputs->format;
-  bool picture = !format->tensors, single = !format->multiframe;
+  gconv_write_options options = make_options(run, item->format, w->task->image.type, result, w->threads);
+  bool picture = !item->format->tensors, single = !item->format->multiframe;
   gconv_image piece = gconv_frames_of(result, item->first_frame + (single ? frame : 0), single ? 1 : item->frames);
   if (picture && piece.channels == 1)
     piece.planar = false; /* the same bytes either way */
@@ -290,7 +291,7 @@ static gconv_status write_shared(gconv_worker *worker, gconv_task *task) {
 
 /* Whether the item's results are as many as were named. */
 static gconv_status check_frames(const gconv_worker *worker, const gconv_item *item) {
-  size_t pieces = worker->run->batch->outputs->format->multiframe ? 1 : (size_t)item->frames;
+  size_t pieces = item->format->multiframe ? 1 : (size_t)item->frames;
   if (worker->result_count * pieces == item->count)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,

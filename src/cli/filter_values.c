@@ -117,17 +117,19 @@ const gconv_kind gconv_value_then = {parse_then, NULL};
 /* ---- Others ---- */
 
 static gconv_status parse_format(const gconv_given *given) {
+  gconv_naming *naming = given->field;
   const gconv_format_info *format = gconv_format_by_name(given->value); /* by other names, too */
   int index;
-  if (!format || !format->writes)
+  naming->same = strcmp(given->value, "same") == 0;
+  if (!naming->same && (!format || !format->writes))
     return gconv_option_find_word(given->option, given->value, &index, given->message);
-  *(const gconv_format_info **)given->field = format;
+  naming->format = naming->same ? NULL : format;
   return GCONV_OK;
 }
 
 static void print_format(FILE *out, const void *field) {
-  const gconv_format_info *format = *(const gconv_format_info *const *)field;
-  fputs(format ? format->name : "", out);
+  const gconv_naming *naming = field;
+  fputs(naming->same ? "same" : naming->format ? naming->format->name : "", out);
 }
 
 const gconv_kind gconv_value_format = {parse_format, print_format};

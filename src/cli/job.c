@@ -246,6 +246,8 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   gconv_status status = make_labels(&job->banks[job->layer_count - 1], naming.each_filter, &labels, message);
   if (status == GCONV_OK)
     status = gconv_outputs_name(&named, &naming, &job->outputs, message);
+  if (status == GCONV_OK && job->outputs.same)
+    status = gconv_refuse(message, "--format same, {ext}: results of banks are not like their inputs: name a format");
   if (status == GCONV_OK)
     job->network.tone = choose_tone(job);
   gconv_filters_free(&labels);
@@ -284,17 +286,29 @@ static gconv_status check_filters(const gconv_main_job *job, gconv_message *mess
   return GCONV_OK;
 }
 
+/* Every result must have the depth that is asked for. */
+static gconv_status check_depth(const gconv_main_job *job, gconv_message *message) {
+  static const char *const depths[] = {"8", "16", "float", "int16", "float16"}; /* as settings->depth */
+  int depth = job->settings->depth;
+  for (size_t i = 0; depth >= 0 && i < job->outputs.paths.count; i++) {
+    const gconv_format_info *format = job->outputs.formats[i];
+    if (depth > GCONV_F32 && !format->stores)
+      return gconv_refuse(message, "--depth %s: the format %s cannot hold that, but npy can: --format npy", depths[depth],
+                          format->name);
+    if (depth <= GCONV_F32 && !format->holds[depth])
+      return gconv_refuse(message, "--depth %s: the format %s cannot hold that: choose another with --format", depths[depth],
+                          format->name);
+  }
+  return GCONV_OK;
+}
+
 /* Options that only some formats have. */
 static gconv_status check_format(const gconv_main_job *job, gconv_message *message) {
-  static const char *const depths[] = {"8", "16", "float", "int16", "float16"}; /* as settings->depth */
   const gconv_settings *settings = job->settings;
-  const gconv_format_info *format = job->outputs.format;
-  if (settings->depth > GCONV_F32 && !format->stores)
-    return gconv_refuse(message, "--depth %s: the format %s cannot hold that, but npy can: --format npy",
-                        depths[settings->depth], format->name);
-  if (settings->depth >= 0 && settings->depth <= GCONV_F32 && !format->holds[settings->depth])
-    return gconv_refuse(message, "--depth %s: the format %s cannot hold that: choose another with --format",
-                        depths[settings->depth], format->name);
+  const gconv_format_info *format = job->outputs.format; /* NULL: of several, of which some may have them */
+  GCONV_TRY(check_depth(job, message));
+  if (!format)
+    return GCONV_OK;
   if (settings->png_level >= 0 && !format->level)
     return gconv_refuse(message, "--png-level: the results are %s, not PNG", format->name);
   if (settings->job.quality && !format->quality)
@@ -309,7 +323,7 @@ static gconv_status check_format(const gconv_main_job *job, gconv_message *messa
 /* About half of a derivative's responses are negative, and become black. */
 static void remark_on_signs(const gconv_main_job *job) {
   const gconv_options *options = &job->options;
-  if (!job->settings->verbose || job->outputs.format->holds[GCONV_F32] || options->offset != 0 ||
+  if (!job->settings->verbose || !job->outputs.format || job->outputs.format->holds[GCONV_F32] || options->offset != 0 ||
       options->range != GCONV_RANGE_CLAMP || options->combine != GCONV_COMBINE_NONE)
     return;
   for (size_t i = 0; i < job->filters.count; i++) {
@@ -359,7 +373,11 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
               job->inputs.unread > 1 ? ", and more" : "");
   GCONV_TRY(job->has_banks ? name_of_banks(job, message) : name_of_filters(job, message));
   GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, message));
-  settings->naming.format = job->outputs.format;
+  settings->naming.format = job->outputs.same ? NULL : job->outputs.format; /* for the digest */
+  settings->naming.same = job->outputs.same;
+  if (job->outputs.earlier > 0 && !settings->quiet)
+    gconv_say("%zu result%s of an earlier run %s among the inputs, and passed over", job->outputs.earlier,
+              job->outputs.earlier > 1 ? "s" : "", job->outputs.earlier > 1 ? "are" : "is");
   GCONV_TRY(check_filters(job, message));
   GCONV_TRY(check_format(job, message));
   remark_on_signs(job);

@@ -44,7 +44,7 @@ static const char *written_format_at(size_t index) {
   for (size_t i = 0; (format = gconv_format_at(i)); i++)
     if (format->writes && index-- == 0)
       return format->name;
-  return NULL;
+  return index == 0 ? "same" : NULL;
 }
 
 static const char *syntax_at(size_t i) {
@@ -114,11 +114,15 @@ const gconv_option gconv_option_table[] = {
 
     HEADING(FILTER, "Output"),
     OPTION(FILTER, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "dest destination",
-           .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index} or {frame}, or - "
-                   "for standard output; braces of a name are doubled: {{ and }}"),
-    OPTION(FILTER, 0, "format", "NAME", format, naming.format, CHANGES, .word_at = written_format_at,
-           .help = "the file format of the results, of those listed below; default: by the extension of the output, "
-                   "otherwise png"),
+           .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
+                   "{ext}, or - for standard output; braces of a name are doubled: {{ and }}"),
+    OPTION(FILTER, 0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
+           .help = "the file format of the results, of those listed below, or same: that of each input; default: by the "
+                   "extension of the output, otherwise png"),
+    OPTION(FILTER, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix append",
+           .help =
+               "put TEXT behind {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
+               "_blur; results of an earlier run are then passed over"),
     OPTION(FILTER, 0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits type dtype",
            .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
            .help = "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
@@ -126,13 +130,16 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "png-level", "N", integer, png_level, CHANGES, .also = "compression level", .least = 0, .most = 9,
            .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(FILTER, 0, "quality", "N", integer, job.quality, CHANGES, .least = 1, .most = 100, .excludes = "lossless",
-           .help = "quality of JPEG and WebP, from 1 to 100; default: 90"),
+           .help = "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same that of the input, if it is JPEG"),
     OPTION(FILTER, 0, "jpeg-quality", "N", integer, job.quality, CHANGES, .also = "webp-quality", .least = 1, .most = 100,
            .help = "the same as --quality"),
     OPTION(FILTER, 0, "lossless", NULL, flag, job.lossless, CHANGES, .also = "webp-lossless", .excludes = "quality",
            .help = "WebP without loss; default: with loss, as --quality says"),
     OPTION(FILTER, 0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",
            .help = "compression of TIFF, all without loss: none (default), deflate (fast, on all threads), lzw or zstd"),
+    OPTION(FILTER, 0, "strip", NULL, flag, job.strip, CHANGES, .also = "no-metadata no-exif",
+           .help = "leave EXIF, XMP and comments out; default: keep them, with the orientation reset and without the "
+                   "thumbnail; ICC profile and resolution always stay"),
     OPTION(FILTER, 0, "no-clobber", NULL, flag, no_clobber, KEEPS, .also = "no-overwrite keep-existing",
            .excludes = "skip-existing",
            .excluded = "--no-clobber and --%s exclude each other: one calls a result that exists a failure, the other does "

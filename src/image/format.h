@@ -22,16 +22,19 @@ typedef struct gconv_format gconv_format;
 typedef struct gconv_reader {
   const gconv_format *format;
   gconv_source *source;
-  const char *member;    /* which of the file's images is wanted: its name, or its number from 1; NULL: all of them */
-  gconv_image header;    /* set by open(): all but data, row_bytes and plane_bytes; owns icc */
-  bool open_ended;       /* set by open(): `header` is of the first image of a pipe, and more may follow */
-  bool out_of_order;     /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
-  size_t bytes;          /* set by open(): memory in proportion to the image that reading takes besides the rows */
-  int orientation;       /* EXIF, 1 to 8; 1: as it is. Set by open(); applied after the rows are read */
-  const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
+  const char *member;   /* which of the file's images is wanted: its name, or its number from 1; NULL: all of them */
+  gconv_image header;   /* set by open(): all but data, row_bytes and plane_bytes; owns its metadata, as the file has them */
+  bool open_ended;      /* set by open(): `header` is of the first image of a pipe, and more may follow */
+  bool out_of_order;    /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
+  size_t bytes;         /* set by open(): memory in proportion to the image that reading takes besides the rows */
+  int orientation;      /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP,
+                           which gconv_reader_open() looks into; applied after the rows are read */
+  char note[320];       /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
+  const char *obstacle; /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   gconv_threads *shared; /* on one of which rows are read, if any: set after gconv_reader_open() */
   bool again;            /* gconv_read_options.again */
   uint64_t max_pixels;   /* of a frame: checked by gconv_reader_open() between open() and the first row */
+  bool used;             /* pixels were asked for, as rows or as a file for a GPU: only then are warnings given */
   bool failed;           /* gconv_reader_rows() did: nothing is read any more */
   int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */
   void *state;           /* the format's own; of gconv_format_state() */
@@ -43,15 +46,19 @@ typedef struct gconv_writer {
   const gconv_format *format;
   const char *name; /* of the file, for error texts */
   gconv_sink *sink;
-  const gconv_image *header;          /* shapes, type, alpha, icc and resolution; its pixels are not looked at */
+  const gconv_image *header;          /* shapes, type, alpha and metadata; its pixels are not looked at */
   const gconv_write_options *options; /* never NULL, defaults filled in */
   void *state;                        /* the format's own, of gconv_format_state() */
 } gconv_writer;
+
+/* Metadata that a format may hold. */
+enum { GCONV_HOLDS_EXIF = 1, GCONV_HOLDS_XMP = 2, GCONV_HOLDS_COMMENT = 4, GCONV_HOLDS_ALL = 7 };
 
 struct gconv_format {
   gconv_format_info info;
   bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */
   bool members; /* open() minds reader->member; false: a file has one image, which no member names */
+  int metadata; /* that start() writes, of those above: the header has no others then */
   /* write_rows() works on the shared threads by itself; else it is called on one of these. The same of read_rows(). */
   bool threads, reads_on_threads;
 
@@ -117,6 +124,9 @@ gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count,
 
 /* Frees what the reader holds, the header with it, and zeroes it. */
 void gconv_reader_close(gconv_reader *reader);
+
+/* Adds a text to the reader's note, which is one warning in the end. */
+void gconv_reader_note(gconv_reader *reader, const char *format, ...) GCONV_PRINTF(2, 3);
 
 /* For open(): GCONV_BAD_FILE if the file is known to have fewer than `bytes` left. */
 gconv_status gconv_reader_expect(const gconv_reader *reader, size_t bytes);

@@ -39,30 +39,6 @@ bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b) {
          a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
 }
 
-gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from) {
-  if (to == from)
-    return GCONV_OK;
-  void *icc = NULL;
-  if (from->icc) {
-    GCONV_TRY(gconv_allocate(from->icc_bytes, "an ICC profile", &icc));
-    memcpy(icc, from->icc, from->icc_bytes);
-  }
-  gconv_release(to->icc);
-  to->icc = icc;
-  to->icc_bytes = icc ? from->icc_bytes : 0;
-  to->pixels_per_metre_x = from->pixels_per_metre_x;
-  to->pixels_per_metre_y = from->pixels_per_metre_y;
-  return GCONV_OK;
-}
-
-void gconv_image_free(gconv_image *image) {
-  if (!image)
-    return;
-  gconv_release(image->data);
-  gconv_release(image->icc);
-  *image = (gconv_image){0};
-}
-
 /* ---- Details that formats share ---- */
 
 gconv_status gconv_format_state(size_t bytes, const char *what, void **state) {

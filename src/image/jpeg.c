@@ -6,8 +6,9 @@
  * session.
  */
 #include "image/format.h"
-#include "image/orientation.h"
+#include "image/metadata.h"
 
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include <jpeglib.h>
 
 #include <jerror.h> /* after jpeglib.h, whose version decides which messages exist */
+
+enum { EXIF_MARKER = JPEG_APP0 + 1 }; /* and XMP's */
 
 typedef struct jpeg_session {
   struct jpeg_error_mgr errors; /* libjpeg knows the session by this first member */
@@ -30,7 +33,8 @@ typedef struct jpeg_session {
   struct jpeg_source_mgr source;
   struct jpeg_destination_mgr sink;
   struct jpeg_progress_mgr progress;
-  uint8_t *cmyk; /* a row of 4 samples a pixel, if the image is CMYK */
+  uint8_t *cmyk;                 /* a row of 4 samples a pixel, if the image is CMYK */
+  char warning[JMSG_LENGTH_MAX]; /* libjpeg's first; "": none */
 
   /* Arguments of the steps that read and write rows. */
   uint8_t *rows;
@@ -74,7 +78,8 @@ static _Noreturn void on_error(j_common_ptr info) {
 }
 
 /* Negative levels are warnings. After those listed here, libjpeg would continue with grey or shifted blocks; half an image
- * is an error for us. The others are oddities that do not change pixels. */
+ * is an error for us. After the others, pixels may be wrong all the same: the first is told as a warning when the file was
+ * read. */
 static void on_message(j_common_ptr info, int level) {
   static const int fatal[] = {JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_JPEG_EOF, JWRN_MUST_RESYNC, JWRN_ARITH_BAD_CODE};
   jpeg_session *session = (jpeg_session *)info->err;
@@ -83,9 +88,8 @@ static void on_message(j_common_ptr info, int level) {
   for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
     if (info->err->msg_code == fatal[i])
       on_error(info);
-  char text[JMSG_LENGTH_MAX];
-  info->err->format_message(info, text);
-  gconv_remark("%s: JPEG: %s", session->name, text);
+  if (session->warning[0] == '\0')
+    info->err->format_message(info, session->warning);
 }
 
 static gconv_status create_session(const char *name, void **state) {
@@ -142,15 +146,68 @@ static void check_scans(j_common_ptr info) {
                              session->name, MAX_SCANS));
 }
 
-static void read_orientation(jpeg_session *session) {
-  static const uint8_t prefix[6] = "Exif\0";
-  for (jpeg_saved_marker_ptr marker = session->read.marker_list; marker; marker = marker->next)
-    if (marker->marker == JPEG_APP0 + 1 && marker->data_length > sizeof prefix &&
-        memcmp(marker->data, prefix, sizeof prefix) == 0) {
-      session->reader->orientation =
-          gconv_exif_orientation(marker->data + sizeof prefix, marker->data_length - sizeof prefix);
-      return;
+/* ---- Metadata ---- */
+
+/* What a segment begins with: its size counts the final 0. */
+static const char exif_prefix[] = "Exif\0", xmp_prefix[] = "http://ns.adobe.com/xap/1.0/",
+                  more_xmp_prefix[] = "http://ns.adobe.com/xmp/extension/";
+
+static bool has_prefix(jpeg_saved_marker_ptr marker, const char *prefix, size_t bytes) {
+  return marker->marker == EXIF_MARKER && marker->data_length >= bytes && memcmp(marker->data, prefix, bytes) == 0;
+}
+
+/* EXIF and XMP that do not fit into one segment go on in others, in ways that few programs know: those are left out. */
+static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker, size_t *left_out) {
+  size_t size = marker->data_length;
+  gconv_image *header = &reader->header;
+  if (marker->marker == JPEG_COM)
+    return gconv_metadata_add_comment(header, marker->data, size);
+  if (has_prefix(marker, exif_prefix, sizeof exif_prefix)) {
+    *left_out += header->exif != NULL;
+    return gconv_metadata_set_exif(header, marker->data + sizeof exif_prefix, size - sizeof exif_prefix);
+  }
+  if (has_prefix(marker, xmp_prefix, sizeof xmp_prefix)) {
+    *left_out += header->xmp != NULL;
+    return gconv_metadata_set_xmp(header, marker->data + sizeof xmp_prefix, size - sizeof xmp_prefix);
+  }
+  *left_out += has_prefix(marker, more_xmp_prefix, sizeof more_xmp_prefix);
+  return GCONV_OK;
+}
+
+static void read_metadata(jpeg_session *session) {
+  size_t left_out = 0;
+  gconv_status status = GCONV_OK;
+  for (jpeg_saved_marker_ptr marker = session->read.marker_list; marker && status == GCONV_OK; marker = marker->next)
+    status = keep_segment(session->reader, marker, &left_out);
+  if (status != GCONV_OK)
+    fail(session, status);
+  if (left_out > 0)
+    gconv_reader_note(session->reader, "%zu further segment%s of its EXIF or XMP %s left out: the first of each is kept",
+                      left_out, left_out > 1 ? "s" : "", left_out > 1 ? "are" : "is");
+}
+
+/* The quality by which libjpeg's own tables would be as coarse as the file's: the average ratio of their numbers is that of
+ * jpeg_quality_scaling(). Encoders with tables of other kinds get the quality that is nearest. */
+static int estimate_quality(struct jpeg_decompress_struct *read) {
+  static const uint8_t brightness[DCTSIZE2] = {16, 11, 10, 16, 24,  40,  51,  61,  12, 12, 14, 19, 26,  58,  60,  55,
+                                               14, 13, 16, 24, 40,  57,  69,  56,  14, 17, 22, 29, 51,  87,  80,  62,
+                                               18, 22, 37, 56, 68,  109, 103, 77,  24, 35, 55, 64, 81,  104, 113, 92,
+                                               49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99};
+  const JQUANT_TBL *table = read->quant_tbl_ptrs[read->comp_info[0].quant_tbl_no];
+  int best = 0;
+  long least = LONG_MAX;
+  for (int quality = 1; quality <= 100 && table; quality++) {
+    long scale = jpeg_quality_scaling(quality), error = 0;
+    for (int i = 0; i < DCTSIZE2; i++) {
+      long step = (brightness[i] * scale + 50) / 100;
+      error += labs((step < 1 ? 1 : step > 255 ? 255 : step) - (long)table->quantval[i]);
     }
+    if (error <= least) {
+      least = error;
+      best = quality;
+    }
+  }
+  return best;
 }
 
 /* libjpeg joins the segments of the profile in memory from malloc(). */
@@ -196,7 +253,8 @@ static bool is_cmyk(const jpeg_session *session) {
 }
 
 /* Returns why the decoders of GPUs cannot take the file, or NULL. They know only the common ratios of colour. */
-static const char *find_obstacle(struct jpeg_decompress_struct *read, int orientation) {
+static const char *find_obstacle(jpeg_session *session) {
+  struct jpeg_decompress_struct *read = &session->read;
   const jpeg_component_info *parts = read->comp_info;
   if (read->progressive_mode)
     return "it is progressive";
@@ -208,8 +266,8 @@ static const char *find_obstacle(struct jpeg_decompress_struct *read, int orient
     return "it is grey, or not of the colours YCbCr";
   if (jpeg_has_multiple_scans(read))
     return "its colours come in several scans";
-  if (orientation != 1)
-    return "EXIF turns it";
+  if (session->warning[0])
+    return "it is damaged";
   if (parts[0].h_samp_factor > 2 || parts[0].v_samp_factor > 2 || parts[1].h_samp_factor != 1 ||
       parts[1].v_samp_factor != 1 || parts[2].h_samp_factor != 1 || parts[2].v_samp_factor != 1)
     return "its colours are sampled in an uncommon way";
@@ -230,7 +288,8 @@ static void read_header(jpeg_session *session) {
   session->progress.progress_monitor = check_scans;
   read->src = &session->source;
   read->progress = &session->progress;
-  jpeg_save_markers(read, JPEG_APP0 + 1, MARKER_BYTES);
+  jpeg_save_markers(read, EXIF_MARKER, MARKER_BYTES);
+  jpeg_save_markers(read, JPEG_COM, MARKER_BYTES);
   jpeg_save_markers(read, JPEG_APP0 + 2, MARKER_BYTES);
   jpeg_read_header(read, TRUE);
 
@@ -241,13 +300,14 @@ static void read_header(jpeg_session *session) {
   header->channels = read->jpeg_color_space == JCS_GRAYSCALE ? 1 : 3;
   read->out_color_space = is_cmyk(session) ? JCS_CMYK : header->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   session->reader->bytes = coefficient_bytes(read);
-  read_orientation(session);
-  session->reader->obstacle = find_obstacle(read, session->reader->orientation);
+  header->jpeg_quality = estimate_quality(read);
+  read_metadata(session);
   read_density(session);
   if (!is_cmyk(session))
     read_icc(session);
   else
     gconv_remark("%s: CMYK becomes RGB by a plain formula, without its ICC profile", session->name);
+  session->reader->obstacle = find_obstacle(session);
 }
 
 static gconv_status open_jpeg(gconv_reader *reader) {
@@ -261,6 +321,8 @@ static void close_jpeg(gconv_reader *reader) {
   jpeg_session *session = reader->state;
   if (!session)
     return;
+  if (session->warning[0])
+    gconv_reader_note(reader, "damaged JPEG, parts of the picture may be wrong: %s", session->warning);
   jpeg_destroy_decompress(&session->read); /* does nothing if it was not created */
   gconv_release(session->cmyk);
 }
@@ -358,6 +420,34 @@ static void set_quality(jpeg_session *session) {
     session->write.comp_info[0].h_samp_factor = session->write.comp_info[0].v_samp_factor = 1;
 }
 
+static void write_bytes(struct jpeg_compress_struct *write, const void *bytes, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    jpeg_write_m_byte(write, ((const uint8_t *)bytes)[i]);
+}
+
+/* Writes a segment: `prefix`, then the bytes, if they fit into one. */
+static void write_segment(jpeg_session *session, int marker, const char *what, const char *prefix, size_t prefix_bytes,
+                          const void *bytes, size_t size) {
+  const size_t most = 0xffff - 2 - prefix_bytes;
+  if (!bytes)
+    return;
+  if (size > most) {
+    gconv_warn("%s: %s is left out: it has %zu bytes, a segment of a JPEG holds %zu", session->name, what, size, most);
+    return;
+  }
+  jpeg_write_m_header(&session->write, marker, (unsigned)(prefix_bytes + size));
+  write_bytes(&session->write, prefix, prefix_bytes);
+  write_bytes(&session->write, bytes, size);
+}
+
+static void write_metadata(jpeg_session *session) {
+  const gconv_image *header = session->writer->header;
+  write_segment(session, EXIF_MARKER, "EXIF", exif_prefix, sizeof exif_prefix, header->exif, header->exif_bytes);
+  write_segment(session, EXIF_MARKER, "XMP", xmp_prefix, sizeof xmp_prefix, header->xmp, header->xmp_bytes);
+  if (header->comment)
+    write_segment(session, JPEG_COM, "its comment", NULL, 0, header->comment, strlen(header->comment));
+}
+
 static void write_header(jpeg_session *session) {
   struct jpeg_compress_struct *write = &session->write;
   const gconv_image *header = session->writer->header;
@@ -374,6 +464,7 @@ static void write_header(jpeg_session *session) {
   set_quality(session);
   set_density(session);
   jpeg_start_compress(write, TRUE);
+  write_metadata(session);
   if (gconv_icc_fits(header) && header->icc_bytes <= UINT32_MAX)
     jpeg_write_icc_profile(write, header->icc, (unsigned)header->icc_bytes);
   else if (header->icc)
@@ -430,6 +521,7 @@ const gconv_format gconv_format_jpeg = {
              .holds = {true, false, false},
              .quality = true},
     .alpha = false,
+    .metadata = GCONV_HOLDS_ALL,
     .sniff = sniff,
     .open = open_jpeg,
     .read_rows = read_rows,

@@ -1,33 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/orientation.h"
-#include "base/element.h"
 #include "base/memory.h"
 
 #include <string.h>
-
-/* ---- EXIF ---- */
-
-/* TIFF 6.0: byte order, 42, the offset of a directory. A directory is a count, then entries of 12 bytes: tag, type, count,
- * value. */
-int gconv_exif_orientation(const uint8_t *bytes, size_t size) {
-  enum { HEADER_BYTES = 8, ENTRY_BYTES = 12, TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3 };
-  if (size < HEADER_BYTES || (memcmp(bytes, "II", 2) != 0 && memcmp(bytes, "MM", 2) != 0))
-    return 1;
-  bool big = bytes[0] == 'M';
-  size_t directory = (size_t)gconv_bytes_number(bytes + 4, 4, big);
-  if (gconv_bytes_number(bytes + 2, 2, big) != 42 || directory > size || size - directory < 2)
-    return 1;
-  size_t entries = (size_t)gconv_bytes_number(bytes + directory, 2, big), room = (size - directory - 2) / ENTRY_BYTES;
-  const uint8_t *entry = bytes + directory + 2;
-  for (size_t i = 0; i < entries && i < room; i++, entry += ENTRY_BYTES)
-    if (gconv_bytes_number(entry, 2, big) == TAG_ORIENTATION && gconv_bytes_number(entry + 2, 2, big) == TYPE_SHORT) {
-      uint32_t orientation = (uint32_t)gconv_bytes_number(entry + 8, 2, big);
-      return orientation >= 1 && orientation <= 8 ? (int)orientation : 1;
-    }
-  return 1;
-}
-
-/* ---- Turning ---- */
 
 /*
  * How the stored image must be changed to stand upright:

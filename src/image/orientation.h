@@ -5,10 +5,6 @@
 
 #include "gconv.h"
 
-/* Returns the orientation (1 to 8) in the EXIF data at `bytes`, which begin with the TIFF header "II" or "MM". 1 if there is
- * none, or if the data are damaged. */
-int gconv_exif_orientation(const uint8_t *bytes, size_t size);
-
 /* Gives a header the size and resolution of the upright image. */
 void gconv_orient_header(gconv_image *image, int orientation);
 

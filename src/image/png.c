@@ -6,8 +6,8 @@
  * function that has all it needs in its session; run() is the only place that a failure can return to.
  */
 #include "image/png.h"
-#include "image/orientation.h"
 #include "image/png_inflate.h"
+#include "image/png_metadata.h"
 
 #include <png.h>
 #include <setjmp.h>
@@ -30,6 +30,7 @@ typedef struct png_session {
   gconv_png_inflate *inflate; /* reads the rows; NULL: libpng does */
   bool again;                 /* libpng reads the file a second time, because `inflate` found something irregular */
   bool rows_begun;
+  bool late;         /* there are metadata behind the pixels, of a pipe */
   int64_t rows_made; /* by libpng */
 
   /* Arguments of the steps that read rows. */
@@ -121,18 +122,39 @@ static void read_metadata(png_session *session) {
     memcpy(header->icc, bytes, size);
     header->icc_bytes = size;
   }
-  if (png_get_eXIf_1(session->png, session->info, &size, &bytes))
-    session->reader->orientation = gconv_exif_orientation(bytes, size);
+}
+
+/* libpng hands over the chunks of metadata, and those that are passed over. Behind the pixels, a file that can go back was
+ * looked into before; what comes from a pipe is told too late. */
+static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
+  png_session *session = png_get_user_chunk_ptr(png);
+  gconv_reader *reader = session->reader;
+  const char *type = (const char *)chunk->name;
+  if (session->again)
+    return 1;
+  if (!session->rows_begun) {
+    gconv_status status = gconv_png_take_chunk(reader, type, chunk->data, chunk->size);
+    if (status != GCONV_OK)
+      fail(session, status);
+  } else if (!session->late && gconv_png_is_metadata(type, chunk->data, chunk->size)) {
+    session->late = true;
+    gconv_reader_note(reader,
+                      "EXIF, XMP or comments behind its pixels are left out, and do not turn it: from a pipe they come "
+                      "too late; name the file");
+  }
+  return 1;
 }
 
 static void read_info(png_session *session) {
-  static const uint8_t unused[] = "tEXt\0zTXt\0iTXt\0sPLT\0hIST"; /* passed over: a thousand of them could be large */
+  /* Taken one at a time by take_chunk(), as a thousand of them could be large. */
+  static const uint8_t own[] = GCONV_PNG_METADATA_CHUNKS "sPLT\0hIST";
   png_structp png = session->png;
   png_set_read_fn(png, session, read_bytes);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* max_pixels is the limit, and it comes next */
   png_set_chunk_malloc_max(png, 16 << 20);                    /* ICC profiles of printers have up to 4 MB */
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, unused, (int)sizeof unused / 5);
+  png_set_read_user_chunk_fn(png, session, take_chunk);
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, own, (int)sizeof own / 5);
   png_read_info(png, session->info);
 }
 
@@ -163,7 +185,8 @@ static gconv_status open_png(gconv_reader *reader) {
   session->reader = reader;
   session->begin = reader->source->position;
   GCONV_TRY(create_png(session));
-  return run(session, read_header);
+  GCONV_TRY(run(session, read_header));
+  return gconv_source_can_rewind(reader->source) ? gconv_png_look_ahead(reader, png_get_uint_32(session->head)) : GCONV_OK;
 }
 
 /* Viewers go by it where there is no profile. Told of images that are read, not of every look into a header. */
@@ -198,7 +221,12 @@ static void start_rows(png_session *session) {
     png_error(session->png, "rows of an unexpected size");
 }
 
-/* The last rows are read with all that follows them, so that a file that is cut there is not taken for a whole one. */
+/* What follows the pixels: so a file that is cut there is not taken for a whole one. With `info`, libpng hands chunks over,
+ * which a file that can go back does not need. */
+static void read_end(png_session *session) {
+  png_read_end(session->png, gconv_source_can_rewind(session->reader->source) ? NULL : session->info);
+}
+
 static void read_some_rows(png_session *session) {
   const gconv_reader *reader = session->reader;
   if (!session->rows_begun)
@@ -208,7 +236,7 @@ static void read_some_rows(png_session *session) {
   for (int32_t i = 0; i < session->count; i++, session->rows_made++)
     png_read_row(session->png, session->rows + (size_t)i * session->row_bytes, NULL);
   if (session->rows_made == reader->header.height)
-    png_read_end(session->png, NULL);
+    read_end(session);
 }
 
 /* Each of the seven passes adds some pixels to some rows. */
@@ -217,7 +245,7 @@ static void read_interlaced(png_session *session) {
   for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
     for (int32_t y = 0; y < session->reader->header.height; y++)
       png_read_row(session->png, session->rows + (size_t)y * session->row_bytes, NULL);
-  png_read_end(session->png, NULL);
+  read_end(session);
 }
 
 static gconv_status read_by(png_session *session, png_step *step, uint8_t *rows, size_t row_bytes, int32_t count) {
@@ -268,6 +296,7 @@ const gconv_format gconv_format_png = {
              .holds = {true, true, false},
              .level = true},
     .alpha = true,
+    .metadata = GCONV_HOLDS_ALL,
     .sniff = sniff,
     .open = open_png,
     .read_rows = read_rows,

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "image/png.h"
 #include "image/png_encode.h"
+#include "image/png_metadata.h"
 
 #include <limits.h>
 #include <math.h>
@@ -233,6 +234,15 @@ static uint32_t resolution_of(double pixels_per_metre) {
   return pixels_per_metre < INT32_MAX ? (uint32_t)lround(pixels_per_metre) : INT32_MAX;
 }
 
+static gconv_status write_resolution(gconv_writer *writer) {
+  const gconv_image *header = writer->header;
+  uint8_t bytes[9];
+  gconv_png_put_be32(bytes, resolution_of(header->pixels_per_metre_x));
+  gconv_png_put_be32(bytes + 4, resolution_of(header->pixels_per_metre_y));
+  bytes[8] = 1; /* the unit: a metre */
+  return write_small_chunk(writer, "pHYs", bytes, sizeof bytes);
+}
+
 static gconv_status write_metadata(gconv_writer *writer) {
   const gconv_image *header = writer->header;
   const char *fault = header->icc ? fault_of_profile(header) : NULL;
@@ -240,13 +250,9 @@ static gconv_status write_metadata(gconv_writer *writer) {
     gconv_remark("%s: the ICC profile is left out: %s", writer->name, fault);
   else if (header->icc)
     GCONV_TRY(write_profile(writer));
-  if (!(header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0))
-    return GCONV_OK;
-  uint8_t bytes[9];
-  gconv_png_put_be32(bytes, resolution_of(header->pixels_per_metre_x));
-  gconv_png_put_be32(bytes + 4, resolution_of(header->pixels_per_metre_y));
-  bytes[8] = 1; /* the unit: a metre */
-  return write_small_chunk(writer, "pHYs", bytes, sizeof bytes);
+  if (header->pixels_per_metre_x > 0 && header->pixels_per_metre_y > 0)
+    GCONV_TRY(write_resolution(writer));
+  return gconv_png_write_metadata(writer);
 }
 
 gconv_status gconv_png_start(gconv_writer *writer) {

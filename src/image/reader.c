@@ -2,6 +2,7 @@
 /* Reads a source by rows, through the interface of formats. Finds the format by the content, and checks limits. */
 #include "base/threads.h"
 #include "image/format.h"
+#include "image/metadata.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -120,7 +121,18 @@ gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint6
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a %s file has one image: leave out the ':%s'", source->name,
                       reader->format->info.name, reader->member);
   GCONV_TRY(reader->format->open(reader));
-  return check_limit(reader, reader->header.planar ? reader->header.frames : 1);
+  GCONV_TRY(check_limit(reader, reader->header.planar ? reader->header.frames : 1));
+  GCONV_TRY(gconv_metadata_settle(&reader->header, &reader->orientation, reader->note, sizeof reader->note));
+  if (reader->orientation != 1 && !reader->obstacle)
+    reader->obstacle = "EXIF turns it";
+  return GCONV_OK;
+}
+
+void gconv_reader_note(gconv_reader *reader, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  gconv_metadata_note(reader->note, sizeof reader->note, format, arguments);
+  va_end(arguments);
 }
 
 /* ---- Rows ---- */
@@ -142,7 +154,7 @@ gconv_status gconv_reader_rows(gconv_reader *reader, void *rows, size_t row_byte
   reading r = {.reader = reader, .rows = rows, .row_bytes = row_bytes, .count = count};
   if (reader->failed)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: is read on after a failure: open it again", reader->source->name);
-  reader->failed = true;
+  reader->failed = reader->used = true;
   bool in_turn = reader->shared && !reader->format->reads_on_threads;
   GCONV_TRY(in_turn ? gconv_threads_do(reader->shared, read_in_turn, &r) : read_in_turn(&r));
   reader->failed = false;
@@ -164,6 +176,8 @@ gconv_status gconv_reader_next(gconv_reader *reader, bool *more) {
 void gconv_reader_close(gconv_reader *reader) {
   if (reader->format && reader->format->close)
     reader->format->close(reader);
+  if (reader->note[0] && reader->used && !reader->failed && !reader->again)
+    gconv_warn("%s: %s", reader->source->name, reader->note);
   free(reader->state);
   gconv_image_free(&reader->header);
   gconv_release(reader->whole);

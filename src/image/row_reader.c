@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads files, by rows and as a whole: the public functions over reader.c. */
 #include "image/format.h"
+#include "image/metadata.h"
 #include "image/orientation.h"
 
 #include <inttypes.h>
@@ -69,6 +70,7 @@ gconv_status gconv_row_reader_jpeg(gconv_row_reader *rows, void **jpeg, size_t *
     gconv_release(bytes);
     return refuse_jpeg(rows, "its data do not end where they should, or have marks amidst");
   }
+  rows->reader.used = true;
   *jpeg = bytes;
   return GCONV_OK;
 }
@@ -156,13 +158,13 @@ static gconv_status begin_image(gconv_row_reader *rows, gconv_image *image) {
   if (!rows->by_frames) {
     GCONV_TRY(gconv_reader_check_whole(&rows->reader));
     GCONV_TRY(take_room(image, &rows->reader.header));
-    *image = rows->reader.header; /* it takes the header over, with its profile */
-    rows->reader.header.data = rows->reader.header.icc = NULL;
+    *image = rows->reader.header; /* it takes the header over, with its metadata */
+    rows->reader.header.data = NULL;
+    gconv_metadata_disown(&rows->reader.header);
     return GCONV_OK;
   }
   gconv_image header = rows->frame;
-  header.icc = NULL;
-  header.icc_bytes = 0;
+  gconv_metadata_disown(&header);
   GCONV_TRY(take_room(image, &header));
   *image = header;
   return gconv_image_copy_metadata(image, &rows->frame);
@@ -221,7 +223,7 @@ gconv_status gconv_image_read_header(const char *path, gconv_image *image, const
     gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK) {
     *image = reader.header;
-    reader.header.icc = NULL;
+    gconv_metadata_disown(&reader.header);
     gconv_orient_header(image, reader.orientation);
     if (format)
       *format = &reader.format->info;

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes files, by rows and as a whole. */
 #include "base/threads.h"
+#include "image/exif.h"
 #include "image/format.h"
+#include "image/metadata.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,9 +77,62 @@ gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image
 struct gconv_row_writer {
   gconv_writer writer;
   gconv_write_options options;
-  gconv_image header; /* the caller's header; its profile is only borrowed */
+  gconv_image header; /* the caller's header; its metadata are only borrowed, but for `exif` */
+  void *exif;         /* owned: with the size of this image; or NULL */
   int64_t rows_left;
 };
+
+/* ---- Metadata ---- */
+
+/* Takes from the header what is not in `held`. Appends its names to text[0 .. size), and returns how many. */
+static int take_metadata(gconv_image *header, int held, char *text, size_t size) {
+  const char *names[3];
+  int count = 0;
+  if (header->exif && !(held & GCONV_HOLDS_EXIF)) {
+    names[count++] = "EXIF";
+    header->exif = NULL;
+  }
+  if (header->xmp && !(held & GCONV_HOLDS_XMP)) {
+    names[count++] = "XMP";
+    header->xmp = NULL;
+  }
+  if (header->comment && !(held & GCONV_HOLDS_COMMENT)) {
+    names[count++] = "comments";
+    header->comment = NULL;
+  }
+  text[0] = '\0';
+  for (int i = 0; i < count; i++)
+    snprintf(text + strlen(text), size - strlen(text), "%s%s", i == 0 ? "" : i + 1 == count ? " and " : ", ", names[i]);
+  return count;
+}
+
+/* What the format cannot hold is left out, and said once for all files of a run. */
+static void drop_metadata(const gconv_format *format, gconv_image *header) {
+  char names[64];
+  bool comment = header->comment != NULL;
+  int count = take_metadata(header, format->metadata, names, sizeof names);
+  bool several = count > 1 || (comment && !header->comment);
+  if (count > 0)
+    gconv_warn_once("%s %s left out: %s cannot hold %s", names, several ? "are" : "is", format->info.name,
+                    several ? "them" : "it");
+}
+
+/* Leaves to the format what it is to write: EXIF in a copy that has the size of this image. */
+static gconv_status settle_metadata(gconv_row_writer *rows) {
+  gconv_image *header = &rows->header;
+  char names[64];
+  if (rows->options.strip)
+    take_metadata(header, 0, names, sizeof names);
+  drop_metadata(rows->writer.format, header);
+  if (!header->exif)
+    return GCONV_OK;
+  GCONV_TRY(gconv_metadata_copy(header->exif, header->exif_bytes, "EXIF", &rows->exif));
+  header->exif = rows->exif;
+  gconv_exif_set_size(rows->exif, header->exif_bytes, header->width, header->height);
+  return GCONV_OK;
+}
+
+/* ---- Rows ---- */
 
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *given, const gconv_image *header,
                                    gconv_row_writer **result) {
@@ -98,7 +154,9 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
                                 .name = path,
                                 .header = &rows->header,
                                 .options = &rows->options};
-  status = gconv_sink_open(path, &rows->writer.sink);
+  status = settle_metadata(rows);
+  if (status == GCONV_OK)
+    status = gconv_sink_open(path, &rows->writer.sink);
   if (status == GCONV_OK)
     status = rows->writer.format->start(&rows->writer);
   if (status == GCONV_OK)
@@ -196,6 +254,7 @@ gconv_status gconv_row_writer_commit(gconv_row_writer *rows) {
   }
   end(rows);
   status = gconv_sink_commit(rows->writer.sink, rows->options.keep_existing);
+  gconv_release(rows->exif);
   free(rows);
   return status;
 }
@@ -207,6 +266,7 @@ void gconv_row_writer_discard(gconv_row_writer *rows) {
     end(rows);
     gconv_sink_discard(rows->writer.sink);
   }
+  gconv_release(rows->exif);
   free(rows);
 }
 

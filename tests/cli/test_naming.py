@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import numpy
+from PIL import Image
 
 from helper import CommandTest
 
@@ -361,6 +362,94 @@ class Frames(CommandTest):
         self.assertIn("3 frames, where 1 could be told beforehand", result.stderr)
         self.gconv("-i", "-", "-f", "identity", "-o", "x.npy", stdin=data)
         numpy.testing.assert_array_equal(numpy.load(self.folder / "x.npy"), self.frames)
+
+
+class Formats(CommandTest):
+    """--format same, {ext}, --suffix, and results among their inputs."""
+
+    def setUp(self):
+        super().setUp()
+        for i, name in enumerate(("a.jpg", "b.JPEG", "c.png", "sub/d.ppm")):
+            self.photo(f"in/{name}", seed=i)
+        Image.fromarray(self.pixels("in/c.png")).save(self.folder / "in/a.jpg", quality=63)
+        numpy.save(self.folder / "in/e.npy", numpy.ones((5, 6), "f4"))
+
+    def test_same(self):
+        result = self.gconv("-i", "in", "-r", "-f", "identity", "-o", "out/", "--format", "same")
+        self.assertEqual(result.stderr, "")
+        self.assertEqual(self.files("out"), ["a.jpg", "b.JPEG", "c.png", "e.npy", "sub/d.ppm"])
+        self.assertEqual(numpy.load(self.folder / "out/e.npy").dtype, numpy.float32)
+        with Image.open(self.folder / "out/a.jpg") as mine, Image.open(self.folder / "in/a.jpg") as given:
+            self.assertEqual(mine.quantization, given.quantization)
+        self.gconv("-i", "in", "-r", "-f", "identity", "-o", "better/", "--format", "same", "--jpeg-quality", "95")
+        with Image.open(self.folder / "better/a.jpg") as mine, Image.open(self.folder / "in/a.jpg") as given:
+            self.assertLess(sum(mine.quantization[0]), sum(given.quantization[0]))
+        with Image.open(self.folder / "out/b.JPEG") as image:
+            self.assertEqual(image.format, "JPEG")
+
+    def test_every_quality(self):
+        (self.folder / "q").mkdir()
+        for quality in range(1, 101, 3):
+            Image.fromarray(self.pixels("in/c.png")).save(self.folder / f"q/{quality}.jpg", quality=quality)
+        self.gconv("-i", "q", "-f", "identity", "-o", "out/", "--format", "same")
+        for quality in range(1, 101, 3):
+            with Image.open(self.folder / f"q/{quality}.jpg") as given, Image.open(self.folder / f"out/{quality}.jpg") as mine:
+                self.assertEqual(mine.quantization[0], given.quantization[0], quality)
+
+    def test_the_content_counts(self):
+        shutil.copy(self.folder / "in/a.jpg", self.folder / "in/lies.png")
+        self.gconv("-i", "in/lies.png", "-f", "identity", "-o", "out/", "--format", "same")
+        self.assertEqual(self.files("out"), ["lies.jpg"])
+
+    def test_ext(self):
+        self.gconv("-i", "in", "-r", "-f", "sobel_x", "-f", "sobel_y", "-o", "out/{stem}_{filter}.{ext}")
+        self.assertIn("a_sobel_x.jpg", self.files("out"))
+        self.assertIn("sub/d_sobel_y.ppm", self.files("out"))
+        self.gconv("-i", "in/a.jpg", "-f", "sobel_x", "-o", "other/{stem}.{ext}", "--format", "pgm")
+        self.assertEqual(self.files("other"), ["a.pnm"])
+
+    def test_same_is_refused(self):
+        words = ("-f", "identity", "--format", "same", "-o")
+        self.usage_error("x.png: --format same writes jpeg here, as in/a.jpg is one", "-i", "in/a.jpg", *words, "x.png")
+        self.usage_error("out/b.png: --format same writes jpeg here", "-i", "in/b.JPEG", *words, "out/{stem}.png")
+        self.usage_error("standard input has no format before it is read", "-i", "-", *words, "-", stdin=b"")
+        self.usage_error("--depth 16: the format jpeg cannot hold that", "-i", "in", *words, "out/", "--depth", "16")
+        self.usage_error("results of banks are not like their inputs", "-i", "in", *words, "out/", "--activation", "relu")
+
+    def test_same_resumes(self):
+        words = ("-i", "in", "-r", "-f", "gaussian_3", "-o", "out/", "--resume")
+        self.gconv(*words, "--format", "same")
+        self.assertIn("5 results were done, which is all", self.gconv(*words, "--format", "same").stderr)
+        self.assertIn("4 new, 1 of other filters, options", self.gconv(*words, "--format", "png").stderr)
+        plan = self.gconv("-i", "in", "-r", "-f", "gaussian_3", "-o", "out/", "--format", "same", "--dry-run").stdout
+        for name in ("a.jpg", "b.JPEG", "c.png", "e.npy", "sub/d.ppm"):
+            self.assertIn(f"out/{name}", plan)
+
+    def test_results_among_inputs(self):
+        self.usage_error("a_x.png: this result would lie among the inputs, and the next run would filter it again", "-i", "in",
+                         "-f", "identity", "-o", "in/{stem}_x.png")
+        (self.folder / "in/c.png").unlink()
+        for given in ("in", "./in/", "in/../in", self.folder / "in"):
+            self.usage_error("this result would lie among the inputs", "-i", given, "-f", "identity", "-o", "in")
+            self.usage_error("this result would lie among the inputs", "-i", "in", "-f", "identity", "-o", f"{given}/{{stem}}.png")
+        self.usage_error("this result would lie among the inputs", "-i", "in/*.jp*g", "-f", "identity", "-o", "in/{stem}_x.jpg")
+        self.gconv("-i", "in/*.jpg", "-f", "identity", "-o", "in/")  # no result is matched by the pattern
+        self.gconv("-i", "in/a.jpg", "-f", "identity", "-o", "in/")  # nor is one named
+        (self.folder / "in/a.png").unlink()
+        self.gconv("-i", "in", "-f", "identity", "-o", "in/results/")
+
+    def test_suffix(self):
+        words = ("-i", "in", "-r", "-f", "identity", "-o", "in", "--suffix", "_blur", "--format", "same")
+        self.assertEqual(self.gconv(*words).stderr, "")
+        files = self.files("in")
+        self.assertEqual([name for name in files if "_blur" in name],
+                         ["a_blur.jpg", "b_blur.JPEG", "c_blur.png", "e_blur.npy", "sub/d_blur.ppm"])
+        self.assertIn("5 results of an earlier run are among the inputs, and passed over", self.gconv(*words).stderr)
+        self.assertEqual(self.files("in"), files)
+        self.gconv("-i", "in/a.jpg", "-f", "sobel_x", "-f", "sobel_y", "-o", "out/", "--suffix=-edges")
+        self.assertEqual(self.files("out"), ["a-edges_sobel_x.png", "a-edges_sobel_y.png"])
+        self.usage_error("--suffix: x.png has no {stem}", "-i", "in/a.jpg", "-f", "identity", "-o", "x.png", "--suffix", "_b")
+        self.usage_error("it is a part of a name", "-i", "in", "-f", "identity", "-o", "out/", "--suffix", "/b")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
  * one: the next bytes are its header, the rest a raw deflate stream, around which a PNG with right checksums is put.
  */
 #include "image/format.h"
+#include "image/metadata.h"
 #include "make_png.h"
 
 #include <stdlib.h>
@@ -29,7 +30,8 @@ static gconv_status read_image(uint8_t *bytes, size_t size, bool rewinds, int32_
     status = gconv_image_allocate(&reader.header);
   if (status == GCONV_OK) {
     *image = reader.header;
-    reader.header.data = reader.header.icc = NULL;
+    reader.header.data = NULL;
+    gconv_metadata_disown(&reader.header);
     uint8_t *next = image->data;
     memset(next, 0x55, image->row_bytes * (size_t)gconv_image_row_count(&reader.header));
     for (int64_t left = gconv_image_row_count(&reader.header); left > 0 && status == GCONV_OK; left -= step) {

@@ -3,6 +3,7 @@
  */
 #include "base/memory.h"
 #include "image/format.h"
+#include "image/metadata.h"
 #include "image/png_filter.h"
 #include "image/png_inflate.h"
 
@@ -160,6 +161,7 @@ static gconv_status read_png(const made_png *png, bool rewinds, int32_t step, gc
   if (status == GCONV_OK) {
     *image = reader.header;
     reader.header.data = NULL;
+    gconv_metadata_disown(&reader.header);
     uint8_t *next = image->data;
     for (int32_t y = 0, count; y < image->height && status == GCONV_OK; y += count) {
       count = image->height - y < step ? image->height - y : step;

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "image/exif.h"
+#include "base/element.h"
+
+#include <string.h>
+
+/* TIFF 6.0: byte order, 42, the position of the main directory. A directory is a count, entries, and the position of the
+ * next directory, here that of the thumbnail. An entry is a tag, a type, a count, and the value, or its position if it has
+ * more than 4 bytes. */
+enum { HEADER_BYTES = 8, COUNT_BYTES = 2, ENTRY_BYTES = 12, NEXT_BYTES = 4, INLINE_BYTES = 4 };
+enum { TYPE_SHORT = 3, TYPE_LONG = 4, TYPE_RATIONAL = 5, TYPES = 14 };
+
+enum {
+  TAG_WIDTH = 0x100,
+  TAG_HEIGHT = 0x101,
+  TAG_STRIPS = 0x111,
+  TAG_ORIENTATION = 0x112,
+  TAG_STRIP_SIZES = 0x117,
+  TAG_X_RESOLUTION = 0x11a,
+  TAG_Y_RESOLUTION = 0x11b,
+  TAG_UNIT = 0x128,
+  TAG_TILES = 0x144,
+  TAG_TILE_SIZES = 0x145,
+  TAG_SUB_IMAGES = 0x14a,
+  TAG_JPEG = 0x201,
+  TAG_JPEG_SIZE = 0x202,
+  TAG_CAMERA = 0x8769,
+  TAG_GPS = 0x8825,
+  TAG_CAMERA_WIDTH = 0xa002,
+  TAG_CAMERA_HEIGHT = 0xa003,
+  TAG_INTEROPERABILITY = 0xa005,
+};
+
+typedef struct directory {
+  size_t at, entries;
+  size_t bytes; /* without the position of the next one, which some writers forget; but of the main one, with it */
+} directory;
+
+enum { MOST_DIRECTORIES = 4 }; /* main, camera, GPS, interoperability */
+
+typedef struct block {
+  const uint8_t *bytes;
+  size_t size;
+  bool big_endian;
+  uint8_t *copy;
+  size_t copy_size;
+  directory found[MOST_DIRECTORIES]; /* the main one first */
+  size_t count;
+  gconv_exif *exif;
+} block;
+
+typedef struct entry {
+  const uint8_t *at; /* its 12 bytes */
+  unsigned tag, type;
+  size_t value, bytes; /* the position of the value, and its size */
+} entry;
+
+/* ---- Numbers ---- */
+
+static uint32_t number_at(const block *b, size_t at, size_t bytes) {
+  return (uint32_t)gconv_bytes_number(b->bytes + at, bytes, b->big_endian);
+}
+
+static void put_number(uint8_t *to, uint32_t number, size_t bytes, bool big_endian) {
+  for (size_t i = 0; i < bytes; i++)
+    to[i] = (uint8_t)(number >> 8 * (big_endian ? bytes - 1 - i : i));
+}
+
+/* ---- Entries ---- */
+
+static const uint8_t type_bytes[TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4};
+
+/* Reads entry `i`. Returns false if its type is unknown, or its value lies outside the block. */
+static bool read_entry(const block *b, const directory *d, size_t i, entry *e) {
+  size_t at = d->at + COUNT_BYTES + i * ENTRY_BYTES;
+  *e = (entry){.at = b->bytes + at, .tag = number_at(b, at, 2), .type = number_at(b, at + 2, 2), .value = at + 8};
+  uint32_t count = number_at(b, at + 4, 4);
+  if (e->type == 0 || e->type >= TYPES || count > b->size)
+    return false;
+  e->bytes = (size_t)count * type_bytes[e->type];
+  if (e->bytes <= INLINE_BYTES)
+    return true;
+  e->value = number_at(b, at + 8, 4);
+  return e->value >= HEADER_BYTES && e->value <= b->size && e->bytes <= b->size - e->value;
+}
+
+/* Finds the entry for `tag`, with one value of the type, in the directory. */
+static bool find_entry(const block *b, const directory *d, unsigned tag, unsigned type, entry *e) {
+  for (size_t i = 0; i < d->entries; i++)
+    if (read_entry(b, d, i, e) && e->tag == tag && e->type == type && e->bytes == type_bytes[type])
+      return true;
+  return false;
+}
+
+/* Whether the entry leads to a directory that is kept. */
+static bool is_pointer(unsigned tag) {
+  return tag == TAG_CAMERA || tag == TAG_GPS || tag == TAG_INTEROPERABILITY;
+}
+
+/* Whether the entry names pixels that would be missing: those of thumbnails and previews. */
+static bool names_pixels(unsigned tag) {
+  return tag == TAG_STRIPS || tag == TAG_STRIP_SIZES || tag == TAG_TILES || tag == TAG_TILE_SIZES || tag == TAG_SUB_IMAGES ||
+         tag == TAG_JPEG || tag == TAG_JPEG_SIZE;
+}
+
+/* ---- Directories ---- */
+
+/* Adds the directory at `at` to those found. Returns false if it lies outside the block, or on one that was found. */
+static bool add_directory(block *b, size_t at) {
+  if (b->count == MOST_DIRECTORIES || at < HEADER_BYTES || at > b->size || b->size - at < COUNT_BYTES)
+    return false;
+  directory d = {.at = at, .entries = number_at(b, at, COUNT_BYTES)};
+  size_t room = (b->size - at - COUNT_BYTES) / ENTRY_BYTES;
+  if (d.entries > room && (b->count > 0 || room == 0))
+    return false;
+  if (d.entries > room) { /* the block was cut: its orientation may be there all the same */
+    b->exif->damaged += d.entries - room;
+    d.entries = room;
+  }
+  d.bytes = COUNT_BYTES + d.entries * ENTRY_BYTES + (b->count == 0 ? NEXT_BYTES : 0);
+  for (size_t i = 0; i < b->count; i++)
+    if (at < b->found[i].at + b->found[i].bytes && b->found[i].at < at + d.bytes)
+      return false;
+  b->found[b->count++] = d;
+  return true;
+}
+
+/* Adds the directory to which an entry of directory `i` leads, if it has one. */
+static void follow(block *b, size_t i, unsigned tag) {
+  entry e;
+  if (find_entry(b, &b->found[i], tag, TYPE_LONG, &e))
+    add_directory(b, number_at(b, e.value, 4));
+}
+
+static bool find_directories(block *b) {
+  if (!add_directory(b, number_at(b, 4, 4)))
+    return false;
+  follow(b, 0, TAG_CAMERA);
+  size_t camera = b->count - 1;
+  if (camera > 0)
+    follow(b, camera, TAG_INTEROPERABILITY);
+  follow(b, 0, TAG_GPS);
+  return true;
+}
+
+static bool is_found(const block *b, size_t at) {
+  for (size_t i = 1; i < b->count; i++)
+    if (b->found[i].at == at)
+      return true;
+  return false;
+}
+
+/* ---- What it says ---- */
+
+static double resolution_of(const block *b, unsigned tag) {
+  enum { PER_CENTIMETRE = 3, NO_UNIT = 1 };
+  entry value, unit;
+  unsigned kind = 0;
+  if (find_entry(b, &b->found[0], TAG_UNIT, TYPE_SHORT, &unit))
+    kind = number_at(b, unit.value, 2);
+  if (kind == NO_UNIT || !find_entry(b, &b->found[0], tag, TYPE_RATIONAL, &value))
+    return 0;
+  double above = number_at(b, value.value, 4), below = number_at(b, value.value + 4, 4);
+  return below > 0 ? above / below * (kind == PER_CENTIMETRE ? 100 : 1 / 0.0254) : 0;
+}
+
+static void read_facts(block *b) {
+  entry e;
+  if (find_entry(b, &b->found[0], TAG_ORIENTATION, TYPE_SHORT, &e)) {
+    unsigned orientation = number_at(b, e.value, 2);
+    b->exif->orientation = orientation >= 1 && orientation <= 8 ? (int)orientation : 0;
+  }
+  b->exif->pixels_per_metre_x = resolution_of(b, TAG_X_RESOLUTION);
+  b->exif->pixels_per_metre_y = resolution_of(b, TAG_Y_RESOLUTION);
+}
+
+/* ---- The copy ---- */
+
+static void keep(block *b, size_t at, size_t bytes) {
+  if (at + bytes > b->copy_size)
+    b->copy_size = at + bytes;
+}
+
+/* Returns whether the entry is copied. */
+static bool is_kept(const block *b, const directory *d, size_t i, entry *e) {
+  if (!read_entry(b, d, i, e) || names_pixels(e->tag))
+    return false;
+  if (d == &b->found[0] && e->tag == TAG_ORIENTATION)
+    return e->type == TYPE_SHORT && e->bytes == type_bytes[TYPE_SHORT];
+  return !is_pointer(e->tag) || (e->type == TYPE_LONG && e->bytes == 4 && is_found(b, number_at(b, e->value, 4)));
+}
+
+static void copy_values(block *b, const directory *d) {
+  entry e;
+  for (size_t i = 0; i < d->entries; i++) {
+    if (!is_kept(b, d, i, &e)) {
+      b->exif->damaged += !names_pixels(e.tag);
+    } else if (e.bytes > INLINE_BYTES) {
+      memcpy(b->copy + e.value, b->bytes + e.value, e.bytes);
+      keep(b, e.value, e.bytes);
+    }
+  }
+}
+
+/* Writes entry `e` to `to`, as it is for the upright image: axes and their resolutions may change places. */
+static void copy_entry(const block *b, const directory *d, const entry *e, uint8_t *to) {
+  entry other;
+  bool main = d == &b->found[0], turned = b->exif->orientation >= 5;
+  memcpy(to, e->at, ENTRY_BYTES);
+  if (main && e->tag == TAG_ORIENTATION)
+    put_number(to + 8, 1, 2, b->big_endian);
+  unsigned across = e->tag == TAG_X_RESOLUTION ? TAG_Y_RESOLUTION : e->tag == TAG_Y_RESOLUTION ? TAG_X_RESOLUTION : 0;
+  if (main && turned && across && e->type == TYPE_RATIONAL && find_entry(b, d, across, TYPE_RATIONAL, &other) &&
+      e->bytes == other.bytes)
+    memcpy(to + 8, other.at + 8, INLINE_BYTES);
+}
+
+/* Entries that are left out leave zeros behind the others, and so does the position of the thumbnail's directory. Comes
+ * after all values, so that none lies on it. */
+static void copy_directory(block *b, const directory *d) {
+  size_t kept = 0;
+  entry e;
+  uint8_t *to = b->copy + d->at;
+  memset(to, 0, d->bytes);
+  for (size_t i = 0; i < d->entries; i++)
+    if (is_kept(b, d, i, &e))
+      copy_entry(b, d, &e, to + COUNT_BYTES + kept++ * ENTRY_BYTES);
+  put_number(to, (uint32_t)kept, COUNT_BYTES, b->big_endian);
+  keep(b, d->at, COUNT_BYTES + kept * ENTRY_BYTES + NEXT_BYTES);
+}
+
+size_t gconv_exif_room(size_t size) {
+  return size + NEXT_BYTES; /* which some writers forget behind the last directory */
+}
+
+const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, size_t *copy_size, gconv_exif *exif) {
+  *exif = (gconv_exif){0};
+  if (size < HEADER_BYTES || (memcmp(bytes, "II", 2) != 0 && memcmp(bytes, "MM", 2) != 0))
+    return "it does not begin as EXIF does";
+  block b = {.bytes = bytes, .size = size, .big_endian = bytes[0] == 'M', .copy = copy, .exif = exif};
+  if (number_at(&b, 2, 2) != 42)
+    return "it does not begin as EXIF does";
+  if (!find_directories(&b))
+    return "its directory of entries is damaged";
+  read_facts(&b);
+  memset(copy, 0, gconv_exif_room(size));
+  for (size_t i = 0; i < b.count; i++)
+    copy_values(&b, &b.found[i]);
+  for (size_t i = 0; i < b.count; i++)
+    copy_directory(&b, &b.found[i]);
+  memcpy(copy, bytes, HEADER_BYTES);
+  *copy_size = b.copy_size;
+  return NULL;
+}
+
+/* ---- The size of the image ---- */
+
+static void set_number(uint8_t *block_bytes, const block *b, size_t i, unsigned tag, int32_t number) {
+  for (unsigned type = TYPE_SHORT; type <= TYPE_LONG; type++) {
+    entry e;
+    if (!find_entry(b, &b->found[i], tag, type, &e))
+      continue;
+    uint8_t *at = block_bytes + (e.at - b->bytes);
+    bool fits = type == TYPE_LONG || number <= UINT16_MAX;
+    put_number(at + 2, fits ? type : TYPE_LONG, 2, b->big_endian);
+    put_number(at + 4, 1, 4, b->big_endian);
+    put_number(at + 8, (uint32_t)number, fits && type == TYPE_SHORT ? 2 : 4, b->big_endian);
+    return;
+  }
+}
+
+void gconv_exif_set_size(uint8_t *bytes, size_t size, int32_t width, int32_t height) {
+  gconv_exif ignored = {0};
+  block b = {.bytes = bytes, .size = size, .big_endian = size > 0 && bytes[0] == 'M', .exif = &ignored};
+  if (size < HEADER_BYTES || !find_directories(&b))
+    return;
+  set_number(bytes, &b, 0, TAG_WIDTH, width);
+  set_number(bytes, &b, 0, TAG_HEIGHT, height);
+  for (size_t i = 1; i < b.count; i++) {
+    set_number(bytes, &b, i, TAG_CAMERA_WIDTH, width);
+    set_number(bytes, &b, i, TAG_CAMERA_HEIGHT, height);
+  }
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "image/metadata.h"
+#include "base/memory.h"
+#include "image/exif.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Who owns them ---- */
+
+void gconv_metadata_lend(gconv_image *to, const gconv_image *from) {
+  to->icc = from->icc;
+  to->icc_bytes = from->icc_bytes;
+  to->pixels_per_metre_x = from->pixels_per_metre_x;
+  to->pixels_per_metre_y = from->pixels_per_metre_y;
+  to->exif = from->exif;
+  to->exif_bytes = from->exif_bytes;
+  to->xmp = from->xmp;
+  to->xmp_bytes = from->xmp_bytes;
+  to->comment = from->comment;
+  to->jpeg_quality = from->jpeg_quality;
+}
+
+void gconv_metadata_disown(gconv_image *image) {
+  image->icc = image->exif = NULL;
+  image->xmp = image->comment = NULL;
+}
+
+gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *what, void **copy) {
+  void *memory = NULL;
+  GCONV_TRY(gconv_allocate(size + 1, what, &memory));
+  if (size > 0)
+    memcpy(memory, bytes, size);
+  ((char *)memory)[size] = '\0';
+  *copy = memory;
+  return GCONV_OK;
+}
+
+/* Copies what the image has, if `bytes` is not NULL. */
+static gconv_status copy_block(const void *bytes, size_t size, const char *what, void **copy) {
+  *copy = NULL;
+  return bytes ? gconv_metadata_copy(bytes, size, what, copy) : GCONV_OK;
+}
+
+gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from) {
+  gconv_image copy = {0};
+  void *xmp = NULL, *comment = NULL;
+  if (to == from)
+    return GCONV_OK;
+  gconv_metadata_lend(&copy, from);
+  copy.icc = copy.exif = copy.xmp = copy.comment = NULL;
+  gconv_status status = copy_block(from->icc, from->icc_bytes, "an ICC profile", &copy.icc);
+  if (status == GCONV_OK)
+    status = copy_block(from->exif, from->exif_bytes, "EXIF", &copy.exif);
+  if (status == GCONV_OK)
+    status = copy_block(from->xmp, from->xmp_bytes, "XMP", &xmp);
+  if (status == GCONV_OK)
+    status = copy_block(from->comment, from->comment ? strlen(from->comment) : 0, "a comment", &comment);
+  copy.xmp = xmp;
+  copy.comment = comment;
+  if (status != GCONV_OK) {
+    gconv_image_free(&copy);
+    return status;
+  }
+  copy.data = to->data;
+  to->data = NULL;
+  gconv_image shape = *to;
+  gconv_image_free(to);
+  *to = shape;
+  to->data = copy.data;
+  gconv_metadata_lend(to, &copy);
+  return GCONV_OK;
+}
+
+void gconv_image_free(gconv_image *image) {
+  if (!image)
+    return;
+  gconv_release(image->data);
+  gconv_release(image->icc);
+  gconv_release(image->exif);
+  gconv_release(image->xmp);
+  gconv_release(image->comment);
+  *image = (gconv_image){0};
+}
+
+/* ---- From files ---- */
+
+gconv_status gconv_metadata_set_exif(gconv_image *header, const void *bytes, size_t size) {
+  if (header->exif)
+    return GCONV_OK;
+  GCONV_TRY(gconv_metadata_copy(bytes, size, "EXIF", &header->exif));
+  header->exif_bytes = size;
+  return GCONV_OK;
+}
+
+gconv_status gconv_metadata_set_xmp(gconv_image *header, const void *bytes, size_t size) {
+  void *copy = NULL;
+  if (header->xmp)
+    return GCONV_OK;
+  GCONV_TRY(gconv_metadata_copy(bytes, size, "XMP", &copy));
+  header->xmp = copy;
+  header->xmp_bytes = size;
+  return GCONV_OK;
+}
+
+/* Zeros at the end, which some programs write, are left out; others become line feeds. */
+gconv_status gconv_metadata_add_comment(gconv_image *header, const void *bytes, size_t size) {
+  size_t before = header->comment ? strlen(header->comment) : 0, begin = before > 0 ? before + 1 : 0;
+  void *memory = NULL;
+  while (size > 0 && ((const char *)bytes)[size - 1] == '\0')
+    size--;
+  if (size == 0)
+    return GCONV_OK;
+  GCONV_TRY(gconv_allocate(begin + size + 1, "a comment", &memory));
+  char *comment = memory;
+  if (before > 0)
+    memcpy(comment, header->comment, before);
+  if (begin > 0)
+    comment[before] = '\n';
+  memcpy(comment + begin, bytes, size);
+  for (size_t i = begin; i < begin + size; i++)
+    comment[i] = comment[i] ? comment[i] : '\n';
+  comment[begin + size] = '\0';
+  gconv_release(header->comment);
+  header->comment = comment;
+  return GCONV_OK;
+}
+
+/* ---- Notes ---- */
+
+void gconv_metadata_note(char *note, size_t size, const char *format, va_list arguments) {
+  size_t used = strlen(note);
+  if (used > 0 && used + 2 < size) {
+    memcpy(note + used, "; ", 3);
+    used += 2;
+  }
+  vsnprintf(note + used, size - used, format, arguments);
+}
+
+static void add_note(char *note, size_t size, const char *format, ...) GCONV_PRINTF(3, 4);
+static void add_note(char *note, size_t size, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  gconv_metadata_note(note, size, format, arguments);
+  va_end(arguments);
+}
+
+/* ---- XMP ---- */
+
+/* Finds the digit that tiff:Orientation is, an attribute (="6") or an element (>6<); NULL if there is none. */
+static char *find_orientation(char *xmp) {
+  static const char name[] = "tiff:Orientation", spaces[] = " \t\r\n";
+  for (char *at = xmp; (at = strstr(at, name));) {
+    at += sizeof name - 1;
+    char *value = at + strspn(at, spaces);
+    if (*value == '=') {
+      value += 1 + strspn(value + 1, spaces);
+      if (*value != '"' && *value != '\'')
+        continue;
+    } else if (*value != '>') {
+      continue;
+    }
+    value += 1 + strspn(value + 1, spaces);
+    if (*value >= '1' && *value <= '8' && !(value[1] >= '0' && value[1] <= '9'))
+      return value;
+  }
+  return NULL;
+}
+
+/* Removes what begins with `begin` and ends with the next `end`, as often as it comes. */
+static void remove_between(char *text, const char *begin, const char *end) {
+  for (char *from = text; (from = strstr(from, begin));) {
+    char *to = strstr(from + strlen(begin), end);
+    if (!to)
+      return;
+    to += strlen(end);
+    memmove(from, to, strlen(to) + 1);
+  }
+}
+
+/* Returns what XMP says of the orientation, 0 if nothing. */
+static int settle_xmp(gconv_image *header, char *note, size_t size) {
+  bool text = header->xmp && strlen(header->xmp) == header->xmp_bytes && strchr(header->xmp, '<');
+  if (header->xmp && !text) {
+    add_note(note, size, "its XMP is left out, which is damaged: it is no text of XML");
+    gconv_release(header->xmp);
+    header->xmp = NULL;
+    header->xmp_bytes = 0;
+  }
+  if (!text)
+    return 0;
+  char *digit = find_orientation(header->xmp);
+  int orientation = digit ? *digit - '0' : 0;
+  for (; digit; digit = find_orientation(digit))
+    *digit = '1';
+  remove_between(header->xmp, "<xmp:Thumbnails>", "</xmp:Thumbnails>");
+  remove_between(header->xmp, "<xap:Thumbnails>", "</xap:Thumbnails>");
+  remove_between(header->xmp, "xmpNote:HasExtendedXMP=\"", "\"");
+  header->xmp_bytes = strlen(header->xmp);
+  return orientation;
+}
+
+/* ---- EXIF ---- */
+
+static gconv_status settle_exif(gconv_image *header, gconv_exif *exif, char *note, size_t size) {
+  void *copy = NULL;
+  size_t copy_size = 0;
+  if (!header->exif)
+    return GCONV_OK;
+  GCONV_TRY(gconv_allocate(gconv_exif_room(header->exif_bytes), "EXIF", &copy));
+  const char *fault = gconv_exif_read(header->exif, header->exif_bytes, copy, &copy_size, exif);
+  if (fault) {
+    add_note(note, size, "its EXIF is left out, which is damaged: %s", fault);
+    gconv_release(copy);
+    copy = NULL;
+    copy_size = 0;
+  } else if (exif->damaged > 0) {
+    add_note(note, size, "%zu damaged entr%s of its EXIF left out", exif->damaged, exif->damaged == 1 ? "y is" : "ies are");
+  }
+  gconv_release(header->exif);
+  header->exif = copy;
+  header->exif_bytes = copy_size;
+  return GCONV_OK;
+}
+
+gconv_status gconv_metadata_settle(gconv_image *header, int *orientation, char *note, size_t size) {
+  gconv_exif exif = {0};
+  GCONV_TRY(settle_exif(header, &exif, note, size));
+  int of_xmp = settle_xmp(header, note, size);
+  if (*orientation == 1 && (exif.orientation > 0 || of_xmp > 0))
+    *orientation = exif.orientation > 0 ? exif.orientation : of_xmp;
+  if (header->pixels_per_metre_x == 0 && exif.pixels_per_metre_x > 0 && exif.pixels_per_metre_y > 0) {
+    header->pixels_per_metre_x = exif.pixels_per_metre_x;
+    header->pixels_per_metre_y = exif.pixels_per_metre_y;
+  }
+  return GCONV_OK;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* What images carry besides pixels: EXIF, XMP and a comment, with the ICC profile and the resolution. */
+#ifndef GCONV_IMAGE_METADATA_H
+#define GCONV_IMAGE_METADATA_H
+
+#include "gconv.h"
+
+#include <stdarg.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Gives `to` the metadata of `from`, which keeps owning them: `to` is not to be freed. */
+void gconv_metadata_lend(gconv_image *to, const gconv_image *from);
+
+/* Takes the metadata that the image owns from it, without freeing: they belong to another image by now. */
+void gconv_metadata_disown(gconv_image *image);
+
+/* A copy of `size` bytes, with a 0 behind it, for gconv_release(). `what` is for the error text: "EXIF". */
+gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *what, void **copy);
+
+/* For open() of formats: copies a block into the header, unless there is one. EXIF begins at "II" or "MM". */
+gconv_status gconv_metadata_set_exif(gconv_image *header, const void *bytes, size_t size);
+gconv_status gconv_metadata_set_xmp(gconv_image *header, const void *bytes, size_t size);
+/* Appends `size` bytes, which need not end in a 0, to the comment, in a line of their own. */
+gconv_status gconv_metadata_add_comment(gconv_image *header, const void *bytes, size_t size);
+
+/* Puts "; ", if there is a text in note[0 .. size), and the formatted text behind it. */
+void gconv_metadata_note(char *note, size_t size, const char *format, va_list arguments) GCONV_PRINTF(3, 0);
+
+/* Makes EXIF and XMP, as a file has them, those of the upright image: its orientation is 1, thumbnails are left out.
+ * *orientation becomes what EXIF says, or XMP if EXIF does not, unless it is set (not 1). The resolution becomes that of
+ * EXIF, if it is not known. What is damaged is left out, and a text in note[0 .. size) says so. */
+gconv_status gconv_metadata_settle(gconv_image *header, int *orientation, char *note, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* EXIF, XMP and comments in PNG: in eXIf, tEXt, zTXt and iTXt chunks, and in the "raw profiles" of ImageMagick. */
+#ifndef GCONV_IMAGE_PNG_METADATA_H
+#define GCONV_IMAGE_PNG_METADATA_H
+
+#include "image/format.h"
+
+/* The names of the chunks that gconv_png_take_chunk() knows, each with a 0 behind it. */
+#define GCONV_PNG_METADATA_CHUNKS "eXIf\0tEXt\0zTXt\0iTXt\0"
+
+/* Whether a chunk of this type has metadata that are kept. */
+bool gconv_png_is_metadata(const char *type, const uint8_t *data, size_t size);
+
+/* Copies into the reader's header what a chunk of this type has of metadata. A chunk that is damaged gets a note. */
+gconv_status gconv_png_take_chunk(gconv_reader *reader, const char *type, const uint8_t *data, size_t size);
+
+/* Takes the chunks of metadata that stand behind the first IDAT chunk: its data, of `idat_bytes`, come next in the source,
+ * whose position does not change. The source can go back. */
+gconv_status gconv_png_look_ahead(gconv_reader *reader, size_t idat_bytes);
+
+/* Writes EXIF, XMP and the comment of the header. */
+gconv_status gconv_png_write_metadata(gconv_writer *writer);
+
+#endif

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: MIT
+"""EXIF, XMP, comments, orientation and resolution, as Pillow writes and reads them; and damaged JPEGs, as djpeg or OpenCV
+warn of them. The filter is the identity, so that pixels tell how a picture was turned."""
+import io
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import unittest
+import zlib
+
+import cv2
+import numpy
+from PIL import Image, ImageOps
+
+from helper import GCONV, CommandTest
+
+MAKE, ORIENTATION, X_RESOLUTION, Y_RESOLUTION, UNIT, CAMERA, GPS = 0x10F, 0x112, 0x11A, 0x11B, 0x128, 0x8769, 0x8825
+WIDTH, HEIGHT, TIME, NOTES = 0xA002, 0xA003, 0x9003, 0x927C
+XMP = ('<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+       '<rdf:Description rdf:about="" xmlns:tiff="http://ns.adobe.com/tiff/1.0/" xmlns:xmp="http://ns.adobe.com/xap/1.0/" '
+       'tiff:Orientation="%d" xmp:Rating="4">%s</rdf:Description></rdf:RDF></x:xmpmeta>')
+THUMBNAILS = "<xmp:Thumbnails><rdf:Alt>a picture</rdf:Alt></xmp:Thumbnails>"
+DJPEG = shutil.which("djpeg")
+
+
+def make_exif(orientation=6, size=(60, 40)):
+    exif = Image.Exif()
+    exif[MAKE] = "A camera"
+    exif[ORIENTATION] = orientation
+    exif[CAMERA] = {TIME: "2020:01:02 03:04:05", NOTES: b"notes of the camera, which are long", WIDTH: size[0],
+                    HEIGHT: size[1]}
+    exif[GPS] = {1: "N"}
+    return exif
+
+
+def with_thumbnail(block, thumbnail):
+    """EXIF with a second directory for a thumbnail; the first must say that there is none, at its end."""
+    order = ">" if block[:2] == b"MM" else "<"
+    first = struct.unpack(order + "I", block[4:8])[0]
+    at = first + 2 + 12 * struct.unpack(order + "H", block[first:first + 2])[0]
+    here = len(block)
+    entries = struct.pack(order + "H HHII HHII I", 2, 0x201, 4, 1, here + 30, 0x202, 4, 1, len(thumbnail), 0)
+    return block[:at] + struct.pack(order + "I", here) + block[at + 4:] + entries + thumbnail
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def raw_profile(name, data):
+    digits = data.hex().encode()
+    lines = b"\n".join(digits[i:i + 72] for i in range(0, len(digits), 72))
+    return b"Raw profile type " + name + b"\0", b"\n" + name + b"\n%8d\n" % len(data) + lines + b"\n"
+
+
+class Metadata(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.picture = numpy.random.default_rng(3).integers(0, 256, (40, 60, 3), dtype=numpy.uint8)
+
+    def save(self, name, xmp=None, **options):
+        """Pillow writes XMP in its newer versions only."""
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(self.picture).save(path, **options)
+        if xmp:
+            self.add_segment(name, b"http://ns.adobe.com/xap/1.0/\0" + xmp)
+
+    def add_segment(self, name, data):
+        path = self.folder / name
+        jpeg = path.read_bytes()
+        path.write_bytes(jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(data) + 2) + data + jpeg[2:])
+
+    def convert(self, source, target, *words, warning=""):
+        """Runs the identity, and returns the result, open; `warning` is all that is said."""
+        said = self.gconv("-i", source, "-f", "identity", "-o", target, *words).stderr
+        if warning:
+            self.assertIn(warning, said)
+        else:
+            self.assertEqual(said, "")
+        return self.open(target)
+
+    def open(self, name):
+        return Image.open(io.BytesIO((self.folder / name).read_bytes()))
+
+    def check_exif(self, image, size):
+        exif = image.getexif()
+        self.assertEqual(exif.get(MAKE), "A camera")
+        self.assertEqual(exif.get(ORIENTATION), 1)
+        camera = exif.get_ifd(CAMERA)
+        self.assertEqual((camera[WIDTH], camera[HEIGHT]), size)
+        self.assertEqual(camera[TIME], "2020:01:02 03:04:05")
+        self.assertEqual(camera[NOTES], b"notes of the camera, which are long")
+        self.assertEqual(exif.get_ifd(GPS)[1], "N")
+
+    def xmp_of(self, name):
+        data = (self.folder / name).read_bytes()
+        return data[data.index(b"<x:xmpmeta"):data.index(b"</x:xmpmeta>") + 12].decode()
+
+    def comment_of(self, image):
+        text = {**image.info, **getattr(image, "text", {})}
+        comment = text.get("comment", text.get("Comment"))
+        return comment.decode() if isinstance(comment, bytes) else str(comment)
+
+    # ---- What is kept ----
+
+    def test_all_is_kept_from_jpeg_and_png(self):
+        for order in "<>":
+            exif = make_exif()
+            exif.endian = order
+            self.save("in.jpg", exif=exif, xmp=(XMP % (6, THUMBNAILS)).encode(), comment="wörds", quality=95)
+            for first in ("first.jpg", "first.png"):
+                for second in ("second.png", "second.jpg"):
+                    self.check_exif(self.convert("in.jpg", first), (40, 60))
+                    image = self.convert(first, second)
+                    self.assertEqual(image.size, (40, 60))
+                    self.check_exif(image, (40, 60))
+                    self.assertEqual(self.xmp_of(second), XMP % (1, ""))
+                    self.assertEqual(self.comment_of(image), "wörds")
+        upright = numpy.asarray(ImageOps.exif_transpose(Image.open(self.folder / "in.jpg")))
+        numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.jpg", "out.png")), upright)
+
+    def test_sizes_are_those_of_the_result(self):
+        self.save("in.jpg", exif=make_exif(orientation=1))
+        self.gconv("-i", "in.jpg", "-f", "gaussian_5", "--stride", "2", "-o", "out.png")
+        self.check_exif(self.open("out.png"), (30, 20))
+
+    def test_every_way_through_the_program(self):
+        """Large images go by rows, several filters have several results, one filter may follow another."""
+        self.picture = numpy.random.default_rng(4).integers(0, 256, (1900, 1600, 3), dtype=numpy.uint8)
+        self.save("large.jpg", exif=make_exif(1, (1600, 1900)), xmp=(XMP % (1, "")).encode(), comment="words")
+        self.gconv("-i", "large.jpg", "-f", "gaussian_3", "-f", "sobel_x", "-o", "out/")
+        self.gconv("-i", "large.jpg", "-f", "gaussian_3", "--verify", "-o", "out/whole.png")
+        for name in ("out/large_gaussian_3.png", "out/large_sobel_x.png", "out/whole.png"):
+            image = self.open(name)
+            self.check_exif(image, (1600, 1900))
+            self.assertEqual(self.comment_of(image), "words")
+            self.assertEqual(self.xmp_of(name), XMP % (1, ""))
+
+    def test_no_thumbnail(self):
+        for order in "<>":
+            exif = make_exif()
+            exif.endian = order
+            thumbnail = b"\xff\xd8 the picture as it was \xff\xd9"
+            self.save("in.jpg", exif=b"Exif\0\0" + with_thumbnail(exif.tobytes()[6:], thumbnail))
+            self.assertIn(thumbnail, (self.folder / "in.jpg").read_bytes())
+            for name in ("out.jpg", "out.png"):
+                self.check_exif(self.convert("in.jpg", name), (40, 60))
+                self.assertNotIn(b"as it was", (self.folder / name).read_bytes())
+
+    def test_strip(self):
+        self.save("in.jpg", exif=make_exif(), xmp=(XMP % (6, "")).encode(), comment="words", dpi=(300, 300))
+        for name in ("out.jpg", "out.png", "out.ppm"):
+            image = self.convert("in.jpg", name, "--strip")
+            self.assertEqual(image.size, (40, 60))
+            self.assertEqual(len(image.getexif()), 0)
+            for word in (b"xmpmeta", b"words", b"camera", b"Exif", b"eXIf"):
+                self.assertNotIn(word, (self.folder / name).read_bytes())
+        self.assertAlmostEqual(self.convert("in.jpg", "out.png", "--strip").info["dpi"][0], 300, places=1)
+
+    def test_what_a_format_cannot_hold_is_said_once(self):
+        for name in "abc":
+            self.save(f"in/{name}.jpg", exif=make_exif(), xmp=(XMP % (6, "")).encode())
+        said = self.gconv("-i", "in", "-f", "identity", "-o", "out/", "--format", "pnm").stderr
+        self.assertEqual(said, "gconv: warning: EXIF and XMP are left out: pnm cannot hold them\n")
+        self.assertEqual(self.gconv("-i", "in", "-f", "identity", "-o", "out/", "--format", "pnm", "-q").stderr, "")
+        self.save("one.jpg", comment="words")
+        said = self.gconv("-i", "one.jpg", "-f", "identity", "-o", "out.npy").stderr
+        self.assertEqual(said, "gconv: warning: comments are left out: npy cannot hold them\n")
+
+    def test_more_than_a_segment_holds(self):
+        self.save("in.png")
+        png = (self.folder / "in.png").read_bytes()
+        end = png.index(b"IEND") - 4
+        large = (XMP % (1, "x" * 70000)).encode()
+        (self.folder / "large.png").write_bytes(png[:end] + chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + large) + png[end:])
+        self.convert("large.png", "out.jpg", warning="XMP is left out: it has 70")
+        self.convert("large.png", "out.png")
+        self.assertEqual(self.xmp_of("out.png"), large.decode())
+
+    def test_extended_xmp(self):
+        self.save("in.jpg", xmp=(XMP % (1, "")).encode())
+        self.add_segment("in.jpg", b"http://ns.adobe.com/xmp/extension/\0" + b"0" * 32 + struct.pack(">II", 4, 0) + b"more")
+        self.convert("in.jpg", "out.jpg", warning="1 further segment of its EXIF or XMP is left out")
+        self.assertEqual(self.xmp_of("out.jpg"), XMP % (1, ""))
+
+    # ---- Damaged EXIF ----
+
+    def test_broken_blocks_are_dropped_and_said(self):
+        for block in (b"", b"II*\0", b"garbage" * 9, b"MM\0*\xff\xff\xff\xff" + bytes(40), b"II*\0\x08\0\0\0"):
+            self.save("in.jpg", exif=b"Exif\0\0" + block)
+            image = self.convert("in.jpg", "out.jpg", warning="in.jpg: its EXIF is left out, which is damaged")
+            self.assertNotIn("exif", image.info)
+        self.save("in.jpg", xmp=b"\0\1\2")
+        self.convert("in.jpg", "out.jpg", warning="in.jpg: its XMP is left out, which is damaged")
+
+    def test_flipped_bytes(self):
+        """No damage harms, what is written can be read, and at most the thumbnail's bytes vanish."""
+        block = with_thumbnail(make_exif().tobytes()[6:], b"\xff\xd8" + bytes(30))
+        random = numpy.random.default_rng(5)
+        folder = self.folder / "in"
+        folder.mkdir()
+        for i in range(120):
+            damaged = bytearray(block)
+            for _ in range(random.integers(1, 5)):
+                damaged[random.integers(0, len(block))] = random.integers(0, 256)
+            self.save(f"in/{i}.jpg", exif=b"Exif\0\0" + bytes(damaged))
+        self.gconv("-i", "in", "-f", "identity", "-o", "out/", "--format", "same", "-q")
+        said = self.gconv("-i", "out", "-f", "identity", "-o", "again/", "--format", "same").stderr
+        self.assertNotIn("EXIF", said)
+
+    # ---- Orientation ----
+
+    def check_png(self, name, chunks, orientation, make=None):
+        """Chunks before the pixels and behind them; from a pipe, those behind come too late."""
+        self.save("plain.png")
+        png = (self.folder / "plain.png").read_bytes()
+        image = Image.fromarray(self.picture)
+        image.getexif()[ORIENTATION] = orientation
+        upright = numpy.asarray(ImageOps.exif_transpose(image))
+        for where in (b"IDAT", b"IEND"):
+            at = png.index(where) - 4
+            data = png[:at] + chunks + png[at:]
+            (self.folder / "in.png").write_bytes(data)
+            with self.subTest(name, where=where):
+                result = self.convert("in.png", "out.png")
+                numpy.testing.assert_array_equal(numpy.asarray(result), upright)
+                self.assertEqual(result.getexif().get(MAKE), make)
+                self.assertIn(result.getexif().get(ORIENTATION), (1, None))
+                piped = self.gconv("-i", "-", "-f", "identity", "-o", "out.png", stdin=data)
+                if where == b"IDAT":
+                    self.assert_pixels("out.png", upright)
+                    self.assertEqual(piped.stderr, "")
+                else:
+                    self.assertIn("from a pipe they come too late", piped.stderr)
+
+    def test_orientation_wherever_it_is(self):
+        for orientation in range(2, 9):
+            exif = Image.Exif()
+            exif[ORIENTATION] = orientation
+            exif[MAKE] = "A camera"
+            block = exif.tobytes()[6:]
+            self.check_png("eXIf", chunk(b"eXIf", block), orientation, "A camera")
+        for name in (b"exif", b"APP1"):
+            keyword, text = raw_profile(name, b"Exif\0\0" + block)
+            self.check_png(name, chunk(b"zTXt", keyword + b"\0" + zlib.compress(text)), 8, "A camera")
+            self.check_png(name, chunk(b"tEXt", keyword + text), 8, "A camera")
+        xmp = (XMP % (6, "")).encode()
+        element = b"<rdf:RDF><tiff:Orientation> 6</tiff:Orientation></rdf:RDF>"
+        for text in (xmp, element, xmp.replace(b'"6"', b"'6'")):
+            self.check_png("XMP", chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + text), 6)
+            self.check_png("XMP", chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(text)), 6)
+        keyword, text = raw_profile(b"xmp", xmp)
+        self.check_png("raw XMP", chunk(b"zTXt", keyword + b"\0" + zlib.compress(text)), 6)
+        both = chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + xmp) + chunk(b"eXIf", block)
+        self.check_png("EXIF before XMP", both, 8, "A camera")
+
+    def test_orientation_in_xmp_of_jpeg(self):
+        self.save("in.jpg", xmp=(XMP % (3, "")).encode())
+        stored = self.pixels("in.jpg")
+        numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.jpg", "out.png")), stored[::-1, ::-1])
+        self.save("in.jpg", xmp=(XMP % (3, "")).encode(), exif=make_exif(1))
+        numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.jpg", "out.png")), stored)
+
+    def test_damaged_texts_of_png(self):
+        self.save("plain.png")
+        png = (self.folder / "plain.png").read_bytes()
+        at = png.index(b"IDAT") - 4
+        keyword, text = raw_profile(b"exif", b"Exif\0\0" + make_exif().tobytes())
+        for bad, warning in ((chunk(b"zTXt", b"Comment\0\0" + b"no stream"), "a damaged text is left out"),
+                             (chunk(b"tEXt", keyword + text[:60]), 'profile "exif" is damaged'),
+                             (chunk(b"iTXt", b"XML:com.adobe.xmp\0\0"), "a damaged text is left out"),
+                             (chunk(b"zTXt", b"Comment\0\0" + zlib.compress(bytes(1 << 25))), "a damaged text is left out")):
+            (self.folder / "in.png").write_bytes(png[:at] + bad + png[at:])
+            numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.png", "out.png", warning=warning)), self.picture)
+
+    # ---- Resolution ----
+
+    def test_resolution_of_exif_alone(self):
+        for unit, number, dpi in ((2, 300, 300), (3, 100, 254)):
+            exif = Image.Exif()
+            exif[X_RESOLUTION], exif[Y_RESOLUTION], exif[UNIT] = float(number), float(number / 2), unit
+            self.save("in.jpg", exif=exif)
+            got = self.convert("in.jpg", "out.png").info["dpi"]
+            self.assertAlmostEqual(got[0], dpi, places=1)
+            self.assertAlmostEqual(got[1], dpi / 2, places=1)
+            exif[ORIENTATION] = 6
+            self.save("in.jpg", exif=exif)
+            turned = self.convert("in.jpg", "out.jpg")
+            self.assertEqual(turned.getexif()[X_RESOLUTION], number / 2)
+            self.assertAlmostEqual(turned.info["dpi"][1], dpi, places=0)
+        self.save("in.jpg", exif=exif, dpi=(72, 72))
+        self.assertAlmostEqual(self.convert("in.jpg", "out.png").info["dpi"][0], 72, places=1)
+
+
+class Damaged(CommandTest):
+    def warned(self, path):
+        """What other programs say of a JPEG, "" if nothing: djpeg, or OpenCV, which prints the same."""
+        if DJPEG:
+            return subprocess.run([DJPEG, path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False).stderr.decode()
+        code = "import cv2, sys; cv2.imread(sys.argv[1], cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)"
+        done = subprocess.run([sys.executable, "-c", code, path], stderr=subprocess.PIPE, check=False)
+        return "\n".join(re.findall(r".*JPEG.*", done.stderr.decode()))
+
+    def damage(self, count, seed):
+        """Writes JPEGs of several kinds with flipped bytes in their coded data."""
+        random = numpy.random.default_rng(seed)
+        (self.folder / "in").mkdir()
+        smooth = cv2.GaussianBlur(random.integers(0, 256, (90, 120, 3), dtype=numpy.uint8), (9, 9), 3)
+        kinds = ({"quality": 85}, {"quality": 60, "progressive": True}, {"quality": 90, "subsampling": 0},
+                 {"quality": 75, "restart_marker_rows": 1})
+        for i in range(count):
+            data = io.BytesIO()
+            Image.fromarray(smooth).save(data, "jpeg", **kinds[i % len(kinds)])
+            jpeg = bytearray(data.getvalue())
+            begin = jpeg.index(b"\xff\xda") + 14
+            for _ in range(1 + i % 3):
+                jpeg[random.integers(begin, len(jpeg) - 2)] = random.integers(0, 256)
+            (self.folder / f"in/{i:03}.jpg").write_bytes(jpeg)
+
+    def test_what_others_warn_of_is_warned_of(self):
+        count = 200 if DJPEG else 24
+        self.damage(count, 7)
+        done = subprocess.run([GCONV, "-i", "in", "-f", "identity", "-o", "out/"], cwd=self.folder, check=False,
+                              env=self.environment(), stderr=subprocess.PIPE)
+        said = done.stderr.decode()
+        warned = 0
+        for i in range(count):
+            theirs, name = self.warned(str(self.folder / f"in/{i:03}.jpg")), f"in/{i:03}.jpg: "
+            mine = [line for line in said.splitlines() if name in line]
+            warned += theirs != ""
+            if theirs:
+                self.assertTrue(mine, f"{name}{theirs}")
+            self.assertLessEqual(len([line for line in mine if "warning" in line]), 1, mine)
+        self.assertGreater(warned, count // 4)
+
+    def test_extraneous_bytes(self):
+        self.photo("good.png")
+        image = io.BytesIO()
+        Image.fromarray(self.pixels("good.png")).save(image, "jpeg")
+        jpeg = image.getvalue()
+        (self.folder / "in.jpg").write_bytes(jpeg[:-2] + bytes(range(1, 23)) + jpeg[-2:])
+        warning = ("gconv: warning: in.jpg: damaged JPEG, parts of the picture may be wrong: Corrupt JPEG data: [0-9]+ "
+                   "extraneous bytes before marker 0xd9\n")
+        for words in (("-o", "out.png"), ("-o", "out.jpg", "--verify")):
+            self.assertRegex(self.gconv("-i", "in.jpg", "-f", "identity", *words).stderr, f"^{warning}$")
+        self.assertEqual(self.gconv("-i", "in.jpg", "-f", "identity", "-o", "out.png", "-q").stderr, "")
+        self.assertEqual(self.gconv("info", "in.jpg").stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
