@@ -252,7 +252,8 @@ typedef struct gconv_batch {
   int threads;         /* of all jobs together; 0: one a processor */
   int jobs;            /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
   uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
-  uint64_t max_pixels; /* gconv_read_options */
+  uint64_t max_pixels; /* gconv_read_options, as the next: results are f32, and no filter has an offset in levels */
+  bool unrounded;
   int jpeg_quality, png_level; /* gconv_write_options */
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/status.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,4 +68,56 @@ void gconv_remark(const char *format, ...) {
   va_start(arguments, format);
   log_text(GCONV_LOG_REMARK, format, arguments);
   va_end(arguments);
+}
+
+/* ---- Once a run ---- */
+
+/* Kinds of warnings, and how often each came up. Later kinds than fit are warned of each time. */
+enum { MOST_KINDS = 32 };
+static struct {
+  const char *kind;
+  size_t count;
+} warned[MOST_KINDS];
+static size_t warned_kinds;
+static pthread_mutex_t warned_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Counts a warning. Returns how many of its kind there were before. */
+static size_t count_warning(const char *kind) {
+  size_t i = 0, before = 0;
+  pthread_mutex_lock(&warned_lock);
+  while (i < warned_kinds && strcmp(warned[i].kind, kind) != 0)
+    i++;
+  if (i == warned_kinds && i < MOST_KINDS)
+    warned[warned_kinds++].kind = kind;
+  if (i < MOST_KINDS)
+    before = warned[i].count++;
+  pthread_mutex_unlock(&warned_lock);
+  return before;
+}
+
+void gconv_warn_once(const char *kind, const char *format, ...) {
+  va_list arguments;
+  if (count_warning(kind) > 0)
+    return;
+  va_start(arguments, format);
+  log_text(GCONV_LOG_WARNING, format, arguments);
+  va_end(arguments);
+}
+
+void gconv_warnings_begin(void) {
+  pthread_mutex_lock(&warned_lock);
+  memset(warned, 0, sizeof warned);
+  warned_kinds = 0;
+  pthread_mutex_unlock(&warned_lock);
+}
+
+void gconv_warnings_sum(char *text, size_t size) {
+  size_t used = 0;
+  text[0] = '\0';
+  pthread_mutex_lock(&warned_lock);
+  for (size_t i = 0; i < warned_kinds && used < size; i++)
+    if (warned[i].count > 1)
+      used += (size_t)snprintf(text + used, size - used, "%s%s: %zu images", used ? ", " : "", warned[i].kind,
+                               warned[i].count);
+  pthread_mutex_unlock(&warned_lock);
 }

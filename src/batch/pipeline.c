@@ -190,7 +190,8 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
   gconv_image header = {0};
   only.only_explained = true;
   gconv_run run = make_run(&only, &summary);
-  gconv_status status = gconv_image_read_header(batch->inputs->items[0].path, &header, NULL);
+  gconv_read_options options = {.unrounded = batch->unrounded};
+  gconv_status status = gconv_image_read_header_as(batch->inputs->items[0].path, &options, &header);
   if (status == GCONV_OK && batch->nhwc)
     gconv_header_to_nchw(&header);
   if (status == GCONV_OK)

@@ -249,17 +249,31 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   return status;
 }
 
-/* The weights of a depthwise layer look like plain filters: then the error hints at --groups. */
+/* The channels that a bank would see of the first input; 0 if that cannot be looked into. */
+static int32_t channels_of_first(const gconv_main_job *job) {
+  const char *path = job->inputs.count > 0 ? job->inputs.items[0].path : "-";
+  gconv_image header = {0};
+  if (strcmp(path, "-") == 0 || gconv_image_read_header(path, &header, NULL) != GCONV_OK)
+    return 0;
+  int32_t channels = header.channels;
+  gconv_image_free(&header);
+  return channels;
+}
+
+/* The weights of a depthwise layer look like plain filters: then the error hints at --groups, with as many groups as the
+ * input has channels. */
 static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status, gconv_message *message) {
   const gconv_texts *filters = &job->settings->last.filters;
   size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
   bool array = length > 4 && strcmp(filters->items[0] + length - 4, ".npy") == 0;
-  if (!array || job->filters.count < 2)
+  bool one_file, arrays = gconv_outputs_format(&job->settings->naming, &one_file)->multiframe;
+  int32_t channels = array && arrays && job->filters.count >= 2 ? channels_of_first(job) : 0;
+  if (channels < 1 || job->filters.count % (size_t)channels != 0)
     return status;
   return gconv_complain(message, status,
                         "%s; %s has filters for each channel by itself: if they are the weights of a depthwise "
-                        "layer, say --groups %zu",
-                        message->text, filters->items[0], job->filters.count);
+                        "layer, say --groups %d",
+                        message->text, filters->items[0], (int)channels);
 }
 
 static gconv_status name_of_filters(gconv_main_job *job, gconv_message *message) {
@@ -359,6 +373,23 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   return GCONV_OK;
 }
 
+/* Whether results of integer images are float32. */
+static bool are_results_float(const gconv_main_job *job) {
+  const gconv_options *options = &job->options;
+  gconv_type wanted = options->keep_type ? GCONV_U8 : options->output_type;
+  if (job->has_banks)
+    return job->network.presentation == GCONV_PRESENT_TENSOR || job->network.tone.type == GCONV_F32;
+  return gconv_format_type(job->outputs.format, wanted) == GCONV_F32;
+}
+
+/* Offsets of filters are in levels, which samples in float32 have not. */
+static bool has_offset(const gconv_filters *filters) {
+  bool any = false;
+  for (size_t i = 0; i < filters->count; i++)
+    any |= filters->items[i].offset != 0;
+  return any;
+}
+
 /* The options of a filter before a --then, whose result is the image for the next, in float32. */
 static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settings *stage) {
   gconv_options options = job->options;
@@ -368,6 +399,7 @@ static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settin
   options.output_type = GCONV_F32;
   options.combine = GCONV_COMBINE_NONE;
   options.range = GCONV_RANGE_CLAMP; /* which float32 needs not: values stay as they are */
+  options.round_gray = !are_results_float(job);
   options.scale = 1;
   options.offset = 0;
   if (stage->layer.algorithm)
@@ -405,6 +437,7 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
                             ? gconv_operation_network(job->layers, job->layer_count, &job->network, &job->operation)
                             : make_filters(job);
   job->batch.operation = job->operation;
+  job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters);
   return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
 }
 

@@ -116,7 +116,7 @@ static double srgb(double linear) {
 static expectation finish_sample(const gconv_options *options, expectation v, bool alpha) {
   v.value = v.value * options->scale + options->offset;
   v.allowed = v.allowed * fabs(options->scale) + EPILOGUE * (fabs(v.value) + fabs(options->offset));
-  if (options->range == GCONV_RANGE_ABS)
+  if (options->range == GCONV_RANGE_ABS && !alpha)
     v.value = fabs(v.value);
   if (options->linear && !alpha) { /* the curve is steepest at 0, by 12.92; above 1 it flattens */
     v.allowed = 12.92 * v.allowed + EPILOGUE;
@@ -196,8 +196,7 @@ static expectation store(const row_check *check, expectation v, bool colour) {
     v.value = (v.value - check->frame.low) / span;
     v.allowed = (v.allowed + 3 * allowed) / (span - 2 * allowed) + EPILOGUE;
   }
-  bool kept = check->pass->problem.keep_alpha || check->plan->options.alpha == GCONV_ALPHA_PREMULTIPLY;
-  if (range == GCONV_RANGE_SIGNED && type != GCONV_F32 && (colour || !(check->out->alpha && kept))) {
+  if (range == GCONV_RANGE_SIGNED && colour) {
     v.value = v.value / 2 + 0.5;
     v.allowed = v.allowed / 2 + EPILOGUE;
   }

@@ -58,6 +58,9 @@ struct gconv_format {
   gconv_status (*open)(gconv_reader *reader);
   /* Reads the next `count` rows to rows + i * row_bytes. */
   gconv_status (*read_rows)(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
+  /* NULL, or: gconv_read_options.unrounded. Called behind open(), and sets header.type to GCONV_F32 where samples would be
+   * rounded. */
+  gconv_status (*unround)(gconv_reader *reader);
   /* After success or failure of open(): frees what the state owns. NULL: that is nothing. */
   void (*close)(gconv_reader *reader);
 
