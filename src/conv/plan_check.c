@@ -45,8 +45,8 @@ static gconv_status check_border(const gconv_image *like, const gconv_options *o
       gconv_filter_output_type(options, like->type) != GCONV_F32 &&
       !(options->border_value >= 0 && options->border_value <= 1))
     return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "the constant of the border is %g, but images and results are integers (%s), which have no samples "
-                      "below black, 0, and above white, 1: for level L give L / %g; float results take any number",
+                      "the constant of the border is %g, but image and results are integers (%s), where 0 is black, 1 is "
+                      "white, and nothing lies beyond: for level L give L / %g; float results take any number",
                       options->border_value, gconv_type_name(like->type), (double)gconv_white(like->type));
   return GCONV_OK;
 }

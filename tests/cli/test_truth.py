@@ -130,6 +130,39 @@ class Alpha(CommandTest):
         self.assertLessEqual(abs(got[..., 3].astype(int) - alpha).max(), 1)
 
 
+ARRAYS = {
+    "1/9*ones(3)": numpy.ones((3, 3)) * (1 / 9), "ones(3)/9": numpy.ones((3, 3)) / 9, "np.ones((3,3))/9": numpy.ones((3, 3)) / 9,
+    "ones(2,3)": numpy.ones((2, 3)), "[1 2 1]'*[1 0 -1]": numpy.outer([1, 2, 1], [1, 0, -1]),
+    "0.1 * [1 2 1]' * [1 2 1] / 3": 0.1 * numpy.outer([1, 2, 1], [1, 2, 1]) / 3,
+    "[[1,2],[3,4]]/16": numpy.array([[1, 2], [3, 4]]) / 16, "np.array([[1, 2], [3, 4]]).T / 7": numpy.array([[1, 3], [2, 4]]) / 7,
+    "np.outer([1,2,1],[1,0,-1])/8": numpy.outer([1, 2, 1], [1, 0, -1]) / 8,
+}
+
+
+class Arrays(CommandTest):
+    def test_of_matlab_and_numpy(self):
+        """Computed in float64 from left to right, and rounded to float32 once."""
+        for text, expected in ARRAYS.items():
+            got = numpy.array([row.split() for row in self.gconv("make", text).stdout.splitlines()[1:]], "f4")
+            numpy.testing.assert_array_equal(got, expected.astype("f4"), text)
+            self.photo("a.png")
+            self.gconv("-i", "a.png", "-f", text, "-o", "out.png", "--border", "replicate", "--scale", "0.1")
+
+    def test_of_a_file(self):
+        (self.folder / "box.m").write_text("h = ones(3)/9;\n")
+        self.assertIn("0.111111112 0.111111112 0.111111112", self.gconv("make", "box.m").stdout)
+
+    def test_what_is_built_in(self):
+        for text, name in (("fspecial('gaussian',5,1)", "-f gaussian:size=5,sigma=1"),
+                           ("fspecial('gaussian',[3 5],1)", "-f gaussian:size=3x5,sigma=1"),
+                           ("fspecial('motion', 9, 45)", "-f motion:len=9,theta=45"), ("fspecial('disk')", "-f disk"),
+                           ("fspecial('sobel')", "is the negative of -f sobel_y")):
+            said = self.gconv("make", text, status=2).stderr
+            self.assertIn(name, said)
+            spec = name.split("-f ")[1]
+            self.gconv("make", spec)
+
+
 class Advice(CommandTest):
     def test_groups(self):
         """The hint of --groups names as many as the input has channels, and the command with it works."""
@@ -156,8 +189,8 @@ class Advice(CommandTest):
                 expected = sum(padded[r:r + 5, s:s + 6] for r in range(3) for s in range(3)) / 9
                 self.assertLess(abs(numpy.load(self.folder / "out.npy") - expected).max(), 1e-6)
         result = self.gconv("-i", "a.png", "-f", "average", "-o", "out.png", "--border", "constant:-0.1", status=1)
-        self.assertIn("the constant of the border is -0.1, but images and results are integers (u8), which have no samples below "
-                      "black, 0, and above white, 1: for level L give L / 255; float results take any number", result.stderr)
+        self.assertIn("the constant of the border is -0.1, but image and results are integers (u8), where 0 is black, 1 is white, "
+                      "and nothing lies beyond: for level L give L / 255; float results take any number", result.stderr)
 
     def test_help(self):
         text = " ".join(self.gconv("help", "filter").stdout.split())
