@@ -202,8 +202,10 @@ static gconv_status fail_obstacle(const gconv_bank_file *file, const gconv_bank_
                     entry->obstacle);
 }
 
-/* Whether one thing keeps all entries from being read. */
+/* Whether one thing keeps all nodes, or the only tensor, from being read. */
 static bool share_obstacle(const gconv_bank_file *file) {
+  if (file->count > 1 && strcmp(file->entries[0].kind, "tensor") == 0)
+    return false;
   for (size_t i = 1; i < file->count; i++)
     if (file->entries[i].obstacle != file->entries[0].obstacle)
       return false;

@@ -40,6 +40,12 @@ void gconv_filter_explain(const gconv_plan *plan, FILE *text);
 gconv_status gconv_filter_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                  double budget, gconv_verification *result);
 
+/* losses.c */
+/* Looks at outputs from row `first` on, of a plan that is watched: gconv_plan_watch(). `in` is what was convolved, from row
+ * in_row on; outputs: NULL if they are not in memory. */
+void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
+                        int32_t first);
+
 /* choose.c */
 /* The algorithm that options->algorithm names, or, for "auto", the cheapest of those that support the problem, are not made
  * of a library and are not in options->without. The price is the algorithm's own estimate, times what was measured of such

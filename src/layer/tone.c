@@ -119,6 +119,10 @@ static inline double bend(gconv_curve c, float v) {
   return c.absolute ? fabs(y) : y;
 }
 
+double gconv_tone_value(gconv_curve c, float v) {
+  return bend(c, v);
+}
+
 /* A row of one plane to every `step`-th sample. */
 static void put_u8(gconv_curve c, const float *from, int32_t width, uint8_t *to, ptrdiff_t step) {
   for (int32_t x = 0; x < width; x++)
