@@ -312,12 +312,12 @@ typedef struct gconv_options {
   int32_t stride_y, stride_x;                       /* at least 1 */
   int32_t dilation_y, dilation_x;                   /* at least 1 */
 
-  bool gray;   /* one grey channel (and alpha) first: Y' = 0.299 R + 0.587 G + 0.114 B of the stored samples (BT.601, as
-                  OpenCV, MATLAB and Pillow), rounded to a level where outputs are integers; with linear,
-                  Y = 0.2126 R + 0.7152 G + 0.0722 B of linear light (BT.709) */
+  bool gray;       /* one grey channel (and alpha) first: Y' = 0.299 R + 0.587 G + 0.114 B of the stored samples (BT.601, as
+                      OpenCV, MATLAB and Pillow), rounded to a level where outputs are integers; with linear,
+                      Y = 0.2126 R + 0.7152 G + 0.0722 B of linear light (BT.709) */
   bool round_gray; /* grey of integer samples is a level even where outputs are f32: for a stage of a chain whose results are
                       integers */
-  bool linear; /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
+  bool linear;     /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
   gconv_alpha alpha;
 
   gconv_combine combine;

@@ -258,7 +258,7 @@ typedef struct gconv_batch {
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */
-  bool watch;      /* warn of samples that are clamped, and of results of one colour: gconv_set_log() */
+  bool watch;               /* warn of samples that are clamped, and of results of one colour: gconv_set_log() */
   size_t *written; /* NULL, or: as many results as are finished at any time, written atomically: for a signal handler */
   bool verify, explain;
   bool only_explained; /* nothing is executed, and nothing begun that only executions need */
@@ -276,7 +276,7 @@ typedef struct gconv_batch_summary {
   gconv_device_info device;
   char device_reason[192]; /* what "auto" chose it for; "" if there was no choice */
   char warned[256]; /* warnings that more than one image was worth, and how many: "clamped: 12 images"; "" without any */
-  double device_wait_ms;   /* the part of device.start_ms in which nothing could be done but wait */
+  double device_wait_ms; /* the part of device.start_ms in which nothing could be done but wait */
   double wall_ms;
 } gconv_batch_summary;
 

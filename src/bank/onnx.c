@@ -23,7 +23,8 @@ typedef struct kind {
 } kind;
 static const kind kinds[] = {
     {"Conv", NULL},
-    {"ConvTranspose", "is a transposed convolution, which makes images larger: that is no bank of filters, and not done here"},
+    {"ConvTranspose",
+     "is a transposed convolution, which makes images larger: that is no bank of filters, and not done here"},
     {"ConvInteger", "convolves integers: export the model before it is quantised, with weights in floating point"},
     {"QLinearConv", "convolves integers: export the model before it is quantised, with weights in floating point"},
     {"DeformConv", "takes its samples from places that the model computes for each pixel: that is not done here"},
@@ -203,8 +204,7 @@ static gconv_status take_graph_field(void *context, const gconv_message_reader *
   if (part->number == GRAPH_INITIALIZER && part->wire == GCONV_WIRE_BYTES)
     return add_tensor(context, inside, part, NULL);
   if (part->number == GRAPH_INPUT && part->wire == GCONV_WIRE_BYTES)
-    return gconv_message_each(gconv_message_inside(inside, part), take_input_field,
-                              ((gconv_bank_file *)context)->state);
+    return gconv_message_each(gconv_message_inside(inside, part), take_input_field, ((gconv_bank_file *)context)->state);
   return GCONV_OK;
 }
 

@@ -117,7 +117,7 @@ void gconv_warnings_sum(char *text, size_t size) {
   pthread_mutex_lock(&warned_lock);
   for (size_t i = 0; i < warned_kinds && used < size; i++)
     if (warned[i].count > 1)
-      used += (size_t)snprintf(text + used, size - used, "%s%s: %zu images", used ? ", " : "", warned[i].kind,
-                               warned[i].count);
+      used +=
+          (size_t)snprintf(text + used, size - used, "%s%s: %zu images", used ? ", " : "", warned[i].kind, warned[i].count);
   pthread_mutex_unlock(&warned_lock);
 }

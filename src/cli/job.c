@@ -141,6 +141,8 @@ static void make_batch(gconv_main_job *job) {
   batch->existing = settings->no_clobber      ? GCONV_EXISTING_KEEP
                     : settings->skip_existing ? GCONV_EXISTING_SKIP
                                               : GCONV_EXISTING_REPLACE;
+  batch->watch = !settings->quiet;
+  batch->written = &job->written;
   batch->report = gconv_job_report;
   batch->user = job;
 }
@@ -310,21 +312,42 @@ static gconv_status check_format(const gconv_main_job *job, gconv_message *messa
   return GCONV_OK;
 }
 
-/* About half of a derivative's responses are negative, and become black. */
-static void remark_on_signs(const gconv_main_job *job) {
-  const gconv_options *options = &job->options;
-  if (!job->settings->verbose || job->outputs.format->holds[GCONV_F32] || options->offset != 0 ||
-      options->range != GCONV_RANGE_CLAMP || options->combine != GCONV_COMBINE_NONE)
-    return;
-  for (size_t i = 0; i < job->filters.count; i++) {
-    gconv_filter_analysis found;
-    const gconv_filter *filter = &job->filters.items[i];
-    if (filter->offset == 0 && gconv_filter_analyze(filter, &found) == GCONV_OK && found.positive_sum > 0 &&
-        fabs(found.sum) <= 1e-6 * found.positive_sum) {
-      gconv_say("%s: responses below 0, about half of them, become black: --range signed or abs shows them", filter->name);
-      return;
-    }
+/* Whether the filter blurs: it has several taps, none is below 0, and their sum is 1. */
+static bool is_blur(const gconv_filter *filter) {
+  double sum = 0;
+  size_t positive = 0;
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
+    if (filter->taps[i] < 0)
+      return false;
+    sum += (double)filter->taps[i];
+    positive += filter->taps[i] > 0;
   }
+  return positive > 1 && fabs(sum / (double)filter->divisor - 1) < 1e-3;
+}
+
+static const gconv_filter *find_blur(const gconv_filters *filters) {
+  for (size_t i = 0; i < filters->count; i++)
+    if (is_blur(&filters->items[i]))
+      return &filters->items[i];
+  return NULL;
+}
+
+/* A blur takes the zeros outside the image for black, unless its outputs all lie inside. */
+static void warn_of_dark_rims(const gconv_main_job *job) {
+  const gconv_settings *settings = job->settings;
+  const gconv_filter *blur = NULL;
+  if (settings->quiet || settings->border_given || job->has_banks)
+    return;
+  if (settings->last.layer.padding != GCONV_LAYER_VALID)
+    blur = find_blur(&job->filters);
+  for (size_t i = 0; i < settings->before_count && !blur; i++)
+    if (settings->before[i].layer.padding != GCONV_LAYER_VALID)
+      blur = find_blur(&job->before[i]);
+  if (blur)
+    gconv_say(
+        "warning: %s: the rim darkens, as black lies outside the image: --border replicate avoids it (--border zero, if "
+        "it is meant)",
+        blur->name);
 }
 
 /* What banks cannot do. */
@@ -366,7 +389,7 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   settings->naming.format = job->outputs.format;
   GCONV_TRY(check_filters(job, message));
   GCONV_TRY(check_format(job, message));
-  remark_on_signs(job);
+  warn_of_dark_rims(job);
   if (job->has_banks)
     GCONV_TRY(check_bank_job(job, message));
   gconv_shard_take(&settings->shard, &job->inputs, &job->outputs);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The ranges abs and signed where alpha is filtered: colours are mapped, and alpha is not. The convolution yields responses
- * in levels of the input, without an epilogue, and the same epilogue as everywhere (kernels/pixel.h) follows here. So colours
- * have the bits that they have without alpha. */
+ * in levels of the input, without an epilogue, and the same epilogue as everywhere (kernels/pixel.h) follows here. So
+ * colours have the bits that they have without alpha. */
 #include "conv/plan.h"
 
 bool gconv_range_parts_alpha(const gconv_image *like, const gconv_options *options, size_t filters) {

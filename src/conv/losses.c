@@ -76,12 +76,14 @@ void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, in
     for (size_t k = 0; k < gconv_pass_outputs(pass); k++) {
       size_t output = pass->first_output + k;
       const gconv_image *whole = &plan->base.outputs[output], *stored = outputs ? &outputs[output] : NULL;
-      double taps = (double)gconv_tap_count(&pass->problem) / (gconv_is_combined(&pass->problem) ? 1 : pass->problem.filters);
+      double taps =
+          (double)gconv_tap_count(&pass->problem) / (gconv_is_combined(&pass->problem) ? 1 : pass->problem.filters);
       gconv_expected *expected = gconv_expected_make(plan, pass, in, in_row, (int32_t)k);
       if (expected && whole->channels > whole->alpha)
         watch_output(expected, whole, stored, first, stored ? stored->height : whole->height, taps + 1, columns,
                      &plan->base.losses[output]);
       gconv_expected_free(expected);
+      plan->base.losses[output].is_signed = plan->options.range == GCONV_RANGE_SIGNED;
     }
   }
 }

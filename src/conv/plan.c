@@ -141,8 +141,8 @@ static void fill_info(gconv_filter_plan *plan) {
 static gconv_status decide(gconv_filter_plan *plan) {
   const gconv_image *like = &plan->base.like;
   plan->before = gconv_needs_before(like, &plan->options);
-  plan->parts_alpha = !gconv_needs_after(like, &plan->options) &&
-                      gconv_range_parts_alpha(like, &plan->options, plan->filters->count);
+  plan->parts_alpha =
+      !gconv_needs_after(like, &plan->options) && gconv_range_parts_alpha(like, &plan->options, plan->filters->count);
   plan->after = plan->parts_alpha || gconv_needs_after(like, &plan->options);
   GCONV_TRY(gconv_before_header(like, &plan->options, &plan->convolved));
   size_t size = 0;

@@ -51,7 +51,8 @@ static gconv_status end_middle(const gconv_filter_plan *plan, gconv_status statu
   double start = gconv_now_ms();
   for (size_t i = 0; i < plan->base.output_count && status == GCONV_OK && outputs; i++) {
     if (plan->parts_alpha)
-      gconv_finish_levels(plan->base.device->threads, &plan->options, plan->convolved.type, &middle->outputs[i], &outputs[i]);
+      gconv_finish_levels(plan->base.device->threads, &plan->options, plan->convolved.type, &middle->outputs[i],
+                          &outputs[i]);
     else if (plan->after)
       status = gconv_run_after(plan->base.device->threads, &plan->options, &middle->outputs[i], &outputs[i]);
     if (status == GCONV_OK && in)

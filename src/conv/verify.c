@@ -5,8 +5,8 @@
  */
 #include "conv/verify.h"
 #include "base/memory.h"
-#include "operation/verify.h"
 #include "operation/stages.h"
+#include "operation/verify.h"
 
 #include <float.h>
 #include <math.h>

@@ -147,7 +147,8 @@ static gconv_status read_count(gconv_text *text, int32_t *count) {
   if (begin < text->at && gconv_count_read(begin, text->at, count) && *count > 0)
     return GCONV_OK;
   text->at = begin;
-  return gconv_array_fail(text, "expected a size, a whole number above 0, such as in ones(3), ones(3, 5) or np.ones((3, 5))");
+  return gconv_array_fail(text,
+                          "expected a size, a whole number above 0, such as in ones(3), ones(3, 5) or np.ones((3, 5))");
 }
 
 static gconv_status read_sizes(gconv_text *text, bool vectors, int32_t *rows, int32_t *columns) {
@@ -192,8 +193,8 @@ static gconv_status explain_fspecial(gconv_text *text) {
     return gconv_fail(GCONV_BAD_FILE, "%s: fspecial('%s') is the negative of -f %s_y here", text->name, name, name);
   const gconv_builtin *builtin = gconv_builtin_find(name);
   if (!builtin)
-    return gconv_fail(GCONV_BAD_FILE, "%s: fspecial is not read here, but its filters are built in: -f gaussian:size=5,sigma=1",
-                      text->name);
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: fspecial is not read here, but its filters are built in: -f gaussian:size=5,sigma=1", text->name);
   text->at += text->at < text->end;
   used = (size_t)snprintf(spec, sizeof spec, "%s", name);
   for (const gconv_parameter *p = builtin->parameters; p->name && gconv_array_take(text, ","); p++) {
@@ -261,11 +262,13 @@ static gconv_status multiply(const gconv_text *text, gconv_matrix *a, gconv_matr
   if (!is_scalar(b) && a->columns == 1 && b->rows == 1)
     return multiply_vectors(text, a, b);
   if (!is_scalar(b) && a->rows == 1 && b->columns == 1)
-    return gconv_array_fail(text, "a row times a column is one number in MATLAB, and an array in NumPy: for the array, write the "
-                                  "column first");
+    return gconv_array_fail(text,
+                            "a row times a column is one number in MATLAB, and an array in NumPy: for the array, write the "
+                            "column first");
   if (!is_scalar(b))
-    return gconv_array_fail(text, "two arrays are multiplied before this; only a number times an array, and a column times a "
-                                  "row, such as [1 2 1]' * [1 0 -1], are read here");
+    return gconv_array_fail(text,
+                            "two arrays are multiplied before this; only a number times an array, and a column times a "
+                            "row, such as [1 2 1]' * [1 0 -1], are read here");
   for (size_t i = 0; i < count_of(a); i++)
     a->values[i] *= b->values[0];
   return GCONV_OK;

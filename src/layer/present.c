@@ -282,9 +282,9 @@ typedef struct place_row {
 static double value_at(const void *context, int place) {
   const place_row *row = context;
   int32_t plane = place % row->planes->count, width = row->planes->width;
-  return gconv_tone_value(row->curve,
-                          row->planes->plane[plane][(int64_t)row->y * width +
-                                                    gconv_loss_column(width, row->columns, place, row->at)]);
+  return gconv_tone_value(
+      row->curve,
+      row->planes->plane[plane][(int64_t)row->y * width + gconv_loss_column(width, row->columns, place, row->at)]);
 }
 
 static double level_at(const void *context, int place) {
@@ -312,6 +312,7 @@ static void watch_tile(const gconv_presenter *p, const gconv_planes *planes, int
     if (row.at / p->height == frame && row.y >= 0 && row.y < planes->height)
       gconv_losses_add_row(&source, losses);
   }
+  losses->is_signed = p->tone.range == GCONV_RANGE_SIGNED;
 }
 
 void gconv_presenter_watch(const gconv_presenter *p, const gconv_image *maps, int32_t first, gconv_losses *losses) {

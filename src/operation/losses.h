@@ -21,6 +21,7 @@ struct gconv_losses {
   double black, white; /* of those, at which the sample is black, or white */
   double below, above; /* estimates: at which the response was clamped to black, or to white */
   double low, high;    /* the smallest and largest response that was computed; white is 1 */
+  bool is_signed;      /* the range is signed: black is what lies below -1 before it */
 };
 
 enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };
