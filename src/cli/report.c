@@ -98,21 +98,20 @@ static void remark_on_resumption(const gconv_batch_summary *summary) {
   gconv_say("--resume: %zu result%s done%s", done, done == 1 ? " was" : "s were", used ? text : ", which is all");
 }
 
-/* "94 of 144 written, 12 passed over; clamped to black: 7 images; --resume continues". Nothing, for the one result of a run
- * that went well. */
+/* "94 of 144 written, 12 passed over; clamped to black: 7 images; --resume continues". Nothing of a single
+ * result: it is there, or an error says why not. */
 static void report_count(const gconv_main_job *job, const gconv_batch_summary *summary) {
   size_t all = summary->written + summary->passed + summary->failed;
   char passed[64] = "", of[32] = "";
-  const char *rest = "";
-  if (job->settings->quiet || (summary->failed == 0 && summary->written < 2))
+  bool resumes = summary->failed > 0 && job->manifest;
+  if (job->settings->quiet || all < 2 || (summary->failed == 0 && summary->written < 2))
     return;
   if (summary->written < all)
     snprintf(of, sizeof of, " of %zu", all);
   if (summary->passed > 0)
     snprintf(passed, sizeof passed, ", %zu passed over", summary->passed);
-  if (summary->failed > 0 && all > 1)
-    rest = job->manifest ? "; the same command continues" : job->batch.one_array ? "" : "; --skip-existing makes the rest";
-  gconv_say("%zu%s written%s%s%s%s", summary->written, of, passed, summary->warned[0] ? "; " : "", summary->warned, rest);
+  gconv_say("%zu%s written%s%s%s%s", summary->written, of, passed, summary->warned[0] ? "; " : "", summary->warned,
+            resumes ? "; --resume continues" : "");
 }
 
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary) {
@@ -165,7 +164,7 @@ void gconv_job_say_interrupted(void) {
   end = put_number(end, job->batch.one_array ? 1 : job->outputs.paths.count);
   end = put_text(end, " written");
   if (job->manifest)
-    end = put_text(end, "; the same command continues");
+    end = put_text(end, "; --resume continues");
   else if (job->outputs.paths.count > 1 && !job->batch.one_array)
     end = put_text(end, "; --skip-existing makes the rest");
   end = put_text(end, "\n");
