@@ -375,7 +375,7 @@ class Memory(CommandTest):
         whole = ("--threads", "1", "--memory", "20M", *self.WORDS)
         for words, reason in ((("--border", "wrap"), "border wrap"), (("--range", "minmax"), "minmax"), (("--verify",), "--verify")):
             result = self.gconv("-i", "a.png", "-i", "small.png", "-o", "out/", "-q", *words, *whole, status=3)
-            self.assertRegex(result.stderr, r"^gconv: a\.png: takes about \d+ MB of memory, and --memory allows 20 MB: raise it, or let it go by rows.*" + reason)
+            self.assertRegex(result.stderr, r"^gconv: a\.png: takes about \d+ MB of memory, and --memory allows 20 MB: raise it to \d+M, or let it go by rows.*" + reason)
             self.assertEqual(self.files("out"), ["small.png"])
         self.assertIn("standard output", self.gconv("-i", "a.png", "-o", "-", *whole, status=1, text=False).stderr)
         self.assertIn("raise it", self.gconv("-i", "a.png", "-o", "x.png", *self.WORDS, "--memory", "2M", status=1).stderr)

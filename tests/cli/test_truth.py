@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What was found wrong: results in float are not rounded, ranges are for colours, and advice can be followed."""
+import re
 import unittest
 
 import numpy
@@ -191,6 +192,38 @@ class Advice(CommandTest):
         result = self.gconv("-i", "a.png", "-f", "average", "-o", "out.png", "--border", "constant:-0.1", status=1)
         self.assertIn("the constant of the border is -0.1, but image and results are integers (u8), where 0 is black, 1 is white, "
                       "and nothing lies beyond: for level L give L / 255; float results take any number", result.stderr)
+
+    def raised(self, pattern, option, first, *words):
+        """Runs with too little, then with exactly what the text says, which must suffice."""
+        error = self.gconv(*words, option, first, status=1).stderr
+        enough = re.search(pattern, error)
+        self.assertTrue(enough, error)
+        self.gconv(*words, option, enough[1])
+
+    def test_memory(self):
+        self.photo("a.png", 500, 400)
+        self.photo("tall.png", 500, 1500)
+        numpy.save(self.folder / "w.npy", numpy.ones((9, 3, 3, 3), "f4"))
+        numpy.save(self.folder / "planes.npy", numpy.ones((1, 3, 300, 200), "f4"))
+        blur = ("-f", "gaussian:size=9,sigma=2", "--border", "replicate")
+        jobs = [("-i", "a.png", "-o", "x.png", *blur), ("-i", "a.png", "-o", "x.png", *blur[:2], "--border", "wrap"),
+                ("-i", "a.png", "-o", "x.png", *blur, "--range", "minmax"), ("-i", "a.png", "-o", "x.png", *blur, "--verify"),
+                ("-i", "tall.png", "-o", "x.png", "-f", "kirsch", "--combine", "max"),
+                ("-i", "tall.png", "-o", "k{filter}.png", "-f", "kirsch", "--range", "abs"),
+                ("-i", "tall.png", "-o", "x.png", *blur, "--then", "-f", "sobel_x", "--range", "abs"),
+                ("-i", "tall.png", "-o", "y.npy", "-f", "w.npy"), ("-i", "tall.png", "-o", "m{filter}.png", "-f", "w.npy"),
+                ("-i", "tall.png", "-o", "m.png", "-f", "w.npy", "--combine", "mosaic"),
+                ("-i", "planes.npy", "-o", "y.npy", "-f", "w.npy")]
+        for words in jobs:
+            for first in ("1k", "600k"):
+                self.raised(r"raise it to (\d+[Mk]?)", "--memory", first, *words, "-q")
+
+    def test_max_pixels(self):
+        self.photo("a.png", 160, 150)
+        numpy.save(self.folder / "planes.npy", numpy.ones((2, 9, 30, 20), "f4"))
+        numpy.save(self.folder / "w.npy", numpy.ones((1, 9, 1, 1), "f4"))
+        self.raised(r"raise it with --max-pixels (\d+)", "--max-pixels", "100", "-i", "a.png", "-o", "x.png", "-f", "identity")
+        self.raised(r"raise it with --max-pixels (\d+)", "--max-pixels", "100", "-i", "planes.npy", "-o", "x.npy", "-f", "w.npy")
 
     def test_help(self):
         text = " ".join(self.gconv("help", "filter").stdout.split())
