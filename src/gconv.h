@@ -168,6 +168,8 @@ typedef struct gconv_read_options {
   uint64_t max_pixels; /* frames * height * width of the largest image that is decoded, four planes counted once; 0: the
                           default */
   bool again;          /* it was read before: no warning of what is in it is given a second time */
+  bool unrounded;      /* samples that would be rounded to levels of u8 or u16, as those of a PNM whose maxval is 2, become
+                          f32: exact fractions of white, rounded once */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 
@@ -331,12 +333,12 @@ typedef enum gconv_combine {
   GCONV_COMBINE_ARGMAX /* of networks alone: the number of the filter that responds most */
 } gconv_combine;
 
-/* How a response v (already scaled: v = response * scale + offset) becomes an integer sample. Float outputs are stored as
- * they are, except that minmax and abs, if asked for, apply to them too. */
+/* How a response v (already scaled: v = response * scale + offset) becomes a sample. Integer samples are then saturated and
+ * rounded; float ones are neither. The range is for colours: alpha, where it is filtered, is only scaled and saturated. */
 typedef enum gconv_range {
   GCONV_RANGE_CLAMP,  /* v */
   GCONV_RANGE_ABS,    /* |v| */
-  GCONV_RANGE_SIGNED, /* v / 2 + 1/2: 0 is mid-grey; for integer outputs only */
+  GCONV_RANGE_SIGNED, /* v / 2 + 1/2: 0 is mid-grey */
   GCONV_RANGE_MINMAX  /* (v - min) / (max - min) over the colour channels of each output frame; all 0 if max = min */
 } gconv_range;
 
@@ -344,15 +346,18 @@ typedef enum gconv_range {
 typedef struct gconv_options {
   bool flip; /* mathematical convolution: the filter is turned by 180 degrees, about its anchor */
   gconv_border border;
-  double border_value; /* for GCONV_BORDER_CONSTANT; in [0, 1] for integer images (1 is white), as samples for f32 */
+  double border_value; /* for GCONV_BORDER_CONSTANT: 1 is white; in [0, 1] where outputs are integers; as samples for f32 */
   gconv_padding padding;
   int32_t pad_top, pad_bottom, pad_left, pad_right; /* for GCONV_PADDING_EXPLICIT; at least 0 */
   int32_t stride_y, stride_x;                       /* at least 1 */
   int32_t dilation_y, dilation_x;                   /* at least 1 */
 
-  bool gray;   /* one grey channel (and alpha) first: Y' = 0.299 R + 0.587 G + 0.114 B of the stored samples (BT.601, as
-                  OpenCV, MATLAB and Pillow); with linear, Y = 0.2126 R + 0.7152 G + 0.0722 B of linear light (BT.709) */
-  bool linear; /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
+  bool gray;       /* one grey channel (and alpha) first: Y' = 0.299 R + 0.587 G + 0.114 B of the stored samples (BT.601, as
+                      OpenCV, MATLAB and Pillow), rounded to a level where outputs are integers; with linear,
+                      Y = 0.2126 R + 0.7152 G + 0.0722 B of linear light (BT.709) */
+  bool round_gray; /* grey of integer samples is a level even where outputs are f32: for a stage of a chain whose results are
+                      integers */
+  bool linear;     /* filter in linear light: the sRGB curve (IEC 61966-2-1) is undone before and redone after */
   gconv_alpha alpha;
 
   gconv_combine combine;

@@ -274,7 +274,8 @@ typedef struct gconv_batch {
   int threads;            /* of all jobs together; 0: one a processor */
   int jobs;               /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
   uint64_t memory;        /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
-  uint64_t max_pixels;    /* gconv_read_options */
+  uint64_t max_pixels;    /* gconv_read_options, as the next: results are f32, and no filter has an offset in levels */
+  bool unrounded;
   int quality, png_level; /* gconv_write_options, as the next four */
   bool lossless, strip;
   gconv_tiff_compression tiff_compression;
@@ -283,6 +284,8 @@ typedef struct gconv_batch {
   gconv_existing existing;
   gconv_manifest *manifest; /* what is done by it is passed over, whatever else is there is replaced; NULL: none */
   bool fail_fast;           /* begin no further group after a failure */
+  bool watch;               /* warn of samples that are clamped, and of results of one colour: gconv_set_log() */
+  size_t *written; /* NULL, or: as many results as are finished at any time, written atomically: for a signal handler */
   bool verify, explain;
   bool only_explained; /* nothing is executed, and nothing begun that only executions need */
   double tolerance;    /* gconv_plan_verify() */
@@ -298,7 +301,8 @@ typedef struct gconv_batch_summary {
   size_t found[GCONV_FINDINGS];   /* what the manifest knew of the results of inputs that were begun */
   gconv_device_info device;
   char device_reason[192]; /* what "auto" chose it for; "" if there was no choice */
-  double device_wait_ms;   /* the part of device.start_ms in which nothing could be done but wait */
+  char warned[256]; /* warnings that more than one image was worth, and how many: "clamped: 12 images"; "" without any */
+  double device_wait_ms; /* the part of device.start_ms in which nothing could be done but wait */
   double wall_ms;
 } gconv_batch_summary;
 

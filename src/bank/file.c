@@ -189,7 +189,7 @@ static void list_entries(const gconv_bank_file *file, char *text, size_t size) {
     append(text, size, "%s%.80s (", shown == 0 ? "" : ", ", name);
     for (int32_t d = 0; d < entry->dimensions && d < GCONV_BANK_DIMENSIONS; d++)
       append(text, size, "%s%" PRIu64, d == 0 ? "" : " x ", entry->shape[d]);
-    append(text, size, ")");
+    append(text, size, "%s)", entry->dimensions == 0 ? entry->kind : "");
     shown++;
   }
   if (shown < all)
@@ -202,11 +202,21 @@ static gconv_status fail_obstacle(const gconv_bank_file *file, const gconv_bank_
                     entry->obstacle);
 }
 
+/* Whether one thing keeps all nodes, or the only tensor, from being read. */
+static bool share_obstacle(const gconv_bank_file *file) {
+  if (file->count > 1 && strcmp(file->entries[0].kind, "tensor") == 0)
+    return false;
+  for (size_t i = 1; i < file->count; i++)
+    if (file->entries[i].obstacle != file->entries[0].obstacle)
+      return false;
+  return file->count > 0 && file->entries[0].obstacle;
+}
+
 static gconv_status fail_to_choose(const gconv_bank_file *file, const char *name, size_t matches) {
   char list[1400];
   gconv_suggestion best = {0};
   list_entries(file, list, sizeof list);
-  if (file->count == 1 && !name)
+  if (!name && share_obstacle(file))
     return fail_obstacle(file, &file->entries[0]);
   if (file->count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has nothing in it that could be a bank", file->path);

@@ -11,16 +11,36 @@
 #include <string.h>
 
 enum { MODEL_GRAPH = 7 };
-enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5 };
+enum { GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11 };
+enum { VALUE_NAME = 1 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
 enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_I = 3, ATTRIBUTE_S = 4, ATTRIBUTE_T = 5, ATTRIBUTE_INTS = 8 };
 enum { X, WEIGHTS, BIASES, INPUTS }; /* of a Conv node */
+
+/* Nodes that convolve, and why those that are no Conv are not read. */
+typedef struct kind {
+  const char *type, *obstacle;
+} kind;
+static const kind kinds[] = {
+    {"Conv", NULL},
+    {"ConvTranspose",
+     "is a transposed convolution, which makes images larger: that is no bank of filters, and not done here"},
+    {"ConvInteger", "convolves integers: export the model before it is quantised, with weights in floating point"},
+    {"QLinearConv", "convolves integers: export the model before it is quantised, with weights in floating point"},
+    {"DeformConv", "takes its samples from places that the model computes for each pixel: that is not done here"},
+    {"FusedConv", "was fused with what follows it: export the model before it is optimised for a run time"},
+    {"NhwcConv", "was made for a run time: export the model before it is optimised"},
+    {"NhwcFusedConv", "was made for a run time: export the model before it is optimised"},
+    {"QLinearConvTranspose", "is a transposed convolution of integers, which is not done here"},
+    {"CausalConvWithState", "is a convolution with a state, which is not done here"},
+};
 
 /* ---- The model ---- */
 
 typedef struct conv {
   char *name, *output, *input[INPUTS]; /* owned; each may be NULL */
   uint64_t at, end;                    /* of its message in the file */
+  const kind *kind;
 } conv;
 
 typedef struct model {
@@ -29,7 +49,8 @@ typedef struct model {
   conv *convs; /* one for each entry of the file */
   size_t conv_count, conv_capacity;
   bool graph;
-  size_t foreign; /* nodes that convolve in a way that is not supported */
+  char **inputs; /* names of the graph's inputs; owned */
+  size_t input_count, input_capacity;
 } model;
 
 /* Makes room in the list for one more item of `bytes`, zeroed. Returns NULL without memory; the list then stays as it was.
@@ -108,7 +129,7 @@ static gconv_status take_node_field(void *context, const gconv_message_reader *i
 }
 
 /* The list of Conv nodes takes the content of the node over. */
-static gconv_status add_conv(model *m, conv *content, gconv_message_reader inside) {
+static gconv_status add_conv(model *m, conv *content, const kind *found, gconv_message_reader inside) {
   conv *c = grow(m->convs, m->conv_count, &m->conv_capacity, sizeof *c);
   if (!c)
     return GCONV_NO_MEMORY;
@@ -116,6 +137,7 @@ static gconv_status add_conv(model *m, conv *content, gconv_message_reader insid
   c += m->conv_count++;
   *c = *content;
   *content = (conv){0};
+  c->kind = found;
   c->at = inside.at;
   c->end = inside.end;
   return GCONV_OK;
@@ -139,22 +161,41 @@ static gconv_status take_constant_field(void *context, const gconv_message_reade
   return gconv_message_each(gconv_message_inside(inside, part), take_constant_tensor, context);
 }
 
+/* NULL for nodes that do not convolve, or in a way that is not known. */
+static const kind *find_kind(const char *type) {
+  for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp(kinds[i].type, type) == 0)
+      return &kinds[i];
+  return NULL;
+}
+
 static gconv_status read_node(gconv_bank_file *file, gconv_message_reader inside) {
   model *m = file->state;
   node n = {0};
   gconv_status status = gconv_message_each(inside, take_node_field, &n);
   bool standard = !n.domain || !*n.domain || strcmp(n.domain, "ai.onnx") == 0;
   constant c = {file, n.content.output};
-  if (status == GCONV_OK && n.type && standard && strcmp(n.type, "Conv") == 0)
-    status = add_conv(m, &n.content, inside);
+  const kind *found = find_kind(n.type);
+  if (status == GCONV_OK && found && (standard || found->obstacle))
+    status = add_conv(m, &n.content, found, inside);
   else if (status == GCONV_OK && n.type && standard && strcmp(n.type, "Constant") == 0)
     status = c.name ? gconv_message_each(inside, take_constant_field, &c) : GCONV_OK;
-  else
-    m->foreign += n.type && strstr(n.type, "Conv");
   free(n.type);
   free(n.domain);
   free_conv(&n.content);
   return status;
+}
+
+/* The name of an input of the graph. */
+static gconv_status take_input_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
+  model *m = context;
+  if (part->number != VALUE_NAME)
+    return GCONV_OK;
+  char **inputs = grow(m->inputs, m->input_count, &m->input_capacity, sizeof *inputs);
+  if (!inputs)
+    return GCONV_NO_MEMORY;
+  m->inputs = inputs;
+  return gconv_message_text(inside, part, &m->inputs[m->input_count++]);
 }
 
 static gconv_status take_graph_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
@@ -162,6 +203,8 @@ static gconv_status take_graph_field(void *context, const gconv_message_reader *
     return read_node(context, gconv_message_inside(inside, part));
   if (part->number == GRAPH_INITIALIZER && part->wire == GCONV_WIRE_BYTES)
     return add_tensor(context, inside, part, NULL);
+  if (part->number == GRAPH_INPUT && part->wire == GCONV_WIRE_BYTES)
+    return gconv_message_each(gconv_message_inside(inside, part), take_input_field, ((gconv_bank_file *)context)->state);
   return GCONV_OK;
 }
 
@@ -182,10 +225,24 @@ static gconv_status read_model(gconv_bank_file *file) {
 
 /* ---- Entries ---- */
 
-static const char *find_obstacle(const gconv_onnx_tensor *weights) {
+static bool is_input(const model *m, const char *name) {
+  for (size_t i = 0; i < m->input_count; i++)
+    if (m->inputs[i] && strcmp(m->inputs[i], name) == 0)
+      return true;
+  return false;
+}
+
+static const char *find_obstacle(const model *m, const conv *c, const gconv_onnx_tensor *weights) {
   uint64_t shape[GCONV_BANK_DIMENSIONS];
+  const char *name = c->input[WEIGHTS];
+  if (c->kind->obstacle)
+    return c->kind->obstacle;
+  if (!weights && name && is_input(m, name))
+    return "takes its weights from an input of the model, so that the file does not have them: export the model with its "
+           "parameters inside, or give the weights as .npy or safetensors";
   if (!weights)
-    return "takes its weights from an input, or from what the model computes: only initialisers and Constants are read";
+    return "takes its weights from what other nodes compute: export the model with its constants folded; only initialisers "
+           "and Constants are read";
   for (int i = 0; i < GCONV_BANK_DIMENSIONS; i++)
     shape[i] = weights->shape[i] > 0 ? (uint64_t)weights->shape[i] : 0;
   const char *obstacle = gconv_bank_shape_obstacle((int32_t)weights->dimensions, shape);
@@ -217,8 +274,8 @@ static gconv_status add_entry(gconv_bank_file *file, const conv *c) {
   GCONV_TRY(gconv_bank_file_add(file, &entry));
   if (!name_entry(c, entry))
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", file->path);
-  entry->kind = "Conv";
-  entry->obstacle = find_obstacle(weights);
+  entry->kind = c->kind->type;
+  entry->obstacle = find_obstacle(m, c, weights);
   if (!weights)
     return GCONV_OK;
   snprintf(entry->type, sizeof entry->type, "%s", gconv_onnx_type_name(weights->type));
@@ -249,10 +306,7 @@ static gconv_status open_onnx(gconv_bank_file *file) {
     GCONV_TRY(add_entry(file, &m->convs[i]));
   if (m->conv_count > 0)
     return GCONV_OK;
-  return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has no Conv node%s", file->path,
-                    m->foreign > 0 ? ", but others, transposed, fused or quantised, which are not read: export it before "
-                                     "they are made"
-                                   : "");
+  return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has no Conv node", file->path);
 }
 
 static void close_onnx(gconv_bank_file *file) {
@@ -263,6 +317,9 @@ static void close_onnx(gconv_bank_file *file) {
     free(m->tensors[i].name);
   for (size_t i = 0; i < m->conv_count; i++)
     free_conv(&m->convs[i]);
+  for (size_t i = 0; i < m->input_count; i++)
+    free(m->inputs[i]);
+  free(m->inputs);
   free(m->tensors);
   free(m->convs);
   free(m);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/status.h"
-#include "base/checksum.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -43,16 +42,7 @@ gconv_status gconv_set_error(gconv_status status, const char *text) {
   return gconv_fail(status, "%s", text);
 }
 
-/* Checksums of the warnings that are said once. */
-enum { MOST_SAID = 64 };
-static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t said[MOST_SAID];
-static size_t said_count;
-
 void gconv_set_log(gconv_log_function *function, void *user) {
-  pthread_mutex_lock(&said_lock);
-  said_count = 0;
-  pthread_mutex_unlock(&said_lock);
   log_function = function;
   log_user = user;
 }
@@ -80,25 +70,54 @@ void gconv_remark(const char *format, ...) {
   va_end(arguments);
 }
 
-/* Returns whether the text is new. If there are too many to remember, none is. */
-static bool is_first(const char *text) {
-  uint64_t hash = gconv_fnv1a(GCONV_FNV1A_BASIS, text, strlen(text));
-  pthread_mutex_lock(&said_lock);
-  bool first = said_count < MOST_SAID;
-  for (size_t i = 0; i < said_count && first; i++)
-    first = said[i] != hash;
-  if (first)
-    said[said_count++] = hash;
-  pthread_mutex_unlock(&said_lock);
-  return first;
+/* ---- Once a run ---- */
+
+/* Kinds of warnings, and how often each came up. Later kinds than fit are warned of each time. */
+enum { MOST_KINDS = 32 };
+static struct {
+  const char *kind;
+  size_t count;
+} warned[MOST_KINDS];
+static size_t warned_kinds;
+static pthread_mutex_t warned_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Counts a warning. Returns how many of its kind there were before. */
+static size_t count_warning(const char *kind) {
+  size_t i = 0, before = 0;
+  pthread_mutex_lock(&warned_lock);
+  while (i < warned_kinds && strcmp(warned[i].kind, kind) != 0)
+    i++;
+  if (i == warned_kinds && i < MOST_KINDS)
+    warned[warned_kinds++].kind = kind;
+  if (i < MOST_KINDS)
+    before = warned[i].count++;
+  pthread_mutex_unlock(&warned_lock);
+  return before;
 }
 
-void gconv_warn_once(const char *format, ...) {
-  char text[TEXT_BYTES];
+void gconv_warn_once(const char *kind, const char *format, ...) {
   va_list arguments;
+  if (count_warning(kind) > 0)
+    return;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  log_text(GCONV_LOG_WARNING, format, arguments);
   va_end(arguments);
-  if (is_first(text))
-    gconv_warn("%s", text);
+}
+
+void gconv_warnings_begin(void) {
+  pthread_mutex_lock(&warned_lock);
+  memset(warned, 0, sizeof warned);
+  warned_kinds = 0;
+  pthread_mutex_unlock(&warned_lock);
+}
+
+void gconv_warnings_sum(char *text, size_t size) {
+  size_t used = 0;
+  text[0] = '\0';
+  pthread_mutex_lock(&warned_lock);
+  for (size_t i = 0; i < warned_kinds && used < size; i++)
+    if (warned[i].count > 1)
+      used +=
+          (size_t)snprintf(text + used, size - used, "%s%s: %zu images", used ? ", " : "", warned[i].kind, warned[i].count);
+  pthread_mutex_unlock(&warned_lock);
 }

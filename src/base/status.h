@@ -23,8 +23,18 @@ gconv_status gconv_fail_in(gconv_status status, const char *format, ...) GCONV_P
 /* Sends a warning or a remark to the function of gconv_set_log(). */
 void gconv_warn(const char *format, ...) GCONV_PRINTF(1, 2);
 void gconv_remark(const char *format, ...) GCONV_PRINTF(1, 2);
-/* Sends a warning that was not sent since gconv_set_log(): what holds for a whole run is said once. */
-void gconv_warn_once(const char *format, ...) GCONV_PRINTF(1, 2);
+
+/* Warns once a run. `kind` says in a few words what is lost, such as "metadata left out"; it must be static text. The first
+ * warning of a kind goes to the function of gconv_set_log(), and later ones are only counted: call it once for each image
+ * that is concerned. Thread-safe. */
+void gconv_warn_once(const char *kind, const char *format, ...) GCONV_PRINTF(2, 3);
+
+/* Begins a run: all kinds are new again. gconv_batch_run() calls it. */
+void gconv_warnings_begin(void);
+
+/* Sums up the kinds that came up more than once, such as "metadata left out: 12 images, clamped: 3 images"; "" if there is
+ * none. The text is cut where `size` bytes do not hold it. */
+void gconv_warnings_sum(char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -101,6 +101,8 @@ gconv_status gconv_task_plan(gconv_worker *worker, gconv_task *task, int32_t row
   gconv_task_give_plan(worker, task);
   GCONV_TRY(take_somewhere(worker, task, rows, rows_may));
   GCONV_TRY(check_results(task));
+  if (batch->watch)
+    GCONV_TRY(gconv_plan_watch(task->plan));
   if (task->common.cold && batch->explain && worker->explains && !task->explanation)
     GCONV_TRY(gconv_batch_explain(batch, task->plan, &task->explanation));
   task->common.plan_ms += task->common.cold ? gconv_now_ms() - begin : 0;
@@ -108,6 +110,8 @@ gconv_status gconv_task_plan(gconv_worker *worker, gconv_task *task, int32_t row
 }
 
 void gconv_task_give_plan(gconv_worker *worker, gconv_task *task) {
+  if (task->plan && worker->run->batch->watch)
+    task->losses = gconv_plan_take_losses(task->plan);
   gconv_plans_give(worker->run->plans, task->plan);
   task->plan = NULL;
 }

@@ -56,8 +56,9 @@ static gconv_status order_by_size(gconv_run *run) {
 /* A header that cannot be read has no frames: its failure shows when it is decoded. Standard input is not looked into. */
 static gconv_image read_header(const gconv_batch *batch, size_t input) {
   const gconv_input *from = &batch->inputs->items[input];
+  gconv_read_options options = {.unrounded = batch->unrounded};
   gconv_image whole = {0};
-  if (!gconv_input_is_file(from->file) || gconv_image_read_header(from->path, &whole, NULL) != GCONV_OK)
+  if (!gconv_input_is_file(from->file) || gconv_image_read_header_as(from->path, &options, &whole) != GCONV_OK)
     return (gconv_image){0};
   gconv_image header = gconv_header_of(&whole);
   gconv_image_free(&whole);

@@ -112,6 +112,8 @@ void gconv_item_count(const gconv_run *run, gconv_task *task, gconv_item *item, 
   pthread_mutex_lock(&task->lock);
   if (status == GCONV_OK) {
     item->report.written++;
+    if (run->batch->written)
+      __atomic_fetch_add(run->batch->written, 1, __ATOMIC_RELAXED);
   } else if (status == GCONV_EXISTS) { /* it was not there when this input was begun */
     count_existing(item, run->batch->existing, item->paths[n]);
   } else {
@@ -156,11 +158,13 @@ static void complete(const gconv_run *run, const gconv_task *task, size_t i) {
   report.remark = i == 0 && task->remark[0] ? task->remark : NULL;
   report.device_reason = run->device_reason;
   *own = report;
+  task->items[i].losses = task->losses;
 }
 
 /* Keeps what will not be there any more when the worker goes on. Without memory, the explanation is lost, not the report. */
 static void hold(gconv_held *held, gconv_item *item) {
   held->report = item->report;
+  held->losses = item->losses;
   held->errors = item->errors;
   item->errors = (gconv_texts){0};
   held->report.errors = &held->errors;
@@ -194,6 +198,8 @@ void gconv_item_hand_in(gconv_run *run, gconv_item *item) {
   hold(&run->held[item->place], item);
   for (gconv_held *held; run->told < run->batch->inputs->count && (held = &run->held[run->told])->done; run->told++) {
     held->report.elapsed_ms = gconv_now_ms() - run->begin_ms;
+    if (held->report.written > 0)
+      gconv_warn_of_losses(run, held->report.input->path, &held->losses);
     run->batch->report(&held->report, run->batch->user);
     gconv_held_free(held);
   }

@@ -150,27 +150,30 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
 
 /* ---- Too little ---- */
 
-/* "16 MB", or a smaller unit for what is less than one. */
-static void print_bytes(char text[32], double bytes) {
+/* A unit, and how many of it hold `bytes`: "MB", or a smaller one for what is less than one. */
+static const char *choose_unit(double bytes, double *count) {
   static const char *const units[] = {"MB", "kB", "bytes"};
   double unit = 1e6;
   int i = 0;
   for (; i < 2 && bytes < unit; i++)
     unit /= 1e3;
-  snprintf(text, 32, "%.0f %s", bytes / unit, units[i]);
+  *count = ceil(bytes / unit);
+  return units[i];
 }
 
 /* GCONV_TOO_LARGE, in words. `reason`: why it cannot go by rows, which would take less; NULL: it does already. */
 static gconv_status refuse(const gconv_worker *worker, double bytes, const char *reason) {
-  char wanted[32], allowed[32];
-  print_bytes(wanted, bytes);
-  print_bytes(allowed, (double)worker->run->budget.bytes);
+  double wanted, allowed;
+  const char *unit = choose_unit(bytes, &wanted), *allowed_unit = choose_unit((double)worker->run->budget.bytes, &allowed);
+  const char *letter = unit[0] == 'M' ? "M" : unit[0] == 'k' ? "k" : "";
   if (!reason)
-    return gconv_fail(GCONV_TOO_LARGE, "takes about %s of memory, and --memory allows %s: raise it", wanted, allowed);
+    return gconv_fail(GCONV_TOO_LARGE, "takes about %.0f %s of memory, and --memory allows %.0f %s: raise it to %.0f%s",
+                      wanted, unit, allowed, allowed_unit, wanted, letter);
   return gconv_fail(GCONV_TOO_LARGE,
-                    "takes about %s of memory, and --memory allows %s: raise it, or let it go by %s, which takes less: now "
-                    "it cannot, as %s",
-                    wanted, allowed, worker->run->operation->type->batches ? "bands of rows" : "rows", reason);
+                    "takes about %.0f %s of memory, and --memory allows %.0f %s: raise it to %.0f%s, or let it go by %s, "
+                    "which takes less: now it cannot, as %s",
+                    wanted, unit, allowed, allowed_unit, wanted, letter,
+                    worker->run->operation->type->batches ? "bands of rows" : "rows", reason);
 }
 
 /* ---- By rows ---- */
@@ -220,24 +223,41 @@ static void find_bytes(const gconv_worker *worker, const gconv_image *header, co
   *row = cost->need.row + cost->scale * windows + 2 * cost->out_row * share * (worker->run->batch->nhwc ? 2 : 1);
 }
 
+/* The least bytes that an image takes by bands, where `most` may be taken: more writers are at work where there is more.
+ * Sets cut->writers, and the three numbers of that. */
+static double least_bytes(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader, double most,
+                          gconv_cut *cut, double *fixed, double *row) {
+  const gconv_cost *cost = &worker->cost;
+  cut->writers = 0;
+  find_bytes(worker, header, reader, cut, fixed, row);
+  cut->writers = (size_t)fmin(fmin(fmax((most - *fixed) / 4 / WRITER_BYTES, 1), (double)cost->outputs), MOST_WRITERS);
+  find_bytes(worker, header, reader, cut, fixed, row);
+  return *fixed + fmax(cost->halo, LEAST_ROWS) * *row;
+}
+
+/* How much memory suffices: that for more writers, if there must be more. */
+static double enough_bytes(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
+                           double least, gconv_cut *cut) {
+  double fixed, row, wanted;
+  for (int i = 0; i < MOST_WRITERS && (wanted = least_bytes(worker, header, reader, least, cut, &fixed, &row)) > least; i++)
+    least = wanted;
+  return least;
+}
+
 gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
                             gconv_cut *cut) {
   const gconv_cost *cost = &worker->cost;
-  double most = (double)worker->run->budget.bytes, fixed, row, writers;
+  double most = (double)worker->run->budget.bytes, fixed, row;
   *cut = (gconv_cut){.writers = cost->outputs};
   if (!worker->run->operation->type->batches) {
     cut->bytes = cost->stream + (double)gconv_row_reader_bytes(reader);
     return GCONV_OK;
   }
   cut->whole = !reader || !gconv_row_reader_is_in_order(reader) || header->planar;
-  cut->writers = 0;
-  find_bytes(worker, header, reader, cut, &fixed, &row);
-  writers = fmin(fmin(fmax((most - fixed) / 4 / WRITER_BYTES, 1), (double)cost->outputs), MOST_WRITERS);
-  cut->writers = (size_t)writers;
-  find_bytes(worker, header, reader, cut, &fixed, &row);
+  double least = least_bytes(worker, header, reader, most, cut, &fixed, &row);
   double rows = fmin(most - fixed, BAND_BYTES) / row, fewest = fmax(cost->halo, LEAST_ROWS);
-  if (rows < fewest && fixed + fewest * row > most && worker->run->batch->memory > 0)
-    return refuse(worker, fixed + fewest * row,
+  if (rows < fewest && least > most && worker->run->batch->memory > 0)
+    return refuse(worker, enough_bytes(worker, header, reader, least, cut),
                   cut->whole && reader ? "its rows do not come in order (planes, interlaced, turned by EXIF)" : NULL);
   cut->rows =
       (int32_t)fmin(fmax(rows, fewest), cost->rows); /* as high as the halo at least: so at most half is computed twice */

@@ -153,6 +153,7 @@ static gconv_run make_run(const gconv_batch *batch, gconv_batch_summary *summary
 
 gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message) {
   gconv_run run = make_run(batch, summary);
+  gconv_warnings_begin();
   gconv_status status = begin(&run);
   if (status == GCONV_OK) {
     run_workers(&run);
@@ -164,6 +165,7 @@ gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summ
   if (status != GCONV_OK)
     gconv_complain(message, status, "%s", gconv_last_error());
   end(&run);
+  gconv_warnings_sum(summary->warned, sizeof summary->warned);
   summary->wall_ms = gconv_now_ms() - run.begin_ms;
   return status;
 }
@@ -190,7 +192,8 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
   gconv_image header = {0};
   only.only_explained = true;
   gconv_run run = make_run(&only, &summary);
-  gconv_status status = gconv_image_read_header(batch->inputs->items[0].path, &header, NULL);
+  gconv_read_options options = {.unrounded = batch->unrounded};
+  gconv_status status = gconv_image_read_header_as(batch->inputs->items[0].path, &options, &header);
   if (status == GCONV_OK && batch->nhwc)
     gconv_header_to_nchw(&header);
   if (status == GCONV_OK)

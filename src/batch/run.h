@@ -14,6 +14,7 @@
  *   gpu.c        JPEG files that a GPU decodes, results that it sends in parts
  *   write.c      files of results, and the one array of all results
  *   explain.c    a plan in words
+ *   losses.c     warnings of samples that were clamped
  */
 #ifndef GCONV_BATCH_RUN_H
 #define GCONV_BATCH_RUN_H
@@ -23,7 +24,7 @@
 #include "batch/manifest.h"
 #include "batch/plans.h"
 #include "image/rows.h"
-#include "operation/operation.h"
+#include "operation/losses.h"
 
 #include <pthread.h>
 
@@ -46,6 +47,7 @@ typedef struct gconv_group {
 /* A report that waits until those of all inputs before are told. */
 typedef struct gconv_held {
   gconv_report report;
+  gconv_losses losses;
   gconv_texts errors;         /* owned, as the texts below */
   char *explanation, *remark; /* or NULL */
   bool done;
@@ -117,6 +119,7 @@ typedef struct gconv_item {
   gconv_print print;           /* of the file, as it was before it was read; known only if there is a manifest */
   int32_t first_frame, frames; /* of the group's image */
   gconv_report report;
+  gconv_losses losses;
   gconv_texts errors; /* owned */
 } gconv_item;
 
@@ -131,6 +134,7 @@ typedef struct gconv_task {
   gconv_plan *plan;     /* taken from the run's; NULL before */
   int32_t part;         /* frames that the plan takes at a time */
   gconv_report common;  /* what is the same for all items */
+  gconv_losses losses;  /* of the output that lost most */
   char *explanation;    /* owned */
   char remark[768];     /* why the plan is not on the device of the run, or takes less at a time; "" */
   bool streamed;        /* results were written as they were made, and are counted */
@@ -207,6 +211,11 @@ void gconv_held_free(gconv_held *held);
 gconv_status gconv_task_keep_text(gconv_task *task, gconv_status status);
 /* Reports all items of a task, which has `status`. */
 void gconv_task_finish(gconv_run *run, gconv_task *task, gconv_status status);
+
+/* ---- losses.c ---- */
+
+/* Warns, once a run, of what an image lost. `path`: of the image. */
+void gconv_warn_of_losses(const gconv_run *run, const char *path, const gconv_losses *losses);
 
 /* ---- memory.c ---- */
 

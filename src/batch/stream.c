@@ -408,7 +408,8 @@ static void run_stages(flow *f) {
 
 /* Opens the file of the input again, which an earlier pass has read. */
 static gconv_status open_again(flow *f) {
-  gconv_read_options options = {.max_pixels = f->worker->run->batch->max_pixels, .again = true};
+  const gconv_batch *batch = f->worker->run->batch;
+  gconv_read_options options = {.max_pixels = batch->max_pixels, .again = true, .unrounded = batch->unrounded};
   gconv_row_reader_close(f->again);
   f->again = NULL;
   GCONV_TRY(gconv_row_reader_open(f->item->report.input->path, &options, &f->again));

@@ -139,7 +139,8 @@ gconv_status gconv_worker_carry_reader(gconv_worker *worker, gconv_task *task, g
 }
 
 static gconv_status carry_one(gconv_worker *worker, gconv_task *task) {
-  gconv_read_options options = {.max_pixels = worker->run->batch->max_pixels};
+  const gconv_batch *batch = worker->run->batch;
+  gconv_read_options options = {.max_pixels = batch->max_pixels, .unrounded = batch->unrounded};
   gconv_row_reader *reader = NULL;
   double begin = gconv_now_ms();
   gconv_status status = gconv_row_reader_open(task->items[0].report.input->path, &options, &reader);

@@ -109,8 +109,10 @@ static int work(gconv_main_job *job) {
   job->total.style = job->settings->timings;
   job->progress = job->inputs.count > 1 && !job->settings->quiet && isatty(STDERR_FILENO);
   gconv_status status = gconv_job_make_operation(job, &message);
+  gconv_job_count_for_signals(job);
   if (status == GCONV_OK)
     status = gconv_batch_run(&job->batch, &summary, &message);
+  gconv_job_count_for_signals(NULL);
   if (status == GCONV_OK) {
     gconv_job_report_all(job, &summary);
     return exit_status(&summary);

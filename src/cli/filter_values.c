@@ -39,6 +39,7 @@ static gconv_status parse_border(const gconv_given *given) {
       return gconv_refuse(given->message, "constant takes a value, such as constant:0.5");
   }
   options->border = (gconv_border)border;
+  given->settings->border_given = true;
   return GCONV_OK;
 }
 

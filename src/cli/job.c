@@ -144,6 +144,8 @@ static void make_batch(gconv_main_job *job) {
   batch->existing = settings->no_clobber      ? GCONV_EXISTING_KEEP
                     : settings->skip_existing ? GCONV_EXISTING_SKIP
                                               : GCONV_EXISTING_REPLACE;
+  batch->watch = !settings->quiet;
+  batch->written = &job->written;
   batch->report = gconv_job_report;
   batch->user = job;
 }
@@ -254,17 +256,31 @@ static gconv_status name_of_banks(gconv_main_job *job, gconv_message *message) {
   return status;
 }
 
-/* The weights of a depthwise layer look like plain filters: then the error hints at --groups. */
+/* The channels that a bank would see of the first input; 0 if that cannot be looked into. */
+static int32_t channels_of_first(const gconv_main_job *job) {
+  const char *path = job->inputs.count > 0 ? job->inputs.items[0].path : "-";
+  gconv_image header = {0};
+  if (strcmp(path, "-") == 0 || gconv_image_read_header(path, &header, NULL) != GCONV_OK)
+    return 0;
+  int32_t channels = header.channels;
+  gconv_image_free(&header);
+  return channels;
+}
+
+/* The weights of a depthwise layer look like plain filters: then the error hints at --groups, with as many groups as the
+ * input has channels. */
 static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status status, gconv_message *message) {
   const gconv_texts *filters = &job->settings->last.filters;
   size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
   bool array = length > 4 && strcmp(filters->items[0] + length - 4, ".npy") == 0;
-  if (!array || job->filters.count < 2)
+  bool one_file, arrays = gconv_outputs_format(&job->settings->naming, &one_file)->multiframe;
+  int32_t channels = array && arrays && job->filters.count >= 2 ? channels_of_first(job) : 0;
+  if (channels < 1 || job->filters.count % (size_t)channels != 0)
     return status;
   return gconv_complain(message, status,
                         "%s; %s has filters for each channel by itself: if they are the weights of a depthwise "
-                        "layer, say --groups %zu",
-                        message->text, filters->items[0], job->filters.count);
+                        "layer, say --groups %d",
+                        message->text, filters->items[0], (int)channels);
 }
 
 static gconv_status name_of_filters(gconv_main_job *job, gconv_message *message) {
@@ -320,21 +336,42 @@ static gconv_status check_format(const gconv_main_job *job, gconv_message *messa
   return GCONV_OK;
 }
 
-/* About half of a derivative's responses are negative, and become black. */
-static void remark_on_signs(const gconv_main_job *job) {
-  const gconv_options *options = &job->options;
-  if (!job->settings->verbose || !job->outputs.format || job->outputs.format->holds[GCONV_F32] || options->offset != 0 ||
-      options->range != GCONV_RANGE_CLAMP || options->combine != GCONV_COMBINE_NONE)
-    return;
-  for (size_t i = 0; i < job->filters.count; i++) {
-    gconv_filter_analysis found;
-    const gconv_filter *filter = &job->filters.items[i];
-    if (filter->offset == 0 && gconv_filter_analyze(filter, &found) == GCONV_OK && found.positive_sum > 0 &&
-        fabs(found.sum) <= 1e-6 * found.positive_sum) {
-      gconv_say("%s: responses below 0, about half of them, become black: --range signed or abs shows them", filter->name);
-      return;
-    }
+/* Whether the filter blurs: it has several taps, none is below 0, and their sum is 1. */
+static bool is_blur(const gconv_filter *filter) {
+  double sum = 0;
+  size_t positive = 0;
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
+    if (filter->taps[i] < 0)
+      return false;
+    sum += (double)filter->taps[i];
+    positive += filter->taps[i] > 0;
   }
+  return positive > 1 && fabs(sum / (double)filter->divisor - 1) < 1e-3;
+}
+
+static const gconv_filter *find_blur(const gconv_filters *filters) {
+  for (size_t i = 0; i < filters->count; i++)
+    if (is_blur(&filters->items[i]))
+      return &filters->items[i];
+  return NULL;
+}
+
+/* A blur takes the zeros outside the image for black, unless its outputs all lie inside. */
+static void warn_of_dark_rims(const gconv_main_job *job) {
+  const gconv_settings *settings = job->settings;
+  const gconv_filter *blur = NULL;
+  if (settings->quiet || settings->border_given || job->has_banks)
+    return;
+  if (settings->last.layer.padding != GCONV_LAYER_VALID)
+    blur = find_blur(&job->filters);
+  for (size_t i = 0; i < settings->before_count && !blur; i++)
+    if (settings->before[i].layer.padding != GCONV_LAYER_VALID)
+      blur = find_blur(&job->before[i]);
+  if (blur)
+    gconv_say(
+        "warning: %s: the rim darkens, as black lies outside the image: --border replicate avoids it (--border zero, if "
+        "it is meant)",
+        blur->name);
 }
 
 /* What banks cannot do. */
@@ -380,11 +417,28 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
               job->outputs.earlier > 1 ? "s" : "", job->outputs.earlier > 1 ? "are" : "is");
   GCONV_TRY(check_filters(job, message));
   GCONV_TRY(check_format(job, message));
-  remark_on_signs(job);
+  warn_of_dark_rims(job);
   if (job->has_banks)
     GCONV_TRY(check_bank_job(job, message));
   gconv_shard_take(&settings->shard, &job->inputs, &job->outputs);
   return GCONV_OK;
+}
+
+/* Whether results of integer images are float32. */
+static bool are_results_float(const gconv_main_job *job) {
+  const gconv_options *options = &job->options;
+  gconv_type wanted = options->keep_type ? GCONV_U8 : options->output_type;
+  if (job->has_banks)
+    return job->network.presentation == GCONV_PRESENT_TENSOR || job->network.tone.type == GCONV_F32;
+  return gconv_format_type(job->outputs.format, wanted) == GCONV_F32;
+}
+
+/* Offsets of filters are in levels, which samples in float32 have not. */
+static bool has_offset(const gconv_filters *filters) {
+  bool any = false;
+  for (size_t i = 0; i < filters->count; i++)
+    any |= filters->items[i].offset != 0;
+  return any;
 }
 
 /* The options of a filter before a --then, whose result is the image for the next, in float32. */
@@ -396,6 +450,7 @@ static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settin
   options.output_type = GCONV_F32;
   options.combine = GCONV_COMBINE_NONE;
   options.range = GCONV_RANGE_CLAMP; /* which float32 needs not: values stay as they are */
+  options.round_gray = !are_results_float(job);
   options.scale = 1;
   options.offset = 0;
   if (stage->layer.algorithm)
@@ -433,6 +488,7 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
                             ? gconv_operation_network(job->layers, job->layer_count, &job->network, &job->operation)
                             : make_filters(job);
   job->batch.operation = job->operation;
+  job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters);
   return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
 }
 

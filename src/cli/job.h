@@ -31,6 +31,7 @@ typedef struct gconv_main_job {
   FILE *out;      /* where reports go: standard output, unless an image goes there */
   bool progress;  /* a line of progress is wanted */
   char raced[32]; /* the device of the race, with --algorithm all */
+  size_t written; /* results so far: gconv_batch.written */
 } gconv_main_job;
 
 /* ---- job.c ---- */
@@ -55,6 +56,12 @@ void gconv_job_report(const gconv_report *report, void *user);
 
 /* --explain: the lines of `explanation`, and why the device was chosen; "": it was asked for. */
 void gconv_job_print_explanation(const char *explanation, const char *device_reason);
+
+/* From now on, a signal that ends the program tells how many results of the job are written; NULL: of none. */
+void gconv_job_count_for_signals(const gconv_main_job *job);
+
+/* For a signal handler: the line that tells it. */
+void gconv_job_say_interrupted(void);
 
 /* Tells of the whole run. */
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The program: signals, standard streams, its beginning and its end. */
 #include "cli/command.h"
+#include "cli/job.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 static void end_by_signal(int number) {
   sigset_t self;
   gconv_say_no_more();
+  gconv_job_say_interrupted();
   gconv_remove_unfinished();
   sigemptyset(&self);
   sigaddset(&self, number);

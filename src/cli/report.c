@@ -3,7 +3,9 @@
 #include "cli/job.h"
 #include "cli/terminal.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Of an image --------------------------------------------------------------------------------------------------- */
 
@@ -96,6 +98,22 @@ static void remark_on_resumption(const gconv_batch_summary *summary) {
   gconv_say("--resume: %zu result%s done%s", done, done == 1 ? " was" : "s were", used ? text : ", which is all");
 }
 
+/* "94 of 144 written, 12 passed over; clamped to black: 7 images; --resume continues". Nothing of a single
+ * result: it is there, or an error says why not. */
+static void report_count(const gconv_main_job *job, const gconv_batch_summary *summary) {
+  size_t all = summary->written + summary->passed + summary->failed;
+  char passed[64] = "", of[32] = "";
+  bool resumes = summary->failed > 0 && job->manifest;
+  if (job->settings->quiet || all < 2 || (summary->failed == 0 && summary->written < 2))
+    return;
+  if (summary->written < all)
+    snprintf(of, sizeof of, " of %zu", all);
+  if (summary->passed > 0)
+    snprintf(passed, sizeof passed, ", %zu passed over", summary->passed);
+  gconv_say("%zu%s written%s%s%s%s", summary->written, of, passed, summary->warned[0] ? "; " : "", summary->warned,
+            resumes ? "; --resume continues" : "");
+}
+
 void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *summary) {
   gconv_progress_hide();
   if (job->manifest && !job->settings->quiet)
@@ -107,4 +125,49 @@ void gconv_job_report_all(const gconv_main_job *job, const gconv_batch_summary *
               job->batch.one_array ? "no array is written, as it would not be whole" : "stopped by --fail-fast",
               job->inputs.count - summary->begun, job->inputs.count);
   gconv_timings_end(&job->total, summary);
+  report_count(job, summary);
+}
+
+/* ---- When a signal ends the program --------------------------------------------------------------------------------- */
+
+/* What the handler tells of; NULL: nothing. */
+static _Atomic(const gconv_main_job *) counted;
+
+void gconv_job_count_for_signals(const gconv_main_job *job) {
+  atomic_store(&counted, job);
+}
+
+static char *put_text(char *to, const char *text) {
+  while (*text)
+    *to++ = *text++;
+  return to;
+}
+
+static char *put_number(char *to, size_t number) {
+  char digits[24], *at = digits + sizeof digits;
+  *--at = '\0';
+  do
+    *--at = (char)('0' + number % 10);
+  while (number /= 10);
+  return put_text(to, at);
+}
+
+/* Only what a signal handler may call. */
+void gconv_job_say_interrupted(void) {
+  const gconv_main_job *job = atomic_load(&counted);
+  char line[256], *end = line;
+  if (!job || job->settings->quiet)
+    return;
+  end = put_text(end, job->progress ? "\r\033[Kgconv: interrupted: " : "gconv: interrupted: ");
+  end = put_number(end, __atomic_load_n(&job->written, __ATOMIC_RELAXED));
+  end = put_text(end, " of ");
+  end = put_number(end, job->batch.one_array ? 1 : job->outputs.paths.count);
+  end = put_text(end, " written");
+  if (job->manifest)
+    end = put_text(end, "; --resume continues");
+  else if (job->outputs.paths.count > 1 && !job->batch.one_array)
+    end = put_text(end, "; --skip-existing makes the rest");
+  end = put_text(end, "\n");
+  ssize_t ignored = write(STDERR_FILENO, line, (size_t)(end - line));
+  (void)ignored;
 }

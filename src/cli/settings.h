@@ -56,6 +56,7 @@ typedef struct gconv_settings {
   gconv_shard shard;
   int timings; /* a gconv_timings_style */
   bool verbose, quiet;
+  bool border_given;
 
   /* ---- Others ---- */
   const char *bank_format;    /* bank convert --format */

@@ -160,7 +160,9 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "flip", NULL, flag, last.layer.flip, CHANGES, .also = "convolve convolution rotate",
            .help = "mathematical convolution: rotate the filter by 180 degrees; default: correlation"),
     OPTION(FILTER, 0, "border", "MODE", border, options, CHANGES, .also = "edge boundary", .word_at = border_at,
-           .help = "what lies outside the image: zero (default), constant:V, replicate, symmetric, reflect101 or wrap"),
+           .help =
+               "what lies outside the image: zero (default), constant:V (V is 0 for black, 1 for white; for float results "
+               "any number), replicate, symmetric, reflect101 or wrap"),
     OPTION(FILTER, 0, "padding", "MODE", padding, last.layer, CHANGES, .most = LARGEST_EXTENT,
            .words = "same|valid|full|same-upper|same-lower",
            .help = "the size of the result: same (default), valid, full, or pixels to pad by: N, Y,X or T,B,L,R"),
@@ -168,14 +170,17 @@ const gconv_option gconv_option_table[] = {
            .help = "compute every N-th pixel only; default: 1"),
     OPTION(FILTER, 0, "dilation", "N|Y,X", pair, last.layer.dilation_y, CHANGES, .most = LARGEST_EXTENT,
            .help = "distance between neighbouring taps, in pixels; default: 1"),
-    OPTION(FILTER, 0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale mono",
-           .help = "convert to grey first: 0.299 R + 0.587 G + 0.114 B"),
+    OPTION(
+        FILTER, 0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale mono",
+        .help =
+            "convert to grey first: 0.299 R + 0.587 G + 0.114 B (BT.601), with --linear 0.2126 R + 0.7152 G + 0.0722 B of "
+            "the light (BT.709); rounded to a level, but not for --depth float"),
     OPTION(FILTER, 0, "linear", NULL, flag, options.linear, CHANGES, .also = "gamma srgb",
            .help = "filter in linear light: undo the sRGB curve before, redo it after"),
     OPTION(FILTER, 0, "alpha", "MODE", word, options.alpha, CHANGES,
            .words = "keep|filter|premultiply|drop", /* gconv_alpha */
-           .help = "keep (default): alpha is copied; filter: filtered like the other channels; premultiply: colours are "
-                   "weighted by it; drop: left out"),
+           .help = "keep (default): alpha is copied; filter: filtered like the other channels, but --range leaves it alone; "
+                   "premultiply: colours are weighted by it; drop: left out"),
     OPTION(FILTER, 0, "combine", "MODE", word, combine, CHANGES, .also = "merge reduce", .word_at = combine_at,
            .help = "several filters give: none (default), a result each; magnitude, sum, max or stack, one result of all; "
                    "of banks also argmax, a map of the strongest response, and mosaic, one picture of all"),
@@ -183,7 +188,9 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "offset", "O", number, options.offset, CHANGES, .also = "bias",
            .help = "then add O, where 1 is white; default: 0"),
     OPTION(FILTER, 0, "range", "MODE", word, range, CHANGES, .words = "clamp|abs|signed|minmax", /* gconv_range */
-           .help = "how values below 0 and above white are mapped: clamp (default), abs, signed (0 is mid-grey) or minmax"),
+           .help =
+               "how values below 0 and above white are mapped: clamp (default; --depth float keeps them), abs (|v|), signed "
+               "(v / 2 + 1/2: 0 is mid-grey) or minmax (from 0 to 1); all but clamp hold for --depth float, too"),
 
     HEADING(FILTER, "Banks (layers)"),
     OPTION(FILTER, 0, "groups", "G", integer, last.layer.groups, CHANGES, .of_banks = true, .least = 1, .most = INT_MAX,

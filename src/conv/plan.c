@@ -56,6 +56,8 @@ static gconv_status prepare_weights(gconv_pass *pass) {
 
 static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filters, size_t count, FILE *reasons) {
   gconv_options core = gconv_core_options(&plan->base.like, &plan->options);
+  if (plan->parts_alpha)
+    gconv_ask_for_levels(plan->convolved.type, &core);
   gconv_pass *pass = &plan->passes[plan->pass_count];
   GCONV_TRY(gconv_problem_create(&plan->convolved, filters, count, &core, &pass->problem, &pass->weights));
   plan->pass_count++; /* from here on, it is freed with the plan */
@@ -139,7 +141,9 @@ static void fill_info(gconv_filter_plan *plan) {
 static gconv_status decide(gconv_filter_plan *plan) {
   const gconv_image *like = &plan->base.like;
   plan->before = gconv_needs_before(like, &plan->options);
-  plan->after = gconv_needs_after(like, &plan->options);
+  plan->parts_alpha =
+      !gconv_needs_after(like, &plan->options) && gconv_range_parts_alpha(like, &plan->options, plan->filters->count);
+  plan->after = plan->parts_alpha || gconv_needs_after(like, &plan->options);
   GCONV_TRY(gconv_before_header(like, &plan->options, &plan->convolved));
   size_t size = 0;
   FILE *reasons = open_memstream(&plan->reasons, &size);

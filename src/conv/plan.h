@@ -15,6 +15,7 @@ typedef struct gconv_filter_plan {
   const gconv_filters *filters;
   gconv_image convolved; /* header of what is convolved, after the stage before */
   bool before, after;    /* whether there are these stages */
+  bool parts_alpha;      /* whether the stage after is that of alpha_range.c */
   gconv_pass *passes;
   size_t pass_count;
   gconv_image *raw_outputs;       /* headers of what the convolution yields: the same but for the type */
@@ -39,6 +40,12 @@ void gconv_filter_explain(const gconv_plan *plan, FILE *text);
 gconv_status gconv_filter_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                  double budget, gconv_verification *result);
 
+/* losses.c */
+/* Looks at outputs from row `first` on, of a plan that is watched: gconv_plan_watch(). `in` is what was convolved, from row
+ * in_row on; outputs: NULL if they are not in memory. */
+void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
+                        int32_t first);
+
 /* choose.c */
 /* The algorithm that options->algorithm names, or, for "auto", the cheapest of those that support the problem, are not made
  * of a library and are not in options->without. The price is the algorithm's own estimate, times what was measured of such
@@ -59,6 +66,19 @@ double gconv_problem_ratio(const gconv_problem *problem, const gconv_tuning *tun
 gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *filters, size_t count,
                                   const gconv_options *options, gconv_problem *problem, float **weights);
 
+/* What happens to sums before they are stored, from samples of type `in` to samples of type `out`. */
+gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, gconv_type out);
+
+/* alpha_range.c */
+/* Whether colours and alpha need epilogues of their own: alpha is filtered, and the range is for colours. */
+bool gconv_range_parts_alpha(const gconv_image *like, const gconv_options *options, size_t filters);
+/* Makes `core` the options of a convolution that yields responses in levels of what is convolved, in f32. */
+void gconv_ask_for_levels(gconv_type convolved, gconv_options *core);
+/* Makes `out`, an image of the same shape, of such responses. */
+void gconv_finish_levels(gconv_threads *threads, const gconv_options *options, gconv_type convolved, const gconv_image *raw,
+                         const gconv_image *out);
+
+/* problem.c */
 /* Returns GCONV_BAD_ARGUMENT if an option alone is out of its range. */
 gconv_status gconv_options_check(const gconv_options *options);
 

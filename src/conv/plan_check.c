@@ -42,11 +42,12 @@ gconv_status gconv_filters_check(const gconv_filters *filters) {
 
 static gconv_status check_border(const gconv_image *like, const gconv_options *options) {
   if (options->border == GCONV_BORDER_CONSTANT && like->type != GCONV_F32 &&
+      gconv_filter_output_type(options, like->type) != GCONV_F32 &&
       !(options->border_value >= 0 && options->border_value <= 1))
-    return gconv_fail(
-        GCONV_BAD_ARGUMENT,
-        "the constant of the border is %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
-        options->border_value, gconv_type_name(like->type), (double)gconv_white(like->type));
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "the constant of the border is %g, but image and results are integers (%s), where 0 is black, 1 is "
+                      "white, and nothing lies beyond: for level L give L / %g; float results take any number",
+                      options->border_value, gconv_type_name(like->type), (double)gconv_white(like->type));
   return GCONV_OK;
 }
 

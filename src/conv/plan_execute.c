@@ -13,12 +13,14 @@
 typedef struct middle_images {
   gconv_image in;
   gconv_image *outputs;
+  bool watched;          /* `in` has the pixels that the outputs are made of ... */
+  int32_t in_row, first; /* ... and these are the first rows of both */
 } middle_images;
 
 /* For whole images, or for some rows of the outputs and those of the input that these need. */
 static gconv_status prepare_middle(const gconv_filter_plan *plan, const gconv_image *in, gconv_image *outputs,
                                    middle_images *middle) {
-  *middle = (middle_images){*in, plan->after ? NULL : outputs};
+  *middle = (middle_images){.in = *in, .outputs = plan->after ? NULL : outputs};
   if (plan->before)
     GCONV_TRY(gconv_run_before(plan->base.device->threads, &plan->options, &plan->convolved, in, &middle->in));
   if (!plan->after)
@@ -48,11 +50,16 @@ static gconv_status end_middle(const gconv_filter_plan *plan, gconv_status statu
                                middle_images *middle, gconv_image *outputs, gconv_timings *timings) {
   double start = gconv_now_ms();
   for (size_t i = 0; i < plan->base.output_count && status == GCONV_OK && outputs; i++) {
-    if (plan->after)
+    if (plan->parts_alpha)
+      gconv_finish_levels(plan->base.device->threads, &plan->options, plan->convolved.type, &middle->outputs[i],
+                          &outputs[i]);
+    else if (plan->after)
       status = gconv_run_after(plan->base.device->threads, &plan->options, &middle->outputs[i], &outputs[i]);
     if (status == GCONV_OK && in)
       status = gconv_image_copy_metadata(&outputs[i], in);
   }
+  if (status == GCONV_OK && middle->watched)
+    gconv_filter_watch(plan, &middle->in, middle->in_row, outputs, middle->first);
   if (plan->before)
     gconv_image_free(&middle->in);
   for (size_t i = 0; plan->after && middle->outputs && i < plan->base.output_count; i++)
@@ -71,6 +78,8 @@ static gconv_status execute(gconv_plan *base, const gconv_plan_input *input, gco
     status = plan->run_type->execute_jpeg(plan->run, input->jpeg, input->jpeg_bytes, middle.outputs, timings);
   else if (status == GCONV_OK)
     status = plan->run_type->execute(plan->run, &middle.in, middle.outputs, timings);
+  if (status == GCONV_OK && !input->jpeg) /* of a JPEG, the pixels are not here */
+    middle.watched = true;
   return end_middle(plan, status, input->image, &middle, outputs, timings);
 }
 
@@ -81,6 +90,9 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
   gconv_status status = begin_middle(plan, window, outputs, &middle, timings);
   if (status == GCONV_OK)
     status = plan->run_type->execute_rows(plan->run, &middle.in, window_row, middle.outputs, first, timings);
+  middle.watched = true;
+  middle.in_row = window_row;
+  middle.first = first;
   return end_middle(plan, status, NULL, &middle, outputs, timings);
 }
 
@@ -131,6 +143,7 @@ static gconv_status execute_parts(gconv_plan *base, const gconv_plan_input *inpu
   gconv_status status = begin_middle(plan, input->image, NULL, &middle, timings);
   if (status == GCONV_OK)
     status = plan->run_type->execute_parts(plan->run, &middle.in, input->jpeg, input->jpeg_bytes, taker, timings);
+  middle.watched = !input->jpeg;
   return end_middle(plan, status, NULL, &middle, NULL, timings);
 }
 

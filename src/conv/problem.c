@@ -142,7 +142,7 @@ static void crop(gconv_problem *problem, span *down, span *across) {
   problem->anchor_x -= across->first * problem->dilation_x;
 }
 
-static gconv_epilogue make_epilogue(const gconv_options *options, gconv_type in, gconv_type out) {
+gconv_epilogue gconv_make_epilogue(const gconv_options *options, gconv_type in, gconv_type out) {
   double white_in = gconv_white(in), white_out = gconv_white(out), scale = options->scale * white_out / white_in;
   gconv_epilogue epilogue = {
       .combine = options->combine, .scale = (float)scale, .offset = (float)(options->offset * white_out) + 0.0f};
@@ -152,7 +152,7 @@ static gconv_epilogue make_epilogue(const gconv_options *options, gconv_type in,
     epilogue.alpha_scale_low = (float)(white_out / white_in - (double)epilogue.alpha_scale);
   }
   epilogue.absolute = options->range == GCONV_RANGE_ABS;
-  epilogue.center = options->range == GCONV_RANGE_SIGNED && out != GCONV_F32;
+  epilogue.center = options->range == GCONV_RANGE_SIGNED;
   epilogue.middle = (float)(white_out / 2);
   return epilogue;
 }
@@ -220,7 +220,7 @@ gconv_status gconv_problem_create(const gconv_image *like, const gconv_filter *f
   GCONV_TRY(resolve_axis(options, "width", like->width, filter->columns, anchor_column, options->stride_x,
                          options->dilation_x, options->pad_left, options->pad_right, &problem.pad_left, &problem.anchor_x,
                          &problem.out_width));
-  problem.epilogue = make_epilogue(options, problem.in_type, problem.out_type);
+  problem.epilogue = gconv_make_epilogue(options, problem.in_type, problem.out_type);
   if (!isfinite(problem.epilogue.scale) || !isfinite(problem.epilogue.offset) || !isfinite(problem.border_level))
     return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset or border value is too large for float32");
   span down, across;

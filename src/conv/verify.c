@@ -3,10 +3,10 @@
  * Verification: the convolution and all that follows it once more in float64, one tap after the other, with the error that
  * is allowed at each sample. Only the stage before (grey, linear light, premultiplication) is taken as it is.
  */
-#include "operation/verify.h"
+#include "conv/verify.h"
 #include "base/memory.h"
-#include "conv/plan.h"
 #include "operation/stages.h"
+#include "operation/verify.h"
 
 #include <float.h>
 #include <math.h>
@@ -35,6 +35,7 @@ typedef struct row_check {
   bool finite;      /* whether all samples of the input are */
   double *tap_sums; /* sum |tap| of each filter */
   limits frame;     /* minmax: the limits of the frame */
+  int32_t in_row;   /* the row of the image that is the first of `in` */
 } row_check;
 
 /* Roundings of the epilogue: each of its few operations is off by u = 2^-24 relative to its result. */
@@ -49,7 +50,7 @@ static double sample_at(const row_check *check, int32_t frame, int64_t y, int64_
   x = gconv_border_index(problem->border, x, problem->width);
   if (y == GCONV_OUTSIDE || x == GCONV_OUTSIDE)
     return (double)problem->border_level;
-  return gconv_sample_at(check->in, frame, c, y, x);
+  return gconv_sample_at(check->in, frame, c, y - check->in_row, x);
 }
 
 static expectation response(const row_check *check, int32_t k, int32_t frame, int64_t p, int64_t q, int32_t c) {
@@ -116,7 +117,7 @@ static double srgb(double linear) {
 static expectation finish_sample(const gconv_options *options, expectation v, bool alpha) {
   v.value = v.value * options->scale + options->offset;
   v.allowed = v.allowed * fabs(options->scale) + EPILOGUE * (fabs(v.value) + fabs(options->offset));
-  if (options->range == GCONV_RANGE_ABS)
+  if (options->range == GCONV_RANGE_ABS && !alpha)
     v.value = fabs(v.value);
   if (options->linear && !alpha) { /* the curve is steepest at 0, by 12.92; above 1 it flattens */
     v.allowed = 12.92 * v.allowed + EPILOGUE;
@@ -196,8 +197,7 @@ static expectation store(const row_check *check, expectation v, bool colour) {
     v.value = (v.value - check->frame.low) / span;
     v.allowed = (v.allowed + 3 * allowed) / (span - 2 * allowed) + EPILOGUE;
   }
-  bool kept = check->pass->problem.keep_alpha || check->plan->options.alpha == GCONV_ALPHA_PREMULTIPLY;
-  if (range == GCONV_RANGE_SIGNED && type != GCONV_F32 && (colour || !(check->out->alpha && kept))) {
+  if (range == GCONV_RANGE_SIGNED && colour) {
     v.value = v.value / 2 + 0.5;
     v.allowed = v.allowed / 2 + EPILOGUE;
   }
@@ -342,4 +342,45 @@ gconv_status gconv_filter_verify(gconv_plan *base, const gconv_image *in, const 
   if (plan->before)
     gconv_image_free(&convolved);
   return status;
+}
+
+/* ---- Single samples ---- */
+
+struct gconv_expected {
+  row_check check;
+};
+
+gconv_expected *gconv_expected_make(const gconv_filter_plan *plan, const gconv_pass *pass, const gconv_image *in,
+                                    int32_t in_row, int32_t k) {
+  gconv_expected *expected = calloc(1, sizeof *expected);
+  if (!expected)
+    return NULL;
+  expected->check = (row_check){.plan = plan,
+                                .pass = pass,
+                                .in = in,
+                                .in_row = in_row,
+                                .out = &plan->base.outputs[pass->first_output + (size_t)k],
+                                .k = k,
+                                .finite = true,
+                                .tap_sums = calloc((size_t)pass->problem.filters, sizeof(double))}; /* no bound is wanted */
+  if (expected->check.tap_sums)
+    return expected;
+  free(expected);
+  return NULL;
+}
+
+void gconv_expected_free(gconv_expected *expected) {
+  if (!expected)
+    return;
+  free(expected->check.tap_sums);
+  free(expected);
+}
+
+const gconv_image *gconv_expected_output(const gconv_expected *expected) {
+  return expected->check.out;
+}
+
+double gconv_expected_response(const gconv_expected *expected, int32_t frame, int64_t y, int64_t x, int32_t channel) {
+  double value = expect(&expected->check, frame, y, x, channel).value;
+  return expected->check.plan->options.range == GCONV_RANGE_SIGNED ? value / 2 + 0.5 : value;
 }

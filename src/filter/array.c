@@ -1,106 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An array in brackets, as programs in Python, NumPy, MATLAB or C have it, or print it:
+ * An array as programs in Python, NumPy, MATLAB or C have it, or print it:
  *
  *   k = np.array([[0, -1, 0], [-1, 5, -1], [0, -1, 0]], dtype=np.float32) / 9
  *   [0 -1 0; -1 5 -1; 0 -1 0]
  *   static const float k[3][3] = {{0, -1.f, 0}, {-1, 5, -1}, {0, -1, 0}};
+ *   ones(3) / 9        np.ones((3, 3)) / 9        [1 2 1]' * [1 0 -1] / 8        np.outer([1, 2, 1], [1, 0, -1])
  *
- * Rows have brackets of their own, or end at a ';' or at the end of a line. Before the array there may be an assignment, a
- * number and '*', and a call that makes arrays. Behind it there may be '*' or '/' and a number, a dtype, and a ';'. Anything
- * else might change the array, and is refused.
+ * There may be an assignment before it, and a ';' behind it. All is computed in float64 from left to right, and rounded to
+ * float32 once. What programs do not agree on, and what might change the array in other ways, is refused.
  */
+#include "filter/array_literal.h"
+#include "filter/builtin.h"
 #include "filter/number.h"
-#include "filter/rows.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An array that is being read. */
-typedef struct array {
-  gconv_text text;
-  double times, over;             /* every number is multiplied by the first, then divided by the second */
-  double found_times, found_over; /* the values of these that the text gives */
-  int parentheses;                /* open ones */
-  gconv_numbers numbers;
-  int32_t rows, columns;
-  int32_t count;   /* of numbers in this row */
-  bool after_item; /* in this row, and no comma since */
-} array;
+enum { MOST_PARENTHESES = 64 };
 
-static bool starts_number(char c) {
-  return (c >= '0' && c <= '9') || (c && strchr("+-.", c));
+static const char *const expected =
+    "expected an array in brackets, such as [[0, -1, 0], [-1, 5, -1], [0, -1, 0]] or [0 -1 0; -1 5 -1; 0 -1 0], or ones(3); "
+    "before it there may be a name and '=', a number and '*', and np.array(";
+
+static bool is_next(const gconv_text *text, const char *word) {
+  size_t length = strlen(word);
+  return (size_t)(text->end - text->at) >= length && memcmp(text->at, word, length) == 0;
+}
+
+static bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/* Whether a number is next, and no sign or point alone. */
+static bool starts_number(const gconv_text *text) {
+  const char *at = text->at;
+  for (int i = 0; i < 2 && at < text->end && *at && strchr("+-.", *at); i++)
+    at++;
+  return at < text->end && is_digit(*at);
 }
 
 static bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
 }
-
-static bool starts_comment(const gconv_text *text) {
-  return *text->at == '#' || *text->at == '%' || (*text->at == '/' && text->at[1] == '/');
-}
-
-static void skip_comment(gconv_text *text) {
-  while (text->at < text->end && !gconv_ends_line(*text->at))
-    text->at++;
-}
-
-/* Skips blanks, comments and ends of lines. Returns whether there was an end of a line. */
-static bool skip_space(gconv_text *text) {
-  size_t line = text->line;
-  while (text->at < text->end)
-    if (gconv_ends_line(*text->at))
-      gconv_text_next_line(text);
-    else if (starts_comment(text))
-      skip_comment(text);
-    else if (strchr(" \t\v\f", *text->at))
-      text->at++;
-    else
-      break;
-  return text->line > line;
-}
-
-/* Skips space, and `word` if it is next. Returns whether it was. */
-static bool take(gconv_text *text, const char *word) {
-  skip_space(text);
-  size_t length = strlen(word);
-  if ((size_t)(text->end - text->at) < length || memcmp(text->at, word, length) != 0)
-    return false;
-  text->at += length;
-  return true;
-}
-
-static gconv_status fail_here(const gconv_text *text, const char *what) {
-  gconv_field field = gconv_text_place(text);
-  size_t left = (size_t)(text->end - text->at), shown = left < 24 ? left : 24;
-  for (size_t i = 0; i < shown; i++)
-    if (gconv_ends_line(text->at[i]))
-      shown = i;
-  return shown == 0 ? gconv_field_fail(text, &field, GCONV_BAD_FILE, "%s", what)
-                    : gconv_field_fail(text, &field, GCONV_BAD_FILE, "at '%.*s': %s", (int)shown, text->at, what);
-}
-
-/* Reads a number of a program. In C it may end with f. */
-static gconv_status read_number(gconv_text *text, double *value) {
-  const char *end = text->at;
-  while (end < text->end && !gconv_ends_line(*end) && !strchr(" \t\v\f,;[]{}()*#%", *end))
-    end++;
-  gconv_field field = gconv_text_place(text);
-  field.end = end;
-  bool hexadecimal = memchr(text->at, 'x', (size_t)(end - text->at)) || memchr(text->at, 'X', (size_t)(end - text->at));
-  if (end - text->at > 1 && (end[-1] == 'f' || end[-1] == 'F') && !hexadecimal)
-    field.end--;
-  text->at = end;
-  return gconv_field_number(text, &field, value);
-}
-
-/* ---- Before the array ---- */
 
 /* Skips "NAME =": everything up to the first '=', if it contains no list. */
 static void skip_assignment(gconv_text *text) {
   const char *at = text->at;
-  while (at < text->end && !strchr("=,;{#%", *at))
+  while (at < text->end && !strchr("=,;{#%(", *at))
     at++;
   if (at == text->end || *at != '=')
     return;
@@ -111,221 +60,382 @@ static void skip_assignment(gconv_text *text) {
       text->at++;
 }
 
-/* Takes "1/9 *" or "(1/9) *". Leaves *text unchanged if it is neither. */
-static bool take_factor(gconv_text *text, double *factor) {
-  gconv_text ahead = *text;
-  bool closes = take(&ahead, "(");
-  skip_space(&ahead);
-  if (!starts_number(*ahead.at) || read_number(&ahead, factor) != GCONV_OK || (closes && !take(&ahead, ")")))
-    return false;
-  if (!take(&ahead, "*") && !take(&ahead, ".*"))
-    return false;
-  *text = ahead;
-  return true;
-}
+/* ---- Functions ------------------------------------------------------------------------------------------------------ */
 
-/* Takes "np.array(" and similar calls, which do not change the array, or "(". */
-static bool take_call(gconv_text *text) {
-  static const char *const calls[] = {"array",      "np.array",     "numpy.array", "asarray", "np.asarray",
-                                      "tensor",     "torch.tensor", "jnp.array",   "single",  "double",
-                                      "np.float32", "torch.Tensor", "np.matrix",   "matrix",  "Matrix"};
+/* What the functions of programs do. */
+typedef enum function {
+  UNKNOWN,
+  SAME,    /* their first argument, as it is */
+  ONES,    /* as MATLAB: ones(3) is 3 x 3 */
+  VECTORS, /* ones of NumPy: np.ones(3) is a vector of 3 */
+  OUTER,   /* the outer product of two vectors */
+  FSPECIAL /* MATLAB's, which are built in here */
+} function;
+
+static const struct {
+  const char *name;
+  function is;
+} functions[] = {
+    {"", SAME}, /* parentheses */
+    {"array", SAME},
+    {"np.array", SAME},
+    {"numpy.array", SAME},
+    {"asarray", SAME},
+    {"np.asarray", SAME},
+    {"tensor", SAME},
+    {"torch.tensor", SAME},
+    {"torch.Tensor", SAME},
+    {"jnp.array", SAME},
+    {"single", SAME},
+    {"double", SAME},
+    {"np.float32", SAME},
+    {"np.float64", SAME},
+    {"np.matrix", SAME},
+    {"matrix", SAME},
+    {"Matrix", SAME},
+    {"ones", ONES},
+    {"np.ones", VECTORS},
+    {"numpy.ones", VECTORS},
+    {"jnp.ones", VECTORS},
+    {"torch.ones", VECTORS},
+    {"np.outer", OUTER},
+    {"numpy.outer", OUTER},
+    {"outer", OUTER},
+    {"fspecial", FSPECIAL},
+};
+
+/* Takes the name of a function and the '(' behind it, or '(' alone. Leaves *text unchanged if that is not next. */
+static function take_function(gconv_text *text) {
   gconv_text ahead = *text;
-  skip_space(&ahead);
+  gconv_array_skip_space(&ahead);
   const char *name = ahead.at;
   while (ahead.at < ahead.end && is_word(*ahead.at))
     ahead.at++;
   size_t length = (size_t)(ahead.at - name);
-  bool known = length == 0;
-  for (size_t i = 0; i < sizeof calls / sizeof *calls && !known; i++)
-    known = strlen(calls[i]) == length && memcmp(calls[i], name, length) == 0;
-  if (!known || !take(&ahead, "("))
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+    if (strlen(functions[i].name) == length && memcmp(functions[i].name, name, length) == 0 && is_next(&ahead, "(")) {
+      *text = ahead;
+      text->at++;
+      return functions[i].is;
+    }
+  return UNKNOWN;
+}
+
+/* Takes the end of a call. Behind the first argument there may be a type, which changes nothing here. */
+static gconv_status end_call(gconv_text *text) {
+  gconv_array_skip_space(text);
+  if (is_next(text, ",")) {
+    gconv_text ahead = *text;
+    ahead.at++;
+    if (gconv_array_take(&ahead, "dtype") || gconv_array_take(&ahead, "np.") || gconv_array_take(&ahead, ")")) {
+      while (text->at < text->end && *text->at != ')' && !gconv_ends_line(*text->at))
+        text->at++;
+    }
+  }
+  if (gconv_array_take(text, ")"))
+    return GCONV_OK;
+  return gconv_array_fail(text, text->at == text->end ? "a ')' is missing at the end" : "expected a ')'");
+}
+
+/* ---- Sizes: ones(3), ones(3, 5), np.ones((3, 5)), ones([3 5]) ---- */
+
+static gconv_status read_count(gconv_text *text, int32_t *count) {
+  gconv_array_skip_space(text);
+  const char *begin = text->at;
+  while (text->at < text->end && is_digit(*text->at))
+    text->at++;
+  if (begin < text->at && gconv_count_read(begin, text->at, count) && *count > 0)
+    return GCONV_OK;
+  text->at = begin;
+  return gconv_array_fail(text,
+                          "expected a size, a whole number above 0, such as in ones(3), ones(3, 5) or np.ones((3, 5))");
+}
+
+static gconv_status read_sizes(gconv_text *text, bool vectors, int32_t *rows, int32_t *columns) {
+  bool round = gconv_array_take(text, "("), square = !round && gconv_array_take(text, "[");
+  GCONV_TRY(read_count(text, rows));
+  bool comma = gconv_array_take(text, ",");
+  bool second = text->at < text->end && (gconv_array_skip_space(text), is_digit(*text->at)) && (comma || square);
+  *columns = *rows;
+  if (second)
+    GCONV_TRY(read_count(text, columns));
+  else if (vectors)
+    *rows = 1;
+  if ((round && !gconv_array_take(text, ")")) || (square && !gconv_array_take(text, "]")))
+    return gconv_array_fail(text, round ? "expected a ')'" : "expected a ']'");
+  if (comma && !second && !round && !square)
+    text->at--; /* of another argument */
+  return GCONV_OK;
+}
+
+static gconv_status read_ones(gconv_text *text, bool vectors, gconv_matrix *result) {
+  int32_t rows, columns;
+  GCONV_TRY(read_sizes(text, vectors, &rows, &columns));
+  GCONV_TRY(gconv_matrix_make(text->name, rows, columns, result));
+  for (size_t i = 0; i < (size_t)rows * (size_t)columns; i++)
+    result->values[i] = 1;
+  return GCONV_OK;
+}
+
+/* ---- MATLAB's fspecial ---- */
+
+/* Says what fspecial('NAME', ...) is called here: parameters and defaults are the same, in the same order. */
+static gconv_status explain_fspecial(gconv_text *text) {
+  char name[32], value[64], spec[256];
+  size_t length = 0, used;
+  gconv_array_skip_space(text);
+  if (text->at < text->end && (*text->at == '\'' || *text->at == '"'))
+    text->at++;
+  while (text->at < text->end && is_word(*text->at) && length + 1 < sizeof name)
+    name[length++] = *text->at++;
+  name[length] = '\0';
+  if (strcmp(name, "sobel") == 0 || strcmp(name, "prewitt") == 0)
+    return gconv_fail(GCONV_BAD_FILE, "%s: fspecial('%s') is the negative of -f %s_y here", text->name, name, name);
+  const gconv_builtin *builtin = gconv_builtin_find(name);
+  if (!builtin)
+    return gconv_fail(GCONV_BAD_FILE,
+                      "%s: fspecial is not read here, but its filters are built in: -f gaussian:size=5,sigma=1", text->name);
+  text->at += text->at < text->end;
+  used = (size_t)snprintf(spec, sizeof spec, "%s", name);
+  for (const gconv_parameter *p = builtin->parameters; p->name && gconv_array_take(text, ","); p++) {
+    bool list = gconv_array_take(text, "[");
+    gconv_array_skip_space(text);
+    for (length = 0; text->at < text->end && !strchr(list ? "]" : ",) ", *text->at) && length + 1 < sizeof value; text->at++)
+      value[length++] = *text->at == ' ' || *text->at == ',' ? 'x' : *text->at;
+    value[length] = '\0';
+    text->at += list && text->at < text->end;
+    if (used < sizeof spec)
+      used += (size_t)snprintf(spec + used, sizeof spec - used, "%c%s=%s", strchr(spec, ':') ? ',' : ':', p->name, value);
+  }
+  return gconv_fail(GCONV_BAD_FILE, "%s: fspecial is built in: here this filter is -f %s", text->name, spec);
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------------------- */
+
+static size_t count_of(const gconv_matrix *m) {
+  return (size_t)m->rows * (size_t)m->columns;
+}
+
+static bool is_scalar(const gconv_matrix *m) {
+  return count_of(m) == 1;
+}
+
+static void transpose(gconv_matrix *m, const double *from) {
+  for (int32_t r = 0; r < m->rows; r++)
+    for (int32_t c = 0; c < m->columns; c++)
+      m->values[(size_t)c * (size_t)m->rows + (size_t)r] = from[(size_t)r * (size_t)m->columns + (size_t)c];
+  int32_t rows = m->rows;
+  m->rows = m->columns;
+  m->columns = rows;
+}
+
+static gconv_status read_transposition(gconv_text *text, gconv_matrix *m) {
+  text->at += is_next(text, "'") ? 1 : 2;
+  gconv_matrix copy;
+  GCONV_TRY(gconv_matrix_make(text->name, m->rows, m->columns, &copy));
+  memcpy(copy.values, m->values, count_of(m) * sizeof *copy.values);
+  transpose(m, copy.values);
+  free(copy.values);
+  return GCONV_OK;
+}
+
+/* Makes *a the outer product of two vectors, whatever way they lie. */
+static gconv_status multiply_vectors(const gconv_text *text, gconv_matrix *a, const gconv_matrix *b) {
+  gconv_matrix product;
+  size_t rows = count_of(a), columns = count_of(b);
+  GCONV_TRY(gconv_matrix_make(text->name, (int64_t)rows, (int64_t)columns, &product));
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < columns; c++)
+      product.values[r * columns + c] = a->values[r] * b->values[c];
+  free(a->values);
+  *a = product;
+  return GCONV_OK;
+}
+
+/* *a = *a * *b, which is a number times an array, or a column times a row. */
+static gconv_status multiply(const gconv_text *text, gconv_matrix *a, gconv_matrix *b) {
+  if (is_scalar(a) && !is_scalar(b)) {
+    gconv_matrix number = *a;
+    *a = *b;
+    *b = number;
+  }
+  if (!is_scalar(b) && a->columns == 1 && b->rows == 1)
+    return multiply_vectors(text, a, b);
+  if (!is_scalar(b) && a->rows == 1 && b->columns == 1)
+    return gconv_array_fail(text,
+                            "a row times a column is one number in MATLAB, and an array in NumPy: for the array, write the "
+                            "column first");
+  if (!is_scalar(b))
+    return gconv_array_fail(text,
+                            "two arrays are multiplied before this; only a number times an array, and a column times a "
+                            "row, such as [1 2 1]' * [1 0 -1], are read here");
+  for (size_t i = 0; i < count_of(a); i++)
+    a->values[i] *= b->values[0];
+  return GCONV_OK;
+}
+
+static gconv_status divide(const gconv_text *text, gconv_matrix *a, const gconv_matrix *b) {
+  if (!is_scalar(b))
+    return gconv_array_fail(text, "an array is divided by a number, not by an array as before this");
+  if (b->values[0] == 0)
+    return gconv_array_fail(text, "the array is divided by 0");
+  for (size_t i = 0; i < count_of(a); i++)
+    a->values[i] /= b->values[0];
+  return GCONV_OK;
+}
+
+/* ---- Expressions: products and quotients of factors ------------------------------------------------------------------- */
+
+static gconv_status read_expression(gconv_text *text, int depth, gconv_matrix *result);
+
+static gconv_status read_number(gconv_text *text, gconv_matrix *result) {
+  double value;
+  GCONV_TRY(gconv_array_number(text, "/'@", &value));
+  GCONV_TRY(gconv_matrix_make(text->name, 1, 1, result));
+  result->values[0] = value;
+  return GCONV_OK;
+}
+
+/* Both arguments of np.outer(). */
+static gconv_status read_outer(gconv_text *text, int depth, gconv_matrix *result) {
+  gconv_matrix second = {0};
+  GCONV_TRY(read_expression(text, depth, result));
+  if (!gconv_array_take(text, ","))
+    return gconv_array_fail(text, "expected a ',' and the second vector of the outer product");
+  gconv_status status = read_expression(text, depth, &second);
+  if (status == GCONV_OK)
+    status = multiply_vectors(text, result, &second);
+  free(second.values);
+  return status;
+}
+
+static gconv_status read_call(gconv_text *text, function is, int depth, gconv_matrix *result) {
+  if (depth > MOST_PARENTHESES)
+    return gconv_array_fail(text, "more parentheses are nested than any array needs");
+  if (is == FSPECIAL)
+    return explain_fspecial(text);
+  GCONV_TRY(is == SAME    ? read_expression(text, depth, result)
+            : is == OUTER ? read_outer(text, depth, result)
+                          : read_ones(text, is == VECTORS, result));
+  return end_call(text);
+}
+
+static gconv_status read_primary(gconv_text *text, int depth, gconv_matrix *result) {
+  gconv_array_skip_space(text);
+  if (text->at < text->end && (*text->at == '[' || *text->at == '{'))
+    return gconv_array_brackets(text, result);
+  gconv_text here = *text;
+  function is = take_function(text);
+  if (is != UNKNOWN)
+    return read_call(text, is, depth + 1, result);
+  if (starts_number(text) && read_number(text, result) == GCONV_OK)
+    return GCONV_OK;
+  *text = here;
+  return gconv_array_fail(text, expected);
+}
+
+/* A factor, and what may be behind it without a space: ' or .T. */
+static gconv_status read_factor(gconv_text *text, int depth, gconv_matrix *result) {
+  GCONV_TRY(read_primary(text, depth, result));
+  while (is_next(text, "'") || is_next(text, ".'") || is_next(text, ".T"))
+    GCONV_TRY(read_transposition(text, result));
+  return GCONV_OK;
+}
+
+/* Takes the sign of an operation: '*', '/', or 0 if neither is next. */
+static char take_operation(gconv_text *text) {
+  if (gconv_array_take(text, "*") || gconv_array_take(text, ".*") || gconv_array_take(text, "@"))
+    return '*';
+  return gconv_array_take(text, "/") || gconv_array_take(text, "./") ? '/' : '\0';
+}
+
+static gconv_status read_expression(gconv_text *text, int depth, gconv_matrix *result) {
+  GCONV_TRY(read_factor(text, depth, result));
+  for (char sign; (sign = take_operation(text));) {
+    gconv_matrix next = {0};
+    gconv_status status = read_factor(text, depth, &next);
+    if (status == GCONV_OK)
+      status = sign == '*' ? multiply(text, result, &next) : divide(text, result, &next);
+    free(next.values);
+    GCONV_TRY(status);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status read_all(gconv_text *text, gconv_matrix *result) {
+  skip_assignment(text);
+  GCONV_TRY(read_expression(text, 0, result));
+  while (gconv_array_take(text, ";"))
+    continue;
+  gconv_array_skip_space(text);
+  if (text->at == text->end)
+    return GCONV_OK;
+  return gconv_array_fail(text, "behind an array there may be '*' or '/' and a number, ' or .T, a dtype, and a ';', nothing "
+                                "else");
+}
+
+/* ---- The syntax ------------------------------------------------------------------------------------------------------- */
+
+/* Takes "1/9 *" or "1/9) *", or nothing. */
+static bool take_factor(gconv_text *text) {
+  gconv_text ahead = *text;
+  double factor;
+  if (!starts_number(&ahead) || gconv_array_number(&ahead, "", &factor) != GCONV_OK)
+    return false;
+  gconv_array_take(&ahead, ")");
+  if (!gconv_array_take(&ahead, "*") && !gconv_array_take(&ahead, ".*"))
     return false;
   *text = ahead;
   return true;
 }
 
-/* Goes to the bracket that opens the array. */
-static gconv_status read_beginning(array *a) {
-  skip_assignment(&a->text);
-  double factor;
-  if (take_factor(&a->text, &factor))
-    a->found_times *= factor;
-  while (take_call(&a->text))
-    a->parentheses++;
-  skip_space(&a->text);
-  if (a->text.at < a->text.end && (*a->text.at == '[' || *a->text.at == '{'))
-    return GCONV_OK;
-  return fail_here(&a->text, "expected an array in brackets, such as [[0, -1, 0], [-1, 5, -1], [0, -1, 0]] or [0 -1 0; -1 5 "
-                             "-1; 0 -1 0]; before it there may be a name and '=', a number and '*', and np.array(");
-}
-
-/* ---- The array ---- */
-
-static gconv_status end_row(array *a) {
-  if (a->count == 0)
-    return fail_here(&a->text, "a row without numbers ends here");
-  if (a->rows > 0 && a->count != a->columns)
-    return gconv_fail(GCONV_BAD_FILE, "%s:%zu: row %d has %d number%s, and the first has %d; all rows have one length",
-                      a->text.name, a->text.line, a->rows + 1, a->count, a->count == 1 ? "" : "s", a->columns);
-  a->columns = a->count;
-  a->count = 0;
-  a->rows++;
-  return GCONV_OK;
-}
-
-static gconv_status add_number(array *a) {
-  double value;
-  GCONV_TRY(read_number(&a->text, &value));
-  value = value * a->times / a->over;
-  if (!isfinite((float)value))
-    return fail_here(&a->text, "the number before this is too large for float32 (3.4e38)");
-  a->count++;
-  a->after_item = true;
-  return gconv_numbers_add(&a->numbers, (float)value, a->text.name);
-}
-
-/* Reads the brackets, commas and numbers of one row, behind its opening bracket, up to `closer`. */
-static gconv_status read_inner_row(array *a, char closer) {
-  for (a->after_item = false;;) {
-    skip_space(&a->text);
-    if (a->text.at == a->text.end)
-      return fail_here(&a->text, "the array ends before the bracket of this row is closed");
-    if (*a->text.at == closer)
-      break;
-    if (strchr("[{", *a->text.at))
-      return fail_here(&a->text,
-                       "a filter has two levels of brackets: rows, and numbers; give several filters by an -f each");
-    if (*a->text.at == ',' && a->after_item) {
-      a->after_item = false;
-      a->text.at++;
-    } else {
-      GCONV_TRY(add_number(a));
-    }
-  }
-  GCONV_TRY(end_row(a));
-  a->text.at++;
-  a->after_item = true;
-  return GCONV_OK;
-}
-
-/* Takes one step inside the outer brackets. Rows are in brackets (`nested`), or end with ';' or a line. */
-static gconv_status read_item(array *a, bool nested) {
-  char c = *a->text.at;
-  if (c == '[' || c == '{') {
-    if (!nested)
-      return fail_here(&a->text, "numbers in brackets stand beside numbers without");
-    a->text.at++;
-    return read_inner_row(a, c == '[' ? ']' : '}');
-  }
-  if (c == ';') {
-    if (!nested)
-      GCONV_TRY(end_row(a));
-  } else if (c != ',' || !a->after_item) {
-    return nested && c != ',' ? fail_here(&a->text, "a number stands beside rows in brackets") : add_number(a);
-  }
-  a->after_item = false;
-  a->text.at++;
-  return GCONV_OK;
-}
-
-static gconv_status read_brackets(array *a) {
-  char closer = *a->text.at++ == '[' ? ']' : '}';
-  skip_space(&a->text);
-  bool nested = a->text.at < a->text.end && strchr("[{", *a->text.at);
-  for (a->after_item = false;;) {
-    if (skip_space(&a->text) && !nested && a->count > 0) {
-      GCONV_TRY(end_row(a));
-      a->after_item = false;
-    }
-    if (a->text.at == a->text.end)
-      return fail_here(&a->text, "the text ends before the brackets of the array are closed");
-    if (*a->text.at == closer)
-      break;
-    GCONV_TRY(read_item(a, nested));
-  }
-  if (!nested && (a->count > 0 || a->rows == 0))
-    GCONV_TRY(end_row(a));
-  a->text.at++;
-  return GCONV_OK;
-}
-
-/* ---- Behind the array ---- */
-
-/* Reads the number to the right of '*' or '/'. */
-static gconv_status read_operand(array *a, double *value) {
-  bool closes = take(&a->text, "(");
-  skip_space(&a->text);
-  GCONV_TRY(read_number(&a->text, value));
-  return !closes || take(&a->text, ")") ? GCONV_OK : fail_here(&a->text, "expected a ')'");
-}
-
-static gconv_status read_end(array *a) {
-  double value;
-  for (skip_space(&a->text); a->text.at < a->text.end; skip_space(&a->text)) {
-    if (a->parentheses > 0 && take(&a->text, ")")) {
-      a->parentheses--;
-    } else if (a->parentheses > 0 && take(&a->text, ",") && (take(&a->text, "dtype") || *a->text.at == ')')) {
-      while (a->text.at < a->text.end && *a->text.at != ')')
-        a->text.at++;
-    } else if (take(&a->text, "*") || take(&a->text, ".*")) {
-      GCONV_TRY(read_operand(a, &value));
-      a->found_times *= value;
-    } else if (take(&a->text, "/") || take(&a->text, "./")) {
-      GCONV_TRY(read_operand(a, &value));
-      if (value == 0)
-        return fail_here(&a->text, "the array is divided by 0");
-      a->found_over *= value;
-    } else if (!take(&a->text, ";")) {
-      return fail_here(&a->text, "behind an array there may be '*' or '/' and a number, a dtype, and a ';', nothing else");
-    }
-  }
-  return a->parentheses == 0 ? GCONV_OK : fail_here(&a->text, "a ')' is missing at the end");
-}
-
-static array begin(const gconv_content *content, double times, double over) {
-  return (array){.text = gconv_text_begin(content), .times = times, .over = over, .found_times = 1, .found_over = 1};
-}
-
-static gconv_status read_all(array *a) {
-  GCONV_TRY(read_beginning(a));
-  GCONV_TRY(read_brackets(a));
-  GCONV_TRY(gconv_filter_check_size(a->text.name, a->rows, a->columns));
-  return read_end(a);
-}
-
 bool gconv_array_begins(const gconv_content *content) {
-  array a = begin(content, 1, 1);
-  return read_beginning(&a) == GCONV_OK;
+  gconv_text text = gconv_text_begin(content);
+  skip_assignment(&text);
+  for (gconv_array_skip_space(&text); text.at < text.end; gconv_array_skip_space(&text)) {
+    if (*text.at == '[' || *text.at == '{')
+      return true;
+    function is = take_function(&text);
+    if (is != UNKNOWN && is != SAME)
+      return true;
+    if (is == UNKNOWN && !take_factor(&text))
+      return false;
+  }
+  return false;
 }
 
-/* Returns whether there is a bracket outside of comments. No other text syntax has brackets. */
+/* Returns whether there is a bracket outside of comments, which no other text syntax has, or an array without one. */
 static bool recognise(const gconv_content *content) {
   gconv_text text = gconv_text_begin(content);
-  for (skip_space(&text); text.at < text.end; skip_space(&text))
+  for (gconv_array_skip_space(&text); text.at < text.end; gconv_array_skip_space(&text))
     if (*text.at == '[' || *text.at == '{')
       return true;
     else
       text.at++;
-  return false;
+  return gconv_array_begins(content);
+}
+
+static gconv_status add_filter(const char *name, const gconv_matrix *m, gconv_filters *list) {
+  gconv_filter *filter = NULL;
+  for (size_t i = 0; i < count_of(m); i++)
+    if (!isfinite((float)m->values[i]))
+      return gconv_fail(GCONV_BAD_FILE, "%s: row %zu, number %zu is %g, which is too large for float32 (3.4e38)", name,
+                        i / (size_t)m->columns + 1, i % (size_t)m->columns + 1, m->values[i]);
+  GCONV_TRY(gconv_filters_add(list, m->rows, m->columns, &filter));
+  for (size_t i = 0; i < count_of(m); i++)
+    filter->taps[i] = (float)m->values[i];
+  gconv_filter_warn_rounded(name, filter);
+  return GCONV_OK;
 }
 
 static gconv_status parse(const gconv_content *content, gconv_filters *list) {
   GCONV_TRY(gconv_text_check(content));
-  gconv_filter *filter = NULL;
-  array plain = begin(content, 1, 1);
-  gconv_status status = read_all(&plain);
-  free(plain.numbers.values);
-  /* Reads the text again, because the factor may follow the numbers, and each number is to be rounded once. */
-  array scaled = begin(content, plain.found_times, plain.found_over);
+  gconv_text text = gconv_text_begin(content);
+  gconv_matrix matrix = {0};
+  gconv_status status = read_all(&text, &matrix);
   if (status == GCONV_OK)
-    status = read_all(&scaled);
-  if (status == GCONV_OK)
-    status = gconv_filters_add(list, scaled.rows, scaled.columns, &filter);
-  if (status == GCONV_OK) {
-    memcpy(filter->taps, scaled.numbers.values, scaled.numbers.count * sizeof *filter->taps);
-    gconv_filter_warn_rounded(content->name, filter);
-  }
-  free(scaled.numbers.values);
+    status = add_filter(content->name, &matrix, list);
+  free(matrix.values);
   return status;
 }
 

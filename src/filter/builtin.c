@@ -191,6 +191,31 @@ static void make_name(const char *spec, char *name) {
   *name = '\0';
 }
 
+static const gconv_argument *argument_of(const gconv_builtin *builtin, const gconv_argument *arguments, const char *name,
+                                         const gconv_parameter **parameter) {
+  for (size_t i = 0; builtin->parameters[i].name; i++)
+    if (strcmp(builtin->parameters[i].name, name) == 0) {
+      *parameter = &builtin->parameters[i];
+      return &arguments[i];
+    }
+  return NULL;
+}
+
+/* A size without a sigma gets the sigma of fspecial, which is small, whatever the size. */
+static void tell_sigma(const gconv_builtin *builtin, const gconv_argument *arguments) {
+  const gconv_parameter *p = NULL, *of_size = NULL;
+  const gconv_argument *size = argument_of(builtin, arguments, "size", &of_size);
+  const gconv_argument *sigma = argument_of(builtin, arguments, "sigma", &p);
+  if (!size || !sigma || !size->given || sigma->given || size->rows == 0)
+    return;
+  int32_t side = size->rows > size->columns ? size->rows : size->columns;
+  if (side > gconv_side_of_sigma(sigma->number))
+    gconv_warn_once("sigma",
+                    "%s: sigma is %s, the default whatever the size, so that most of the %d x %d taps are about 0: "
+                    "sigma=%.2g fills them",
+                    builtin->name, p->standard, size->rows, size->columns, (side - 1) / 6.0);
+}
+
 gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, gconv_filters *list) {
   gconv_argument arguments[GCONV_PARAMETERS] = {{0}};
   size_t first = list->count;
@@ -200,6 +225,8 @@ gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, 
   gconv_status status = read_arguments(builtin, spec, arguments);
   if (status == GCONV_OK)
     status = builtin->make(builtin, arguments, list);
+  if (status == GCONV_OK)
+    tell_sigma(builtin, arguments);
   make_name(spec, name);
   if (status == GCONV_OK)
     status = gconv_filters_name(list, first, name);

@@ -56,6 +56,30 @@ void gconv_colour_grey_row(gconv_type type, int channels, bool alpha, const void
     weigh_f32(bt601, channels, alpha, in, out, pixels);
 }
 
+/* The sum is a whole number below 2^26, so its quotient in double is rounded to float as the exact one is. */
+static float exact_grey(uint32_t red, uint32_t green, uint32_t blue, double white) {
+  return (float)((double)(299 * red + 587 * green + 114 * blue) / (1000 * white));
+}
+
+void gconv_colour_grey_to_float_row(gconv_type type, int channels, bool alpha, const void *in, float *out, size_t pixels) {
+  const uint8_t *narrow = in;
+  const uint16_t *wide = in;
+  if (type == GCONV_F32) {
+    gconv_colour_grey_row(type, channels, alpha, in, out, pixels);
+    return;
+  }
+  for (size_t i = 0; i < pixels; i++, narrow += channels, wide += channels)
+    if (type == GCONV_U8) {
+      *out++ = exact_grey(narrow[0], narrow[1], narrow[2], 255.0);
+      if (alpha)
+        *out++ = (float)narrow[3] / 255.0f;
+    } else {
+      *out++ = exact_grey(wide[0], wide[1], wide[2], 65535.0);
+      if (alpha)
+        *out++ = (float)wide[3] / 65535.0f;
+    }
+}
+
 void gconv_colour_drop_alpha_row(gconv_type type, int channels, const void *in, void *out, size_t pixels) {
   size_t sample = gconv_type_bytes(type), step = (size_t)channels * sample, kept = step - sample;
   const uint8_t *from = in;

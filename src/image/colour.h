@@ -16,6 +16,9 @@
  * Images that are grey already are copied: channels - alpha is 1 or 3. */
 void gconv_colour_grey_row(gconv_type type, int channels, bool alpha, const void *in, void *out, size_t pixels);
 
+/* The same grey of RGB or RGBA samples in [0, 1], not rounded to levels: the exact sum over white, rounded to float once. */
+void gconv_colour_grey_to_float_row(gconv_type type, int channels, bool alpha, const void *in, float *out, size_t pixels);
+
 /* Undoes the sRGB curve of IEC 61966-2-1: samples become linear light, 1 is white. Alpha is only scaled to [0, 1]. Each
  * result is that of the formula in double, rounded to float once. f32 samples are sRGB with 1 as white. The curve continues
  * above 1, and below 0 as an odd function. */

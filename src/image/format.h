@@ -71,6 +71,9 @@ struct gconv_format {
   /* NULL, or, of an open-ended reader whose rows are all read: whether another image follows. Its rows are read next, and it
    * has the shape of the first; GCONV_BAD_FILE says where it has not. */
   gconv_status (*next)(gconv_reader *reader, bool *more);
+  /* NULL, or: gconv_read_options.unrounded. Called behind open(), and sets header.type to GCONV_F32 where samples would be
+   * rounded. */
+  gconv_status (*unround)(gconv_reader *reader);
   /* After success or failure of open(): frees what the state owns. NULL: that is nothing. */
   void (*close)(gconv_reader *reader);
 

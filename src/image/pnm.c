@@ -17,6 +17,7 @@ typedef struct pnm_state {
   int kind;         /* 1 to 7, the digit of the magic */
   uint32_t maxval;  /* 1 to 65535 */
   uint16_t *scaled; /* sample -> rescaled sample; NULL if samples stay as they are */
+  float *fractions; /* sample -> sample / maxval, if the image is f32; else NULL */
   uint8_t *bits;    /* of P4: a row, 8 pixels a byte */
 } pnm_state;
 
@@ -173,6 +174,11 @@ static gconv_status read_pam_header(gconv_reader *reader, pnm_state *state, gcon
 
 /* ---- Reading ---- */
 
+/* Bytes of a sample in P5 to P7. */
+static size_t sample_bytes(const pnm_state *state) {
+  return state->maxval > UINT8_MAX ? 2 : 1;
+}
+
 static bool sniff_pnm(const uint8_t *bytes, size_t size) {
   return size >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6' && (is_space(bytes[2]) || bytes[2] == '#');
 }
@@ -194,6 +200,18 @@ static gconv_status make_scale(pnm_state *state, uint32_t full) {
     uint64_t product = (uint64_t)value * full, level = product / state->maxval, rest = product % state->maxval;
     state->scaled[value] = (uint16_t)(level + (2 * rest + (level & 1) > state->maxval));
   }
+  return GCONV_OK;
+}
+
+/* For images that become f32. */
+static gconv_status make_fractions(pnm_state *state) {
+  void *table = NULL;
+  gconv_release(state->fractions);
+  state->fractions = NULL;
+  GCONV_TRY(gconv_allocate(((size_t)state->maxval + 1) * sizeof *state->fractions, "a table of samples", &table));
+  state->fractions = table;
+  for (uint32_t value = 0; value <= state->maxval; value++)
+    state->fractions[value] = (float)((double)value / state->maxval);
   return GCONV_OK;
 }
 
@@ -232,6 +250,16 @@ static gconv_status read_header(gconv_reader *reader) {
   return make_scale(state, header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX);
 }
 
+/* Where 255 or 65535 is a multiple of maxval, all samples are levels; and where it is not, rescaling rounds. Later images of
+ * the file have the type of the first. */
+static gconv_status unround(gconv_reader *reader) {
+  pnm_state *state = reader->state;
+  if (!state->scaled || (sample_bytes(state) == 2 ? UINT16_MAX : UINT8_MAX) % state->maxval == 0)
+    return GCONV_OK;
+  reader->header.type = GCONV_F32;
+  return make_fractions(state);
+}
+
 /* P1: digits 0 and 1, with or without white space between them. */
 static gconv_status read_text_bits(gconv_reader *reader, uint8_t *row) {
   for (int32_t x = 0; x < ((const pnm_state *)reader->state)->header.width; x++) {
@@ -251,9 +279,11 @@ static gconv_status read_text_samples(gconv_reader *reader, void *row, size_t sa
   for (size_t i = 0; i < samples; i++) {
     uint32_t value;
     GCONV_TRY(read_number(reader->source, "sample", state->maxval, &value));
-    if (state->scaled)
+    if (state->scaled && !state->fractions)
       value = state->scaled[value];
-    if (state->header.type == GCONV_U8)
+    if (state->fractions)
+      ((float *)row)[i] = state->fractions[value];
+    else if (state->header.type == GCONV_U8)
       ((uint8_t *)row)[i] = (uint8_t)value;
     else
       ((uint16_t *)row)[i] = (uint16_t)value;
@@ -281,13 +311,33 @@ static gconv_status fail_sample(const gconv_reader *reader, uint32_t value) {
                     ((const pnm_state *)reader->state)->maxval);
 }
 
+static gconv_status convert_samples(const gconv_reader *reader, const uint8_t *stored, float *row, size_t samples) {
+  const pnm_state *state = reader->state;
+  size_t item_bytes = sample_bytes(state);
+  for (size_t i = 0; i < samples; i++) {
+    uint16_t wide = stored[i * item_bytes];
+    if (item_bytes == 2)
+      memcpy(&wide, stored + i * item_bytes, sizeof wide);
+    uint32_t value = wide;
+    if (value > state->maxval)
+      return fail_sample(reader, value);
+    row[i] = state->fractions[value];
+  }
+  return GCONV_OK;
+}
+
 /* P5, P6 and P7: 16 bit samples begin with the most significant byte. */
 static gconv_status read_samples(gconv_reader *reader, void *row, size_t samples) {
   const pnm_state *state = reader->state;
-  size_t item_bytes = gconv_type_bytes(state->header.type);
-  GCONV_TRY(gconv_source_read_exactly(reader->source, row, samples * item_bytes, "its pixels"));
+  size_t item_bytes = sample_bytes(state);
+  void *stored = row;
+  if (state->fractions) /* samples are read into the end of the row, and so none is written over before it is converted */
+    stored = (uint8_t *)row + samples * (sizeof(float) - item_bytes);
+  GCONV_TRY(gconv_source_read_exactly(reader->source, stored, samples * item_bytes, "its pixels"));
   if (item_bytes == 2 && !gconv_host_is_big_endian())
-    gconv_swap_bytes(row, samples, item_bytes);
+    gconv_swap_bytes(stored, samples, item_bytes);
+  if (state->fractions)
+    return convert_samples(reader, stored, row, samples);
   if (!state->scaled)
     return GCONV_OK;
   for (size_t i = 0; i < samples; i++) {
@@ -331,6 +381,10 @@ static gconv_status read_next_header(gconv_reader *reader) {
     return gconv_fail_in(status, "image %d", number);
   gconv_image next = state->header;
   next.frames = first->frames;
+  if (first->type == GCONV_F32 && state->kind != 1 && state->kind != 4) {
+    next.type = GCONV_F32;
+    GCONV_TRY(make_fractions(state));
+  }
   if (gconv_image_same_shape(first, &next))
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_FILE,
@@ -461,6 +515,7 @@ static gconv_status next_of_pipe(gconv_reader *reader, bool *more) {
 static void close_pnm(gconv_reader *reader) {
   const pnm_state *state = reader->state;
   gconv_release(state ? state->scaled : NULL);
+  gconv_release(state ? state->fractions : NULL);
   gconv_release(state ? state->bits : NULL);
 }
 
@@ -554,6 +609,7 @@ const gconv_format gconv_format_pnm = {
     .open = open_pnm,
     .read_rows = read_rows,
     .next = next_of_pipe,
+    .unround = unround,
     .close = close_pnm,
     .start = start,
     .write_rows = write_rows,
@@ -574,6 +630,7 @@ const gconv_format gconv_format_pam = {
     .open = open_pnm,
     .read_rows = read_rows,
     .next = next_of_pipe,
+    .unround = unround,
     .close = close_pnm,
     .start = start,
     .write_rows = write_rows,

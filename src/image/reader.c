@@ -75,15 +75,16 @@ static gconv_status check_limit(const gconv_reader *reader, int32_t frames_at_a_
   const gconv_image *header = &reader->header;
   size_t factors[] = {(size_t)frames_at_a_time, (size_t)header->height, (size_t)header->width,
                       ((size_t)header->channels + 3) / 4};
-  if (gconv_product(4, factors) <= reader->max_pixels)
+  size_t pixels = gconv_product(4, factors);
+  if (pixels <= reader->max_pixels)
     return GCONV_OK;
   char frames[64] = "";
   if (header->planar)
     snprintf(frames, sizeof frames, " (%d x %d channels)", header->frames, header->channels);
   else if (frames_at_a_time > 1)
     snprintf(frames, sizeof frames, " in %d frames", header->frames);
-  return gconv_fail(GCONV_TOO_LARGE, "%s: is %d x %d pixels%s; the limit is %" PRIu64 ": raise it with --max-pixels",
-                    reader->source->name, header->width, header->height, frames, reader->max_pixels);
+  return gconv_fail(GCONV_TOO_LARGE, "%s: is %d x %d pixels%s; the limit is %" PRIu64 ": raise it with --max-pixels %zu",
+                    reader->source->name, header->width, header->height, frames, reader->max_pixels, pixels);
 }
 
 gconv_status gconv_reader_check_whole(const gconv_reader *reader) {

@@ -24,6 +24,8 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   gconv_status status = gconv_source_open_member(path, &rows->source);
   if (status == GCONV_OK)
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
+  if (status == GCONV_OK && options && options->unrounded && rows->reader.format->unround)
+    status = rows->reader.format->unround(&rows->reader);
   rows->reader.again = options && options->again;
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
@@ -212,13 +214,15 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
   return status;
 }
 
-gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
+static gconv_status read_header(const char *path, bool unrounded, gconv_image *image, const gconv_format_info **format) {
   gconv_source source;
   gconv_reader reader = {0};
   *image = (gconv_image){0};
   gconv_status status = gconv_source_open_member(path, &source);
   if (status == GCONV_OK)
     status = gconv_reader_open(&reader, &source, UINT64_MAX);
+  if (status == GCONV_OK && unrounded && reader.format->unround)
+    status = reader.format->unround(&reader);
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
   if (status == GCONV_OK) {
@@ -231,4 +235,12 @@ gconv_status gconv_image_read_header(const char *path, gconv_image *image, const
   gconv_reader_close(&reader);
   gconv_source_close(&source);
   return status;
+}
+
+gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
+  return read_header(path, false, image, format);
+}
+
+gconv_status gconv_image_read_header_as(const char *path, const gconv_read_options *options, gconv_image *image) {
+  return read_header(path, options->unrounded, image, NULL);
 }

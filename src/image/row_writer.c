@@ -113,7 +113,7 @@ static void drop_metadata(const gconv_format *format, gconv_image *header) {
   int count = take_metadata(header, format->metadata, names, sizeof names);
   bool several = count > 1 || (comment && !header->comment);
   if (count > 0)
-    gconv_warn_once("%s %s left out: %s cannot hold %s", names, several ? "are" : "is", format->info.name,
+    gconv_warn_once("metadata left out", "%s %s left out: %s cannot hold %s", names, several ? "are" : "is", format->info.name,
                     several ? "them" : "it");
 }
 

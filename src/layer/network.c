@@ -40,7 +40,8 @@ static gconv_status check_count(const char *what, int32_t count, int32_t channel
                     channels == 1 ? "" : "s");
 }
 
-static gconv_status check_options(const gconv_network_options *options, const gconv_input *input) {
+/* `stored` is the type of the samples in the file, before they became grey. */
+static gconv_status check_options(const gconv_network_options *options, const gconv_input *input, gconv_type stored) {
   if (options->mean)
     GCONV_TRY(check_count("means", options->mean_count, input->channels));
   if (options->std)
@@ -48,10 +49,10 @@ static gconv_status check_options(const gconv_network_options *options, const gc
   for (int32_t c = 0; options->mean && c < options->mean_count; c++)
     if (!isfinite(options->mean[c]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "mean %d is not a finite number", c + 1);
-    else if (input->type != GCONV_F32 && fabsf(options->mean[c]) > 1) /* meant in levels, and far from any sample */
+    else if (stored != GCONV_F32 && fabsf(options->mean[c]) > 1) /* meant in levels, and far from any sample */
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "a mean of %g, but of %s images 0 is black and 1 is white: for level L give L / %g",
-                        (double)options->mean[c], gconv_type_name(input->type), (double)gconv_white(input->type));
+                        (double)options->mean[c], gconv_type_name(stored), (double)gconv_white(stored));
   for (int32_t c = 0; options->std && c < options->std_count; c++)
     if (!isfinite(options->std[c]) || options->std[c] <= 0)
       return gconv_fail(GCONV_BAD_ARGUMENT, "standard deviation %d is not a finite number above 0", c + 1);
@@ -85,8 +86,8 @@ static gconv_status copy_numbers(const float *numbers, int32_t count, int32_t ch
   return GCONV_OK;
 }
 
-static gconv_status make_input(const gconv_image *like, const gconv_layer *first, const gconv_network_options *options,
-                               gconv_input *input) {
+static gconv_status make_input(const gconv_image *like, gconv_type stored, const gconv_layer *first,
+                               const gconv_network_options *options, gconv_input *input) {
   *input = (gconv_input){.type = like->type,
                          .planar = like->planar,
                          .images = like->frames,
@@ -99,7 +100,7 @@ static gconv_status make_input(const gconv_image *like, const gconv_layer *first
     gconv_remark("alpha is left out: the first layer takes the %d channels before it", input->channels);
   else if (like->alpha && like->channels > 1)
     gconv_remark("alpha is a channel like any other to a bank of %d channels", input->channels);
-  GCONV_TRY(check_options(options, input));
+  GCONV_TRY(check_options(options, input, stored));
   GCONV_TRY(copy_numbers(options->mean, options->mean_count, input->channels, &input->mean));
   return copy_numbers(options->std, options->std_count, input->channels, &input->std);
 }
@@ -281,6 +282,8 @@ static gconv_status make_outputs(gconv_network *network, const gconv_network_opt
 static gconv_status make_seen(gconv_network *network, const gconv_network_options *options) {
   network->before = gconv_options_default();
   network->before.gray = options->gray;
+  network->before.keep_type = false;
+  network->before.output_type = options->presentation == GCONV_PRESENT_TENSOR ? GCONV_F32 : options->tone.type;
   network->grays = gconv_needs_before(&network->base.like, &network->before);
   return gconv_before_header(&network->base.like, &network->before, &network->seen);
 }
@@ -292,7 +295,7 @@ static gconv_status fill_network(gconv_network *network, const gconv_network_ope
     options.algorithm = "auto", options.without = NULL;
   GCONV_TRY(make_seen(network, &options));
   const gconv_image *like = &network->seen;
-  GCONV_TRY(make_input(like, &operation->layers[0], &options, &network->input));
+  GCONV_TRY(make_input(like, network->base.like.type, &operation->layers[0], &options, &network->input));
   network->out = (gconv_image){.type = GCONV_F32,
                                .frames = like->frames,
                                .height = like->height,

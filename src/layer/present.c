@@ -267,3 +267,60 @@ void gconv_present_rows(const gconv_presenter *p, gconv_threads *threads, const 
   if (maps->height > 0)
     gconv_threads_run(threads, (size_t)(end - job.first_tile), paint_rows, &job);
 }
+
+/* ---- What is lost ---- */
+
+/* A row of places in the planes of a tile. */
+typedef struct place_row {
+  const gconv_planes *planes;
+  gconv_curve curve;
+  int columns;
+  int64_t at; /* the row, of all */
+  int32_t y;  /* the same, in the planes */
+} place_row;
+
+static double value_at(const void *context, int place) {
+  const place_row *row = context;
+  int32_t plane = place % row->planes->count, width = row->planes->width;
+  return gconv_tone_value(
+      row->curve,
+      row->planes->plane[plane][(int64_t)row->y * width + gconv_loss_column(width, row->columns, place, row->at)]);
+}
+
+static double level_at(const void *context, int place) {
+  const place_row *row = context;
+  double value = value_at(row, place); /* what lies within half a level of an end is stored as that */
+  return value <= 0 ? 0 : value >= 1 ? (double)INT32_MAX : 1;
+}
+
+static void watch_tile(const gconv_presenter *p, const gconv_planes *planes, int32_t frames, int32_t frame, int32_t first,
+                       gconv_losses *losses) {
+  const gconv_survey none = {0};
+  int64_t all = (int64_t)frames * p->height;
+  int rows = all < GCONV_LOSS_ROWS ? (int)all : GCONV_LOSS_ROWS, columns = p->tiles < 8 ? GCONV_LOSS_COLUMNS / p->tiles : 8;
+  place_row row = {.planes = planes, .columns = columns < planes->width ? columns : planes->width};
+  row.curve = gconv_tone_curve(&p->tone, (gconv_survey *)&none);
+  gconv_loss_row_source source = {.places = row.columns,
+                                  .most = GCONV_LOSS_COLUMNS,
+                                  .white = p->tone.type == GCONV_U8 ? 255 : 65535,
+                                  .stored = level_at,
+                                  .response = value_at,
+                                  .context = &row};
+  for (int i = 0; i < rows; i++) {
+    row.at = gconv_loss_row(all, rows, i);
+    row.y = (int32_t)(row.at % p->height) - first;
+    if (row.at / p->height == frame && row.y >= 0 && row.y < planes->height)
+      gconv_losses_add_row(&source, losses);
+  }
+  losses->is_signed = p->tone.range == GCONV_RANGE_SIGNED;
+}
+
+void gconv_presenter_watch(const gconv_presenter *p, const gconv_image *maps, int32_t first, gconv_losses *losses) {
+  bool loses = gconv_presenter_presents(p) && p->kind != GCONV_PRESENT_LABELS && !gconv_tone_surveys(&p->tone) &&
+               p->tone.type != GCONV_F32;
+  for (int32_t frame = 0; loses && frame < maps->frames; frame++)
+    for (int32_t tile = 0; tile < p->tiles; tile++) {
+      gconv_planes planes = planes_of(p, maps, frame, tile);
+      watch_tile(p, &planes, maps->frames, frame, first, &losses[p->kind == GCONV_PRESENT_PICTURES ? tile : 0]);
+    }
+}

@@ -5,6 +5,7 @@
 
 #include "base/threads.h"
 #include "layer/tone.h"
+#include "operation/losses.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,6 +59,10 @@ gconv_status gconv_presenter_end_survey(gconv_presenter *presenter);
  * beyond those of the maps are black. Outputs without pixels are left out. */
 void gconv_present_rows(const gconv_presenter *presenter, gconv_threads *threads, const gconv_image *maps, int32_t tile_row,
                         gconv_image *outputs);
+
+/* Looks at the maps of pictures, from row `first` on, for values that were clamped. Stretched pictures, and those in float,
+ * lose none that matter. `losses`: of each output. */
+void gconv_presenter_watch(const gconv_presenter *presenter, const gconv_image *maps, int32_t first, gconv_losses *losses);
 
 #ifdef __cplusplus
 }

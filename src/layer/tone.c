@@ -12,7 +12,7 @@
 enum { TAIL = 100 };
 
 bool gconv_tone_surveys(const gconv_tone *tone) {
-  if (tone->range == GCONV_RANGE_SIGNED && tone->type != GCONV_F32)
+  if (tone->range == GCONV_RANGE_SIGNED)
     return false;
   return tone->fit || tone->range == GCONV_RANGE_MINMAX;
 }
@@ -91,7 +91,7 @@ static void find_common_limits(const gconv_survey *survey, float *low, float *hi
 }
 
 gconv_curve gconv_tone_curve(const gconv_tone *tone, gconv_survey *survey) {
-  if (tone->range == GCONV_RANGE_SIGNED && tone->type != GCONV_F32)
+  if (tone->range == GCONV_RANGE_SIGNED)
     return (gconv_curve){tone->scale / 2, tone->offset / 2 + 0.5, false};
   if (!gconv_tone_surveys(tone))
     return (gconv_curve){tone->scale, tone->offset, tone->range == GCONV_RANGE_ABS};
@@ -117,6 +117,10 @@ static inline int32_t to_level(double v, double white) {
 static inline double bend(gconv_curve c, float v) {
   double y = (double)v * c.factor + c.shift;
   return c.absolute ? fabs(y) : y;
+}
+
+double gconv_tone_value(gconv_curve c, float v) {
+  return bend(c, v);
 }
 
 /* A row of one plane to every `step`-th sample. */

@@ -44,6 +44,9 @@ void gconv_survey_free(gconv_survey *survey);
  * looked at only if the tone needs one. */
 gconv_curve gconv_tone_curve(const gconv_tone *tone, gconv_survey *survey);
 
+/* A value on the curve: where 1 is white, neither clamped nor rounded. */
+double gconv_tone_value(gconv_curve curve, float value);
+
 /* A row of `width` values to every `step`-th sample of `row`, from sample `first` on. */
 void gconv_tone_put_row(gconv_type type, gconv_curve curve, const float *from, int32_t width, void *row, size_t first,
                         ptrdiff_t step);

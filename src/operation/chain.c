@@ -284,7 +284,8 @@ static gconv_status make_stages(const gconv_plan_order *order, const chain *c, c
     plan->between[plan->count] = gconv_header_of(&plan->stages[plan->count]->outputs[0]);
     next.like = &plan->between[plan->count];
   }
-  const gconv_plan *last = plan->stages[plan->count - 1];
+  gconv_plan *last = plan->stages[plan->count - 1];
+  plan->base.last = last;
   plan->base.output_count = last->output_count;
   plan->base.outputs = calloc(last->output_count, sizeof *plan->base.outputs);
   if (!plan->base.outputs)

@@ -23,6 +23,7 @@ gconv_operation *gconv_operation_share(const gconv_operation *operation) {
 static void discard(gconv_plan *plan) {
   free(plan->outputs);
   free(plan->arrays);
+  free(plan->losses);
   plan->type->free(plan);
 }
 

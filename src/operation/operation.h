@@ -38,6 +38,7 @@ typedef struct gconv_plan_order {
 enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
 
 typedef struct gconv_plan_type gconv_plan_type;
+typedef struct gconv_losses gconv_losses;
 
 typedef struct gconv_operation_type {
   const char *name; /* "filters", "network" */
@@ -145,6 +146,8 @@ struct gconv_plan {
   size_t output_count;
   gconv_plan_info info;
   gconv_plan_pass pass; /* the one that was begun, by rows */
+  gconv_plan *last;     /* of a chain: the plan of its last stage, which it owns; else NULL */
+  gconv_losses *losses; /* owned, [output_count]: what executions lost (losses.h); NULL: nobody watches */
 };
 
 /* How many images one image becomes. */

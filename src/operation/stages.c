@@ -26,6 +26,12 @@ static bool drops(const gconv_image *like, const gconv_options *options) {
   return options->alpha == GCONV_ALPHA_DROP && like->alpha && !like->planar;
 }
 
+/* Whether the grey of integer samples is not rounded to levels: results in float show what is between them. */
+static bool greys_to_float(const gconv_image *like, const gconv_options *options) {
+  return greys(like, options) && like->type != GCONV_F32 && !options->keep_type && options->output_type == GCONV_F32 &&
+         !options->round_gray;
+}
+
 bool gconv_needs_before(const gconv_image *like, const gconv_options *options) {
   return greys(like, options) || drops(like, options) || options->linear || premultiplies(like, options);
 }
@@ -38,7 +44,8 @@ gconv_status gconv_before_header(const gconv_image *like, const gconv_options *o
   if (greys(like, options) && (like->planar || colours_of(like) != 3))
     return gconv_fail(GCONV_BAD_ARGUMENT, "gray needs pixels of red, green and blue; this image has %s%d channels",
                       like->planar ? "planes of " : "", like->channels);
-  *header = (gconv_image){.type = options->linear || premultiplies(like, options) ? GCONV_F32 : like->type,
+  bool becomes_float = options->linear || premultiplies(like, options) || greys_to_float(like, options);
+  *header = (gconv_image){.type = becomes_float ? GCONV_F32 : like->type,
                           .frames = like->frames,
                           .height = like->height,
                           .width = like->width,
@@ -121,6 +128,10 @@ static void linear_row(const before_job *before, const gconv_image *image, const
 /* Converts a row of stored samples to f32, and to grey if asked for. */
 static void encoded_row(const before_job *before, const gconv_image *image, const void *in, float *out, float *row) {
   size_t samples = (size_t)before->out->width * (size_t)before->out->channels;
+  if (greys_to_float(image, before->options)) {
+    gconv_colour_grey_to_float_row(image->type, image->channels, image->alpha, in, out, (size_t)image->width);
+    return;
+  }
   if (greys(image, before->options)) {
     gconv_colour_grey_row(image->type, image->channels, image->alpha, in, row, (size_t)image->width);
     in = row;
@@ -133,7 +144,7 @@ static void before_row(const before_job *before, const gconv_image *image, const
   const gconv_options *options = before->options;
   if (options->linear)
     linear_row(before, image, in, out, row);
-  else if (premultiplies(image, options))
+  else if (premultiplies(image, options) || greys_to_float(image, options))
     encoded_row(before, image, in, out, row);
   else
     gconv_colour_grey_row(image->type, image->channels, image->alpha, in, out, (size_t)image->width);
@@ -205,8 +216,24 @@ GCONV_INLINE void scale_all_body(float *row, size_t samples, float scale, float 
 GCONV_VECTORIZED(scale_all, (float *row, size_t samples, float scale, float offset, bool absolute),
                  (row, samples, scale, offset, absolute))
 
+/* The same where alpha is filtered: it is scaled as the colours are, but the range is for colours alone. */
+static void scale_filtered_alpha(const after_job *after, float *row, size_t pixels) {
+  float scale = (float)after->options->scale, offset = (float)after->options->offset;
+  int last = after->channels - 1;
+  for (size_t i = 0; i < pixels * (size_t)after->channels; i++) {
+    float v = fmaf(row[i], scale, offset);
+    bool colour = (int)(i % (size_t)after->channels) != last;
+    row[i] = colour && after->options->range == GCONV_RANGE_ABS ? fabsf(v) : v;
+  }
+}
+
 static void scale_row(const after_job *after, float *row, size_t pixels) {
   float scale = (float)after->options->scale, offset = (float)after->options->offset;
+  bool filtered_alpha = after->raw->alpha && !after->raw->planar && after->colours == after->channels;
+  if (filtered_alpha) {
+    scale_filtered_alpha(after, row, pixels);
+    return;
+  }
   if (after->colours == after->channels) {
     scale_all(row, pixels * (size_t)after->channels, scale, offset, after->options->range == GCONV_RANGE_ABS);
     return;
@@ -273,8 +300,7 @@ static void store_strip(void *context, size_t turn, int thread) {
   (void)thread;
   row_strip strip = strip_of(raw, turn);
   strip.plane += after->first_plane;
-  bool ranged =
-      after->options->range == GCONV_RANGE_MINMAX || (after->options->range == GCONV_RANGE_SIGNED && out->type != GCONV_F32);
+  bool ranged = after->options->range == GCONV_RANGE_MINMAX || after->options->range == GCONV_RANGE_SIGNED;
   for (int64_t y = strip.first; y < strip.end; y++) {
     float *row = row_of(raw, strip.plane, y);
     if (ranged && !is_alpha_plane(raw, strip.plane))

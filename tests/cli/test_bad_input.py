@@ -205,7 +205,7 @@ class Meanwhile(CommandTest):
         status, said = self.run_while(happens, *(w for i in range(3) for w in ("-i", f"{i}.png")), "-f", "identity", "-o", "out/")
         self.assertEqual(status, 3)
         self.assertEqual(said, "gconv: 0.png: cannot open: No such file or directory\n"
-                               "gconv: 1.png: the file ends too early, in its PNG data\n")
+                               "gconv: 1.png: the file ends too early, in its PNG data\ngconv: 2 of 4 written\n")
         self.assertEqual(self.files("out"), ["2.png", "pipe.png"])
         self.assert_pixels("out/pipe.png", self.source)
 
@@ -234,12 +234,12 @@ class Process(CommandTest):
 
     def test_several_runs_in_one_folder(self):
         for words in ((), ("--no-clobber",), ("--skip-existing",), ("--resume",)):
-            runs = [self.start(*words) for _ in range(4)]
+            runs = [self.start(*words, "-q") for _ in range(4)]
             said = [run.communicate(timeout=60)[1].decode() for run in runs]
             for run, text in zip(runs, said):
-                self.assertEqual(run.returncode == 0, text == "" or "--resume:" in text, (words, text))
+                self.assertEqual(run.returncode == 0, text == "", (words, text))
                 for line in text.splitlines():
-                    self.assertRegex(line, "exists and is kept|another gconv is at work on these results|--resume:")
+                    self.assertRegex(line, "exists and is kept|another gconv is at work on these results")
             self.assertEqual([name for name in self.files("out") if name != ".gconv-manifest"], sorted(self.sources))
             for name, pixels in self.sources.items():
                 self.assert_pixels(f"out/{name}", pixels)
@@ -257,7 +257,7 @@ class Process(CommandTest):
             shutil.rmtree(self.folder / "out")
 
     def test_few_descriptors(self):
-        words = [w for name in ("sobel_x", "sobel_y", "laplacian", "emboss", "sharpen") for w in ("-f", name)]
+        words = ["-q"] + [w for name in ("sobel_x", "sobel_y", "laplacian", "emboss", "sharpen") for w in ("-f", name)]
         self.photo("in/large.png", 2000, 2000)
         with self.start(*words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))) as run:
             said = run.communicate(timeout=60)[1].decode()

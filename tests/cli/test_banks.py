@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import unittest
 
 import numpy as np
@@ -369,6 +370,10 @@ class Gray(BankTest):
         self.check("-f", "gabor_bank", "--combine", "argmax")
 
     def test_arrays(self):
+        """Of grey in float, which is not rounded to levels."""
+        (self.folder / "in/alpha.png").unlink()
+        shutil.rmtree(self.folder / "grey")
+        self.gconv("-i", "in", "-f", "identity", "--gray", "--depth", "float", "--format", "npy", "-o", "grey/")
         self.check("-f", "kirsch", "--format", "npy", "--batch", "3", "--then", "-f", "sobel_x", "--activation", "none")
 
     def test_by_bands(self):

@@ -117,7 +117,7 @@ class BadImages(CommandTest):
         """Larger than any address space: the allocation fails on every machine, and the text says for what and how much."""
         self.photo("a.png")
         sanitizers = {"ASAN_OPTIONS": "allocator_may_return_null=1", "TSAN_OPTIONS": "allocator_may_return_null=1"}
-        words = ("-f", "average:size=3", "--dilation", "100000000", "--padding", "full")
+        words = ("-f", "average:size=3", "--dilation", "100000000", "--padding", "full", "-q")
         result = self.gconv("-i", "a.png", *words, "-o", "x.png", status=1, env=sanitizers)
         errors = [line for line in result.stderr.splitlines() if line.startswith("gconv: ")]
         self.assertEqual(len(errors), 1, result.stderr)
@@ -141,7 +141,7 @@ class BadImages(CommandTest):
         self.photo("a.png")
         for words in (["-o", "x.jpg"], ["-o", "x.png", "-f", "sobel_y", "-f", "laplacian", "-f", "average"],
                       ["-o", "x.png", "--gray", "-f", "sobel_y", "-f", "laplacian", "-f", "average"]):
-            result = self.gconv("-i", "a.png", "-f", "identity", "-f", "sobel_x", "--combine", "stack", *words, status=1)
+            result = self.gconv("-i", "a.png", "-f", "identity", "-f", "sobel_x", "--combine", "stack", "-q", *words, status=1)
             self.assertRegex(result.stderr, r"^gconv: a\.png: in the stack, there are \d+ channels, .* holds \d: write \.npy\n$")
 
     def test_alpha_that_jpeg_cannot_hold(self):

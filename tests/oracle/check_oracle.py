@@ -38,7 +38,7 @@ class Options(c.Structure):
     _fields_ = [("flip", c.c_bool), ("border", c.c_int), ("border_value", c.c_double), ("padding", c.c_int),
                 ("pad_top", c.c_int32), ("pad_bottom", c.c_int32), ("pad_left", c.c_int32), ("pad_right", c.c_int32),
                 ("stride_y", c.c_int32), ("stride_x", c.c_int32), ("dilation_y", c.c_int32), ("dilation_x", c.c_int32),
-                ("gray", c.c_bool), ("linear", c.c_bool), ("alpha", c.c_int), ("combine", c.c_int),
+                ("gray", c.c_bool), ("round_gray", c.c_bool), ("linear", c.c_bool), ("alpha", c.c_int), ("combine", c.c_int),
                 ("scale", c.c_double), ("offset", c.c_double), ("range", c.c_int), ("keep_type", c.c_bool),
                 ("output_type", c.c_int), ("algorithm", c.c_char_p)]
 
@@ -199,7 +199,8 @@ class OracleTest(unittest.TestCase):
         image, one = self.image(3, 4, 3), np.ones((1, 1))
         self.same(ask(image, one, gray=True)[0], image.astype(float) @ [0.299, 0.587, 0.114])
         levels = (image * 255).astype(np.uint8)
-        self.same(ask(levels, one, gray=True)[0], np.rint(levels.astype(float) @ [0.299, 0.587, 0.114]) / 255)
+        self.same(ask(levels, one, gray=True)[0], levels.astype(float) @ [0.299, 0.587, 0.114] / 255)
+        self.same(ask(levels, one, gray=True, round_gray=True)[0], np.rint(levels.astype(float) @ [0.299, 0.587, 0.114]) / 255)
 
     def test_linear_light(self):
         image, one = self.image(3, 4, 3), np.ones((1, 1))

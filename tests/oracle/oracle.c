@@ -125,7 +125,7 @@ static void prepare_pixel(const gconv_oracle *oracle, bool integer, int32_t file
       pixel[0] = 0.2126 * pixel[0] + 0.7152 * pixel[1] + 0.0722 * pixel[2];
     else
       pixel[0] = 0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2];
-    if (integer && !o->linear)
+    if (integer && !o->linear && (oracle->shape.type != GCONV_F32 || o->round_gray))
       pixel[0] = rint(pixel[0] * oracle->white) / oracle->white;
   }
   for (int32_t c = 0; o->alpha == GCONV_ALPHA_PREMULTIPLY && c < oracle->colours; c++)
@@ -367,11 +367,12 @@ static gconv_oracle_sample finished(const gconv_oracle *oracle, const gconv_orac
   if (premultiplied && is_alpha)
     return filtered[c];
   gconv_oracle_sample v = scaled(oracle, premultiplied ? divided(filtered[c], filtered[oracle->colours]) : filtered[c]);
-  if (o->range == GCONV_RANGE_ABS)
+  bool ranged = !is_alpha || !oracle->shape.alpha; /* the range is for colours; a stack of alphas is of numbers */
+  if (o->range == GCONV_RANGE_ABS && ranged)
     v.value = fabs(v.value);
   if (o->linear && !is_alpha)
     v = encoded(v);
-  if (o->range == GCONV_RANGE_SIGNED && oracle->shape.type != GCONV_F32)
+  if (o->range == GCONV_RANGE_SIGNED && ranged)
     v = (gconv_oracle_sample){v.value / 2 + 0.5, v.error / 2 + 4 * ROUNDING};
   return v;
 }

@@ -238,8 +238,10 @@ static void lists_the_nodes(void **state) {
   message a = make_node("Conv", "a", "w", NULL, "ya"), b = make_node("Conv", "b", "w", NULL, "yb"),
           c = make_node("Conv", "c", "computed", NULL, "yc"), d = make_node("Conv", "d", "line", NULL, "yd"),
           e = make_node("Conv", "e", "volume", NULL, "ye"), f = make_node("Conv", "f", "bytes", NULL, "yf"),
-          other = make_node("Relu", "r", "w", NULL, "yr");
-  const message *nodes[] = {&a, &b, &c, &d, &e, &f, &other};
+          other = make_node("Relu", "r", "w", NULL, "yr"), input = make_node("Conv", "i", "given", NULL, "yi"),
+          up = make_node("ConvTranspose", "up", "w", NULL, "yu"), deform = make_node("DeformConv", "deform", "w", NULL, "yp"),
+          whole = make_node("ConvInteger", "whole", "bytes", NULL, "yw"), value = {0};
+  const message *nodes[] = {&a, &b, &c, &d, &e, &f, &other, &input, &up, &deform, &whole};
   for (size_t i = 0; i < COUNT(nodes); i++)
     put_message(&graph, 1, nodes[i]);
   message w = make_raw("w", 1, 4, dims_1122, four, 16), line = make_raw("line", 1, 3, dims_1122, four, 8),
@@ -248,12 +250,18 @@ static void lists_the_nodes(void **state) {
   const message *tensors[] = {&w, &line, &volume, &bytes};
   for (size_t i = 0; i < COUNT(tensors); i++)
     put_message(&graph, 5, tensors[i]);
+  put_text(&value, 1, "given");
+  put_message(&graph, 11, &value);
   write_model("m.onnx", &graph);
+  bank_bad("m.onnx:i", NULL, GCONV_UNSUPPORTED, "'i' takes its weights from an input of the model");
+  bank_bad("m.onnx:up", NULL, GCONV_UNSUPPORTED, "'up' is a transposed convolution");
+  bank_bad("m.onnx:deform", NULL, GCONV_UNSUPPORTED, "'deform' takes its samples from places that the model computes");
+  bank_bad("m.onnx:whole", NULL, GCONV_UNSUPPORTED, "'whole' convolves integers");
   bank_bad("m.onnx", NULL, GCONV_BAD_ARGUMENT,
            "has 2 banks: say which, as 'm.onnx:NAME'; there are a (1 x 1 x 2 x 2), b (1 x 1 x");
-  bank_bad("m.onnx:w", NULL, GCONV_BAD_ARGUMENT, "2 are called 'w'");
+  bank_bad("m.onnx:w", NULL, GCONV_BAD_ARGUMENT, "4 are called 'w'");
   bank_bad("m.onnx:r", NULL, GCONV_BAD_ARGUMENT, "has nothing called 'r'");
-  bank_bad("m.onnx:c", NULL, GCONV_UNSUPPORTED, "'c' takes its weights from an input, or from what the model computes");
+  bank_bad("m.onnx:c", NULL, GCONV_UNSUPPORTED, "'c' takes its weights from what other nodes compute");
   bank_bad("m.onnx:d", NULL, GCONV_UNSUPPORTED, "'d' has 3 dimensions, as weights of 1-D convolutions");
   bank_bad("m.onnx:e", NULL, GCONV_UNSUPPORTED, "'e' has 5 dimensions, as weights of 3-D convolutions");
   bank_bad("m.onnx:f", NULL, GCONV_UNSUPPORTED, "'f' has weights of a type that is not read");
@@ -383,7 +391,7 @@ static void refuses_bad_encodings(void **state) {
   bank_bad("m.onnx", "onnx", GCONV_UNSUPPORTED, "the model has no Conv node");
   message node = make_node("QLinearConv", "c", "w", NULL, "y"), weights = make_raw("w", 3, 4, dims_1122, four, 4);
   write_simple("m.onnx", &node, &weights);
-  bank_bad("m.onnx", NULL, GCONV_UNSUPPORTED, "but others, transposed, fused or quantised");
+  bank_bad("m.onnx", NULL, GCONV_UNSUPPORTED, "'c' convolves integers: export the model before it is quantised");
   node = make_node("Conv", "c", "w", NULL, "y"); /* of somebody else's operators */
   put_text(&node, 7, "com.example");
   write_simple("m.onnx", &node, &weights);

@@ -130,14 +130,14 @@ static void what_is_no_picture_is_refused(void **state) {
 
 static void grey_is_made_first(void **state) {
   (void)state;
-  gconv_image photo = make_photo(1, CHANNELS), gray = {photo.type, 1, photo.height, photo.width, .channels = 1},
+  gconv_image photo = make_photo(1, CHANNELS), gray = {GCONV_F32, 1, photo.height, photo.width, .channels = 1},
               expected = {0}, out = {0};
   gconv_bank bank = {.filters = 2, .channels = 1, .rows = 3, .columns = 3, .weights = weights};
   gconv_network_options options = {0};
   assert_int_equal(gconv_image_allocate(&gray), GCONV_OK);
   for (int32_t y = 0; y < photo.height; y++)
-    gconv_colour_grey_row(photo.type, CHANNELS, false, (uint8_t *)photo.data + (size_t)y * photo.row_bytes,
-                          (uint8_t *)gray.data + (size_t)y * gray.row_bytes, (size_t)photo.width);
+    gconv_colour_grey_to_float_row(photo.type, CHANNELS, false, (uint8_t *)photo.data + (size_t)y * photo.row_bytes,
+                                   (float *)gray.data + (size_t)y * (size_t)photo.width, (size_t)photo.width);
   gconv_plan *plan = make_plan(&gray, &bank, &options, 0);
   assert_int_equal(gconv_plan_execute(plan, &gray, &expected, NULL), GCONV_OK);
   gconv_plan_free(plan);

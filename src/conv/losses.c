@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Watching plain filters: which responses were clamped (operation/losses.h). */
+#include "operation/losses.h"
+#include "conv/plan.h"
+#include "conv/verify.h"
+#include "operation/verify.h"
+
+/* Multiply-adds for a row of places, and for all rows of an output, roughly: 1 ms. */
+enum { ROW_WORK = 4096, ALL_WORK = 1 << 18 };
+
+/* A row of places in an output. */
+typedef struct place_row {
+  const gconv_expected *expected;
+  const gconv_image *stored; /* rows of the output, from `first` on */
+  int32_t first, frame, y;
+  int columns;
+  int32_t colours;
+} place_row;
+
+static int64_t column_of(const place_row *row, int place) {
+  return gconv_loss_column(gconv_expected_output(row->expected)->width, row->columns, place, row->y);
+}
+
+static int32_t channel_of(const place_row *row, int place) {
+  return (int32_t)((row->y + place) % row->colours);
+}
+
+static double stored_at(const void *context, int place) {
+  const place_row *row = context;
+  return gconv_sample_at(row->stored, row->frame, channel_of(row, place), row->y - row->first, column_of(row, place));
+}
+
+static double response_at(const void *context, int place) {
+  const place_row *row = context;
+  return gconv_expected_response(row->expected, row->frame, row->y, column_of(row, place), channel_of(row, place));
+}
+
+static int at_most(double value, int most) {
+  return value < 1 ? 1 : value < most ? (int)value : most;
+}
+
+/* Looks at the places in rows first .. first + count - 1 of an output. */
+static void watch_output(const gconv_expected *expected, const gconv_image *whole, const gconv_image *stored, int32_t first,
+                         int32_t count, double taps, int columns, gconv_losses *losses) {
+  int64_t all = (int64_t)whole->frames * whole->height;
+  int rows = at_most(ALL_WORK / taps, GCONV_LOSS_ROWS);
+  rows = all < rows ? (int)all : rows;
+  place_row row = {.expected = expected, .stored = stored, .first = first, .colours = whole->channels - whole->alpha};
+  row.columns = whole->width < columns ? whole->width : columns;
+  gconv_loss_row_source source = {.places = row.columns,
+                                  .most = at_most(ROW_WORK / taps, GCONV_LOSS_COLUMNS),
+                                  .white = (double)gconv_white(whole->type),
+                                  .stored = stored ? stored_at : NULL,
+                                  .response = response_at,
+                                  .context = &row};
+  for (int i = 0; i < rows; i++) {
+    int64_t at = gconv_loss_row(all, rows, i);
+    row.frame = (int32_t)(at / whole->height);
+    row.y = (int32_t)(at % whole->height);
+    if (row.y >= first && row.y < first + count)
+      gconv_losses_add_row(&source, losses);
+  }
+}
+
+/* Whether samples of the outputs can have been clamped. */
+static bool can_lose(const gconv_filter_plan *plan) {
+  return plan->base.losses && plan->options.output_type != GCONV_F32 && plan->options.range != GCONV_RANGE_MINMAX;
+}
+
+void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, int32_t in_row, const gconv_image *outputs,
+                        int32_t first) {
+  const size_t count = plan->base.output_count;
+  int columns = count < GCONV_LOSS_COLUMNS / 8 ? GCONV_LOSS_COLUMNS / (int)count : 8;
+  for (size_t i = 0; i < plan->pass_count && can_lose(plan); i++) {
+    const gconv_pass *pass = &plan->passes[i];
+    for (size_t k = 0; k < gconv_pass_outputs(pass); k++) {
+      size_t output = pass->first_output + k;
+      const gconv_image *whole = &plan->base.outputs[output], *stored = outputs ? &outputs[output] : NULL;
+      double taps =
+          (double)gconv_tap_count(&pass->problem) / (gconv_is_combined(&pass->problem) ? 1 : pass->problem.filters);
+      gconv_expected *expected = gconv_expected_make(plan, pass, in, in_row, (int32_t)k);
+      if (expected && whole->channels > whole->alpha)
+        watch_output(expected, whole, stored, first, stored ? stored->height : whole->height, taps + 1, columns,
+                     &plan->base.losses[output]);
+      gconv_expected_free(expected);
+      plan->base.losses[output].is_signed = plan->options.range == GCONV_RANGE_SIGNED;
+    }
+  }
+}

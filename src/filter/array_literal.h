@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays in brackets, and the text around them, for array.c. */
+#ifndef GCONV_FILTER_ARRAY_LITERAL_H
+#define GCONV_FILTER_ARRAY_LITERAL_H
+
+#include "filter/text.h"
+
+/* A matrix of float64. Zero-initialise; free(values). */
+typedef struct gconv_matrix {
+  double *values; /* rows * columns, by rows */
+  int32_t rows, columns;
+} gconv_matrix;
+
+/* Skips blanks, comments and ends of lines. Returns whether there was an end of a line. */
+bool gconv_array_skip_space(gconv_text *text);
+
+/* Skips space, and `word` if it is next. Returns whether it was. */
+bool gconv_array_take(gconv_text *text, const char *word);
+
+/* Fails with GCONV_BAD_FILE, the place, what stands there, and `what`. */
+gconv_status gconv_array_fail(const gconv_text *text, const char *what);
+
+/* Reads a number of a program, up to a separator, a bracket, or one of `ends`. In C it may end with f. */
+gconv_status gconv_array_number(gconv_text *text, const char *ends, double *value);
+
+/* Makes a matrix whose values are not set. GCONV_TOO_LARGE beyond the limits of a filter. */
+gconv_status gconv_matrix_make(const char *where, int64_t rows, int64_t columns, gconv_matrix *matrix);
+
+/* Reads the array whose bracket is next. */
+gconv_status gconv_array_brackets(gconv_text *text, gconv_matrix *matrix);
+
+#endif

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""What was found wrong: results in float are not rounded, ranges are for colours, and advice can be followed."""
+import re
+import unittest
+
+import numpy
+from PIL import Image
+
+from helper import CommandTest
+
+
+class Float(CommandTest):
+    def of(self, name, *words, filters=("identity",)):
+        self.gconv("-i", name, "-f", *filters, "--depth", "float", "-o", "out.npy", *words)
+        return numpy.load(self.folder / "out.npy")
+
+    def test_samples_of_any_maxval(self):
+        """Text and bytes, 8 and 16 bits, PNM and PAM, whole and by rows."""
+        rng = numpy.random.default_rng(1)
+        for maxval in (2, 7, 100, 254, 300, 1023, 4095, 65534):
+            values = rng.integers(0, maxval + 1, (5, 7))
+            values[0, :3] = 0, maxval, maxval // 2
+            expected = (values / maxval).astype("f4")
+            data = values.astype("u1" if maxval < 256 else ">u2").tobytes()
+            text = " ".join(map(str, values.ravel())).encode()
+            files = {"a.pgm": b"P5 7 5 %d\n" % maxval + data, "b.pgm": b"P2 7 5 %d\n" % maxval + text,
+                     "c.pam": b"P7\nWIDTH 7\nHEIGHT 5\nDEPTH 1\nMAXVAL %d\nTUPLTYPE GRAYSCALE\nENDHDR\n" % maxval + data}
+            for name, content in files.items():
+                (self.folder / name).write_bytes(content)
+                numpy.testing.assert_array_equal(self.of(name), expected, f"{name} {maxval}")
+        (self.folder / "a.pgm").write_bytes(b"P5 3 1 2\n\0\1\2")
+        self.assertEqual(self.of("a.pgm").tolist(), [[0, 0.5, 1]])
+        self.gconv("-i", "a.pgm", "-f", "identity", "-o", "out.pfm")
+        self.assertEqual(numpy.frombuffer((self.folder / "out.pfm").read_bytes()[-12:], "<f4").tolist(), [0, 0.5, 1])
+        self.gconv("-i", "a.pgm", "-f", "identity", "-o", "out.npy")  # integers, as before
+        self.assertEqual(numpy.load(self.folder / "out.npy").tolist(), [[0, 128, 255]])
+        (self.folder / "large.pgm").write_bytes(b"P5 2000 5000 2\n" + bytes([0, 1, 2, 1]) * 2500000)
+        large = self.of("large.pgm")
+        self.assertEqual(large[:, :4].tolist(), [[0, 0.5, 1, 0.5]] * 5000)
+
+    def test_samples_over_the_maxval_are_refused(self):
+        (self.folder / "a.pgm").write_bytes(b"P5 3 1 2\n\0\3\2")
+        result = self.gconv("-i", "a.pgm", "-f", "identity", "--depth", "float", "-o", "out.npy", status=1)
+        self.assertIn("a sample is 3, over the maxval of 2", result.stderr)
+
+    def test_arrays_of_banks(self):
+        (self.folder / "a.pgm").write_bytes(b"P5 3 1 2\n\0\1\2")
+        numpy.save(self.folder / "w.npy", numpy.ones((1, 1, 1, 1), "f4"))
+        self.gconv("-i", "a.pgm", "-f", "w.npy", "--mean", "0", "-o", "out.npy")
+        self.assertEqual(numpy.load(self.folder / "out.npy").ravel().tolist(), [0, 0.5, 1])
+
+    def test_grey(self):
+        for kind, white in (("u1", 255), ("u2", 65535)):
+            pixels = numpy.random.default_rng(2).integers(0, white + 1, (6, 5, 3)).astype(kind)
+            numpy.save(self.folder / "a.npy", pixels)
+            exact = pixels.astype(float) @ [299, 587, 114] / (1000 * white)
+            numpy.testing.assert_array_equal(self.of("a.npy", "--gray").reshape(6, 5), exact.astype("f4"))
+            blurred = self.of("a.npy", "--gray", "--border", "replicate", filters=("average",)).reshape(6, 5)
+            padded = numpy.pad(exact, 1, mode="edge")
+            mean = sum(padded[r:r + 6, s:s + 5] for r in range(3) for s in range(3)) / 9
+            self.assertLess(abs(blurred - mean).max(), 1e-6)
+            numpy.save(self.folder / "w.npy", numpy.ones((1, 1, 1, 1), "f4"))
+            self.gconv("-i", "a.npy", "-f", "w.npy", "--mean", "0", "--gray", "-o", "out.npy")
+            self.assertLess(abs(numpy.load(self.folder / "out.npy").reshape(6, 5) - exact).max(), 1e-6)
+            self.gconv("-i", "a.npy", "-f", "identity", "--gray", "-o", "out.npy")  # integers, as before
+            numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy").reshape(6, 5), numpy.rint(exact * white))
+
+    def test_grey_before_a_chain(self):
+        """The grey of a chain is rounded if its results are integers, as it always was; in float, it is not."""
+        pixels = self.photo("a.png", 9, 8)
+        exact = pixels.astype(float) @ [299, 587, 114] / 1000
+        chain = ("-i", "a.png", "--gray", "-f", "identity", "--then", "-f", "[2]", "-o", "out.npy")
+        self.gconv(*chain, "--depth", "16")
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy").reshape(8, 9),
+                                         numpy.minimum(numpy.rint(exact) * 2 * 257, 65535))
+        self.gconv(*chain, "--depth", "float")
+        self.assertLess(abs(numpy.load(self.folder / "out.npy").reshape(8, 9) - exact * 2 / 255).max(), 1e-6)
+
+    def test_range_signed(self):
+        pixels = self.photo("a.png", channels=1)
+        plain = self.of("a.png", filters=("sobel_x",)).astype(float)
+        self.assertLess(plain.min(), -1)
+        for words in ([], ["--gray", "--linear"]):
+            plain = self.of("a.png", *words, filters=("sobel_x",)).astype(float)
+            signed = self.of("a.png", "--range", "signed", *words, filters=("sobel_x",))
+            self.assertLess(abs(signed - (plain / 2 + 0.5)).max(), 1e-6)
+        self.gconv("-i", "a.png", "-f", "sobel_x", "--range", "signed", "--depth", "float", "-o", "v.npy", "--verify")
+        self.assertGreater(pixels.max(), 0)
+
+    def test_range_signed_of_banks(self):
+        self.photo("a.png", channels=1)
+        numpy.save(self.folder / "w.npy", numpy.array([-1, 0, 1], "f4").reshape(1, 1, 1, 3))
+        words = ("-i", "a.png", "-f", "w.npy", "--mean", "0", "--depth", "float", "-o", "out.pfm")
+        self.gconv(*words, "--range", "clamp")
+        plain = numpy.frombuffer((self.folder / "out.pfm").read_bytes()[-17 * 13 * 4:], "<f4").astype(float)
+        self.gconv(*words, "--range", "signed")
+        signed = numpy.frombuffer((self.folder / "out.pfm").read_bytes()[-17 * 13 * 4:], "<f4")
+        self.assertLess(abs(signed - (plain / 2 + 0.5)).max(), 1e-6)
+
+
+class Alpha(CommandTest):
+    """--alpha filter: --range is for colours."""
+
+    def setUp(self):
+        super().setUp()
+        rng = numpy.random.default_rng(3)
+        self.rgba = rng.integers(0, 256, (12, 9, 4), dtype=numpy.uint8)
+        Image.fromarray(self.rgba).save(self.folder / "rgba.png")
+        Image.fromarray(self.rgba[..., :3]).save(self.folder / "rgb.png")
+        Image.fromarray(self.rgba[..., 3]).save(self.folder / "a.png")
+
+    def made(self, name, *words, depth="8"):
+        out = "out.npy" if depth == "float" else "out.png"
+        self.gconv("-i", name, "-f", "sobel_x", "--depth", depth, "-o", out, "--verify", *words)
+        return numpy.load(self.folder / out) if depth == "float" else self.pixels(out)
+
+    def test_it_is_left_alone(self):
+        for depth in "8", "float":
+            for extra in ([], ["--scale", "0.25", "--offset", "1/8"], ["--linear"]):
+                alpha = self.made("a.png", *(w for w in extra if w != "--linear"), depth=depth).reshape(12, 9)
+                for mode in "signed", "abs", "clamp":
+                    colours = self.made("rgb.png", "--range", mode, *extra, depth=depth)
+                    got = self.made("rgba.png", "--alpha", "filter", "--range", mode, *extra, depth=depth)
+                    numpy.testing.assert_array_equal(got[..., :3], colours, f"{depth} {mode} {extra}")
+                    numpy.testing.assert_allclose(got[..., 3], alpha, atol=0 if extra != ["--linear"] else 1e-6)
+
+    def test_minmax_is_of_the_colours(self):
+        alpha, colours = self.made("a.png"), self.made("rgb.png", "--range", "minmax")
+        got = self.made("rgba.png", "--alpha", "filter", "--range", "minmax")
+        numpy.testing.assert_array_equal(got[..., :3], colours)
+        self.assertLessEqual(abs(got[..., 3].astype(int) - alpha).max(), 1)
+
+
+ARRAYS = {
+    "1/9*ones(3)": numpy.ones((3, 3)) * (1 / 9), "ones(3)/9": numpy.ones((3, 3)) / 9, "np.ones((3,3))/9": numpy.ones((3, 3)) / 9,
+    "ones(2,3)": numpy.ones((2, 3)), "[1 2 1]'*[1 0 -1]": numpy.outer([1, 2, 1], [1, 0, -1]),
+    "0.1 * [1 2 1]' * [1 2 1] / 3": 0.1 * numpy.outer([1, 2, 1], [1, 2, 1]) / 3,
+    "[[1,2],[3,4]]/16": numpy.array([[1, 2], [3, 4]]) / 16, "np.array([[1, 2], [3, 4]]).T / 7": numpy.array([[1, 3], [2, 4]]) / 7,
+    "np.outer([1,2,1],[1,0,-1])/8": numpy.outer([1, 2, 1], [1, 0, -1]) / 8,
+}
+
+
+class Arrays(CommandTest):
+    def test_of_matlab_and_numpy(self):
+        """Computed in float64 from left to right, and rounded to float32 once."""
+        for text, expected in ARRAYS.items():
+            got = numpy.array([row.split() for row in self.gconv("make", text).stdout.splitlines()[1:]], "f4")
+            numpy.testing.assert_array_equal(got, expected.astype("f4"), text)
+            self.photo("a.png")
+            self.gconv("-i", "a.png", "-f", text, "-o", "out.png", "--border", "replicate", "--scale", "0.1")
+
+    def test_of_a_file(self):
+        (self.folder / "box.m").write_text("h = ones(3)/9;\n")
+        self.assertIn("0.111111112 0.111111112 0.111111112", self.gconv("make", "box.m").stdout)
+
+    def test_what_is_built_in(self):
+        for text, name in (("fspecial('gaussian',5,1)", "-f gaussian:size=5,sigma=1"),
+                           ("fspecial('gaussian',[3 5],1)", "-f gaussian:size=3x5,sigma=1"),
+                           ("fspecial('motion', 9, 45)", "-f motion:len=9,theta=45"), ("fspecial('disk')", "-f disk"),
+                           ("fspecial('sobel')", "is the negative of -f sobel_y")):
+            said = self.gconv("make", text, status=2).stderr
+            self.assertIn(name, said)
+            spec = name.split("-f ")[1]
+            self.gconv("make", spec)
+
+
+class Advice(CommandTest):
+    def test_groups(self):
+        """The hint of --groups names as many as the input has channels, and the command with it works."""
+        weights = numpy.random.default_rng(4).random((6, 1, 3, 3), "f4")
+        numpy.save(self.folder / "w.npy", weights)
+        for channels, groups in ((1, 1), (3, 3), (6, 6)):
+            numpy.save(self.folder / "in.npy", numpy.ones((1, channels, 9, 8), "f4"))
+            job = ("-i", "in.npy", "-f", "w.npy", "-o", "out.npy")
+            self.assertIn(f"depthwise layer, say --groups {groups}\n", self.usage_error("depthwise", *job).stderr)
+            self.gconv(*job, "--groups", groups)
+            self.assertEqual(numpy.load(self.folder / "out.npy").shape, (1, 6, 9, 8))
+        numpy.save(self.folder / "in.npy", numpy.ones((1, 4, 9, 8), "f4"))  # no number of groups fits
+        self.assertNotIn("--groups", self.usage_error("", *job).stderr)
+        self.photo("photo.png", channels=1)
+        self.assertNotIn("--groups", self.usage_error("", "-i", "photo.png", "-f", "w.npy", "-o", "out.png").stderr)
+
+    def test_constant_borders(self):
+        pixels = self.photo("a.png", 6, 5, channels=1)
+        numpy.save(self.folder / "f.npy", pixels / numpy.float32(255))
+        for name in "a.png", "f.npy":
+            for value in (-0.1, 1.5):
+                self.gconv("-i", name, "-f", "average", "--depth", "float", "-o", "out.npy", "--border", f"constant:{value}")
+                padded = numpy.pad(pixels / 255, 1, constant_values=value)
+                expected = sum(padded[r:r + 5, s:s + 6] for r in range(3) for s in range(3)) / 9
+                self.assertLess(abs(numpy.load(self.folder / "out.npy") - expected).max(), 1e-6)
+        result = self.gconv("-i", "a.png", "-f", "average", "-o", "out.png", "--border", "constant:-0.1", status=1)
+        self.assertIn("the constant of the border is -0.1, but image and results are integers (u8), where 0 is black, 1 is white, "
+                      "and nothing lies beyond: for level L give L / 255; float results take any number", result.stderr)
+
+    def raised(self, pattern, option, first, *words):
+        """Runs with too little, then with exactly what the text says, which must suffice."""
+        error = self.gconv(*words, option, first, status=1).stderr
+        enough = re.search(pattern, error)
+        self.assertTrue(enough, error)
+        self.gconv(*words, option, enough[1])
+
+    def test_memory(self):
+        self.photo("a.png", 500, 400)
+        self.photo("tall.png", 500, 1500)
+        numpy.save(self.folder / "w.npy", numpy.ones((9, 3, 3, 3), "f4"))
+        numpy.save(self.folder / "planes.npy", numpy.ones((1, 3, 300, 200), "f4"))
+        blur = ("-f", "gaussian:size=9,sigma=2", "--border", "replicate")
+        jobs = [("-i", "a.png", "-o", "x.png", *blur), ("-i", "a.png", "-o", "x.png", *blur[:2], "--border", "wrap"),
+                ("-i", "a.png", "-o", "x.png", *blur, "--range", "minmax"), ("-i", "a.png", "-o", "x.png", *blur, "--verify"),
+                ("-i", "tall.png", "-o", "x.png", "-f", "kirsch", "--combine", "max"),
+                ("-i", "tall.png", "-o", "k{filter}.png", "-f", "kirsch", "--range", "abs"),
+                ("-i", "tall.png", "-o", "x.png", *blur, "--then", "-f", "sobel_x", "--range", "abs"),
+                ("-i", "tall.png", "-o", "y.npy", "-f", "w.npy"), ("-i", "tall.png", "-o", "m{filter}.png", "-f", "w.npy"),
+                ("-i", "tall.png", "-o", "m.png", "-f", "w.npy", "--combine", "mosaic"),
+                ("-i", "planes.npy", "-o", "y.npy", "-f", "w.npy")]
+        for words in jobs:
+            for first in ("1k", "600k"):
+                self.raised(r"raise it to (\d+[Mk]?)", "--memory", first, *words, "-q")
+
+    def test_max_pixels(self):
+        self.photo("a.png", 160, 150)
+        numpy.save(self.folder / "planes.npy", numpy.ones((2, 9, 30, 20), "f4"))
+        numpy.save(self.folder / "w.npy", numpy.ones((1, 9, 1, 1), "f4"))
+        self.raised(r"raise it with --max-pixels (\d+)", "--max-pixels", "100", "-i", "a.png", "-o", "x.png", "-f", "identity")
+        self.raised(r"raise it with --max-pixels (\d+)", "--max-pixels", "100", "-i", "planes.npy", "-o", "x.npy", "-f", "w.npy")
+
+    def test_help(self):
+        text = " ".join(self.gconv("help", "filter").stdout.split())
+        self.assertIn("with --linear 0.2126 R + 0.7152 G + 0.0722 B of the light (BT.709)", text)
+        self.assertIn("signed (v / 2 + 1/2: 0 is mid-grey) or minmax (from 0 to 1); all but clamp hold for --depth float, too", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
