@@ -40,6 +40,9 @@ bool gconv_command_is_part(const gconv_command *command);
 const gconv_command *gconv_command_find(const char *name);
 /* The subcommand that the first one or two words name, or NULL; *used tells how many. */
 const gconv_command *gconv_command_choose(int count, char *const *words, int *used);
+/* Whether the word, perhaps with parameters, is the name of a built-in or shipped filter, whatever files there are. */
+bool gconv_word_is_filter(const char *word);
+
 /* Says that there is no such subcommand, with the name that may have been meant; returns GCONV_EXIT_USAGE. */
 int gconv_command_unknown(const char *name);
 
