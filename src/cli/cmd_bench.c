@@ -33,9 +33,9 @@ const gconv_command gconv_command_bench = {
         "is the bandwidth used (input read once, output written once) as a part of that of a copy, and `peak` the\n"
         "multiply-adds as a part of the best rate, both measured in the same run. TFLOP/s count the taps as they are\n"
         "written; of algorithms that do fewer multiply-adds, such as separable, they are effective, and no part of the\n"
-        "best rate. `+-` is half the distance of the quartiles of the runs. `error` is the largest difference to float64, "
-        "in samples of\n"
-        "the result, of some of the rows. Several filters in one FILTER are combined to their magnitude.\n\n"
+        "best rate. `+-` is half the distance of the quartiles of the runs. `error` is the largest difference to\n"
+        "float64, in samples of the result, of some of the rows. Several filters in one FILTER are combined to their\n"
+        "magnitude.\n\n"
         "Figures:\n" GCONV_BENCH_FIGURES "\nExperiments:\n" GCONV_BENCH_EXPERIMENTS,
     .of = GCONV_OF_BENCH,
     .run = run,

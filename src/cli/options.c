@@ -57,12 +57,14 @@ static bool is_option(const char *word) {
 
 /* The option that `name` may have meant: by what others call it, or by its letters. */
 static void find_meant(unsigned command, const char *name, gconv_suggestion *best) {
+  bool elsewhere = gconv_elsewhere(name) != NULL; /* that text says more than a name of similar letters */
   for (const gconv_option *row = gconv_option_table; (row = next_option(row, command)); row++) {
     if (is_among(row->near, name, strlen(name))) {
       snprintf(best->name, sizeof best->name, "%s", row->name);
       return;
     }
-    gconv_suggest(best, name, row->name);
+    if (!elsewhere)
+      gconv_suggest(best, name, row->name);
   }
 }
 

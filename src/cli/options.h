@@ -116,6 +116,9 @@ bool gconv_option_word(const gconv_option *option, size_t index, char word[64]);
 gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_settings *settings,
                                   const char **meaning, gconv_message *message);
 
+/* Whether the word is one of the values, or of their synonyms. */
+bool gconv_option_has_value(const gconv_option *option, const char *word);
+
 /* GCONV_OK if each name of a list with commas is a word of the option, else a message. */
 gconv_status gconv_option_find_words(const gconv_option *option, const char *list, gconv_message *message);
 

@@ -320,7 +320,9 @@ const gconv_option gconv_option_table[] = {
            .help = "samples of input and output: u8 (default), u16 or f32; several with commas between"),
     OPTION(BENCH, 0, "sizes", "N,N...", sizes, bench.sizes, KEEPS, .most = 4096,
            .takes = "sizes from 1 to 4096 with commas between: 3,5,7",
-           .help = "square filters of random taps; default: 3,5,7,9,11,15,31, unless there are filters"),
+           .help = "square filters of random taps; default: 3,5,7,9,11,15,31 and three Gaussians, which are separable, "
+                   "unless there are "
+                   "filters"),
     OPTION(BENCH, 'f', "filter", "FILTER...", filters, bench.filters, KEEPS, .several = true,
            .help = "filters, as for the main job; may be repeated"),
     OPTION(BENCH, 'a', "algorithm", "NAME...", algorithms, bench.algorithms, KEEPS, .several = true, .word_at = algorithm_at,

@@ -226,6 +226,14 @@ gconv_status gconv_option_find_word(const gconv_option *option, const char *valu
   return gconv_refuse(message, "there are %s", list);
 }
 
+bool gconv_option_has_value(const gconv_option *option, const char *word) {
+  char value[64];
+  bool found = find_synonym(option, word, strlen(word)) != NULL;
+  for (size_t i = 0; !found && gconv_option_word(option, i, value); i++)
+    found = strcasecmp(value, word) == 0;
+  return found;
+}
+
 gconv_status gconv_option_find_words(const gconv_option *option, const char *list, gconv_message *message) {
   for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
     char word[64];

@@ -18,15 +18,20 @@ static bool has_name(const char *names, const char *word, size_t length) {
   return false;
 }
 
-bool gconv_word_is_filter(const char *word) {
+const gconv_builtin_info *gconv_word_builtin(const char *word) {
   const gconv_builtin_info *filter;
-  char path[4096];
   size_t length = strcspn(word, ":");
   for (size_t i = 0; (filter = gconv_builtin_at(i)); i++)
     if (has_name(filter->name, word, length) || has_name(filter->also, word, length))
-      return true;
-  return !strchr(word, '/') && snprintf(path, sizeof path, "%s/%s.txt", gconv_filter_folder(), word) < (int)sizeof path &&
-         access(path, F_OK) == 0;
+      return filter;
+  return NULL;
+}
+
+bool gconv_word_is_filter(const char *word) {
+  char path[4096];
+  return gconv_word_builtin(word) ||
+         (!strchr(word, '/') && snprintf(path, sizeof path, "%s/%s.txt", gconv_filter_folder(), word) < (int)sizeof path &&
+          access(path, F_OK) == 0);
 }
 
 /* An existing folder, or a file with the extension of an image. */

@@ -53,8 +53,8 @@ static gconv_status make_gaussian(const gconv_builtin *self, const gconv_argumen
 const gconv_builtin gconv_builtin_gaussian = {
     .name = "gaussian",
     .also = "gauss gaussian_blur",
-    .help = "Gaussian blur (fspecial); with sigma alone, size = 2 * ceil(3 * sigma) + 1; sigma=3x1: 3 down, 1 across; with "
-            "size alone, sigma stays 0.5",
+    .help = "Gaussian blur (fspecial); sigma alone: size = 2 * ceil(3 * sigma) + 1; size alone: sigma = 0.5; sigma=3x1: "
+            "down, across",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "3", 0, MAX_SIDE, NULL},
                    {"sigma", GCONV_PARAMETER_PAIR, "0.5", 0.001, 4096, NULL}},
     .make = make_gaussian,

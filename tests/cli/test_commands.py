@@ -83,11 +83,11 @@ class Filters(CommandTest):
 
     def test_help_of_an_option(self):
         text = self.gconv("help", "border").stdout
-        self.assertRegex(text, r"^      --border MODE  .*(?s:.*)reflect101 or wrap\n$")
+        self.assertRegex(text, r"^      --border MODE  .*(?s:.*)reflect101 or wrap\n\nAlso called --boundary.\n")
         self.assertEqual(text, self.gconv("help", "--border").stdout)
         self.assertRegex(self.gconv("help", "-f", "--range").stdout, r"^  -f, --filter FILTER.*(?s:.*)\n      --range MODE")
         self.assertIn("Usage: gconv help", self.gconv("help", "-h").stdout)
-        self.usage_error("--bordr: no such command", "help", "--bordr")
+        self.usage_error("--bordr: there is no help on this: did you mean border?", "help", "--bordr")
 
     def test_folder_of_ones_own(self):
         (self.folder / "mine").mkdir()

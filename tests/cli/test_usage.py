@@ -206,7 +206,7 @@ class Help(CommandTest):
             self.assertEqual(text, self.gconv(command, "--help").stdout)
             self.assertEqual(text, self.gconv(command, "-h").stdout)
             self.assertLessEqual(max(map(len, text.splitlines())), 110)
-        self.usage_error("no such command", "help", "nonsense")
+        self.usage_error("there is no help on this", "help", "nonsense")
 
     def test_help_of_the_parts_of_bank(self):
         known = self.options_of("bank")
