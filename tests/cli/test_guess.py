@@ -7,6 +7,7 @@ import re
 import unittest
 
 import numpy
+from PIL import Image
 
 from helper import CommandTest
 
@@ -155,6 +156,14 @@ class Gradient(GuessTest):
                          ("-i", "edges.npy", "-f", "average", "--depth", "float"))
         self.assert_same(("-i", "a.png", "-f", "average", "--then", "-f", "sobel", "--depth", "float"),
                          ("-i", "a.png", "-f", "average", "--then", "-f", "sobel", "--combine", "magnitude", "--depth", "float"))
+
+    def test_a_chain_is_one_filter_after_the_other(self):
+        """Contrast and resolution stay."""
+        Image.fromarray(numpy.random.default_rng(2).integers(100, 140, (20, 30, 3), dtype=numpy.uint8)).save(self.folder / "c.png", dpi=(300, 300))
+        self.gconv("-i", "c.png", "-f", "average", "--then", "-f", "average", "--border", "edge", "-o", "y.png")
+        with Image.open(self.folder / "y.png") as image:
+            self.assertAlmostEqual(image.info["dpi"][0], 300, places=1)
+            self.assertTrue(100 <= numpy.asarray(image).min() and numpy.asarray(image).max() < 140)
 
     def test_of_banks_both_are_outputs(self):
         self.assertEqual(self.result("-i", "a.png", "-f", "sobel", "--gray", "--activation", "relu").shape[-3], 2)
