@@ -181,14 +181,20 @@ static void pairs_are_two(void **state) {
   for (size_t i = 0; i < COUNT(pairs); i++) {
     gconv_filters list = read_good(pairs[i], NULL);
     assert_int_equal(list.count, 2);
+    assert_true(list.gradient);
     for (size_t k = 0; k < 2; k++) {
       char name[32];
       snprintf(name, sizeof name, "%s_%c", pairs[i], k == 0 ? 'x' : 'y');
       gconv_filters one = read_good(name, NULL);
       assert_string_equal(list.items[k].name, name);
       assert_taps(&list.items[k], one.items[0].rows, one.items[0].columns, one.items[0].taps);
+      assert_false(one.gradient);
       gconv_filters_free(&one);
     }
+    assert_int_not_equal(gconv_filters_read("no such filter", NULL, &list), GCONV_OK);
+    assert_true(list.gradient); /* as before */
+    assert_int_equal(gconv_filters_read(pairs[i], NULL, &list), GCONV_OK);
+    assert_false(list.gradient); /* not alone */
     gconv_filters_free(&list);
   }
 }
