@@ -238,13 +238,16 @@ typedef struct gconv_filter {
 typedef struct gconv_filters {
   gconv_filter *items; /* owned */
   size_t count;
+  bool gradient; /* set by gconv_filters_read(): they are the two derivatives that one built-in name, such as "sobel", stands
+                    for; where it stands alone, the magnitude of both is usually meant (GCONV_COMBINE_MAGNITUDE) */
 } gconv_filters;
 
 /* Appends to *list the filters that `spec` means, the first that fits of:
  *   1. an existing file, in any known syntax (docs/filter-formats.md);
  *   2. a built-in name with parameters: "gaussian", "gaussian:size=9,sigma=2" (gconv_builtin_at);
  *   3. an inline ImageMagick kernel, "3x3: 0,-1,0 -1,5,-1 0,-1,0", or array, "[0 -1 0; -1 5 -1; 0 -1 0]";
- *   4. the name of a file in the folder of filters that ship with gconv (gconv_filter_folder), with or without ".txt".
+ *   4. the name of a file in the folder of filters that ship with gconv (gconv_filter_folder), with or without ".txt";
+ *   5. another name of a built-in filter, or its name in another case: "box:size=5", "Sobel-X".
  * `syntax` forces the syntax of a file ("matrix", "vips", "imagemagick", "opencv", "array", "npy"); NULL: known by content.
  * On failure *list is as before, and the error says file:line:column where there is one. */
 gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list);
@@ -267,6 +270,7 @@ typedef struct gconv_builtin_info {
   const char *name;       /* "gaussian" */
   const char *parameters; /* names with defaults, "size=3,sigma=0.5"; "" if it has none */
   const char *help;       /* one line, with the source of the formula */
+  const char *also;       /* other names that are taken for it, with blanks between; NULL: none */
 } gconv_builtin_info;
 
 /* The built-in filters in alphabetical order; NULL past the end. Static storage. */

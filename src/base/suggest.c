@@ -9,6 +9,65 @@
 
 enum { LONGEST = 63, SHORTEST_BEGINNING = 3 };
 
+/* ---- Elsewhere ---- */
+
+#define IS_NOT_HERE " is not here: gconv convolves images with filters"
+
+/* What is asked for, by words with blanks around each, and who does it. */
+static const struct {
+  const char *words, *text;
+} others[] = {
+    {" median medianfilter medianblur despeckle ",
+     "a median" IS_NOT_HERE
+     ", and a median is no convolution. `vips median IN OUT 5`, ImageMagick's `-statistic Median 5x5`, OpenCV's "
+     "medianBlur() and scipy.ndimage.median_filter() do it; gaussian:sigma=1 is near for fine noise"},
+    {" min max minimum maximum rank percentile erode erosion dilate dilation morphology open opening close closing tophat ",
+     "this is a filter by rank or morphology, which" IS_NOT_HERE ". `vips rank` and `vips morph`, ImageMagick's "
+     "`-morphology`, OpenCV's erode() and dilate() and scipy.ndimage's minimum_filter() do it"},
+    {" bilateral nlm nlmeans nonlocalmeans denoise guided guidedfilter kuwahara anisotropic tv wiener ",
+     "a filter that follows the edges of the image" IS_NOT_HERE ", the same at every pixel. OpenCV's bilateralFilter() and "
+     "fastNlMeansDenoising() and skimage.restoration do it"},
+    {" canny hough corner corners harris ",
+     "this detector" IS_NOT_HERE
+     ". `vips canny IN OUT`, ImageMagick's `-canny` and OpenCV's Canny() do it; -f sobel gives the "
+     "strength of edges that it begins with"},
+    {" resize scale shrink enlarge thumbnail downsample upsample zoom ",
+     "another size" IS_NOT_HERE ". `vips resize`, `vipsthumbnail`, ImageMagick's `-resize` and OpenCV's resize() do it; "
+     "--stride 2 keeps every second pixel of a result"},
+    {" rotate rotation flop mirror transpose crop cut pad extent affine warp perspective deskew trim ",
+     "moving pixels to other places" IS_NOT_HERE
+     ". `vips rot`, `vips crop`, ImageMagick's `-rotate`, `-flop` and `-crop`, and "
+     "jpegtran without loss do it"},
+    {" threshold binarize binarise otsu adaptive equalize equalise histogram clahe levels brightness contrast saturation "
+     "colorize whitebalance invert negate ",
+     "a change of tones alone" IS_NOT_HERE
+     ". ImageMagick's `-threshold`, `-equalize` and `-levels`, `vips relational_const` "
+     "and OpenCV's threshold() do it; --scale and --offset multiply and add: --scale -1 --offset 1 inverts"},
+    {" convert compose composite watermark annotate draw text montage ",
+     "converting and composing" IS_NOT_HERE ". ImageMagick and vips do it; -f identity writes an image in another format"},
+    {" segment segmentation detect classify upscale superresolution inpaint deblur deconvolve deconvolution richardson ",
+     "this" IS_NOT_HERE ". OpenCV, scikit-image and networks do it; -f takes the layers of a network (gconv help bank)"},
+};
+
+/* Whether `word`, without '_' and '-' and in any case, stands in the list. */
+static bool is_listed(const char *words, const char *word) {
+  char key[LONGEST + 3] = " ";
+  size_t used = 1;
+  for (; *word && used < LONGEST; word++)
+    if (*word != '_' && *word != '-')
+      key[used++] = *word;
+  key[used] = ' ';
+  key[used + 1] = '\0';
+  return used > 1 && strcasestr(words, key);
+}
+
+const char *gconv_elsewhere(const char *word) {
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (is_listed(others[i].words, word))
+      return others[i].text;
+  return NULL;
+}
+
 static size_t least(size_t a, size_t b) {
   return a < b ? a : b;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the known name that the user may have meant by an unknown one. */
+/* Finds the known name that the user may have meant by an unknown one, or the program that does what gconv does not. */
 #ifndef GCONV_BASE_SUGGEST_H
 #define GCONV_BASE_SUGGEST_H
 
@@ -14,5 +14,9 @@ typedef struct gconv_suggestion {
 /* Keeps `name` if it is nearer to `word` than the name kept so far, and near enough to be meant. Case does not matter. A
  * word that is the beginning of a name, or has more letters at its end, is near. */
 void gconv_suggest(gconv_suggestion *best, const char *word, const char *name);
+
+/* What gconv does not do, and users ask for: "a median is no convolution ...: vips median ... do it". NULL for other words.
+ * Case does not matter, nor '_' and '-'. Static storage. */
+const char *gconv_elsewhere(const char *word);
 
 #endif

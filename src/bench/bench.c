@@ -65,7 +65,12 @@ static void note_option(const gconv_bench *bench, const char *option, const char
     gconv_bench_say(bench, "note: %s changes nothing of %s", option, names);
 }
 
-gconv_status gconv_bench_run(gconv_bench *bench) {
+/* Measures with one number of threads. */
+static gconv_status run_with(gconv_bench *bench, int threads) {
+  gconv_device_close(bench->device);
+  bench->device = NULL;
+  GCONV_TRY(gconv_bench_open(bench, bench->settings->device, threads));
+  GCONV_TRY(gconv_bench_measure_machine(bench));
   bench->patience_ms = HUGE_VAL;
   gconv_bench_print_head(bench);
   if (bench->settings->experiment)
@@ -78,9 +83,18 @@ gconv_status gconv_bench_run(gconv_bench *bench) {
     note_option(bench, "--block", block_takers);
   if (bench->settings->grids.items[0] > 0)
     note_option(bench, "--grid", grid_takers);
-  gconv_status status = gconv_bench_walk(bench, visit);
+  return gconv_bench_walk(bench, visit);
+}
+
+gconv_status gconv_bench_run(gconv_bench *bench) {
+  const gconv_bench_settings *settings = bench->settings;
+  gconv_status status = GCONV_OK;
+  for (int i = 0; status == GCONV_OK && i < settings->threads.count; i++)
+    status = run_with(bench, settings->threads.items[i]);
+  if (settings->experiment || settings->auto_check || !bench->device)
+    return status;
   gconv_status told = gconv_bench_print_end(bench);
   if (status == GCONV_OK)
     status = told;
-  return status == GCONV_OK && bench->settings->plot ? gconv_bench_plot(bench, NULL) : status;
+  return status == GCONV_OK && settings->plot ? gconv_bench_plot(bench, NULL) : status;
 }

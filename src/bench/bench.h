@@ -52,7 +52,8 @@ typedef struct gconv_bench_settings {
   int block_count;
   gconv_bench_list grids; /* blocks of a grid; 0: the algorithm's own number */
   gconv_texts filters, algorithms;
-  int runs, threads;
+  gconv_bench_list threads; /* numbers of them; none: as many as there are processors */
+  int runs;
   bool planar, verify, auto_check, sweep_blocks, sweep_grids;
   bool csv, json;
   const char *device, *plot;
@@ -78,7 +79,9 @@ typedef struct gconv_bench_row {
   int32_t chunk;           /* images at a time, so that the workspace suffices */
   double workspace_bytes;  /* that it takes */
   double place;            /* in an experiment: along x */
-  double ms;               /* the median */
+  int32_t threads;         /* of the device's work on the host */
+  double ms, spread_ms;    /* the median, and the distance of the quartiles around it */
+  double of_copy, of_fma;  /* parts of the machine's best rates */
   double samples, bytes, flop, estimate_ms;
   bool checked;
   double error, allowed; /* against float64, in units of the samples of the output */
@@ -92,6 +95,7 @@ typedef struct gconv_bench {
   void (*say)(const char *text);      /* is told of what fails while the rest goes on, and of options without effect */
   void (*progress)(const char *text); /* is told what is measured next; NULL: nobody is */
   gconv_device *device;
+  int threads;           /* that it was opened with; 0: one a processor */
   const char *type_name; /* of the device: "cpu" or "cuda" */
   gconv_machine machine; /* as measured now */
   gconv_bench_row *rows; /* all so far */
@@ -107,7 +111,8 @@ typedef struct gconv_bench {
 /* Checks the settings as they were given, and completes them. */
 gconv_status gconv_bench_settle(gconv_bench_settings *settings);
 
-/* Measures and reports what the settings say, on a device that was opened. bench->failed: a row or a demand failed. */
+/* Opens the device, measures and reports what the settings say, with each number of threads. bench->failed: a row or a
+ * demand failed. The caller closes the bench in either case. */
 gconv_status gconv_bench_run(gconv_bench *bench);
 
 /* Tells bench->say. */
@@ -147,9 +152,10 @@ double gconv_bench_median(double *numbers, int count);
 /* `runs`; or fewer, but at least 3, where so many are estimated to take more than a second together. */
 int gconv_bench_affordable_runs(double estimate_ms, int runs);
 
-/* The median of `runs` runs of the plan; of fewer where they take over a second together. *outputs as gconv_plan_measure().
- */
-gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms);
+/* The median of `runs` runs of the plan, and the distance of the quartiles (may be NULL); of fewer runs where they take over
+ * a second together. *outputs as gconv_plan_measure(). */
+gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
+                              double *spread_ms);
 
 /* The algorithms that are measured, of images or of layers: those of the settings, else all of the device but reference;
  * NULL past the end. */
@@ -179,7 +185,7 @@ typedef void gconv_bench_visit(gconv_bench *bench, const gconv_image *image, con
                                const gconv_bench_row *shape);
 gconv_status gconv_bench_walk(gconv_bench *bench, gconv_bench_visit *visit);
 
-/* Appends a copy of the row to bench->rows. */
+/* Appends a copy of the row, with its parts of the machine's rates, to bench->rows. */
 void gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row);
 
 /* ---- auto ---- */
@@ -209,8 +215,9 @@ typedef struct gconv_race {
   const gconv_layer *layers; /* NULL: filters */
   size_t layer_count;
   const gconv_network_options *network;
-  const char *path; /* of the image */
-  FILE *out;        /* where the table goes */
+  const char *among; /* names of algorithms, with commas between; NULL: all of the device */
+  const char *path;  /* of the image */
+  FILE *out;         /* where the table goes */
 } gconv_race;
 
 /* Runs every algorithm, checks that they agree, and prints a table. *fastest becomes the name of the fastest, in static
@@ -249,7 +256,7 @@ gconv_status gconv_bench_experiment(gconv_bench *bench);
 
 /* ---- Reports and plots ---- */
 
-/* Of tables and CSV; nothing where rows are printed at the end. */
+/* Of tables, for each number of threads, and once of CSV; nothing where rows are printed at the end. */
 void gconv_bench_print_head(const gconv_bench *bench);
 /* Called for the last row as soon as it is known. JSON is printed at the end. */
 void gconv_bench_print_row(const gconv_bench *bench);

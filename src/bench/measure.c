@@ -31,14 +31,17 @@ int gconv_bench_affordable_runs(double estimate_ms, int runs) {
   return estimate_ms * fewest > most_ms ? fewest : (int)(most_ms / estimate_ms);
 }
 
-gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms) {
+gconv_status gconv_bench_time(gconv_plan *plan, const gconv_image *image, gconv_image *outputs, int runs, double *ms,
+                              double *spread_ms) {
   runs = gconv_bench_affordable_runs(gconv_plan_get_info(plan)->estimate_ms, runs);
   double *milliseconds = calloc((size_t)runs, sizeof *milliseconds);
   if (!milliseconds)
     return gconv_fail(GCONV_NO_MEMORY, "out of memory");
   gconv_status status = gconv_plan_measure(plan, image, outputs, runs, milliseconds);
   if (status == GCONV_OK)
-    *ms = gconv_bench_median(milliseconds, runs);
+    *ms = gconv_bench_median(milliseconds, runs); /* which sorts them */
+  if (status == GCONV_OK && spread_ms)
+    *spread_ms = milliseconds[3 * runs / 4] - milliseconds[runs / 4];
   free(milliseconds);
   return status;
 }
@@ -72,7 +75,7 @@ static gconv_status measure_plan(const gconv_bench *bench, gconv_plan *plan, con
   }
   size_t count = gconv_plan_outputs(plan);
   gconv_image *outputs = calloc(count, sizeof *outputs);
-  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->settings->runs, &row->ms)
+  gconv_status status = outputs ? gconv_bench_time(plan, image, outputs, bench->settings->runs, &row->ms, &row->spread_ms)
                                 : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK && !bench->unchecked)
     status = check_results(bench, plan, image, outputs, row);
@@ -147,13 +150,18 @@ void gconv_bench_keep(gconv_bench *bench, const gconv_bench_row *row) {
   if (!rows)
     return;
   bench->rows = rows;
-  rows[bench->count++] = *row;
+  rows[bench->count] = *row;
+  rows[bench->count].threads = gconv_threads_allowed(bench->threads);
+  rows[bench->count].of_copy = row->bytes / row->ms / bench->machine.bytes_per_ms;
+  rows[bench->count].of_fma = row->flop / 2 / row->ms / bench->machine.fma_per_ms;
+  bench->count++;
 }
 
 /* ---- The device ---- */
 
 gconv_status gconv_bench_open(gconv_bench *bench, const char *device, int threads) {
   const char *name = device ? device : getenv("GCONV_DEVICE");
+  bench->threads = threads;
   if (gconv_device_open(name && *name ? name : "auto", threads, &bench->device) != GCONV_OK)
     return GCONV_UNSUPPORTED;
   bench->type_name = strcmp(gconv_device_get_info(bench->device)->name, "cpu") == 0 ? "cpu" : "cuda";
@@ -167,6 +175,7 @@ gconv_status gconv_bench_measure_machine(gconv_bench *bench) {
 void gconv_bench_close(gconv_bench *bench) {
   free(bench->rows);
   gconv_device_close(bench->device);
+  bench->device = NULL;
 }
 
 /* ---- The grid ---- */
@@ -202,8 +211,11 @@ gconv_status gconv_bench_walk(gconv_bench *bench, gconv_bench_visit *visit) {
                              .filters = 1};
     const gconv_bench_image *image_shape = &shape.image;
     shape.image.planar |= settings->planar;
-    snprintf(shape.group, sizeof shape.group, "%dx%dx%d %s %s", image_shape->width, image_shape->height,
-             image_shape->channels, gconv_type_name(shape.type), image_shape->planar ? "planes" : "interleaved");
+    size_t used =
+        (size_t)snprintf(shape.group, sizeof shape.group, "%dx%dx%d %s %s", image_shape->width, image_shape->height,
+                         image_shape->channels, gconv_type_name(shape.type), image_shape->planar ? "planes" : "interleaved");
+    if (settings->threads.count > 1)
+      snprintf(shape.group + used, sizeof shape.group - used, ", threads %d", bench->threads);
     gconv_image image;
     gconv_status status = gconv_bench_make_image(&shape.image, shape.type, &image);
     if (status == GCONV_OK)

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { RUNS = 15 }; /* of which the median counts */
 
@@ -181,8 +182,8 @@ static gconv_status run(race *r, const racer *one) {
   double ms = 0;
   r->outputs = gconv_plan_outputs(one->plan);
   gconv_image *outputs = calloc(r->outputs, sizeof *outputs);
-  gconv_status status =
-      outputs ? gconv_bench_time(one->plan, &r->image, outputs, RUNS, &ms) : gconv_fail(GCONV_NO_MEMORY, "out of memory");
+  gconv_status status = outputs ? gconv_bench_time(one->plan, &r->image, outputs, RUNS, &ms, NULL)
+                                : gconv_fail(GCONV_NO_MEMORY, "out of memory");
   if (status == GCONV_OK)
     status = check(r, one, outputs, &found);
   if (status == GCONV_OK)
@@ -222,11 +223,11 @@ static void run_algorithm(race *r, const char *name) {
   gconv_plan_free(one.plan);
 }
 
-/* Whether `name` is one of the names in `without`, which commas part; NULL: none. */
-static bool leaves_out(const char *without, const char *name) {
+/* Whether `name` is one of the names in `list`, which commas part; NULL: none. Case does not matter. */
+static bool is_listed(const char *list, const char *name) {
   size_t length = strlen(name);
-  for (; without && *without; without += strcspn(without, ","), without += *without == ',')
-    if (strcspn(without, ",") == length && strncmp(without, name, length) == 0)
+  for (; list && *list; list += strcspn(list, ","), list += *list == ',')
+    if (strcspn(list, ",") == length && strncasecmp(list, name, length) == 0)
       return true;
   return false;
 }
@@ -238,12 +239,13 @@ static gconv_status run_all(race *r, const char *device) {
           "algorithm", "math", "ms", "Gsample/s", "TFLOP/s");
   for (size_t i = 0; (info = asked->layers ? gconv_layer_algorithm_at(i) : gconv_algorithm_at(i)); i++)
     if (strncmp(device, info->device, strlen(info->device)) == 0 &&
-        !leaves_out((asked->layers ? asked->network->without : asked->options->without), info->name))
+        !is_listed((asked->layers ? asked->network->without : asked->options->without), info->name) &&
+        (!asked->among || is_listed(asked->among, info->name)))
       run_algorithm(r, info->name);
   if (r->wrong)
     return gconv_fail(GCONV_MISMATCH, "%s: the algorithms do not agree: nothing is written", asked->path);
   if (!r->fastest)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: no algorithm of the device can do this", asked->path);
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: none of the algorithms can do this on %s", asked->path, device);
   fprintf(asked->out, "the fastest is %s\n", r->fastest);
   return GCONV_OK;
 }

@@ -16,12 +16,14 @@ static double tflop_per_s(const gconv_bench_row *row) {
   return row->flop / row->ms * 1e-9;
 }
 
-static double copy_part(const gconv_bench *bench, const gconv_bench_row *row) {
-  return row->bytes / row->ms / bench->machine.bytes_per_ms;
-}
-
-static double fma_part(const gconv_bench *bench, const gconv_bench_row *row) {
-  return row->flop / 2 / row->ms / bench->machine.fma_per_ms;
+/* Whether the algorithm does fewer multiply-adds than the taps ask for, so that its rate is no part of the machine's. A
+ * library may choose such a way by itself. */
+static bool is_effective(const gconv_bench_row *row) {
+  static const char *const fewer[] = {"separable", "sparse", "fft", "winograd"};
+  for (size_t i = 0; row->chosen && i < sizeof fewer / sizeof *fewer; i++)
+    if (strcmp(row->chosen, fewer[i]) == 0)
+      return true;
+  return row->of_fma > 1;
 }
 
 /* "direct", "auto: direct", "tiled 32x8", "tiled grid 128" */
@@ -41,18 +43,20 @@ static void print_text_head(const gconv_bench *bench) {
   const gconv_device_info *info = gconv_device_get_info(bench->device);
   const char *experiment = bench->settings->experiment;
   fprintf(bench->out,
-          "%s%s%s (%s): copy %.0f GB/s read + written, multiply-adds %.2f TFLOP/s, launch %.1f us; medians of %d runs\n",
-          experiment ? experiment : "", experiment ? " on " : "", info->name, info->description,
-          bench->machine.bytes_per_ms * 1e-6, bench->machine.fma_per_ms * 2e-9, bench->machine.launch_ms * 1e3,
-          bench->settings->runs);
+          "%s%s%s%s (%s): copy %.0f GB/s read + written, multiply-adds %.2f TFLOP/s, launch %.1f us; medians of %d runs, +- "
+          "half the "
+          "distance of the quartiles\n",
+          bench->count > 0 ? "\n" : "", experiment ? experiment : "", experiment ? " on " : "", info->name,
+          info->description, bench->machine.bytes_per_ms * 1e-6, bench->machine.fma_per_ms * 2e-9,
+          bench->machine.launch_ms * 1e3, bench->settings->runs);
 }
 
 static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
-  char algorithm[64], error[24] = "";
+  char algorithm[64], error[24] = "", peak[16] = "effective";
   const bool layers = bench->settings->experiment != NULL; /* whose groups have long names */
   if (bench->count == 1 || strcmp(row->group, row[-1].group) != 0)
-    fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %8s %6s %8s %6s %9s\n", layers ? row->group : "", layers ? "\n" : "",
-            "algorithm", layers ? "" : row->group, "ms", "Gsample/s", "GB/s", "copy", "TFLOP/s", "peak", "error");
+    fprintf(bench->out, "\n%s%s%-18s %-20s %9s %9s %9s %8s %6s %8s %9s %9s\n", layers ? row->group : "", layers ? "\n" : "",
+            "algorithm", layers ? "" : row->group, "ms", "+-", "Gsample/s", "GB/s", "copy", "TFLOP/s", "peak", "error");
   name_algorithm(row, algorithm, sizeof algorithm);
   if (row->obstacle[0] != '\0') {
     fprintf(bench->out, "%-18s %-20.20s %s\n", algorithm, row->filter, row->obstacle);
@@ -60,9 +64,11 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
   }
   if (row->checked)
     snprintf(error, sizeof error, "%.2g", row->error);
-  fprintf(bench->out, "%-18s %-20.20s %9.4f %9.2f %8.1f %5.0f%% %8.3f %5.0f%% %9s\n", algorithm, row->filter, row->ms,
-          giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), 100 * copy_part(bench, row), tflop_per_s(row),
-          100 * fma_part(bench, row), error);
+  if (!is_effective(row))
+    snprintf(peak, sizeof peak, "%.0f%%", 100 * row->of_fma);
+  fprintf(bench->out, "%-18s %-20.20s %9.4f %9.4f %9.2f %8.1f %5.0f%% %8.3f %9s %9s\n", algorithm, row->filter, row->ms,
+          row->spread_ms / 2, giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), 100 * row->of_copy,
+          tflop_per_s(row), peak, error);
 }
 
 /* ---- CSV: all columns, whatever is measured ---- */
@@ -70,7 +76,8 @@ static void print_text(const gconv_bench *bench, const gconv_bench_row *row) {
 static void print_csv_head(const gconv_bench *bench) {
   fprintf(bench->out,
           "device,algorithm,chosen,type,width,height,channels,planar,filter,rows,columns,block,grid,images,filters,"
-          "workspace_mib,workspace_bytes,chunk,ms,estimate_ms,gsample_per_s,gb_per_s,copy_gb_per_s,tflop_per_s,"
+          "workspace_mib,workspace_bytes,chunk,threads,ms,spread_ms,estimate_ms,gsample_per_s,gb_per_s,copy_gb_per_s,tflop_"
+          "per_s,"
           "fma_tflop_per_s,error,allowed\n");
 }
 
@@ -83,9 +90,9 @@ static void print_csv(const gconv_bench *bench, const gconv_bench_row *row) {
           row->image.width, row->image.height, row->image.channels, row->image.planar, row->filter, row->rows, row->columns,
           row->block.width, row->block.height, row->grid, row->images, row->filters, row->workspace_mib,
           row->workspace_bytes, row->chunk);
-  fprintf(bench->out, "%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", row->ms, row->estimate_ms, giga_per_s(row->samples, row->ms),
-          giga_per_s(row->bytes, row->ms), bench->machine.bytes_per_ms * 1e-6, tflop_per_s(row),
-          bench->machine.fma_per_ms * 2e-9);
+  fprintf(bench->out, "%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", row->threads, row->ms, row->spread_ms, row->estimate_ms,
+          giga_per_s(row->samples, row->ms), giga_per_s(row->bytes, row->ms), bench->machine.bytes_per_ms * 1e-6,
+          tflop_per_s(row), bench->machine.fma_per_ms * 2e-9);
   if (row->checked)
     fprintf(bench->out, "%.3g,%.3g\n", row->error, row->allowed);
   else
@@ -114,10 +121,11 @@ static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
     return json;
   }
   json_t *figures =
-      json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "chosen", row->chosen, "ms", row->ms, "estimate_ms",
-                row->estimate_ms, "gsample_per_s", giga_per_s(row->samples, row->ms), "gb_per_s",
-                giga_per_s(row->bytes, row->ms), "of_copy", copy_part(bench, row), "tflop_per_s", tflop_per_s(row), "of_fma",
-                fma_part(bench, row), "workspace_bytes", row->workspace_bytes, "chunk", row->chunk);
+      json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:f, s:i}", "chosen", row->chosen, "threads",
+                row->threads, "ms", row->ms, "spread_ms", row->spread_ms, "estimate_ms", row->estimate_ms, "gsample_per_s",
+                giga_per_s(row->samples, row->ms), "gb_per_s", giga_per_s(row->bytes, row->ms), "of_copy", row->of_copy,
+                "tflop_per_s", tflop_per_s(row), "of_fma", row->of_fma, "effective", is_effective(row), "workspace_bytes",
+                row->workspace_bytes, "chunk", row->chunk);
   json_object_update(json, figures);
   json_decref(figures);
   if (row->checked) {
@@ -150,9 +158,9 @@ static gconv_status print_json(const gconv_bench *bench) {
 /* ---- All ---- */
 
 void gconv_bench_print_head(const gconv_bench *bench) {
-  if (bench->settings->csv)
+  if (bench->settings->csv && bench->count == 0)
     print_csv_head(bench);
-  else if (!bench->settings->json)
+  else if (!bench->settings->csv && !bench->settings->json)
     print_text_head(bench);
 }
 

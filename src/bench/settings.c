@@ -93,6 +93,11 @@ static void add_sizes(gconv_bench_settings *settings, const int32_t *sizes) {
     settings->sizes.items[settings->sizes.count++] = *sizes;
 }
 
+static void add_filters(gconv_bench_settings *settings, const char *const *filters, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    gconv_texts_add(&settings->filters, strdup(filters[i]));
+}
+
 /* The grid that auto is held to. */
 static void fill_auto_grid(gconv_bench_settings *settings) {
   static const gconv_bench_image images[] = {{256, 256, 1, false},  {1024, 1024, 1, false}, {3840, 2160, 3, false},
@@ -114,12 +119,12 @@ static void fill_auto_grid(gconv_bench_settings *settings) {
   if (!none)
     return;
   add_sizes(settings, sizes);
-  for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
-    gconv_texts_add(&settings->filters, strdup(filters[i]));
+  add_filters(settings, filters, sizeof filters / sizeof *filters);
 }
 
 static void fill_settings(gconv_bench_settings *settings) {
   static const int32_t usual_sizes[] = {3, 5, 7, 9, 11, 15, 31, 0};
+  static const char *const usual_filters[] = {"gaussian:sigma=1", "gaussian:sigma=2", "gaussian:sigma=5"};
   static const gconv_bench_block usual_blocks[] = {{8, 8},   {16, 4},  {16, 8},  {16, 16}, {32, 2},  {32, 4},
                                                    {32, 8},  {32, 16}, {32, 32}, {64, 2},  {64, 4},  {64, 8},
                                                    {128, 1}, {128, 2}, {128, 4}, {256, 1}, {256, 2}, {256, 4}};
@@ -132,8 +137,10 @@ static void fill_settings(gconv_bench_settings *settings) {
     settings->images[settings->image_count++] = (gconv_bench_image){3840, 2160, 3, false};
   if (settings->type_count == 0)
     settings->types[settings->type_count++] = GCONV_U8;
-  if (settings->sizes.count == 0 && settings->filters.count == 0)
+  if (settings->sizes.count == 0 && settings->filters.count == 0) {
     add_sizes(settings, usual_sizes);
+    add_filters(settings, usual_filters, sizeof usual_filters / sizeof *usual_filters);
+  }
   if (settings->sweep_blocks && settings->block_count == 0) {
     memcpy(settings->blocks, usual_blocks, sizeof usual_blocks);
     settings->block_count = sizeof usual_blocks / sizeof *usual_blocks;
@@ -153,6 +160,10 @@ static void fill_settings(gconv_bench_settings *settings) {
 }
 
 gconv_status gconv_bench_settle(gconv_bench_settings *settings) {
+  if (settings->threads.count == 0)
+    settings->threads.count = 1; /* 0: one a processor */
+  if (settings->threads.count > 1 && (settings->experiment || settings->auto_check))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "--threads: --experiment and --auto-check take one number of threads");
   GCONV_TRY(gconv_bench_check_plot(settings->plot));
   apply_figure(settings);
   if (settings->auto_check) /* of all algorithms */

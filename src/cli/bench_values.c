@@ -30,6 +30,17 @@ static gconv_status parse_images(const gconv_given *given) {
   return GCONV_OK;
 }
 
+/* "all" adds none: so it is all. */
+static gconv_status parse_algorithms(const gconv_given *given) {
+  GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
+  for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
+    int length = (int)strcspn(at, ",");
+    if ((length != 3 || strncmp(at, "all", 3) != 0) && !gconv_texts_add(given->field, strndup(at, (size_t)length)))
+      return gconv_complain_memory(given->message);
+  }
+  return GCONV_OK;
+}
+
 static gconv_status parse_types(const gconv_given *given) {
   gconv_bench_settings *bench = given->field;
   for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
@@ -73,6 +84,6 @@ static gconv_status parse_sweep(const gconv_given *given) {
   return GCONV_OK;
 }
 
-const gconv_kind gconv_value_images = {parse_images, NULL}, gconv_value_types = {parse_types, NULL},
-                 gconv_value_sizes = {parse_sizes, NULL}, gconv_value_blocks = {parse_blocks, NULL},
-                 gconv_value_sweep = {parse_sweep, NULL};
+const gconv_kind gconv_value_algorithms = {parse_algorithms, NULL}, gconv_value_images = {parse_images, NULL},
+                 gconv_value_types = {parse_types, NULL}, gconv_value_sizes = {parse_sizes, NULL},
+                 gconv_value_blocks = {parse_blocks, NULL}, gconv_value_sweep = {parse_sweep, NULL};

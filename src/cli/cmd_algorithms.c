@@ -2,8 +2,8 @@
 /* gconv algorithms: what can be asked for with -a. */
 #include "cli/command.h"
 
-static void print_row(const gconv_algorithm_info *algorithm, const char *obstacle) {
-  printf("%-4s  %-13s  %-7s  %s", algorithm->device, algorithm->name, algorithm->exact ? "exact" : "bounded",
+void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before) {
+  printf("%-4s  %-13s  %-7s  %s%s", algorithm->device, algorithm->name, algorithm->exact ? "exact" : "bounded", before,
          algorithm->help);
   if (obstacle)
     printf(" (not here: %s)", obstacle);
@@ -14,10 +14,10 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   (void)settings, (void)words;
   const gconv_algorithm_info *algorithm;
   for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
-    print_row(algorithm, gconv_algorithm_obstacle(i));
+    gconv_algorithm_print(algorithm, gconv_algorithm_obstacle(i), "");
   puts("\nfor banks:");
   for (size_t i = 0; (algorithm = gconv_layer_algorithm_at(i)); i++)
-    print_row(algorithm, gconv_layer_algorithm_obstacle(i));
+    gconv_algorithm_print(algorithm, gconv_layer_algorithm_obstacle(i), "");
   return GCONV_EXIT_OK;
 }
 

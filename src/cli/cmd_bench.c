@@ -14,11 +14,9 @@ static int run(gconv_settings *all, const gconv_texts *words) {
     return GCONV_EXIT_OK;
   }
   gconv_set_log(gconv_say_warning, NULL);
+  for (int i = 0; i < settings->threads.count; i++)
+    settings->threads.items[i] = gconv_settle_threads(settings->threads.items[i], false);
   gconv_status status = gconv_bench_settle(settings);
-  if (status == GCONV_OK)
-    status = gconv_bench_open(&bench, settings->device, gconv_settle_threads(settings->threads, false));
-  if (status == GCONV_OK)
-    status = gconv_bench_measure_machine(&bench);
   if (status == GCONV_OK)
     status = gconv_bench_run(&bench);
   gconv_bench_close(&bench);
@@ -33,9 +31,11 @@ const gconv_command gconv_command_bench = {
         "Times are of the convolution alone, on samples in the memory of the device, without files and transfers; on\n"
         "a GPU they are from events, and inputs are rotated past its caches. A sample is a channel of a pixel. `copy`\n"
         "is the bandwidth used (input read once, output written once) as a part of that of a copy, and `peak` the\n"
-        "multiply-adds as a part of the best rate, both measured in the same run; TFLOP/s count the taps as they are\n"
-        "written, whatever the algorithm does with them. `error` is the largest difference to float64, in samples of\n"
-        "the result, of some of the rows. Several filters in one FILTER are combined to their magnitude.\n\n"
+        "multiply-adds as a part of the best rate, both measured in the same run. TFLOP/s count the taps as they are\n"
+        "written; of algorithms that do fewer multiply-adds, such as separable, they are effective, and no part of the\n"
+        "best rate. `+-` is half the distance of the quartiles of the runs. `error` is the largest difference to\n"
+        "float64, in samples of the result, of some of the rows. Several filters in one FILTER are combined to their\n"
+        "magnitude.\n\n"
         "Figures:\n" GCONV_BENCH_FIGURES "\nExperiments:\n" GCONV_BENCH_EXPERIMENTS,
     .of = GCONV_OF_BENCH,
     .run = run,

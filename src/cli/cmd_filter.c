@@ -28,6 +28,7 @@ static int race(gconv_main_job *job) {
                             .layers = job->layers,
                             .layer_count = job->layer_count,
                             .network = &job->network,
+                            .among = job->settings->racers,
                             .path = job->inputs.items[0].path,
                             .out = job->settings->timings == GCONV_TIMINGS_JSON ? stderr : job->out};
   const char *fastest;
@@ -155,20 +156,29 @@ static int run_job(gconv_main_job *job) {
   return status == GCONV_EXIT_OK ? work(job) : status;
 }
 
-static int refuse_word(const char *word) {
-  gconv_say("%s: unexpected argument: images follow -i, filters -f, and the result -o", word);
-  return GCONV_EXIT_USAGE;
-}
-
 static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_main_job job = {.settings = settings};
-  int status = words->count > 0 ? refuse_word(words->items[0]) : run_job(&job);
+  gconv_message message;
+  int status = GCONV_EXIT_USAGE;
+  if (gconv_settings_take_words(settings, words, &message) == GCONV_OK)
+    status = run_job(&job);
+  else
+    gconv_say("%s", message.text);
   gconv_job_free(&job);
   return status;
 }
 
+/* What the values of options mean, where lines show it. */
+static void print_drawings(FILE *out) {
+  const gconv_option *row = gconv_option_table;
+  for (; (row = gconv_option_next(row, GCONV_OF_FILTER)); row++)
+    if (row->drawing)
+      fprintf(out, "\n%s", row->drawing);
+}
+
 static void print_formats(FILE *out) {
   const gconv_format_info *format;
+  print_drawings(out);
   fputs("\nFormats, recognised by content; extensions that results may have:\n", out);
   for (size_t i = 0; (format = gconv_format_at(i)); i++)
     fprintf(out, "  %-6s %-18s %s\n", format->name, format->extensions, format->help);
@@ -176,12 +186,10 @@ static void print_formats(FILE *out) {
 
 const gconv_command gconv_command_filter = {
     .name = "filter",
-    .synopsis = "[filter] -i INPUT... -f FILTER... -o OUTPUT [OPTION...]",
+    .synopsis = "[filter] -i INPUT... -f FILTER... -o OUTPUT [OPTION...]\n"
+                "       gconv FILTER INPUT... OUTPUT [OPTION...]",
     .help = "filter images: the main command, which need not be named",
-    .details = "Borders of the row  a b c d:\n"
-               "  zero         0 0 0 | a b c d | 0 0 0        symmetric    c b a | a b c d | d c b\n"
-               "  constant:V   v v v | a b c d | v v v        reflect101   d c b | a b c d | c b a\n"
-               "  replicate    a a a | a b c d | d d d        wrap         b c d | a b c d | a b c\n\n"
+    .details = "Words stand for their options where nothing is unclear: gconv FILTER INPUT... OUTPUT.\n\n"
                "Exit status: 0 if all went well, 1 if everything failed, 2 if the request was wrong and nothing was done,\n"
                "3 if some results failed.\n",
     .more = print_formats,

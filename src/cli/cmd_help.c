@@ -1,16 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* gconv help: the overview, and the help of commands, built-in filters and options. */
+/* gconv help: the overview, and what is known of a word, from the tables that have it. */
+#include "base/suggest.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* The table of words in docs/architecture.md, as CMake has written it. */
+static const struct {
+  const char *words, *text;
+} glossary[] = {
+#define WORD(words_, text_) {words_, text_},
+#include "glossary.def"
+    {NULL, NULL},
+};
 
 static void print_overview(void) {
   const gconv_command *command;
   printf("gconv %s: filter and convolve images, exactly and fast, on the CPU and on CUDA GPUs\n\n"
          "Usage: gconv -i INPUT -f FILTER -o OUTPUT [OPTION...]\n"
+         "       gconv FILTER INPUT... OUTPUT [OPTION...]\n"
          "       gconv COMMAND ...\n\n"
-         "  gconv -i photo.jpg -f sobel_x -o edges.png\n"
-         "  gconv -i photo.png -f sobel --combine magnitude -o edges.png\n"
+         "  gconv -i photo.jpg -f sobel -o edges.png\n"
+         "  gconv gaussian:sigma=2 photo.png blurred.png\n"
          "  gconv -i photos/ -f gaussian:size=9,sigma=2 -o out/\n"
          "  gconv -i - -f '3x3: 0,-1,0 -1,5,-1 0,-1,0' -o - < photo.png > sharp.png\n\n"
          "Commands:\n",
@@ -18,60 +32,210 @@ static void print_overview(void) {
   for (size_t i = 0; (command = gconv_command_at(i)); i++)
     if (!gconv_command_is_part(command))
       printf("  %-12s%s\n", command->name, command->help);
-  fputs("\ngconv help COMMAND lists the options of a command; gconv help filter those of the main job, and\n"
-        "gconv help border one of these.\n"
+  fputs("\ngconv help COMMAND lists the options of a command; gconv help filter those of the main job. gconv help WORD\n"
+        "answers for any option, filter, algorithm, format or word of the documentation: gconv help border.\n"
         "gconv --version prints the version, and the libraries it was built with.\n",
         stdout);
 }
 
-/* What a built-in filter is; false if there is none of this name. */
-static bool print_filter(const char *name) {
-  const gconv_builtin_info *filter;
-  for (size_t i = 0; (filter = gconv_builtin_at(i)); i++)
-    if (strcmp(filter->name, name) == 0) {
-      const char *colon = filter->parameters[0] ? ":" : "";
-      printf("Usage: gconv -i INPUT -f %s%s%s -o OUTPUT [OPTION...]\n%s\n\ngconv info %s describes it, gconv make %s prints "
-             "it.\n",
-             name, colon, filter->parameters, filter->help, name, name);
-      return true;
-    }
+/* ---- What a word may be: each prints what it knows, and returns whether it knew anything ---- */
+
+static bool print_command(const char *word) {
+  bool asks = strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+  const gconv_command *command = asks ? &gconv_command_help : gconv_command_find(word);
+  if (command)
+    gconv_command_print(stdout, command);
+  return command != NULL;
+}
+
+static bool print_builtin(const char *word) {
+  const gconv_builtin_info *filter = gconv_word_builtin(word);
+  if (!filter)
+    return false;
+  printf("Usage: gconv -i INPUT -f %s%s%s -o OUTPUT [OPTION...]\n%s\n", filter->name, filter->parameters[0] ? ":" : "",
+         filter->parameters, filter->help);
+  if (filter->also)
+    printf("Also called: %s\n", filter->also);
+  printf("\ngconv info %s describes it, gconv make %s prints it.\n", filter->name, filter->name);
+  return true;
+}
+
+static bool print_shipped(const char *word) {
+  char path[4096], line[256];
+  int used = snprintf(path, sizeof path, "%s/%s.txt", gconv_filter_folder(), word);
+  FILE *file = strchr(word, '/') || used >= (int)sizeof path || gconv_word_builtin(word) ? NULL : fopen(path, "re");
+  if (!file)
+    return false;
+  printf("Usage: gconv -i INPUT -f %s -o OUTPUT [OPTION...]\n", word);
+  while (fgets(line, sizeof line, file) && line[0] == '#')
+    fputs(line + strspn(line, "# "), stdout);
+  fclose(file);
+  return true;
+}
+
+/* The options of the main job first; those of other commands where it has none of this name. */
+static bool print_option(const char *word) {
+  const gconv_command *command;
+  char name[64];
+  snprintf(name, sizeof name, "%s%s", word[0] == '-' ? "" : "--", word);
+  for (size_t i = 0; strlen(name) > 1 && (command = gconv_command_at(i)); i++) {
+    const gconv_option *option = gconv_option_find(command->of, name, strlen(name));
+    if (!option)
+      continue;
+    if (command->of != GCONV_OF_FILTER)
+      printf("Option of gconv %s:\n", command->name);
+    gconv_option_print(stdout, option);
+    gconv_option_print_more(stdout, option);
+    return true;
+  }
   return false;
 }
 
-/* What an option of the main job does, "border", "--border" or "-f"; false if there is none of this name. */
-static bool print_option(const char *word) {
-  char name[64];
-  snprintf(name, sizeof name, "%s%s", word[0] == '-' ? "" : "--", word);
-  const gconv_option *option = gconv_option_find(GCONV_OF_FILTER, name, strlen(name));
-  if (option)
-    gconv_option_print(stdout, option);
-  return option != NULL;
+static bool print_algorithm(const char *word) {
+  size_t printed = 0;
+  const gconv_algorithm_info *info;
+  for (size_t i = 0; (info = gconv_algorithm_at(i)); i++)
+    if (strcasecmp(info->name, word) == 0 && ++printed)
+      gconv_algorithm_print(info, gconv_algorithm_obstacle(i), "");
+  for (size_t i = 0; (info = gconv_layer_algorithm_at(i)); i++)
+    if (strcasecmp(info->name, word) == 0 && ++printed)
+      gconv_algorithm_print(info, gconv_layer_algorithm_obstacle(i), "for banks: ");
+  if (printed > 0)
+    printf("\n-a %s asks for it; gconv algorithms lists all.\n", word);
+  return printed > 0;
 }
 
-static bool asks_for_help(const char *word) {
-  return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+static bool print_format(const char *word) {
+  static const char *const depths[] = {"8", "16", "float"};
+  const gconv_format_info *format = gconv_format_by_name(word);
+  if (!format)
+    return false;
+  printf("%s: a format of images: %s\nextensions: %s; %s%s%s; depths:", format->name, format->help, format->extensions,
+         format->reads ? "read" : "", format->reads && format->writes ? " and " : "", format->writes ? "written" : "");
+  for (size_t i = 0; i < sizeof depths / sizeof *depths; i++)
+    if (format->holds[i])
+      printf(" %s", depths[i]);
+  putchar('\n');
+  return true;
 }
 
+/* A parameter of built-in filters. */
+static bool print_parameter(const char *word) {
+  const gconv_builtin_info *filter;
+  size_t length = strlen(word), printed = 0;
+  for (size_t i = 0; (filter = gconv_builtin_at(i)); i++)
+    for (const char *at = filter->parameters; *at; at += strcspn(at, ","), at += *at == ',')
+      if (strncasecmp(at, word, length) == 0 && at[length] == '=')
+        printf("%s%s:%s\n", printed++ ? "" : "Parameter of filters, with the defaults:\n", filter->name, filter->parameters);
+  return printed > 0;
+}
+
+/* A value of an option, by its name here or elsewhere. */
+static bool print_value(const char *word) {
+  const gconv_option *row = gconv_option_table;
+  bool printed = false;
+  for (; (row = gconv_option_next(row, GCONV_OF_FILTER)); row++)
+    if (row->name && gconv_option_has_value(row, word)) {
+      printf("%s%s is a value of\n", printed ? "\n" : "", word);
+      gconv_option_print(stdout, row);
+      gconv_option_print_more(stdout, row);
+      printed = true;
+    }
+  return printed;
+}
+
+/* The words of a row of the glossary have commas between: "strip, band". */
+static bool has_word(const char *words, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = words; *at; at += strcspn(at, ","), at += strspn(at, ", "))
+    if (strcspn(at, ",") == length && strncasecmp(at, word, length) == 0)
+      return true;
+  return false;
+}
+
+static bool print_meaning(const char *word) {
+  bool printed = false;
+  for (size_t i = 0; glossary[i].words; i++)
+    if (has_word(glossary[i].words, word)) {
+      printf("%s: %s\n", glossary[i].words, glossary[i].text);
+      printed = true;
+    }
+  return printed;
+}
+
+static bool print_elsewhere(const char *word) {
+  const char *text = gconv_elsewhere(word);
+  if (text)
+    printf("%s: %s\n", word, text);
+  return text != NULL;
+}
+
+/* ---- All of them ---- */
+
+static bool answer(const char *word) {
+  static bool (*const all[])(const char *) = {print_builtin, print_shipped,   print_option, print_algorithm,
+                                              print_format,  print_parameter, print_meaning};
+  bool known = print_command(word);
+  for (size_t i = 0; !known && i < sizeof all / sizeof *all; i++)
+    if (all[i](word)) {
+      known = true;
+      while (++i < sizeof all / sizeof *all)
+        all[i](word);
+    }
+  return known || print_value(word) || print_elsewhere(word);
+}
+
+static void suggest(gconv_suggestion *best, const char *word) {
+  for (size_t i = 0; gconv_command_at(i); i++)
+    gconv_suggest(best, word, gconv_command_at(i)->name);
+  for (size_t i = 0; gconv_builtin_at(i); i++)
+    gconv_suggest(best, word, gconv_builtin_at(i)->name);
+  for (const gconv_option *row = gconv_option_table; row->name || row->heading; row++)
+    if (row->name)
+      gconv_suggest(best, word + strspn(word, "-"), row->name);
+  for (size_t i = 0; gconv_algorithm_at(i); i++)
+    gconv_suggest(best, word, gconv_algorithm_at(i)->name);
+  for (size_t i = 0; gconv_format_at(i); i++)
+    gconv_suggest(best, word, gconv_format_at(i)->name);
+  for (size_t i = 0; glossary[i].words; i++)
+    gconv_suggest(best, word, glossary[i].words);
+}
+
+static int answer_or_say(const char *word) {
+  gconv_suggestion best = {0};
+  if (answer(word))
+    return GCONV_EXIT_OK;
+  suggest(&best, word);
+  if (access(word, F_OK) == 0)
+    gconv_say("%s: is a file: gconv info describes it", word);
+  else if (best.name[0])
+    gconv_say("%s: there is no help on this: did you mean %s?", word, best.name);
+  else
+    gconv_say("%s: there is no help on this: gconv help lists commands, gconv help filter options, gconv filters filters",
+              word);
+  return GCONV_EXIT_USAGE;
+}
+
+/* Several words may be one: "bank info", "exact family". Else they are answered one by one. */
 static int run(gconv_settings *settings, const gconv_texts *words) {
   (void)settings;
+  char phrase[128] = "";
   int status = GCONV_EXIT_OK;
   if (words->count == 0)
     print_overview();
-  for (size_t i = 0; i < words->count && status == GCONV_EXIT_OK; i++) {
-    const char *word = words->items[i];
-    const gconv_command *command = asks_for_help(word) ? &gconv_command_help : gconv_command_find(word);
-    if (command)
-      gconv_command_print(stdout, command);
-    else if (!print_filter(word) && !print_option(word))
-      status = gconv_command_unknown(word);
-  }
+  for (size_t i = 0; i < words->count && strlen(phrase) + strlen(words->items[i]) + 2 < sizeof phrase; i++)
+    strcat(strcat(phrase, i > 0 ? " " : ""), words->items[i]);
+  if (words->count > 1 && answer(phrase))
+    return GCONV_EXIT_OK;
+  for (size_t i = 0; i < words->count && status == GCONV_EXIT_OK; i++)
+    status = answer_or_say(words->items[i]);
   return status;
 }
 
 const gconv_command gconv_command_help = {
     .name = "help",
-    .synopsis = "help [COMMAND|FILTER|OPTION...]",
-    .help = "how gconv, one of its commands, a built-in filter or an option, is used",
+    .synopsis = "help [WORD...]",
+    .help = "what a command, option, filter, algorithm, format or word of the documentation is",
     .of = GCONV_OF_REST,
     .words = GCONV_WORDS_ALL,
     .run = run,

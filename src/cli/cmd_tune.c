@@ -22,7 +22,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   gconv_bench bench = {.out = stdout, .say = gconv_say_text};
   gconv_set_log(gconv_say_warning, NULL);
   gconv_status status =
-      gconv_bench_open(&bench, settings->bench.device, gconv_settle_threads(settings->bench.threads, false));
+      gconv_bench_open(&bench, settings->bench.device, gconv_settle_threads(settings->tune_threads, false));
   if (status == GCONV_OK && settings->show)
     gconv_tune_print(stdout, bench.device);
   else if (status == GCONV_OK)

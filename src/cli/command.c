@@ -38,12 +38,32 @@ const gconv_command *gconv_command_choose(int count, char *const *words, int *us
   return part ? part : count > 0 ? gconv_command_find(words[0]) : NULL;
 }
 
-int gconv_command_unknown(const char *name) {
-  gconv_suggestion best = {0};
+static void suggest_command(gconv_suggestion *best, const char *name) {
   for (size_t i = 0; i < COMMANDS; i++)
     if (!gconv_command_is_part(commands[i]))
-      gconv_suggest(&best, name, commands[i]->name);
-  if (access(name, F_OK) == 0)
+      gconv_suggest(best, name, commands[i]->name);
+}
+
+/* Whether words that begin with no command are a job: its filter or its inputs stand first. */
+static bool are_job(int count, char *const *words) {
+  gconv_suggestion command = {0};
+  if (count < 2)
+    return false;
+  if (access(words[0], F_OK) == 0 || gconv_word_is_filter(words[0]))
+    return true;
+  suggest_command(&command, words[0]);
+  return command.name[0] == '\0' && !gconv_elsewhere(words[0]);
+}
+
+int gconv_command_unknown(const char *name) {
+  gconv_suggestion best = {0};
+  suggest_command(&best, name);
+  if (gconv_word_is_filter(name))
+    gconv_say("%s: is a filter, where a command is expected: gconv %s INPUT OUTPUT applies it, gconv info %s describes it",
+              name, name, name);
+  else if (gconv_elsewhere(name))
+    gconv_say("%s: %s", name, gconv_elsewhere(name));
+  else if (access(name, F_OK) == 0)
     gconv_say("%s: is a file, where a command is expected; images are given with -i: gconv -i %s -f FILTER -o OUTPUT", name,
               name);
   else if (best.name[0])
@@ -51,6 +71,17 @@ int gconv_command_unknown(const char *name) {
   else
     gconv_say("%s: no such command: gconv help lists them; images are given with -i", name);
   return GCONV_EXIT_USAGE;
+}
+
+/* Lists of filters with commas become their filters. */
+static bool split_filters(gconv_texts *words) {
+  gconv_texts specs = {0};
+  bool good = true;
+  for (size_t i = 0; i < words->count && good; i++)
+    good = gconv_filters_split(words->items[i], &specs);
+  gconv_texts_free(words);
+  *words = specs;
+  return good;
 }
 
 /* Parses the words. False if there is nothing left to do, with *status for the end of the program: after --help, which is
@@ -69,6 +100,9 @@ static bool parse(const gconv_command *command, int count, char *const *words, g
     *status = GCONV_EXIT_USAGE;
   } else if (help) {
     gconv_command_print(stdout, command);
+  } else if (command->words == GCONV_WORDS_FILTERS && !split_filters(operands)) {
+    gconv_say("out of memory");
+    *status = GCONV_EXIT_FAILED;
   } else if (command->words == GCONV_WORDS_NONE && operands->count > 0) {
     gconv_say("%s: unexpected argument of gconv %s", operands->items[0], command->name);
     *status = GCONV_EXIT_USAGE;
@@ -129,7 +163,7 @@ static void print_version(void) {
 int gconv_run(int count, char *const *words) {
   if (count == 0) {
     fputs("Usage: gconv -i INPUT -f FILTER -o OUTPUT [OPTION...]\n"
-          "       gconv -i photo.jpg -f sobel_x -o edges.png\n"
+          "       gconv FILTER INPUT OUTPUT, such as: gconv sobel photo.jpg edges.png\n"
           "       gconv help\n",
           stderr);
     return GCONV_EXIT_USAGE;
@@ -146,5 +180,7 @@ int gconv_run(int count, char *const *words) {
     return gconv_command_run(&gconv_command_filter, count, words);
   int used;
   const gconv_command *command = gconv_command_choose(count, words, &used);
+  if (!command && are_job(count, words))
+    return gconv_command_run(&gconv_command_filter, count, words);
   return command ? gconv_command_run(command, count - used, words + used) : gconv_command_unknown(words[0]);
 }

@@ -40,6 +40,15 @@ bool gconv_command_is_part(const gconv_command *command);
 const gconv_command *gconv_command_find(const char *name);
 /* The subcommand that the first one or two words name, or NULL; *used tells how many. */
 const gconv_command *gconv_command_choose(int count, char *const *words, int *used);
+/* Prints a line on an algorithm, with `before` in front of its help; obstacle: what keeps it from being used, or NULL. */
+void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before);
+
+/* The built-in filter that the word, perhaps with parameters, names by any of its names; NULL: none. */
+const gconv_builtin_info *gconv_word_builtin(const char *word);
+
+/* Whether the word, perhaps with parameters, is the name of a built-in or shipped filter, whatever files there are. */
+bool gconv_word_is_filter(const char *word);
+
 /* Says that there is no such subcommand, with the name that may have been meant; returns GCONV_EXIT_USAGE. */
 int gconv_command_unknown(const char *name);
 

@@ -6,30 +6,10 @@
 
 /* ---- --border ---- */
 
-static const char reflect_text[] = "there are two ways to reflect the row  a b c d:\n"
-                                   "  symmetric    c b a | a b c d | d c b    the edge twice (scipy's \"reflect\", vips' "
-                                   "\"mirror\")\n"
-                                   "  reflect101   d c b | a b c d | c b a    the edge once (NumPy's \"reflect\", OpenCV's "
-                                   "default, scipy's \"mirror\")";
-
-/* The names of borders elsewhere, and here. */
-static const struct {
-  const char *word, *name;
-} borders_elsewhere[] = {
-    {"edge", "replicate"}, {"nearest", "replicate"}, {"copy", "replicate"},   {"extend", "replicate"},
-    {"tile", "wrap"},      {"circular", "wrap"},     {"periodic", "wrap"},    {"black", "zero"},
-    {"none", "zero"},      {"zeros", "zero"},        {"white", "constant:1"},
-};
-
 /* The field is the gconv_options. */
 static gconv_status parse_border(const gconv_given *given) {
   gconv_options *options = given->field;
   int border = GCONV_BORDER_CONSTANT;
-  for (size_t i = 0; i < sizeof borders_elsewhere / sizeof *borders_elsewhere; i++)
-    if (strcmp(given->value, borders_elsewhere[i].word) == 0)
-      return gconv_refuse(given->message, "here this is called %s", borders_elsewhere[i].name);
-  if (strcmp(given->value, "reflect") == 0 || strcmp(given->value, "mirror") == 0)
-    return gconv_refuse(given->message, "%s", reflect_text);
   if (strncmp(given->value, "constant:", 9) == 0) {
     if (!gconv_parse_number(given->value + 9, &options->border_value))
       return gconv_refuse(given->message, "constant takes a number, such as constant:0.5");
@@ -135,15 +115,21 @@ static void print_format(FILE *out, const void *field) {
 
 const gconv_kind gconv_value_format = {parse_format, print_format};
 
+/* A name, or several with commas between, for a race. */
+static gconv_status parse_algorithm(const gconv_given *given) {
+  bool several = strchr(given->value, ',') != NULL;
+  const gconv_given all = {given->option, "all", given->settings, given->field, given->message};
+  given->settings->racers = several ? given->value : NULL;
+  if (several)
+    GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
+  return gconv_value_name.parse(several ? &all : given);
+}
+
+const gconv_kind gconv_value_algorithm = {parse_algorithm, gconv_print_text};
+
 static gconv_status parse_without(const gconv_given *given) {
-  for (const char *at = given->value; *at; at += strcspn(at, ","), at += *at == ',') {
-    gconv_message unknown;
-    char word[64];
-    int index;
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
-    if (gconv_option_find_word(given->option, word, &index, &unknown) != GCONV_OK)
-      return gconv_refuse(given->message, "there is no algorithm '%s': gconv algorithms lists them", word);
-  }
+  if (given->value[0])
+    GCONV_TRY(gconv_option_find_words(given->option, given->value, given->message));
   *(const char **)given->field = given->value;
   return GCONV_OK;
 }

@@ -10,6 +10,11 @@
 
 /* ---- Filters and banks ----------------------------------------------------------------------------------------------- */
 
+/* How filters become one image: as was asked for; else derivatives of one name, such as sobel, by their magnitude. */
+static int choose_combine(const gconv_filters *filters, int asked) {
+  return asked >= 0 ? asked : filters->gradient ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
+}
+
 static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters *filters, gconv_message *message) {
   for (size_t i = 0; i < stage->filters.count; i++) {
     gconv_status status = gconv_filters_read(stage->filters.items[i], stage->syntax, filters);
@@ -26,7 +31,7 @@ static gconv_status read_filters(gconv_main_job *job, gconv_message *message) {
     return gconv_complain_memory(message);
   for (size_t i = 0; i < settings->before_count; i++) {
     GCONV_TRY(read_stage(&settings->before[i], &job->before[i], message));
-    if (job->before[i].count != 1)
+    if (job->before[i].count != 1 && !job->before[i].gradient)
       return gconv_refuse(message, "--then: %zu filters stand before it, and the next ones take one image: name one there",
                           job->before[i].count);
   }
@@ -394,7 +399,6 @@ static gconv_status check_bank_job(const gconv_main_job *job, gconv_message *mes
 static gconv_status read_operation(gconv_main_job *job, gconv_message *message) {
   if (!job->has_banks)
     return read_filters(job, message);
-  GCONV_TRY(check_bank_options(job, message));
   return read_banks(job, message);
 }
 
@@ -402,8 +406,11 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   gconv_settings *settings = job->settings;
   GCONV_TRY(gconv_settings_finish(settings, message));
   job->has_banks = gconv_settings_want_banks(settings);
-  make_batch(job);
   GCONV_TRY(read_operation(job, message));
+  settings->combine = choose_combine(&job->filters, settings->combine);
+  make_batch(job);
+  if (job->has_banks)
+    GCONV_TRY(check_bank_options(job, message));
   GCONV_TRY(gconv_inputs_find(&settings->inputs, settings->recursive, settings->naming.output, &job->inputs, message));
   if (job->inputs.unread > 0 && !settings->quiet)
     gconv_say("%s%s: not of a format that is read here, and passed over", job->inputs.unread_one,
@@ -442,13 +449,13 @@ static bool has_offset(const gconv_filters *filters) {
 }
 
 /* The options of a filter before a --then, whose result is the image for the next, in float32. */
-static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settings *stage) {
+static gconv_options stage_options(const gconv_main_job *job, gconv_layer_settings *stage, const gconv_filters *filters) {
   gconv_options options = job->options;
   make_plain_options(&stage->layer, &options);
   options.format = NULL;
   options.keep_type = false;
   options.output_type = GCONV_F32;
-  options.combine = GCONV_COMBINE_NONE;
+  options.combine = (gconv_combine)choose_combine(filters, -1);
   options.range = GCONV_RANGE_CLAMP; /* which float32 needs not: values stay as they are */
   options.round_gray = !are_results_float(job);
   options.scale = 1;
@@ -467,7 +474,7 @@ static gconv_status make_filters(gconv_main_job *job) {
   gconv_operation **stages = calloc(last + 1, sizeof *stages);
   gconv_status status = stages ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i < last && status == GCONV_OK; i++) {
-    gconv_options options = stage_options(job, &settings->before[i]);
+    gconv_options options = stage_options(job, &settings->before[i], &job->before[i]);
     status = gconv_operation_filters(&job->before[i], &options, &stages[i]);
   }
   if (status == GCONV_OK)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/options.h"
 #include "base/suggest.h"
+#include "cli/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +22,22 @@ static const gconv_option *next_option(const gconv_option *row, unsigned command
   return row;
 }
 
+/* Whether the letters are one of `words`, which blanks part. */
+static bool is_among(const char *words, const char *name, size_t length) {
+  for (const char *at = words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+    if (strcspn(at, " ") == length && memcmp(at, name, length) == 0)
+      return true;
+  return false;
+}
+
 const gconv_option *gconv_option_find(unsigned command, const char *word, size_t length) {
-  const gconv_option *row = gconv_option_table;
-  for (; (row = next_option(row, command)); row++)
-    if (word[1] == '-' ? strlen(row->name) == length - 2 && memcmp(row->name, word + 2, length - 2) == 0
-                       : length == 2 && row->letter == word[1])
-      break;
-  return row;
+  const gconv_option *other = NULL;
+  for (const gconv_option *row = gconv_option_table; (row = next_option(row, command)); row++)
+    if (word[1] != '-' ? length == 2 && row->letter == word[1] : is_among(row->name, word + 2, length - 2))
+      return row;
+    else if (word[1] == '-' && is_among(row->also, word + 2, length - 2))
+      other = row;
+  return other;
 }
 
 static const gconv_option *find_letter(unsigned command, char letter) {
@@ -43,15 +53,6 @@ bool gconv_option_takes_file(const gconv_option *option) {
          (option->value && (strncmp(option->value, "PATH", 4) == 0 || strncmp(option->value, "FILE", 4) == 0));
 }
 
-/* Whether `name` is one of `words`, which blanks part. */
-static bool is_among(const char *words, const char *name) {
-  size_t length = strlen(name);
-  for (const char *at = words; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
-    if (strcspn(at, " ") == length && memcmp(at, name, length) == 0)
-      return true;
-  return false;
-}
-
 /* ---- Parsing --------------------------------------------------------------------------------------------------------- */
 
 /* An option, or "--"; "-" is standard input or output. */
@@ -61,12 +62,14 @@ static bool is_option(const char *word) {
 
 /* The option that `name` may have meant: by what others call it, or by its letters. */
 static void find_meant(unsigned command, const char *name, gconv_suggestion *best) {
+  bool elsewhere = gconv_elsewhere(name) != NULL; /* that text says more than a name of similar letters */
   for (const gconv_option *row = gconv_option_table; (row = next_option(row, command)); row++) {
-    if (is_among(row->also, name)) {
+    if (is_among(row->near, name, strlen(name))) {
       snprintf(best->name, sizeof best->name, "%s", row->name);
       return;
     }
-    gconv_suggest(best, name, row->name);
+    if (!elsewhere)
+      gconv_suggest(best, name, row->name);
   }
 }
 
@@ -91,8 +94,11 @@ static gconv_status complain_unknown(unsigned command, const char *word, int len
   char name[64];
   snprintf(name, sizeof name, "%.*s", length - 2 > 0 ? length - 2 : 0, word + 2);
   gconv_suggestion best = {0};
+  const char *elsewhere = gconv_elsewhere(name);
   if (word[1] == '-')
     find_meant(command, name, &best);
+  if (elsewhere && best.name[0] == '\0')
+    return gconv_refuse(message, "%.*s: %s", length, word, elsewhere);
   if (best.name[0])
     return gconv_refuse(message, "unknown option %.*s: did you mean --%s?", length, word, best.name);
   return gconv_refuse(message, "unknown option %.*s: --help lists all", length, word);
@@ -109,8 +115,16 @@ typedef struct parsing {
 } parsing;
 
 static gconv_status take_value(parsing *p, const gconv_option *option, const char *value, gconv_message *message) {
+  if (value)
+    GCONV_TRY(gconv_option_meaning(option, value, p->settings, &value, message));
   const gconv_given given = {option, value, p->settings, (char *)p->settings + option->field, message};
   return option->kind->parse(&given);
+}
+
+/* Whether a further word belongs to the option, too. An image behind filters does not. */
+static bool is_further_value(const gconv_option *option, const char *word) {
+  const gconv_format_info *image = option->kind == &gconv_value_filters ? gconv_format_by_path(word) : NULL;
+  return option->several && !is_option(word) && (!image || strcmp(image->name, "npy") == 0);
 }
 
 /* Parses the option that begins at words[*at], and leaves *at at its last word. */
@@ -132,7 +146,7 @@ static gconv_status parse_option(parsing *p, int *at, gconv_message *message) {
     value = p->words[++*at];
   }
   gconv_status status = take_value(p, option, value, message);
-  while (status == GCONV_OK && option->several && !equals && *at + 1 < p->count && !is_option(p->words[*at + 1]))
+  while (status == GCONV_OK && !equals && *at + 1 < p->count && is_further_value(option, p->words[*at + 1]))
     status = take_value(p, option, value = p->words[++*at], message);
   if (status != GCONV_OK)
     return gconv_complain(message, status, "%.*s%s%s: %s", length, word, value ? " " : "", value ? value : "",
@@ -148,7 +162,7 @@ static gconv_status check_excluded(const parsing *p, gconv_message *message) {
   for (size_t i = 0; i < p->given_count; i++)
     for (size_t j = 0; j < p->given_count; j++) {
       const gconv_option *option = p->given[i], *other = p->given[j];
-      if (!is_among(option->excludes, other->name))
+      if (!is_among(option->excludes, other->name, strlen(other->name)))
         continue;
       if (option->excluded)
         return gconv_refuse(message, option->excluded, other->name);
@@ -201,6 +215,31 @@ void gconv_option_print(FILE *out, const gconv_option *option) {
                               : snprintf(name, sizeof name, "      --%s%s%s", option->name, gap, value);
   fputs(name, out);
   print_wrapped(out, length + 1 < HELP_COLUMN ? length : LINE_WIDTH, option->help);
+}
+
+/* Prints the words, which blanks part, with commas. */
+static void print_words(FILE *out, const char *before, const char *words) {
+  for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " "))
+    fprintf(out, "%s%s%.*s", at == words ? "" : ", ", before, (int)strcspn(at, " "), at);
+}
+
+void gconv_option_print_more(FILE *out, const gconv_option *option) {
+  if (option->also) {
+    fputs("\nAlso called ", out);
+    print_words(out, "--", option->also);
+    fputs(".\n", out);
+  }
+  if (option->synonyms)
+    fputs("\nOther words for values:\n", out);
+  for (const gconv_synonym *row = option->synonyms; row && row->words; row++) {
+    fputs("  ", out);
+    print_words(out, "", row->words);
+    fputs(row->unclear ? ": " : ": taken for ", out);
+    gconv_put_lines(out, row->unclear ? row->unclear : row->value);
+    fputc('\n', out);
+  }
+  if (option->drawing)
+    fprintf(out, "\n%s", option->drawing);
 }
 
 void gconv_options_print(FILE *out, unsigned command) {

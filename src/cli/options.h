@@ -29,6 +29,14 @@ enum {
 
 typedef struct gconv_option gconv_option;
 
+/* Words of other programs for a value. A list of these ends with a row of zeroes. */
+typedef struct gconv_synonym {
+  const char *words;   /* with blanks between: "edge nearest" */
+  const char *value;   /* the value here, "replicate"; what follows a colon stays: "gpu:1" is "cuda:1" */
+  const char *unclear; /* or, where the words mean different things in different programs: what they mean, and the value for
+                          each */
+} gconv_synonym;
+
 /* An option as it was given. */
 typedef struct gconv_given {
   const gconv_option *option;
@@ -56,10 +64,13 @@ struct gconv_option {
   size_t field;           /* where in gconv_settings */
   bool changes_results;   /* results of another value are other results: it is part of the digest of --resume */
   const char *help;
-  const char *also;  /* names that people may try instead, with blanks between, for an error to know; NULL: none */
-  bool several;      /* words that follow the value are further values, up to the next option */
-  bool of_banks;     /* makes the job one of banks */
-  int least, most;   /* the limits of an integer; for a word, `least` is the value of the first */
+  const char *also; /* other names that are taken for it, with blanks between; NULL: none */
+  const char *near; /* names that people may try, and mean something else by: an error asks whether they mean this option */
+  const gconv_synonym *synonyms; /* of values; NULL: none */
+  const char *drawing;           /* shows what the values mean, in lines, for `gconv help NAME`; NULL: none */
+  bool several;                  /* words that follow the value are further values, up to the next option */
+  bool of_banks;                 /* makes the job one of banks */
+  int least, most;               /* the limits of an integer; for a word, `least` is the value of the first */
   const char *takes; /* what the value has to be, for the error of a wrong one: "a number of groups, from 1 on" */
   const char *words; /* the values, for checks and completion: "cpu|gpu|auto"; NULL: word_at() lists them */
   const char *(*word_at)(size_t index); /* the values, up to NULL; NULL too: any value is taken */
@@ -76,7 +87,7 @@ extern const gconv_kind gconv_value_flag;    /* bool: true */
 extern const gconv_kind gconv_value_text;    /* const char * */
 extern const gconv_kind gconv_value_once;    /* the same, NULL before: refused when given twice */
 extern const gconv_kind gconv_value_texts;   /* gconv_texts: a copy is appended */
-extern const gconv_kind gconv_value_filters; /* the same, completed as filters */
+extern const gconv_kind gconv_value_filters; /* the same, of lists with commas, completed as filters */
 extern const gconv_kind gconv_value_number;  /* double: finite */
 extern const gconv_kind gconv_value_numbers; /* gconv_numbers: with commas between */
 extern const gconv_kind gconv_value_integer; /* int or int32_t: least to most */
@@ -87,14 +98,30 @@ extern const gconv_kind gconv_value_name; /* const char *: the word, in static s
 
 /* Those of few options: of filter (filter_values.c), and of bench (bench_values.c). */
 extern const gconv_kind gconv_value_border, gconv_value_padding, gconv_value_activation, gconv_value_format,
-    gconv_value_without, gconv_value_device, gconv_value_shard, gconv_value_verify, gconv_value_then;
-extern const gconv_kind gconv_value_images, gconv_value_types, gconv_value_sizes, gconv_value_blocks, gconv_value_sweep;
+    gconv_value_algorithm, gconv_value_without, gconv_value_device, gconv_value_shard, gconv_value_verify, gconv_value_then;
+extern const gconv_kind gconv_value_algorithms, gconv_value_images, gconv_value_types, gconv_value_sizes, gconv_value_blocks,
+    gconv_value_sweep;
 
 /* The print() of kinds that store a const char *. */
 void gconv_print_text(FILE *out, const void *field);
 
+/* Appends the filters of a list with commas: "sobel_x,gaussian:size=9,sigma=2" are two. A part belongs to the filter before
+ * it if it is name=value, or begins like no name. False without memory. */
+bool gconv_filters_split(const char *list, gconv_texts *specs);
+
 /* Copies word number `index` of the option into `word`; false past the last. */
 bool gconv_option_word(const gconv_option *option, size_t index, char word[64]);
+
+/* GCONV_OK and what `value` is called here: `value` itself where it is no synonym. What is returned lives as long as the
+ * settings. The message says what an unclear word may mean. */
+gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_settings *settings,
+                                  const char **meaning, gconv_message *message);
+
+/* Whether the word is one of the values, or of their synonyms. */
+bool gconv_option_has_value(const gconv_option *option, const char *word);
+
+/* GCONV_OK if each name of a list with commas is a word of the option, else a message. */
+gconv_status gconv_option_find_words(const gconv_option *option, const char *list, gconv_message *message);
 
 /* GCONV_OK and the index of `value` among the words of the option, or a message that lists them. */
 gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index, gconv_message *message);
@@ -119,7 +146,7 @@ int gconv_parse_integers(const char *text, int limit, int64_t least, int64_t mos
 /* The first row from `row` on that belongs to `command`, an option or a heading; NULL: none. */
 const gconv_option *gconv_option_next(const gconv_option *row, unsigned command);
 
-/* The option that `word` names, of which `length` letters count: "-x" or "--name"; NULL: none. */
+/* The option that `word` names, of which `length` letters count: "-x" or "--name", or another name of it; NULL: none. */
 const gconv_option *gconv_option_find(unsigned command, const char *word, size_t length);
 
 /* Whether a word must follow it. */
@@ -137,6 +164,9 @@ gconv_status gconv_options_parse(unsigned command, int count, char *const *words
 /* Prints an option for --help; those of a command, below their headings. */
 void gconv_option_print(FILE *out, const gconv_option *option);
 void gconv_options_print(FILE *out, unsigned command);
+
+/* Prints what `gconv help NAME` says besides: synonyms, and the drawing. */
+void gconv_option_print_more(FILE *out, const gconv_option *option);
 
 /* What of the settings changes results, as text, for the digest of --resume: equal texts, equal results. For free(); NULL
  * without memory. */

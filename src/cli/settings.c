@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 gconv_settings gconv_settings_default(void) {
-  return (gconv_settings){.depth = -1,
+  return (gconv_settings){.combine = -1,
+                          .depth = -1,
                           .png_level = -1,
                           .range = -1,
                           .job.tolerance = -1,
@@ -24,6 +25,7 @@ void gconv_settings_free(gconv_settings *settings) {
   free(settings->before);
   free(settings->mean.items);
   free(settings->std.items);
+  gconv_texts_free(&settings->meanings);
   gconv_texts_free(&settings->inputs);
   gconv_texts_free(&settings->last.filters);
   gconv_texts_free(&settings->bench.filters);
@@ -40,7 +42,7 @@ bool gconv_settings_want_race(const gconv_settings *settings) {
 gconv_status gconv_settings_begin_layer(gconv_settings *settings, gconv_message *message) {
   if (settings->last.filters.count == 0)
     return gconv_refuse(message, "there is no filter before it: -f FILTER --then -f FILTER");
-  if (settings->combine != GCONV_COMBINE_NONE)
+  if (settings->combine > GCONV_COMBINE_NONE)
     return gconv_refuse(message,
                         "--combine stands before it, but is for what the last one yields: put it behind the last --then");
   if (gconv_settings_want_race(settings))
@@ -84,15 +86,13 @@ static bool are_gpus(const char *value) {
 }
 
 gconv_status gconv_settings_check_device(const char *value, gconv_message *message) {
-  static const gconv_option names = {.words = "auto|cpu|cuda"};
+  static const gconv_option names = {.name = "device", .words = "auto|cpu|cuda"};
   if (strncmp(value, "cuda:", 5) == 0 && are_gpus(value + 5))
     return GCONV_OK;
   if (strncmp(value, "cuda:", 5) == 0)
     return gconv_refuse(message,
                         "cuda takes the number of a GPU, such as cuda:0, or several, such as cuda:0,2, or all of them: "
                         "cuda:all");
-  if (strcasecmp(value, "gpu") == 0 || strcasecmp(value, "nvidia") == 0)
-    return gconv_refuse(message, "here this is called cuda");
   int index;
   return gconv_option_find_word(&names, value, &index, message);
 }
@@ -102,7 +102,10 @@ static gconv_status choose_device(gconv_settings *settings, gconv_message *messa
   if (settings->job.device)
     return GCONV_OK;
   settings->job.device = environment && environment[0] != '\0' ? environment : "auto";
-  gconv_status status = gconv_settings_check_device(settings->job.device, message);
+  const gconv_option *option = gconv_option_find(GCONV_OF_FILTER, "-d", 2);
+  gconv_status status = gconv_option_meaning(option, settings->job.device, settings, &settings->job.device, message);
+  if (status == GCONV_OK)
+    status = gconv_settings_check_device(settings->job.device, message);
   return status == GCONV_OK ? status : gconv_complain(message, status, "GCONV_DEVICE=%s: %s", environment, message->text);
 }
 

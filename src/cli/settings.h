@@ -41,9 +41,10 @@ typedef struct gconv_settings {
   gconv_layer_settings last;    /* the layer, or the filters, behind the last --then */
   gconv_layer_settings *before; /* those that a --then ended; owned */
   size_t before_count;
-  bool of_banks; /* an option was given that only banks have */
-  int combine;   /* a gconv_combine, or GCONV_COMBINE_MOSAIC */
-  int range;     /* a gconv_range, or -1: not given */
+  const char *racers; /* the algorithms of a race, with commas between; NULL: all */
+  bool of_banks;      /* an option was given that only banks have */
+  int combine;        /* a gconv_combine, or GCONV_COMBINE_MOSAIC; -1: not given */
+  int range;          /* a gconv_range, or -1: not given */
   gconv_numbers mean, std;
   int layout;         /* of arrays: 0 is N x C x H x W, 1 N x H x W x C */
   uint64_t workspace; /* bytes; 0: not given */
@@ -58,6 +59,8 @@ typedef struct gconv_settings {
   bool verbose, quiet;
   bool border_given;
 
+  gconv_texts meanings; /* values that were given by synonyms, as they are called here */
+
   /* ---- Others ---- */
   const char *bank_format;    /* bank convert --format */
   gconv_bank_sheet sheet;     /* bank show */
@@ -65,6 +68,7 @@ typedef struct gconv_settings {
   bool json;                  /* bank info */
   gconv_bench_settings bench; /* bench */
   bool show, forget, quick;   /* tune */
+  int tune_threads;
 } gconv_settings;
 
 /* What holds where no option is given. */
@@ -81,6 +85,10 @@ bool gconv_settings_want_banks(const gconv_settings *settings);
 
 /* GCONV_OK for "auto", "cpu", "cuda", "cuda:0", "cuda:0,2" and "cuda:all". */
 gconv_status gconv_settings_check_device(const char *value, gconv_message *message);
+
+/* Takes words that stand without an option for what the options of the main job have not named: FILTER INPUT... OUTPUT. On
+ * failure the message says which word may mean different things, and how to say each. */
+gconv_status gconv_settings_take_words(gconv_settings *settings, const gconv_texts *words, gconv_message *message);
 
 /* Checks what the options of the main job come to together, and settles device and threads. */
 gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *message);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of options: those of the main job first, then those of the other commands, in the order of their --help. */
 #include "cli/options.h"
+#include "cli/terminal.h"
 
 #include <limits.h>
 #include <string.h>
@@ -86,6 +87,52 @@ static const char *experiment_at(size_t i) {
   return i == 0 ? "list" : gconv_bench_experiment_at(i - 1);
 }
 
+/* ---- Words of other programs ---- */
+
+#define REFLECT                                                                                                             \
+  "there are two ways to reflect the row  a b c d:" GCONV_LINE_BREAK                                                        \
+  "symmetric    c b a | a b c d | d c b    the edge twice (scipy's \"reflect\", vips' \"mirror\")" GCONV_LINE_BREAK         \
+  "reflect101   d c b | a b c d | c b a    the edge once (NumPy's \"reflect\", OpenCV's default, scipy's \"mirror\")"
+
+static const gconv_synonym border_words[] = {
+    {"edge nearest copy extend", "replicate", NULL},
+    {"tile circular periodic wraparound", "wrap", NULL},
+    {"black zeros", "zero", NULL},
+    {"white", "constant:1", NULL},
+    {"reflect-101 reflect_101", "reflect101", NULL},
+    {"mirror reflect", NULL, REFLECT},
+    {"repeat", NULL, "replicate repeats the pixel at the edge, wrap the whole image"},
+    {"none ignore", NULL, "zero has black outside the image; --padding valid leaves out the pixels that need any outside"},
+    {NULL, NULL, NULL},
+};
+static const gconv_synonym device_words[] = {{"gpu nvidia", "cuda", NULL}, {"host", "cpu", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym depth_words[] = {
+    {"u8 uint8", "8", NULL}, {"u16 uint16", "16", NULL}, {"f32 float32 single", "float", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym combine_words[] = {
+    {"mag norm l2 hypot", "magnitude", NULL}, {"add", "sum", NULL}, {"maximum", "max", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym range_words[] = {
+    {"clip saturate", "clamp", NULL},
+    {"absolute", "abs", NULL},
+    {"stretch", "minmax", NULL},
+    {"normalize normalise", NULL,
+     "minmax maps the smallest value to black and the largest to white; a filter whose "
+     "taps sum to 1 is made by dividing it: -f '1/9*[1 1 1; 1 1 1; 1 1 1]'"},
+    {NULL, NULL, NULL}};
+static const gconv_synonym alpha_words[] = {
+    {"copy", "keep", NULL}, {"premultiplied", "premultiply", NULL}, {"remove off", "drop", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym activation_words[] = {
+    {"linear", "none", NULL}, {"leaky_relu leakyrelu", "leaky", NULL}, {"logistic", "sigmoid", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym math_words[] = {
+    {"float32 f32", "fp32", NULL}, {"float16 f16 half", "fp16", NULL}, {"bfloat16", "bf16", NULL}, {NULL, NULL, NULL}};
+static const gconv_synonym type_words[] = {
+    {"uint8 8", "u8", NULL}, {"uint16 16", "u16", NULL}, {"float float32 single", "f32", NULL}, {NULL, NULL, NULL}};
+
+#define BORDER_DRAWING                                                                                                      \
+  "Borders of the row  a b c d:\n"                                                                                          \
+  "  zero         0 0 0 | a b c d | 0 0 0        symmetric    c b a | a b c d | d c b\n"                                    \
+  "  constant:V   v v v | a b c d | v v v        reflect101   d c b | a b c d | c b a\n"                                    \
+  "  replicate    a a a | a b c d | d d d        wrap         b c d | a b c d | a b c\n"
+
 /* ---- Help texts that several rows share ---- */
 
 #define THREADS_HELP "number of CPU threads, no more than processors; default: one for each"
@@ -97,42 +144,43 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 'i', "input", "PATH...", texts, inputs, KEEPS, .also = "image images source src", .several = true,
            .help = "images, folders, quoted patterns such as 'shots/*.png', or - for standard input; may be repeated"),
     OPTION(FILTER, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
-    OPTION(FILTER, 'f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel mask", .several = true,
-           .help = "files, built-in filters such as gaussian:size=9,sigma=2 (gconv filters lists them), arrays such as "
-                   "'[0 -1 0; -1 5 -1; 0 -1 0]' or '1/4*[[1, 1], [1, 1]]', or ImageMagick kernels such as "
-                   "'3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated"),
+    OPTION(FILTER, 'f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel filters", .several = true,
+           .help =
+               "files, built-in filters such as gaussian:sigma=2 or gaussian:size=9,sigma=2 (sigma alone sets the size, 2 * "
+               "ceil(3 * sigma) + 1; gconv filters lists them), arrays such as "
+               "'[0 -1 0; -1 5 -1; 0 -1 0]' or '1/4*[[1, 1], [1, 1]]', or ImageMagick kernels such as "
+               "'3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated, or have commas between: sobel_x,sobel_y"),
     OPTION(FILTER, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
            .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; of banks: bank, npy, "
                    "safetensors or onnx; default: recognised by content"),
     OPTION(FILTER, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
-    OPTION(FILTER, 0, "then", NULL, then, before, KEEPS, .also = "chain next",
+    OPTION(FILTER, 0, "then", NULL, then, before, KEEPS, .near = "chain next",
            .help =
                "apply what follows to the result of what stands before: one filter after the other, with float32 between; "
                "of banks, the layers of a network. --padding, --stride, --dilation, --flip and --algorithm belong to the "
                "filters beside them; --algorithm behind the last --then holds for all without one of their own"),
 
     HEADING(FILTER, "Output"),
-    OPTION(FILTER, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "dest destination",
+    OPTION(FILTER, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "out dest destination",
            .help = "a file, a folder (existing, or ending in /), a template with {stem}, {filter}, {index}, {frame} or "
                    "{ext}, or - for standard output; braces of a name are doubled: {{ and }}"),
     OPTION(FILTER, 0, "format", "NAME", format, naming, CHANGES, .word_at = written_format_at,
            .help = "the file format of the results, of those listed below, or same: that of each input; default: by the "
                    "extension of the output, otherwise png"),
-    OPTION(FILTER, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix append",
+    OPTION(FILTER, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
            .help =
                "put TEXT behind {stem} in the names of results, so that they may lie among the inputs: -o photos/ --suffix "
                "_blur; results of an earlier run are then passed over"),
-    OPTION(FILTER, 0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits type dtype",
-           .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
+    OPTION(FILTER, 0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits dtype", .near = "type",
+           .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
            .help = "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
                    "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
-    OPTION(FILTER, 0, "png-level", "N", integer, png_level, CHANGES, .also = "compression level", .least = 0, .most = 9,
+    OPTION(FILTER, 0, "png-level", "N", integer, png_level, CHANGES, .near = "compression level", .least = 0, .most = 9,
            .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
-    OPTION(FILTER, 0, "quality", "N", integer, job.quality, CHANGES, .least = 1, .most = 100, .excludes = "lossless",
+    OPTION(FILTER, 0, "quality", "N", integer, job.quality, CHANGES, .also = "jpeg-quality webp-quality", .least = 1,
+           .most = 100, .excludes = "lossless",
            .help = "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same that of the input, if it is JPEG"),
-    OPTION(FILTER, 0, "jpeg-quality", "N", integer, job.quality, CHANGES, .also = "webp-quality", .least = 1, .most = 100,
-           .help = "the same as --quality"),
     OPTION(FILTER, 0, "lossless", NULL, flag, job.lossless, CHANGES, .also = "webp-lossless", .excludes = "quality",
            .help = "WebP without loss; default: with loss, as --quality says"),
     OPTION(FILTER, 0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",
@@ -157,9 +205,10 @@ const gconv_option gconv_option_table[] = {
                    "folder; auto and auto/N follow the variables of Slurm arrays and indexed Kubernetes jobs"),
 
     HEADING(FILTER, "Convolution"),
-    OPTION(FILTER, 0, "flip", NULL, flag, last.layer.flip, CHANGES, .also = "convolve convolution rotate",
+    OPTION(FILTER, 0, "flip", NULL, flag, last.layer.flip, CHANGES, .also = "convolve convolution", .near = "rotate",
            .help = "mathematical convolution: rotate the filter by 180 degrees; default: correlation"),
-    OPTION(FILTER, 0, "border", "MODE", border, options, CHANGES, .also = "edge boundary", .word_at = border_at,
+    OPTION(FILTER, 0, "border", "MODE", border, options, CHANGES, .also = "boundary", .near = "edge", .word_at = border_at,
+           .synonyms = border_words, .drawing = BORDER_DRAWING,
            .help =
                "what lies outside the image: zero (default), constant:V (V is 0 for black, 1 for white; for float results "
                "any number), replicate, symmetric, reflect101 or wrap"),
@@ -171,23 +220,27 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "dilation", "N|Y,X", pair, last.layer.dilation_y, CHANGES, .most = LARGEST_EXTENT,
            .help = "distance between neighbouring taps, in pixels; default: 1"),
     OPTION(
-        FILTER, 0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale mono",
+        FILTER, 0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale", .near = "mono",
         .help =
             "convert to grey first: 0.299 R + 0.587 G + 0.114 B (BT.601), with --linear 0.2126 R + 0.7152 G + 0.0722 B of "
             "the light (BT.709); rounded to a level, but not for --depth float"),
-    OPTION(FILTER, 0, "linear", NULL, flag, options.linear, CHANGES, .also = "gamma srgb",
+    OPTION(FILTER, 0, "linear", NULL, flag, options.linear, CHANGES, .near = "gamma srgb",
            .help = "filter in linear light: undo the sRGB curve before, redo it after"),
     OPTION(FILTER, 0, "alpha", "MODE", word, options.alpha, CHANGES,
            .words = "keep|filter|premultiply|drop", /* gconv_alpha */
+           .synonyms = alpha_words,
            .help = "keep (default): alpha is copied; filter: filtered like the other channels, but --range leaves it alone; "
                    "premultiply: colours are weighted by it; drop: left out"),
-    OPTION(FILTER, 0, "combine", "MODE", word, combine, CHANGES, .also = "merge reduce", .word_at = combine_at,
-           .help = "several filters give: none (default), a result each; magnitude, sum, max or stack, one result of all; "
+    OPTION(FILTER, 0, "combine", "MODE", word, combine, CHANGES, .near = "merge reduce", .word_at = combine_at,
+           .synonyms = combine_words,
+           .help = "several filters give: none (default, but of sobel, prewitt, scharr or roberts alone), a result each; "
+                   "magnitude, sum, max or stack, one result of all; "
                    "of banks also argmax, a map of the strongest response, and mosaic, one picture of all"),
     OPTION(FILTER, 0, "scale", "S", number, options.scale, CHANGES, .help = "multiply responses by S; default: 1"),
-    OPTION(FILTER, 0, "offset", "O", number, options.offset, CHANGES, .also = "bias",
+    OPTION(FILTER, 0, "offset", "O", number, options.offset, CHANGES, .near = "bias",
            .help = "then add O, where 1 is white; default: 0"),
     OPTION(FILTER, 0, "range", "MODE", word, range, CHANGES, .words = "clamp|abs|signed|minmax", /* gconv_range */
+           .synonyms = range_words,
            .help =
                "how values below 0 and above white are mapped: clamp (default; --depth float keeps them), abs (|v|), signed "
                "(v / 2 + 1/2: 0 is mid-grey) or minmax (from 0 to 1); all but clamp hold for --depth float, too"),
@@ -199,14 +252,14 @@ const gconv_option gconv_option_table[] = {
                "divide filters and channels into G groups; default: as the file says, otherwise 1; a bank of one channel "
                "is applied to each channel separately"),
     OPTION(FILTER, 0, "activation", "NAME", activation, last.layer, CHANGES, .of_banks = true, .word_at = activation_at,
-           .help = "applied to the sums: none (default), relu, leaky:A, sigmoid or tanh"),
+           .synonyms = activation_words, .help = "applied to the sums: none (default), relu, leaky:A, sigmoid or tanh"),
     OPTION(FILTER, 0, "mean", "M[,M...]", numbers, mean, CHANGES, .of_banks = true,
            .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
     OPTION(FILTER, 0, "std", "S[,S...]", numbers, std, CHANGES, .of_banks = true,
            .help = "samples are then divided by it; default: 1"),
-    OPTION(FILTER, 0, "math", "MODE", word, network.math, CHANGES, .of_banks = true, .word_at = math_at,
-           .help =
-               "precision to which products may be rounded: fp32 (default), tf32, fp16 or bf16, on GPUs that gain by it"),
+    OPTION(
+        FILTER, 0, "math", "MODE", word, network.math, CHANGES, .of_banks = true, .word_at = math_at, .synonyms = math_words,
+        .help = "precision to which products may be rounded: fp32 (default), tf32, fp16 or bf16, on GPUs that gain by it"),
     OPTION(FILTER, 0, "batch", "N", integer, job.group, KEEPS, .of_banks = true, .least = 1, .most = 1 << 20,
            .takes = "a number of images, from 1 on",
            .help = "images of one size to compute together; default: as memory allows"),
@@ -214,16 +267,17 @@ const gconv_option gconv_option_table[] = {
            .help = "the order of the axes of .npy arrays of four dimensions; default: nchw"),
 
     HEADING(FILTER, "How it is computed"),
-    OPTION(FILTER, 'a', "algorithm", "NAME", name, last.layer.algorithm, CHANGES, .word_at = algorithm_at,
-           .help = "auto (default), one that gconv algorithms lists, or all: a race of all on one image, which must agree; "
-                   "the result is that of the fastest"),
+    OPTION(FILTER, 'a', "algorithm", "NAME", algorithm, last.layer.algorithm, CHANGES, .word_at = algorithm_at,
+           .help =
+               "auto (default), one that gconv algorithms lists, or a race on one image of several, direct,fft, or of all: "
+               "they must agree, and the result is that of the fastest"),
     OPTION(FILTER, 0, "without", "NAMES", without, options.without, CHANGES, .word_at = algorithm_name_at,
            .help = "algorithms that auto, or the race of all, must not use, separated by commas"),
     OPTION(FILTER, 0, "workspace", "SIZE", count, workspace, KEEPS, .takes = "a number of bytes, such as 256M",
            .help =
                "memory that an algorithm may use besides the images, on a GPU, and for banks also on the CPU; k, M and G "
                "may follow; default: 268435456"),
-    OPTION(FILTER, 'd', "device", "NAME", device, job.device, KEEPS, .also = "gpu cuda backend",
+    OPTION(FILTER, 'd', "device", "NAME", device, job.device, KEEPS, .near = "gpu cuda backend", .synonyms = device_words,
            .words = "auto|cpu|cuda|cuda:all",
            .help = "auto (default: a GPU if the job is done sooner with it), cpu, cuda, cuda:N, or several GPUs, over which "
                    "the images are distributed: cuda:0,2 or cuda:all; without this option, $GCONV_DEVICE counts"),
@@ -243,8 +297,9 @@ const gconv_option gconv_option_table[] = {
     HEADING(FILTER, "Reports"),
     OPTION(FILTER, 0, "dry-run", NULL, flag, dry_run, KEEPS,
            .help = "print what would be read and written, and do nothing else"),
-    OPTION(FILTER, 0, "timings", "[=table|json]", word, timings, KEEPS, .also = "time times profile", .words = "table|json",
-           .least = GCONV_TIMINGS_TABLE, .help = "print where the time went, for each image and in total"),
+    OPTION(FILTER, 0, "timings", "[=table|json]", word, timings, KEEPS, .also = "time times", .near = "profile",
+           .words = "table|json", .least = GCONV_TIMINGS_TABLE,
+           .help = "print where the time went, for each image and in total"),
     OPTION(FILTER, 0, "verify", "[=TOL]", verify, job, KEEPS,
            .help = "recompute everything in float64; an image whose error exceeds the stated bound, or TOL in units of the "
                    "result's samples, fails and is not written"),
@@ -281,14 +336,19 @@ const gconv_option gconv_option_table[] = {
            .help = "an image of random samples, interleaved or, with p, as planes; may be repeated; default: 3840x2160x3"),
     OPTION(BENCH, 0, "planar", NULL, flag, bench.planar, KEEPS, .help = "all images as planes"),
     OPTION(BENCH, 0, "type", "TYPE,...", types, bench, KEEPS, .words = "u8|u16|f32", /* gconv_type */
+           .synonyms = type_words,
            .help = "samples of input and output: u8 (default), u16 or f32; several with commas between"),
     OPTION(BENCH, 0, "sizes", "N,N...", sizes, bench.sizes, KEEPS, .most = 4096,
            .takes = "sizes from 1 to 4096 with commas between: 3,5,7",
-           .help = "square filters of random taps; default: 3,5,7,9,11,15,31, unless there are filters"),
+           .help = "square filters of random taps; default: 3,5,7,9,11,15,31 and three Gaussians, which are separable, "
+                   "unless there are "
+                   "filters"),
     OPTION(BENCH, 'f', "filter", "FILTER...", filters, bench.filters, KEEPS, .several = true,
            .help = "filters, as for the main job; may be repeated"),
-    OPTION(BENCH, 'a', "algorithm", "NAME...", texts, bench.algorithms, KEEPS, .several = true, .word_at = algorithm_at,
-           .help = "auto, or algorithms of the device; may be repeated; default: all but reference"),
+    OPTION(BENCH, 'a', "algorithm", "NAME...", algorithms, bench.algorithms, KEEPS, .several = true, .word_at = algorithm_at,
+           .help =
+               "auto, or algorithms of the device, also with commas between: direct,fft; may be repeated; all, the default: "
+               "all but reference"),
     OPTION(BENCH, 0, "block", "WxH,...", blocks, bench, KEEPS,
            .help =
                "threads of a block on a GPU, for direct (to 17x17) and tiled; the others have blocks of their own; may be "
@@ -308,9 +368,11 @@ const gconv_option gconv_option_table[] = {
            .help = "layers instead of images, by every algorithm: below; --image, --sizes and -a change what is measured; "
                    "`list` lists them"),
     HEADING(BENCH, "How"),
-    OPTION(BENCH_TUNE, 'd', "device", "NAME", text, bench.device, KEEPS, .words = "auto|cpu|cuda", .help = DEVICE_HELP),
-    OPTION(BENCH_TUNE, 0, "threads", "N", integer, bench.threads, KEEPS, .least = 1, .most = MOST_THREADS,
-           .help = THREADS_HELP),
+    OPTION(BENCH_TUNE, 'd', "device", "NAME", text, bench.device, KEEPS, .words = "auto|cpu|cuda", .synonyms = device_words,
+           .help = DEVICE_HELP),
+    OPTION(TUNE, 0, "threads", "N", integer, tune_threads, KEEPS, .least = 1, .most = MOST_THREADS, .help = THREADS_HELP),
+    OPTION(BENCH, 0, "threads", "N,N...", sizes, bench.threads, KEEPS, .most = MOST_THREADS,
+           .takes = "numbers of threads with commas between: 1,2,4", .help = THREADS_HELP "; several are measured in turn"),
     OPTION(BENCH, 0, "runs", "N", integer, bench.runs, KEEPS, .least = 1, .most = 10000,
            .help = "runs, of which the median counts; default: 20, and fewer where they would take over a second"),
     OPTION(BENCH, 0, "verify", NULL, flag, bench.verify, KEEPS,

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static atomic_bool silent;
 static bool progress_shown; /* guarded by the lock of stderr */
@@ -30,12 +31,19 @@ void gconv_say_no_more(void) {
   atomic_store(&silent, true);
 }
 
-/* File names may hold anything, and messages, which are one line each, quote them: what a terminal would take for a command
- * becomes '?', and so does the end of a line. */
+/* File names may hold anything, and messages quote them: what a terminal would take for a command becomes '?', and so does
+ * the end of a line. Lines of a message end with GCONV_LINE_BREAK. */
 static void disarm(char *text) {
   for (; *text; text++)
     if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
       *text = '?';
+}
+
+void gconv_put_lines(FILE *out, const char *text) {
+  const char *at;
+  for (; (at = strstr(text, GCONV_LINE_BREAK)); text = at + strlen(GCONV_LINE_BREAK))
+    fprintf(out, "%.*s\n  ", (int)(at - text), text);
+  fputs(text, out);
 }
 
 void gconv_say(const char *format, ...) {
@@ -51,7 +59,9 @@ void gconv_say(const char *format, ...) {
     disarm(text);
   flockfile(stderr);
   gconv_progress_hide();
-  fprintf(stderr, "gconv: %s\n", text ? text : "no memory for a message");
+  fputs("gconv: ", stderr);
+  gconv_put_lines(stderr, text ? text : "no memory for a message");
+  fputc('\n', stderr);
   funlockfile(stderr);
   free(text);
 }

@@ -5,7 +5,16 @@
 
 #include "gconv.h"
 
-/* Prints "gconv: <text>" and a newline. May be called from any thread. */
+#include <stdio.h>
+
+/* Ends a line of a message that has several: the line separator of Unicode, as the control characters that file names may
+ * hold are not printed. The next line is indented, so that no name can look like a message of its own. */
+#define GCONV_LINE_BREAK "\xe2\x80\xa8"
+
+/* Prints a text with its lines, without a final newline. */
+void gconv_put_lines(FILE *out, const char *text);
+
+/* Prints "gconv: <text>" and a newline; GCONV_LINE_BREAK begins a further line. May be called from any thread. */
 void gconv_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Prints it in the same manner. */

@@ -3,9 +3,12 @@
 #include "base/suggest.h"
 #include "cli/options.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 /* ---- Flags and texts ------------------------------------------------------------------------------------------------- */
 
@@ -45,7 +48,41 @@ static gconv_status parse_texts(const gconv_given *given) {
   return gconv_texts_add(given->field, strdup(given->value)) ? GCONV_OK : gconv_complain_memory(given->message);
 }
 
-const gconv_kind gconv_value_texts = {parse_texts, NULL}, gconv_value_filters = {parse_texts, NULL};
+const gconv_kind gconv_value_texts = {parse_texts, NULL};
+
+/* ---- Filters --------------------------------------------------------------------------------------------------------- */
+
+/* Whether the text may be one of several filters with commas between: a name or a path, perhaps with parameters; neither
+ * taps nor an array. */
+static bool may_be_list(const char *text) {
+  return (isalpha((unsigned char)text[0]) || strchr("_./", text[0])) && !strpbrk(text, "[](){}*;\n") &&
+         access(text, F_OK) != 0;
+}
+
+/* Whether a part belongs to the filter before it. */
+static bool is_parameter(const char *part) {
+  size_t name = strcspn(part, ":=,");
+  return part[name] == '=' || !(isalpha((unsigned char)part[0]) || strchr("_./", part[0]));
+}
+
+bool gconv_filters_split(const char *list, gconv_texts *specs) {
+  bool several = may_be_list(list);
+  for (const char *begin = list, *end; begin; begin = *end ? end + 1 : NULL) {
+    end = several ? begin + strcspn(begin, ",") : begin + strlen(begin);
+    while (*end && (end[1] == '\0' || is_parameter(end + 1 + strspn(end + 1, " "))))
+      end += 1 + strcspn(end + 1, ",");
+    begin += strspn(begin, several ? " " : "");
+    if (!gconv_texts_add(specs, strndup(begin, (size_t)(end - begin))))
+      return false;
+  }
+  return true;
+}
+
+static gconv_status parse_filters(const gconv_given *given) {
+  return gconv_filters_split(given->value, given->field) ? GCONV_OK : gconv_complain_memory(given->message);
+}
+
+const gconv_kind gconv_value_filters = {parse_filters, NULL};
 
 /* ---- Numbers --------------------------------------------------------------------------------------------------------- */
 
@@ -146,12 +183,37 @@ bool gconv_option_word(const gconv_option *option, size_t index, char word[64]) 
   return at != NULL;
 }
 
+/* The length of the name before a colon, and its synonym. */
+static const gconv_synonym *find_synonym(const gconv_option *option, const char *value, size_t length) {
+  for (const gconv_synonym *row = option->synonyms; row && row->words; row++)
+    for (const char *at = row->words; *at; at += strcspn(at, " "), at += strspn(at, " "))
+      if (strcspn(at, " ") == length && strncasecmp(at, value, length) == 0)
+        return row;
+  return NULL;
+}
+
+gconv_status gconv_option_meaning(const gconv_option *option, const char *value, gconv_settings *settings,
+                                  const char **meaning, gconv_message *message) {
+  size_t length = strcspn(value, ":");
+  const gconv_synonym *found = find_synonym(option, value, length);
+  char *text = NULL;
+  *meaning = value;
+  if (!found)
+    return GCONV_OK;
+  if (found->unclear)
+    return gconv_refuse(message, "%s", found->unclear);
+  if (asprintf(&text, "%s%s", found->value, value + length) < 0)
+    return gconv_complain_memory(message);
+  *meaning = text;
+  return gconv_texts_add(&settings->meanings, text) ? GCONV_OK : gconv_complain_memory(message);
+}
+
 gconv_status gconv_option_find_word(const gconv_option *option, const char *value, int *index, gconv_message *message) {
   gconv_suggestion best = {0};
   char list[512] = "", word[64];
   size_t used = 0;
   for (int i = 0; gconv_option_word(option, (size_t)i, word); i++) {
-    if (strcmp(word, value) == 0) {
+    if (strcasecmp(word, value) == 0) {
       *index = i;
       return GCONV_OK;
     }
@@ -162,6 +224,26 @@ gconv_status gconv_option_find_word(const gconv_option *option, const char *valu
   if (best.name[0])
     return gconv_refuse(message, "did you mean %s? There are %s", best.name, list);
   return gconv_refuse(message, "there are %s", list);
+}
+
+bool gconv_option_has_value(const gconv_option *option, const char *word) {
+  char value[64];
+  bool found = find_synonym(option, word, strlen(word)) != NULL;
+  for (size_t i = 0; !found && gconv_option_word(option, i, value); i++)
+    found = strcasecmp(value, word) == 0;
+  return found;
+}
+
+gconv_status gconv_option_find_words(const gconv_option *option, const char *list, gconv_message *message) {
+  for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',') {
+    char word[64];
+    int index;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+    gconv_status status = gconv_option_find_word(option, word, &index, message);
+    if (status != GCONV_OK)
+      return gconv_complain(message, status, "there is no algorithm '%s': %s", word, message->text);
+  }
+  return list[0] ? GCONV_OK : gconv_refuse(message, "this takes names with commas between");
 }
 
 static gconv_status parse_word(const gconv_given *given) {

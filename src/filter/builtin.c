@@ -4,6 +4,7 @@
 #include "base/suggest.h"
 #include "filter/number.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static void make_infos(void) {
     for (const gconv_parameter *p = builtins[i]->parameters; p->name && used < TEXT_BYTES; p++)
       used +=
           (size_t)snprintf(parameter_texts[i] + used, TEXT_BYTES - used, "%s%s=%s", used ? "," : "", p->name, p->standard);
-    infos[i] = (gconv_builtin_info){builtins[i]->name, parameter_texts[i], builtins[i]->help};
+    infos[i] = (gconv_builtin_info){builtins[i]->name, parameter_texts[i], builtins[i]->help, builtins[i]->also};
   }
 }
 
@@ -46,6 +47,36 @@ const gconv_builtin *gconv_builtin_find(const char *spec) {
   size_t length = strcspn(spec, ":");
   for (size_t i = 0; i < BUILTINS; i++)
     if (strlen(builtins[i]->name) == length && memcmp(builtins[i]->name, spec, length) == 0)
+      return builtins[i];
+  return NULL;
+}
+
+/* The next letter that counts, in lower case, from *at on, which is left behind it; 0 at the end of a name. */
+static int next_letter(const char **at) {
+  while (**at == '_' || **at == '-')
+    (*at)++;
+  return **at == ':' || **at == ' ' || **at == '\0' ? 0 : tolower((unsigned char)*(*at)++);
+}
+
+static bool are_alike(const char *a, const char *b) {
+  int letter;
+  do
+    if ((letter = next_letter(&a)) != next_letter(&b))
+      return false;
+  while (letter != 0);
+  return *a != ' '; /* blanks part the names of a row, and are in no spec */
+}
+
+static bool is_like_any(const char *spec, const char *names) {
+  for (; names && *names; names += strcspn(names, " "), names += strspn(names, " "))
+    if (are_alike(spec, names))
+      return true;
+  return false;
+}
+
+const gconv_builtin *gconv_builtin_find_like(const char *spec) {
+  for (size_t i = 0; i < BUILTINS; i++)
+    if (is_like_any(spec, builtins[i]->name) || is_like_any(spec, builtins[i]->also))
       return builtins[i];
   return NULL;
 }
@@ -101,15 +132,24 @@ static gconv_status read_size(const gconv_builtin *builtin, const gconv_paramete
   return GCONV_OK;
 }
 
-static gconv_status read_number(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
-  const char *wrong = gconv_number_read(value.begin, value.end, &to->number);
+static gconv_status read_number(const gconv_builtin *builtin, const gconv_parameter *p, piece value, double *number) {
+  const char *wrong = gconv_number_read(value.begin, value.end, number);
   if (wrong)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s:%s=%.*s: '%.*s' %s", builtin->name, p->name, length_of(value), value.begin,
                       length_of(value), value.begin, wrong);
-  if (!(to->number >= p->min && to->number <= p->max))
+  if (!(*number >= p->min && *number <= p->max))
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s:%s=%.*s: %s goes from %g to %g", builtin->name, p->name, length_of(value),
                       value.begin, p->name, p->min, p->max);
   return GCONV_OK;
+}
+
+/* One number, or two with an x between them. */
+static gconv_status read_pair(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
+  const char *begin = value.begin + (length_of(value) > 2 && strncmp(value.begin, "0x", 2) == 0 ? 2 : 0); /* hexadecimal */
+  const char *x = memchr(begin, 'x', (size_t)(value.end - begin));
+  GCONV_TRY(read_number(builtin, p, (piece){value.begin, x ? x : value.end}, &to->number));
+  to->across = to->number;
+  return x ? read_number(builtin, p, (piece){x + 1, value.end}, &to->across) : GCONV_OK;
 }
 
 static gconv_status read_choice(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
@@ -126,7 +166,8 @@ static gconv_status read_choice(const gconv_builtin *builtin, const gconv_parame
 
 static gconv_status read_value(const gconv_builtin *builtin, const gconv_parameter *p, piece value, gconv_argument *to) {
   return p->kind == GCONV_PARAMETER_SIZE     ? read_size(builtin, p, value, to)
-         : p->kind == GCONV_PARAMETER_NUMBER ? read_number(builtin, p, value, to)
+         : p->kind == GCONV_PARAMETER_PAIR   ? read_pair(builtin, p, value, to)
+         : p->kind == GCONV_PARAMETER_NUMBER ? read_number(builtin, p, value, &to->number)
                                              : read_choice(builtin, p, value, to);
 }
 
@@ -147,9 +188,13 @@ static gconv_status fail_unknown_parameter(const gconv_builtin *builtin, piece n
                     word, parameters);
 }
 
-/* Reads one "name=value". */
+/* Reads one "name=value", or "value" where there is one parameter only. */
 static gconv_status read_argument(const gconv_builtin *builtin, piece text, gconv_argument *arguments) {
   const char *equals = memchr(text.begin, '=', (size_t)length_of(text));
+  if (!equals && builtin->parameters[0].name && !builtin->parameters[1].name && !arguments[0].given) {
+    arguments[0].given = true;
+    return read_value(builtin, &builtin->parameters[0], text, &arguments[0]);
+  }
   if (!equals) {
     const char *parameters = gconv_builtin_parameters(builtin->name);
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: '%.*s' is not of the form name=value; parameters and their defaults: %s",
@@ -174,6 +219,8 @@ static gconv_status read_arguments(const gconv_builtin *builtin, const char *spe
     GCONV_TRY(read_value(builtin, &builtin->parameters[i], (piece){standard, standard + strlen(standard)}, &arguments[i]));
   }
   const char *at = spec + strcspn(spec, ":");
+  if (*at == ':' && at[1] == '\0') /* "sobel:", which is the name of no file */
+    return GCONV_OK;
   while (*at) {
     at++; /* the ':' or ',' */
     const char *end = at + strcspn(at, ",");
@@ -219,17 +266,21 @@ static void tell_sigma(const gconv_builtin *builtin, const gconv_argument *argum
 gconv_status gconv_builtin_make(const gconv_builtin *builtin, const char *spec, gconv_filters *list) {
   gconv_argument arguments[GCONV_PARAMETERS] = {{0}};
   size_t first = list->count;
-  char name[256];
-  if (strlen(spec) >= sizeof name)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has more than %zu characters of parameters", builtin->name, sizeof name - 1);
+  char name[256 + 32], full[256 + 32]; /* with the name of this table, whatever it was called */
+  snprintf(full, sizeof full, "%s%s", builtin->name, spec + strcspn(spec, ":"));
+  if (strlen(spec) >= 256)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has more than %zu characters of parameters", builtin->name, (size_t)255);
   gconv_status status = read_arguments(builtin, spec, arguments);
   if (status == GCONV_OK)
     status = builtin->make(builtin, arguments, list);
   if (status == GCONV_OK)
     tell_sigma(builtin, arguments);
-  make_name(spec, name);
+  if (full[strlen(full) - 1] == ':')
+    full[strlen(full) - 1] = '\0';
+  make_name(full, name);
   if (status == GCONV_OK)
     status = gconv_filters_name(list, first, name);
+  list->gradient = builtin->gradient && first == 0;
   if (status != GCONV_OK)
     gconv_filters_truncate(list, first);
   return status;

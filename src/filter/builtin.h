@@ -10,6 +10,7 @@ enum { GCONV_PARAMETERS = 6 };
 
 typedef enum gconv_parameter_kind {
   GCONV_PARAMETER_NUMBER,
+  GCONV_PARAMETER_PAIR,  /* "3", or "3x1": 3 down, 1 across */
   GCONV_PARAMETER_SIZE,  /* "9", or "3x5": 3 rows, 5 columns; "auto" where min is 0 */
   GCONV_PARAMETER_CHOICE /* one of the words in choices */
 } gconv_parameter_kind;
@@ -18,14 +19,15 @@ typedef struct gconv_parameter {
   const char *name; /* NULL ends the parameters */
   gconv_parameter_kind kind;
   const char *standard; /* the default, in the notation of the user */
-  double min, max;      /* limits of a number, or of each side of a size; inclusive */
+  double min, max;      /* limits of a number, of each of a pair, or of each side of a size; inclusive */
   const char *choices;  /* words separated by blanks */
 } gconv_parameter;
 
 /* The value of a parameter. */
 typedef struct gconv_argument {
   bool given;
-  double number;         /* of a number */
+  double number;         /* of a number; of a pair: down */
+  double across;         /* of a pair */
   int32_t rows, columns; /* of a size; 0 for "auto" */
   int choice;            /* of a choice: 0 is the first */
 } gconv_argument;
@@ -33,6 +35,8 @@ typedef struct gconv_argument {
 typedef struct gconv_builtin gconv_builtin;
 struct gconv_builtin {
   const char *name, *help;
+  const char *also; /* other names of the same filter, with blanks between; NULL: none */
+  bool gradient;    /* two derivatives; where the filter is alone, their magnitude is meant */
   gconv_parameter parameters[GCONV_PARAMETERS + 1];
   /* Appends the filter. The arguments are in the order of the parameters. */
   gconv_status (*make)(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list);
@@ -42,6 +46,10 @@ struct gconv_builtin {
 
 /* Returns the built-in filter that `spec` names, "gaussian" or "gaussian:...", or NULL. */
 const gconv_builtin *gconv_builtin_find(const char *spec);
+
+/* Returns the built-in filter that `spec` names by one of its names in any case, with or without '_' and '-': "Sobel-X",
+ * "box:size=5"; or NULL. */
+const gconv_builtin *gconv_builtin_find_like(const char *spec);
 
 /* Returns the parameters of the filter called `name` with their defaults, "size=3,sigma=0.5"; "" if it has none, or if there
  * is no such filter. */
@@ -73,11 +81,16 @@ static inline double gconv_plane_x(const gconv_plane *plane, int32_t s) {
 }
 /* Divides by the sum. */
 void gconv_plane_normalise(gconv_plane *plane);
-/* Fills the plane with a Gaussian of sum 1. Values below 2^-52 of its peak become 0, as in fspecial. */
-void gconv_plane_fill_gaussian(gconv_plane *plane, double sigma);
+/* Fills the plane with a Gaussian of sum 1, of these standard deviations down and across. Values below 2^-52 of its peak
+ * become 0, as in fspecial. */
+void gconv_plane_fill_gaussian(gconv_plane *plane, double down, double across);
 
 /* Returns the side that holds a Gaussian of this width to 3 sigma: 2 * ceil(3 * sigma) + 1. */
 int32_t gconv_side_of_sigma(double sigma);
+
+/* Begins a plane of the size that was given; of sides from the pair `sigma` if there is none, or it is "auto". */
+gconv_status gconv_plane_begin_gaussian(const gconv_builtin *self, const gconv_argument *size, const gconv_argument *sigma,
+                                        gconv_plane *plane);
 
 extern const gconv_builtin gconv_builtin_average, gconv_builtin_binomial, gconv_builtin_disk, gconv_builtin_dog,
     gconv_builtin_emboss, gconv_builtin_gabor, gconv_builtin_gaussian, gconv_builtin_identity, gconv_builtin_kirsch,

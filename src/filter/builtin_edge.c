@@ -45,11 +45,11 @@ const gconv_builtin gconv_builtin_unsharp = {
 
 /* 1 + amount at the anchor, minus amount times the Gaussian. */
 static gconv_status make_usm(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
-  double sigma = arguments[1].number, amount = arguments[2].number;
-  int32_t side = gconv_side_of_sigma(sigma), rows = arguments[0].rows, columns = arguments[0].columns;
+  const gconv_argument *sigma = &arguments[1];
+  double amount = arguments[2].number;
   gconv_plane plane;
-  GCONV_TRY(gconv_plane_begin(self, rows ? rows : side, rows ? columns : side, &plane));
-  gconv_plane_fill_gaussian(&plane, sigma);
+  GCONV_TRY(gconv_plane_begin_gaussian(self, &arguments[0], sigma, &plane));
+  gconv_plane_fill_gaussian(&plane, sigma->number, sigma->across);
   for (size_t i = 0; i < plane.count; i++)
     plane.values[i] *= -amount;
   plane.values[(size_t)(plane.rows / 2) * (size_t)plane.columns + (size_t)(plane.columns / 2)] += 1 + amount;
@@ -58,9 +58,10 @@ static gconv_status make_usm(const gconv_builtin *self, const gconv_argument *ar
 
 const gconv_builtin gconv_builtin_usm = {
     .name = "usm",
+    .also = "unsharp_mask",
     .help = "unsharp mask: sharpens by amount times what gaussian:sigma takes away; sum 1",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "auto", 0, MAX_SIDE, NULL},
-                   {"sigma", GCONV_PARAMETER_NUMBER, "1", 0.001, 4096, NULL},
+                   {"sigma", GCONV_PARAMETER_PAIR, "1", 0.001, 4096, NULL},
                    {"amount", GCONV_PARAMETER_NUMBER, "1", 0, 1000, NULL}},
     .make = make_usm,
 };
@@ -72,7 +73,7 @@ static gconv_status make_log(const gconv_builtin *self, const gconv_argument *ar
   int32_t side = size->rows == 0 || (sigma->given && !size->given) ? gconv_side_of_sigma(sigma->number) : 0;
   gconv_plane plane;
   GCONV_TRY(gconv_plane_begin(self, side ? side : size->rows, side ? side : size->columns, &plane));
-  gconv_plane_fill_gaussian(&plane, sigma->number);
+  gconv_plane_fill_gaussian(&plane, sigma->number, sigma->number);
   for (size_t i = 0; i < plane.count; i++) {
     double y = gconv_plane_y(&plane, (int32_t)(i / (size_t)plane.columns));
     double x = gconv_plane_x(&plane, (int32_t)(i % (size_t)plane.columns));
@@ -86,6 +87,7 @@ static gconv_status make_log(const gconv_builtin *self, const gconv_argument *ar
 
 const gconv_builtin gconv_builtin_log = {
     .name = "log",
+    .also = "laplacian_of_gaussian gaussian_laplace marr marr_hildreth",
     .help = "Laplacian of Gaussian (fspecial); with sigma alone, size = 2 * ceil(3 * sigma) + 1; sum 0",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "5", 0, MAX_SIDE, NULL},
                    {"sigma", GCONV_PARAMETER_NUMBER, "0.5", 0.001, 4096, NULL}},
@@ -102,8 +104,8 @@ static gconv_status make_dog(const gconv_builtin *self, const gconv_argument *ar
     gconv_plane_drop(&narrow);
     return status;
   }
-  gconv_plane_fill_gaussian(&narrow, sigma1);
-  gconv_plane_fill_gaussian(&wide, sigma2);
+  gconv_plane_fill_gaussian(&narrow, sigma1, sigma1);
+  gconv_plane_fill_gaussian(&wide, sigma2, sigma2);
   for (size_t i = 0; i < narrow.count; i++)
     narrow.values[i] -= wide.values[i];
   gconv_plane_drop(&wide);
@@ -112,6 +114,7 @@ static gconv_status make_dog(const gconv_builtin *self, const gconv_argument *ar
 
 const gconv_builtin gconv_builtin_dog = {
     .name = "dog",
+    .also = "difference_of_gaussians",
     .help = "difference of Gaussians, sigma1 less sigma2 (Marr and Hildreth); size 2 * ceil(3 * sigma) + 1; sum 0",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "auto", 0, MAX_SIDE, NULL},
                    {"sigma1", GCONV_PARAMETER_NUMBER, "1", 0.001, 4096, NULL},

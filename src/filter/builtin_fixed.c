@@ -18,57 +18,58 @@ static gconv_status make_fixed(const gconv_builtin *self, const gconv_argument *
   return GCONV_OK;
 }
 
-#define FIXED(name_, side_, help_, ...)                                                                                     \
+#define FIXED(name_, also_, side_, help_, ...)                                                                              \
   const gconv_builtin gconv_builtin_##name_ = {.name = #name_,                                                              \
+                                               .also = also_,                                                               \
                                                .help = help_,                                                               \
                                                .make = make_fixed,                                                          \
                                                .side = side_,                                                               \
                                                .taps = (const int8_t[(side_) * (side_)]){__VA_ARGS__}}
 
 /* clang-format off */
-FIXED(sobel_x, 3, "horizontal derivative, smoothed 1 2 1 (Sobel; OpenCV's dx = 1; answers to vertical edges)",
+FIXED(sobel_x, NULL, 3, "horizontal derivative, smoothed 1 2 1 (Sobel; OpenCV's dx = 1; answers to vertical edges)",
       -1, 0, 1,
       -2, 0, 2,
       -1, 0, 1);
-FIXED(sobel_y, 3, "vertical derivative, smoothed 1 2 1 (Sobel; OpenCV's dy = 1; the negative of fspecial's sobel)",
+FIXED(sobel_y, NULL, 3, "vertical derivative, smoothed 1 2 1 (Sobel; OpenCV's dy = 1; the negative of fspecial's sobel)",
       -1, -2, -1,
        0,  0,  0,
        1,  2,  1);
-FIXED(prewitt_x, 3, "horizontal derivative, smoothed 1 1 1 (Prewitt)",
+FIXED(prewitt_x, NULL, 3, "horizontal derivative, smoothed 1 1 1 (Prewitt)",
       -1, 0, 1,
       -1, 0, 1,
       -1, 0, 1);
-FIXED(prewitt_y, 3, "vertical derivative, smoothed 1 1 1 (Prewitt; the negative of fspecial's prewitt)",
+FIXED(prewitt_y, NULL, 3, "vertical derivative, smoothed 1 1 1 (Prewitt; the negative of fspecial's prewitt)",
       -1, -1, -1,
        0,  0,  0,
        1,  1,  1);
-FIXED(scharr_x, 3, "horizontal derivative, smoothed 3 10 3 (Scharr; OpenCV's dx = 1)",
+FIXED(scharr_x, NULL, 3, "horizontal derivative, smoothed 3 10 3 (Scharr; OpenCV's dx = 1)",
        -3, 0,  3,
       -10, 0, 10,
        -3, 0,  3);
-FIXED(scharr_y, 3, "vertical derivative, smoothed 3 10 3 (Scharr; OpenCV's dy = 1)",
+FIXED(scharr_y, NULL, 3, "vertical derivative, smoothed 3 10 3 (Scharr; OpenCV's dy = 1)",
       -3, -10, -3,
        0,   0,  0,
        3,  10,  3);
-FIXED(roberts_x, 2, "falling diagonal difference (Roberts' cross, first)",
+FIXED(roberts_x, NULL, 2, "falling diagonal difference (Roberts' cross, first)",
       1,  0,
       0, -1);
-FIXED(roberts_y, 2, "rising diagonal difference (Roberts' cross, second)",
+FIXED(roberts_y, NULL, 2, "rising diagonal difference (Roberts' cross, second)",
        0, 1,
       -1, 0);
-FIXED(laplacian_4, 3, "Laplacian of the 4 nearest neighbours (laplacian:alpha=0; OpenCV's Laplacian, ksize 1)",
+FIXED(laplacian_4, "laplace", 3, "Laplacian of the 4 nearest neighbours (laplacian:alpha=0; OpenCV's Laplacian, ksize 1)",
       0,  1, 0,
       1, -4, 1,
       0,  1, 0);
-FIXED(laplacian_8, 3, "Laplacian of all 8 neighbours (laplacian:alpha=0.5, times 3)",
+FIXED(laplacian_8, NULL, 3, "Laplacian of all 8 neighbours (laplacian:alpha=0.5, times 3)",
       1,  1, 1,
       1, -8, 1,
       1,  1, 1);
-FIXED(sharpen, 3, "the image less laplacian_4; sum 1",
+FIXED(sharpen, NULL, 3, "the image less laplacian_4; sum 1",
        0, -1,  0,
       -1,  5, -1,
        0, -1,  0);
-FIXED(emboss, 3, "relief lit from the top left; sum 1",
+FIXED(emboss, "relief", 3, "relief lit from the top left; sum 1",
       -2, -1, 0,
       -1,  1, 1,
        0,  1, 2);
@@ -91,8 +92,9 @@ static gconv_status make_pair(const gconv_builtin *self, const gconv_argument *a
 
 #define PAIR(name_)                                                                                                         \
   const gconv_builtin gconv_builtin_##name_ = {.name = #name_,                                                              \
-                                               .help = #name_ "_x and " #name_                                              \
-                                                              "_y: edges in all directions by --combine magnitude",         \
+                                               .gradient = true,                                                            \
+                                               .help = "edges in all directions: the magnitude of " #name_ "_x and " #name_ \
+                                                       "_y; both by --combine none",                                        \
                                                .make = make_pair}
 
 PAIR(prewitt);

@@ -20,6 +20,7 @@ static gconv_status make_identity(const gconv_builtin *self, const gconv_argumen
 
 const gconv_builtin gconv_builtin_identity = {
     .name = "identity",
+    .also = "delta impulse",
     .help = "1 at the anchor, 0 elsewhere: leaves images as they are",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "3", 1, MAX_SIDE, NULL}},
     .make = make_identity,
@@ -35,25 +36,27 @@ static gconv_status make_average(const gconv_builtin *self, const gconv_argument
 
 const gconv_builtin gconv_builtin_average = {
     .name = "average",
-    .help = "box blur: the mean of a box (fspecial)",
+    .also = "box box_blur boxcar mean uniform",
+    .help = "box blur: the mean of a box (fspecial); size=5x3: 5 rows, 3 columns",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "3", 1, MAX_SIDE, NULL}},
     .make = make_average,
 };
 
 static gconv_status make_gaussian(const gconv_builtin *self, const gconv_argument *arguments, gconv_filters *list) {
   const gconv_argument *size = &arguments[0], *sigma = &arguments[1];
-  int32_t side = size->rows == 0 || (sigma->given && !size->given) ? gconv_side_of_sigma(sigma->number) : 0;
   gconv_plane plane;
-  GCONV_TRY(gconv_plane_begin(self, side ? side : size->rows, side ? side : size->columns, &plane));
-  gconv_plane_fill_gaussian(&plane, sigma->number);
+  GCONV_TRY(gconv_plane_begin_gaussian(self, size, sigma, &plane));
+  gconv_plane_fill_gaussian(&plane, sigma->number, sigma->across);
   return gconv_plane_finish(&plane, list);
 }
 
 const gconv_builtin gconv_builtin_gaussian = {
     .name = "gaussian",
-    .help = "Gaussian blur (fspecial); with sigma alone, size = 2 * ceil(3 * sigma) + 1",
+    .also = "gauss gaussian_blur",
+    .help = "Gaussian blur (fspecial); sigma alone: size = 2 * ceil(3 * sigma) + 1; size alone: sigma = 0.5; sigma=3x1: "
+            "down, across",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "3", 0, MAX_SIDE, NULL},
-                   {"sigma", GCONV_PARAMETER_NUMBER, "0.5", 0.001, 4096, NULL}},
+                   {"sigma", GCONV_PARAMETER_PAIR, "0.5", 0.001, 4096, NULL}},
     .make = make_gaussian,
 };
 
@@ -77,6 +80,7 @@ static gconv_status make_binomial(const gconv_builtin *self, const gconv_argumen
 
 const gconv_builtin gconv_builtin_binomial = {
     .name = "binomial",
+    .also = "pascal",
     .help = "rows of Pascal's triangle, 1 2 1 / 4 both ways: the Gaussian in small integers",
     .parameters = {{"size", GCONV_PARAMETER_SIZE, "3", 1, 48, NULL}},
     .make = make_binomial,
@@ -128,6 +132,7 @@ static gconv_status make_disk(const gconv_builtin *self, const gconv_argument *a
 
 const gconv_builtin gconv_builtin_disk = {
     .name = "disk",
+    .also = "disc pillbox lens bokeh",
     .help = "lens blur: the mean of a disk, pixels weighted by the area inside (fspecial)",
     .parameters = {{"radius", GCONV_PARAMETER_NUMBER, "5", 0.001, 4095, NULL}},
     .make = make_disk,
@@ -170,6 +175,7 @@ static gconv_status make_motion(const gconv_builtin *self, const gconv_argument 
 
 const gconv_builtin gconv_builtin_motion = {
     .name = "motion",
+    .also = "motion_blur",
     .help = "the blur of a move by len pixels, theta degrees counterclockwise (fspecial)",
     .parameters = {{"len", GCONV_PARAMETER_NUMBER, "9", 1, 32767, NULL},
                    {"theta", GCONV_PARAMETER_NUMBER, "0", -360000, 360000, NULL}},

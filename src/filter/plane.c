@@ -39,14 +39,20 @@ void gconv_plane_normalise(gconv_plane *plane) {
     plane->values[i] /= sum;
 }
 
-void gconv_plane_fill_gaussian(gconv_plane *plane, double sigma) {
+/* The squares of a distance, and of the least one, as the exponent of a Gaussian. */
+static double exponent(double nearest, double y, double x, double sigma) {
+  return (nearest - x * x - y * y) / (2 * sigma * sigma);
+}
+
+void gconv_plane_fill_gaussian(gconv_plane *plane, double down, double across) {
   double least_y = gconv_plane_y(plane, plane->rows / 2), least_x = gconv_plane_x(plane, plane->columns / 2);
-  double nearest = least_x * least_x + least_y * least_y; /* the square of 0, or of 1/2 where a side is even */
+  double near_y = least_y * least_y, near_x = least_x * least_x; /* the square of 0, or of 1/2 where a side is even */
   for (size_t i = 0; i < plane->count; i++) {
     double y = gconv_plane_y(plane, (int32_t)(i / (size_t)plane->columns));
     double x = gconv_plane_x(plane, (int32_t)(i % (size_t)plane->columns));
-    double value = exp((nearest - x * x - y * y) / (2 * sigma * sigma)); /* the peak is 1, even if it is very narrow */
-    plane->values[i] = value < DBL_EPSILON ? 0 : value;
+    double value = exp(down == across ? exponent(near_x + near_y, y, x, down)
+                                      : exponent(near_y, y, 0, down) + exponent(near_x, 0, x, across));
+    plane->values[i] = value < DBL_EPSILON ? 0 : value; /* the peak is 1, even if it is very narrow */
   }
   gconv_plane_normalise(plane);
 }
@@ -54,4 +60,11 @@ void gconv_plane_fill_gaussian(gconv_plane *plane, double sigma) {
 int32_t gconv_side_of_sigma(double sigma) {
   double side = 2 * ceil(3 * sigma) + 1;
   return side < INT32_MAX ? (int32_t)side : INT32_MAX;
+}
+
+gconv_status gconv_plane_begin_gaussian(const gconv_builtin *self, const gconv_argument *size, const gconv_argument *sigma,
+                                        gconv_plane *plane) {
+  bool by_sigma = size->rows == 0 || (sigma->given && !size->given);
+  return gconv_plane_begin(self, by_sigma ? gconv_side_of_sigma(sigma->number) : size->rows,
+                           by_sigma ? gconv_side_of_sigma(sigma->across) : size->columns, plane);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From what a user writes to filters. It is tried in this order: a file, a built-in name, an inline kernel, a shipped file.
- */
+/* From what a user writes to filters. It is tried in this order: a file, a built-in name, an inline kernel, a shipped file,
+ * another name of a built-in. */
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/suggest.h"
@@ -212,31 +212,30 @@ static gconv_status read_inline(const char *spec, const gconv_syntax *syntax, gc
 
 /* ---- All of them ---- */
 
-/* Names that other programs give to filters, and their names here. */
+/* Names of what is not one filter alone, and what they may mean. The other names of a built-in filter are in its row. */
 static const struct {
-  const char *word, *name;
+  const char *word, *name; /* the filter to try */
+  const char *unclear;     /* or the filters that the word means */
 } others[] = {
-    {"blur", "gaussian:sigma=2"},
-    {"gauss", "gaussian:sigma=2"},
-    {"smooth", "gaussian:sigma=2"},
-    {"lowpass", "gaussian:sigma=2"},
-    {"box", "average"},
-    {"mean", "average"},
-    {"uniform", "average"},
-    {"bokeh", "disk"},
-    {"lens", "disk"},
-    {"edge", "sobel"},
-    {"edges", "sobel"},
-    {"gradient", "sobel"},
-    {"canny", "sobel"},
-    {"laplace", "laplacian_4"},
-    {"highpass", "laplacian_8"},
-    {"outline", "laplacian_8"},
-    {"compass", "kirsch"},
-    {"unsharpmask", "usm"},
-    {"marr", "log"},
-    {"relief", "emboss"},
+#define BLUR "gaussian:sigma=2, the Gaussian (ImageMagick's -blur), or average:size=5, the mean of a box (OpenCV's blur)"
+    {"blur", NULL, BLUR},
+    {"smooth", NULL, BLUR},
+    {"lowpass", NULL, BLUR},
+    {"edge", "sobel", NULL},
+    {"edges", "sobel", NULL},
+    {"gradient", "sobel", NULL},
+    {"highpass", "laplacian_8", NULL},
+    {"outline", "laplacian_8", NULL},
+    {"compass", "kirsch", NULL},
 };
+
+/* What an unclear word means; NULL if it is not one of those. */
+static const char *find_unclear(const char *word) {
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (strcasecmp(others[i].word, word) == 0)
+      return others[i].unclear;
+  return NULL;
+}
 
 static void suggest(const char *word, gconv_suggestion *best) {
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -258,6 +257,12 @@ static gconv_status fail_unknown(const char *spec) {
   size_t length = strcspn(spec, ":,;=( \t"),
          dot = length > 4 && strncmp(spec + length - 4, ".txt", 4) == 0 ? length - 4 : length;
   snprintf(word, sizeof word, "%.*s", (int)(dot < sizeof word ? dot : sizeof word - 1), spec);
+  const char *elsewhere = gconv_elsewhere(word), *unclear = find_unclear(word);
+  if (elsewhere)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: %s", spec, elsewhere);
+  if (unclear)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "'%s' means different things in different programs. Name one of them: %s", spec,
+                      unclear);
   gconv_suggestion best = {0};
   suggest(word, &best);
   const char *parameters = spec[length] && strcasecmp(word, best.name) == 0 ? gconv_builtin_parameters(best.name) : "";
@@ -290,13 +295,18 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
     return read_inline(spec, &gconv_syntax_imagemagick, list);
   if (gconv_filter_find_shipped(spec, shipped))
     return read_file(shipped, NULL, list);
-  return fail_unknown(spec);
+  builtin = gconv_builtin_find_like(spec);
+  return builtin ? gconv_builtin_make(builtin, spec, list) : fail_unknown(spec);
 }
 
 gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list) {
   size_t before = list->count;
+  bool gradient = list->gradient;
+  list->gradient = false;
   gconv_status status = read_spec(spec, syntax, list);
-  if (status != GCONV_OK)
-    gconv_filters_truncate(list, before);
+  if (status == GCONV_OK)
+    return GCONV_OK;
+  gconv_filters_truncate(list, before);
+  list->gradient = gradient;
   return status;
 }

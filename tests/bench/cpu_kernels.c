@@ -138,7 +138,7 @@ static gconv_filters make_filter(int32_t size) {
                            .anchor_column = size / 2,
                            .divisor = 1,
                            .taps = taps};
-  return (gconv_filters){filter, 1};
+  return (gconv_filters){.items = filter, .count = 1};
 }
 
 static int by_size(const void *a, const void *b) {
@@ -211,7 +211,7 @@ int main(int count, char **words) {
     die("cpu");
   gconv_image image = make_photo(&a);
   for (size_t k = 0; k < named.count; k++)
-    measure(device, &a, &image, &(gconv_filters){&named.items[k], 1}, peak);
+    measure(device, &a, &image, &(gconv_filters){.items = &named.items[k], .count = 1}, peak);
   for (int i = first; i < count; i++) {
     int32_t size = atoi(words[i]);
     if (size < 1 || size > 4096)

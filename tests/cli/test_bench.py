@@ -145,6 +145,34 @@ class Bench(CommandTest):
         self.gconv(*words, "--plot", "b.svg", env={"PATH": "/nowhere"}, status=1)
         self.assertIn("layout 1,4", (self.folder / "b.svg.gp").read_text())
 
+    def test_spread(self):
+        [row] = self.rows("--sizes", "9", "-a", "direct", "--runs", "9")
+        self.assertGreater(float(row["spread_ms"]), 0)
+        self.assertLess(float(row["spread_ms"]), 100 * float(row["ms"]))
+        text = self.gconv("bench", "--image", "97x61", "--sizes", "9", "-a", "direct", "--runs", "9").stdout
+        self.assertRegex(text, r" ms +\+- ")
+
+    def test_separable_filters_are_measured(self):
+        rows = self.rows("-a", "direct,separable", "--runs", "1", "--image", "40x30")
+        self.assertIn("gaussian:sigma=2", {row["filter"] for row in rows if row["algorithm"] == "separable"})
+        self.assertIn("random 3x3", {row["filter"] for row in rows})
+
+    def test_rates_that_are_effective(self):
+        words = ("bench", "--image", "400x300x3", "-f", "gaussian:sigma=9", "-a", "direct,separable", "--runs", "3")
+        rows = json.loads(self.gconv(*words, "--json").stdout)["rows"]
+        self.assertEqual([(row["algorithm"], row["effective"]) for row in rows], [("direct", False), ("separable", True)])
+        lines = self.gconv(*words).stdout.splitlines()
+        self.assertRegex(lines[-2], r"^direct .* \d+% ")
+        self.assertRegex(lines[-1], r"^separable .* effective ")
+
+    def test_numbers_of_threads(self):
+        rows = self.rows("--sizes", "3", "-a", "direct", "--threads", "1,2")
+        self.assertEqual([row["threads"] for row in rows], ["1", "2"])
+        text = self.gconv("bench", "--image", "97x61", "--sizes", "3", "-a", "direct", "--runs", "1", "--threads", "1,2").stdout
+        self.assertIn("97x61x1 u8 interleaved, threads 1", text)
+        self.usage_error("--experiment and --auto-check take one number", "bench", "--experiment", "sizes", "--threads", "1,2")
+        self.usage_error("numbers of threads with commas between: 1,2,4", "bench", "--threads", "0")
+
     def test_mistakes(self):
         self.usage_error("did you mean sizes?", "bench", "--experiment", "size")
         self.usage_error("--experiment measures layers", "bench", "--experiment", "sizes", "--type", "u8")

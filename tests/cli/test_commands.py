@@ -45,8 +45,8 @@ class Make(CommandTest):
             self.gconv("make", "gaussian:size=3", "-o", "gaussian")  # of which the second word names no file
 
     def test_mistakes(self):
-        self.usage_error("sobelx", "make", "sobel_x", "sobelx")
-        self.usage_error("sobelx", "make", "sobelx", "-o", "k.txt")
+        self.usage_error("soble", "make", "sobel_x", "soble")
+        self.usage_error("soble", "make", "soble", "-o", "k.txt")
         result = self.gconv("make", "sobel_x", "-o", "nowhere/k.txt", status=1)
         self.assertIn("nowhere/k.txt: the folder to write it in does not exist", result.stderr)
         self.usage_error("gabor_bank is a bank of filters: gconv bank convert prints it", "make", "gabor_bank")
@@ -83,11 +83,11 @@ class Filters(CommandTest):
 
     def test_help_of_an_option(self):
         text = self.gconv("help", "border").stdout
-        self.assertRegex(text, r"^      --border MODE  .*(?s:.*)reflect101 or wrap\n$")
+        self.assertRegex(text, r"^      --border MODE  .*(?s:.*)reflect101 or wrap\n\nAlso called --boundary.\n")
         self.assertEqual(text, self.gconv("help", "--border").stdout)
         self.assertRegex(self.gconv("help", "-f", "--range").stdout, r"^  -f, --filter FILTER.*(?s:.*)\n      --range MODE")
         self.assertIn("Usage: gconv help", self.gconv("help", "-h").stdout)
-        self.usage_error("--bordr: no such command", "help", "--bordr")
+        self.usage_error("--bordr: there is no help on this: did you mean border?", "help", "--bordr")
 
     def test_folder_of_ones_own(self):
         (self.folder / "mine").mkdir()
@@ -180,7 +180,7 @@ class Info(CommandTest):
     def test_info_of_files_that_are_not_there(self):
         for name in ("nosuch.jpg", "nosuch.npy", "no/such", "./such.txt"):
             self.assertEqual(self.gconv("info", name, status=1).stderr, f"gconv: {name}: no such file\n")
-        for name in ("sobelx", "such.txt", "3x3: 1/0,2"):
+        for name in ("soble", "such.txt", "3x3: 1/0,2"):
             self.assertNotIn("no such file", self.gconv("info", name, status=1).stderr)
 
 

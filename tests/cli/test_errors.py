@@ -188,7 +188,8 @@ class BadFilters(CommandTest):
         self.assert_pixels("x.png", self.pixels("a.png"))
 
     def test_unknown_name(self):
-        self.assertIn("did you mean 'sobel_x'?", self.usage_error("there is no filter 'sobelx'", "-i", "a.png", "-f", "sobelx", "-o", "x.png").stderr)
+        said = self.usage_error("there is no filter 'soble_x'", "-i", "a.png", "-f", "soble_x", "-o", "x.png").stderr
+        self.assertIn("did you mean 'sobel_x'?", said)
         self.usage_error("there is no filter 'no-such-file.txt'", "-i", "a.png", "-f", "no-such-file.txt", "-o", "x.png")
 
     def test_bad_parameters(self):

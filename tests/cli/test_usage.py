@@ -47,7 +47,6 @@ class Usage(CommandTest):
         self.usage_error("no input", "-f", "identity", "-o", "b.png")
         self.usage_error("no filter", "-i", "a.png", "-o", "b.png")
         self.usage_error("no output", "-i", "a.png", "-f", "identity")
-        self.usage_error("did you mean -o b.png?", "-i", "a.png", "-f", "identity", "b.png")
         self.usage_error("did you mean -o b.png?", "-i", "a.png", "b.png", "-f", "identity")
         self.assertNotIn("did you mean", self.gconv("-i", "a.png", "a.png", "-f", "identity", status=2).stderr)
         self.usage_error("--border needs a value: --border MODE", *self.job("--border"))
@@ -67,7 +66,7 @@ class Usage(CommandTest):
         self.usage_error("mkae: no such command: did you mean make?", "mkae")
         self.usage_error("photo.jpg: no such command", "photo.jpg")
         self.usage_error("a.png: is a file, where a command is expected; images are given with -i: gconv -i a.png -f", "a.png")
-        for word, option in (("greyscale", "gray"), ("kernel", "filter"), ("Border", "border")):
+        for word, option in (("mono", "gray"), ("Border", "border")):
             self.refused(f"unknown option --{word}: did you mean --{option}?", f"--{word}")
         self.refused("unknown option --algo: did you mean --algorithm?", "--algo", "fft")
         self.usage_error("a.png: unexpected argument", *self.job("--", "a.png"))
@@ -154,10 +153,7 @@ class Usage(CommandTest):
         self.refused("there are zero, constant, replicate, symmetric, reflect101, wrap", "--border", "mirror-it")
         self.refused("such as constant:0.5", "--border", "constant")
         self.refused("such as constant:0.5", "--border", "constant:x")
-        self.refused("--border edge: here this is called replicate", "--border", "edge")
         self.refused("scipy's \"mirror\"", "--border", "mirror")
-        self.refused("--combine mag: did you mean magnitude?", "--combine", "mag")
-        self.refused("--range absolute: did you mean abs?", "--range", "absolute")
         self.refused("8, 16, float", "--depth", "12")
         self.refused("keep, filter, premultiply", "--alpha", "nothing-like-it")
         self.refused("did you mean magnitude?", "--combine", "magnitud")
@@ -166,7 +162,6 @@ class Usage(CommandTest):
         self.refused("did you mean png?", "--format", "pgn")
         self.refused("did you mean direct?", "--algorithm", "dirct")
         self.refused("auto, cpu, cuda", "--device", "tpu")
-        self.refused("--device gpu: here this is called cuda", "--device", "gpu")
         self.assertNotIn("did you mean", self.refused("-a foo: there are auto, all, direct", "-a", "foo").stderr)
         self.refused("cuda takes the number of a GPU", "--device", "cuda:x")
 
@@ -215,7 +210,7 @@ class Help(CommandTest):
             self.assertEqual(text, self.gconv(command, "--help").stdout)
             self.assertEqual(text, self.gconv(command, "-h").stdout)
             self.assertLessEqual(max(map(len, text.splitlines())), 110)
-        self.usage_error("no such command", "help", "nonsense")
+        self.usage_error("there is no help on this", "help", "nonsense")
 
     def test_help_of_the_parts_of_bank(self):
         known = self.options_of("bank")

@@ -231,7 +231,7 @@ static int compare_filters() {
     gconv_image in = make_image(c.type, c.frames, 83, 160, c.channels, c.planar);
     std::vector<float> taps;
     std::vector<gconv_filter> list = make_filters(c.filters, c.size, taps);
-    gconv_filters filters = {list.data(), list.size()};
+    gconv_filters filters = {list.data(), list.size(), false};
     for (size_t i = 0; const gconv_algorithm_info *info = gconv_algorithm_at(i); i++) {
       if (strcmp(info->device, "cuda") != 0)
         continue;

@@ -70,7 +70,7 @@ static int run(gconv_device *device, const char *algorithm, const known *k, gcon
   char name[] = "known";
   gconv_filter filter = {
       .name = name, .rows = 1, .columns = k->columns, .anchor_column = k->columns / 2, .divisor = 1, .taps = taps};
-  gconv_filters filters = {&filter, 1};
+  gconv_filters filters = {.items = &filter, .count = 1};
   gconv_options options = gconv_options_default();
   options.padding = GCONV_PADDING_VALID;
   options.alpha = k->mode;

@@ -165,7 +165,7 @@ static bool draw_filters(uint64_t *lot, const gconv_image *image, gconv_drawn *d
   bool equal = drawn->options.padding != GCONV_PADDING_SAME || gconv_lot_chance(lot, 60);
   bool premultiply = drawn->options.alpha == GCONV_ALPHA_PREMULTIPLY && image->alpha;
   size_t count = gconv_lot_chance(lot, 50) ? 1 : 1 + (size_t)gconv_lot_below(lot, GCONV_DRAWN_FILTERS);
-  drawn->filters = (gconv_filters){drawn->items, count};
+  drawn->filters = (gconv_filters){.items = drawn->items, .count = count};
   for (size_t k = 0; k < count; k++) {
     gconv_filter *f = &drawn->items[k];
     *f = (gconv_filter){.name = drawn->name, .divisor = premultiply ? 1 : GCONV_LOT_PICK(lot, divisors)};

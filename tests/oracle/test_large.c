@@ -186,7 +186,7 @@ static bool check(const extreme *e, gconv_device *device, const char *algorithm,
   options.algorithm = algorithm;
   options.keep_type = false;
   options.output_type = e->out;
-  gconv_filters filters = {filter, 1};
+  gconv_filters filters = {.items = filter, .count = 1};
   gconv_plan *plan = NULL;
   double start = now_ms();
   gconv_status status = gconv_plan_filters(device, in, &filters, &options, &plan);

@@ -131,7 +131,7 @@ static void make_filter(const shape *s, gconv_filter *filter) {
 }
 
 static gconv_filters make_filters(const shape *s) {
-  gconv_filters filters = {calloc((size_t)s->filters, sizeof(gconv_filter)), (size_t)s->filters};
+  gconv_filters filters = {.items = calloc((size_t)s->filters, sizeof(gconv_filter)), .count = (size_t)s->filters};
   assert_non_null(filters.items);
   for (size_t k = 0; k < filters.count; k++)
     make_filter(s, &filters.items[k]);
@@ -244,7 +244,8 @@ static void levels_are_those_of_pixel_h(void **state) {
     gconv_filter filter = {.name = "one", .rows = 1, .columns = 1, .divisor = 1, .taps = &tap};
     gconv_plan *plan = NULL;
     gconv_image out = {0};
-    assert_int_equal(gconv_plan_filters(device, &image, &(gconv_filters){&filter, 1}, &options, &plan), GCONV_OK);
+    assert_int_equal(gconv_plan_filters(device, &image, &(gconv_filters){.items = &filter, .count = 1}, &options, &plan),
+                     GCONV_OK);
     assert_int_equal(gconv_plan_execute(plan, &image, &out, NULL), GCONV_OK);
     for (size_t x = 0; x < WIDTH; x++) {
       uint32_t level = types[t] == GCONV_U8 ? ((uint8_t *)out.data)[x] : ((uint16_t *)out.data)[x];

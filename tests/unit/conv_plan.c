@@ -43,7 +43,7 @@ static gconv_image make_image(gconv_type type, int32_t channels, bool alpha) {
 static void refuse(const gconv_image *like, gconv_filter filter, gconv_options options, gconv_status status,
                    const char *text) {
   gconv_plan *plan = NULL;
-  gconv_filters filters = {&filter, 1};
+  gconv_filters filters = {.items = &filter, .count = 1};
   assert_int_equal(gconv_plan_filters(device, like, &filters, &options, &plan), status);
   assert_null(plan);
   if (!strstr(gconv_last_error(), text))
@@ -133,7 +133,7 @@ static void outputs_are_not_the_input(void **state) {
   (void)state;
   gconv_image image = make_image(GCONV_U8, 1, false), output = {.type = GCONV_U8};
   gconv_filter filter = box_filter();
-  gconv_filters filters = {&filter, 1};
+  gconv_filters filters = {.items = &filter, .count = 1};
   gconv_options options = gconv_options_default();
   gconv_plan *plan = NULL;
   assert_int_equal(gconv_plan_filters(device, &image, &filters, &options, &plan), GCONV_OK);
@@ -149,7 +149,7 @@ static void several_sizes_are_several_passes(void **state) {
   (void)state;
   gconv_image image = make_image(GCONV_U8, 1, false);
   gconv_filter both[] = {box_filter(), {"line", 1, 5, 0, 2, 1, 0, line}};
-  gconv_filters filters = {both, 2};
+  gconv_filters filters = {.items = both, .count = 2};
   gconv_options options = gconv_options_default();
   options.padding = GCONV_PADDING_VALID;
   gconv_plan *plan = NULL;
@@ -187,7 +187,7 @@ static void infinity_hides_nothing(void **state) {
     samples[i] = (float)(i % 7) / 7;
   samples[0] = INFINITY;
   gconv_filter filter = box_filter();
-  gconv_filters filters = {&filter, 1};
+  gconv_filters filters = {.items = &filter, .count = 1};
   gconv_options options = gconv_options_default();
   options.algorithm = "direct";
   gconv_plan *plan = NULL;
@@ -236,7 +236,7 @@ static gconv_image surround(const gconv_image *image, int32_t top, int32_t botto
 }
 
 static gconv_image convolve(const gconv_image *image, gconv_filter *filter, const gconv_options *options, double *flop) {
-  gconv_filters filters = {filter, 1};
+  gconv_filters filters = {.items = filter, .count = 1};
   gconv_plan *plan = NULL;
   gconv_image output = {.type = options->output_type};
   assert_int_equal(gconv_plan_filters(device, image, &filters, options, &plan), GCONV_OK);
@@ -338,7 +338,7 @@ static void measuring(void **state) {
   (void)state;
   gconv_image image = make_image(GCONV_U8, 3, false);
   gconv_filter filter = box_filter();
-  gconv_filters filters = {&filter, 1};
+  gconv_filters filters = {.items = &filter, .count = 1};
   gconv_options options = gconv_options_default();
   gconv_plan *plan = NULL;
   double milliseconds[3] = {-1, -1, -1};

@@ -181,14 +181,20 @@ static void pairs_are_two(void **state) {
   for (size_t i = 0; i < COUNT(pairs); i++) {
     gconv_filters list = read_good(pairs[i], NULL);
     assert_int_equal(list.count, 2);
+    assert_true(list.gradient);
     for (size_t k = 0; k < 2; k++) {
       char name[32];
       snprintf(name, sizeof name, "%s_%c", pairs[i], k == 0 ? 'x' : 'y');
       gconv_filters one = read_good(name, NULL);
       assert_string_equal(list.items[k].name, name);
       assert_taps(&list.items[k], one.items[0].rows, one.items[0].columns, one.items[0].taps);
+      assert_false(one.gradient);
       gconv_filters_free(&one);
     }
+    assert_int_not_equal(gconv_filters_read("no such filter", NULL, &list), GCONV_OK);
+    assert_true(list.gradient); /* as before */
+    assert_int_equal(gconv_filters_read(pairs[i], NULL, &list), GCONV_OK);
+    assert_false(list.gradient); /* not alone */
     gconv_filters_free(&list);
   }
 }
@@ -202,7 +208,6 @@ static void explains_wrong_parameters(void **state) {
       {"gaussian:radius=2", "gaussian has no parameter 'radius'; its parameters and their defaults: size=3,sigma=0.5"},
       {"sobel_x:size=5", "sobel_x has no parameter 'size', nor any other"},
       {"gaussian:0x1", "gaussian: '0x1' is not of the form name=value; parameters and their defaults: size=3,sigma=0.5"},
-      {"gaussian:", "gaussian: '' is not of the form name=value"},
       {"gaussian:sigma=1,", "'' is not of the form name=value"},
       {"gaussian:sigma=1,sigma=2", "gaussian: sigma is given twice"},
       {"gaussian:sigma=0", "sigma goes from 0.001 to 4096"},

@@ -109,7 +109,7 @@ static void arrays_yield_what_images_do(void **state) {
   (void)state;
   gconv_filter all[2] = {{.name = (char *)"a", .rows = 3, .columns = 3, .taps = taps, .divisor = 1, .anchor_row = 1},
                          {.name = (char *)"b", .rows = 3, .columns = 3, .taps = taps, .divisor = 2, .anchor_row = 1}};
-  gconv_filters filters = {all, 2};
+  gconv_filters filters = {.items = all, .count = 2};
   static const struct {
     gconv_type type;
     int32_t frames, channels;
@@ -160,7 +160,7 @@ static void refuse(gconv_plan *plan, gconv_array in, gconv_array out, size_t cou
 static void what_a_plan_cannot_take_is_refused(void **state) {
   (void)state;
   gconv_filter one = {.name = (char *)"a", .rows = 3, .columns = 3, .taps = taps, .divisor = 1};
-  gconv_filters filters = {&one, 1};
+  gconv_filters filters = {.items = &one, .count = 1};
   gconv_options options = gconv_options_default();
   gconv_image in = make_image(GCONV_U16, 2, 3, false);
   gconv_plan *plan = NULL;

@@ -31,7 +31,7 @@ static gconv_operation *make_filters(size_t count, gconv_type type) {
   gconv_operation *operation = NULL;
   options.keep_type = false;
   options.output_type = type;
-  assert_int_equal(gconv_operation_filters(&(gconv_filters){two, count}, &options, &operation), GCONV_OK);
+  assert_int_equal(gconv_operation_filters(&(gconv_filters){.items = two, .count = count}, &options, &operation), GCONV_OK);
   return operation;
 }
 
