@@ -626,6 +626,25 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
  * one. Results of filters that keep the type of their image have that of the first input. The caller may free the stages. */
 gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count, gconv_operation **operation);
 
+/* Where an operation counts. All may be 0 or NULL: everywhere. */
+typedef struct gconv_area {
+  int32_t x, y;            /* the left column and the top row of a rectangle, in pixels from 0 on; either may be negative */
+  int32_t width, height;   /* of the rectangle, from 1 on; both 0: the whole image */
+  const gconv_image *mask; /* weights, one a pixel of the image: black is 0, white 1. u8, u16, or f32 from 0 to 1 */
+} gconv_area;
+
+/* Applies an operation in a part of the image: each sample of the result is weight * applied + (1 - weight) * input, in
+ * float64, rounded once: to the nearest level, or to float32. The weight is that of the mask within the rectangle, and 0
+ * outside. Where it is 0, samples have the input's bits; where it is 1, those of the operation on the whole image: at the
+ * edges of the rectangle, filters see its true neighbours.
+ *
+ * Each image must become one of its own size, channels and type, alpha included, else there is no plan (GCONV_BAD_ARGUMENT).
+ * The mask has one frame, and the width and height of every image (GCONV_BAD_ARGUMENT from gconv_plan_create()). It is grey,
+ * or RGB, which becomes grey as by gconv_options.gray; its alpha, if it has one, is multiplied into the weights. The part of
+ * the rectangle that is outside an image is left out, with a warning; GCONV_BAD_ARGUMENT if all of it is. The operation
+ * and the mask are the caller's, who may free them. */
+gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area *area, gconv_operation **result);
+
 /* Plans that were made of it stay as they are. NULL is allowed. */
 void gconv_operation_free(gconv_operation *operation);
 

@@ -86,7 +86,7 @@ extern const gconv_kind gconv_value_name; /* const char *: the word, in static s
 
 /* Those of few options: of filter (filter_values.c), and of bench (bench_values.c). */
 extern const gconv_kind gconv_value_border, gconv_value_padding, gconv_value_activation, gconv_value_format,
-    gconv_value_without, gconv_value_device, gconv_value_shard, gconv_value_verify, gconv_value_then;
+    gconv_value_without, gconv_value_device, gconv_value_shard, gconv_value_verify, gconv_value_then, gconv_value_region;
 extern const gconv_kind gconv_value_images, gconv_value_types, gconv_value_sizes, gconv_value_blocks, gconv_value_sweep;
 
 /* The print() of kinds that store a const char *. */

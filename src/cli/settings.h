@@ -49,6 +49,9 @@ typedef struct gconv_settings {
   gconv_options options;         /* of filters; pictures of banks use some of them */
   gconv_network_options network; /* of banks */
 
+  gconv_area area;  /* --region; its mask is not set here */
+  const char *mask; /* the path; NULL: not given */
+
   bool no_clobber, skip_existing, resume, dry_run;
   gconv_shard shard;
   int timings; /* a gconv_timings_style */

@@ -97,7 +97,7 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 'i', "input", "PATH...", texts, inputs, KEEPS, .also = "image images source src", .several = true,
            .help = "images, folders, quoted patterns such as 'shots/*.png', or - for standard input; may be repeated"),
     OPTION(FILTER, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
-    OPTION(FILTER, 'f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel mask", .several = true,
+    OPTION(FILTER, 'f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel", .several = true,
            .help = "files, built-in filters such as gaussian:size=9,sigma=2 (gconv filters lists them), arrays such as "
                    "'[0 -1 0; -1 5 -1; 0 -1 0]' or '1/4*[[1, 1], [1, 1]]', or ImageMagick kernels such as "
                    "'3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated"),
@@ -154,6 +154,13 @@ const gconv_option gconv_option_table[] = {
            .help = "compute every N-th pixel only; default: 1"),
     OPTION(FILTER, 0, "dilation", "N|Y,X", pair, last.layer.dilation_y, CHANGES, .most = LARGEST_EXTENT,
            .help = "distance between neighbouring taps, in pixels; default: 1"),
+    OPTION(FILTER, 0, "region", "WxH+X+Y", region, area, CHANGES, .also = "crop rectangle roi area window",
+           .help = "filter only this rectangle, W x H pixels from column X, row Y on: the rest of the image stays, and its "
+                   "pixels are the neighbours of those at the edges"),
+    OPTION(FILTER, 0, "mask", "FILE", text, mask, KEEPS, .also = "weights alpha-mask",
+           .help =
+               "filter only where this image, which is as large as the inputs, is white: grey blends the result with the "
+               "input, black keeps the input; its alpha counts too"),
     OPTION(FILTER, 0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale mono",
            .help = "convert to grey first: 0.299 R + 0.587 G + 0.114 B"),
     OPTION(FILTER, 0, "linear", NULL, flag, options.linear, CHANGES, .also = "gamma srgb",

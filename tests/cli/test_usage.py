@@ -225,7 +225,7 @@ class Help(CommandTest):
         promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray
             linear alpha combine scale offset range algorithm without workspace device decode threads jobs memory max-pixels png-level jpeg-quality no-clobber
             skip-existing resume shard fail-fast dry-run timings verify explain verbose quiet help
-            then groups activation mean std math batch layout""".split())
+            then groups activation mean std math batch layout region mask""".split())
         self.assertEqual({option[2:] for option in self.options_of("filter")}, promised)
 
     def test_manual_has_every_option_and_command(self):
