@@ -179,6 +179,50 @@ gconv_status gconv_format_check(const gconv_format_info *format, const gconv_ima
  * (gconv_format_type), else GCONV_UNSUPPORTED. options may be NULL. */
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image);
 
+/* ---- Comparing images ---------------------------------------------------------------------------------------------- */
+
+/* One of two images: a file, of which only some rows are in memory at a time, or pixels in memory. */
+typedef struct gconv_compared {
+  const char *path;         /* as gconv_image_read() takes it */
+  const gconv_image *image; /* not NULL: counts in place of the path */
+} gconv_compared;
+
+/* By how much two images a and b differ, or a frame of theirs. Every channel counts, alpha too. A difference is |a - b| of
+ * two samples, where 1 is white: of integers, that of their levels, divided by 255, or by 65535 if either image is u16;
+ * where one image is f32, integers become v / 255 or v / 65535, rounded to float32. Samples that are equal, or NaN both,
+ * differ by 0; any others that are infinite or NaN by infinity. Sums are float64. */
+typedef struct gconv_difference {
+  gconv_image a, b; /* headers, without pixels and profile; of all frames */
+  double white;     /* a difference times this is in levels: 255 or 65535; 1 where either image is f32 */
+  uint64_t samples, differing;
+  double largest;
+  int32_t frame, y, x, channel; /* where the first difference as large as that is; all 0 if there is none */
+  double mean, rmse;            /* of the differences; the root of the mean of their squares */
+  double psnr; /* 10 log10(1 / rmse^2), in decibels: skimage.metrics.peak_signal_noise_ratio() with data_range 1; infinite
+                  for equal images */
+  double ssim; /* structural similarity (Wang and others, 2004) as skimage.metrics.structural_similarity() has it by default,
+                  with data_range 1 and channel_axis -1: uniform windows of 7 x 7 samples, sample covariances, the mean over
+                  windows inside the image and over channels. NaN for images of fewer than 7 rows or columns */
+} gconv_difference;
+
+typedef struct gconv_compare_options {
+  uint64_t max_pixels;    /* gconv_read_options */
+  gconv_threads *threads; /* gconv_device_threads(); NULL: one a processor. Results are the same for any */
+  /* The path of a picture to write; NULL: none. Grey, with the largest difference of any channel at each pixel: 0 is black;
+   * 1/255 (if samples are finer than 8 bits, 1/65535), and what is less, is the level 32 of 255; each doubling adds the same
+   * to it, up to white for 1. Frames and planes lie below each other. */
+  const char *picture;
+  const gconv_write_options *write; /* how the picture is written; NULL: by its name */
+  /* Called for each frame, in their order, when it is done: `frame` of *found is its number. NULL: not called. */
+  void (*report)(const gconv_difference *found, void *user);
+  void *user;
+} gconv_compare_options;
+
+/* Compares two images of the same frames, height, width and channels, else GCONV_BAD_ARGUMENT says which they have. Their
+ * types may differ. options may be NULL. On failure, no picture is written, and *result is as it was. */
+gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *b, const gconv_compare_options *options,
+                                 gconv_difference *result);
+
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
 
 /* One R x S plane of coefficients: data only. The response at a pixel is

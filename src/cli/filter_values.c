@@ -202,6 +202,17 @@ static void print_region(FILE *out, const void *field) {
 
 const gconv_kind gconv_value_region = {parse_region, print_region};
 
+static gconv_status parse_tolerance(const gconv_given *given) {
+  double *tolerance = given->field;
+  if (!gconv_parse_number(given->value, tolerance) || *tolerance < 0)
+    return gconv_refuse(given->message,
+                        "this takes a number from 0 on, where 1 is white: 0.01, or 2/255 for two levels of 8 "
+                        "bits");
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_tolerance = {parse_tolerance, NULL};
+
 /* The field is the gconv_batch. */
 static gconv_status parse_verify(const gconv_given *given) {
   gconv_batch *batch = given->field;

@@ -61,7 +61,8 @@ typedef struct gconv_settings {
   const char *bank_format;    /* bank convert --format */
   gconv_bank_sheet sheet;     /* bank show */
   int sheet_scale;            /* 0: each filter by its own largest weight, 1: all by that of all */
-  bool json;                  /* bank info */
+  bool json;                  /* bank info, compare */
+  double tolerance;           /* compare: the largest difference allowed, where 1 is white */
   gconv_bench_settings bench; /* bench */
   bool show, forget, quick;   /* tune */
 } gconv_settings;
