@@ -6,6 +6,7 @@
  * By rows, only the rows of the rectangle are made; all others are copies of the input.
  */
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "image/colour.h"
@@ -38,17 +39,17 @@ typedef struct within_plan {
 
 /* ---- Weights --------------------------------------------------------------------------------------------------------- */
 
-static double white_of(gconv_type type) {
+GCONV_INLINE double white_of(gconv_type type) {
   return type == GCONV_U8 ? 255 : type == GCONV_U16 ? 65535 : 1;
 }
 
-static double sample_at(gconv_type type, const void *row, size_t i) {
+GCONV_INLINE double sample_at(gconv_type type, const void *row, size_t i) {
   return type == GCONV_U8    ? ((const uint8_t *)row)[i]
          : type == GCONV_U16 ? ((const uint16_t *)row)[i]
                              : (double)((const float *)row)[i];
 }
 
-static void store(gconv_type type, void *row, size_t i, double value) {
+GCONV_INLINE void store(gconv_type type, void *row, size_t i, double value) {
   if (type == GCONV_U8)
     ((uint8_t *)row)[i] = (uint8_t)rint(value);
   else if (type == GCONV_U16)
@@ -140,24 +141,50 @@ static int host_stages(const gconv_operation *base) {
 
 enum { ROWS_A_TURN = 16 };
 
-/* `count` pixels of `channels` samples. Where the weight is 0 or white, the bits are those of the input or of the result. */
-static void blend_pixels(gconv_type type, size_t channels, const gconv_image *mask, const void *weights, const void *in,
-                         void *out, size_t count) {
-  double white = white_of(mask->type);
-  for (size_t i = 0, k = 0; i < count; i++) {
-    double weight = sample_at(mask->type, weights, i), rest = white - weight;
-    if (weight == white) {
-      k += channels;
-    } else if (weight == 0) {
-      size_t bytes = gconv_type_bytes(type);
-      memcpy((uint8_t *)out + k * bytes, (const uint8_t *)in + k * bytes, channels * bytes);
-      k += channels;
-    } else {
-      for (size_t end = k + channels; k < end; k++)
-        store(type, out, k, (weight * sample_at(type, out, k) + rest * sample_at(type, in, k)) / white);
+/* A row that is blended: `count` pixels of `channels` samples. */
+typedef struct pixels {
+  const void *weights, *in;
+  void *out;
+  size_t channels, count;
+} pixels;
+
+/* Where the weight is 0 or white, the bits are those of the input or of the result: by the sum, if samples are integers.
+ * Both types are constants wherever this is inlined. */
+GCONV_INLINE void blend_samples(gconv_type type, gconv_type mask, const pixels *p) {
+  const double white = white_of(mask);
+  for (size_t i = 0, k = 0; i < p->count; i++) {
+    double weight = sample_at(mask, p->weights, i), rest = white - weight;
+    for (size_t end = k + p->channels; k < end; k++) {
+      double applied = sample_at(type, p->out, k), input = sample_at(type, p->in, k);
+      double sum = (weight * applied + rest * input) / white;
+      if (type != GCONV_F32)
+        store(type, p->out, k, sum);
+      else if (weight == 0)
+        ((float *)p->out)[k] = ((const float *)p->in)[k];
+      else if (weight != white)
+        store(type, p->out, k, sum);
     }
   }
 }
+
+GCONV_INLINE void blend_type(gconv_type type, gconv_type mask, const pixels *p) {
+  if (mask == GCONV_U8)
+    blend_samples(type, GCONV_U8, p);
+  else if (mask == GCONV_U16)
+    blend_samples(type, GCONV_U16, p);
+  else
+    blend_samples(type, GCONV_F32, p);
+}
+
+GCONV_INLINE void blend_pixels_body(gconv_type type, gconv_type mask, const pixels *p) {
+  if (type == GCONV_U8)
+    blend_type(GCONV_U8, mask, p);
+  else if (type == GCONV_U16)
+    blend_type(GCONV_U16, mask, p);
+  else
+    blend_type(GCONV_F32, mask, p);
+}
+GCONV_VECTORIZED(blend_pixels, (gconv_type type, gconv_type mask, const pixels *p), (type, mask, p))
 
 /* Rows of a result, which are those of the inner operation within the rectangle, and what they are blended with. */
 typedef struct blend {
@@ -180,10 +207,13 @@ static void blend_row(const blend *b, size_t plane, int32_t row) {
   }
   memcpy(to, from, left);
   memcpy(to + right, from + right, end - right);
-  if (mask) {
-    const uint8_t *weights = (const uint8_t *)row_of(mask, y) + (size_t)inside->left * gconv_type_bytes(mask->type);
-    blend_pixels(out->type, channels, mask, weights, from + left, to + left, (size_t)(inside->right - inside->left));
-  }
+  if (mask)
+    blend_pixels(out->type, mask->type,
+                 &(pixels){.weights = (const uint8_t *)row_of(mask, y) + (size_t)inside->left * gconv_type_bytes(mask->type),
+                           .in = from + left,
+                           .out = to + left,
+                           .channels = channels,
+                           .count = (size_t)(inside->right - inside->left)});
 }
 
 static size_t planes_of(const gconv_image *image) {

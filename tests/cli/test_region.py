@@ -150,6 +150,12 @@ class Region(Part):
         with Image.open(self.folder / "b.png") as result:
             self.assertAlmostEqual(result.info["dpi"][0], 300, delta=0.1)
 
+    def test_photos_are_turned_first(self):
+        turned = Image.Exif()
+        turned[0x0112] = 6  # shown turned by 90 degrees
+        Image.fromarray(np.rot90(self.image).copy()).save(self.folder / "turned.png", exif=turned)
+        self.check("20x10+35+7", (20, 10, 35, 7), "-f", BLUR, of="turned.png")
+
     def test_frames(self):
         stack = np.random.default_rng(5).random((3, 1, 20, 30), np.float32)
         np.save(self.folder / "stack.npy", stack)
