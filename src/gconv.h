@@ -221,6 +221,50 @@ gconv_status gconv_format_check(const gconv_format_info *format, const gconv_ima
  * (gconv_format_type), else GCONV_UNSUPPORTED. options may be NULL. */
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image);
 
+/* ---- Comparing images ---------------------------------------------------------------------------------------------- */
+
+/* One of two images: a file, of which only some rows are in memory at a time, or pixels in memory. */
+typedef struct gconv_compared {
+  const char *path;         /* as gconv_image_read() takes it */
+  const gconv_image *image; /* not NULL: counts in place of the path */
+} gconv_compared;
+
+/* By how much two images a and b differ, or a frame of theirs. Every channel counts, alpha too. A difference is |a - b| of
+ * two samples, where 1 is white: of integers, that of their levels, divided by 255, or by 65535 if either image is u16;
+ * where one image is f32, integers become v / 255 or v / 65535, rounded to float32. Samples that are equal, or NaN both,
+ * differ by 0; any others that are infinite or NaN by infinity. Sums are float64. */
+typedef struct gconv_difference {
+  gconv_image a, b; /* headers, without pixels and profile; of all frames */
+  double white;     /* a difference times this is in levels: 255 or 65535; 1 where either image is f32 */
+  uint64_t samples, differing;
+  double largest;
+  int32_t frame, y, x, channel; /* where the first difference as large as that is; all 0 if there is none */
+  double mean, rmse;            /* of the differences; the root of the mean of their squares */
+  double psnr; /* 10 log10(1 / rmse^2), in decibels: skimage.metrics.peak_signal_noise_ratio() with data_range 1; infinite
+                  for equal images */
+  double ssim; /* structural similarity (Wang and others, 2004) as skimage.metrics.structural_similarity() has it by default,
+                  with data_range 1 and channel_axis -1: uniform windows of 7 x 7 samples, sample covariances, the mean over
+                  windows inside the image and over channels. NaN for images of fewer than 7 rows or columns */
+} gconv_difference;
+
+typedef struct gconv_compare_options {
+  uint64_t max_pixels;    /* gconv_read_options */
+  gconv_threads *threads; /* gconv_device_threads(); NULL: one a processor. Results are the same for any */
+  /* The path of a picture to write; NULL: none. Grey, with the largest difference of any channel at each pixel: 0 is black;
+   * 1/255 (if samples are finer than 8 bits, 1/65535), and what is less, is the level 32 of 255; each doubling adds the same
+   * to it, up to white for 1. Frames and planes lie below each other. */
+  const char *picture;
+  const gconv_write_options *write; /* how the picture is written; NULL: by its name */
+  /* Called for each frame, in their order, when it is done: `frame` of *found is its number. NULL: not called. */
+  void (*report)(const gconv_difference *found, void *user);
+  void *user;
+} gconv_compare_options;
+
+/* Compares two images of the same frames, height, width and channels, else GCONV_BAD_ARGUMENT says which they have. Their
+ * types may differ. options may be NULL. On failure, no picture is written, and *result is as it was. */
+gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *b, const gconv_compare_options *options,
+                                 gconv_difference *result);
+
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
 
 /* One R x S plane of coefficients: data only. The response at a pixel is
@@ -674,6 +718,25 @@ gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, co
 /* Applies operations one after the other: each takes the image that the one before it makes, so all but the last must make
  * one. Results of filters that keep the type of their image have that of the first input. The caller may free the stages. */
 gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count, gconv_operation **operation);
+
+/* Where an operation counts. All may be 0 or NULL: everywhere. */
+typedef struct gconv_area {
+  int32_t x, y;            /* the left column and the top row of a rectangle, in pixels from 0 on; either may be negative */
+  int32_t width, height;   /* of the rectangle, from 1 on; both 0: the whole image */
+  const gconv_image *mask; /* weights, one a pixel of the image: black is 0, white 1. u8, u16, or f32 from 0 to 1 */
+} gconv_area;
+
+/* Applies an operation in a part of the image: each sample of the result is weight * applied + (1 - weight) * input, in
+ * float64, rounded once: to the nearest level, or to float32. The weight is that of the mask within the rectangle, and 0
+ * outside. Where it is 0, samples have the input's bits; where it is 1, those of the operation on the whole image: at the
+ * edges of the rectangle, filters see its true neighbours.
+ *
+ * Each image must become one of its own size, channels and type, alpha included, else there is no plan (GCONV_BAD_ARGUMENT).
+ * The mask has one frame, and the width and height of every image (GCONV_BAD_ARGUMENT from gconv_plan_create()). It is grey,
+ * or RGB, which becomes grey as by gconv_options.gray; its alpha, if it has one, is multiplied into the weights. The part of
+ * the rectangle that is outside an image is left out, with a warning; GCONV_BAD_ARGUMENT if all of it is. The operation
+ * and the mask are the caller's, who may free them. */
+gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area *area, gconv_operation **result);
 
 /* Plans that were made of it stay as they are. NULL is allowed. */
 void gconv_operation_free(gconv_operation *operation);

@@ -27,9 +27,9 @@ typedef struct gconv_command {
   int (*run)(gconv_settings *settings, const gconv_texts *words);
 } gconv_command;
 
-extern const gconv_command gconv_command_algorithms, gconv_command_bank, gconv_command_bench, gconv_command_devices,
-    gconv_command_filter, gconv_command_filters, gconv_command_help, gconv_command_info, gconv_command_make,
-    gconv_command_tune;
+extern const gconv_command gconv_command_algorithms, gconv_command_bank, gconv_command_bench, gconv_command_compare,
+    gconv_command_devices, gconv_command_filter, gconv_command_filters, gconv_command_help, gconv_command_info,
+    gconv_command_make, gconv_command_tune;
 extern const gconv_command gconv_bank_info, gconv_bank_show, gconv_bank_convert;
 
 /* The subcommands, in the order of the help; NULL past the end. */

@@ -48,6 +48,17 @@ static void add_filters(uint64_t *hash, const gconv_filters *filters) {
     add_filter(hash, &filters->items[k]);
 }
 
+/* The samples of --mask, and what they mean. */
+static void add_mask(uint64_t *hash, const gconv_image *mask) {
+  if (!mask->data)
+    return;
+  size_t row = (size_t)mask->width * (size_t)mask->channels * gconv_type_bytes(mask->type);
+  add_text(hash, "mask %s %d %d %d %d", gconv_type_name(mask->type), (int)mask->width, (int)mask->height,
+           (int)mask->channels, mask->alpha);
+  for (int32_t y = 0; y < mask->height && !mask->planar; y++)
+    add_bytes(hash, (const uint8_t *)mask->data + (size_t)y * mask->row_bytes, row);
+}
+
 gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest, gconv_message *message) {
   uint64_t hash = GCONV_FNV1A_BASIS;
   char *settings = gconv_options_digest(job->settings);
@@ -59,6 +70,7 @@ gconv_status gconv_job_digest(const gconv_main_job *job, uint64_t *digest, gconv
     add_filters(&hash, &job->before[i]);
   for (size_t i = 0; i < job->layer_count; i++)
     add_bank(&hash, job->layers[i].bank);
+  add_mask(&hash, &job->mask);
   add_bytes(&hash, settings, strlen(settings) + 1);
   free(settings);
   *digest = hash;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { LARGEST = 1 << 30 }; /* of the numbers of a region */
+
 /* ---- --border ---- */
 
 /* The field is the gconv_options. */
@@ -148,6 +150,57 @@ static gconv_status parse_shard(const gconv_given *given) {
 }
 
 const gconv_kind gconv_value_shard = {parse_shard, NULL};
+
+/* The sign and the digits of an offset, which end at `end`. */
+static bool parse_offset(const char *text, const char *end, int32_t *offset) {
+  char digits[16];
+  int64_t number;
+  if (end - text < 2 || (size_t)(end - text) > sizeof digits || text[1] < '0' || text[1] > '9')
+    return false;
+  snprintf(digits, sizeof digits, "%.*s", (int)(end - text - 1), text + 1);
+  if (!gconv_parse_integer(digits, 0, LARGEST, &number))
+    return false;
+  *offset = (int32_t)(text[0] == '-' ? -number : number);
+  return true;
+}
+
+/* The field is the gconv_area: WxH+X+Y. */
+static gconv_status parse_region(const gconv_given *given) {
+  gconv_area *area = given->field;
+  char width[16], height[16];
+  int64_t w = 0, h = 0;
+  const char *value = given->value, *cross = value + strcspn(value, "x"), *x = cross + strcspn(cross, "+-"),
+             *y = *x ? x + 1 + strcspn(x + 1, "+-") : x;
+  snprintf(width, sizeof width, "%.*s", (int)(cross - value), value);
+  snprintf(height, sizeof height, "%.*s", *cross ? (int)(x - cross - 1) : 0, *cross ? cross + 1 : "");
+  bool good = cross - value < 16 && x - cross < 16 && gconv_parse_integer(width, 1, LARGEST, &w) &&
+              gconv_parse_integer(height, 1, LARGEST, &h) && parse_offset(x, y, &area->x) &&
+              parse_offset(y, y + strlen(y), &area->y);
+  if (!good)
+    return gconv_refuse(given->message, "this takes WIDTHxHEIGHT+X+Y in pixels, such as 640x480+100+50: a rectangle whose "
+                                        "left column is X and whose top row is Y, counted from 0");
+  area->width = (int32_t)w;
+  area->height = (int32_t)h;
+  return GCONV_OK;
+}
+
+static void print_region(FILE *out, const void *field) {
+  const gconv_area *area = field;
+  fprintf(out, "%d %d %d %d", (int)area->width, (int)area->height, (int)area->x, (int)area->y);
+}
+
+const gconv_kind gconv_value_region = {parse_region, print_region};
+
+static gconv_status parse_tolerance(const gconv_given *given) {
+  double *tolerance = given->field;
+  if (!gconv_parse_number(given->value, tolerance) || *tolerance < 0)
+    return gconv_refuse(given->message,
+                        "this takes a number from 0 on, where 1 is white: 0.01, or 2/255 for two levels of 8 "
+                        "bits");
+  return GCONV_OK;
+}
+
+const gconv_kind gconv_value_tolerance = {parse_tolerance, NULL};
 
 /* The field is the gconv_batch. */
 static gconv_status parse_verify(const gconv_given *given) {

@@ -323,6 +323,23 @@ static gconv_status check_depth(const gconv_main_job *job, gconv_message *messag
   return GCONV_OK;
 }
 
+/* Reads the mask of --mask, which no result may replace. */
+static gconv_status read_mask(gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  char *path = (char *)settings->mask;
+  const char *option = path ? "--mask" : "--region";
+  const gconv_read_options options = {.max_pixels = settings->job.max_pixels};
+  if (!path && settings->area.width == 0)
+    return GCONV_OK;
+  if (job->has_banks)
+    return gconv_refuse(message, "%s is not for banks: their outputs are no images like the input", option);
+  if (!path)
+    return GCONV_OK;
+  GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, message));
+  gconv_status status = gconv_image_read(path, &options, &job->mask);
+  return status == GCONV_OK ? status : gconv_complain(message, status, "--mask %s", gconv_last_error());
+}
+
 /* Options that only some formats have. */
 static gconv_status check_format(const gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
@@ -424,6 +441,7 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
               job->outputs.earlier > 1 ? "s" : "", job->outputs.earlier > 1 ? "are" : "is");
   GCONV_TRY(check_filters(job, message));
   GCONV_TRY(check_format(job, message));
+  GCONV_TRY(read_mask(job, message));
   warn_of_dark_rims(job);
   if (job->has_banks)
     GCONV_TRY(check_bank_job(job, message));
@@ -487,6 +505,20 @@ static gconv_status make_filters(gconv_main_job *job) {
   return status;
 }
 
+/* Lets the operation count in a part of the image only: with --region and --mask. */
+static gconv_status restrict_operation(gconv_main_job *job) {
+  gconv_area area = job->settings->area;
+  area.mask = job->mask.data ? &job->mask : NULL;
+  if (area.width == 0 && !area.mask)
+    return GCONV_OK;
+  gconv_operation *everywhere = job->operation;
+  job->operation = NULL;
+  gconv_status status = gconv_operation_within(everywhere, &area, &job->operation);
+  gconv_operation_free(everywhere);
+  gconv_image_free(&job->mask);
+  return status;
+}
+
 gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *message) {
   if (job->operation)
     return GCONV_OK;
@@ -494,6 +526,8 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
   gconv_status status = job->has_banks
                             ? gconv_operation_network(job->layers, job->layer_count, &job->network, &job->operation)
                             : make_filters(job);
+  if (status == GCONV_OK)
+    status = restrict_operation(job);
   job->batch.operation = job->operation;
   job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters);
   return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
@@ -516,6 +550,7 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
 void gconv_job_free(gconv_main_job *job) {
   gconv_manifest_close(job->manifest);
   gconv_operation_free(job->operation);
+  gconv_image_free(&job->mask);
   for (size_t i = 0; job->banks && i < job->layer_count; i++)
     gconv_bank_free(&job->banks[i]);
   free(job->banks);

@@ -167,9 +167,10 @@ static size_t count_standard_input(const gconv_texts *words, bool filters) {
   return count;
 }
 
-/* Standard input can be read once: as an image, or as a filter of any layer. */
+/* Standard input can be read once: as an image, a mask, or a filter of any layer. */
 static gconv_status check_standard_input(const gconv_settings *settings, gconv_message *message) {
   size_t uses = count_standard_input(&settings->inputs, false) + count_standard_input(&settings->last.filters, true);
+  uses += settings->mask && strcmp(settings->mask, "-") == 0;
   for (size_t i = 0; i < settings->before_count; i++)
     uses += count_standard_input(&settings->before[i].filters, true);
   return uses <= 1 ? GCONV_OK : gconv_refuse(message, "-: standard input can be read only once");

@@ -53,6 +53,9 @@ typedef struct gconv_settings {
   gconv_options options;         /* of filters; pictures of banks use some of them */
   gconv_network_options network; /* of banks */
 
+  gconv_area area;  /* --region; its mask is not set here */
+  const char *mask; /* the path; NULL: not given */
+
   bool no_clobber, skip_existing, resume, dry_run;
   gconv_shard shard;
   int timings; /* a gconv_timings_style */
@@ -65,7 +68,8 @@ typedef struct gconv_settings {
   const char *bank_format;    /* bank convert --format */
   gconv_bank_sheet sheet;     /* bank show */
   int sheet_scale;            /* 0: each filter by its own largest weight, 1: all by that of all */
-  bool json;                  /* bank info */
+  bool json;                  /* bank info, compare */
+  double tolerance;           /* compare: the largest difference allowed, where 1 is white */
   gconv_bench_settings bench; /* bench */
   bool show, forget, quick;   /* tune */
   int tune_threads;

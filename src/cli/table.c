@@ -219,6 +219,13 @@ const gconv_option gconv_option_table[] = {
            .help = "compute every N-th pixel only; default: 1"),
     OPTION(FILTER, 0, "dilation", "N|Y,X", pair, last.layer.dilation_y, CHANGES, .most = LARGEST_EXTENT,
            .help = "distance between neighbouring taps, in pixels; default: 1"),
+    OPTION(FILTER, 0, "region", "WxH+X+Y", region, area, CHANGES, .also = "roi", .near = "crop rectangle area window",
+           .help = "filter only this rectangle, W x H pixels from column X, row Y on: the rest of the image stays, and its "
+                   "pixels are the neighbours of those at the edges"),
+    OPTION(FILTER, 0, "mask", "FILE", text, mask, KEEPS, .near = "weights alpha-mask",
+           .help =
+               "filter only where this image, which is as large as the inputs, is white: grey blends the result with the "
+               "input, black keeps the input; its alpha counts too"),
     OPTION(
         FILTER, 0, "gray", NULL, flag, options.gray, CHANGES, .also = "grey grayscale greyscale", .near = "mono",
         .help =
@@ -329,6 +336,22 @@ const gconv_option gconv_option_table[] = {
                    "content"),
     OPTION(BANK_PARTS, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
            .help = "bank, npy, safetensors, onnx, or that of filters; default: by content"),
+
+    /* ---- compare ---- */
+    OPTION(COMPARE, 0, "tolerance", "T", tolerance, tolerance, KEEPS, .also = "threshold epsilon delta",
+           .help =
+               "exit with 1 only if a sample differs by more than T, where 1 is white: 0.01, or 2/255 for two levels of 8 "
+               "bits; default: 0"),
+    OPTION(COMPARE, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "difference diff picture",
+           .help = "write a picture of the differences, in any format; of folders, a folder of pictures, or a template with "
+                   "{stem}"),
+    OPTION(COMPARE, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also compare the sub-folders of folders"),
+    OPTION(COMPARE, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; null is what is infinite or not defined"),
+    OPTION(COMPARE, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
+           .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
+    OPTION(COMPARE, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
+           .help = THREADS_HELP),
+    OPTION(COMPARE, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: the exit status tells the rest"),
 
     /* ---- bench and tune ---- */
     HEADING(BENCH, "What is measured"),

@@ -48,6 +48,9 @@ class Commands(CommandTest):
         super().setUp()
         for name in ("photo.jpg", "photos/1.jpg", "photos/more/2.png", "scans/1.png", "scans/2.png", "photo.png", "shots/1.png"):
             self.photo(name, 64, 48, seed=len(name))
+        for name in ("result.png", "expected.png", "before/1.png", "after/1.png"):
+            self.photo(name, 64, 48, seed=1)
+        self.photo("mask.png", 64, 48, channels=1)
         (self.folder / "my_filter.txt").write_text("1 2 1\n0 0 0\n-1 -2 -1\n")
         np.save(self.folder / "image.npy", weights(20, 30))
         np.save(self.folder / "batch.npy", weights(4, 32, 24, 3))

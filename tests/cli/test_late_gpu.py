@@ -55,6 +55,13 @@ class LateGpu(helper.CommandTest):
             for name in self.files("cpu"):
                 self.assertEqual((self.folder / "out" / name).read_bytes(), expected, name)
 
+    def test_both_filter_a_region(self):
+        self.gconv("-i", "in", "-f", "sobel_x", "--region", "99x88+77+66", "-o", "cpu/", "-d", "cpu")
+        devices, _ = self.by_auto("-f", "sobel_x", "--region", "99x88+77+66")
+        self.assertEqual((devices[0], devices[-1]), ("cpu", "cuda:0"))
+        for name in self.files("cpu"):
+            self.assertEqual((self.folder / "out" / name).read_bytes(), (self.folder / "cpu" / name).read_bytes(), name)
+
     def test_auto_begins_on_the_cpu(self):
         self.leave(20)
         self.gconv("-i", "in", "-f", "sobel_x", "-o", "cpu/", "-d", "cpu")

@@ -94,10 +94,10 @@ class Shard(helper.CommandTest):
 CHANGES = {"format": ["ppm"], "depth": ["16"], "png-level": ["3"], "jpeg-quality": ["70"], "flip": [],
            "border": ["replicate"], "padding": ["1"], "stride": ["2"], "dilation": ["2"], "gray": [], "linear": [],
            "alpha": ["filter"], "combine": ["sum"], "scale": ["2"], "offset": ["0.5"], "range": ["abs"],
-           "algorithm": ["direct"], "without": ["fft"], "strip": []}
+           "algorithm": ["direct"], "without": ["fft"], "strip": [], "region": ["9x8+1+1"]}
 OTHERS = {"input", "recursive", "filter", "filter-format", "max-pixels", "output", "no-clobber", "skip-existing", "resume", "suffix",
           "shard", "workspace", "device", "threads", "jobs", "memory", "decode", "fail-fast", "dry-run", "timings", "verify",
-          "explain", "verbose", "quiet", "help"}
+          "explain", "verbose", "quiet", "help", "mask"}  # of masks, as of filters, the content counts: test_region.py
 BANKS = {"then", "groups", "activation", "mean", "std", "math", "batch", "layout"}  # test_banks.py has these
 
 

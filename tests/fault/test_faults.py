@@ -20,6 +20,7 @@ JOBS = {
     "png": ("-f", "gaussian:size=5,sigma=1", "-f", "sobel_x", "-o", "out/{stem}_{filter}.png"),
     "jpg": ("-f", "average", "-o", "out/{stem}.jpg", "--gray"),
     "npy": ("-f", "laplacian", "-f", "log", "--combine", "sum", "--range", "minmax", "-o", "out/{stem}.npy", "--depth", "float"),
+    "part": ("-f", "average", "--region", "9x8+3-2", "-o", "out/{stem}.png"),
     "bank": ("-f", "sobel_x", "-f", "sobel_y", "--activation", "none", "-o", "out/{stem}_{filter}.png"),
     "mosaic": ("-f", "edge.txt", "--then", "-f", "average", "--combine", "mosaic", "-o", "out/{stem}.png"),
     "verified": ("-f", "edge.txt", "-o", "out/{stem}.pgm", "--format", "pam", "--verify", "--timings", "--explain"),

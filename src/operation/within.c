@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An operation that counts within a rectangle, or as far as a mask says, as one operation: it wraps any other, lets it make
+ * its result, and blends that with the input on the host.
+ *
+ * By rows, only the rows of the rectangle are made; all others are copies of the input.
+ */
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/status.h"
+#include "base/threads.h"
+#include "image/colour.h"
+#include "operation/operation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct within {
+  gconv_operation base;
+  gconv_operation *inner; /* this is one of its users */
+  gconv_area area;        /* its mask is not used */
+  gconv_image mask;       /* owned: one channel of weights; no data: there is no mask */
+  gconv_operation *owner; /* of the mask's pixels, if they are another's: this is one of its users */
+  bool told;              /* that the rectangle reaches beyond an image; changed atomically */
+} within;
+
+/* Columns left .. right - 1 of rows top .. bottom - 1. */
+typedef struct rectangle {
+  int32_t left, top, right, bottom;
+} rectangle;
+
+typedef struct within_plan {
+  gconv_plan base;
+  gconv_plan *inner;
+  const gconv_image *mask; /* NULL: there is none */
+  rectangle inside;        /* clipped to the image */
+} within_plan;
+
+/* ---- Weights --------------------------------------------------------------------------------------------------------- */
+
+GCONV_INLINE double white_of(gconv_type type) {
+  return type == GCONV_U8 ? 255 : type == GCONV_U16 ? 65535 : 1;
+}
+
+GCONV_INLINE double sample_at(gconv_type type, const void *row, size_t i) {
+  return type == GCONV_U8    ? ((const uint8_t *)row)[i]
+         : type == GCONV_U16 ? ((const uint16_t *)row)[i]
+                             : (double)((const float *)row)[i];
+}
+
+GCONV_INLINE void store(gconv_type type, void *row, size_t i, double value) {
+  if (type == GCONV_U8)
+    ((uint8_t *)row)[i] = (uint8_t)rint(value);
+  else if (type == GCONV_U16)
+    ((uint16_t *)row)[i] = (uint16_t)rint(value);
+  else
+    ((float *)row)[i] = (float)value;
+}
+
+static void *row_of(const gconv_image *image, int32_t row) {
+  return (uint8_t *)image->data + (size_t)row * image->row_bytes;
+}
+
+/* Weights of a row, from `grey`, of one channel, or two with alpha, by which they are multiplied. False if one is not from 0
+ * to 1. */
+static bool store_weights(gconv_type type, bool alpha, const void *grey, void *weights, size_t pixels) {
+  double white = white_of(type);
+  for (size_t i = 0; i < pixels; i++) {
+    double weight = sample_at(type, grey, alpha ? 2 * i : i);
+    double opacity = alpha ? sample_at(type, grey, 2 * i + 1) : white;
+    if (!(weight >= 0 && weight <= white && opacity >= 0 && opacity <= white))
+      return false;
+    store(type, weights, i, weight * opacity / white);
+  }
+  return true;
+}
+
+static gconv_status check_mask(const gconv_image *mask) {
+  if (mask->frames != 1 || (mask->planar && mask->channels > 1) || mask->channels > 4)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "a mask of %d frames and %d channels: it is one picture, grey or in colour, with or without alpha",
+                      (int)mask->frames, (int)mask->channels);
+  int32_t colours = mask->channels - mask->alpha;
+  if (colours != 1 && colours != 3)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a mask of %d channels%s: it is grey or RGB, with or without alpha",
+                      (int)mask->channels, mask->alpha ? " with alpha" : ", none of which is alpha");
+  return GCONV_OK;
+}
+
+/* *weights = one channel: the grey of the mask, times its alpha. */
+static gconv_status make_weights(const gconv_image *mask, gconv_image *weights) {
+  gconv_image made = {.type = mask->type, .frames = 1, .height = mask->height, .width = mask->width, .channels = 1};
+  gconv_status status = check_mask(mask);
+  if (status == GCONV_OK)
+    status = gconv_image_allocate(&made);
+  size_t pixels = (size_t)mask->width;
+  void *grey = status == GCONV_OK ? malloc(pixels * 2 * gconv_type_bytes(mask->type)) : NULL;
+  if (status == GCONV_OK && !grey)
+    status = gconv_fail(GCONV_NO_MEMORY, "no memory for a mask");
+  for (int32_t y = 0; y < mask->height && status == GCONV_OK; y++) {
+    gconv_colour_grey_row(mask->type, mask->channels, mask->alpha, row_of(mask, y), grey, pixels);
+    if (!store_weights(mask->type, mask->alpha, grey, row_of(&made, y), pixels))
+      status = gconv_fail(GCONV_BAD_ARGUMENT, "row %d of the mask has a sample that is not from 0 to 1", (int)y);
+  }
+  free(grey);
+  if (status == GCONV_OK)
+    *weights = made;
+  else
+    gconv_image_free(&made);
+  return status;
+}
+
+/* ---- The operation --------------------------------------------------------------------------------------------------- */
+
+static void free_within(gconv_operation *base) {
+  within *w = (within *)base;
+  if (w->owner)
+    gconv_operation_free(w->owner);
+  else
+    gconv_image_free(&w->mask);
+  gconv_operation_free(w->inner);
+  free(w);
+}
+
+static size_t count_outputs(const gconv_operation *base) {
+  return gconv_operation_outputs(((const within *)base)->inner);
+}
+
+static const char *lacks(const gconv_operation *base, const char *device) {
+  const within *w = (const within *)base;
+  return w->inner->type->lacks(w->inner, device);
+}
+
+static int host_stages(const gconv_operation *base) {
+  (void)base;
+  return GCONV_HOST_BEFORE | GCONV_HOST_AFTER; /* the blend wants the input's pixels */
+}
+
+/* ---- The blend ------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS_A_TURN = 16 };
+
+/* A row that is blended: `count` pixels of `channels` samples. */
+typedef struct pixels {
+  const void *weights, *in;
+  void *out;
+  size_t channels, count;
+} pixels;
+
+/* Where the weight is 0 or white, the bits are those of the input or of the result: by the sum, if samples are integers.
+ * Both types are constants wherever this is inlined. */
+GCONV_INLINE void blend_samples(gconv_type type, gconv_type mask, const pixels *p) {
+  const double white = white_of(mask);
+  for (size_t i = 0, k = 0; i < p->count; i++) {
+    double weight = sample_at(mask, p->weights, i), rest = white - weight;
+    for (size_t end = k + p->channels; k < end; k++) {
+      double applied = sample_at(type, p->out, k), input = sample_at(type, p->in, k);
+      double sum = (weight * applied + rest * input) / white;
+      if (type != GCONV_F32)
+        store(type, p->out, k, sum);
+      else if (weight == 0)
+        ((float *)p->out)[k] = ((const float *)p->in)[k];
+      else if (weight != white)
+        store(type, p->out, k, sum);
+    }
+  }
+}
+
+GCONV_INLINE void blend_type(gconv_type type, gconv_type mask, const pixels *p) {
+  if (mask == GCONV_U8)
+    blend_samples(type, GCONV_U8, p);
+  else if (mask == GCONV_U16)
+    blend_samples(type, GCONV_U16, p);
+  else
+    blend_samples(type, GCONV_F32, p);
+}
+
+GCONV_INLINE void blend_pixels_body(gconv_type type, gconv_type mask, const pixels *p) {
+  if (type == GCONV_U8)
+    blend_type(GCONV_U8, mask, p);
+  else if (type == GCONV_U16)
+    blend_type(GCONV_U16, mask, p);
+  else
+    blend_type(GCONV_F32, mask, p);
+}
+GCONV_VECTORIZED(blend_pixels, (gconv_type type, gconv_type mask, const pixels *p), (type, mask, p))
+
+/* Rows of a result, which are those of the inner operation within the rectangle, and what they are blended with. */
+typedef struct blend {
+  const within_plan *plan;
+  const gconv_image *in, *out; /* their first rows are these of the image: */
+  int32_t in_row, out_row;
+} blend;
+
+static void blend_row(const blend *b, size_t plane, int32_t row) {
+  const rectangle *inside = &b->plan->inside;
+  const gconv_image *in = b->in, *out = b->out, *mask = b->plan->mask;
+  size_t channels = out->planar ? 1 : (size_t)out->channels, pixel = channels * gconv_type_bytes(out->type);
+  const uint8_t *from = (const uint8_t *)row_of(in, b->out_row + row - b->in_row) + plane * in->plane_bytes;
+  uint8_t *to = (uint8_t *)row_of(out, row) + plane * out->plane_bytes;
+  int32_t y = b->out_row + row;
+  size_t left = (size_t)inside->left * pixel, right = (size_t)inside->right * pixel, end = (size_t)out->width * pixel;
+  if (y < inside->top || y >= inside->bottom) {
+    memcpy(to, from, end);
+    return;
+  }
+  memcpy(to, from, left);
+  memcpy(to + right, from + right, end - right);
+  if (mask)
+    blend_pixels(out->type, mask->type,
+                 &(pixels){.weights = (const uint8_t *)row_of(mask, y) + (size_t)inside->left * gconv_type_bytes(mask->type),
+                           .in = from + left,
+                           .out = to + left,
+                           .channels = channels,
+                           .count = (size_t)(inside->right - inside->left)});
+}
+
+static size_t planes_of(const gconv_image *image) {
+  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+}
+
+static int32_t turns_of(const gconv_image *image) {
+  return (image->height - 1) / ROWS_A_TURN + 1;
+}
+
+static void blend_turn(void *context, size_t turn, int seat) {
+  const blend *b = context;
+  (void)seat;
+  size_t turns = (size_t)turns_of(b->out);
+  int32_t first = (int32_t)(turn % turns) * ROWS_A_TURN;
+  for (int32_t row = first; row < first + ROWS_A_TURN && row < b->out->height; row++)
+    blend_row(b, turn / turns, row);
+}
+
+static void blend_rows(const blend *b, gconv_timings *timings) {
+  double begin = gconv_now_ms();
+  gconv_threads_run(gconv_device_threads(b->plan->base.device), planes_of(b->out) * (size_t)turns_of(b->out), blend_turn,
+                    (void *)b);
+  timings->finish_ms += gconv_now_ms() - begin;
+}
+
+/* ---- Execution ------------------------------------------------------------------------------------------------------- */
+
+static int32_t row_step(const gconv_plan *base) {
+  const gconv_plan *inner = ((const within_plan *)base)->inner;
+  return gconv_plan_passes(inner) > 1 ? 0 : gconv_plan_row_step(inner);
+}
+
+/* Also of rows outside the rectangle, which are copied from the window: so every strip needs as many. */
+static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
+  gconv_plan_rows_needed(((const within_plan *)base)->inner, first, count, begin, end);
+  *begin = *begin < first ? *begin : first;
+  *end = *end > first + count ? *end : first + count;
+}
+
+static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
+                                 gconv_image *outputs, gconv_timings *timings) {
+  const within_plan *plan = (const within_plan *)base;
+  int32_t begin = plan->inside.top > first ? plan->inside.top - first : 0, end = plan->inside.bottom - first;
+  end = end < outputs->height ? end : outputs->height;
+  begin -= begin % row_step(base); /* strips begin at multiples of it, as `first` is one */
+  if (begin < end) {
+    gconv_image part = *outputs;
+    part.data = row_of(outputs, begin);
+    part.height = end - begin;
+    GCONV_TRY(gconv_plan_execute_rows(plan->inner, window, window_row, first + begin, &part, timings));
+  }
+  blend_rows(&(blend){plan, window, outputs, window_row, first}, timings);
+  return GCONV_OK;
+}
+
+static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
+  const within_plan *plan = (const within_plan *)base;
+  bool some_rows = plan->inside.bottom - plan->inside.top < base->like.height;
+  if (some_rows && row_step(base) > 0) {
+    GCONV_TRY(gconv_image_copy_metadata(outputs, in->image));
+    return execute_rows(base, in->image, 0, 0, outputs, timings);
+  }
+  GCONV_TRY(plan->inner->type->execute(plan->inner, in, outputs, timings));
+  blend_rows(&(blend){plan, in->image, outputs, 0, 0}, timings);
+  return GCONV_OK;
+}
+
+static size_t held_bytes(const gconv_plan *base) {
+  return gconv_plan_held_bytes(((const within_plan *)base)->inner);
+}
+
+static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image *outputs, int runs, double *milliseconds) {
+  const within_plan *plan = (const within_plan *)base;
+  gconv_timings times = {0};
+  GCONV_TRY(gconv_plan_measure(plan->inner, in, outputs, runs, milliseconds));
+  blend_rows(&(blend){plan, in, outputs, 0, 0}, &times);
+  return GCONV_OK;
+}
+
+/* ---- Telling of it --------------------------------------------------------------------------------------------------- */
+
+static void explain(const gconv_plan *base, FILE *text) {
+  const within_plan *plan = (const within_plan *)base;
+  const rectangle *r = &plan->inside;
+  fprintf(text, "only within %d x %d pixels from column %d, row %d on%s: all others are the input's\n", r->right - r->left,
+          r->bottom - r->top, r->left, r->top, plan->mask ? ", as far as the mask says" : "");
+  plan->inner->type->explain(plan->inner, text);
+}
+
+/* Compares the outputs with `blended`, the result of the same operation that was verified before it was blended. */
+static void compare(const gconv_image *blended, const gconv_image *outputs, gconv_verification *result) {
+  size_t channels = (size_t)outputs->channels, inner = outputs->planar ? 1 : channels;
+  double worst = 0;
+  for (size_t plane = 0; plane < planes_of(outputs); plane++)
+    for (int32_t y = 0; y < outputs->height; y++) {
+      const uint8_t *want = (const uint8_t *)row_of(blended, y) + plane * blended->plane_bytes;
+      const uint8_t *got = (const uint8_t *)row_of(outputs, y) + plane * outputs->plane_bytes;
+      size_t samples = (size_t)outputs->width * inner;
+      if (memcmp(want, got, samples * gconv_type_bytes(outputs->type)) == 0)
+        continue;
+      for (size_t i = 0; i < samples; i++) {
+        double expected = sample_at(outputs->type, want, i), is = sample_at(outputs->type, got, i);
+        double error = fabs(is - expected);
+        if (!(error > worst))
+          continue;
+        worst = error;
+        *result = (gconv_verification){.max_error = error, /* nothing is allowed */
+                                       .most_allowed = result->most_allowed,
+                                       .frame = (int32_t)(outputs->planar ? plane / channels : plane),
+                                       .y = y,
+                                       .x = (int32_t)(i / inner),
+                                       .channel = (int32_t)(outputs->planar ? plane % channels : i % inner),
+                                       .got = is,
+                                       .expected = expected,
+                                       .compared = result->compared};
+      }
+    }
+}
+
+/* The inner operation is held to float64; then the outputs must be what it made, blended. */
+static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
+                           double budget, gconv_verification *result) {
+  const within_plan *plan = (const within_plan *)base;
+  gconv_timings times = {0};
+  gconv_image again = gconv_header_of(outputs);
+  GCONV_TRY(gconv_image_allocate(&again));
+  gconv_status status = plan->inner->type->execute(plan->inner, &(gconv_plan_input){.image = in}, &again, &times);
+  if (status == GCONV_OK)
+    status = plan->inner->type->verify(plan->inner, in, &again, tolerance, budget, result);
+  if (status == GCONV_OK && result->max_error <= result->allowed) {
+    blend_rows(&(blend){plan, in, &again, 0, 0}, &times);
+    compare(&again, outputs, result);
+  }
+  gconv_image_free(&again);
+  return status;
+}
+
+static void find_need(const gconv_plan *base, gconv_need *need) {
+  const within_plan *plan = (const within_plan *)base;
+  plan->inner->type->find_need(plan->inner, need);
+  need->verify += gconv_pixel_bytes(&base->like);
+}
+
+/* ---- The plan -------------------------------------------------------------------------------------------------------- */
+
+static void free_plan(gconv_plan *base) {
+  gconv_plan_free(((within_plan *)base)->inner);
+  free(base);
+}
+
+static void print_shape(const gconv_image *image, char text[96]) {
+  snprintf(text, 96, "%d x %d, %d channel%s%s, %s", (int)image->width, (int)image->height, (int)image->channels,
+           image->channels == 1 ? "" : "s", image->frames > 1 ? ", several frames" : "", gconv_type_name(image->type));
+}
+
+static gconv_status check_result(const gconv_plan *inner, const gconv_image *like) {
+  char is[96], was[96];
+  if (inner->output_count != 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "within a region or by a mask, one image becomes one, and here it becomes %zu: name one filter, or "
+                      "combine them (--combine)",
+                      inner->output_count);
+  if (gconv_image_same_shape(&inner->outputs[0], like))
+    return GCONV_OK;
+  print_shape(&inner->outputs[0], is);
+  print_shape(like, was);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "within a region or by a mask, the rest of the image stays: so the result must have its size, channels "
+                    "and type (%s), and here it has others (%s): leave out options that change them (--padding, --stride, "
+                    "--gray, --alpha drop, --depth), and choose a format that holds them",
+                    was, is);
+}
+
+static gconv_status check_mask_size(const gconv_image *mask, const gconv_image *like) {
+  if (mask->width == like->width && mask->height == like->height)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "the mask has %d x %d pixels, and the image %d x %d: a mask has the size of its image", (int)mask->width,
+                    (int)mask->height, (int)like->width, (int)like->height);
+}
+
+/* "100x80+10-20" */
+static void print_area(const gconv_area *area, char text[64]) {
+  snprintf(text, 64, "%dx%d%+d%+d", (int)area->width, (int)area->height, (int)area->x, (int)area->y);
+}
+
+static int32_t clip(int64_t at, int32_t most) {
+  return at < 0 ? 0 : at > most ? most : (int32_t)at;
+}
+
+static gconv_status clip_area(within *w, const gconv_image *like, bool tells, rectangle *inside) {
+  const gconv_area *area = &w->area;
+  *inside = (rectangle){0, 0, like->width, like->height};
+  if (area->width == 0)
+    return GCONV_OK;
+  char text[64];
+  print_area(area, text);
+  *inside =
+      (rectangle){clip(area->x, like->width), clip(area->y, like->height), clip((int64_t)area->x + area->width, like->width),
+                  clip((int64_t)area->y + area->height, like->height)};
+  int32_t width = inside->right - inside->left, height = inside->bottom - inside->top;
+  if (width <= 0 || height <= 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the region %s lies outside the image, which has %d x %d pixels", text,
+                      (int)like->width, (int)like->height);
+  if (tells && (width < area->width || height < area->height) && !__atomic_exchange_n(&w->told, true, __ATOMIC_RELAXED))
+    gconv_warn("the region %s reaches beyond an image of %d x %d pixels: %d x %d of it are filtered there", text,
+               (int)like->width, (int)like->height, (int)width, (int)height);
+  return GCONV_OK;
+}
+
+static const gconv_plan_type within_plan_type = {.bytes = sizeof(within_plan),
+                                                 .free = free_plan,
+                                                 .execute = execute,
+                                                 .row_step = row_step,
+                                                 .rows_needed = rows_needed,
+                                                 .execute_rows = execute_rows,
+                                                 .held_bytes = held_bytes,
+                                                 .measure = measure,
+                                                 .explain = explain,
+                                                 .verify = verify,
+                                                 .find_need = find_need};
+
+static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
+  within *w = (within *)operation;
+  within_plan *plan = (within_plan *)base;
+  plan->mask = w->mask.data ? &w->mask : NULL;
+  if (plan->mask)
+    GCONV_TRY(check_mask_size(plan->mask, order->like));
+  GCONV_TRY(clip_area(w, order->like, order->extent == GCONV_PLAN_WHOLE, &plan->inside));
+  GCONV_TRY(gconv_plan_make(order, w->inner, &plan->inner));
+  GCONV_TRY(check_result(plan->inner, &base->like));
+  base->info = plan->inner->info;
+  base->output_count = 1;
+  base->outputs = calloc(1, sizeof *base->outputs);
+  if (!base->outputs)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
+  base->outputs[0] = plan->inner->outputs[0];
+  return GCONV_OK;
+}
+
+static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact);
+
+static const gconv_operation_type within_type = {.name = "filters within a region or by a mask",
+                                                 .free = free_within,
+                                                 .outputs = count_outputs,
+                                                 .plan_type = &within_plan_type,
+                                                 .fill_plan = fill_plan,
+                                                 .lacks = lacks,
+                                                 .keep_exact = keep_exact,
+                                                 .host_stages = host_stages};
+
+/* Takes over `inner` and, if there is no owner, the mask, also in failure. */
+static gconv_status make(gconv_operation *inner, const gconv_area *area, const gconv_image *mask, gconv_operation *owner,
+                         gconv_operation **result) {
+  within *w = calloc(1, sizeof *w);
+  if (!w) {
+    gconv_image gone = *mask;
+    gconv_operation_free(inner);
+    if (!owner)
+      gconv_image_free(&gone);
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for an operation");
+  }
+  *w = (within){.base = {&within_type, 1}, .inner = inner, .area = *area, .mask = *mask};
+  w->owner = owner ? gconv_operation_share(owner) : NULL;
+  *result = &w->base;
+  return GCONV_OK;
+}
+
+static gconv_status keep_exact(const gconv_operation *base, gconv_operation **exact) {
+  const within *w = (const within *)base;
+  gconv_operation *inner = NULL;
+  if (!w->inner->type->keep_exact)
+    return gconv_fail(GCONV_UNSUPPORTED, "the operation cannot be kept to the exact family");
+  GCONV_TRY(w->inner->type->keep_exact(w->inner, &inner));
+  return make(inner, &w->area, &w->mask, (gconv_operation *)base, exact);
+}
+
+gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area *area, gconv_operation **result) {
+  gconv_image mask = {0};
+  if (area->width < 0 || area->height < 0 || (area->width == 0) != (area->height == 0))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a region of %d x %d pixels: it has at least one", (int)area->width,
+                      (int)area->height);
+  if (gconv_operation_outputs(operation) != 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "within a region or by a mask, one image becomes one, and here it becomes %zu: name one filter, or "
+                      "combine them (--combine)",
+                      gconv_operation_outputs(operation));
+  if (area->mask)
+    GCONV_TRY(make_weights(area->mask, &mask));
+  return make(gconv_operation_share(operation), area, &mask, NULL, result);
+}

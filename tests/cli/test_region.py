@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: MIT
+"""--region and --mask: filters in a part of the image, blended with the input."""
+import unittest
+
+import numpy as np
+from helper import CommandTest
+from PIL import Image
+
+try:
+    from scipy import ndimage
+except ImportError:
+    ndimage = None
+
+BLUR = "gaussian:size=7,sigma=2"
+
+
+def white(array):
+    return {"uint8": 255, "uint16": 65535, "float32": 1}[array.dtype.name]
+
+
+def blend(image, filtered, weights):
+    """weights * filtered + (1 - weights) * image, by integers where all are, and rounded once."""
+    top = white(weights)
+    weights = weights.reshape(weights.shape + (1,) * (image.ndim - weights.ndim))
+    if image.dtype.kind == "u" and weights.dtype.kind == "u":
+        weights = weights.astype(np.int64)
+        sums = weights * filtered.astype(np.int64) + (top - weights) * image.astype(np.int64)
+        return ((2 * sums + top) // (2 * top)).astype(image.dtype)  # no ties: top is odd
+    weights = weights.astype(np.float64) / top
+    mixed = weights * filtered.astype(np.float64) + (1 - weights) * image.astype(np.float64)
+    return np.rint(mixed).astype(image.dtype) if image.dtype.kind == "u" else mixed.astype(image.dtype)
+
+
+def rectangle(shape, width, height, x, y):
+    weights = np.zeros(shape[:2], np.uint8)
+    weights[max(y, 0):max(y + height, 0), max(x, 0):max(x + width, 0)] = 255
+    return weights
+
+
+class Part(CommandTest):
+    def read(self, name):
+        array = np.load(self.folder / name) if name.endswith(".npy") else self.pixels(name)
+        return array.astype(np.uint16) if array.dtype == np.int32 else array  # as some versions of Pillow have 16 bits
+
+    def filtered(self, *words, to="whole.png", of="a.png"):
+        self.gconv("-i", of, *words, "-o", to)
+        return self.read(to)
+
+    def save(self, name, array):
+        if name.endswith(".npy"):
+            np.save(self.folder / name, array)
+        else:
+            Image.fromarray(array).save(self.folder / name)
+        return array
+
+
+class Region(Part):
+    def setUp(self):
+        super().setUp()
+        self.image = self.photo("a.png", 60, 45)
+
+    def check(self, region, box, *words, of="a.png", to="got.png", image=None, status=0):
+        image = self.image if image is None else image
+        whole = self.filtered(*words, of=of, to="whole" + to[3:])
+        result = self.gconv("-i", of, *words, "--region", region, "-o", to, status=status)
+        inside = rectangle(image.shape, *box).astype(bool)
+        expected = np.where(inside.reshape(inside.shape + (1,) * (image.ndim - 2)), whole, image)
+        got = self.read(to)
+        self.assertEqual(got.dtype, image.dtype)
+        np.testing.assert_array_equal(got, expected)
+        if not box[0] * box[1] == image.shape[0] * image.shape[1]:
+            self.assertTrue((got != whole).any())
+        self.assertTrue((got != image).any())
+        return result
+
+    def test_bits_inside_are_those_of_the_whole_image(self):
+        for region, box in {"20x10+5+7": (20, 10, 5, 7), "1x1+59+44": (1, 1, 59, 44), "60x1+0+20": (60, 1, 0, 20),
+                            "60x45+0+0": (60, 45, 0, 0), "1x45+30+0": (1, 45, 30, 0)}.items():
+            for border in "zero", "replicate", "wrap":
+                self.assertEqual(self.check(region, box, "-f", BLUR, "--border", border).stderr, "")
+
+    @unittest.skipUnless(ndimage, "no scipy")
+    def test_scipy_agrees_that_neighbours_are_the_image(self):
+        image = self.save("f.npy", np.random.default_rng(1).random((40, 50), np.float32))
+        self.gconv("-i", "f.npy", "-f", "average:size=5", "--border", "replicate", "--region", "12x9+30+4", "-o", "g.npy")
+        expected = image.astype(np.float64)
+        expected[4:13, 30:42] = ndimage.uniform_filter(expected, 5, mode="nearest")[4:13, 30:42]
+        np.testing.assert_allclose(self.read("g.npy"), expected, atol=1e-6)
+        outside = np.ones((40, 50), bool)
+        outside[4:13, 30:42] = False
+        np.testing.assert_array_equal(self.read("g.npy")[outside], image[outside])
+
+    def test_what_reaches_beyond_is_left_out_and_said(self):
+        for region, box, said in (("30x20-10-5", (30, 20, -10, -5), "20 x 15 of it"), ("30x20+50+40", (30, 20, 50, 40), "10 x 5 of it"),
+                                  ("100x10-20+3", (100, 10, -20, 3), "60 x 10 of it")):
+            result = self.check(region, box, "-f", BLUR)
+            self.assertIn(f"warning: the region {region} reaches beyond an image of 60 x 45 pixels: {said}", result.stderr)
+            self.assertEqual(result.stderr.count("reaches"), 1)
+        self.assertEqual(self.gconv("-q", "-i", "a.png", "-f", BLUR, "--region", "30x20-10-5", "-o", "b.png").stderr, "")
+
+    def test_wholly_outside(self):
+        for region in "10x10+60+0", "10x10+0+45", "10x10-10+0", "5x5+1000000+1000000":
+            result = self.gconv("-i", "a.png", "-f", BLUR, "--region", region, "-o", "got.png", status=1)
+            self.assertIn(f"the region {region} lies outside the image, which has 60 x 45 pixels", result.stderr)
+            self.assertFalse((self.folder / "got.png").exists())
+
+    def test_mistakes(self):
+        for region in ("10x10", "10x10+1", "10+1+1", "0x5+0+0", "-1x5+0+0", "10x10+1+1+1", "axb+c+d", "", "10x10++1+1", "10x10+1+1x",
+                       "10.5x10+1+1", "10x10+ 1+1", "99999999999x1+0+0"):
+            self.usage_error("this takes WIDTHxHEIGHT+X+Y", "-i", "a.png", "-f", BLUR, f"--region={region}", "-o", "b.png")
+
+    def test_what_changes_the_shape_is_refused(self):
+        for words in (("--stride", "2"), ("--padding", "valid"), ("--padding", "full"), ("--gray",), ("--depth", "16")):
+            result = self.gconv("-i", "a.png", "-f", BLUR, *words, "--region", "5x5+0+0", "-o", "b.png", status=1)
+            self.assertIn("the result must have its size, channels and type (60 x 45, 3 channels, u8)", result.stderr)
+            self.assertEqual(self.files(), ["a.png"])
+        result = self.gconv("-i", "a.png", "-f", "sobel_x", "sobel_y", "--region", "5x5+0+0", "-o", "out/", status=2)
+        self.assertIn("here it becomes 2: name one filter, or combine them", result.stderr)
+        self.usage_error("--region is not for banks", "-i", "a.png", "-f", BLUR, "--activation", "relu", "--region", "5x5+0+0", "-o", "b.png")
+
+    def test_stages_and_chains(self):
+        for words in (("-f", BLUR, "--then", "-f", "usm:sigma=2"), ("-f", "sobel_x", "sobel_y", "--combine", "magnitude"),
+                      ("-f", BLUR, "--linear"), ("-f", "sobel_x", "--range", "minmax"), ("-f", "log:size=9,sigma=1.4", "--range", "signed"),
+                      ("-f", BLUR, "-a", "fft"), ("-f", BLUR, "--verify", "--explain")):
+            self.check("33x21+11+9", (33, 21, 11, 9), *words)
+
+    def test_alpha(self):
+        image = np.random.default_rng(3).integers(0, 256, (45, 60, 4), dtype=np.uint8)
+        self.save("rgba.png", image)
+        for alpha in "keep", "filter", "premultiply":
+            self.check("33x21+11+9", (33, 21, 11, 9), "-f", BLUR, "--alpha", alpha, of="rgba.png", image=image)
+
+    def test_types(self):
+        generator = np.random.default_rng(4)
+        for name, image in (("s.png", generator.integers(0, 65536, (45, 60)).astype(np.uint16)),
+                            ("f.npy", (generator.standard_normal((45, 60, 3)) * 3).astype(np.float32))):
+            self.save(name, image)
+            self.check("33x21+11+9", (33, 21, 11, 9), "-f", BLUR, of=name, to="got" + name[-4:], image=image)
+
+    def test_numbers_that_are_no_finite_stay_outside(self):
+        image = np.ones((20, 30), np.float32)
+        image[2, 3], image[4, 25] = np.nan, np.inf
+        self.save("n.npy", image)
+        self.gconv("-i", "n.npy", "-f", "average", "--border", "replicate", "--region", "5x5+12+12", "-o", "m.npy")
+        np.testing.assert_array_equal(self.read("m.npy"), image)
+
+    def test_resolution_stays(self):
+        Image.fromarray(self.image).save(self.folder / "a.png", dpi=(300, 300))
+        self.gconv("-i", "a.png", "-f", BLUR, "--region", "10x10+5+5", "-o", "b.png")
+        with Image.open(self.folder / "b.png") as result:
+            self.assertAlmostEqual(result.info["dpi"][0], 300, delta=0.1)
+
+    def test_photos_are_turned_first(self):
+        turned = Image.Exif()
+        turned[0x0112] = 6  # shown turned by 90 degrees
+        Image.fromarray(np.rot90(self.image).copy()).save(self.folder / "turned.png", exif=turned)
+        self.check("20x10+35+7", (20, 10, 35, 7), "-f", BLUR, of="turned.png")
+
+    def test_frames(self):
+        stack = np.random.default_rng(5).random((3, 1, 20, 30), np.float32)
+        np.save(self.folder / "stack.npy", stack)
+        self.gconv("-i", "stack.npy", "-f", "average", "-o", "whole.npy")
+        self.gconv("-i", "stack.npy", "-f", "average", "--region", "7x6+5+4", "-o", "got.npy")
+        expected = stack.copy()
+        expected[..., 4:10, 5:12] = self.read("whole.npy")[..., 4:10, 5:12]
+        np.testing.assert_array_equal(self.read("got.npy"), expected)
+
+    def test_rows_and_threads_change_nothing(self):
+        image = self.photo("tall.png", 900, 3200)
+        for words in (("-f", BLUR), ("-f", "gaussian:size=41,sigma=9"), ("-f", BLUR, "--then", "-f", "average:size=9")):
+            whole = self.filtered(*words, of="tall.png")
+            expected = image.copy()
+            expected[1234:1900, 100:711] = whole[1234:1900, 100:711]
+            for limits in (("--threads", "1"), ("--memory", "40M"), ()):
+                result = self.gconv("-i", "tall.png", *words, "--region", "611x666+100+1234", "-o", "got.png", *limits)
+                self.assertEqual(result.stderr, "")
+                self.assert_pixels("got.png", expected)
+
+    def test_a_folder_of_several_sizes(self):
+        images = {"in/a.png": self.photo("in/a.png", 60, 45), "in/b.png": self.photo("in/b.png", 20, 30, 1), "in/c.png": self.photo("in/c.png", 9, 9, 2)}
+        result = self.gconv("-i", "in", "-f", BLUR, "--region", "25x10+12+2", "-o", "out/", status=3)
+        self.assertIn("in/c.png: the region 25x10+12+2 lies outside the image, which has 9 x 9 pixels", result.stderr)
+        self.assertIn("reaches beyond an image of 20 x 30", result.stderr)
+        self.assertEqual(self.files("out"), ["a.png", "b.png"])
+        for name in "a", "b":
+            whole = self.filtered("-f", BLUR, of=f"in/{name}.png")
+            inside = rectangle(whole.shape, 25, 10, 12, 2).astype(bool)[..., None]
+            self.assert_pixels(f"out/{name}.png", np.where(inside, whole, images[f"in/{name}.png"]))
+
+    def test_another_region_is_another_job(self):
+        words = ("-i", "a.png", "-f", BLUR, "-o", "out/", "--resume", "-v", "--region")
+        self.gconv(*words, "10x10+5+5")
+        self.assertNotIn("another version", self.gconv(*words, "10x10+5+5").stderr)
+        self.assertIn("of other filters, options or another version", self.gconv(*words, "10x10+5+6").stderr)
+
+    def test_explained(self):
+        text = self.gconv("-i", "a.png", "-f", BLUR, "--region", "10x8+55+5", "-o", "b.png", "--dry-run", "--explain").stderr
+        self.assertIn("only within 5 x 8 pixels from column 55, row 5 on: all others are the input's", text)
+        self.assertIn("gaussian", text)
+
+    def test_a_race_is_run_by_the_filters(self):
+        self.check("20x10+5+7", (20, 10, 5, 7), "-f", BLUR)
+        got = self.pixels("got.png")
+        self.gconv("-i", "a.png", "-f", BLUR, "--region", "20x10+5+7", "-a", "all", "--without", "fft", "-o", "raced.png")
+        self.assert_pixels("raced.png", got)
+
+
+class Mask(Part):
+    def setUp(self):
+        super().setUp()
+        self.generator = np.random.default_rng(9)
+        self.image = self.photo("a.png", 60, 45)
+        self.ramp = np.tile(np.linspace(0, 255, 60).astype(np.uint8), (45, 1))
+
+    def check(self, mask, weights, *words, of="a.png", image=None, options=()):
+        image = self.image if image is None else image
+        end = of[of.rindex("."):]
+        whole = self.filtered(*words, of=of, to="whole" + end)
+        self.gconv("-i", of, *words, "--mask", mask, *options, "-o", "got" + end)
+        got = self.read("got" + end)
+        np.testing.assert_array_equal(got, blend(image, whole, weights))
+        self.assertTrue((got != whole).any() and (got != image).any())
+        return got
+
+    def test_weights_of_every_type(self):
+        noise = self.generator.integers(0, 65536, (45, 60))
+        noise[:5], noise[5:10] = 0, 65535
+        masks = {"m8.png": (noise >> 8).astype(np.uint8), "m16.png": noise.astype(np.uint16), "mf.npy": (noise / 65535).astype(np.float32)}
+        images = {"a.png": self.image, "g.png": self.image[..., 0].copy(), "s.png": self.generator.integers(0, 65536, (45, 60)).astype(np.uint16),
+                  "f.npy": self.generator.random((45, 60, 3), np.float32)}
+        for name, image in images.items():
+            self.save(name, image)
+            for mask, weights in masks.items():
+                self.save(mask, weights)
+                got = self.check(mask, weights, "-f", BLUR, of=name, image=image)
+                np.testing.assert_array_equal(got[:5], image[:5])
+                np.testing.assert_array_equal(got[5:10], self.read("whole" + name[-4:])[5:10])
+
+    def test_colours_become_grey_and_alpha_counts(self):
+        colour = self.generator.integers(0, 256, (45, 60, 3), dtype=np.uint8)
+        self.save("colour.png", colour)
+        # The exact sum, rounded to nearest even.
+        thousandths = (colour.astype(np.int64) * (299, 587, 114)).sum(-1)
+        grey = np.rint(thousandths / 1000).astype(np.uint8)
+        self.check("colour.png", grey, "-f", BLUR)
+        alpha = self.generator.integers(0, 256, (45, 60), dtype=np.uint8)
+        self.save("la.png", np.dstack([self.ramp, alpha]))
+        product = ((2 * self.ramp.astype(int) * alpha + 255) // 510).astype(np.uint8)
+        self.check("la.png", product, "-f", BLUR)
+        self.save("rgba.png", np.dstack([self.ramp] * 3 + [np.full_like(self.ramp, 255)]))
+        self.check("rgba.png", self.ramp, "-f", BLUR)
+
+    def test_with_a_region_it_is_the_product(self):
+        self.save("m.png", self.ramp)
+        weights = np.where(rectangle(self.image.shape, 30, 20, 20, 10) > 0, self.ramp, 0).astype(np.uint8)
+        self.check("m.png", weights, "-f", BLUR, options=("--region", "30x20+20+10"))
+
+    def test_sizes(self):
+        self.save("m.png", self.ramp[:44])
+        result = self.gconv("-i", "a.png", "-f", BLUR, "--mask", "m.png", "-o", "b.png", status=1)
+        self.assertIn("a.png: the mask has 60 x 44 pixels, and the image 60 x 45", result.stderr)
+        self.assertEqual(self.files(), ["a.png", "m.png"])
+
+    def test_a_folder_of_several_sizes(self):
+        self.photo("in/a.png", 60, 45)
+        self.photo("in/b.png", 20, 30)
+        self.save("m.png", self.ramp)
+        result = self.gconv("-i", "in", "-f", BLUR, "--mask", "m.png", "-o", "out/", status=3)
+        self.assertIn("in/b.png: the mask has 60 x 45 pixels, and the image 20 x 30", result.stderr)
+        self.assertEqual(self.files("out"), ["a.png"])
+
+    def test_mistakes(self):
+        self.usage_error("nosuch.png", "-i", "a.png", "-f", BLUR, "--mask", "nosuch.png", "-o", "b.png")
+        (self.folder / "text.png").write_text("no picture\n")
+        self.usage_error("--mask text.png", "-i", "a.png", "-f", BLUR, "--mask", "text.png", "-o", "b.png")
+        self.save("m.png", self.ramp)
+        self.usage_error("choose another name", "-i", "a.png", "-f", BLUR, "--mask", "m.png", "-o", "m.png")
+        self.usage_error("standard input can be read only once", "-i", "-", "-f", BLUR, "--mask", "-", "-o", "b.png")
+        self.usage_error("--mask is not for banks", "-i", "a.png", "-f", BLUR, "--activation", "relu", "--mask", "m.png", "-o", "b.png")
+        for bad in 1.5, -0.1, np.nan:
+            weights = np.zeros((45, 60), np.float32)
+            weights[7, 8] = bad
+            self.save("bad.npy", weights)
+            result = self.gconv("-i", "a.png", "-f", BLUR, "--mask", "bad.npy", "-o", "b.png", status=2)
+            self.assertIn("row 7 of the mask has a sample that is not from 0 to 1", result.stderr)
+
+    def test_the_mask_may_come_from_a_pipe(self):
+        self.save("m.png", self.ramp)
+        self.gconv("-i", "a.png", "-f", BLUR, "--mask", "m.png", "-o", "b.png")
+        self.gconv("-i", "a.png", "-f", BLUR, "--mask", "-", "-o", "c.png", stdin=(self.folder / "m.png").read_bytes())
+        self.assert_pixels("c.png", self.pixels("b.png"))
+
+    def test_rows_and_threads_change_nothing(self):
+        image = self.photo("tall.png", 900, 3200)
+        weights = self.save("m.png", self.generator.integers(0, 256, (3200, 900), dtype=np.uint8))
+        whole = self.filtered("-f", BLUR, of="tall.png")
+        for limits in (("--threads", "1"), ("--memory", "40M"), ()):
+            self.gconv("-i", "tall.png", "-f", BLUR, "--mask", "m.png", "-o", "got.png", *limits)
+            self.assert_pixels("got.png", blend(image, whole, weights))
+
+    def test_another_content_is_another_job(self):
+        self.save("m.png", self.ramp)
+        words = ("-i", "a.png", "-f", BLUR, "-o", "out/", "--resume", "-v", "--mask")
+        self.gconv(*words, "m.png")
+        self.save("same.png", self.ramp)
+        self.assertNotIn("another version", self.gconv(*words, "same.png").stderr)
+        self.save("m.png", self.ramp[:, ::-1].copy())
+        self.assertIn("of other filters, options or another version", self.gconv(*words, "m.png").stderr)
+
+    def test_verified(self):
+        self.save("m.png", self.ramp)
+        self.check("m.png", self.ramp, "-f", BLUR, "--verify")
+
+
+if __name__ == "__main__":
+    unittest.main()
