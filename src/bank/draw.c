@@ -88,8 +88,10 @@ static layout choose_layout(const gconv_bank *bank, const gconv_bank_sheet *shee
 
 static double largest(const float *weights, size_t count) {
   double most = 0;
-  for (size_t i = 0; i < count; i++)
-    most = fmax(most, fabs((double)weights[i]));
+  for (size_t i = 0; i < count; i++) {
+    double size = fabs((double)weights[i]);
+    most = size > most ? size : most; /* fmax() here makes gcc 12 for arm64 fail with an internal error */
+  }
   return most;
 }
 

@@ -26,14 +26,21 @@ gconv_status gconv_fail(gconv_status status, const char *format, ...) {
   return status;
 }
 
+/* Appends what there is room for; of strncat(), the compilers of Ubuntu warn that it may truncate. */
+static void append(char text[TEXT_BYTES], const char *more) {
+  size_t length = strlen(text), bytes = strnlen(more, TEXT_BYTES - 1 - length);
+  memcpy(text + length, more, bytes);
+  text[length + bytes] = '\0';
+}
+
 gconv_status gconv_fail_in(gconv_status status, const char *format, ...) {
   char text[TEXT_BYTES];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  strncat(text, ": ", sizeof text - 1 - strlen(text));
-  strncat(text, last_error, sizeof text - 1 - strlen(text));
+  append(text, ": ");
+  append(text, last_error);
   memcpy(last_error, text, sizeof text);
   return status;
 }

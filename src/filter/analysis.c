@@ -102,8 +102,10 @@ static int32_t count_rank(const vectors *v, double *squares, double relative) {
 /* The taps as vectors along the longer side, divided by the largest, so that no square overflows or underflows. */
 static void fill_vectors(const gconv_filter *f, bool by_rows, vectors *v) {
   double largest = 0;
-  for (size_t i = 0; i < v->count * v->length; i++)
-    largest = fmax(largest, fabs((double)f->taps[i]));
+  for (size_t i = 0; i < v->count * v->length; i++) {
+    double size = fabs((double)f->taps[i]);
+    largest = size > largest ? size : largest; /* fmax() here makes gcc 12 for arm64 fail with an internal error */
+  }
   for (size_t p = 0; p < v->count; p++)
     for (size_t i = 0; i < v->length; i++)
       v->values[p * v->length + i] = (double)f->taps[by_rows ? p * v->length + i : i * v->count + p] / largest;

@@ -190,38 +190,55 @@ static void free_images(gconv_image *images, size_t count) {
     gconv_image_free(&images[i]);
 }
 
-static int check_shape(gconv_device *device, const shape *s, const gconv_algorithm_info *algorithm) {
-  gconv_image image = make_image(s), expected[MOST_OUTPUTS] = {0}, outputs[MOST_OUTPUTS] = {0};
-  gconv_filters filters = make_filters(s);
-  size_t count = run(device, s, &image, &filters, algorithm->name, !algorithm->exact, outputs);
-  if (count > 0 && algorithm->exact) {
-    run(device, s, &image, &filters, "reference", false, expected);
-    for (size_t i = 0; i < count; i++)
-      if (!same(&outputs[i], &expected[i]))
-        fail_msg("shape %zd: %s has other bits than reference", s - shapes, algorithm->name);
-  }
+typedef struct pictures {
+  gconv_image items[MOST_OUTPUTS];
+  size_t count;
+} pictures;
+
+/* Returns whether the algorithm supports the shape, of which `expected` are the outputs of `reference`. */
+static int check_algorithm(gconv_device *device, const shape *s, const gconv_image *image, const gconv_filters *filters,
+                           const gconv_algorithm_info *algorithm, const pictures *expected) {
+  gconv_image outputs[MOST_OUTPUTS] = {0};
+  size_t count = run(device, s, image, filters, algorithm->name, !algorithm->exact, outputs);
+  for (size_t i = 0; i < count && algorithm->exact; i++)
+    if (!same(&outputs[i], &expected->items[i]))
+      fail_msg("shape %zd: %s has other bits than reference", s - shapes, algorithm->name);
   free_images(outputs, count);
-  free_images(expected, count);
+  return count > 0;
+}
+
+/* Adds to supported[], by the number of the algorithm. */
+static void check_shape(gconv_device *const devices[2], const shape *s, int *supported) {
+  gconv_image image = make_image(s);
+  gconv_filters filters = make_filters(s);
+  pictures expected = {0};
+  const gconv_algorithm_info *algorithm;
+  expected.count = run(devices[1], s, &image, &filters, "reference", false, expected.items);
+  assert_true(expected.count > 0);
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    for (int d = 0; d < 2 && strcmp(algorithm->device, "cpu") == 0; d++)
+      supported[i] += check_algorithm(devices[d], s, &image, &filters, algorithm, &expected);
+  free_images(expected.items, expected.count);
   gconv_filters_free(&filters);
   gconv_image_free(&image);
-  return count > 0;
 }
 
 static void every_algorithm_is_right_on_wide_images(void **state) {
   (void)state;
+  enum { MOST_ALGORITHMS = 100 };
+  int supported[MOST_ALGORITHMS] = {0};
+  gconv_device *devices[2] = {NULL, NULL};
   const gconv_algorithm_info *algorithm;
-  for (int threads = 1; threads <= 2; threads++) {
-    gconv_device *device = NULL;
-    assert_int_equal(gconv_device_open("cpu", threads, &device), GCONV_OK);
-    for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++) {
-      int supported = 0;
-      for (size_t s = 0; s < sizeof shapes / sizeof shapes[0] && strcmp(algorithm->device, "cpu") == 0; s++)
-        supported += check_shape(device, &shapes[s], algorithm);
-      if (strcmp(algorithm->device, "cpu") == 0 && supported < 4)
-        fail_msg("%s supports %d shapes", algorithm->name, supported);
-    }
-    gconv_device_close(device);
-  }
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(gconv_device_open("cpu", i + 1, &devices[i]), GCONV_OK);
+  assert_null(gconv_algorithm_at(MOST_ALGORITHMS));
+  for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+    check_shape(devices, &shapes[s], supported);
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    if (strcmp(algorithm->device, "cpu") == 0 && supported[i] < 8)
+      fail_msg("%s supports %d shapes", algorithm->name, supported[i] / 2);
+  for (int i = 0; i < 2; i++)
+    gconv_device_close(devices[i]);
 }
 
 /* Integer levels are made by instructions that saturate. pixel.h says what values become that are no levels. */
