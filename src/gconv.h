@@ -157,8 +157,8 @@ typedef struct gconv_read_options {
 
 /* Reads the image at `path` (its format is known by its content) into *image, which must be empty. All images of a file of
  * several become its frames. FILE:MEMBER is one of them: a name in a .npz archive, a number from 1 in formats that hold
- * frames. A file that is called so as a whole comes first. Of a pipe with several images, the first is read, with a warning. EXIF orientation is
- * applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. options may be NULL. */
+ * frames. A file that is called so as a whole comes first. Of a pipe with several images, the first is read. EXIF
+ * orientation is applied, palettes are expanded, depths below 8 become u8, CMYK becomes RGB. options may be NULL. */
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image);
 
 /* Reads only the header: *image gets all but the pixels, as gconv_image_read() would set it, and *format (may be NULL) the

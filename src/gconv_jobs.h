@@ -98,9 +98,9 @@ typedef struct gconv_outputs {
   const gconv_format_info *format; /* of every result */
   char *pattern;                   /* the template by which they are named, as -o would take it; owned */
   gconv_texts paths;
-  size_t *first;     /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
-  bool make_folders; /* folders that are missing are made when a result is written */
-  char *of_frames;   /* the template for inputs with a file for each frame; owned, as the labels */
+  size_t *first;      /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
+  bool make_folders;  /* folders that are missing are made when a result is written */
+  char *of_frames;    /* the template for inputs with a file for each frame; owned, as the labels */
   gconv_texts labels; /* one a result of an input: what {filter} stands for */
   bool mirrors;       /* the folders of an input are put in front of the file name */
 } gconv_outputs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An input of several images of one shape: a file or a pipe of PNM images, the pages of a file, an array of frames. One image
- * is in progress at a time, and goes the way of any other, by rows where it is large. So memory does not grow with their
- * number, and a pipe may be endless.
+ * An input of several images of one shape: a file or a pipe of PNM images, the pages of a file, an array of frames. One
+ * image is in progress at a time, and goes the way of any other, by rows where it is large. So memory does not grow with
+ * their number, and a pipe may be endless.
  *
  * A format that holds several images gets all results of a filter in one file, which stays open from frame to frame. Else
  * each frame has files of its own. Those of files are named beforehand. The images of a pipe cannot be counted, so the
@@ -41,8 +41,8 @@ static gconv_status make_names(gconv_frames *frames) {
   for (size_t n = 0; n < frames->results; n++) {
     free(frames->made[n]);
     frames->made[n] = NULL;
-    gconv_status status = gconv_outputs_name_frame(batch->inputs, batch->outputs, input_of(frames), n, frames->number,
-                                                   &frames->made[n], &why);
+    gconv_status status =
+        gconv_outputs_name_frame(batch->inputs, batch->outputs, input_of(frames), n, frames->number, &frames->made[n], &why);
     if (status != GCONV_OK)
       return gconv_set_error(status, why.text);
     frames->paths[n] = frames->made[n];

@@ -110,12 +110,14 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
 static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
-  const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/", *filter = namer->outputs->labels.count > 1 ? "_{filter}" : "";
+  const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/",
+             *filter = namer->outputs->labels.count > 1 ? "_{filter}" : "";
   int extension = (int)strcspn(format->extensions, " ");
   namer->outputs->mirrors = namer->outputs->make_folders = true;
   if (asprintf(&namer->outputs->pattern, "%s%s{stem}%s.%.*s", folder, slash, filter, extension, format->extensions) < 0)
     namer->outputs->pattern = NULL;
-  if (asprintf(&namer->outputs->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension, format->extensions) < 0)
+  if (asprintf(&namer->outputs->of_frames, "%s%s{stem}%s_{frame}.%.*s", folder, slash, filter, extension,
+               format->extensions) < 0)
     namer->outputs->of_frames = NULL;
   return namer->outputs->pattern && namer->outputs->of_frames ? GCONV_OK : gconv_complain_memory(namer->message);
 }

@@ -121,8 +121,9 @@ const gconv_option gconv_option_table[] = {
                    "otherwise png"),
     OPTION(FILTER, 0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits type dtype",
            .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
-           .help = "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
-                   "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
+           .help =
+               "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
+               "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
     OPTION(FILTER, 0, "png-level", "N", integer, png_level, CHANGES, .also = "compression level", .least = 0, .most = 9,
            .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(FILTER, 0, "jpeg-quality", "N", integer, job.jpeg_quality, CHANGES, .also = "quality", .least = 1, .most = 100,
