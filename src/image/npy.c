@@ -20,6 +20,7 @@ typedef struct npy_state {
   bool reserved;         /* space for writing in any order was reserved */
   gconv_element element; /* of the file that is written */
   uint8_t *row;          /* of such elements, where they are not the samples */
+  bool several, grown;   /* it was begun with several frames; their number was not known then */
   uint64_t out_of_range; /* numbers that the type of the file does not have */
 } npy_state;
 
@@ -263,6 +264,7 @@ static gconv_status start(gconv_writer *writer) {
   GCONV_TRY(gconv_format_state(sizeof(npy_state), "an array", &writer->state));
   npy_state *state = writer->state;
   state->element = element_of(writer);
+  state->several = image->frames > 1;
   if (is_transposed(image)) {
     size_t factors[] = {state->element.bytes, (size_t)image->channels, (size_t)image->width, (size_t)image->height};
     void *frame = NULL;
@@ -343,8 +345,33 @@ static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const voi
   return GCONV_OK;
 }
 
+/* A single image has another layout than several. */
+static gconv_status add_frame(gconv_writer *writer) {
+  npy_state *state = writer->state;
+  if (!state->several || !gconv_sink_can_seek(writer->sink))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: several images came through a pipe, and an array begins with their number: %s",
+                      writer->name,
+                      state->several ? "write it to a file, not to a pipe, or write pnm"
+                                     : "allow more --memory, write pnm, or save them to a file first");
+  state->grown = true;
+  return GCONV_OK;
+}
+
+/* Writes the header again, with the number of frames. Its shape has room for any. */
+static gconv_status write_number(gconv_writer *writer) {
+  const npy_state *state = writer->state;
+  uint8_t bytes[GCONV_NPY_HEADER_BYTES];
+  gconv_npy_header file = header_of(writer->header, state->element);
+  size_t size = gconv_npy_header_format(&file, bytes);
+  if (size != state->header_bytes)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: has too many frames for its header", writer->name);
+  return gconv_sink_write_at(writer->sink, 0, bytes, size);
+}
+
 static gconv_status finish(gconv_writer *writer) {
   const npy_state *state = writer->state;
+  if (state->grown)
+    GCONV_TRY(write_number(writer));
   unsigned long long count = state->out_of_range;
   if (count > 0 && state->element.kind == 'i')
     gconv_warn("%s: %llu numbers below -32768 or above 32767 became the nearest of these: --scale, or --depth float, keeps "
@@ -381,6 +408,7 @@ const gconv_format gconv_format_npy = {
     .start = start,
     .write_rows = write_rows,
     .write_rows_at = write_rows_at,
+    .add_frame = add_frame,
     .finish = finish,
     .end = end,
 };

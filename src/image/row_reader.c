@@ -103,6 +103,10 @@ bool gconv_row_reader_is_scattered(const gconv_row_reader *rows) {
   return rows->reader.out_of_order;
 }
 
+bool gconv_row_reader_is_through(const gconv_row_reader *rows) {
+  return rows->looked || rows_left(rows) == 0;
+}
+
 gconv_status gconv_row_reader_more_frames(gconv_row_reader *rows, bool *more) {
   gconv_reader *reader = &rows->reader;
   *more = reader->header.frames > rows->begun;

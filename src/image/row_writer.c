@@ -166,7 +166,7 @@ gconv_status gconv_row_writer_add_frame(gconv_row_writer *rows) {
         "save them to a file first",
         rows->writer.name);
   rows->header.frames++;
-  rows->rows_left += rows->header.height;
+  rows->rows_left += (int64_t)rows->header.height * (rows->header.planar ? rows->header.channels : 1);
   return format->add_frame(&rows->writer);
 }
 

@@ -69,7 +69,14 @@ class Frames(CommandTest):
         alpha = b"".join(pnm(noise(5, 6, 4), "pam") for _ in range(3))
         result = self.gconv("-i", "-", "-f", "identity", "-o", "-", "--format", "pam", stdin=alpha, text=False)
         self.assertEqual(result.stdout, alpha)
+        grey = [noise(6, 8) for _ in range(4)]
+        self.gconv("-i", "-", "-f", "identity", "-o", "grey.npy", stdin=b"".join(map(pnm, grey)))
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "grey.npy"), numpy.stack(grey))
+        self.gconv("-i", "-", "-f", "identity", "-o", "pipe.npy", stdin=self.data)
         self.gconv("-i", "movie.ppm", "-f", "identity", "-o", "out.npy")
+        self.assertEqual((self.folder / "pipe.npy").read_bytes(), (self.folder / "out.npy").read_bytes())
+        result = self.gconv("-i", "-", "-f", "identity", "-o", "-", "--format", "npy", status=1, stdin=self.data, text=False)
+        self.assertIn("write it to a file, not to a pipe", result.stderr)
         numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), numpy.stack(self.frames).transpose(0, 3, 1, 2))
 
     def test_kinds_may_differ(self):
@@ -167,6 +174,8 @@ class Frames(CommandTest):
         self.gconv("-i", "movie.ppm", "-f", "bank.npy", "-o", "file.npy")
         self.gconv("-i", "-", "-f", "bank.npy", "-o", "out/", stdin=self.data)
         self.assertEqual(len(self.files("out")), 22)
+        self.gconv("-i", "-", "-f", "bank.npy", "-o", "pipe.npy", stdin=self.data)
+        self.assertEqual((self.folder / "pipe.npy").read_bytes(), (self.folder / "file.npy").read_bytes())
         self.assertEqual(numpy.load(self.folder / "file.npy").shape, (11, 2, 9, 7))
 
 
