@@ -206,7 +206,7 @@ static gconv_status make_labels(struct namer *namer) {
  * its turn comes. */
 static size_t count_frames(const struct namer *namer, const gconv_input *input) {
   const gconv_format_info *format = gconv_format_by_path(input->file);
-  if (namer->outputs->format->multiframe || !format || !format->multiframe)
+  if (namer->outputs->format->multiframe || !format || !format->multiframe || !gconv_input_is_file(input->file))
     return 1;
   gconv_image header = {0};
   gconv_status status = gconv_image_read_header(input->path, &header, NULL);
