@@ -115,7 +115,8 @@ bool gconv_bank_is_one(const char *spec) {
   if (split(spec, &path, &name) != GCONV_OK)
     return false;
   const gconv_bank_syntax *syntax = gconv_bank_syntax_by_path(path);
-  bool is = syntax && syntax != &gconv_bank_syntax_text && syntax != &gconv_bank_syntax_npy && syntax != &gconv_bank_syntax_npz;
+  bool is =
+      syntax && syntax != &gconv_bank_syntax_text && syntax != &gconv_bank_syntax_npy && syntax != &gconv_bank_syntax_npz;
   if (!is && stat(path, &status) == 0 && S_ISREG(status.st_mode))
     is = is_bank_file(path, name);
   free(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The interface of a syntax of bank files. Each syntax is one file (text.c npy.c npz.c safetensors.c onnx.c) and one row in the
- * table of syntaxes.c. A syntax lists the entries of a file, and reads one of them. Choosing an entry is the same for all
- * syntaxes (file.c). */
+/* The interface of a syntax of bank files. Each syntax is one file (text.c npy.c npz.c safetensors.c onnx.c) and one row in
+ * the table of syntaxes.c. A syntax lists the entries of a file, and reads one of them. Choosing an entry is the same for
+ * all syntaxes (file.c). */
 #ifndef GCONV_BANK_SYNTAX_H
 #define GCONV_BANK_SYNTAX_H
 

@@ -6,11 +6,8 @@
 #include <strings.h>
 
 static const gconv_bank_syntax *const syntaxes[] = {
-    &gconv_bank_syntax_text,
-    &gconv_bank_syntax_npy,
-    &gconv_bank_syntax_npz,
-    &gconv_bank_syntax_safetensors,
-    &gconv_bank_syntax_onnx,
+    &gconv_bank_syntax_text,        &gconv_bank_syntax_npy,  &gconv_bank_syntax_npz,
+    &gconv_bank_syntax_safetensors, &gconv_bank_syntax_onnx,
 };
 enum { SYNTAXES = sizeof syntaxes / sizeof *syntaxes };
 
@@ -24,8 +21,8 @@ gconv_status gconv_bank_syntax_by_name(const char *name, const gconv_bank_syntax
       *syntax = syntaxes[i];
       return GCONV_OK;
     }
-  return gconv_fail(GCONV_BAD_ARGUMENT, "there is no syntax of banks called '%s'; known are bank, npy, npz, safetensors and onnx",
-                    name);
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "there is no syntax of banks called '%s'; known are bank, npy, npz, safetensors and onnx", name);
 }
 
 const gconv_bank_syntax *gconv_bank_syntax_by_path(const char *path) {

@@ -80,7 +80,7 @@ static uint16_t half_bits(double number) {
     return sign | 0x7c00;
   if (magnitude < 0x1p-14)
     return sign | (uint16_t)rint(magnitude * 0x1p24);
-  double fraction = frexp(magnitude, &exponent); /* from 1/2 to 1 */
+  double fraction = frexp(magnitude, &exponent);                                  /* from 1/2 to 1 */
   return (uint16_t)(sign + ((exponent + 13) << 10) + (int)rint(fraction * 2048)); /* 1024 of that are one exponent more */
 }
 

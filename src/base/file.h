@@ -25,8 +25,8 @@ typedef struct gconv_source {
 gconv_status gconv_source_open(const char *path, gconv_source *source);
 void gconv_source_close(gconv_source *source);
 
-/* The length of PATH in PATH:MEMBER, which ends at the first ':' behind the name of a file, or behind "-". It is all of `spec`
- * if that names a file or folder itself, or if there is no such ':'. */
+/* The length of PATH in PATH:MEMBER, which ends at the first ':' behind the name of a file, or behind "-". It is all of
+ * `spec` if that names a file or folder itself, or if there is no such ':'. */
 size_t gconv_member_split(const char *spec);
 
 /* As gconv_source_open(), of PATH or PATH:MEMBER. */
@@ -35,8 +35,8 @@ gconv_status gconv_source_open_member(const char *spec, gconv_source *source);
 /* A source of bytes that are in memory and stay the caller's; it is not closed. `name` is for error texts. */
 void gconv_source_of_bytes(const char *name, uint8_t *bytes, size_t size, gconv_source *source);
 
-/* A source of bytes that fill() yields: up to `size` of them, and *got = 0 only at the end. gconv_source_close() calls finish(),
- * which frees the state, and is needed in any case. */
+/* A source of bytes that fill() yields: up to `size` of them, and *got = 0 only at the end. gconv_source_close() calls
+ * finish(), which frees the state, and is needed in any case. */
 gconv_status gconv_source_of_function(const char *name,
                                       gconv_status (*fill)(void *state, void *bytes, size_t size, size_t *got),
                                       void (*finish)(void *state), void *state, gconv_source *source);

@@ -191,8 +191,8 @@ gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *heade
   return status == GCONV_OK ? check_size(source->name, header) : status;
 }
 
-gconv_status gconv_npy_header_write(gconv_sink *sink, const gconv_npy_header *header) {
-  char text[WRITTEN_BYTES + 64];
+size_t gconv_npy_header_format(const gconv_npy_header *header, uint8_t bytes[GCONV_NPY_HEADER_BYTES]) {
+  char *text = (char *)bytes + PREFIX_BYTES;
   char order = header->item_bytes == 1 ? '|' : header->big_endian ? '>' : '<';
   int used = snprintf(text, WRITTEN_BYTES, "{'descr': '%c%c%zu', 'fortran_order': %s, 'shape': (", order, header->kind,
                       header->item_bytes, header->fortran_order ? "True" : "False");
@@ -204,11 +204,15 @@ gconv_status gconv_npy_header_write(gconv_sink *sink, const gconv_npy_header *he
   while ((PREFIX_BYTES + used + 1) % 64 != 0)
     text[used++] = ' ';
   text[used++] = '\n';
-  uint8_t prefix[PREFIX_BYTES] = {0};
-  memcpy(prefix, magic, MAGIC_BYTES);
-  prefix[6] = 1;
-  prefix[8] = (uint8_t)(used & 255);
-  prefix[9] = (uint8_t)(used >> 8);
-  GCONV_TRY(gconv_sink_write(sink, prefix, PREFIX_BYTES));
-  return gconv_sink_write(sink, text, (size_t)used);
+  memset(bytes, 0, PREFIX_BYTES);
+  memcpy(bytes, magic, MAGIC_BYTES);
+  bytes[6] = 1;
+  bytes[8] = (uint8_t)(used & 255);
+  bytes[9] = (uint8_t)(used >> 8);
+  return PREFIX_BYTES + (size_t)used;
+}
+
+gconv_status gconv_npy_header_write(gconv_sink *sink, const gconv_npy_header *header) {
+  uint8_t bytes[GCONV_NPY_HEADER_BYTES];
+  return gconv_sink_write(sink, bytes, gconv_npy_header_format(header, bytes));
 }

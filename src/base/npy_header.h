@@ -26,6 +26,10 @@ bool gconv_npy_sniff(const uint8_t *bytes, size_t size);
  * dimensions. */
 gconv_status gconv_npy_header_read(gconv_source *source, gconv_npy_header *header);
 
+/* Makes a header as gconv_npy_header_write() writes it. Returns its bytes. */
+enum { GCONV_NPY_HEADER_BYTES = 384 };
+size_t gconv_npy_header_format(const gconv_npy_header *header, uint8_t bytes[GCONV_NPY_HEADER_BYTES]);
+
 /* Writes a header of version 1. As in NumPy, padding makes the elements begin at a multiple of 64 bytes. `items` is ignored.
  */
 gconv_status gconv_npy_header_write(gconv_sink *sink, const gconv_npy_header *header);

@@ -86,13 +86,8 @@ gconv_status gconv_source_of_function(const char *name,
                                       void (*finish)(void *state), void *state, gconv_source *source) {
   void *buffer = NULL;
   gconv_status status = gconv_allocate(BUFFER_BYTES, "a read buffer", &buffer);
-  *source = (gconv_source){.name = name,
-                           .file = -1,
-                           .buffer = buffer,
-                           .size = UINT64_MAX,
-                           .fill = fill,
-                           .finish = finish,
-                           .state = state};
+  *source = (gconv_source){
+      .name = name, .file = -1, .buffer = buffer, .size = UINT64_MAX, .fill = fill, .finish = finish, .state = state};
   return status; /* on failure, too, gconv_source_close() calls finish() */
 }
 

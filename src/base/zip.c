@@ -11,13 +11,13 @@
 #include <zlib.h>
 
 enum {
-  END_BYTES = 22,           /* the record at the end, before a comment ... */
+  END_BYTES = 22,            /* the record at the end, before a comment ... */
   MOST_COMMENT = UINT16_MAX, /* ... of this length at most */
-  LOCATOR_BYTES = 20,       /* of zip64, before the record at the end ... */
-  END64_BYTES = 56,         /* ... which tells where this one is */
-  ENTRY_BYTES = 46,         /* of the directory, before name, extra fields and comment */
-  LOCAL_BYTES = 30,         /* before the bytes of a member, and before name and extra fields */
-  EXTRA64 = 1,              /* the extra field of zip64 */
+  LOCATOR_BYTES = 20,        /* of zip64, before the record at the end ... */
+  END64_BYTES = 56,          /* ... which tells where this one is */
+  ENTRY_BYTES = 46,          /* of the directory, before name, extra fields and comment */
+  LOCAL_BYTES = 30,          /* before the bytes of a member, and before name and extra fields */
+  EXTRA64 = 1,               /* the extra field of zip64 */
   MOST_DIRECTORY = 64 << 20,
   INPUT_BYTES = 32768, /* of a member that are inflated at a time */
   LISTED = 12          /* names in an error text */
@@ -225,7 +225,8 @@ static gconv_status inflate_some(unpacking *u, uint8_t *bytes, size_t wanted, si
     u->ended = result == Z_STREAM_END;
     if (result == Z_MEM_ERROR)
       return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to inflate it", u->name);
-    if ((result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) || (starved && z->avail_out == before && !u->ended))
+    if ((result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) ||
+        (starved && z->avail_out == before && !u->ended))
       return fail_content(u, z->msg ? z->msg : "they end too early");
   }
   *got = before - z->avail_out;
@@ -258,8 +259,10 @@ static gconv_status check_member(const gconv_zip_member *member, const char *nam
   if (member->encrypted)
     return gconv_fail(GCONV_UNSUPPORTED, "%s: is encrypted: save it by numpy.savez", name);
   if (member->method != 0 && member->method != 8)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: is compressed by method %d of zip; known are stored and deflate: save it by "
-                                         "numpy.savez or savez_compressed", name, member->method);
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: is compressed by method %d of zip; known are stored and deflate: save it by "
+                      "numpy.savez or savez_compressed",
+                      name, member->method);
   if (member->method == 0 && member->size != member->stored_size)
     return gconv_fail(GCONV_BAD_FILE, "%s: is stored, but its two sizes differ in the archive", name);
   return GCONV_OK;
@@ -336,8 +339,8 @@ gconv_status gconv_zip_find_array(const gconv_source *archive, const gconv_zip *
     if (!gconv_zip_is_array(member, &length))
       continue;
     arrays++;
-    bool called = !name || strcmp(member->name, name) == 0 ||
-                  (strlen(name) == length && strncmp(member->name, name, length) == 0);
+    bool called =
+        !name || strcmp(member->name, name) == 0 || (strlen(name) == length && strncmp(member->name, name, length) == 0);
     if (called) {
       found++;
       *index = i;

@@ -29,16 +29,16 @@ gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip);
 void gconv_zip_free(gconv_zip *zip);
 
 /* Opens a member: a source of its content, for gconv_source_close(), which reads through `archive`, so only one is open at a
- * time. `name` is for error texts; it and the archive must outlive the source. Reading the last byte succeeds only if size and
- * checksum are right. */
+ * time. `name` is for error texts; it and the archive must outlive the source. Reading the last byte succeeds only if size
+ * and checksum are right. */
 gconv_status gconv_zip_open_member(gconv_source *archive, const gconv_zip_member *member, const char *name,
                                    gconv_source *source);
 
 /* The name of an array in .npz: that of the member without .npy; *length is that of the name. False if it is no array. */
 bool gconv_zip_is_array(const gconv_zip_member *member, size_t *length);
 
-/* Finds the array called `name`, with or without .npy, or, if that is NULL, the only one. GCONV_BAD_ARGUMENT lists those that
- * there are. */
+/* Finds the array called `name`, with or without .npy, or, if that is NULL, the only one. GCONV_BAD_ARGUMENT lists those
+ * that there are. */
 gconv_status gconv_zip_find_array(const gconv_source *archive, const gconv_zip *zip, const char *name, size_t *index);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An input of several images of one shape: a file or a pipe of PNM images, the pages of a file, an array of frames. One image
- * is in progress at a time, and goes the way of any other, by rows where it is large. So memory does not grow with their
- * number, and a pipe may be endless.
+ * An input of several images of one shape: a file or a pipe of PNM images, the pages of a file, an array of frames. One
+ * image is in progress at a time, and goes the way of any other, by rows where it is large. So memory does not grow with
+ * their number, and a pipe may be endless.
  *
  * A format that holds several images gets all results of a filter in one file, which stays open from frame to frame. Else
  * each frame has files of its own. Those of files are named beforehand. The images of a pipe cannot be counted, so the
@@ -22,6 +22,7 @@ struct gconv_frames {
   size_t results;             /* of a frame */
   size_t named;               /* frames that have names for their results; 0: each gets them in its turn */
   bool shared;                /* all frames of a result go into one file */
+  bool counted;               /* the files were begun for the frame at hand already: with two frames */
   bool refused;               /* there are more frames than names */
   gconv_row_writer **writers; /* [results]: of the shared files that are open between frames */
   char **paths;               /* [results]: those of the frame at hand, */
@@ -41,8 +42,8 @@ static gconv_status make_names(gconv_frames *frames) {
   for (size_t n = 0; n < frames->results; n++) {
     free(frames->made[n]);
     frames->made[n] = NULL;
-    gconv_status status = gconv_outputs_name_frame(batch->inputs, batch->outputs, input_of(frames), n, frames->number,
-                                                   &frames->made[n], &why);
+    gconv_status status =
+        gconv_outputs_name_frame(batch->inputs, batch->outputs, input_of(frames), n, frames->number, &frames->made[n], &why);
     if (status != GCONV_OK)
       return gconv_set_error(status, why.text);
     frames->paths[n] = frames->made[n];
@@ -70,11 +71,18 @@ bool gconv_frames_are_shared(const gconv_frames *frames) {
 }
 
 gconv_status gconv_frames_take_writer(gconv_frames *frames, size_t n, gconv_image *header, gconv_row_writer **writer) {
+  bool more = false;
   *writer = frames->writers[n];
   frames->writers[n] = NULL;
-  if (frames->number == 1)
-    header->frames = frames->total > 0 ? (int32_t)frames->total : 1;
-  return *writer && frames->total == 0 ? gconv_row_writer_add_frame(*writer) : GCONV_OK;
+  if (frames->number > 1)
+    return *writer && frames->total == 0 && !(frames->number == 2 && frames->counted) ? gconv_row_writer_add_frame(*writer)
+                                                                                      : GCONV_OK;
+  bool waits = frames->worker->run->batch->outputs->format->tensors; /* arrays begin with the number of frames */
+  if (waits && frames->total == 0 && gconv_row_reader_is_through(frames->reader))
+    GCONV_TRY(gconv_row_reader_more_frames(frames->reader, &more));
+  frames->counted = more;
+  header->frames = frames->total > 0 ? (int32_t)frames->total : more ? 2 : 1;
+  return GCONV_OK;
 }
 
 int32_t gconv_frames_at(const gconv_frames *frames) {

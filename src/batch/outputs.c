@@ -114,7 +114,8 @@ static gconv_status choose_format(const struct namer *namer, bool by_extension) 
 static gconv_status name_folder(struct namer *namer, const char *folder) {
   GCONV_TRY(choose_format(namer, false));
   const gconv_format_info *format = namer->outputs->format;
-  const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/", *filter = namer->outputs->labels.count > 1 ? "_{filter}" : "";
+  const char *slash = folder[strlen(folder) - 1] == '/' ? "" : "/",
+             *filter = namer->outputs->labels.count > 1 ? "_{filter}" : "";
   const char *extension = format ? format->extensions : "{ext}";
   int length = (int)strcspn(extension, " ");
   namer->outputs->mirrors = namer->outputs->make_folders = true;
@@ -212,7 +213,8 @@ static gconv_status make_labels(struct namer *namer) {
 static size_t count_frames(const struct namer *namer, size_t i) {
   const gconv_input *input = &namer->inputs->items[i];
   const gconv_format_info *format = gconv_format_by_path(input->file);
-  if (namer->of_inputs[i]->multiframe || !format || !(format->multiframe || format->several))
+  bool read = format && (format->multiframe || format->several) && gconv_input_is_file(input->file);
+  if (!read || namer->of_inputs[i]->multiframe)
     return 1;
   gconv_image header = {0};
   gconv_status status = gconv_image_read_header(input->path, &header, NULL);

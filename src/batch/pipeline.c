@@ -196,6 +196,8 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
   gconv_status status = gconv_image_read_header_as(batch->inputs->items[0].path, &options, &header);
   if (status == GCONV_OK && batch->nhwc)
     gconv_header_to_nchw(&header);
+  if (!header.planar && !batch->operation->type->batches)
+    header.frames = 1; /* they are carried one at a time */
   if (status == GCONV_OK)
     status = explain(&run, &header, text);
   if (status != GCONV_OK)

@@ -183,8 +183,8 @@ gconv_status gconv_task_carry_frames(gconv_worker *worker, gconv_task *task, gco
 gconv_status gconv_frames_settle_names(gconv_frames *frames, gconv_row_writer **writers);
 /* Whether all frames of a result share a file. `frames` may be NULL. */
 bool gconv_frames_are_shared(const gconv_frames *frames);
-/* For the frame at hand, of shared file n: *writer becomes the caller's, or is NULL. For the first frame, the header gets the
- * number of frames that the file will have. */
+/* For the frame at hand, of shared file n: *writer becomes the caller's, or is NULL. For the first frame, the header gets
+ * the number of frames that the file will have. */
 gconv_status gconv_frames_take_writer(gconv_frames *frames, size_t n, gconv_image *header, gconv_row_writer **writer);
 /* The number of the frame at hand, from 0. With the first, the files are begun. */
 int32_t gconv_frames_at(const gconv_frames *frames);

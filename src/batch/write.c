@@ -57,7 +57,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
   bool shared = gconv_frames_are_shared(task->frames), begins = !shared || gconv_frames_at(task->frames) == 0;
   if (shared)
     status = gconv_frames_take_writer(task->frames, n, &header, &writer);
-  if (begins)
+  if (begins && status == GCONV_OK)
     status = gconv_row_writer_open(item->paths[n], options, &header, &writer);
   if (status != GCONV_OK && !begins) {
     gconv_row_writer_discard(writer);

@@ -142,7 +142,9 @@ const gconv_option gconv_option_table[] = {
     /* ---- filter ---- */
     HEADING(FILTER, "Input"),
     OPTION(FILTER, 'i', "input", "PATH...", texts, inputs, KEEPS, .also = "image images source src", .several = true,
-           .help = "images, folders, quoted patterns such as 'shots/*.png', or - for standard input; may be repeated"),
+           .help = "images, folders, quoted patterns such as 'shots/*.png', FILE:3 or data.npz:NAME for one image of a "
+                   "file, or - for "
+                   "standard input; may be repeated"),
     OPTION(FILTER, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
     OPTION(FILTER, 'f', "filter", "FILTER...", filters, last.filters, KEEPS, .also = "kernel filters", .several = true,
            .help =
@@ -151,7 +153,7 @@ const gconv_option gconv_option_table[] = {
                "'[0 -1 0; -1 5 -1; 0 -1 0]' or '1/4*[[1, 1], [1, 1]]', or ImageMagick kernels such as "
                "'3x3: 0,-1,0 -1,5,-1 0,-1,0'; may be repeated, or have commas between: sobel_x,sobel_y"),
     OPTION(FILTER, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
-           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; of banks: bank, npy, "
+           .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; of banks: bank, npy, npz, "
                    "safetensors or onnx; default: recognised by content"),
     OPTION(FILTER, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
            .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
@@ -335,7 +337,7 @@ const gconv_option gconv_option_table[] = {
            .help = "the syntax of filter files: matrix, vips, imagemagick, opencv, array or npy; default: recognised by "
                    "content"),
     OPTION(BANK_PARTS, 0, "filter-format", "SYNTAX", text, last.syntax, KEEPS, .word_at = syntax_at,
-           .help = "bank, npy, safetensors, onnx, or that of filters; default: by content"),
+           .help = "bank, npy, npz, safetensors, onnx, or that of filters; default: by content"),
 
     /* ---- compare ---- */
     OPTION(COMPARE, 0, "tolerance", "T", tolerance, tolerance, KEEPS, .also = "threshold epsilon delta",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NumPy arrays as images: H x W, H x W x C (1 to 4 channels, interleaved), N x H x W (frames; the last axis is longer than 4)
- * and N x C x H x W (planar). Elements u1, u2 and f4 are samples as they are. All other numbers become f32, of the same
+/* NumPy arrays as images: H x W, H x W x C (1 to 4 channels, interleaved), N x H x W (frames; the last axis is longer than
+ * 4) and N x C x H x W (planar). Elements u1, u2 and f4 are samples as they are. All other numbers become f32, of the same
  * value where float32 has it. b1 is black for False and white for True. */
 #include "base/element.h"
 #include "base/npy_header.h"
@@ -20,6 +20,7 @@ typedef struct npy_state {
   bool reserved;         /* space for writing in any order was reserved */
   gconv_element element; /* of the file that is written */
   uint8_t *row;          /* of such elements, where they are not the samples */
+  bool several, grown;   /* it was begun with several frames; their number was not known then */
   uint64_t out_of_range; /* numbers that the type of the file does not have */
 } npy_state;
 
@@ -39,8 +40,9 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
   gconv_image *header = &reader->header;
   const char *name = reader->source->name;
   if (file->dimensions < 2 || file->dimensions > 4)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: an array of %d dimension%s; an image is H x W, H x W x C, N x H x W or N x C x H x W",
-                      name, file->dimensions, file->dimensions == 1 ? "" : "s");
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: an array of %d dimension%s; an image is H x W, H x W x C, N x H x W or N x C x H x W", name,
+                      file->dimensions, file->dimensions == 1 ? "" : "s");
   for (int i = 0; i < file->dimensions; i++)
     if (file->shape[i] < 1 || file->shape[i] > INT32_MAX)
       return gconv_fail(GCONV_BAD_FILE, "%s: dimension %d of the array is %zu; it must be 1 to 2^31 - 1", name, i + 1,
@@ -49,7 +51,9 @@ static gconv_status set_shape(gconv_reader *reader, const gconv_npy_header *file
   const size_t *shape = file->shape + (header->planar ? 2 : is_stack(file) ? 1 : 0);
   header->height = (int32_t)shape[0];
   header->width = (int32_t)shape[1];
-  header->channels = header->planar ? (int32_t)file->shape[1] : file->dimensions == 3 && !is_stack(file) ? (int32_t)shape[2] : 1;
+  header->channels = header->planar                             ? (int32_t)file->shape[1]
+                     : file->dimensions == 3 && !is_stack(file) ? (int32_t)shape[2]
+                                                                : 1;
   header->frames = header->planar || is_stack(file) ? (int32_t)file->shape[0] : 1;
   return GCONV_OK;
 }
@@ -62,7 +66,8 @@ static gconv_status choose_frame(gconv_reader *reader, const gconv_npy_header *f
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: this array is no stack of frames, N x H x W: leave out the ':%s'",
                       reader->source->name, reader->member);
   if (file->fortran_order)
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: frames of an array in Fortran order are not one behind the other: take all of it",
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: frames of an array in Fortran order are not one behind the other: take all of it",
                       reader->source->name);
   GCONV_TRY(gconv_reader_find_number(reader, reader->header.frames, &index));
   reader->header.frames = 1;
@@ -226,7 +231,9 @@ static bool is_transposed(const gconv_image *image) {
 static gconv_element element_of(const gconv_writer *writer) {
   const gconv_image *image = writer->header;
   gconv_store store = image->type == GCONV_F32 ? writer->options->store : GCONV_STORE_F32;
-  return (gconv_element){.kind = store == GCONV_STORE_I16 ? 'i' : image->type == GCONV_F32 ? 'f' : 'u',
+  return (gconv_element){.kind = store == GCONV_STORE_I16   ? 'i'
+                                 : image->type == GCONV_F32 ? 'f'
+                                                            : 'u',
                          .bytes = store != GCONV_STORE_F32 ? 2 : gconv_type_bytes(image->type),
                          .big_endian = gconv_host_is_big_endian()};
 }
@@ -257,6 +264,7 @@ static gconv_status start(gconv_writer *writer) {
   GCONV_TRY(gconv_format_state(sizeof(npy_state), "an array", &writer->state));
   npy_state *state = writer->state;
   state->element = element_of(writer);
+  state->several = image->frames > 1;
   if (is_transposed(image)) {
     size_t factors[] = {state->element.bytes, (size_t)image->channels, (size_t)image->width, (size_t)image->height};
     void *frame = NULL;
@@ -289,8 +297,8 @@ static const uint8_t *elements_of(const gconv_writer *writer, const void *row) {
   if (!state->row)
     return row;
   for (size_t i = 0; i < row_samples(writer->header); i++)
-    state->out_of_range += !gconv_element_write(
-        state->element, unit == 1 ? (double)samples[i] : level_of(samples[i], unit), state->row + i * state->element.bytes);
+    state->out_of_range += !gconv_element_write(state->element, unit == 1 ? (double)samples[i] : level_of(samples[i], unit),
+                                                state->row + i * state->element.bytes);
   return state->row;
 }
 
@@ -337,16 +345,41 @@ static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const voi
   return GCONV_OK;
 }
 
+/* A single image has another layout than several. */
+static gconv_status add_frame(gconv_writer *writer) {
+  npy_state *state = writer->state;
+  if (!state->several || !gconv_sink_can_seek(writer->sink))
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: several images came through a pipe, and an array begins with their number: %s",
+                      writer->name,
+                      state->several ? "write it to a file, not to a pipe, or write pnm"
+                                     : "allow more --memory, write pnm, or save them to a file first");
+  state->grown = true;
+  return GCONV_OK;
+}
+
+/* Writes the header again, with the number of frames. Its shape has room for any. */
+static gconv_status write_number(gconv_writer *writer) {
+  const npy_state *state = writer->state;
+  uint8_t bytes[GCONV_NPY_HEADER_BYTES];
+  gconv_npy_header file = header_of(writer->header, state->element);
+  size_t size = gconv_npy_header_format(&file, bytes);
+  if (size != state->header_bytes)
+    return gconv_fail(GCONV_UNSUPPORTED, "%s: has too many frames for its header", writer->name);
+  return gconv_sink_write_at(writer->sink, 0, bytes, size);
+}
+
 static gconv_status finish(gconv_writer *writer) {
   const npy_state *state = writer->state;
+  if (state->grown)
+    GCONV_TRY(write_number(writer));
   unsigned long long count = state->out_of_range;
   if (count > 0 && state->element.kind == 'i')
     gconv_warn("%s: %llu numbers below -32768 or above 32767 became the nearest of these: --scale, or --depth float, keeps "
                "them",
                writer->name, count);
   else if (count > 0)
-    gconv_warn("%s: %llu numbers beyond 65504 became infinite in float16: --scale, or --depth float, keeps them", writer->name,
-               count);
+    gconv_warn("%s: %llu numbers beyond 65504 became infinite in float16: --scale, or --depth float, keeps them",
+               writer->name, count);
   return GCONV_OK;
 }
 
@@ -375,6 +408,7 @@ const gconv_format gconv_format_npy = {
     .start = start,
     .write_rows = write_rows,
     .write_rows_at = write_rows_at,
+    .add_frame = add_frame,
     .finish = finish,
     .end = end,
 };

@@ -97,7 +97,8 @@ gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count,
   for (const char *c = member; *c >= '0' && *c <= '9' && number <= count; c++)
     number = 10 * number + (*c - '0');
   if (member[strspn(member, "0123456789")] != '\0' || number < 1 || number > count)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: there is no image '%s' in this file: its images have the numbers 1 to %" PRId64,
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: there is no image '%s' in this file: its images have the numbers 1 to %" PRId64,
                       reader->source->name, member, count);
   *index = number - 1;
   return GCONV_OK;
@@ -105,11 +106,8 @@ gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count,
 
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
   enum { SNIFFED_BYTES = 16, MOST_SNIFFED = 132 }; /* DICOM tells itself late */
-  *reader = (gconv_reader){.source = source,
-                           .member = source->member,
-                           .max_pixels = max_pixels,
-                           .orientation = 1,
-                           .obstacle = "it is no JPEG"};
+  *reader = (gconv_reader){
+      .source = source, .member = source->member, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
   const uint8_t *bytes;
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));

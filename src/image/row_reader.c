@@ -107,6 +107,10 @@ bool gconv_row_reader_is_scattered(const gconv_row_reader *rows) {
   return rows->reader.out_of_order;
 }
 
+bool gconv_row_reader_is_through(const gconv_row_reader *rows) {
+  return rows->looked || rows_left(rows) == 0;
+}
+
 gconv_status gconv_row_reader_more_frames(gconv_row_reader *rows, bool *more) {
   gconv_reader *reader = &rows->reader;
   *more = reader->header.frames > rows->begun;
@@ -203,12 +207,13 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
   *image = (gconv_image){0};
   GCONV_TRY(gconv_row_reader_open(path, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
-  bool more = false;
-  if (status == GCONV_OK)
+  /* The writer of a pipe may keep it open: only what has come already is looked at. */
+  bool more = false, has_come = rows->reader.open_ended && rows->source.end - rows->source.begin >= 3;
+  if (status == GCONV_OK && has_come)
     status = gconv_row_reader_more_frames(rows, &more);
   if (status != GCONV_OK)
     gconv_image_free(image);
-  else if (more && gconv_row_reader_is_open_ended(rows))
+  else if (more)
     gconv_warn("%s: only the first of its images was read: write them to a file to have all", rows->source.name);
   gconv_row_reader_close(rows);
   return status;

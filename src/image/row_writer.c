@@ -140,8 +140,9 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
   GCONV_TRY(fill_options(path, given, &options));
   gconv_status status = gconv_format_check(options.format, header);
   if (status == GCONV_OK && options.store != GCONV_STORE_F32 && (!options.format->stores || header->type != GCONV_F32))
-    status = gconv_fail(GCONV_UNSUPPORTED, "%s does not hold %s samples of %s images: write .npy, of f32", options.format->name,
-                        options.store == GCONV_STORE_I16 ? "int16" : "float16", gconv_type_name(header->type));
+    status =
+        gconv_fail(GCONV_UNSUPPORTED, "%s does not hold %s samples of %s images: write .npy, of f32", options.format->name,
+                   options.store == GCONV_STORE_I16 ? "int16" : "float16", gconv_type_name(header->type));
   if (status != GCONV_OK)
     return gconv_fail_in(status, "%s", path);
   gconv_row_writer *rows = calloc(1, sizeof *rows);
@@ -217,12 +218,13 @@ gconv_status gconv_row_writer_write_at(gconv_row_writer *rows, int64_t plane, in
 gconv_status gconv_row_writer_add_frame(gconv_row_writer *rows) {
   const gconv_format *format = rows->writer.format;
   if (!format->add_frame)
-    return gconv_fail(GCONV_UNSUPPORTED,
-                      "%s: several images came through a pipe, and this format must know beforehand how many: write .pnm, or "
-                      "save them to a file first",
-                      rows->writer.name);
+    return gconv_fail(
+        GCONV_UNSUPPORTED,
+        "%s: several images came through a pipe, and this format must know beforehand how many: write .pnm, or "
+        "save them to a file first",
+        rows->writer.name);
   rows->header.frames++;
-  rows->rows_left += rows->header.height;
+  rows->rows_left += (int64_t)rows->header.height * (rows->header.planar ? rows->header.channels : 1);
   return format->add_frame(&rows->writer);
 }
 

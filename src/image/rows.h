@@ -42,6 +42,8 @@ bool gconv_row_reader_is_scattered(const gconv_row_reader *reader);
 /* Begins the first frame, or, after all of its rows, the next one; *found is false after the last. Header, rows and image of
  * the reader are those of this frame alone from now on. Not for planar images. */
 gconv_status gconv_row_reader_next_frame(gconv_row_reader *reader, bool *found);
+/* Whether all rows of the frame at hand were read. */
+bool gconv_row_reader_is_through(const gconv_row_reader *reader);
 /* Whether another frame follows the one whose rows were all read. Waits for a pipe. */
 gconv_status gconv_row_reader_more_frames(gconv_row_reader *reader, bool *more);
 /* NULL is allowed. */

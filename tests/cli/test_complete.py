@@ -35,7 +35,7 @@ class Complete(CommandTest):
 
     def test_values(self):
         for words, values in {("--border", "re"): ["replicate", "reflect101"], ("--border=re",): ["--border=replicate", "--border=reflect101"],
-                              ("--combine", "m"): ["magnitude", "max", "mosaic"], ("--depth", ""): ["8", "16", "float"],
+                              ("--combine", "m"): ["magnitude", "max", "mosaic"], ("--depth", ""): ["8", "16", "float", "int16", "float16"],
                               ("--timings=",): ["--timings=table", "--timings=json"], ("-d", "cuda"): ["cuda", "cuda:all"],
                               ("--format", "j"): ["jpeg"], ("--activation", "le"): ["leaky"], ("--layout", ""): ["nchw", "nhwc"],
                               ("--range", "s"): ["signed"], ("--filter-format", "sa"): ["safetensors"], ("--decode", "g"): ["gpu"],

@@ -53,6 +53,7 @@ class Commands(CommandTest):
         self.photo("mask.png", 64, 48, channels=1)
         (self.folder / "my_filter.txt").write_text("1 2 1\n0 0 0\n-1 -2 -1\n")
         np.save(self.folder / "image.npy", weights(20, 30))
+        (self.folder / "frames.ppm").write_bytes(3 * (b"P6\n8 6\n255\n" + bytes(8 * 6 * 3)))
         np.save(self.folder / "batch.npy", weights(4, 32, 24, 3))
         np.save(self.folder / "layer.npy", weights(8, 3, 3, 3))
         np.save(self.folder / "second.npy", weights(5, 6, 3, 3))

@@ -115,7 +115,7 @@ static void refuses_bad_text(void **state) {
   }
   write_string("bad.txt", "1 2 3\n");
   bank_bad("bad.txt", "bank", GCONV_BAD_FILE, "bad.txt:1: is no gconv bank: its first line is 'gconv-bank 1'");
-  bank_bad("bad.txt", "excel", GCONV_BAD_ARGUMENT, "known are bank, npy, safetensors and onnx");
+  bank_bad("bad.txt", "excel", GCONV_BAD_ARGUMENT, "known are bank, npy, npz, safetensors and onnx");
 }
 
 /* ---- NumPy ---- */
@@ -387,9 +387,9 @@ static void finds_the_file_of_a_spec(void **state) {
   bank_bad("missing.safetensors:conv1", NULL, GCONV_IO_ERROR, "missing.safetensors: cannot open");
   assert_false(gconv_bank_is_one("sobel_x") || gconv_bank_is_one("gaussian:size=9") || gconv_bank_is_one("3x3: 0,1") ||
                gconv_bank_is_one("-") || gconv_bank_is_one("") || gconv_bank_is_one("."));
-  for (size_t i = 0; i < 4; i++)
+  for (size_t i = 0; i < 5; i++)
     assert_non_null(gconv_bank_syntax_at(i));
-  assert_null(gconv_bank_syntax_at(4));
+  assert_null(gconv_bank_syntax_at(5));
 }
 
 /* The bank that ships with gconv is found by its name. Its filters sum to 0; the last four are the first four, rotated. */

@@ -320,7 +320,7 @@ static const bad bads[] = {
     {"gconv-bank 1\n", NULL, GCONV_UNSUPPORTED, "is a bank of filters"},
     {"# of Gabor filters\n\n gconv-bank 1\n", NULL, GCONV_UNSUPPORTED, "is a bank of filters"},
     {"\x89PNG\r\n\x1A\n", NULL, GCONV_UNSUPPORTED, "is a PNG image"},
-    {"PK\x03\x04", NULL, GCONV_UNSUPPORTED, ".npz"},
+    {"PK\x03\x04", NULL, GCONV_BAD_FILE, "not a whole zip archive"},
     {"\x08\x07\x12\x07pytorch", NULL, GCONV_UNSUPPORTED, "an ONNX model"},
 };
 

@@ -113,7 +113,7 @@ static void test_unknown_files(void **state) {
   EXPECT_BAD("II*\0............", GCONV_UNSUPPORTED, "a TIFF file");
   EXPECT_BAD("MM\0*............", GCONV_UNSUPPORTED, "convert");
   EXPECT_BAD("BM..............", GCONV_UNSUPPORTED, "a BMP file");
-  EXPECT_BAD("PK\3\4............", GCONV_UNSUPPORTED, "a .npz or other zip archive, which is not read here");
+  EXPECT_BAD("PK\3\4............", GCONV_BAD_FILE, "not a whole zip archive");
   EXPECT_BAD("\x89HDF\r\n\x1a\n....", GCONV_UNSUPPORTED, "an HDF5 file");
   EXPECT_BAD("SIMPLE  =     T", GCONV_UNSUPPORTED, "numpy.save");
   EXPECT_BAD("\x1f\x8b..............", GCONV_UNSUPPORTED, "gunzip");

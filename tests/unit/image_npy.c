@@ -135,6 +135,7 @@ static void test_fortran_order(void **state) {
   (void)state;
   check_fortran("{'descr': '|u1', 'fortran_order': True, 'shape': (3, 5)}", 2, (size_t[4]){3, 5}, "u1");
   check_fortran("{'descr': '|u1', 'fortran_order': True, 'shape': (3, 5, 4)}", 3, (size_t[4]){3, 5, 4}, "u1");
+  check_fortran("{'descr': '|u1', 'fortran_order': True, 'shape': (3, 4, 5)}", 3, (size_t[4]){3, 4, 5}, "u1");
   check_fortran("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 5, 7)}", 4, (size_t[4]){2, 3, 5, 7}, "u1");
   check_fortran("{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3, 5, 7)}", 4, (size_t[4]){2, 3, 5, 7}, "f8");
 }
@@ -171,7 +172,6 @@ static void test_refused(void **state) {
   expect_bad(SHAPE("()"), GCONV_UNSUPPORTED, "0 dimensions");
   expect_bad(SHAPE("(1,1,1,1,1)"), GCONV_UNSUPPORTED, "5 dimensions");
   expect_bad(SHAPE("(1,1,1,1,1,1,1,1,1)"), GCONV_UNSUPPORTED, "more than 8");
-  expect_bad(SHAPE("(1,1,5)"), GCONV_UNSUPPORTED, "1 to 4 channels");
   expect_bad(SHAPE("(1, -1)"), GCONV_BAD_FILE, "whole number");
   expect_bad(SHAPE("(1, 1"), GCONV_BAD_FILE, "',' or ')'");
   expect_bad(SHAPE("(1 1)"), GCONV_BAD_FILE, "',' or ')'");
@@ -183,8 +183,6 @@ static void test_refused(void **state) {
   expect_bad(TYPE("'|O'"), GCONV_UNSUPPORTED, "'|O'");
   expect_bad(TYPE("'<c8'"), GCONV_UNSUPPORTED, "'<c8'");
   expect_bad(TYPE("'<U12'"), GCONV_UNSUPPORTED, "'<U12'");
-  expect_bad(TYPE("'<i4'"), GCONV_UNSUPPORTED, "an array of i4");
-  expect_bad(TYPE("'<u4'"), GCONV_UNSUPPORTED, "astype('f4') for numbers");
   expect_bad(TYPE("[('a', '<f4')]"), GCONV_UNSUPPORTED, "records");
   expect_bad(TYPE("'u1"), GCONV_UNSUPPORTED, "type");
   expect_bad(TYPE("'"), GCONV_UNSUPPORTED, "type");

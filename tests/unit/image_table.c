@@ -16,9 +16,10 @@ static void test_every_row_is_complete(void **state) {
     const gconv_format *format = (const gconv_format *)gconv_format_at(count);
     assert_ptr_equal(gconv_format_by_name(format->info.name), &format->info);
     assert_true(format->info.extensions[0] != '\0' && format->info.help[0] != '\0');
-    assert_true(format->info.holds[GCONV_U8] || format->info.holds[GCONV_U16] || format->info.holds[GCONV_F32]);
+    bool holds = format->info.holds[GCONV_U8] || format->info.holds[GCONV_U16] || format->info.holds[GCONV_F32];
+    assert_true(holds == format->info.writes);
     assert_true(format->sniff && format->open && format->read_rows);
-    assert_true(format->start && format->write_rows);
+    assert_true((format->start && format->write_rows) == format->info.writes);
     assert_false(format->sniff((const uint8_t *)"", 0));
   }
   assert_in_range(count, 6, 100);

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: MIT
+"""Several images in one file or pipe, types of arrays, and members of archives: against numpy and Pillow."""
+import os
+import subprocess
+import unittest
+import zipfile
+
+import numpy
+
+from helper import GCONV, CommandTest
+
+RANDOM = numpy.random.default_rng(0)
+
+
+def pnm(pixels, kind=None):
+    """The bytes of an image as PNM, or, with the kind "pam", as PAM."""
+    height, width = pixels.shape[:2]
+    channels = pixels.shape[2] if pixels.ndim == 3 else 1
+    most = 65535 if pixels.dtype.itemsize == 2 else 255
+    header = f"P{6 if channels == 3 else 5}\n{width} {height}\n{most}\n"
+    if kind == "pam":
+        types = {1: "GRAYSCALE", 2: "GRAYSCALE_ALPHA", 3: "RGB", 4: "RGB_ALPHA"}
+        header = f"P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {channels}\nMAXVAL {most}\nTUPLTYPE {types[channels]}\nENDHDR\n"
+    return header.encode() + pixels.astype(">u2" if most > 255 else "u1").tobytes()
+
+
+def noise(*shape, kind="u1"):
+    return RANDOM.integers(0, 256, shape).astype(kind)
+
+
+class Frames(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.frames = [noise(9, 7, 3) for _ in range(11)]
+        self.data = b"".join(map(pnm, self.frames))
+        (self.folder / "movie.ppm").write_bytes(self.data)
+
+    def check(self, names, frames):
+        for name, frame in zip(names, frames, strict=True):
+            self.assert_pixels(name, frame)
+
+    def test_file_to_files(self):
+        self.gconv("-i", "movie.ppm", "-f", "identity", "-o", "out/")
+        names = [f"movie_{i:02}.png" for i in range(1, 12)]
+        self.assertEqual(self.files("out"), names)
+        self.check([f"out/{name}" for name in names], self.frames)
+
+    def test_pipe_to_files(self):
+        self.gconv("-i", "-", "-f", "identity", "-o", "out/", stdin=self.data)
+        names = [f"stdin_{i:06}.png" for i in range(1, 12)]
+        self.assertEqual(self.files("out"), names)
+        self.check([f"out/{name}" for name in names], self.frames)
+        for template in ("t/{frame}.png", "t/{index}.png"):
+            self.gconv("-i", "-", "-f", "identity", "-o", template, stdin=self.data)
+            self.assertEqual(self.files("t"), [f"{i:06}.png" for i in range(1, 12)])
+        self.gconv("-i", "-", "-f", "identity", "average", "-o", "two/", stdin=self.data)
+        self.assertEqual(len(self.files("two")), 22)
+
+    def test_one_image_keeps_its_name(self):
+        self.gconv("-i", "-", "-f", "identity", "-o", "out/", stdin=pnm(self.frames[0]))
+        self.assertEqual(self.files("out"), ["stdin.png"])
+
+    def test_one_file_of_all(self):
+        for source, stdin in (("movie.ppm", None), ("-", self.data)):
+            self.gconv("-i", source, "-f", "identity", "-o", "out.ppm", stdin=stdin)
+            self.assertEqual((self.folder / "out.ppm").read_bytes(), self.data)
+            result = self.gconv("-i", source, "-f", "identity", "-o", "-", "--format", "pnm", stdin=stdin, text=False)
+            self.assertEqual(result.stdout, self.data)
+        alpha = b"".join(pnm(noise(5, 6, 4), "pam") for _ in range(3))
+        result = self.gconv("-i", "-", "-f", "identity", "-o", "-", "--format", "pam", stdin=alpha, text=False)
+        self.assertEqual(result.stdout, alpha)
+        grey = [noise(6, 8) for _ in range(4)]
+        self.gconv("-i", "-", "-f", "identity", "-o", "grey.npy", stdin=b"".join(map(pnm, grey)))
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "grey.npy"), numpy.stack(grey))
+        self.gconv("-i", "-", "-f", "identity", "-o", "pipe.npy", stdin=self.data)
+        self.gconv("-i", "movie.ppm", "-f", "identity", "-o", "out.npy")
+        self.assertEqual((self.folder / "pipe.npy").read_bytes(), (self.folder / "out.npy").read_bytes())
+        result = self.gconv("-i", "-", "-f", "identity", "-o", "-", "--format", "npy", status=1, stdin=self.data, text=False)
+        self.assertIn("write it to a file, not to a pipe", result.stderr)
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), numpy.stack(self.frames).transpose(0, 3, 1, 2))
+
+    def test_kinds_may_differ(self):
+        grey = [noise(4, 10) for _ in range(3)]
+        text = "P2\n10 4\n255\n" + "\n".join(" ".join(map(str, row)) for row in grey[1]) + "\n"
+        data = pnm(grey[0]) + text.encode() + pnm(grey[2], "pam") + b"\n"
+        (self.folder / "mixed.pgm").write_bytes(data)
+        for source, stdin in (("mixed.pgm", None), ("-", data)):
+            self.gconv("-i", source, "-f", "identity", "-o", "out.pgm", stdin=stdin)
+            self.assertEqual((self.folder / "out.pgm").read_bytes(), b"".join(map(pnm, grey)))
+
+    def test_one_of_them(self):
+        self.gconv("-i", "movie.ppm:3", "movie.ppm:11", "-f", "identity", "-o", "out/")
+        self.check(["out/movie_3.png", "out/movie_11.png"], [self.frames[2], self.frames[10]])
+        for number in ("0", "12", "x", ""):
+            result = self.gconv("-i", f"movie.ppm:{number}", "-f", "identity", "-o", "bad/", status=1)
+            self.assertIn("its images have the numbers 1 to 11", result.stderr)
+        self.assertIn("7 x 9", self.gconv("info", "movie.ppm:2").stdout)
+        self.photo("photo.png")
+        self.assertIn("has one image", self.gconv("-i", "photo.png:1", "-f", "identity", "-o", "bad/", status=1).stderr)
+        (self.folder / "movie.ppm:2").write_bytes(pnm(self.frames[7]))  # a whole name comes first
+        self.gconv("-i", "movie.ppm:2", "-f", "identity", "-o", "whole.png")
+        self.check(["whole.png"], [self.frames[7]])
+
+    def test_shapes_that_differ(self):
+        data = self.data + pnm(noise(9, 6, 3))
+        (self.folder / "bad.ppm").write_bytes(data)
+        result = self.gconv("-i", "bad.ppm", "-f", "identity", "-o", "out/", status=1)
+        self.assertIn("image 12 of it has 6 x 9 pixels", result.stderr)
+        self.assertFalse((self.folder / "out").exists())
+        self.gconv("-i", "bad.ppm:12", "-f", "identity", "-o", "last.png")
+        result = self.gconv("-i", "-", "-f", "identity", "-o", "out/", status=3, stdin=data)
+        self.assertIn("image 12 of it has 6 x 9 pixels", result.stderr)
+        self.gconv("-i", "-", "-f", "identity", "-o", "out.ppm", status=1, stdin=data)
+        self.assertFalse((self.folder / "out.ppm").exists())
+
+    def test_rubbish_behind_is_told(self):
+        for data in (pnm(self.frames[0]), self.data):
+            (self.folder / "bad.ppm").write_bytes(data + b"rubbish")
+            for source, stdin in (("bad.ppm", None), ("-", data + b"rubbish")):
+                result = self.gconv("-i", source, "-f", "identity", "-o", "out/", stdin=stdin)
+                self.assertIn("what follows its last image is no image", result.stderr)
+
+    def test_cut(self):
+        for cut in range(1, 16):
+            data = self.data[:len(self.data) * cut // 16]
+            (self.folder / "bad.ppm").write_bytes(data)
+            self.gconv("-i", "bad.ppm", "-f", "identity", "-o", "bad/", status=1)
+            self.gconv("-i", "-", "-f", "identity", "-o", "bad.ppm.ppm", stdin=data, status=1)
+        self.assertEqual(self.files(), ["bad.ppm", "movie.ppm"])
+
+    def test_more_than_names(self):
+        for output in (("-o", "one.png"), ("-o", "-"), ("-o", "{stem}.png")):
+            result = self.gconv("-i", "-", "-f", "identity", *output, status=1, stdin=self.data)
+            self.assertIn("several images came", result.stderr)
+            self.assertEqual(self.files(), ["movie.ppm"])
+        self.usage_error("{frame}", "-i", "movie.ppm", "-f", "identity", "-o", "out/{stem}.png")
+
+    def test_large_ones_by_rows(self):
+        frames = [noise(1500, 2500, 3) for _ in range(3)]
+        data = b"".join(map(pnm, frames))
+        self.gconv("-i", "-", "-f", "identity", "-o", "out/", stdin=data)
+        self.assertEqual(self.files("out"), [f"stdin_{i:06}.png" for i in (1, 2, 3)])
+        self.check([f"out/stdin_{i:06}.png" for i in (1, 2, 3)], frames)
+        self.gconv("-i", "-", "-f", "identity", "-o", "out.ppm", stdin=data, status=0)
+        self.assertEqual((self.folder / "out.ppm").read_bytes(), data)
+        self.gconv("-i", "-", "-f", "identity", "-o", "one/", stdin=pnm(frames[0]))
+        self.assertEqual(self.files("one"), ["stdin.png"])
+
+    def test_memory_is_bounded(self):
+        frame = noise(500, 700, 3)
+        (self.folder / "long.ppm").write_bytes(pnm(frame) * 300)  # 315 MB
+        few = self.peak_bytes("-i", "long.ppm:1", "-f", "identity", "-o", "few.ppm")
+        many = self.peak_bytes("-i", "long.ppm", "-f", "identity", "-o", "many.ppm", "--memory", "64M")
+        self.assertLess(many, few + (32 << 20))
+        self.assertEqual((self.folder / "many.ppm").stat().st_size, (self.folder / "long.ppm").stat().st_size)
+
+    def test_resume(self):
+        words = ("-i", "movie.ppm", "-f", "identity", "-o", "out/", "--resume")
+        self.gconv(*words)
+        (self.folder / "out/movie_05.png").unlink()
+        before = self.snapshot()
+        self.gconv(*words)
+        after = self.snapshot()
+        changed = {os.path.basename(name) for name in after if before.get(name) != after[name]}
+        self.assertEqual(changed - {"out", ".gconv-manifest"}, {"movie_05.png"})
+        self.check(["out/movie_05.png"], [self.frames[4]])
+
+    def test_timings_and_verify(self):
+        result = self.gconv("-i", "movie.ppm", "-f", "average", "-o", "out.ppm", "--verify", "--timings=json")
+        self.assertIn('"written":1', result.stdout.replace(" ", ""))
+
+    def test_a_bank_on_a_pipe(self):
+        numpy.save(self.folder / "bank.npy", RANDOM.random((2, 3, 3, 3)).astype("f4"))
+        self.gconv("-i", "movie.ppm", "-f", "bank.npy", "-o", "file.npy")
+        self.gconv("-i", "-", "-f", "bank.npy", "-o", "out/", stdin=self.data)
+        self.assertEqual(len(self.files("out")), 22)
+        self.gconv("-i", "-", "-f", "bank.npy", "-o", "pipe.npy", stdin=self.data)
+        self.assertEqual((self.folder / "pipe.npy").read_bytes(), (self.folder / "file.npy").read_bytes())
+        self.assertEqual(numpy.load(self.folder / "file.npy").shape, (11, 2, 9, 7))
+
+
+class Arrays(CommandTest):
+    def filtered(self, array, *words):
+        numpy.save(self.folder / "in.npy", array)
+        result = self.gconv("-i", "in.npy", "-f", "[1]", *words, "-o", "out.npy")
+        return numpy.load(self.folder / "out.npy"), result.stderr
+
+    def test_types(self):
+        kept = {"u1": "u1", "u2": "u2", "b1": "u1"}
+        for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "b1"):
+            for order in "<>":
+                for shape in ((9, 6), (9, 7, 3), (5, 9, 7), (2, 3, 4, 5)):
+                    low = -100 if kind[0] in "if" else 0
+                    array = RANDOM.integers(low, 100, shape).astype(order + kind)
+                    expected = array.astype(kept.get(kind, "f4")) * (255 if kind == "b1" else 1)
+                    for stored in (array, numpy.asfortranarray(array)):
+                        got, errors = self.filtered(stored)
+                        self.assertEqual((got.dtype, got.shape, errors), (expected.dtype, shape, ""), (order, kind))
+                        numpy.testing.assert_array_equal(got, expected)
+
+    def test_numbers_that_float32_has_not(self):
+        for kind in ("i4", "u4", "i8", "u8"):
+            for number, told in ((2 ** 24, False), (2 ** 24 + 1, True), (2 ** 30, False)):
+                got, errors = self.filtered(numpy.full((4, 5), number, kind))
+                self.assertEqual("beyond 2^24" in errors, told)
+                self.assertEqual(got[0, 0], numpy.float32(number))
+        self.assertIn("beyond 2^24", self.filtered(numpy.full((4, 5), -2 ** 40 - 1, "i8"))[1])
+
+    def test_stack_to_files(self):
+        stack = noise(12, 10, 11)
+        numpy.save(self.folder / "stack.npy", stack)
+        self.gconv("-i", "stack.npy", "-f", "identity", "-o", "out/")
+        for i in range(12):
+            self.assert_pixels(f"out/stack_{i + 1:02}.png", stack[i])
+        self.gconv("-i", "stack.npy:4", "-f", "identity", "-o", "out.npy")
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), stack[3])
+
+    def test_int16(self):
+        pixels = self.photo("photo.png", 60, 50)
+        self.gconv("-i", "photo.png", "-f", "sobel_x", "--depth", "int16", "-o", "out.npy")
+        got = numpy.load(self.folder / "out.npy")
+        wide = numpy.pad(pixels.astype(int), ((1, 1), (1, 1), (0, 0)))
+        difference = wide[:, 2:] - wide[:, :-2]
+        self.assertEqual(got.dtype, numpy.int16)
+        numpy.testing.assert_array_equal(got, difference[:-2] + 2 * difference[1:-1] + difference[2:])
+        self.gconv("-i", "photo.png", "-f", "[.5 .5 0]", "--depth", "int16", "-o", "out.npy")
+        halves = (wide[1:-1, 1:-1] + wide[1:-1, :-2]) / 2
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), numpy.rint(halves))
+        numbers = numpy.array([[0.5, 1.5, -2.5, 32767.4, 32767.6, -32768.4, 1e9, -numpy.inf, numpy.nan]], "f4")
+        got, errors = self.filtered(numbers, "--depth", "int16")
+        numpy.testing.assert_array_equal(got, [[0, 2, -2, 32767, 32767, -32768, 32767, -32768, 0]])
+        self.assertIn("3 numbers below -32768 or above 32767", errors)
+
+    def test_float16(self):
+        halves = numpy.arange(65536, dtype="u2").view("f2")
+        exact = halves[numpy.isfinite(halves)].astype("f4")
+        middle = (exact[:-1] + exact[1:]) / 2
+        numbers = numpy.concatenate([exact, middle, numpy.nextafter(middle, numpy.float32(0)), [65519.9, 65520, numpy.inf]])
+        got, errors = self.filtered(numbers.astype("f4")[None], "--depth", "float16")
+        with numpy.errstate(over="ignore"):
+            numpy.testing.assert_array_equal(got, numbers.astype("f4").astype("f2")[None])
+        self.assertEqual(got.dtype, numpy.float16)
+        self.assertIn("1 numbers beyond 65504", errors)
+
+    def test_formats_without_them(self):
+        self.photo("photo.png")
+        for depth in ("int16", "float16"):
+            self.usage_error("--format npy", "-i", "photo.png", "-f", "identity", "--depth", depth, "-o", "out.png")
+
+
+class Archives(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.image, self.stack = noise(20, 30, 3), RANDOM.random((4, 12, 13)).astype("f4")
+        self.arrays = {"images": self.image, "stack": self.stack, "a.b/c": self.image[..., 0],
+                       "kernel": numpy.asfortranarray(RANDOM.random((3, 5))), "bank": RANDOM.random((2, 3, 3, 3))}
+        numpy.savez(self.folder / "stored.npz", **self.arrays)
+        numpy.savez_compressed(self.folder / "deflated.npz", **self.arrays)
+        numpy.savez(self.folder / "one.npz", self.image)
+
+    def load(self, source):
+        self.gconv("-i", source, "-f", "identity", "-o", "out.npy")
+        return numpy.load(self.folder / "out.npy")
+
+    def test_members(self):
+        for archive in ("stored.npz", "deflated.npz"):
+            for name in ("images", "images.npy", "stack", "a.b/c"):
+                numpy.testing.assert_array_equal(self.load(f"{archive}:{name}"), self.arrays[name.removesuffix(".npy")])
+        numpy.testing.assert_array_equal(self.load("one.npz"), self.image)
+        self.gconv("-i", "stored.npz:images", "stored.npz:a.b/c", "deflated.npz:stack", "-f", "identity", "-o", "out/")
+        self.assertEqual(self.files("out"), ["deflated_stack_1.png", "deflated_stack_2.png", "deflated_stack_3.png",
+                                             "deflated_stack_4.png", "stored_a.b_c.png", "stored_images.png"])
+        self.assertIn("30 x 20", self.gconv("info", "stored.npz:images").stdout)
+
+    def test_names_that_are_missing(self):
+        for source, words in (("stored.npz", "say which, as 'stored.npz:NAME'; there are images, stack, a.b/c, kernel, bank"),
+                              ("stored.npz:imags", "did you mean 'images'?"), ("stored.npz:", "no array called ''")):
+            result = self.gconv("-i", source, "-f", "identity", "-o", "out/", status=1)
+            self.assertIn(words, result.stderr)
+        self.usage_error("cannot find this input", "-i", "nosuch.npz:images", "-f", "identity", "-o", "out/")
+
+    def test_filters_and_banks(self):
+        self.gconv("-i", "one.npz", "-f", "deflated.npz:kernel", "-o", "{filter}.npy")
+        numpy.save(self.folder / "plain.npy", self.arrays["kernel"])
+        self.gconv("-i", "one.npz", "-f", "plain.npy", "-o", "expected.npy")
+        self.assertEqual((self.folder / "kernel.npy").read_bytes(), (self.folder / "expected.npy").read_bytes())
+        numpy.save(self.folder / "plain.npy", self.arrays["bank"])
+        self.gconv("-i", "one.npz", "-f", "stored.npz:bank", "-o", "maps.npy")
+        self.gconv("-i", "one.npz", "-f", "plain.npy", "-o", "expected.npy")
+        self.assertEqual((self.folder / "maps.npy").read_bytes(), (self.folder / "expected.npy").read_bytes())
+        self.assertIn("3 x 5", self.gconv("bank", "info", "stored.npz").stdout)
+
+    def test_zip64(self):
+        with zipfile.ZipFile(self.folder / "large.npz", "w") as archive:
+            with archive.open("images.npy", "w", force_zip64=True) as member:
+                numpy.save(member, self.image)
+        numpy.testing.assert_array_equal(self.load("large.npz"), self.image)
+
+    def bad(self, data, words, name="bad.npz", member=":images"):
+        (self.folder / name).write_bytes(data)
+        result = self.gconv("-i", name + member, "-f", "identity", "-o", "bad.npy", status=1)
+        self.assertIn(words, result.stderr)
+        self.assertFalse((self.folder / "bad.npy").exists())
+
+    def test_damaged(self):
+        stored, deflated = ((self.folder / name).read_bytes() for name in ("stored.npz", "deflated.npz"))
+        at = stored.index(self.image.tobytes()[:40])
+        self.bad(stored[:at + 5] + bytes([stored[at + 5] ^ 1]) + stored[at + 6:], "checksum is wrong")
+        for data in (stored, deflated):
+            for cut in range(1, 16):
+                self.bad(data[:len(data) * cut // 16], "not a whole zip archive")
+        for position in range(len(deflated) - 250, len(deflated), 7):  # the directory: nothing may crash
+            (self.folder / "bad.npz").write_bytes(deflated[:position] + b"\xff" + deflated[position + 1:])
+            done = subprocess.run([GCONV, "-i", "bad.npz:images", "-f", "identity", "-o", "any.npy"], cwd=self.folder,
+                                  env=self.environment(), stderr=subprocess.PIPE, timeout=60, check=False)
+            self.assertIn(done.returncode, (0, 1))
+
+    def test_bombs_and_strangers(self):
+        for method, words in ((zipfile.ZIP_BZIP2, "method 12"), (zipfile.ZIP_LZMA, "method 14")):
+            with zipfile.ZipFile(self.folder / "bad.npz", "w", compression=method) as archive:
+                archive.write(self.folder / "one.npz", "images.npy")
+            self.bad((self.folder / "bad.npz").read_bytes(), words)
+        with zipfile.ZipFile(self.folder / "bad.zip", "w") as archive:
+            archive.writestr("text.txt", "text")
+        self.bad((self.folder / "bad.zip").read_bytes(), "has no arrays", member="")
+        header = b"\x93NUMPY\1\0v\0{'descr': '|u1', 'fortran_order': False, 'shape': (20000, 20000), }"
+        with zipfile.ZipFile(self.folder / "bad.npz", "w", compression=zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("images.npy", header.ljust(127) + b"\n" + bytes(1000))
+        self.bad((self.folder / "bad.npz").read_bytes(), "promises 400000000 bytes")
+
+    def test_pipe(self):
+        result = self.gconv("-i", "-", "-f", "identity", "-o", "out.npy", status=1,
+                            stdin=(self.folder / "one.npz").read_bytes())
+        self.assertIn("cannot be read from a pipe", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
