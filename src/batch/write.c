@@ -295,8 +295,8 @@ static gconv_status check_frames(const gconv_worker *worker, const gconv_item *i
   if (worker->result_count * pieces == item->count)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,
-                    "%d frames, where %zu could be told beforehand: give it as a .npy file, or write .npy", item->frames,
-                    item->count / worker->result_count);
+                    "%d frames, where %zu could be told beforehand: give it as a file, not by a pipe, or write .npy or .tif",
+                    item->frames, item->count / worker->result_count);
 }
 
 gconv_status gconv_task_write(gconv_worker *worker, gconv_task *task) {

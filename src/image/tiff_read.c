@@ -390,11 +390,14 @@ typedef struct target {
   size_t row_bytes;
 } target;
 
-/* Row y of a block, whose samples are at `samples`, to the image, if they are not there. */
-static void finish_row(const gconv_tiff_page *page, const target *t, uint8_t *samples, int32_t y) {
-  uint8_t *pixels = t->pixels + (size_t)y * t->row_bytes;
+/* Makes colours of the samples of a block, which are in the image already unless their number differs. */
+static void finish_block(const gconv_tiff_page *page, const target *t, const seat *its) {
+  size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
   bool elsewhere = page->header.channels != page->samples;
-  gconv_tiff_colours(page, elsewhere ? samples : pixels, t->width, pixels);
+  for (int32_t y = 0; y < t->height; y++) {
+    uint8_t *pixels = t->pixels + (size_t)y * t->row_bytes;
+    gconv_tiff_colours(page, elsewhere ? its->samples + (size_t)y * row : pixels, t->width, pixels);
+  }
 }
 
 /* Unpacks a decoded plane of a block. */
@@ -426,8 +429,7 @@ static gconv_status decode_cell(state *s, seat *its, const target *t) {
     GCONV_TRY(decode_block(s, its, index + (uint32_t)t->column, rows, block));
     unpack_block(page, t, its, block, plane);
   }
-  for (int32_t y = 0; y < t->height; y++)
-    finish_row(page, t, its->samples + (page->header.channels == page->samples ? 0 : (size_t)y * row), y);
+  finish_block(page, t, its);
   return GCONV_OK;
 }
 

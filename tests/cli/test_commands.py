@@ -167,8 +167,8 @@ class Info(CommandTest):
         text = self.gconv("info", "gabor_bank").stdout
         self.assertEqual(text, self.gconv("bank", "info", "gabor_bank").stdout)
         self.assertIn("8 x 1 x 15 x 15", text)
-        (self.folder / "x.tif").write_bytes(b"II*\0" + bytes(30))
-        self.assertIn("x.tif: a TIFF file, which is not read here", self.gconv("info", "x.tif", status=1).stderr)
+        (self.folder / "x.bmp").write_bytes(b"BM" + bytes(30))
+        self.assertIn("x.bmp: a BMP file, which is not read here", self.gconv("info", "x.bmp", status=1).stderr)
 
     def test_info_of_standard_input(self):
         self.photo("a.png")

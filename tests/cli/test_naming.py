@@ -77,13 +77,13 @@ class Inputs(CommandTest):
 
     def test_formats_that_are_not_read(self):
         (self.folder / "other").mkdir()
-        for name in ("a.TIFF", "b.webp", "c.txt"):
+        for name in ("a.HEIC", "b.bmp", "c.txt"):
             (self.folder / "other" / name).write_text("")
         rest = ("-i", "other", "-f", "identity", "-o", "out/")
-        self.usage_error("but 2 of other formats, such as other/a.TIFF: convert them first", *rest)
+        self.usage_error("but 2 of other formats, such as other/a.HEIC: convert them first", *rest)
         self.photo("other/d.png")
         result = self.gconv(*rest)
-        self.assertEqual(result.stderr, "gconv: other/a.TIFF, and more: not of a format that is read here, and passed over\n")
+        self.assertEqual(result.stderr, "gconv: other/a.HEIC, and more: not of a format that is read here, and passed over\n")
         self.assertEqual(self.gconv(*rest, "-q").stderr, "")
         self.assertEqual(self.files("out"), ["d.png"])
 

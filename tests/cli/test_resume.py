@@ -91,7 +91,8 @@ class Shard(helper.CommandTest):
 
 
 # Options that change results, with a value that does; all others are in OTHERS.
-CHANGES = {"format": ["ppm"], "depth": ["16"], "png-level": ["3"], "jpeg-quality": ["70"], "flip": [],
+CHANGES = {"format": ["ppm"], "depth": ["16"], "png-level": ["3"], "jpeg-quality": ["70"], "quality": ["60"], "flip": [],
+           "lossless": [], "tiff-compression": ["lzw"],
            "border": ["replicate"], "padding": ["1"], "stride": ["2"], "dilation": ["2"], "gray": [], "linear": [],
            "alpha": ["filter"], "combine": ["sum"], "scale": ["2"], "offset": ["0.5"], "range": ["abs"],
            "algorithm": ["direct"], "without": ["fft"], "strip": [], "region": ["9x8+1+1"]}
@@ -99,6 +100,8 @@ OTHERS = {"input", "recursive", "filter", "filter-format", "max-pixels", "output
           "shard", "workspace", "device", "threads", "jobs", "memory", "decode", "fail-fast", "dry-run", "timings", "verify",
           "explain", "verbose", "quiet", "help", "mask"}  # of masks, as of filters, the content counts: test_region.py
 BANKS = {"then", "groups", "activation", "mean", "std", "math", "batch", "layout"}  # test_banks.py has these
+OUTPUTS = {"jpeg-quality": "jpg", "quality": "jpg", "lossless": "webp", "tiff-compression": "tif"}
+FORMATS = {"jpg", *subprocess.run([helper.GCONV, "filter", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()}
 
 
 class Resume(helper.CommandTest):
@@ -158,7 +161,9 @@ class Resume(helper.CommandTest):
         told = set(re.findall(r"^ +(?:-., )?--([a-z-]+)", self.gconv("filter", "--help").stdout, re.MULTILINE))
         self.assertEqual(told - set(CHANGES) - OTHERS - BANKS, set(), "do their rows (src/cli/table.c) say CHANGES or KEEPS, and which is right?")
         for name, value in CHANGES.items():
-            output = "out/{stem}.jpg" if name == "jpeg-quality" else "out/{stem}.png"
+            output = "out/{stem}." + OUTPUTS.get(name, "png")
+            if OUTPUTS.get(name) not in (None, *FORMATS):
+                continue
             words = ("-i", "p/0.png", "-f", "sobel_x", "-f", "sobel_y", "--combine", "max", "--resume", "-o", output)
             with self.subTest(name):
                 self.gconv(*words)

@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""TIFF against files that Pillow, OpenCV, libvips, libtiff's programs and tifffile wrote, and what these read of ours; what
+they do not write is written here."""
+import shutil
+import struct
+import subprocess
+import unittest
+
+import numpy as np
+from PIL import Image, ImageCms
+
+from codec_helper import CONVERT, RANDOM, clean_up, convert, failure, header, noise, path, read, save, skip_without
+
+try:
+    import tifffile
+except ModuleNotFoundError:
+    tifffile = None
+try:
+    import cv2
+except ModuleNotFoundError:
+    cv2 = None
+
+NONE, DEFLATE, LZW, ZSTD = "0123"
+SHORT, LONG = 3, 4
+
+
+def tearDownModule():
+    clean_up()
+
+
+def make_tiff(data, width, height, bits=8, samples=1, photometric=1, big_endian=False, more=(), strip_rows=None, next_at=0):
+    """A classic TIFF of stored strips, and tags (number, type, value) besides."""
+    order = ">" if big_endian else "<"
+    tags = {256: (LONG, width), 257: (LONG, height), 258: (SHORT, bits), 259: (SHORT, 1), 262: (SHORT, photometric),
+            273: (LONG, 8), 277: (SHORT, samples), 278: (LONG, strip_rows or height), 279: (LONG, len(data))}
+    tags.update({number: (kind, value) for number, kind, value in more})
+    data += b"\0" * (len(data) % 2)
+    out = (b"MM\0*" if big_endian else b"II*\0") + struct.pack(order + "I", 8 + len(data)) + data
+    out += struct.pack(order + "H", len(tags))
+    for number, (kind, value) in sorted(tags.items()):
+        field = struct.pack(order + "I", value) if kind == LONG else struct.pack(order + "HH", value, 0)
+        out += struct.pack(order + "HHI", number, kind, 1) + field
+    return out + struct.pack(order + "I", next_at)
+
+
+def pack(values, bits):
+    """Rows of samples of that many bits, the highest first."""
+    rows = (values.astype(int)[:, :, None] >> np.arange(bits - 1, -1, -1)) & 1
+    return np.packbits(rows.reshape(len(values), -1).astype(np.uint8), axis=1).tobytes()
+
+
+class Samples(unittest.TestCase):
+    def test_few_bits(self):
+        for bits in (1, 2, 4, 6, 10, 12, 14):
+            values, white = RANDOM.integers(0, 2**bits, (17, 23)), 255 if bits <= 8 else 65535
+            for big in (False, True):
+                got = read(save("in.tif", make_tiff(pack(values, bits), 23, 17, bits, big_endian=big)))
+                np.testing.assert_array_equal(got, np.floor(values * white / (2**bits - 1) + 0.5), f"{bits} bits")
+                self.assertEqual(got.dtype, np.uint8 if bits <= 8 else np.uint16)
+
+    def test_white_is_zero(self):
+        for dtype, bits in (("<u1", 8), ("<u2", 16)):
+            array = noise((7, 9), dtype)
+            np.testing.assert_array_equal(read(save("in.tif", make_tiff(array.tobytes(), 9, 7, bits, photometric=0))), ~array)
+
+    def test_numbers_become_float(self):
+        for dtype, kind in (("i1", 2), ("i2", 2), ("u4", 1), ("i4", 2), ("u8", 1), ("i8", 2), ("f2", 3), ("f8", 3)):
+            for order in "<>":
+                array = np.asarray(np.abs(noise((7, 9), "f4")) * 50, dtype) if dtype[0] == "u" else np.asarray(
+                    noise((7, 9), "f4") * 50, dtype)
+                content = make_tiff(array.astype(order + dtype).tobytes(), 9, 7, 8 * array.itemsize, more=[(339, SHORT, kind)],
+                                    big_endian=order == ">")
+                got = read(save("in.tif", content))
+                np.testing.assert_array_equal(got, array.astype(np.float32), dtype)
+                self.assertEqual(got.dtype, np.float32)
+        exact, rounded = (make_tiff(struct.pack("<I", value), 1, 1, 32) for value in (1 << 30, (1 << 30) + 1))
+        self.assertEqual(convert(save("in.tif", exact), path("out.npy")), "")
+        self.assertIn("with rounding", convert(save("in.tif", rounded), path("out.npy")))
+
+    def test_alpha(self):
+        array = noise((6, 5, 4), "u1")
+        for kind, alpha in ((0, "alpha=0"), (1, "alpha=1"), (2, "alpha=1")):
+            name = save("in.tif", make_tiff(array.tobytes(), 5, 6, 8, 4, 2, more=[(338, SHORT, kind)]))
+            self.assertIn(alpha, header(name))
+            expected = array
+            if kind == 1:
+                scale = np.where(array[..., 3:] > 0, 255 / np.maximum(array[..., 3:], 1), 0)
+                expected = np.dstack([np.floor(np.minimum(array[..., :3] * scale, 255) + 0.5), array[..., 3]])
+            np.testing.assert_array_equal(read(name), expected)
+
+    def test_refused(self):
+        cases = ((dict(bits=8, samples=7), "7 samples a pixel"), (dict(bits=24), "24 bits"), (dict(photometric=32803), "CFA"),
+                 (dict(more=[(259, SHORT, 34712)]), "JPEG 2000"), (dict(more=[(339, SHORT, 6)], bits=64), "complex"),
+                 (dict(photometric=32845), "LogLuv"))
+        for how, text in cases:
+            self.assertIn(text, failure(save("in.tif", make_tiff(bytes(4000), 5, 6, **how))))
+
+
+class Damaged(unittest.TestCase):
+    def test_promises(self):
+        """A hundred bytes get no gigabytes."""
+        for more in ([], [(259, SHORT, 8)], [(259, SHORT, 5)], [(322, LONG, 1 << 20), (323, LONG, 1 << 20)]):
+            content = make_tiff(b"\0\0", 1 << 28, 1 << 28, more=more)
+            self.assertRegex(failure(save("in.tif", content), MAX_PIXELS=str(1 << 62)), "too early|damaged|so large")
+        self.assertIn("--max-pixels", failure(save("in.tif", make_tiff(bytes(100), 10, 10)), MAX_PIXELS="99"))
+
+    def test_cut(self):
+        array = noise((40, 50, 3), "u1")
+        for options in ({}, {"compression": "tiff_adobe_deflate"}, {"compression": "tiff_lzw"}, {"compression": "jpeg"}):
+            Image.fromarray(array).save(path("whole.tif"), **options)
+            with open(path("whole.tif"), "rb") as file:
+                content = file.read()
+            for part in range(1, 16):
+                text = failure(save("cut.tif", content[:len(content) * part // 16]))
+                self.assertRegex(text, r"cut\.tif: .*(too early|damaged TIFF)", f"{options}, {part}/16")
+
+    def test_loop(self):
+        content = make_tiff(bytes(4), 2, 2)
+        self.assertRegex(failure(save("in.tif", content[:-4] + content[4:8])), "damaged TIFF")
+
+    def test_checksum_of_deflate(self):
+        array = noise((40, 50), "u1")
+        Image.fromarray(array).save(path("in.tif"), compression="tiff_adobe_deflate")
+        with open(path("in.tif"), "rb") as file:
+            content = bytearray(file.read())
+        at = content.index(b"\x78", 8) + 1000
+        content[at] ^= 0xff
+        self.assertIn("damaged TIFF", failure(save("in.tif", content)))
+
+
+class Pages(unittest.TestCase):
+    def save_pages(self, arrays, **options):
+        first, *others = [Image.fromarray(array) for array in arrays]
+        first.save(path("in.tif"), save_all=True, append_images=others, **options)
+        return path("in.tif")
+
+    def test_frames(self):
+        for shape in ((5, 13, 17), (3, 13, 17, 3)):
+            array = noise(shape, "u1")
+            name = self.save_pages(array)
+            np.testing.assert_array_equal(read(name), array)
+            for compression in (NONE, DEFLATE, LZW):
+                convert(name, path("out.tif"), COMPRESSION=compression)
+                with Image.open(path("out.tif")) as image:
+                    self.assertEqual(image.n_frames, shape[0])
+                    for i, page in enumerate(array):
+                        image.seek(i)
+                        np.testing.assert_array_equal(np.asarray(image), page)
+
+    def test_pages_that_differ(self):
+        text = failure(self.save_pages([noise((5, 6), "u1"), noise((5, 7), "u1")]))
+        self.assertRegex(text, r"page 1 has 6 x 5 .*page 2 7 x 5 .*in\.tif:2")
+        text = failure(self.save_pages([noise((5, 6), "u1"), noise((5, 6, 3), "u1")]))
+        self.assertRegex(text, "1 u8 samples, page 2 6 x 5 pixels of 3 u8")
+
+    def test_reduced_copies(self):
+        """Left out, with one warning; a file that has nothing else is refused."""
+        array = noise((5, 6), "u1")
+        whole = make_tiff(array.tobytes(), 6, 5)
+        small = make_tiff(bytes(4), 2, 2, more=[(254, LONG, 1)])
+        self.assertIn("reduced copies alone", failure(save("in.tif", small)))
+        at, = struct.unpack("<I", small[4:8])
+        moved = struct.pack("<I", at + len(whole))
+        content = whole[:-4] + moved + small
+        said = convert(save("in.tif", content), path("out.npy"))
+        self.assertEqual(said.count("1 reduced copy"), 1)
+        np.testing.assert_array_equal(np.load(path("out.npy")), array)
+
+
+class Pillow(unittest.TestCase):
+    def test_what_it_writes(self):
+        photo = noise((60, 70, 3), "u1")
+        for compression in ("raw", "packbits", "tiff_lzw", "tiff_adobe_deflate", "tiff_deflate"):
+            for array in (photo, photo[..., 0], np.dstack([photo, photo[..., :1]]), photo[..., :2]):
+                Image.fromarray(array, "LA" if array.shape[2:] == (2,) else None).save(path("in.tif"), compression=compression)
+                np.testing.assert_array_equal(read(path("in.tif")), array, compression)
+            Image.fromarray(noise((60, 70), "u2")).save(path("in.tif"), compression=compression)
+            np.testing.assert_array_equal(read(path("in.tif")), np.asarray(Image.open(path("in.tif"))))
+
+    def test_bitmaps(self):
+        bits = RANDOM.integers(0, 2, (33, 45)).astype(bool)
+        for compression in ("raw", "packbits", "group3", "group4", "tiff_ccitt"):
+            Image.fromarray(bits).save(path("in.tif"), compression=compression)
+            np.testing.assert_array_equal(read(path("in.tif")), bits * np.uint8(255), compression)
+
+    def test_palettes_and_cmyk(self):
+        image = Image.fromarray(noise((20, 30, 3), "u1")).quantize(16)
+        image.save(path("in.tif"))
+        np.testing.assert_array_equal(read(path("in.tif")), np.asarray(image.convert("RGB")))
+        for compression in ("raw", "tiff_lzw"):
+            image = Image.fromarray(noise((20, 30, 4), "u1"), "CMYK")
+            image.save(path("in.tif"), compression=compression)
+            np.testing.assert_array_equal(read(path("in.tif")), np.asarray(image.convert("RGB")))
+
+    def test_jpeg_inside(self):
+        Image.fromarray(np.kron(noise((6, 8, 3), "u1"), np.ones((9, 9, 1), "u1"))).save(path("in.tif"), compression="jpeg")
+        with Image.open(path("in.tif")) as image:
+            np.testing.assert_allclose(read(path("in.tif")), np.asarray(image.convert("RGB")), atol=1)
+
+    def test_other_colours(self):
+        photo = np.kron(noise((6, 8, 3), "u1"), np.ones((9, 9, 1), "u1"))
+        Image.fromarray(photo).convert("YCbCr").save(path("in.tif"))
+        np.testing.assert_allclose(read(path("in.tif")), photo, atol=4)
+
+    def test_orientation(self):
+        array = noise((13, 17, 3), "u1")
+        turned = np.swapaxes(array, 0, 1)
+        upright = (array, array[:, ::-1], array[::-1, ::-1], array[::-1], turned, turned[:, ::-1], turned[::-1, ::-1],
+                   turned[::-1])
+        for orientation, expected in enumerate(upright, 1):
+            name = save("in.tif", make_tiff(array.tobytes(), 17, 13, 8, 3, 2, more=[(274, SHORT, orientation)]))
+            np.testing.assert_array_equal(read(name), expected, f"orientation {orientation}")
+
+    def test_profile_and_resolution(self):
+        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+        for unit, dots in ((2, 300), (3, 100)):
+            Image.fromarray(noise((9, 9, 3), "u1")).save(path("in.tif"), icc_profile=profile, resolution=dots,
+                                                         resolution_unit=unit)
+            for target in ("out.tif", "out.png"):
+                convert(path("in.tif"), path(target))
+                with Image.open(path(target)) as image:
+                    self.assertEqual(image.info["icc_profile"], profile)
+                    expected = dots if unit == 2 else dots * 2.54
+                    self.assertAlmostEqual(float(image.info["dpi"][0]), expected, delta=0.02)
+
+    def test_what_it_reads(self):
+        for dtype, shape in (("u1", (61, 83)), ("u1", (61, 83, 3)), ("u1", (700, 301, 4)), ("u2", (700, 301)), ("f4", (61, 83))):
+            array = noise(shape, dtype)
+            name = path("in.npy")
+            np.save(name, array)
+            if shape[2:] == (4,):
+                name = path("in.png")  # which has alpha, where .npy has numbers
+                Image.fromarray(array).save(name)
+            for compression in (NONE, DEFLATE, LZW, ZSTD):
+                files = []
+                for threads in "13":
+                    convert(name, path("out.tif"), COMPRESSION=compression, THREADS=threads)
+                    with Image.open(path("out.tif")) as image:
+                        np.testing.assert_array_equal(np.asarray(image), array, f"{dtype} {shape} {compression}")
+                    np.testing.assert_array_equal(read(path("out.tif")), array)
+                    with open(path("out.tif"), "rb") as file:
+                        files.append(file.read())
+                self.assertEqual(*files)
+
+    def test_pipes(self):
+        array = noise((3, 61, 83), "u1")
+        first, *others = [Image.fromarray(page) for page in array]
+        first.save(path("in.tif"), save_all=True, append_images=others)
+        with open(path("in.tif"), "rb") as file, open(path("out.tif"), "wb") as out:
+            subprocess.run([CONVERT, "-", "-"], stdin=file, stdout=out, check=True, env={"FORMAT": "tiff"})
+        np.testing.assert_array_equal(read(path("out.tif")), array)
+
+
+@unittest.skipUnless(cv2, "there is no OpenCV")
+class OpenCv(unittest.TestCase):
+    def test_both_ways(self):
+        for dtype in ("u1", "u2", "f4"):
+            for channels in (1, 3):
+                array = noise((61, 83, channels), dtype)
+                plain = array[..., 0] if channels == 1 else array
+                for compression in (1, 5, 8):
+                    cv2.imwrite(path("in.tif"), array[..., ::-1], [cv2.IMWRITE_TIFF_COMPRESSION, compression])
+                    np.testing.assert_array_equal(read(path("in.tif")), plain)
+                np.save(path("in.npy"), plain)
+                for compression in (NONE, DEFLATE, LZW):
+                    convert(path("in.npy"), path("out.tif"), COMPRESSION=compression)
+                    got = cv2.imread(path("out.tif"), cv2.IMREAD_UNCHANGED)
+                    np.testing.assert_array_equal(got[..., ::-1] if channels == 3 else got, plain)
+
+
+@unittest.skipUnless(shutil.which("vips"), "there is no vips")
+class Vips(unittest.TestCase):
+    def test_both_ways(self):
+        for dtype in ("u1", "u2"):
+            array = noise((300, 290, 3), dtype)
+            np.save(path("in.npy"), array)
+            convert(path("in.npy"), path("in.tif"))
+            for options in ("compression=deflate", "compression=deflate,predictor=horizontal", "compression=lzw,tile",
+                            "compression=zstd,tile,tile-width=64,tile-height=32", "bigtiff", "compression=packbits"):
+                subprocess.run(["vips", "copy", path("in.tif"), path("out.tif") + f"[{options}]"], check=True)
+                np.testing.assert_array_equal(read(path("out.tif")), array, options)
+            for compression in (DEFLATE, LZW, ZSTD):
+                convert(path("in.npy"), path("in.tif"), COMPRESSION=compression)
+                subprocess.run(["vips", "copy", path("in.tif"), path("out.tif")], check=True)
+                np.testing.assert_array_equal(read(path("out.tif")), array)
+
+    def test_pyramid(self):
+        np.save(path("in.npy"), noise((600, 500, 3), "u1"))
+        convert(path("in.npy"), path("in.tif"))
+        subprocess.run(["vips", "copy", path("in.tif"), path("out.tif") + "[tile,pyramid]"], check=True)
+        self.assertEqual(convert(path("out.tif"), path("back.npy")).count("left out"), 1)
+        np.testing.assert_array_equal(np.load(path("back.npy")), np.load(path("in.npy")))
+
+
+@unittest.skipUnless(tifffile, "there is no tifffile")
+class Tifffile(unittest.TestCase):
+    def layouts(self):
+        for compression in (None, "zlib", "lzw", "packbits", "zstd", "lzma"):
+            for predictor in (False, True) if compression not in (None, "packbits") else (False,):
+                for more in ({}, {"rowsperstrip": 7}, {"tile": (32, 16)}):
+                    for order in "<>":
+                        yield {"compression": compression, "predictor": predictor, "byteorder": order, **more}
+
+    def test_layouts(self):
+        for dtype in ("u1", "u2", "f4"):
+            for channels in (1, 2, 3, 4):
+                array = noise((61, 83, channels), dtype)
+                for number, layout in enumerate(self.layouts()):
+                    if number % 3 != channels % 3:  # a third of all: each layout comes with some type and number of channels
+                        continue
+                    for planes in ("contig", "separate") if channels > 1 else ("contig",):
+                        source = np.moveaxis(array, -1, 0) if planes == "separate" else array
+                        tifffile.imwrite(path("in.tif"), source if channels > 1 else array[..., 0], **layout,
+                                         photometric="rgb" if channels >= 3 else "minisblack",
+                                         extrasamples=["unassalpha"] if channels % 2 == 0 else None,
+                                         planarconfig=planes if channels > 1 else None)
+                        got = read(path("in.tif"))
+                        np.testing.assert_array_equal(got, array if channels > 1 else array[..., 0], f"{layout} {planes}")
+                        self.assertEqual(got.dtype, array.dtype)
+
+    def test_one_large_strip(self):
+        array = noise((1500, 1001, 3), "u2")
+        for compression in ("zlib", "lzw"):
+            for planes in ("contig", "separate"):
+                source = np.moveaxis(array, -1, 0) if planes == "separate" else array
+                tifffile.imwrite(path("in.tif"), source, photometric="rgb", compression=compression, rowsperstrip=1500,
+                                 planarconfig=planes)
+                np.testing.assert_array_equal(read(path("in.tif")), array)
+
+    def test_what_it_reads(self):
+        for dtype in ("u1", "u2", "f4"):
+            for channels in (1, 2, 3, 4):
+                array = noise((301, 211, channels), dtype)
+                np.save(path("in.npy"), array if channels > 1 else array[..., 0])
+                for compression in (NONE, DEFLATE, LZW, ZSTD):
+                    convert(path("in.npy"), path("out.tif"), COMPRESSION=compression)
+                    got = tifffile.imread(path("out.tif"))
+                    np.testing.assert_array_equal(got.reshape(array.shape), array)
+                    self.assertEqual(got.dtype, array.dtype)
+
+
+if __name__ == "__main__":
+    skip_without("libtiff", make_tiff(b"\0", 1, 1))
+    unittest.main()
