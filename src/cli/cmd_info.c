@@ -26,6 +26,12 @@ static void print_image(const char *path, const gconv_image *image, const gconv_
   if (image->icc_bytes > 0)
     printf("  ICC profile %zu bytes\n", image->icc_bytes);
   print_resolution(image);
+  if (image->exif_bytes > 0)
+    printf("  EXIF        %zu bytes\n", image->exif_bytes);
+  if (image->xmp_bytes > 0)
+    printf("  XMP         %zu bytes\n", image->xmp_bytes);
+  if (image->comment)
+    printf("  comment     %zu bytes\n", strlen(image->comment));
 }
 
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */

@@ -54,19 +54,24 @@ static bool parse_text(const char *type, const uint8_t *data, size_t size, text_
   return true;
 }
 
-/* Inflates a text into memory for free(). Returns NULL if it is damaged, or too large. */
-static uint8_t *inflate_text(const text_chunk *chunk, size_t *size) {
-  uint8_t *text = NULL;
+static gconv_status no_memory(void) {
+  return gconv_fail(GCONV_NO_MEMORY, "no memory for the metadata of a PNG");
+}
+
+/* Inflates a text into memory for free(): NULL if it is damaged, or too large. */
+static gconv_status inflate_text(const text_chunk *chunk, uint8_t **text, size_t *size) {
   z_stream stream = {.next_in = (Bytef *)(uintptr_t)chunk->text, .avail_in = (uInt)chunk->size};
   size_t room = 0;
-  int state = inflateInit(&stream) == Z_OK ? Z_OK : Z_MEM_ERROR;
+  int state = inflateInit(&stream);
+  *text = NULL;
   while (state == Z_OK && room < MOST_BYTES) {
     size_t more = room > 0 ? room : 1 << 14;
-    uint8_t *larger = realloc(text, room + more);
+    uint8_t *larger = realloc(*text, room + more);
+    state = larger ? Z_OK : Z_MEM_ERROR;
     if (!larger)
       break;
-    text = larger;
-    stream.next_out = text + room;
+    *text = larger;
+    stream.next_out = larger + room;
     stream.avail_out = (uInt)more;
     room += more;
     state = inflate(&stream, Z_NO_FLUSH);
@@ -74,9 +79,10 @@ static uint8_t *inflate_text(const text_chunk *chunk, size_t *size) {
   *size = stream.total_out;
   inflateEnd(&stream);
   if (state == Z_STREAM_END)
-    return text;
-  free(text);
-  return NULL;
+    return GCONV_OK;
+  free(*text);
+  *text = NULL;
+  return state == Z_MEM_ERROR ? no_memory() : GCONV_OK;
 }
 
 /* ---- Comments ------------------------------------------------------------------------------------------------------ */
@@ -113,7 +119,7 @@ static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) 
   uint8_t *text = malloc(2 * chunk->size + 1);
   size_t size = 0;
   if (!text)
-    return gconv_fail(GCONV_NO_MEMORY, "no memory for a comment");
+    return no_memory();
   for (size_t i = 0; i < chunk->size; i++) {
     uint8_t letter = chunk->text[i];
     if (letter >= 0x80)
@@ -135,20 +141,25 @@ static int digit_of(int letter) {
 }
 
 /* A line that names the profile, a line with the number of bytes, and the bytes, each two hexadecimal digits, in lines.
- * Returns them in memory for free(), or NULL if there are fewer. */
-static uint8_t *decode_profile(const text_chunk *chunk, size_t *size) {
+ * *profile becomes them, in memory for free(), or NULL if there are fewer. */
+static gconv_status decode_profile(const text_chunk *chunk, uint8_t **profile, size_t *size) {
   const uint8_t *at = chunk->text, *end = at + chunk->size;
+  size_t wanted = 0;
+  *profile = NULL;
   while (at < end && *at == '\n')
     at++;
   while (at < end && *at != '\n')
     at++;
-  size_t wanted = 0;
-  for (; at < end && (*at == '\n' || *at == ' '); at++) {
-  }
+  while (at < end && (*at == '\n' || *at == ' '))
+    at++;
   for (; at < end && *at >= '0' && *at <= '9' && wanted <= chunk->size; at++)
     wanted = 10 * wanted + (size_t)(*at - '0');
-  uint8_t *bytes = wanted > 0 && wanted <= chunk->size / 2 ? malloc(wanted) : NULL;
-  for (*size = 0; bytes && *size < wanted && at < end; at++) {
+  if (wanted == 0 || wanted > chunk->size / 2)
+    return GCONV_OK;
+  uint8_t *bytes = malloc(wanted);
+  if (!bytes)
+    return no_memory();
+  for (*size = 0; *size < wanted && at < end; at++) {
     int high = digit_of(*at), low = at + 1 < end ? digit_of(at[1]) : -1;
     if (high < 0)
       continue;
@@ -157,10 +168,11 @@ static uint8_t *decode_profile(const text_chunk *chunk, size_t *size) {
     bytes[(*size)++] = (uint8_t)(16 * high + low);
     at++;
   }
-  if (bytes && *size == wanted)
-    return bytes;
-  free(bytes);
-  return NULL;
+  if (*size == wanted)
+    *profile = bytes;
+  else
+    free(bytes);
+  return GCONV_OK;
 }
 
 static bool begins_with(const uint8_t *bytes, size_t size, const char *prefix, size_t prefix_bytes) {
@@ -171,9 +183,10 @@ static bool begins_with(const uint8_t *bytes, size_t size, const char *prefix, s
 static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, const char *name) {
   static const char exif[] = "Exif\0", xmp[] = "http://ns.adobe.com/xap/1.0/";
   size_t size, skipped = 0;
+  uint8_t *bytes = NULL;
   if (strcasecmp(name, "exif") != 0 && strcasecmp(name, "xmp") != 0 && strcasecmp(name, "APP1") != 0)
     return GCONV_OK;
-  uint8_t *bytes = decode_profile(chunk, &size);
+  GCONV_TRY(decode_profile(chunk, &bytes, &size));
   if (!bytes) {
     gconv_reader_note(reader, "its profile \"%s\" is damaged and left out", name);
     return GCONV_OK;
@@ -228,7 +241,7 @@ static gconv_status take_text(gconv_reader *reader, const char *type, const uint
   if (whole && !is_known(chunk.keyword))
     return GCONV_OK;
   if (whole && chunk.deflated) {
-    text = inflate_text(&chunk, &chunk.size);
+    GCONV_TRY(inflate_text(&chunk, &text, &chunk.size));
     chunk.text = text;
     whole = text;
   }

@@ -10,6 +10,7 @@ import sys
 import unittest
 
 import numpy
+from PIL import Image
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli"))
 import helper
@@ -27,12 +28,22 @@ JOBS = {
 }
 
 
+def with_metadata(path):
+    """Writes a JPEG again, with EXIF and a comment."""
+    with Image.open(path) as image:
+        exif = Image.Exif()
+        exif[0x10F] = "A camera"
+        image.load()
+        image.save(path, exif=exif, comment="words")
+
+
 class Faults(helper.CommandTest):
     def setUp(self):
         super().setUp()
         self.program, self.more = helper.GCONV, {}
         self.photo("p/a.png", 40, 30)
         self.photo("p/b.jpg", 33, 21)
+        with_metadata(self.folder / "p/b.jpg")
         self.photo("p/c.png", 20, 20, channels=1)
         (self.folder / "p/d.pgm").write_bytes(b"P5 8 8 65535\n" + bytes(range(128)))
         (self.folder / "edge.txt").write_text("0 -1 0\n-1 4 -1\n0 -1 0\n")
