@@ -254,7 +254,8 @@ static gconv_status run_all(race *r, const char *device) {
 
 static gconv_status prepare(race *r) {
   const gconv_batch *batch = r->asked->batch;
-  const gconv_read_options reading = {.max_pixels = batch->max_pixels, .again = true, .unrounded = batch->unrounded}; /* the job warns */
+  const gconv_read_options reading = {
+      .max_pixels = batch->max_pixels, .again = true /* the job warns */, .unrounded = batch->unrounded};
   GCONV_TRY(gconv_image_read(r->asked->path, &reading, &r->image));
   if (batch->nhwc && r->image.planar)
     GCONV_TRY(gconv_to_nchw(&r->image));

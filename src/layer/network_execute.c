@@ -81,10 +81,10 @@ static gconv_status run_whole(gconv_network *network, const gconv_image *in, gco
   double start = gconv_now_ms();
   if (presents)
     status = gconv_present(&network->presenter, network->base.device->threads, &network->maps, outputs);
-  if (presents && network->base.losses)
-    gconv_presenter_watch(&network->presenter, &network->maps, 0, network->base.losses);
   else
     copy_rows(&network->maps, outputs);
+  if (presents && network->base.losses)
+    gconv_presenter_watch(&network->presenter, &network->maps, 0, network->base.losses);
   timings->finish_ms += gconv_now_ms() - start;
   return status;
 }

