@@ -206,8 +206,8 @@ typedef struct gconv_write_options {
   int quality;                     /* of JPEG and WebP: 1 to 100; 0: the default, 90 */
   bool lossless;                   /* WebP without loss; the quality does not count */
   int png_level;                   /* 1 (fast) to 9 (small), or GCONV_PNG_STORED; 0: the default, 1 */
-  int threads;           /* that compress, with the caller's; 0: one a processor. The file is the same for any */
-  gconv_threads *shared; /* to compress on, in place of threads of its own; NULL: none */
+  int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
+  gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
   gconv_tiff_compression tiff_compression;
   gconv_store store; /* for f32 images and formats that offer it; a warning counts what is out of range */
   double unit;       /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */

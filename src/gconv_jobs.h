@@ -109,9 +109,9 @@ typedef struct gconv_outputs {
   char *pattern;                   /* the template by which they are named, as -o would take it; owned */
   gconv_texts paths;
   const gconv_format_info **formats; /* [paths.count]; owned */
-  size_t *first;     /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
-  bool make_folders; /* folders that are missing are made when a result is written */
-  char *of_frames;   /* the template for inputs with a file for each frame; owned, as the labels */
+  size_t *first;      /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */
+  bool make_folders;  /* folders that are missing are made when a result is written */
+  char *of_frames;    /* the template for inputs with a file for each frame; owned, as the labels */
   gconv_texts labels; /* one a result of an input: what {filter} stands for */
   bool mirrors;       /* the folders of an input are put in front of the file name */
 } gconv_outputs;
@@ -270,11 +270,11 @@ typedef struct gconv_batch {
   int group;                        /* images that are executed together, where the operation does that; 0: by memory */
   const char *device;               /* as gconv_device_open() takes it */
   gconv_decoder decoder;
-  bool cpu_may_begin;     /* while a GPU gets ready, where bits are the same, as with the device "auto" */
-  int threads;            /* of all jobs together; 0: one a processor */
-  int jobs;               /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
-  uint64_t memory;        /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
-  uint64_t max_pixels;    /* gconv_read_options, as the next: results are f32, and no filter has an offset in levels */
+  bool cpu_may_begin;  /* while a GPU gets ready, where bits are the same, as with the device "auto" */
+  int threads;         /* of all jobs together; 0: one a processor */
+  int jobs;            /* groups at a time; 0: one a thread, and half as many more where a GPU decodes */
+  uint64_t memory;     /* bytes that all jobs may take together; 0: half of the machine's, and one image alone more */
+  uint64_t max_pixels; /* gconv_read_options, as the next: results are f32, and no filter has an offset in levels */
   bool unrounded;
   int quality, png_level; /* gconv_write_options, as the next four */
   bool lossless, strip;

@@ -35,10 +35,8 @@ static gconv_status add_input(struct search *search, const char *path, const cha
     return gconv_complain_memory(search->message);
   inputs->items = items;
   gconv_input *input = &items[inputs->count++];
-  *input = (gconv_input){.path = strdup(path),
-                         .file = strndup(path, gconv_member_split(path)),
-                         .relative = strdup(relative),
-                         .found = found};
+  *input = (gconv_input){
+      .path = strdup(path), .file = strndup(path, gconv_member_split(path)), .relative = strdup(relative), .found = found};
   return input->path && input->file && input->relative ? GCONV_OK : gconv_complain_memory(search->message);
 }
 

@@ -176,13 +176,15 @@ const gconv_option gconv_option_table[] = {
                "_blur; results of an earlier run are then passed over"),
     OPTION(FILTER, 0, "depth", "8|16|float|int16|float16", word, depth, CHANGES, .also = "bits dtype", .near = "type",
            .synonyms = depth_words, .words = "8|16|float|int16|float16", /* gconv_type, then those of settings.h */
-           .help = "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
-                   "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
+           .help =
+               "the sample type of the results; default: that of the input, if the format has it; .npy also holds int16, "
+               "in the input's own levels (0 to 255 of 8 bits), and float16, where 1 is white as in float"),
     OPTION(FILTER, 0, "png-level", "N", integer, png_level, CHANGES, .near = "compression level", .least = 0, .most = 9,
            .help = "compression of PNG: 0 (none), 1 (fast, the default) to 9 (small)"),
     OPTION(FILTER, 0, "quality", "N", integer, job.quality, CHANGES, .also = "jpeg-quality webp-quality", .least = 1,
            .most = 100, .excludes = "lossless",
-           .help = "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same that of the input, if it is JPEG"),
+           .help =
+               "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same that of the input, if it is JPEG"),
     OPTION(FILTER, 0, "lossless", NULL, flag, job.lossless, CHANGES, .also = "webp-lossless", .excludes = "quality",
            .help = "WebP without loss; default: with loss, as --quality says"),
     OPTION(FILTER, 0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",

@@ -14,11 +14,11 @@ typedef struct pnm_state {
   int32_t row;        /* of the image at hand: the next to read */
   int32_t image;      /* its number in the file, from 0 */
   bool foreign;       /* something that is no image is behind the last one */
-  int kind;         /* 1 to 7, the digit of the magic */
-  uint32_t maxval;  /* 1 to 65535 */
-  uint16_t *scaled; /* sample -> rescaled sample; NULL if samples stay as they are */
-  float *fractions; /* sample -> sample / maxval, if the image is f32; else NULL */
-  uint8_t *bits;    /* of P4: a row, 8 pixels a byte */
+  int kind;           /* 1 to 7, the digit of the magic */
+  uint32_t maxval;    /* 1 to 65535 */
+  uint16_t *scaled;   /* sample -> rescaled sample; NULL if samples stay as they are */
+  float *fractions;   /* sample -> sample / maxval, if the image is f32; else NULL */
+  uint8_t *bits;      /* of P4: a row, 8 pixels a byte */
 } pnm_state;
 
 /* ---- Text ---- */

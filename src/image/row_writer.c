@@ -113,8 +113,8 @@ static void drop_metadata(const gconv_format *format, gconv_image *header) {
   int count = take_metadata(header, format->metadata, names, sizeof names);
   bool several = count > 1 || (comment && !header->comment);
   if (count > 0)
-    gconv_warn_once("metadata left out", "%s %s left out: %s cannot hold %s", names, several ? "are" : "is", format->info.name,
-                    several ? "them" : "it");
+    gconv_warn_once("metadata left out", "%s %s left out: %s cannot hold %s", names, several ? "are" : "is",
+                    format->info.name, several ? "them" : "it");
 }
 
 /* Leaves to the format what it is to write: EXIF in a copy that has the size of this image. */
