@@ -77,7 +77,7 @@ gconv_status gconv_frames_take_writer(gconv_frames *frames, size_t n, gconv_imag
   if (frames->number > 1)
     return *writer && frames->total == 0 && !(frames->number == 2 && frames->counted) ? gconv_row_writer_add_frame(*writer)
                                                                                       : GCONV_OK;
-  bool waits = frames->worker->run->batch->outputs->format->tensors; /* arrays begin with the number of frames */
+  bool waits = frames->task->items[0].format->tensors; /* arrays begin with the number of frames */
   if (waits && frames->total == 0 && gconv_row_reader_is_through(frames->reader))
     GCONV_TRY(gconv_row_reader_more_frames(frames->reader, &more));
   frames->counted = more;
@@ -174,7 +174,8 @@ static gconv_status begin_frame(gconv_frames *frames, gconv_item *part) {
   gconv_item *item = &frames->task->items[0];
   gconv_run *run = frames->worker->run;
   bool turn = !frames->shared && !frames->named && (frames->number > 1 || frames->total > 0);
-  *part = (gconv_item){.place = item->place, .paths = frames->paths, .count = frames->results, .sent = item->sent};
+  *part = (gconv_item){
+      .place = item->place, .paths = frames->paths, .format = item->format, .count = frames->results, .sent = item->sent};
   part->print = item->print;
   part->report.input = item->report.input;
   part->wanted = calloc(part->count, sizeof *part->wanted);
@@ -281,11 +282,11 @@ static void free_frames(gconv_frames *frames) {
 }
 
 gconv_status gconv_task_carry_frames(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader) {
-  const gconv_outputs *outputs = worker->run->batch->outputs;
   const gconv_item *item = &task->items[0];
-  gconv_frames frames = {.worker = worker, .task = task, .reader = reader, .number = 1, .results = outputs->labels.count};
+  gconv_frames frames = {
+      .worker = worker, .task = task, .reader = reader, .number = 1, .results = worker->run->batch->outputs->labels.count};
   frames.total = gconv_row_reader_is_open_ended(reader) ? 0 : (size_t)gconv_row_reader_header(reader)->frames;
-  frames.shared = outputs->format->multiframe;
+  frames.shared = item->format->multiframe;
   frames.named = item->count == frames.total * frames.results && !frames.shared ? frames.total : 0;
   frames.writers = calloc(frames.results, sizeof *frames.writers);
   frames.paths = calloc(frames.results, sizeof *frames.paths);

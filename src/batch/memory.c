@@ -202,7 +202,7 @@ bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, cons
   const gconv_cost *cost = &worker->cost;
   const char *obstacle = gconv_rows_obstacle(worker, item, header, reader);
   /* Of a pipe, an array must know whether several images come before it begins. */
-  bool waits = batch->outputs->format->tensors && reader && gconv_row_reader_is_open_ended(reader);
+  bool waits = item->format->tensors && reader && gconv_row_reader_is_open_ended(reader);
   bool too_large = whole_bytes > (double)worker->run->budget.bytes;
   *reason = obstacle ? obstacle : "border wrap, range minmax and stacks of more than 4 channels take it whole";
   if (obstacle || !cost->known)

@@ -278,7 +278,7 @@ static gconv_status hint_at_groups(const gconv_main_job *job, gconv_status statu
   const gconv_texts *filters = &job->settings->last.filters;
   size_t length = filters->count == 1 ? strlen(filters->items[0]) : 0;
   bool array = length > 4 && strcmp(filters->items[0] + length - 4, ".npy") == 0;
-  bool one_file, arrays = gconv_outputs_format(&job->settings->naming, &one_file)->multiframe;
+  bool one_file, arrays = gconv_outputs_format(&job->settings->naming, &one_file)->tensors;
   int32_t channels = array && arrays && job->filters.count >= 2 ? channels_of_first(job) : 0;
   if (channels < 1 || job->filters.count % (size_t)channels != 0)
     return status;
@@ -378,11 +378,11 @@ static const gconv_filter *find_blur(const gconv_filters *filters) {
   return NULL;
 }
 
-/* A blur takes the zeros outside the image for black, unless its outputs all lie inside. */
+/* A blur takes the zeros outside the image for black, unless its outputs all lie inside, as those of most regions do. */
 static void warn_of_dark_rims(const gconv_main_job *job) {
   const gconv_settings *settings = job->settings;
   const gconv_filter *blur = NULL;
-  if (settings->quiet || settings->border_given || job->has_banks)
+  if (settings->quiet || settings->border_given || settings->area.width > 0 || job->has_banks)
     return;
   if (settings->last.layer.padding != GCONV_LAYER_VALID)
     blur = find_blur(&job->filters);
@@ -455,7 +455,7 @@ static bool are_results_float(const gconv_main_job *job) {
   gconv_type wanted = options->keep_type ? GCONV_U8 : options->output_type;
   if (job->has_banks)
     return job->network.presentation == GCONV_PRESENT_TENSOR || job->network.tone.type == GCONV_F32;
-  return gconv_format_type(job->outputs.format, wanted) == GCONV_F32;
+  return (job->outputs.format ? gconv_format_type(job->outputs.format, wanted) : wanted) == GCONV_F32;
 }
 
 /* Offsets of filters are in levels, which samples in float32 have not. */

@@ -223,7 +223,7 @@ const gconv_option gconv_option_table[] = {
            .help = "compute every N-th pixel only; default: 1"),
     OPTION(FILTER, 0, "dilation", "N|Y,X", pair, last.layer.dilation_y, CHANGES, .most = LARGEST_EXTENT,
            .help = "distance between neighbouring taps, in pixels; default: 1"),
-    OPTION(FILTER, 0, "region", "WxH+X+Y", region, area, CHANGES, .also = "roi", .near = "crop rectangle area window",
+    OPTION(FILTER, 0, "region", "WxH+X+Y", region, area, CHANGES, .also = "roi", .near = "rectangle area window",
            .help = "filter only this rectangle, W x H pixels from column X, row Y on: the rest of the image stays, and its "
                    "pixels are the neighbours of those at the edges"),
     OPTION(FILTER, 0, "mask", "FILE", text, mask, KEEPS, .near = "weights alpha-mask",

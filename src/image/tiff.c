@@ -242,6 +242,7 @@ const gconv_format gconv_format_tiff = {
              .multiframe = true,
              .compression = true},
     .alpha = true,
+    .members = true,
     .threads = true,
     .reads_on_threads = true,
     .sniff = gconv_tiff_sniff,

@@ -164,7 +164,8 @@ class Metadata(CommandTest):
         for name in "abc":
             self.save(f"in/{name}.jpg", exif=make_exif(), xmp=(XMP % (6, "")).encode())
         said = self.gconv("-i", "in", "-f", "identity", "-o", "out/", "--format", "pnm").stderr
-        self.assertEqual(said, "gconv: warning: EXIF and XMP are left out: pnm cannot hold them\n")
+        self.assertEqual(said, "gconv: warning: EXIF and XMP are left out: pnm cannot hold them\n"
+                         "gconv: 3 written; metadata left out: 3 images\n")
         self.assertEqual(self.gconv("-i", "in", "-f", "identity", "-o", "out/", "--format", "pnm", "-q").stderr, "")
         self.save("one.jpg", comment="words")
         said = self.gconv("-i", "one.jpg", "-f", "identity", "-o", "out.npy").stderr

@@ -222,7 +222,7 @@ class Help(CommandTest):
 
     def test_main_job_has_the_promised_options(self):
         promised = set("""input recursive filter filter-format output format depth flip border padding stride dilation gray
-            linear alpha combine scale offset range algorithm without workspace device decode threads jobs memory max-pixels png-level quality jpeg-quality lossless tiff-compression no-clobber
+            linear alpha combine scale offset range algorithm without workspace device decode threads jobs memory max-pixels png-level quality lossless tiff-compression no-clobber
             skip-existing resume shard fail-fast dry-run timings verify explain verbose quiet help
             then groups activation mean std math batch layout strip suffix region mask""".split())
         self.assertEqual({option[2:] for option in self.options_of("filter")}, promised)

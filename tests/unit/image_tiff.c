@@ -20,8 +20,9 @@ static void write_pages(const char *path) {
 /* Opens the page, and reads its rows to `samples`. */
 static gconv_status read_page(const char *path, const char *member, uint8_t samples[HEIGHT * WIDTH], int32_t *frames) {
   gconv_source source;
-  gconv_reader reader = {.member = member};
+  gconv_reader reader = {0};
   assert_int_equal(gconv_source_open(path, &source), GCONV_OK);
+  source.member = member;
   gconv_status status = gconv_reader_open(&reader, &source, 1000);
   *frames = reader.header.frames;
   if (status == GCONV_OK)
