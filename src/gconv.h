@@ -187,11 +187,11 @@ gconv_status gconv_image_read_header(const char *path, gconv_image *image, const
 enum { GCONV_PNG_STORED = -1 }; /* not compressed */
 
 /* How a file holds the samples of f32 images. */
-typedef enum gconv_store {
+typedef enum gconv_stored_type {
   GCONV_STORE_F32, /* as they are */
   GCONV_STORE_I16, /* int16: rounded to nearest even, saturated; NaN becomes 0 */
   GCONV_STORE_F16  /* float16: rounded to nearest even; infinite beyond 65504 */
-} gconv_store;
+} gconv_stored_type;
 /* How TIFF files are compressed, without loss. */
 typedef enum gconv_tiff_compression {
   GCONV_TIFF_NONE,
@@ -209,9 +209,9 @@ typedef struct gconv_write_options {
   int threads;                     /* that compress, with the caller's; 0: one a processor. The file is the same for any */
   gconv_threads *shared;           /* to compress on, in place of threads of its own; NULL: none */
   gconv_tiff_compression tiff_compression;
-  gconv_store store; /* for f32 images and formats that offer it; a warning counts what is out of range */
-  double unit;       /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
-  bool strip;        /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
+  gconv_stored_type store; /* for f32 images and formats that offer it; a warning counts what is out of range */
+  double unit;             /* with GCONV_STORE_I16: what a sample of 1 becomes; 0: 1 */
+  bool strip;              /* leave out EXIF, XMP and the comment; ICC profile and resolution stay */
 } gconv_write_options;
 
 /* Whether `format` can hold images like `image` (its header counts, not its pixels); GCONV_UNSUPPORTED says what can. */

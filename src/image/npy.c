@@ -230,7 +230,7 @@ static bool is_transposed(const gconv_image *image) {
 
 static gconv_element element_of(const gconv_writer *writer) {
   const gconv_image *image = writer->header;
-  gconv_store store = image->type == GCONV_F32 ? writer->options->store : GCONV_STORE_F32;
+  gconv_stored_type store = image->type == GCONV_F32 ? writer->options->store : GCONV_STORE_F32;
   return (gconv_element){.kind = store == GCONV_STORE_I16   ? 'i'
                                  : image->type == GCONV_F32 ? 'f'
                                                             : 'u',

@@ -86,7 +86,7 @@ struct device_array {
     host.assign(shift + (size_t)(image.frames * planes * plane), GUARD);
     CUDA(cudaMalloc((void **)&memory, host.size()));
     array.data = memory + shift;
-    CUDA(cudaMemcpy(memory, host.data(), host.size(), cudaMemcpyHostToDevice));
+    fill(host);
   }
   ~device_array() {
     cudaFree(memory);
@@ -104,11 +104,16 @@ struct device_array {
   }
   void upload(const gconv_image &image) {
     put(image);
-    CUDA(cudaMemcpy(memory, host.data(), host.size(), cudaMemcpyHostToDevice));
+    fill(host);
   }
   void clear() {
     std::vector<uint8_t> blank(host.size(), GUARD);
-    CUDA(cudaMemcpy(memory, blank.data(), blank.size(), cudaMemcpyHostToDevice));
+    fill(blank);
+  }
+  /* `stream` does not wait for others, and such a copy returns before its last bytes are there. */
+  void fill(const std::vector<uint8_t> &bytes) {
+    CUDA(cudaMemcpy(memory, bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+    CUDA(cudaDeviceSynchronize());
   }
   /* Whether the device has the samples of `image`, and GUARD between. */
   bool holds(const gconv_image &image) {

@@ -112,7 +112,7 @@ static void test_unknown_files(void **state) {
 #ifdef GCONV_WITH_WEBP
   EXPECT_BAD("RIFF....WEBPVP8 ", GCONV_BAD_FILE, "damaged WebP");
 #else
-  EXPECT_BAD("RIFF....WEBPVP8 ", GCONV_UNSUPPORTED, "a WebP file, which is not read here (png");
+  EXPECT_BAD("RIFF....WEBPVP8 ", GCONV_UNSUPPORTED, "a WebP file, which is not read here (only png");
 #endif
 #ifdef GCONV_WITH_TIFF
   EXPECT_BAD("II*\0............", GCONV_BAD_FILE, "damaged TIFF");
