@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { HEADER_BYTES = 8, MOST_ENTRIES = 4096, MOST_BYTES = 16 << 20, ENTRY_BYTES = 20 };
-enum { TYPE_ASCII = 2, TYPE_LONG = 4, TYPE_RATIONAL = 5, TYPE_SIGNED_RATIONAL = 10, TYPES = 14 };
+enum { TYPE_ASCII = 2, TYPE_LONG = 4, TYPE_RATIONAL = 5, TYPE_SIGNED_RATIONAL = 10, TYPES_OF_EXIF = 14, TYPES = 19 };
 enum { TAG_INTEROPERABILITY = 0xa005 };
 
 /* How deep a directory is. */
@@ -74,7 +74,8 @@ static bool reserve(target *to, size_t bytes, size_t *at) {
 
 /* ---- Entries ---- */
 
-static const uint8_t type_bytes[TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4};
+/* The last three are those of positions in BigTIFF. */
+static const uint8_t type_bytes[TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
 
 static uint64_t number_in(const origin *from, const uint8_t *bytes, size_t count) {
   return gconv_bytes_number(bytes, count, from->big_endian);
@@ -101,7 +102,7 @@ static bool read_entry(const origin *from, uint64_t at, entry *e) {
   e->tag = (unsigned)number_in(from, bytes, 2);
   e->type = (unsigned)number_in(from, bytes + 2, 2);
   e->count = number_in(from, bytes + 4, from->wide);
-  if (e->type == 0 || e->type >= TYPES || e->count > MOST_BYTES)
+  if (e->type >= TYPES || type_bytes[e->type] == 0 || e->count > MOST_BYTES)
     return false;
   e->bytes = (size_t)e->count * type_bytes[e->type];
   e->value = e->bytes > from->wide ? number_in(from, bytes + 4 + from->wide, from->wide) : at + 4 + from->wide;
@@ -146,14 +147,14 @@ static bool copy_directory(const origin *from, uint64_t at, level depth, target 
 static bool follow(const origin *from, const entry *e, level depth, target *to, uint64_t *position) {
   uint8_t bytes[8];
   bool expected = e->tag == TAG_INTEROPERABILITY ? depth == CAMERA : depth == MAIN;
-  return expected && e->count == 1 && e->bytes >= 4 && fetch(from, e->value, bytes, e->bytes) &&
+  return expected && e->count == 1 && (e->bytes == 4 || e->bytes == 8) && fetch(from, e->value, bytes, e->bytes) &&
          copy_directory(from, number_in(from, bytes, e->bytes), e->tag == TIFFTAG_EXIFIFD ? CAMERA : LAST, to, position);
 }
 
 static bool copy_or_follow(const origin *from, const entry *e, level depth, target *to, size_t slot) {
   uint64_t position;
   if (!is_pointer(e->tag))
-    return copy_entry(from, e, to, slot);
+    return e->type < TYPES_OF_EXIF && copy_entry(from, e, to, slot);
   if (!follow(from, e, depth, to, &position))
     return false;
   put(to, slot, e->tag, 2);

@@ -71,7 +71,8 @@ def make_tiff(picture, tags, order="<", big=False, more=()):
 
     def encode(value):
         if isinstance(value, dict):
-            return 4, 1, struct.pack(order + "I", directory(value))
+            kind, letter = (18, "Q") if big else (13, "I")
+            return kind, 1, struct.pack(order + letter, directory(value))
         if isinstance(value, int):
             return 4, 1, struct.pack(order + "I", value)
         if isinstance(value, str):

@@ -66,8 +66,10 @@ static void test_pages_that_are_not_there(void **state) {
 
 /* EXIF of an exposure of 1/8000 s, big-endian, with a directory for the camera at 26. */
 static uint8_t small_exif[] = {
-    'M', 'M', 0,    42,   0, 0, 0, 8, 0, 1, 0x87, 0x69, 0, 4,  0, 0, 0, 1, 0, 0, 0, 26, 0,    0,   0, 0, /**/
-    0,   1,   0x82, 0x9a, 0, 5, 0, 0, 0, 1, 0,    0,    0, 44, 0, 0, 0, 0, 0, 0, 0, 1,  0x1f, 0x40};
+    'M', 'M', 0,    42,   0, 0, 0,    8,                                  /* the main directory */
+    0,   1,   0x87, 0x69, 0, 4, 0,    0,   0, 1, 0, 0, 0, 26, 0, 0, 0, 0, /* that for the camera */
+    0,   1,   0x82, 0x9a, 0, 5, 0,    0,   0, 1, 0, 0, 0, 44, 0, 0, 0, 0, /* the fraction */
+    0,   0,   0,    1,    0, 0, 0x1f, 0x40};
 
 /* Writes a page of one pixel with that EXIF, and returns the size of the file. */
 static size_t write_exif(bool big, uint8_t bytes[1000]) {
