@@ -259,7 +259,8 @@ static gconv_status set_tags(const origin *from, target *to, TIFF *handle, gconv
       GCONV_TRY(set_text(from, &e, handle, description, &done));
       to->damaged += !done;
     } else if (is_pointer(e.tag)) {
-      done = follow(from, &e, MAIN, to, &position);
+      /* libtiff before 4.2 does not know GPS. */
+      done = gconv_tiff.TIFFFindField(handle, e.tag, TIFF_ANY) && follow(from, &e, MAIN, to, &position);
       to->damaged += !done;
       if (done)
         gconv_tiff.TIFFSetField(handle, e.tag, position);
