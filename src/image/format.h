@@ -27,8 +27,8 @@ typedef struct gconv_reader {
   bool open_ended;      /* set by open(): `header` is of the first image of a pipe, and more may follow */
   bool out_of_order;    /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
   size_t bytes;         /* set by open(): memory in proportion to the image that reading takes besides the rows */
-  int orientation;      /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP,
-                           which gconv_reader_open() looks into; applied after the rows are read */
+  int orientation;      /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
+                           if not, gconv_reader_open() looks into these; applied after the rows are read */
   char note[320];       /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
   const char *obstacle; /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   gconv_threads *shared; /* on one of which rows are read, if any: set after gconv_reader_open() */

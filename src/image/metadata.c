@@ -96,7 +96,9 @@ gconv_status gconv_metadata_set_exif(gconv_image *header, const void *bytes, siz
 
 gconv_status gconv_metadata_set_xmp(gconv_image *header, const void *bytes, size_t size) {
   void *copy = NULL;
-  if (header->xmp)
+  while (size > 0 && ((const char *)bytes)[size - 1] == '\0') /* some programs write these */
+    size--;
+  if (header->xmp || size == 0)
     return GCONV_OK;
   GCONV_TRY(gconv_metadata_copy(bytes, size, "XMP", &copy));
   header->xmp = copy;
@@ -216,7 +218,8 @@ static gconv_status settle_exif(gconv_image *header, gconv_exif *exif, char *not
     copy = NULL;
     copy_size = 0;
   } else if (exif->damaged > 0) {
-    add_note(note, size, "%zu damaged entr%s of its EXIF left out", exif->damaged, exif->damaged == 1 ? "y is" : "ies are");
+    add_note(note, size, "%zu damaged entr%s left out", exif->damaged,
+             exif->damaged == 1 ? "y of its EXIF is" : "ies of its EXIF are");
   }
   gconv_release(header->exif);
   header->exif = copy;
@@ -228,8 +231,8 @@ gconv_status gconv_metadata_settle(gconv_image *header, int *orientation, char *
   gconv_exif exif = {0};
   GCONV_TRY(settle_exif(header, &exif, note, size));
   int of_xmp = settle_xmp(header, note, size);
-  if (*orientation == 1 && (exif.orientation > 0 || of_xmp > 0))
-    *orientation = exif.orientation > 0 ? exif.orientation : of_xmp;
+  if (*orientation == 0)
+    *orientation = exif.orientation > 0 ? exif.orientation : of_xmp > 0 ? of_xmp : 1;
   if (header->pixels_per_metre_x == 0 && exif.pixels_per_metre_x > 0 && exif.pixels_per_metre_y > 0) {
     header->pixels_per_metre_x = exif.pixels_per_metre_x;
     header->pixels_per_metre_y = exif.pixels_per_metre_y;

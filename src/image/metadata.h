@@ -30,8 +30,8 @@ gconv_status gconv_metadata_add_comment(gconv_image *header, const void *bytes, 
 void gconv_metadata_note(char *note, size_t size, const char *format, va_list arguments) GCONV_PRINTF(3, 0);
 
 /* Makes EXIF and XMP, as a file has them, those of the upright image: its orientation is 1, thumbnails are left out.
- * *orientation becomes what EXIF says, or XMP if EXIF does not, unless it is set (not 1). The resolution becomes that of
- * EXIF, if it is not known. What is damaged is left out, and a text in note[0 .. size) says so. */
+ * If *orientation is 0, it becomes what EXIF says, or XMP if EXIF does not; 1 if neither does. The resolution becomes that
+ * of EXIF, if it is not known. What is damaged is left out, and a text in note[0 .. size) says so. */
 gconv_status gconv_metadata_settle(gconv_image *header, int *orientation, char *note, size_t size);
 
 #ifdef __cplusplus

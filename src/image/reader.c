@@ -106,8 +106,8 @@ gconv_status gconv_reader_find_number(const gconv_reader *reader, int64_t count,
 
 gconv_status gconv_reader_open(gconv_reader *reader, gconv_source *source, uint64_t max_pixels) {
   enum { SNIFFED_BYTES = 16, MOST_SNIFFED = 132 }; /* DICOM tells itself late */
-  *reader = (gconv_reader){
-      .source = source, .member = source->member, .max_pixels = max_pixels, .orientation = 1, .obstacle = "it is no JPEG"};
+  *reader =
+      (gconv_reader){.source = source, .member = source->member, .max_pixels = max_pixels, .obstacle = "it is no JPEG"};
   const uint8_t *bytes;
   size_t size;
   GCONV_TRY(gconv_source_peek(source, SNIFFED_BYTES, &bytes, &size));

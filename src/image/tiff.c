@@ -165,6 +165,12 @@ static tmsize_t write_bytes(thandle_t handle, void *bytes, tmsize_t size) {
   return size;
 }
 
+gconv_status gconv_tiff_append(gconv_tiff_file *file, const void *bytes, size_t size) {
+  file->position = file->end;
+  bool done = write_bytes((thandle_t)file, (void *)(uintptr_t)bytes, (tmsize_t)size) == (tmsize_t)size;
+  return done ? GCONV_OK : gconv_tiff_fail(file, "its end cannot be written");
+}
+
 static toff_t seek_bytes(thandle_t handle, toff_t offset, int whence) {
   gconv_tiff_file *file = (gconv_tiff_file *)handle;
   file->position = whence == SEEK_SET ? offset : whence == SEEK_CUR ? file->position + offset : file->end + offset;
@@ -243,6 +249,7 @@ const gconv_format gconv_format_tiff = {
              .compression = true},
     .alpha = true,
     .members = true,
+    .metadata = GCONV_HOLDS_ALL,
     .threads = true,
     .reads_on_threads = true,
     .sniff = gconv_tiff_sniff,

@@ -4,6 +4,7 @@
  *
  *   tiff.c          libtiff: loading it, its files, its messages; the row of the format
  *   tiff_page.c     what a page holds, by its tags
+ *   tiff_exif.c     EXIF, from and to directories of the file
  *   tiff_samples.c  samples of a file to samples of an image
  *   tiff_read.c     pages, one after the other, by rows
  *   tiff_write.c    writing
@@ -50,6 +51,18 @@ gconv_status gconv_tiff_open(gconv_tiff_file *file, const char *mode);
 void gconv_tiff_close(gconv_tiff_file *file);
 /* The status and the text of what libtiff has just refused. `what` is said if libtiff left no text. */
 gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what);
+
+/* Writes bytes to the end of a file that is being written. */
+gconv_status gconv_tiff_append(gconv_tiff_file *file, const void *bytes, size_t size);
+
+/* ---- EXIF ---- */
+
+/* Reads the EXIF of the page whose directory is at this position into the reader's header. A page that only names the
+ * program that wrote it has none. */
+gconv_status gconv_tiff_read_exif(gconv_reader *reader, const gconv_source *source, uint64_t directory);
+/* Sets tags of the page being written to the header's EXIF, and writes the directories that belong to it. `big`: the file is
+ * a BigTIFF. The description in EXIF is appended to the comment of `description`, which the caller frees. */
+gconv_status gconv_tiff_write_exif(gconv_tiff_file *file, bool big, const gconv_image *header, gconv_image *description);
 
 /* ---- Pages ---- */
 

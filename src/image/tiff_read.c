@@ -7,6 +7,7 @@
  * Each thread that needs libtiff has the file open by itself.
  */
 #include "base/threads.h"
+#include "image/metadata.h"
 #include "image/tiff.h"
 
 #include <errno.h>
@@ -231,6 +232,42 @@ static gconv_status read_icc(const state *s, gconv_reader *reader) {
   return GCONV_OK;
 }
 
+/* Whether the description tells a program how the file is laid out. Results are laid out otherwise, so it would mislead. */
+static bool is_of_layout(const char *text) {
+  static const char *const begins[] = {"{\"shape\":", "ImageJ=", "SCIFIO=", "<OME"};
+  for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+    if (strncmp(text, begins[i], strlen(begins[i])) == 0)
+      return true;
+  return strncmp(text, "<?xml", 5) == 0 && strstr(text, "<OME");
+}
+
+static gconv_status read_description(const state *s, gconv_reader *reader) {
+  const char *text = NULL;
+  if (!gconv_tiff.TIFFGetField(s->seats[0].file.handle, TIFFTAG_IMAGEDESCRIPTION, &text) || !text)
+    return GCONV_OK;
+  if (!is_of_layout(text))
+    return gconv_metadata_add_comment(&reader->header, text, strlen(text));
+  bool shape_alone = text[0] == '{' && strchr(text, ':') == strrchr(text, ':');
+  if (!shape_alone)
+    gconv_reader_note(reader, "its description is left out, which is about the layout of the file (%.7s...)", text);
+  return GCONV_OK;
+}
+
+/* What the first page carries besides pixels. The orientation of the page itself comes before those of EXIF and XMP. */
+static gconv_status read_metadata(const state *s, gconv_reader *reader) {
+  TIFF *handle = s->seats[0].file.handle;
+  uint32_t size = 0;
+  void *xmp = NULL;
+  uint16_t orientation = 0;
+  if (gconv_tiff.TIFFGetField(handle, TIFFTAG_ORIENTATION, &orientation) && orientation >= 1 && orientation <= 8)
+    reader->orientation = orientation;
+  if (gconv_tiff.TIFFGetField(handle, TIFFTAG_XMLPACKET, &size, &xmp) && xmp)
+    GCONV_TRY(gconv_metadata_set_xmp(&reader->header, xmp, size));
+  GCONV_TRY(read_description(s, reader));
+  GCONV_TRY(gconv_tiff_read_exif(reader, s->source, s->pages[0]));
+  return read_icc(s, reader);
+}
+
 /* Bytes of a block, of all its planes, when it has become samples. */
 static size_t block_bytes(const gconv_tiff_page *page) {
   size_t bytes = gconv_type_bytes(page->header.type) * page->samples;
@@ -265,10 +302,9 @@ gconv_status gconv_tiff_open_reader(gconv_reader *reader) {
   GCONV_TRY(find_pages(s));
   reader->header = s->page.header;
   reader->header.frames = s->page_count;
-  reader->orientation = s->page.orientation;
   reader->bytes += memory_of(&s->page);
   GCONV_TRY(begin_page(s, 0));
-  return read_icc(s, reader);
+  return read_metadata(s, reader);
 }
 
 void gconv_tiff_close_reader(gconv_reader *reader) {

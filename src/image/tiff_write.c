@@ -6,6 +6,7 @@
  */
 #include "base/checksum.h"
 #include "base/threads.h"
+#include "image/metadata.h"
 #include "image/png_deflate.h"
 #include "image/tiff.h"
 
@@ -39,6 +40,7 @@ typedef struct state {
   gconv_tiff_file file;
   gconv_threads *pool; /* NULL: no threads but the caller's */
   bool own_pool;
+  bool big; /* BigTIFF */
   seat *seats;
   slot *slots;
   size_t seat_count, slot_count;
@@ -76,6 +78,23 @@ static void set_icc(const state *s, TIFF *handle, const gconv_image *header) {
                  header->channels >= 3 ? "RGB colours" : "grey");
 }
 
+/* XMP, EXIF and the comment, of the first page. */
+static gconv_status set_metadata(state *s) {
+  const gconv_image *header = s->writer->header;
+  gconv_image description = {0}; /* its comment */
+  TIFF *handle = s->file.handle;
+  if (header->xmp && header->xmp_bytes <= UINT32_MAX)
+    gconv_tiff.TIFFSetField(handle, TIFFTAG_XMLPACKET, (uint32_t)header->xmp_bytes, header->xmp);
+  gconv_status status = gconv_tiff_write_exif(&s->file, s->big, header, &description);
+  bool same = header->comment && description.comment && strcmp(header->comment, description.comment) == 0;
+  if (status == GCONV_OK && header->comment && !same)
+    status = gconv_metadata_add_comment(&description, header->comment, strlen(header->comment));
+  if (status == GCONV_OK && description.comment)
+    gconv_tiff.TIFFSetField(handle, TIFFTAG_IMAGEDESCRIPTION, description.comment);
+  gconv_image_free(&description);
+  return status;
+}
+
 static void set_tags(const state *s) {
   const gconv_image *header = s->writer->header;
   TIFF *handle = s->file.handle;
@@ -111,7 +130,8 @@ static bool needs_big(const state *s) {
   const uint64_t a_page = 4096, a_strip = 64 + STRIP_BYTES / 64;
   const gconv_image *header = s->writer->header;
   uint64_t strips = (uint64_t)((header->height - 1) / s->strip_rows + 1);
-  uint64_t page = (uint64_t)header->height * s->row_bytes + strips * a_strip + a_page + header->icc_bytes;
+  uint64_t page = (uint64_t)header->height * s->row_bytes + strips * a_strip + a_page + header->icc_bytes +
+                  2 * (uint64_t)header->exif_bytes + header->xmp_bytes + (header->comment ? strlen(header->comment) : 0);
   page += s->writer->options->tiff_compression == GCONV_TIFF_LZW ? page / 2 : 0;
   return page > UINT32_MAX / (uint64_t)header->frames;
 }
@@ -173,9 +193,11 @@ gconv_status gconv_tiff_start(gconv_writer *writer) {
   s->strip_rows = rows < 1 ? 1 : rows < header->height ? (int32_t)rows : header->height;
   s->file.name = writer->name;
   s->file.sink = gconv_sink_can_seek(writer->sink) ? writer->sink : NULL;
-  GCONV_TRY(gconv_tiff_open(&s->file, needs_big(s) ? "w8" : "w"));
+  s->big = needs_big(s);
+  GCONV_TRY(gconv_tiff_open(&s->file, s->big ? "w8" : "w"));
   GCONV_TRY(check_compression(writer, compressions[writer->options->tiff_compression]));
   set_tags(s);
+  GCONV_TRY(set_metadata(s));
   return s->file.text[0] ? gconv_tiff_fail(&s->file, "") : GCONV_OK;
 }
 

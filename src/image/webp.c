@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WebP by libwebp, with and without loss, with alpha and ICC profile. The frames of an animation are read as whole canvases.
+ * WebP by libwebp, with and without loss, with alpha, ICC profile, EXIF and XMP. The frames of an animation are read as
+ * whole canvases.
  *
  * The libraries are loaded when the first WebP is met. Files are read and written whole: the format has at most 16383 x
  * 16383 pixels.
  */
 #include "base/library.h"
 #include "image/format.h"
+#include "image/metadata.h"
 
 #include <string.h>
 
@@ -77,17 +79,27 @@ static gconv_status damaged(const gconv_reader *reader, const char *what) {
   return gconv_fail(GCONV_BAD_FILE, "%s: damaged WebP: %s", reader->source->name, what);
 }
 
-static gconv_status read_icc(gconv_reader *reader, const WebPDemuxer *file) {
+typedef gconv_status take_chunk(gconv_image *header, const void *bytes, size_t size);
+
+static gconv_status take_icc(gconv_image *header, const void *bytes, size_t size) {
+  header->icc_bytes = size;
+  return gconv_metadata_copy(bytes, size, "an ICC profile", &header->icc);
+}
+
+/* Some programs put the mark before EXIF that JPEG has there. */
+static gconv_status take_exif(gconv_image *header, const void *bytes, size_t size) {
+  size_t mark = size >= 6 && memcmp(bytes, "Exif\0\0", 6) == 0 ? 6 : 0;
+  return gconv_metadata_set_exif(header, (const uint8_t *)bytes + mark, size - mark);
+}
+
+/* Hands over the first chunk of this name, if there is one. */
+static gconv_status read_chunk(gconv_reader *reader, const WebPDemuxer *file, const char *name, take_chunk *take) {
   WebPChunkIterator chunk;
   gconv_status status = GCONV_OK;
-  if (!webp.WebPDemuxGetChunk(file, "ICCP", 1, &chunk))
+  if (!webp.WebPDemuxGetChunk(file, name, 1, &chunk))
     return GCONV_OK;
   if (chunk.chunk.size > 0)
-    status = gconv_allocate(chunk.chunk.size, "an ICC profile", &reader->header.icc);
-  if (status == GCONV_OK && reader->header.icc) {
-    memcpy(reader->header.icc, chunk.chunk.bytes, chunk.chunk.size);
-    reader->header.icc_bytes = chunk.chunk.size;
-  }
+    status = take(&reader->header, chunk.chunk.bytes, chunk.chunk.size);
   webp.WebPDemuxReleaseChunkIterator(&chunk);
   return status;
 }
@@ -107,7 +119,9 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   header->channels = header->alpha ? 4 : 3;
   size_t canvas = (size_t)header->width * (size_t)header->height * 4;
   reader->bytes = r->size + (r->animated ? 3 : 1) * canvas;
-  return read_icc(reader, file);
+  GCONV_TRY(read_chunk(reader, file, "ICCP", take_icc));
+  GCONV_TRY(read_chunk(reader, file, "EXIF", take_exif));
+  return read_chunk(reader, file, "XMP ", gconv_metadata_set_xmp);
 }
 
 static gconv_status open_webp(gconv_reader *reader) {
@@ -264,14 +278,22 @@ static gconv_status encode(gconv_writer *writer, WebPPicture *picture) {
   return taken && webp.WebPEncode(&config, picture) ? GCONV_OK : fail_to_write(writer, picture->error_code);
 }
 
-/* Puts the profile beside the coded image. */
-static gconv_status write_with_icc(const gconv_writer *writer, const WebPData *image) {
-  const gconv_image *header = writer->header;
-  const WebPData icc = {header->icc, header->icc_bytes};
+typedef struct chunk {
+  const char *name;
+  const void *bytes; /* NULL: there is none */
+  size_t size;
+} chunk;
+
+/* Puts the chunks beside the coded image. */
+static gconv_status write_with_chunks(const gconv_writer *writer, const WebPData *image, const chunk *chunks, size_t count) {
   WebPData file = {NULL, 0};
   WebPMux *mux = webp.WebPNewInternal(WEBP_MUX_ABI_VERSION);
-  bool made = mux && webp.WebPMuxSetImage(mux, image, 0) == WEBP_MUX_OK &&
-              webp.WebPMuxSetChunk(mux, "ICCP", &icc, 0) == WEBP_MUX_OK && webp.WebPMuxAssemble(mux, &file) == WEBP_MUX_OK;
+  bool made = mux && webp.WebPMuxSetImage(mux, image, 0) == WEBP_MUX_OK;
+  for (size_t i = 0; i < count && made; i++) {
+    const WebPData data = {chunks[i].bytes, chunks[i].size};
+    made = !data.bytes || webp.WebPMuxSetChunk(mux, chunks[i].name, &data, 0) == WEBP_MUX_OK;
+  }
+  made = made && webp.WebPMuxAssemble(mux, &file) == WEBP_MUX_OK;
   gconv_status status =
       made ? gconv_sink_write(writer->sink, file.bytes, file.size) : fail_to_write(writer, VP8_ENC_ERROR_OUT_OF_MEMORY);
   webp.WebPFree((void *)(uintptr_t)file.bytes);
@@ -288,11 +310,15 @@ static gconv_status finish(gconv_writer *writer) {
   webp.WebPPictureFree(&picture);
   GCONV_TRY(status);
   const WebPData image = {w->file.mem, w->file.size};
-  bool fits = writer->header->channels >= 3 && gconv_icc_fits(writer->header);
-  if (writer->header->icc && fits)
-    return write_with_icc(writer, &image);
-  if (writer->header->icc)
+  const gconv_image *header = writer->header;
+  bool fits = header->channels >= 3 && gconv_icc_fits(header);
+  const chunk chunks[] = {{"ICCP", fits ? header->icc : NULL, header->icc_bytes},
+                          {"EXIF", header->exif, header->exif_bytes},
+                          {"XMP ", header->xmp, header->xmp_bytes}};
+  if (header->icc && !fits)
     gconv_remark("%s: the ICC profile is left out: it is not one of RGB colours", writer->name);
+  if (chunks[0].bytes || header->exif || header->xmp)
+    return write_with_chunks(writer, &image, chunks, sizeof chunks / sizeof chunks[0]);
   return gconv_sink_write(writer->sink, image.bytes, image.size);
 }
 
@@ -316,6 +342,7 @@ const gconv_format gconv_format_webp = {
              .quality = true,
              .lossless = true},
     .alpha = true,
+    .metadata = GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP,
     .sniff = sniff,
     .open = open_webp,
     .read_rows = read_rows,

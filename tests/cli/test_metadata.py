@@ -18,11 +18,13 @@ from helper import GCONV, CommandTest
 
 MAKE, ORIENTATION, X_RESOLUTION, Y_RESOLUTION, UNIT, CAMERA, GPS = 0x10F, 0x112, 0x11A, 0x11B, 0x128, 0x8769, 0x8825
 WIDTH, HEIGHT, TIME, NOTES = 0xA002, 0xA003, 0x9003, 0x927C
+DESCRIPTION, ARTIST, COPYRIGHT, EXPOSURE, INTEROPERABILITY, XMP_TAG = 0x10E, 0x13B, 0x8298, 0x829A, 0xA005, 700
 XMP = ('<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
        '<rdf:Description rdf:about="" xmlns:tiff="http://ns.adobe.com/tiff/1.0/" xmlns:xmp="http://ns.adobe.com/xap/1.0/" '
        'tiff:Orientation="%d" xmp:Rating="4">%s</rdf:Description></rdf:RDF></x:xmpmeta>')
 THUMBNAILS = "<xmp:Thumbnails><rdf:Alt>a picture</rdf:Alt></xmp:Thumbnails>"
 DJPEG = shutil.which("djpeg")
+EXIFTOOL = shutil.which("exiftool")
 
 
 def make_exif(orientation=6, size=(60, 40)):
@@ -53,6 +55,48 @@ def raw_profile(name, data):
     digits = data.hex().encode()
     lines = b"\n".join(digits[i:i + 72] for i in range(0, len(digits), 72))
     return b"Raw profile type " + name + b"\0", b"\n" + name + b"\n%8d\n" % len(data) + lines + b"\n"
+
+
+def make_tiff(picture, tags, order="<", big=False, more=()):
+    """A TIFF of RGB, with a page for each of [tags, *more], which are {number: text, bytes, a whole number, fractions [(a, b)], or such a directory}."""
+    wide = "Q" if big else "I"
+    size = struct.calcsize(wide)
+    head = {"<": b"II", ">": b"MM"}[order] + struct.pack(order + "HHH" if big else order + "H", *((43, 8, 0) if big else (42,)))
+    out = bytearray(head + bytes(size))
+
+    def append(data):
+        out.extend(bytes(len(out) % 2))
+        out.extend(data)
+        return len(out) - len(data)
+
+    def encode(value):
+        if isinstance(value, dict):
+            kind, letter = (18, "Q") if big else (13, "I")
+            return kind, 1, struct.pack(order + letter, directory(value))
+        if isinstance(value, int):
+            return 4, 1, struct.pack(order + "I", value)
+        if isinstance(value, str):
+            return 2, len(value.encode()) + 1, value.encode() + b"\0"
+        if isinstance(value, bytes):
+            return 7, len(value), value
+        return 5, len(value), b"".join(struct.pack(order + "II", *fraction) for fraction in value)
+
+    def directory(entries, following=0):
+        body = b""
+        for tag, value in sorted(entries.items()):
+            kind, count, data = encode(value)
+            place = data.ljust(size, b"\0") if len(data) <= size else struct.pack(order + wide, append(data))
+            body += struct.pack(order + "HH" + wide, tag, kind, count) + place
+        return append(struct.pack(order + ("Q" if big else "H"), len(entries)) + body + struct.pack(order + wide, following))
+
+    height, width, channels = picture.shape
+    shape = {256: width, 257: height, 258: 8, 259: 1, 262: 2, 273: append(picture.tobytes()), 277: channels, 278: height,
+             279: picture.size}
+    first = 0
+    for entries in reversed([tags, *more]):
+        first = directory({**shape, **entries}, first)
+    out[len(head):len(head) + size] = struct.pack(order + wide, first)
+    return bytes(out)
 
 
 class Metadata(CommandTest):
@@ -88,7 +132,7 @@ class Metadata(CommandTest):
     def check_exif(self, image, size):
         exif = image.getexif()
         self.assertEqual(exif.get(MAKE), "A camera")
-        self.assertEqual(exif.get(ORIENTATION), 1)
+        self.assertIn(exif.get(ORIENTATION), (1, None))
         camera = exif.get_ifd(CAMERA)
         self.assertEqual((camera[WIDTH], camera[HEIGHT]), size)
         self.assertEqual(camera[TIME], "2020:01:02 03:04:05")
@@ -101,6 +145,8 @@ class Metadata(CommandTest):
 
     def comment_of(self, image):
         text = {**image.info, **getattr(image, "text", {})}
+        if image.format == "TIFF":
+            return image.tag_v2[DESCRIPTION].encode("latin-1").decode()
         comment = text.get("comment", text.get("Comment"))
         return comment.decode() if isinstance(comment, bytes) else str(comment)
 
@@ -122,6 +168,110 @@ class Metadata(CommandTest):
         upright = numpy.asarray(ImageOps.exif_transpose(Image.open(self.folder / "in.jpg")))
         numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.jpg", "out.png")), upright)
 
+    def test_tiff_and_webp(self):
+        """From each format to each other; WebP has no place for comments."""
+        for order in "<>":
+            exif = make_exif()
+            exif.endian = order
+            exif[ARTIST], exif[COPYRIGHT] = "An artist", "© 2020"
+            self.save("in.jpg", exif=exif, xmp=(XMP % (6, THUMBNAILS)).encode(), comment="wörds", quality=95)
+            upright = numpy.asarray(ImageOps.exif_transpose(Image.open(self.folder / "in.jpg")))
+            for first in ("first.tif", "first.webp", "first.png"):
+                for second in ("second.tif", "second.webp", "second.jpg"):
+                    lost = "comments are left out: webp cannot hold them"
+                    self.check_exif(self.convert("in.jpg", first, *(["--lossless"] if first == "first.webp" else []),
+                                                 warning=lost if first == "first.webp" else ""), (40, 60))
+                    with self.subTest(first=first, second=second, order=order):
+                        image = self.convert(first, second,
+                                             warning=lost if second == "second.webp" and first != "first.webp" else "")
+                        self.assertEqual(image.size, (40, 60))
+                        self.check_exif(image, (40, 60))
+                        self.assertEqual(image.getexif()[ARTIST], "An artist")
+                        self.assertEqual(self.xmp_of(second), XMP % (1, ""))
+                        if first != "first.webp" and second != "second.webp":
+                            self.assertEqual(self.comment_of(image), "wörds")
+                    numpy.testing.assert_array_equal(numpy.asarray(self.open(first)), upright)
+
+    def test_fractions_and_gps_in_tiff(self):
+        """Values are copied, not computed: from TIFF and BigTIFF of both byte orders, and through TIFF."""
+        degrees = [(52, 1), (31, 1), (1234, 77)]
+        camera = {TIME: "2020:01:02 03:04:05", NOTES: b"notes of the camera, which are long", WIDTH: 60, HEIGHT: 40,
+                  EXPOSURE: [(1, 8000)], INTEROPERABILITY: {1: "R98"}}
+        tags = {MAKE: "A camera", DESCRIPTION: "wörds", XMP_TAG: (XMP % (6, "")).encode(), ORIENTATION: 6, CAMERA: camera,
+                GPS: {1: "N", 2: degrees}}
+        for order in "<>":
+            for big in (False, True):
+                (self.folder / "in.tif").write_bytes(make_tiff(self.picture, tags, order, big))
+                for source, target in (("in.tif", "a.tif"), ("a.tif", "b.jpg"), ("b.jpg", "c.tif"), ("in.tif", "d.png")):
+                    image = self.convert(source, target)
+                    self.check_exif(image, (40, 60))
+                    got = image.getexif()
+                    self.assertEqual(str(got.get_ifd(CAMERA)[EXPOSURE].limit_rational(9999)), "(1, 8000)")
+                    self.assertEqual([value.limit_rational(9999) for value in got.get_ifd(GPS)[2]], degrees)
+                    self.assertEqual(got.get_ifd(INTEROPERABILITY)[1], "R98")
+                    self.assertEqual(self.xmp_of(target), XMP % (1, ""))
+                    self.assertEqual(self.comment_of(image), "wörds")
+
+    @unittest.skipUnless(EXIFTOOL, "needs exiftool")
+    def test_exiftool_finds_the_same(self):
+        self.save("in.jpg", exif=make_exif(), xmp=(XMP % (6, "")).encode())
+        for name in ("out.jpg", "out.tif", "out.webp"):
+            self.convert("in.jpg", name)
+        texts = [subprocess.run([EXIFTOOL, "-s", "-G1", "-Make", "-ExifIFD:all", "-GPS:all", "-XMP:all", "-Warning", "-Error",
+                                 name], cwd=self.folder, stdout=subprocess.PIPE, check=True).stdout
+                 for name in ("out.jpg", "out.tif", "out.webp")]
+        self.assertIn(b"A camera", texts[0])
+        self.assertIn(b"GPSLatitudeRef", texts[0])
+        self.assertEqual(texts[1], texts[0])
+        self.assertEqual(texts[2], texts[0])
+
+    def test_description_of_exif(self):
+        """EXIF's ImageDescription is the tag that comments have in TIFF."""
+        exif = Image.Exif()
+        exif[DESCRIPTION] = "a description"
+        for comment, expected in (({}, "a description"), ({"comment": "words"}, "a description\nwords"),
+                                  ({"comment": "a description"}, "a description")):
+            self.save("in.jpg", exif=exif, **comment)
+            self.assertEqual(self.convert("in.jpg", "out.tif").tag_v2[DESCRIPTION], expected)
+
+    def test_what_tiff_has_no_place_for(self):
+        exif = make_exif(1)
+        exif[0x9C9B] = "Title".encode("utf-16le")
+        self.save("in.jpg", exif=exif, dpi=(300, 300))
+        self.convert("in.jpg", "out.tif", warning="1 entry of its EXIF is left out: TIFF has no place for it")
+
+    def test_descriptions_of_layouts(self):
+        """Those for ImageJ and OME say how many images follow, and where: they are wrong for results."""
+        for text, warned in (("ImageJ=1.54f\nimages=5\n", True), ('<?xml version="1.0"?><OME xmlns="x"/>', True),
+                             ('{"shape": [5, 40, 60]}', False)):
+            self.save("in.tif", description=text)
+            image = self.convert("in.tif", "out.tif", warning="its description is left out" if warned else "")
+            self.assertNotIn(DESCRIPTION, image.tag_v2)
+
+    def test_program_alone_is_no_exif(self):
+        self.save("in.tif", software="A program")
+        self.assertEqual(self.gconv("-i", "in.tif", "-f", "identity", "-o", "out.npy").stderr, "")
+
+    def test_first_page(self):
+        pages = [{DESCRIPTION: f"page {i}", MAKE: f"Camera {i}"} for i in (1, 2, 3)]
+        (self.folder / "in.tif").write_bytes(make_tiff(self.picture, pages[0], more=pages[1:]))
+        image = self.convert("in.tif", "out.tif")
+        self.assertEqual((image.n_frames, image.tag_v2[DESCRIPTION], image.tag_v2[MAKE]), (3, "page 1", "Camera 1"))
+        for i in (1, 2):
+            image.seek(i)
+            self.assertNotIn(DESCRIPTION, image.tag_v2)
+        image = self.convert("in.tif:2", "out.tif")
+        self.assertEqual((image.n_frames, image.tag_v2[DESCRIPTION], image.tag_v2[MAKE]), (1, "page 2", "Camera 2"))
+
+    def test_pipes_of_tiff_and_webp(self):
+        self.save("in.jpg", exif=make_exif())
+        for name in ("a.tif", "a.webp"):
+            self.convert("in.jpg", name)
+            form = name[2:].replace("tif", "tiff").replace("tifff", "tiff")
+            result = self.gconv("-i", "-", "-f", "identity", "-o", "-", "--format", form,
+                                stdin=(self.folder / name).read_bytes(), text=False)
+            self.check_exif(Image.open(io.BytesIO(result.stdout)), (40, 60))
+
     def test_sizes_are_those_of_the_result(self):
         self.save("in.jpg", exif=make_exif(orientation=1))
         self.gconv("-i", "in.jpg", "-f", "gaussian_5", "--stride", "2", "-o", "out.png")
@@ -133,7 +283,9 @@ class Metadata(CommandTest):
         self.save("large.jpg", exif=make_exif(1, (1600, 1900)), xmp=(XMP % (1, "")).encode(), comment="words")
         self.gconv("-i", "large.jpg", "-f", "gaussian_3", "-f", "sobel_x", "-o", "out/")
         self.gconv("-i", "large.jpg", "-f", "gaussian_3", "--verify", "-o", "out/whole.png")
-        for name in ("out/large_gaussian_3.png", "out/large_sobel_x.png", "out/whole.png"):
+        self.gconv("-i", "large.jpg", "-f", "identity", "-o", "large.tif")
+        self.gconv("-i", "large.tif", "-f", "gaussian_3", "-o", "out/large.tif", "--tiff-compression", "deflate")
+        for name in ("out/large_gaussian_3.png", "out/large_sobel_x.png", "out/whole.png", "out/large.tif"):
             image = self.open(name)
             self.check_exif(image, (1600, 1900))
             self.assertEqual(self.comment_of(image), "words")
@@ -152,10 +304,11 @@ class Metadata(CommandTest):
 
     def test_strip(self):
         self.save("in.jpg", exif=make_exif(), xmp=(XMP % (6, "")).encode(), comment="words", dpi=(300, 300))
-        for name in ("out.jpg", "out.png", "out.ppm"):
+        for name in ("out.jpg", "out.png", "out.ppm", "out.tif", "out.webp"):
             image = self.convert("in.jpg", name, "--strip")
             self.assertEqual(image.size, (40, 60))
-            self.assertEqual(len(image.getexif()), 0)
+            if name != "out.tif":
+                self.assertEqual(len(image.getexif()), 0)
             for word in (b"xmpmeta", b"words", b"camera", b"Exif", b"eXIf"):
                 self.assertNotIn(word, (self.folder / name).read_bytes())
         self.assertAlmostEqual(self.convert("in.jpg", "out.png", "--strip").info["dpi"][0], 300, places=1)
@@ -212,6 +365,29 @@ class Metadata(CommandTest):
         said = self.gconv("-i", "out", "-f", "identity", "-o", "again/", "--format", "same").stderr
         self.assertNotIn("EXIF", said)
 
+    def test_flipped_bytes_of_tiff_and_webp(self):
+        exif = make_exif(6)
+        random = numpy.random.default_rng(6)
+        (self.folder / "in").mkdir()
+        small = self.picture[:4, :6]
+        tags = {MAKE: "A camera", CAMERA: {TIME: "2020:01:02 03:04:05", NOTES: b"x" * 30, INTEROPERABILITY: {1: "R98"}},
+                GPS: {1: "N", 2: [(1, 2)] * 3}, XMP_TAG: (XMP % (6, "")).encode(), DESCRIPTION: "words"}
+        webp = io.BytesIO()
+        Image.fromarray(small).save(webp, "webp", exif=exif, lossless=True)
+        for kind, end, data in (("a", "tif", make_tiff(small, tags)), ("b", "tif", make_tiff(small, tags, ">", True)),
+                                ("c", "webp", webp.getvalue())):
+            for i in range(60):
+                damaged = bytearray(data)
+                begin = damaged.index(b"EXIF") + 8 if end == "webp" else 8
+                for _ in range(random.integers(1, 5)):
+                    damaged[random.integers(begin, len(damaged))] = random.integers(0, 256)
+                (self.folder / f"in/{i}{kind}.{end}").write_bytes(damaged)
+        done = subprocess.run([GCONV, "-i", "in", "-f", "identity", "-o", "out/", "--format", "same", "-q"], cwd=self.folder,
+                              env=self.environment(), stderr=subprocess.PIPE, check=False)
+        self.assertGreaterEqual(done.returncode, 0, done.stderr.decode())
+        self.assertGreater(len(self.files("out")), 90)
+        self.assertNotIn("damaged", self.gconv("-i", "out", "-f", "identity", "-o", "again/", "--format", "same").stderr)
+
     # ---- Orientation ----
 
     def check_png(self, name, chunks, orientation, make=None):
@@ -264,6 +440,30 @@ class Metadata(CommandTest):
         numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.jpg", "out.png")), stored[::-1, ::-1])
         self.save("in.jpg", xmp=(XMP % (3, "")).encode(), exif=make_exif(1))
         numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.jpg", "out.png")), stored)
+
+    def test_orientation_of_tiff(self):
+        """Once, whoever says it; the tag of TIFF comes before XMP, even where it says "upright"."""
+        for tag, xmp in ((6, 6), (8, None), (None, 6), (1, 6), (3, 8), (None, None)):
+            tags = {ORIENTATION: tag} if tag else {}
+            tags.update({XMP_TAG: (XMP % (xmp, "")).encode()} if xmp else {})
+            (self.folder / "in.tif").write_bytes(make_tiff(self.picture, {MAKE: "A camera", CAMERA: {TIME: "2020"}, **tags}))
+            image = Image.fromarray(self.picture)
+            image.getexif()[ORIENTATION] = tag or xmp or 1
+            upright = numpy.asarray(ImageOps.exif_transpose(image))
+            for target in ("out.png", "out.tif"):
+                result = self.convert("in.tif", target)
+                numpy.testing.assert_array_equal(numpy.asarray(ImageOps.exif_transpose(result)), upright, f"{tag} {xmp}")
+                numpy.testing.assert_array_equal(numpy.asarray(result), upright, f"{tag} {xmp}")
+
+    def test_orientation_of_webp(self):
+        for exif, xmp, orientation in ((6, None, 6), (None, 8, 8), (3, 6, 3), (1, 6, 1)):
+            options = {"exif": make_exif(exif)} if exif else {}
+            options.update({"xmp": (XMP % (xmp, "")).encode()} if xmp else {})
+            Image.fromarray(self.picture).save(self.folder / "in.webp", lossless=True, **options)
+            image = Image.fromarray(self.picture)
+            image.getexif()[ORIENTATION] = orientation
+            result = self.convert("in.webp", "out.webp", "--lossless")
+            numpy.testing.assert_array_equal(numpy.asarray(result), numpy.asarray(ImageOps.exif_transpose(image)))
 
     def test_damaged_texts_of_png(self):
         self.save("plain.png")
