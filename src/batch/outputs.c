@@ -243,7 +243,7 @@ static const gconv_format_info *find_format(const gconv_input *input) {
   if (!gconv_input_is_file(input->file) || gconv_image_read_header(input->path, &header, &format) != GCONV_OK)
     format = gconv_format_by_path(input->file);
   gconv_image_free(&header);
-  return format && format->writes ? format : gconv_format_by_name("png");
+  return format && format->writes ? format : gconv_format_by_name(format && format->tensors ? "npy" : "png");
 }
 
 /* Fills namer->of_inputs, and outputs->format if all are the same. */

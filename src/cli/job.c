@@ -529,7 +529,8 @@ gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *messag
   if (status == GCONV_OK)
     status = restrict_operation(job);
   job->batch.operation = job->operation;
-  job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters);
+  /* int16 has the levels of the file, which are its own where nothing is rescaled. */
+  job->batch.unrounded = are_results_float(job) && !has_offset(&job->filters) && job->batch.store != GCONV_STORE_I16;
   return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
 }
 

@@ -80,6 +80,9 @@ static void set_handlers(void) {
 
 gconv_status gconv_tiff_fail(gconv_tiff_file *file, const char *what) {
   const char *text = file->text[0] ? file->text : what;
+  size_t name = strlen(file->name);
+  if (strncmp(text, file->name, name) == 0 && strncmp(text + name, ": ", 2) == 0) /* libtiff puts it in front, too */
+    text += name + 2;
   if (file->status != GCONV_OK)
     return gconv_set_error(file->status, text);
   if (strstr(text, "ut of memory"))

@@ -215,6 +215,12 @@ class Arrays(CommandTest):
         self.gconv("-i", "stack.npy:4", "-f", "identity", "-o", "out.npy")
         numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), stack[3])
 
+    def test_int16_of_rescaled_samples(self):
+        """PNM of maxval 100 has levels up to 255 here, as in every other type."""
+        (self.folder / "m.pgm").write_bytes(b"P5 3 1 100\n" + bytes((0, 50, 100)))
+        self.gconv("-i", "m.pgm", "-f", "[1]", "--depth", "int16", "-o", "out.npy")
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), [[0, 128, 255]])
+
     def test_int16(self):
         pixels = self.photo("photo.png", 60, 50)
         self.gconv("-i", "photo.png", "-f", "sobel_x", "--depth", "int16", "-o", "out.npy")

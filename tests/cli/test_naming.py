@@ -438,6 +438,12 @@ class Formats(CommandTest):
         (self.folder / "in/a.png").unlink()
         self.gconv("-i", "in", "-f", "identity", "-o", "in/results/")
 
+    def test_same_of_archives(self):
+        array = numpy.linspace(-3, 3, 30, dtype="f4").reshape(5, 6)
+        numpy.savez(self.folder / "k.npz", array)
+        self.gconv("-i", "k.npz", "-f", "identity", "-o", "out/", "--format", "same")
+        numpy.testing.assert_array_equal(numpy.load(self.folder / "out/k.npy"), array)
+
     def test_suffix(self):
         words = ("-i", "in", "-r", "-f", "identity", "-o", "in", "--suffix", "_blur", "--format", "same")
         self.assertEqual(self.gconv(*words).stderr, "gconv: 5 written\n")
