@@ -426,9 +426,9 @@ static gconv_difference finish(const comparing *c, const total *t, int32_t frame
 static gconv_status write_shades(comparing *c) {
   gconv_type type = c->picture.type;
   size_t width = (size_t)c->picture.width;
-  float *floats = c->shade_values, *samples = floats + width;
   if (!c->writer)
     return GCONV_OK;
+  float *floats = c->shade_values, *samples = floats + width;
   if (type == GCONV_U8)
     return gconv_row_writer_write(c->writer, c->shades, width, c->count);
   for (int32_t row = 0; row < c->count; row++) {

@@ -193,7 +193,8 @@ static int estimate_quality(struct jpeg_decompress_struct *read) {
                                                14, 13, 16, 24, 40,  57,  69,  56,  14, 17, 22, 29, 51,  87,  80,  62,
                                                18, 22, 37, 56, 68,  109, 103, 77,  24, 35, 55, 64, 81,  104, 113, 92,
                                                49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99};
-  const JQUANT_TBL *table = read->quant_tbl_ptrs[read->comp_info[0].quant_tbl_no];
+  int number = read->comp_info[0].quant_tbl_no;
+  const JQUANT_TBL *table = number >= 0 && number < NUM_QUANT_TBLS ? read->quant_tbl_ptrs[number] : NULL;
   int best = 0;
   long least = LONG_MAX;
   for (int quality = 1; quality <= 100 && table; quality++) {

@@ -120,6 +120,12 @@ class ReadPng(unittest.TestCase):
                 with Image.open(name) as image:
                     np.testing.assert_array_equal(got, np.asarray(image.convert(mode)))
 
+    def test_critical_chunk_that_nobody_knows(self):
+        samples = random_samples(4, 5, RGB, 8)
+        said = failure(save("in.png", make_png(samples, RGB, 8, extra=chunk(b"ABCD", b"x"))))
+        self.assertIn("ABCD: unhandled critical chunk", said)
+        np.testing.assert_array_equal(read(save("in.png", make_png(samples, RGB, 8, extra=chunk(b"abCD", b"x")))), samples)
+
     def test_every_colour_type_and_depth(self):
         for colour, depths in DEPTHS.items():
             for depth in depths:
