@@ -20,7 +20,7 @@ def white(array):
 
 
 def blend(image, filtered, weights):
-    """weights * filtered + (1 - weights) * image, by integers where all are, and rounded once."""
+    """weights * filtered + (1 - weights) * image, by integers where all are. `filtered` was rounded, and the sum is, too."""
     top = white(weights)
     weights = weights.reshape(weights.shape + (1,) * (image.ndim - weights.ndim))
     if image.dtype.kind == "u" and weights.dtype.kind == "u":
