@@ -727,9 +727,10 @@ typedef struct gconv_area {
 } gconv_area;
 
 /* Applies an operation in a part of the image: each sample of the result is weight * applied + (1 - weight) * input, in
- * float64, rounded once: to the nearest level, or to float32. The weight is that of the mask within the rectangle, and 0
- * outside. Where it is 0, samples have the input's bits; where it is 1, those of the operation on the whole image: at the
- * edges of the rectangle, filters see its true neighbours.
+ * float64, rounded to the nearest level, or to float32. `applied` is the operation's result, of the type of the image: so
+ * it was rounded before. The weight is that of the mask within the rectangle, and 0 outside. Where it is 0, samples have
+ * the input's bits; where it is 1, those of the operation on the whole image: at the edges of the rectangle, filters see
+ * its true neighbours.
  *
  * Each image must become one of its own size, channels and type, alpha included, else there is no plan (GCONV_BAD_ARGUMENT).
  * The mask has one frame, and the width and height of every image (GCONV_BAD_ARGUMENT from gconv_plan_create()). It is grey,

@@ -4,7 +4,6 @@
 #include "cli/bank.h"
 #include "cli/terminal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -358,44 +357,6 @@ static gconv_status check_format(const gconv_main_job *job, gconv_message *messa
   return GCONV_OK;
 }
 
-/* Whether the filter blurs: it has several taps, none is below 0, and their sum is 1. */
-static bool is_blur(const gconv_filter *filter) {
-  double sum = 0;
-  size_t positive = 0;
-  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++) {
-    if (filter->taps[i] < 0)
-      return false;
-    sum += (double)filter->taps[i];
-    positive += filter->taps[i] > 0;
-  }
-  return positive > 1 && fabs(sum / (double)filter->divisor - 1) < 1e-3;
-}
-
-static const gconv_filter *find_blur(const gconv_filters *filters) {
-  for (size_t i = 0; i < filters->count; i++)
-    if (is_blur(&filters->items[i]))
-      return &filters->items[i];
-  return NULL;
-}
-
-/* A blur takes the zeros outside the image for black, unless its outputs all lie inside, as those of most regions do. */
-static void warn_of_dark_rims(const gconv_main_job *job) {
-  const gconv_settings *settings = job->settings;
-  const gconv_filter *blur = NULL;
-  if (settings->quiet || settings->border_given || settings->area.width > 0 || job->has_banks)
-    return;
-  if (settings->last.layer.padding != GCONV_LAYER_VALID)
-    blur = find_blur(&job->filters);
-  for (size_t i = 0; i < settings->before_count && !blur; i++)
-    if (settings->before[i].layer.padding != GCONV_LAYER_VALID)
-      blur = find_blur(&job->before[i]);
-  if (blur)
-    gconv_say(
-        "warning: %s: the rim darkens, as black lies outside the image: --border replicate avoids it (--border zero, if "
-        "it is meant)",
-        blur->name);
-}
-
 /* What banks cannot do. */
 static gconv_status check_bank_job(const gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
@@ -442,7 +403,7 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   GCONV_TRY(check_filters(job, message));
   GCONV_TRY(check_format(job, message));
   GCONV_TRY(read_mask(job, message));
-  warn_of_dark_rims(job);
+  gconv_job_warn_of_dark_rims(job);
   if (job->has_banks)
     GCONV_TRY(check_bank_job(job, message));
   gconv_shard_take(&settings->shard, &job->inputs, &job->outputs);

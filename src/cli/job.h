@@ -2,6 +2,7 @@
 /*
  * The main job, images in and results out, as its parts share it:
  *   job.c        what the settings come to, before the first image
+ *   rims.c       the warning of blurs that darken the rim
  *   report.c     what is told of the images
  *   digest.c     what tells it from other jobs
  *   cmd_filter.c the work, and the command
@@ -49,6 +50,13 @@ gconv_status gconv_job_open_manifest(gconv_main_job *job, bool writes, gconv_mes
 
 /* Frees what the job owns. */
 void gconv_job_free(gconv_main_job *job);
+
+/* ---- rims.c ---- */
+
+/* Warns of a filter that blurs and takes the zeros outside the image for black, where no border was given; not if --region
+ * or
+ * --mask keep the result away from the rim. The mask was read. */
+void gconv_job_warn_of_dark_rims(const gconv_main_job *job);
 
 /* ---- report.c ---- */
 

@@ -12,14 +12,16 @@ enum { ROW_WORK = 4096, ALL_WORK = 1 << 18, MOST_COMPUTED = 16 };
 /* A row of places in an output. */
 typedef struct place_row {
   const gconv_expected *expected;
+  const gconv_scope *scope;  /* NULL: the whole output */
   const gconv_image *stored; /* rows of the output, from `first` on */
   int32_t first, frame, y;
+  int32_t left, width; /* of the part */
   int columns;
   int32_t colours;
 } place_row;
 
 static int64_t column_of(const place_row *row, int place) {
-  return gconv_loss_column(gconv_expected_output(row->expected)->width, row->columns, place, row->y);
+  return row->left + gconv_loss_column(row->width, row->columns, place, row->y);
 }
 
 static int32_t channel_of(const place_row *row, int place) {
@@ -36,28 +38,42 @@ static double response_at(const void *context, int place) {
   return gconv_expected_response(row->expected, row->frame, row->y, column_of(row, place), channel_of(row, place));
 }
 
+static bool counts(const void *context, int place) {
+  const place_row *row = context;
+  return gconv_scope_weight(row->scope, row->y, column_of(row, place)) > 0;
+}
+
 static int at_most(double value, int most) {
   return value < 1 ? 1 : value < most ? (int)value : most;
 }
 
 /* Looks at the places in rows first .. first + count - 1 of an output. */
-static void watch_output(const gconv_expected *expected, const gconv_image *whole, const gconv_image *stored, int32_t first,
+static void watch_output(const gconv_expected *expected, const gconv_scope *scope, const gconv_image *stored, int32_t first,
                          int32_t count, double taps, int columns, gconv_losses *losses) {
-  int64_t all = (int64_t)whole->frames * whole->height;
+  const gconv_image *whole = gconv_expected_output(expected);
+  int32_t top = scope ? scope->top : 0, height = (scope ? scope->bottom : whole->height) - top;
+  int64_t all = (int64_t)whole->frames * height;
   int rows = at_most(ALL_WORK / taps, GCONV_LOSS_ROWS);
   rows = all < rows ? (int)all : rows;
-  place_row row = {.expected = expected, .stored = stored, .first = first, .colours = whole->channels - whole->alpha};
-  row.columns = whole->width < columns ? whole->width : columns;
+  place_row row = {.expected = expected,
+                   .scope = scope,
+                   .stored = stored,
+                   .first = first,
+                   .left = scope ? scope->left : 0,
+                   .width = scope ? scope->right - scope->left : whole->width,
+                   .colours = whole->channels - whole->alpha};
+  row.columns = row.width < columns ? row.width : columns;
   gconv_loss_row_source source = {.places = row.columns,
                                   .most = at_most(ROW_WORK / taps, MOST_COMPUTED),
                                   .white = (double)gconv_white(whole->type),
                                   .stored = stored ? stored_at : NULL,
                                   .response = response_at,
+                                  .counts = counts,
                                   .context = &row};
   for (int i = 0; i < rows; i++) {
     int64_t at = gconv_loss_row(all, rows, i);
-    row.frame = (int32_t)(at / whole->height);
-    row.y = (int32_t)(at % whole->height);
+    row.frame = (int32_t)(at / height);
+    row.y = top + (int32_t)(at % height);
     if (row.y >= first && row.y < first + count)
       gconv_losses_add_row(&source, losses);
   }
@@ -81,10 +97,11 @@ void gconv_filter_watch(const gconv_filter_plan *plan, const gconv_image *in, in
           (double)gconv_tap_count(&pass->problem) / (gconv_is_combined(&pass->problem) ? 1 : pass->problem.filters);
       gconv_expected *expected = gconv_expected_make(plan, pass, in, in_row, (int32_t)k);
       if (expected && whole->channels > whole->alpha)
-        watch_output(expected, whole, stored, first, stored ? stored->height : whole->height, taps + 1, columns,
+        watch_output(expected, plan->base.scope, stored, first, stored ? stored->height : whole->height, taps + 1, columns,
                      &plan->base.losses[output]);
       gconv_expected_free(expected);
       plan->base.losses[output].is_signed = plan->options.range == GCONV_RANGE_SIGNED;
+      plan->base.losses[output].in_scope = plan->base.scope != NULL;
     }
   }
 }

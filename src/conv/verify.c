@@ -312,7 +312,7 @@ static gconv_status compare_output(row_check *check, const gconv_comparison *com
 static gconv_status compare_pass(const gconv_filter_plan *plan, const gconv_pass *pass, const gconv_image *in,
                                  const gconv_image *outputs, double tolerance, double budget, gconv_verification *result) {
   row_check check = {.plan = plan, .pass = pass, .in = in};
-  gconv_comparison comparison = {plan->base.device->threads, NULL, 0, tolerance, 1, expect_sample, &check};
+  gconv_comparison comparison = {plan->base.device->threads, NULL, 0, tolerance, 1, expect_sample, &check, plan->base.scope};
   check.largest = fmax(largest_level(in, &check.finite), fabs((double)pass->problem.border_level));
   check.tap_sums = calloc((size_t)pass->problem.filters, sizeof *check.tap_sums);
   if (!check.tap_sums)

@@ -83,7 +83,7 @@ static gconv_status run_whole(gconv_network *network, const gconv_image *in, gco
     status = gconv_present(&network->presenter, network->base.device->threads, &network->maps, outputs);
   else
     copy_rows(&network->maps, outputs);
-  if (presents && network->base.losses)
+  if (presents && network->base.losses && !network->base.scope)
     gconv_presenter_watch(&network->presenter, &network->maps, 0, network->base.losses);
   timings->finish_ms += gconv_now_ms() - start;
   return status;
@@ -156,7 +156,7 @@ static gconv_status present_rows(gconv_network *network, int32_t first, gconv_im
   else
     gconv_present_rows(presenter, threads, &maps, network->base.pass.first / (presenter->height + GCONV_MOSAIC_GAP),
                        outputs);
-  if (network->base.losses && network->base.pass.first == 0 && !network->base.pass.surveys)
+  if (network->base.losses && !network->base.scope && network->base.pass.first == 0 && !network->base.pass.surveys)
     gconv_presenter_watch(presenter, &maps, first, network->base.losses);
   timings->finish_ms += gconv_now_ms() - start;
   return GCONV_OK;

@@ -247,7 +247,14 @@ static gconv_expectation expect_sample(const void *context, const gconv_sample_p
 static gconv_status compare(const gconv_network *network, const field *tensor, const gconv_image *maps, double tolerance,
                             gconv_verification *result) {
   maps_check check = {network, tensor};
-  gconv_comparison comparison = {network->base.device->threads, maps, 0, tolerance, 1, expect_sample, &check};
+  gconv_comparison comparison = {network->base.device->threads,
+                                 maps,
+                                 0,
+                                 tolerance,
+                                 1,
+                                 expect_sample,
+                                 &check,
+                                 maps == &network->maps ? NULL : network->base.scope}; /* maps are not blended */
   for (int32_t frame = 0; frame < maps->frames; frame++)
     GCONV_TRY(gconv_compare_frame(&comparison, frame, result));
   return GCONV_OK;

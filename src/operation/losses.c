@@ -8,7 +8,8 @@
 
 /* ---- Plans ---- */
 
-/* The plan that makes the outputs: of a chain, that of its last stage. */
+/* The plan that makes the outputs: of a chain, that of its last stage; of a part of the image, that of what is done there.
+ */
 static gconv_plan *last_of(gconv_plan *plan) {
   while (plan->last)
     plan = plan->last;
@@ -22,11 +23,16 @@ gconv_status gconv_plan_watch(gconv_plan *whole) {
   return plan->losses ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory to watch %zu outputs", plan->output_count);
 }
 
+void gconv_plan_set_scope(gconv_plan *whole, gconv_scope *scope) {
+  gconv_plan *plan = last_of(whole);
+  plan->scope = plan->scope ? plan->scope : scope;
+}
+
 /* Responses of a flat image differ by rounding alone. */
 bool gconv_losses_are_of_one_colour(const gconv_losses *l) {
   const double rounding = 1e-3;
   bool differ = l->high - l->low > rounding * fmax(fabs(l->high), fabs(l->low));
-  return l->places > 0 && (l->black == l->places || l->white == l->places) && differ;
+  return !l->in_scope && l->places > 0 && (l->black == l->places || l->white == l->places) && differ;
 }
 
 /* How much of an output was lost; one colour alone is worse than any share. */
@@ -82,8 +88,11 @@ static double share_of_clamped(const gconv_loss_row_source *row, const int *plac
 
 /* Where samples are not known, any place may be black or white. */
 void gconv_losses_add_row(const gconv_loss_row_source *row, gconv_losses *losses) {
-  int black[GCONV_LOSS_COLUMNS], white[GCONV_LOSS_COLUMNS], blacks = 0, whites = 0;
+  int black[GCONV_LOSS_COLUMNS], white[GCONV_LOSS_COLUMNS], blacks = 0, whites = 0, places = 0;
   for (int i = 0; i < row->places; i++) {
+    if (row->counts && !row->counts(row->context, i))
+      continue;
+    places++;
     double stored = row->stored ? row->stored(row->context, i) : 0;
     if (stored <= 0 || !row->stored)
       black[blacks++] = i;
@@ -94,7 +103,7 @@ void gconv_losses_add_row(const gconv_loss_row_source *row, gconv_losses *losses
     losses->low = INFINITY;
     losses->high = -INFINITY;
   }
-  losses->places += row->places;
+  losses->places += places;
   losses->black += row->stored ? blacks : 0;
   losses->white += row->stored ? whites : 0;
   losses->below += blacks * share_of_clamped(row, black, blacks, false, losses);

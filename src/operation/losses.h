@@ -22,6 +22,7 @@ struct gconv_losses {
   double below, above; /* estimates: at which the response was clamped to black, or to white */
   double low, high;    /* the smallest and largest response that was computed; white is 1 */
   bool is_signed;      /* the range is signed: black is what lies below -1 before it */
+  bool in_scope;       /* the places are those where the operation counts, of more that the output has */
 };
 
 enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };
@@ -29,7 +30,11 @@ enum { GCONV_LOSS_ROWS = 32, GCONV_LOSS_COLUMNS = 64 };
 /* Begins to watch the outputs of all executions to come. GCONV_NO_MEMORY. */
 gconv_status gconv_plan_watch(gconv_plan *plan);
 
-/* Whether the output is of one colour, black or white, although its responses differ. */
+/* Lets the results of a plan count in that scope alone, which the caller keeps as long as the plan: the rest is neither
+ * watched nor held to float64. A plan that has a scope already keeps it. */
+void gconv_plan_set_scope(gconv_plan *plan, gconv_scope *scope);
+
+/* Whether the output is of one colour, black or white, although its responses differ. False of a scope. */
 bool gconv_losses_are_of_one_colour(const gconv_losses *losses);
 
 /* Returns the sums of the output that lost most since the last call, and begins anew; all 0 if nothing was watched. */
@@ -50,6 +55,7 @@ typedef struct gconv_loss_row_source {
   double white;
   double (*stored)(const void *context, int place);   /* the sample, a level; NULL: it is not known */
   double (*response)(const void *context, int place); /* where white is 1, neither clamped nor rounded */
+  bool (*counts)(const void *context, int place);     /* NULL: all places do */
   const void *context;
 } gconv_loss_row_source;
 

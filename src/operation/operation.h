@@ -37,6 +37,16 @@ typedef struct gconv_plan_order {
 /* Work that a plan on a GPU leaves to the host: before the convolution, so that the host wants the pixels, and behind it. */
 enum { GCONV_HOST_BEFORE = 1, GCONV_HOST_AFTER = 2 };
 
+/* The part of an image in which an operation counts (within.c). */
+typedef struct gconv_scope {
+  int32_t left, top, right, bottom; /* columns left .. right - 1 of rows top .. bottom - 1 */
+  const gconv_image *mask;          /* of one channel, in the size of the image: weights from 0 to white. NULL: all are 1 */
+  const gconv_image *input;         /* while results are verified: what they were blended with; else NULL */
+} gconv_scope;
+
+/* The weight of the operation's result at a place, from 0 to 1; 1 everywhere if `scope` is NULL. */
+double gconv_scope_weight(const gconv_scope *scope, int64_t y, int64_t x);
+
 typedef struct gconv_plan_type gconv_plan_type;
 typedef struct gconv_losses gconv_losses;
 
@@ -146,7 +156,8 @@ struct gconv_plan {
   size_t output_count;
   gconv_plan_info info;
   gconv_plan_pass pass; /* the one that was begun, by rows */
-  gconv_plan *last;     /* of a chain: the plan of its last stage, which it owns; else NULL */
+  gconv_plan *last;     /* of a chain, the plan of its last stage; of a part, that of what is done there; else NULL. Owned */
+  gconv_scope *scope;   /* where the results will count, if not everywhere: another plan's, to whom this is the last */
   gconv_losses *losses; /* owned, [output_count]: what executions lost (losses.h); NULL: nobody watches */
 };
 

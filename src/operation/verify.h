@@ -4,7 +4,7 @@
 #define GCONV_OPERATION_VERIFY_H
 
 #include "base/threads.h"
-#include "gconv.h"
+#include "operation/operation.h"
 
 /* A value, and how far a correct program may be from it; INFINITY: nothing can be said of it. */
 typedef struct gconv_expectation {
@@ -25,6 +25,7 @@ typedef struct gconv_comparison {
   /* What the output, which is `got` at this place, should be there. Called by several threads. */
   gconv_expectation (*expect)(const void *context, const gconv_sample_place *place, double got);
   const void *context;
+  const gconv_scope *scope; /* with its input: the output was blended with that; NULL: it is as the operation made it */
 } gconv_comparison;
 
 /* The sample as it is stored: a level, or a float. */

@@ -10,7 +10,8 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "image/colour.h"
-#include "operation/operation.h"
+#include "operation/losses.h"
+#include "operation/verify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,16 +26,10 @@ typedef struct within {
   bool told;              /* that the rectangle reaches beyond an image; changed atomically */
 } within;
 
-/* Columns left .. right - 1 of rows top .. bottom - 1. */
-typedef struct rectangle {
-  int32_t left, top, right, bottom;
-} rectangle;
-
 typedef struct within_plan {
   gconv_plan base;
   gconv_plan *inner;
-  const gconv_image *mask; /* NULL: there is none */
-  rectangle inside;        /* clipped to the image */
+  gconv_scope scope; /* clipped to the image */
 } within_plan;
 
 /* ---- Weights --------------------------------------------------------------------------------------------------------- */
@@ -56,6 +51,15 @@ GCONV_INLINE void store(gconv_type type, void *row, size_t i, double value) {
     ((uint16_t *)row)[i] = (uint16_t)rint(value);
   else
     ((float *)row)[i] = (float)value;
+}
+
+double gconv_scope_weight(const gconv_scope *scope, int64_t y, int64_t x) {
+  if (!scope)
+    return 1;
+  if (y < scope->top || y >= scope->bottom || x < scope->left || x >= scope->right)
+    return 0;
+  const gconv_image *mask = scope->mask;
+  return mask ? gconv_sample_at(mask, 0, 0, y, x) / white_of(mask->type) : 1;
 }
 
 static void *row_of(const gconv_image *image, int32_t row) {
@@ -194,8 +198,8 @@ typedef struct blend {
 } blend;
 
 static void blend_row(const blend *b, size_t plane, int32_t row) {
-  const rectangle *inside = &b->plan->inside;
-  const gconv_image *in = b->in, *out = b->out, *mask = b->plan->mask;
+  const gconv_scope *inside = &b->plan->scope;
+  const gconv_image *in = b->in, *out = b->out, *mask = inside->mask;
   size_t channels = out->planar ? 1 : (size_t)out->channels, pixel = channels * gconv_type_bytes(out->type);
   const uint8_t *from = (const uint8_t *)row_of(in, b->out_row + row - b->in_row) + plane * in->plane_bytes;
   uint8_t *to = (uint8_t *)row_of(out, row) + plane * out->plane_bytes;
@@ -257,7 +261,7 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
 static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, int32_t window_row, int32_t first,
                                  gconv_image *outputs, gconv_timings *timings) {
   const within_plan *plan = (const within_plan *)base;
-  int32_t begin = plan->inside.top > first ? plan->inside.top - first : 0, end = plan->inside.bottom - first;
+  int32_t begin = plan->scope.top > first ? plan->scope.top - first : 0, end = plan->scope.bottom - first;
   end = end < outputs->height ? end : outputs->height;
   begin -= begin % row_step(base); /* strips begin at multiples of it, as `first` is one */
   if (begin < end) {
@@ -272,7 +276,7 @@ static gconv_status execute_rows(gconv_plan *base, const gconv_image *window, in
 
 static gconv_status execute(gconv_plan *base, const gconv_plan_input *in, gconv_image *outputs, gconv_timings *timings) {
   const within_plan *plan = (const within_plan *)base;
-  bool some_rows = plan->inside.bottom - plan->inside.top < base->like.height;
+  bool some_rows = plan->scope.bottom - plan->scope.top < base->like.height;
   if (some_rows && row_step(base) > 0) {
     GCONV_TRY(gconv_image_copy_metadata(outputs, in->image));
     return execute_rows(base, in->image, 0, 0, outputs, timings);
@@ -298,64 +302,25 @@ static gconv_status measure(gconv_plan *base, const gconv_image *in, gconv_image
 
 static void explain(const gconv_plan *base, FILE *text) {
   const within_plan *plan = (const within_plan *)base;
-  const rectangle *r = &plan->inside;
+  const gconv_scope *r = &plan->scope;
   fprintf(text, "only within %d x %d pixels from column %d, row %d on%s: all others are the input's\n", r->right - r->left,
-          r->bottom - r->top, r->left, r->top, plan->mask ? ", as far as the mask says" : "");
+          r->bottom - r->top, r->left, r->top, plan->scope.mask ? ", as far as the mask says" : "");
   plan->inner->type->explain(plan->inner, text);
 }
 
-/* Compares the outputs with `blended`, the result of the same operation that was verified before it was blended. */
-static void compare(const gconv_image *blended, const gconv_image *outputs, gconv_verification *result) {
-  size_t channels = (size_t)outputs->channels, inner = outputs->planar ? 1 : channels;
-  double worst = 0;
-  for (size_t plane = 0; plane < planes_of(outputs); plane++)
-    for (int32_t y = 0; y < outputs->height; y++) {
-      const uint8_t *want = (const uint8_t *)row_of(blended, y) + plane * blended->plane_bytes;
-      const uint8_t *got = (const uint8_t *)row_of(outputs, y) + plane * outputs->plane_bytes;
-      size_t samples = (size_t)outputs->width * inner;
-      if (memcmp(want, got, samples * gconv_type_bytes(outputs->type)) == 0)
-        continue;
-      for (size_t i = 0; i < samples; i++) {
-        double expected = sample_at(outputs->type, want, i), is = sample_at(outputs->type, got, i);
-        double error = fabs(is - expected);
-        if (!(error > worst))
-          continue;
-        worst = error;
-        *result = (gconv_verification){.max_error = error, /* nothing is allowed */
-                                       .most_allowed = result->most_allowed,
-                                       .frame = (int32_t)(outputs->planar ? plane / channels : plane),
-                                       .y = y,
-                                       .x = (int32_t)(i / inner),
-                                       .channel = (int32_t)(outputs->planar ? plane % channels : i % inner),
-                                       .got = is,
-                                       .expected = expected,
-                                       .compared = result->compared};
-      }
-    }
-}
-
-/* The inner operation is held to float64; then the outputs must be what it made, blended. */
+/* The inner operation holds what was blended to float64, and the rest to the input. */
 static gconv_status verify(gconv_plan *base, const gconv_image *in, const gconv_image *outputs, double tolerance,
                            double budget, gconv_verification *result) {
-  const within_plan *plan = (const within_plan *)base;
-  gconv_timings times = {0};
-  gconv_image again = gconv_header_of(outputs);
-  GCONV_TRY(gconv_image_allocate(&again));
-  gconv_status status = plan->inner->type->execute(plan->inner, &(gconv_plan_input){.image = in}, &again, &times);
-  if (status == GCONV_OK)
-    status = plan->inner->type->verify(plan->inner, in, &again, tolerance, budget, result);
-  if (status == GCONV_OK && result->max_error <= result->allowed) {
-    blend_rows(&(blend){plan, in, &again, 0, 0}, &times);
-    compare(&again, outputs, result);
-  }
-  gconv_image_free(&again);
+  within_plan *plan = (within_plan *)base;
+  plan->scope.input = in;
+  gconv_status status = plan->inner->type->verify(plan->inner, in, outputs, tolerance, budget, result);
+  plan->scope.input = NULL;
   return status;
 }
 
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const within_plan *plan = (const within_plan *)base;
   plan->inner->type->find_need(plan->inner, need);
-  need->verify += gconv_pixel_bytes(&base->like);
 }
 
 /* ---- The plan -------------------------------------------------------------------------------------------------------- */
@@ -405,16 +370,17 @@ static int32_t clip(int64_t at, int32_t most) {
   return at < 0 ? 0 : at > most ? most : (int32_t)at;
 }
 
-static gconv_status clip_area(within *w, const gconv_image *like, bool tells, rectangle *inside) {
+static gconv_status clip_area(within *w, const gconv_image *like, bool tells, gconv_scope *inside) {
   const gconv_area *area = &w->area;
-  *inside = (rectangle){0, 0, like->width, like->height};
+  *inside = (gconv_scope){.right = like->width, .bottom = like->height};
   if (area->width == 0)
     return GCONV_OK;
   char text[64];
   print_area(area, text);
-  *inside =
-      (rectangle){clip(area->x, like->width), clip(area->y, like->height), clip((int64_t)area->x + area->width, like->width),
-                  clip((int64_t)area->y + area->height, like->height)};
+  *inside = (gconv_scope){.left = clip(area->x, like->width),
+                          .top = clip(area->y, like->height),
+                          .right = clip((int64_t)area->x + area->width, like->width),
+                          .bottom = clip((int64_t)area->y + area->height, like->height)};
   int32_t width = inside->right - inside->left, height = inside->bottom - inside->top;
   if (width <= 0 || height <= 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the region %s lies outside the image, which has %d x %d pixels", text,
@@ -440,11 +406,13 @@ static const gconv_plan_type within_plan_type = {.bytes = sizeof(within_plan),
 static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan *base) {
   within *w = (within *)operation;
   within_plan *plan = (within_plan *)base;
-  plan->mask = w->mask.data ? &w->mask : NULL;
-  if (plan->mask)
-    GCONV_TRY(check_mask_size(plan->mask, order->like));
-  GCONV_TRY(clip_area(w, order->like, order->extent == GCONV_PLAN_WHOLE, &plan->inside));
+  if (w->mask.data)
+    GCONV_TRY(check_mask_size(&w->mask, order->like));
+  GCONV_TRY(clip_area(w, order->like, order->extent == GCONV_PLAN_WHOLE, &plan->scope));
+  plan->scope.mask = w->mask.data ? &w->mask : NULL;
   GCONV_TRY(gconv_plan_make(order, w->inner, &plan->inner));
+  base->last = plan->inner;
+  gconv_plan_set_scope(plan->inner, &plan->scope);
   GCONV_TRY(check_result(plan->inner, &base->like));
   base->info = plan->inner->info;
   base->output_count = 1;

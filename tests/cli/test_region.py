@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """--region and --mask: filters in a part of the image, blended with the input."""
+import re
 import unittest
 
 import numpy as np
@@ -19,7 +20,7 @@ def white(array):
 
 
 def blend(image, filtered, weights):
-    """weights * filtered + (1 - weights) * image, by integers where all are, and rounded once."""
+    """weights * filtered + (1 - weights) * image, by integers where all are. `filtered` was rounded, and the sum is, too."""
     top = white(weights)
     weights = weights.reshape(weights.shape + (1,) * (image.ndim - weights.ndim))
     if image.dtype.kind == "u" and weights.dtype.kind == "u":
@@ -310,6 +311,96 @@ class Mask(Part):
     def test_verified(self):
         self.save("m.png", self.ramp)
         self.check("m.png", self.ramp, "-f", BLUR, "--verify")
+
+
+class Warned(Part):
+    """What is said of a part is true of the part."""
+
+    def setUp(self):
+        super().setUp()
+        self.image = self.photo("a.png", 60, 45)
+
+    def warnings(self, *words, of="a.png"):
+        return self.gconv("-i", of, *words, "-o", "got.png").stderr
+
+    def mask(self, *box):
+        self.save("m.png", rectangle((45, 60), *box))
+        return "--mask", "m.png"
+
+    def test_samples_that_were_clamped(self):
+        for part in ("--region", "40x30+5+5"), self.mask(40, 30, 5, 5), ("--region", "40x3+5+40"):
+            said = self.warnings("-f", "sobel_x", "--border", "zero", *part)
+            self.assertRegex(said, r"about \d+% of the responses are below 0 and became black")
+            said = self.warnings("-f", "[1000]", *part)
+            self.assertIn("about 100% of the responses are above white", said)
+            said = self.warnings("-f", "[-1000]", *part)
+            self.assertIn("about 100% of the responses are below 0", said)
+            self.assertNotIn("all over", said)
+        said = self.warnings("-f", BLUR, "--border", "replicate", "--then", "-f", "[1000]", "--region", "40x30+5+5")
+        self.assertIn("about 100% of the responses are above white", said)
+
+    def test_what_is_clamped_elsewhere_is_not_counted(self):
+        image = np.full((45, 60), 50, np.uint8)
+        image[:, 30:] = 200
+        self.save("half.png", image)
+        words = ("-f", "[2]", "--border", "zero")
+        self.assertRegex(self.warnings(*words, of="half.png"), "about (4|5).% of the responses are above white")
+        for part in ("--region", "30x45+0+0"), self.mask(30, 45, 0, 0):
+            self.assertEqual(self.warnings(*words, *part, of="half.png"), "")
+        for part in ("--region", "30x45+30+0"), self.mask(30, 45, 30, 0):
+            self.assertIn("about 100% of the responses are above white", self.warnings(*words, *part, of="half.png"))
+
+    def test_rims(self):
+        both = ("-f", "[1 1 1]/3", "--then", "-f", BLUR)
+        for filters, region, darkens in ((BLUR, "20x20+2+10", True), (BLUR, "20x20+10+2", True), (BLUR, "20x20+3+3", False),
+                                         (BLUR, "20x20-5+10", True), ("sharpen", "20x20+0+0", False), (both, "20x20+3+3", True),
+                                         (both, "20x20+4+4", False)):
+            words = filters if filters is both else ("-f", filters)
+            self.assertEqual("the rim darkens" in self.warnings(*words, "--region", region), darkens, (words, region))
+        words = ("-f", BLUR, "--dilation", "2")
+        self.assertIn("the rim darkens", self.warnings(*words, "--region", "20x20+5+10"))
+        self.assertNotIn("the rim darkens", self.warnings(*words, "--region", "20x20+6+6"))
+
+    def test_rims_by_a_mask(self):
+        for box, darkens in (((20, 20, 10, 10), False), ((54, 39, 3, 3), False), ((20, 20, 2, 10), True), ((20, 20, 10, 2), True),
+                             ((48, 20, 10, 10), True), ((20, 33, 10, 10), True), ((60, 45, 0, 0), True)):
+            self.assertEqual("the rim darkens" in self.warnings("-f", BLUR, *self.mask(*box)), darkens, box)
+        everywhere = self.mask(60, 45, 0, 0)
+        self.assertIn("the rim darkens", self.warnings("-f", BLUR, *everywhere, "--region", "40x20+18+10"))
+        self.assertNotIn("the rim darkens", self.warnings("-f", BLUR, *everywhere, "--region", "40x20+10+10"))
+        self.save("m.png", np.dstack([np.full((45, 60), 255, np.uint8), rectangle((45, 60), 20, 20, 10, 10)]))
+        self.assertNotIn("the rim darkens", self.warnings("-f", BLUR, "--mask", "m.png"))
+
+
+class Verified(Part):
+    """--verify compares what the file has, in float64."""
+
+    def place(self, *words, of="g.png", to="got.png"):
+        lines = self.gconv("-i", of, *words, "--border", "edge", "--verify", "-o", to).stdout
+        found = re.search(r"row (\d+), column (\d+), channel 0 is (\d+)", lines)
+        self.assertTrue(found, lines)
+        return [int(number) for number in found.groups()]
+
+    def setUp(self):
+        super().setUp()
+        self.image = self.save("g.png", np.random.default_rng(5).integers(0, 65536, (45, 60)).astype(np.uint16))
+
+    def test_the_place_lies_in_the_part(self):
+        self.save("m.png", np.tile(np.linspace(0, 255, 60).astype(np.uint8), (45, 1)))
+        for part in ("--region", "20x20+5+5"), ("--mask", "m.png"), ("--mask", "m.png", "--region", "20x20+5+5"):
+            row, column, told = self.place("-f", "gaussian:sigma=2", *part)
+            self.assertEqual(told, self.read("got.png")[row, column])
+            if "--region" in part:
+                self.assertTrue(5 <= row < 25 and 5 <= column < 25, (row, column))
+
+    def test_floats_and_numbers_that_are_not_finite(self):
+        image = np.random.default_rng(6).standard_normal((45, 60)).astype(np.float32)
+        image[3, 4], image[30, 40] = np.inf, np.nan
+        self.save("f.npy", image)
+        self.save("m.npy", np.tile(np.linspace(0, 1, 60, dtype=np.float32), (45, 1)))
+        for part in ("--region", "20x20+5+5"), ("--mask", "m.npy"):
+            said = self.gconv("-i", "f.npy", "-f", "gaussian:sigma=2", "--border", "edge", *part, "--verify", "-o", "got.npy").stdout
+            self.assertIn("2700 samples compared", said)
 
 
 if __name__ == "__main__":
