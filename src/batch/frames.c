@@ -157,6 +157,7 @@ static void add_report(gconv_frames *frames, gconv_task *one, gconv_item *part) 
   add_times(&task->common, &one->common);
   task->common.decode_ms += part->report.decode_ms;
   add_execution(&task->common, &one->common, (int32_t)frames->number - 1);
+  gconv_losses_keep_worst(&task->losses, &one->losses);
   task->common.cold |= one->common.cold;
   if (!task->explanation) {
     task->explanation = one->explanation;
@@ -182,6 +183,8 @@ static gconv_status begin_frame(gconv_frames *frames, gconv_item *part) {
   if (!part->wanted)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (turn) {
+    for (size_t n = 0; n < part->count; n++)
+      part->wanted[n] = true; /* what cannot be named counts as failed */
     GCONV_TRY(make_names(frames));
     gconv_item_choose(run, part);
     return GCONV_OK;

@@ -32,6 +32,9 @@ gconv_status gconv_plan_watch(gconv_plan *plan);
 /* Whether the output is of one colour, black or white, although its responses differ. */
 bool gconv_losses_are_of_one_colour(const gconv_losses *losses);
 
+/* Makes *worst the other if that lost more. */
+void gconv_losses_keep_worst(gconv_losses *worst, const gconv_losses *other);
+
 /* Returns the sums of the output that lost most since the last call, and begins anew; all 0 if nothing was watched. */
 gconv_losses gconv_plan_take_losses(gconv_plan *plan);
 

@@ -135,6 +135,26 @@ class Frames(CommandTest):
             self.assertEqual(self.files(), ["movie.ppm"])
         self.usage_error("{frame}", "-i", "movie.ppm", "-f", "identity", "-o", "out/{stem}.png")
 
+    def test_more_pages_than_names(self):
+        numpy.save(self.folder / "stack.npy", numpy.stack([frame[..., 0] for frame in self.frames]))
+        before = self.files()
+        for output in (("-o", "one.png"), ("-o", "-"), ("-o", "{stem}.png")):
+            result = self.gconv("-i", "-", "-f", "identity", *output, status=1, text=False,
+                                stdin=(self.folder / "stack.npy").read_bytes())
+            self.assertIn("several images came", result.stderr)
+            self.assertEqual(result.stderr.count("several images came"), 1)
+            self.assertEqual((self.files(), result.stdout), (before, b""))
+
+    def test_losses_of_all_are_told_once(self):
+        flat, steep = numpy.full((40, 50), 100, "u1"), numpy.zeros((40, 50), "u1")
+        steep[:, :25] = 200
+        for data in (b"".join(map(pnm, (flat, steep, flat))), b"".join(map(pnm, (steep, steep)))):
+            (self.folder / "steps.pgm").write_bytes(data)
+            for source, stdin in (("steps.pgm", None), ("-", data)):
+                result = self.gconv("-i", source, "movie.ppm", "-f", "sobel_x", "-o", "out/", stdin=stdin)
+                self.assertEqual(result.stderr.count("became black"), 1)
+                self.assertIn("clamped to black: 2 images", result.stderr + result.stdout)
+
     def test_large_ones_by_rows(self):
         frames = [noise(1500, 2500, 3) for _ in range(3)]
         data = b"".join(map(pnm, frames))
