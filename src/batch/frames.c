@@ -77,12 +77,16 @@ gconv_status gconv_frames_take_writer(gconv_frames *frames, size_t n, gconv_imag
   if (frames->number > 1)
     return *writer && frames->total == 0 && !(frames->number == 2 && frames->counted) ? gconv_row_writer_add_frame(*writer)
                                                                                       : GCONV_OK;
-  bool waits = frames->task->items[0].format->tensors; /* arrays begin with the number of frames */
+  bool waits = gconv_format_minds_number(frames->task->items[0].format);
   if (waits && frames->total == 0 && gconv_row_reader_is_through(frames->reader))
     GCONV_TRY(gconv_row_reader_more_frames(frames->reader, &more));
   frames->counted = more;
   header->frames = frames->total > 0 ? (int32_t)frames->total : more ? 2 : 1;
   return GCONV_OK;
+}
+
+bool gconv_frames_go_on(const gconv_frames *frames) {
+  return frames && frames->counted;
 }
 
 int32_t gconv_frames_at(const gconv_frames *frames) {
@@ -157,6 +161,7 @@ static void add_report(gconv_frames *frames, gconv_task *one, gconv_item *part) 
   add_times(&task->common, &one->common);
   task->common.decode_ms += part->report.decode_ms;
   add_execution(&task->common, &one->common, (int32_t)frames->number - 1);
+  gconv_losses_keep_worst(&task->losses, &one->losses);
   task->common.cold |= one->common.cold;
   if (!task->explanation) {
     task->explanation = one->explanation;
@@ -182,6 +187,8 @@ static gconv_status begin_frame(gconv_frames *frames, gconv_item *part) {
   if (!part->wanted)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (turn) {
+    for (size_t n = 0; n < part->count; n++)
+      part->wanted[n] = true; /* what cannot be named counts as failed */
     GCONV_TRY(make_names(frames));
     gconv_item_choose(run, part);
     return GCONV_OK;
@@ -261,6 +268,8 @@ static gconv_status carry_all(gconv_worker *worker, gconv_frames *frames) {
       break;
     task->image = gconv_header_of(gconv_row_reader_header(frames->reader));
     status = carry_frame(worker, frames);
+    if (frames->shared && task->items[0].report.failed >= frames->results)
+      break; /* there is no file to which more could be added */
   }
   fail_rest(frames);
   close_shared(frames, status != GCONV_OK || frames->refused);
@@ -286,7 +295,7 @@ gconv_status gconv_task_carry_frames(gconv_worker *worker, gconv_task *task, gco
   gconv_frames frames = {
       .worker = worker, .task = task, .reader = reader, .number = 1, .results = worker->run->batch->outputs->labels.count};
   frames.total = gconv_row_reader_is_open_ended(reader) ? 0 : (size_t)gconv_row_reader_header(reader)->frames;
-  frames.shared = item->format->multiframe;
+  frames.shared = !gconv_outputs_are_apart(worker->run->batch->outputs, item->format);
   frames.named = item->count == frames.total * frames.results && !frames.shared ? frames.total : 0;
   frames.writers = calloc(frames.results, sizeof *frames.writers);
   frames.paths = calloc(frames.results, sizeof *frames.paths);

@@ -27,8 +27,9 @@ void gconv_item_add_error(gconv_item *item, const char *path, const char *text) 
 void gconv_item_fail(gconv_item *item, const char *text) {
   for (size_t n = 0; n < item->count; n++)
     item->report.failed += item->wanted[n];
-  bool of_output = strncmp(text, item->paths[0], strlen(item->paths[0])) == 0; /* of one array */
-  gconv_item_add_error(item, of_output ? item->paths[0] : item->report.input->path, text);
+  const char *output = item->paths[0];                                   /* NULL: it could not be named */
+  bool of_output = output && strncmp(text, output, strlen(output)) == 0; /* of one array */
+  gconv_item_add_error(item, of_output ? output : item->report.input->path, text);
 }
 
 /* ---- Which results are wanted -------------------------------------------------------------------------------------- */

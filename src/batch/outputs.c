@@ -208,13 +208,17 @@ static gconv_status make_labels(struct namer *namer) {
   return GCONV_OK;
 }
 
+bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_info *format) {
+  return !format->multiframe || gconv_template_has(outputs->pattern, "frame");
+}
+
 /* The files that one result of this input takes. An input that cannot be read counts as one: its failure is reported when
  * its turn comes. */
 static size_t count_frames(const struct namer *namer, size_t i) {
   const gconv_input *input = &namer->inputs->items[i];
   const gconv_format_info *format = gconv_format_by_path(input->file);
   bool read = format && (format->multiframe || format->several) && gconv_input_is_file(input->file);
-  if (!read || namer->of_inputs[i]->multiframe)
+  if (!read || !gconv_outputs_are_apart(namer->outputs, namer->of_inputs[i]))
     return 1;
   gconv_image header = {0};
   gconv_status status = gconv_image_read_header(input->path, &header, NULL);

@@ -16,6 +16,9 @@ void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keep
 /* Makes the folders that lead to `path` where they are missing. May run on several threads. */
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message);
 
+/* Whether each frame has a file of its own: the format holds one, or the template has {frame}. */
+bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_info *format);
+
 /* *path, for free(): of result number `result` of a frame, from 1, of an input whose frames were not known when the others
  * were named. GCONV_BAD_ARGUMENT if the names of several frames would not differ. */
 gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_outputs *outputs, size_t input, size_t result,

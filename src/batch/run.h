@@ -186,6 +186,8 @@ bool gconv_frames_are_shared(const gconv_frames *frames);
 /* For the frame at hand, of shared file n: *writer becomes the caller's, or is NULL. For the first frame, the header gets
  * the number of frames that the file will have. */
 gconv_status gconv_frames_take_writer(gconv_frames *frames, size_t n, gconv_image *header, gconv_row_writer **writer);
+/* Whether more frames follow the first one, whose number is not known. `frames` may be NULL. */
+bool gconv_frames_go_on(const gconv_frames *frames);
 /* The number of the frame at hand, from 0. With the first, the files are begun. */
 int32_t gconv_frames_at(const gconv_frames *frames);
 /* Takes the writer over until the next frame. */

@@ -62,7 +62,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
   if (shared)
     status = gconv_frames_take_writer(task->frames, n, &header, &writer);
   if (begins && status == GCONV_OK)
-    status = gconv_row_writer_open(item->paths[n], options, &header, &writer);
+    status = gconv_row_writer_open_growing(item->paths[n], options, &header, gconv_frames_go_on(task->frames), &writer);
   if (status != GCONV_OK && !begins) {
     gconv_row_writer_discard(writer);
     writer = NULL;
@@ -249,7 +249,7 @@ static gconv_status write_piece(const writing *w, const gconv_item *item, const 
                                 int32_t frame) {
   const gconv_run *run = w->worker->run;
   gconv_write_options options = make_options(run, item->format, w->task->image.type, result, w->threads);
-  bool picture = !item->format->tensors, single = !item->format->multiframe;
+  bool picture = !item->format->tensors, single = gconv_outputs_are_apart(run->batch->outputs, item->format);
   gconv_image piece = gconv_frames_of(result, item->first_frame + (single ? frame : 0), single ? 1 : item->frames);
   if (picture && piece.channels == 1)
     piece.planar = false; /* the same bytes either way */
@@ -295,7 +295,8 @@ static gconv_status write_shared(gconv_worker *worker, gconv_task *task) {
 
 /* Whether the item's results are as many as were named. */
 static gconv_status check_frames(const gconv_worker *worker, const gconv_item *item) {
-  size_t pieces = item->format->multiframe ? 1 : (size_t)item->frames;
+  bool apart = gconv_outputs_are_apart(worker->run->batch->outputs, item->format);
+  size_t pieces = apart ? (size_t)item->frames : 1;
   if (worker->result_count * pieces == item->count)
     return GCONV_OK;
   return gconv_fail(GCONV_BAD_ARGUMENT,

@@ -46,6 +46,7 @@ typedef struct gconv_writer {
   const gconv_format *format;
   const char *name; /* of the file, for error texts */
   gconv_sink *sink;
+  bool grows;                         /* more frames follow than the header has: add_frame() */
   const gconv_image *header;          /* shapes, type, alpha and metadata; its pixels are not looked at */
   const gconv_write_options *options; /* never NULL, defaults filled in */
   void *state;                        /* the format's own, of gconv_format_state() */
@@ -58,6 +59,7 @@ struct gconv_format {
   gconv_format_info info;
   bool alpha;   /* 2 and 4 channels can be written, as grey + alpha and RGBA */
   bool members; /* open() minds reader->member; false: a file has one image, which no member names */
+  bool number;  /* start() does better if it knows whether one frame comes or several */
   int metadata; /* that start() writes, of those above: the header has no others then */
   /* write_rows() works on the shared threads by itself; else it is called on one of these. The same of read_rows(). */
   bool threads, reads_on_threads;

@@ -265,6 +265,11 @@ static gconv_status start(gconv_writer *writer) {
   npy_state *state = writer->state;
   state->element = element_of(writer);
   state->several = image->frames > 1;
+  if (writer->grows && !gconv_sink_can_seek(writer->sink))
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: several images came through a pipe, and an array begins with their number: write it to a file, "
+                      "not to a pipe, or write pnm",
+                      strcmp(writer->name, "-") == 0 ? "standard output" : writer->name);
   if (is_transposed(image)) {
     size_t factors[] = {state->element.bytes, (size_t)image->channels, (size_t)image->width, (size_t)image->height};
     void *frame = NULL;
@@ -348,11 +353,11 @@ static gconv_status write_rows_at(gconv_writer *writer, int64_t first, const voi
 /* A single image has another layout than several. */
 static gconv_status add_frame(gconv_writer *writer) {
   npy_state *state = writer->state;
-  if (!state->several || !gconv_sink_can_seek(writer->sink))
-    return gconv_fail(GCONV_UNSUPPORTED, "%s: several images came through a pipe, and an array begins with their number: %s",
-                      writer->name,
-                      state->several ? "write it to a file, not to a pipe, or write pnm"
-                                     : "allow more --memory, write pnm, or save them to a file first");
+  if (!state->several)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: several images came through a pipe, and an array begins with their number: allow "
+                      "more --memory, write pnm, or save them to a file first",
+                      writer->name);
   state->grown = true;
   return GCONV_OK;
 }
@@ -400,6 +405,7 @@ const gconv_format gconv_format_npy = {
              .tensors = true,
              .stores = true},
     .alpha = true,
+    .number = true,
     .members = true,
     .sniff = gconv_npy_sniff,
     .open = open_npy,

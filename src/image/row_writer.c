@@ -136,6 +136,11 @@ static gconv_status settle_metadata(gconv_row_writer *rows) {
 
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *given, const gconv_image *header,
                                    gconv_row_writer **result) {
+  return gconv_row_writer_open_growing(path, given, header, false, result);
+}
+
+gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *given, const gconv_image *header,
+                                           bool grows, gconv_row_writer **result) {
   gconv_write_options options;
   GCONV_TRY(fill_options(path, given, &options));
   gconv_status status = gconv_format_check(options.format, header);
@@ -153,6 +158,7 @@ gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *
   rows->rows_left = gconv_image_row_count(header);
   rows->writer = (gconv_writer){.format = (const gconv_format *)options.format, /* the first member of its row */
                                 .name = path,
+                                .grows = grows,
                                 .header = &rows->header,
                                 .options = &rows->options};
   status = settle_metadata(rows);
@@ -215,13 +221,17 @@ gconv_status gconv_row_writer_write_at(gconv_row_writer *rows, int64_t plane, in
   return rows->writer.format->write_rows_at(&rows->writer, plane * header->height + row, samples, row_bytes, count);
 }
 
+bool gconv_format_minds_number(const gconv_format_info *format) {
+  return ((const gconv_format *)format)->number; /* every info is the first member of its row */
+}
+
 gconv_status gconv_row_writer_add_frame(gconv_row_writer *rows) {
   const gconv_format *format = rows->writer.format;
   if (!format->add_frame)
     return gconv_fail(
         GCONV_UNSUPPORTED,
-        "%s: several images came through a pipe, and this format must know beforehand how many: write .pnm, or "
-        "save them to a file first",
+        "%s: several images came through a pipe, and a file of this format cannot take them: write .pnm, or a file "
+        "each, by a template with {frame}",
         rows->writer.name);
   rows->header.frames++;
   rows->rows_left += (int64_t)rows->header.height * (rows->header.planar ? rows->header.channels : 1);

@@ -67,6 +67,11 @@ bool gconv_row_writer_is_free(const gconv_row_writer *writer);
  * gconv_row_writer_write(). */
 gconv_status gconv_row_writer_write_at(gconv_row_writer *writer, int64_t plane, int32_t row, const void *samples,
                                        size_t row_bytes, int32_t count);
+/* gconv_row_writer_open() of a file that `grows`: the header has two frames or more, and others may be added to them. */
+gconv_status gconv_row_writer_open_growing(const char *path, const gconv_write_options *options, const gconv_image *header,
+                                           bool grows, gconv_row_writer **writer);
+/* Whether a file of the format is begun otherwise if several frames come. */
+bool gconv_format_minds_number(const gconv_format_info *format);
 /* Begins another frame like those before, where their number was not known. GCONV_UNSUPPORTED if the format must know it. */
 gconv_status gconv_row_writer_add_frame(gconv_row_writer *writer);
 /* Lets the file appear at another path of the same file system, for which it must not be written through a pipe. */

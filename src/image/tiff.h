@@ -134,6 +134,7 @@ void gconv_tiff_close_reader(gconv_reader *reader);
 
 gconv_status gconv_tiff_start(gconv_writer *writer);
 gconv_status gconv_tiff_write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
+gconv_status gconv_tiff_add_frame(gconv_writer *writer);
 int32_t gconv_tiff_row_step(const gconv_writer *writer);
 gconv_status gconv_tiff_finish(gconv_writer *writer);
 void gconv_tiff_end(gconv_writer *writer);

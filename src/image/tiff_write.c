@@ -125,15 +125,21 @@ static void set_tags(const state *s) {
 
 /* ---- Beginning ---- */
 
-/* Classic TIFF has offsets of 32 bits. No compression here makes strips much larger than they are. */
-static bool needs_big(const state *s) {
+/* What a page takes at most. No compression here makes strips much larger than they are. */
+static uint64_t page_bytes(const state *s) {
   const uint64_t a_page = 4096, a_strip = 64 + STRIP_BYTES / 64;
   const gconv_image *header = s->writer->header;
   uint64_t strips = (uint64_t)((header->height - 1) / s->strip_rows + 1);
   uint64_t page = (uint64_t)header->height * s->row_bytes + strips * a_strip + a_page + header->icc_bytes +
                   2 * (uint64_t)header->exif_bytes + header->xmp_bytes + (header->comment ? strlen(header->comment) : 0);
-  page += s->writer->options->tiff_compression == GCONV_TIFF_LZW ? page / 2 : 0;
-  return page > UINT32_MAX / (uint64_t)header->frames;
+  return page + (s->writer->options->tiff_compression == GCONV_TIFF_LZW ? page / 2 : 0);
+}
+
+/* Classic TIFF has offsets of 32 bits. */
+static bool needs_big(const state *s) {
+  enum { PAGES = 64 }; /* at least for so many there is room, where the number is not known */
+  int32_t frames = s->writer->header->frames;
+  return page_bytes(s) > UINT32_MAX / (uint64_t)(s->writer->grows && frames < PAGES ? PAGES : frames);
 }
 
 static gconv_status find_threads(state *s, size_t strips) {
@@ -372,6 +378,17 @@ gconv_status gconv_tiff_write_rows(gconv_writer *writer, const void *rows, size_
     if (s->row == writer->header->height)
       GCONV_TRY(end_page(s));
   }
+  return GCONV_OK;
+}
+
+gconv_status gconv_tiff_add_frame(gconv_writer *writer) {
+  state *s = writer->state;
+  if (!s->big && s->file.end + page_bytes(s) > UINT32_MAX)
+    return gconv_fail(GCONV_UNSUPPORTED,
+                      "%s: page %d of what came through a pipe does not fit into the 4 GB of a TIFF, and a BigTIFF must be "
+                      "begun as one: save the images to a file first, or write a file each, by a template with {frame}",
+                      writer->name, s->page + 1);
+  set_tags(s);
   return GCONV_OK;
 }
 

@@ -40,12 +40,16 @@ static double weight_of(const gconv_losses *l) {
   return l->places > 0 ? (l->below + l->above) / l->places + gconv_losses_are_of_one_colour(l) : 0;
 }
 
+void gconv_losses_keep_worst(gconv_losses *worst, const gconv_losses *other) {
+  if (weight_of(other) > weight_of(worst))
+    *worst = *other;
+}
+
 gconv_losses gconv_plan_take_losses(gconv_plan *whole) {
   gconv_plan *plan = last_of(whole);
   gconv_losses worst = {0};
   for (size_t i = 0; i < plan->output_count && plan->losses; i++)
-    if (weight_of(&plan->losses[i]) > weight_of(&worst))
-      worst = plan->losses[i];
+    gconv_losses_keep_worst(&worst, &plan->losses[i]);
   if (plan->losses)
     memset(plan->losses, 0, plan->output_count * sizeof *plan->losses);
   return worst;

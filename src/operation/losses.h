@@ -37,6 +37,9 @@ void gconv_plan_set_scope(gconv_plan *plan, gconv_scope *scope);
 /* Whether the output is of one colour, black or white, although its responses differ. False of a scope. */
 bool gconv_losses_are_of_one_colour(const gconv_losses *losses);
 
+/* Makes *worst the other if that lost more. */
+void gconv_losses_keep_worst(gconv_losses *worst, const gconv_losses *other);
+
 /* Returns the sums of the output that lost most since the last call, and begins anew; all 0 if nothing was watched. */
 gconv_losses gconv_plan_take_losses(gconv_plan *plan);
 

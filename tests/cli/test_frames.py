@@ -6,6 +6,7 @@ import unittest
 import zipfile
 
 import numpy
+from PIL import Image, ImageSequence
 
 from helper import GCONV, CommandTest
 
@@ -76,8 +77,36 @@ class Frames(CommandTest):
         self.gconv("-i", "movie.ppm", "-f", "identity", "-o", "out.npy")
         self.assertEqual((self.folder / "pipe.npy").read_bytes(), (self.folder / "out.npy").read_bytes())
         result = self.gconv("-i", "-", "-f", "identity", "-o", "-", "--format", "npy", status=1, stdin=self.data, text=False)
+        self.assertIn("gconv: standard output: several images", result.stderr)
         self.assertIn("write it to a file, not to a pipe", result.stderr)
+        self.assertEqual((result.stdout, result.stderr.count("several images")), (b"", 1))
         numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), numpy.stack(self.frames).transpose(0, 3, 1, 2))
+
+    def test_pages_of_a_pipe(self):
+        stack = numpy.stack(self.frames)
+        for output in (("-o", "out.tif"), ("-o", "out/", "--format", "tiff"), ("-o", "-", "--format", "tiff")):
+            for packing in ("none", "deflate"):
+                result = self.gconv("-i", "-", "-f", "identity", *output, "--tiff-compression", packing, stdin=self.data,
+                                    text=False)
+                name = {"out.tif": "out.tif", "out/": "out/stdin.tif", "-": "sent.tif"}[output[1]]
+                if output[1] == "-":
+                    (self.folder / name).write_bytes(result.stdout)
+                with Image.open(self.folder / name) as image:
+                    pages = [numpy.array(page) for page in ImageSequence.Iterator(image)]
+                numpy.testing.assert_array_equal(numpy.stack(pages), stack)
+        self.gconv("-i", "movie.ppm", "-f", "identity", "-o", "file.tif", "--tiff-compression", "deflate")
+        self.assertEqual((self.folder / "out.tif").read_bytes(), (self.folder / "file.tif").read_bytes())
+
+    def test_frame_in_the_name_is_a_file_each(self):
+        for kind in ("tif", "ppm", "npy"):
+            for source, stdin, digits in (("movie.ppm", None, 2), ("-", self.data, 6)):
+                folder = f"{kind}{digits}"
+                self.gconv("-i", source, "-f", "identity", "-o", folder + "/x_{frame}." + kind, stdin=stdin)
+                names = [f"x_{i:0{digits}}.{kind}" for i in range(1, 12)]
+                self.assertEqual(self.files(folder), names)
+                for name, frame in zip(names, self.frames):
+                    path = self.folder / folder / name
+                    numpy.testing.assert_array_equal(numpy.load(path) if kind == "npy" else Image.open(path), frame)
 
     def test_kinds_may_differ(self):
         grey = [noise(4, 10) for _ in range(3)]
@@ -134,6 +163,26 @@ class Frames(CommandTest):
             self.assertIn("several images came", result.stderr)
             self.assertEqual(self.files(), ["movie.ppm"])
         self.usage_error("{frame}", "-i", "movie.ppm", "-f", "identity", "-o", "out/{stem}.png")
+
+    def test_more_pages_than_names(self):
+        numpy.save(self.folder / "stack.npy", numpy.stack([frame[..., 0] for frame in self.frames]))
+        before = self.files()
+        for output in (("-o", "one.png"), ("-o", "-"), ("-o", "{stem}.png")):
+            result = self.gconv("-i", "-", "-f", "identity", *output, status=1, text=False,
+                                stdin=(self.folder / "stack.npy").read_bytes())
+            self.assertIn("several images came", result.stderr)
+            self.assertEqual(result.stderr.count("several images came"), 1)
+            self.assertEqual((self.files(), result.stdout), (before, b""))
+
+    def test_losses_of_all_are_told_once(self):
+        flat, steep = numpy.full((40, 50), 100, "u1"), numpy.zeros((40, 50), "u1")
+        steep[:, :25] = 200
+        for data in (b"".join(map(pnm, (flat, steep, flat))), b"".join(map(pnm, (steep, steep)))):
+            (self.folder / "steps.pgm").write_bytes(data)
+            for source, stdin in (("steps.pgm", None), ("-", data)):
+                result = self.gconv("-i", source, "movie.ppm", "-f", "sobel_x", "-o", "out/", stdin=stdin)
+                self.assertEqual(result.stderr.count("became black"), 1)
+                self.assertIn("clamped to black: 2 images", result.stderr + result.stdout)
 
     def test_large_ones_by_rows(self):
         frames = [noise(1500, 2500, 3) for _ in range(3)]
