@@ -130,7 +130,7 @@ static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
   png_session *session = png_get_user_chunk_ptr(png);
   gconv_reader *reader = session->reader;
   const char *type = (const char *)chunk->name;
-  if (!(chunk->name[0] & 0x20)) /* a capital: who does not know it cannot show the picture */
+  if (!(chunk->name[0] & 0x20) && !session->rows_begun) /* a capital: who does not know it cannot show the picture */
     png_chunk_error(png, "unhandled critical chunk");
   if (session->again)
     return 1;
