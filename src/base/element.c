@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/element.h"
+#include "base/cpu.h"
 
 #include <math.h>
 #include <string.h>
@@ -69,33 +70,68 @@ gconv_status gconv_elements_read(gconv_source *source, gconv_element element, si
   return GCONV_OK;
 }
 
+/* ---- Writing ---- */
+
+/* The level that a fraction of white stands for. The fraction was rounded to float32, so a level that was a multiple of 1/2
+ * is not quite one: it is made one again, as ties are rounded to even. Where the unit is 1, numbers stay as they are. */
+GCONV_INLINE double level_of(float sample, double unit) {
+  double level = (double)sample * unit, twice = rint(2 * level), near = unit == 1 ? 0 : 0x1p-23;
+  return fabs(2 * level - twice) <= fabs(twice) * near ? twice / 2 : level;
+}
+
+GCONV_INLINE void make_shorts_body(const float *samples, size_t count, double unit, uint16_t *shorts,
+                                   gconv_elements_made *made) {
+  uint32_t outside = 0, given = 0, stored = 0;
+  for (size_t i = 0; i < count; i++) {
+    double level = level_of(samples[i], unit);
+    double kept = level != level ? 0 : level < INT16_MIN ? INT16_MIN : level > INT16_MAX ? INT16_MAX : level;
+    shorts[i] = (uint16_t)(int32_t)rint(kept);
+    outside += (level > INT16_MAX + 0.5) | (level < INT16_MIN - 0.5);
+    given |= level != 0;
+    stored |= shorts[i];
+  }
+  *made = (gconv_elements_made){outside, given != 0, stored != 0};
+}
+GCONV_VECTORIZED(make_shorts, (const float *samples, size_t count, double unit, uint16_t *shorts, gconv_elements_made *made),
+                 (samples, count, unit, shorts, made))
+
 /* IEEE binary16, rounded to nearest even. Below 2^-14, its steps are 2^-24 wide. */
-static uint16_t half_bits(double number) {
-  double magnitude = fabs(number);
-  uint16_t sign = signbit(number) ? 0x8000 : 0;
-  int exponent;
-  if (number != number)
-    return 0x7e00;
-  if (magnitude >= 65520) /* halfway from the largest number to 2^16 */
-    return sign | 0x7c00;
-  if (magnitude < 0x1p-14)
-    return sign | (uint16_t)rint(magnitude * 0x1p24);
-  double fraction = frexp(magnitude, &exponent);                                  /* from 1/2 to 1 */
-  return (uint16_t)(sign + ((exponent + 13) << 10) + (int)rint(fraction * 2048)); /* 1024 of that are one exponent more */
+GCONV_INLINE void make_halves_body(const float *samples, size_t count, uint16_t *halves, gconv_elements_made *made) {
+  const uint32_t infinite = 0x7f800000, too_large = 0x477ff000 /* 65520: halfway from the largest half to 2^16 */,
+                 least_normal = 0x38800000 /* 2^-14 */, bias = 112u << 23;
+  uint32_t outside = 0, given = 0, stored = 0;
+  for (size_t i = 0; i < count; i++) {
+    uint32_t bits;
+    memcpy(&bits, &samples[i], sizeof bits);
+    uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    uint32_t normal = (magnitude - bias + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    uint32_t small = (uint32_t)(int32_t)rintf((magnitude < least_normal ? fabsf(samples[i]) : 0) * 0x1p24f);
+    uint32_t half = magnitude >= too_large ? 0x7c00 : magnitude < least_normal ? small : normal;
+    halves[i] = (uint16_t)(magnitude > infinite ? 0x7e00 : sign | half);
+    outside += (magnitude >= too_large) & (magnitude < infinite);
+    given |= magnitude;
+    stored |= half;
+  }
+  *made = (gconv_elements_made){outside, given != 0, stored != 0};
 }
+GCONV_VECTORIZED(make_halves, (const float *samples, size_t count, uint16_t *halves, gconv_elements_made *made),
+                 (samples, count, halves, made))
 
-static int16_t short_value(double number) {
-  return number != number ? 0 : (int16_t)rint(fmin(fmax(number, INT16_MIN), INT16_MAX));
-}
-
-bool gconv_element_write(gconv_element element, double number, uint8_t at[2]) {
-  bool real = element.kind == 'f';
-  uint16_t bits = real ? half_bits(number) : (uint16_t)short_value(number);
-  at[element.big_endian ? 1 : 0] = (uint8_t)(bits & 255);
-  at[element.big_endian ? 0 : 1] = (uint8_t)(bits >> 8);
-  if (real)
-    return (bits & 0x7fff) != 0x7c00 || isinf(number);
-  return !(number > INT16_MAX + 0.5 || number < INT16_MIN - 0.5);
+gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements) {
+  const size_t most = 1 << 20; /* at a time: sums have 32 bits */
+  gconv_elements_made all = {0}, some;
+  for (size_t done = 0; done < count;) {
+    size_t now = count - done < most ? count - done : most;
+    if (kind == 'f')
+      make_halves(samples + done, now, elements + done, &some);
+    else
+      make_shorts(samples + done, now, unit, elements + done, &some);
+    all.out_of_range += some.out_of_range;
+    all.given |= some.given;
+    all.stored |= some.stored;
+    done += now;
+  }
+  return all;
 }
 
 void gconv_element_store(float value, uint8_t at[4]) {

@@ -26,9 +26,16 @@ static inline bool gconv_host_is_big_endian(void) {
 gconv_status gconv_elements_read(gconv_source *source, gconv_element element, size_t count, const char *what,
                                  float *numbers);
 
-/* Stores a number as an element of kind 'i' or 'f' and 2 bytes, rounded to nearest even. Returns false if it is beyond the
- * range of the type: then int16 gets its nearest value, float16 an infinite one. NaN becomes 0 in int16. */
-bool gconv_element_write(gconv_element element, double number, uint8_t at[2]);
+/* What became of samples. */
+typedef struct gconv_elements_made {
+  uint64_t
+      out_of_range;   /* samples beyond the range of the type: int16 has its nearest value then, float16 an infinite one */
+  bool given, stored; /* whether a sample, and whether an element, is not 0 */
+} gconv_elements_made;
+
+/* Makes elements of 2 bytes, in the host's order, of samples: int16 (kind 'i') of samples times `unit`, or float16 (kind
+ * 'f') of the samples themselves, rounded to nearest even. NaN becomes 0 in int16. */
+gconv_elements_made gconv_elements_make(char kind, const float *samples, size_t count, double unit, uint16_t *elements);
 
 /* Stores the bits of `value` as 4 bytes, the lowest first. */
 void gconv_element_store(float value, uint8_t at[4]);

@@ -12,16 +12,16 @@
 enum { PIECE = 1024 }; /* elements that are converted at a time, on the stack */
 
 typedef struct npy_state {
-  gconv_npy_header file; /* while reading */
-  bool lost;             /* a number was rounded to float32 */
-  uint8_t *frame;        /* for writing an interleaved image of several frames: C planes of the current frame */
-  int32_t frame_rows;    /* rows of the frame so far */
-  uint64_t header_bytes; /* while writing */
-  bool reserved;         /* space for writing in any order was reserved */
-  gconv_element element; /* of the file that is written */
-  uint8_t *row;          /* of such elements, where they are not the samples */
-  bool several, grown;   /* it was begun with several frames; their number was not known then */
-  uint64_t out_of_range; /* numbers that the type of the file does not have */
+  gconv_npy_header file;    /* while reading */
+  bool lost;                /* a number was rounded to float32 */
+  uint8_t *frame;           /* for writing an interleaved image of several frames: C planes of the current frame */
+  int32_t frame_rows;       /* rows of the frame so far */
+  uint64_t header_bytes;    /* while writing */
+  bool reserved;            /* space for writing in any order was reserved */
+  gconv_element element;    /* of the file that is written */
+  uint16_t *row;            /* of such elements, where they are not the samples */
+  bool several, grown;      /* it was begun with several frames; their number was not known then */
+  gconv_elements_made made; /* of samples that became such elements */
 } npy_state;
 
 /* ---- Reading ---- */
@@ -287,24 +287,17 @@ static gconv_status start(gconv_writer *writer) {
   return GCONV_OK;
 }
 
-/* The level that a fraction of white stands for. The fraction was rounded to float32, so a level that was a multiple of 1/2
- * is not quite one: it is made one again, as ties are rounded to even. */
-static double level_of(float sample, double unit) {
-  double level = (double)sample * unit, twice = rint(2 * level);
-  return fabs(2 * level - twice) <= fabs(twice) * 0x1p-23 ? twice / 2 : level;
-}
-
 /* The elements of a row: its samples, or these as another type. */
 static const uint8_t *elements_of(const gconv_writer *writer, const void *row) {
   npy_state *state = writer->state;
-  const float *samples = row;
-  double unit = writer->options->unit > 0 && state->element.kind == 'i' ? writer->options->unit : 1;
+  double unit = writer->options->unit > 0 ? writer->options->unit : 1;
   if (!state->row)
     return row;
-  for (size_t i = 0; i < row_samples(writer->header); i++)
-    state->out_of_range += !gconv_element_write(state->element, unit == 1 ? (double)samples[i] : level_of(samples[i], unit),
-                                                state->row + i * state->element.bytes);
-  return state->row;
+  gconv_elements_made made = gconv_elements_make(state->element.kind, row, row_samples(writer->header), unit, state->row);
+  state->made.out_of_range += made.out_of_range;
+  state->made.given |= made.given;
+  state->made.stored |= made.stored;
+  return (const uint8_t *)state->row;
 }
 
 /* Puts an interleaved row into the planes of the frame. Writes them when the frame is complete. */
@@ -377,7 +370,9 @@ static gconv_status finish(gconv_writer *writer) {
   const npy_state *state = writer->state;
   if (state->grown)
     GCONV_TRY(write_number(writer));
-  unsigned long long count = state->out_of_range;
+  unsigned long long count = state->made.out_of_range;
+  if (state->made.given && !state->made.stored)
+    gconv_warn("%s: all numbers are so small that they became 0: --scale, or --depth float, keeps them", writer->name);
   if (count > 0 && state->element.kind == 'i')
     gconv_warn("%s: %llu numbers below -32768 or above 32767 became the nearest of these: --scale, or --depth float, keeps "
                "them",

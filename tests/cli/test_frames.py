@@ -8,7 +8,7 @@ import zipfile
 import numpy
 from PIL import Image, ImageSequence
 
-from helper import GCONV, CommandTest
+from helper import GCONV, CommandTest, needs
 
 RANDOM = numpy.random.default_rng(0)
 
@@ -82,6 +82,7 @@ class Frames(CommandTest):
         self.assertEqual((result.stdout, result.stderr.count("several images")), (b"", 1))
         numpy.testing.assert_array_equal(numpy.load(self.folder / "out.npy"), numpy.stack(self.frames).transpose(0, 3, 1, 2))
 
+    @needs("libtiff")
     def test_pages_of_a_pipe(self):
         stack = numpy.stack(self.frames)
         for output in (("-o", "out.tif"), ("-o", "out/", "--format", "tiff"), ("-o", "-", "--format", "tiff")):
@@ -97,6 +98,7 @@ class Frames(CommandTest):
         self.gconv("-i", "movie.ppm", "-f", "identity", "-o", "file.tif", "--tiff-compression", "deflate")
         self.assertEqual((self.folder / "out.tif").read_bytes(), (self.folder / "file.tif").read_bytes())
 
+    @needs("libtiff")
     def test_frame_in_the_name_is_a_file_each(self):
         for kind in ("tif", "ppm", "npy"):
             for source, stdin, digits in (("movie.ppm", None, 2), ("-", self.data, 6)):
@@ -285,6 +287,13 @@ class Arrays(CommandTest):
         got, errors = self.filtered(numbers, "--depth", "int16")
         numpy.testing.assert_array_equal(got, [[0, 2, -2, 32767, 32767, -32768, 32767, -32768, 0]])
         self.assertIn("3 numbers below -32768 or above 32767", errors)
+        self.assertNotIn("became 0", errors)
+
+    def test_all_too_small(self):
+        for depth, number in (("int16", 0.5), ("float16", 1e-9)):
+            got, errors = self.filtered(numpy.full((3, 4), number, "f4"), "--depth", depth)
+            numpy.testing.assert_array_equal(got, numpy.zeros((3, 4)))
+            self.assertIn("became 0: --scale, or --depth float, keeps them", errors)
 
     def test_float16(self):
         halves = numpy.arange(65536, dtype="u2").view("f2")
