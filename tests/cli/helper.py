@@ -14,6 +14,13 @@ GCONV = os.environ["GCONV"]
 NOBODY = 65534
 
 
+def needs(*libraries):
+    """Skips tests of what gconv has only with these libraries: "libtiff"."""
+    version = subprocess.run([GCONV, "--version"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    missing = [library for library in libraries if f"no {library}" in version]
+    return unittest.skipIf(missing, f"gconv was built without {' and '.join(missing)}")
+
+
 class CommandTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="gconv-")

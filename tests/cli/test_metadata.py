@@ -14,7 +14,7 @@ import cv2
 import numpy
 from PIL import Image, ImageOps
 
-from helper import GCONV, CommandTest
+from helper import GCONV, CommandTest, needs
 
 MAKE, ORIENTATION, X_RESOLUTION, Y_RESOLUTION, UNIT, CAMERA, GPS = 0x10F, 0x112, 0x11A, 0x11B, 0x128, 0x8769, 0x8825
 WIDTH, HEIGHT, TIME, NOTES = 0xA002, 0xA003, 0x9003, 0x927C
@@ -168,6 +168,7 @@ class Metadata(CommandTest):
         upright = numpy.asarray(ImageOps.exif_transpose(Image.open(self.folder / "in.jpg")))
         numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.jpg", "out.png")), upright)
 
+    @needs("libtiff", "libwebp")
     def test_tiff_and_webp(self):
         """From each format to each other; WebP has no place for comments."""
         for order in "<>":
@@ -192,6 +193,7 @@ class Metadata(CommandTest):
                             self.assertEqual(self.comment_of(image), "wörds")
                     numpy.testing.assert_array_equal(numpy.asarray(self.open(first)), upright)
 
+    @needs("libtiff")
     def test_fractions_and_gps_in_tiff(self):
         """Values are copied, not computed: from TIFF and BigTIFF of both byte orders, and through TIFF."""
         degrees = [(52, 1), (31, 1), (1234, 77)]
@@ -213,6 +215,7 @@ class Metadata(CommandTest):
                     self.assertEqual(self.comment_of(image), "wörds")
 
     @unittest.skipUnless(EXIFTOOL, "needs exiftool")
+    @needs("libtiff", "libwebp")
     def test_exiftool_finds_the_same(self):
         self.save("in.jpg", exif=make_exif(), xmp=(XMP % (6, "")).encode())
         for name in ("out.jpg", "out.tif", "out.webp"):
@@ -225,6 +228,7 @@ class Metadata(CommandTest):
         self.assertEqual(texts[1], texts[0])
         self.assertEqual(texts[2], texts[0])
 
+    @needs("libtiff")
     def test_description_of_exif(self):
         """EXIF's ImageDescription is the tag that comments have in TIFF."""
         exif = Image.Exif()
@@ -234,12 +238,14 @@ class Metadata(CommandTest):
             self.save("in.jpg", exif=exif, **comment)
             self.assertEqual(self.convert("in.jpg", "out.tif").tag_v2[DESCRIPTION], expected)
 
+    @needs("libtiff")
     def test_what_tiff_has_no_place_for(self):
         exif = make_exif(1)
         exif[0x9C9B] = "Title".encode("utf-16le")
         self.save("in.jpg", exif=exif, dpi=(300, 300))
         self.convert("in.jpg", "out.tif", warning="1 entry of its EXIF is left out: TIFF has no place for it")
 
+    @needs("libtiff")
     def test_descriptions_of_layouts(self):
         """Those for ImageJ and OME say how many images follow, and where: they are wrong for results."""
         for text, warned in (("ImageJ=1.54f\nimages=5\n", True), ('<?xml version="1.0"?><OME xmlns="x"/>', True),
@@ -248,10 +254,12 @@ class Metadata(CommandTest):
             image = self.convert("in.tif", "out.tif", warning="its description is left out" if warned else "")
             self.assertNotIn(DESCRIPTION, image.tag_v2)
 
+    @needs("libtiff")
     def test_program_alone_is_no_exif(self):
         self.save("in.tif", software="A program")
         self.assertEqual(self.gconv("-i", "in.tif", "-f", "identity", "-o", "out.npy").stderr, "")
 
+    @needs("libtiff")
     def test_first_page(self):
         pages = [{DESCRIPTION: f"page {i}", MAKE: f"Camera {i}"} for i in (1, 2, 3)]
         (self.folder / "in.tif").write_bytes(make_tiff(self.picture, pages[0], more=pages[1:]))
@@ -263,6 +271,7 @@ class Metadata(CommandTest):
         image = self.convert("in.tif:2", "out.tif")
         self.assertEqual((image.n_frames, image.tag_v2[DESCRIPTION], image.tag_v2[MAKE]), (1, "page 2", "Camera 2"))
 
+    @needs("libtiff", "libwebp")
     def test_pipes_of_tiff_and_webp(self):
         self.save("in.jpg", exif=make_exif())
         for name in ("a.tif", "a.webp"):
@@ -277,6 +286,7 @@ class Metadata(CommandTest):
         self.gconv("-i", "in.jpg", "-f", "gaussian_5", "--stride", "2", "-o", "out.png")
         self.check_exif(self.open("out.png"), (30, 20))
 
+    @needs("libtiff")
     def test_every_way_through_the_program(self):
         """Large images go by rows, several filters have several results, one filter may follow another."""
         self.picture = numpy.random.default_rng(4).integers(0, 256, (1900, 1600, 3), dtype=numpy.uint8)
@@ -302,6 +312,7 @@ class Metadata(CommandTest):
                 self.check_exif(self.convert("in.jpg", name), (40, 60))
                 self.assertNotIn(b"as it was", (self.folder / name).read_bytes())
 
+    @needs("libtiff", "libwebp")
     def test_strip(self):
         self.save("in.jpg", exif=make_exif(), xmp=(XMP % (6, "")).encode(), comment="words", dpi=(300, 300))
         for name in ("out.jpg", "out.png", "out.ppm", "out.tif", "out.webp"):
@@ -365,6 +376,7 @@ class Metadata(CommandTest):
         said = self.gconv("-i", "out", "-f", "identity", "-o", "again/", "--format", "same").stderr
         self.assertNotIn("EXIF", said)
 
+    @needs("libtiff", "libwebp")
     def test_flipped_bytes_of_tiff_and_webp(self):
         exif = make_exif(6)
         random = numpy.random.default_rng(6)
@@ -441,6 +453,7 @@ class Metadata(CommandTest):
         self.save("in.jpg", xmp=(XMP % (3, "")).encode(), exif=make_exif(1))
         numpy.testing.assert_array_equal(numpy.asarray(self.convert("in.jpg", "out.png")), stored)
 
+    @needs("libtiff")
     def test_orientation_of_tiff(self):
         """Once, whoever says it; the tag of TIFF comes before XMP, even where it says "upright"."""
         for tag, xmp in ((6, 6), (8, None), (None, 6), (1, 6), (3, 8), (None, None)):
@@ -455,6 +468,7 @@ class Metadata(CommandTest):
                 numpy.testing.assert_array_equal(numpy.asarray(ImageOps.exif_transpose(result)), upright, f"{tag} {xmp}")
                 numpy.testing.assert_array_equal(numpy.asarray(result), upright, f"{tag} {xmp}")
 
+    @needs("libwebp")
     def test_orientation_of_webp(self):
         for exif, xmp, orientation in ((6, None, 6), (None, 8, 8), (3, 6, 3), (1, 6, 1)):
             options = {"exif": make_exif(exif)} if exif else {}

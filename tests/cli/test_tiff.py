@@ -38,12 +38,8 @@ def write_sparse(path, width, height, samples=1, mark=None):
             file.write(b"\xff")
 
 
+@helper.needs("libtiff")
 class Tiff(helper.CommandTest):
-    def setUp(self):
-        super().setUp()
-        if "tiff" not in self.gconv("filter", "--help").stdout.split("Formats,")[1].split():
-            self.skipTest("gconv was built without libtiff")
-
     def save_pages(self, name, pages, **options):
         first, *others = [Image.fromarray(page) for page in pages]
         first.save(self.folder / name, save_all=True, append_images=others, **options)
@@ -160,12 +156,8 @@ class Tiff(helper.CommandTest):
             self.assertEqual(file.read(4), b"II+\0")
 
 
+@helper.needs("libwebp")
 class WebP(helper.CommandTest):
-    def setUp(self):
-        super().setUp()
-        if "webp" not in self.gconv("filter", "--help").stdout.split("Formats,")[1].split():
-            self.skipTest("gconv was built without libwebp")
-
     def test_quality_and_lossless(self):
         array = self.photo("in.png", 60, 50)
         sizes = []
