@@ -19,7 +19,7 @@ static void warn_of_one_colour(const char *path, const char *colour, const gconv
 
 /* Responses of which many are negative want another zero; a few are the overshoots of sharpening. */
 static void warn_of_black(const char *path, const gconv_losses *l) {
-  const double many = 0.2;
+  const double many = 0.05;
   double share = l->below / l->places;
   const char *advice = share > many && !l->is_signed ? "--range signed or --range abs shows them"
                                                      : "a smaller --scale or --range minmax shows them";

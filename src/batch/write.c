@@ -54,6 +54,7 @@ static gconv_row_writer *open_file(gconv_worker *worker, gconv_task *task, size_
   if (run->operation->type->batches) { /* maps of a bank are no photo; so it is with images that go whole */
     header.exif = NULL;
     header.xmp = header.comment = NULL;
+    header.exif_bytes = header.xmp_bytes = 0;
   }
   if (run->batch->nhwc)
     gconv_header_to_nhwc(&header);

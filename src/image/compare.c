@@ -5,16 +5,13 @@
  * Both are read by rows, some megabytes at a time, side by side. Threads then take parts of those rows. Samples become
  * float32 values that hold them exactly: levels, or, where one image has floats, fractions of white. All sums are float64
  * and go in a fixed order: the lanes of a row, then row after row. So results depend on neither threads nor memory.
- *
- * SSIM is that of Wang, Bovik, Sheikh and Simoncelli (2004) in the form of scikit-image's structural_similarity(): means,
- * variances and the covariance of uniform windows of 7 x 7 samples that lie inside the image, of each channel by itself,
- * with the divisor 48 of samples in place of 49; K1 is 0.01, K2 0.03.
  */
-#include "base/cpu.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "image/colour.h"
+#include "image/compare_rows.h"
 #include "image/format.h"
+#include "image/metadata.h"
 #include "image/rows.h"
 
 #include <math.h>
@@ -22,188 +19,11 @@
 #include <string.h>
 
 enum {
-  WINDOW = 7,        /* rows and columns of a window of SSIM */
+  WINDOW = GCONV_SSIM_WINDOW,
   HALO = WINDOW - 1, /* rows above a row that its windows need */
-  LANES = 8,         /* partial sums of a row */
-  COLUMNS = 1024,    /* that are summed at a time: five arrays of them fit into a cache of 64 KB */
-  MOMENTS = 5,       /* a, b, a * a, b * b, a * b */
   ROWS_A_TURN = 16,
   STRIP_BYTES = 4 << 20 /* of one image's rows that are in memory at a time, roughly */
 };
-
-/* ---- Rows of float values -------------------------------------------------------------------------------------------- */
-
-/* What a row adds to the sums, in units of its values. */
-typedef struct sums {
-  double absolute, squares, largest, similarity;
-  uint64_t differing;
-  int32_t at; /* the first sample that is off by `largest`; only known if that is more than what came before */
-} sums;
-
-/* scale: 257 turns levels of u8 into those of u16. */
-GCONV_INLINE void widen_u8_body(const uint8_t *in, float *out, size_t count, float scale) {
-  for (size_t i = 0; i < count; i++)
-    out[i] = (float)in[i] * scale;
-}
-GCONV_VECTORIZED(widen_u8, (const uint8_t *in, float *out, size_t count, float scale), (in, out, count, scale))
-
-GCONV_INLINE void widen_u16_body(const uint16_t *in, float *out, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    out[i] = (float)in[i];
-}
-GCONV_VECTORIZED(widen_u16, (const uint16_t *in, float *out, size_t count), (in, out, count))
-
-/* The sums of |a - b| and its square, its maximum and how often it is not 0, in LANES parts. */
-GCONV_INLINE void differ_body(const float *a, const float *b, size_t count, double (*lanes)[LANES]) {
-  double absolute[LANES] = {0}, squares[LANES] = {0}, largest[LANES] = {0}, differing[LANES] = {0};
-  for (size_t i = 0; i + LANES <= count; i += LANES)
-    for (size_t k = 0; k < LANES; k++) {
-      double d = fabs((double)a[i + k] - (double)b[i + k]);
-      absolute[k] += d;
-      squares[k] += d * d;
-      largest[k] = d > largest[k] ? d : largest[k];
-      differing[k] += d > 0 ? 1.0 : 0.0;
-    }
-  for (size_t k = 0; k < LANES; k++) {
-    lanes[0][k] = absolute[k];
-    lanes[1][k] = squares[k];
-    lanes[2][k] = largest[k];
-    lanes[3][k] = differing[k];
-  }
-}
-GCONV_VECTORIZED(differ, (const float *a, const float *b, size_t count, double (*lanes)[LANES]), (a, b, count, lanes))
-
-/* |a - b|, where samples that are the same, infinite or no number, differ by 0, and any others that are not finite by
- * infinity. */
-static double difference(float a, float b) {
-  if (a == b || (isnan(a) && isnan(b)))
-    return 0;
-  return isfinite(a) && isfinite(b) ? fabs((double)a - (double)b) : INFINITY;
-}
-
-static void add_one_by_one(const float *a, const float *b, size_t first, size_t count, sums *row) {
-  for (size_t i = first; i < count; i++) {
-    double d = difference(a[i], b[i]);
-    row->absolute += d;
-    row->squares += d * d;
-    row->largest = d > row->largest ? d : row->largest;
-    row->differing += d > 0;
-  }
-}
-
-static void compare_row(const float *a, const float *b, size_t count, double known, sums *row) {
-  double lanes[4][LANES];
-  *row = (sums){0};
-  differ(a, b, count, lanes);
-  for (size_t k = 0; k < LANES; k++) {
-    row->absolute += lanes[0][k];
-    row->squares += lanes[1][k];
-    row->largest = lanes[2][k] > row->largest ? lanes[2][k] : row->largest;
-    row->differing += (uint64_t)lanes[3][k];
-  }
-  bool finite = isfinite(row->absolute + row->squares);
-  if (!finite)
-    *row = (sums){0};
-  add_one_by_one(a, b, finite ? count / LANES * LANES : 0, count, row);
-  for (size_t i = 0; row->largest > known && i < count; i++)
-    if (difference(a[i], b[i]) == row->largest) {
-      row->at = (int32_t)i;
-      break;
-    }
-}
-
-/* ---- SSIM ------------------------------------------------------------------------------------------------------------ */
-
-/* moments[m * stride + i] = the sum over WINDOW rows of moment m at column `first` + i. */
-GCONV_INLINE void add_columns_body(const float *const *a, const float *const *b, size_t first, size_t count, size_t stride,
-                                   double *restrict moments) {
-  for (size_t i = 0; i < count; i++) {
-    double sum_a = 0, sum_b = 0, sum_aa = 0, sum_bb = 0, sum_ab = 0;
-    for (size_t r = 0; r < WINDOW; r++) {
-      double x = (double)a[r][first + i], y = (double)b[r][first + i];
-      sum_a += x;
-      sum_b += y;
-      sum_aa += x * x;
-      sum_bb += y * y;
-      sum_ab += x * y;
-    }
-    moments[i] = sum_a;
-    moments[stride + i] = sum_b;
-    moments[2 * stride + i] = sum_aa;
-    moments[3 * stride + i] = sum_bb;
-    moments[4 * stride + i] = sum_ab;
-  }
-}
-GCONV_VECTORIZED(add_columns,
-                 (const float *const *a, const float *const *b, size_t first, size_t count, size_t stride,
-                  double *restrict moments),
-                 (a, b, first, count, stride, moments))
-
-/* The sum of WINDOW columns that are `step` samples apart. */
-GCONV_INLINE double add_window(const double *column, size_t step) {
-  return column[0] + column[step] + column[2 * step] + column[3 * step] + column[4 * step] + column[5 * step] +
-         column[6 * step];
-}
-
-/* similarity[i] = SSIM of the window whose first column is moments[i]. */
-GCONV_INLINE void find_similarity_body(const double *restrict moments, size_t stride, size_t step, size_t count, double c1,
-                                       double c2, double *restrict similarity) {
-  const double samples = WINDOW * WINDOW, unbiased = samples / (samples - 1);
-  for (size_t i = 0; i < count; i++) {
-    double a = add_window(moments + i, step) / samples, b = add_window(moments + stride + i, step) / samples;
-    double aa = add_window(moments + 2 * stride + i, step) / samples,
-           bb = add_window(moments + 3 * stride + i, step) / samples;
-    double ab = add_window(moments + 4 * stride + i, step) / samples;
-    double variances = unbiased * ((aa - a * a) + (bb - b * b)), covariance = unbiased * (ab - a * b);
-    similarity[i] = ((2 * a * b + c1) * (2 * covariance + c2)) / ((a * a + b * b + c1) * (variances + c2));
-  }
-}
-GCONV_VECTORIZED(find_similarity,
-                 (const double *restrict moments, size_t stride, size_t step, size_t count, double c1, double c2,
-                  double *restrict similarity),
-                 (moments, stride, step, count, c1, c2, similarity))
-
-/* The sum of SSIM over the windows whose last rows are a[WINDOW - 1] and b[WINDOW - 1]. `room` is for MOMENTS + 1 arrays. */
-static double add_similarity(const float *const *a, const float *const *b, size_t samples, size_t step, double white,
-                             double *room) {
-  size_t windows = samples - HALO * step, stride = COLUMNS + HALO * step;
-  double c1 = 0.01 * white * 0.01 * white, c2 = 0.03 * white * 0.03 * white, sum = 0;
-  double *similarity = room + MOMENTS * stride;
-  for (size_t first = 0; first < windows; first += COLUMNS) {
-    size_t count = windows - first < COLUMNS ? windows - first : COLUMNS;
-    double lanes[LANES] = {0};
-    add_columns(a, b, first, count + HALO * step, stride, room);
-    find_similarity(room, stride, step, count, c1, c2, similarity);
-    for (size_t i = 0; i < count; i++)
-      lanes[i % LANES] += similarity[i];
-    for (size_t k = 0; k < LANES; k++)
-      sum += lanes[k];
-  }
-  return sum;
-}
-
-/* ---- The picture ----------------------------------------------------------------------------------------------------- */
-
-/* 0 for no difference; from 32 for one of 1/255 (of 1/65535, where samples are finer) on, each doubling is the same step, to
- * 255 for 1. */
-static uint8_t shade(double fraction, double doublings) {
-  if (fraction == 0)
-    return 0;
-  double height = 0.125 + 0.875 * (1 + log2(fraction) / doublings);
-  return (uint8_t)rint(255 * (height < 0.125 ? 0.125 : height > 1 ? 1 : height));
-}
-
-static void draw_row(const float *a, const float *b, size_t pixels, size_t channels, double white, uint8_t *out) {
-  double doublings = log2(white == 255 ? 255 : 65535);
-  for (size_t x = 0; x < pixels; x++) {
-    double largest = 0;
-    for (size_t k = x * channels; k < (x + 1) * channels; k++) {
-      double d = a[k] == b[k] ? 0 : difference(a[k], b[k]);
-      largest = d > largest ? d : largest;
-    }
-    out[x] = largest == 0 ? 0 : shade(largest / white, doublings);
-  }
-}
 
 /* ---- Both images ----------------------------------------------------------------------------------------------------- */
 
@@ -213,7 +33,7 @@ typedef struct side {
   gconv_row_reader *reader; /* owned; NULL: rows are in memory: */
   const gconv_image *image;
   gconv_image own;     /* that was read as a whole; owned */
-  gconv_image header;  /* without pixels and profile */
+  gconv_image header;  /* without pixels and metadata */
   uint8_t *window;     /* owned: rows of the strip, with HALO rows before them */
   size_t row_bytes;    /* of the window, or of the image */
   const uint8_t *rows; /* the first row that the strip needs */
@@ -230,12 +50,12 @@ typedef struct comparing {
   bool floats;          /* one has floats: values are fractions of white */
   size_t samples, step; /* of a row; from a sample to the next of its channel */
   size_t planes;
-  int32_t strip;   /* rows at a time */
-  double known;    /* the largest difference before the strip */
-  float *values;   /* owned: [seats][2][WINDOW][samples] */
-  double *rooms;   /* owned: [seats][MOMENTS + 1][COLUMNS + HALO * step] */
-  sums *results;   /* owned: [strip] */
-  uint8_t *shades; /* owned: [strip][width]; NULL: no picture is wanted */
+  int32_t strip;           /* rows at a time */
+  double known;            /* the largest difference before the strip */
+  float *values;           /* owned: [seats][2][WINDOW][samples] */
+  double *rooms;           /* owned: [seats][gconv_similarity_room()] */
+  gconv_row_sums *results; /* owned: [strip] */
+  uint8_t *shades;         /* owned: [strip][width]; NULL: no picture is wanted */
   gconv_row_writer *writer;
   gconv_image picture; /* its header, then with rows of a strip, if they are no bytes */
   float *shade_values; /* owned: [2][width]: a row of the picture as floats, and as its type */
@@ -262,8 +82,8 @@ static gconv_status open_side(const gconv_compared *compared, const gconv_compar
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no pixels", s->name);
   if (s->image)
     s->header = *s->image;
-  s->header.data = s->header.icc = NULL;
-  s->header.icc_bytes = 0;
+  s->header.data = NULL;
+  gconv_metadata_disown(&s->header);
   return GCONV_OK;
 }
 
@@ -342,12 +162,7 @@ static gconv_status read_strip(comparing *c) {
 static void load_values(const comparing *c, size_t number, int32_t row, float *values) {
   const side *s = &c->sides[number];
   const uint8_t *from = s->rows + (size_t)(row - c->first + rows_above(c)) * s->row_bytes;
-  if (c->floats)
-    gconv_colour_to_float_row(s->header.type, from, values, c->samples);
-  else if (s->header.type == GCONV_U8)
-    widen_u8(from, values, c->samples, c->white == 255 ? 1 : 257);
-  else
-    widen_u16((const uint16_t *)(const void *)from, values, c->samples);
+  gconv_compare_load(s->header.type, from, c->white, values, c->samples);
 }
 
 static void compare_rows(void *context, size_t turn, int seat) {
@@ -369,14 +184,14 @@ static void compare_rows(void *context, size_t turn, int seat) {
     const float *a = ring[0][WINDOW - 1], *b = ring[1][WINDOW - 1];
     if (row < first)
       continue;
-    sums *result = &c->results[row - c->first];
-    compare_row(a, b, samples, c->known, result);
+    gconv_row_sums *result = &c->results[row - c->first];
+    gconv_compare_row(a, b, samples, c->known, result);
     if (windows && row >= HALO)
-      result->similarity = add_similarity(ring[0], ring[1], samples, c->step, c->white,
-                                          c->rooms + (size_t)seat * (MOMENTS + 1) * (COLUMNS + HALO * c->step));
+      result->similarity = gconv_compare_similarity(ring[0], ring[1], samples, c->step, c->white,
+                                                    c->rooms + (size_t)seat * gconv_similarity_room(c->step));
     if (c->shades) {
       size_t width = (size_t)c->sides[0].header.width;
-      draw_row(a, b, width, c->step, c->white, c->shades + (size_t)(row - c->first) * width);
+      gconv_compare_draw_row(a, b, width, c->step, c->white, c->shades + (size_t)(row - c->first) * width);
     }
   }
 }
@@ -389,7 +204,7 @@ typedef struct total {
   gconv_difference found;
 } total;
 
-static void add_row(const comparing *c, const sums *row, int32_t y, total *t) {
+static void add_row(const comparing *c, const gconv_row_sums *row, int32_t y, total *t) {
   const gconv_image *like = &c->sides[0].header;
   size_t channels = (size_t)like->channels;
   t->absolute += row->absolute;
@@ -497,7 +312,7 @@ static gconv_status allocate(comparing *c) {
   const gconv_image *like = &c->sides[0].header;
   size_t seats = (size_t)gconv_threads_count(c->threads);
   size_t values[] = {seats * 2 * WINDOW, c->samples, sizeof *c->values};
-  size_t rooms[] = {seats * (MOMENTS + 1), COLUMNS + HALO * c->step, sizeof *c->rooms};
+  size_t rooms[] = {seats, gconv_similarity_room(c->step), sizeof *c->rooms};
   int64_t rows = 1;
   for (size_t i = 0; i < 2; i++) {
     side *s = &c->sides[i];

@@ -25,6 +25,7 @@ void gconv_metadata_lend(gconv_image *to, const gconv_image *from) {
 void gconv_metadata_disown(gconv_image *image) {
   image->icc = image->exif = NULL;
   image->xmp = image->comment = NULL;
+  image->icc_bytes = image->exif_bytes = image->xmp_bytes = 0;
 }
 
 gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *what, void **copy) {

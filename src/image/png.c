@@ -195,7 +195,7 @@ static gconv_status open_png(gconv_reader *reader) {
 static void warn_of_gamma(const png_session *session) {
   const gconv_reader *reader = session->reader;
   png_fixed_point gamma; /* in 100,000ths */
-  if (reader->rows_read == 0 || reader->again || reader->header.icc_bytes > 0 ||
+  if (reader->rows_read == 0 || reader->again || png_get_valid(session->png, session->info, PNG_INFO_iCCP) ||
       !png_get_gAMA_fixed(session->png, session->info, &gamma) ||
       (gamma >= SRGB_GAMMA - GAMMA_SLACK && gamma <= SRGB_GAMMA + GAMMA_SLACK))
     return;

@@ -6,7 +6,8 @@
  *   tiff_page.c     what a page holds, by its tags
  *   tiff_exif.c     EXIF, from and to directories of the file
  *   tiff_samples.c  samples of a file to samples of an image
- *   tiff_read.c     pages, one after the other, by rows
+ *   tiff_read.c     opening: pages, metadata
+ *   tiff_decode.c   pixels, page after page, by rows
  *   tiff_write.c    writing
  *
  * libtiff is loaded when the first TIFF is met, as it brings so many libraries that linking to it would make every start of

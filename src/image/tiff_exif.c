@@ -5,7 +5,7 @@
  * change, and the byte order and the size of an entry may, which is larger in BigTIFF. The bytes of UNDEFINED values stay as
  * they are.
  *
- * Nobody vouches for the origin: each position and size is checked, and the copy has a limit.
+ * The origin may be damaged or made to do harm: each position and size is checked, and the copy has a limit.
  */
 #include "image/metadata.h"
 #include "image/tiff.h"

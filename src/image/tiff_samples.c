@@ -97,7 +97,7 @@ static void unpack_bits(const gconv_tiff_page *page, const uint8_t *row, size_t 
   }
 }
 
-/* The value of an integer or a float in float64; of 64-bit integers, near enough to tell whether it was rounded. */
+/* Whether `value` is not exactly the number of the file that stands at `at`. */
 static bool is_rounded(const gconv_tiff_page *page, const uint8_t *at, float value) {
   if (page->format == SAMPLEFORMAT_IEEEFP) {
     double exact;

@@ -330,6 +330,15 @@ static void free_plan(gconv_plan *base) {
   free(base);
 }
 
+static gconv_status check_count(size_t outputs) {
+  if (outputs == 1)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT,
+                    "within a region or by a mask, one image becomes one, and here it becomes %zu: name one filter, or "
+                    "combine them (--combine)",
+                    outputs);
+}
+
 static void print_shape(const gconv_image *image, char text[96]) {
   snprintf(text, 96, "%d x %d, %d channel%s%s, %s", (int)image->width, (int)image->height, (int)image->channels,
            image->channels == 1 ? "" : "s", image->frames > 1 ? ", several frames" : "", gconv_type_name(image->type));
@@ -337,11 +346,7 @@ static void print_shape(const gconv_image *image, char text[96]) {
 
 static gconv_status check_result(const gconv_plan *inner, const gconv_image *like) {
   char is[96], was[96];
-  if (inner->output_count != 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "within a region or by a mask, one image becomes one, and here it becomes %zu: name one filter, or "
-                      "combine them (--combine)",
-                      inner->output_count);
+  GCONV_TRY(check_count(inner->output_count));
   if (gconv_image_same_shape(&inner->outputs[0], like))
     return GCONV_OK;
   print_shape(&inner->outputs[0], is);
@@ -465,11 +470,7 @@ gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area
   if (area->width < 0 || area->height < 0 || (area->width == 0) != (area->height == 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "a region of %d x %d pixels: it has at least one", (int)area->width,
                       (int)area->height);
-  if (gconv_operation_outputs(operation) != 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "within a region or by a mask, one image becomes one, and here it becomes %zu: name one filter, or "
-                      "combine them (--combine)",
-                      gconv_operation_outputs(operation));
+  GCONV_TRY(check_count(gconv_operation_outputs(operation)));
   if (area->mask)
     GCONV_TRY(make_weights(area->mask, &mask));
   return make(gconv_operation_share(operation), area, &mask, NULL, result);

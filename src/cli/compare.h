@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* What gconv compare compares: cmd_compare.c pairs it by compare_pairs.c, and reports by compare_report.c. */
+#ifndef GCONV_CLI_COMPARE_H
+#define GCONV_CLI_COMPARE_H
+
+#include "cli/command.h"
+
+#include <jansson.h>
+
+/* Two files to compare, and what was found. */
+typedef struct gconv_pair {
+  const char *a, *b;   /* paths; one is NULL: the other folder has no such file */
+  const char *name;    /* what it is called in a folder */
+  const char *picture; /* to write; NULL: none */
+  json_t *frames;      /* owned: with --json, of images of several frames */
+  gconv_status status; /* of comparing them */
+  gconv_difference found;
+} gconv_pair;
+
+typedef struct gconv_comparison {
+  const gconv_settings *settings;
+  gconv_device *device;
+  FILE *out; /* where the report goes: standard output, unless a picture goes there */
+  gconv_inputs sides[2];
+  bool folders;
+  gconv_pair *pairs; /* owned */
+  size_t count;
+  gconv_outputs pictures;
+} gconv_comparison;
+
+/* ---- compare_pairs.c ---- */
+
+/* Fills c->pairs from c->sides: of folders, files of the same name, or of the same name but for the extension; each file
+ * without a partner is a pair by itself. Pairs of folders are sorted by their names. */
+gconv_status gconv_compare_find_pairs(gconv_comparison *c, gconv_message *message);
+
+/* Names a picture for each pair, as -o says. */
+gconv_status gconv_compare_name_pictures(gconv_comparison *c, gconv_message *message);
+
+/* ---- compare_report.c ---- */
+
+/* Whether a sample differs by more than the tolerance, or a file is missing. */
+bool gconv_compare_is_above(const gconv_comparison *c, const gconv_pair *p);
+
+/* Prints the numbers of a frame, or of a pair, on one line. */
+void gconv_compare_print_line(FILE *out, const gconv_difference *found);
+
+/* Prints the numbers of a pair, one a line. */
+void gconv_compare_print_all(FILE *out, const gconv_pair *p);
+
+/* Prints a pair of folders on one line. */
+void gconv_compare_print_pair(const gconv_comparison *c, const gconv_pair *p);
+
+/* Prints the last line of a report on folders. */
+void gconv_compare_print_folders(const gconv_comparison *c);
+
+/* The numbers as a new JSON object; the caller owns it. */
+json_t *gconv_compare_describe(const gconv_difference *found);
+
+/* Prints all pairs as one JSON document. False, and an error was printed, if memory runs out. */
+bool gconv_compare_print_json(const gconv_comparison *c);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * By how much rows of two images differ: sums, and similarity.
+ *
+ * SSIM is that of Wang, Bovik, Sheikh and Simoncelli (2004) in the form of scikit-image's structural_similarity(): means,
+ * variances and the covariance of uniform windows of 7 x 7 samples that lie inside the image, of each channel by itself,
+ * with the divisor 48 of samples in place of 49; K1 is 0.01, K2 0.03.
+ */
+#ifndef GCONV_IMAGE_COMPARE_ROWS_H
+#define GCONV_IMAGE_COMPARE_ROWS_H
+
+#include "gconv.h"
+
+enum { GCONV_SSIM_WINDOW = 7 }; /* rows and columns */
+
+/* What a row adds to the sums, in units of its values. */
+typedef struct gconv_row_sums {
+  double absolute, squares, largest, similarity;
+  uint64_t differing;
+  int32_t at; /* the first sample that is off by `largest`; only known if that is more than what came before */
+} gconv_row_sums;
+
+/* Makes `values` of the samples of a row: levels where white is 255 or 65535, fractions of white where it is 1. */
+void gconv_compare_load(gconv_type type, const void *row, double white, float *values, size_t samples);
+
+/* Fills *row but for `similarity`. `known`: the largest difference so far, above which the place is looked for. */
+void gconv_compare_row(const float *a, const float *b, size_t count, double known, gconv_row_sums *row);
+
+/* The sum of SSIM over the windows whose last rows are a[GCONV_SSIM_WINDOW - 1] and b[GCONV_SSIM_WINDOW - 1]. From a sample
+ * to the next of its channel there are `step`. `room` is for gconv_similarity_room(step) numbers. */
+double gconv_compare_similarity(const float *const *a, const float *const *b, size_t samples, size_t step, double white,
+                                double *room);
+size_t gconv_similarity_room(size_t step);
+
+/* Draws a row of the picture of differences: the largest of each pixel's channels. Equal is 0, one level is 32. Each
+ * doubling from there on is the same step, up to 255 for white. One level is 1/255, or 1/65535 where samples are finer. */
+void gconv_compare_draw_row(const float *a, const float *b, size_t pixels, size_t channels, double white, uint8_t *out);
+
+#endif

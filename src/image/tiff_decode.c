@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decoding the pixels of TIFF: pages, one after the other, each from the top.
+ *
+ * A page is decoded by bands: the rows of a strip, or of a row of tiles. Whole bands that are asked for are decoded where
+ * they are wanted, their blocks by the shared threads side by side; of a band that is asked for in parts, the rows are held.
+ * Each thread that needs libtiff has the file open by itself.
+ */
+#include "base/threads.h"
+#include "image/tiff_reading.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+#ifdef GCONV_WITH_ISAL
+#include <isa-l/igzip_lib.h>
+#endif
+
+/* ---- Blocks ---- */
+
+static gconv_status make_room(size_t bytes, uint8_t **memory, size_t *room) {
+  void *larger = NULL;
+  if (bytes <= *room)
+    return GCONV_OK;
+  gconv_release(*memory);
+  *memory = NULL;
+  *room = 0;
+  GCONV_TRY(gconv_allocate(bytes, "pixels of a TIFF", &larger));
+  *memory = larger;
+  *room = bytes;
+  return GCONV_OK;
+}
+
+/* The bytes of a block as they are in the file. */
+static gconv_status read_raw(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index, size_t *size) {
+  TIFF *main = s->seats[0].file.handle; /* nobody changes its lists while a page is read */
+  uint64_t at = gconv_tiff.TIFFGetStrileOffset(main, index), bytes = gconv_tiff.TIFFGetStrileByteCount(main, index);
+  if (at > s->source->size || bytes > s->source->size - at || bytes == 0)
+    return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its pixels", s->reader->source->name);
+  GCONV_TRY(make_room((size_t)bytes, &its->raw, &its->raw_room));
+  GCONV_TRY(gconv_source_read_at(s->source, at, its->raw, (size_t)bytes, size));
+  return *size == bytes ? GCONV_OK
+                        : gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its pixels", s->reader->source->name);
+}
+
+/* zlib's format into out[0 .. size); false if that does not become so many bytes, or the checksum is wrong. */
+static bool inflate_block(gconv_tiff_seat *its, size_t raw_size, uint8_t *out, size_t size) {
+#ifdef GCONV_WITH_ISAL
+  struct inflate_state *inflate = its->inflate;
+  if (!inflate && gconv_allocate(sizeof *inflate, "pixels of a TIFF", &its->inflate) != GCONV_OK)
+    return false;
+  inflate = its->inflate;
+  isal_inflate_init(inflate);
+  inflate->crc_flag = ISAL_ZLIB;
+  inflate->next_in = its->raw;
+  inflate->avail_in = (uint32_t)raw_size;
+  inflate->next_out = out;
+  inflate->avail_out = (uint32_t)size;
+  if (raw_size > UINT32_MAX || size > UINT32_MAX || isal_inflate(inflate) != ISAL_DECOMP_OK || inflate->avail_out != 0)
+    return false;
+  return inflate->block_state == ISAL_BLOCK_FINISH;
+#else
+  uLongf made = (uLongf)size;
+  return uncompress(out, &made, its->raw, (uLong)raw_size) == Z_OK && made == size;
+#endif
+}
+
+/* Decodes a block without libtiff: it is stored, or by Deflate. False if something is irregular: then libtiff is asked. */
+static gconv_status decode_own(const gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index, int32_t rows, uint8_t *out,
+                               bool *done) {
+  const gconv_tiff_page *page = &s->page;
+  size_t bytes = page->row_bytes * (size_t)rows, size = 0;
+  *done = false;
+  GCONV_TRY(read_raw(s, its, index, &size));
+  if (page->compression == COMPRESSION_NONE) {
+    if (size < bytes)
+      return gconv_fail(GCONV_BAD_FILE, "%s: damaged TIFF: a tile has %zu bytes of %zu", s->reader->source->name, size,
+                        bytes);
+    memcpy(out, its->raw, bytes);
+  } else if (!inflate_block(its, size, out, bytes)) {
+    return GCONV_OK;
+  }
+  GCONV_TRY(make_room(page->row_bytes, &its->raw, &its->raw_room));
+  for (int32_t y = 0; y < rows; y++)
+    gconv_tiff_undo(page, out + (size_t)y * page->row_bytes, its->raw);
+  *done = true;
+  return GCONV_OK;
+}
+
+/* Decodes a block to bytes of samples in the order of this machine. */
+static gconv_status decode_block(gconv_tiff_reading *s, gconv_tiff_seat *its, uint32_t index, int32_t rows, uint8_t *out) {
+  const gconv_tiff_page *page = &s->page;
+  tmsize_t bytes = (tmsize_t)(page->row_bytes * (size_t)rows), got;
+  bool done = false;
+  if (page->own)
+    GCONV_TRY(decode_own(s, its, index, rows, out, &done));
+  if (done)
+    return GCONV_OK;
+  GCONV_TRY(gconv_tiff_turn_to(s, its, page));
+  memset(out, 0, (size_t)bytes);
+  got = page->tiled ? gconv_tiff.TIFFReadEncodedTile(its->file.handle, index, out, bytes)
+                    : gconv_tiff.TIFFReadEncodedStrip(its->file.handle, index, out, bytes);
+  if (got < 0 || its->file.text[0])
+    return gconv_tiff_fail(&its->file, "its pixels cannot be decoded");
+  return GCONV_OK;
+}
+
+/* Where a block goes. */
+typedef struct target {
+  int32_t band, column;
+  int32_t width, height; /* of the part that is in the page */
+  uint8_t *pixels;
+  size_t row_bytes;
+} target;
+
+/* Makes colours of the samples of a block, which are in the image already unless their number differs. */
+static void finish_block(const gconv_tiff_page *page, const target *t, const gconv_tiff_seat *its) {
+  size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
+  bool elsewhere = page->header.channels != page->samples;
+  for (int32_t y = 0; y < t->height; y++) {
+    uint8_t *pixels = t->pixels + (size_t)y * t->row_bytes;
+    gconv_tiff_colours(page, elsewhere ? its->samples + (size_t)y * row : pixels, t->width, pixels);
+  }
+}
+
+/* Unpacks a decoded plane of a block. */
+static void unpack_block(const gconv_tiff_page *page, const target *t, gconv_tiff_seat *its, const uint8_t *block,
+                         int plane) {
+  size_t bytes = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
+  bool elsewhere = page->header.channels != page->samples;
+  for (int32_t y = 0; y < t->height; y++) {
+    uint8_t *samples = elsewhere ? its->samples + (size_t)y * bytes : t->pixels + (size_t)y * t->row_bytes;
+    const uint8_t *row = block + (size_t)y * page->row_bytes;
+    if (samples != row)
+      its->lost |= gconv_tiff_unpack(page, row, t->width, plane, samples);
+  }
+}
+
+static gconv_status decode_cell(gconv_tiff_reading *s, gconv_tiff_seat *its, const target *t) {
+  const gconv_tiff_page *page = &s->page;
+  size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)t->width;
+  int planes = page->separate ? page->samples : 1;
+  int32_t rows = page->tiled ? page->height : t->height;
+  bool in_place = page->kind == GCONV_TIFF_DIRECT && !page->tiled && planes == 1 && page->header.channels == page->samples &&
+                  t->row_bytes == page->row_bytes;
+  if (!in_place)
+    GCONV_TRY(make_room(page->row_bytes * (size_t)rows, &its->block, &its->block_room));
+  if (page->header.channels != page->samples)
+    GCONV_TRY(make_room(row * (size_t)t->height, &its->samples, &its->samples_room));
+  for (int plane = 0; plane < planes; plane++) {
+    uint32_t index = ((uint32_t)plane * (uint32_t)page->down + (uint32_t)t->band) * (uint32_t)page->across;
+    uint8_t *block = in_place ? t->pixels : its->block;
+    GCONV_TRY(decode_block(s, its, index + (uint32_t)t->column, rows, block));
+    unpack_block(page, t, its, block, plane);
+  }
+  finish_block(page, t, its);
+  return GCONV_OK;
+}
+
+/* A block whose colours libtiff converts: it gives rows from the bottom up, of a strip just those that there are. */
+static gconv_status decode_colours(gconv_tiff_reading *s, gconv_tiff_seat *its, const target *t) {
+  const gconv_tiff_page *page = &s->page;
+  GCONV_TRY(gconv_tiff_turn_to(s, its, page));
+  GCONV_TRY(make_room((size_t)page->width * (size_t)page->height * 4, &its->block, &its->block_room));
+  uint32_t *raster = (uint32_t *)(void *)its->block;
+  uint32_t x = (uint32_t)t->column * (uint32_t)page->width, y = (uint32_t)t->band * (uint32_t)page->height;
+  int good = page->tiled ? gconv_tiff.TIFFReadRGBATile(its->file.handle, x, y, raster)
+                         : gconv_tiff.TIFFReadRGBAStrip(its->file.handle, y, raster);
+  if (!good || its->file.text[0])
+    return gconv_tiff_fail(&its->file, "its colours cannot be converted");
+  int32_t last = (page->tiled ? page->height : t->height) - 1;
+  for (int32_t i = 0; i < t->height; i++)
+    for (int32_t k = 0; k < t->width; k++) {
+      uint32_t pixel = raster[(size_t)(last - i) * (size_t)page->width + (size_t)k];
+      uint8_t *out = t->pixels + (size_t)i * t->row_bytes + (size_t)k * 3;
+      out[0] = (uint8_t)TIFFGetR(pixel);
+      out[1] = (uint8_t)TIFFGetG(pixel);
+      out[2] = (uint8_t)TIFFGetB(pixel);
+    }
+  return GCONV_OK;
+}
+
+/* ---- Bands ---- */
+
+static int32_t smaller(int64_t a, int64_t b) {
+  return (int32_t)(a < b ? a : b);
+}
+
+static void decode_turn(void *context, size_t turn, int number) {
+  gconv_tiff_reading *s = context;
+  const gconv_tiff_page *page = &s->page;
+  size_t pixel = gconv_type_bytes(page->header.type) * (size_t)page->header.channels;
+  int32_t band = s->band + (int32_t)(turn / (size_t)page->across), column = (int32_t)(turn % (size_t)page->across);
+  target t = {.band = band, .column = column, .row_bytes = s->row_bytes};
+  t.width = smaller(page->width, (int64_t)page->header.width - (int64_t)column * page->width);
+  t.height = smaller(page->height, (int64_t)page->header.height - (int64_t)band * page->height);
+  t.pixels = s->rows + (size_t)(band - s->band) * (size_t)page->height * s->row_bytes +
+             (size_t)column * (size_t)page->width * pixel;
+  gconv_tiff_seat *its = &s->seats[number];
+  gconv_status status = page->way == GCONV_TIFF_COLOURS ? decode_colours(s, its, &t) : decode_cell(s, its, &t);
+  if (status == GCONV_OK)
+    return;
+  pthread_mutex_lock(&s->lock);
+  if (s->status == GCONV_OK)
+    snprintf(s->error, sizeof s->error, "%s", gconv_last_error());
+  s->status = s->status == GCONV_OK ? status : s->status;
+  pthread_mutex_unlock(&s->lock);
+}
+
+static gconv_status decode_bands(gconv_tiff_reading *s, int32_t band, int32_t count, uint8_t *rows, size_t row_bytes) {
+  size_t turns = (size_t)count * (size_t)s->page.across;
+  s->band = band;
+  s->rows = rows;
+  s->row_bytes = row_bytes;
+  if (s->reader->shared)
+    gconv_threads_run(s->reader->shared, turns, decode_turn, s);
+  for (size_t turn = 0; !s->reader->shared && turn < turns && s->status == GCONV_OK; turn++)
+    decode_turn(s, turn, 0);
+  return s->status == GCONV_OK ? GCONV_OK : gconv_set_error(s->status, s->error);
+}
+
+static gconv_status hold_band(gconv_tiff_reading *s, int32_t band) {
+  const gconv_tiff_page *page = &s->page;
+  size_t row = gconv_image_row_bytes(&page->header);
+  int32_t height = smaller(page->height, page->header.height);
+  GCONV_TRY(make_room(row * (size_t)height, &s->held, &s->held_room));
+  GCONV_TRY(decode_bands(s, band, 1, s->held, row));
+  s->held_begin = band * page->height;
+  s->held_end = smaller(page->header.height, (int64_t)s->held_begin + page->height);
+  return GCONV_OK;
+}
+
+/* Reads some of the next rows, at most `count`; *got says how many. */
+static gconv_status read_blocks(gconv_tiff_reading *s, uint8_t *rows, size_t row_bytes, int32_t count, int32_t *got) {
+  const gconv_tiff_page *page = &s->page;
+  size_t row = gconv_image_row_bytes(&page->header);
+  int32_t band = s->row / page->height, left = page->header.height - s->row;
+  if (s->row >= s->held_begin && s->row < s->held_end) {
+    *got = smaller(count, s->held_end - s->row);
+    for (int32_t i = 0; i < *got; i++)
+      memcpy(rows + (size_t)i * row_bytes, s->held + (size_t)(s->row - s->held_begin + i) * row, row);
+    return GCONV_OK;
+  }
+  *got = count >= left ? left : count / page->height * page->height;
+  if (*got > 0)
+    return decode_bands(s, band, (*got - 1) / page->height + 1, rows, row_bytes);
+  return hold_band(s, band);
+}
+
+/* ---- Lines ---- */
+
+static gconv_status read_line(gconv_tiff_reading *s, int32_t y, uint8_t *pixels) {
+  const gconv_tiff_page *page = &s->page;
+  int planes = page->separate ? page->samples : 1;
+  gconv_tiff_seat *first = &s->seats[0];
+  bool elsewhere = page->header.channels != page->samples;
+  uint8_t *samples = elsewhere ? first->samples : pixels;
+  for (int plane = 0; plane < planes; plane++) {
+    gconv_tiff_seat *its = &s->seats[plane]; /* each plane is decoded on and on */
+    GCONV_TRY(gconv_tiff_turn_to(s, its, page));
+    int good = gconv_tiff.TIFFReadScanline(its->file.handle, first->block, (uint32_t)y, (uint16_t)plane);
+    if (good < 0 || its->file.text[0])
+      return gconv_tiff_fail(&its->file, "its pixels cannot be decoded");
+    first->lost |= gconv_tiff_unpack(page, first->block, page->header.width, plane, samples);
+  }
+  gconv_tiff_colours(page, samples, page->header.width, pixels);
+  return GCONV_OK;
+}
+
+/* ---- Stored rows ---- */
+
+/* Where row y of a plane is, and how many more rows follow it without a gap. */
+static uint64_t find_stored(const gconv_tiff_reading *s, int plane, int32_t y, int32_t most, int32_t *run) {
+  const gconv_tiff_page *page = &s->page;
+  TIFF *handle = s->seats[0].file.handle;
+  int32_t strip = y / page->height, in_strip = y % page->height;
+  uint32_t index = (uint32_t)plane * (uint32_t)page->down + (uint32_t)strip;
+  uint64_t at = gconv_tiff.TIFFGetStrileOffset(handle, index) + (uint64_t)in_strip * page->row_bytes;
+  *run = smaller(most, page->height - in_strip);
+  while (*run < most) {
+    uint64_t end = at + (uint64_t)*run * page->row_bytes;
+    if (gconv_tiff.TIFFGetStrileOffset(handle, ++index) != end)
+      break;
+    *run = smaller(most, (int64_t)*run + page->height);
+  }
+  return at;
+}
+
+/* Reads rows of a plane, which are as they are in the file but for the byte order. */
+static gconv_status read_stored_bytes(const gconv_tiff_reading *s, int plane, int32_t y, int32_t count, uint8_t *out) {
+  const gconv_tiff_page *page = &s->page;
+  for (int32_t run; count > 0; count -= run, y += run) {
+    size_t got, bytes;
+    uint64_t at = find_stored(s, plane, y, count, &run);
+    bytes = page->row_bytes * (size_t)run;
+    GCONV_TRY(gconv_source_read_at(s->source, at, out, bytes, &got));
+    if (got < bytes || at == 0)
+      return gconv_fail(GCONV_BAD_FILE, "%s: the file ends too early, in its pixels", s->reader->source->name);
+    for (int32_t i = 0; i < run && page->swapped; i++)
+      gconv_tiff_undo(page, out + (size_t)i * page->row_bytes, NULL);
+    out += bytes;
+  }
+  return GCONV_OK;
+}
+
+/* Reads some of the next rows, by way of a buffer. */
+static gconv_status convert_stored(gconv_tiff_reading *s, uint8_t *rows, size_t row_bytes, int32_t count) {
+  const gconv_tiff_page *page = &s->page;
+  gconv_tiff_seat *first = &s->seats[0];
+  int planes = page->separate ? page->samples : 1;
+  size_t row = gconv_type_bytes(page->header.type) * page->samples * (size_t)page->header.width;
+  bool elsewhere = page->header.channels != page->samples;
+  if (elsewhere)
+    GCONV_TRY(make_room(row, &first->samples, &first->samples_room));
+  GCONV_TRY(make_room(page->row_bytes * (size_t)count * (size_t)planes, &first->block, &first->block_room));
+  for (int plane = 0; plane < planes; plane++)
+    GCONV_TRY(read_stored_bytes(s, plane, s->row, count, first->block + (size_t)(plane * count) * page->row_bytes));
+  for (int32_t y = 0; y < count; y++) {
+    uint8_t *pixels = rows + (size_t)y * row_bytes, *samples = elsewhere ? first->samples : pixels;
+    for (int plane = 0; plane < planes; plane++)
+      first->lost |= gconv_tiff_unpack(page, first->block + ((size_t)plane * (size_t)count + (size_t)y) * page->row_bytes,
+                                       page->header.width, plane, samples);
+    gconv_tiff_colours(page, samples, page->header.width, pixels);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status read_stored(gconv_tiff_reading *s, uint8_t *rows, size_t row_bytes, int32_t count, int32_t *got) {
+  const gconv_tiff_page *page = &s->page;
+  bool same = page->kind == GCONV_TIFF_DIRECT && !page->separate && page->header.channels == page->samples &&
+              row_bytes == page->row_bytes;
+  if (!same) {
+    size_t least = page->row_bytes * page->samples, most = least < GCONV_TIFF_RUN_BYTES ? GCONV_TIFF_RUN_BYTES / least : 1;
+    *got = smaller(count, (int64_t)most);
+    return convert_stored(s, rows, row_bytes, *got);
+  }
+  *got = count;
+  GCONV_TRY(read_stored_bytes(s, 0, s->row, count, rows));
+  for (int32_t y = 0; y < count && page->colour != GCONV_TIFF_PLAIN; y++)
+    gconv_tiff_colours(page, rows + (size_t)y * row_bytes, page->header.width, rows + (size_t)y * row_bytes);
+  return GCONV_OK;
+}
+
+/* ---- Rows ---- */
+
+typedef struct wanted {
+  gconv_tiff_reading *s;
+  uint8_t *rows;
+  size_t row_bytes;
+  int32_t count, got;
+} wanted;
+
+/* What is done by one thread: any but blocks. */
+static gconv_status read_in_order(void *context) {
+  wanted *w = context;
+  gconv_tiff_reading *s = w->s;
+  const gconv_tiff_page *page = &s->page;
+  if (page->way == GCONV_TIFF_STORED)
+    return read_stored(s, w->rows, w->row_bytes, w->count, &w->got);
+  gconv_tiff_seat *first = &s->seats[0];
+  GCONV_TRY(make_room(page->row_bytes, &first->block, &first->block_room));
+  GCONV_TRY(make_room(gconv_type_bytes(page->header.type) * page->samples * (size_t)page->header.width, &first->samples,
+                      &first->samples_room));
+  for (; w->got < w->count; w->got++)
+    GCONV_TRY(read_line(s, s->row + w->got, w->rows + (size_t)w->got * w->row_bytes));
+  return GCONV_OK;
+}
+
+static void warn_once(gconv_tiff_reading *s) {
+  if (s->left_out > 0 && !s->reader->again)
+    gconv_warn("%s: %d reduced cop%s of the image (thumbnails or a pyramid) %s left out", s->reader->source->name,
+               s->left_out, s->left_out == 1 ? "y" : "ies", s->left_out == 1 ? "is" : "are");
+  s->left_out = 0;
+}
+
+gconv_status gconv_tiff_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count) {
+  gconv_tiff_reading *s = reader->state;
+  uint8_t *next = rows;
+  warn_once(s);
+  while (count > 0) {
+    if (s->row == s->page.header.height)
+      GCONV_TRY(gconv_tiff_begin_page(s, s->at + 1));
+    wanted w = {s, next, row_bytes, smaller(count, s->page.header.height - s->row), 0};
+    if (s->page.way == GCONV_TIFF_BLOCKS || s->page.way == GCONV_TIFF_COLOURS)
+      GCONV_TRY(read_blocks(s, next, row_bytes, w.count, &w.got));
+    else if (reader->shared)
+      GCONV_TRY(gconv_threads_do(reader->shared, read_in_order, &w));
+    else
+      GCONV_TRY(read_in_order(&w));
+    s->row += w.got;
+    count -= w.got;
+    next += (size_t)w.got * row_bytes;
+  }
+  return GCONV_OK;
+}

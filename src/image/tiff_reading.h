@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* A TIFF that is being read: tiff_read.c opens it and turns its pages, tiff_decode.c decodes their pixels. */
+#ifndef GCONV_IMAGE_TIFF_READING_H
+#define GCONV_IMAGE_TIFF_READING_H
+
+#include "image/tiff.h"
+
+#include <pthread.h>
+
+enum {
+  GCONV_TIFF_MOST_PLANES = 4,
+  GCONV_TIFF_RUN_BYTES = 1 << 20 /* of rows that are converted at a time */
+};
+
+/* What one thread works with. */
+typedef struct gconv_tiff_seat {
+  gconv_tiff_file file; /* opened when it is needed */
+  int32_t page;         /* that libtiff is at; -1: none */
+  uint8_t *raw, *block, *samples;
+  size_t raw_room, block_room, samples_room;
+  void *inflate;
+  bool lost; /* a number was rounded */
+} gconv_tiff_seat;
+
+typedef struct gconv_tiff_reading {
+  gconv_reader *reader;
+  gconv_source bytes; /* of a pipe, all of it */
+  uint8_t *buffer;    /* the same; owned */
+  const gconv_source *source;
+  uint64_t *pages; /* where their directories are; owned, as all below */
+  int32_t page_count, room;
+  int32_t number;         /* of the first page; above 1 if one was asked for */
+  int32_t left_out;       /* reduced copies */
+  gconv_tiff_seat *seats; /* one a thread, or a plane; seats[0] has the file open from the beginning */
+  size_t seat_count;
+  gconv_tiff_page page; /* that is read now: number `at` */
+  int32_t at, row;      /* row: the next one of it */
+  uint8_t *held;        /* rows held_begin .. held_end - 1 of it */
+  size_t held_room;
+  int32_t held_begin, held_end;
+
+  /* The bands being decoded. */
+  uint8_t *rows;
+  size_t row_bytes;
+  int32_t band;
+  pthread_mutex_t lock; /* guards all below */
+  gconv_status status;
+  char error[600];
+} gconv_tiff_reading;
+
+/* Opens the file for this seat if need be, and puts its handle at page s->at. If `page` is not NULL, the handle is prepared
+ * to decode it. */
+gconv_status gconv_tiff_turn_to(gconv_tiff_reading *s, gconv_tiff_seat *its, const gconv_tiff_page *page);
+
+/* Begins to read page number `at`, from its first row on. */
+gconv_status gconv_tiff_begin_page(gconv_tiff_reading *s, int32_t at);
+
+#endif
