@@ -69,6 +69,7 @@ typedef struct reading {
   uint8_t *bytes; /* of the file */
   size_t size;
   bool animated;
+  int64_t first; /* the first frame that is wanted, from 0 */
 } reading;
 
 static bool sniff(const uint8_t *bytes, size_t size) {
@@ -112,7 +113,9 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   if (frames < 1 || frames > INT32_MAX)
     return damaged(reader, "it has no image");
   header->type = GCONV_U8;
-  header->frames = r->animated ? (int32_t)frames : 1;
+  header->frames = r->animated && !reader->member ? (int32_t)frames : 1;
+  if (reader->member)
+    GCONV_TRY(gconv_reader_find_number(reader, r->animated ? (int64_t)frames : 1, &r->first));
   header->width = (int32_t)webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_WIDTH);
   header->height = (int32_t)webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_HEIGHT);
   header->alpha = (flags & ALPHA_FLAG) != 0;
@@ -149,20 +152,21 @@ static void close_webp(gconv_reader *reader) {
     gconv_release(r->bytes);
 }
 
-/* The canvases of all frames: libwebpdemux draws each over the ones before it. */
+/* The canvases of the frames that are wanted: libwebpdemux draws each over the ones before it. */
 static gconv_status read_frames(gconv_reader *reader, WebPAnimDecoder *decoder, uint8_t *rows, size_t row_bytes) {
   const gconv_image *header = &reader->header;
+  const reading *r = reader->state;
   size_t width = (size_t)header->width, channels = (size_t)header->channels;
-  for (int32_t frame = 0; frame < header->frames; frame++) {
+  for (int64_t frame = 0; frame < r->first + header->frames; frame++) {
     uint8_t *canvas;
     int time;
     if (!webp.WebPAnimDecoderGetNext(decoder, &canvas, &time))
       return damaged(reader, "a frame cannot be decoded");
-    for (int32_t y = 0; y < header->height; y++, rows += row_bytes)
+    for (int32_t y = 0; frame >= r->first && y < header->height; y++, rows += row_bytes)
       for (size_t x = 0; x < width; x++)
         memcpy(rows + x * channels, canvas + ((size_t)y * width + x) * 4, channels);
   }
-  if (!reader->again)
+  if (!reader->again && !reader->member)
     gconv_warn("%s: an animation: its %d frames are read, their times are left out", reader->source->name, header->frames);
   return GCONV_OK;
 }
@@ -342,6 +346,7 @@ const gconv_format gconv_format_webp = {
              .quality = true,
              .lossless = true},
     .alpha = true,
+    .members = true,
     .metadata = GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP,
     .sniff = sniff,
     .open = open_webp,

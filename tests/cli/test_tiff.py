@@ -176,6 +176,11 @@ class WebP(helper.CommandTest):
         self.assertEqual(self.files("out"), ["in_1.png", "in_2.png", "in_3.png"])
         for i, frame in enumerate(frames, 1):
             self.assert_pixels(f"out/in_{i}.png", numpy.asarray(frame))
+            self.assertEqual(self.gconv("-i", f"in.webp:{i}", "-f", "identity", "-o", "one.png", "--alpha", "drop").stderr, "")
+            self.assert_pixels("one.png", numpy.asarray(frame))
+        for number in ("0", "4", "x"):
+            error = self.gconv("-i", f"in.webp:{number}", "-f", "identity", "-o", "never.png", status=1).stderr
+            self.assertIn("its images have the numbers 1 to 3", error)
 
 
 if __name__ == "__main__":
