@@ -116,6 +116,7 @@ typedef struct gconv_image {
   char *xmp;        /* XMP, a text of XML in UTF-8 that ends in 0, owned, or NULL; its orientation is 1 */
   size_t xmp_bytes; /* without the 0 */
   char *comment;    /* ends in 0, owned, or NULL */
+  bool lossless;    /* it was read from a WebP file without loss */
   int jpeg_quality; /* of the JPEG file that it was read from, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
 } gconv_image;
 

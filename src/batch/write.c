@@ -18,7 +18,7 @@ static gconv_write_options make_options(const gconv_run *run, const gconv_format
       .format = format,
       .keep_existing = batch->existing != GCONV_EXISTING_REPLACE,
       .quality = own_quality ? result->jpeg_quality : batch->quality,
-      .lossless = batch->lossless,
+      .lossless = batch->lossless || (own_quality && result->lossless),
       .png_level = batch->png_level,
       .store = batch->store,
       .unit = run->operation->type->batches ? 1 : white[from],

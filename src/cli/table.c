@@ -184,7 +184,8 @@ const gconv_option gconv_option_table[] = {
     OPTION(FILTER, 0, "quality", "N", integer, job.quality, CHANGES, .also = "jpeg-quality webp-quality", .least = 1,
            .most = 100, .excludes = "lossless",
            .help =
-               "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same that of the input, if it is JPEG"),
+               "quality of JPEG and WebP, from 1 to 100; default: 90, with --format same that of the input, if it is JPEG, "
+               "or no loss, if it is WebP without"),
     OPTION(FILTER, 0, "lossless", NULL, flag, job.lossless, CHANGES, .also = "webp-lossless", .excludes = "quality",
            .help = "WebP without loss; default: with loss, as --quality says"),
     OPTION(FILTER, 0, "tiff-compression", "NAME", word, job.tiff_compression, CHANGES, .words = "none|deflate|lzw|zstd",

@@ -105,6 +105,14 @@ static gconv_status read_chunk(gconv_reader *reader, const WebPDemuxer *file, co
   return status;
 }
 
+/* Whether the file is one image that was coded without loss. */
+static bool is_lossless(const reading *r) {
+  enum { LOSSLESS = 2 };
+  WebPBitstreamFeatures features;
+  return webp.WebPGetFeaturesInternal(r->bytes, r->size, &features, WEBP_DECODER_ABI_VERSION) == VP8_STATUS_OK &&
+         features.format == LOSSLESS;
+}
+
 static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   reading *r = reader->state;
   gconv_image *header = &reader->header;
@@ -113,6 +121,7 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   if (frames < 1 || frames > INT32_MAX)
     return damaged(reader, "it has no image");
   header->type = GCONV_U8;
+  header->lossless = is_lossless(r);
   header->frames = r->animated && !reader->member ? (int32_t)frames : 1;
   if (reader->member)
     GCONV_TRY(gconv_reader_find_number(reader, r->animated ? (int64_t)frames : 1, &r->first));
