@@ -171,6 +171,7 @@ typedef struct gconv_read_options {
   bool again;          /* it was read before: no warning of what is in it is given a second time */
   bool unrounded;      /* samples that would be rounded to levels of u8 or u16, as those of a PNM whose maxval is 2, become
                           f32: exact fractions of white, rounded once */
+  uint64_t max_bytes;  /* of a file that is held in memory as a whole (WebP; a TIFF that comes through a pipe); 0: any */
 } gconv_read_options;
 #define GCONV_DEFAULT_MAX_PIXELS (UINT64_C(1) << 30) /* a gigapixel: 3 GB as RGB u8, 12 GB as f32 */
 

@@ -13,8 +13,9 @@ typedef struct gconv_source {
   int file;
   uint8_t *buffer; /* bytes read ahead: buffer[begin .. end) */
   size_t begin, end;
-  uint64_t position; /* bytes handed out so far */
-  uint64_t size;     /* of a regular file; UINT64_MAX where it is not known */
+  uint64_t position;  /* bytes handed out so far */
+  uint64_t size;      /* of a regular file; UINT64_MAX where it is not known */
+  uint64_t max_bytes; /* that may be taken into memory as a whole, where a format needs that; 0: any number */
   /* Of gconv_source_of_function(). */
   gconv_status (*fill)(void *state, void *bytes, size_t size, size_t *got);
   void (*finish)(void *state);

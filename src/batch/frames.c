@@ -182,6 +182,8 @@ static gconv_status begin_frame(gconv_frames *frames, gconv_item *part) {
   *part = (gconv_item){
       .place = item->place, .paths = frames->paths, .format = item->format, .count = frames->results, .sent = item->sent};
   part->print = item->print;
+  if (frames->shared) /* of a pipe, two are as many as more, for what a writer holds */
+    part->file_frames = frames->total > 0 ? (int32_t)frames->total : 2;
   part->report.input = item->report.input;
   part->wanted = calloc(part->count, sizeof *part->wanted);
   if (!part->wanted)
@@ -313,5 +315,5 @@ bool gconv_goes_by_frames(gconv_worker *worker, const gconv_row_reader *reader) 
     return false;
   gconv_image header = gconv_header_of(gconv_row_reader_header(reader));
   bool together = run->operation->type->batches && !gconv_row_reader_is_open_ended(reader);
-  return !together || gconv_whole_bytes(worker, &header, 1, 0) > (double)run->budget.bytes;
+  return !together || gconv_whole_bytes(worker, NULL, &header, 1, 0) > (double)run->budget.bytes;
 }

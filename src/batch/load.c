@@ -17,7 +17,7 @@ typedef struct loading {
 
 static gconv_status read_whole(const loading *l, const char *path, gconv_image *image) {
   const gconv_batch *batch = l->worker->run->batch;
-  gconv_read_options options = {.max_pixels = batch->max_pixels, .unrounded = batch->unrounded};
+  gconv_read_options options = gconv_run_reading(l->worker->run);
   gconv_row_reader *reader = l->reader;
   if (!reader)
     GCONV_TRY(gconv_row_reader_open(path, &options, &reader));

@@ -14,8 +14,10 @@
  * of which about BAND_BYTES are at work. These are the same on every machine, so that results are. A writer has WRITER_BYTES
  * a thread; of those at work at a time there are at most MOST_WRITERS, as each has a file. */
 static const double GROUP_BYTES = 256 << 20, LARGE_BYTES = 1 << 30, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20;
-static const double SLAB_BYTES = 2 << 20;     /* pinned, of a worker whose images may be a GPU's */
-static const double STREAMED_BYTES = 8 << 20; /* plain images above go by rows */
+static const double PROGRAM_BYTES = 8 << 20;      /* with libraries and stacks, whatever it does */
+static const double LEAST_WRITER_BYTES = 1 << 20; /* of a small result */
+static const double SLAB_BYTES = 2 << 20;         /* pinned, of a worker whose images may be a GPU's */
+static const double STREAMED_BYTES = 8 << 20;     /* plain images above go by rows */
 enum { MOST_WRITERS = 256, PROBE_ROWS = 64, LEAST_ROWS = 16 };
 
 static double row_bytes_of(const gconv_image *image) {
@@ -36,10 +38,20 @@ static uint64_t memory_there(void) {
   return bytes;
 }
 
-gconv_budget gconv_budget_begin(uint64_t bytes) {
-  return (gconv_budget){.bytes = bytes > 0 ? bytes : memory_there() / 2,
+gconv_budget gconv_budget_begin(uint64_t bytes, const gconv_operation *operation) {
+  uint64_t all = bytes > 0 ? bytes : memory_there() / 2;
+  uint64_t shared = (uint64_t)(PROGRAM_BYTES + gconv_operation_held_bytes(operation));
+  return (gconv_budget){.bytes = all > shared ? all - shared : 0,
+                        .shared = shared,
                         .lock = PTHREAD_MUTEX_INITIALIZER,
                         .changed = PTHREAD_COND_INITIALIZER};
+}
+
+gconv_read_options gconv_run_reading(const gconv_run *run) {
+  const gconv_batch *batch = run->batch;
+  return (gconv_read_options){.max_pixels = batch->max_pixels,
+                              .unrounded = batch->unrounded,
+                              .max_bytes = batch->memory > 0 ? run->budget.bytes + 1 : 0}; /* 0 would be any number */
 }
 
 /* ---- What images of a shape take ---- */
@@ -52,6 +64,8 @@ static void look_at(const gconv_plan *outline, int threads, gconv_cost *cost) {
     const gconv_image *out = gconv_plan_output_header(outline, i);
     cost->out += row_bytes_of(out) * out->height;
     cost->out_row += row_bytes_of(out);
+    if (i == 0 || row_bytes_of(out) * out->height > row_bytes_of(&cost->result) * cost->result.height)
+      cost->result = gconv_header_of(out);
   }
   cost->rows = gconv_plan_get_info(outline)->out_height;
   cost->scale = (double)like->height / cost->rows;
@@ -78,14 +92,22 @@ static gconv_cost find_cost(gconv_worker *worker, const gconv_image *header) {
     cost.rows = header->height;
     cost.scale = 1;
     cost.outputs = gconv_operation_outputs(run->operation);
+    cost.result = gconv_header_of(header);
   }
   gconv_plan_free(outline);
   return cost;
 }
 
+static void clear(gconv_worker *worker) {
+  gconv_image_free(&worker->input);
+  gconv_worker_clear_results(worker);
+}
+
 void gconv_worker_judge(gconv_worker *worker, const gconv_image *header) {
   if (worker->judged.frames > 0 && gconv_image_same_shape(&worker->judged, header))
     return;
+  if (worker->run->batch->memory > 0)
+    clear(worker); /* pixels of another shape are of no use */
   worker->judged = gconv_header_of(header);
   worker->either = false;
   worker->cost = find_cost(worker, header);
@@ -108,21 +130,51 @@ static double loading_bytes(const gconv_worker *worker, const gconv_image *heade
   return (images > 1 ? images + 1 : images) * worker->cost.in + at_a_time * (reader + turning_bytes(worker, header));
 }
 
-/* Bytes of what writes results, each thread one at a time. */
-static double writing_bytes(const gconv_worker *worker, double images) {
-  const gconv_cost *cost = &worker->cost;
-  double results = images * (double)cost->outputs, at_a_time = fmin(results, worker->threads);
-  if (are_arrays(worker->run))
-    return worker->run->batch->nhwc ? 2 * at_a_time * cost->out : 0;
-  return fmax(at_a_time, worker->threads) * WRITER_BYTES;
+/* Bytes of the strips of one writer on one thread: a few of them, which are rows at least, and not much more than a small
+ * result. */
+static double strip_bytes(const gconv_worker *worker) {
+  const gconv_image *result = &worker->cost.result;
+  double row = row_bytes_of(result) / result->frames, all = row * result->height;
+  return fmin(fmax(WRITER_BYTES, 6 * row), LEAST_WRITER_BYTES + 6 * all);
 }
 
-double gconv_whole_bytes(gconv_worker *worker, const gconv_image *header, double images, double reader) {
+/* Bytes that one writer takes in proportion to the picture. Planes become pixels in a copy. */
+static double picture_bytes(const gconv_worker *worker, const gconv_item *item, bool in_parts) {
+  const gconv_batch *batch = worker->run->batch;
+  const gconv_write_options options = {
+      .format = item ? item->format : batch->outputs->format, .quality = batch->quality, .lossless = batch->lossless};
+  gconv_image result = worker->cost.result;
+  if (!options.format)
+    return 0;
+  if (item && item->file_frames > result.frames)
+    result.frames = item->file_frames;
+  double turned = result.planar && result.channels > 1 && !options.format->tensors ? gconv_pixel_bytes(&result) : 0;
+  return turned + gconv_row_writer_bytes(&options, &result, in_parts, item && item->sent);
+}
+
+/* Bytes of what writes results, each thread one at a time; files that are shared by frames are all open. */
+static double writing_bytes(const gconv_worker *worker, const gconv_item *item, double images) {
+  const gconv_cost *cost = &worker->cost;
+  double results = images * (double)cost->outputs, at_a_time = fmin(results, worker->threads);
+  bool all_open = item && item->file_frames > 0;
+  double pictures = (all_open ? results : at_a_time) * picture_bytes(worker, item, false);
+  if (are_arrays(worker->run))
+    return pictures + (worker->run->batch->nhwc ? 2 * at_a_time * cost->out : 0);
+  return pictures + fmax(all_open ? results : at_a_time, worker->threads) * strip_bytes(worker);
+}
+
+double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader) {
+  double copies = (double)worker->cost.outputs + 2; /* of the reader's, and in a file that is written */
+  return (double)gconv_row_reader_bytes(reader) + copies * (double)gconv_row_reader_metadata_bytes(reader);
+}
+
+double gconv_whole_bytes(gconv_worker *worker, const gconv_item *item, const gconv_image *header, double images,
+                         double reader) {
   gconv_worker_judge(worker, header);
   const gconv_batch *batch = worker->run->batch;
   const gconv_cost *cost = &worker->cost;
   double verified = batch->verify ? images * cost->need.verify : 0;
-  double at_work = images * (cost->in + cost->out) + fmax(writing_bytes(worker, images), verified);
+  double at_work = images * (cost->in + cost->out) + fmax(writing_bytes(worker, item, images), verified);
   double slabs = strcmp(batch->device, "cpu") == 0 ? 0 : SLAB_BYTES;
   return images * cost->need.image + cost->need.fixed + slabs + reader +
          fmax(at_work, loading_bytes(worker, header, images, reader));
@@ -143,7 +195,8 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
   if (batch->group > 0)
     count = (size_t)batch->group < alike ? (size_t)batch->group : alike;
   while (count > 1 &&
-         gconv_whole_bytes(worker, header, (double)count, 0) + loading_bytes(worker, header, (double)count, 0) > memory)
+         gconv_whole_bytes(worker, NULL, header, (double)count, 0) + loading_bytes(worker, header, (double)count, 0) >
+             memory)
     count--;
   return count;
 }
@@ -164,7 +217,8 @@ static const char *choose_unit(double bytes, double *count) {
 /* GCONV_TOO_LARGE, in words. `reason`: why it cannot go by rows, which would take less; NULL: it does already. */
 static gconv_status refuse(const gconv_worker *worker, double bytes, const char *reason) {
   double wanted, allowed;
-  const char *unit = choose_unit(bytes, &wanted), *allowed_unit = choose_unit((double)worker->run->budget.bytes, &allowed);
+  const char *unit = choose_unit(bytes + (double)worker->run->budget.shared, &wanted);
+  const char *allowed_unit = choose_unit((double)worker->run->batch->memory, &allowed);
   const char *letter = unit[0] == 'M' ? "M" : unit[0] == 'k' ? "k" : "";
   if (!reason)
     return gconv_fail(GCONV_TOO_LARGE, "takes about %.0f %s of memory, and --memory allows %.0f %s: raise it to %.0f%s",
@@ -212,54 +266,70 @@ bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, cons
   return too_large || (batch->memory == 0 && cost->in + cost->need.image + cost->out > LARGE_BYTES);
 }
 
+/* An image that goes by rows. */
+typedef struct going {
+  const gconv_worker *worker;
+  const gconv_item *item;
+  const gconv_image *header;
+  const gconv_row_reader *reader; /* NULL: it is in memory */
+} going;
+
+/* Bytes of a writer that gets its rows in parts. */
+static double writer_bytes(const going *g) {
+  const gconv_cost *cost = &g->worker->cost;
+  return fmax(WRITER_BYTES, 6 * cost->out_row / (double)cost->outputs);
+}
+
 /* What is taken whatever the number of rows, and for each row. */
-static void find_bytes(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
-                       const gconv_cut *cut, double *fixed, double *row) {
+static void find_bytes(const going *g, const gconv_cut *cut, double *fixed, double *row) {
+  const gconv_worker *worker = g->worker;
   const gconv_cost *cost = &worker->cost;
-  double reading = reader ? (double)gconv_row_reader_bytes(reader) : 0, windows = cut->whole ? 0 : 2 * cost->in_row;
+  double reading = g->reader ? gconv_reading_bytes(worker, g->reader) : 0, windows = cut->whole ? 0 : 2 * cost->in_row;
   double share = (double)cut->writers / (double)cost->outputs;
   *fixed = cost->need.fixed + cost->need.rows + cost->halo * windows + reading;
-  *fixed += cut->whole ? cost->in + turning_bytes(worker, header) : 0;
+  *fixed += cut->whole ? cost->in + turning_bytes(worker, g->header) : 0;
+  *fixed += (double)cut->writers * picture_bytes(worker, g->item, true);
   if (!are_arrays(worker->run))
-    *fixed += fmax((double)cut->writers, worker->threads) * fmax(WRITER_BYTES, 6 * cost->out_row / (double)cost->outputs);
+    *fixed += fmax((double)cut->writers, worker->threads) * writer_bytes(g);
   *row = cost->need.row + cost->scale * windows + 2 * cost->out_row * share * (worker->run->batch->nhwc ? 2 : 1);
 }
 
 /* The least bytes that an image takes by bands, where `most` may be taken: more writers are at work where there is more.
  * Sets cut->writers, and the three numbers of that. */
-static double least_bytes(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader, double most,
-                          gconv_cut *cut, double *fixed, double *row) {
-  const gconv_cost *cost = &worker->cost;
+static double least_bytes(const going *g, double most, gconv_cut *cut, double *fixed, double *row) {
+  const gconv_cost *cost = &g->worker->cost;
+  double each = WRITER_BYTES + picture_bytes(g->worker, g->item, true);
   cut->writers = 0;
-  find_bytes(worker, header, reader, cut, fixed, row);
-  cut->writers = (size_t)fmin(fmin(fmax((most - *fixed) / 4 / WRITER_BYTES, 1), (double)cost->outputs), MOST_WRITERS);
-  find_bytes(worker, header, reader, cut, fixed, row);
+  find_bytes(g, cut, fixed, row);
+  cut->writers = (size_t)fmin(fmin(fmax((most - *fixed) / 4 / each, 1), (double)cost->outputs), MOST_WRITERS);
+  find_bytes(g, cut, fixed, row);
   return *fixed + fmax(cost->halo, LEAST_ROWS) * *row;
 }
 
 /* How much memory suffices: that for more writers, if there must be more. */
-static double enough_bytes(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
-                           double least, gconv_cut *cut) {
+static double enough_bytes(const going *g, double least, gconv_cut *cut) {
   double fixed, row, wanted;
-  for (int i = 0; i < MOST_WRITERS && (wanted = least_bytes(worker, header, reader, least, cut, &fixed, &row)) > least; i++)
+  for (int i = 0; i < MOST_WRITERS && (wanted = least_bytes(g, least, cut, &fixed, &row)) > least; i++)
     least = wanted;
   return least;
 }
 
-gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
-                            gconv_cut *cut) {
+gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                            const gconv_row_reader *reader, gconv_cut *cut) {
   const gconv_cost *cost = &worker->cost;
+  const going g = {worker, item, header, reader};
   double most = (double)worker->run->budget.bytes, fixed, row;
   *cut = (gconv_cut){.writers = cost->outputs};
   if (!worker->run->operation->type->batches) {
-    cut->bytes = cost->stream + (double)gconv_row_reader_bytes(reader);
+    cut->bytes =
+        cost->stream + gconv_reading_bytes(worker, reader) + (double)cost->outputs * picture_bytes(worker, item, true);
     return GCONV_OK;
   }
   cut->whole = !reader || !gconv_row_reader_is_in_order(reader) || header->planar;
-  double least = least_bytes(worker, header, reader, most, cut, &fixed, &row);
+  double least = least_bytes(&g, most, cut, &fixed, &row);
   double rows = fmin(most - fixed, BAND_BYTES) / row, fewest = fmax(cost->halo, LEAST_ROWS);
   if (rows < fewest && least > most && worker->run->batch->memory > 0)
-    return refuse(worker, enough_bytes(worker, header, reader, least, cut),
+    return refuse(worker, enough_bytes(&g, least, cut),
                   cut->whole && reader ? "its rows do not come in order (planes, interlaced, turned by EXIF)" : NULL);
   cut->rows =
       (int32_t)fmin(fmax(rows, fewest), cost->rows); /* as high as the halo at least: so at most half is computed twice */
@@ -269,11 +339,6 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *heade
 
 /* ---- Taking ---- */
 
-static void clear(gconv_worker *worker) {
-  gconv_image_free(&worker->input);
-  gconv_worker_clear_results(worker);
-}
-
 static uint64_t kept_bytes(const gconv_worker *worker) {
   uint64_t bytes = worker->input.data ? gconv_image_bytes(&worker->input) : 0;
   for (size_t k = 0; k < worker->result_count; k++)
@@ -282,7 +347,7 @@ static uint64_t kept_bytes(const gconv_worker *worker) {
 }
 
 static bool is_there(const gconv_budget *budget, uint64_t bytes) {
-  return budget->taken == 0 || (bytes <= budget->bytes && budget->taken <= budget->bytes - bytes);
+  return budget->taken == budget->parked || (bytes <= budget->bytes && budget->taken <= budget->bytes - bytes);
 }
 
 static bool try_take(gconv_budget *budget, uint64_t bytes) {
@@ -294,13 +359,17 @@ static bool try_take(gconv_budget *budget, uint64_t bytes) {
   return there;
 }
 
-/* In the order of the calls. More than the whole budget is given to a caller once nobody else has any. */
-static void wait_and_take(gconv_budget *budget, uint64_t bytes) {
+/* In the order of the calls. More than the whole budget is given to a caller once nobody has any but those who wait, who
+ * keep what their readers have: `parked` of this caller. */
+static void wait_and_take(gconv_budget *budget, uint64_t bytes, uint64_t parked) {
   pthread_mutex_lock(&budget->lock);
   uint64_t place = budget->arrived++;
+  budget->parked += parked;
+  pthread_cond_broadcast(&budget->changed);
   while (budget->served != place || !is_there(budget, bytes))
     pthread_cond_wait(&budget->changed, &budget->lock);
   budget->served++;
+  budget->parked -= parked;
   budget->taken += bytes;
   pthread_cond_broadcast(&budget->changed);
   pthread_mutex_unlock(&budget->lock);
@@ -313,31 +382,53 @@ static void give_back(gconv_budget *budget, uint64_t bytes) {
   pthread_mutex_unlock(&budget->lock);
 }
 
-/* Takes all the memory at once. A worker that has to wait first gives back what it has: so workers cannot wait for each
- * other forever. */
+/* Takes all the memory at once. A worker that has to wait first gives back what it has, but for its reader's: so workers
+ * cannot wait for each other forever. */
+static void take(gconv_worker *worker, uint64_t wanted) {
+  gconv_budget *budget = &worker->run->budget;
+  if (wanted <= worker->held)
+    return;
+  if (!try_take(budget, wanted - worker->held)) {
+    uint64_t parked = worker->opened < worker->held ? worker->opened : worker->held;
+    clear(worker);
+    give_back(budget, worker->held - parked);
+    gconv_plans_clear(worker->run->plans);
+    wait_and_take(budget, wanted - parked, parked);
+  }
+  worker->held = wanted;
+}
+
 gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason) {
   gconv_budget *budget = &worker->run->budget;
   uint64_t wanted = bytes < 1e18 ? (uint64_t)bytes : (uint64_t)1e18;
   if (worker->run->batch->memory > 0 && wanted > budget->bytes)
     return refuse(worker, bytes, reason);
-  if (wanted <= worker->held)
-    return GCONV_OK;
-  if (!try_take(budget, wanted - worker->held)) {
-    clear(worker);
-    give_back(budget, worker->held);
-    gconv_plans_clear(worker->run->plans);
-    wait_and_take(budget, wanted);
-  }
-  worker->held = wanted;
+  take(worker, wanted);
   return GCONV_OK;
 }
 
-void gconv_worker_give_back(gconv_worker *worker) {
-  uint64_t kept = kept_bytes(worker);
-  if (kept >= worker->held)
+/* Gives back all but `bytes`. */
+static void keep(gconv_worker *worker, uint64_t bytes) {
+  if (bytes >= worker->held)
     return;
-  give_back(&worker->run->budget, worker->held - kept);
-  worker->held = kept;
+  give_back(&worker->run->budget, worker->held - bytes);
+  worker->held = bytes;
+}
+
+void gconv_worker_admit_opening(gconv_worker *worker, const char *path) {
+  double wanted = (double)kept_bytes(worker) + gconv_row_reader_opening_bytes(path);
+  if (worker->run->batch->memory > 0)
+    take(worker, (uint64_t)fmin(wanted, (double)worker->run->budget.bytes));
+}
+
+void gconv_worker_settle_opening(gconv_worker *worker, const gconv_row_reader *reader) {
+  worker->opened = gconv_row_reader_held_bytes(reader);
+  keep(worker, kept_bytes(worker) + worker->opened);
+}
+
+void gconv_worker_give_back(gconv_worker *worker) {
+  worker->opened = 0;
+  keep(worker, kept_bytes(worker));
 }
 
 void gconv_worker_leave(gconv_worker *worker) {

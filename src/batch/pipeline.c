@@ -109,7 +109,7 @@ static gconv_status begin(gconv_run *run) {
   GCONV_TRY(check_array(batch));
   GCONV_TRY(begin_devices(run, most_workers(batch)));
   run->held = calloc(batch->inputs->count + 1, sizeof *run->held);
-  run->plans = gconv_plans_create(run->operation->type->shares ? 1 : 2 * (size_t)run->workers);
+  run->plans = gconv_plans_create(run->operation->type->shares ? 1 : (batch->memory > 0 ? 1 : 2) * (size_t)run->workers);
   if (!run->held || !run->plans)
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   return gconv_groups_make(run);
@@ -146,7 +146,7 @@ static gconv_run make_run(const gconv_batch *batch, gconv_batch_summary *summary
                      .summary = summary,
                      .operation = batch->operation,
                      .begin_ms = gconv_now_ms(),
-                     .budget = gconv_budget_begin(batch->memory),
+                     .budget = gconv_budget_begin(batch->memory, batch->operation),
                      .lock = PTHREAD_MUTEX_INITIALIZER,
                      .array_lock = PTHREAD_MUTEX_INITIALIZER};
 }

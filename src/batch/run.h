@@ -30,10 +30,12 @@
 
 /* The memory that all workers share. */
 typedef struct gconv_budget {
-  uint64_t bytes;
+  uint64_t bytes;       /* for images: --memory without ... */
+  uint64_t shared;      /* ... what the program and the operation take, whatever is in progress */
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
   uint64_t taken;
+  uint64_t parked;          /* what of that those hold who wait for more */
   uint64_t arrived, served; /* numbers of waiters: of all that came, and of those whose turn came */
 } gconv_budget;
 
@@ -90,6 +92,7 @@ typedef struct gconv_cost {
   double stream;      /* bytes that plain filters take by rows; 0: they need the whole image */
   int32_t rows;       /* of the result */
   size_t outputs;
+  gconv_image result; /* header of the largest output */
 } gconv_cost;
 
 /* One thread's share of a run. */
@@ -98,6 +101,7 @@ typedef struct gconv_worker {
   int index, threads;
   gconv_device *cpu;    /* its own share of the CPU */
   uint64_t held;        /* bytes of the budget */
+  uint64_t opened;      /* what of that an open reader has: it stays taken while the worker waits */
   gconv_device *device; /* of the group at hand; NULL: it waits for a GPU, when it is decoded */
   gconv_image judged;   /* header of the images for which the next two were found out last */
   gconv_cost cost;
@@ -118,6 +122,7 @@ typedef struct gconv_item {
   size_t count;
   gconv_print print;           /* of the file, as it was before it was read; known only if there is a manifest */
   int32_t first_frame, frames; /* of the group's image */
+  int32_t file_frames;         /* in each file of a result, if it is shared by frames that are carried one by one; else 0 */
   gconv_report report;
   gconv_losses losses;
   gconv_texts errors; /* owned */
@@ -222,11 +227,16 @@ void gconv_warn_of_losses(const gconv_run *run, const char *path, const gconv_lo
 /* ---- memory.c ---- */
 
 /* A budget of `bytes`, or, if that is 0, of half of what the machine has, or the control group that the process is in. */
-gconv_budget gconv_budget_begin(uint64_t bytes);
+gconv_budget gconv_budget_begin(uint64_t bytes, const gconv_operation *operation);
+/* As inputs of a job are read. */
+gconv_read_options gconv_run_reading(const gconv_run *run);
 /* Finds out what is known of images like `header`: worker->cost and worker->either. */
 void gconv_worker_judge(gconv_worker *worker, const gconv_image *header);
-/* What `images` images take that are decoded and executed whole. */
-double gconv_whole_bytes(gconv_worker *worker, const gconv_image *header, double images, double reader);
+/* What `images` images take that are decoded and executed whole. `item`: of one image; NULL: of a group. */
+double gconv_whole_bytes(gconv_worker *worker, const gconv_item *item, const gconv_image *header, double images,
+                         double reader);
+/* What a reader of an image takes besides its rows, and the copies of its metadata in the results. */
+double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
 /* How many images of a shape, of `alike` in the run, are executed together. By the images alone, unless --memory leaves
  * less. */
 size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike);
@@ -247,12 +257,16 @@ const char *gconv_rows_obstacle(const gconv_worker *worker, const gconv_item *it
 bool gconv_goes_by_rows(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
                         const gconv_row_reader *reader, double whole_bytes, const char **reason);
 /* Chooses how. GCONV_TOO_LARGE if the memory does not suffice. */
-gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader,
-                            gconv_cut *cut);
+gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_item *item, const gconv_image *header,
+                            const gconv_row_reader *reader, gconv_cut *cut);
 
 /* Takes `bytes` of the memory that all share, for all that the worker keeps and makes; `reason`: why it does not go by rows,
  * or NULL. A worker that must wait keeps nothing meanwhile. GCONV_TOO_LARGE if that is more than all of it. */
 gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason);
+/* Before a file is opened, and after: takes what that may need, as far as --memory has it, then keeps what the reader has.
+ */
+void gconv_worker_admit_opening(gconv_worker *worker, const char *path);
+void gconv_worker_settle_opening(gconv_worker *worker, const gconv_row_reader *reader);
 /* After a group: what is kept for the next one remains taken. */
 void gconv_worker_give_back(gconv_worker *worker);
 /* At the end of its work: frees the images that it keeps, and gives all back. */

@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "batch/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,16 +193,18 @@ static gconv_status make_buffers(flow *f) {
 
 double gconv_stream_bytes(const gconv_plan *plan, size_t writers, int threads) {
   const uint64_t step_bytes = (uint64_t)1 << 20; /* a writer's, at most */
-  const double writer_bytes = 5 << 20;           /* a thread: PNG's strips, filtered and compressed, and rows that wait */
+  const double least = 5 << 20; /* of a writer, a thread: PNG's strips, filtered and compressed, and rows that wait */
   int32_t strip = strip_rows(plan, &plan->like, 1), begin, end;
   uint64_t row_bytes = output_row_bytes(plan);
   gconv_plan_rows_needed(plan, 0, strip, &begin, &end);
   depth d = choose_depth(threads, (int32_t)(step_bytes / row_bytes) + 1, strip, (uint64_t)strip * row_bytes);
   uint64_t rows = (uint64_t)d.slots * (uint64_t)strip, height = (uint64_t)gconv_plan_get_info(plan)->out_height;
   uint64_t windows = (uint64_t)d.windows * (uint64_t)(end - begin) * row_bytes_of(&plan->like);
-  double workspaces = (double)gconv_plan_get_info(plan)->workspace_bytes * threads;
-  return (double)(windows + (rows < height ? rows : height) * row_bytes) + (double)writers * writer_bytes * threads +
-         workspaces;
+  double writer = fmax(least, 6.0 * (double)row_bytes / (double)gconv_plan_outputs(plan));
+  gconv_need need = {0};
+  plan->type->find_need(plan, &need);
+  return (double)(windows + (rows < height ? rows : height) * row_bytes) + (double)writers * writer * threads + need.fixed +
+         need.rows + need.row * strip;
 }
 
 /* ---- From stage to stage ---- */
@@ -408,8 +411,8 @@ static void run_stages(flow *f) {
 
 /* Opens the file of the input again, which an earlier pass has read. */
 static gconv_status open_again(flow *f) {
-  const gconv_batch *batch = f->worker->run->batch;
-  gconv_read_options options = {.max_pixels = batch->max_pixels, .again = true, .unrounded = batch->unrounded};
+  gconv_read_options options = gconv_run_reading(f->worker->run);
+  options.again = true;
   gconv_row_reader_close(f->again);
   f->again = NULL;
   GCONV_TRY(gconv_row_reader_open(f->item->report.input->path, &options, &f->again));

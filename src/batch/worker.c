@@ -14,7 +14,7 @@
 static gconv_status go_by_rows(gconv_worker *worker, gconv_task *task, gconv_row_reader *reader, const char *because) {
   const gconv_image *header = &task->image;
   gconv_cut cut;
-  GCONV_TRY(gconv_rows_cut(worker, header, reader, &cut));
+  GCONV_TRY(gconv_rows_cut(worker, &task->items[0], header, reader, &cut));
   GCONV_TRY(gconv_worker_admit(worker, cut.bytes, NULL));
   if (cut.whole && reader) {
     GCONV_TRY(gconv_task_load(worker, task, reader));
@@ -87,7 +87,8 @@ static gconv_status carry_image(gconv_worker *worker, gconv_task *task, gconv_ro
     gconv_header_to_nchw(&task->image);
   const gconv_image *header = &task->image;
   task->items[0].frames = header->frames;
-  double bytes = gconv_whole_bytes(worker, header, 1, (double)gconv_row_reader_bytes(reader));
+  gconv_worker_judge(worker, header);
+  double bytes = gconv_whole_bytes(worker, &task->items[0], header, 1, gconv_reading_bytes(worker, reader));
   if (worker->either && worker->run->batch->memory > 0 && bytes > (double)worker->run->budget.bytes)
     worker->device = worker->cpu; /* by rows: whether that fails must not depend on when the GPU is ready */
   else
@@ -104,7 +105,7 @@ static gconv_status carry_image(gconv_worker *worker, gconv_task *task, gconv_ro
 
 static gconv_status carry_several(gconv_worker *worker, gconv_task *task) {
   task->image = task->group->header;
-  double bytes = gconv_whole_bytes(worker, &task->image, (double)task->count, 0);
+  double bytes = gconv_whole_bytes(worker, NULL, &task->image, (double)task->count, 0);
   GCONV_TRY(gconv_task_take_device(worker, task, worker->either, false));
   return go_whole(worker, task, NULL, bytes, NULL);
 }
@@ -139,13 +140,15 @@ gconv_status gconv_worker_carry_reader(gconv_worker *worker, gconv_task *task, g
 }
 
 static gconv_status carry_one(gconv_worker *worker, gconv_task *task) {
-  const gconv_batch *batch = worker->run->batch;
-  gconv_read_options options = {.max_pixels = batch->max_pixels, .unrounded = batch->unrounded};
+  const char *path = task->items[0].report.input->path;
+  const gconv_read_options options = gconv_run_reading(worker->run);
   gconv_row_reader *reader = NULL;
+  gconv_worker_admit_opening(worker, path);
   double begin = gconv_now_ms();
-  gconv_status status = gconv_row_reader_open(task->items[0].report.input->path, &options, &reader);
+  gconv_status status = gconv_row_reader_open(path, &options, &reader);
   if (status != GCONV_OK)
     return finish(worker, task, status);
+  gconv_worker_settle_opening(worker, reader);
   task->items[0].report.decode_ms = gconv_now_ms() - begin;
   status = gconv_goes_by_frames(worker, reader) ? gconv_task_carry_frames(worker, task, reader)
                                                 : gconv_worker_carry_reader(worker, task, reader);
@@ -162,12 +165,16 @@ static gconv_status carry(gconv_worker *worker, gconv_task *task) {
 
 /* ---- A group --------------------------------------------------------------------------------------------------------- */
 
-/* A plan that keeps all threads busy is large: where memory is short, it is kept only for a next group that can use it. */
-static void drop_plans(const gconv_run *run, size_t group) {
+/* Where memory is short, a plan that is large, as one that keeps all threads busy is, is kept only for a next group that can
+ * use it. */
+static void drop_plans(const gconv_worker *worker, size_t group) {
+  const double large = 1.0 / 16; /* of all memory */
+  const gconv_run *run = worker->run;
   const gconv_group *now = &run->groups[group], *next = now + 1;
   bool alike =
       group + 1 < run->group_count && next->count == now->count && gconv_image_same_shape(&next->header, &now->header);
-  if (run->batch->memory > 0 && run->operation->type->shares && !alike)
+  bool is_large = worker->cost.need.fixed > large * (double)run->budget.bytes;
+  if (run->batch->memory > 0 && ((run->operation->type->shares && !alike) || is_large))
     gconv_plans_clear(run->plans);
 }
 
@@ -181,7 +188,7 @@ gconv_status gconv_worker_process(gconv_worker *worker, size_t group) {
   for (size_t i = 0; i < task.group->count; i++)
     task.count += gconv_item_begin(run, task.group->first + i, &task.items[task.count]);
   gconv_status status = task.count > 0 ? carry(worker, &task) : GCONV_OK;
-  drop_plans(run, group);
+  drop_plans(worker, group);
   gconv_worker_give_back(worker);
   if (!task.stranded)
     gconv_task_finish(run, &task, status);

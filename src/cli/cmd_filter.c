@@ -8,6 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 /* ---- --algorithm all ---------------------------------------------------------------------------------------------- */
 
 /* Whether any result would be written: not if those that exist are kept, and all do. */
@@ -140,8 +144,18 @@ static void log_to_terminal(gconv_log_level level, const char *text, void *user)
     gconv_say("%s", text);
 }
 
+/* With --memory, freed pixels go back to the system. glibc keeps blocks of up to 32 MiB for later, in heaps of each thread.
+ */
+static void keep_no_freed_memory(void) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 static int run_job(gconv_main_job *job) {
   gconv_message message;
+  if (job->settings->job.memory > 0)
+    keep_no_freed_memory();
   gconv_set_log(log_to_terminal, job->settings);
   if (gconv_job_prepare(job, &message) != GCONV_OK) {
     gconv_say("%s", message.text);

@@ -4,6 +4,7 @@
 #include "cli/bank.h"
 #include "cli/terminal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -322,6 +323,23 @@ static gconv_status check_depth(const gconv_main_job *job, gconv_message *messag
   return GCONV_OK;
 }
 
+/* Refuses a mask that --memory has no room for: its picture, twice where that is turned or put together, and its weights. */
+static gconv_status check_mask_memory(const gconv_settings *settings, gconv_message *message) {
+  const double program = 10e6;
+  gconv_image header = {0};
+  if (settings->job.memory == 0 || strcmp(settings->mask, "-") == 0 ||
+      gconv_image_read_header(settings->mask, &header, NULL) != GCONV_OK)
+    return GCONV_OK; /* reading it says why */
+  double samples = (double)header.frames * header.height * header.width * (2 * header.channels + 1);
+  double bytes = program + samples * (double)gconv_type_bytes(header.type);
+  gconv_image_free(&header);
+  if (bytes <= (double)settings->job.memory)
+    return GCONV_OK;
+  return gconv_complain(message, GCONV_TOO_LARGE,
+                        "--mask %s: takes about %.0f MB of memory, and --memory allows %.0f MB: raise it to %.0fM",
+                        settings->mask, ceil(bytes / 1e6), ceil((double)settings->job.memory / 1e6), ceil(bytes / 1e6));
+}
+
 /* Reads the mask of --mask, which no result may replace. */
 static gconv_status read_mask(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
@@ -335,6 +353,7 @@ static gconv_status read_mask(gconv_main_job *job, gconv_message *message) {
   if (!path)
     return GCONV_OK;
   GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, message));
+  GCONV_TRY(check_mask_memory(settings, message));
   gconv_status status = gconv_image_read(path, &options, &job->mask);
   return status == GCONV_OK ? status : gconv_complain(message, status, "--mask %s", gconv_last_error());
 }

@@ -68,6 +68,21 @@ bool gconv_filters_have_one_frame(const gconv_filters *filters) {
   return true;
 }
 
+/* Taps that filters may have together once they have one frame: that of a column of 20000 taps and a row of 20000 would take
+ * 3.2 GB. */
+enum { MOST_FRAMED_TAPS = 1 << 24 };
+
+static gconv_status check_frame(const gconv_filters *filters, int64_t rows, int64_t columns) {
+  const size_t factors[] = {(size_t)rows, (size_t)columns, filters->count};
+  if (gconv_product(3, factors) <= MOST_FRAMED_TAPS)
+    return GCONV_OK;
+  return gconv_fail(
+      GCONV_TOO_LARGE,
+      "filters that are combined get one frame: %zu of %lld x %lld taps are more than the %d that are allowed: "
+      "combine filters of similar sizes",
+      filters->count, (long long)rows, (long long)columns, MOST_FRAMED_TAPS);
+}
+
 /* Gives all filters the smallest frame that holds each of them with its anchor at one place. */
 static gconv_status align_filters(gconv_filters *filters) {
   int32_t above = 0, below = 0, before = 0, behind = 0;
@@ -78,6 +93,7 @@ static gconv_status align_filters(gconv_filters *filters) {
     before = larger(before, filter->anchor_column);
     behind = larger(behind, filter->columns - filter->anchor_column);
   }
+  GCONV_TRY(check_frame(filters, (int64_t)above + below, (int64_t)before + behind));
   for (size_t k = 0; k < filters->count; k++)
     GCONV_TRY(embed_filter(&filters->items[k], above + below, before + behind, above, before));
   return GCONV_OK;
@@ -101,6 +117,15 @@ static void free_operation(gconv_operation *base) {
 static size_t count_outputs(const gconv_operation *base) {
   const gconv_filter_operation *operation = (const gconv_filter_operation *)base;
   return operation->options.combine == GCONV_COMBINE_NONE ? operation->filters.count : 1;
+}
+
+/* The copies, what they were copied from, and the weights of a plan that is only looked at. */
+static double held_bytes(const gconv_operation *base) {
+  const gconv_filters *filters = &((const gconv_filter_operation *)base)->filters;
+  double taps = 0;
+  for (size_t k = 0; k < filters->count; k++)
+    taps += (double)filters->items[k].rows * filters->items[k].columns;
+  return 3 * taps * sizeof(float);
 }
 
 static int host_stages(const gconv_operation *base) {
@@ -155,6 +180,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
 static const gconv_operation_type filters_type = {.name = "filters",
                                                   .free = free_operation,
                                                   .outputs = count_outputs,
+                                                  .held_bytes = held_bytes,
                                                   .plan_type = &gconv_filter_plan_type,
                                                   .fill_plan = gconv_filter_plan_fill,
                                                   .lacks = lacks,

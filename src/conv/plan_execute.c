@@ -232,11 +232,19 @@ static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, in
 
 /* ---- The table ---- */
 
-/* Workspaces are small on a CPU; stages on the host have copies in float32 of what they read and write. */
+/* Weights, and those that an algorithm prepares: into new memory, behind a copy. */
+static double weight_bytes(const gconv_pass *pass) {
+  size_t prepared = pass->algorithm->prepared_floats ? pass->algorithm->prepared_floats(&pass->problem) : 0;
+  return ((double)gconv_weight_floats(&pass->problem) * (prepared > 0 ? 2 : 1) + (double)prepared) * sizeof(float);
+}
+
+/* Stages on the host have copies in float32 of what they read and write. */
 static void find_need(const gconv_plan *base, gconv_need *need) {
   const gconv_filter_plan *plan = (const gconv_filter_plan *)base;
-  const double WORKSPACE = 4 << 20; /* of a thread */
-  need->fixed = WORKSPACE * gconv_threads_count(base->device->threads);
+  const double A_THREAD = 1 << 20; /* what it takes besides the workspace */
+  need->fixed = ((double)base->info.workspace_bytes + A_THREAD) * gconv_threads_count(base->device->threads);
+  for (size_t i = 0; i < plan->pass_count; i++)
+    need->fixed += weight_bytes(&plan->passes[i]);
   need->image = plan->before ? gconv_pixel_bytes(&plan->convolved) : 0;
   for (size_t i = 0; i < base->output_count && plan->after; i++)
     need->image += gconv_pixel_bytes(&plan->raw_outputs[i]);

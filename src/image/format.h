@@ -22,24 +22,32 @@ typedef struct gconv_format gconv_format;
 typedef struct gconv_reader {
   const gconv_format *format;
   gconv_source *source;
-  const char *member;   /* which of the file's images is wanted: its name, or its number from 1; NULL: all of them */
-  gconv_image header;   /* set by open(): all but data, row_bytes and plane_bytes; owns its metadata, as the file has them */
-  bool open_ended;      /* set by open(): `header` is of the first image of a pipe, and more may follow */
-  bool out_of_order;    /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
-  size_t bytes;         /* set by open(): memory in proportion to the image that reading takes besides the rows */
-  int orientation;      /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
-                           if not, gconv_reader_open() looks into these; applied after the rows are read */
-  char note[320];       /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
-  const char *obstacle; /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
+  const char *member; /* which of the file's images is wanted: its name, or its number from 1; NULL: all of them */
+  gconv_image header; /* set by open(): all but data, row_bytes and plane_bytes; owns its metadata, as the file has them */
+  bool open_ended;    /* set by open(): `header` is of the first image of a pipe, and more may follow */
+  bool out_of_order;  /* set by open(): rows come only when the whole image is read: gconv_reader_whole() */
+  size_t bytes;       /* set by open(): memory in proportion to the image or the file that reading takes besides the rows */
+  size_t held;        /* set by open(): what of that is taken from open() on, such as all bytes of a file */
+  int orientation;    /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
+                         if not, gconv_reader_open() looks into these; applied after the rows are read */
+  char note[320];     /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
+  const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   gconv_threads *shared; /* on one of which rows are read, if any: set after gconv_reader_open() */
   bool again;            /* gconv_read_options.again */
   uint64_t max_pixels;   /* of a frame: checked by gconv_reader_open() between open() and the first row */
   bool used;             /* pixels were asked for, as rows or as a file for a GPU: only then are warnings given */
+  bool left_out;         /* some metadata were: gconv_reader_has_room() */
   bool failed;           /* gconv_reader_rows() did: nothing is read any more */
   int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */
   void *state;           /* the format's own; of gconv_format_state() */
   uint8_t *whole;        /* all rows, where they were wanted piecemeal of a format that cannot: gconv_reader_whole() */
 } gconv_reader;
+
+/* How an image comes to its writer, and where that writes. */
+enum {
+  GCONV_IN_PARTS = 1, /* write_rows() is called for some rows at a time */
+  GCONV_TO_PIPE = 2   /* to a sink that cannot seek */
+};
 
 /* An image being written. */
 typedef struct gconv_writer {
@@ -52,6 +60,11 @@ typedef struct gconv_writer {
   void *state;                        /* the format's own, of gconv_format_state() */
 } gconv_writer;
 
+/* Bytes of metadata that are kept of a file at most, of all kinds together. What goes beyond is left out, and a note says
+ * so.
+ */
+enum { GCONV_MOST_METADATA = 16 << 20 };
+
 /* Metadata that a format may hold. */
 enum { GCONV_HOLDS_EXIF = 1, GCONV_HOLDS_XMP = 2, GCONV_HOLDS_COMMENT = 4, GCONV_HOLDS_ALL = 7 };
 
@@ -63,6 +76,9 @@ struct gconv_format {
   int metadata; /* that start() writes, of those above: the header has no others then */
   /* write_rows() works on the shared threads by itself; else it is called on one of these. The same of read_rows(). */
   bool threads, reads_on_threads;
+
+  bool opens_whole;   /* open() reads all bytes of the file, from files, too */
+  int most_expansion; /* bytes of metadata that a byte of the file may be inflated to; 0: they are not compressed */
 
   /* Whether a file that begins with these bytes (at least 16; fewer if it is shorter) is of this format. */
   bool (*sniff)(const uint8_t *bytes, size_t size);
@@ -79,6 +95,11 @@ struct gconv_format {
   /* After success or failure of open(): frees what the state owns. NULL: that is nothing. */
   void (*close)(gconv_reader *reader);
 
+  /* NULL: writing takes no more than some strips, or rows. Else the bytes that it takes besides those, in proportion to the
+   * picture, a frame, or the file; `how`: of GCONV_IN_PARTS and GCONV_TO_PIPE. Told before start(), for
+   * gconv_row_writer_bytes().
+   */
+  double (*held_bytes)(const gconv_image *header, const gconv_write_options *options, int how);
   gconv_status (*start)(gconv_writer *writer);
   gconv_status (*write_rows)(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
   /* NULL, or: writes `count` rows of a planar image, from number `first` of all its planes on, in any order of calls, to a
@@ -133,6 +154,14 @@ void gconv_reader_close(gconv_reader *reader);
 /* Adds a text to the reader's note, which is one warning in the end. */
 void gconv_reader_note(gconv_reader *reader, const char *format, ...) GCONV_PRINTF(2, 3);
 
+/* For open(): whether `size` more bytes of metadata are to be kept. If not, which GCONV_MOST_METADATA decides, there is a
+ * note. */
+bool gconv_reader_has_room(gconv_reader *reader, size_t size);
+
+/* For open() of formats that are read as a whole: all bytes of the source, for gconv_release(), which count as reader->held.
+ * GCONV_TOO_LARGE if they are more than `limit`, or than source->max_bytes allows. */
+gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t **bytes, size_t *size);
+
 /* For open(): GCONV_BAD_FILE if the file is known to have fewer than `bytes` left. */
 gconv_status gconv_reader_expect(const gconv_reader *reader, size_t bytes);
 
@@ -154,6 +183,8 @@ gconv_status gconv_format_state(size_t bytes, const char *what, void **state);
  * the header counts. */
 int64_t gconv_image_row_count(const gconv_image *image);
 size_t gconv_image_row_bytes(const gconv_image *image);
+/* The bytes of all samples of one frame, of all its planes. */
+double gconv_image_frame_bytes(const gconv_image *image);
 
 /* Whether the ICC profile of `image` describes colours such as it has: grey or RGB. */
 bool gconv_icc_fits(const gconv_image *image);

@@ -46,6 +46,10 @@ gconv_status gconv_format_state(size_t bytes, const char *what, void **state) {
   return *state ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for %s", what);
 }
 
+double gconv_image_frame_bytes(const gconv_image *image) {
+  return (double)image->height * image->width * image->channels * (double)gconv_type_bytes(image->type);
+}
+
 int64_t gconv_image_row_count(const gconv_image *image) {
   return (int64_t)image->frames * (image->planar ? image->channels : 1) * image->height;
 }

@@ -36,6 +36,11 @@ typedef struct jpeg_session {
   uint8_t *cmyk;                 /* a row of 4 samples a pixel, if the image is CMYK */
   char warning[JMSG_LENGTH_MAX]; /* libjpeg's first; "": none */
 
+  /* Segments of metadata, while the header is read. */
+  void *(*alloc_large)(j_common_ptr info, int pool, size_t size); /* libjpeg's own */
+  size_t saved;                                                   /* bytes */
+  bool enough;                                                    /* there are GCONV_MOST_METADATA */
+
   /* Arguments of the steps that read and write rows. */
   uint8_t *rows;
   const uint8_t *const_rows;
@@ -156,6 +161,23 @@ static bool has_prefix(jpeg_saved_marker_ptr marker, const char *prefix, size_t 
   return marker->marker == EXIF_MARKER && marker->data_length >= bytes && memcmp(marker->data, prefix, bytes) == 0;
 }
 
+static void save_markers(struct jpeg_decompress_struct *read, unsigned most) {
+  jpeg_save_markers(read, EXIF_MARKER, most);
+  jpeg_save_markers(read, JPEG_COM, most);
+  jpeg_save_markers(read, JPEG_APP0 + 2, most);
+}
+
+/* libjpeg keeps all segments of metadata, however many there are: it is told to pass over the others when it has enough. */
+static void *count_saved(j_common_ptr info, int pool, size_t size) {
+  jpeg_session *session = (jpeg_session *)info->err;
+  session->saved += size;
+  if (session->saved > GCONV_MOST_METADATA && !session->enough) {
+    session->enough = true;
+    save_markers(&session->read, 0);
+  }
+  return session->alloc_large(info, pool, size);
+}
+
 /* EXIF and XMP that do not fit into one segment go on in others, in ways that few programs know: those are left out. */
 static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker, size_t *left_out) {
   size_t size = marker->data_length;
@@ -181,6 +203,10 @@ static void read_metadata(jpeg_session *session) {
     status = keep_segment(session->reader, marker, &left_out);
   if (status != GCONV_OK)
     fail(session, status);
+  session->reader->bytes += session->saved;
+  session->reader->held = session->saved;
+  if (session->enough)
+    gconv_reader_has_room(session->reader, GCONV_MOST_METADATA + 1); /* a note */
   if (left_out > 0)
     gconv_reader_note(session->reader, "%zu further segment%s of its EXIF or XMP %s left out: the first of each is kept",
                       left_out, left_out > 1 ? "s" : "", left_out > 1 ? "are" : "is");
@@ -289,10 +315,11 @@ static void read_header(jpeg_session *session) {
   session->progress.progress_monitor = check_scans;
   read->src = &session->source;
   read->progress = &session->progress;
-  jpeg_save_markers(read, EXIF_MARKER, MARKER_BYTES);
-  jpeg_save_markers(read, JPEG_COM, MARKER_BYTES);
-  jpeg_save_markers(read, JPEG_APP0 + 2, MARKER_BYTES);
+  save_markers(read, MARKER_BYTES);
+  session->alloc_large = read->mem->alloc_large;
+  read->mem->alloc_large = count_saved;
   jpeg_read_header(read, TRUE);
+  read->mem->alloc_large = session->alloc_large;
 
   header->type = GCONV_U8;
   header->frames = 1;

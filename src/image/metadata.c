@@ -29,6 +29,11 @@ void gconv_metadata_disown(gconv_image *image) {
   image->icc_bytes = image->exif_bytes = image->xmp_bytes = 0;
 }
 
+size_t gconv_metadata_bytes(const gconv_image *image) {
+  return (image->icc ? image->icc_bytes : 0) + (image->exif ? image->exif_bytes : 0) + (image->xmp ? image->xmp_bytes : 0) +
+         (image->comment ? strlen(image->comment) : 0);
+}
+
 gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *what, void **copy) {
   void *memory = NULL;
   GCONV_TRY(gconv_allocate(size + 1, what, &memory));

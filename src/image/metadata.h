@@ -17,6 +17,9 @@ void gconv_metadata_lend(gconv_image *to, const gconv_image *from);
 /* Takes the metadata that the image owns from it, without freeing: they belong to another image by now. */
 void gconv_metadata_disown(gconv_image *image);
 
+/* The bytes of all metadata that the image has. */
+size_t gconv_metadata_bytes(const gconv_image *image);
+
 /* A copy of `size` bytes, with a 0 behind it, for gconv_release(). `what` is for the error text: "EXIF". */
 gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *what, void **copy);
 

@@ -259,6 +259,12 @@ static size_t row_samples(const gconv_image *image) {
   return gconv_image_row_bytes(image) / gconv_type_bytes(image->type);
 }
 
+/* Planes are made of whole frames. */
+static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
+  (void)options, (void)how;
+  return is_transposed(header) ? gconv_image_frame_bytes(header) : 0;
+}
+
 static gconv_status start(gconv_writer *writer) {
   const gconv_image *image = writer->header;
   GCONV_TRY(gconv_format_state(sizeof(npy_state), "an array", &writer->state));
@@ -406,6 +412,7 @@ const gconv_format gconv_format_npy = {
     .open = open_npy,
     .read_rows = read_rows,
     .close = close_npy,
+    .held_bytes = held_bytes,
     .start = start,
     .write_rows = write_rows,
     .write_rows_at = write_rows_at,

@@ -27,8 +27,10 @@ static gconv_status open_npz(gconv_reader *reader) {
   reader->header = state->array.header;
   reader->out_of_order = state->array.out_of_order;
   size_t bytes = gconv_npy_bytes(&state->array);
-  if (state->content.position + bytes == member->size)
+  if (state->content.position + bytes == member->size) {
+    gconv_zip_free(&state->zip); /* of a large archive, the directory is large */
     return GCONV_OK;
+  }
   return gconv_fail(GCONV_BAD_FILE, "%s: its header promises %zu bytes of elements, but the archive has %llu",
                     reader->source->name, bytes, (unsigned long long)(member->size - state->content.position));
 }

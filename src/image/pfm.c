@@ -125,6 +125,12 @@ static size_t bytes_of_row(const gconv_image *header) {
   return (size_t)header->width * (size_t)header->channels * sizeof(float);
 }
 
+/* The last row comes first: rows that come in parts wait for all others. */
+static double held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
+  (void)options;
+  return how & GCONV_IN_PARTS ? gconv_image_frame_bytes(header) : 0;
+}
+
 static gconv_status write_upwards(gconv_writer *writer, const uint8_t *rows, size_t row_bytes) {
   for (size_t y = (size_t)writer->header->height; y-- > 0;)
     GCONV_TRY(gconv_sink_write(writer->sink, rows + y * row_bytes, bytes_of_row(writer->header)));
@@ -164,6 +170,7 @@ const gconv_format gconv_format_pfm = {
     .sniff = sniff,
     .open = open_pfm,
     .read_rows = read_rows,
+    .held_bytes = held_bytes,
     .start = start,
     .write_rows = write_rows,
     .end = end,

@@ -15,6 +15,11 @@
 #include <string.h>
 
 enum { SRGB_GAMMA = 45455, GAMMA_SLACK = 1000 };
+enum {
+  MOST_CHUNK = GCONV_MOST_METADATA, /* bytes that libpng may take for a chunk; ICC profiles of printers have up to 4 MB */
+  MOST_EXPANSION = 1032,            /* of bytes by zlib: a profile cannot become more of a small file */
+  LIBPNG_BYTES = 64 << 10           /* what libpng and zlib take for themselves at a time */
+};
 
 typedef struct png_session {
   png_structp png;
@@ -22,6 +27,7 @@ typedef struct png_session {
   jmp_buf failed;
   gconv_status status; /* why, after a jump */
   bool no_memory;      /* which libpng does not always call by its name */
+  size_t most;         /* bytes that libpng may allocate at a time, while it reads the chunks before the rows */
   gconv_reader *reader;
 
   uint64_t begin;             /* of the file, in the source */
@@ -77,8 +83,8 @@ static void read_bytes(png_structp png, png_bytep bytes, size_t size) {
 
 static png_voidp allocate(png_structp png, png_alloc_size_t size) {
   png_session *session = png_get_mem_ptr(png);
-  void *memory = malloc(size);
-  session->no_memory |= !memory;
+  void *memory = size > session->most ? NULL : malloc(size);
+  session->no_memory |= !memory && size <= session->most;
   return memory;
 }
 
@@ -88,6 +94,7 @@ static void release(png_structp png, png_voidp memory) {
 }
 
 static gconv_status create_png(png_session *session) {
+  session->most = SIZE_MAX;
   session->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, session, on_error, on_warning, session, allocate, release);
   if (session->png)
     session->info = png_create_info_struct(session->png);
@@ -116,12 +123,20 @@ static void read_metadata(png_session *session) {
   }
   png_charp name;
   png_bytep bytes;
-  if (png_get_iCCP(session->png, session->info, &name, &compression, &bytes, &size)) {
+  if (png_get_iCCP(session->png, session->info, &name, &compression, &bytes, &size) &&
+      gconv_reader_has_room(session->reader, size)) {
     if (gconv_allocate(size, "an ICC profile", &header->icc) != GCONV_OK)
       fail(session, GCONV_NO_MEMORY);
     memcpy(header->icc, bytes, size);
     header->icc_bytes = size;
+    png_free_data(session->png, session->info, PNG_FREE_ICCP, 0);
   }
+}
+
+/* The most that a chunk of this file can need: its header may promise any length, and libpng clears that much memory. */
+static size_t most_of_chunk(const gconv_source *source) {
+  uint64_t most = source->size < MOST_CHUNK / MOST_EXPANSION ? LIBPNG_BYTES + source->size * MOST_EXPANSION : MOST_CHUNK;
+  return most < MOST_CHUNK ? (size_t)most : MOST_CHUNK;
 }
 
 /* libpng hands over the chunks of metadata, and those that are passed over. Behind the pixels, a file that can go back was
@@ -149,15 +164,17 @@ static int take_chunk(png_structp png, png_unknown_chunkp chunk) {
 
 static void read_info(png_session *session) {
   /* Taken one at a time by take_chunk(), as a thousand of them could be large. */
-  static const uint8_t own[] = GCONV_PNG_METADATA_CHUNKS "sPLT\0hIST";
+  static const uint8_t own[] = GCONV_PNG_METADATA_CHUNKS "sPLT\0hIST\0pCAL\0sCAL";
   png_structp png = session->png;
   png_set_read_fn(png, session, read_bytes);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* max_pixels is the limit, and it comes next */
-  png_set_chunk_malloc_max(png, 16 << 20);                    /* ICC profiles of printers have up to 4 MB */
+  png_set_chunk_malloc_max(png, MOST_CHUNK);
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_set_read_user_chunk_fn(png, session, take_chunk);
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, own, (int)sizeof own / 5);
+  session->most = most_of_chunk(session->reader->source);
   png_read_info(png, session->info);
+  session->most = SIZE_MAX;
 }
 
 /* What the rows will be with the transformations of start_rows(). Only IHDR and tRNS matter; libpng's own answer is not
@@ -299,6 +316,7 @@ const gconv_format gconv_format_png = {
              .level = true},
     .alpha = true,
     .metadata = GCONV_HOLDS_ALL,
+    .most_expansion = MOST_EXPANSION,
     .sniff = sniff,
     .open = open_png,
     .read_rows = read_rows,

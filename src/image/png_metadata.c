@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <zlib.h>
 
-enum { MOST_BYTES = 16 << 20 }; /* of a chunk, and of what it is inflated to */
+enum { MOST_BYTES = GCONV_MOST_METADATA }; /* of a chunk, and of what it is inflated to */
 
 static const char xmp_keyword[] = "XML:com.adobe.xmp", comment_keyword[] = "Comment", raw_keyword[] = "Raw profile type ";
 
@@ -114,6 +114,8 @@ static bool is_ascii(const char *text) {
 
 /* A comment in Latin-1, as the format has it, becomes one in UTF-8; some programs write that in the first place. */
 static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) {
+  if (!gconv_reader_has_room(reader, chunk->size))
+    return GCONV_OK;
   if (chunk->utf8 || is_utf8(chunk->text, chunk->size))
     return gconv_metadata_add_comment(&reader->header, chunk->text, chunk->size);
   uint8_t *text = malloc(2 * chunk->size + 1);
@@ -196,8 +198,10 @@ static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, 
     skipped = sizeof exif;
   else if (begins_with(bytes, size, xmp, sizeof xmp))
     skipped = sizeof xmp;
-  gconv_status status = is_xmp ? gconv_metadata_set_xmp(&reader->header, bytes + skipped, size - skipped)
-                               : gconv_metadata_set_exif(&reader->header, bytes + skipped, size - skipped);
+  gconv_status status = GCONV_OK;
+  if (gconv_reader_has_room(reader, size))
+    status = is_xmp ? gconv_metadata_set_xmp(&reader->header, bytes + skipped, size - skipped)
+                    : gconv_metadata_set_exif(&reader->header, bytes + skipped, size - skipped);
   free(bytes);
   return status;
 }
@@ -208,12 +212,16 @@ static gconv_status take_profile(gconv_reader *reader, const text_chunk *chunk, 
 static gconv_status take_xmp(gconv_reader *reader, const text_chunk *chunk) {
   gconv_release(reader->header.xmp);
   reader->header.xmp = NULL;
+  if (!gconv_reader_has_room(reader, chunk->size))
+    return GCONV_OK;
   return gconv_metadata_set_xmp(&reader->header, chunk->text, chunk->size);
 }
 
 static gconv_status take_exif(gconv_reader *reader, const uint8_t *data, size_t size) {
   gconv_release(reader->header.exif);
   reader->header.exif = NULL;
+  if (!gconv_reader_has_room(reader, size))
+    return GCONV_OK;
   return gconv_metadata_set_exif(&reader->header, data, size);
 }
 

@@ -134,6 +134,40 @@ void gconv_reader_note(gconv_reader *reader, const char *format, ...) {
   va_end(arguments);
 }
 
+bool gconv_reader_has_room(gconv_reader *reader, size_t size) {
+  size_t before = gconv_metadata_bytes(&reader->header);
+  if (size <= GCONV_MOST_METADATA && before <= GCONV_MOST_METADATA - size)
+    return true;
+  if (!reader->left_out)
+    gconv_reader_note(reader, "metadata beyond %d MiB are left out", GCONV_MOST_METADATA >> 20);
+  reader->left_out = true;
+  return false;
+}
+
+gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t **bytes, size_t *size) {
+  gconv_source *source = reader->source;
+  bool known = gconv_source_can_rewind(source);
+  uint64_t most =
+      known ? source->max_bytes : source->max_bytes / 3; /* memory for a pipe grows, by copies of twice the size */
+  bool bounded = source->max_bytes > 0 && most < limit;
+  gconv_status status = GCONV_TOO_LARGE;
+  if (bounded)
+    limit = (size_t)most;
+  if (!known || source->size <= limit)
+    status = gconv_source_read_all(source, limit, bytes, size);
+  if (status == GCONV_OK) {
+    reader->held = *size;
+    reader->bytes += *size;
+  } else if (status == GCONV_TOO_LARGE && bounded) {
+    return gconv_fail(
+        status, "%s: a %s file is held in memory as a whole%s, and --memory leaves %.1f MB for it: raise --memory",
+        source->name, reader->format->info.name, known ? "" : " where it comes through a pipe", (double)limit * 1e-6);
+  } else if (status == GCONV_TOO_LARGE) {
+    return gconv_fail(status, "%s: larger than the %zu bytes allowed here", source->name, limit);
+  }
+  return status;
+}
+
 /* ---- Rows ---- */
 
 /* Rows that are read, on their way to one of the shared threads. */

@@ -5,7 +5,12 @@
 #include "image/orientation.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SNIFFED_BYTES = 16 };
 
 struct gconv_row_reader {
   gconv_source source;
@@ -22,6 +27,7 @@ gconv_status gconv_row_reader_open(const char *path, const gconv_read_options *o
   if (!rows)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory to read it", path);
   gconv_status status = gconv_source_open_member(path, &rows->source);
+  rows->source.max_bytes = options ? options->max_bytes : 0;
   if (status == GCONV_OK)
     status = gconv_reader_open(&rows->reader, &rows->source, max_pixels);
   if (status == GCONV_OK && options && options->unrounded && rows->reader.format->unround)
@@ -56,6 +62,37 @@ size_t gconv_row_reader_bytes(const gconv_row_reader *rows) {
   const gconv_reader *reader = &rows->reader;
   size_t factors[] = {gconv_image_row_bytes(&reader->header), (size_t)gconv_image_row_count(gconv_row_reader_header(rows))};
   return BUFFERS + reader->bytes + (reader->orientation > 1 ? gconv_product(2, factors) : 0);
+}
+
+size_t gconv_row_reader_metadata_bytes(const gconv_row_reader *rows) {
+  return gconv_metadata_bytes(&rows->reader.header);
+}
+
+size_t gconv_row_reader_held_bytes(const gconv_row_reader *rows) {
+  return rows->reader.held + gconv_row_reader_metadata_bytes(rows);
+}
+
+/* Formats have metadata as they are in the file, then joined, or inflated, and then as they are kept. */
+double gconv_row_reader_opening_bytes(const char *path) {
+  enum { COPIES = 3 };
+  gconv_source source;
+  struct stat file;
+  const uint8_t *bytes;
+  size_t got = 0;
+  double size = 0;
+  char *name = strndup(path, gconv_member_split(path));
+  bool regular = name && stat(name, &file) == 0 && S_ISREG(file.st_mode);
+  if (regular && gconv_source_open(name, &source) == GCONV_OK &&
+      gconv_source_peek(&source, SNIFFED_BYTES, &bytes, &got) == GCONV_OK) {
+    const gconv_format *format = gconv_format_by_content(bytes, got);
+    size = (double)source.size;
+    if (!format || !format->opens_whole)
+      size = COPIES * fmin(size * (format && format->most_expansion ? format->most_expansion : 1), GCONV_MOST_METADATA);
+  }
+  if (regular)
+    gconv_source_close(&source);
+  free(name);
+  return size;
 }
 
 static gconv_status refuse_jpeg(const gconv_row_reader *rows, const char *why) {

@@ -132,6 +132,12 @@ static gconv_status settle_metadata(gconv_row_writer *rows) {
   return GCONV_OK;
 }
 
+double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_image *header, bool in_parts, bool to_pipe) {
+  const gconv_format *format = (const gconv_format *)options->format; /* the first member of its row */
+  int how = (in_parts ? GCONV_IN_PARTS : 0) | (to_pipe ? GCONV_TO_PIPE : 0);
+  return format->held_bytes ? format->held_bytes(header, options, how) : 0;
+}
+
 /* ---- Rows ---- */
 
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *given, const gconv_image *header,

@@ -23,6 +23,12 @@ bool gconv_row_reader_is_in_order(const gconv_row_reader *reader);
 /* About how many bytes reading takes besides the rows: a progressive JPEG is decoded as a whole, and a photo that EXIF turns
  * is copied. */
 size_t gconv_row_reader_bytes(const gconv_row_reader *reader);
+/* How many of them it holds from the beginning; and the bytes of the image's metadata, which every result gets a copy of. */
+size_t gconv_row_reader_held_bytes(const gconv_row_reader *reader);
+size_t gconv_row_reader_metadata_bytes(const gconv_row_reader *reader);
+/* About the most that opening `path` (PATH or PATH:MEMBER) may take, by the size of the file. 0 for a pipe, into which
+ * nobody looks before it is read. */
+double gconv_row_reader_opening_bytes(const char *path);
 /* Before the first row: from now on, rows are read by one of these threads at a time, or by the caller in its place, so that
  * all who share them keep no more processors busy than there are threads. */
 void gconv_row_reader_share(gconv_row_reader *reader, gconv_threads *threads);
@@ -55,6 +61,9 @@ gconv_status gconv_image_read_header_as(const char *path, const gconv_read_optio
 /* Begins an image like `header`, whose profile must outlive the writer, as `path` must; otherwise as gconv_image_write(). */
 gconv_status gconv_row_writer_open(const char *path, const gconv_write_options *options, const gconv_image *header,
                                    gconv_row_writer **writer);
+/* About how many bytes writing an image like `header` takes in proportion to the picture, besides its rows and some strips.
+ * The options have a format. `in_parts`: the rows do not come all at once. */
+double gconv_row_writer_bytes(const gconv_write_options *options, const gconv_image *header, bool in_parts, bool to_pipe);
 /* How many rows are best written at a time: multiples of this number, and the last rows of the image, are taken without a
  * copy and compressed by all threads. Any other number is right, too. */
 int32_t gconv_row_writer_step(const gconv_row_writer *writer);

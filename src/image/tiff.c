@@ -260,6 +260,7 @@ const gconv_format gconv_format_tiff = {
     .open = gconv_tiff_open_reader,
     .read_rows = gconv_tiff_read_rows,
     .close = gconv_tiff_close_reader,
+    .held_bytes = gconv_tiff_held_bytes,
     .start = gconv_tiff_start,
     .write_rows = gconv_tiff_write_rows,
     .add_frame = gconv_tiff_add_frame,

@@ -133,6 +133,7 @@ gconv_status gconv_tiff_open_reader(gconv_reader *reader);
 gconv_status gconv_tiff_read_rows(gconv_reader *reader, void *rows, size_t row_bytes, int32_t count);
 void gconv_tiff_close_reader(gconv_reader *reader);
 
+double gconv_tiff_held_bytes(const gconv_image *header, const gconv_write_options *options, int how);
 gconv_status gconv_tiff_start(gconv_writer *writer);
 gconv_status gconv_tiff_write_rows(gconv_writer *writer, const void *rows, size_t row_bytes, int32_t count);
 gconv_status gconv_tiff_add_frame(gconv_writer *writer);

@@ -159,10 +159,9 @@ static gconv_status keep_bytes(gconv_tiff_reading *s) {
   s->source = reader->source;
   if (gconv_source_can_rewind(reader->source))
     return GCONV_OK;
-  GCONV_TRY(gconv_source_read_all(reader->source, limit, &s->buffer, &size));
+  GCONV_TRY(gconv_reader_read_all(reader, limit, &s->buffer, &size));
   gconv_source_of_bytes(reader->source->name, s->buffer, size, &s->bytes);
   s->source = &s->bytes;
-  reader->bytes = size;
   return GCONV_OK;
 }
 
@@ -175,6 +174,8 @@ static gconv_status read_icc(const gconv_tiff_reading *s, gconv_reader *reader) 
     gconv_remark("%s: its colours become RGB by a plain formula, without its ICC profile", reader->source->name);
     return GCONV_OK;
   }
+  if (!gconv_reader_has_room(reader, size))
+    return GCONV_OK;
   GCONV_TRY(gconv_allocate(size, "an ICC profile", &reader->header.icc));
   memcpy(reader->header.icc, bytes, size);
   reader->header.icc_bytes = size;
@@ -195,7 +196,8 @@ static gconv_status read_description(const gconv_tiff_reading *s, gconv_reader *
   if (!gconv_tiff.TIFFGetField(s->seats[0].file.handle, TIFFTAG_IMAGEDESCRIPTION, &text) || !text)
     return GCONV_OK;
   if (!is_of_layout(text))
-    return gconv_metadata_add_comment(&reader->header, text, strlen(text));
+    return gconv_reader_has_room(reader, strlen(text)) ? gconv_metadata_add_comment(&reader->header, text, strlen(text))
+                                                       : GCONV_OK;
   bool shape_alone = text[0] == '{' && strchr(text, ':') == strrchr(text, ':');
   if (!shape_alone)
     gconv_reader_note(reader, "its description is left out, which is about the layout of the file (%.7s...)", text);
@@ -210,7 +212,7 @@ static gconv_status read_metadata(const gconv_tiff_reading *s, gconv_reader *rea
   uint16_t orientation = 0;
   if (gconv_tiff.TIFFGetField(handle, TIFFTAG_ORIENTATION, &orientation) && orientation >= 1 && orientation <= 8)
     reader->orientation = orientation;
-  if (gconv_tiff.TIFFGetField(handle, TIFFTAG_XMLPACKET, &size, &xmp) && xmp)
+  if (gconv_tiff.TIFFGetField(handle, TIFFTAG_XMLPACKET, &size, &xmp) && xmp && gconv_reader_has_room(reader, size))
     GCONV_TRY(gconv_metadata_set_xmp(&reader->header, xmp, size));
   GCONV_TRY(read_description(s, reader));
   GCONV_TRY(gconv_tiff_read_exif(reader, s->source, s->pages[0]));
@@ -223,11 +225,15 @@ static size_t block_bytes(const gconv_tiff_page *page) {
   return (size_t)page->width * (size_t)page->height * (bytes > 4 ? bytes : 4);
 }
 
-/* Memory besides the rows: a band that is held, and a block a thread. */
-static size_t memory_of(const gconv_tiff_page *page) {
+/* Memory besides the rows: a band that is held, and a block a thread; where libtiff decodes line by line, a strip of each
+ * plane as it is in the file. */
+static size_t memory_of(const gconv_tiff_reading *s) {
+  const gconv_tiff_page *page = &s->page;
   size_t row = gconv_image_row_bytes(&page->header), band = row * (size_t)page->height;
+  uint64_t raw = page->way == GCONV_TIFF_LINES ? gconv_tiff.TIFFGetStrileByteCount(s->seats[0].file.handle, 0) : 0;
+  raw = raw < s->source->size / GCONV_TIFF_MOST_PLANES ? GCONV_TIFF_MOST_PLANES * raw : s->source->size;
   if (page->way == GCONV_TIFF_STORED || page->way == GCONV_TIFF_LINES)
-    return GCONV_TIFF_RUN_BYTES + GCONV_TIFF_MOST_PLANES * (row + page->row_bytes);
+    return GCONV_TIFF_RUN_BYTES + GCONV_TIFF_MOST_PLANES * (row + page->row_bytes) + (size_t)raw;
   return band + (size_t)gconv_threads_allowed(0) * 3 * block_bytes(page);
 }
 
@@ -251,8 +257,8 @@ gconv_status gconv_tiff_open_reader(gconv_reader *reader) {
   GCONV_TRY(find_pages(s));
   reader->header = s->page.header;
   reader->header.frames = s->page_count;
-  reader->bytes += memory_of(&s->page);
   GCONV_TRY(gconv_tiff_begin_page(s, 0));
+  reader->bytes += memory_of(s);
   return read_metadata(s, reader);
 }
 

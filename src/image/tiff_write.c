@@ -186,6 +186,12 @@ static gconv_status check_compression(const gconv_writer *writer, uint16_t compr
                     writer->name);
 }
 
+/* The file is made in memory if it goes to a pipe, where libtiff cannot go back; the memory grows by copies. */
+double gconv_tiff_held_bytes(const gconv_image *header, const gconv_write_options *options, int how) {
+  (void)options;
+  return how & GCONV_TO_PIPE ? 2 * header->frames * gconv_image_frame_bytes(header) : 0;
+}
+
 gconv_status gconv_tiff_start(gconv_writer *writer) {
   const gconv_image *header = writer->header;
   GCONV_TRY(gconv_format_state(sizeof(state), "a TIFF", &writer->state));

@@ -43,6 +43,14 @@ static size_t count_outputs(const gconv_operation *base) {
   return gconv_operation_outputs(last_stage(base));
 }
 
+static double sum_held_bytes(const gconv_operation *base) {
+  const chain *c = (const chain *)base;
+  double bytes = 0;
+  for (size_t i = 0; i < c->count; i++)
+    bytes += gconv_operation_held_bytes(c->stages[i]);
+  return bytes;
+}
+
 static const char *lacks(const gconv_operation *base, const char *device) {
   const chain *c = (const chain *)base;
   const char *name = NULL;
@@ -317,6 +325,7 @@ static gconv_status fill_plan(const gconv_plan_order *order, const gconv_operati
 static const gconv_operation_type chain_type = {.name = "chains",
                                                 .free = free_chain,
                                                 .outputs = count_outputs,
+                                                .held_bytes = sum_held_bytes,
                                                 .plan_type = &chain_plan_type,
                                                 .fill_plan = fill_plan,
                                                 .lacks = lacks,

@@ -9,6 +9,10 @@ size_t gconv_operation_outputs(const gconv_operation *operation) {
   return operation->type->outputs(operation);
 }
 
+double gconv_operation_held_bytes(const gconv_operation *operation) {
+  return operation->type->held_bytes ? operation->type->held_bytes(operation) : 0;
+}
+
 void gconv_operation_free(gconv_operation *operation) {
   if (operation && __atomic_sub_fetch(&operation->users, 1, __ATOMIC_ACQ_REL) == 0)
     operation->type->free(operation);

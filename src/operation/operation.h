@@ -68,6 +68,9 @@ typedef struct gconv_operation_type {
   /* Makes the same operation, kept to algorithms of the exact family. NULL: its results may differ between devices. */
   gconv_status (*keep_exact)(const gconv_operation *operation, gconv_operation **exact);
 
+  /* NULL, or: the bytes of host memory that the operation itself takes, whatever its plans: filters, a mask. */
+  double (*held_bytes)(const gconv_operation *operation);
+
   /* GCONV_HOST_BEFORE, GCONV_HOST_AFTER. NULL: both. */
   int (*host_stages)(const gconv_operation *operation);
 
@@ -96,7 +99,7 @@ typedef struct gconv_plan_pass {
 
 /* Bytes of memory that executions take on the host or on a GPU besides the input and the outputs; estimates. */
 typedef struct gconv_need {
-  double fixed;  /* for any number of images: weights, workspaces */
+  double fixed;  /* for any number of images: prepared weights, workspaces */
   double image;  /* for all frames of the plan, if they are executed as a whole */
   double verify; /* to verify those, meanwhile */
   double rows;   /* by rows: whatever their number ... */
@@ -163,6 +166,9 @@ struct gconv_plan {
 
 /* How many images one image becomes. */
 size_t gconv_operation_outputs(const gconv_operation *operation);
+
+/* The bytes of host memory that it takes by itself, with what its caller keeps of it. */
+double gconv_operation_held_bytes(const gconv_operation *operation);
 
 /* One more user of the operation: `operation` itself, for gconv_operation_free(). */
 gconv_operation *gconv_operation_share(const gconv_operation *operation);

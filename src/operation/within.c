@@ -131,6 +131,11 @@ static size_t count_outputs(const gconv_operation *base) {
   return gconv_operation_outputs(((const within *)base)->inner);
 }
 
+static double mask_bytes(const gconv_operation *base) {
+  const within *w = (const within *)base;
+  return gconv_operation_held_bytes(w->inner) + (w->mask.data ? gconv_pixel_bytes(&w->mask) : 0);
+}
+
 static const char *lacks(const gconv_operation *base, const char *device) {
   const within *w = (const within *)base;
   return w->inner->type->lacks(w->inner, device);
@@ -433,6 +438,7 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
 static const gconv_operation_type within_type = {.name = "filters within a region or by a mask",
                                                  .free = free_within,
                                                  .outputs = count_outputs,
+                                                 .held_bytes = mask_bytes,
                                                  .plan_type = &within_plan_type,
                                                  .fill_plan = fill_plan,
                                                  .lacks = lacks,

@@ -111,7 +111,7 @@ class Bands(BankTest):
         for i in range(6):
             self.photo(f"in/{i}.png", 200, 150, seed=i)
         self.gconv("-i", "in", "-f", "bank.txt", "-o", "a/", "--format", "npy", "--batch", "6", "-a", "direct")
-        self.gconv("-i", "in", "-f", "bank.txt", "-o", "b/", "--format", "npy", "--batch", "6", "-a", "direct", "--memory", "4M")
+        self.gconv("-i", "in", "-f", "bank.txt", "-o", "b/", "--format", "npy", "--batch", "6", "-a", "direct", "--memory", "13M")
         for i in range(6):
             np.testing.assert_array_equal(self.load(f"a/{i}.npy"), self.load(f"b/{i}.npy"))
 
@@ -149,11 +149,12 @@ class Bands(BankTest):
 
 @unittest.skipIf("GCONV_SANITIZED" in os.environ, "sanitizers take memory of their own")
 class Memory(BankTest):
-    """What the whole process takes stays below --memory and the 30 MB for the program itself."""
+    """What the whole process takes stays below --memory and 15% more: 9 MB of it are for the program itself."""
 
     def check(self, megabytes, *words):
+        megabytes += 9
         peak = self.peak_bytes(*words, "--memory", f"{megabytes}M", "-d", "cpu", "--threads", "2")
-        self.assertLess(peak, (megabytes + 30) * 1e6, words)
+        self.assertLess(peak, 1.15 * megabytes * 1e6, words)
 
     def test_the_next_batch_waits_where_there_is_no_room(self):
         """70 MB of pixels, which would be read while the first image takes 138 of 150."""

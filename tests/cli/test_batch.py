@@ -341,7 +341,7 @@ class Memory(CommandTest):
         for i in range(6):
             self.photo(f"in/{i}.png", 700 + i, 500, seed=i)
         self.gconv("-i", "in", "-o", "out/", *self.WORDS)
-        for memory in ("15M", "40M", "2G"):
+        for memory in ("24M", "40M", "2G"):
             self.gconv("-i", "in", "-o", "less/", *self.WORDS, "--jobs", "6", "--memory", memory)
             for i in range(6):
                 self.assertEqual((self.folder / f"less/{i}.png").read_bytes(), (self.folder / f"out/{i}.png").read_bytes())
@@ -359,7 +359,7 @@ class Memory(CommandTest):
         self.gconv("-i", "a.png", "-o", "whole.png", "--threads", "1", *self.WORDS)
         devices = ["cpu"] if any(map(os.path.exists, ("/dev/nvidiactl", "/dev/dxg", "/dev/nvmap"))) else ["cpu", "auto"]
         for device in devices:  # without a GPU, auto is the CPU for the first image, too
-            self.gconv("-i", "a.png", "-o", "rows.png", "--threads", "1", "--memory", "20M", "-d", device, *self.WORDS)
+            self.gconv("-i", "a.png", "-o", "rows.png", "--threads", "1", "--memory", "29M", "-d", device, *self.WORDS)
             self.assertEqual((self.folder / "rows.png").read_bytes(), (self.folder / "whole.png").read_bytes())
 
     def test_workspaces_of_all_threads_count(self):

@@ -56,10 +56,10 @@ class Chain(CommandTest):
         np.testing.assert_array_equal(np.load(self.folder / "got.npy"), np.load(self.folder / "third.npy"))
 
     def test_rows_and_threads_change_nothing(self):
-        self.photo("tall.png", 900, 3000)
+        self.photo("tall.png", 900, 3200)
         words = ("-i", "tall.png", "-f", BLUR, "--then", "-f", EDGE, "--stride", "2", "--border", "symmetric")
         self.gconv(*words, "-o", "whole.png", "--threads", "1")
-        result = self.gconv(*words, "-o", "rows.png", "--memory", "34M", "-q")
+        result = self.gconv(*words, "-o", "rows.png", "--memory", "60M", "-q")
         self.assertEqual(result.stderr, "")
         np.testing.assert_array_equal(self.pixels("whole.png"), self.pixels("rows.png"))
 

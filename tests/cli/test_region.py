@@ -172,7 +172,7 @@ class Region(Part):
             whole = self.filtered(*words, of="tall.png")
             expected = image.copy()
             expected[1234:1900, 100:711] = whole[1234:1900, 100:711]
-            for limits in (("--threads", "1"), ("--memory", "40M"), ()):
+            for limits in (("--threads", "1"), ("--memory", "50M"), ()):
                 result = self.gconv("-i", "tall.png", *words, "--region", "611x666+100+1234", "-o", "got.png", *limits)
                 self.assertEqual(result.stderr, "")
                 self.assert_pixels("got.png", expected)
@@ -295,7 +295,7 @@ class Mask(Part):
         image = self.photo("tall.png", 900, 3200)
         weights = self.save("m.png", self.generator.integers(0, 256, (3200, 900), dtype=np.uint8))
         whole = self.filtered("-f", BLUR, of="tall.png")
-        for limits in (("--threads", "1"), ("--memory", "40M"), ()):
+        for limits in (("--threads", "1"), ("--memory", "50M"), ()):
             self.gconv("-i", "tall.png", "-f", BLUR, "--mask", "m.png", "-o", "got.png", *limits)
             self.assert_pixels("got.png", blend(image, whole, weights))
 
