@@ -12,7 +12,7 @@
 
 /* Groups of several images take up to GROUP_BYTES, and an image whose group would take more than LARGE_BYTES goes by rows,
  * of which about BAND_BYTES are at work. These are the same on every machine, so that results are. A writer has WRITER_BYTES
- * a thread; of those at work at a time there are at most MOST_WRITERS, as each has a file. */
+ * a thread; of those of a bank that are at work at a time there are at most MOST_WRITERS. */
 static const double GROUP_BYTES = 256 << 20, LARGE_BYTES = 1 << 30, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20;
 static const double SLAB_BYTES = 2 << 20;     /* pinned, of a worker whose images may be a GPU's */
 static const double STREAMED_BYTES = 8 << 20; /* plain images above go by rows */
@@ -225,6 +225,12 @@ static void find_bytes(const gconv_worker *worker, const gconv_image *header, co
   *row = cost->need.row + cost->scale * windows + 2 * cost->out_row * share * (worker->run->batch->nhwc ? 2 : 1);
 }
 
+/* Results of a bank that may be written at a time. */
+static size_t most_writers(const gconv_worker *worker) {
+  size_t most = gconv_most_writers(worker->run);
+  return most < MOST_WRITERS ? most : MOST_WRITERS;
+}
+
 /* The least bytes that an image takes by bands, where `most` may be taken: more writers are at work where there is more.
  * Sets cut->writers, and the three numbers of that. */
 static double least_bytes(const gconv_worker *worker, const gconv_image *header, const gconv_row_reader *reader, double most,
@@ -232,7 +238,8 @@ static double least_bytes(const gconv_worker *worker, const gconv_image *header,
   const gconv_cost *cost = &worker->cost;
   cut->writers = 0;
   find_bytes(worker, header, reader, cut, fixed, row);
-  cut->writers = (size_t)fmin(fmin(fmax((most - *fixed) / 4 / WRITER_BYTES, 1), (double)cost->outputs), MOST_WRITERS);
+  cut->writers =
+      (size_t)fmin(fmin(fmax((most - *fixed) / 4 / WRITER_BYTES, 1), (double)cost->outputs), (double)most_writers(worker));
   find_bytes(worker, header, reader, cut, fixed, row);
   return *fixed + fmax(cost->halo, LEAST_ROWS) * *row;
 }
@@ -250,9 +257,11 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *heade
                             gconv_cut *cut) {
   const gconv_cost *cost = &worker->cost;
   double most = (double)worker->run->budget.bytes, fixed, row;
-  *cut = (gconv_cut){.writers = cost->outputs};
+  size_t writers = gconv_most_writers(worker->run);
+  *cut = (gconv_cut){.writers = cost->outputs < writers ? cost->outputs : writers};
   if (!worker->run->operation->type->batches) {
-    cut->bytes = cost->stream + (double)gconv_row_reader_bytes(reader);
+    cut->whole = cut->writers < cost->outputs && !gconv_row_reader_can_begin_again(reader);
+    cut->bytes = cost->stream + (double)gconv_row_reader_bytes(reader) + (cut->whole ? cost->in : 0);
     return GCONV_OK;
   }
   cut->whole = !reader || !gconv_row_reader_is_in_order(reader) || header->planar;

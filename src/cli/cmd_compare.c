@@ -75,7 +75,7 @@ static void print_place(FILE *out, const gconv_difference *found) {
     return;
   fprintf(out, " at x %d, y %d, channel %d", (int)found->x, (int)found->y, (int)found->channel);
   if (found->a.frames > 1)
-    fprintf(out, ", frame %d", (int)found->frame);
+    fprintf(out, ", frame %d", (int)found->frame + 1);
 }
 
 static void print_shape(FILE *out, const gconv_difference *found) {
@@ -143,7 +143,7 @@ static json_t *describe_numbers(const gconv_difference *found) {
   json_object_set_new(object, "largest", json_number(found->largest));
   json_object_set_new(object, "at",
                       found->differing == 0 ? json_null()
-                                            : json_pack("{s:i, s:i, s:i, s:i}", "frame", (int)found->frame, "x",
+                                            : json_pack("{s:i, s:i, s:i, s:i}", "frame", (int)found->frame + 1, "x",
                                                         (int)found->x, "y", (int)found->y, "channel", (int)found->channel));
   json_object_set_new(object, "mean", json_number(found->mean));
   json_object_set_new(object, "rmse", json_number(found->rmse));
@@ -222,7 +222,7 @@ static void report_frame(const gconv_difference *found, void *user) {
     json_t *frames = report->pair->frames ? report->pair->frames : (report->pair->frames = json_array());
     json_array_append_new(frames, describe_numbers(found));
   } else if (!report->comparison->settings->quiet && !report->comparison->folders) {
-    fprintf(report->comparison->out, "frame %d: ", (int)found->frame);
+    fprintf(report->comparison->out, "frame %d: ", (int)found->frame + 1);
     print_line(report->comparison->out, found);
   }
 }
