@@ -198,9 +198,11 @@ static int compare_inputs(const void *a, const void *b) {
   return compare_paths(((const gconv_input *)a)->relative, ((const gconv_input *)b)->relative);
 }
 
-static void sort_inputs(gconv_inputs *inputs, size_t first) {
-  if (inputs->count > first)
+/* Sorts what was found from `first` on. Returns `status`; after a failure, the last input may lack its names. */
+static gconv_status sort_inputs(gconv_inputs *inputs, size_t first, gconv_status status) {
+  if (status == GCONV_OK && inputs->count > first)
     qsort(inputs->items + first, inputs->count - first, sizeof *inputs->items, compare_inputs);
+  return status;
 }
 
 /* Searches what the links lead to, and what links that are found there lead to, and so on. */
@@ -255,7 +257,7 @@ static gconv_status find_in_folder(struct search *search, const char *path, cons
   if (result == GCONV_OK)
     result = search_links(search);
   end_search(search);
-  sort_inputs(search->inputs, before);
+  result = sort_inputs(search->inputs, before, result);
   if (result != GCONV_OK || search->inputs->count > before)
     return result;
   char extensions[256];
@@ -297,9 +299,7 @@ static gconv_status add_match(struct search *search, const char *path) {
   if (lstat(path, &own) == 0 && S_ISLNK(own.st_mode))
     return gconv_texts_add(&search->links, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
   GCONV_TRY(add_folder(search, path, &status));
-  gconv_status result = search_folders(search);
-  sort_inputs(search->inputs, before);
-  return result;
+  return sort_inputs(search->inputs, before, search_folders(search));
 }
 
 /* All matches, in their order, and behind them what links to folders lead to. */
@@ -310,8 +310,7 @@ static gconv_status add_matches(struct search *search, const glob_t *found) {
   size_t before = search->inputs->count;
   if (status == GCONV_OK)
     status = search_links(search);
-  sort_inputs(search->inputs, before);
-  return status;
+  return sort_inputs(search->inputs, before, status);
 }
 
 /* A folder that cannot be looked into may hide what matches. Keeps errno for the caller of glob(). */

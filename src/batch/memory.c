@@ -264,12 +264,16 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_image *heade
     cut->bytes = cost->stream + (double)gconv_row_reader_bytes(reader) + (cut->whole ? cost->in : 0);
     return GCONV_OK;
   }
-  cut->whole = !reader || !gconv_row_reader_is_in_order(reader) || header->planar;
+  bool ordered = reader && gconv_row_reader_is_in_order(reader) && !header->planar;
+  bool once = are_arrays(worker->run); /* pictures take several passes: to find their range, or for rows of tiles */
+  cut->whole = !ordered || !(once || gconv_row_reader_can_begin_again(reader));
   double least = least_bytes(worker, header, reader, most, cut, &fixed, &row);
   double rows = fmin(most - fixed, BAND_BYTES) / row, fewest = fmax(cost->halo, LEAST_ROWS);
   if (rows < fewest && least > most && worker->run->batch->memory > 0)
     return refuse(worker, enough_bytes(worker, header, reader, least, cut),
-                  cut->whole && reader ? "its rows do not come in order (planes, interlaced, turned by EXIF)" : NULL);
+                  !cut->whole || !reader ? NULL
+                  : ordered              ? "it is read several times, and this is a pipe, or one image of several"
+                                         : "its rows do not come in order (planes, interlaced, turned by EXIF)");
   cut->rows =
       (int32_t)fmin(fmax(rows, fewest), cost->rows); /* as high as the halo at least: so at most half is computed twice */
   cut->bytes = fixed + cut->rows * row;
