@@ -320,8 +320,23 @@ static int stop_glob(const char *folder, int error) {
   return error != ENOENT;
 }
 
+/* glob() calls itself for each folder of a pattern, and so many fit onto a small stack. */
+enum { MOST_PATTERN_FOLDERS = 128 };
+
+static gconv_status check_pattern(const char *pattern, gconv_message *message) {
+  size_t folders = 0;
+  for (const char *at = pattern; *at; at++)
+    folders += *at == '/';
+  if (folders <= MOST_PATTERN_FOLDERS)
+    return GCONV_OK;
+  return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                        "%.60s...: a pattern with %zu folders, and %d is the most: name a folder, and search it with -r",
+                        pattern, folders, MOST_PATTERN_FOLDERS);
+}
+
 static gconv_status find_by_pattern(struct search *search, const char *pattern) {
   size_t before = search->inputs->count;
+  GCONV_TRY(check_pattern(pattern, search->message));
   search->inputs->many = true;
   glob_t found = {0};
   errno = 0;

@@ -20,22 +20,39 @@ static char *folder_of(const char *path) {
   return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
+/* Appends the parts of `rest` to the absolute path `real`, which has room for them, by their letters alone. */
+static void append_parts(char *real, const char *rest) {
+  for (size_t length; *rest; rest += length) {
+    rest += strspn(rest, "/");
+    length = strcspn(rest, "/");
+    char *end = real + strlen(real), *slash = strrchr(real, '/');
+    if (length == 2 && strncmp(rest, "..", 2) == 0)
+      slash[slash == real] = '\0';
+    else if (length > 0 && !(length == 1 && *rest == '.'))
+      sprintf(end, "%s%.*s", end == real + 1 ? "" : "/", (int)length, rest);
+  }
+}
+
 /* `path` on the heap as one absolute name, whatever links, "." and ".." it goes through; what does not exist yet is taken by
- * its letters. */
+ * its letters. NULL without memory. */
 static char *canonical(const char *path) {
-  char *real = realpath(path, NULL);
-  if (real || strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
-    return real ? real : strdup(path);
-  char *folder = folder_of(path), *around = folder ? canonical(folder) : NULL, *result = NULL;
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  if (around && (name[0] == '\0' || strcmp(name, ".") == 0))
-    result = strdup(around);
-  else if (around && strcmp(name, "..") == 0)
-    result = folder_of(around);
-  else if (around && asprintf(&result, "%s/%s", strcmp(around, "/") == 0 ? "" : around, name) < 0)
-    result = NULL;
-  free(folder);
-  free(around);
+  char *there = strdup(path), *real = NULL, *result = NULL;
+  size_t length = strlen(path);
+  errno = 0;
+  if (there)
+    real = realpath(path, NULL);
+  while (there && !real && length > 0 && errno != ENOMEM) { /* without its last part */
+    while (length > 0 && there[length - 1] == '/')
+      length--;
+    while (length > 0 && there[length - 1] != '/')
+      length--;
+    there[length] = '\0';
+    real = realpath(length > 0 ? there : ".", NULL);
+  }
+  if (real && (result = malloc(strlen(real) + strlen(path + length) + 2)))
+    append_parts(strcpy(result, real), path + length);
+  free(there);
+  free(real);
   return result;
 }
 
@@ -354,25 +371,42 @@ gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks,
 
 /* ---- Folders ------------------------------------------------------------------------------------------------------- */
 
+/* The nearest folder around `folder` that exists, on the heap; NULL without memory. */
+static char *nearest_folder(const char *folder) {
+  struct stat status;
+  char *nearest = strdup(folder);
+  while (nearest && stat(nearest, &status) != 0 && errno == ENOENT) {
+    char *around = folder_of(nearest);
+    free(nearest);
+    nearest = around;
+  }
+  return nearest;
+}
+
+/* Whether files can be made in a folder that exists. */
+static gconv_status check_there(const char *folder, const char *path, gconv_message *message) {
+  struct stat status;
+  if (stat(folder, &status) != 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s: %s", path, folder, strerror(errno));
+  if (!S_ISDIR(status.st_mode))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s is not a folder", path, folder);
+  if (access(folder, W_OK | X_OK) != 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: the folder %s: %s", path, folder,
+                          strerror(errno));
+  return GCONV_OK;
+}
+
 /* Whether files can be made in `folder`; with `make`, in the nearest folder around it that exists, if it does not. */
 static gconv_status check_folder(const char *folder, bool make, const char *path, gconv_message *message) {
   struct stat status;
-  if (stat(folder, &status) == 0) {
-    if (!S_ISDIR(status.st_mode))
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s is not a folder", path, folder);
-    if (access(folder, W_OK | X_OK) != 0)
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: the folder %s: %s", path, folder,
-                            strerror(errno));
-    return GCONV_OK;
-  }
-  if (errno != ENOENT)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s: %s", path, folder, strerror(errno));
+  if (stat(folder, &status) == 0 || errno != ENOENT)
+    return check_there(folder, path, message);
   if (!make)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: there is no folder %s: make it first", path,
                           folder);
-  char *around = folder_of(folder);
-  gconv_status result = around ? check_folder(around, make, path, message) : gconv_complain_memory(message);
-  free(around);
+  char *nearest = nearest_folder(folder);
+  gconv_status result = nearest ? check_there(nearest, path, message) : gconv_complain_memory(message);
+  free(nearest);
   return result;
 }
 
@@ -435,10 +469,14 @@ gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message
     return gconv_complain_memory(message);
   gconv_status status = GCONV_OK;
   struct stat found;
-  if (stat(folder, &found) != 0) {
-    status = gconv_outputs_make_folders(folder, message);
-    if (status == GCONV_OK && mkdir(folder, 0777) != 0 && errno != EEXIST)
+  for (char *end = stat(folder, &found) == 0 ? NULL : folder; end && status == GCONV_OK;) {
+    end = strchr(end + 1, '/');
+    if (end)
+      *end = '\0';
+    if (stat(folder, &found) != 0 && mkdir(folder, 0777) != 0 && errno != EEXIST)
       status = gconv_complain(message, GCONV_IO_ERROR, "%s: cannot make this folder: %s", folder, strerror(errno));
+    if (end)
+      *end = '/';
   }
   free(folder);
   return status;

@@ -41,7 +41,7 @@ static bool make_folder(const gconv_run *run, gconv_task *task, gconv_item *item
 /* ---- Open files ------------------------------------------------------------------------------------------------------ */
 
 size_t gconv_most_writers(const gconv_run *run) {
-  enum { SPARE_FILES = 48, FILES_OF_WORKER = 4 }; /* a worker also reads, and closes copies of files */
+  enum { SPARE_FILES = 32, FILES_OF_WORKER = 4 }; /* a worker also reads, and closes copies of files */
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX)
     return INT32_MAX;
