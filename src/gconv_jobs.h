@@ -68,6 +68,8 @@ typedef struct gconv_inputs {
   bool many;        /* several, or a folder or a pattern was given: the results belong in a folder, however many there are */
   size_t unread;    /* files that folders have of formats that are not read, by their extensions ... */
   char *unread_one; /* ... and one of them; owned */
+  size_t linked;    /* names of folders that are searched by another name, and so not a second time ... */
+  char *linked_one; /* ... and one of them; owned */
   gconv_texts folders, patterns; /* that were searched, and that found something: there, results would be inputs next time */
 } gconv_inputs;
 
@@ -75,8 +77,9 @@ typedef struct gconv_inputs {
  * Finds the images that `specs` mean, in their order, each the first that fits of:
  *   - "-", standard input, once;
  *   - an existing folder: its files that have the extension of a readable format, sorted by name; with `recursive` those of
- *     its sub-folders too. Hidden entries are passed over, and so is a folder that links back to one around it, and the
- *     folder that `output`, the value of -o, names: else a second run would take the results of the first for inputs;
+ *     its sub-folders too. Hidden entries are passed over, and so is the folder that `output`, the value of -o, names: else
+ *     a second run would take the results of the first for inputs. Links to folders are followed, but each folder is
+ *     searched once: by its real name, if that is below the folder that is searched;
  *   - any other existing file;
  *   - FILE:MEMBER, one image of an existing file: gconv_image_read();
  *   - a pattern with * ? or [: the files that match, sorted; folders that match count only with `recursive`.
@@ -146,10 +149,11 @@ const gconv_format_info *gconv_output_format(const char *path);
  * naming->output is the name of a file, rather than a folder or a template. */
 const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file);
 
-/* Refuses, with GCONV_BAD_ARGUMENT, results that would land on each other (whatever way their paths take), on an input, or
- * on a folder; those that the next run would take for inputs, unless they have a suffix; and those whose folder is missing
- * (unless it is to be made) or may not be written. No file is changed. With a suffix, inputs that were found and are results
- * of others are dropped, with their own results: an earlier run made them. */
+/* Refuses, with GCONV_BAD_ARGUMENT, results that would land outside the folder of naming->output (or, of a template, the
+ * one before its first field), on each other (whatever way their paths take), on an input, or on a folder; those that the
+ * next run would take for inputs, unless they have a suffix; and those whose folder is missing (unless it is to be made) or
+ * may not be written. No file is changed. With a suffix, inputs that were found and are results of others are dropped, with
+ * their own results: an earlier run made them. */
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message);
 
 /* Refuses likewise results that would replace a file of filters; `filters` are as -f takes them: PATH, or a name, or, of

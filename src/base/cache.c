@@ -55,7 +55,7 @@ bool gconv_cache_write(const char *name, const char *text) {
   if (path) {
     make_folders(path);
     bool regular =
-        stat(path, &status) != 0 || S_ISREG(status.st_mode); /* anything else would be written into, not replaced */
+        lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* anything else would be written into, or lead elsewhere */
     if (regular && gconv_sink_open(path, &sink) == GCONV_OK) {
       done = gconv_sink_write(sink, text, strlen(text)) == GCONV_OK;
       if (done)

@@ -78,7 +78,8 @@ typedef struct gconv_sink gconv_sink;
 
 /* Opens a temporary file beside `path`, which gconv_sink_commit() renames to `path`. "-" is standard output. Symbolic links
  * are followed: the file that they name is replaced. If `path` exists and is not a regular file (/dev/null, a pipe), it is
- * written directly. The mode is that of the replaced file, otherwise 0666 without the umask. */
+ * written directly. The mode is that of the replaced file, but for its set-user-ID, set-group-ID and sticky bits; that of a
+ * new file is 0666 without the umask. The temporary file is locked (flock) as long as it exists under its own name. */
 gconv_status gconv_sink_open(const char *path, gconv_sink **sink);
 
 /* Writes with a buffer. After a failure, only gconv_sink_discard() may be called. */
@@ -113,8 +114,8 @@ void gconv_sink_discard(gconv_sink *sink);
 char *gconv_temporary_beginning(const char *path);
 enum { GCONV_TEMPORARY_LETTERS = 6 };
 
-/* Removes what processes that were killed left of files that were to become paths[0 .. count): nobody may be writing those.
- * *removed counts. GCONV_NO_MEMORY; a folder that cannot be read or written is passed over. */
+/* Removes what processes that are gone left of files that were to become paths[0 .. count). Files of a process that is still
+ * at work are locked, and stay. *removed counts. GCONV_NO_MEMORY; a folder that cannot be read or written is passed over. */
 gconv_status gconv_remove_leftovers(char *const *paths, size_t count, size_t *removed);
 
 #endif

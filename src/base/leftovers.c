@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Unfinished files of processes that were killed: how they are named, and their removal. */
+/*
+ * Unfinished files of processes that were killed: how they are named, and their removal.
+ *
+ * A process that writes a temporary file holds a lock of it (flock), from the moment when the file is made until it has its
+ * final name. The kernel drops the lock with the process, however that ends. So a file whose lock can be had is a leftover,
+ * and a file whose lock is held is being written: by a plain run, another shard, or another job in the same folder.
+ *
+ * A process number in the name would tell less: numbers are used again, differ between containers, and mean nothing to
+ * another host that shares the folder. The time of the last change would trust clocks, which differ between hosts and jump,
+ * and a slow result may take hours. NFS and most cluster file systems carry locks to other hosts. Where one has no locks,
+ * nothing can be known, and nothing is removed: a warning says so. Where an administrator has made locks local to each host
+ * (local_lock of NFS, localflock of Lustre), a host cannot see the work of others. There, as for the lock of the manifest,
+ * jobs of several hosts must not make the same results at the same time; --shard keeps results apart.
+ */
 #include "base/file.h"
 #include "base/memory.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Uses at most 200 bytes of the name, because the name may have the greatest length that is allowed. */
@@ -37,28 +54,46 @@ static size_t length_without_letters(const char *name) {
   return length;
 }
 
-/* Removes the entry `name` of `folder` if it begins with one of the texts, which are sorted. `folder` is "" or ends with a
- * slash. */
-static gconv_status remove_entry(const char *folder, const char *name, char **texts, size_t count, size_t *removed) {
+/* Removes the file `name` of a folder if its process is gone. `path`: of the folder, "" or with a slash at the end. The lock
+ * is held meanwhile, so that a process that has just made the file, and not locked it yet, notices, and makes another. */
+static bool remove_abandoned(int folder, const char *path, const char *name) {
+  struct stat status;
+  int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  bool regular = file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode), removed = false;
+  if (regular && flock(file, LOCK_SH | LOCK_NB) == 0)
+    removed = unlinkat(folder, name, 0) == 0;
+  else if (regular && errno != EWOULDBLOCK)
+    gconv_warn_once("unfinished files kept",
+                    "%s%s: an unfinished file, which is kept, as this file system has no locks (%s) that tell whether its "
+                    "process is gone: remove it when no gconv is at work there",
+                    path, name, strerror(errno));
+  if (file >= 0)
+    close(file);
+  return removed;
+}
+
+/* Removes the entry `name` of a folder if it begins with one of the texts, which are sorted, and is a leftover. */
+static gconv_status remove_entry(int folder, const char *path, const char *name, char **texts, size_t count,
+                                 size_t *removed) {
   size_t length = name[0] == '.' ? length_without_letters(name) : 0;
   if (length == 0)
     return GCONV_OK;
-  char *beginning = gconv_format_text("%s%.*s", folder, (int)length, name), *path = gconv_format_text("%s%s", folder, name);
-  bool complete = beginning && path;
-  if (complete && bsearch(&beginning, texts, count, sizeof *texts, compare))
-    *removed += unlink(path) == 0;
+  char *beginning = gconv_format_text("%s%.*s", path, (int)length, name);
+  if (!beginning)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  if (bsearch(&beginning, texts, count, sizeof *texts, compare))
+    *removed += remove_abandoned(folder, path, name);
   free(beginning);
-  free(path);
-  return complete ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  return GCONV_OK;
 }
 
-static gconv_status clean_folder(const char *folder, char **texts, size_t count, size_t *removed) {
-  DIR *entries = opendir(folder[0] ? folder : ".");
+static gconv_status clean_folder(const char *path, char **texts, size_t count, size_t *removed) {
+  DIR *entries = opendir(path[0] ? path : ".");
   if (!entries)
     return GCONV_OK;
   gconv_status status = GCONV_OK;
   for (const struct dirent *entry = readdir(entries); entry && status == GCONV_OK; entry = readdir(entries))
-    status = remove_entry(folder, entry->d_name, texts, count, removed);
+    status = remove_entry(dirfd(entries), path, entry->d_name, texts, count, removed);
   closedir(entries);
   return status;
 }

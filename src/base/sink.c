@@ -13,16 +13,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 4096 };
+enum { BUFFER_BYTES = 262144, UNFINISHED_SLOTS = 4096, MOST_TRIES = 100 };
 
 struct gconv_sink {
   char *path;      /* the final path, with links resolved; "-" for standard output */
   char *temporary; /* the file that is written; NULL if that is `path` itself */
   int slot;        /* in `unfinished`, or -1 */
   int file;
+  bool replaces; /* a file, whose mode the new one gets */
+  mode_t mode;
   size_t used;
   uint64_t position;
   uint8_t *buffer;
@@ -78,15 +82,51 @@ void gconv_sink_discard(gconv_sink *sink) {
   free_sink(sink);
 }
 
+/* Ends a temporary name in letters and digits that no other file of its folder is likely to have. */
+static void draw_letters(char *name) {
+  static const char all[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  static atomic_uint drawn;
+  uint8_t numbers[GCONV_TEMPORARY_LETTERS];
+  char *letters = name + strlen(name) - GCONV_TEMPORARY_LETTERS;
+  if (getrandom(numbers, sizeof numbers, 0) != (ssize_t)sizeof numbers) { /* a system without it: count from our number on */
+    unsigned number = atomic_fetch_add(&drawn, 1) + 1009 * (unsigned)getpid();
+    memset(numbers, 0, sizeof numbers);
+    memcpy(numbers, &number, sizeof number);
+  }
+  for (int i = 0; i < GCONV_TEMPORARY_LETTERS; i++)
+    letters[i] = all[numbers[i] % (sizeof all - 1)];
+}
+
+/* Makes a new file, and holds a lock of it as long as it is open: by that, gconv_remove_leftovers() knows that it is being
+ * written. A file that was locked or removed by that function before the lock was ours counts as one that exists already.
+ * Where the file system has no locks, gconv_remove_leftovers() removes nothing. Returns -1 with errno on failure. */
+static int create_locked(const char *name, mode_t mode) {
+  struct stat status;
+  int file = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  if (file < 0)
+    return -1;
+  bool lost = flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (!lost && !(lstat(name, &status) != 0 && errno == ENOENT))
+    return file;
+  unlink(name);
+  close(file);
+  errno = EEXIST;
+  return -1;
+}
+
 /* Makes the temporary file and stores its name, as one step: no signal handler runs in between on this thread, and one on
  * another thread waits. Returns -1 with errno on failure. */
 static int create_temporary(gconv_sink *sink) {
   sigset_t all, before;
+  int file = -1, error = EINTR;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   atomic_fetch_add(&creating, 1);
-  errno = EINTR;
-  int file = atomic_load(&ending) ? -1 : mkostemp(sink->temporary, O_CLOEXEC), error = errno;
+  for (int i = 0; i < MOST_TRIES && file < 0 && (i == 0 || error == EEXIST) && !atomic_load(&ending); i++) {
+    draw_letters(sink->temporary);
+    file = create_locked(sink->temporary, sink->replaces ? 0600 : 0666);
+    error = errno;
+  }
   if (file >= 0)
     sink->slot = remember_unfinished(sink->temporary);
   atomic_fetch_sub(&creating, 1);
@@ -95,36 +135,47 @@ static int create_temporary(gconv_sink *sink) {
   return file;
 }
 
-/* Creates and opens "<folder>/.<name>.gconv-XXXXXX", with the mode of the finished file. */
+/* Says why no file could be made at sink->path. */
+static gconv_status fail_to_create(const gconv_sink *sink, int error) {
+  if (error == ENOENT)
+    return gconv_fail(GCONV_IO_ERROR, "%s: the folder to write it in does not exist", sink->path);
+  if (error == EMFILE)
+    return gconv_fail(GCONV_IO_ERROR,
+                      "%s: cannot write there: too many files are open at a time: raise the limit (ulimit -n), or apply "
+                      "fewer filters at a time",
+                      sink->path);
+  return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s", sink->path, strerror(error));
+}
+
+/* Creates and opens "<folder>/.<name>.gconv-XXXXXX". The system gives a new file the mode that the umask leaves. One that
+ * replaces another is the user's alone until it is finished, and then gets the mode of the other: but for the bits that let
+ * a program run as somebody else, which were given to the old content. */
 static gconv_status open_temporary(gconv_sink *sink, const struct stat *replaced) {
   char *beginning = gconv_temporary_beginning(sink->path);
   sink->temporary = beginning ? gconv_format_text("%sXXXXXX", beginning) : NULL;
   free(beginning);
   if (!sink->temporary)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a file name");
+  sink->replaces = replaced != NULL;
+  sink->mode = replaced ? replaced->st_mode & 0777 : 0;
   sink->file = create_temporary(sink);
-  if (sink->file < 0) {
-    int error = errno;
-    free(sink->temporary);
-    sink->temporary = NULL;
-    if (error == ENOENT)
-      return gconv_fail(GCONV_IO_ERROR, "%s: the folder to write it in does not exist", sink->path);
-    return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s", sink->path, strerror(error));
-  }
-  mode_t mode;
-  if (replaced) {
-    mode = replaced->st_mode & 07777;
-  } else {
-    /* umask() can only be read by setting it, and it belongs to the whole process. */
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    mode_t mask = umask(0);
-    umask(mask);
-    pthread_mutex_unlock(&lock);
-    mode = 0666 & ~mask;
-  }
-  if (fchmod(sink->file, mode) != 0) { /* some network file systems have no modes; the data matter more */
-  }
+  if (sink->file >= 0)
+    return GCONV_OK;
+  int error = errno;
+  free(sink->temporary);
+  sink->temporary = NULL;
+  return fail_to_create(sink, error);
+}
+
+/* Opens a pipe or a device, which exists. `follows`: its path is a link to something without a name, such as /dev/stdout. A
+ * file that took its place meanwhile is refused: it would be overwritten, and not replaced. */
+static gconv_status open_special(gconv_sink *sink, const char *path, bool follows) {
+  struct stat status;
+  sink->file = open(sink->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | (follows ? 0 : O_NOFOLLOW));
+  if (sink->file < 0)
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot open for writing: %s", path, strerror(errno));
+  if (fstat(sink->file, &status) == 0 && S_ISREG(status.st_mode))
+    return gconv_fail(GCONV_IO_ERROR, "%s: became another file while it was opened", path);
   return GCONV_OK;
 }
 
@@ -152,10 +203,7 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
     return gconv_fail(GCONV_IO_ERROR, "%s: is a folder: name the file to write", path);
   if (!exists || S_ISREG(status.st_mode))
     return open_temporary(sink, exists ? &status : NULL);
-  sink->file = open(sink->path, O_WRONLY | O_CLOEXEC);
-  if (sink->file < 0)
-    return gconv_fail(GCONV_IO_ERROR, "%s: cannot open for writing: %s", path, strerror(errno));
-  return GCONV_OK;
+  return open_special(sink, path, is_pipe);
 }
 
 gconv_status gconv_sink_open(const char *path, gconv_sink **result) {
@@ -272,14 +320,30 @@ static gconv_status rename_to_path(gconv_sink *sink, bool keep_existing) {
   return GCONV_OK;
 }
 
+/* A network file system may tell only when a file is closed that the disk is full. The temporary file must stay locked until
+ * it has its final name, so a copy of the descriptor is closed: the system tells that one, too. Where no descriptor is left
+ * for a copy, fsync() tells the same, and takes longer. */
+static gconv_status finish_temporary(gconv_sink *sink) {
+  if (sink->replaces && fchmod(sink->file, sink->mode) != 0) { /* some file systems have no modes; the data matter more */
+  }
+  int copy = fcntl(sink->file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if ((copy >= 0 ? close(copy) : fsync(sink->file)) == 0)
+    return GCONV_OK;
+  return gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s", sink->path, strerror(errno));
+}
+
+static gconv_status close_special(gconv_sink *sink) {
+  int file = sink->file;
+  sink->file = -1;
+  if (file <= STDERR_FILENO || close(file) == 0)
+    return GCONV_OK;
+  return gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s", sink->path, strerror(errno));
+}
+
 gconv_status gconv_sink_commit(gconv_sink *sink, bool keep_existing) {
   gconv_status status = flush(sink);
-  if (status == GCONV_OK && sink->file > STDERR_FILENO) {
-    int file = sink->file;
-    sink->file = -1;
-    if (close(file) != 0) /* a network file system may report here that the disk is full */
-      status = gconv_fail(GCONV_IO_ERROR, "%s: cannot write: %s", sink->path, strerror(errno));
-  }
+  if (status == GCONV_OK)
+    status = sink->temporary ? finish_temporary(sink) : close_special(sink);
   if (status == GCONV_OK && sink->temporary)
     status = rename_to_path(sink, keep_existing);
   if (status != GCONV_OK) {

@@ -97,20 +97,25 @@ void gconv_frames_keep_writer(gconv_frames *frames, size_t n, gconv_row_writer *
   frames->writers[n] = writer;
 }
 
-/* All frames are there, or `failed`: then no file appears. */
+/* All frames are there, or `failed`: then no file appears. A file that was counted with the frame that failed counts once.
+ */
 static void close_shared(gconv_frames *frames, bool failed) {
   gconv_item *item = &frames->task->items[0];
+  gconv_report *report = &item->report;
   for (size_t n = 0; n < frames->results && frames->shared; n++) {
     if (!frames->writers[n])
       continue;
     if (failed) {
       gconv_row_writer_discard(frames->writers[n]);
-      item->report.failed++;
+      report->failed++;
     } else {
       gconv_item_count(frames->worker->run, frames->task, item, n, gconv_row_writer_commit(frames->writers[n]));
     }
     frames->writers[n] = NULL;
   }
+  size_t most = frames->results - report->written - report->passed;
+  if (frames->shared && report->failed > most)
+    report->failed = most;
 }
 
 /* ---- What is told -------------------------------------------------------------------------------------------------- */

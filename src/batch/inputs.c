@@ -6,26 +6,26 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
+#include <limits.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-/* What all functions here share. */
+/* What all functions here share. The folders of the input that is searched are inputs->folders, from `next` on those that
+ * were found and not searched yet. */
 struct search {
   gconv_inputs *inputs;
   bool recursive;
   bool has_results; /* the folder of the results exists: it is `results` */
   struct stat results;
+  size_t next;
+  size_t above;      /* the length of what stands before `relative` in the paths that are found */
+  gconv_texts links; /* to folders, which are searched after all others */
+  void *seen;        /* a tree of gconv_identity: folders of this input that were found */
   gconv_message *message;
-};
-
-/* A folder being read, and those around it: the way up tells whether a link leads back. */
-struct folder {
-  const struct folder *parent;
-  dev_t device;
-  ino_t inode;
 };
 
 static gconv_status add_input(struct search *search, const char *path, const char *relative, bool found) {
@@ -77,54 +77,163 @@ static int is_visible(const struct dirent *entry) {
   return entry->d_name[0] != '.';
 }
 
-static bool leads_back(const struct folder *around, const struct stat *status) {
-  for (; around; around = around->parent)
-    if (around->device == status->st_dev && around->inode == status->st_ino)
-      return true;
-  return false;
-}
+/* ---- Folders ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Each folder is searched once, whatever names lead to it: so links that lead to each other end. Real folders come first,
+ * and links after all of them. So a folder has its real name, if that lies in what is searched, and the name of the first
+ * link otherwise. What was found is sorted in the end, as if each folder had been searched where its name comes.
+ */
 
 static bool holds_results(const struct search *search, const struct stat *status) {
   return search->has_results && search->results.st_dev == status->st_dev && search->results.st_ino == status->st_ino;
 }
 
-static gconv_status search_folder(struct search *search, const struct folder *parent, const char *path, const char *relative,
-                                  const struct stat *status);
-
-static gconv_status search_entry(struct search *search, const struct folder *here, const char *path, const char *relative) {
-  struct stat status;
-  if (stat(path, &status) != 0) /* a dangling link, or gone since: as if it were not there */
-    return GCONV_OK;
-  if (S_ISREG(status.st_mode)) /* no pipe, which may never end */
-    return is_image_name(path)    ? add_input(search, path, relative, true)
-           : is_unread_name(path) ? pass_over(search, path)
-                                  : GCONV_OK;
-  if (!S_ISDIR(status.st_mode) || !search->recursive || leads_back(here, &status) || holds_results(search, &status))
-    return GCONV_OK;
-  return search_folder(search, here, path, relative, &status);
+/* Notes that the folder was found; *first says whether that is new. */
+static gconv_status see(struct search *search, const struct stat *status, bool *first) {
+  gconv_identity *key = malloc(sizeof *key);
+  if (!key)
+    return gconv_complain_memory(search->message);
+  *key = (gconv_identity){status->st_dev, status->st_ino};
+  gconv_identity **node = tsearch(key, &search->seen, gconv_identity_compare);
+  *first = node && *node == key;
+  if (!*first)
+    free(key);
+  return node ? GCONV_OK : gconv_complain_memory(search->message);
 }
 
-static gconv_status search_folder(struct search *search, const struct folder *parent, const char *path, const char *relative,
-                                  const struct stat *status) {
-  struct folder here = {parent, status->st_dev, status->st_ino};
+/* Counts a second name of a folder, and keeps the first of them. */
+static gconv_status pass_over_folder(struct search *search, const char *path) {
+  gconv_inputs *inputs = search->inputs;
+  if (inputs->linked++ == 0)
+    inputs->linked_one = strdup(path);
+  return inputs->linked_one ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
+/* Notes a folder that is to be searched, once. */
+static gconv_status add_folder(struct search *search, const char *path, const struct stat *status) {
+  bool first;
+  GCONV_TRY(see(search, status, &first));
+  if (!first)
+    return pass_over_folder(search, path);
+  return gconv_texts_add(&search->inputs->folders, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
+}
+
+/* An entry that cannot be looked at. It is passed over if it is gone, or a link that leads nowhere, or not wanted anyway. An
+ * image fails when its turn comes. */
+static gconv_status search_hidden(struct search *search, const char *path, bool folder, int error) {
+  bool wanted = folder ? search->recursive : is_image_name(path);
+  if (error == ENOENT || error == ELOOP || !wanted)
+    return GCONV_OK;
+  if (error == ENAMETOOLONG)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT,
+                          "%.60s...: the paths below it are longer than the %d bytes that the system takes: go to a folder "
+                          "nearer to the images (cd), and name the input from there",
+                          path, PATH_MAX - 1);
+  if (folder)
+    return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot look into this folder: %s", path,
+                          strerror(error));
+  return add_input(search, path, path + search->above, true);
+}
+
+static gconv_status search_entry(struct search *search, const char *path, bool folder) {
+  struct stat status, own;
+  if (stat(path, &status) != 0)
+    return search_hidden(search, path, folder, errno);
+  if (S_ISREG(status.st_mode)) /* no pipe, which may never end */
+    return is_image_name(path)    ? add_input(search, path, path + search->above, true)
+           : is_unread_name(path) ? pass_over(search, path)
+                                  : GCONV_OK;
+  if (!S_ISDIR(status.st_mode) || !search->recursive)
+    return GCONV_OK;
+  if (lstat(path, &own) == 0 && S_ISLNK(own.st_mode))
+    return gconv_texts_add(&search->links, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
+  return holds_results(search, &status) ? GCONV_OK : add_folder(search, path, &status);
+}
+
+static gconv_status search_folder(struct search *search, const char *path) {
   struct dirent **entries = NULL;
   int count = scandir(path, &entries, is_visible, alphasort);
   if (count < 0)
     return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: cannot look into this folder: %s", path,
                           strerror(errno));
-  bool noted = gconv_texts_add(&search->inputs->folders, strdup(path));
-  gconv_status result = noted ? GCONV_OK : gconv_complain_memory(search->message);
+  gconv_status result = GCONV_OK;
   for (int i = 0; i < count; i++) {
     if (result == GCONV_OK) {
-      char *entry = join(path, entries[i]->d_name), *below = join(relative, entries[i]->d_name);
-      result = entry && below ? search_entry(search, &here, entry, below) : gconv_complain_memory(search->message);
+      char *entry = join(path, entries[i]->d_name);
+      result = entry ? search_entry(search, entry, entries[i]->d_type == DT_DIR) : gconv_complain_memory(search->message);
       free(entry);
-      free(below);
     }
     free(entries[i]);
   }
   free(entries);
   return result;
+}
+
+/* Searches the folders that were found, and those in them. */
+static gconv_status search_folders(struct search *search) {
+  gconv_status status = GCONV_OK;
+  while (search->next < search->inputs->folders.count && status == GCONV_OK)
+    status = search_folder(search, search->inputs->folders.items[search->next++]);
+  return status;
+}
+
+/* In the order in which a search that goes into each folder at once would find them: '/' comes before all other letters. */
+static int compare_paths(const char *a, const char *b) {
+  while (*a && *a == *b) {
+    a++;
+    b++;
+  }
+  int left = *a == '/' ? 0 : (unsigned char)*a + 1, right = *b == '/' ? 0 : (unsigned char)*b + 1;
+  left = *a ? left : -1;
+  right = *b ? right : -1;
+  return left - right;
+}
+
+static int compare_texts(const void *a, const void *b) {
+  return compare_paths(*(char *const *)a, *(char *const *)b);
+}
+
+static int compare_inputs(const void *a, const void *b) {
+  return compare_paths(((const gconv_input *)a)->relative, ((const gconv_input *)b)->relative);
+}
+
+/* Sorts what was found from `first` on. Returns `status`; after a failure, the last input may lack its names. */
+static gconv_status sort_inputs(gconv_inputs *inputs, size_t first, gconv_status status) {
+  if (status == GCONV_OK && inputs->count > first)
+    qsort(inputs->items + first, inputs->count - first, sizeof *inputs->items, compare_inputs);
+  return status;
+}
+
+/* Searches what the links lead to, and what links that are found there lead to, and so on. */
+static gconv_status search_links(struct search *search) {
+  gconv_status status = GCONV_OK;
+  while (search->links.count > 0 && status == GCONV_OK) {
+    struct stat folder;
+    gconv_texts links = search->links;
+    search->links = (gconv_texts){0};
+    qsort(links.items, links.count, sizeof *links.items, compare_texts);
+    for (size_t i = 0; i < links.count && status == GCONV_OK; i++) {
+      if (stat(links.items[i], &folder) == 0 && !holds_results(search, &folder))
+        status = add_folder(search, links.items[i], &folder);
+      if (status == GCONV_OK)
+        status = search_folders(search);
+    }
+    gconv_texts_free(&links);
+  }
+  return status;
+}
+
+/* Begins an input: what is found has `above` letters before its relative path. */
+static void begin_search(struct search *search, size_t above) {
+  search->next = search->inputs->folders.count;
+  search->above = above;
+}
+
+static void end_search(struct search *search) {
+  tdestroy(search->seen, free);
+  search->seen = NULL;
+  gconv_texts_free(&search->links);
 }
 
 /* "png, jpg, ...": the usual extensions of the formats that can be read. */
@@ -139,9 +248,16 @@ static void list_extensions(char *text, size_t size) {
 }
 
 static gconv_status find_in_folder(struct search *search, const char *path, const struct stat *status) {
-  size_t before = search->inputs->count, unread = search->inputs->unread;
+  size_t before = search->inputs->count, unread = search->inputs->unread, length = strlen(path);
   search->inputs->many = true;
-  gconv_status result = search_folder(search, NULL, path, "", status);
+  begin_search(search, path[length - 1] == '/' ? length : length + 1);
+  gconv_status result = add_folder(search, path, status);
+  if (result == GCONV_OK)
+    result = search_folders(search);
+  if (result == GCONV_OK)
+    result = search_links(search);
+  end_search(search);
+  result = sort_inputs(search->inputs, before, result);
   if (result != GCONV_OK || search->inputs->count > before)
     return result;
   char extensions[256];
@@ -171,14 +287,30 @@ static bool is_dots(const char *path) {
   return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static gconv_status add_match(struct search *search, const char *path, const char *relative) {
-  struct stat status;
+static gconv_status add_match(struct search *search, const char *path) {
+  struct stat status, own;
+  size_t before = search->inputs->count;
   if (is_dots(path))
     return GCONV_OK;
-  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-    return search->recursive && !holds_results(search, &status) ? search_folder(search, NULL, path, relative, &status)
-                                                                : GCONV_OK;
-  return add_input(search, path, relative, true);
+  if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode))
+    return add_input(search, path, path + search->above, true);
+  if (!search->recursive || holds_results(search, &status))
+    return GCONV_OK;
+  if (lstat(path, &own) == 0 && S_ISLNK(own.st_mode))
+    return gconv_texts_add(&search->links, strdup(path)) ? GCONV_OK : gconv_complain_memory(search->message);
+  GCONV_TRY(add_folder(search, path, &status));
+  return sort_inputs(search->inputs, before, search_folders(search));
+}
+
+/* All matches, in their order, and behind them what links to folders lead to. */
+static gconv_status add_matches(struct search *search, const glob_t *found) {
+  gconv_status status = GCONV_OK;
+  for (size_t i = 0; i < found->gl_pathc && status == GCONV_OK; i++)
+    status = add_match(search, found->gl_pathv[i]);
+  size_t before = search->inputs->count;
+  if (status == GCONV_OK)
+    status = search_links(search);
+  return sort_inputs(search->inputs, before, status);
 }
 
 /* A folder that cannot be looked into may hide what matches. Keeps errno for the caller of glob(). */
@@ -188,8 +320,23 @@ static int stop_glob(const char *folder, int error) {
   return error != ENOENT;
 }
 
+/* glob() calls itself for each folder of a pattern, and so many fit onto a small stack. */
+enum { MOST_PATTERN_FOLDERS = 128 };
+
+static gconv_status check_pattern(const char *pattern, gconv_message *message) {
+  size_t folders = 0;
+  for (const char *at = pattern; *at; at++)
+    folders += *at == '/';
+  if (folders <= MOST_PATTERN_FOLDERS)
+    return GCONV_OK;
+  return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                        "%.60s...: a pattern with %zu folders, and %d is the most: name a folder, and search it with -r",
+                        pattern, folders, MOST_PATTERN_FOLDERS);
+}
+
 static gconv_status find_by_pattern(struct search *search, const char *pattern) {
-  size_t before = search->inputs->count, fixed = fixed_length(pattern);
+  size_t before = search->inputs->count;
+  GCONV_TRY(check_pattern(pattern, search->message));
   search->inputs->many = true;
   glob_t found = {0};
   errno = 0;
@@ -204,8 +351,10 @@ static gconv_status find_by_pattern(struct search *search, const char *pattern) 
                           strerror(failed == GLOB_NOSPACE ? ENOMEM : error));
   bool noted = gconv_texts_add(&search->inputs->patterns, strdup(pattern));
   gconv_status result = noted ? GCONV_OK : gconv_complain_memory(search->message);
-  for (size_t i = 0; i < found.gl_pathc && result == GCONV_OK; i++)
-    result = add_match(search, found.gl_pathv[i], found.gl_pathv[i] + fixed);
+  begin_search(search, fixed_length(pattern));
+  if (result == GCONV_OK)
+    result = add_matches(search, &found);
+  end_search(search);
   globfree(&found);
   if (result == GCONV_OK && search->inputs->count == before)
     return gconv_complain(search->message, GCONV_BAD_ARGUMENT, "%s: only folders match this pattern%s", pattern,
@@ -292,6 +441,7 @@ void gconv_inputs_free(gconv_inputs *inputs) {
   }
   free(inputs->items);
   free(inputs->unread_one);
+  free(inputs->linked_one);
   gconv_texts_free(&inputs->folders);
   gconv_texts_free(&inputs->patterns);
   *inputs = (gconv_inputs){0};

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NAME ".gconv-manifest"
@@ -121,14 +122,19 @@ static gconv_status read_lines(gconv_manifest *manifest, FILE *file, gconv_messa
   return status;
 }
 
-/* One that cannot be read tells nothing either. */
+static bool is_regular(int file) {
+  struct stat status;
+  return fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* One that cannot be read, or is a link or no file, tells nothing either. */
 static gconv_status read_manifest(gconv_manifest *manifest, const char *name, gconv_message *message) {
   char *path = NULL;
   if (asprintf(&path, "%s%s", manifest->folder, name) < 0)
     return gconv_complain_memory(message);
-  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of this name shall not hang us */
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a pipe of this name shall not hang us */
   free(path);
-  FILE *stream = file >= 0 ? fdopen(file, "r") : NULL;
+  FILE *stream = file >= 0 && is_regular(file) ? fdopen(file, "r") : NULL;
   if (!stream) {
     if (file >= 0)
       close(file);
@@ -199,12 +205,16 @@ static gconv_status begin_line(const gconv_manifest *manifest, gconv_message *me
 
 static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
   GCONV_TRY(gconv_outputs_make_folders(manifest->path, message));
-  manifest->file = open(manifest->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (manifest->file < 0)
+  int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  manifest->file = open(manifest->path, flags, 0666);
+  const char *trouble = manifest->file < 0 ? (errno == ELOOP ? "is a link" : strerror(errno)) : NULL;
+  if (!trouble && !is_regular(manifest->file))
+    trouble = "is no file";
+  if (trouble)
     return gconv_complain(message, GCONV_IO_ERROR,
                           "%s: cannot open: %s: make it a file that can be written, or remove it, and all results are made "
                           "again",
-                          manifest->path, strerror(errno));
+                          manifest->path, trouble);
   GCONV_TRY(lock_file(manifest, message));
   return begin_line(manifest, message);
 }

@@ -12,7 +12,7 @@
 
 /* Groups of several images take up to GROUP_BYTES, and an image whose group would take more than LARGE_BYTES goes by rows,
  * of which about BAND_BYTES are at work. These are the same on every machine, so that results are. A writer has WRITER_BYTES
- * a thread; of those at work at a time there are at most MOST_WRITERS, as each has a file. */
+ * a thread; of those of a bank that are at work at a time there are at most MOST_WRITERS. */
 static const double GROUP_BYTES = 256 << 20, LARGE_BYTES = 1 << 30, BAND_BYTES = 96 << 20, WRITER_BYTES = 5 << 20;
 static const double PROGRAM_BYTES = 8 << 20;      /* with libraries and stacks, whatever it does */
 static const double LEAST_WRITER_BYTES = 1 << 20; /* of a small result */
@@ -294,6 +294,12 @@ static void find_bytes(const going *g, const gconv_cut *cut, double *fixed, doub
   *row = cost->need.row + cost->scale * windows + 2 * cost->out_row * share * (worker->run->batch->nhwc ? 2 : 1);
 }
 
+/* Results of a bank that may be written at a time. */
+static size_t most_writers(const gconv_worker *worker) {
+  size_t most = gconv_most_writers(worker->run);
+  return most < MOST_WRITERS ? most : MOST_WRITERS;
+}
+
 /* The least bytes that an image takes by bands, where `most` may be taken: more writers are at work where there is more.
  * Sets cut->writers, and the three numbers of that. */
 static double least_bytes(const going *g, double most, gconv_cut *cut, double *fixed, double *row) {
@@ -301,7 +307,8 @@ static double least_bytes(const going *g, double most, gconv_cut *cut, double *f
   double each = WRITER_BYTES + picture_bytes(g->worker, g->item, true);
   cut->writers = 0;
   find_bytes(g, cut, fixed, row);
-  cut->writers = (size_t)fmin(fmin(fmax((most - *fixed) / 4 / each, 1), (double)cost->outputs), MOST_WRITERS);
+  cut->writers =
+      (size_t)fmin(fmin(fmax((most - *fixed) / 4 / each, 1), (double)cost->outputs), (double)most_writers(g->worker));
   find_bytes(g, cut, fixed, row);
   return *fixed + fmax(cost->halo, LEAST_ROWS) * *row;
 }
@@ -319,18 +326,24 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_item *item, 
   const gconv_cost *cost = &worker->cost;
   const going g = {worker, item, header, reader};
   double most = (double)worker->run->budget.bytes, fixed, row;
-  *cut = (gconv_cut){.writers = cost->outputs};
+  size_t writers = gconv_most_writers(worker->run);
+  *cut = (gconv_cut){.writers = cost->outputs < writers ? cost->outputs : writers};
   if (!worker->run->operation->type->batches) {
-    cut->bytes =
-        cost->stream + gconv_reading_bytes(worker, reader) + (double)cost->outputs * picture_bytes(worker, item, true);
+    cut->whole = cut->writers < cost->outputs && !gconv_row_reader_can_begin_again(reader);
+    cut->bytes = cost->stream + gconv_reading_bytes(worker, reader) + (cut->whole ? cost->in : 0) +
+                 (double)cut->writers * picture_bytes(worker, item, true);
     return GCONV_OK;
   }
-  cut->whole = !reader || !gconv_row_reader_is_in_order(reader) || header->planar;
+  bool ordered = reader && gconv_row_reader_is_in_order(reader) && !header->planar;
+  bool once = are_arrays(worker->run); /* pictures take several passes: to find their range, or for rows of tiles */
+  cut->whole = !ordered || !(once || gconv_row_reader_can_begin_again(reader));
   double least = least_bytes(&g, most, cut, &fixed, &row);
   double rows = fmin(most - fixed, BAND_BYTES) / row, fewest = fmax(cost->halo, LEAST_ROWS);
   if (rows < fewest && least > most && worker->run->batch->memory > 0)
     return refuse(worker, enough_bytes(&g, least, cut),
-                  cut->whole && reader ? "its rows do not come in order (planes, interlaced, turned by EXIF)" : NULL);
+                  !cut->whole || !reader ? NULL
+                  : ordered              ? "it is read several times, and this is a pipe, or one image of several"
+                                         : "its rows do not come in order (planes, interlaced, turned by EXIF)");
   cut->rows =
       (int32_t)fmin(fmax(rows, fewest), cost->rows); /* as high as the halo at least: so at most half is computed twice */
   cut->bytes = fixed + cut->rows * row;

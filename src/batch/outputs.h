@@ -5,6 +5,17 @@
 
 #include "batch/texts.h"
 
+#include <sys/stat.h>
+
+/* What a file or folder is, whatever names lead to it. */
+typedef struct gconv_identity {
+  dev_t device;
+  ino_t inode;
+} gconv_identity;
+
+/* For qsort(), bsearch() and tsearch(). */
+int gconv_identity_compare(const void *a, const void *b);
+
 /* Whether the file may be opened before its turn: what a pipe holds can be read once. */
 bool gconv_input_is_file(const char *path);
 
@@ -15,6 +26,10 @@ void gconv_outputs_keep(gconv_inputs *inputs, gconv_outputs *outputs, gconv_keep
 
 /* Makes the folders that lead to `path` where they are missing. May run on several threads. */
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message);
+
+/* Before a result is written at `path`: refuses, as gconv_outputs_check() does, a place outside the folder of -o, to which a
+ * link may lead by now, and makes missing folders, if outputs->make_folders. May run on several threads. */
+gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path, gconv_message *message);
 
 /* Whether each frame has a file of its own: the format holds one, or the template has {frame}. */
 bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_info *format);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the named results can be written without harm, as far as can be told before the work begins. */
 #include "batch/outputs.h"
+#include "batch/template.h"
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,26 +20,94 @@ static char *folder_of(const char *path) {
   return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-/* ---- Results that land on each other ------------------------------------------------------------------------------- */
+/* Appends the parts of `rest` to the absolute path `real`, which has room for them, by their letters alone. */
+static void append_parts(char *real, const char *rest) {
+  for (size_t length; *rest; rest += length) {
+    rest += strspn(rest, "/");
+    length = strcspn(rest, "/");
+    char *end = real + strlen(real), *slash = strrchr(real, '/');
+    if (length == 2 && strncmp(rest, "..", 2) == 0)
+      slash[slash == real] = '\0';
+    else if (length > 0 && !(length == 1 && *rest == '.'))
+      sprintf(end, "%s%.*s", end == real + 1 ? "" : "/", (int)length, rest);
+  }
+}
 
 /* `path` on the heap as one absolute name, whatever links, "." and ".." it goes through; what does not exist yet is taken by
- * its letters. */
+ * its letters. NULL without memory. */
 static char *canonical(const char *path) {
-  char *real = realpath(path, NULL);
-  if (real || strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
-    return real ? real : strdup(path);
-  char *folder = folder_of(path), *around = folder ? canonical(folder) : NULL, *result = NULL;
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-  if (around && (name[0] == '\0' || strcmp(name, ".") == 0))
-    result = strdup(around);
-  else if (around && strcmp(name, "..") == 0)
-    result = folder_of(around);
-  else if (around && asprintf(&result, "%s/%s", strcmp(around, "/") == 0 ? "" : around, name) < 0)
-    result = NULL;
-  free(folder);
-  free(around);
+  char *there = strdup(path), *real = NULL, *result = NULL;
+  size_t length = strlen(path);
+  errno = 0;
+  if (there)
+    real = realpath(path, NULL);
+  while (there && !real && length > 0 && errno != ENOMEM) { /* without its last part */
+    while (length > 0 && there[length - 1] == '/')
+      length--;
+    while (length > 0 && there[length - 1] != '/')
+      length--;
+    there[length] = '\0';
+    real = realpath(length > 0 ? there : ".", NULL);
+  }
+  if (real && (result = malloc(strlen(real) + strlen(path + length) + 2)))
+    append_parts(strcpy(result, real), path + length);
+  free(there);
+  free(real);
   return result;
 }
+
+/* ---- Where a result may lie ------------------------------------------------------------------------------------------- */
+
+/* The folder that all results must lie in, canonical, on the heap: the one that -o names, or, of a template, the one before
+ * its first field. NULL without memory. */
+static char *root_of(const gconv_outputs *outputs) {
+  char *folder = gconv_template_folder(outputs->pattern), *root = NULL;
+  if (folder)
+    root = canonical(folder[0] ? folder : ".");
+  free(folder);
+  return root;
+}
+
+static bool lies_in(const char *root, const char *path) {
+  size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+  return strncmp(path, root, length) == 0 && path[length] == '/';
+}
+
+/* Longer paths are refused by every call of the system. They are refused before any work in proportion to their folders. */
+static gconv_status check_length(const char *path, gconv_message *message) {
+  size_t length = strlen(path);
+  if (length < PATH_MAX)
+    return GCONV_OK;
+  return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                        "%.60s...: the path of this result has %zu bytes, and the system takes %d at most: choose a shorter "
+                        "one, or go to a folder nearer to it (cd)",
+                        path, length, PATH_MAX - 1);
+}
+
+/* Decides where a result may lie, for all kinds of names: in the folder of -o, `root`, whatever stands for the fields of a
+ * template (a filter or an image may be called ".."), and wherever links lead. `real`: the canonical path of the result. */
+static gconv_status check_place(const gconv_outputs *outputs, const char *root, const char *path, const char *real,
+                                gconv_message *message) {
+  if (!outputs->make_folders || lies_in(root, real)) /* else -o names the file itself */
+    return GCONV_OK;
+  return gconv_complain(message, GCONV_BAD_ARGUMENT,
+                        "%s: this result would be %s, which is not in %s, the folder of -o: a \"..\" or a link leads out of "
+                        "it: put {index} in place of a name that is \"..\", or let -o name the folder of the results",
+                        path, real, root);
+}
+
+gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path, gconv_message *message) {
+  if (!outputs->make_folders)
+    return GCONV_OK;
+  GCONV_TRY(check_length(path, message));
+  char *root = root_of(outputs), *real = canonical(path);
+  gconv_status status = root && real ? check_place(outputs, root, path, real, message) : gconv_complain_memory(message);
+  free(root);
+  free(real);
+  return status == GCONV_OK ? gconv_outputs_make_folders(path, message) : status;
+}
+
+/* ---- Results that land on each other ------------------------------------------------------------------------------- */
 
 struct target {
   char *path;   /* canonical */
@@ -102,7 +172,24 @@ static gconv_status complain_collision(const gconv_inputs *inputs, const gconv_o
                         path, first, second, similar ? ", which differ by their extension only," : "", advice);
 }
 
-static gconv_status check_collisions(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
+/* Refuses what lies outside the folder of -o, and what lies in the place of another. Sorts the targets. */
+static gconv_status check_targets(const gconv_inputs *inputs, const gconv_outputs *outputs, struct target *targets,
+                                  gconv_message *message) {
+  size_t count = outputs->paths.count;
+  char *root = root_of(outputs);
+  gconv_status status = root ? GCONV_OK : gconv_complain_memory(message);
+  for (size_t i = 0; i < count && status == GCONV_OK; i++)
+    status = check_place(outputs, root, outputs->paths.items[i], targets[i].path, message);
+  if (status == GCONV_OK)
+    qsort(targets, count, sizeof *targets, compare_targets);
+  for (size_t i = 1; i < count && status == GCONV_OK; i++)
+    if (strcmp(targets[i - 1].path, targets[i].path) == 0)
+      status = complain_collision(inputs, outputs, targets[i - 1].index, targets[i].index, message);
+  free(root);
+  return status;
+}
+
+static gconv_status check_places(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
   size_t count = outputs->paths.count;
   struct target *targets = calloc(count, sizeof *targets);
   bool complete = targets != NULL;
@@ -110,12 +197,7 @@ static gconv_status check_collisions(const gconv_inputs *inputs, const gconv_out
     targets[i] = (struct target){canonical(outputs->paths.items[i]), i};
     complete = targets[i].path != NULL;
   }
-  gconv_status status = complete ? GCONV_OK : gconv_complain_memory(message);
-  if (complete)
-    qsort(targets, count, sizeof *targets, compare_targets);
-  for (size_t i = 1; i < count && status == GCONV_OK; i++)
-    if (strcmp(targets[i - 1].path, targets[i].path) == 0)
-      status = complain_collision(inputs, outputs, targets[i - 1].index, targets[i].index, message);
+  gconv_status status = complete ? check_targets(inputs, outputs, targets, message) : gconv_complain_memory(message);
   for (size_t i = 0; targets && i < count; i++)
     free(targets[i].path);
   free(targets);
@@ -124,35 +206,30 @@ static gconv_status check_collisions(const gconv_inputs *inputs, const gconv_out
 
 /* ---- Results that land on an input, or a filter -------------------------------------------------------------------- */
 
-struct identity {
-  dev_t device;
-  ino_t inode;
-};
-
-static int compare_identities(const void *a, const void *b) {
-  const struct identity *left = a, *right = b;
+int gconv_identity_compare(const void *a, const void *b) {
+  const gconv_identity *left = a, *right = b;
   if (left->device != right->device)
     return left->device < right->device ? -1 : 1;
   return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
 /* Finds the identity of a regular file; false for anything else. */
-static bool identify(const char *path, struct identity *identity) {
+static bool identify(const char *path, gconv_identity *identity) {
   struct stat status;
   if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
     return false;
-  *identity = (struct identity){status.st_dev, status.st_ino};
+  *identity = (gconv_identity){status.st_dev, status.st_ino};
   return true;
 }
 
 /* Sorts `known`, and refuses outputs that are one of them; `what` they are. */
-static gconv_status refuse_known(struct identity *known, size_t count, const char *what, const gconv_outputs *outputs,
+static gconv_status refuse_known(gconv_identity *known, size_t count, const char *what, const gconv_outputs *outputs,
                                  gconv_message *message) {
-  struct identity key;
-  qsort(known, count, sizeof *known, compare_identities);
+  gconv_identity key;
+  qsort(known, count, sizeof *known, gconv_identity_compare);
   for (size_t i = 0; i < outputs->paths.count; i++) {
     const char *path = outputs->paths.items[i];
-    if (identify(path, &key) && bsearch(&key, known, count, sizeof *known, compare_identities))
+    if (identify(path, &key) && bsearch(&key, known, count, sizeof *known, gconv_identity_compare))
       return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this output is one of the %s: choose another name%s", path,
                             what, outputs->make_folders ? ", such as by --suffix _NAME" : "");
   }
@@ -160,7 +237,7 @@ static gconv_status refuse_known(struct identity *known, size_t count, const cha
 }
 
 static gconv_status check_inputs(const gconv_inputs *inputs, const gconv_outputs *outputs, gconv_message *message) {
-  struct identity *known = calloc(inputs->count, sizeof *known);
+  gconv_identity *known = calloc(inputs->count, sizeof *known);
   size_t count = 0;
   if (!known)
     return gconv_complain_memory(message);
@@ -180,13 +257,15 @@ static const char *plain_path(const char *path) {
   return path;
 }
 
-/* Whether `path` lies in a folder that was searched. */
+static int compare_texts(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Whether `path` lies in a folder that was searched. `searched` is sorted. */
 static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is, gconv_message *message) {
   char *own = folder_of(path), *canonical_own = own ? canonical(own) : NULL;
   bool good = canonical_own != NULL;
-  *is = false;
-  for (size_t i = 0; good && i < count && !*is; i++)
-    *is = strcmp(canonical_own, searched[i]) == 0;
+  *is = good && bsearch(&canonical_own, searched, count, sizeof *searched, compare_texts);
   free(own);
   free(canonical_own);
   return good ? GCONV_OK : gconv_complain_memory(message);
@@ -223,6 +302,8 @@ static gconv_status check_among(const gconv_inputs *inputs, const gconv_outputs 
   bool good = searched != NULL;
   for (size_t i = 0; good && i < count; i++)
     good = (searched[i] = canonical(inputs->folders.items[i])) != NULL;
+  if (good)
+    qsort(searched, count, sizeof *searched, compare_texts);
   gconv_status status = good ? refuse_among(inputs, outputs, searched, message) : gconv_complain_memory(message);
   for (size_t i = 0; searched && i < count; i++)
     free(searched[i]);
@@ -232,17 +313,17 @@ static gconv_status check_among(const gconv_inputs *inputs, const gconv_outputs 
 
 /* What results of earlier runs are known by: the files at the paths of results, sorted. */
 struct earlier {
-  struct identity *known;
+  gconv_identity *known;
   size_t count;
   size_t *dropped;
 };
 
 static bool is_no_result(const gconv_input *input, size_t i, void *user) {
   const struct earlier *earlier = user;
-  struct identity key;
+  gconv_identity key;
   (void)i;
   bool result = input->found && identify(input->path, &key) &&
-                bsearch(&key, earlier->known, earlier->count, sizeof *earlier->known, compare_identities);
+                bsearch(&key, earlier->known, earlier->count, sizeof *earlier->known, gconv_identity_compare);
   *earlier->dropped += result;
   return !result;
 }
@@ -254,7 +335,7 @@ static gconv_status drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs, g
     return gconv_complain_memory(message);
   for (size_t i = 0; i < outputs->paths.count; i++)
     earlier.count += identify(outputs->paths.items[i], &earlier.known[earlier.count]);
-  qsort(earlier.known, earlier.count, sizeof *earlier.known, compare_identities);
+  qsort(earlier.known, earlier.count, sizeof *earlier.known, gconv_identity_compare);
   gconv_outputs_keep(inputs, outputs, is_no_result, &earlier);
   free(earlier.known);
   return GCONV_OK;
@@ -263,7 +344,7 @@ static gconv_status drop_earlier(gconv_inputs *inputs, gconv_outputs *outputs, g
 /* ---- Filters ------------------------------------------------------------------------------------------------------- */
 
 /* The file of PATH:NAME. */
-static bool identify_bank(const char *spec, struct identity *identity) {
+static bool identify_bank(const char *spec, gconv_identity *identity) {
   bool found = false;
   char *path = strdup(spec);
   for (char *colon = path ? strchr(path, ':') : NULL; colon && !found; colon = strchr(colon + 1, ':')) {
@@ -277,7 +358,7 @@ static bool identify_bank(const char *spec, struct identity *identity) {
 
 gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
                                          gconv_message *message) {
-  struct identity *known = calloc(filters->count + 1, sizeof *known);
+  gconv_identity *known = calloc(filters->count + 1, sizeof *known);
   size_t count = 0;
   if (!known)
     return gconv_complain_memory(message);
@@ -290,25 +371,42 @@ gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks,
 
 /* ---- Folders ------------------------------------------------------------------------------------------------------- */
 
+/* The nearest folder around `folder` that exists, on the heap; NULL without memory. */
+static char *nearest_folder(const char *folder) {
+  struct stat status;
+  char *nearest = strdup(folder);
+  while (nearest && stat(nearest, &status) != 0 && errno == ENOENT) {
+    char *around = folder_of(nearest);
+    free(nearest);
+    nearest = around;
+  }
+  return nearest;
+}
+
+/* Whether files can be made in a folder that exists. */
+static gconv_status check_there(const char *folder, const char *path, gconv_message *message) {
+  struct stat status;
+  if (stat(folder, &status) != 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s: %s", path, folder, strerror(errno));
+  if (!S_ISDIR(status.st_mode))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s is not a folder", path, folder);
+  if (access(folder, W_OK | X_OK) != 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: the folder %s: %s", path, folder,
+                          strerror(errno));
+  return GCONV_OK;
+}
+
 /* Whether files can be made in `folder`; with `make`, in the nearest folder around it that exists, if it does not. */
 static gconv_status check_folder(const char *folder, bool make, const char *path, gconv_message *message) {
   struct stat status;
-  if (stat(folder, &status) == 0) {
-    if (!S_ISDIR(status.st_mode))
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s is not a folder", path, folder);
-    if (access(folder, W_OK | X_OK) != 0)
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: the folder %s: %s", path, folder,
-                            strerror(errno));
-    return GCONV_OK;
-  }
-  if (errno != ENOENT)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: %s: %s", path, folder, strerror(errno));
+  if (stat(folder, &status) == 0 || errno != ENOENT)
+    return check_there(folder, path, message);
   if (!make)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: cannot be written: there is no folder %s: make it first", path,
                           folder);
-  char *around = folder_of(folder);
-  gconv_status result = around ? check_folder(around, make, path, message) : gconv_complain_memory(message);
-  free(around);
+  char *nearest = nearest_folder(folder);
+  gconv_status result = nearest ? check_there(nearest, path, message) : gconv_complain_memory(message);
+  free(nearest);
   return result;
 }
 
@@ -354,12 +452,14 @@ bool gconv_output_is_sent(const char *path) {
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
   if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
     return GCONV_OK;
+  for (size_t i = 0; i < outputs->paths.count; i++)
+    GCONV_TRY(check_length(outputs->paths.items[i], message));
   if (outputs->suffix)
     GCONV_TRY(drop_earlier(inputs, outputs, message));
   GCONV_TRY(check_inputs(inputs, outputs, message));
   if (!outputs->suffix)
     GCONV_TRY(check_among(inputs, outputs, message));
-  GCONV_TRY(check_collisions(inputs, outputs, message));
+  GCONV_TRY(check_places(inputs, outputs, message));
   return check_folders(outputs, message);
 }
 
@@ -369,10 +469,14 @@ gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message
     return gconv_complain_memory(message);
   gconv_status status = GCONV_OK;
   struct stat found;
-  if (stat(folder, &found) != 0) {
-    status = gconv_outputs_make_folders(folder, message);
-    if (status == GCONV_OK && mkdir(folder, 0777) != 0 && errno != EEXIST)
+  for (char *end = stat(folder, &found) == 0 ? NULL : folder; end && status == GCONV_OK;) {
+    end = strchr(end + 1, '/');
+    if (end)
+      *end = '\0';
+    if (stat(folder, &found) != 0 && mkdir(folder, 0777) != 0 && errno != EEXIST)
       status = gconv_complain(message, GCONV_IO_ERROR, "%s: cannot make this folder: %s", folder, strerror(errno));
+    if (end)
+      *end = '/';
   }
   free(folder);
   return status;

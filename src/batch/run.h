@@ -340,6 +340,10 @@ gconv_status gconv_task_convolve_jpeg(gconv_worker *worker, gconv_task *task, gc
 /* Writes worker->results: the files of all items, or their part of the one array. */
 gconv_status gconv_task_write(gconv_worker *worker, gconv_task *task);
 
+/* How many results a worker may write at a time: each has an open file, and the system allows a process only so many
+ * (ulimit -n). At least 1. */
+size_t gconv_most_writers(const gconv_run *run);
+
 /* Begins the files of results first .. end - 1 of the only item, like the outputs of the plan, with the profile and
  * resolution of `from`, each on `threads` threads, or on those of `shared`. A result that is not wanted, or cannot be begun,
  * which is counted, has no writer, and none has one if all go into one array. Returns the rows that a writer wants at a

@@ -6,6 +6,7 @@
 #include "image/metadata.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 /* As the batch asks for them, for results of `format`, of images of type `from`; `result` has the quality of the input, if
  * that counts. */
@@ -31,12 +32,22 @@ static gconv_write_options make_options(const gconv_run *run, const gconv_format
 /* Makes the folder of result n, if folders are to be made. False, and the result is counted as failed, if that cannot be. */
 static bool make_folder(const gconv_run *run, gconv_task *task, gconv_item *item, size_t n) {
   gconv_message message;
-  gconv_status status = GCONV_OK;
-  if (run->batch->outputs->make_folders)
-    status = gconv_outputs_make_folders(item->paths[n], &message);
+  gconv_status status = gconv_outputs_prepare(run->batch->outputs, item->paths[n], &message);
   if (status != GCONV_OK)
     gconv_item_count(run, task, item, n, gconv_set_error(status, message.text));
   return status == GCONV_OK;
+}
+
+/* ---- Open files ------------------------------------------------------------------------------------------------------ */
+
+size_t gconv_most_writers(const gconv_run *run) {
+  enum { SPARE_FILES = 32, FILES_OF_WORKER = 4 }; /* a worker also reads, and closes copies of files */
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX)
+    return INT32_MAX;
+  int64_t workers = run->workers > 1 ? run->workers : 1;
+  int64_t most = ((int64_t)limit.rlim_cur - SPARE_FILES) / workers - FILES_OF_WORKER;
+  return most > 1 ? (size_t)most : 1;
 }
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */
@@ -108,8 +119,8 @@ static gconv_status settle_names(const gconv_worker *worker, gconv_task *task, g
   gconv_status status = gconv_frames_settle_names(task->frames, writers);
   if (status != GCONV_OK)
     gconv_item_add_error(item, item->report.input->path, gconv_last_error());
-  for (size_t n = 0; n < item->count && status == GCONV_OK && worker->run->batch->outputs->make_folders; n++) {
-    status = gconv_outputs_make_folders(item->paths[n], &message);
+  for (size_t n = 0; n < item->count && status == GCONV_OK; n++) {
+    status = gconv_outputs_prepare(worker->run->batch->outputs, item->paths[n], &message);
     if (status != GCONV_OK)
       gconv_item_add_error(item, item->paths[n], message.text);
   }

@@ -7,6 +7,7 @@
 #include "bench/bench.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,11 +150,20 @@ gconv_status gconv_bench_check_plot(const char *file) {
   return gconv_fail(GCONV_BAD_ARGUMENT, "--plot %s: the name must end with .svg or .png", file);
 }
 
+/* Opens a new file, or an older one of this name, but not what a link leads to. NULL with errno. */
+static FILE *open_script(const char *path) {
+  int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+  FILE *out = file >= 0 ? fdopen(file, "w") : NULL;
+  if (!out && file >= 0)
+    close(file);
+  return out;
+}
+
 /* Leaves the script beside the picture that it would draw, for those who have gnuplot elsewhere. */
 static gconv_status leave_script(const plot *p) {
   char path[1024];
   snprintf(path, sizeof path, "%s.gp", p->file);
-  FILE *out = fopen(path, "we");
+  FILE *out = open_script(path);
   if (out)
     print_script(out, p, p->file);
   if (!out || fclose(out) != 0)
@@ -161,10 +171,15 @@ static gconv_status leave_script(const plot *p) {
   return gconv_fail(GCONV_UNSUPPORTED, "there is no gnuplot here: %s draws %s where there is", path, p->file);
 }
 
-/* The picture is drawn into a file beside it, which is then renamed. */
+/* The picture is drawn into a new file beside it, which is then renamed. */
 static gconv_status run_gnuplot(const plot *p) {
   char part[1024];
   snprintf(part, sizeof part, "%s.part", p->file);
+  unlink(part);
+  int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file < 0)
+    return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s", p->file, strerror(errno));
+  close(file);
   FILE *gnuplot = popen("gnuplot", "we");
   if (gnuplot)
     print_script(gnuplot, p, part);

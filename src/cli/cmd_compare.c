@@ -30,7 +30,7 @@ static void report_frame(const gconv_difference *found, void *user) {
     json_t *frames = report->pair->frames ? report->pair->frames : (report->pair->frames = json_array());
     json_array_append_new(frames, gconv_compare_describe(found));
   } else if (!report->comparison->settings->quiet && !report->comparison->folders) {
-    fprintf(report->comparison->out, "frame %d: ", (int)found->frame);
+    fprintf(report->comparison->out, "frame %d: ", (int)found->frame + 1);
     gconv_compare_print_line(report->comparison->out, found);
   }
 }

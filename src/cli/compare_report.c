@@ -47,7 +47,7 @@ static void print_place(FILE *out, const gconv_difference *found) {
     return;
   fprintf(out, " at x %d, y %d, channel %d", (int)found->x, (int)found->y, (int)found->channel);
   if (found->a.frames > 1)
-    fprintf(out, ", frame %d", (int)found->frame);
+    fprintf(out, ", frame %d", (int)found->frame + 1);
 }
 
 static void print_shape(FILE *out, const gconv_difference *found) {
@@ -114,7 +114,7 @@ json_t *gconv_compare_describe(const gconv_difference *found) {
   json_object_set_new(object, "largest", json_number(found->largest));
   json_object_set_new(object, "at",
                       found->differing == 0 ? json_null()
-                                            : json_pack("{s:i, s:i, s:i, s:i}", "frame", (int)found->frame, "x",
+                                            : json_pack("{s:i, s:i, s:i, s:i}", "frame", (int)found->frame + 1, "x",
                                                         (int)found->x, "y", (int)found->y, "channel", (int)found->channel));
   json_object_set_new(object, "mean", json_number(found->mean));
   json_object_set_new(object, "rmse", json_number(found->rmse));

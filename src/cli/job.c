@@ -412,6 +412,9 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   if (job->inputs.unread > 0 && !settings->quiet)
     gconv_say("%s%s: not of a format that is read here, and passed over", job->inputs.unread_one,
               job->inputs.unread > 1 ? ", and more" : "");
+  if (job->inputs.linked > 0 && !settings->quiet)
+    gconv_say("%s%s: another name of a folder that is searched anyway, and passed over", job->inputs.linked_one,
+              job->inputs.linked > 1 ? ", and more" : "");
   GCONV_TRY(job->has_banks ? name_of_banks(job, message) : name_of_filters(job, message));
   GCONV_TRY(gconv_outputs_check(&job->inputs, &job->outputs, message));
   settings->naming.format = job->outputs.same ? NULL : job->outputs.format; /* for the digest */

@@ -34,7 +34,7 @@ static void print_verification(FILE *out, const gconv_report *report) {
   fprintf(out,
           "%s: largest error %.3g of the %.3g allowed: output %zu, frame %d, row %d, column %d, channel %d is %.9g, and "
           "float64 gives %.9g; %llu samples compared\n",
-          report->input->path, found->max_error, found->allowed, found->output, (int)found->frame, (int)found->y,
+          report->input->path, found->max_error, found->allowed, found->output, (int)found->frame + 1, (int)found->y,
           (int)found->x, (int)found->channel, found->got, found->expected, (unsigned long long)found->compared);
 }
 

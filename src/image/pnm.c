@@ -371,6 +371,14 @@ static gconv_status read_row(gconv_reader *reader, void *row) {
 
 /* ---- Several images ---- */
 
+/* Puts "FILE: image 2: " in front of an error text, which may begin with the name of the file itself. */
+static gconv_status fail_in_image(const gconv_reader *reader, int32_t number, gconv_status status) {
+  const char *name = reader->source->name, *text = gconv_last_error();
+  size_t length = strlen(name);
+  bool named = strncmp(text, name, length) == 0 && strncmp(text + length, ": ", 2) == 0;
+  return gconv_fail(status, "%s: image %d: %s", name, number, named ? text + length + 2 : text);
+}
+
 /* Reads the header of a later image, which must have the shape of the first. */
 static gconv_status read_next_header(gconv_reader *reader) {
   pnm_state *state = reader->state;
@@ -378,7 +386,7 @@ static gconv_status read_next_header(gconv_reader *reader) {
   int32_t number = ++state->image + 1;
   gconv_status status = read_header(reader);
   if (status != GCONV_OK)
-    return gconv_fail_in(status, "image %d", number);
+    return fail_in_image(reader, number, status);
   gconv_image next = state->header;
   next.frames = first->frames;
   if (first->type == GCONV_F32 && state->kind != 1 && state->kind != 4) {

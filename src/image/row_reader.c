@@ -140,6 +140,10 @@ bool gconv_row_reader_is_open_ended(const gconv_row_reader *rows) {
   return rows->reader.open_ended;
 }
 
+bool gconv_row_reader_can_begin_again(const gconv_row_reader *rows) {
+  return !gconv_row_reader_has_frames(rows) && gconv_source_can_rewind(&rows->source);
+}
+
 bool gconv_row_reader_is_scattered(const gconv_row_reader *rows) {
   return rows->reader.out_of_order;
 }

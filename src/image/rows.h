@@ -45,6 +45,8 @@ bool gconv_row_reader_has_frames(const gconv_row_reader *reader);
 bool gconv_row_reader_is_open_ended(const gconv_row_reader *reader);
 /* Whether the frames are not one behind the other, so that all must be read for the first. */
 bool gconv_row_reader_is_scattered(const gconv_row_reader *reader);
+/* Whether the same rows can be read again after opening the path once more: not from a pipe, or of one image of several. */
+bool gconv_row_reader_can_begin_again(const gconv_row_reader *reader);
 /* Begins the first frame, or, after all of its rows, the next one; *found is false after the last. Header, rows and image of
  * the reader are those of this frame alone from now on. Not for planar images. */
 gconv_status gconv_row_reader_next_frame(gconv_row_reader *reader, bool *found);

@@ -287,8 +287,8 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
     return gconv_fail(GCONV_MISMATCH,
                       "output %zu, frame %d, row %d, column %d, channel %d is %.9g, but float64 gives %.9g: the difference "
                       "%.3g is over the %.3g allowed",
-                      result->output, result->frame, result->y, result->x, result->channel, result->got, result->expected,
-                      result->max_error, result->allowed);
+                      result->output, result->frame + 1, result->y, result->x, result->channel, result->got,
+                      result->expected, result->max_error, result->allowed);
   return GCONV_OK;
 }
 

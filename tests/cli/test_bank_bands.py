@@ -54,6 +54,22 @@ class Bands(BankTest):
         self.write("many.txt", np.random.default_rng(1).normal(size=(12, 3, 1, 1)), np.zeros(12), [None] * 12)
         self.same("{stem}_{filter}.png", banks=("-f", "many.txt"), memory="26M")
 
+    def test_what_can_be_read_once_only(self):
+        """A pipe, or one image of several: pictures take several passes, so the image is kept."""
+        frames = self.large, self.large[::-1]
+        parts = [b"P6 960 1200 255\n" + np.ascontiguousarray(frame).tobytes() for frame in frames]
+        for name, data in (("first.ppm", parts[0]), ("second.ppm", parts[1]), ("two.ppm", b"".join(parts))):
+            (self.folder / name).write_bytes(data)
+        words = ("-f", "bank.txt", "--memory", "40M", "-q", "--combine", "mosaic", "-o")
+        for i, name in enumerate(("first.ppm", "second.ppm")):
+            self.gconv("-i", name, *words, f"file{i + 1}.png")
+        self.gconv("-i", "-", *words, "pipe.png", stdin=parts[0])
+        self.gconv("-i", "two.ppm", *words, "frame{frame}.png")
+        for got, want in (("pipe", "file1"), ("frame1", "file1"), ("frame2", "file2")):
+            self.assertEqual((self.folder / f"{got}.png").read_bytes(), (self.folder / f"{want}.png").read_bytes(), got)
+        refused = self.gconv("-i", "-", "-f", "bank.txt", "--memory", "10M", "-o", "x/{filter}.png", stdin=parts[0], status=1)
+        self.assertIn("it is read several times, and this is a pipe", refused.stderr)
+
     def test_warnings_come_once(self):
         """However often the image is read."""
         data = (self.folder / "large.png").read_bytes()

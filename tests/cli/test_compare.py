@@ -226,7 +226,7 @@ class Compare(CommandTest):
         other = image.copy()
         other[4, 5, 3] ^= 128
         got = self.check(image, other)
-        self.assertEqual(got["at"], {"frame": 0, "x": 5, "y": 4, "channel": 3})
+        self.assertEqual(got["at"], {"frame": 1, "x": 5, "y": 4, "channel": 3})
         self.assertIn("4 channels (alpha is one)", self.gconv("compare", "a.png", "b.png", status=1).stdout)
 
     def test_tolerance(self):
@@ -375,7 +375,7 @@ class Compare(CommandTest):
         np.save(self.folder / "a.npy", stack)
         np.save(self.folder / "b.npy", other)
         got = self.json("a.npy", "b.npy")
-        self.assertEqual(got["at"], {"frame": 2, "x": 5, "y": 4, "channel": 0})
+        self.assertEqual(got["at"], {"frame": 3, "x": 5, "y": 4, "channel": 0})
         each = [numbers(stack[n, 0], other[n, 0]) for n in range(3)]
         for n, found in enumerate(got["frames"]):
             self.assertAlmostEqual(found["mean"], each[n]["mean"], delta=1e-12)
@@ -385,7 +385,7 @@ class Compare(CommandTest):
         self.assertAlmostEqual(got["ssim"], np.mean([found["ssim"] for found in got["frames"]]), delta=1e-12)
         self.assertAlmostEqual(got["mean"], np.mean([found["mean"] for found in each]), delta=1e-12)
         text = self.gconv("compare", "a.npy", "b.npy", "-o", "d.png", status=1).stdout
-        self.assertRegex(text, r"(?s)\Aframe 0: equal\nframe 1: largest.*\nframe 2: largest .*, frame 2, .*a.npy and b.npy: 30 x 20, 3 frames, 1 channel, u8")
+        self.assertRegex(text, r"(?s)\Aframe 1: equal\nframe 2: largest.*\nframe 3: largest .*, frame 3, .*a.npy and b.npy: 30 x 20, 3 frames, 1 channel, u8")
         self.assert_pixels("d.png", np.concatenate([levels(stack[n, 0], other[n, 0]) for n in range(3)]))
 
     def test_planes(self):
@@ -395,7 +395,7 @@ class Compare(CommandTest):
         np.save(self.folder / "a.npy", planes)
         np.save(self.folder / "b.npy", other)
         got = self.json("a.npy", "b.npy")
-        self.assertEqual(got["at"], {"frame": 1, "x": 8, "y": 9, "channel": 3})
+        self.assertEqual(got["at"], {"frame": 2, "x": 8, "y": 9, "channel": 3})
         self.assertEqual([found["differing"] for found in got["frames"]], [0, 1])
 
 

@@ -159,6 +159,16 @@ class Frames(CommandTest):
             self.gconv("-i", "-", "-f", "identity", "-o", "bad.ppm.ppm", stdin=data, status=1)
         self.assertEqual(self.files(), ["bad.ppm", "movie.ppm"])
 
+    def test_failures_are_told_by_file_and_image_and_counted(self):
+        whole = pnm(self.frames[0]) + pnm(self.frames[1])
+        (self.folder / "bad.ppm").write_bytes(whole + b"P6 7 x 255\n")
+        for source, name, stdin in (("bad.ppm", "bad.ppm", None), ("-", "standard input", whole + b"P6 7 x 255\n")):
+            result = self.gconv("-i", source, "-f", "identity", "-o", "out/", stdin=stdin, status=3 if stdin else 1)
+            self.assertTrue(result.stderr.startswith(f"gconv: {name}: image 3: its height"), result.stderr)
+        self.assertTrue(result.stderr.endswith("\ngconv: 2 of 3 written\n"), result.stderr)
+        result = self.gconv("-i", "-", "-f", "identity", "-o", "one.ppm", stdin=whole[:-9], status=1)
+        self.assertEqual(result.stderr.count("\n"), 1)  # one file is one result, whatever number of images it would have
+
     def test_more_than_names(self):
         for output in (("-o", "one.png"), ("-o", "-"), ("-o", "{stem}.png")):
             result = self.gconv("-i", "-", "-f", "identity", *output, status=1, stdin=self.data)

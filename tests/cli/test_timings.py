@@ -118,14 +118,14 @@ class Verify(CommandTest):
 
     def test_all_well(self):
         text = self.gconv("-i", "a.npy", "-f", "gaussian:size=9,sigma=2", "-o", "b.npy", "--verify").stdout
-        self.assertRegex(text, r"^a\.npy: largest error \S+ of the \S+ allowed: output 0, frame 0, row \d+, column \d+, "
+        self.assertRegex(text, r"^a\.npy: largest error \S+ of the \S+ allowed: output 0, frame 1, row \d+, column \d+, "
                                r"channel \d is \S+, and float64 gives \S+; 1800 samples compared\n$")
         self.assertEqual(self.files(), ["a.npy", "b.npy"])
 
     def test_a_mismatch_fails_and_writes_nothing(self):
         words = ("-f", "gaussian:size=9,sigma=2", "-o", "b.npy", "--verify=0", "-q")
         result = self.gconv("-i", "a.npy", *words, status=1)
-        self.assertRegex(result.stderr, r"^gconv: a\.npy: output 0, frame 0, row \d+, column \d+, channel \d is \S+, but float64 "
+        self.assertRegex(result.stderr, r"^gconv: a\.npy: output 0, frame 1, row \d+, column \d+, channel \d is \S+, but float64 "
                                         r"gives \S+: the difference \S+ is over the \S+ allowed\n$")
         self.assertEqual(result.stdout, "")
         self.assertEqual(self.files(), ["a.npy"])

@@ -191,7 +191,6 @@ int posix_memalign(void **memory, size_t alignment, size_t size) {
 
 DECLARE(ssize_t, write, int, const void *, size_t)
 DECLARE(ssize_t, read, int, void *, size_t)
-DECLARE(int, mkostemp64, char *, int)
 DECLARE(int, open64, const char *, int, ...)
 DECLARE(int, rename, const char *, const char *)
 DECLARE(int, link, const char *, const char *)
@@ -225,10 +224,6 @@ ssize_t NAME(read)(int file, void *bytes, size_t size) {
   if (fails(SLOW))
     be_slow();
   return fails(READ) ? fail_with(EIO) : REAL(read)(file, bytes, size);
-}
-
-int NAME(mkostemp64)(char *template, int flags) {
-  return fails(OPEN) ? fail_with(EMFILE) : REAL(mkostemp64)(template, flags);
 }
 
 int NAME(open64)(const char *path, int flags, ...) {
