@@ -180,13 +180,15 @@ static const char *plain_path(const char *path) {
   return path;
 }
 
-/* Whether `path` lies in a folder that was searched. */
+static int compare_texts(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Whether `path` lies in a folder that was searched; these are sorted. */
 static gconv_status is_searched(char *const *searched, size_t count, const char *path, bool *is, gconv_message *message) {
   char *own = folder_of(path), *canonical_own = own ? canonical(own) : NULL;
   bool good = canonical_own != NULL;
-  *is = false;
-  for (size_t i = 0; good && i < count && !*is; i++)
-    *is = strcmp(canonical_own, searched[i]) == 0;
+  *is = good && bsearch(&canonical_own, searched, count, sizeof *searched, compare_texts);
   free(own);
   free(canonical_own);
   return good ? GCONV_OK : gconv_complain_memory(message);
@@ -223,6 +225,8 @@ static gconv_status check_among(const gconv_inputs *inputs, const gconv_outputs 
   bool good = searched != NULL;
   for (size_t i = 0; good && i < count; i++)
     good = (searched[i] = canonical(inputs->folders.items[i])) != NULL;
+  if (good)
+    qsort(searched, count, sizeof *searched, compare_texts);
   gconv_status status = good ? refuse_among(inputs, outputs, searched, message) : gconv_complain_memory(message);
   for (size_t i = 0; searched && i < count; i++)
     free(searched[i]);

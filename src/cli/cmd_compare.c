@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv compare: by how much two images, or the images of two folders, differ. */
+#include "base/json.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,17 +158,12 @@ static bool is_above(const comparison *c, const pair *p) {
   return !p->a || !p->b || p->found.largest > c->settings->tolerance;
 }
 
-static json_t *json_path(const char *path) {
-  json_t *text = path ? json_string(path) : json_null();
-  return text ? text : json_string("(a name that is not UTF-8)");
-}
-
 static json_t *describe_pair(const comparison *c, const pair *p) {
   const gconv_image *a = &p->found.a;
   bool compared = p->a && p->b && p->status == GCONV_OK;
   json_t *object = compared ? describe_numbers(&p->found) : json_object();
-  json_object_set_new(object, "a", json_path(p->a));
-  json_object_set_new(object, "b", json_path(p->b));
+  json_object_set_new(object, "a", gconv_json_text(p->a));
+  json_object_set_new(object, "b", gconv_json_text(p->b));
   json_object_set_new(object, "above", p->status == GCONV_OK ? json_boolean(is_above(c, p)) : json_null());
   if (!compared)
     return object;
@@ -192,14 +187,11 @@ static int print_json(const comparison *c, int status) {
     document = describe_pair(c, &c->pairs[0]);
     json_object_set_new(document, "tolerance", json_real(c->settings->tolerance));
   }
-  char *text = document ? json_dumps(document, JSON_INDENT(1)) : NULL;
-  if (text)
-    fprintf(c->out, "%s\n", text);
-  else if (document)
+  if (document && !gconv_json_print(c->out, document, JSON_INDENT(1))) {
     gconv_say("compare: no memory to make JSON");
-  status = document && !text ? TROUBLE : status;
+    status = TROUBLE;
+  }
   json_decref(document);
-  free(text);
   return status;
 }
 

@@ -33,6 +33,7 @@ typedef struct jpeg_session {
   struct jpeg_source_mgr source;
   struct jpeg_destination_mgr sink;
   struct jpeg_progress_mgr progress;
+  jpeg_saved_marker_ptr last;    /* of the segments that were kept */
   uint8_t *cmyk;                 /* a row of 4 samples a pixel, if the image is CMYK */
   char warning[JMSG_LENGTH_MAX]; /* libjpeg's first; "": none */
 
@@ -148,6 +149,37 @@ static void check_scans(j_common_ptr info) {
 
 /* ---- Metadata ---- */
 
+static uint8_t next_byte(j_decompress_ptr read) {
+  if (read->src->bytes_in_buffer == 0)
+    fill_input(read);
+  read->src->bytes_in_buffer--;
+  return *read->src->next_input_byte++;
+}
+
+/* Puts the segment at hand behind those that were kept, as jpeg_save_markers() does; but that goes through the list from its
+ * beginning each time, and a file may have a segment every five bytes. */
+static boolean keep_marker(j_decompress_ptr read) {
+  jpeg_session *session = (jpeg_session *)read->err;
+  size_t high = next_byte(read), size = high << 8 | next_byte(read);
+  size = size >= 2 ? size - 2 : 0;
+  jpeg_saved_marker_ptr marker = (*read->mem->alloc_large)((j_common_ptr)read, JPOOL_IMAGE, sizeof *marker + size);
+  *marker = (struct jpeg_marker_struct){.marker = (UINT8)read->unread_marker,
+                                        .original_length = (unsigned)size,
+                                        .data_length = (unsigned)size,
+                                        .data = (JOCTET *)(marker + 1)};
+  for (size_t done = 0, some; done < size; done += some) {
+    if (read->src->bytes_in_buffer == 0)
+      fill_input(read);
+    some = size - done < read->src->bytes_in_buffer ? size - done : read->src->bytes_in_buffer;
+    memcpy(marker->data + done, read->src->next_input_byte, some);
+    read->src->next_input_byte += some;
+    read->src->bytes_in_buffer -= some;
+  }
+  *(session->last ? &session->last->next : &read->marker_list) = marker;
+  session->last = marker;
+  return TRUE;
+}
+
 /* What a segment begins with: its size counts the final 0. */
 static const char exif_prefix[] = "Exif\0", xmp_prefix[] = "http://ns.adobe.com/xap/1.0/",
                   more_xmp_prefix[] = "http://ns.adobe.com/xmp/extension/";
@@ -161,7 +193,7 @@ static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr mar
   size_t size = marker->data_length;
   gconv_image *header = &reader->header;
   if (marker->marker == JPEG_COM)
-    return gconv_metadata_add_comment(header, marker->data, size);
+    return gconv_metadata_add_comment(header, &reader->comment_bytes, marker->data, size);
   if (has_prefix(marker, exif_prefix, sizeof exif_prefix)) {
     *left_out += header->exif != NULL;
     return gconv_metadata_set_exif(header, marker->data + sizeof exif_prefix, size - sizeof exif_prefix);
@@ -276,7 +308,6 @@ static const char *find_obstacle(jpeg_session *session) {
 }
 
 static void read_header(jpeg_session *session) {
-  enum { MARKER_BYTES = 0xffff };
   struct jpeg_decompress_struct *read = &session->read;
   gconv_image *header = &session->reader->header;
   read->err = &session->errors;
@@ -289,9 +320,9 @@ static void read_header(jpeg_session *session) {
   session->progress.progress_monitor = check_scans;
   read->src = &session->source;
   read->progress = &session->progress;
-  jpeg_save_markers(read, EXIF_MARKER, MARKER_BYTES);
-  jpeg_save_markers(read, JPEG_COM, MARKER_BYTES);
-  jpeg_save_markers(read, JPEG_APP0 + 2, MARKER_BYTES);
+  jpeg_set_marker_processor(read, EXIF_MARKER, keep_marker);
+  jpeg_set_marker_processor(read, JPEG_COM, keep_marker);
+  jpeg_set_marker_processor(read, JPEG_APP0 + 2, keep_marker); /* ICC profiles */
   jpeg_read_header(read, TRUE);
 
   header->type = GCONV_U8;
