@@ -98,7 +98,8 @@ static bool is_ascii(const char *text) {
 /* A comment in Latin-1, as the format has it, becomes one in UTF-8; some programs write that in the first place. */
 static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) {
   if (chunk->size + reader->comment_bytes > MOST_BYTES) { /* to which few bytes may be inflated, again and again */
-    gconv_reader_note(reader, "comments beyond 16 MB are left out");
+    if (!strstr(reader->note, "comments beyond"))
+      gconv_reader_note(reader, "comments beyond 16 MB are left out");
     return GCONV_OK;
   }
   if (chunk->utf8 || gconv_utf8_is_whole((const char *)chunk->text, chunk->size))

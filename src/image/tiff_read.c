@@ -156,6 +156,8 @@ static gconv_status find_pages(state *s) {
   if (s->reader->member)
     GCONV_TRY(parse_member(s->reader, &wanted));
   for (bool more = true; more && !(found && wanted > 0);) {
+    if (first->file.status != GCONV_OK) /* libtiff goes on where it could not read a value */
+      return gconv_tiff_fail(&first->file, "its directories cannot be read");
     if (is_left_out(first)) {
       s->left_out++;
     } else {

@@ -265,13 +265,12 @@ def pam_lines(size):
 
 def tiff(directories, behind=b"", loop=False):
     """A TIFF of these directories, each a list of entries; `behind` is at byte 8."""
-    at, out = 8 + len(behind), b"II*\0" + struct.pack("<I", 8 + len(behind)) + behind
+    at, out = 8 + len(behind), [b"II*\0" + struct.pack("<I", 8 + len(behind)), behind]
     for i, entries in enumerate(directories):
         at += 2 + 12 * len(entries) + 4
         last = i + 1 == len(directories)
-        out += struct.pack("<H", len(entries)) + b"".join(entries)
-        out += struct.pack("<I", 8 + len(behind) if last and loop else 0 if last else at)
-    return out
+        out += [struct.pack("<H", len(entries)), *entries, struct.pack("<I", 8 + len(behind) if last and loop else 0 if last else at)]
+    return b"".join(out)
 
 
 def entry(tag, kind, count, value):
@@ -279,7 +278,7 @@ def entry(tag, kind, count, value):
 
 
 def tiff_page(*more):
-    plain = {0x100: (4, 1), 0x101: (4, 1), 0x102: (3, 8), 0x106: (3, 1), 0x111: (4, 0), 0x116: (4, 1), 0x117: (4, 1)}
+    plain = {0x100: (4, 1), 0x101: (4, 1), 0x102: (3, 8), 0x106: (3, 1), 0x111: (4, 4), 0x116: (4, 1), 0x117: (4, 1)}
     entries = {tag: entry(tag, kind, 1, value) for tag, (kind, value) in plain.items()}
     entries.update({struct.unpack("<H", one[:2])[0]: one for one in more})
     return [entries[tag] for tag in sorted(entries)]

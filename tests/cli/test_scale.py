@@ -101,13 +101,39 @@ class Scale(CommandTest):
         self.check(scale_files.png_inflated_comments, "a.png", "-i", "a.png", "-f", "identity", "-o", "o.png", size=SIZE // 16)
 
     def test_tiff(self):
-        for make, good in ((scale_files.tiff_pages, None), (scale_files.tiff_loop, False), (scale_files.tiff_shared_text, None),
+        for make, good in ((scale_files.tiff_pages, True), (scale_files.tiff_loop, False), (scale_files.tiff_shared_text, None),
                            (scale_files.tiff_shared_lists, None), (scale_files.tiff_many_strips, False),
                            (scale_files.tiff_shared_bytes, None)):
             self.check(make, "a.tif", "-i", "a.tif", "-f", "identity", "-o", "o.npy", good=good)
 
     def test_animations(self):
         self.check(scale_files.webp_frames, "a.webp", "-i", "a.webp", "-f", "identity", "-o", "o.npy")
+
+    def test_limits_have_names(self):
+        """What is refused is told with its limit."""
+        size = 1 << 16
+        (self.folder / "row.txt").write_text("1 " * 20000)
+        (self.folder / "column.txt").write_text("1\n" * 20000)
+        self.usage_error("more than 64 times the taps that were given: that is the limit", "bank", "convert", "row.txt", "column.txt", "-o", "b.npy")
+        for make, name, fragment, words in (
+                (scale_files.products, "f.txt", "there are more parentheses, functions and operations than any array needs: the limit is 64", ("info",)),
+                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the file: that is the limit", ("bank", "info")),
+                (scale_files.onnx_long_name, "b.onnx", "has two tensors", ("bank", "info")),
+                (scale_files.npz_overlap, "b.npz", "its members are larger together than the archive", ("bank", "info")),
+                (scale_files.tiff_shared_bytes, "a.tif", "more than 64 times as large as the file: that is the limit", ("info",)),
+                (scale_files.tiff_many_strips, "a.tif", "its header promises 1000000 ", ("info",)),
+                (scale_files.pnm_maxvals, "a.pgm", "the maxval changes more than 1024 times from one of its images to the next", ("info",)),
+                (lambda size: scale_files.webp_frames(32 * size), "a.webp", "frames; the limit is 32768: cut it into parts", ("info",)),
+                (lambda size: scale_files.tiff_shared_text(4 * size), "a.tif", "its directories share their values so often", ("info",))):
+            with self.subTest(fragment):
+                (self.folder / name).write_bytes(make(size))
+                self.assertIn(fragment, self.gconv(*words, name, status=1).stderr)
+        (self.folder / "a.png").write_bytes(scale_files.png_exif_overlap(size))
+        said = self.gconv("-i", "a.png", "-f", "identity", "-o", "b.png").stderr
+        self.assertIn("its EXIF is left out, which is damaged: its entries share their bytes over and over", said)
+        (self.folder / "a.png").write_bytes(scale_files.png_inflated_comments(size))
+        said = self.gconv("-i", "a.png", "-f", "identity", "-o", "b.png").stderr
+        self.assertEqual(said.count("comments beyond 16 MB are left out"), 1)
 
     def test_manifests(self):
         (self.folder / "a.pgm").write_bytes(b"P5 1 1 255\n\0")
