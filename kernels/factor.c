@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With more work than this, finding pairs would take longer than they save. */
+/* The most entries that are looked at to find pairs, a few times each: some tenths of a second. With more, it would take
+ * longer than pairs save. */
 static const double MAX_WORK = 1e8;
 
 typedef struct matrix {
@@ -43,39 +44,44 @@ static bool is_integer(const matrix *m) {
   return true;
 }
 
-static double greatest_divisor(double a, double b) {
+/* Of integers that is_integer() lets pass; 0 if both are 0. */
+static int32_t greatest_divisor(int32_t a, int32_t b) {
   while (b != 0) {
-    double rest = fmod(a, b);
+    int32_t rest = a % b;
     a = b;
     b = rest;
   }
-  return fabs(a);
+  return a < 0 ? -a : a;
 }
 
-static double divisor_of_row(const matrix *m, int32_t row) {
-  double divisor = 0;
-  for (int32_t s = 0; s < m->columns; s++)
-    divisor = greatest_divisor(divisor, *at(m, row, s));
+static int32_t divisor_of_row(const matrix *m, int32_t row) {
+  int32_t divisor = 0;
+  for (int32_t s = 0; s < m->columns && divisor != 1; s++)
+    divisor = greatest_divisor((int32_t)*at(m, row, s), divisor);
   return divisor;
 }
 
-static bool column_is_divisible(const matrix *m, int32_t column, double divisor) {
+/* Goes by rows, as the entries lie in memory. */
+static void find_divisors_of_columns(const matrix *m, int32_t *divisors) {
+  memset(divisors, 0, (size_t)m->columns * sizeof *divisors);
   for (int32_t r = 0; r < m->rows; r++)
-    if (fmod(*at(m, r, column), divisor) != 0)
-      return false;
-  return true;
+    for (int32_t s = 0; s < m->columns; s++)
+      if (divisors[s] != 1)
+        divisors[s] = greatest_divisor((int32_t)*at(m, r, s), divisors[s]);
 }
 
 /* Finds a cross whose row, divided by its greatest common divisor, and whose column, divided by the rest of the pivot, are
- * integers. If the rank is 1, there always is one. */
-static bool find_integer_cross(const matrix *m, cross *found) {
+ * integers. If the rank is 1, there always is one. `divisors` has room for one number a column: a column is divisible where
+ * its greatest common divisor is, so that each entry is looked at a few times only, whatever the filter. */
+static bool find_integer_cross(const matrix *m, int32_t *divisors, cross *found) {
+  find_divisors_of_columns(m, divisors);
   for (int32_t r = 0; r < m->rows; r++) {
-    double divisor = divisor_of_row(m, r);
+    int32_t divisor = divisor_of_row(m, r);
     for (int32_t s = 0; s < m->columns && divisor != 0; s++) {
-      double entry = *at(m, r, s);
-      if (entry == 0 || !column_is_divisible(m, s, entry / divisor))
+      int32_t entry = (int32_t)*at(m, r, s);
+      if (entry == 0 || divisors[s] % (entry / divisor) != 0)
         continue;
-      *found = (cross){r, s, divisor};
+      *found = (cross){r, s, (double)divisor};
       return true;
     }
   }
@@ -121,14 +127,16 @@ static void fill(matrix *m, const float *taps) {
     m->values[i] = (double)taps[i];
 }
 
-/* Subtracts crosses until the residual is small, or `most` are done. `scratch` has room for a pair. */
-static void find_pairs(matrix *m, int32_t most, bool integer, float *pairs, float *scratch, gconv_structure *structure) {
+/* Subtracts crosses until the residual is small, or `most` are done. `scratch` has room for a pair, and `divisors` for one
+ * number a column. */
+static void find_pairs(matrix *m, int32_t most, bool integer, float *pairs, float *scratch, int32_t *divisors,
+                       gconv_structure *structure) {
   double all = sum_of_magnitudes(m), size = 0, rest = all;
   double enough = integer ? 0 : GCONV_FACTOR_TOLERANCE * all;
   int32_t rank = 0;
   for (; rest > enough && rank < most; rank++) {
     cross c = find_largest(m);
-    if (integer && !find_integer_cross(m, &c))
+    if (integer && !find_integer_cross(m, divisors, &c))
       break;
     float *column = pairs ? pairs + (size_t)rank * (size_t)(m->rows + m->columns) : scratch, *row = column + m->rows;
     take_away(m, &c, column, row);
@@ -148,14 +156,18 @@ gconv_status gconv_factor(const float *taps, int32_t rows, int32_t columns, int3
   void *memory = NULL;
   GCONV_TRY(gconv_allocate(gconv_product(2, (size_t[]){count, sizeof(double)}), "the factors of a filter", &memory));
   matrix m = {memory, rows, columns};
-  gconv_status status = gconv_allocate(((size_t)rows + (size_t)columns) * sizeof(float), "a pair of factors", &memory);
+  size_t pair = (size_t)rows + (size_t)columns;
+  gconv_status status =
+      gconv_allocate(pair * sizeof(float) + (size_t)columns * sizeof(int32_t), "a pair of factors", &memory);
   if (status == GCONV_OK) {
+    int32_t *divisors = memory;
+    float *scratch = (float *)memory + columns;
     fill(&m, taps);
     bool integer = is_integer(&m);
-    find_pairs(&m, most, integer, pairs, memory, structure);
+    find_pairs(&m, most, integer, pairs, scratch, divisors, structure);
     if (integer && structure->rank == GCONV_RANK_HIGH) {
       fill(&m, taps);
-      find_pairs(&m, most, false, pairs, memory, structure);
+      find_pairs(&m, most, false, pairs, scratch, divisors, structure);
     }
     gconv_release(memory);
   }

@@ -106,14 +106,10 @@ void gconv_bank_file_close(gconv_bank_file *file) {
 /* ---- Entries ---- */
 
 gconv_status gconv_bank_file_add(gconv_bank_file *file, gconv_bank_entry **entry) {
-  if (file->count == file->capacity) {
-    size_t capacity = file->capacity == 0 ? 8 : 2 * file->capacity;
-    gconv_bank_entry *entries = realloc(file->entries, capacity * sizeof *entries);
-    if (!entries)
-      return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of %zu tensors", file->path, capacity);
-    file->entries = entries;
-    file->capacity = capacity;
-  }
+  gconv_bank_entry *entries = gconv_grown(file->entries, file->count, sizeof *entries);
+  if (!entries)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  file->entries = entries;
   *entry = &file->entries[file->count++];
   **entry = (gconv_bank_entry){0};
   return GCONV_OK;

@@ -16,6 +16,7 @@ enum { VALUE_NAME = 1 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
 enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_I = 3, ATTRIBUTE_S = 4, ATTRIBUTE_T = 5, ATTRIBUTE_INTS = 8 };
 enum { X, WEIGHTS, BIASES, INPUTS }; /* of a Conv node */
+enum { MOST_SHARED = 64 };           /* all weights of Conv nodes, by the size of the file */
 
 /* Nodes that convolve, and why those that are no Conv are not read. */
 typedef struct kind {
@@ -44,29 +45,22 @@ typedef struct conv {
 } conv;
 
 typedef struct model {
-  gconv_onnx_tensor *tensors; /* initialisers and Constants; sorted by name when all are known */
-  size_t tensor_count, tensor_capacity;
+  gconv_onnx_tensor *tensors; /* initialisers and Constants that have a name; sorted by it when all are known */
+  size_t tensor_count;
   conv *convs; /* one for each entry of the file */
-  size_t conv_count, conv_capacity;
+  size_t conv_count;
   bool graph;
-  char **inputs; /* names of the graph's inputs; owned */
-  size_t input_count, input_capacity;
+  char **inputs; /* names of the graph's inputs, sorted when all are known; owned */
+  size_t input_count;
+  uint64_t claimed; /* weights in the file, of all Conv nodes together */
 } model;
 
-/* Makes room in the list for one more item of `bytes`, zeroed. Returns NULL without memory; the list then stays as it was.
- */
-static void *grow(void *list, size_t count, size_t *capacity, size_t bytes) {
-  if (count == *capacity) {
-    size_t larger = *capacity == 0 ? 16 : 2 * *capacity;
-    list = realloc(list, larger * bytes);
-    if (!list) {
-      gconv_fail(GCONV_NO_MEMORY, "no memory for a list of %zu nodes", larger);
-      return NULL;
-    }
-    *capacity = larger;
-  }
-  memset((char *)list + count * bytes, 0, bytes);
-  return list;
+static gconv_status fail_memory(const gconv_bank_file *file) {
+  return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of its nodes", file->path);
+}
+
+static int compare_texts(const void *a, const void *b) {
+  return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -80,20 +74,29 @@ static const gconv_onnx_tensor *find_tensor(const model *m, const char *name) {
 
 /* ---- Reading the graph ---- */
 
-static gconv_status add_tensor(gconv_bank_file *file, const gconv_message_reader *message, const gconv_field_value *field,
-                               const char *name) {
+/* The list of tensors takes over what is in *tensor. One without a name is dropped: no node can mean it. */
+static gconv_status add_tensor(gconv_bank_file *file, gconv_onnx_tensor *tensor) {
   model *m = file->state;
-  gconv_onnx_tensor *t = grow(m->tensors, m->tensor_count, &m->tensor_capacity, sizeof *t);
-  if (!t)
-    return GCONV_NO_MEMORY;
-  m->tensors = t;
-  t += m->tensor_count++;
-  GCONV_TRY(gconv_onnx_tensor_find(message, field, t));
-  if (!name)
-    return GCONV_OK;
-  free(t->name);
-  t->name = strdup(name);
-  return t->name ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its names", file->path);
+  bool named = tensor->name && *tensor->name;
+  gconv_onnx_tensor *tensors = named ? gconv_grown(m->tensors, m->tensor_count, sizeof *tensors) : NULL;
+  if (tensors) {
+    m->tensors = tensors;
+    tensors[m->tensor_count++] = *tensor;
+  } else {
+    free(tensor->name);
+  }
+  *tensor = (gconv_onnx_tensor){0};
+  return tensors || !named ? GCONV_OK : fail_memory(file);
+}
+
+static gconv_status add_initialiser(gconv_bank_file *file, const gconv_message_reader *message,
+                                    const gconv_field_value *field) {
+  gconv_onnx_tensor tensor = {0};
+  gconv_status status = gconv_onnx_tensor_find(message, field, &tensor);
+  if (status == GCONV_OK)
+    return add_tensor(file, &tensor);
+  free(tensor.name);
+  return status;
 }
 
 static void free_conv(conv *c) {
@@ -129,10 +132,11 @@ static gconv_status take_node_field(void *context, const gconv_message_reader *i
 }
 
 /* The list of Conv nodes takes the content of the node over. */
-static gconv_status add_conv(model *m, conv *content, const kind *found, gconv_message_reader inside) {
-  conv *c = grow(m->convs, m->conv_count, &m->conv_capacity, sizeof *c);
+static gconv_status add_conv(gconv_bank_file *file, conv *content, const kind *found, gconv_message_reader inside) {
+  model *m = file->state;
+  conv *c = gconv_grown(m->convs, m->conv_count, sizeof *c);
   if (!c)
-    return GCONV_NO_MEMORY;
+    return fail_memory(file);
   m->convs = c;
   c += m->conv_count++;
   *c = *content;
@@ -143,22 +147,41 @@ static gconv_status add_conv(model *m, conv *content, const kind *found, gconv_m
   return GCONV_OK;
 }
 
-/* A Constant node, whose tensors are called by the name of its output. */
+/* A Constant node: its tensor, which is called by the name of its output. */
 typedef struct constant {
-  gconv_bank_file *file;
+  const gconv_bank_file *file;
   const char *name;
+  gconv_onnx_tensor tensor; /* without a name: there is none */
 } constant;
 
 static gconv_status take_constant_tensor(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
-  const constant *c = context;
-  bool tensor = part->number == ATTRIBUTE_T && part->wire == GCONV_WIRE_BYTES;
-  return tensor ? add_tensor(c->file, inside, part, c->name) : GCONV_OK;
+  constant *c = context;
+  if (part->number != ATTRIBUTE_T || part->wire != GCONV_WIRE_BYTES)
+    return GCONV_OK;
+  if (c->tensor.name)
+    return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: the Constant '%.80s' has two tensors", c->file->path,
+                      c->name);
+  return gconv_onnx_tensor_find(inside, part, &c->tensor);
 }
 
 static gconv_status take_constant_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   if (part->number != NODE_ATTRIBUTE || part->wire != GCONV_WIRE_BYTES)
     return GCONV_OK;
   return gconv_message_each(gconv_message_inside(inside, part), take_constant_tensor, context);
+}
+
+/* Adds the tensor of a Constant node, whose name is taken over. */
+static gconv_status add_constant(gconv_bank_file *file, gconv_message_reader inside, char **name) {
+  constant c = {.file = file, .name = *name};
+  gconv_status status = gconv_message_each(inside, take_constant_field, &c);
+  if (status != GCONV_OK || !c.tensor.name) {
+    free(c.tensor.name);
+    return status;
+  }
+  free(c.tensor.name);
+  c.tensor.name = *name;
+  *name = NULL;
+  return add_tensor(file, &c.tensor);
 }
 
 /* NULL for nodes that do not convolve, or in a way that is not known. */
@@ -170,16 +193,14 @@ static const kind *find_kind(const char *type) {
 }
 
 static gconv_status read_node(gconv_bank_file *file, gconv_message_reader inside) {
-  model *m = file->state;
   node n = {0};
   gconv_status status = gconv_message_each(inside, take_node_field, &n);
   bool standard = !n.domain || !*n.domain || strcmp(n.domain, "ai.onnx") == 0;
-  constant c = {file, n.content.output};
   const kind *found = find_kind(n.type);
   if (status == GCONV_OK && found && (standard || found->obstacle))
-    status = add_conv(m, &n.content, found, inside);
+    status = add_conv(file, &n.content, found, inside);
   else if (status == GCONV_OK && n.type && standard && strcmp(n.type, "Constant") == 0)
-    status = c.name ? gconv_message_each(inside, take_constant_field, &c) : GCONV_OK;
+    status = n.content.output ? add_constant(file, inside, &n.content.output) : GCONV_OK;
   free(n.type);
   free(n.domain);
   free_conv(&n.content);
@@ -188,23 +209,31 @@ static gconv_status read_node(gconv_bank_file *file, gconv_message_reader inside
 
 /* The name of an input of the graph. */
 static gconv_status take_input_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
-  model *m = context;
-  if (part->number != VALUE_NAME)
-    return GCONV_OK;
-  char **inputs = grow(m->inputs, m->input_count, &m->input_capacity, sizeof *inputs);
-  if (!inputs)
-    return GCONV_NO_MEMORY;
+  return part->number == VALUE_NAME ? gconv_message_text(inside, part, context) : GCONV_OK;
+}
+
+static gconv_status add_input(gconv_bank_file *file, gconv_message_reader inside) {
+  model *m = file->state;
+  char *name = NULL;
+  gconv_status status = gconv_message_each(inside, take_input_field, &name);
+  char **inputs = status == GCONV_OK && name ? gconv_grown(m->inputs, m->input_count, sizeof *inputs) : NULL;
+  if (!inputs) {
+    status = status == GCONV_OK && name ? fail_memory(file) : status;
+    free(name);
+    return status;
+  }
   m->inputs = inputs;
-  return gconv_message_text(inside, part, &m->inputs[m->input_count++]);
+  inputs[m->input_count++] = name;
+  return GCONV_OK;
 }
 
 static gconv_status take_graph_field(void *context, const gconv_message_reader *inside, const gconv_field_value *part) {
   if (part->number == GRAPH_NODE && part->wire == GCONV_WIRE_BYTES)
     return read_node(context, gconv_message_inside(inside, part));
   if (part->number == GRAPH_INITIALIZER && part->wire == GCONV_WIRE_BYTES)
-    return add_tensor(context, inside, part, NULL);
+    return add_initialiser(context, inside, part);
   if (part->number == GRAPH_INPUT && part->wire == GCONV_WIRE_BYTES)
-    return gconv_message_each(gconv_message_inside(inside, part), take_input_field, ((gconv_bank_file *)context)->state);
+    return add_input(context, gconv_message_inside(inside, part));
   return GCONV_OK;
 }
 
@@ -226,10 +255,7 @@ static gconv_status read_model(gconv_bank_file *file) {
 /* ---- Entries ---- */
 
 static bool is_input(const model *m, const char *name) {
-  for (size_t i = 0; i < m->input_count; i++)
-    if (m->inputs[i] && strcmp(m->inputs[i], name) == 0)
-      return true;
-  return false;
+  return m->inputs && bsearch(&name, m->inputs, m->input_count, sizeof *m->inputs, compare_texts);
 }
 
 static const char *find_obstacle(const model *m, const conv *c, const gconv_onnx_tensor *weights) {
@@ -267,6 +293,20 @@ static bool name_entry(const conv *c, gconv_bank_entry *entry) {
   return entry->name && (count < 2 || copies[count - 1]);
 }
 
+/* Nodes may share weights, but not so that reading each would take much longer than the file is large. */
+static gconv_status count_claimed(const gconv_bank_file *file, const gconv_onnx_tensor *weights) {
+  model *m = file->state;
+  uint64_t most = UINT64_C(1) << 24;
+  most += file->source.size < UINT64_MAX / MOST_SHARED / 2 ? MOST_SHARED * file->source.size : UINT64_MAX / 2;
+  m->claimed += weights->data_bytes;
+  return m->claimed <= most
+             ? GCONV_OK
+             : gconv_fail(GCONV_TOO_LARGE,
+                          "%s: its Conv nodes share weights so often that all together are more than %d times "
+                          "as large as the file: that is the limit",
+                          file->path, MOST_SHARED);
+}
+
 static gconv_status add_entry(gconv_bank_file *file, const conv *c) {
   const model *m = file->state;
   const gconv_onnx_tensor *weights = find_tensor(m, c->input[WEIGHTS]);
@@ -282,12 +322,12 @@ static gconv_status add_entry(gconv_bank_file *file, const conv *c) {
   entry->dimensions = weights->dimensions < INT32_MAX ? (int32_t)weights->dimensions : INT32_MAX;
   for (size_t i = 0; i < weights->dimensions && i < GCONV_BANK_DIMENSIONS; i++)
     entry->shape[i] = weights->shape[i] > 0 ? (uint64_t)weights->shape[i] : 0;
-  return GCONV_OK;
+  return weights->external || entry->obstacle ? GCONV_OK : count_claimed(file, weights);
 }
 
 static gconv_status check_names(const gconv_bank_file *file, const model *m) {
   for (size_t i = 1; i < m->tensor_count; i++)
-    if (*m->tensors[i].name && compare_names(&m->tensors[i - 1], &m->tensors[i]) == 0)
+    if (compare_names(&m->tensors[i - 1], &m->tensors[i]) == 0)
       return gconv_fail(GCONV_BAD_FILE, "%s: not a valid ONNX model: two tensors are called '%.80s'", file->path,
                         m->tensors[i].name);
   return GCONV_OK;
@@ -301,6 +341,8 @@ static gconv_status open_onnx(gconv_bank_file *file) {
   GCONV_TRY(read_model(file));
   if (m->tensor_count > 0)
     qsort(m->tensors, m->tensor_count, sizeof *m->tensors, compare_names);
+  if (m->input_count > 0)
+    qsort(m->inputs, m->input_count, sizeof *m->inputs, compare_texts);
   GCONV_TRY(check_names(file, m));
   for (size_t i = 0; i < m->conv_count; i++)
     GCONV_TRY(add_entry(file, &m->convs[i]));

@@ -51,8 +51,9 @@ typedef struct tensor {
 
 typedef struct header {
   json_t *json;
-  uint64_t data;   /* the place in the file where the data begin */
-  tensor *tensors; /* one for each entry of the file, in the same order */
+  uint64_t data;          /* the place in the file where the data begin */
+  tensor *tensors;        /* one for each entry of the file, in the same order */
+  const tensor **by_name; /* the same, sorted */
 } header;
 
 static gconv_status read_size(gconv_bank_file *file, uint64_t *size) {
@@ -188,6 +189,35 @@ static gconv_status read_tensors(gconv_bank_file *file, header *h) {
   return GCONV_OK;
 }
 
+/* ---- Names ---- */
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp((*(const tensor *const *)a)->name, (*(const tensor *const *)b)->name);
+}
+
+static gconv_status sort_names(const gconv_bank_file *file, header *h) {
+  h->by_name = calloc(file->count + 1, sizeof *h->by_name);
+  if (!h->by_name)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for a list of tensors", file->path);
+  for (size_t i = 0; i < file->count; i++)
+    h->by_name[i] = &h->tensors[i];
+  qsort(h->by_name, file->count, sizeof *h->by_name, compare_names);
+  return GCONV_OK;
+}
+
+/* The name of a bias: what comes before "weight" in the name of its weights, and "bias". */
+typedef struct bias_name {
+  const char *weight;
+  size_t stem;
+} bias_name;
+
+static int compare_bias(const void *wanted, const void *item) {
+  const bias_name *key = wanted;
+  const char *name = (*(const tensor *const *)item)->name;
+  int order = strncmp(key->weight, name, key->stem);
+  return order ? order : strcmp("bias", name + key->stem);
+}
+
 /* ---- No holes, no overlaps ---- */
 
 static int compare_places(const void *a, const void *b) {
@@ -258,6 +288,7 @@ static gconv_status open_safetensors(gconv_bank_file *file) {
   GCONV_TRY(status);
   h->data = PREFIX_BYTES + size;
   GCONV_TRY(read_tensors(file, h));
+  GCONV_TRY(sort_names(file, h));
   return check_places(file, h);
 }
 
@@ -273,10 +304,9 @@ static const tensor *find_bias(const gconv_bank_file *file, const header *h, con
   size_t length = strlen(weight), stem = length - (sizeof ending - 1);
   if (length < sizeof ending - 1 || strcmp(weight + stem, ending) != 0 || (stem > 0 && weight[stem - 1] != '.'))
     return NULL;
-  for (size_t i = 0; i < file->count; i++)
-    if (strncmp(h->tensors[i].name, weight, stem) == 0 && strcmp(h->tensors[i].name + stem, "bias") == 0)
-      return &h->tensors[i];
-  return NULL;
+  const bias_name key = {weight, stem};
+  const tensor **found = bsearch(&key, h->by_name, file->count, sizeof *h->by_name, compare_bias);
+  return found ? *found : NULL;
 }
 
 static gconv_status read_bias(gconv_bank_file *file, const header *h, const tensor *t, gconv_bank *bank) {
@@ -305,6 +335,7 @@ static void close_safetensors(gconv_bank_file *file) {
     return;
   json_decref(h->json);
   free(h->tensors);
+  free(h->by_name);
   free(h);
 }
 

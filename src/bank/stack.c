@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define MOST_LEVEL 255.0F /* offsets of filters are in 255ths; biases are for samples in [0, 1] */
+enum { MOST_GROWTH = 64 }; /* weights of the bank, by the taps of the filters that it is made of */
+#define MOST_LEVEL 255.0F  /* offsets of filters are in 255ths; biases are for samples in [0, 1] */
 
 /* Taps before and behind the anchor, along one axis. */
 typedef struct reach {
@@ -45,8 +46,21 @@ static gconv_status fill(const gconv_filters *filters, gconv_bank *bank) {
   return gconv_bank_check_finite("the stacked filters", GCONV_BAD_ARGUMENT, bank);
 }
 
+/* All filters of a bank have one size: a long column and a long row would make a bank of large planes, mostly zeros. */
+static gconv_status check_growth(gconv_bank_shape shape, uint64_t taps) {
+  const uint64_t most = MOST_GROWTH * taps + (1 << 24), weights = gconv_bank_shape_weights(shape);
+  if (weights <= most)
+    return GCONV_OK;
+  return gconv_fail(
+      GCONV_TOO_LARGE,
+      "the stacked filters: of one size, %llu rows x %llu columns, they would have more than %d times the taps "
+      "that were given: that is the limit: make banks of filters of like sizes",
+      (unsigned long long)shape.rows, (unsigned long long)shape.columns, MOST_GROWTH);
+}
+
 gconv_status gconv_bank_stack(const gconv_filters *filters, gconv_bank *bank) {
   reach rows = {0, 0}, columns = {0, 0};
+  uint64_t taps = 0;
   if (filters->count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a bank needs at least one filter");
   for (size_t k = 0; k < filters->count; k++) {
@@ -54,10 +68,12 @@ gconv_status gconv_bank_stack(const gconv_filters *filters, gconv_bank *bank) {
     GCONV_TRY(gconv_filter_check(filter));
     extend(&rows, filter->rows, filter->anchor_row);
     extend(&columns, filter->columns, filter->anchor_column);
+    taps += (uint64_t)filter->rows * (uint64_t)filter->columns;
   }
   gconv_bank_shape shape = {filters->count, 1, (uint64_t)size_around(rows), (uint64_t)size_around(columns)};
   gconv_bank made = {0};
   GCONV_TRY(gconv_bank_check_shape("the stacked filters", shape));
+  GCONV_TRY(check_growth(shape, taps));
   GCONV_TRY(gconv_bank_allocate(shape, &made));
   gconv_status status = fill(filters, &made);
   if (status == GCONV_OK)

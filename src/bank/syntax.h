@@ -34,7 +34,7 @@ struct gconv_bank_file {
   const char *folder;  /* the folder for files beside this one, from `path`; NULL if they are out of reach */
   const gconv_bank_syntax *syntax;
   gconv_bank_entry *entries;
-  size_t count, capacity;
+  size_t count;
   void *state; /* owned by the syntax */
 };
 

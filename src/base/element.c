@@ -46,6 +46,8 @@ float gconv_element_read(gconv_element element, const uint8_t *at) {
     bool large = fabs(value) >= 0x1.ffffffp127; /* halfway from the largest float to 2^128 */
     return large ? copysignf(INFINITY, (float)copysign(1, value)) : (float)value;
   }
+  if (element.kind == 'b') /* NumPy writes 0 and 1, and takes any other byte for True, too */
+    return bits != 0;
   if (element.kind == 'i') {
     uint64_t sign = UINT64_C(1) << (8 * element.bytes - 1);
     return (bits & sign) != 0 ? -(float)(sign - (bits ^ sign)) : (float)bits;

@@ -6,12 +6,13 @@
 #include "base/file.h"
 
 typedef struct gconv_element {
-  char kind;    /* 'f' IEEE 754 floating point, 'B' bfloat16, 'u' unsigned, 'i' signed integer, 'b' bool */
+  char kind;    /* 'f' IEEE 754 floating point, 'B' bfloat16, 'u' unsigned, 'i' signed integer, 'b' bool: a byte */
   size_t bytes; /* 1, 2, 4 or 8; 2 at least for 'f', just 2 for 'B' */
   bool big_endian;
 } gconv_element;
 
-/* Returns the number at `at`, rounded to float32. If it is too large for that, the result is infinite, with its sign. */
+/* Returns the number at `at`, rounded to float32. If it is too large for that, the result is infinite, with its sign. A bool
+ * is 0, or 1 for any byte but 0. */
 float gconv_element_read(gconv_element element, const uint8_t *at);
 
 /* Returns the unsigned number that `count` bytes are, at most 8. */

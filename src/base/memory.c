@@ -63,6 +63,20 @@ void gconv_release(void *memory) {
   free(memory);
 }
 
+void *gconv_grown(void *items, size_t count, size_t size) {
+  size_t bytes;
+  if (count & (count - 1))
+    return items;
+  return gconv_multiply(count ? 2 * count : 1, size, &bytes) ? realloc(items, bytes) : NULL;
+}
+
+size_t gconv_room(size_t needed) {
+  size_t room = 4096;
+  while (room < needed && room <= SIZE_MAX / 4)
+    room *= 2;
+  return room < needed ? SIZE_MAX : room;
+}
+
 bool gconv_close_text(FILE *stream, char **text) {
   bool whole =
       fclose(stream) == 0; /* fclose() does not report it if the text could not be shortened to its length, and is lost */

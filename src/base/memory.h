@@ -33,6 +33,16 @@ gconv_status gconv_allocate_workspace(size_t bytes, const char *what, void **mem
 /* NULL is allowed. */
 void gconv_release(void *memory);
 
+/* Every list that grows item by item grows by this function. Returns `items`, an array of `count` items of `size` bytes from
+ * malloc(), with room for one more. It is moved to twice the room whenever `count` is 0 or a power of two: so no capacity
+ * needs to be kept, and each item is copied twice on average, however long the list becomes. NULL without memory: `items` is
+ * as it was, and there is no error text. */
+void *gconv_grown(void *items, size_t count, size_t size);
+
+/* Every buffer that grows by parts has this room: the least power of two that holds `needed` bytes, at least 4096; SIZE_MAX,
+ * of which no allocation succeeds, if that does not fit. */
+size_t gconv_room(size_t needed);
+
 /* Returns a copy of the formatted text, for free(); NULL without memory. */
 char *gconv_format_text(const char *format, ...) GCONV_PRINTF(1, 2);
 

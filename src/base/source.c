@@ -162,6 +162,7 @@ gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted,
       done += take(source, to, wanted - done);
       continue;
     }
+    source->begin = source->end = 0; /* the buffer, which is empty, no longer has what is before the position */
     GCONV_TRY(read_some(source, to, wanted - done, &count));
     done += count;
     source->position += count;
@@ -183,11 +184,14 @@ bool gconv_source_can_rewind(const gconv_source *source) {
 }
 
 gconv_status gconv_source_rewind(gconv_source *source, uint64_t position) {
-  uint64_t ahead = position - source->position; /* wraps around to a huge number if `position` is behind */
+  uint64_t ahead = position - source->position; /* these wrap around to huge numbers, if they are negative */
+  uint64_t back = source->position - position;
   if (is_of_bytes(source)) {
     source->begin = (size_t)position;
   } else if (position >= source->position && ahead <= source->end - source->begin) {
     source->begin += (size_t)ahead;
+  } else if (position < source->position && back <= source->begin) {
+    source->begin -= (size_t)back;
   } else {
     if (lseek(source->file, (off_t)position, SEEK_SET) < 0)
       return gconv_fail(GCONV_IO_ERROR, "%s: cannot read again: %s", source->name, strerror(errno));
@@ -260,7 +264,7 @@ gconv_status gconv_source_read_all(gconv_source *source, size_t limit, uint8_t *
     }
     if (used <= capacity)
       break;
-    capacity = capacity > limit / 2 ? limit : 2 * capacity;
+    capacity = gconv_room(capacity + 1) < limit ? gconv_room(capacity + 1) : limit;
   }
   ((uint8_t *)memory)[used] = 0;
   *bytes = memory;

@@ -148,10 +148,15 @@ static gconv_status parse_directory(const gconv_source *archive, const uint8_t *
   if (!zip->members)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its directory", archive->name);
   const uint8_t *at = bytes;
-  gconv_status status = GCONV_OK;
-  while (zip->count < count && status == GCONV_OK)
-    status = parse_entry(archive, &at, bytes + size, &zip->members[zip->count++]);
-  return status;
+  uint64_t left = archive->size;
+  for (const gconv_zip_member *member; zip->count < count;) {
+    member = &zip->members[zip->count];
+    GCONV_TRY(parse_entry(archive, &at, bytes + size, &zip->members[zip->count++]));
+    if (left < LOCAL_BYTES || left - LOCAL_BYTES < member->stored_size) /* few bytes would be read again and again */
+      return fail_damaged(archive, "its members are larger together than the archive");
+    left -= LOCAL_BYTES + member->stored_size;
+  }
+  return GCONV_OK;
 }
 
 gconv_status gconv_zip_read(gconv_source *archive, gconv_zip *zip) {

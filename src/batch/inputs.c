@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
+#include "base/memory.h"
 #include "batch/outputs.h"
 #include "batch/template.h"
 

@@ -2,6 +2,7 @@
 #include "batch/manifest.h"
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "batch/template.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/outputs.h"
+#include "base/memory.h"
 #include "batch/template.h"
 
 #include <stdio.h>
@@ -172,40 +173,59 @@ static gconv_status name_by_output(struct namer *namer) {
 
 /* ---- Filters and frames -------------------------------------------------------------------------------------------- */
 
-/* The name of filter k without what cannot be in a file name; numbered if another has the same. */
-static char *make_label(const gconv_filters *filters, size_t k) {
-  const char *name = filters->items[k].name;
-  bool unique = true;
-  for (size_t i = 0; i < filters->count; i++)
-    unique &= i == k || strcmp(filters->items[i].name, name) != 0;
-  char *label = NULL;
-  if ((unique ? asprintf(&label, "%s", name) : asprintf(&label, "%s_%zu", name, k + 1)) < 0)
-    return NULL;
-  for (char *at = label; *at; at++)
-    if (*at == '/' || (unsigned char)*at < ' ')
-      *at = '_';
-  return label;
+static int compare_names(const void *a, const void *b) {
+  const gconv_filter *const *left = a, *const *right = b;
+  return strcmp((*left)->name, (*right)->name);
 }
 
-/* One label a result of an input; if all filters make one result, their names with + between them. */
-static gconv_status make_labels(struct namer *namer) {
-  const gconv_filters *filters = namer->naming->filters;
-  for (size_t k = 0; k < filters->count; k++) {
-    char *label = make_label(filters, k);
-    if (k > 0 && !namer->naming->each_filter) {
-      char *joined = NULL;
-      if (label && asprintf(&joined, "%s+%s", namer->outputs->labels.items[0], label) < 0)
-        joined = NULL;
-      free(label);
-      if (!joined)
-        return gconv_complain_memory(namer->message);
-      free(namer->outputs->labels.items[0]);
-      namer->outputs->labels.items[0] = joined;
-    } else if (!gconv_texts_add(&namer->outputs->labels, label)) {
-      return gconv_complain_memory(namer->message);
-    }
+/* For free(): whether another filter has the name of filter k. There may be thousands, so they are sorted. NULL without
+ * memory. */
+static bool *find_shared_names(const gconv_filters *filters) {
+  const gconv_filter **sorted = calloc(filters->count, sizeof *sorted);
+  bool *shared = calloc(filters->count, sizeof *shared);
+  for (size_t k = 0; sorted && k < filters->count; k++)
+    sorted[k] = &filters->items[k];
+  if (sorted)
+    qsort(sorted, filters->count, sizeof *sorted, compare_names);
+  for (size_t k = 1; sorted && shared && k < filters->count; k++)
+    if (compare_names(&sorted[k - 1], &sorted[k]) == 0)
+      shared[sorted[k - 1] - filters->items] = shared[sorted[k] - filters->items] = true;
+  bool made = sorted && shared;
+  free(sorted);
+  if (!made)
+    free(shared);
+  return made ? shared : NULL;
+}
+
+/* Writes the name of filter k, without what cannot be in a file name; numbered if another has the same. */
+static void put_label(FILE *out, const gconv_filters *filters, size_t k, bool shared) {
+  for (const char *at = filters->items[k].name; *at; at++)
+    fputc(*at == '/' || (unsigned char)*at < ' ' ? '_' : *at, out);
+  if (shared)
+    fprintf(out, "_%zu", k + 1);
+}
+
+/* Adds the label of the result that filters first .. first + count - 1 make: their names with + between them. */
+static bool add_label(struct namer *namer, size_t first, size_t count, const bool *shared) {
+  char *label = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&label, &size);
+  for (size_t k = first; out && k < first + count; k++) {
+    if (k > first)
+      fputc('+', out);
+    put_label(out, namer->naming->filters, k, shared[k]);
   }
-  return GCONV_OK;
+  return out && gconv_close_text(out, &label) && gconv_texts_add(&namer->outputs->labels, label);
+}
+
+/* One label a result of an input. */
+static gconv_status make_labels(struct namer *namer) {
+  size_t count = namer->naming->filters->count, step = namer->naming->each_filter ? 1 : count;
+  bool *shared = count > 0 ? find_shared_names(namer->naming->filters) : NULL, made = shared || count == 0;
+  for (size_t k = 0; k < count && made; k += step)
+    made = add_label(namer, k, step, shared);
+  free(shared);
+  return made ? GCONV_OK : gconv_complain_memory(namer->message);
 }
 
 bool gconv_outputs_are_apart(const gconv_outputs *outputs, const gconv_format_info *format) {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/texts.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
-
-void *gconv_grown(void *items, size_t count, size_t size) {
-  if (count & (count - 1))
-    return items;
-  return reallocarray(items, count ? 2 * count : 1, size);
-}
 
 bool gconv_texts_add(gconv_texts *texts, char *text) {
   char **items = text ? gconv_grown(texts->items, texts->count, sizeof *items) : NULL;

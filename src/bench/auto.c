@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* auto against the best single choice, at each point of a grid. */
-#include "batch/texts.h"
+#include "base/memory.h"
 #include "bench/bench.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Measuring: medians of runs on the device, with results that were checked. */
-#include "batch/texts.h"
+#include "base/memory.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
 #include "operation/operation.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What bench tells: rows for people, CSV, JSON. */
+#include "base/json.h"
 #include "bench/bench.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,16 +108,16 @@ static json_t *json_shape(const gconv_bench *bench, const gconv_bench_row *row) 
     return json_pack("{s:s, s:[i,i,i,i], s:[i,i,i,i], s:i}", "algorithm", row->algorithm, "images", row->images,
                      image->channels, image->height, image->width, "filters", row->filters, image->channels, row->rows,
                      row->columns, "workspace_mib", row->workspace_mib);
-  return json_pack("{s:s, s:s, s:[i,i,i], s:b, s:s, s:[i,i], s:[i,i], s:i}", "algorithm", row->algorithm, "type",
+  return json_pack("{s:s, s:s, s:[i,i,i], s:b, s:o, s:[i,i], s:[i,i], s:i}", "algorithm", row->algorithm, "type",
                    gconv_type_name(row->type), "image", image->width, image->height, image->channels, "planar",
-                   image->planar, "filter", row->filter, "taps", row->rows, row->columns, "block", row->block.width,
-                   row->block.height, "grid", row->grid);
+                   image->planar, "filter", gconv_json_text(row->filter), "taps", row->rows, row->columns, "block",
+                   row->block.width, row->block.height, "grid", row->grid);
 }
 
 static json_t *json_row(const gconv_bench *bench, const gconv_bench_row *row) {
   json_t *json = json_shape(bench, row);
   if (row->obstacle[0] != '\0') {
-    json_object_set_new(json, "obstacle", json_string(row->obstacle));
+    json_object_set_new(json, "obstacle", gconv_json_text(row->obstacle));
     return json;
   }
   json_t *figures =
@@ -140,19 +140,15 @@ static gconv_status print_json(const gconv_bench *bench) {
   json_t *rows = json_array();
   for (size_t i = 0; i < bench->count; i++)
     json_array_append_new(rows, json_row(bench, &bench->rows[i]));
-  json_t *all =
-      json_pack("{s:s, s:s, s:f, s:f, s:f, s:i, s:o}", "device", info->name, "description", info->description,
-                "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6, "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9,
-                "launch_ms", bench->machine.launch_ms, "runs", bench->settings->runs, "rows", rows);
+  json_t *all = json_pack("{s:s, s:o, s:f, s:f, s:f, s:i, s:o}", "device", info->name, "description",
+                          gconv_json_text(info->description), "copy_gb_per_s", bench->machine.bytes_per_ms * 1e-6,
+                          "fma_tflop_per_s", bench->machine.fma_per_ms * 2e-9, "launch_ms", bench->machine.launch_ms, "runs",
+                          bench->settings->runs, "rows", rows);
   if (all && bench->settings->experiment)
-    json_object_set_new(all, "experiment", json_string(bench->settings->experiment));
-  char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
-  gconv_status status = text ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "there is no memory for the report");
-  if (text)
-    fprintf(bench->out, "%s\n", text);
-  free(text);
+    json_object_set_new(all, "experiment", gconv_json_text(bench->settings->experiment));
+  bool printed = gconv_json_print(bench->out, all, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
   json_decref(all);
-  return status;
+  return printed ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "there is no memory for the report");
 }
 
 /* ---- All ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures how far the estimates are off on this machine, and stores that for auto. */
-#include "batch/texts.h"
+#include "base/memory.h"
 #include "bench/bench.h"
 #include "operation/tuning.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bank info: what a file of banks holds. */
+#include "base/json.h"
 #include "cli/bank.h"
 #include "cli/terminal.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,12 +105,12 @@ static json_t *describe_entry(const gconv_bank_entry *entry) {
   json_t *shape = json_array(), *object = json_object();
   for (int32_t i = 0; i < entry->dimensions && i < GCONV_BANK_DIMENSIONS; i++)
     json_array_append_new(shape, json_integer((json_int_t)entry->shape[i]));
-  json_object_set_new(object, "name", json_string(entry->name));
-  json_object_set_new(object, "kind", json_string(entry->kind));
-  json_object_set_new(object, "type", json_string(entry->type));
+  json_object_set_new(object, "name", gconv_json_text(entry->name));
+  json_object_set_new(object, "kind", gconv_json_text(entry->kind));
+  json_object_set_new(object, "type", gconv_json_text(entry->type));
   json_object_set_new(object, "shape", shape);
   if (entry->obstacle)
-    json_object_set_new(object, "obstacle", json_string(entry->obstacle));
+    json_object_set_new(object, "obstacle", gconv_json_text(entry->obstacle));
   return object;
 }
 
@@ -183,8 +183,8 @@ static gconv_status inform_file(struct info *info, const char *spec) {
   else
     status = inform_entries(info, spec, file, name, list);
   if (info->json && file)
-    json_array_append_new(
-        info->files, json_pack("{s:s, s:s, s:O}", "spec", spec, "syntax", gconv_bank_file_syntax(file), "entries", list));
+    json_array_append_new(info->files, json_pack("{s:o, s:s, s:O}", "spec", gconv_json_text(spec), "syntax",
+                                                 gconv_bank_file_syntax(file), "entries", list));
   json_decref(list);
   gconv_bank_file_close(file);
   return status;
@@ -210,7 +210,8 @@ static gconv_status inform_filters(struct info *info, char *spec) {
     json_t *object = json_pack("{s:s, s:s, s:[i, i, i, i]}", "name", "", "kind", "filters", "shape", bank.filters, 1,
                                bank.rows, bank.columns);
     describe_bank(&bank, object);
-    json_array_append_new(info->files, json_pack("{s:s, s:s, s:[o]}", "spec", spec, "syntax", "filters", "entries", object));
+    json_array_append_new(
+        info->files, json_pack("{s:o, s:s, s:[o]}", "spec", gconv_json_text(spec), "syntax", "filters", "entries", object));
   } else {
     printf("%s: plain filters, stacked\n", spec);
     print_name("", 0);
@@ -223,13 +224,10 @@ static gconv_status inform_filters(struct info *info, char *spec) {
 }
 
 static int print_json(struct info *info) {
-  char *text = json_dumps(info->files, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-  if (text)
-    puts(text);
-  else
-    gconv_say("bank info: a name is not UTF-8, or there is no memory: JSON cannot be made");
-  free(text);
-  return text ? GCONV_EXIT_OK : GCONV_EXIT_FAILED;
+  if (gconv_json_print(stdout, info->files, JSON_INDENT(1) | JSON_REAL_PRECISION(9)))
+    return GCONV_EXIT_OK;
+  gconv_say("bank info: no memory to make JSON");
+  return GCONV_EXIT_FAILED;
 }
 
 static int run(gconv_settings *settings, const gconv_texts *specs) {

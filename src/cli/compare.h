@@ -3,9 +3,8 @@
 #ifndef GCONV_CLI_COMPARE_H
 #define GCONV_CLI_COMPARE_H
 
+#include "base/json.h"
 #include "cli/command.h"
-
-#include <jansson.h>
 
 /* Two files to compare, and what was found. */
 typedef struct gconv_pair {

@@ -129,17 +129,12 @@ bool gconv_compare_is_above(const gconv_comparison *c, const gconv_pair *p) {
   return !p->a || !p->b || p->found.largest > c->settings->tolerance;
 }
 
-static json_t *json_path(const char *path) {
-  json_t *text = path ? json_string(path) : json_null();
-  return text ? text : json_string("(a name that is not UTF-8)");
-}
-
 static json_t *describe_pair(const gconv_comparison *c, const gconv_pair *p) {
   const gconv_image *a = &p->found.a;
   bool compared = p->a && p->b && p->status == GCONV_OK;
   json_t *object = compared ? gconv_compare_describe(&p->found) : json_object();
-  json_object_set_new(object, "a", json_path(p->a));
-  json_object_set_new(object, "b", json_path(p->b));
+  json_object_set_new(object, "a", gconv_json_text(p->a));
+  json_object_set_new(object, "b", gconv_json_text(p->b));
   json_object_set_new(object, "above", p->status == GCONV_OK ? json_boolean(gconv_compare_is_above(c, p)) : json_null());
   if (!compared)
     return object;
@@ -163,14 +158,10 @@ bool gconv_compare_print_json(const gconv_comparison *c) {
     document = describe_pair(c, &c->pairs[0]);
     json_object_set_new(document, "tolerance", json_real(c->settings->tolerance));
   }
-  char *text = json_dumps(document, JSON_INDENT(1));
-  if (text)
-    fprintf(c->out, "%s\n", text);
-  else
+  bool printed = gconv_json_print(c->out, document, JSON_INDENT(1));
+  if (!printed)
     gconv_say("compare: no memory to make JSON");
-  bool printed = text;
   json_decref(document);
-  free(text);
   return printed;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/settings.h"
+#include "base/memory.h"
 #include "cli/bank.h"
 #include "cli/terminal.h"
 
@@ -48,7 +49,7 @@ gconv_status gconv_settings_begin_layer(gconv_settings *settings, gconv_message 
   if (gconv_settings_want_race(settings))
     return gconv_refuse(message,
                         "--algorithm all stands before it, but times all layers together: put it behind the last --then");
-  gconv_layer_settings *layers = reallocarray(settings->before, settings->before_count + 1, sizeof *layers);
+  gconv_layer_settings *layers = gconv_grown(settings->before, settings->before_count, sizeof *layers);
   if (!layers)
     return gconv_complain_memory(message);
   settings->before = layers;

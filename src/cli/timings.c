@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/timings.h"
+#include "base/json.h"
 #include "cli/terminal.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,24 +75,10 @@ static void print_summary(const gconv_timings_total *total, const gconv_batch_su
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------------- */
 
-/* A path as a JSON string; bytes that are no UTF-8 are replaced. */
-static json_t *json_path(const char *path) {
-  json_t *string = json_string(path);
-  char *copy = string ? NULL : strdup(path);
-  if (!copy)
-    return string;
-  for (char *at = copy; *at; at++)
-    if ((unsigned char)*at >= 0x80)
-      *at = '?';
-  string = json_string(copy);
-  free(copy);
-  return string;
-}
-
 static json_t *json_paths(char *const *items, size_t count) {
   json_t *array = json_array();
   for (size_t i = 0; i < count; i++)
-    json_array_append_new(array, json_path(items[i]));
+    json_array_append_new(array, gconv_json_text(items[i]));
   return array;
 }
 
@@ -105,7 +91,7 @@ static json_t *json_errors(const gconv_texts *errors) {
     return json_null();
   for (size_t i = 0; i < errors->count; i++)
     fprintf(out, "%s%s", i > 0 ? "; " : "", errors->items[i]);
-  json_t *string = fclose(out) == 0 && text ? json_path(text) : json_null();
+  json_t *string = fclose(out) == 0 && text ? gconv_json_text(text) : json_null();
   free(text);
   return string;
 }
@@ -122,9 +108,9 @@ static json_t *json_rate(double amount, double ms) {
 static void set_execution(json_t *line, const gconv_report *report) {
   const gconv_plan_info *plan = &report->plan;
   const gconv_timings *timings = &report->timings;
-  json_object_set_new(line, "device", json_string(plan->device));
-  json_object_set_new(line, "algorithm", json_string(plan->algorithm));
-  json_object_set_new(line, "math", json_string(plan->math));
+  json_object_set_new(line, "device", gconv_json_text(plan->device));
+  json_object_set_new(line, "algorithm", gconv_json_text(plan->algorithm));
+  json_object_set_new(line, "math", gconv_json_text(plan->math));
   json_object_set_new(line, "input_shape",
                       json_pack("[i,i,i,i]", (int)plan->frames, (int)plan->channels, (int)plan->height, (int)plan->width));
   json_object_set_new(line, "filter_shape", json_pack("[i,i,i]", (int)plan->filters, (int)plan->rows, (int)plan->columns));
@@ -152,19 +138,15 @@ static void set_verification(json_t *line, const gconv_verification *verificatio
 }
 
 static void print_line(FILE *out, json_t *line) {
-  char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
-  if (text)
-    fprintf(out, "%s\n", text);
-  else
+  if (!gconv_json_print(out, line, JSON_COMPACT | JSON_REAL_PRECISION(9)))
     gconv_say("no memory for a line of timings");
   fflush(out); /* whoever reads along sees whole lines, and an interrupt loses none */
-  free(text);
   json_decref(line);
 }
 
 static void print_json(const gconv_timings_total *total, const gconv_report *report) {
   json_t *line = json_object();
-  json_object_set_new(line, "input", json_path(report->input->path));
+  json_object_set_new(line, "input", gconv_json_text(report->input->path));
   json_object_set_new(line, "outputs", json_paths(report->outputs, report->output_count));
   json_object_set_new(line, "written", json_integer((json_int_t)report->written));
   json_object_set_new(line, "passed_over", json_integer((json_int_t)report->passed));
@@ -185,11 +167,12 @@ static void print_json_summary(const gconv_timings_total *total, const gconv_bat
   json_object_set_new(all, "results_written", json_integer((json_int_t)summary->written));
   json_object_set_new(all, "results_passed_over", json_integer((json_int_t)summary->passed));
   json_object_set_new(all, "results_failed", json_integer((json_int_t)summary->failed));
-  json_object_set_new(all, "device", json_string(summary->device.name));
-  json_object_set_new(all, "description", json_path(summary->device.description));
-  json_object_set_new(all, "algorithm", speed->images ? json_string(total->algorithm) : json_null());
-  json_object_set_new(all, "math", speed->images ? json_string(total->math) : json_null());
-  json_object_set_new(all, "device_reason", summary->device_reason[0] ? json_string(summary->device_reason) : json_null());
+  json_object_set_new(all, "device", gconv_json_text(summary->device.name));
+  json_object_set_new(all, "description", gconv_json_text(summary->device.description));
+  json_object_set_new(all, "algorithm", speed->images ? gconv_json_text(total->algorithm) : json_null());
+  json_object_set_new(all, "math", speed->images ? gconv_json_text(total->math) : json_null());
+  json_object_set_new(all, "device_reason",
+                      summary->device_reason[0] ? gconv_json_text(summary->device_reason) : json_null());
   json_object_set_new(all, "device_start_ms", json_ms(summary->device.start_ms));
   json_object_set_new(all, "device_wait_ms", json_ms(summary->device_wait_ms));
   json_object_set_new(all, "wall_ms", json_ms(summary->wall_ms));

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARENTHESES = 64 };
+enum { MOST_STEPS = 64 }; /* parentheses, functions and operations of a text: each takes as long as its array is large */
 
 static const char *const expected =
     "expected an array in brackets, such as [[0, -1, 0], [-1, 5, -1], [0, -1, 0]] or [0 -1 0; -1 5 -1; 0 -1 0], or ones(3); "
@@ -229,8 +229,13 @@ static void transpose(gconv_matrix *m, const double *from) {
   m->columns = rows;
 }
 
-static gconv_status read_transposition(gconv_text *text, gconv_matrix *m) {
-  text->at += is_next(text, "'") ? 1 : 2;
+static bool take_transposition(gconv_text *text) {
+  size_t length = is_next(text, "'") ? 1 : is_next(text, ".'") || is_next(text, ".T") ? 2 : 0;
+  text->at += length;
+  return length > 0;
+}
+
+static gconv_status exchange_axes(const gconv_text *text, gconv_matrix *m) {
   gconv_matrix copy;
   GCONV_TRY(gconv_matrix_make(text->name, m->rows, m->columns, &copy));
   memcpy(copy.values, m->values, count_of(m) * sizeof *copy.values);
@@ -286,7 +291,15 @@ static gconv_status divide(const gconv_text *text, gconv_matrix *a, const gconv_
 
 /* ---- Expressions: products and quotients of factors ------------------------------------------------------------------- */
 
-static gconv_status read_expression(gconv_text *text, int depth, gconv_matrix *result);
+static gconv_status read_expression(gconv_text *text, int *steps, gconv_matrix *result);
+
+/* Counts a function, parenthesis or operation. */
+static gconv_status count_step(const gconv_text *text, int *steps) {
+  if (++*steps <= MOST_STEPS)
+    return GCONV_OK;
+  return gconv_array_fail(text,
+                          "there are more parentheses, functions and operations than any array needs: the limit is 64");
+}
 
 static gconv_status read_number(gconv_text *text, gconv_matrix *result) {
   double value;
@@ -297,37 +310,36 @@ static gconv_status read_number(gconv_text *text, gconv_matrix *result) {
 }
 
 /* Both arguments of np.outer(). */
-static gconv_status read_outer(gconv_text *text, int depth, gconv_matrix *result) {
+static gconv_status read_outer(gconv_text *text, int *steps, gconv_matrix *result) {
   gconv_matrix second = {0};
-  GCONV_TRY(read_expression(text, depth, result));
+  GCONV_TRY(read_expression(text, steps, result));
   if (!gconv_array_take(text, ","))
     return gconv_array_fail(text, "expected a ',' and the second vector of the outer product");
-  gconv_status status = read_expression(text, depth, &second);
+  gconv_status status = read_expression(text, steps, &second);
   if (status == GCONV_OK)
     status = multiply_vectors(text, result, &second);
   free(second.values);
   return status;
 }
 
-static gconv_status read_call(gconv_text *text, function is, int depth, gconv_matrix *result) {
-  if (depth > MOST_PARENTHESES)
-    return gconv_array_fail(text, "more parentheses are nested than any array needs");
+static gconv_status read_call(gconv_text *text, function is, int *steps, gconv_matrix *result) {
+  GCONV_TRY(count_step(text, steps));
   if (is == FSPECIAL)
     return explain_fspecial(text);
-  GCONV_TRY(is == SAME    ? read_expression(text, depth, result)
-            : is == OUTER ? read_outer(text, depth, result)
+  GCONV_TRY(is == SAME    ? read_expression(text, steps, result)
+            : is == OUTER ? read_outer(text, steps, result)
                           : read_ones(text, is == VECTORS, result));
   return end_call(text);
 }
 
-static gconv_status read_primary(gconv_text *text, int depth, gconv_matrix *result) {
+static gconv_status read_primary(gconv_text *text, int *steps, gconv_matrix *result) {
   gconv_array_skip_space(text);
   if (text->at < text->end && (*text->at == '[' || *text->at == '{'))
     return gconv_array_brackets(text, result);
   gconv_text here = *text;
   function is = take_function(text);
   if (is != UNKNOWN)
-    return read_call(text, is, depth + 1, result);
+    return read_call(text, is, steps, result);
   if (starts_number(text) && read_number(text, result) == GCONV_OK)
     return GCONV_OK;
   *text = here;
@@ -335,11 +347,12 @@ static gconv_status read_primary(gconv_text *text, int depth, gconv_matrix *resu
 }
 
 /* A factor, and what may be behind it without a space: ' or .T. */
-static gconv_status read_factor(gconv_text *text, int depth, gconv_matrix *result) {
-  GCONV_TRY(read_primary(text, depth, result));
-  while (is_next(text, "'") || is_next(text, ".'") || is_next(text, ".T"))
-    GCONV_TRY(read_transposition(text, result));
-  return GCONV_OK;
+static gconv_status read_factor(gconv_text *text, int *steps, gconv_matrix *result) {
+  bool transposed = false;
+  GCONV_TRY(read_primary(text, steps, result));
+  while (take_transposition(text))
+    transposed = !transposed;
+  return transposed ? exchange_axes(text, result) : GCONV_OK;
 }
 
 /* Takes the sign of an operation: '*', '/', or 0 if neither is next. */
@@ -349,11 +362,12 @@ static char take_operation(gconv_text *text) {
   return gconv_array_take(text, "/") || gconv_array_take(text, "./") ? '/' : '\0';
 }
 
-static gconv_status read_expression(gconv_text *text, int depth, gconv_matrix *result) {
-  GCONV_TRY(read_factor(text, depth, result));
+static gconv_status read_expression(gconv_text *text, int *steps, gconv_matrix *result) {
+  GCONV_TRY(read_factor(text, steps, result));
   for (char sign; (sign = take_operation(text));) {
     gconv_matrix next = {0};
-    gconv_status status = read_factor(text, depth, &next);
+    GCONV_TRY(count_step(text, steps));
+    gconv_status status = read_factor(text, steps, &next);
     if (status == GCONV_OK)
       status = sign == '*' ? multiply(text, result, &next) : divide(text, result, &next);
     free(next.values);
@@ -363,15 +377,16 @@ static gconv_status read_expression(gconv_text *text, int depth, gconv_matrix *r
 }
 
 static gconv_status read_all(gconv_text *text, gconv_matrix *result) {
+  int steps = 0;
   skip_assignment(text);
-  GCONV_TRY(read_expression(text, 0, result));
+  GCONV_TRY(read_expression(text, &steps, result));
   while (gconv_array_take(text, ";"))
     continue;
   gconv_array_skip_space(text);
   if (text->at == text->end)
     return GCONV_OK;
   return gconv_array_fail(text, "behind an array there may be '*' or '/' and a number, ' or .T, a dtype, and a ';', nothing "
-                                "else");
+                                "else; several filters have an -f each");
 }
 
 /* ---- The syntax ------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays in brackets. Rows have brackets of their own, or end at a ';' or at the end of a line. */
 #include "filter/array_literal.h"
+#include "base/memory.h"
 #include "filter/number.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 typedef struct array {
   gconv_text *text;
   double *values;
-  size_t used, room;
+  size_t used;
   int32_t rows, columns;
   int32_t count;   /* of numbers in this row */
   bool after_item; /* in this row, and no comma since */
@@ -93,12 +94,9 @@ static gconv_status end_row(array *a) {
 
 /* Makes room for one more number. */
 static gconv_status grow(array *a) {
-  if (a->used < a->room)
-    return GCONV_OK;
   if (a->used >= GCONV_FILTER_MAX_TAPS)
     return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d numbers; that is the limit", a->text->name, GCONV_FILTER_MAX_TAPS);
-  a->room = a->room ? 2 * a->room : 64;
-  double *values = realloc(a->values, a->room * sizeof *values);
+  double *values = gconv_grown(a->values, a->used, sizeof *values);
   if (!values)
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for an array", a->text->name);
   a->values = values;

@@ -40,7 +40,7 @@ gconv_status gconv_filters_add(gconv_filters *list, int32_t rows, int32_t column
   size_t bytes = gconv_product(3, (size_t[]){(size_t)rows, (size_t)columns, sizeof(float)});
   void *taps = NULL;
   GCONV_TRY(gconv_allocate(bytes, "a filter", &taps));
-  gconv_filter *items = realloc(list->items, (list->count + 1) * sizeof *items);
+  gconv_filter *items = gconv_grown(list->items, list->count, sizeof *items);
   if (!items) {
     gconv_release(taps);
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of %zu filters", list->count + 1);

@@ -174,6 +174,8 @@ static gconv_status read_matrix(const reader *r, span matrix, span name, gconv_f
   GCONV_TRY(read_extent(r, matrix, r->notation->cols, &columns));
   GCONV_TRY(check_type(r, matrix));
   GCONV_TRY(gconv_filter_check_size(r->content->name, rows, columns));
+  if (rows * columns > (data.end - data.begin + 1) / 2) /* a number takes a digit, and a comma or blank */
+    return fail_at(r, (span){data.end, data.end}, "there are fewer numbers than rows times cols");
   GCONV_TRY(gconv_filters_add(list, (int32_t)rows, (int32_t)columns, &filter));
   bool named = name.begin < name.end;
   filter->name = named ? gconv_format_text("%.*s", (int)(name.end - name.begin), name.begin) : NULL;

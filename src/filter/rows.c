@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "filter/rows.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +30,10 @@ gconv_status gconv_numbers_add(gconv_numbers *numbers, float value, const char *
   if (numbers->count == GCONV_FILTER_MAX_TAPS)
     return gconv_fail(GCONV_TOO_LARGE, "%s: more than %d numbers, which is the limit of a filter", where,
                       GCONV_FILTER_MAX_TAPS);
-  if (numbers->count == numbers->capacity) {
-    size_t capacity = numbers->capacity == 0 ? 64 : 2 * numbers->capacity;
-    float *values = realloc(numbers->values, capacity * sizeof *values);
-    if (!values)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for %zu numbers", capacity);
-    numbers->values = values;
-    numbers->capacity = capacity;
-  }
+  float *values = gconv_grown(numbers->values, numbers->count, sizeof *values);
+  if (!values)
+    return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for its numbers", where);
+  numbers->values = values;
   numbers->values[numbers->count++] = value;
   return GCONV_OK;
 }

@@ -16,7 +16,7 @@ gconv_status gconv_rows_read(gconv_text *text, int32_t rows, int32_t columns, gc
 /* A list of numbers. Zero-initialise; free(values). */
 typedef struct gconv_numbers {
   float *values;
-  size_t count, capacity;
+  size_t count;
 } gconv_numbers;
 
 /* Appends a number; GCONV_TOO_LARGE beyond GCONV_FILTER_MAX_TAPS. `where` starts the error text. */

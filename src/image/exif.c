@@ -37,6 +37,7 @@ typedef struct directory {
 } directory;
 
 enum { MOST_DIRECTORIES = 4 }; /* main, camera, GPS, interoperability */
+enum { MOST_OVERLAP = 8 };     /* all values together, by the size of the block */
 
 typedef struct block {
   const uint8_t *bytes;
@@ -47,6 +48,7 @@ typedef struct block {
   directory found[MOST_DIRECTORIES]; /* the main one first */
   size_t count;
   gconv_exif *exif;
+  const uint8_t *resolution[2]; /* the entries of the resolutions across and down in the main directory; NULL: none */
 } block;
 
 typedef struct entry {
@@ -152,13 +154,15 @@ static bool is_found(const block *b, size_t at) {
 
 /* ---- What it says ---- */
 
-static double resolution_of(const block *b, unsigned tag) {
+static double resolution_of(block *b, unsigned tag) {
   enum { PER_CENTIMETRE = 3, NO_UNIT = 1 };
   entry value, unit;
+  bool found = find_entry(b, &b->found[0], tag, TYPE_RATIONAL, &value);
+  b->resolution[tag == TAG_Y_RESOLUTION] = found ? value.at : NULL;
   unsigned kind = 0;
   if (find_entry(b, &b->found[0], TAG_UNIT, TYPE_SHORT, &unit))
     kind = number_at(b, unit.value, 2);
-  if (kind == NO_UNIT || !find_entry(b, &b->found[0], tag, TYPE_RATIONAL, &value))
+  if (kind == NO_UNIT || !found)
     return 0;
   double above = number_at(b, value.value, 4), below = number_at(b, value.value + 4, 4);
   return below > 0 ? above / below * (kind == PER_CENTIMETRE ? 100 : 1 / 0.0254) : 0;
@@ -175,6 +179,22 @@ static void read_facts(block *b) {
 }
 
 /* ---- The copy ---- */
+
+/* Whether the values together are no larger than MOST_OVERLAP times the block. Values may lie on each other: some writers
+ * store one number for two entries. But thousands of entries, each of which is all of the block, would take hours. */
+static bool has_sound_values(const block *b) {
+  size_t left = MOST_OVERLAP * b->size;
+  for (size_t d = 0; d < b->count; d++)
+    for (size_t i = 0; i < b->found[d].entries; i++) {
+      entry e;
+      if (!read_entry(b, &b->found[d], i, &e))
+        continue;
+      if (e.bytes > left)
+        return false;
+      left -= e.bytes;
+    }
+  return true;
+}
 
 static void keep(block *b, size_t at, size_t bytes) {
   if (at + bytes > b->copy_size)
@@ -204,15 +224,15 @@ static void copy_values(block *b, const directory *d) {
 
 /* Writes entry `e` to `to`, as it is for the upright image: axes and their resolutions may change places. */
 static void copy_entry(const block *b, const directory *d, const entry *e, uint8_t *to) {
-  entry other;
   bool main = d == &b->found[0], turned = b->exif->orientation >= 5;
   memcpy(to, e->at, ENTRY_BYTES);
   if (main && e->tag == TAG_ORIENTATION)
     put_number(to + 8, 1, 2, b->big_endian);
-  unsigned across = e->tag == TAG_X_RESOLUTION ? TAG_Y_RESOLUTION : e->tag == TAG_Y_RESOLUTION ? TAG_X_RESOLUTION : 0;
-  if (main && turned && across && e->type == TYPE_RATIONAL && find_entry(b, d, across, TYPE_RATIONAL, &other) &&
-      e->bytes == other.bytes)
-    memcpy(to + 8, other.at + 8, INLINE_BYTES);
+  const uint8_t *other = e->tag == TAG_X_RESOLUTION   ? b->resolution[1]
+                         : e->tag == TAG_Y_RESOLUTION ? b->resolution[0]
+                                                      : NULL;
+  if (main && turned && other && e->type == TYPE_RATIONAL && e->bytes == type_bytes[TYPE_RATIONAL])
+    memcpy(to + 8, other + 8, INLINE_BYTES);
 }
 
 /* Entries that are left out leave zeros behind the others, and so does the position of the thumbnail's directory. Comes
@@ -242,6 +262,8 @@ const char *gconv_exif_read(const uint8_t *bytes, size_t size, uint8_t *copy, si
     return "it does not begin as EXIF does";
   if (!find_directories(&b))
     return "its directory of entries is damaged";
+  if (!has_sound_values(&b))
+    return "its entries share their bytes over and over";
   read_facts(&b);
   memset(copy, 0, gconv_exif_room(size));
   for (size_t i = 0; i < b.count; i++)

@@ -30,7 +30,8 @@ typedef struct gconv_reader {
   size_t held;        /* set by open(): what of that is taken from open() on, such as all bytes of a file */
   int orientation;    /* 1 to 8, as in EXIF; 1: as it is. open() may set it where the format has one besides EXIF and XMP;
                          if not, gconv_reader_open() looks into these; applied after the rows are read */
-  char note[320];     /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
+  size_t comment_bytes;  /* of header.comment: gconv_metadata_add_comment() counts them */
+  char note[320];        /* what of the file is damaged or left out, for a warning when it was read; "": nothing */
   const char *obstacle;  /* why GPUs do not decode the file: "it is progressive"; NULL: they do. Set by open() of JPEG */
   gconv_threads *shared; /* on one of which rows are read, if any: set after gconv_reader_open() */
   bool again;            /* gconv_read_options.again */

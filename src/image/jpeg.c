@@ -36,10 +36,10 @@ typedef struct jpeg_session {
   uint8_t *cmyk;                 /* a row of 4 samples a pixel, if the image is CMYK */
   char warning[JMSG_LENGTH_MAX]; /* libjpeg's first; "": none */
 
-  /* Segments of metadata, while the header is read. */
-  void *(*alloc_large)(j_common_ptr info, int pool, size_t size); /* libjpeg's own */
-  size_t saved;                                                   /* bytes */
-  bool enough;                                                    /* there are GCONV_MOST_METADATA */
+  /* Segments of metadata that are kept. */
+  jpeg_saved_marker_ptr last;
+  size_t saved; /* bytes */
+  bool enough;  /* there were more than GCONV_MOST_METADATA */
 
   /* Arguments of the steps that read and write rows. */
   uint8_t *rows;
@@ -153,6 +153,46 @@ static void check_scans(j_common_ptr info) {
 
 /* ---- Metadata ---- */
 
+static uint8_t next_byte(j_decompress_ptr read) {
+  if (read->src->bytes_in_buffer == 0)
+    fill_input(read);
+  read->src->bytes_in_buffer--;
+  return *read->src->next_input_byte++;
+}
+
+/* Puts the segment at hand behind those that were kept, as jpeg_save_markers() does; but that goes through the list from its
+ * beginning each time, and a file may have a segment every five bytes. Nor has it a limit: beyond GCONV_MOST_METADATA, all
+ * segments are passed over. */
+static boolean keep_marker(j_decompress_ptr read) {
+  jpeg_session *session = (jpeg_session *)read->err;
+  size_t high = next_byte(read), size = high << 8 | next_byte(read);
+  size = size >= 2 ? size - 2 : 0;
+  jpeg_saved_marker_ptr marker = NULL;
+  session->enough |= session->saved + sizeof *marker + size > GCONV_MOST_METADATA;
+  if (!session->enough) {
+    marker = (*read->mem->alloc_large)((j_common_ptr)read, JPOOL_IMAGE, sizeof *marker + size);
+    *marker = (struct jpeg_marker_struct){.marker = (UINT8)read->unread_marker,
+                                          .original_length = (unsigned)size,
+                                          .data_length = (unsigned)size,
+                                          .data = (JOCTET *)(marker + 1)};
+    session->saved += sizeof *marker + size;
+  }
+  for (size_t done = 0, some; done < size; done += some) {
+    if (read->src->bytes_in_buffer == 0)
+      fill_input(read);
+    some = size - done < read->src->bytes_in_buffer ? size - done : read->src->bytes_in_buffer;
+    if (marker)
+      memcpy(marker->data + done, read->src->next_input_byte, some);
+    read->src->next_input_byte += some;
+    read->src->bytes_in_buffer -= some;
+  }
+  if (!marker)
+    return TRUE;
+  *(session->last ? &session->last->next : &read->marker_list) = marker;
+  session->last = marker;
+  return TRUE;
+}
+
 /* What a segment begins with: its size counts the final 0. */
 static const char exif_prefix[] = "Exif\0", xmp_prefix[] = "http://ns.adobe.com/xap/1.0/",
                   more_xmp_prefix[] = "http://ns.adobe.com/xmp/extension/";
@@ -161,29 +201,12 @@ static bool has_prefix(jpeg_saved_marker_ptr marker, const char *prefix, size_t 
   return marker->marker == EXIF_MARKER && marker->data_length >= bytes && memcmp(marker->data, prefix, bytes) == 0;
 }
 
-static void save_markers(struct jpeg_decompress_struct *read, unsigned most) {
-  jpeg_save_markers(read, EXIF_MARKER, most);
-  jpeg_save_markers(read, JPEG_COM, most);
-  jpeg_save_markers(read, JPEG_APP0 + 2, most);
-}
-
-/* libjpeg keeps all segments of metadata, however many there are: it is told to pass over the others when it has enough. */
-static void *count_saved(j_common_ptr info, int pool, size_t size) {
-  jpeg_session *session = (jpeg_session *)info->err;
-  session->saved += size;
-  if (session->saved > GCONV_MOST_METADATA && !session->enough) {
-    session->enough = true;
-    save_markers(&session->read, 0);
-  }
-  return session->alloc_large(info, pool, size);
-}
-
 /* EXIF and XMP that do not fit into one segment go on in others, in ways that few programs know: those are left out. */
 static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr marker, size_t *left_out) {
   size_t size = marker->data_length;
   gconv_image *header = &reader->header;
   if (marker->marker == JPEG_COM)
-    return gconv_metadata_add_comment(header, marker->data, size);
+    return gconv_metadata_add_comment(header, &reader->comment_bytes, marker->data, size);
   if (has_prefix(marker, exif_prefix, sizeof exif_prefix)) {
     *left_out += header->exif != NULL;
     return gconv_metadata_set_exif(header, marker->data + sizeof exif_prefix, size - sizeof exif_prefix);
@@ -302,7 +325,6 @@ static const char *find_obstacle(jpeg_session *session) {
 }
 
 static void read_header(jpeg_session *session) {
-  enum { MARKER_BYTES = 0xffff };
   struct jpeg_decompress_struct *read = &session->read;
   gconv_image *header = &session->reader->header;
   read->err = &session->errors;
@@ -315,11 +337,10 @@ static void read_header(jpeg_session *session) {
   session->progress.progress_monitor = check_scans;
   read->src = &session->source;
   read->progress = &session->progress;
-  save_markers(read, MARKER_BYTES);
-  session->alloc_large = read->mem->alloc_large;
-  read->mem->alloc_large = count_saved;
+  jpeg_set_marker_processor(read, EXIF_MARKER, keep_marker);
+  jpeg_set_marker_processor(read, JPEG_COM, keep_marker);
+  jpeg_set_marker_processor(read, JPEG_APP0 + 2, keep_marker); /* ICC profiles */
   jpeg_read_header(read, TRUE);
-  read->mem->alloc_large = session->alloc_large;
 
   header->type = GCONV_U8;
   header->frames = 1;

@@ -114,25 +114,28 @@ gconv_status gconv_metadata_set_xmp(gconv_image *header, const void *bytes, size
 }
 
 /* Zeros at the end, which some programs write, are left out; others become line feeds. */
-gconv_status gconv_metadata_add_comment(gconv_image *header, const void *bytes, size_t size) {
-  size_t before = header->comment ? strlen(header->comment) : 0, begin = before > 0 ? before + 1 : 0;
-  void *memory = NULL;
+gconv_status gconv_metadata_add_comment(gconv_image *header, size_t *length, const void *bytes, size_t size) {
+  size_t begin = *length > 0 ? *length + 1 : 0;
   while (size > 0 && ((const char *)bytes)[size - 1] == '\0')
     size--;
   if (size == 0)
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate(begin + size + 1, "a comment", &memory));
-  char *comment = memory;
-  if (before > 0)
-    memcpy(comment, header->comment, before);
+  if (begin == 0 || begin + size + 1 > gconv_room(*length + 1)) {
+    void *memory = NULL;
+    GCONV_TRY(gconv_allocate(gconv_room(begin + size + 1), "a comment", &memory));
+    if (*length > 0)
+      memcpy(memory, header->comment, *length);
+    gconv_release(header->comment);
+    header->comment = memory;
+  }
+  char *comment = header->comment;
   if (begin > 0)
-    comment[before] = '\n';
+    comment[*length] = '\n';
   memcpy(comment + begin, bytes, size);
   for (size_t i = begin; i < begin + size; i++)
     comment[i] = comment[i] ? comment[i] : '\n';
-  comment[begin + size] = '\0';
-  gconv_release(header->comment);
-  header->comment = comment;
+  *length = begin + size;
+  comment[*length] = '\0';
   return GCONV_OK;
 }
 
@@ -179,13 +182,14 @@ static char *find_orientation(char *xmp) {
 
 /* Removes what begins with `begin` and ends with the next `end`, as often as it comes. */
 static void remove_between(char *text, const char *begin, const char *end) {
-  for (char *from = text; (from = strstr(from, begin));) {
-    char *to = strstr(from + strlen(begin), end);
-    if (!to)
-      return;
-    to += strlen(end);
-    memmove(from, to, strlen(to) + 1);
+  const char *from = text; /* what is kept moves to `to`, each byte once */
+  char *to = text, *behind;
+  for (const char *found; (found = strstr(from, begin)) && (behind = strstr(found + strlen(begin), end));) {
+    memmove(to, from, (size_t)(found - from));
+    to += found - from;
+    from = behind + strlen(end);
   }
+  memmove(to, from, strlen(from) + 1);
 }
 
 /* Returns what XMP says of the orientation, 0 if nothing. */

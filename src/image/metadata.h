@@ -26,8 +26,10 @@ gconv_status gconv_metadata_copy(const void *bytes, size_t size, const char *wha
 /* For open() of formats: copies a block into the header, unless there is one. EXIF begins at "II" or "MM". */
 gconv_status gconv_metadata_set_exif(gconv_image *header, const void *bytes, size_t size);
 gconv_status gconv_metadata_set_xmp(gconv_image *header, const void *bytes, size_t size);
-/* Appends `size` bytes, which need not end in a 0, to the comment, in a line of their own. */
-gconv_status gconv_metadata_add_comment(gconv_image *header, const void *bytes, size_t size);
+/* Appends `size` bytes, which need not end in a 0, to the comment, in a line of their own. *length is the length of the
+ * comment so far, all of which was appended by this function: a file may have thousands of parts, so they are not counted
+ * again each time. */
+gconv_status gconv_metadata_add_comment(gconv_image *header, size_t *length, const void *bytes, size_t size);
 
 /* Puts "; ", if there is a text in note[0 .. size), and the formatted text behind it. */
 void gconv_metadata_note(char *note, size_t size, const char *format, va_list arguments) GCONV_PRINTF(3, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/png_metadata.h"
 #include "base/checksum.h"
+#include "base/utf8.h"
 #include "image/metadata.h"
 #include "image/png_encode.h"
 #include "image/png_strip.h"
@@ -65,7 +66,7 @@ static gconv_status inflate_text(const text_chunk *chunk, uint8_t **text, size_t
   int state = inflateInit(&stream);
   *text = NULL;
   while (state == Z_OK && room < MOST_BYTES) {
-    size_t more = room > 0 ? room : 1 << 14;
+    size_t more = gconv_room(room + 1) - room;
     uint8_t *larger = realloc(*text, room + more);
     state = larger ? Z_OK : Z_MEM_ERROR;
     if (!larger)
@@ -87,24 +88,6 @@ static gconv_status inflate_text(const text_chunk *chunk, uint8_t **text, size_t
 
 /* ---- Comments ------------------------------------------------------------------------------------------------------ */
 
-/* The bytes of the character of UTF-8 at text[0 .. size): 0 if it is none. */
-static size_t utf8_bytes(const uint8_t *text, size_t size) {
-  size_t bytes = text[0] < 0x80 ? 1 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : (text[0] & 0xf0) == 0xe0 ? 3 : 4;
-  if (bytes > size || text[0] >= 0xf5 || (text[0] >= 0x80 && text[0] < 0xc2))
-    return 0;
-  for (size_t i = 1; i < bytes; i++)
-    if ((text[i] & 0xc0) != 0x80)
-      return 0;
-  return bytes;
-}
-
-static bool is_utf8(const uint8_t *text, size_t size) {
-  for (size_t i = 0, bytes; i < size; i += bytes)
-    if ((bytes = utf8_bytes(text + i, size - i)) == 0)
-      return false;
-  return true;
-}
-
 static bool is_ascii(const char *text) {
   for (; *text; text++)
     if ((unsigned char)*text >= 0x80)
@@ -114,10 +97,10 @@ static bool is_ascii(const char *text) {
 
 /* A comment in Latin-1, as the format has it, becomes one in UTF-8; some programs write that in the first place. */
 static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) {
-  if (!gconv_reader_has_room(reader, chunk->size))
+  if (!gconv_reader_has_room(reader, chunk->size)) /* few bytes may be inflated to many, again and again */
     return GCONV_OK;
-  if (chunk->utf8 || is_utf8(chunk->text, chunk->size))
-    return gconv_metadata_add_comment(&reader->header, chunk->text, chunk->size);
+  if (chunk->utf8 || gconv_utf8_is_whole((const char *)chunk->text, chunk->size))
+    return gconv_metadata_add_comment(&reader->header, &reader->comment_bytes, chunk->text, chunk->size);
   uint8_t *text = malloc(2 * chunk->size + 1);
   size_t size = 0;
   if (!text)
@@ -128,7 +111,7 @@ static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) 
       text[size++] = (uint8_t)(0xc0 | letter >> 6);
     text[size++] = letter < 0x80 ? letter : (uint8_t)(0x80 | (letter & 0x3f));
   }
-  gconv_status status = gconv_metadata_add_comment(&reader->header, text, size);
+  gconv_status status = gconv_metadata_add_comment(&reader->header, &reader->comment_bytes, text, size);
   free(text);
   return status;
 }
@@ -361,7 +344,7 @@ gconv_status gconv_png_write_metadata(gconv_writer *writer) {
   if (!header->comment)
     return GCONV_OK;
   size_t size = strlen(header->comment);
-  if (!is_ascii(header->comment) && is_utf8((const uint8_t *)header->comment, size))
+  if (!is_ascii(header->comment) && gconv_utf8_is_whole(header->comment, size))
     return write_chunk(writer, "iTXt", international, sizeof international, header->comment, size);
   return write_chunk(writer, "tEXt", plain, sizeof plain, header->comment, size);
 }

@@ -16,9 +16,12 @@ typedef struct pnm_state {
   bool foreign;       /* something that is no image is behind the last one */
   int kind;           /* 1 to 7, the digit of the magic */
   uint32_t maxval;    /* 1 to 65535 */
-  uint16_t *scaled;   /* sample -> rescaled sample; NULL if samples stay as they are */
-  float *fractions;   /* sample -> sample / maxval, if the image is f32; else NULL */
-  uint8_t *bits;      /* of P4: a row, 8 pixels a byte */
+  uint16_t *scaled;   /* sample -> rescaled sample: `levels`; NULL if samples stay as they are */
+  uint16_t *levels;   /* owned; of images whose maxval is levels_of */
+  float *fractions;   /* owned; sample -> sample / maxval, if the image is f32; else NULL */
+  uint32_t levels_of, fractions_of;
+  int32_t tables; /* of both kinds that were made since the first image */
+  uint8_t *bits;  /* of P4: a row, 8 pixels a byte */
 } pnm_state;
 
 /* ---- Text ---- */
@@ -187,29 +190,50 @@ static bool sniff_pam(const uint8_t *bytes, size_t size) {
   return size >= 3 && memcmp(bytes, "P7\n", 3) == 0;
 }
 
+/* Makes memory for a table of samples. It takes as long as thousands of bytes of a file, where an image of another maxval
+ * may have a dozen. */
+static gconv_status begin_table(const gconv_reader *reader, size_t item_bytes, void **table) {
+  enum { MOST_TABLES = 1024 };
+  pnm_state *state = reader->state;
+  if (state->tables++ == MOST_TABLES)
+    return gconv_fail(GCONV_TOO_LARGE,
+                      "%s: the maxval changes more than %d times from one of its images to the next; that is the limit: "
+                      "divide them, or give them one maxval",
+                      reader->source->name, MOST_TABLES);
+  return gconv_allocate(((size_t)state->maxval + 1) * item_bytes, "a table of samples", table);
+}
+
 /* value * full / maxval, rounded to nearest, ties to even. */
-static gconv_status make_scale(pnm_state *state, uint32_t full) {
+static gconv_status make_scale(const gconv_reader *reader, uint32_t full) {
+  pnm_state *state = reader->state;
   void *table = NULL;
-  gconv_release(state->scaled);
   state->scaled = NULL;
   if (state->kind == 1 || state->kind == 4 || state->maxval == full) /* in bitmaps, 1 is black */
     return GCONV_OK;
-  GCONV_TRY(gconv_allocate(((size_t)state->maxval + 1) * sizeof *state->scaled, "a table of samples", &table));
-  state->scaled = table;
-  for (uint32_t value = 0; value <= state->maxval; value++) {
-    uint64_t product = (uint64_t)value * full, level = product / state->maxval, rest = product % state->maxval;
-    state->scaled[value] = (uint16_t)(level + (2 * rest + (level & 1) > state->maxval));
+  if (state->levels_of != state->maxval) {
+    GCONV_TRY(begin_table(reader, sizeof *state->levels, &table));
+    gconv_release(state->levels);
+    state->levels = table;
+    state->levels_of = state->maxval;
+    for (uint32_t value = 0; value <= state->maxval; value++) {
+      uint64_t product = (uint64_t)value * full, level = product / state->maxval, rest = product % state->maxval;
+      state->levels[value] = (uint16_t)(level + (2 * rest + (level & 1) > state->maxval));
+    }
   }
+  state->scaled = state->levels;
   return GCONV_OK;
 }
 
 /* For images that become f32. */
-static gconv_status make_fractions(pnm_state *state) {
+static gconv_status make_fractions(const gconv_reader *reader) {
+  pnm_state *state = reader->state;
   void *table = NULL;
+  if (state->fractions_of == state->maxval)
+    return GCONV_OK;
+  GCONV_TRY(begin_table(reader, sizeof *state->fractions, &table));
   gconv_release(state->fractions);
-  state->fractions = NULL;
-  GCONV_TRY(gconv_allocate(((size_t)state->maxval + 1) * sizeof *state->fractions, "a table of samples", &table));
   state->fractions = table;
+  state->fractions_of = state->maxval;
   for (uint32_t value = 0; value <= state->maxval; value++)
     state->fractions[value] = (float)((double)value / state->maxval);
   return GCONV_OK;
@@ -247,7 +271,7 @@ static gconv_status read_header(gconv_reader *reader) {
                       header->width, header->height, state->maxval);
   header->type = state->maxval > UINT8_MAX ? GCONV_U16 : GCONV_U8;
   GCONV_TRY(gconv_reader_expect(reader, pixel_bytes(state, header)));
-  return make_scale(state, header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX);
+  return make_scale(reader, header->type == GCONV_U16 ? UINT16_MAX : UINT8_MAX);
 }
 
 /* Where 255 or 65535 is a multiple of maxval, all samples are levels; and where it is not, rescaling rounds. Later images of
@@ -257,7 +281,7 @@ static gconv_status unround(gconv_reader *reader) {
   if (!state->scaled || (sample_bytes(state) == 2 ? UINT16_MAX : UINT8_MAX) % state->maxval == 0)
     return GCONV_OK;
   reader->header.type = GCONV_F32;
-  return make_fractions(state);
+  return make_fractions(reader);
 }
 
 /* P1: digits 0 and 1, with or without white space between them. */
@@ -391,7 +415,7 @@ static gconv_status read_next_header(gconv_reader *reader) {
   next.frames = first->frames;
   if (first->type == GCONV_F32 && state->kind != 1 && state->kind != 4) {
     next.type = GCONV_F32;
-    GCONV_TRY(make_fractions(state));
+    GCONV_TRY(make_fractions(reader));
   }
   if (gconv_image_same_shape(first, &next))
     return GCONV_OK;
@@ -473,6 +497,7 @@ static gconv_status open_pnm(gconv_reader *reader) {
     GCONV_TRY(gconv_reader_find_number(reader, count, &index));
   if (file) {
     GCONV_TRY(gconv_source_rewind(reader->source, 0));
+    state->tables = 0;
     GCONV_TRY(read_header(reader));
     state->image = 0;
   }
@@ -522,7 +547,7 @@ static gconv_status next_of_pipe(gconv_reader *reader, bool *more) {
 
 static void close_pnm(gconv_reader *reader) {
   const pnm_state *state = reader->state;
-  gconv_release(state ? state->scaled : NULL);
+  gconv_release(state ? state->levels : NULL);
   gconv_release(state ? state->fractions : NULL);
   gconv_release(state ? state->bits : NULL);
 }

@@ -101,12 +101,28 @@ static void note(gconv_tiff_file *file, gconv_status status) {
   snprintf(file->text, sizeof file->text, "%s", gconv_last_error());
 }
 
+/* Pages may share values, such as an ICC profile. But thousands of directories of a hundred bytes, each of which names the
+ * same megabyte, would take hours. */
+static gconv_status count_read(gconv_tiff_file *file, size_t size) {
+  if (file->decoding)
+    return GCONV_OK;
+  if (size > file->left)
+    return gconv_fail(GCONV_TOO_LARGE,
+                      "%s: its directories share their values so often that all together are more than %d times as large as "
+                      "the file: that is the limit",
+                      file->name, GCONV_TIFF_MOST_SHARED);
+  file->left -= size;
+  return GCONV_OK;
+}
+
 static tmsize_t read_bytes(thandle_t handle, void *bytes, tmsize_t size) {
   gconv_tiff_file *file = (gconv_tiff_file *)handle;
   size_t got = (size_t)size;
   gconv_status status = GCONV_OK;
   if (file->source) {
-    status = gconv_source_read_at(file->source, file->position, bytes, (size_t)size, &got);
+    status = count_read(file, (size_t)size);
+    if (status == GCONV_OK)
+      status = gconv_source_read_at(file->source, file->position, bytes, (size_t)size, &got);
   } else if (file->position > file->end || (uint64_t)size > file->end - file->position) {
     return 0;
   } else if (file->sink) {
@@ -126,7 +142,7 @@ static gconv_status make_room(gconv_tiff_file *file, uint64_t size) {
   void *larger = NULL;
   if (size <= file->room)
     return GCONV_OK;
-  size_t room = size < 4096 ? 8192 : (size_t)size * 2;
+  size_t room = gconv_room((size_t)size);
   GCONV_TRY(gconv_allocate(room, "a TIFF", &larger));
   if (file->end > 0)
     memcpy(larger, file->memory, (size_t)file->end);
@@ -218,8 +234,10 @@ static TIFF *open_handle(gconv_tiff_file *file, const char *mode) {
 
 gconv_status gconv_tiff_open(gconv_tiff_file *file, const char *mode) {
   GCONV_TRY(load(file->name));
-  if (file->source)
+  if (file->source) {
     file->end = file->source->size;
+    file->left = gconv_tiff_most_claimed(file->end);
+  }
   file->handle = open_handle(file, mode);
   return file->handle ? GCONV_OK : gconv_tiff_fail(file, "its header is not one of TIFF");
 }

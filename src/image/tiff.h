@@ -39,11 +39,19 @@ typedef struct gconv_tiff_file {
   uint8_t *memory;            /* owned */
   size_t room;
   uint64_t position, end; /* of libtiff; of the file */
+  uint64_t left;          /* bytes that it may yet read of directories and their values; not counted while decoding */
   bool decoding;          /* pixels are: warnings are about them, and count */
   bool warned;
   gconv_status status; /* the first failure of source or sink ... */
   char text[400];      /* ... or the first error text of libtiff; "": none */
 } gconv_tiff_file;
+
+/* How often the bytes of a file may be claimed: by values of directories, and by strips and tiles. */
+enum { GCONV_TIFF_MOST_SHARED = 64 };
+static inline uint64_t gconv_tiff_most_claimed(uint64_t file_bytes) {
+  const uint64_t always = 64 << 20;
+  return file_bytes < UINT64_MAX / 2 / GCONV_TIFF_MOST_SHARED ? always + GCONV_TIFF_MOST_SHARED * file_bytes : UINT64_MAX;
+}
 
 /* Opens the file, whose name and source or sink are set, and the rest 0. The mode is "r", "w" or, for BigTIFF, "w8". Needs
  * gconv_tiff_close() in any case. */

@@ -234,9 +234,10 @@ static gconv_status set_text(const origin *from, const entry *e, TIFF *handle, g
   GCONV_TRY(gconv_allocate(e->bytes + 1, "EXIF", &text));
   memset(text, 0, e->bytes + 1);
   gconv_status status = GCONV_OK;
-  *done = fetch(from, e->value, text, e->bytes);
+  size_t length = 0;
+  *done = fetch(from, e->value, text, e->bytes) && !(e->tag == TIFFTAG_IMAGEDESCRIPTION && description->comment);
   if (*done && e->tag == TIFFTAG_IMAGEDESCRIPTION)
-    status = gconv_metadata_add_comment(description, text, strlen(text));
+    status = gconv_metadata_add_comment(description, &length, text, strlen(text));
   else if (*done)
     gconv_tiff.TIFFSetField(handle, e->tag, (const char *)text);
   gconv_release(text);

@@ -24,14 +24,10 @@ static bool is_left_out(gconv_tiff_seat *first) {
 }
 
 static gconv_status add_page(gconv_tiff_reading *s) {
-  if (s->page_count == s->room) {
-    int32_t room = s->room ? 2 * s->room : 8;
-    uint64_t *pages = realloc(s->pages, (size_t)room * sizeof *pages);
-    if (!pages)
-      return gconv_fail(GCONV_NO_MEMORY, "no memory for a TIFF");
-    s->pages = pages;
-    s->room = room;
-  }
+  uint64_t *pages = s->page_count < INT32_MAX ? gconv_grown(s->pages, (size_t)s->page_count, sizeof *pages) : NULL;
+  if (!pages)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a TIFF");
+  s->pages = pages;
   s->pages[s->page_count++] = gconv_tiff.TIFFCurrentDirOffset(s->seats[0].file.handle);
   return GCONV_OK;
 }
@@ -80,6 +76,28 @@ static gconv_status no_page(const gconv_tiff_reading *s, int32_t wanted) {
                     name);
 }
 
+/* Refuses pages whose strips or tiles are more than the file can list, or claim the same bytes over and over. */
+static gconv_status check_claims(gconv_tiff_reading *s, const gconv_tiff_page *page) {
+  gconv_tiff_file *file = &s->seats[0].file;
+  uint64_t planes = page->separate ? page->samples : 1, blocks = (uint64_t)page->across * (uint64_t)page->down * planes;
+  uint64_t most = gconv_tiff_most_claimed(file->end);
+  s->blocks += blocks;
+  if (s->blocks > file->end)
+    return gconv_fail(GCONV_BAD_FILE, "%s: damaged TIFF: its header promises %llu strips or tiles", file->name,
+                      (unsigned long long)s->blocks);
+  for (uint64_t i = 0; i < blocks; i++) {
+    uint64_t bytes = gconv_tiff.TIFFGetStrileByteCount(file->handle, (uint32_t)i);
+    s->claimed += bytes < file->end ? bytes : file->end;
+    if (s->claimed > most)
+      return gconv_fail(
+          GCONV_TOO_LARGE,
+          "%s: its strips or tiles share their bytes so often that all together are more than %d times as large "
+          "as the file: that is the limit",
+          file->name, GCONV_TIFF_MOST_SHARED);
+  }
+  return GCONV_OK;
+}
+
 /* Finds all pages, or the one that is wanted, and sets s->page to the first of them. */
 static gconv_status find_pages(gconv_tiff_reading *s) {
   gconv_tiff_seat *first = &s->seats[0];
@@ -88,6 +106,8 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
   if (s->reader->member)
     GCONV_TRY(parse_member(s->reader, &wanted));
   for (bool more = true; more && !(found && wanted > 0);) {
+    if (first->file.status != GCONV_OK) /* libtiff goes on where it could not read a value */
+      return gconv_tiff_fail(&first->file, "its directories cannot be read");
     if (is_left_out(first)) {
       s->left_out++;
     } else {
@@ -95,6 +115,7 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
       GCONV_TRY(add_page(s));
       if (wanted == 0 || s->page_count == wanted) {
         GCONV_TRY(gconv_tiff_look(&first->file, &page));
+        GCONV_TRY(check_claims(s, &page));
         if (found)
           GCONV_TRY(compare(s, &s->page, &page));
         else
@@ -196,8 +217,9 @@ static gconv_status read_description(const gconv_tiff_reading *s, gconv_reader *
   if (!gconv_tiff.TIFFGetField(s->seats[0].file.handle, TIFFTAG_IMAGEDESCRIPTION, &text) || !text)
     return GCONV_OK;
   if (!is_of_layout(text))
-    return gconv_reader_has_room(reader, strlen(text)) ? gconv_metadata_add_comment(&reader->header, text, strlen(text))
-                                                       : GCONV_OK;
+    return gconv_reader_has_room(reader, strlen(text))
+               ? gconv_metadata_add_comment(&reader->header, &reader->comment_bytes, text, strlen(text))
+               : GCONV_OK;
   bool shape_alone = text[0] == '{' && strchr(text, ':') == strrchr(text, ':');
   if (!shape_alone)
     gconv_reader_note(reader, "its description is left out, which is about the layout of the file (%.7s...)", text);

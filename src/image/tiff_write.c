@@ -87,8 +87,9 @@ static gconv_status set_metadata(state *s) {
     gconv_tiff.TIFFSetField(handle, TIFFTAG_XMLPACKET, (uint32_t)header->xmp_bytes, header->xmp);
   gconv_status status = gconv_tiff_write_exif(&s->file, s->big, header, &description);
   bool same = header->comment && description.comment && strcmp(header->comment, description.comment) == 0;
+  size_t length = description.comment ? strlen(description.comment) : 0;
   if (status == GCONV_OK && header->comment && !same)
-    status = gconv_metadata_add_comment(&description, header->comment, strlen(header->comment));
+    status = gconv_metadata_add_comment(&description, &length, header->comment, strlen(header->comment));
   if (status == GCONV_OK && description.comment)
     gconv_tiff.TIFFSetField(handle, TIFFTAG_IMAGEDESCRIPTION, description.comment);
   gconv_image_free(&description);

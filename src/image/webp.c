@@ -18,6 +18,7 @@
 #include <webp/mux.h>
 
 enum { RIFF_HEAD = 12 };
+enum { MOST_FRAMES = 32768 }; /* libwebpdemux goes through the list of frames for each of them; 18 minutes at 30 a second */
 
 /* ---- The libraries ---- */
 
@@ -118,8 +119,11 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   gconv_image *header = &reader->header;
   uint32_t flags = webp.WebPDemuxGetI(file, WEBP_FF_FORMAT_FLAGS), frames = webp.WebPDemuxGetI(file, WEBP_FF_FRAME_COUNT);
   r->animated = (flags & ANIMATION_FLAG) != 0;
-  if (frames < 1 || frames > INT32_MAX)
+  if (frames < 1)
     return damaged(reader, "it has no image");
+  if (frames > MOST_FRAMES)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: an animation of %u frames; the limit is %d: cut it into parts, as webpmux does",
+                      reader->source->name, frames, MOST_FRAMES);
   header->type = GCONV_U8;
   header->lossless = is_lossless(r);
   header->frames = r->animated && !reader->member ? (int32_t)frames : 1;

@@ -93,6 +93,20 @@ class Headers(CommandTest):
         self.usage_error("a.png: is a PNG image, not a filter", "-i", "a.png", "-f", "a.png", "-o", "x.png")
 
 
+class Sizes(CommandTest):
+    def test_files_that_claim_to_be_empty(self):
+        """Those of /proc have content, of which their size says nothing. None of them is an image, a filter or a bank."""
+        for words in (("info", "/proc/version"), ("make", "/proc/version", "-o", "x.npy"), ("bank", "info", "/proc/version"),
+                      ("-i", "a.pgm", "-f", "/proc/version", "-o", "o.pgm"), ("-i", "/proc/version", "-f", "identity", "-o", "o.pgm")):
+            (self.folder / "a.pgm").write_bytes(b"P5 1 1 255\n\0")
+            with self.subTest(words):
+                result = subprocess.run([GCONV, *words], cwd=self.folder, env=self.environment(), stderr=subprocess.PIPE, timeout=10,
+                                        check=False)
+                self.assertIn(result.returncode, (1, 2))
+                self.assertRegex(result.stderr.decode(), r"^gconv: /proc/version[:0-9]*: ")
+        self.assertEqual(self.files(), ["a.pgm"])
+
+
 class Places(CommandTest):
     def setUp(self):
         super().setUp()

@@ -5,6 +5,7 @@
 #include "base/processors.h"
 #include "base/suggest.h"
 #include "base/threads.h"
+#include "base/utf8.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -376,6 +377,89 @@ static void source_reads_all_within_its_limit(void **state) {
   unlink("data");
 }
 
+/* Files of the system say that they have no bytes, and have some. */
+static void source_reads_all_of_files_without_a_size(void **state) {
+  (void)state;
+  gconv_source source;
+  uint8_t *bytes = NULL;
+  size_t size = 0;
+  assert_int_equal(gconv_source_open("/proc/self/status", &source), GCONV_OK);
+  assert_int_equal(source.size, 0);
+  assert_int_equal(gconv_source_read_all(&source, 1 << 20, &bytes, &size), GCONV_OK);
+  assert_true(size > 100);
+  assert_int_equal(strlen((const char *)bytes), size);
+  gconv_release(bytes);
+  gconv_source_close(&source);
+}
+
+/* What is in the buffer is not read again: the position in the file stays where it is. */
+static void source_goes_back_in_its_buffer(void **state) {
+  (void)state;
+  enum { SIZE = 200000, SMALL = 100, LARGE = 100000 };
+  uint8_t *bytes = malloc(SIZE), *got = malloc(SIZE);
+  assert_true(bytes && got);
+  for (int i = 0; i < SIZE; i++)
+    bytes[i] = (uint8_t)(i * 7 + i / 251);
+  write_text("data", (const char *)bytes, SIZE);
+  gconv_source source;
+  assert_int_equal(gconv_source_open("data", &source), GCONV_OK);
+  assert_int_equal(gconv_source_read_exactly(&source, got, SMALL, "bytes"), GCONV_OK);
+  off_t place = lseek(source.file, 0, SEEK_CUR);
+  assert_true(place > SMALL);
+  for (uint64_t to = 0; to < SMALL; to += 9) {
+    assert_int_equal(gconv_source_rewind(&source, to), GCONV_OK);
+    assert_int_equal(gconv_source_read_exactly(&source, got, SMALL, "bytes"), GCONV_OK);
+    assert_memory_equal(got, bytes + to, SMALL);
+    assert_int_equal(lseek(source.file, 0, SEEK_CUR), place);
+  }
+  assert_int_equal(gconv_source_read_exactly(&source, got, LARGE, "bytes"), GCONV_OK); /* past the buffer */
+  for (uint64_t to = 0; to + SMALL < SIZE; to += 9999) {
+    assert_int_equal(gconv_source_rewind(&source, to), GCONV_OK);
+    assert_int_equal(gconv_source_read_exactly(&source, got, to % 2 ? SMALL : SIZE - to, "bytes"), GCONV_OK);
+    assert_memory_equal(got, bytes + to, to % 2 ? SMALL : SIZE - to);
+  }
+  gconv_source_close(&source);
+  free(bytes);
+  free(got);
+  unlink("data");
+}
+
+static void lists_and_buffers_grow(void **state) {
+  (void)state;
+  int *items = NULL;
+  size_t moved = 0;
+  for (size_t length = 0; length < 5000; length++) {
+    int *before = items, *larger = gconv_grown(items, length, sizeof *items);
+    assert_non_null(larger);
+    moved += larger != before;
+    items = larger;
+    items[length] = (int)length;
+  }
+  for (int i = 0; i < 5000; i++)
+    assert_int_equal(items[i], i);
+  assert_true(moved <= 14); /* 0, 1, 2, 4 ... 4096 */
+  assert_null(gconv_grown(NULL, (size_t)1 << 62, 8));
+  free(items);
+  assert_int_equal(gconv_room(0), 4096);
+  assert_int_equal(gconv_room(4096), 4096);
+  assert_int_equal(gconv_room(4097), 8192);
+  assert_int_equal(gconv_room(SIZE_MAX / 2 + 2), SIZE_MAX);
+  for (size_t needed = 1; needed < SIZE_MAX / 8; needed = needed * 3 + 1)
+    assert_true(gconv_room(needed) >= needed && (gconv_room(needed) < 2 * needed || needed <= 4096));
+}
+
+/* Python's decoder is the oracle of tests/cli/test_json.py; here are the ends of texts. */
+static void utf8_is_told_from_other_bytes(void **state) {
+  (void)state;
+  assert_int_equal(gconv_utf8_bytes("\xc3\xa4", 2), 2);
+  assert_int_equal(gconv_utf8_bytes("\xc3\xa4", 1), 0);
+  assert_int_equal(gconv_utf8_bytes("\xf0\x9f\x99\x82", 4), 4);
+  assert_int_equal(gconv_utf8_bytes("\xf0\x9f\x99\x82", 3), 0);
+  assert_true(gconv_utf8_is_whole("", 0));
+  assert_true(gconv_utf8_is_whole("a\xe2\x82\xac", 4));
+  assert_false(gconv_utf8_is_whole("a\xe2\x82", 3));
+}
+
 static void source_refuses_what_is_no_file(void **state) {
   (void)state;
   gconv_source source;
@@ -489,6 +573,10 @@ int main(void) {
       cmocka_unit_test(source_hands_out_every_byte_once),
       cmocka_unit_test(source_reads_ahead_for_single_bytes),
       cmocka_unit_test(source_reads_all_within_its_limit),
+      cmocka_unit_test(source_reads_all_of_files_without_a_size),
+      cmocka_unit_test(source_goes_back_in_its_buffer),
+      cmocka_unit_test(lists_and_buffers_grow),
+      cmocka_unit_test(utf8_is_told_from_other_bytes),
       cmocka_unit_test(source_refuses_what_is_no_file),
       cmocka_unit_test(sink_replaces_whole_or_not_at_all),
       cmocka_unit_test(sink_follows_links),

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/json.h"
+#include "base/utf8.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *gconv_json_text(const char *text) {
+  enum { ESCAPE_BYTES = 4 };
+  if (!text)
+    return json_null();
+  size_t size = strlen(text), used = 0;
+  if (gconv_utf8_is_whole(text, size))
+    return json_string(text);
+  char *whole = size < SIZE_MAX / ESCAPE_BYTES ? malloc(ESCAPE_BYTES * size + 1) : NULL;
+  if (!whole)
+    return NULL;
+  for (size_t i = 0; i < size;) {
+    size_t bytes = gconv_utf8_bytes(text + i, size - i);
+    if (bytes == 0) {
+      snprintf(whole + used, ESCAPE_BYTES + 1, "\\x%02x", (unsigned char)text[i]);
+      used += ESCAPE_BYTES;
+      i++;
+      continue;
+    }
+    memcpy(whole + used, text + i, bytes);
+    used += bytes;
+    i += bytes;
+  }
+  whole[used] = '\0';
+  json_t *string = json_string(whole);
+  free(whole);
+  return string;
+}
+
+/* U+0080 to U+009F are the bytes c2 80 to c2 9f. DEL is a byte of its own. */
+static void put_escaped(FILE *out, const char *text) {
+  for (const char *at = text; *at; at++) {
+    bool control = (unsigned char)at[0] == 0xc2 && (unsigned char)at[1] < 0xa0;
+    if (control || *at == 0x7f)
+      fprintf(out, "\\u%04x", (unsigned char)(control ? *++at : *at));
+    else
+      fputc(*at, out);
+  }
+}
+
+bool gconv_json_print(FILE *out, const json_t *json, size_t flags) {
+  char *text = json ? json_dumps(json, flags) : NULL;
+  if (!text)
+    return false;
+  put_escaped(out, text);
+  fputc('\n', out);
+  free(text);
+  return true;
+}

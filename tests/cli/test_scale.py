@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""Time and memory are at most linear in the bytes of an input, or the input is refused: each of the worst files of scale_files.py
+is read in one size and in four times that, and the second takes no more than some times what the first takes, and no more than a
+stated time and memory a byte.
+
+tests/run --all tries larger files, too."""
+import os
+import resource
+import subprocess
+import unittest
+
+import scale_files
+from helper import GCONV, CommandTest
+
+LONG = "GCONV_LONG_TESTS" in os.environ
+SIZE = 1 << 20 if LONG else 1 << 16  # bytes of the smaller file
+
+# What a file of four times the size may take: RATIO times as long, and SLACK seconds for what varies between runs. Of any file:
+# so many seconds, and so many more a byte; so much memory, and so many bytes a byte.
+RATIO, SLACK = 6, 0.3
+SECONDS, SECONDS_A_BYTE = 0.5, 3e-6
+BYTES, BYTES_A_BYTE = 300 << 20, 400
+
+
+class Scale(CommandTest):
+    def cost(self, *words):
+        """Exit status, seconds of processors, and bytes at most, those of this process included. It is stopped after 20 seconds."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+        process = subprocess.Popen([GCONV, *words], cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, preexec_fn=limit)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+    def check(self, make, name, *words, size=SIZE, good=None):
+        """Runs gconv on files of both sizes. good: whether it must succeed; None: either way."""
+        with self.subTest(make.__name__):
+            costs = []
+            for times in (1, 4):
+                data = make(times * size)
+                (self.folder / name).write_bytes(data)
+                costs.append((*self.cost(*words), len(data)))
+            (_, first, _, _), (status, seconds, memory, length) = costs
+            told = f"{words}: {first:.2f} s, then {seconds:.2f} s and {memory >> 20} MiB for {length} bytes"
+            if os.environ.get("GCONV_TELL"):
+                print(make.__name__, told)
+            if good is not None:
+                self.assertEqual(status == 0, good, told)
+            self.assertIn(status, (0, 1, 2), told)
+            self.assertLessEqual(seconds, RATIO * first + SLACK, told)
+            self.assertLessEqual(seconds, SECONDS + SECONDS_A_BYTE * length, told)
+            self.assertLessEqual(memory, BYTES + BYTES_A_BYTE * length, told)
+
+    def test_texts_of_filters(self):
+        for make, good in ((scale_files.transpositions, True), (scale_files.long_array_of_transpositions, None),
+                           (scale_files.products, False), (scale_files.parentheses, False), (scale_files.spaces, True),
+                           (scale_files.one_row, True), (scale_files.long_number, False), (scale_files.opencv_promise, False),
+                           (scale_files.vips_promise, False)):
+            self.check(make, "f.txt", "info", "f.txt", good=good)
+        self.check(scale_files.many_kernels, "f.txt", "make", "f.txt", "-o", "g.txt", good=True)
+        self.check(scale_files.opencv_matrices, "f.txt", "make", "f.txt", "-o", "g.txt", good=True)
+
+    def test_many_filters(self):
+        (self.folder / "a.pgm").write_bytes(b"P5 1 1 255\n\0")
+        self.check(scale_files.many_kernels, "f.txt", "-i", "a.pgm", "-f", "f.txt", "-o", "out/", "--dry-run", size=SIZE // 8)
+        self.check(scale_files.many_kernels, "f.txt", "-i", "a.pgm", "-f", "f.txt", "-o", "o.pgm", "--combine", "sum", "--threads", "1",
+                   size=SIZE // 8)
+        self.check(scale_files.npy_filters, "f.npy", "make", "f.npy", "-o", "g.txt", size=16384, good=True)
+
+    def test_rank(self):
+        for times in (1, 4):
+            side = scale_files.integer_matrix(times * SIZE).count(b"\n") + 1
+            (self.folder / f"{times}.pgm").write_bytes(b"P5 %d %d 255\n" % (side, side) + b"\1" * side * side)
+        costs = []
+        for times in (1, 4):
+            (self.folder / "f.txt").write_bytes(scale_files.integer_matrix(times * SIZE))
+            costs.append(self.cost("-i", f"{times}.pgm", "-f", "f.txt", "-o", "o.pgm", "--padding", "valid"))
+        self.assertEqual([status for status, _, _ in costs], [0, 0])
+        self.assertLessEqual(costs[1][1], SECONDS + SECONDS_A_BYTE * 4 * SIZE, costs)
+
+    def test_banks(self):
+        for make, name, good in ((scale_files.onnx_long_name, "b.onnx", False), (scale_files.onnx_constants, "b.onnx", True),
+                                 (scale_files.onnx_nodes_and_inputs, "b.onnx", True), (scale_files.onnx_nameless, "b.onnx", True),
+                                 (scale_files.onnx_shared, "b.onnx", None),
+                                 (scale_files.safetensors_tensors, "b.safetensors", True),
+                                 (scale_files.safetensors_depth, "b.safetensors", False),
+                                 (scale_files.safetensors_lists, "b.safetensors", False),
+                                 (scale_files.npz_members, "b.npz", True), (scale_files.npz_overlap, "b.npz", False),
+                                 (scale_files.text_bank, "b.txt", True)):
+            self.check(make, name, "bank", "info", name, "--json", good=good)
+        self.check(scale_files.npy_header, "b.npy", "bank", "info", "b.npy")
+
+    def test_images(self):
+        for make, name, good in ((scale_files.jpeg_comments, "a.jpg", True), (scale_files.png_comments, "a.png", True),
+                                 (scale_files.png_late_comments, "a.png", True), (scale_files.png_xmp, "a.png", True),
+                                 (scale_files.png_exif_overlap, "a.png", True), (scale_files.png_exif_resolution, "a.png", True),
+                                 (scale_files.pnm_images, "a.pgm", True), (scale_files.pnm_maxvals, "a.pgm", None),
+                                 (scale_files.pnm_comments, "a.pgm", True), (scale_files.pnm_spaces, "a.pgm", True),
+                                 (scale_files.pam_lines, "a.pam", False)):
+            self.check(make, name, "-i", name, "-f", "identity", "-o", "o.npy", good=good)
+        self.check(scale_files.png_inflated_comments, "a.png", "-i", "a.png", "-f", "identity", "-o", "o.png", size=SIZE // 16)
+
+    def test_tiff(self):
+        for make, good in ((scale_files.tiff_pages, True), (scale_files.tiff_loop, False), (scale_files.tiff_shared_text, None),
+                           (scale_files.tiff_shared_lists, None), (scale_files.tiff_many_strips, False),
+                           (scale_files.tiff_shared_bytes, None)):
+            self.check(make, "a.tif", "-i", "a.tif", "-f", "identity", "-o", "o.npy", good=good)
+
+    def test_animations(self):
+        self.check(scale_files.webp_frames, "a.webp", "-i", "a.webp", "-f", "identity", "-o", "o.npy")
+
+    def test_limits_have_names(self):
+        """What is refused is told with its limit."""
+        size = 1 << 16
+        (self.folder / "row.txt").write_text("1 " * 20000)
+        (self.folder / "column.txt").write_text("1\n" * 20000)
+        self.usage_error("more than 64 times the taps that were given: that is the limit", "bank", "convert", "row.txt", "column.txt", "-o", "b.npy")
+        for make, name, fragment, words in (
+                (scale_files.products, "f.txt", "there are more parentheses, functions and operations than any array needs: the limit is 64", ("info",)),
+                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the file: that is the limit", ("bank", "info")),
+                (scale_files.onnx_long_name, "b.onnx", "has two tensors", ("bank", "info")),
+                (scale_files.npz_overlap, "b.npz", "its members are larger together than the archive", ("bank", "info")),
+                (scale_files.tiff_shared_bytes, "a.tif", "more than 64 times as large as the file: that is the limit", ("info",)),
+                (scale_files.tiff_many_strips, "a.tif", "its header promises 1000000 ", ("info",)),
+                (scale_files.pnm_maxvals, "a.pgm", "the maxval changes more than 1024 times from one of its images to the next", ("info",)),
+                (lambda size: scale_files.webp_frames(32 * size), "a.webp", "frames; the limit is 32768: cut it into parts", ("info",)),
+                (lambda size: scale_files.tiff_shared_text(4 * size), "a.tif", "its directories share their values so often", ("info",))):
+            with self.subTest(fragment):
+                (self.folder / name).write_bytes(make(size))
+                self.assertIn(fragment, self.gconv(*words, name, status=1).stderr)
+        (self.folder / "a.png").write_bytes(scale_files.png_exif_overlap(size))
+        said = self.gconv("-i", "a.png", "-f", "identity", "-o", "b.png").stderr
+        self.assertIn("its EXIF is left out, which is damaged: its entries share their bytes over and over", said)
+        (self.folder / "a.png").write_bytes(scale_files.png_inflated_comments(size))
+        said = self.gconv("-i", "a.png", "-f", "identity", "-o", "b.png").stderr
+        self.assertEqual(said.count("comments beyond 16 MB are left out"), 1)
+
+    def test_manifests(self):
+        (self.folder / "a.pgm").write_bytes(b"P5 1 1 255\n\0")
+        (self.folder / "out").mkdir()
+        self.check(scale_files.manifest, "out/.gconv-manifest", "-i", "a.pgm", "-f", "identity", "-o", "out/", "--resume", good=True)
+
+
+if __name__ == "__main__":
+    if os.environ.get("GCONV_SANITIZED"):
+        raise SystemExit(77)
+    unittest.main()
