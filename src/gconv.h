@@ -18,6 +18,9 @@
  *    be shared by plans that run on different threads.
  *  - Strings are UTF-8 or plain bytes; a path "-" is standard input or standard output.
  *  - Pointers in an argument list are required unless "may be NULL" is said.
+ *  - Every argument is checked before it is used. One that is wrong (a required pointer that is NULL, a number out of its
+ *    range, an enumeration's value that is none, pixels whose rows overlap) gives GCONV_BAD_ARGUMENT, and the text names it;
+ *    functions without a status return NULL, 0 or false. How long arrays and texts really are cannot be checked.
  */
 #ifndef GCONV_H
 #define GCONV_H
@@ -82,9 +85,9 @@ void gconv_remove_unfinished(void);
 /* The type of one sample. Nominal range: u8 0..255, u16 0..65535, f32 0..1 (values outside are kept). */
 typedef enum gconv_type { GCONV_U8, GCONV_U16, GCONV_F32 } gconv_type;
 
-/* Bytes of one sample: 1, 2 or 4. */
+/* Bytes of one sample: 1, 2 or 4; 0 for what is none. */
 size_t gconv_type_bytes(gconv_type type);
-/* "u8", "u16", "f32" */
+/* "u8", "u16", "f32"; NULL for what is none. */
 const char *gconv_type_name(gconv_type type);
 
 /*
@@ -704,9 +707,9 @@ const char *gconv_activation_name(gconv_activation activation);
 /* What becomes of images. It never changes, belongs to no device, and may be used by several threads at the same time. */
 typedef struct gconv_operation gconv_operation;
 
-/* Convolves with plain filters, of which there must be at least one; filters and options are copied. Filters of different
- * sizes can be combined where padding is same: they are laid on each other by their anchors. GCONV_BAD_ARGUMENT names the
- * filter or option that cannot be. */
+/* Convolves with plain filters, of which there must be at least one, each within the limits of gconv_filter_analyze();
+ * filters and options are copied. Filters of different sizes can be combined where padding is same: they are laid on each
+ * other by their anchors. GCONV_BAD_ARGUMENT names the filter or option that cannot be. */
 gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options,
                                      gconv_operation **operation);
 
@@ -821,7 +824,8 @@ size_t gconv_plan_held_bytes(const gconv_plan *plan);
  * for some rows, which then are the step, and the most that a strip has. */
 int32_t gconv_plan_row_step(const gconv_plan *plan);
 
-/* The input rows *begin .. *end - 1 that the output rows first .. first + count - 1 are made of, borders included. */
+/* The input rows *begin .. *end - 1 that the output rows first .. first + count - 1 are made of, borders included; both 0 if
+ * there are no such rows. */
 void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
 
 /* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,

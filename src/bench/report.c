@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What bench tells: rows for people, CSV, JSON. */
+#include "base/printable.h"
 #include "bench/bench.h"
 
 #include <jansson.h>
@@ -149,7 +150,7 @@ static gconv_status print_json(const gconv_bench *bench) {
   char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) : NULL;
   gconv_status status = text ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "there is no memory for the report");
   if (text)
-    fprintf(bench->out, "%s\n", text);
+    gconv_print_json(bench->out, text);
   free(text);
   json_decref(all);
   return status;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv compare: by how much two images, or the images of two folders, differ. */
+#include "base/printable.h"
 #include "cli/command.h"
+#include "cli/sandbox.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -111,7 +113,7 @@ static void print_line(FILE *out, const gconv_difference *found) {
 
 static void print_all(FILE *out, const pair *p) {
   const gconv_difference *found = &p->found;
-  fprintf(out, "%s and %s: ", p->a, p->b);
+  gconv_print(out, "%s and %s: ", p->a, p->b);
   print_shape(out, found);
   fputs("\n  largest difference  ", out);
   print_difference(out, found, found->largest);
@@ -194,7 +196,7 @@ static int print_json(const comparison *c, int status) {
   }
   char *text = document ? json_dumps(document, JSON_INDENT(1)) : NULL;
   if (text)
-    fprintf(c->out, "%s\n", text);
+    gconv_print_json(c->out, text);
   else if (document)
     gconv_say("compare: no memory to make JSON");
   status = document && !text ? TROUBLE : status;
@@ -360,11 +362,11 @@ static gconv_status find_pairs(comparison *c, gconv_message *message) {
 }
 
 static void print_pair(const comparison *c, const pair *p) {
-  fprintf(c->out, "%s: ", p->name);
+  gconv_print(c->out, "%s: ", p->name);
   if (p->a && p->b)
     print_line(c->out, &p->found);
   else
-    fprintf(c->out, "only %s is there\n", p->a ? p->a : p->b);
+    gconv_print(c->out, "only %s is there\n", p->a ? p->a : p->b);
 }
 
 /* The last line. */
@@ -387,7 +389,7 @@ static void print_folders(const comparison *c) {
   if (worst) {
     fputs("; the largest difference is ", c->out);
     print_difference(c->out, &worst->found, worst->found.largest);
-    fprintf(c->out, " in %s", worst->name);
+    gconv_print(c->out, " in %s", worst->name);
   }
   if (alone > 0)
     fprintf(c->out, "; %zu file%s in one folder only", alone, alone == 1 ? " is" : "s are");
@@ -472,6 +474,7 @@ static gconv_status prepare(comparison *c, const gconv_texts *words, gconv_messa
   GCONV_TRY(find_pairs(c, message));
   if (c->settings->naming.output)
     GCONV_TRY(name_pictures(c, message));
+  gconv_sandbox_outputs(c->settings, &c->pictures);
   if (gconv_device_open("cpu", gconv_settle_threads(c->settings->job.threads, c->settings->quiet), &c->device) != GCONV_OK)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
   return GCONV_OK;
@@ -508,6 +511,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
     status = compare_all(&c);
   else
     gconv_say("%s", message.text);
+  gconv_sandbox_tidy();
   for (size_t i = 0; i < c.count; i++)
     json_decref(c.pairs[i].frames);
   free(c.pairs);

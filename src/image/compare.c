@@ -10,6 +10,7 @@
  * variances and the covariance of uniform windows of 7 x 7 samples that lie inside the image, of each channel by itself,
  * with the divisor 48 of samples in place of 49; K1 is 0.01, K2 0.03.
  */
+#include "base/arguments.h"
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "base/threads.h"
@@ -546,9 +547,18 @@ static gconv_status open_both(const gconv_compared *a, const gconv_compared *b, 
   return check_shapes(&c->sides[0], &c->sides[1]);
 }
 
+static gconv_status check_side(const gconv_compared *given, const char *name) {
+  if (!given || (!given->path && !given->image))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_image_compare(): %s is NULL, or names no image", name);
+  return given->image ? gconv_check_pixels(given->image, name) : GCONV_OK;
+}
+
 gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *b, const gconv_compare_options *options,
                                  gconv_difference *result) {
   static const gconv_compare_options defaults = {0};
+  GCONV_TRY(check_side(a, "a"));
+  GCONV_TRY(check_side(b, "b"));
+  GCONV_NEED(result);
   comparing c = {.options = options ? options : &defaults};
   gconv_difference found = {0};
   gconv_status status = open_both(a, b, &c);
