@@ -120,6 +120,7 @@ typedef struct gconv_image {
   size_t xmp_bytes; /* without the 0 */
   char *comment;    /* ends in 0, owned, or NULL */
   int jpeg_quality; /* of the JPEG file that it was read from, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
+  bool lossless;    /* the WebP file that it was read from is one without loss */
 } gconv_image;
 
 /* Allocates the pixels of an image whose type, frames, height, width, channels and planar are set; their values are not.
@@ -131,8 +132,8 @@ gconv_status gconv_image_allocate(gconv_image *image);
  * their rows. */
 bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 
-/* Copies ICC profile, resolution, EXIF, XMP, comment and JPEG quality of `from` to `to`, replacing what is there. After a
- * failure, GCONV_NO_MEMORY, `to` is as it was. */
+/* Copies ICC profile, resolution, EXIF, XMP, comment, JPEG quality and `lossless` of `from` to `to`, replacing what is there.
+ * After a failure, GCONV_NO_MEMORY, `to` is as it was. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
 
 /* Frees what the image owns and zeroes it. NULL is allowed. */

@@ -199,12 +199,14 @@ static void allow_cache(sandbox *box, const char *folder, const char *below) {
 /* Where CUDA and what it loads write: devices, pipes to its services, kernels that it compiled; and our own measurements. */
 static void allow_gpus(sandbox *box) {
   static const char *const places[] = {"/dev", "/proc", "/tmp"};
-  const char *temporary = getenv("TMPDIR"), *cache = getenv("CUDA_CACHE_PATH");
+  static const char *const variables[] = {"TMPDIR", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"};
+  const char *cache = getenv("CUDA_CACHE_PATH");
   char *own = gconv_cache_path("");
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
     allow(box, places[i], ~UINT64_C(0));
-  if (temporary)
-    allow(box, temporary, ~UINT64_C(0));
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    if (getenv(variables[i]))
+      allow(box, getenv(variables[i]), ~UINT64_C(0));
   allow_cache(box, cache ? cache : getenv("HOME"), cache ? "" : "/.nv");
   allow_cache(box, own, "");
   free(own);

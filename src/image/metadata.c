@@ -21,6 +21,7 @@ void gconv_metadata_lend(gconv_image *to, const gconv_image *from) {
   to->xmp_bytes = from->xmp_bytes;
   to->comment = from->comment;
   to->jpeg_quality = from->jpeg_quality;
+  to->lossless = from->lossless;
 }
 
 void gconv_metadata_disown(gconv_image *image) {

@@ -17,7 +17,7 @@
 #include <webp/encode.h>
 #include <webp/mux.h>
 
-enum { RIFF_HEAD = 12 };
+enum { RIFF_HEAD = 12, CHUNK_HEAD = 8 };
 
 /* ---- The libraries ---- */
 
@@ -69,6 +69,7 @@ typedef struct reading {
   uint8_t *bytes; /* of the file */
   size_t size;
   bool animated;
+  int64_t wanted; /* the frame that is read, from 0; -1: all of them */
 } reading;
 
 static bool sniff(const uint8_t *bytes, size_t size) {
@@ -104,6 +105,18 @@ static gconv_status read_chunk(gconv_reader *reader, const WebPDemuxer *file, co
   return status;
 }
 
+/* Whether an image was compressed without loss: it has a chunk of that kind. */
+static bool is_lossless(const reading *r) {
+  for (size_t at = RIFF_HEAD; at + CHUNK_HEAD <= r->size;) {
+    const uint8_t *chunk = r->bytes + at;
+    size_t size = (size_t)chunk[4] | (size_t)chunk[5] << 8 | (size_t)chunk[6] << 16 | (size_t)chunk[7] << 24;
+    if (memcmp(chunk, "VP8L", 4) == 0)
+      return true;
+    at += CHUNK_HEAD + size + size % 2;
+  }
+  return false;
+}
+
 static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
   reading *r = reader->state;
   gconv_image *header = &reader->header;
@@ -113,6 +126,12 @@ static gconv_status read_header(gconv_reader *reader, const WebPDemuxer *file) {
     return damaged(reader, "it has no image");
   header->type = GCONV_U8;
   header->frames = r->animated ? (int32_t)frames : 1;
+  header->lossless = is_lossless(r);
+  r->wanted = -1;
+  if (reader->member) {
+    GCONV_TRY(gconv_reader_find_number(reader, header->frames, &r->wanted));
+    header->frames = 1;
+  }
   header->width = (int32_t)webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_WIDTH);
   header->height = (int32_t)webp.WebPDemuxGetI(file, WEBP_FF_CANVAS_HEIGHT);
   header->alpha = (flags & ALPHA_FLAG) != 0;
@@ -153,16 +172,19 @@ static void close_webp(gconv_reader *reader) {
 static gconv_status read_frames(gconv_reader *reader, WebPAnimDecoder *decoder, uint8_t *rows, size_t row_bytes) {
   const gconv_image *header = &reader->header;
   size_t width = (size_t)header->width, channels = (size_t)header->channels;
-  for (int32_t frame = 0; frame < header->frames; frame++) {
+  int64_t wanted = ((const reading *)reader->state)->wanted, end = wanted < 0 ? header->frames : wanted + 1;
+  for (int64_t frame = 0; frame < end; frame++) {
     uint8_t *canvas;
     int time;
     if (!webp.WebPAnimDecoderGetNext(decoder, &canvas, &time))
       return damaged(reader, "a frame cannot be decoded");
+    if (frame < wanted) /* later ones are drawn over it */
+      continue;
     for (int32_t y = 0; y < header->height; y++, rows += row_bytes)
       for (size_t x = 0; x < width; x++)
         memcpy(rows + x * channels, canvas + ((size_t)y * width + x) * 4, channels);
   }
-  if (!reader->again)
+  if (!reader->again && wanted < 0)
     gconv_warn("%s: an animation: its %d frames are read, their times are left out", reader->source->name, header->frames);
   return GCONV_OK;
 }
@@ -343,6 +365,7 @@ const gconv_format gconv_format_webp = {
              .lossless = true},
     .alpha = true,
     .metadata = GCONV_HOLDS_EXIF | GCONV_HOLDS_XMP,
+    .members = true,
     .sniff = sniff,
     .open = open_webp,
     .read_rows = read_rows,
