@@ -18,6 +18,9 @@
  *    be shared by plans that run on different threads.
  *  - Strings are UTF-8 or plain bytes; a path "-" is standard input or standard output.
  *  - Pointers in an argument list are required unless "may be NULL" is said.
+ *  - Every argument is checked before it is used. One that is wrong (a required pointer that is NULL, a number out of its
+ *    range, an enumeration's value that is none, pixels whose rows overlap) gives GCONV_BAD_ARGUMENT, and the text names it;
+ *    functions without a status return NULL, 0 or false. How long arrays and texts really are cannot be checked.
  */
 #ifndef GCONV_H
 #define GCONV_H
@@ -82,9 +85,9 @@ void gconv_remove_unfinished(void);
 /* The type of one sample. Nominal range: u8 0..255, u16 0..65535, f32 0..1 (values outside are kept). */
 typedef enum gconv_type { GCONV_U8, GCONV_U16, GCONV_F32 } gconv_type;
 
-/* Bytes of one sample: 1, 2 or 4. */
+/* Bytes of one sample: 1, 2 or 4; 0 for what is none. */
 size_t gconv_type_bytes(gconv_type type);
-/* "u8", "u16", "f32" */
+/* "u8", "u16", "f32"; NULL for what is none. */
 const char *gconv_type_name(gconv_type type);
 
 /*
@@ -116,8 +119,8 @@ typedef struct gconv_image {
   char *xmp;        /* XMP, a text of XML in UTF-8 that ends in 0, owned, or NULL; its orientation is 1 */
   size_t xmp_bytes; /* without the 0 */
   char *comment;    /* ends in 0, owned, or NULL */
-  bool lossless;    /* it was read from a WebP file without loss */
   int jpeg_quality; /* of the JPEG file that it was read from, 1 to 100, estimated from its tables; 0: unknown, or no JPEG */
+  bool lossless;    /* the WebP file that it was read from is one without loss */
 } gconv_image;
 
 /* Allocates the pixels of an image whose type, frames, height, width, channels and planar are set; their values are not.
@@ -129,8 +132,8 @@ gconv_status gconv_image_allocate(gconv_image *image);
  * their rows. */
 bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 
-/* Copies ICC profile, resolution, EXIF, XMP, comment and JPEG quality of `from` to `to`, replacing what is there. After a
- * failure, GCONV_NO_MEMORY, `to` is as it was. */
+/* Copies ICC profile, resolution, EXIF, XMP, comment, JPEG quality and `lossless` of `from` to `to`, replacing what is there.
+ * After a failure, GCONV_NO_MEMORY, `to` is as it was. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
 
 /* Frees what the image owns and zeroes it. NULL is allowed. */
@@ -706,9 +709,9 @@ const char *gconv_activation_name(gconv_activation activation);
 /* What becomes of images. It never changes, belongs to no device, and may be used by several threads at the same time. */
 typedef struct gconv_operation gconv_operation;
 
-/* Convolves with plain filters, of which there must be at least one; filters and options are copied. Filters of different
- * sizes can be combined where padding is same: they are laid on each other by their anchors. GCONV_BAD_ARGUMENT names the
- * filter or option that cannot be. */
+/* Convolves with plain filters, of which there must be at least one, each within the limits of gconv_filter_analyze();
+ * filters and options are copied. Filters of different sizes can be combined where padding is same: they are laid on each
+ * other by their anchors. GCONV_BAD_ARGUMENT names the filter or option that cannot be. */
 gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options,
                                      gconv_operation **operation);
 
@@ -823,7 +826,8 @@ size_t gconv_plan_held_bytes(const gconv_plan *plan);
  * for some rows, which then are the step, and the most that a strip has. */
 int32_t gconv_plan_row_step(const gconv_plan *plan);
 
-/* The input rows *begin .. *end - 1 that the output rows first .. first + count - 1 are made of, borders included. */
+/* The input rows *begin .. *end - 1 that the output rows first .. first + count - 1 are made of, borders included; both 0 if
+ * there are no such rows. */
 void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end);
 
 /* As gconv_plan_execute() for the output rows from `first` on: as many as outputs[0 ..] are high, which have their pixels,

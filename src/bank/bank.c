@@ -156,11 +156,3 @@ gconv_status gconv_bank_write_floats(gconv_sink *sink, const float *numbers, siz
   }
   return GCONV_OK;
 }
-
-char *gconv_bank_printable(const char *text, size_t length) {
-  char *copy = strndup(text, length);
-  for (char *at = copy; at && *at; at++)
-    if ((unsigned char)*at < ' ' || *at == 0x7F)
-      *at = '?';
-  return copy;
-}

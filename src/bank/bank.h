@@ -49,8 +49,4 @@ gconv_status gconv_bank_check(const gconv_bank *bank);
 /* Writes numbers as float32, lowest byte first. */
 gconv_status gconv_bank_write_floats(gconv_sink *sink, const float *numbers, size_t count);
 
-/* Returns a copy of `length` bytes, for free(). Control characters, which terminals would obey, become '?'. NULL without
- * memory. */
-char *gconv_bank_printable(const char *text, size_t length);
-
 #endif

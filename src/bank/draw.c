@@ -3,6 +3,7 @@
  * brighter, negative ones equally darker. Filters of 3 channels are in colour. Other filters have a tile for each channel,
  * side by side. */
 #include "bank/bank.h"
+#include "base/arguments.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -129,6 +130,8 @@ static void draw_filter(const gconv_bank *bank, const layout *l, int64_t k, doub
 
 gconv_status gconv_bank_draw(const gconv_bank *bank, const gconv_bank_sheet *sheet, gconv_image *image) {
   static const gconv_bank_sheet defaults = {0};
+  GCONV_NEED(bank);
+  GCONV_NEED(image);
   GCONV_TRY(gconv_bank_check(bank));
   sheet = sheet ? sheet : &defaults;
   if (sheet->zoom < 0 || sheet->columns < 0 || sheet->zoom > GCONV_BANK_MAX_ZOOM)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of banks: what they contain, and which entry is chosen. */
 #include "bank/syntax.h"
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "base/suggest.h"
 
@@ -129,11 +130,11 @@ const char *gconv_bank_shape_obstacle(int32_t dimensions, const uint64_t *shape)
 }
 
 const char *gconv_bank_file_syntax(const gconv_bank_file *file) {
-  return file->syntax->name;
+  return file ? file->syntax->name : NULL;
 }
 
 const gconv_bank_entry *gconv_bank_file_at(const gconv_bank_file *file, size_t index) {
-  return index < file->count ? &file->entries[index] : NULL;
+  return file && index < file->count ? &file->entries[index] : NULL;
 }
 
 /* ---- Choosing ---- */
@@ -233,6 +234,8 @@ static gconv_status fail_to_choose(const gconv_bank_file *file, const char *name
 }
 
 gconv_status gconv_bank_file_find(const gconv_bank_file *file, const char *name, size_t *index) {
+  GCONV_NEED(file);
+  GCONV_NEED(index);
   size_t matches = count_matches(file, name, true, index);
   if (matches == 0 && name)
     matches = count_matches(file, name, false, index);
@@ -240,6 +243,8 @@ gconv_status gconv_bank_file_find(const gconv_bank_file *file, const char *name,
 }
 
 gconv_status gconv_bank_file_read(gconv_bank_file *file, size_t index, gconv_bank *bank) {
+  GCONV_NEED(file);
+  GCONV_NEED(bank);
   if (index >= file->count)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no bank number %zu", file->path, index);
   const gconv_bank_entry *entry = &file->entries[index];

@@ -4,6 +4,7 @@
  * control flow and functions are ignored. */
 #include "bank/onnx.h"
 #include "base/memory.h"
+#include "base/printable.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -285,7 +286,7 @@ static bool name_entry(const conv *c, gconv_bank_entry *entry) {
   char *copies[3] = {NULL, NULL, NULL};
   int count = 0;
   for (int i = 0; i < 3; i++)
-    if (names[i] && *names[i] && !(copies[count++] = gconv_bank_printable(names[i], strlen(names[i]))))
+    if (names[i] && *names[i] && !(copies[count++] = gconv_printable_copy(names[i], strlen(names[i]))))
       break;
   entry->name = count > 0 ? copies[0] : strdup("");
   entry->other[0] = copies[1];

@@ -5,6 +5,7 @@
  * and the chosen tensors are read. */
 #include "bank/syntax.h"
 #include "base/memory.h"
+#include "base/printable.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -88,7 +89,7 @@ static gconv_status parse_json(const gconv_bank_file *file, const char *text, si
 static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, const char *format, ...) GCONV_PRINTF(3, 4);
 static gconv_status fail_tensor(const gconv_bank_file *file, const tensor *t, const char *format, ...) {
   char text[512];
-  char *name = gconv_bank_printable(t->name, SHOWN_BYTES);
+  char *name = gconv_printable_copy(t->name, SHOWN_BYTES);
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
@@ -148,10 +149,10 @@ static const char *find_obstacle(const tensor *t, const gconv_bank_entry *entry)
 static gconv_status name_entry(const gconv_bank_file *file, const char *name, gconv_bank_entry *entry) {
   static const char ending[] = ".weight";
   size_t length = strlen(name), cut = sizeof ending - 1;
-  entry->name = gconv_bank_printable(name, length);
+  entry->name = gconv_printable_copy(name, length);
   bool weight = length > cut && strcmp(name + length - cut, ending) == 0;
   if (weight)
-    entry->other[0] = gconv_bank_printable(name, length - cut);
+    entry->other[0] = gconv_printable_copy(name, length - cut);
   if (!entry->name || (weight && !entry->other[0]))
     return gconv_fail(GCONV_NO_MEMORY, "%s: no memory for the names of its tensors", file->path);
   return GCONV_OK;

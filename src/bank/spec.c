@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From what a user writes, PATH or PATH:NAME, to a bank. */
 #include "bank/syntax.h"
+#include "base/arguments.h"
 #include "base/npy_header.h"
 #include "base/zip.h"
 #include "filter/filter.h"
@@ -42,6 +43,8 @@ static gconv_status split(const char *spec, char **path, const char **name) {
 gconv_status gconv_bank_file_open(const char *spec, const char *syntax, gconv_bank_file **file, const char **name) {
   char *path;
   const char *rest;
+  GCONV_NEED(spec);
+  GCONV_NEED(file);
   GCONV_TRY(split(spec, &path, &rest));
   gconv_status status = gconv_bank_file_open_path(path, syntax, file);
   free(path);
@@ -54,6 +57,7 @@ gconv_status gconv_bank_read(const char *spec, const char *syntax, gconv_bank *b
   const char *name;
   size_t index = 0;
   gconv_bank_file *file = NULL;
+  GCONV_NEED(bank);
   GCONV_TRY(gconv_bank_file_open(spec, syntax, &file, &name));
   gconv_status status = gconv_bank_file_find(file, name, &index);
   if (status == GCONV_OK)
@@ -112,7 +116,7 @@ bool gconv_bank_is_one(const char *spec) {
   char *path;
   const char *name;
   struct stat status;
-  if (split(spec, &path, &name) != GCONV_OK)
+  if (!spec || split(spec, &path, &name) != GCONV_OK)
     return false;
   const gconv_bank_syntax *syntax = gconv_bank_syntax_by_path(path);
   bool is =

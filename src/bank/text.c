@@ -12,6 +12,7 @@
 #include "filter/text.h"
 #include "bank/syntax.h"
 #include "base/memory.h"
+#include "base/printable.h"
 #include "filter/number.h"
 
 #include <stdarg.h>
@@ -395,7 +396,7 @@ static gconv_status put_filter(gconv_sink *sink, const gconv_bank *bank, int32_t
 }
 
 static gconv_status write_text(gconv_sink *sink, const gconv_bank *bank) {
-  char *name = gconv_bank_printable(bank->name ? bank->name : "", NAME_BYTES);
+  char *name = gconv_printable_copy(bank->name ? bank->name : "", NAME_BYTES);
   gconv_status status = name ? put(sink, "gconv-bank 1%s%s\n", *name ? "  # " : "", name)
                              : gconv_fail(GCONV_NO_MEMORY, "no memory for the name of a bank");
   free(name);

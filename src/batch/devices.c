@@ -106,7 +106,7 @@ static void *open_gpu(void *argument) {
 /* ---- Which GPUs ------------------------------------------------------------------------------------------------------ */
 
 bool gconv_devices_are_several(const char *name) {
-  return strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL;
+  return name && (strcmp(name, "cuda:all") == 0 || strchr(name, ',') != NULL);
 }
 
 /* Adds a GPU, if there is a worker for it. */

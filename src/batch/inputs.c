@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/file.h"
 #include "base/memory.h"
+#include "batch/arguments.h"
 #include "batch/outputs.h"
 #include "batch/template.h"
 
@@ -420,6 +421,11 @@ static gconv_status find_results(struct search *search, const char *output) {
 gconv_status gconv_inputs_find(const gconv_texts *specs, bool recursive, const char *output, gconv_inputs *inputs,
                                gconv_message *message) {
   struct search search = {.inputs = inputs, .recursive = recursive, .message = message};
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(specs, message);
+  GCONV_NEED_TOLD(output, message);
+  GCONV_NEED_TOLD(inputs, message);
+  GCONV_TRY(gconv_check_texts(specs, "specs", message));
   gconv_status status = find_results(&search, output);
   for (size_t i = 0; i < specs->count && status == GCONV_OK; i++)
     status = find_one(&search, specs->items[i]);
@@ -435,7 +441,9 @@ bool gconv_input_is_file(const char *path) {
 }
 
 void gconv_inputs_free(gconv_inputs *inputs) {
-  for (size_t i = 0; i < inputs->count; i++) {
+  if (!inputs)
+    return;
+  for (size_t i = 0; inputs->items && i < inputs->count; i++) {
     free(inputs->items[i].path);
     free(inputs->items[i].file);
     free(inputs->items[i].relative);

@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "batch/arguments.h"
 #include "batch/template.h"
 
 #include <dirent.h>
@@ -248,6 +249,14 @@ static gconv_status open_manifest(gconv_manifest *manifest, const gconv_outputs 
 
 gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard *shard, uint64_t job, size_t *removed,
                                  gconv_manifest **result, gconv_message *message) {
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(outputs, message);
+  GCONV_NEED_TOLD(shard, message);
+  GCONV_NEED_TOLD(result, message);
+  GCONV_NEED_TOLD(outputs->pattern, message);
+  if (shard->count < 0 || (shard->count > 0 && (shard->number < 1 || shard->number > shard->count)))
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "shard %d of %d: there is no such part", shard->number, shard->count);
+  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
   gconv_manifest *manifest = calloc(1, sizeof *manifest);
   if (!manifest)
     return gconv_complain_memory(message);
@@ -316,6 +325,8 @@ gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char 
 }
 
 gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *path, const gconv_input *input) {
+  if (!manifest || !path || !input || !input->relative || !input->file)
+    return GCONV_FOUND_NEW;
   return gconv_manifest_look_up(manifest, path, input->relative, gconv_print_of(input->file));
 }
 

@@ -141,8 +141,9 @@ static double strip_bytes(const gconv_worker *worker) {
 /* Bytes that one writer takes in proportion to the picture. Planes become pixels in a copy. */
 static double picture_bytes(const gconv_worker *worker, const gconv_item *item, bool in_parts) {
   const gconv_batch *batch = worker->run->batch;
-  const gconv_write_options options = {
-      .format = item ? item->format : batch->outputs->format, .quality = batch->quality, .lossless = batch->lossless};
+  const gconv_write_options options = {.format = item ? item->format : batch->outputs->format,
+                                       .quality = batch->quality,
+                                       .lossless = batch->lossless || batch->outputs->same};
   gconv_image result = worker->cost.result;
   if (!options.format)
     return 0;

@@ -7,6 +7,8 @@
 
 gconv_status gconv_complain(gconv_message *message, gconv_status status, const char *format, ...) {
   char text[sizeof message->text];
+  if (!message || !format)
+    return status;
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/outputs.h"
 #include "base/memory.h"
+#include "batch/arguments.h"
 #include "batch/template.h"
 
 #include <stdio.h>
@@ -61,7 +62,7 @@ static gconv_status make_path(const struct namer *namer, const char *template, c
 /* ---- What -o means ------------------------------------------------------------------------------------------------- */
 
 static bool is_folder(const char *path) {
-  return path[strlen(path) - 1] == '/' || gconv_is_folder(path);
+  return (path[0] && path[strlen(path) - 1] == '/') || gconv_is_folder(path);
 }
 
 /* "png jpg jpeg ...": every extension that can be written. */
@@ -82,7 +83,7 @@ static bool is_special(const char *path) {
 
 const gconv_format_info *gconv_output_format(const char *path) {
   const gconv_format_info *format = gconv_format_by_path(path);
-  return format || !is_special(path) ? format : gconv_format_by_name("png");
+  return format || !path || !is_special(path) ? format : gconv_format_by_name("png");
 }
 
 static gconv_status choose_format(const struct namer *namer, bool by_extension) {
@@ -304,6 +305,8 @@ static bool is_one_file(const char *output) {
 }
 
 const gconv_format_info *gconv_outputs_format(const gconv_naming *naming, bool *one_file) {
+  if (!naming || !naming->output || !one_file)
+    return NULL;
   *one_file = is_one_file(naming->output);
   const gconv_format_info *format = naming->format ? naming->format
                                     : *one_file || gconv_template_is_one(naming->output)
@@ -401,6 +404,15 @@ static gconv_status name_results(struct namer *namer) {
 gconv_status gconv_outputs_name(const gconv_inputs *inputs, const gconv_naming *naming, gconv_outputs *outputs,
                                 gconv_message *message) {
   struct namer namer = {.inputs = inputs, .naming = naming, .outputs = outputs, .message = message};
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(inputs, message);
+  GCONV_NEED_TOLD(naming, message);
+  GCONV_NEED_TOLD(outputs, message);
+  GCONV_NEED_TOLD(naming->output, message);
+  GCONV_NEED_TOLD(naming->filters, message);
+  GCONV_TRY(gconv_check_inputs(inputs, message));
+  if (naming->filters->count == 0 || !naming->filters->items)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "naming->filters has no filter: results are named by them");
   gconv_status status = name_results(&namer);
   if (status != GCONV_OK)
     gconv_outputs_free(outputs);
@@ -458,6 +470,8 @@ gconv_status gconv_outputs_name_frame(const gconv_inputs *inputs, const gconv_ou
 }
 
 void gconv_outputs_free(gconv_outputs *outputs) {
+  if (!outputs)
+    return;
   free(outputs->pattern);
   free(outputs->of_frames);
   free(outputs->suffix);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the named results can be written without harm, as far as can be told before the work begins. */
+#include "batch/arguments.h"
 #include "batch/outputs.h"
 #include "batch/template.h"
 
@@ -358,6 +359,11 @@ static bool identify_bank(const char *spec, gconv_identity *identity) {
 
 gconv_status gconv_outputs_check_filters(const gconv_texts *filters, bool banks, const gconv_outputs *outputs,
                                          gconv_message *message) {
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(filters, message);
+  GCONV_NEED_TOLD(outputs, message);
+  GCONV_TRY(gconv_check_texts(filters, "filters", message));
+  GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
   gconv_identity *known = calloc(filters->count + 1, sizeof *known);
   size_t count = 0;
   if (!known)
@@ -439,7 +445,7 @@ static gconv_status check_folders(const gconv_outputs *outputs, gconv_message *m
 
 bool gconv_output_exists(const char *path) {
   struct stat status;
-  return strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+  return path && strcmp(path, "-") != 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 bool gconv_output_is_sent(const char *path) {
@@ -450,6 +456,16 @@ bool gconv_output_is_sent(const char *path) {
 }
 
 gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, gconv_message *message) {
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(inputs, message);
+  GCONV_NEED_TOLD(outputs, message);
+  GCONV_TRY(gconv_check_inputs(inputs, message));
+  bool array = inputs->count > 1 && outputs->paths.count == 1; /* of all inputs */
+  GCONV_TRY(gconv_check_outputs(outputs, array ? NULL : inputs, message));
+  if (!outputs->first)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: first is NULL");
+  if (outputs->paths.count == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: there are none to check");
   if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */
     return GCONV_OK;
   for (size_t i = 0; i < outputs->paths.count; i++)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "batch/arguments.h"
 #include "batch/layout.h"
 #include "batch/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Workers ------------------------------------------------------------------------------------------------------- */
 
@@ -151,7 +154,42 @@ static gconv_run make_run(const gconv_batch *batch, gconv_batch_summary *summary
                      .array_lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
+/* What both functions below need of a job. */
+static gconv_status check_batch(const gconv_batch *batch, gconv_message *message) {
+  GCONV_NEED_TOLD(batch->inputs, message);
+  GCONV_NEED_TOLD(batch->outputs, message);
+  GCONV_NEED_TOLD(batch->operation, message);
+  GCONV_NEED_TOLD(batch->device, message);
+  GCONV_TRY(gconv_check_inputs(batch->inputs, message));
+  GCONV_TRY(gconv_check_outputs(batch->outputs, batch->one_array ? NULL : batch->inputs, message));
+  gconv_status status = gconv_check_value("decoder", batch->decoder, GCONV_DECODER_CPU, GCONV_DECODER_AUTO);
+  if (status == GCONV_OK)
+    status = gconv_check_value("existing", batch->existing, GCONV_EXISTING_REPLACE, GCONV_EXISTING_SKIP);
+  if (status == GCONV_OK)
+    status = gconv_check_value("group", batch->group, 0, INT32_MAX);
+  if (status == GCONV_OK)
+    status = gconv_check_value("threads", batch->threads, 0, INT32_MAX);
+  if (status == GCONV_OK)
+    status = gconv_check_value("jobs", batch->jobs, 0, INT32_MAX);
+  bool known =
+      strcmp(batch->device, "auto") == 0 || strcmp(batch->device, "cpu") == 0 || strncmp(batch->device, "cuda", 4) == 0;
+  if (status == GCONV_OK && !known)
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "there is no device called %s: the devices are auto, cpu, cuda and cuda:N",
+                        batch->device);
+  if (status == GCONV_OK && isnan(batch->tolerance))
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "the tolerance is not a number");
+  if (status == GCONV_OK && batch->one_array && batch->outputs->paths.count == 0)
+    status = gconv_fail(GCONV_BAD_ARGUMENT, "one array is to be written, and outputs has no path for it");
+  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
+}
+
 gconv_status gconv_batch_run(const gconv_batch *batch, gconv_batch_summary *summary, gconv_message *message) {
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(batch, message);
+  GCONV_NEED_TOLD(summary, message);
+  GCONV_TRY(check_batch(batch, message));
+  if (!batch->report)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "gconv_batch_run(): batch->report is NULL");
   gconv_run run = make_run(batch, summary);
   gconv_warnings_begin();
   gconv_status status = begin(&run);
@@ -187,6 +225,13 @@ static gconv_status explain(gconv_run *run, const gconv_image *header, char **te
 }
 
 gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, char reason[192], gconv_message *message) {
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(batch, message);
+  GCONV_NEED_TOLD(text, message);
+  GCONV_NEED_TOLD(reason, message);
+  GCONV_TRY(check_batch(batch, message));
+  if (batch->inputs->count == 0)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "there is no input to explain");
   gconv_batch only = *batch;
   gconv_batch_summary summary;
   gconv_image header = {0};

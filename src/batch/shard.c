@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/checksum.h"
+#include "batch/arguments.h"
 #include "batch/outputs.h"
 #include "batch/texts.h"
 
@@ -81,6 +82,9 @@ static gconv_status ask_environment(int count, gconv_shard *shard, gconv_message
 
 gconv_status gconv_shard_parse(const char *text, gconv_shard *shard, gconv_message *message) {
   int number = 0, count = 0;
+  GCONV_NEED(message);
+  GCONV_NEED_TOLD(text, message);
+  GCONV_NEED_TOLD(shard, message);
   if (strcmp(text, "auto") == 0)
     return ask_environment(0, shard, message);
   bool automatic = strncmp(text, "auto/", 5) == 0;
@@ -113,7 +117,8 @@ static bool is_mine(const gconv_input *input, size_t i, void *user) {
 }
 
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs) {
-  gconv_shard own = *shard;
-  if (shard->count)
+  gconv_shard own = shard ? *shard : (gconv_shard){0};
+  if (own.count > 0 && inputs && outputs && gconv_check_inputs(inputs, NULL) == GCONV_OK &&
+      gconv_check_outputs(outputs, inputs, NULL) == GCONV_OK)
     gconv_outputs_keep(inputs, outputs, is_mine, &own);
 }

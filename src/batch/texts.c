@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 bool gconv_texts_add(gconv_texts *texts, char *text) {
-  char **items = text ? gconv_grown(texts->items, texts->count, sizeof *items) : NULL;
+  char **items = texts && text ? gconv_grown(texts->items, texts->count, sizeof *items) : NULL;
   if (!items) {
     free(text);
     return false;
@@ -16,7 +16,9 @@ bool gconv_texts_add(gconv_texts *texts, char *text) {
 }
 
 void gconv_texts_free(gconv_texts *texts) {
-  for (size_t i = 0; i < texts->count; i++)
+  if (!texts)
+    return;
+  for (size_t i = 0; texts->items && i < texts->count; i++)
     free(texts->items[i]);
   free(texts->items);
   *texts = (gconv_texts){0};

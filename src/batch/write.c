@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* As the batch asks for them, for results of `format`, of images of type `from`; `result` has the quality of the input, if
- * that counts. */
+/* As the batch asks for them, for results of `format`, of images of type `from`; `result` has the quality of the input, or
+ * that it was compressed without loss, if that counts. */
 static gconv_write_options make_options(const gconv_run *run, const gconv_format_info *format, gconv_type from,
                                         const gconv_image *result, int threads) {
   static const double white[] = {UINT8_MAX, UINT16_MAX, 1}; /* by gconv_type */

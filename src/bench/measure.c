@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Measuring: medians of runs on the device, with results that were checked. */
 #include "base/memory.h"
+#include "base/printable.h"
+#include "batch/texts.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
 #include "operation/operation.h"
@@ -106,6 +108,7 @@ void gconv_bench_take_status(gconv_bench *bench, gconv_bench_row *row, gconv_sta
   if (status == GCONV_OK)
     return;
   snprintf(row->obstacle, sizeof row->obstacle, "%s", gconv_bench_obstacle(gconv_last_error()));
+  gconv_make_printable(row->obstacle);
   if (status != GCONV_UNSUPPORTED) {
     gconv_bench_say(bench, "%s, %s, %s: %s", row->algorithm, row->group, row->filter, gconv_last_error());
     bench->failed = true;
@@ -191,6 +194,7 @@ static gconv_status visit_filters(gconv_bench *bench, gconv_bench_visit *visit, 
       snprintf(shape->filter, sizeof shape->filter, "%s", settings->filters.items[i]);
     else
       snprintf(shape->filter, sizeof shape->filter, "random %dx%d", size, size);
+    gconv_make_printable(shape->filter); /* for tables, CSV and the script of gnuplot */
     gconv_status status =
         named ? gconv_filters_read(settings->filters.items[i], NULL, &filters) : gconv_bench_random_filter(size, &filters);
     if (status == GCONV_OK)

@@ -5,6 +5,7 @@
  * besides. Of banks, results are held to float64 with --verify; without, what is further off than some part of the largest
  * value is wrong.
  */
+#include "base/printable.h"
 #include "batch/layout.h"
 #include "bench/bench.h"
 #include "bench/make_plan.h"
@@ -158,7 +159,7 @@ static void free_images(gconv_image *images, size_t count) {
 }
 
 static void print_row(const race *r, const char *name, const char *text) {
-  fprintf(r->asked->out, "%-16s %s\n", name, text);
+  gconv_print(r->asked->out, "%-16s %s\n", name, text);
   fflush(r->asked->out);
 }
 
@@ -235,8 +236,8 @@ static bool is_listed(const char *list, const char *name) {
 static gconv_status run_all(race *r, const char *device) {
   const gconv_race *asked = r->asked;
   const gconv_algorithm_info *info;
-  fprintf(asked->out, "%s on %s, median of up to %d runs\n%-16s %-5s %10s %10s %9s  result\n", asked->path, device, RUNS,
-          "algorithm", "math", "ms", "Gsample/s", "TFLOP/s");
+  gconv_print(asked->out, "%s on %s, median of up to %d runs\n%-16s %-5s %10s %10s %9s  result\n", asked->path, device, RUNS,
+              "algorithm", "math", "ms", "Gsample/s", "TFLOP/s");
   for (size_t i = 0; (info = asked->layers ? gconv_layer_algorithm_at(i) : gconv_algorithm_at(i)); i++)
     if (strncmp(device, info->device, strlen(info->device)) == 0 &&
         !is_listed((asked->layers ? asked->network->without : asked->options->without), info->name) &&

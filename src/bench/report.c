@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What bench tells: rows for people, CSV, JSON. */
 #include "base/json.h"
+#include "base/printable.h"
 #include "bench/bench.h"
 
 #include <stdlib.h>

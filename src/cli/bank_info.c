@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bank info: what a file of banks holds. */
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/bank.h"
+#include "cli/sandbox.h"
 #include "cli/terminal.h"
 
 #include <inttypes.h>
@@ -73,7 +75,7 @@ static void print_bank(const gconv_bank *bank) {
 }
 
 static void print_name(const char *name, int width) {
-  printf("  %-*s", width, *name ? name : "(no name)");
+  gconv_print(stdout, "  %-*s", width, *name ? name : "(no name)");
 }
 
 /* ---- As JSON ---- */
@@ -131,7 +133,7 @@ static gconv_status inform_entry(struct info *info, gconv_bank_file *file, size_
     print_shape(entry->dimensions, entry->shape);
     const char *obstacle = entry->obstacle && strcmp(entry->kind, "tensor") != 0 ? entry->obstacle : "";
     bool more = bank.weights || obstacle[0];
-    printf("  %-*s", more ? TYPE_WIDTH : 0, entry->type);
+    gconv_print(stdout, "  %-*s", more ? TYPE_WIDTH : 0, entry->type);
     if (bank.weights)
       print_bank(&bank);
     else
@@ -163,8 +165,8 @@ static gconv_status inform_entries(struct info *info, const char *spec, gconv_ba
   while (gconv_bank_file_at(file, count))
     count++;
   if (!info->json)
-    printf("%s: %s, %zu %s%s\n", spec, gconv_bank_file_syntax(file), count,
-           count > 0 ? gconv_bank_file_at(file, 0)->kind : "tensor", count == 1 ? "" : "s");
+    gconv_print(stdout, "%s: %s, %zu %s%s\n", spec, gconv_bank_file_syntax(file), count,
+                count > 0 ? gconv_bank_file_at(file, 0)->kind : "tensor", count == 1 ? "" : "s");
   int width = name ? 0 : widest_name(file);
   for (size_t i = name ? index : 0; i < (name ? index + 1 : count); i++) {
     gconv_status status = inform_entry(info, file, i, width, list);
@@ -213,7 +215,7 @@ static gconv_status inform_filters(struct info *info, char *spec) {
     json_array_append_new(
         info->files, json_pack("{s:o, s:s, s:[o]}", "spec", gconv_json_text(spec), "syntax", "filters", "entries", object));
   } else {
-    printf("%s: plain filters, stacked\n", spec);
+    gconv_print(stdout, "%s: plain filters, stacked\n", spec);
     print_name("", 0);
     print_shape(4, shape);
     printf("  %-*s", TYPE_WIDTH, "float32");
@@ -233,6 +235,7 @@ static int print_json(struct info *info) {
 static int run(gconv_settings *settings, const gconv_texts *specs) {
   struct info info = {.syntax = settings->last.syntax, .json = settings->json};
   size_t failed = 0;
+  gconv_sandbox_file(settings, NULL);
   if (specs->count == 0) {
     gconv_say("bank info: name a file of banks, or plain filters");
     return GCONV_EXIT_USAGE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv bank show and gconv bank convert: a bank, as a picture and as a file. */
 #include "cli/bank.h"
+#include "cli/sandbox.h"
 #include "cli/terminal.h"
 
 #include <string.h>
@@ -49,6 +50,7 @@ static int show(gconv_settings *settings, const gconv_texts *specs) {
   gconv_bank bank = {0};
   gconv_image image = {0};
   gconv_message message;
+  gconv_sandbox_file(settings, settings->naming.output);
   if (!check_output(settings, specs))
     return GCONV_EXIT_USAGE;
   if (gconv_bank_load(specs, settings->last.syntax, &bank, &message) != GCONV_OK)
@@ -79,6 +81,7 @@ static int convert(gconv_settings *settings, const gconv_texts *specs) {
   gconv_bank bank = {0};
   gconv_message message;
   gconv_set_log(gconv_say_warning, NULL);
+  gconv_sandbox_file(settings, settings->naming.output);
   if (!gconv_command_may_write(specs, true, settings->naming.output))
     return GCONV_EXIT_USAGE;
   if (gconv_bank_load(specs, settings->last.syntax, &bank, &message) != GCONV_OK)

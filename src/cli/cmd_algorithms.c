@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv algorithms: what can be asked for with -a. */
+#include "base/printable.h"
 #include "cli/command.h"
 
 void gconv_algorithm_print(const gconv_algorithm_info *algorithm, const char *obstacle, const char *before) {
   printf("%-4s  %-13s  %-7s  %s%s", algorithm->device, algorithm->name, algorithm->exact ? "exact" : "bounded", before,
          algorithm->help);
   if (obstacle)
-    printf(" (not here: %s)", obstacle);
+    gconv_print(stdout, " (not here: %s)", obstacle);
   putchar('\n');
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv compare: by how much two images, or the images of two folders, differ. */
 #include "cli/compare.h"
+#include "cli/sandbox.h"
 #include "cli/terminal.h"
 
 #include <errno.h>
@@ -110,9 +111,8 @@ static gconv_status prepare(gconv_comparison *c, const gconv_texts *words, gconv
   GCONV_TRY(find_side(c, b, &c->sides[1], message));
   GCONV_TRY(gconv_compare_find_pairs(c, message));
   if (c->settings->naming.output)
-    GCONV_TRY(gconv_compare_name_pictures(c, message));
-  if (gconv_device_open("cpu", gconv_settle_threads(c->settings->job.threads, c->settings->quiet), &c->device) != GCONV_OK)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
+    if (gconv_device_open("cpu", gconv_settle_threads(c->settings->job.threads, c->settings->quiet), &c->device) != GCONV_OK)
+      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
   return GCONV_OK;
 }
 
@@ -149,6 +149,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
     status = compare_all(&c);
   else
     gconv_say("%s", message.text);
+  gconv_sandbox_tidy();
   for (size_t i = 0; i < c.count; i++)
     json_decref(c.pairs[i].frames);
   free(c.pairs);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv devices: what can be asked for with -d. */
+#include "base/printable.h"
 #include "cli/command.h"
 
 static int run(gconv_settings *settings, const gconv_texts *words) {
   (void)settings, (void)words;
   gconv_device_info info;
   for (size_t i = 0; gconv_device_at(i, &info); i++)
-    printf("%-8s  %s%s\n", info.name, info.usable ? "" : "cannot be used: ", info.usable ? info.description : info.reason);
+    gconv_print(stdout, "%-8s  %s%s\n", info.name,
+                info.usable ? "" : "cannot be used: ", info.usable ? info.description : info.reason);
   return GCONV_EXIT_OK;
 }
 

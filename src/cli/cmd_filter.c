@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The main command: images in, filtered images out. */
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/sandbox.h"
 #include "cli/terminal.h"
 
 #include <stdlib.h>
@@ -89,8 +91,8 @@ static int dry_run(gconv_main_job *job) {
     const gconv_input *input = &job->inputs.items[i];
     bool one = job->batch.one_array; /* of all inputs */
     for (size_t n = one ? 0 : job->outputs.first[i]; n < (one ? 1 : job->outputs.first[i + 1]); n++)
-      fprintf(job->out, "%s -> %s%s\n", input->path, job->outputs.paths.items[n],
-              remark_on(job, input, job->outputs.paths.items[n]));
+      gconv_print(job->out, "%s -> %s%s\n", input->path, job->outputs.paths.items[n],
+                  remark_on(job, input, job->outputs.paths.items[n]));
   }
   return job->batch.explain && job->inputs.count > 0 ? explain_first(job) : GCONV_EXIT_OK;
 }
@@ -162,12 +164,18 @@ static int run_job(gconv_main_job *job) {
     return GCONV_EXIT_USAGE;
   }
   job->out = strcmp(job->settings->naming.output, "-") == 0 ? stderr : stdout;
-  if (job->settings->dry_run)
+  if (job->settings->dry_run) {
+    gconv_sandbox_file(job->settings, NULL);
     return dry_run(job);
+  }
   if (job->inputs.count == 0)
     return remark_on_no_share(job);
+  gconv_sandbox_outputs(job->settings, &job->outputs);
   int status = gconv_settings_want_race(job->settings) ? race(job) : GCONV_EXIT_OK;
-  return status == GCONV_EXIT_OK ? work(job) : status;
+  if (status == GCONV_EXIT_OK)
+    status = work(job);
+  gconv_sandbox_tidy();
+  return status;
 }
 
 static int run(gconv_settings *settings, const gconv_texts *words) {

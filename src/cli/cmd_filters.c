@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv filters: the built-in filters, and the files that ship. */
+#include "base/printable.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 
@@ -57,7 +58,7 @@ static size_t print_folder(const gconv_texts *words) {
   size_t printed = 0;
   int count = scandir(folder, &entries, is_filter_file, alphasort);
   if (count < 0 && words->count == 0)
-    printf("\nFiles in %s (there is no such folder; GCONV_FILTERS may name one)\n", folder);
+    gconv_print(stdout, "\nFiles in %s (there is no such folder; GCONV_FILTERS may name one)\n", folder);
   for (int i = 0; i < count; i++) {
     char comment[256], stem[256];
     const char *name = entries[i]->d_name;
@@ -67,8 +68,8 @@ static size_t print_folder(const gconv_texts *words) {
     if (!is_wanted(words, stem, comment))
       continue;
     if (printed++ == 0)
-      printf("\nFiles in %s:\n", folder);
-    printf("  %-44s%s%s\n", stem, comment[0] ? "  " : "", comment);
+      gconv_print(stdout, "\nFiles in %s:\n", folder);
+    gconv_print(stdout, "  %-44s%s%s\n", stem, comment[0] ? "  " : "", comment);
   }
   free(entries);
   return printed;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv help: the overview, and what is known of a word, from the tables that have it. */
+#include "base/printable.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
@@ -66,9 +67,9 @@ static bool print_shipped(const char *word) {
   FILE *file = strchr(word, '/') || used >= (int)sizeof path || gconv_word_builtin(word) ? NULL : fopen(path, "re");
   if (!file)
     return false;
-  printf("Usage: gconv -i INPUT -f %s -o OUTPUT [OPTION...]\n", word);
+  gconv_print(stdout, "Usage: gconv -i INPUT -f %s -o OUTPUT [OPTION...]\n", word);
   while (fgets(line, sizeof line, file) && line[0] == '#')
-    fputs(line + strspn(line, "# "), stdout);
+    gconv_print(stdout, "%.*s\n", (int)strcspn(line, "\r\n") - (int)strspn(line, "# "), line + strspn(line, "# "));
   fclose(file);
   return true;
 }
@@ -101,7 +102,7 @@ static bool print_algorithm(const char *word) {
     if (strcasecmp(info->name, word) == 0 && ++printed)
       gconv_algorithm_print(info, gconv_layer_algorithm_obstacle(i), "for banks: ");
   if (printed > 0)
-    printf("\n-a %s asks for it; gconv algorithms lists all.\n", word);
+    gconv_print(stdout, "\n-a %s asks for it; gconv algorithms lists all.\n", word);
   return printed > 0;
 }
 
@@ -136,7 +137,7 @@ static bool print_value(const char *word) {
   bool printed = false;
   for (; (row = gconv_option_next(row, GCONV_OF_FILTER)); row++)
     if (row->name && gconv_option_has_value(row, word)) {
-      printf("%s%s is a value of\n", printed ? "\n" : "", word);
+      gconv_print(stdout, "%s%s is a value of\n", printed ? "\n" : "", word);
       gconv_option_print(stdout, row);
       gconv_option_print_more(stdout, row);
       printed = true;
@@ -166,7 +167,7 @@ static bool print_meaning(const char *word) {
 static bool print_elsewhere(const char *word) {
   const char *text = gconv_elsewhere(word);
   if (text)
-    printf("%s: %s\n", word, text);
+    gconv_print(stdout, "%s: %s\n", word, text);
   return text != NULL;
 }
 

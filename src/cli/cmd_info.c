@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv info: what an image, a filter or a bank is. */
+#include "base/printable.h"
 #include "cli/bank.h"
+#include "cli/sandbox.h"
 #include "cli/terminal.h"
 
 #include <string.h>
@@ -17,7 +19,7 @@ static void print_resolution(const gconv_image *image) {
 }
 
 static void print_image(const char *path, const gconv_image *image, const gconv_format_info *format) {
-  printf("%s: image, %s\n", path, format->name);
+  gconv_print(stdout, "%s: image, %s\n", path, format->name);
   printf("  size        %d x %d (width x height)", (int)image->width, (int)image->height);
   if (image->frames > 1)
     printf(", %d frames", (int)image->frames);
@@ -64,7 +66,7 @@ static gconv_status print_filter(const gconv_filter *filter) {
   gconv_status status = gconv_filter_analyze(filter, &found);
   if (status != GCONV_OK)
     return status;
-  printf("%s: filter\n", filter->name);
+  gconv_print(stdout, "%s: filter\n", filter->name);
   printf("  size        %d x %d (rows x columns), anchor at row %d, column %d\n", (int)filter->rows, (int)filter->columns,
          (int)filter->anchor_row, (int)filter->anchor_column);
   printf("  sum         %.6g (positive taps %.6g, negative taps %.6g)\n", found.sum, found.positive_sum, found.negative_sum);
@@ -146,6 +148,7 @@ static gconv_status inform(const char *word, const char *syntax) {
 
 static int run(gconv_settings *settings, const gconv_texts *words) {
   size_t failed = 0;
+  gconv_sandbox_file(settings, NULL);
   if (words->count == 0) {
     gconv_say("info: name an image or a filter");
     return GCONV_EXIT_USAGE;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv make: filters as text. */
 #include "cli/command.h"
+#include "cli/sandbox.h"
 #include "cli/terminal.h"
 
 static int run(gconv_settings *settings, const gconv_texts *specs) {
   gconv_filters filters = {0};
   int status = GCONV_EXIT_OK;
+  gconv_sandbox_file(settings, settings->naming.output);
   if (specs->count == 0) {
     gconv_say("make: name a filter, such as gaussian:size=9,sigma=2; gconv filters lists them");
     status = GCONV_EXIT_USAGE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The report of gconv compare, as text and as JSON. */
+#include "base/printable.h"
 #include "cli/compare.h"
 #include "cli/terminal.h"
 
@@ -82,7 +83,7 @@ void gconv_compare_print_line(FILE *out, const gconv_difference *found) {
 
 void gconv_compare_print_all(FILE *out, const gconv_pair *p) {
   const gconv_difference *found = &p->found;
-  fprintf(out, "%s and %s: ", p->a, p->b);
+  gconv_print(out, "%s and %s: ", p->a, p->b);
   print_shape(out, found);
   fputs("\n  largest difference  ", out);
   print_difference(out, found, found->largest);
@@ -168,11 +169,11 @@ bool gconv_compare_print_json(const gconv_comparison *c) {
 /* ---- Of folders --------------------------------------------------------------------------------------------------- */
 
 void gconv_compare_print_pair(const gconv_comparison *c, const gconv_pair *p) {
-  fprintf(c->out, "%s: ", p->name);
+  gconv_print(c->out, "%s: ", p->name);
   if (p->a && p->b)
     gconv_compare_print_line(c->out, &p->found);
   else
-    fprintf(c->out, "only %s is there\n", p->a ? p->a : p->b);
+    gconv_print(c->out, "only %s is there\n", p->a ? p->a : p->b);
 }
 
 void gconv_compare_print_folders(const gconv_comparison *c) {
@@ -194,7 +195,7 @@ void gconv_compare_print_folders(const gconv_comparison *c) {
   if (worst) {
     fputs("; the largest difference is ", c->out);
     print_difference(c->out, &worst->found, worst->found.largest);
-    fprintf(c->out, " in %s", worst->name);
+    gconv_print(c->out, " in %s", worst->name);
   }
   if (alone > 0)
     fprintf(c->out, "; %zu file%s in one folder only", alone, alone == 1 ? " is" : "s are");

@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* Completion for shells, out of the tables of commands, options and filters. */
+#include "base/printable.h"
 #include "cli/command.h"
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Candidates ----------------------------------------------------------------------------------------------------- */
 
-/* Prints `before` and the name, if the word is the beginning of that. */
+/* Whether a name is one line, and nothing in it is a command to a terminal. */
+static bool is_printable(const char *name) {
+  char *copy = gconv_printable_copy(name, strlen(name));
+  bool same = copy && strcmp(copy, name) == 0;
+  free(copy);
+  return same;
+}
+
+/* Prints `before` and the name, if the word is the beginning of that. Shells get names as they are, or not at all. */
 static void offer(const char *word, const char *before, const char *name) {
   size_t length = strlen(before);
+  if (!is_printable(name))
+    return;
   if (strncmp(word, before, length) == 0 ? strncmp(word + length, name, strlen(word + length)) == 0
                                          : strncmp(before, word, strlen(word)) == 0)
     printf("%s%s\n", before, name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the main job tells: of each image when it is done, and of all in the end. */
+#include "base/printable.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
 
@@ -28,20 +29,24 @@ static void show_progress(const gconv_main_job *job, const gconv_report *report)
 static void print_verification(FILE *out, const gconv_report *report) {
   const gconv_verification *found = &report->verification;
   if (found->max_error == 0) {
-    fprintf(out, "%s: equal to float64, %llu samples compared\n", report->input->path, (unsigned long long)found->compared);
+    gconv_print(out, "%s: equal to float64, %llu samples compared\n", report->input->path,
+                (unsigned long long)found->compared);
     return;
   }
-  fprintf(out,
-          "%s: largest error %.3g of the %.3g allowed: output %zu, frame %d, row %d, column %d, channel %d is %.9g, and "
-          "float64 gives %.9g; %llu samples compared\n",
-          report->input->path, found->max_error, found->allowed, found->output, (int)found->frame + 1, (int)found->y,
-          (int)found->x, (int)found->channel, found->got, found->expected, (unsigned long long)found->compared);
+  gconv_print(out,
+              "%s: largest error %.3g of the %.3g allowed: output %zu, frame %d, row %d, column %d, channel %d is %.9g, and "
+              "float64 gives %.9g; %llu samples compared\n",
+              report->input->path, found->max_error, found->allowed, found->output, (int)found->frame + 1, (int)found->y,
+              (int)found->x, (int)found->channel, found->got, found->expected, (unsigned long long)found->compared);
 }
 
 void gconv_job_print_explanation(const char *explanation, const char *device_reason) {
-  fputs(explanation, stderr);
+  for (size_t length; *explanation; explanation += length + (explanation[length] == '\n')) {
+    length = strcspn(explanation, "\n");
+    gconv_print(stderr, "%.*s\n", (int)length, explanation);
+  }
   if (device_reason[0])
-    fprintf(stderr, "this device, because %s\n", device_reason);
+    gconv_print(stderr, "this device, because %s\n", device_reason);
 }
 
 static void print_remarks(const gconv_main_job *job, const gconv_report *report) {

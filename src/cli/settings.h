@@ -62,6 +62,8 @@ typedef struct gconv_settings {
   bool verbose, quiet;
   bool border_given;
 
+  bool no_sandbox;
+
   gconv_texts meanings; /* values that were given by synonyms, as they are called here */
 
   /* ---- Others ---- */

@@ -321,6 +321,10 @@ const gconv_option gconv_option_table[] = {
            .help = "also print remarks: how names were interpreted, what was used for each image"),
     OPTION(FILTER, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: no warnings, no progress"),
 
+    OPTION(SANDBOXED, 0, "no-sandbox", NULL, flag, no_sandbox, KEEPS, .near = "sandbox landlock",
+           .help = "keep the right to change files anywhere; default: where Linux has Landlock, files can be changed only "
+                   "below the folder of the results"),
+
     /* ---- make, info, bank info, bank show, bank convert ---- */
     OPTION(MAKE, 'o', "output", "FILE", once, naming.output, KEEPS, .help = "write to this file; default: standard output"),
     OPTION(BANK_SHOW, 'o', "output", "FILE", once, naming.output, KEEPS,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/terminal.h"
+#include "base/printable.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -31,14 +32,6 @@ void gconv_say_no_more(void) {
   atomic_store(&silent, true);
 }
 
-/* File names may hold anything, and messages quote them: what a terminal would take for a command becomes '?', and so does
- * the end of a line. Lines of a message end with GCONV_LINE_BREAK. */
-static void disarm(char *text) {
-  for (; *text; text++)
-    if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
-      *text = '?';
-}
-
 void gconv_put_lines(FILE *out, const char *text) {
   const char *at;
   for (; (at = strstr(text, GCONV_LINE_BREAK)); text = at + strlen(GCONV_LINE_BREAK))
@@ -55,8 +48,7 @@ void gconv_say(const char *format, ...) {
   if (vasprintf(&text, format, arguments) < 0)
     text = NULL;
   va_end(arguments);
-  if (text)
-    disarm(text);
+  gconv_make_printable(text);
   flockfile(stderr);
   gconv_progress_hide();
   fputs("gconv: ", stderr);

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* Ends a line of a message that has several: the line separator of Unicode, as the control characters that file names may
- * hold are not printed. The next line is indented, so that no name can look like a message of its own. */
+/* Ends a line of a message that has several: the line separator of Unicode, as control characters are not printed
+ * (base/printable.h). The next line is indented, so that no name can look like a message of its own. */
 #define GCONV_LINE_BREAK "\xe2\x80\xa8"
 
 /* Prints a text with its lines, without a final newline. */

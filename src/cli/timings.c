@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/timings.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "cli/terminal.h"
 
 #include <stdlib.h>
@@ -51,19 +52,19 @@ static void print_row(const gconv_timings_total *total, const gconv_report *repo
     fprintf(total->out, "  decode    host  upload  kernel download  encode   total     image (times in ms)\n");
   const gconv_timings *timings = &report->timings;
   if (report->executed)
-    fprintf(total->out, "%8.2f%8.2f%8.2f%8.2f%9.2f%8.2f%8.2f     %s%s\n", report->decode_ms,
-            timings->prepare_ms + timings->finish_ms, timings->upload_ms, timings->kernel_ms, timings->download_ms,
-            report->encode_ms, report->total_ms, report->input->path, report->cold ? " (cold)" : "");
+    gconv_print(total->out, "%8.2f%8.2f%8.2f%8.2f%9.2f%8.2f%8.2f     %s%s\n", report->decode_ms,
+                timings->prepare_ms + timings->finish_ms, timings->upload_ms, timings->kernel_ms, timings->download_ms,
+                report->encode_ms, report->total_ms, report->input->path, report->cold ? " (cold)" : "");
   else
-    fprintf(total->out, "%57s     %s (%s)\n", "", report->input->path, report->failed ? "failed" : "passed over");
+    gconv_print(total->out, "%57s     %s (%s)\n", "", report->input->path, report->failed ? "failed" : "passed over");
 }
 
 static void print_summary(const gconv_timings_total *total, const gconv_batch_summary *summary) {
   const gconv_timings_sum *speed = speed_of(total);
-  fprintf(total->out, "device     %s (%s), started in %.1f ms, waited for %.1f ms\n", summary->device.name,
-          summary->device.description, summary->device.start_ms, summary->device_wait_ms);
+  gconv_print(total->out, "device     %s (%s), started in %.1f ms, waited for %.1f ms\n", summary->device.name,
+              summary->device.description, summary->device.start_ms, summary->device_wait_ms);
   if (summary->device_reason[0])
-    fprintf(total->out, "           because %s\n", summary->device_reason);
+    gconv_print(total->out, "           because %s\n", summary->device_reason);
   if (speed->images > 0) {
     fprintf(total->out, "algorithm  %s, %s\n", total->algorithm, total->math);
     fprintf(total->out, "kernel     %.3g GB/s, %.3g GFLOP/s (%zu %s images)\n", giga_per_s(speed->bytes, speed->kernel_ms),

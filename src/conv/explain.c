@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a plan does, in words. */
+#include "base/printable.h"
 #include "conv/plan.h"
 
 #include <stdio.h>
@@ -18,8 +19,8 @@ static const char *symmetry_of(const gconv_filter_analysis *analysis) {
 }
 
 static void print_filter(FILE *text, const gconv_filter *filter) {
-  fprintf(text, "filter %s: %d x %d, anchor %d,%d", filter->name, filter->rows, filter->columns, filter->anchor_row,
-          filter->anchor_column);
+  gconv_print(text, "filter %s: %d x %d, anchor %d,%d", filter->name, filter->rows, filter->columns, filter->anchor_row,
+              filter->anchor_column);
   if (filter->divisor != 1)
     fprintf(text, ", divisor %.9g", (double)filter->divisor);
   if (filter->offset != 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plain filters as an operation: copies of them, with the options. */
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "conv/plan.h"
 #include "operation/pick.h"
@@ -202,6 +203,9 @@ static gconv_status fill(const gconv_filters *filters, const gconv_options *opti
 }
 
 gconv_status gconv_operation_filters(const gconv_filters *filters, const gconv_options *options, gconv_operation **result) {
+  GCONV_NEED(filters);
+  GCONV_NEED(options);
+  GCONV_NEED_AS(result, "operation");
   GCONV_TRY(gconv_filters_check(filters));
   GCONV_TRY(gconv_options_check(options));
   gconv_filter_operation *operation = calloc(1, sizeof *operation);

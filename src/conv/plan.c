@@ -2,6 +2,7 @@
 /* Making plans of filters. */
 #include "conv/plan.h"
 #include "base/memory.h"
+#include "base/printable.h"
 #include "kernels/factor.h"
 #include "operation/stages.h"
 
@@ -69,7 +70,7 @@ static gconv_status make_pass(gconv_filter_plan *plan, const gconv_filter *filte
     biases[k] =
         (float)((double)biases[k] / (double)gconv_white(plan->base.like.type) * (double)gconv_white(plan->convolved.type));
   if (plan->filters->count > 1 && count == 1)
-    fprintf(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
+    gconv_print(reasons, "  for %s, %d x %d outputs:\n", filters->name, problem->out_height, problem->out_width);
   if (problem->rows < filters->rows || problem->columns < filters->columns)
     fprintf(reasons, "  of %d x %d taps, %d x %d can meet the image; beyond it are zeros\n", filters->rows, filters->columns,
             problem->rows, problem->columns);

@@ -88,9 +88,7 @@ bool gconv_filters_have_one_frame(const gconv_filters *filters);
 /* The type of outputs for inputs of this one. */
 gconv_type gconv_filter_output_type(const gconv_options *options, gconv_type input);
 
-/* GCONV_BAD_ARGUMENT for filters that are wrong whatever the image, and for images that filters and options cannot be used
- * on (plan_check.c). */
-gconv_status gconv_filters_check(const gconv_filters *filters);
+/* GCONV_BAD_ARGUMENT for images that filters and options cannot be used on (plan_check.c). */
 gconv_status gconv_filter_plan_check(const gconv_image *like, const gconv_filters *filters, const gconv_options *options);
 
 #endif

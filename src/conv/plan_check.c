@@ -6,37 +6,9 @@
 #include <math.h>
 
 static gconv_status check_image(const gconv_image *image) {
-  if (image->frames < 1 || image->height < 1 || image->width < 1 || image->channels < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "an image of %d x %d x %d x %d (frames, height, width, channels) has no pixels",
-                      image->frames, image->height, image->width, image->channels);
-  if (!image->planar && image->channels > 4)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "interleaved images have 1 to 4 channels, not %d", image->channels);
   if (image->planar && image->alpha)
     return gconv_fail(GCONV_BAD_ARGUMENT,
                       "planar images with alpha cannot be filtered: clear `alpha` to filter it as a channel");
-  return GCONV_OK;
-}
-
-static gconv_status check_filter(const gconv_filter *filter) {
-  const char *name = filter->name ? filter->name : "a filter";
-  if (!filter->taps || filter->rows < 1 || filter->columns < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no taps", name);
-  if (filter->anchor_row < 0 || filter->anchor_row >= filter->rows || filter->anchor_column < 0 ||
-      filter->anchor_column >= filter->columns)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has its anchor outside", name);
-  if (!isfinite(filter->divisor) || filter->divisor == 0 || !isfinite(filter->offset))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s must have a finite divisor that is not 0, and a finite offset", name);
-  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
-    if (!isfinite(filter->taps[i]))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s has a tap that is not finite: %g", name, (double)filter->taps[i]);
-  return GCONV_OK;
-}
-
-gconv_status gconv_filters_check(const gconv_filters *filters) {
-  if (filters->count == 0)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter to convolve with");
-  for (size_t k = 0; k < filters->count; k++)
-    GCONV_TRY(check_filter(&filters->items[k]));
   return GCONV_OK;
 }
 

@@ -206,7 +206,7 @@ static void include_row(int64_t row, int32_t *begin, int32_t *end) {
 static void include_problem(const gconv_problem *problem, int64_t first, int64_t last, int32_t *begin, int32_t *end) {
   int64_t height = problem->height, top = first * problem->stride_y - problem->pad_top;
   int64_t bottom = last * problem->stride_y - problem->pad_top + (int64_t)(problem->rows - 1) * problem->dilation_y;
-  for (int64_t y = top; y <= bottom; y++) {
+  for (int64_t y = top; y <= bottom && y < 3 * height; y++) { /* beyond, borders repeat themselves */
     int64_t row = gconv_border_index(problem->border, y, height);
     if (row != GCONV_OUTSIDE)
       include_row(row, begin, end);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What follows from the options of a user: problems and their weights. */
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "conv/plan.h"
 
@@ -29,38 +30,31 @@ const char *gconv_combine_name(gconv_combine combine) {
   return (size_t)combine < sizeof names / sizeof names[0] ? names[combine] : NULL;
 }
 
-static gconv_status check_range(const char *what, int64_t value, int64_t least, int64_t most) {
-  if (value < least || value > most)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %lld: it must be %lld to %lld", what, (long long)value, (long long)least,
-                      (long long)most);
-  return GCONV_OK;
-}
-
 gconv_status gconv_options_check(const gconv_options *options) {
-  GCONV_TRY(check_range("border", options->border, GCONV_BORDER_ZERO, GCONV_BORDER_WRAP));
-  GCONV_TRY(check_range("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));
-  GCONV_TRY(check_range("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_DROP));
-  GCONV_TRY(check_range("combine", options->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_STACK));
-  GCONV_TRY(check_range("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_MINMAX));
+  GCONV_TRY(gconv_check_value("border", options->border, GCONV_BORDER_ZERO, GCONV_BORDER_WRAP));
+  GCONV_TRY(gconv_check_value("padding", options->padding, GCONV_PADDING_SAME, GCONV_PADDING_EXPLICIT));
+  GCONV_TRY(gconv_check_value("alpha", options->alpha, GCONV_ALPHA_KEEP, GCONV_ALPHA_DROP));
+  GCONV_TRY(gconv_check_value("combine", options->combine, GCONV_COMBINE_NONE, GCONV_COMBINE_STACK));
+  GCONV_TRY(gconv_check_value("range", options->range, GCONV_RANGE_CLAMP, GCONV_RANGE_MINMAX));
   if (!options->keep_type)
-    GCONV_TRY(check_range("output_type", options->output_type, GCONV_U8, GCONV_F32));
-  GCONV_TRY(check_range("stride (vertical)", options->stride_y, 1, LARGEST_EXTENT));
-  GCONV_TRY(check_range("stride (horizontal)", options->stride_x, 1, LARGEST_EXTENT));
-  GCONV_TRY(check_range("dilation (vertical)", options->dilation_y, 1, LARGEST_EXTENT));
-  GCONV_TRY(check_range("dilation (horizontal)", options->dilation_x, 1, LARGEST_EXTENT));
+    GCONV_TRY(gconv_check_value("output_type", options->output_type, GCONV_U8, GCONV_F32));
+  GCONV_TRY(gconv_check_value("stride (vertical)", options->stride_y, 1, LARGEST_EXTENT));
+  GCONV_TRY(gconv_check_value("stride (horizontal)", options->stride_x, 1, LARGEST_EXTENT));
+  GCONV_TRY(gconv_check_value("dilation (vertical)", options->dilation_y, 1, LARGEST_EXTENT));
+  GCONV_TRY(gconv_check_value("dilation (horizontal)", options->dilation_x, 1, LARGEST_EXTENT));
   if (options->padding == GCONV_PADDING_EXPLICIT) {
-    GCONV_TRY(check_range("padding (top)", options->pad_top, 0, LARGEST_EXTENT));
-    GCONV_TRY(check_range("padding (bottom)", options->pad_bottom, 0, LARGEST_EXTENT));
-    GCONV_TRY(check_range("padding (left)", options->pad_left, 0, LARGEST_EXTENT));
-    GCONV_TRY(check_range("padding (right)", options->pad_right, 0, LARGEST_EXTENT));
+    GCONV_TRY(gconv_check_value("padding (top)", options->pad_top, 0, LARGEST_EXTENT));
+    GCONV_TRY(gconv_check_value("padding (bottom)", options->pad_bottom, 0, LARGEST_EXTENT));
+    GCONV_TRY(gconv_check_value("padding (left)", options->pad_left, 0, LARGEST_EXTENT));
+    GCONV_TRY(gconv_check_value("padding (right)", options->pad_right, 0, LARGEST_EXTENT));
   }
-  GCONV_TRY(check_range("block width", options->block_width, 0, LARGEST_BLOCK));
-  GCONV_TRY(check_range("block height", options->block_height, 0, LARGEST_BLOCK));
+  GCONV_TRY(gconv_check_value("block width", options->block_width, 0, LARGEST_BLOCK));
+  GCONV_TRY(gconv_check_value("block height", options->block_height, 0, LARGEST_BLOCK));
   if (options->block_width * options->block_height > LARGEST_BLOCK ||
       (options->block_width == 0) != (options->block_height == 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "a block of %d x %d threads: the product must be 1 to %d, or both sides 0",
                       options->block_width, options->block_height, LARGEST_BLOCK);
-  GCONV_TRY(check_range("blocks of the grid", options->grid_blocks, 0, INT32_MAX));
+  GCONV_TRY(gconv_check_value("blocks of the grid", options->grid_blocks, 0, INT32_MAX));
   if (!isfinite(options->scale) || !isfinite(options->offset) || !isfinite(options->border_value))
     return gconv_fail(GCONV_BAD_ARGUMENT, "scale, offset and border value must be finite numbers");
   if (!options->algorithm)

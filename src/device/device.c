@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "device/device.h"
+#include "base/arguments.h"
 #include "base/clock.h"
 #include "device/decoder.h"
 
@@ -19,6 +20,8 @@ static const gconv_device_type *const types[] = {
 enum { TYPES = sizeof types / sizeof types[0] };
 
 bool gconv_device_at(size_t index, gconv_device_info *info) {
+  if (!info)
+    return false;
   for (size_t t = 0; t < TYPES; t++)
     for (int i = 0; types[t]->describe(i, info); i++)
       if (index-- == 0)
@@ -87,6 +90,8 @@ static gconv_status find(const char *name, const gconv_device_type **type, int *
 
 gconv_status gconv_device_open(const char *name, int threads, gconv_device **result) {
   double start = gconv_now_ms();
+  GCONV_NEED(name);
+  GCONV_NEED_AS(result, "device");
   gconv_device *device = calloc(1, sizeof *device);
   if (!device)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a device");
@@ -142,15 +147,15 @@ void gconv_device_close(gconv_device *device) {
 }
 
 const gconv_device_info *gconv_device_get_info(const gconv_device *device) {
-  return &device->info;
+  return device ? &device->info : NULL;
 }
 
 gconv_threads *gconv_device_threads(gconv_device *device) {
-  return device->threads;
+  return device ? device->threads : NULL;
 }
 
 const gconv_machine *gconv_device_get_machine(const gconv_device *device) {
-  return &device->machine;
+  return device ? &device->machine : NULL;
 }
 
 /* ---- Measuring ---- */
@@ -166,6 +171,8 @@ static gconv_status measure_bandwidth(gconv_device *device, double *bytes_per_ms
 }
 
 gconv_status gconv_device_measure(gconv_device *device, gconv_machine *machine) {
+  GCONV_NEED(device);
+  GCONV_NEED(machine);
   gconv_machine measured = device->machine;
   double count, milliseconds;
   GCONV_TRY(measure_bandwidth(device, &measured.bytes_per_ms));

@@ -2,39 +2,9 @@
 #include "filter/filter.h"
 #include "base/memory.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-gconv_status gconv_filter_check_size(const char *where, int64_t rows, int64_t columns) {
-  if (rows < 1 || columns < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT,
-                      "%s: a filter of %" PRId64 " rows and %" PRId64 " columns; it needs at least 1 of each", where, rows,
-                      columns);
-  if (rows > GCONV_FILTER_MAX_SIDE || columns > GCONV_FILTER_MAX_SIDE)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: a filter of %" PRId64 " rows and %" PRId64 " columns; the limit is %d of each",
-                      where, rows, columns, GCONV_FILTER_MAX_SIDE);
-  if (rows * columns > GCONV_FILTER_MAX_TAPS)
-    return gconv_fail(GCONV_TOO_LARGE, "%s: a filter of %" PRId64 " x %" PRId64 " taps; the limit is %d taps", where, rows,
-                      columns, GCONV_FILTER_MAX_TAPS);
-  return GCONV_OK;
-}
-
-gconv_status gconv_filter_check(const gconv_filter *filter) {
-  const char *name = filter->name ? filter->name : "filter";
-  GCONV_TRY(gconv_filter_check_size(name, filter->rows, filter->columns));
-  if (filter->anchor_row < 0 || filter->anchor_row >= filter->rows || filter->anchor_column < 0 ||
-      filter->anchor_column >= filter->columns)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: its anchor (%d, %d) lies outside of its %d x %d taps", name,
-                      filter->anchor_row, filter->anchor_column, filter->rows, filter->columns);
-  if (!isfinite(filter->divisor) || filter->divisor == 0 || !isfinite(filter->offset))
-    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: its divisor and offset must be finite, and the divisor not 0", name);
-  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
-    if (!isfinite(filter->taps[i]))
-      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: tap %zu is not finite", name, i);
-  return GCONV_OK;
-}
 
 gconv_status gconv_filters_add(gconv_filters *list, int32_t rows, int32_t columns, gconv_filter **filter) {
   size_t bytes = gconv_product(3, (size_t[]){(size_t)rows, (size_t)columns, sizeof(float)});
@@ -76,7 +46,8 @@ gconv_status gconv_filters_name(gconv_filters *list, size_t first, const char *n
 void gconv_filters_free(gconv_filters *list) {
   if (!list)
     return;
-  gconv_filters_truncate(list, 0);
+  if (list->items)
+    gconv_filters_truncate(list, 0);
   free(list->items);
   *list = (gconv_filters){0};
 }

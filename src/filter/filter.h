@@ -3,23 +3,11 @@
 #ifndef GCONV_FILTER_FILTER_H
 #define GCONV_FILTER_FILTER_H
 
-#include "base/status.h"
+#include "base/arguments.h"
 
 #include <limits.h>
 
-enum {
-  GCONV_FILTER_MAX_SIDE = 32768,        /* rows, and columns */
-  GCONV_FILTER_MAX_TAPS = 1 << 26,      /* rows * columns: 256 MiB as float32 */
-  GCONV_FILTER_MAX_FILE_BYTES = 1 << 30 /* of a file of filters */
-};
-
-/* Fails with GCONV_TOO_LARGE, naming the limit, if a filter cannot have this size, and with GCONV_BAD_ARGUMENT for sizes
- * below 1. `where` begins the text: a file, or the name of a built-in filter. */
-gconv_status gconv_filter_check_size(const char *where, int64_t rows, int64_t columns);
-
-/* Fails with GCONV_BAD_ARGUMENT if a filter made by a caller violates the rules of gconv.h: sizes, anchor, finite numbers.
- */
-gconv_status gconv_filter_check(const gconv_filter *filter);
+enum { GCONV_FILTER_MAX_FILE_BYTES = 1 << 30 /* of a file of filters */ };
 
 /* Appends a filter with all taps 0, divisor 1, offset 0, the anchor at rows / 2, columns / 2, and no name. *filter is valid
  * until the next call. The caller has checked the size. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From what a user writes to filters. It is tried in this order: a file, a built-in name, an inline kernel, a shipped file,
  * another name of a built-in. */
+#include "base/arguments.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/suggest.h"
@@ -300,6 +301,10 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
 }
 
 gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list) {
+  GCONV_NEED(spec);
+  GCONV_NEED(list);
+  if (list->count > 0 && !list->items)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the list has %zu filters, and its items are NULL", list->count);
   size_t before = list->count;
   bool gradient = list->gradient;
   list->gradient = false;

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes a filter as a file that gconv reads again, exact to the last bit. */
+#include "base/arguments.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/printable.h"
 #include "filter/number.h"
 #include "filter/syntax.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Writes "# sobel_x": a comment. The name may contain any characters. */
-static void write_name(FILE *out, const char *name) {
-  fputs("# ", out);
-  for (const char *at = name ? name : "filter"; *at; at++)
-    fputc((unsigned char)*at < ' ' || *at == 0x7F ? '?' : *at, out);
-  fputc('\n', out);
-}
 
 static void write_rows(FILE *out, const gconv_filter *filter) {
   char number[GCONV_NUMBER_BYTES];
@@ -49,7 +43,7 @@ static gconv_status write_text(const gconv_filter *filters, size_t count, const 
   for (size_t i = 0; out && i < count; i++) {
     if (i > 0)
       fputs(";\n", out);
-    write_name(out, filters[i].name);
+    gconv_print(out, "# %s\n", filters[i].name ? filters[i].name : "filter"); /* a comment */
     write_header(out, &filters[i], syntax);
     write_rows(out, &filters[i]);
   }
@@ -76,6 +70,8 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
   const gconv_syntax *syntax = NULL, *found = NULL;
   char *plain = NULL;
   size_t size = 0;
+  GCONV_NEED(filter);
+  GCONV_NEED(text);
   GCONV_TRY(gconv_filter_check(filter));
   GCONV_TRY(choose_syntax(filter, &syntax));
   GCONV_TRY(write_text(filter, 1, syntax, false, &plain, &size));
@@ -91,7 +87,6 @@ gconv_status gconv_filter_to_text(const gconv_filter *filter, char **text) {
 static gconv_status kernels_to_text(const gconv_filters *filters, char **text) {
   for (size_t i = 0; i < filters->count; i++) {
     const gconv_filter *filter = &filters->items[i];
-    GCONV_TRY(gconv_filter_check(filter));
     if (filter->divisor != 1 || filter->offset != 0)
       return gconv_fail(GCONV_UNSUPPORTED,
                         "%s: a text of several filters holds no divisor or offset: write it by itself, or divide the taps",
@@ -104,6 +99,9 @@ static gconv_status kernels_to_text(const gconv_filters *filters, char **text) {
 gconv_status gconv_filters_write(const char *path, const gconv_filters *filters) {
   gconv_sink *sink = NULL;
   char *text = NULL;
+  GCONV_NEED(path);
+  GCONV_NEED(filters);
+  GCONV_TRY(gconv_filters_check(filters));
   GCONV_TRY(filters->count == 1 ? gconv_filter_to_text(filters->items, &text) : kernels_to_text(filters, &text));
   gconv_status status = gconv_sink_open(path, &sink);
   if (status == GCONV_OK)

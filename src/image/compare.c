@@ -6,6 +6,7 @@
  * float32 values that hold them exactly: levels, or, where one image has floats, fractions of white. All sums are float64
  * and go in a fixed order: the lanes of a row, then row after row. So results depend on neither threads nor memory.
  */
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "image/colour.h"
@@ -361,9 +362,18 @@ static gconv_status open_both(const gconv_compared *a, const gconv_compared *b, 
   return check_shapes(&c->sides[0], &c->sides[1]);
 }
 
+static gconv_status check_side(const gconv_compared *given, const char *name) {
+  if (!given || (!given->path && !given->image))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_image_compare(): %s is NULL, or names no image", name);
+  return given->image ? gconv_check_pixels(given->image, name) : GCONV_OK;
+}
+
 gconv_status gconv_image_compare(const gconv_compared *a, const gconv_compared *b, const gconv_compare_options *options,
                                  gconv_difference *result) {
   static const gconv_compare_options defaults = {0};
+  GCONV_TRY(check_side(a, "a"));
+  GCONV_TRY(check_side(b, "b"));
+  GCONV_NEED(result);
   comparing c = {.options = options ? options : &defaults};
   gconv_difference found = {0};
   gconv_status status = open_both(a, b, &c);

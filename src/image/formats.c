@@ -38,14 +38,14 @@ static bool is_in_list(const char *word, const char *list) {
 }
 
 const gconv_format_info *gconv_format_by_name(const char *name) {
-  for (size_t i = 0; i < FORMATS; i++)
+  for (size_t i = 0; name && i < FORMATS; i++)
     if (strcasecmp(name, formats[i]->info.name) == 0 || is_in_list(name, formats[i]->info.extensions))
       return &formats[i]->info;
   return NULL;
 }
 
 const gconv_format_info *gconv_format_by_path(const char *path) {
-  const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+  const char *slash = path ? strrchr(path, '/') : NULL, *dot = path ? strrchr(slash ? slash : path, '.') : NULL;
   for (size_t i = 0; dot && i < FORMATS; i++)
     if (is_in_list(dot + 1, formats[i]->info.extensions))
       return &formats[i]->info;
@@ -60,7 +60,9 @@ const gconv_format *gconv_format_by_content(const uint8_t *bytes, size_t size) {
 }
 
 gconv_type gconv_format_type(const gconv_format_info *format, gconv_type wanted) {
-  for (int type = (int)wanted; type <= GCONV_F32; type++) /* the types are in order of what they can hold */
+  if (!format)
+    return wanted;
+  for (unsigned type = (unsigned)wanted; type <= GCONV_F32; type++) /* the types are in order of what they can hold */
     if (format->holds[type])
       return (gconv_type)type;
   int best = GCONV_F32;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Images in memory, and properties of their pixels that formats need. */
+#include "base/arguments.h"
 #include "image/format.h"
 
 #include <stdlib.h>
@@ -8,20 +9,17 @@
 /* ---- In memory ---- */
 
 size_t gconv_type_bytes(gconv_type type) {
-  return (size_t)1 << type;
+  return (unsigned)type <= GCONV_F32 ? (size_t)1 << type : 0;
 }
 
 const char *gconv_type_name(gconv_type type) {
   static const char *const names[] = {"u8", "u16", "f32"};
-  return names[type];
+  return (unsigned)type <= GCONV_F32 ? names[type] : NULL;
 }
 
 gconv_status gconv_image_allocate(gconv_image *image) {
-  if (image->frames < 1 || image->height < 1 || image->width < 1 || image->channels < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "an image of %d frames, %d x %d pixels and %d channels: all must be at least 1",
-                      image->frames, image->width, image->height, image->channels);
-  if (!image->planar && image->channels > 4)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "an interleaved image has 1 to 4 channels, not %d", image->channels);
+  GCONV_NEED(image);
+  GCONV_TRY(gconv_check_header(image, "an image"));
   size_t planes = (size_t)image->frames, samples = (size_t)image->width;
   *(image->planar ? &planes : &samples) *= (size_t)image->channels; /* both are int32_t: no overflow in 64 bits */
   size_t row_bytes = samples * gconv_type_bytes(image->type), plane_bytes, bytes;
@@ -35,7 +33,7 @@ gconv_status gconv_image_allocate(gconv_image *image) {
 }
 
 bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b) {
-  return a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
+  return a && b && a->type == b->type && a->frames == b->frames && a->height == b->height && a->width == b->width &&
          a->channels == b->channels && a->planar == b->planar && a->alpha == b->alpha;
 }
 

@@ -135,7 +135,8 @@ void gconv_reader_note(gconv_reader *reader, const char *format, ...) {
 }
 
 bool gconv_reader_has_room(gconv_reader *reader, size_t size) {
-  size_t before = gconv_metadata_bytes(&reader->header);
+  const gconv_image *header = &reader->header;
+  size_t before = header->icc_bytes + header->exif_bytes + header->xmp_bytes + reader->comment_bytes;
   if (size <= GCONV_MOST_METADATA && before <= GCONV_MOST_METADATA - size)
     return true;
   if (!reader->left_out)

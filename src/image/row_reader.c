@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads files, by rows and as a whole: the public functions over reader.c. */
+#include "base/arguments.h"
 #include "image/format.h"
 #include "image/metadata.h"
 #include "image/orientation.h"
@@ -245,6 +246,8 @@ gconv_status gconv_row_reader_image(gconv_row_reader *rows, gconv_image *image) 
 
 gconv_status gconv_image_read(const char *path, const gconv_read_options *options, gconv_image *image) {
   gconv_row_reader *rows = NULL;
+  GCONV_NEED(path);
+  GCONV_NEED(image);
   *image = (gconv_image){0};
   GCONV_TRY(gconv_row_reader_open(path, options, &rows));
   gconv_status status = gconv_row_reader_image(rows, image);
@@ -284,6 +287,8 @@ static gconv_status read_header(const char *path, bool unrounded, gconv_image *i
 }
 
 gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
+  GCONV_NEED(path);
+  GCONV_NEED(image);
   return read_header(path, false, image, format);
 }
 

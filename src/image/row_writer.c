@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes files, by rows and as a whole. */
+#include "base/arguments.h"
 #include "base/threads.h"
 #include "image/exif.h"
 #include "image/format.h"
 #include "image/metadata.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static bool is_known(const gconv_format_info *format) {
+  size_t i = 0;
+  while (gconv_format_at(i) && gconv_format_at(i) != format)
+    i++;
+  return gconv_format_at(i) != NULL;
+}
 
 static gconv_status fill_options(const char *path, const gconv_write_options *given, gconv_write_options *options) {
   enum { DEFAULT_QUALITY = 90, DEFAULT_LEVEL = 1 };
@@ -17,6 +26,12 @@ static gconv_status fill_options(const char *path, const gconv_write_options *gi
     return gconv_fail(GCONV_BAD_ARGUMENT, "a quality of %d: it is 1 to 100", options->quality);
   if (options->png_level < GCONV_PNG_STORED || options->png_level > 9)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a PNG level of %d: it is 1 (fast) to 9 (small)", options->png_level);
+  GCONV_TRY(gconv_check_value("tiff_compression", options->tiff_compression, GCONV_TIFF_NONE, GCONV_TIFF_ZSTD));
+  GCONV_TRY(gconv_check_value("store", options->store, GCONV_STORE_F32, GCONV_STORE_F16));
+  if (!isfinite(options->unit) || options->unit < 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "a unit of %g: it is a finite number above 0, or 0 for 1", options->unit);
+  if (options->format && !is_known(options->format))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the format is none of those that gconv_format_at() lists");
   if (options->quality == 0)
     options->quality = DEFAULT_QUALITY;
   if (options->png_level == 0)
@@ -66,6 +81,9 @@ static gconv_status check_channels(const gconv_format *format, const gconv_image
 
 /* The format's start() checks limits of its own, such as the largest size. */
 gconv_status gconv_format_check(const gconv_format_info *info, const gconv_image *image) {
+  GCONV_NEED(info);
+  GCONV_NEED(image);
+  GCONV_TRY(gconv_check_value("the type of the image", image->type, GCONV_U8, GCONV_F32)); /* sizes may not be known yet */
   if (!info->writes)
     return gconv_fail(GCONV_UNSUPPORTED, "%s is only read, not written", info->name);
   if (!info->holds[image->type])
@@ -290,6 +308,11 @@ void gconv_row_writer_discard(gconv_row_writer *rows) {
 
 gconv_status gconv_image_write(const char *path, const gconv_write_options *options, const gconv_image *image) {
   gconv_row_writer *rows = NULL;
+  GCONV_NEED(path);
+  GCONV_NEED(image);
+  GCONV_TRY(gconv_check_pixels(image, path));
+  if ((image->icc_bytes && !image->icc) || (image->exif_bytes && !image->exif) || (image->xmp_bytes && !image->xmp))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: the ICC profile, EXIF or XMP of the image has a size, and is NULL", path);
   GCONV_TRY(gconv_row_writer_open(path, options, image, &rows));
   size_t planes = (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
   for (size_t i = 0; i < planes; i++) {

@@ -28,10 +28,11 @@ typedef struct gconv_tiff_reading {
   uint8_t *buffer;    /* the same; owned */
   const gconv_source *source;
   uint64_t *pages; /* where their directories are; owned, as all below */
-  int32_t page_count, room;
-  int32_t number;         /* of the first page; above 1 if one was asked for */
-  int32_t left_out;       /* reduced copies */
-  gconv_tiff_seat *seats; /* one a thread, or a plane; seats[0] has the file open from the beginning */
+  int32_t page_count;
+  uint64_t blocks, claimed; /* strips and tiles of the pages that were found, and their bytes in the file */
+  int32_t number;           /* of the first page; above 1 if one was asked for */
+  int32_t left_out;         /* reduced copies */
+  gconv_tiff_seat *seats;   /* one a thread, or a plane; seats[0] has the file open from the beginning */
   size_t seat_count;
   gconv_tiff_page page; /* that is read now: number `at` */
   int32_t at, row;      /* row: the next one of it */

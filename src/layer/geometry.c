@@ -144,6 +144,11 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
   if (bank->filters < 1 || bank->channels < 1 || bank->rows < 1 || bank->columns < 1)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: a bank of %d filters, %d channels and %d x %d taps: all must be at least 1",
                       where, bank->filters, bank->channels, bank->rows, bank->columns);
+  const size_t sizes[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns,
+                          sizeof *bank->weights};
+  if (gconv_product(5, sizes) > PTRDIFF_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
+                      bank->filters, bank->channels, bank->rows, bank->columns);
   if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_TANH || !isfinite(layer->slope) ||
       layer->padding < GCONV_LAYER_DEFAULT || layer->padding > GCONV_LAYER_SAME_LOWER)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: an activation, slope or padding that is none", where);

@@ -65,13 +65,6 @@ static gconv_status check_options(const gconv_network_options *options, const gc
   return GCONV_OK;
 }
 
-static gconv_status check_like(const gconv_image *like) {
-  if (like->frames < 1 || like->height < 1 || like->width < 1 || like->channels < 1)
-    return gconv_fail(GCONV_BAD_ARGUMENT, "an input of %d frames, %d x %d pixels and %d channels: all must be at least 1",
-                      like->frames, like->width, like->height, like->channels);
-  return GCONV_OK;
-}
-
 /* ---- Creation ---- */
 
 /* C of each, or NULL if none are given. */
@@ -320,7 +313,6 @@ static gconv_status prepare(gconv_network *network, const gconv_network_operatio
 gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *base, gconv_plan *plan) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   gconv_network *network = (gconv_network *)plan;
-  GCONV_TRY(check_like(order->like));
   network->steps = calloc(operation->count, sizeof *network->steps);
   if (!network->steps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers as an operation: copies of them, with the options. */
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "layer/network.h"
 #include "operation/pick.h"
@@ -95,6 +96,8 @@ static gconv_status fill(const gconv_layer *layers, size_t count, gconv_network_
 gconv_status gconv_operation_network(const gconv_layer *layers, size_t count, const gconv_network_options *options,
                                      gconv_operation **result) {
   static const gconv_network_options defaults;
+  GCONV_NEED(layers);
+  GCONV_NEED_AS(result, "operation");
   if (count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a network of no layers: there must be at least one");
   gconv_network_operation *operation = calloc(1, sizeof *operation);

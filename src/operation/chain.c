@@ -3,6 +3,7 @@
  * A chain: operations that are applied one after the other, as one operation. What a stage yields is the input of the next.
  * Between stages, images are whole in memory; by rows, only those rows of them are made that the strip at the end needs.
  */
+#include "base/arguments.h"
 #include "base/status.h"
 #include "operation/operation.h"
 
@@ -335,6 +336,9 @@ static const gconv_operation_type chain_type = {.name = "chains",
 static gconv_status check(gconv_operation *const *stages, size_t count) {
   if (count == 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a chain of no operations");
+  for (size_t i = 0; i < count; i++)
+    if (!stages[i])
+      return gconv_fail(GCONV_BAD_ARGUMENT, "operation %zu of a chain is NULL", i + 1);
   for (size_t i = 0; i + 1 < count; i++)
     if (gconv_operation_outputs(stages[i]) != 1)
       return gconv_fail(GCONV_BAD_ARGUMENT, "operation %zu of a chain makes %zu images of one, and the next one takes one",
@@ -343,6 +347,8 @@ static gconv_status check(gconv_operation *const *stages, size_t count) {
 }
 
 gconv_status gconv_operation_chain(gconv_operation *const *stages, size_t count, gconv_operation **result) {
+  GCONV_NEED(stages);
+  GCONV_NEED_AS(result, "operation");
   GCONV_TRY(check(stages, count));
   chain *c = calloc(1, sizeof *c);
   gconv_operation **copies = calloc(count, sizeof *copies);

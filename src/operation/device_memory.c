@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Executions on memory of the device: arrays of the caller, seen as images. */
+#include "base/arguments.h"
 #include "base/status.h"
 #include "operation/operation.h"
 
 static gconv_status check_shape(const gconv_array *array, const gconv_image *header, const char *what) {
   const int64_t shape[4] = {header->frames, header->channels, header->height, header->width};
+  GCONV_TRY(gconv_check_value("the type of an array", array->type, GCONV_U8, GCONV_F32));
   if (array->type != header->type)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s has samples of type %s, and the plan is one for %s", what,
                       gconv_type_name(array->type), gconv_type_name(header->type));
@@ -26,6 +28,11 @@ static bool steps_by(const gconv_array *array, int axis, int64_t expected) {
 /* Finds row_bytes and plane_bytes of the image whose samples lie as those of the array do. */
 static gconv_status find_strides(const gconv_array *array, const char *what, gconv_image *image) {
   const int64_t size = (int64_t)gconv_type_bytes(image->type), planes = image->planar ? image->channels : 1;
+  const int64_t most = PTRDIFF_MAX / ((int64_t)1 << 32); /* so that no product with a size overflows */
+  for (int i = 0; i < 4; i++)
+    if (array->shape[i] > 1 && (array->stride[i] < 0 || array->stride[i] > most * (i < 2 ? 1 << 16 : 1)))
+      return gconv_fail(GCONV_UNSUPPORTED, "%s has rows or planes that run backwards, or lie further apart than any memory",
+                        what);
   const int64_t pixel = image->planar ? size : size * image->channels, row = pixel * image->width;
   if (!steps_by(array, 3, pixel) || (!image->planar && !steps_by(array, 1, size)))
     return gconv_fail(GCONV_UNSUPPORTED,
@@ -62,6 +69,9 @@ static gconv_status see_image(const gconv_array *array, const gconv_image *heade
 gconv_status gconv_plan_execute_device(gconv_plan *plan, const gconv_array *in, const gconv_array *outputs,
                                        size_t output_count, void *stream) {
   gconv_image image;
+  GCONV_NEED(plan);
+  GCONV_NEED(in);
+  GCONV_NEED(outputs);
   if (!plan->type->execute_device)
     return gconv_fail(GCONV_UNSUPPORTED, "this operation knows no memory of devices");
   if (output_count != plan->output_count)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Operations and their users: the caller that made one, and the plans of it. */
 #include "operation/operation.h"
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static void discard(gconv_plan *plan) {
 gconv_status gconv_plan_make(const gconv_plan_order *order, const gconv_operation *operation, gconv_plan **result) {
   if (order->rows < 0)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a plan for %d rows at a time: give 0 for whole images", order->rows);
+  GCONV_TRY(gconv_check_header(order->like, "the image of a plan"));
   gconv_plan *plan = calloc(1, operation->type->plan_type->bytes);
   if (!plan)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a plan");
@@ -61,6 +63,10 @@ static gconv_status create(gconv_device *device, const gconv_image *like, const 
 
 gconv_status gconv_plan_create(gconv_device *device, const gconv_image *like, const gconv_operation *operation, int32_t rows,
                                gconv_plan **plan) {
+  GCONV_NEED(device);
+  GCONV_NEED(like);
+  GCONV_NEED(operation);
+  GCONV_NEED(plan);
   return create(device, like, operation, rows, GCONV_PLAN_WHOLE, plan);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What can be done with a plan: arguments are checked here, once for all operations, and outputs are allocated. */
+#include "base/arguments.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "operation/operation.h"
@@ -24,27 +25,27 @@ double gconv_pixel_bytes(const gconv_image *image) {
 }
 
 size_t gconv_plan_outputs(const gconv_plan *plan) {
-  return plan->output_count;
+  return plan ? plan->output_count : 0;
 }
 
 const gconv_image *gconv_plan_output_header(const gconv_plan *plan, size_t output) {
-  return output < plan->output_count ? &plan->outputs[output] : NULL;
+  return plan && output < plan->output_count ? &plan->outputs[output] : NULL;
 }
 
 const gconv_plan_info *gconv_plan_get_info(const gconv_plan *plan) {
-  return &plan->info;
+  return plan ? &plan->info : NULL;
 }
 
 const gconv_layer_info *gconv_plan_layer_info(const gconv_plan *plan, size_t layer) {
-  return plan->type->layer_info ? plan->type->layer_info(plan, layer) : NULL;
+  return plan && plan->type->layer_info ? plan->type->layer_info(plan, layer) : NULL;
 }
 
 bool gconv_plan_fits(const gconv_plan *plan, const gconv_image *like) {
-  return gconv_image_same_shape(&plan->like, like);
+  return plan && gconv_image_same_shape(&plan->like, like);
 }
 
 size_t gconv_plan_held_bytes(const gconv_plan *plan) {
-  return plan->type->held_bytes ? plan->type->held_bytes(plan) : 0;
+  return plan && plan->type->held_bytes ? plan->type->held_bytes(plan) : 0;
 }
 
 size_t gconv_plan_png_bytes(const gconv_plan *plan) {
@@ -57,7 +58,7 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
   if (image->data) {
     if (!gconv_image_same_shape(header, image))
       return gconv_fail(GCONV_BAD_ARGUMENT, "%s has pixels of another shape or type than the plan yields", what);
-    return GCONV_OK;
+    return gconv_check_pixels(image, what);
   }
   gconv_image fresh = *header;
   GCONV_TRY(gconv_image_allocate(&fresh));
@@ -67,10 +68,9 @@ gconv_status gconv_plan_fit_image(const gconv_image *header, const char *what, g
 }
 
 static gconv_status check_pixels(const gconv_plan *plan, const gconv_image *in) {
-  return gconv_plan_fits(plan, in) && in->data
-             ? GCONV_OK
-             : gconv_fail(GCONV_BAD_ARGUMENT,
-                          "the image has another shape or type than the plan was made for, or no pixels");
+  if (!gconv_plan_fits(plan, in) || !in->data)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the image has another shape or type than the plan was made for, or no pixels");
+  return gconv_check_pixels(in, "the image");
 }
 
 static gconv_status unsupported(const gconv_plan *plan, const char *what) {
@@ -123,6 +123,9 @@ static gconv_status execute(gconv_plan *plan, const gconv_plan_input *input, gco
 }
 
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *images, gconv_timings *timings) {
+  GCONV_NEED(plan);
+  GCONV_NEED(in);
+  GCONV_NEED_AS(images, "outputs");
   GCONV_TRY(check_pixels(plan, in));
   for (size_t i = 0; i < plan->output_count; i++)
     if (images[i].data == in->data)
@@ -177,11 +180,16 @@ gconv_status gconv_plan_measure(gconv_plan *plan, const gconv_image *in, gconv_i
 /* ---- By rows ---- */
 
 int32_t gconv_plan_row_step(const gconv_plan *plan) {
-  return plan->type->row_step ? plan->type->row_step(plan) : 0;
+  return plan && plan->type->row_step ? plan->type->row_step(plan) : 0;
 }
 
 void gconv_plan_rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
-  plan->type->rows_needed(plan, first, count, begin, end);
+  if (begin)
+    *begin = 0;
+  if (end)
+    *end = 0;
+  if (plan && begin && end && first >= 0 && count > 0 && count <= INT32_MAX - first)
+    plan->type->rows_needed(plan, first, count, begin, end);
 }
 
 /* Whether `part` has pixels like the rows of `whole`. */
@@ -194,6 +202,8 @@ static bool is_part(const gconv_image *part, const gconv_image *whole) {
 static gconv_status check_window(const gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                  int32_t count) {
   int32_t begin, end;
+  if (is_part(window, &plan->like))
+    GCONV_TRY(gconv_check_pixels(window, "the window"));
   if (!is_part(window, &plan->like) || window_row < 0 || window_row > plan->like.height - window->height)
     return gconv_fail(GCONV_BAD_ARGUMENT, "the window is not a part of an image that the plan was made for");
   gconv_plan_rows_needed(plan, first, count, &begin, &end);
@@ -231,6 +241,8 @@ static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32
     bool out = plan->type->leaves_out && !images[i].data && images[i].height == height;
     if (!out && (!is_part(&images[i], &plan->outputs[i]) || images[i].height != height))
       return gconv_fail(GCONV_BAD_ARGUMENT, "output %zu is not a part of what the plan yields", i + 1);
+    if (!out)
+      GCONV_TRY(gconv_check_pixels(&images[i], "an output"));
   }
   GCONV_TRY(check_strip(plan, first, height));
   GCONV_TRY(check_window(plan, window, window_row, first, height));
@@ -240,6 +252,10 @@ static gconv_status make_rows(gconv_plan *plan, const gconv_image *window, int32
 gconv_status gconv_plan_execute_rows(gconv_plan *plan, const gconv_image *window, int32_t window_row, int32_t first,
                                      gconv_image *images, gconv_timings *timings) {
   gconv_timings local = {0};
+  GCONV_NEED(plan);
+  GCONV_NEED(window);
+  if (!plan->pass.surveys) /* which makes nothing */
+    GCONV_NEED_AS(images, "outputs");
   timings = timings ? timings : &local;
   if (gconv_plan_row_step(plan) == 0)
     return gconv_fail(GCONV_UNSUPPORTED, "this plan needs the whole image");
@@ -265,6 +281,8 @@ gconv_status gconv_plan_begin_pass(gconv_plan *plan, size_t number, gconv_plan_p
 gconv_status gconv_plan_explain(const gconv_plan *plan, char **result) {
   char *memory = NULL;
   size_t size = 0;
+  GCONV_NEED(plan);
+  GCONV_NEED_AS(result, "text");
   FILE *text = open_memstream(&memory, &size);
   if (!text)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for an explanation");
@@ -282,6 +300,8 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
   for (size_t i = 0; i < plan->output_count; i++)
     if (!images[i].data || !gconv_image_same_shape(&plan->outputs[i], &images[i]))
       return gconv_fail(GCONV_BAD_ARGUMENT, "the outputs to verify are not those of this plan");
+    else
+      GCONV_TRY(gconv_check_pixels(&images[i], "an output"));
   GCONV_TRY(plan->type->verify(plan, in, images, tolerance, budget, result));
   if (result->max_error > result->allowed)
     return gconv_fail(GCONV_MISMATCH,
@@ -294,6 +314,12 @@ static gconv_status verify(gconv_plan *plan, const gconv_image *in, const gconv_
 
 gconv_status gconv_plan_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *images, double tolerance,
                                gconv_verification *result) {
+  GCONV_NEED(plan);
+  GCONV_NEED(in);
+  GCONV_NEED_AS(images, "outputs");
+  GCONV_NEED(result);
+  if (isnan(tolerance))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "the tolerance is not a number");
   return verify(plan, in, images, tolerance, INFINITY, result);
 }
 

@@ -5,6 +5,7 @@
  *
  * By rows, only the rows of the rectangle are made; all others are copies of the input.
  */
+#include "base/arguments.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/status.h"
@@ -473,6 +474,11 @@ static gconv_status keep_exact(const gconv_operation *base, gconv_operation **ex
 
 gconv_status gconv_operation_within(gconv_operation *operation, const gconv_area *area, gconv_operation **result) {
   gconv_image mask = {0};
+  GCONV_NEED(operation);
+  GCONV_NEED(area);
+  GCONV_NEED(result);
+  if (area->mask)
+    GCONV_TRY(gconv_check_pixels(area->mask, "the mask"));
   if (area->width < 0 || area->height < 0 || (area->width == 0) != (area->height == 0))
     return gconv_fail(GCONV_BAD_ARGUMENT, "a region of %d x %d pixels: it has at least one", (int)area->width,
                       (int)area->height);

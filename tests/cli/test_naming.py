@@ -408,6 +408,18 @@ class Formats(CommandTest):
         self.gconv("-i", "in/a.jpg", "-f", "sobel_x", "-o", "other/{stem}.{ext}", "--format", "pgm")
         self.assertEqual(self.files("other"), ["a.pnm"])
 
+    def test_same_keeps_webp_without_loss(self):
+        (self.folder / "w").mkdir()
+        for name, options in (("a", {"lossless": True}), ("b", {"quality": 80})):
+            with Image.open(self.folder / "in" / "b.JPEG") as image:
+                image.save(self.folder / "w" / f"{name}.webp", **options)
+        self.gconv("-i", "w", "-f", "identity", "-o", "out/", "--format", "same")
+        self.assertIn(b"VP8L", (self.folder / "out/a.webp").read_bytes()[:40])
+        self.assertNotIn(b"VP8L", (self.folder / "out/b.webp").read_bytes()[:40])
+        self.assert_pixels("out/a.webp", self.pixels("w/a.webp"))
+        self.gconv("-i", "w", "-f", "identity", "-o", "lossy/", "--format", "same", "--quality", "80")
+        self.assertNotIn(b"VP8L", (self.folder / "lossy/a.webp").read_bytes()[:40])
+
     def test_same_is_refused(self):
         words = ("-f", "identity", "--format", "same", "-o")
         self.usage_error("x.png: --format same writes jpeg here, as in/a.jpg is one", "-i", "in/a.jpg", *words, "x.png")

@@ -169,14 +169,6 @@ class WebP(helper.CommandTest):
         self.usage_error("--lossless: the results are png", "-i", "in.png", "-f", "identity", "-o", "x.png", "--lossless")
         self.usage_error("exclude each other", "-i", "in.png", "-f", "identity", "-o", "x.webp", "--lossless", "--quality", "3")
 
-    def test_same_format_without_loss_again(self):
-        array = self.photo("in/a.png", 60, 50)
-        Image.fromarray(array).save(self.folder / "in" / "a.webp", lossless=True)
-        self.gconv("-i", "in/a.webp", "-f", "identity", "-o", "out/", "--format", "same")
-        self.assert_pixels("out/a.webp", array)
-        self.gconv("-i", "in/a.webp", "-f", "identity", "-o", "small/", "--format", "same", "--quality", "30")
-        self.assertLess((self.folder / "small/a.webp").stat().st_size, (self.folder / "out/a.webp").stat().st_size / 2)
-
     def test_animation_becomes_files(self):
         frames = [Image.fromarray(page) for page in noise((3, 20, 30, 3))]
         frames[0].save(self.folder / "in.webp", save_all=True, append_images=frames[1:], lossless=True)

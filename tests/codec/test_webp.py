@@ -43,6 +43,10 @@ class Reading(unittest.TestCase):
         self.assertEqual(said.count("4 frames are read"), 1)
         got = read(path("in.webp"))
         np.testing.assert_array_equal(got[..., :3], [np.asarray(frame) for frame in frames])
+        for number, frame in enumerate(frames, 1):
+            np.testing.assert_array_equal(read(path("in.webp") + f":{number}")[..., :3], np.asarray(frame))
+        for number in ("0", "5", "x"):
+            self.assertIn("numbers 1 to 4", failure(path("in.webp") + ":" + number))
 
     def test_cut(self):
         for options in ({}, {"lossless": True}):

@@ -58,10 +58,10 @@ static void bad_filters(void **state) {
     options.alpha = (gconv_alpha)alpha;
     gconv_filter filter = box_filter();
     filter.taps = NULL;
-    refuse(&image, filter, options, GCONV_BAD_ARGUMENT, "box has no taps");
+    refuse(&image, filter, options, GCONV_BAD_ARGUMENT, "box: has no taps");
     filter = box_filter();
     filter.rows = -1;
-    refuse(&image, filter, options, GCONV_BAD_ARGUMENT, "box has no taps");
+    refuse(&image, filter, options, GCONV_BAD_ARGUMENT, "it needs at least 1 of each");
     filter = box_filter();
     filter.anchor_column = 3;
     refuse(&image, filter, options, GCONV_BAD_ARGUMENT, "anchor");

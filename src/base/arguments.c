@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/arguments.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+gconv_status gconv_check_given(const void *pointer, const char *name, const char *function) {
+  return pointer ? GCONV_OK : gconv_fail(GCONV_BAD_ARGUMENT, "%s(): %s is NULL", function, name);
+}
+
+gconv_status gconv_check_value(const char *what, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most)
+    return GCONV_OK;
+  return gconv_fail(GCONV_BAD_ARGUMENT, "%s is %" PRId64 ": it must be %" PRId64 " to %" PRId64, what, value, least, most);
+}
+
+/* ---- Images ---- */
+
+/* A room above has gconv_type_bytes(). 0 for what is no type. */
+static size_t sample_bytes(const gconv_image *image) {
+  return (unsigned)image->type <= GCONV_F32 ? (size_t)1 << image->type : 0;
+}
+
+/* The bytes of a row without gaps, and how many planes an image has: interleaved frames, or channels of frames. Both are
+ * products of two numbers below 2^31, and of at most 4. */
+static size_t row_bytes(const gconv_image *image) {
+  return (size_t)image->width * (image->planar ? 1 : (size_t)image->channels) * sample_bytes(image);
+}
+static size_t count_planes(const gconv_image *image) {
+  return (size_t)image->frames * (image->planar ? (size_t)image->channels : 1);
+}
+
+gconv_status gconv_check_header(const gconv_image *image, const char *what) {
+  if (sample_bytes(image) == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has samples of type %d: there are u8, u16 and f32, 0 to 2", what,
+                      (int)image->type);
+  if (image->frames < 1 || image->height < 1 || image->width < 1 || image->channels < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has %d frames, %d x %d pixels and %d channels: all must be at least 1", what,
+                      image->frames, image->width, image->height, image->channels);
+  if (!image->planar && image->channels > 4)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s is interleaved and has %d channels: it can have 1 to 4", what,
+                      image->channels);
+  if (image->alpha && image->channels < 2)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no channel but alpha", what);
+  const size_t factors[] = {row_bytes(image), (size_t)image->height, count_planes(image)};
+  if (gconv_product(3, factors) == SIZE_MAX)
+    return gconv_fail(GCONV_TOO_LARGE, "%s of %d x %d x %d x %d samples is larger than any memory", what, image->frames,
+                      image->height, image->width, image->channels);
+  return GCONV_OK;
+}
+
+gconv_status gconv_check_pixels(const gconv_image *image, const char *what) {
+  GCONV_TRY(gconv_check_header(image, what));
+  if (!image->data)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s has no pixels: its data is NULL", what);
+  size_t sample = sample_bytes(image), plane = 0, all = 0, planes = count_planes(image);
+  bool fits = gconv_multiply(image->row_bytes, (size_t)image->height, &plane) &&
+              gconv_multiply(planes > 1 ? image->plane_bytes : plane, planes, &all) && all <= PTRDIFF_MAX;
+  if (!fits)
+    return gconv_fail(GCONV_TOO_LARGE, "%s has %zu bytes from a row and %zu from a plane to the next: more than any memory",
+                      what, image->row_bytes, image->plane_bytes);
+  bool overlap = (image->height > 1 && image->row_bytes < row_bytes(image)) ||
+                 (planes > 1 && image->plane_bytes < plane - image->row_bytes + row_bytes(image));
+  bool split = (uintptr_t)image->data % sample || (image->height > 1 && image->row_bytes % sample) ||
+               (planes > 1 && image->plane_bytes % sample);
+  if (overlap || split)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s has %zu bytes from a row and %zu from a plane to the next: these overlap, or split a sample", what,
+                      image->row_bytes, image->plane_bytes);
+  return GCONV_OK;
+}
+
+/* ---- Filters ---- */
+
+gconv_status gconv_filter_check_size(const char *where, int64_t rows, int64_t columns) {
+  if (rows < 1 || columns < 1)
+    return gconv_fail(GCONV_BAD_ARGUMENT,
+                      "%s: a filter of %" PRId64 " rows and %" PRId64 " columns; it needs at least 1 of each", where, rows,
+                      columns);
+  if (rows > GCONV_FILTER_MAX_SIDE || columns > GCONV_FILTER_MAX_SIDE)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a filter of %" PRId64 " rows and %" PRId64 " columns; the limit is %d of each",
+                      where, rows, columns, GCONV_FILTER_MAX_SIDE);
+  if (rows * columns > GCONV_FILTER_MAX_TAPS)
+    return gconv_fail(GCONV_TOO_LARGE, "%s: a filter of %" PRId64 " x %" PRId64 " taps; the limit is %d taps", where, rows,
+                      columns, GCONV_FILTER_MAX_TAPS);
+  return GCONV_OK;
+}
+
+gconv_status gconv_filter_check(const gconv_filter *filter) {
+  const char *name = filter->name ? filter->name : "filter";
+  GCONV_TRY(gconv_filter_check_size(name, filter->rows, filter->columns));
+  if (!filter->taps)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: has no taps", name);
+  if (filter->anchor_row < 0 || filter->anchor_row >= filter->rows || filter->anchor_column < 0 ||
+      filter->anchor_column >= filter->columns)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: its anchor (%d, %d) lies outside of its %d x %d taps", name,
+                      filter->anchor_row, filter->anchor_column, filter->rows, filter->columns);
+  if (!isfinite(filter->divisor) || filter->divisor == 0 || !isfinite(filter->offset))
+    return gconv_fail(GCONV_BAD_ARGUMENT, "%s: its divisor and offset must be finite, and the divisor not 0", name);
+  for (size_t i = 0; i < (size_t)filter->rows * (size_t)filter->columns; i++)
+    if (!isfinite(filter->taps[i]))
+      return gconv_fail(GCONV_BAD_ARGUMENT, "%s: tap %zu is not finite", name, i);
+  return GCONV_OK;
+}
+
+gconv_status gconv_filters_check(const gconv_filters *filters) {
+  if (filters->count == 0 || !filters->items)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "there is no filter to convolve with");
+  for (size_t k = 0; k < filters->count; k++)
+    GCONV_TRY(gconv_filter_check(&filters->items[k]));
+  return GCONV_OK;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arguments of public functions. Each public function checks all of them before it uses one, with what is here, and
+ * fails with GCONV_BAD_ARGUMENT and the name of the argument. Functions without a status return NULL, 0 or false instead.
+ * tests/api/arguments.py gives each function each wrong argument.
+ */
+#ifndef GCONV_BASE_ARGUMENTS_H
+#define GCONV_BASE_ARGUMENTS_H
+
+#include "base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Fails in the calling function if a pointer is NULL: "gconv_image_read(): path is NULL". */
+#define GCONV_NEED(pointer) GCONV_TRY(gconv_check_given(pointer, #pointer, __func__))
+
+/* The same of a pointer that the header calls otherwise. */
+#define GCONV_NEED_AS(pointer, name) GCONV_TRY(gconv_check_given(pointer, name, __func__))
+
+gconv_status gconv_check_given(const void *pointer, const char *name, const char *function);
+
+/* Fails if a number, or the value of an enumeration, is not from least to most: "stride is 0: it must be 1 to 10". */
+gconv_status gconv_check_value(const char *what, int64_t value, int64_t least, int64_t most);
+
+/* Fails unless the type of an image is one, its sizes are at least 1, interleaved images have at most 4 channels, alpha is
+ * not its only channel, and its bytes can be counted: GCONV_TOO_LARGE if they cannot. `what` is for the text: "the input".
+ */
+gconv_status gconv_check_header(const gconv_image *image, const char *what);
+
+/* The same, and fails unless there are pixels whose rows and planes do not overlap and split no sample. */
+gconv_status gconv_check_pixels(const gconv_image *image, const char *what);
+
+enum {
+  GCONV_FILTER_MAX_SIDE = 32768,  /* rows, and columns, of a filter */
+  GCONV_FILTER_MAX_TAPS = 1 << 26 /* rows * columns: 256 MiB as float32 */
+};
+
+/* Fails with GCONV_TOO_LARGE, naming the limit, if a filter cannot have this size, and with GCONV_BAD_ARGUMENT for sizes
+ * below 1. `where` begins the text: a file, or the name of a built-in filter. */
+gconv_status gconv_filter_check_size(const char *where, int64_t rows, int64_t columns);
+
+/* Fails if a filter made by a caller violates the rules of gconv.h: sizes, anchor, finite numbers. Taps are read once their
+ * number is known to be right. */
+gconv_status gconv_filter_check(const gconv_filter *filter);
+
+/* The same of each of them; fails if there is none. */
+gconv_status gconv_filters_check(const gconv_filters *filters);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Texts for people. File names, names in files and messages of other libraries may hold any bytes, and some of these are
+ * commands to a terminal: they set its title, move its cursor or hide what stands before them. All that prints such a text,
+ * or writes it into a text for people, does so by a function of this header.
+ */
+#ifndef GCONV_BASE_PRINTABLE_H
+#define GCONV_BASE_PRINTABLE_H
+
+#include "gconv.h"
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Replaces by '?' each byte that a terminal may take for a command: those below 0x20, the ends of lines among them, and
+ * 0x7F; the characters U+0080 to U+009F in UTF-8; and bytes from 0x80 to 0x9F that are no part of valid UTF-8. The length
+ * stays as it is. Other bytes that are not UTF-8, such as those of names in Latin-1, stay. NULL is allowed. */
+void gconv_make_printable(char *text);
+
+/* The first `length` bytes of `text`, or fewer where it ends before, as such a text for free(); NULL without memory. */
+char *gconv_printable_copy(const char *text, size_t length);
+
+/* Prints as fprintf() does, and makes the arguments printable, as above. Ends of lines in `format` stay, those in arguments
+ * do not: so a name can never begin a line of its own. */
+void gconv_print(FILE *out, const char *format, ...) GCONV_PRINTF(2, 3);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/sandbox.h"
+#include "base/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- Landlock ------------------------------------------------------------------------------------------------------- */
+
+/* What is used of <linux/landlock.h>, which may be missing, or older than the kernel. */
+
+/* Rights, as bits. Those to read, to execute and to control devices are never given up. */
+#define RIGHT(bit) (UINT64_C(1) << (bit))
+#define WRITE_FILE RIGHT(1)
+#define REMOVE_DIR RIGHT(4)
+#define REMOVE_AND_MAKE (RIGHT(13) - RIGHT(4)) /* folders and files of all kinds */
+#define REFER RIGHT(13)                        /* move files between folders; since version 2 */
+#define TRUNCATE RIGHT(14)                     /* since version 3 */
+#define OF_FILES (WRITE_FILE | TRUNCATE)       /* what can be allowed of something that is no folder */
+
+enum { WANT_VERSION = 1, BENEATH_PATH = 1 };
+
+struct beneath_path {
+  uint64_t rights;
+  int32_t place;
+} __attribute__((packed));
+
+#ifndef SYS_landlock_create_ruleset /* the numbers are those of all architectures but Alpha */
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule 445
+#define SYS_landlock_restrict_self 446
+#endif
+
+/* The rights that the kernel can take away; 0 without Landlock, and for its version 1, by which files cannot be moved
+ * between folders at all. */
+static uint64_t find_rights(void) {
+  long version = syscall(SYS_landlock_create_ruleset, NULL, 0, WANT_VERSION);
+  uint64_t rights = WRITE_FILE | REMOVE_AND_MAKE | REFER;
+  return version < 2 ? 0 : version < 3 ? rights : rights | TRUNCATE;
+}
+
+/* ---- Where files may be changed --------------------------------------------------------------------------------------- */
+
+typedef struct sandbox {
+  uint64_t rights;
+  int rules;
+  bool broken; /* a rule could not be added: better no sandbox than one that keeps the command from its work */
+} sandbox;
+
+static bool permitted;
+
+void gconv_sandbox_permit(void) {
+  permitted = true;
+}
+
+/* False if there is nothing to do. */
+static bool begin(const gconv_settings *settings, sandbox *box) {
+  *box = (sandbox){.rights = permitted && !settings->no_sandbox ? find_rights() : 0, .rules = -1};
+  if (box->rights)
+    box->rules = (int)syscall(SYS_landlock_create_ruleset, &box->rights, sizeof box->rights, 0);
+  return box->rules >= 0;
+}
+
+/* Keeps the rights for a folder and all below, or for what else `path` is. What is not there is passed over. NULL is a path
+ * for which there was no memory. */
+static void allow(sandbox *box, const char *path, uint64_t rights) {
+  struct stat status;
+  int place = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+  if (place < 0) {
+    box->broken |= !path || errno != ENOENT;
+    return;
+  }
+  if (fstat(place, &status) == 0 && !S_ISDIR(status.st_mode))
+    rights &= OF_FILES;
+  const struct beneath_path rule = {rights & box->rights, place};
+  if (syscall(SYS_landlock_add_rule, box->rules, BENEATH_PATH, &rule, 0) != 0 && errno != EBADFD) /* pipes need no rule */
+    box->broken = true;
+  close(place);
+}
+
+static void enforce(sandbox *box) {
+  if (!box->broken && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+    (void)syscall(SYS_landlock_restrict_self, box->rules, 0);
+  close(box->rules);
+}
+
+/* The folder of a path, for free(); "." if it names none. NULL without memory. */
+static char *folder_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+}
+
+static void allow_folder_of(sandbox *box, const char *path) {
+  char *folder = folder_of(path);
+  allow(box, folder, ~UINT64_C(0));
+  free(folder);
+}
+
+/* Whether a result at `path` is written into what is there, rather than beside it. */
+static bool is_written_into(const char *path) {
+  struct stat status;
+  return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+/* What a link stands for, or what is no regular file, is no part of the folder that the path names. */
+static void allow_special(sandbox *box, const char *path) {
+  struct stat status;
+  if (lstat(path, &status) != 0 || S_ISREG(status.st_mode))
+    return;
+  char *target = S_ISLNK(status.st_mode) ? realpath(path, NULL) : NULL;
+  if (is_written_into(path))
+    allow(box, path, ~UINT64_C(0));
+  else if (target)
+    allow_folder_of(box, target);
+  free(target);
+}
+
+void gconv_sandbox_file(const gconv_settings *settings, const char *path) {
+  sandbox box;
+  if (!begin(settings, &box))
+    return;
+  if (path && strcmp(path, "-") != 0) {
+    allow_special(&box, path);
+    if (!is_written_into(path))
+      allow_folder_of(&box, path);
+  }
+  enforce(&box);
+}
+
+/* ---- Folders that are made first -------------------------------------------------------------------------------------- */
+
+static char *made;         /* a folder that was made, with those around it */
+static size_t made_behind; /* the length of what was there before */
+
+/* Makes what is missing of a path of folders. */
+static void make_folders(const char *path, mode_t mode) {
+  char *folder = strdup(path);
+  size_t length = folder ? strlen(folder) : 0;
+  for (size_t at = 1; at <= length; at++)
+    if (at == length || folder[at] == '/') {
+      char end = folder[at];
+      folder[at] = '\0';
+      if (mkdir(folder, mode) != 0 && errno == EEXIST && !made)
+        made_behind = at;
+      folder[at] = end;
+    }
+  free(folder);
+}
+
+/* Makes the folder of the results, and lets gconv_sandbox_tidy() remove it. */
+static void make_results(sandbox *box, const char *path) {
+  if (access(path, F_OK) == 0)
+    return;
+  made_behind = 0;
+  make_folders(path, 0777);
+  made = strdup(path);
+  char *around = made_behind ? strndup(path, made_behind) : strdup(path[0] == '/' ? "/" : ".");
+  allow(box, around, REMOVE_DIR);
+  free(around);
+}
+
+void gconv_sandbox_tidy(void) {
+  for (char *slash; made && strlen(made) > made_behind && rmdir(made) == 0; *slash = '\0')
+    if (!(slash = strrchr(made, '/')))
+      break;
+  free(made);
+  made = NULL;
+}
+
+/* ---- Jobs ------------------------------------------------------------------------------------------------------------- */
+
+/* Whether this gconv has a driver of GPUs. */
+static bool knows_gpus(void) {
+  const gconv_algorithm_info *algorithm;
+  for (size_t i = 0; (algorithm = gconv_algorithm_at(i)); i++)
+    if (strcmp(algorithm->device, "cuda") == 0)
+      return true;
+  return false;
+}
+
+/* A cache in `folder`, which `below` extends; NULL is none. It is made where there is a GPU to use it. */
+static void allow_cache(sandbox *box, const char *folder, const char *below) {
+  bool used = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+  char *path = NULL;
+  if (!folder || !folder[0] || asprintf(&path, "%s%s", folder, below) < 0)
+    return;
+  if (used)
+    make_folders(path, 0700);
+  allow(box, path, ~UINT64_C(0));
+  free(path);
+}
+
+/* Where CUDA and what it loads write: devices, pipes to its services, kernels that it compiled; and our own measurements. */
+static void allow_gpus(sandbox *box) {
+  static const char *const places[] = {"/dev", "/proc", "/tmp"};
+  static const char *const variables[] = {"TMPDIR", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"};
+  const char *cache = getenv("CUDA_CACHE_PATH");
+  char *own = gconv_cache_path("");
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    allow(box, places[i], ~UINT64_C(0));
+  for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+    if (getenv(variables[i]))
+      allow(box, getenv(variables[i]), ~UINT64_C(0));
+  allow_cache(box, cache ? cache : getenv("HOME"), cache ? "" : "/.nv");
+  allow_cache(box, own, "");
+  free(own);
+}
+
+/* The fixed folders of a template: those before its first brace. */
+static char *fixed_folder(const char *pattern) {
+  char *fixed = strndup(pattern, strcspn(pattern, "{")), *folder = fixed ? folder_of(fixed) : NULL;
+  free(fixed);
+  return folder;
+}
+
+void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *outputs) {
+  sandbox box;
+  const char *pattern = outputs->pattern, *device = settings->job.device;
+  if (!begin(settings, &box))
+    return;
+  bool files = pattern && strcmp(pattern, "-") != 0 && !is_written_into(pattern);
+  char *folder = files ? fixed_folder(pattern) : NULL;
+  if (folder && outputs->make_folders)
+    make_results(&box, folder);
+  if (files)
+    allow(&box, folder, ~UINT64_C(0));
+  for (size_t i = 0; i < outputs->paths.count; i++)
+    allow_special(&box, outputs->paths.items[i]);
+  if (device && strcmp(device, "cpu") != 0 && knows_gpus())
+    allow_gpus(&box);
+  enforce(&box);
+  free(folder);
+}

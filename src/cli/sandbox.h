@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command reads files of strangers, and a fault in a decoder may give them its rights. So it gives up, before it reads
+ * images, its right to change files in any other place than those of its results: by Landlock, of Linux 5.19 and later.
+ * Where the kernel lacks it, nothing happens. Reading is not restricted. Threads that were started before keep their rights,
+ * so that a command calls these functions before it opens a device.
+ */
+#ifndef GCONV_CLI_SANDBOX_H
+#define GCONV_CLI_SANDBOX_H
+
+#include "cli/settings.h"
+
+/* Without this call, the functions below do nothing. For main(): this process runs one command, and ends. */
+void gconv_sandbox_permit(void);
+
+/* From now on, this thread and those that it starts change files only at the place of `path`: in its folder and below, or,
+ * of a device or pipe, itself. NULL and "-": nowhere. Open files stay open, standard output too. */
+void gconv_sandbox_file(const gconv_settings *settings, const char *path);
+
+/* The same for the results of a job: below the fixed folders of their template. These are made if the job would make them,
+ * as the right to do that is lost, too. A job that may use a GPU keeps the right to write where its driver does: in /dev,
+ * /proc, folders of temporary files, and caches. */
+void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *outputs);
+
+/* When results are written: removes the folders that gconv_sandbox_outputs() made, if they are empty. */
+void gconv_sandbox_tidy(void);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* The part of the program of arguments.py that is the same whatever the headers declare: what is right of each kind. */
+#include "base/status.h"
+#include "gconv_jobs.h"
+
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- What is right ---- */
+
+static float weights[9] = {0, 1, 0, 1, -4, 1, 0, 1, 0};
+static uint8_t samples[6 * 8 * 3], results[6 * 8 * 3];
+
+static gconv_image picture = {.type = GCONV_U8,
+                              .frames = 1,
+                              .height = 6,
+                              .width = 8,
+                              .channels = 3,
+                              .row_bytes = 24,
+                              .plane_bytes = 144,
+                              .data = samples};
+static gconv_image result = {.type = GCONV_U8,
+                             .frames = 1,
+                             .height = 6,
+                             .width = 8,
+                             .channels = 3,
+                             .row_bytes = 24,
+                             .plane_bytes = 144,
+                             .data = results};
+static gconv_image unallocated = {.type = GCONV_U8, .frames = 1, .height = 6, .width = 8, .channels = 3};
+static gconv_image spare;
+static gconv_array array_in = {samples, GCONV_U8, {1, 3, 6, 8}, {144, 1, 24, 3}};
+static gconv_array array_out = {results, GCONV_U8, {1, 3, 6, 8}, {144, 1, 24, 3}};
+static gconv_filters filters;
+static gconv_options options;
+static gconv_operation *operation;
+static gconv_device *device;
+static gconv_plan *plan;
+static gconv_bank bank = {.name = "bank", .filters = 1, .channels = 1, .rows = 3, .columns = 3, .weights = weights};
+static gconv_bank_file *file;
+static gconv_layer layer = {.bank = &bank};
+static gconv_network_options network;
+static gconv_area area = {.width = 4, .height = 4};
+static const gconv_format_info *png;
+static gconv_compared compared = {.path = "in.png"};
+static gconv_read_options read_options;
+static gconv_write_options write_options;
+static gconv_compare_options compare_options;
+static gconv_bank_sheet sheet;
+static char *spec_items[] = {"in.png"};
+static gconv_texts specs = {spec_items, 1};
+static gconv_inputs inputs;
+static gconv_outputs outputs;
+static gconv_naming naming = {.output = "out.png", .filters = &filters};
+static gconv_shard shard, undivided = {1, 1};
+static gconv_manifest *manifest;
+static gconv_message message;
+static gconv_batch batch;
+
+/* ---- What is wrong ---- */
+
+static const gconv_image no_picture = {.type = GCONV_U8, .frames = 1, .height = 6, .width = 8, .channels = 3};
+static const gconv_format_info no_format;
+static const gconv_bank no_bank;
+static const gconv_bank huge_bank = {
+    .filters = INT32_MAX, .channels = INT32_MAX, .rows = 3, .columns = 3, .weights = weights};
+static const gconv_filters no_filters;
+static const gconv_inputs no_inputs = {.count = 1};
+static const gconv_outputs no_outputs = {.paths = {NULL, 1}};
+static char long_text[100000];
+
+/* ---- Calls ---- */
+
+static const char *current = "";
+static int mistakes;
+
+static void report(const gconv_report *r, void *user) {
+  (void)r;
+  (void)user;
+}
+
+/* Begins a call, whose description a crash prints. */
+static void begin(const char *what) {
+  current = what;
+  message.text[0] = '\0';
+  gconv_set_error(GCONV_OK, "");
+}
+
+static void mistake(const char *why, const char *text) {
+  printf("%s: %s%s%s\n", current, why, *text ? ": " : "", text);
+  mistakes++;
+}
+
+/* Looks at the end of a call that returns a status. `must`: it must not succeed. `null`: `name` is NULL. */
+static void refused(const char *name, gconv_status status, bool must, bool null) {
+  const char *text = message.text[0] ? message.text : gconv_last_error();
+  if (must && status == GCONV_OK)
+    mistake("is not refused", "");
+  else if (must && null && status != GCONV_BAD_ARGUMENT)
+    mistake("has another status than GCONV_BAD_ARGUMENT", text);
+  else if (must && null && !strstr(text, name))
+    mistake("is refused, but the text does not name the argument", text);
+  else if (status != GCONV_OK && strncmp(current, "gconv_complain:", 15) != 0 && !*text)
+    mistake("is refused without a text", "");
+}
+
+static void tell(int number) {
+  char line[256];
+  int size = snprintf(line, sizeof line, "signal %d in %s\n", number, current);
+  ssize_t ignored = write(STDERR_FILENO, line, (size_t)size);
+  (void)ignored;
+  _exit(1);
+}
+
+static void need(gconv_status status, const char *what) {
+  if (status == GCONV_OK)
+    return;
+  fprintf(stderr, "%s: %s%s\n", what, gconv_last_error(), message.text);
+  exit(1);
+}
+
+static void set_up(void) {
+  char folder[] = "/tmp/gconv-arguments-XXXXXX";
+  signal(SIGSEGV, tell);
+  signal(SIGBUS, tell);
+  signal(SIGFPE, tell);
+  signal(SIGABRT, tell);
+  if (!mkdtemp(folder) || chdir(folder) != 0)
+    exit(1);
+  memset(long_text, 'x', sizeof long_text - 1);
+  options = gconv_options_default();
+  png = gconv_format_by_name("png");
+  need(gconv_image_write("in.png", NULL, &picture), "in.png");
+  need(gconv_bank_write("bank.txt", NULL, &bank), "bank.txt");
+  need(gconv_bank_file_open("bank.txt", NULL, &file, NULL), "bank file");
+  need(gconv_filters_read("sobel_x", NULL, &filters), "filters");
+  need(gconv_operation_filters(&filters, &options, &operation), "operation");
+  need(gconv_device_open("cpu", 2, &device), "device");
+  need(gconv_plan_create(device, &picture, operation, 0, &plan), "plan");
+  need(gconv_plan_execute(plan, &picture, &result, NULL), "result");
+  need(gconv_inputs_find(&specs, false, "-", &inputs, &message), "inputs");
+  need(gconv_outputs_name(&inputs, &naming, &outputs, &message), "outputs");
+  need(gconv_manifest_open(&outputs, &shard, 1, NULL, &manifest, &message), "manifest");
+  batch = (gconv_batch){
+      .inputs = &inputs, .outputs = &outputs, .operation = operation, .device = "cpu", .threads = 1, .report = report};
+}
+
+static void tear_down(void) {
+  gconv_image_free(&unallocated);
+  gconv_image_free(&spare);
+  gconv_manifest_close(manifest);
+  gconv_outputs_free(&outputs);
+  gconv_inputs_free(&inputs);
+  gconv_plan_free(plan);
+  gconv_device_close(device);
+  gconv_operation_free(operation);
+  gconv_filters_free(&filters);
+  gconv_bank_file_close(file);
+  char folder[PATH_MAX];
+  if (!getcwd(folder, sizeof folder) || unlink("in.png") != 0 || unlink("bank.txt") != 0)
+    mistake("the files are gone", "");
+  unlink("out.png");
+  unlink("out.txt");
+  unlink("\xff\xfe\x9b[2J");
+  unlink(".gconv-manifest");
+  if (chdir("/") != 0 || rmdir(folder) != 0)
+    mistake("files are left", folder);
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""SECURITY.md: its table of limits has every limit of the code, with its value, and its lists what the code has."""
+import os
+import pathlib
+import re
+import unittest
+
+SOURCE = pathlib.Path(os.environ["GCONV_SOURCE_FOLDER"])
+PAGE = (SOURCE / "SECURITY.md").read_text()
+ROOMS = "base image filter bank operation conv layer batch".split()
+
+# Constants of such names that refuse no input: sizes of our own buffers and lists, and what is merely looked at, or left out.
+NO_LIMITS = {
+    "src/base/status.c": {"MOST_KINDS"}, "src/image/reader.c": {"MOST_SNIFFED"}, "src/image/tiff_read.c": {"MOST_PLANES"},
+    "src/image/png_encode.c": {"MOST_MEMORY"}, "src/image/png_deflate.c": {"MOST_MATCHES", "MOST_TOKENS"}, "src/image/png_write.c": {"MOST_BYTES"},
+    "src/filter/vips.c": {"MAX_DIGITS"}, "src/filter/analysis.c": {"MAX_ANALYSED", "MAX_SWEEPS"}, "src/filter/opencv.c": {"MOST_BYTES"},
+    "src/operation/pick.h": {"GCONV_MOST_CANDIDATES"}, "src/conv/problem.c": {"LARGEST_BLOCK"}, "src/conv/plan_execute.c": {"MOST_REACH"},
+    "src/conv/losses.c": {"MOST_COMPUTED"}, "src/batch/worth.c": {"MOST_HEADERS"}, "src/batch/memory.c": {"MOST_WRITERS"},
+    "src/batch/devices.c": {"MOST_GPUS"}, "src/batch/stream.c": {"MOST_SLOTS"},
+}
+
+
+def without_comments(path):
+    return re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+
+
+class Security(unittest.TestCase):
+    rows = re.findall(r"(?m)^\| `(\w+)` \| ([^|]+) \| [^|]+ \| (\S+) \|$", PAGE)
+
+    def test_values(self):
+        self.assertGreater(len(self.rows), 25)
+        for name, value, path in self.rows:
+            text = without_comments(SOURCE / path)
+            found = re.search(rf"\b{name}(?: = | \(UINT64_C\()([^,;}}\n]+)", text)
+            self.assertTrue(found, f"{name} is not in {path}")
+            self.assertEqual(found[1].replace("UINT64_C", "").strip("() \n").replace(") ", " "), value.strip(), f"{name} in {path}")
+
+    def test_all_limits_are_listed(self):
+        listed = {(path, name) for name, _, path in self.rows}
+        for room in ROOMS:
+            for path in sorted((SOURCE / "src" / room).glob("*.[ch]")):
+                name = str(path.relative_to(SOURCE))
+                for constant in re.findall(r"\b((?:\w+_)?(?:MAX|MOST|LARGEST)_\w+) = ", without_comments(path)):
+                    self.assertTrue((name, constant) in listed or constant in NO_LIMITS.get(name, ()),
+                                    f"{constant} of {name} is neither in the table of SECURITY.md nor among those that refuse no input")
+
+    def test_variables_are_listed(self):
+        read = set()
+        for path in [*(SOURCE / "src").rglob("*.c"), *(SOURCE / "kernels").rglob("*.c")]:
+            read.update(re.findall(r'getenv\("(GCONV_\w+)"\)', path.read_text()))
+        self.assertEqual(read - set(re.findall(r"GCONV_[A-Z_]+", PAGE)), set())
+
+
+if __name__ == "__main__":
+    unittest.main()
