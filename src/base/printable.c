@@ -1,35 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/printable.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes of the character of UTF-8 at `at`, 2 to 4; 0 if there is none, or one of a single byte. Forms that are longer
- * than they need to be are not valid, and neither are surrogates and what is beyond U+10FFFF. */
-static int count_bytes(const unsigned char *at) {
-  unsigned char least = at[0] == 0xE0 ? 0xA0 : at[0] == 0xF0 ? 0x90 : 0x80; /* of the second byte */
-  unsigned char most = at[0] == 0xED ? 0x9F : at[0] == 0xF4 ? 0x8F : 0xBF;
-  int bytes = at[0] < 0xC2 || at[0] > 0xF4 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
-  if (bytes == 0 || at[1] < least || at[1] > most)
-    return 0;
-  for (int i = 2; i < bytes; i++)
-    if ((at[i] & 0xC0) != 0x80)
-      return 0;
-  return bytes;
-}
-
-/* U+0080 to U+009F, in UTF-8. */
-static bool is_c1(const unsigned char *at) {
-  return at[0] == 0xC2 && at[1] >= 0x80 && at[1] <= 0x9F;
-}
-
 void gconv_make_printable(char *text) {
-  for (unsigned char *at = (unsigned char *)text; at && *at;) {
-    int bytes = count_bytes(at);
-    if (is_c1(at))
+  for (char *at = text; at && *at;) {
+    size_t bytes = gconv_utf8_bytes(at, strnlen(at, 4));
+    unsigned char first = (unsigned char)*at;
+    if (first == 0xc2 && bytes == 2 && (unsigned char)at[1] < 0xa0) /* U+0080 to U+009F */
       at[0] = at[1] = '?';
-    else if (bytes == 0 && (*at < ' ' || (*at >= 0x7F && *at <= 0x9F)))
+    else if (bytes < 2 && (first < ' ' || (first >= 0x7f && first < 0xa0)))
       *at = '?';
     at += bytes > 0 ? bytes : 1;
   }
