@@ -150,7 +150,7 @@ FIELDS = {
     "gconv_format_info": dict.fromkeys("name extensions help reads writes holds multiframe several tensors level quality lossless "
                                        "compression stores".split(), TOLD),
     "gconv_texts": {"items": ["!NULL"], "count": ["0"]},
-    "gconv_inputs": {"items": ["!NULL"], "count": ["0"], "many": ANY, "unread": ["SIZE_MAX"], "unread_one": ["NULL"],
+    "gconv_inputs": {"items": ["!NULL"], "count": ["0"], "many": ANY, "unread": ["SIZE_MAX"], "linked": ["SIZE_MAX"], "unread_one": ["NULL"], "linked_one": ["NULL"],
                      "folders": ["!{NULL, 1}"], "patterns": ["!{NULL, 1}"]},
     "gconv_input": {"path": ["NULL"], "file": ["NULL"], "relative": ["NULL"], "found": ANY},
     "gconv_naming": {"output": ["!NULL", '""', "long_text", '"{nothing}"', '"{"', '"}"', '"out/"'], "format": ["NULL"], "same": ANY,
