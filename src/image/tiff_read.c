@@ -23,6 +23,7 @@
 #endif
 
 enum { MOST_PLANES = 4, RUN_BYTES = 1 << 20 };
+enum { MOST_UNKNOWN = 4096 }; /* tags: libtiff sorts all that it has heard of for each new one */
 
 /* What one thread works with. */
 typedef struct seat {
@@ -158,6 +159,9 @@ static gconv_status find_pages(state *s) {
   for (bool more = true; more && !(found && wanted > 0);) {
     if (first->file.status != GCONV_OK) /* libtiff goes on where it could not read a value */
       return gconv_tiff_fail(&first->file, "its directories cannot be read");
+    if (first->file.unknown > MOST_UNKNOWN)
+      return gconv_fail(GCONV_TOO_LARGE, "%s: its directories have more than %d tags that are not known: that is the limit",
+                        first->file.name, MOST_UNKNOWN);
     if (is_left_out(first)) {
       s->left_out++;
     } else {
