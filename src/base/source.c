@@ -162,7 +162,8 @@ gconv_status gconv_source_read(gconv_source *source, void *bytes, size_t wanted,
       done += take(source, to, wanted - done);
       continue;
     }
-    source->begin = source->end = 0; /* the buffer, which is empty, no longer has what is before the position */
+    if (!is_of_bytes(source)) /* the buffer, which is empty, no longer has what is before the position */
+      source->begin = source->end = 0;
     GCONV_TRY(read_some(source, to, wanted - done, &count));
     done += count;
     source->position += count;

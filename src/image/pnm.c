@@ -193,7 +193,7 @@ static bool sniff_pam(const uint8_t *bytes, size_t size) {
 /* Makes memory for a table of samples. It takes as long as thousands of bytes of a file, where an image of another maxval
  * may have a dozen. */
 static gconv_status begin_table(const gconv_reader *reader, size_t item_bytes, void **table) {
-  enum { MOST_TABLES = 1024 };
+  enum { MOST_TABLES = 64 };
   pnm_state *state = reader->state;
   if (state->tables++ == MOST_TABLES)
     return gconv_fail(GCONV_TOO_LARGE,

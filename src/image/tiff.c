@@ -35,6 +35,7 @@ static void keep_error(gconv_tiff_file *file, const char *format, va_list argume
 static void keep_warning(gconv_tiff_file *file, const char *module, const char *format, va_list arguments) {
   char text[300];
   vsnprintf(text, sizeof text, format, arguments);
+  file->unknown += !file->decoding && strncmp(format, "Unknown field", 13) == 0;
   bool fatal = strstr(text, "Corrupt JPEG data") || strstr(text, "Premature end");
   if (!file->decoding || !module)
     return;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_UNKNOWN = 4096 }; /* tags: libtiff sorts all that it has heard of for each new one */
+
 /* ---- Pages ---- */
 
 /* Copies at smaller sizes and masks, of which viewers make use: they are no pages. */
@@ -108,6 +110,9 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
   for (bool more = true; more && !(found && wanted > 0);) {
     if (first->file.status != GCONV_OK) /* libtiff goes on where it could not read a value */
       return gconv_tiff_fail(&first->file, "its directories cannot be read");
+    if (first->file.unknown > MOST_UNKNOWN)
+      return gconv_fail(GCONV_TOO_LARGE, "%s: its directories have more than %d tags that are not known: that is the limit",
+                        first->file.name, MOST_UNKNOWN);
     if (is_left_out(first)) {
       s->left_out++;
     } else {

@@ -288,6 +288,12 @@ def tiff_pages(size):
     return tiff([tiff_page()] * (size // 90))
 
 
+def tiff_unknown_tags(size):
+    tags = [1000 + i % 31000 for i in range(size // 12)]
+    pages = [tags[i:i + 4000] for i in range(0, len(tags), 4000)]
+    return tiff([tiff_page() + [entry(tag, 3, 1, 0) for tag in sorted(page)] for page in pages])
+
+
 def tiff_loop(size):
     return tiff([tiff_page()] * (size // 90), loop=True)
 

@@ -103,7 +103,7 @@ class Scale(CommandTest):
     def test_tiff(self):
         for make, good in ((scale_files.tiff_pages, True), (scale_files.tiff_loop, False), (scale_files.tiff_shared_text, None),
                            (scale_files.tiff_shared_lists, None), (scale_files.tiff_many_strips, False),
-                           (scale_files.tiff_shared_bytes, None)):
+                           (scale_files.tiff_shared_bytes, None), (scale_files.tiff_unknown_tags, None)):
             self.check(make, "a.tif", "-i", "a.tif", "-f", "identity", "-o", "o.npy", good=good)
 
     def test_animations(self):
@@ -121,8 +121,9 @@ class Scale(CommandTest):
                 (scale_files.onnx_long_name, "b.onnx", "has two tensors", ("bank", "info")),
                 (scale_files.npz_overlap, "b.npz", "its members are larger together than the archive", ("bank", "info")),
                 (scale_files.tiff_shared_bytes, "a.tif", "more than 64 times as large as the file: that is the limit", ("info",)),
+                (lambda size: scale_files.tiff_unknown_tags(4 * size), "a.tif", "more than 4096 tags that are not known", ("info",)),
                 (scale_files.tiff_many_strips, "a.tif", "its header promises 1000000 ", ("info",)),
-                (scale_files.pnm_maxvals, "a.pgm", "the maxval changes more than 1024 times from one of its images to the next", ("info",)),
+                (scale_files.pnm_maxvals, "a.pgm", "the maxval changes more than 64 times from one of its images to the next", ("info",)),
                 (lambda size: scale_files.webp_frames(32 * size), "a.webp", "frames; the limit is 32768: cut it into parts", ("info",)),
                 (lambda size: scale_files.tiff_shared_text(4 * size), "a.tif", "its directories share their values so often", ("info",))):
             with self.subTest(fragment):

@@ -16,7 +16,7 @@
 #ifndef FUZZ_SECONDS
 #define FUZZ_SECONDS 1 /* of any input */
 #endif
-enum { NANOSECONDS_A_BYTE = 200000, MOST_BYTES = 200 << 20, BYTES_A_BYTE = 10000 };
+enum { NANOSECONDS_A_BYTE = 100000, MOST_BYTES = 200 << 20, BYTES_A_BYTE = 4096 };
 
 const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);

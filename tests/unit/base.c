@@ -424,6 +424,26 @@ static void source_goes_back_in_its_buffer(void **state) {
   unlink("data");
 }
 
+static void source_of_bytes_goes_back_from_its_end(void **state) {
+  (void)state;
+  enum { SIZE = 6000 };
+  uint8_t *bytes = malloc(SIZE), *got = malloc(2 * SIZE);
+  size_t length;
+  assert_true(bytes && got);
+  for (int i = 0; i < SIZE; i++)
+    bytes[i] = (uint8_t)(i * 7 + i / 251);
+  gconv_source source;
+  gconv_source_of_bytes("bytes", bytes, SIZE, &source);
+  assert_int_equal(gconv_source_read(&source, got, 2 * SIZE, &length), GCONV_OK);
+  assert_int_equal(length, SIZE);
+  assert_int_equal(gconv_source_rewind(&source, 10), GCONV_OK);
+  assert_int_equal(gconv_source_read(&source, got, 2 * SIZE, &length), GCONV_OK);
+  assert_int_equal(length, SIZE - 10);
+  assert_memory_equal(got, bytes + 10, SIZE - 10);
+  free(bytes);
+  free(got);
+}
+
 static void lists_and_buffers_grow(void **state) {
   (void)state;
   int *items = NULL;
@@ -575,6 +595,7 @@ int main(void) {
       cmocka_unit_test(source_reads_all_within_its_limit),
       cmocka_unit_test(source_reads_all_of_files_without_a_size),
       cmocka_unit_test(source_goes_back_in_its_buffer),
+      cmocka_unit_test(source_of_bytes_goes_back_from_its_end),
       cmocka_unit_test(lists_and_buffers_grow),
       cmocka_unit_test(utf8_is_told_from_other_bytes),
       cmocka_unit_test(source_refuses_what_is_no_file),
