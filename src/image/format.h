@@ -37,7 +37,8 @@ typedef struct gconv_reader {
   bool again;            /* gconv_read_options.again */
   uint64_t max_pixels;   /* of a frame: checked by gconv_reader_open() between open() and the first row */
   bool used;             /* pixels were asked for, as rows or as a file for a GPU: only then are warnings given */
-  bool left_out;         /* some metadata were: gconv_reader_has_room() */
+  bool left_out;         /* some metadata were: gconv_reader_has_room() ... */
+  bool comments_left;    /* ... or comments: gconv_reader_add_comment() */
   bool failed;           /* gconv_reader_rows() did: nothing is read any more */
   int64_t rows_read;     /* of gconv_image_row_count(&header); counted by gconv_reader_rows() */
   void *state;           /* the format's own; of gconv_format_state() */
@@ -61,10 +62,9 @@ typedef struct gconv_writer {
   void *state;                        /* the format's own, of gconv_format_state() */
 } gconv_writer;
 
-/* Bytes of metadata that are kept of a file at most, of all kinds together. What goes beyond is left out, and a note says
- * so.
- */
-enum { GCONV_MOST_METADATA = 16 << 20 };
+/* Bytes of metadata that are kept of a file at most: of all kinds together, and of all comments. What goes beyond is left
+ * out, and a note says so. */
+enum { GCONV_MOST_METADATA = 16 << 20, GCONV_MOST_COMMENTS = 1 << 20 };
 
 /* Metadata that a format may hold. */
 enum { GCONV_HOLDS_EXIF = 1, GCONV_HOLDS_XMP = 2, GCONV_HOLDS_COMMENT = 4, GCONV_HOLDS_ALL = 7 };
@@ -158,6 +158,8 @@ void gconv_reader_note(gconv_reader *reader, const char *format, ...) GCONV_PRIN
 /* For open(): whether `size` more bytes of metadata are to be kept. If not, which GCONV_MOST_METADATA decides, there is a
  * note. */
 bool gconv_reader_has_room(gconv_reader *reader, size_t size);
+/* For open(): gconv_metadata_add_comment(), up to GCONV_MOST_COMMENTS. */
+gconv_status gconv_reader_add_comment(gconv_reader *reader, const void *bytes, size_t size);
 
 /* For open() of formats that are read as a whole: all bytes of the source, for gconv_release(), which count as reader->held.
  * GCONV_TOO_LARGE if they are more than `limit`, or than source->max_bytes allows. */

@@ -206,7 +206,7 @@ static gconv_status keep_segment(gconv_reader *reader, jpeg_saved_marker_ptr mar
   size_t size = marker->data_length;
   gconv_image *header = &reader->header;
   if (marker->marker == JPEG_COM)
-    return gconv_metadata_add_comment(header, &reader->comment_bytes, marker->data, size);
+    return gconv_reader_add_comment(reader, marker->data, size);
   if (has_prefix(marker, exif_prefix, sizeof exif_prefix)) {
     *left_out += header->exif != NULL;
     return gconv_metadata_set_exif(header, marker->data + sizeof exif_prefix, size - sizeof exif_prefix);

@@ -97,10 +97,8 @@ static bool is_ascii(const char *text) {
 
 /* A comment in Latin-1, as the format has it, becomes one in UTF-8; some programs write that in the first place. */
 static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) {
-  if (!gconv_reader_has_room(reader, chunk->size)) /* few bytes may be inflated to many, again and again */
-    return GCONV_OK;
   if (chunk->utf8 || gconv_utf8_is_whole((const char *)chunk->text, chunk->size))
-    return gconv_metadata_add_comment(&reader->header, &reader->comment_bytes, chunk->text, chunk->size);
+    return gconv_reader_add_comment(reader, chunk->text, chunk->size);
   uint8_t *text = malloc(2 * chunk->size + 1);
   size_t size = 0;
   if (!text)
@@ -111,7 +109,7 @@ static gconv_status take_comment(gconv_reader *reader, const text_chunk *chunk) 
       text[size++] = (uint8_t)(0xc0 | letter >> 6);
     text[size++] = letter < 0x80 ? letter : (uint8_t)(0x80 | (letter & 0x3f));
   }
-  gconv_status status = gconv_metadata_add_comment(&reader->header, &reader->comment_bytes, text, size);
+  gconv_status status = gconv_reader_add_comment(reader, text, size);
   free(text);
   return status;
 }

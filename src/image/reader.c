@@ -145,6 +145,17 @@ bool gconv_reader_has_room(gconv_reader *reader, size_t size) {
   return false;
 }
 
+gconv_status gconv_reader_add_comment(gconv_reader *reader, const void *bytes, size_t size) {
+  if (!gconv_reader_has_room(reader, size))
+    return GCONV_OK;
+  if (size <= GCONV_MOST_COMMENTS && reader->comment_bytes <= GCONV_MOST_COMMENTS - size)
+    return gconv_metadata_add_comment(&reader->header, &reader->comment_bytes, bytes, size);
+  if (!reader->comments_left)
+    gconv_reader_note(reader, "comments beyond %d MiB are left out", GCONV_MOST_COMMENTS >> 20);
+  reader->comments_left = true;
+  return GCONV_OK;
+}
+
 gconv_status gconv_reader_read_all(gconv_reader *reader, size_t limit, uint8_t **bytes, size_t *size) {
   gconv_source *source = reader->source;
   bool known = gconv_source_can_rewind(source);

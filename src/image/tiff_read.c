@@ -222,9 +222,7 @@ static gconv_status read_description(const gconv_tiff_reading *s, gconv_reader *
   if (!gconv_tiff.TIFFGetField(s->seats[0].file.handle, TIFFTAG_IMAGEDESCRIPTION, &text) || !text)
     return GCONV_OK;
   if (!is_of_layout(text))
-    return gconv_reader_has_room(reader, strlen(text))
-               ? gconv_metadata_add_comment(&reader->header, &reader->comment_bytes, text, strlen(text))
-               : GCONV_OK;
+    return gconv_reader_add_comment(reader, text, strlen(text));
   bool shape_alone = text[0] == '{' && strchr(text, ':') == strrchr(text, ':');
   if (!shape_alone)
     gconv_reader_note(reader, "its description is left out, which is about the layout of the file (%.7s...)", text);

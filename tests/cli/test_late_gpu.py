@@ -45,7 +45,7 @@ class LateGpu(helper.CommandTest):
     def test_the_cpu_begins_and_the_gpu_takes_over(self):
         self.gconv("-i", "in", "-f", "sobel_x", "-o", "cpu/", "-d", "cpu")
         expected = (self.folder / "cpu/00.png").read_bytes()
-        for words in ((), ("--memory", "30M")):
+        for words in ((), ("--memory", "39M")):
             for file in (self.folder / "out").glob("*"):
                 file.unlink()
             devices, algorithms = self.devices("-f", "sobel_x", *words)
@@ -193,7 +193,7 @@ class LateGpu(helper.CommandTest):
         self.gconv("-i", "in", "-f", "sobel_x", "-o", "cpu/", "-d", "cpu")
         log = self.folder / "log"
         for most in (1, 3):
-            for words in ((), ("--decode", "gpu"), ("--memory", "20M")):
+            for words in ((), ("--decode", "gpu"), ("--memory", "29M")):
                 log.unlink(missing_ok=True)
                 result = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "-d", "cuda", "--jobs", 9, "--threads", 3, "-q", *words,
                                     env={"LATE_GPU": str(self.folder), "LATE_GPU_PLANS": str(most), "LATE_GPU_LOG": str(log)})
@@ -239,7 +239,7 @@ class LateGpu(helper.CommandTest):
         ready = self.folder / "ready"
         ready.touch()
         text = self.gconv("-i", "in", "-f", "sobel_x", "-o", "out/", "--decode", "gpu", "--timings=json", "--jobs", 2, "--threads", 2,
-                          "--memory", "60M", env={"LATE_GPU": str(ready)}).stdout
+                          "--memory", "69M", env={"LATE_GPU": str(ready)}).stdout
         devices = {line["input"]: line["device"] for line in map(json.loads, text.splitlines()[:-1])}
         self.assertEqual({device for name, device in devices.items() if "large" in name}, {"cpu"})
         self.assertEqual(devices["in/39.jpg"], "cuda:0")
@@ -285,7 +285,7 @@ class LateGpu(helper.CommandTest):
         job = ("-f", "sobel_x", "-f", "gaussian_5")
         self.gconv("-i", "in", *job, "-o", "cpu/", "-d", "cpu")
         expected = {name: (self.folder / "cpu" / name).read_bytes() for name in self.files("cpu")}
-        for makes, *words in ((0,), (1,), (100,), (2, "--decode", "gpu", "--memory", "60M")):
+        for makes, *words in ((0,), (1,), (100,), (2, "--decode", "gpu", "--memory", "69M")):
             log = self.folder / "log"
             log.unlink(missing_ok=True)
             self.in_parts(makes, *job, *words, env={"LATE_GPU_LOG": str(log)})
