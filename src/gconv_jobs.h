@@ -208,7 +208,7 @@ typedef enum gconv_finding {
 
 /*
  * Reads the manifests beside `outputs`. With `removed`, the job is to be run: the folder is made if it is missing, the run's
- * own manifest is locked and appended to, and what killed runs left of the outputs is removed; *removed counts those files.
+ * own manifest is locked and appended to, and what runs that are gone left of the outputs is removed; *removed counts those.
  * NULL: nothing is changed. `job` is a digest of what makes the results: filters, options. The shard is used only here.
  * GCONV_EXISTS: another process is at work with the same manifest; GCONV_IO_ERROR; GCONV_NO_MEMORY.
  */

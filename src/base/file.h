@@ -74,6 +74,9 @@ gconv_status gconv_source_copy(const gconv_source *source, uint8_t **bytes, size
 
 /* ---- Sinks ---- */
 
+/* How many files this process may have open at a time (ulimit -n), without those that any process needs. At least 1. */
+int32_t gconv_files_allowed(void);
+
 typedef struct gconv_sink gconv_sink;
 
 /* Opens a temporary file beside `path`, which gconv_sink_commit() renames to `path`. "-" is standard output. Symbolic links

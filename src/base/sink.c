@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -204,6 +205,14 @@ static gconv_status open_path(gconv_sink *sink, const char *path) {
   if (!exists || S_ISREG(status.st_mode))
     return open_temporary(sink, exists ? &status : NULL);
   return open_special(sink, path, is_pipe);
+}
+
+int32_t gconv_files_allowed(void) {
+  enum { SPARE_FILES = 32 }; /* standard streams, libraries, folders, files of the caller */
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX)
+    return INT32_MAX;
+  return limit.rlim_cur > SPARE_FILES ? (int32_t)limit.rlim_cur - SPARE_FILES : 1;
 }
 
 gconv_status gconv_sink_open(const char *path, gconv_sink **result) {

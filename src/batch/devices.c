@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "batch/devices.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "batch/run.h"
 #include "device/decoder.h"
 
@@ -167,6 +168,8 @@ static void choose_workers(gconv_devices *devices, bool gpu, bool decodes, size_
   bool shares = batch->operation->type->shares;
   int usual = shares ? 2 : decodes ? devices->threads + (devices->threads + 1) / 2 : devices->threads;
   int workers = batch->jobs > 0 && ((gpu && !shares) || batch->jobs < usual) ? batch->jobs : usual;
+  int files = gconv_files_allowed() / GCONV_WORKER_FILES; /* else the system would refuse to open some */
+  workers = workers < files ? workers : files > 1 ? files : 1;
   devices->workers = most > 0 && (size_t)workers > most ? (int)most : workers;
   devices->share = shares ? devices->threads : devices->threads < devices->workers ? 1 : devices->threads / devices->workers;
   devices->starts = decodes && gconv_gpu_may_decode(batch) && !batch->only_explained &&

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of results, and the one array of all results. */
 #include "base/clock.h"
+#include "base/file.h"
 #include "batch/layout.h"
 #include "batch/run.h"
 #include "image/metadata.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
 
 /* As the batch asks for them, for results of `format`, of images of type `from`; `result` has the quality of the input, or
  * that it was compressed without loss, if that counts. */
@@ -41,13 +41,8 @@ static bool make_folder(const gconv_run *run, gconv_task *task, gconv_item *item
 /* ---- Open files ------------------------------------------------------------------------------------------------------ */
 
 size_t gconv_most_writers(const gconv_run *run) {
-  enum { SPARE_FILES = 32, FILES_OF_WORKER = 4 }; /* a worker also reads, and closes copies of files */
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT32_MAX)
-    return INT32_MAX;
-  int64_t workers = run->workers > 1 ? run->workers : 1;
-  int64_t most = ((int64_t)limit.rlim_cur - SPARE_FILES) / workers - FILES_OF_WORKER;
-  return most > 1 ? (size_t)most : 1;
+  int32_t own = gconv_files_allowed() / (run->workers > 1 ? run->workers : 1);
+  return own > GCONV_WORKER_FILES ? (size_t)(own - GCONV_WORKER_FILES) + 1 : 1;
 }
 
 /* ---- By rows --------------------------------------------------------------------------------------------------------- */

@@ -308,6 +308,14 @@ class Limits(helper.CommandTest):
             for name in self.files("out"):
                 (self.folder / "out" / name).unlink()
 
+    def test_more_jobs_than_open_files(self):
+        for i in range(60):
+            self.photo(f"p/{i}.png", 200, 150, seed=i)
+        words = [helper.GCONV, "-i", "p", "-f", "identity", "-o", "out/", "--threads", "16", "--jobs", "16", "-q"]
+        result = subprocess.run(words, cwd=self.folder, env=self.environment(), stderr=subprocess.PIPE, check=False,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (22, 22)))
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+
     def test_folders_that_are_deeper_than_paths_may_be_long(self):
         self.photo("p/a.png")
         here, name = os.open(self.folder / "p", os.O_RDONLY), "d" * 200
