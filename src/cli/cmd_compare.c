@@ -111,8 +111,10 @@ static gconv_status prepare(gconv_comparison *c, const gconv_texts *words, gconv
   GCONV_TRY(find_side(c, b, &c->sides[1], message));
   GCONV_TRY(gconv_compare_find_pairs(c, message));
   if (c->settings->naming.output)
-    if (gconv_device_open("cpu", gconv_settle_threads(c->settings->job.threads, c->settings->quiet), &c->device) != GCONV_OK)
-      return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
+    GCONV_TRY(gconv_compare_name_pictures(c, message));
+  gconv_sandbox_outputs(c->settings, &c->pictures);
+  if (gconv_device_open("cpu", gconv_settle_threads(c->settings->job.threads, c->settings->quiet), &c->device) != GCONV_OK)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s", gconv_last_error());
   return GCONV_OK;
 }
 
