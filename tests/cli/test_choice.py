@@ -45,7 +45,7 @@ class Choice(CommandTest):
             with self.subTest(height=height, width=width, channels=channels, filter=spec):
                 self.photo("a.png", width, height, channels=channels)
                 first = None
-                for number, words in enumerate((["1"], ["2"], ["4"], ["16"], ["4", "--memory", "40M"])):
+                for number, words in enumerate((["1"], ["2"], ["4"], ["16"], ["4", "--memory", "50M"])):
                     name = f"{number}.npy"
                     told = self.explain("-i", "a.png", "-f", spec, "-o", name, "--depth", "float", "--threads", *words)
                     made = told, (self.folder / name).read_bytes()
@@ -108,12 +108,12 @@ class Choice(CommandTest):
         for channels, side, filters in LAYERS:
             self.layer(channels, side, filters)
             first = None
-            for words in ["--threads", "1"], ["--threads", "4"], ["--threads", "16"], ["--threads", "2", "--memory", "40M"]:
+            for words in ["--threads", "1"], ["--threads", "4"], ["--threads", "16"], ["--threads", "2", "--memory", "50M"]:
                 told = self.explain("-i", "arrays/0.npy", "-f", "w.npy", "-o", "o.npy", *words)
                 made = told, (self.folder / "o.npy").read_bytes()
                 first = first or made
                 self.assertEqual(first, made, words)
-            for words in [], ["--batch", "1"], ["--batch", "3"], ["--memory", "40M"], ["--jobs", "4"], ["--threads", "16"]:
+            for words in [], ["--batch", "1"], ["--batch", "3"], ["--memory", "50M"], ["--jobs", "4"], ["--threads", "16"]:
                 self.gconv("-i", "arrays/", "-f", "w.npy", "-o", "maps/", "--format", "npy", *words)
                 self.assertEqual((self.folder / "maps" / "0.npy").read_bytes(), first[1], words)
 
