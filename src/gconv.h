@@ -132,8 +132,8 @@ gconv_status gconv_image_allocate(gconv_image *image);
  * their rows. */
 bool gconv_image_same_shape(const gconv_image *a, const gconv_image *b);
 
-/* Copies ICC profile, resolution, EXIF, XMP, comment, JPEG quality and `lossless` of `from` to `to`, replacing what is there.
- * After a failure, GCONV_NO_MEMORY, `to` is as it was. */
+/* Copies ICC profile, resolution, EXIF, XMP, comment, JPEG quality and `lossless` of `from` to `to`, replacing what is
+ * there. After a failure, GCONV_NO_MEMORY, `to` is as it was. */
 gconv_status gconv_image_copy_metadata(gconv_image *to, const gconv_image *from);
 
 /* Frees what the image owns and zeroes it. NULL is allowed. */
