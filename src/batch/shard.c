@@ -118,7 +118,8 @@ static bool is_mine(const gconv_input *input, size_t i, void *user) {
 
 void gconv_shard_take(const gconv_shard *shard, gconv_inputs *inputs, gconv_outputs *outputs) {
   gconv_shard own = shard ? *shard : (gconv_shard){0};
-  if (own.count > 0 && inputs && outputs && gconv_check_inputs(inputs, NULL) == GCONV_OK &&
+  bool part = own.number >= 1 && own.number <= own.count; /* else there is none: all inputs stay */
+  if (part && inputs && outputs && gconv_check_inputs(inputs, NULL) == GCONV_OK &&
       gconv_check_outputs(outputs, inputs, NULL) == GCONV_OK)
     gconv_outputs_keep(inputs, outputs, is_mine, &own);
 }
