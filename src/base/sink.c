@@ -140,12 +140,8 @@ static int create_temporary(gconv_sink *sink) {
 static gconv_status fail_to_create(const gconv_sink *sink, int error) {
   if (error == ENOENT)
     return gconv_fail(GCONV_IO_ERROR, "%s: the folder to write it in does not exist", sink->path);
-  if (error == EMFILE)
-    return gconv_fail(GCONV_IO_ERROR,
-                      "%s: cannot write there: too many files are open at a time: raise the limit (ulimit -n), or apply "
-                      "fewer filters at a time",
-                      sink->path);
-  return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s", sink->path, strerror(error));
+  return gconv_fail(GCONV_IO_ERROR, "%s: cannot write there: %s%s", sink->path, strerror(error),
+                    error == EMFILE ? ": raise the limit (ulimit -n), or apply fewer filters at a time" : "");
 }
 
 /* Creates and opens "<folder>/.<name>.gconv-XXXXXX". The system gives a new file the mode that the umask leaves. One that

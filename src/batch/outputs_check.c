@@ -50,6 +50,8 @@ static char *canonical(const char *path) {
     there[length] = '\0';
     real = realpath(length > 0 ? there : ".", NULL);
   }
+  if (there && !real && errno != ENOMEM) /* the working folder is gone, and has no path any more: writing will tell */
+    real = strdup("/");
   if (real && (result = malloc(strlen(real) + strlen(path + length) + 2)))
     append_parts(strcpy(result, real), path + length);
   free(there);
