@@ -221,13 +221,16 @@ static gconv_status refuse(const gconv_worker *worker, double bytes, const char 
   const char *unit = choose_unit(bytes + (double)worker->run->budget.shared, &wanted);
   const char *allowed_unit = choose_unit((double)worker->run->batch->memory, &allowed);
   const char *letter = unit[0] == 'M' ? "M" : unit[0] == 'k' ? "k" : "";
+  char fewer[80] = ""; /* each thread has buffers of its own */
+  if (worker->threads > 2)
+    snprintf(fewer, sizeof fewer, ", or let fewer than %d threads work (--threads)", worker->threads);
   if (!reason)
-    return gconv_fail(GCONV_TOO_LARGE, "takes about %.0f %s of memory, and --memory allows %.0f %s: raise it to %.0f%s",
-                      wanted, unit, allowed, allowed_unit, wanted, letter);
+    return gconv_fail(GCONV_TOO_LARGE, "takes about %.0f %s of memory, and --memory allows %.0f %s: raise it to %.0f%s%s",
+                      wanted, unit, allowed, allowed_unit, wanted, letter, fewer);
   return gconv_fail(GCONV_TOO_LARGE,
-                    "takes about %.0f %s of memory, and --memory allows %.0f %s: raise it to %.0f%s, or let it go by %s, "
+                    "takes about %.0f %s of memory, and --memory allows %.0f %s: raise it to %.0f%s%s, or let it go by %s, "
                     "which takes less: now it cannot, as %s",
-                    wanted, unit, allowed, allowed_unit, wanted, letter,
+                    wanted, unit, allowed, allowed_unit, wanted, letter, fewer,
                     worker->run->operation->type->batches ? "bands of rows" : "rows", reason);
 }
 

@@ -464,8 +464,8 @@ gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, g
   GCONV_TRY(gconv_check_inputs(inputs, message));
   bool array = inputs->count > 1 && outputs->paths.count == 1; /* of all inputs */
   GCONV_TRY(gconv_check_outputs(outputs, array ? NULL : inputs, message));
-  if (!outputs->first)
-    return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: first is NULL");
+  if (!outputs->first || !outputs->pattern)
+    return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: %s is NULL", outputs->first ? "pattern" : "first");
   if (outputs->paths.count == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: there are none to check");
   if (strcmp(outputs->paths.items[0], "-") == 0) /* then it is the only one */

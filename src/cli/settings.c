@@ -130,16 +130,6 @@ int gconv_settle_threads(int wanted, bool quiet) {
   return wanted > 0 ? allowed : 0;
 }
 
-/* Without --threads, --memory lowers the number of threads: each needs buffers of its own, mostly to write files. */
-static int choose_threads(const gconv_batch *batch) {
-  const uint64_t bytes_a_thread = 12 << 20;
-  int allowed = gconv_threads_allowed(0);
-  uint64_t fit = batch->memory / bytes_a_thread;
-  if (batch->memory == 0 || fit >= (uint64_t)allowed)
-    return 0;
-  return fit > 0 ? (int)fit : 1;
-}
-
 /* ---- What was given ---- */
 
 /* The last of the words of an option, if it looks like a result that was given without -o: an image that is not there. */
@@ -203,6 +193,6 @@ gconv_status gconv_settings_finish(gconv_settings *settings, gconv_message *mess
   GCONV_TRY(check_standard_input(settings, message));
   GCONV_TRY(choose_device(settings, message));
   GCONV_TRY(check_decoder(batch, message));
-  batch->threads = batch->threads > 0 ? gconv_settle_threads(batch->threads, settings->quiet) : choose_threads(batch);
+  batch->threads = gconv_settle_threads(batch->threads, settings->quiet);
   return GCONV_OK;
 }

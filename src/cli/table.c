@@ -297,7 +297,7 @@ const gconv_option gconv_option_table[] = {
            .help = "gpu: decode baseline JPEGs with the GPU's JPEG engines, by nvJPEG; the pixels are the same; auto: so "
                    "where no device is asked for and that is sooner done; default: cpu"),
     OPTION(FILTER, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
-           .help = THREADS_HELP ", or one for each 12M of --memory where these are fewer"),
+           .help = THREADS_HELP),
     OPTION(FILTER, 0, "jobs", "N", integer, job.jobs, KEEPS, .also = "workers parallel", .least = 1, .most = 4096,
            .help = "number of images to process at a time, on the CPU no more than threads; default: as many as threads, "
                    "where a GPU decodes half as many more"),

@@ -29,6 +29,7 @@ typedef struct png_session {
   bool no_memory;      /* which libpng does not always call by its name */
   size_t most;         /* bytes that libpng may allocate at a time, while it reads the chunks before the rows */
   gconv_reader *reader;
+  bool profile; /* the file has an ICC profile */
 
   uint64_t begin;             /* of the file, in the source */
   uint8_t head[8];            /* the last 8 bytes that libpng read at once: in the end, the head of the first IDAT chunk */
@@ -123,8 +124,8 @@ static void read_metadata(png_session *session) {
   }
   png_charp name;
   png_bytep bytes;
-  if (png_get_iCCP(session->png, session->info, &name, &compression, &bytes, &size) &&
-      gconv_reader_has_room(session->reader, size)) {
+  session->profile = png_get_iCCP(session->png, session->info, &name, &compression, &bytes, &size) != 0;
+  if (session->profile && gconv_reader_has_room(session->reader, size)) {
     if (gconv_allocate(size, "an ICC profile", &header->icc) != GCONV_OK)
       fail(session, GCONV_NO_MEMORY);
     memcpy(header->icc, bytes, size);
@@ -212,7 +213,7 @@ static gconv_status open_png(gconv_reader *reader) {
 static void warn_of_gamma(const png_session *session) {
   const gconv_reader *reader = session->reader;
   png_fixed_point gamma; /* in 100,000ths */
-  if (reader->rows_read == 0 || reader->again || png_get_valid(session->png, session->info, PNG_INFO_iCCP) ||
+  if (reader->rows_read == 0 || reader->again || session->profile ||
       !png_get_gAMA_fixed(session->png, session->info, &gamma) ||
       (gamma >= SRGB_GAMMA - GAMMA_SLACK && gamma <= SRGB_GAMMA + GAMMA_SLACK))
     return;

@@ -2,6 +2,7 @@
 """What the tests of the command line share: a folder of their own, small photos, and a way to run gconv."""
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,10 @@ from PIL import Image
 
 GCONV = os.environ["GCONV"]
 NOBODY = 65534
+
+# Memory goes with the number of threads: so that limits of it mean the same on every machine, tests have two processors.
+PROCESSORS = sorted(os.sched_getaffinity(0))
+os.sched_setaffinity(0, random.sample(PROCESSORS, min(2, len(PROCESSORS))))
 
 
 def needs(*libraries):

@@ -83,7 +83,7 @@ class Places(helper.CommandTest):
         (self.folder / "elsewhere").mkdir()
         run = subprocess.Popen([helper.GCONV, "-i", "-", "-f", "identity", "-o", "out/{filter}/{stem}.png"], cwd=self.folder,
                                env=self.environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-        (self.folder / "out").mkdir()
+        (self.folder / "out").mkdir(exist_ok=True)
         run.stdin.write(b"\x89")
         run.stdin.flush()
         while fcntl.ioctl(run.stdin, termios.FIONREAD, b"    ") != b"\0\0\0\0":
