@@ -20,7 +20,8 @@ struct gconv_plans {
   pthread_mutex_t lock; /* guards all below */
   pthread_cond_t changed;
   entry *entries;
-  uint64_t clock;
+  size_t freeing;           /* plans that are no entries any more, and still have their memory */
+  uint64_t clock;           /* counts plans that were given back or freed */
   uint64_t arrived, served; /* numbers of those that waited for memory: of all, and of those whose turn came */
 };
 
@@ -88,16 +89,22 @@ static entry *take_oldest(gconv_plans *plans, size_t most) {
 static bool shrink(gconv_plans *plans, size_t most) {
   bool any = false;
   for (entry *e; (e = take_oldest(plans, most)); any = true) {
+    plans->freeing++;
     pthread_mutex_unlock(&plans->lock);
     gconv_plan_free(e->plan);
     free(e);
     pthread_mutex_lock(&plans->lock);
+    plans->freeing--;
+    plans->clock++;
+    pthread_cond_broadcast(&plans->changed);
   }
   return any;
 }
 
-/* Whether others have plans of this GPU, or make them. */
+/* Whether others have plans of this GPU, or make or free them. */
 static bool others_have(const gconv_plans *plans, const gconv_device *device) {
+  if (plans->freeing > 0)
+    return true;
   for (const entry *e = plans->entries; e; e = e->next)
     if (!e->idle && e->of.device == device)
       return true;

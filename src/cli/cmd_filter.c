@@ -165,7 +165,7 @@ static int run_job(gconv_main_job *job) {
   }
   job->out = strcmp(job->settings->naming.output, "-") == 0 ? stderr : stdout;
   if (job->settings->dry_run) {
-    gconv_sandbox_file(job->settings, NULL);
+    gconv_sandbox_outputs(job->settings, NULL);
     return dry_run(job);
   }
   if (job->inputs.count == 0)

@@ -221,7 +221,7 @@ static char *fixed_folder(const char *pattern) {
 
 void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *outputs) {
   sandbox box;
-  const char *pattern = outputs->pattern, *device = settings->job.device;
+  const char *pattern = outputs ? outputs->pattern : NULL, *device = settings->job.device;
   if (!begin(settings, &box))
     return;
   bool files = pattern && strcmp(pattern, "-") != 0 && !is_written_into(pattern);
@@ -230,7 +230,7 @@ void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *
     make_results(&box, folder);
   if (files)
     allow(&box, folder, ~UINT64_C(0));
-  for (size_t i = 0; i < outputs->paths.count; i++)
+  for (size_t i = 0; outputs && i < outputs->paths.count; i++)
     allow_special(&box, outputs->paths.items[i]);
   if (device && strcmp(device, "cpu") != 0 && knows_gpus())
     allow_gpus(&box);

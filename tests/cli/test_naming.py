@@ -9,7 +9,7 @@ import unittest
 import numpy
 from PIL import Image
 
-from helper import CommandTest
+from helper import CommandTest, needs
 
 
 class Inputs(CommandTest):
@@ -408,6 +408,7 @@ class Formats(CommandTest):
         self.gconv("-i", "in/a.jpg", "-f", "sobel_x", "-o", "other/{stem}.{ext}", "--format", "pgm")
         self.assertEqual(self.files("other"), ["a.pnm"])
 
+    @needs("libwebp")
     def test_same_keeps_webp_without_loss(self):
         (self.folder / "w").mkdir()
         for name, options in (("a", {"lossless": True}), ("b", {"quality": 80})):

@@ -90,7 +90,7 @@ class Sandbox(helper.CommandTest):
         """All kinds of -o, with what is there before and after."""
         for output, expected in (("x.png", "x.png"), ("new/x.png", None), ("new/", "new/a.png"), ("n1/n2/n3/", "n1/n2/n3/a.png"),
                                  ("t/{stem}_{filter}.png", "t/a_identity.png"), ("{stem}/{index}.png", "a/1.png"),
-                                 (f"{self.folder}/abs/{{stem}}.tif", "abs/a.tif"), ("./y.png", "y.png"), ("elsewhere/../z.png", "z.png"),
+                                 (f"{self.folder}/abs/{{stem}}.ppm", "abs/a.ppm"), ("./y.png", "y.png"), ("elsewhere/../z.png", "z.png"),
                                  ("b{{r/{stem}.png", "b{r/a.png")):
             result = self.gconv("-i", "a.png", "-f", "identity", "-o", output, status=0 if expected else 2)
             if expected:

@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import scale_files
-from helper import GCONV, CommandTest
+from helper import GCONV, CommandTest, needs
 
 LONG = "GCONV_LONG_TESTS" in os.environ
 SIZE = 1 << 20 if LONG else 1 << 16  # bytes of the smaller file
@@ -100,15 +100,18 @@ class Scale(CommandTest):
             self.check(make, name, "-i", name, "-f", "identity", "-o", "o.npy", good=good)
         self.check(scale_files.png_inflated_comments, "a.png", "-i", "a.png", "-f", "identity", "-o", "o.png", size=SIZE // 16)
 
+    @needs("libtiff")
     def test_tiff(self):
         for make, good in ((scale_files.tiff_pages, True), (scale_files.tiff_loop, False), (scale_files.tiff_shared_text, None),
                            (scale_files.tiff_shared_lists, None), (scale_files.tiff_many_strips, False),
                            (scale_files.tiff_shared_bytes, None), (scale_files.tiff_unknown_tags, None)):
             self.check(make, "a.tif", "-i", "a.tif", "-f", "identity", "-o", "o.npy", good=good)
 
+    @needs("libwebp")
     def test_animations(self):
         self.check(scale_files.webp_frames, "a.webp", "-i", "a.webp", "-f", "identity", "-o", "o.npy")
 
+    @needs("libtiff", "libwebp")
     def test_limits_have_names(self):
         """What is refused is told with its limit."""
         size = 1 << 16

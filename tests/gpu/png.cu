@@ -67,7 +67,7 @@ static picture make_picture(int width, int height, int channels, gconv_type type
   p.header.height = height;
   p.header.channels = channels;
   p.header.alpha = channels % 2 == 0;
-  p.header.row_bytes = (size_t)width * (size_t)channels * gconv_type_bytes(type) + gap;
+  p.header.row_bytes = (size_t)width * (size_t)channels * gconv_type_bytes(type) + gap * gconv_type_bytes(type);
   p.memory.assign(p.header.row_bytes * (size_t)height, 0xa5);
   p.header.data = p.memory.data();
   return p;
