@@ -11,6 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Wrong arguments are meant. */
+#pragma GCC diagnostic ignored "-Wformat"
+#pragma GCC diagnostic ignored "-Wformat-security"
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-zero-length"
+#pragma GCC diagnostic ignored "-Wnonnull"
+
 /* ---- What is right ---- */
 
 static float weights[9] = {0, 1, 0, 1, -4, 1, 0, 1, 0};
