@@ -37,10 +37,9 @@ def make_inputs(photo, work):
     image = (small.astype(numpy.uint16) * 257 + random.integers(-100, 101, small.shape)).clip(0, 65535).astype(numpy.uint16)
     for name, number in (("stored", 1), ("deflate", 8)):
         cv2.imwrite(str(work / f"{name}.tif"), image, [cv2.IMWRITE_TIFF_COMPRESSION, number])
-    taps = random.random((9, 9)) + 0.1  # no two rows alike: not separable
-    taps /= taps.sum()
-    numpy.savetxt(work / "dense.txt", taps, "%.9g")
-    (work / "dense.mat").write_text("9 9\n" + (work / "dense.txt").read_text())
+    taps = random.integers(1, 101, (9, 9))  # no two rows alike: not separable; whole numbers, as vips rounds taps to them
+    numpy.savetxt(work / "dense.txt", taps / taps.sum(), "%.9g")
+    numpy.savetxt(work / "dense.mat", taps, "%d", header=f"9 9 {taps.sum()}", comments="")
 
 
 def commands(gconv, work):
