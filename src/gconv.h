@@ -614,9 +614,17 @@ typedef enum gconv_activation {
   GCONV_ACTIVATION_NONE,
   GCONV_ACTIVATION_RELU,    /* max(v, 0) */
   GCONV_ACTIVATION_LEAKY,   /* v < 0 ? slope * v : v */
-  GCONV_ACTIVATION_SIGMOID, /* 1 / (1 + exp(-v)) */
-  GCONV_ACTIVATION_TANH
+  GCONV_ACTIVATION_SIGMOID, /* 1 / (1 + exp(-slope * v)) */
+  GCONV_ACTIVATION_TANH,
+  GCONV_ACTIVATION_SOFTMAX /* exp(v) over the sum of exp(v) of all filters at this place */
 } gconv_activation;
+
+/* What a layer does. */
+typedef enum gconv_layer_kind {
+  GCONV_LAYER_CONV,    /* convolves with a bank */
+  GCONV_LAYER_MEAN,    /* the mean of each channel over height and width: N x C x 1 x 1 */
+  GCONV_LAYER_RESIDUAL /* adds the input of the first layer, normalised as that layer sees it; the shapes must be equal */
+} gconv_layer_kind;
 
 /* What products may be rounded to. Sums are float32 always. */
 typedef enum gconv_math { GCONV_MATH_FP32, GCONV_MATH_TF32, GCONV_MATH_FP16, GCONV_MATH_BF16 } gconv_math;
@@ -639,13 +647,15 @@ typedef enum gconv_layer_padding {
 } gconv_layer_padding;
 
 /*
- * A bank and how it is applied. All but `bank` may be 0: then it is as the bank says, where it has geometry.
+ * A layer of a network. Of mean and residual, all fields but `kind` are 0. Else it is a bank and how it is applied, and all
+ * but `bank` may be 0: then it is as the bank says, where it has geometry.
  *
  * With G groups, the input has G * bank->channels channels, and group g of the K filters sees the g-th part of them. A bank
  * of one channel whose groups nothing sets is applied to each of C channels by itself, and yields C * K, channel c * K + k
  * being that of filter k.
  */
 typedef struct gconv_layer {
+  gconv_layer_kind kind;
   const gconv_bank *bank;
   gconv_layer_padding padding;
   int32_t pad_top, pad_left, pad_bottom, pad_right; /* for GCONV_LAYER_EXPLICIT; at least 0 */
@@ -654,7 +664,7 @@ typedef struct gconv_layer {
   int32_t groups;                                   /* the same */
   bool flip; /* mathematical convolution: each plane of a filter is turned by 180 degrees; with same, about tap R / 2 */
   gconv_activation activation;
-  float slope;           /* of leaky */
+  float slope;           /* of leaky; of sigmoid, where 0 means 1 */
   const char *algorithm; /* NULL: as the options say */
 } gconv_layer;
 

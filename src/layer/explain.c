@@ -27,7 +27,7 @@ static void print_step(FILE *text, const gconv_step *step, size_t number) {
 }
 
 void gconv_network_explain(const gconv_plan *plan, FILE *text) {
-  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_input *input = &network->input;
   fprintf(text, "input %d x %d x %d x %d %s, x = v / %g%s%s\n", input->images, input->channels, input->height, input->width,
           gconv_type_name(input->type), (double)gconv_white(input->type), input->mean ? " - mean" : "",

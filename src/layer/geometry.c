@@ -149,8 +149,9 @@ static gconv_status check_bank(const gconv_layer *layer, const char *where) {
   if (gconv_product(5, sizes) > PTRDIFF_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s: a bank of %d x %d x %d x %d weights is larger than any memory", where,
                       bank->filters, bank->channels, bank->rows, bank->columns);
-  if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_TANH || !isfinite(layer->slope) ||
-      layer->padding < GCONV_LAYER_DEFAULT || layer->padding > GCONV_LAYER_SAME_LOWER)
+  if (layer->activation < GCONV_ACTIVATION_NONE || layer->activation > GCONV_ACTIVATION_TANH ||
+      layer->kind != GCONV_LAYER_CONV || !isfinite(layer->slope) || layer->padding < GCONV_LAYER_DEFAULT ||
+      layer->padding > GCONV_LAYER_SAME_LOWER)
     return gconv_fail(GCONV_BAD_ARGUMENT, "%s: an activation, slope or padding that is none", where);
   return GCONV_OK;
 }

@@ -135,7 +135,7 @@ static void fill_info(gconv_step *step) {
 
 /* Resolves layer number `index`, whose input is a tensor of the network's `out` header; which becomes that of its output.
  */
-static gconv_status resolve_step(gconv_network *network, const gconv_layer *layer, size_t index,
+static gconv_status resolve_step(gconv_network_plan *network, const gconv_layer *layer, size_t index,
                                  const gconv_network_options *options) {
   gconv_step *step = &network->steps[index];
   gconv_image *shape = &network->out;
@@ -152,7 +152,7 @@ static gconv_status resolve_step(gconv_network *network, const gconv_layer *laye
 }
 
 /* Decides how it is solved. */
-static gconv_status make_step(gconv_network *network, const gconv_layer *layer, size_t index,
+static gconv_status make_step(gconv_network_plan *network, const gconv_layer *layer, size_t index,
                               const gconv_network_options *options, const char *wanted, FILE *reasons) {
   gconv_step *step = &network->steps[index];
   wanted = wanted ? wanted : options->algorithm ? options->algorithm : "auto";
@@ -167,7 +167,7 @@ static gconv_status make_step(gconv_network *network, const gconv_layer *layer, 
 }
 
 /* What becomes of the outputs of the last layer. */
-static void make_combination(gconv_network *network, gconv_combine combine) {
+static void make_combination(gconv_network_plan *network, gconv_combine combine) {
   const gconv_step *last = &network->steps[network->count - 1];
   network->filters = last->problem.filters;
   network->combine = combine;
@@ -178,7 +178,7 @@ static void make_combination(gconv_network *network, gconv_combine combine) {
 }
 
 /* Bytes of the tensors of one image: the input, the two buffers between layers, which take turns, and the output. */
-static double tensor_bytes(const gconv_network *network) {
+static double tensor_bytes(const gconv_network_plan *network) {
   const gconv_step *steps = network->steps;
   double in = 4.0 * network->input.channels * network->input.height * network->input.width, between[2] = {0, 0}, out = 0;
   for (size_t i = 0; i < network->count; i++) {
@@ -192,7 +192,7 @@ static double tensor_bytes(const gconv_network *network) {
 /* Images that are put together in any number get the algorithms that are best for a number that follows from the shape of
  * one. On the CPU that is one, as times grow with the number. A GPU is filled by many small images only: there it is a full
  * batch, of as many as fit into FULL_BATCH bytes of tensors; a single small image is done soon all the same. */
-static void set_chosen_for(gconv_network *network, bool any_batch) {
+static void set_chosen_for(gconv_network_plan *network, bool any_batch) {
   static const double FULL_BATCH = 256 << 20;
   const int32_t most = network->base.device->type == &gconv_device_type_cpu ? 1 : 64;
   double fits = fmin(fmax(FULL_BATCH / tensor_bytes(network), 1), most);
@@ -202,7 +202,7 @@ static void set_chosen_for(gconv_network *network, bool any_batch) {
   }
 }
 
-static gconv_status make_steps(gconv_network *network, const gconv_layer *layers, const gconv_network_options *options,
+static gconv_status make_steps(gconv_network_plan *network, const gconv_layer *layers, const gconv_network_options *options,
                                int32_t rows, bool any_algorithm) {
   size_t size = 0;
   for (size_t i = 0; i < network->count; i++)
@@ -222,7 +222,7 @@ static gconv_status make_steps(gconv_network *network, const gconv_layer *layers
 }
 
 /* The whole of it, for people. */
-static void fill_plan_info(gconv_network *network) {
+static void fill_plan_info(gconv_network_plan *network) {
   const gconv_layer_info *first = &network->steps[0].info;
   const gconv_image *like = &network->base.like, *out = &network->out;
   gconv_plan_info *plan = &network->base.info;
@@ -257,7 +257,7 @@ static void fill_plan_info(gconv_network *network) {
   }
 }
 
-static gconv_status make_outputs(gconv_network *network, const gconv_network_options *options) {
+static gconv_status make_outputs(gconv_network_plan *network, const gconv_network_options *options) {
   gconv_image maps = network->out;
   maps.height = network->steps[network->count - 1].whole.out_height;
   GCONV_TRY(gconv_presenter_make(options, &maps, network->filters, &network->presenter));
@@ -272,7 +272,7 @@ static gconv_status make_outputs(gconv_network *network, const gconv_network_opt
 }
 
 /* What the input becomes before the first layer sees it. */
-static gconv_status make_seen(gconv_network *network, const gconv_network_options *options) {
+static gconv_status make_seen(gconv_network_plan *network, const gconv_network_options *options) {
   network->before = gconv_options_default();
   network->before.gray = options->gray;
   network->before.keep_type = false;
@@ -281,7 +281,7 @@ static gconv_status make_seen(gconv_network *network, const gconv_network_option
   return gconv_before_header(&network->base.like, &network->before, &network->seen);
 }
 
-static gconv_status fill_network(gconv_network *network, const gconv_network_operation *operation, int32_t rows,
+static gconv_status fill_network(gconv_network_plan *network, const gconv_network_operation *operation, int32_t rows,
                                  bool any_algorithm) {
   gconv_network_options options = operation->options;
   if (any_algorithm)
@@ -304,7 +304,7 @@ static gconv_status fill_network(gconv_network *network, const gconv_network_ope
 }
 
 /* What only executions need. */
-static gconv_status prepare(gconv_network *network, const gconv_network_operation *operation) {
+static gconv_status prepare(gconv_network_plan *network, const gconv_network_operation *operation) {
   for (size_t i = 0; i < network->count; i++)
     GCONV_TRY(gconv_layer_weights(&operation->layers[i], &network->steps[i]));
   return network->type->prepare(network, &network->run);
@@ -312,7 +312,7 @@ static gconv_status prepare(gconv_network *network, const gconv_network_operatio
 
 gconv_status gconv_network_fill(const gconv_plan_order *order, const gconv_operation *base, gconv_plan *plan) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
-  gconv_network *network = (gconv_network *)plan;
+  gconv_network_plan *network = (gconv_network_plan *)plan;
   network->steps = calloc(operation->count, sizeof *network->steps);
   if (!network->steps)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");

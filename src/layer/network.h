@@ -52,11 +52,11 @@ typedef struct gconv_network_operation {
 } gconv_network_operation;
 
 /* The plan. */
-typedef struct gconv_network gconv_network;
+typedef struct gconv_network_plan gconv_network_plan;
 
 typedef struct gconv_network_type {
   /* Takes the memory that executions will need; freed by release(), which allows NULL. */
-  gconv_status (*prepare)(const gconv_network *network, void **run);
+  gconv_status (*prepare)(const gconv_network_plan *network, void **run);
   /* `out` has pixels. Adds to the timings. By rows: of those from output row `first` on, where `in` begins at row in_row. */
   gconv_status (*execute)(void *run, const gconv_image *in, int64_t in_row, int64_t first, const gconv_image *out,
                           gconv_timings *timings);
@@ -73,7 +73,7 @@ extern const gconv_network_type gconv_network_type_cpu;
 extern const gconv_network_type gconv_network_type_cuda;
 #endif
 
-struct gconv_network {
+struct gconv_network_plan {
   gconv_plan base;
   gconv_options before; /* of the stage on the host that makes images grey, if they are to be */
   bool grays;
@@ -120,7 +120,7 @@ int32_t gconv_layer_channels(const gconv_layer *layer, int32_t channels, bool al
 
 /* Makes the problems of the steps those of `rows` rows of the last one's output; sets the bands, and the rows of the input.
  */
-gconv_status gconv_network_cut_rows(gconv_network *network, int32_t rows);
+gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows);
 
 /* Chooses the step's algorithm (`wanted`, or, if that is "auto", the cheapest), how many images it gets at a time and, if no
  * algorithm is of use for it, true float32 in the place of problem.math; writes the reasons. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct cpu_run {
-  const gconv_network *network;
+  const gconv_network_plan *network;
   float *input;     /* the tensor, where the image is not one; NULL until it is needed */
   float *middle[2]; /* what lies between layers, in turn, and before what is combined; NULL where nothing does */
   uint8_t *workspace;
@@ -36,12 +36,12 @@ static gconv_status allocate_floats(size_t count, const char *what, float **floa
 }
 
 /* Output of step i, unless it is the network's: middle[i % 2]. */
-static bool is_last(const gconv_network *network, size_t i) {
+static bool is_last(const gconv_network_plan *network, size_t i) {
   return i + 1 == network->count && network->combine == GCONV_COMBINE_NONE;
 }
 
 static gconv_status fill_run(cpu_run *run) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   size_t floats[2] = {0, 0};
   for (size_t i = 0; i < network->count; i++) {
     const gconv_step *step = &network->steps[i];
@@ -60,7 +60,7 @@ static gconv_status fill_run(cpu_run *run) {
   return GCONV_OK;
 }
 
-static gconv_status prepare(const gconv_network *network, void **result) {
+static gconv_status prepare(const gconv_network_plan *network, void **result) {
   cpu_run *run = calloc(1, sizeof *run);
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
@@ -127,7 +127,7 @@ static void convert_plane(void *context, size_t turn, int thread) {
 
 /* The tensor that the first layer sees: the image's own pixels, or what is made of them. */
 static gconv_status make_tensor(cpu_run *run, const gconv_image *in, int64_t in_row, int64_t first, const float **tensor) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   const gconv_input *input = &network->input;
   *tensor = in->data;
   if (!network->by_rows && gconv_input_is_tensor(input, in))
@@ -194,7 +194,7 @@ static void clear_outside(const gconv_step *step, int64_t first, float *out) {
 /* ---- Combining ---- */
 
 typedef struct combine_job {
-  const gconv_network *network;
+  const gconv_network_plan *network;
   const float *in;
   float *out;
 } combine_job;
@@ -202,7 +202,7 @@ typedef struct combine_job {
 /* A plane of the output. */
 static void combine_plane(void *context, size_t turn, int thread) {
   const combine_job *job = context;
-  const gconv_network *network = job->network;
+  const gconv_network_plan *network = job->network;
   (void)thread;
   int64_t plane = (int64_t)network->out.height * network->out.width;
   const float *in = job->in + (int64_t)turn * network->combined * plane;
@@ -214,7 +214,7 @@ static void combine_plane(void *context, size_t turn, int thread) {
 /* ---- All ---- */
 
 static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int64_t first, float *out) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   for (size_t i = 0; i < network->count; i++) {
     float *to = is_last(network, i) ? out : run->middle[i % 2];
     GCONV_TRY(execute_step(run, &network->steps[i], tensor, to));

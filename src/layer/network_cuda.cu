@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct network_run {
-  const gconv_network *network;
+  const gconv_network_plan *network;
   gconv_timeline timeline;
   void *buffers[2]; /* tensor i, that of the input being number 0, is in buffers[i % 2]; raw pixels are in buffers[1] */
   size_t bytes[2];
@@ -24,7 +24,7 @@ static void release(void *memory) {
   network_run *run = (network_run *)memory;
   if (!run)
     return;
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   cudaSetDevice(network->base.device->index);
   for (size_t i = 0; run->states && i < network->count; i++)
     if (run->states[i])
@@ -56,7 +56,7 @@ static gconv_image on_device(const gconv_image *shape, void *pixels) {
 }
 
 /* Whether pixels become a tensor by being uploaded. */
-static bool uploads_tensor(const gconv_network *network) {
+static bool uploads_tensor(const gconv_network_plan *network) {
   gconv_image raw = on_device(&network->seen, NULL);
   return !network->by_rows && gconv_input_is_tensor(&network->input, &raw);
 }
@@ -67,7 +67,7 @@ static void need(network_run *run, size_t tensor, size_t bytes) {
 }
 
 static gconv_status allocate_buffers(network_run *run) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   const gconv_step *first = &network->steps[0];
   size_t workspace = 0;
   gconv_image most = network->seen; /* that is uploaded at a time */
@@ -96,7 +96,7 @@ struct route {
 };
 
 /* The number of the output's tensor. */
-static size_t last_tensor(const gconv_network *network) {
+static size_t last_tensor(const gconv_network_plan *network) {
   return network->count + (network->combine != GCONV_COMBINE_NONE);
 }
 
@@ -142,7 +142,7 @@ static gconv_status fill_run(network_run *run) {
   return GCONV_OK;
 }
 
-static gconv_status prepare(const gconv_network *network, void **result) {
+static gconv_status prepare(const gconv_network_plan *network, void **result) {
   network_run *run = (network_run *)calloc(1, sizeof *run);
   if (!run)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
@@ -229,7 +229,7 @@ static gconv_status convert(const network_run *run, const void *pixels, int32_t 
 
 /* Pixels to buffers[0], as the first layer sees them; the upload is timed by itself. */
 static gconv_status upload(network_run *run, const gconv_image *in, int64_t in_row, int64_t first) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   gconv_slabs *slabs = (gconv_slabs *)network->base.device->state;
   bool tensor = uploads_tensor(network);
   gconv_image raw = on_device(in, run->buffers[tensor ? 0 : 1]);
@@ -248,7 +248,7 @@ __global__ static void combine(gconv_combine how, const float *in, float *out, i
 }
 
 static gconv_status run_step(const network_run *run, const route &way, size_t i) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   const gconv_step *step = &network->steps[i];
   gconv_layer_execution execution = bare_execution(run, i);
   execution.stream = way.stream;
@@ -285,7 +285,7 @@ static gconv_status clear_outside(const network_run *run, size_t i, int64_t firs
 }
 
 static gconv_status run_steps(const network_run *run, const route &way, int64_t first) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   for (size_t i = 0; i < network->count; i++) {
     GCONV_TRY(run_step(run, way, i));
     if (network->by_rows && i + 1 < network->count)
@@ -302,7 +302,7 @@ static gconv_status run_steps(const network_run *run, const route &way, int64_t 
 }
 
 static gconv_status download(const network_run *run, const gconv_image *out) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   gconv_image result = on_device(&network->out, own_route(run).out);
   return gconv_download((gconv_slabs *)network->base.device->state, network->base.device->threads, &result, out,
                         run->timeline.stream);
@@ -337,7 +337,7 @@ static bool is_without_gaps(const gconv_image *image) {
 
 /* Makes the first layer's input of the caller's pixels, unless they are that. */
 static gconv_status begin_at(network_run *run, const gconv_image *in, route *way) {
-  const gconv_network *network = run->network;
+  const gconv_network_plan *network = run->network;
   const bool tensor = uploads_tensor(network);
   way->in = (const float *)(tensor && is_without_gaps(in) ? in->data : run->buffers[0]);
   if (tensor && is_without_gaps(in))

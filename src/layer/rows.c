@@ -26,7 +26,7 @@ static gconv_status cut_step(gconv_step *step, gconv_band out, int64_t rows, gco
   return GCONV_OK;
 }
 
-gconv_status gconv_network_cut_rows(gconv_network *network, int32_t rows) {
+gconv_status gconv_network_cut_rows(gconv_network_plan *network, int32_t rows) {
   int64_t height = network->steps[network->count - 1].whole.out_height;
   int64_t band = ((rows < height ? rows : height) + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
   gconv_band at = {1, 0};

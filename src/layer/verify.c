@@ -34,7 +34,7 @@ static void free_field(field *f) {
 
 /* ---- The input ---- */
 
-static gconv_status make_input(const gconv_network *network, const gconv_image *in, field *f) {
+static gconv_status make_input(const gconv_network_plan *network, const gconv_image *in, field *f) {
   const gconv_input *input = &network->input;
   size_t height = (size_t)input->height, width = (size_t)input->width, channels = (size_t)input->channels;
   GCONV_TRY(make_field((size_t)input->images * channels * height * width, f));
@@ -162,7 +162,7 @@ static void compute_plane(void *context, size_t turn, int thread) {
 }
 
 /* Replaces the input of the step by its output. */
-static gconv_status apply_step(const gconv_network *network, const gconv_step *step, field *tensor) {
+static gconv_status apply_step(const gconv_network_plan *network, const gconv_step *step, field *tensor) {
   field out;
   size_t planes = (size_t)step->images * (size_t)step->problem.filters;
   GCONV_TRY(make_field(planes * (size_t)step->problem.out_height * (size_t)step->problem.out_width, &out));
@@ -176,7 +176,8 @@ static gconv_status apply_step(const gconv_network *network, const gconv_step *s
 /* ---- Combining ---- */
 
 /* What is expected of combining `count` values from i on, `distance` apart. */
-static double combine_at(const gconv_network *network, const field *tensor, size_t i, size_t distance, double *allowed) {
+static double combine_at(const gconv_network_plan *network, const field *tensor, size_t i, size_t distance,
+                         double *allowed) {
   double value = tensor->value[i], error = tensor->allowed[i];
   if (network->combine == GCONV_COMBINE_MAGNITUDE) {
     error = 2 * fabs(value) * error + error * error + UNIT * value * value;
@@ -204,7 +205,7 @@ static double combine_at(const gconv_network *network, const field *tensor, size
 
 /* The answer of argmax: the number of the largest value; an answer whose value, with errors, reaches that of the largest is
  * as good. */
-static double argmax_at(const gconv_network *network, const field *tensor, size_t i, size_t distance, double got) {
+static double argmax_at(const gconv_network_plan *network, const field *tensor, size_t i, size_t distance, double got) {
   int32_t best = 0;
   for (int32_t k = 1; k < network->combined; k++)
     if (tensor->value[i + (size_t)k * distance] > tensor->value[i + (size_t)best * distance])
@@ -221,13 +222,13 @@ static double argmax_at(const gconv_network *network, const field *tensor, size_
 /* ---- Comparing ---- */
 
 typedef struct maps_check {
-  const gconv_network *network;
+  const gconv_network_plan *network;
   const field *tensor; /* what the last layer yields */
 } maps_check;
 
 static gconv_expectation expect_sample(const void *context, const gconv_sample_place *at, double got) {
   const maps_check *check = context;
-  const gconv_network *network = check->network;
+  const gconv_network_plan *network = check->network;
   const gconv_image *out = &network->out;
   size_t plane = (size_t)out->height * (size_t)out->width;
   size_t number = (size_t)at->frame * (size_t)out->channels + (size_t)at->channel;
@@ -244,8 +245,8 @@ static gconv_expectation expect_sample(const void *context, const gconv_sample_p
   return v;
 }
 
-static gconv_status compare(const gconv_network *network, const field *tensor, const gconv_image *maps, double tolerance,
-                            gconv_verification *result) {
+static gconv_status compare(const gconv_network_plan *network, const field *tensor, const gconv_image *maps,
+                            double tolerance, gconv_verification *result) {
   maps_check check = {network, tensor};
   gconv_comparison comparison = {network->base.device->threads,
                                  maps,
@@ -262,7 +263,7 @@ static gconv_status compare(const gconv_network *network, const field *tensor, c
 
 gconv_status gconv_network_verify(gconv_plan *plan, const gconv_image *in, const gconv_image *outputs, double tolerance,
                                   double budget, gconv_verification *result) {
-  const gconv_network *network = (const gconv_network *)plan;
+  const gconv_network_plan *network = (const gconv_network_plan *)plan;
   (void)budget; /* every output needs all of the layers before */
   if (network->by_rows)
     return gconv_fail(GCONV_BAD_ARGUMENT, "a plan by rows cannot be verified: make one for whole images");

@@ -123,7 +123,7 @@ FIELDS = {
         "algorithm": ["!NULL", '"nothing"'], "without": ["NULL", '"nothing"'], "workspace_bytes": None, "block_width": ["!-1", "!INT32_MAX"],
         "block_height": ["!-1", "!INT32_MAX"], "grid_blocks": ["!-1", "!INT32_MIN"]},
     "gconv_layer": {
-        "bank": ["NULL", "&no_bank", "&huge_bank"], "padding": ["99", "-1"], "pad_top": None, "pad_left": None, "pad_bottom": None,
+        "kind": ["99", "-1"], "bank": ["NULL", "&no_bank", "&huge_bank"], "padding": ["99", "-1"], "pad_top": None, "pad_left": None, "pad_bottom": None,
         "pad_right": None, "stride_y": None, "stride_x": None, "dilation_y": None, "dilation_x": None, "groups": None, "flip": ANY,
         "activation": ["99", "-1"], "slope": None, "algorithm": ['"nothing"', '""']},
     "gconv_network_options": {
