@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the named results can be written without harm, as far as can be told before the work begins. */
+#include "base/folders.h"
 #include "batch/arguments.h"
 #include "batch/outputs.h"
 #include "batch/template.h"
@@ -482,20 +483,6 @@ gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, g
 }
 
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message) {
-  char *folder = folder_of(path);
-  if (!folder)
-    return gconv_complain_memory(message);
-  gconv_status status = GCONV_OK;
-  struct stat found;
-  for (char *end = stat(folder, &found) == 0 ? NULL : folder; end && status == GCONV_OK;) {
-    end = strchr(end + 1, '/');
-    if (end)
-      *end = '\0';
-    if (stat(folder, &found) != 0 && mkdir(folder, 0777) != 0 && errno != EEXIST)
-      status = gconv_complain(message, GCONV_IO_ERROR, "%s: cannot make this folder: %s", folder, strerror(errno));
-    if (end)
-      *end = '/';
-  }
-  free(folder);
-  return status;
+  gconv_status status = gconv_make_folders(path, 0777);
+  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/sandbox.h"
 #include "base/cache.h"
+#include "base/folders.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,30 +139,19 @@ void gconv_sandbox_file(const gconv_settings *settings, const char *path) {
 static char *made;         /* a folder that was made, with those around it */
 static size_t made_behind; /* the length of what was there before */
 
-/* Makes what is missing of a path of folders. */
-static void make_folders(const char *path, mode_t mode) {
-  char *folder = strdup(path);
-  size_t length = folder ? strlen(folder) : 0;
-  for (size_t at = 1; at <= length; at++)
-    if (at == length || folder[at] == '/') {
-      char end = folder[at];
-      folder[at] = '\0';
-      if (mkdir(folder, mode) != 0 && errno == EEXIST && !made)
-        made_behind = at;
-      folder[at] = end;
-    }
-  free(folder);
-}
-
-/* Makes the folder of the results, and lets gconv_sandbox_tidy() remove it. */
+/* Makes the folder of the results, and lets gconv_sandbox_tidy() remove it. If that fails, opening the results will, too. */
 static void make_results(sandbox *box, const char *path) {
-  if (access(path, F_OK) == 0)
-    return;
-  made_behind = 0;
-  make_folders(path, 0777);
-  made = strdup(path);
-  char *around = made_behind ? strndup(path, made_behind) : strdup(path[0] == '/' ? "/" : ".");
-  allow(box, around, REMOVE_DIR);
+  char *around = strdup(path), *inside = NULL, *slash;
+  if (access(path, F_OK) != 0 && around && asprintf(&inside, "%s/", path) > 0) {
+    while ((slash = strrchr(around, '/')) && access(around, F_OK) != 0)
+      *slash = '\0';
+    bool is_there = access(around, F_OK) == 0;
+    made_behind = is_there ? strlen(around) : 0;
+    gconv_make_folders(inside, 0777);
+    made = strdup(path);
+    allow(box, is_there ? around : path[0] == '/' ? "/" : ".", REMOVE_DIR);
+  }
+  free(inside);
   free(around);
 }
 
@@ -188,10 +178,10 @@ static bool knows_gpus(void) {
 static void allow_cache(sandbox *box, const char *folder, const char *below) {
   bool used = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
   char *path = NULL;
-  if (!folder || !folder[0] || asprintf(&path, "%s%s", folder, below) < 0)
+  if (!folder || !folder[0] || asprintf(&path, "%s%s/", folder, below) < 0)
     return;
   if (used)
-    make_folders(path, 0700);
+    gconv_make_folders(path, 0700);
   allow(box, path, ~UINT64_C(0));
   free(path);
 }

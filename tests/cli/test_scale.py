@@ -139,6 +139,19 @@ class Scale(CommandTest):
         said = self.gconv("-i", "a.png", "-f", "identity", "-o", "b.png").stderr
         self.assertEqual(said.count("comments beyond 1 MiB are left out"), 1)
 
+    def test_folders_that_are_compared(self):
+        """Files without a partner of the same name look for one of the same stem."""
+        seconds = []
+        for count in 1000, 4000:
+            for side, end in ("before", "x"), ("after", "y"):
+                (self.folder / side).mkdir(exist_ok=True)
+                for i in range(count):
+                    (self.folder / side / f"{i}{end}.png").touch()
+            status, taken, _ = self.cost("compare", "before", "after")
+            self.assertEqual(status, 1)
+            seconds.append(taken)
+        self.assertLessEqual(seconds[1], RATIO * seconds[0] + SLACK)
+
     def test_manifests(self):
         (self.folder / "a.pgm").write_bytes(b"P5 1 1 255\n\0")
         (self.folder / "out").mkdir()
