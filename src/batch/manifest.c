@@ -226,7 +226,7 @@ static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
 /* The folder of all results, and what lies in it. */
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
                                gconv_message *message) {
-  manifest->folder = gconv_template_folder(outputs->pattern);
+  manifest->folder = strdup(outputs->folder);
   if (!manifest->folder)
     return gconv_complain_memory(message);
   int size = shard->count ? asprintf(&manifest->path, "%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)
@@ -253,7 +253,7 @@ gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard
   GCONV_NEED_TOLD(outputs, message);
   GCONV_NEED_TOLD(shard, message);
   GCONV_NEED_TOLD(result, message);
-  GCONV_NEED_TOLD(outputs->pattern, message);
+  GCONV_NEED_TOLD(outputs->folder, message);
   if (shard->count < 0 || (shard->count > 0 && (shard->number < 1 || shard->number > shard->count)))
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "shard %d of %d: there is no such part", shard->number, shard->count);
   GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
@@ -325,7 +325,8 @@ gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char 
 }
 
 gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *path, const gconv_input *input) {
-  if (!manifest || !path || !input || !input->relative || !input->file)
+  if (!manifest || !path || !input || !input->relative || !input->file ||
+      strncmp(path, manifest->folder, strlen(manifest->folder)) != 0)
     return GCONV_FOUND_NEW;
   return gconv_manifest_look_up(manifest, path, input->relative, gconv_print_of(input->file));
 }

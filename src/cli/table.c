@@ -354,6 +354,9 @@ const gconv_option gconv_option_table[] = {
     OPTION(COMPARE, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "difference diff picture",
            .help = "write a picture of the differences, in any format; of folders, a folder of pictures, or a template with "
                    "{stem}"),
+    OPTION(COMPARE, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
+           .help = "put TEXT behind {stem} in the names of pictures, so that they may lie among the images: --suffix _diff; "
+                   "files that are called so are not compared"),
     OPTION(COMPARE, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also compare the sub-folders of folders"),
     OPTION(COMPARE, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; null is what is infinite or not defined"),
     OPTION(COMPARE, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_UNKNOWN = 4096 }; /* tags: libtiff sorts all that it has heard of for each new one */
+enum { MOST_UNKNOWN = 256 }; /* tags of a directory: for each, libtiff sorts all that it has heard of in this one */
 
 /* ---- Pages ---- */
 
@@ -111,8 +111,10 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
     if (first->file.status != GCONV_OK) /* libtiff goes on where it could not read a value */
       return gconv_tiff_fail(&first->file, "its directories cannot be read");
     if (first->file.unknown > MOST_UNKNOWN)
-      return gconv_fail(GCONV_TOO_LARGE, "%s: its directories have more than %d tags that are not known: that is the limit",
+      return gconv_fail(GCONV_TOO_LARGE,
+                        "%s: one of its directories has more than %d tags that are not known: that is the limit",
                         first->file.name, MOST_UNKNOWN);
+    first->file.unknown = 0;
     if (is_left_out(first)) {
       s->left_out++;
     } else {

@@ -288,9 +288,9 @@ def tiff_pages(size):
     return tiff([tiff_page()] * (size // 90))
 
 
-def tiff_unknown_tags(size):
+def tiff_unknown_tags(size, a_page=250):
     tags = [1000 + i % 31000 for i in range(size // 12)]
-    pages = [tags[i:i + 4000] for i in range(0, len(tags), 4000)]
+    pages = [tags[i:i + a_page] for i in range(0, len(tags), a_page)]
     return tiff([tiff_page() + [entry(tag, 3, 1, 0) for tag in sorted(page)] for page in pages])
 
 

@@ -158,6 +158,8 @@ class Names(helper.CommandTest):
         self.run_it("bank", "info", EVIL + b"bank.txt")
         self.run_it("bank", "convert", EVIL + b"bank.txt")
         self.run_it("-i", self.image, "-f", EVIL + b"bank.txt", "-o", "o/", "--combine", "none", "--dry-run")
+        self.write_file(b"c1.txt", b'gconv-bank 1\nfilters 1 channels 1 size 1 1\nfilter "a \xc2\x9b31m"\n1\n')  # ESC is refused, this is not
+        self.assertEqual(self.run_it("bank", "convert", "c1.txt").returncode, 0)
 
     def test_contents_of_files(self):
         """Errors and warnings quote what is in a file, and so do libraries."""
