@@ -54,9 +54,10 @@ static gconv_status order_by_size(gconv_run *run) {
 /* ---- By shape -------------------------------------------------------------------------------------------------------- */
 
 /* A header that cannot be read has no frames: its failure shows when it is decoded. Standard input is not looked into. */
-static gconv_image read_header(const gconv_batch *batch, size_t input) {
+static gconv_image read_header(const gconv_run *run, size_t input) {
+  const gconv_batch *batch = run->batch;
   const gconv_input *from = &batch->inputs->items[input];
-  gconv_read_options options = {.unrounded = batch->unrounded};
+  gconv_read_options options = gconv_run_reading(run);
   gconv_image whole = {0};
   if (!gconv_input_is_file(from->file) || gconv_image_read_header_as(from->path, &options, &whole) != GCONV_OK)
     return (gconv_image){0};
@@ -77,29 +78,61 @@ static void cut(gconv_run *run, gconv_worker *planner, const gconv_image *header
   }
 }
 
-/* Puts images of one shape together, in their order. One array has all in their order: there, only neighbours are put
- * together. */
-static void order_by_shape(gconv_run *run, gconv_worker *planner, const gconv_image *headers, bool *taken) {
-  size_t count = run->batch->inputs->count, ordered = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (taken[i])
-      continue;
-    size_t first = ordered;
-    for (size_t j = i; j < count; j++)
-      if (!taken[j] && (j == i || (headers[i].frames == 1 && gconv_image_same_shape(&headers[i], &headers[j])))) {
-        run->order[ordered++] = j;
-        taken[j] = true;
-      } else if (run->batch->one_array) {
-        break;
-      }
-    cut(run, planner, &headers[i], first, ordered);
+/* An input that goes with others of its shape. */
+struct shaped {
+  const gconv_image *header;
+  size_t input, first; /* its number, and that of the first that it goes with */
+};
+
+static int compare_shapes(const gconv_image *a, const gconv_image *b) {
+  const int32_t x[] = {(int32_t)a->type, a->frames, a->height, a->width, a->channels, a->planar, a->alpha};
+  const int32_t y[] = {(int32_t)b->type, b->frames, b->height, b->width, b->channels, b->planar, b->alpha};
+  size_t i = 0;
+  while (i + 1 < sizeof x / sizeof *x && x[i] == y[i])
+    i++;
+  return (x[i] > y[i]) - (x[i] < y[i]);
+}
+
+static int compare_numbers(size_t a, size_t b) {
+  return (a > b) - (a < b);
+}
+
+static int compare_shaped(const void *a, const void *b) {
+  const struct shaped *x = a, *y = b;
+  int order = compare_shapes(x->header, y->header);
+  return order ? order : compare_numbers(x->input, y->input);
+}
+
+static int compare_firsts(const void *a, const void *b) {
+  const struct shaped *x = a, *y = b;
+  int order = compare_numbers(x->first, y->first);
+  return order ? order : compare_numbers(x->input, y->input);
+}
+
+/* Puts images of one shape together, in their order; those of several frames stay alone. One array has all in their order:
+ * there, only neighbours are put together. There may be as many shapes as images. */
+static void order_by_shape(gconv_run *run, gconv_worker *planner, const gconv_image *headers, struct shaped *shaped) {
+  size_t count = run->batch->inputs->count;
+  for (size_t i = 0; i < count; i++)
+    shaped[i] = (struct shaped){&headers[i], i, i};
+  if (!run->batch->one_array)
+    qsort(shaped, count, sizeof *shaped, compare_shaped);
+  for (size_t i = 1; i < count; i++)
+    if (shaped[i].header->frames == 1 && gconv_image_same_shape(shaped[i - 1].header, shaped[i].header))
+      shaped[i].first = shaped[i - 1].first;
+  qsort(shaped, count, sizeof *shaped, compare_firsts);
+  for (size_t i = 0, end; i < count; i = end) {
+    for (end = i; end < count && shaped[end].first == shaped[i].first; end++)
+      run->order[end] = shaped[end].input;
+    cut(run, planner, shaped[i].header, i, end);
   }
 }
 
 /* ---- One array ------------------------------------------------------------------------------------------------------- */
 
 /* Refuses an input whose header could not be read, and says why. */
-static gconv_status check_header(const gconv_input *input, const gconv_image *header) {
+static gconv_status check_header(const gconv_run *run, const gconv_input *input, const gconv_image *header) {
+  const gconv_read_options options = gconv_run_reading(run);
   if (header->frames > 0)
     return GCONV_OK;
   if (!gconv_input_is_file(input->file))
@@ -108,16 +141,17 @@ static gconv_status check_header(const gconv_input *input, const gconv_image *he
                       "(-o results/ --format npy)",
                       input->path);
   gconv_image again = {0};
-  gconv_status status = gconv_image_read_header(input->path, &again, NULL);
+  gconv_status status = gconv_image_read_header_as(input->path, &options, &again);
   gconv_image_free(&again);
   return status;
 }
 
 /* What goes into one array has one shape. */
-static gconv_status check_one_shape(const gconv_batch *batch, const gconv_image *headers) {
+static gconv_status check_one_shape(const gconv_run *run, const gconv_image *headers) {
+  const gconv_batch *batch = run->batch;
   const gconv_input *inputs = batch->inputs->items;
   for (size_t i = 0; i < batch->inputs->count && batch->one_array; i++) {
-    GCONV_TRY(check_header(&inputs[i], &headers[i]));
+    GCONV_TRY(check_header(run, &inputs[i], &headers[i]));
     gconv_image other = headers[i];
     other.frames = headers[0].frames;
     if (!gconv_image_same_shape(&headers[0], &other))
@@ -137,16 +171,16 @@ static void place_in_array(gconv_run *run) {
   }
 }
 
-static gconv_status group_by_shape(gconv_run *run, const gconv_image *headers, bool *taken) {
+static gconv_status group_by_shape(gconv_run *run, const gconv_image *headers, struct shaped *shaped) {
   gconv_worker planner = {.run = run, .threads = run->threads};
   GCONV_TRY(gconv_devices_cpu(run->devices, 0, &planner.cpu));
   int64_t frames = 0;
-  GCONV_TRY(check_one_shape(run->batch, headers));
+  GCONV_TRY(check_one_shape(run, headers));
   for (size_t i = 0; i < run->batch->inputs->count; i++)
     frames += headers[i].frames;
   if (run->batch->one_array && frames > INT32_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s: one array of so many images: divide them", run->batch->outputs->paths.items[0]);
-  order_by_shape(run, &planner, headers, taken);
+  order_by_shape(run, &planner, headers, shaped);
   if (run->batch->one_array)
     place_in_array(run);
   return GCONV_OK;
@@ -161,13 +195,13 @@ gconv_status gconv_groups_make(gconv_run *run) {
   if (!run->operation->type->batches)
     return order_by_size(run);
   gconv_image *headers = calloc(count + 1, sizeof *headers);
-  bool *taken = calloc(count + 1, sizeof *taken);
-  gconv_status status = headers && taken ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  struct shaped *shaped = calloc(count + 1, sizeof *shaped);
+  gconv_status status = headers && shaped ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   for (size_t i = 0; i < count && status == GCONV_OK; i++)
-    headers[i] = read_header(run->batch, i);
+    headers[i] = read_header(run, i);
   if (status == GCONV_OK)
-    status = group_by_shape(run, headers, taken);
+    status = group_by_shape(run, headers, shaped);
   free(headers);
-  free(taken);
+  free(shaped);
   return status;
 }
