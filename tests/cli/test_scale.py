@@ -90,6 +90,16 @@ class Scale(CommandTest):
             self.check(make, name, "bank", "info", name, "--json", good=good)
         self.check(scale_files.npy_header, "b.npy", "bank", "info", "b.npy")
 
+    def test_files_beside_a_model(self):
+        """They count by their size, each once."""
+        for bytes_, nodes, entries, good in ((4 << 20, 60, 1, True), (64 << 20, 200, 1, False), (4, 3000, 5000, False)):
+            with open(self.folder / "w.bin", "wb") as file:
+                file.truncate(bytes_)
+            (self.folder / "m.onnx").write_bytes(scale_files.onnx_external(nodes, bytes_ // 4, entries))
+            status, seconds, _ = self.cost("bank", "info", "m.onnx", "--json")
+            self.assertEqual((status == 0, status), (good, 0 if good else 1))
+            self.assertLess(seconds, 2)
+
     def test_images(self):
         for make, name, good in ((scale_files.jpeg_comments, "a.jpg", True), (scale_files.png_comments, "a.png", True),
                                  (scale_files.png_late_comments, "a.png", True), (scale_files.png_xmp, "a.png", True),
@@ -119,8 +129,9 @@ class Scale(CommandTest):
         (self.folder / "column.txt").write_text("1\n" * 20000)
         self.usage_error("more than 64 times the taps that were given: that is the limit", "bank", "convert", "row.txt", "column.txt", "-o", "b.npy")
         for make, name, fragment, words in (
+                (lambda size: b"ones(8192)" + b"/1" * 60, "f.txt", "compute more than 268435456 numbers, which is the limit", ("info",)),
                 (scale_files.products, "f.txt", "there are more parentheses, functions and operations than any array needs: the limit is 64", ("info",)),
-                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the file: that is the limit", ("bank", "info")),
+                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the model and the files beside it: that is the limit", ("bank", "info")),
                 (scale_files.onnx_long_name, "b.onnx", "has two tensors", ("bank", "info")),
                 (scale_files.npz_overlap, "b.npz", "its members are larger together than the archive", ("bank", "info")),
                 (scale_files.tiff_shared_bytes, "a.tif", "more than 64 times as large as the file: that is the limit", ("info",)),
