@@ -432,19 +432,69 @@ static void keep(gconv_worker *worker, uint64_t bytes) {
   worker->held = bytes;
 }
 
-void gconv_worker_admit_opening(gconv_worker *worker, const char *path) {
-  double wanted = (double)kept_bytes(worker) + gconv_row_reader_opening_bytes(path);
-  if (worker->run->batch->memory > 0)
-    take(worker, (uint64_t)fmin(wanted, (double)worker->run->budget.bytes));
+/* ---- Open readers ---- */
+
+/* Metadata, and files that are read as a whole, stay in memory while a worker waits for more. Of those, all workers together
+ * have no more than this part of the budget, or one worker alone has them: else those who wait would hold what they wait
+ * for.
+ */
+enum { OPENED_PART = 8 };
+
+/* Whether readers may have `bytes` besides those of others. */
+static bool may_open(const gconv_budget *budget, uint64_t others, uint64_t bytes) {
+  return others == 0 || others + bytes <= budget->bytes / OPENED_PART;
 }
 
-void gconv_worker_settle_opening(gconv_worker *worker, const gconv_row_reader *reader) {
-  worker->opened = gconv_row_reader_held_bytes(reader);
+/* Counts a reader as one of so many bytes. 0: it is closed. */
+static void count_opened(gconv_worker *worker, uint64_t bytes) {
+  gconv_budget *budget = &worker->run->budget;
+  pthread_mutex_lock(&budget->lock);
+  budget->opened += bytes - worker->opened;
+  worker->opened = bytes;
+  pthread_cond_broadcast(&budget->changed);
+  pthread_mutex_unlock(&budget->lock);
+}
+
+/* Waits until there is room for the reader that was closed. Meanwhile, the worker keeps nothing. */
+static void wait_for_readers(gconv_worker *worker) {
+  gconv_budget *budget = &worker->run->budget;
+  clear(worker);
+  keep(worker, 0);
+  pthread_mutex_lock(&budget->lock);
+  while (!may_open(budget, budget->opened, worker->expected))
+    pthread_cond_wait(&budget->changed, &budget->lock);
+  budget->opened += worker->expected;
+  worker->opened = worker->expected;
+  worker->expected = 0;
+  pthread_mutex_unlock(&budget->lock);
+}
+
+void gconv_worker_admit_opening(gconv_worker *worker, const char *path) {
+  if (worker->run->batch->memory == 0)
+    return;
+  if (worker->expected > 0)
+    wait_for_readers(worker);
+  double wanted = (double)kept_bytes(worker) + gconv_row_reader_opening_bytes(path);
+  take(worker, (uint64_t)fmin(wanted, (double)worker->run->budget.bytes));
+}
+
+bool gconv_worker_settle_opening(gconv_worker *worker, const gconv_row_reader *reader, bool can_open_again) {
+  gconv_budget *budget = &worker->run->budget;
+  uint64_t bytes = gconv_row_reader_held_bytes(reader);
+  pthread_mutex_lock(&budget->lock);
+  uint64_t others = budget->opened - worker->opened;
+  bool fits = !can_open_again || worker->run->batch->memory == 0 || may_open(budget, others, bytes);
+  worker->expected = fits ? 0 : bytes;
+  worker->opened = fits ? bytes : 0;
+  budget->opened = others + worker->opened;
+  pthread_cond_broadcast(&budget->changed);
+  pthread_mutex_unlock(&budget->lock);
   keep(worker, kept_bytes(worker) + worker->opened);
+  return fits;
 }
 
 void gconv_worker_give_back(gconv_worker *worker) {
-  worker->opened = 0;
+  count_opened(worker, 0);
   keep(worker, kept_bytes(worker));
 }
 

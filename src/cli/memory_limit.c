@@ -9,7 +9,7 @@
 
 enum {
   PROGRAM_BYTES = 8 << 20, /* with libraries, as src/batch/memory.c counts it */
-  LEAST_BYTES = 16 << 20   /* for lists of files, texts and the like: so that a small --memory is refused by what needs more */
+  LEAST_BYTES = 16 << 20 /* for lists of files and the like, so that what needs more than a small --memory tells how much */
 };
 
 static bool permitted, limited;
