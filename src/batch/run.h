@@ -45,6 +45,7 @@ typedef struct gconv_group {
   size_t first, count;
   gconv_image header; /* of each image, without pixels; frames is 0 if it is not known before the file is opened */
   int32_t frame;      /* in the one array of a job: the place of the group's first frame */
+  double metadata;    /* bytes, of the image that has most; known of several */
 } gconv_group;
 
 /* A report that waits until those of all inputs before are told. */
@@ -239,9 +240,11 @@ double gconv_whole_bytes(gconv_worker *worker, const gconv_item *item, const gco
                          double reader);
 /* What a reader of an image takes besides its rows, and the copies of its metadata in the results. */
 double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
+/* What a group of images takes, each with so many bytes of metadata. */
+double gconv_group_bytes(gconv_worker *worker, const gconv_image *header, double images, double metadata);
 /* How many images of a shape, of `alike` in the run, are executed together. By the images alone, unless --memory leaves
- * less. */
-size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike);
+ * less: `metadata` are those of an image that has most. */
+size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike, double metadata);
 
 /* How an image goes by rows. */
 typedef struct gconv_cut {

@@ -105,7 +105,7 @@ static gconv_status carry_image(gconv_worker *worker, gconv_task *task, gconv_ro
 
 static gconv_status carry_several(gconv_worker *worker, gconv_task *task) {
   task->image = task->group->header;
-  double bytes = gconv_whole_bytes(worker, NULL, &task->image, (double)task->count, 0);
+  double bytes = gconv_group_bytes(worker, &task->image, (double)task->count, task->group->metadata);
   GCONV_TRY(gconv_task_take_device(worker, task, worker->either, false));
   return go_whole(worker, task, NULL, bytes, NULL);
 }

@@ -2,7 +2,8 @@
 /*
  * --memory, before there is an operation whose images it is divided among (src/batch/memory.c). Filters, banks, headers, a
  * mask and manifests are read by then, and a few bytes of them may want gigabytes. So the kernel holds the process to the
- * limit meanwhile: an allocation beyond it fails as if the machine had no more, whoever asks for it.
+ * limit meanwhile: an allocation beyond it fails as if the machine had no more, whoever asks for it. That ends before a run
+ * begins its threads.
  */
 #ifndef GCONV_CLI_MEMORY_LIMIT_H
 #define GCONV_CLI_MEMORY_LIMIT_H

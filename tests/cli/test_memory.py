@@ -142,6 +142,21 @@ def tiff_by_deflate(pixels, tile=None):
             struct.pack("<H", len(tags) // 12) + tags + bytes(4))
 
 
+def webp_with_more(size):
+    """A small WebP with a chunk of so many bytes that has no meaning."""
+    body = (b"WEBPVP8X" + struct.pack("<I", 10) + bytes([0, 0, 0, 0, 7, 0, 0, 7, 0, 0]) + pillow(noise(8, 8), "WEBP", lossless=True)[12:] +
+            b"junk" + struct.pack("<I", size) + bytes(size))
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def tiff_of_rows(count):
+    """A grey TIFF, one pixel wide, with a strip for each row."""
+    tags = [(256, 4, 1, 1), (257, 4, 1, count), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (273, 4, count, 8 + count),
+            (277, 3, 1, 1), (278, 4, 1, 1), (279, 4, count, 8 + 5 * count)]
+    return (b"II*\0" + struct.pack("<I", 8 + 9 * count) + bytes(count) + (8 + numpy.arange(count)).astype("<u4").tobytes() +
+            numpy.ones(count, "<u4").tobytes() + struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", *tag) for tag in tags) + bytes(4))
+
+
 def tiff_of_strips(count):
     """A TIFF whose table of strips would have so many entries."""
     tags = [(256, 4, 1, 1000), (257, 4, 1, count), (258, 3, 1, 8), (259, 3, 1, 5), (262, 3, 1, 1), (273, 4, count, 8), (277, 3, 1, 1),
@@ -199,6 +214,9 @@ FILES = {
     "bank.npy": lambda: npy(numpy.random.default_rng(2).normal(size=(16, 3, 3, 3)).astype("f4")),
     "column.txt": lambda: b"1\n" * 20000,
     "row.txt": lambda: b"1 " * 20000 + b"\n",
+    "one.npy": lambda: npy(numpy.ones((4, 1, 3, 3), "f4")),
+    "large.npy": lambda: npy(numpy.ones((30, 3, 300, 300), "f4")),       # 32 MB
+    "tiny.ppm": lambda: ppm(noise(20, 30)),
     # Hostile ones.
     "ones.txt": lambda: b"ones(8192)",
     "long.txt": lambda: (b"1 " * 8000 + b"\n") * 2000,                   # 32 MB
@@ -234,6 +252,10 @@ SPARSE = {
     ".gconv-manifest": (b"", 400 << 20),
 }
 MANY = [f"many{i}.png" for i in range(16)]
+WAITING = [f"waiting{i}.webp" for i in range(12)]
+TABLES = [f"table{i}.tif" for i in range(8)]
+FILES.update({name: lambda: webp_with_more(10 << 20) for name in WAITING})
+FILES.update({name: lambda: tiff_of_rows(1_000_000) for name in TABLES})
 FILES.update({name: lambda: png(chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(b"<" * (15 << 20), 9))) for name in MANY})
 
 BLUR = ("-f", "gaussian:size=9,sigma=2", "--border", "replicate")
@@ -318,6 +340,11 @@ KINDS = {
     "metadata behind pixels": (["behind.png"], ["-i", "behind.png", *SHARP, "-o", "x.png"]),
     "metadata of a pipe": (["behind.png"], ["-i", "-", *SHARP, "-o", "x.png"], "behind.png"),
     "readers that wait": (MANY, ["-i", "many*.png", *SHARP, "-o", "out/", "--jobs", "8", "--threads", "8"]),
+    "groups of readers": ([*MANY, "one.npy"], ["-i", "many*.png", "-f", "one.npy", "-o", "out/", "--format", "npy", "--jobs", "1",
+                                               "--threads", "8", "--batch", "8"]),
+    "WebP that waits": (WAITING, ["-i", "waiting*.webp", *SHARP, "-o", "out/", "--format", "png", "--jobs", "8", "--threads", "8"]),
+    "tables that wait": (TABLES, ["-i", "table*.tif", *SHARP, "-o", "out/", "--format", "png", "--jobs", "8", "--threads", "8"]),
+    "a large bank": (["tiny.ppm", "large.npy"], ["-i", "tiny.ppm", "-f", "large.npy", "-o", "x.npy"]),
     "XMP": (["xmp.png"], ["-i", "xmp.png", *SHARP, "-o", "x.png"]),
     "comments of JPEG": (["comments.jpg"], ["-i", "comments.jpg", *SHARP, "-o", "x.png"]),
     "a JPEG that promises": (["huge.jpg"], ["-i", "huge.jpg", *SHARP, "-o", "x.png"]),

@@ -163,6 +163,20 @@ class Scale(CommandTest):
             seconds.append(taken)
         self.assertLessEqual(seconds[1], RATIO * seconds[0] + SLACK)
 
+    @unittest.skipUnless(LONG, "takes seconds: tests/run --all")
+    def test_images_of_as_many_shapes(self):
+        """Networks take images of one shape together."""
+        seconds = []
+        for count in 5000, 20000:
+            (self.folder / "in").mkdir(exist_ok=True)
+            for i in range(count):
+                (self.folder / f"in/{i}.pgm").write_bytes(b"P5 %d %d 255\n" % (i % 200 + 1, i // 200 + 1) + bytes((i % 200 + 1) * (i // 200 + 1)))
+            self.gconv("bank", "convert", "identity", "-o", "b.npy")
+            status, taken, _ = self.cost("-i", "in/*.pgm", "-f", "b.npy", "--threads", "1", "-o", "out/{stem}.npy", "--skip-existing")
+            self.assertEqual(status, 0)
+            seconds.append(taken)
+        self.assertLessEqual(seconds[1], RATIO * seconds[0] + SLACK, seconds)
+
     def test_manifests(self):
         (self.folder / "a.pgm").write_bytes(b"P5 1 1 255\n\0")
         (self.folder / "out").mkdir()
