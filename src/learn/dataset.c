@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#include "learn/dataset.h"
+#include "base/arguments.h"
+
+size_t gconv_dataset_input_floats(const gconv_dataset_info *info) {
+  return (size_t)info->channels * (size_t)info->height * (size_t)info->width;
+}
+
+size_t gconv_dataset_target_floats(const gconv_dataset_info *info) {
+  return info->class_count > 0 ? 1 : info->outputs;
+}
+
+const gconv_dataset_info *gconv_dataset_get_info(const gconv_dataset *dataset) {
+  return dataset ? &dataset->info : NULL;
+}
+
+gconv_status gconv_dataset_read(const gconv_dataset *dataset, uint64_t epoch, const size_t *cases, size_t count,
+                                float *inputs, float *targets) {
+  GCONV_NEED(dataset);
+  if (count == 0)
+    return GCONV_OK;
+  GCONV_NEED(cases);
+  GCONV_NEED(inputs);
+  for (size_t i = 0; i < count; i++)
+    if (cases[i] >= dataset->info.cases)
+      return gconv_fail(GCONV_BAD_ARGUMENT, "case %zu of a data set of %zu: cases are counted from 0 on", cases[i],
+                        dataset->info.cases);
+  if (targets && gconv_dataset_target_floats(&dataset->info) == 0)
+    return gconv_fail(GCONV_BAD_ARGUMENT, "targets of a data set that has none");
+  return dataset->type->read(dataset, epoch, cases, count, inputs, targets);
+}
+
+void gconv_dataset_free(gconv_dataset *dataset) {
+  if (dataset)
+    dataset->type->free(dataset);
+}
