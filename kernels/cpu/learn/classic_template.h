@@ -191,7 +191,7 @@ static REAL sum_spatial(const gconv_learn_layer *layer, place_of_weight w, const
 static void backward_weights(const gconv_learn_layer *layer, bool dense, const REAL *x, const REAL *dz, size_t cases,
                              REAL *sums, REAL *gradient) {
   const gconv_layer_problem *l = &layer->problem;
-  REAL (*sum)
+  REAL(*sum)
   (const gconv_learn_layer *, place_of_weight, const REAL *, const REAL *, size_t, REAL *) = dense ? sum_dense : sum_spatial;
   place_of_weight w;
   for (w.k = 0; w.k < l->filters; w.k++)
