@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Networks as people write them, "4*(conv 16 3x3 relu), conv 1 3x3, residual" (docs/learning.md): read into a list of specs,
  * one a layer, from which layers with random weights are made once the sizes of their inputs are known. */
+#include "learn/net_text.h"
 #include "bank/network_file.h"
 #include "base/arguments.h"
 #include "base/memory.h"
@@ -41,6 +42,7 @@ typedef struct reader {
   int nested;
   spec *specs; /* owned */
   size_t count;
+  size_t most; /* parameters */
 } reader;
 
 /* ---- Errors ---- */
@@ -402,9 +404,8 @@ static gconv_status fill_bank(const spec *s, uint64_t seed, size_t number, gconv
 static gconv_status count_parameters(const reader *r, const spec *s, const gconv_bank *bank, size_t *parameters) {
   size_t factors[] = {(size_t)bank->filters, (size_t)bank->channels, (size_t)bank->rows, (size_t)bank->columns};
   size_t count = gconv_product(4, factors), biases = (size_t)bank->filters;
-  if (count > MOST_PARAMETERS || biases > MOST_PARAMETERS - count || count + biases > MOST_PARAMETERS - *parameters)
-    return fail_at(r, GCONV_TOO_LARGE, s->begin, s->end, "with this layer the network has more than %d weights",
-                   MOST_PARAMETERS);
+  if (count > r->most || biases > r->most - count || count + biases > r->most - *parameters)
+    return fail_at(r, GCONV_TOO_LARGE, s->begin, s->end, "with this layer the network has more than %zu weights", r->most);
   *parameters += count + biases;
   return GCONV_OK;
 }
@@ -422,7 +423,7 @@ static gconv_status make_layer(const reader *r, size_t number, gconv_network *ne
     *at = (shape){at->channels, 1, 1, false};
     return GCONV_OK;
   }
-  shape out;
+  shape out = {0};
   GCONV_TRY((s->kind == SPEC_DENSE ? shape_dense : shape_conv)(r, s, at, layer, bank, &out));
   *at = out;
   layer->activation = s->activation;
@@ -468,6 +469,21 @@ static gconv_status make_layers(const reader *r, size_t outputs, gconv_network *
   return GCONV_OK;
 }
 
+gconv_status gconv_network_make_within(const char *text, int32_t channels, int32_t height, int32_t width, size_t outputs,
+                                       uint64_t seed, size_t most, gconv_network *network) {
+  reader r = {.text = text, .at = text, .most = most};
+  gconv_network made = {.channels = channels, .height = height, .width = width, .seed = seed};
+  gconv_status status = read_text(&r);
+  if (status == GCONV_OK)
+    status = make_layers(&r, outputs, &made);
+  free(r.specs);
+  if (status == GCONV_OK)
+    *network = made;
+  else
+    gconv_network_free(&made);
+  return status;
+}
+
 gconv_status gconv_network_make(const char *text, int32_t channels, int32_t height, int32_t width, size_t outputs,
                                 uint64_t seed, gconv_network *network) {
   GCONV_NEED(text);
@@ -480,16 +496,5 @@ gconv_status gconv_network_make(const char *text, int32_t channels, int32_t heig
                       width);
   if (network->layers)
     return gconv_fail(GCONV_BAD_ARGUMENT, "gconv_network_make(): network is not empty");
-  reader r = {.text = text, .at = text};
-  gconv_network made = {.channels = channels, .height = height, .width = width, .seed = seed};
-  gconv_status status = read_text(&r);
-  if (status == GCONV_OK)
-    status = make_layers(&r, outputs, &made);
-  free(r.specs);
-  if (status != GCONV_OK) {
-    gconv_network_free(&made);
-    return status;
-  }
-  *network = made;
-  return GCONV_OK;
+  return gconv_network_make_within(text, channels, height, width, outputs, seed, MOST_PARAMETERS, network);
 }

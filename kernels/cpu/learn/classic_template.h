@@ -212,6 +212,7 @@ typedef struct pass {
   const REAL *parameters, *targets;
   size_t cases;
   REAL **values, *gradients[2], *sums;
+  double *losses; /* of the cases */
 } pass;
 
 static void forward_layer(const pass *p, size_t i) {
@@ -236,7 +237,7 @@ static double start_backward(const pass *p) {
   const gconv_learn_net *net = p->net;
   size_t outputs = gconv_learn_outputs(net), targets = gconv_learn_target_floats(net);
   REAL factor = (REAL)gconv_learn_factor(net, p->cases);
-  double *losses = (double *)p->sums, sum;
+  double *losses = p->losses;
   for (size_t n = 0; n < p->cases; n++) {
     const REAL *y = p->values[net->count] + n * outputs;
     losses[n] = loss_of_case(net, y, p->targets + n * targets);
@@ -245,8 +246,7 @@ static double start_backward(const pass *p) {
   for (size_t count = p->cases; count > 1; count = (count + 1) / 2)
     for (size_t i = 0; i < count; i += 2)
       losses[i / 2] = i + 1 < count ? losses[i] + losses[i + 1] : losses[i];
-  sum = losses[0];
-  return sum * gconv_learn_loss_factor(net, p->cases);
+  return losses[0] * gconv_learn_loss_factor(net, p->cases);
 }
 
 static void backward_layer(const pass *p, size_t i, size_t turn, REAL *gradient) {
@@ -285,8 +285,10 @@ static gconv_status allocate_values(pass *p, const REAL *inputs) {
     p->gradients[i] = memory;
   }
   void *memory = NULL;
-  GCONV_TRY(gconv_allocate((p->cases + bands) * sizeof(double), "a reference", &memory));
+  GCONV_TRY(gconv_allocate((p->cases + bands) * sizeof(REAL), "a reference", &memory));
   p->sums = memory;
+  GCONV_TRY(gconv_allocate(p->cases * sizeof(double), "a reference", &memory));
+  p->losses = memory;
   return GCONV_OK;
 }
 
@@ -297,6 +299,7 @@ static void free_values(pass *p) {
   gconv_release(p->gradients[0]);
   gconv_release(p->gradients[1]);
   gconv_release(p->sums);
+  gconv_release(p->losses);
 }
 
 gconv_status ENTRY(const gconv_learn_net *net, const REAL *parameters, const REAL *inputs, const REAL *targets, size_t cases,
