@@ -13,12 +13,18 @@ gconv_status gconv_predictor_open(const gconv_network *network, gconv_device *de
   p->input_floats = (size_t)channels * (size_t)height * (size_t)width;
   size_t batch = BATCH_FLOATS / p->input_floats;
   p->in = (gconv_image){.type = GCONV_F32,
-                        .frames = (int32_t)(batch < 1 ? 1 : batch > MOST_BATCH ? MOST_BATCH : batch),
+                        .frames = (int32_t)(batch < 1            ? 1
+                                            : batch > MOST_BATCH ? MOST_BATCH
+                                                                 : batch),
                         .height = height,
                         .width = width,
                         .channels = channels,
                         .planar = true};
-  const gconv_network_options options = {.any_batch = true};
+  const gconv_network_options options = {.any_batch = true,
+                                         .mean = network->mean,
+                                         .std = network->std,
+                                         .mean_count = network->mean_count,
+                                         .std_count = network->std_count};
   GCONV_TRY(gconv_image_allocate(&p->in));
   GCONV_TRY(gconv_operation_of_network(network, &options, &p->operation));
   GCONV_TRY(gconv_plan_create(device, &p->in, p->operation, 0, &p->plan));
