@@ -801,7 +801,7 @@ typedef struct gconv_timings {
 
 /* Makes outputs[0 .. gconv_plan_outputs() - 1] of `in`. An output that is empty (zeroed) is allocated; one that already has
  * pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters
- * copy the metadata of `in`. timings may be NULL. */
+ * and GCONV_PRESENT_IMAGE copy the metadata of `in`. timings may be NULL. */
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
 
 /* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance behind `data`:

@@ -117,6 +117,8 @@ static gconv_status run_whole(gconv_network_plan *network, const gconv_image *in
     copy_rows(&network->maps, outputs);
   if (presents)
     copy_alpha(network, in, 0, 0, outputs);
+  if (status == GCONV_OK && network->presenter.kind == GCONV_PRESENT_IMAGE)
+    status = gconv_image_copy_metadata(outputs, in);
   if (presents && network->base.losses && !network->base.scope)
     gconv_presenter_watch(&network->presenter, &network->maps, 0, network->base.losses);
   timings->finish_ms += gconv_now_ms() - start;

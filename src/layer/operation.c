@@ -59,6 +59,16 @@ static const gconv_operation_type network_type = {.name = "a network",
                                                   .batches = true,
                                                   .shares = true};
 
+static const gconv_operation_type image_type = {.name = "a network",
+                                                .free = free_operation,
+                                                .outputs = count_outputs,
+                                                .plan_type = &gconv_network_plan_type,
+                                                .fill_plan = gconv_network_fill,
+                                                .lacks = lacks,
+                                                .batches = true,
+                                                .of_photos = true,
+                                                .shares = true};
+
 /* Copies for free(): NULL of NULL, and without memory. */
 static const char *copy_text(const char *text) {
   return text ? strdup(text) : NULL;
@@ -106,7 +116,8 @@ static gconv_status make_operation(const gconv_layer *layers, size_t count, cons
   gconv_network_operation *operation = calloc(1, sizeof *operation);
   if (!operation)
     return gconv_fail(GCONV_NO_MEMORY, "no memory for a network");
-  operation->base = (gconv_operation){&network_type, 1};
+  bool image = options && options->presentation == GCONV_PRESENT_IMAGE;
+  operation->base = (gconv_operation){image ? &image_type : &network_type, 1};
   operation->channels = channels;
   operation->options = options ? *options : defaults;
   gconv_status status = fill(layers, count, operation);
