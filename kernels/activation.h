@@ -47,6 +47,22 @@ GCONV_BOTH float gconv_tanh(float v) {
   return copysignf((1.0f - e) / (1.0f + e), v);
 }
 
+/* Softmax over `count` values that are `distance` apart, in place: e^(v - largest), each divided by the sum of all in their
+ * order. A NaN among them, or two infinities, make all of them NaN. Softmax is no activation of algorithms, as it needs all
+ * filters of a place: it is a pass behind the layer. */
+GCONV_BOTH void gconv_softmax(float *values, int32_t count, int64_t distance) {
+  float largest = values[0], sum = 0;
+  for (int32_t k = 1; k < count; k++)
+    largest = values[k * distance] > largest ? values[k * distance] : largest;
+  for (int32_t k = 0; k < count; k++) {
+    float e = gconv_exp_negative(values[k * distance] - largest);
+    values[k * distance] = e;
+    sum += e;
+  }
+  for (int32_t k = 0; k < count; k++)
+    values[k * distance] /= sum;
+}
+
 /* Applies the activation to sum + bias. NaN stays NaN. */
 GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
   switch (problem->activation) {
@@ -55,7 +71,7 @@ GCONV_BOTH float gconv_activate(const gconv_layer_problem *problem, float v) {
   case GCONV_ACTIVATION_LEAKY:
     return v < 0 ? v * problem->slope : v;
   case GCONV_ACTIVATION_SIGMOID:
-    return gconv_sigmoid(v);
+    return gconv_sigmoid(v * problem->slope);
   case GCONV_ACTIVATION_TANH:
     return gconv_tanh(v);
   default:

@@ -70,7 +70,7 @@ static gconv_image read_header(const gconv_batch *batch, size_t input) {
 /* Cuts run->order[first .. end - 1], which are of one shape, into groups. */
 static void cut(gconv_run *run, gconv_worker *planner, const gconv_image *header, size_t first, size_t end) {
   size_t alike = end - first;
-  size_t most = header->frames == 1 ? gconv_choose_count(planner, header, alike) : 1;
+  size_t most = header->frames == 1 && !run->operation->type->of_photos ? gconv_choose_count(planner, header, alike) : 1;
   for (size_t i = first, count; i < end; i += count) {
     count = end - i < most ? end - i : most;
     run->groups[run->group_count++] = (gconv_group){.first = i, .count = count, .header = *header};

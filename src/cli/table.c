@@ -264,7 +264,8 @@ const gconv_option gconv_option_table[] = {
                "divide filters and channels into G groups; default: as the file says, otherwise 1; a bank of one channel "
                "is applied to each channel separately"),
     OPTION(FILTER, 0, "activation", "NAME", activation, last.layer, CHANGES, .of_banks = true, .word_at = activation_at,
-           .synonyms = activation_words, .help = "applied to the sums: none (default), relu, leaky:A, sigmoid or tanh"),
+           .synonyms = activation_words,
+           .help = "applied to the sums: none (default), relu, leaky:A, sigmoid, tanh or softmax"),
     OPTION(FILTER, 0, "mean", "M[,M...]", numbers, mean, CHANGES, .of_banks = true,
            .help = "subtracted from the samples of each channel, where 1 is white; default: 0"),
     OPTION(FILTER, 0, "std", "S[,S...]", numbers, std, CHANGES, .of_banks = true,
