@@ -49,11 +49,11 @@ static gconv_status check_words(const gconv_settings *settings, const gconv_text
 
 static gconv_status check_outputs(const gconv_settings *settings, const gconv_texts *inputs, gconv_message *message) {
   const gconv_learn_settings *learn = &settings->learn;
-  GCONV_TRY(gconv_learn_check_output("-o", settings->naming.output, inputs, message));
+  GCONV_TRY(gconv_data_check_output("-o", settings->naming.output, inputs, message));
   if (learn->plot)
-    GCONV_TRY(gconv_learn_check_output("--plot", learn->plot, inputs, message));
+    GCONV_TRY(gconv_data_check_output("--plot", learn->plot, inputs, message));
   if (learn->report)
-    GCONV_TRY(gconv_learn_check_output("--report", learn->report, inputs, message));
+    GCONV_TRY(gconv_data_check_output("--report", learn->report, inputs, message));
   return GCONV_OK;
 }
 
@@ -74,7 +74,7 @@ static gconv_status make_network(gconv_training_run *run, gconv_message *message
                              message));
   if (learn->normalize == 2 || (learn->normalize == 0 && images))
     return GCONV_OK;
-  return complain_library(gconv_learn_normalize(gconv_learn_cases(&run->data), &run->network), message);
+  return complain_library(gconv_data_normalize(gconv_data_cases(&run->data), &run->network), message);
 }
 
 static gconv_status create_trainer(gconv_training_run *run, const char *checkpoint, gconv_trainer **trainer,
@@ -89,7 +89,7 @@ static gconv_status create_trainer(gconv_training_run *run, const char *checkpoi
   bool resume = run->settings->resume;
   if (resume && access(checkpoint, F_OK) != 0)
     return gconv_refuse(message, "--resume: there is no %s: a run that is stopped leaves it", checkpoint);
-  return complain_library(gconv_trainer_create(run->device, &run->network, &options, gconv_learn_cases(&run->data),
+  return complain_library(gconv_trainer_create(run->device, &run->network, &options, gconv_data_cases(&run->data),
                                                run->data.validation, resume ? checkpoint : NULL, trainer),
                           message);
 }
@@ -102,7 +102,7 @@ static gconv_status prepare(gconv_training_run *run, const char *checkpoint, gco
   gconv_sandbox_files(settings, outputs, sizeof outputs / sizeof *outputs, true);
   GCONV_TRY(complain_library(
       gconv_device_open(device, gconv_settle_threads(settings->job.threads, settings->quiet), &run->device), message));
-  GCONV_TRY(gconv_learn_open(settings, &run->data, message));
+  GCONV_TRY(gconv_data_open(settings, &run->data, message));
   GCONV_TRY(check_outputs(settings, &run->data.paths, message));
   GCONV_TRY(make_network(run, message));
   return create_trainer(run, checkpoint, trainer, message);
@@ -221,7 +221,7 @@ static int stop(const gconv_training_run *run, const gconv_trainer *trainer, con
 
 /* Of the report: what is taken for what. */
 static gconv_status evaluate(gconv_training_run *run) {
-  const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_learn_cases(&run->data);
+  const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);
   if (!run->settings->learn.report || gconv_dataset_get_info(data)->class_count == 0)
     return GCONV_OK;
   return gconv_predict_all(&run->network, run->device, data, &run->confusion, NULL, NULL);
@@ -237,7 +237,7 @@ static gconv_status write_results(gconv_training_run *run) {
 }
 
 static double cases_a_second(const gconv_training_run *run) {
-  size_t cases = gconv_dataset_get_info(gconv_learn_cases(&run->data))->cases;
+  size_t cases = gconv_dataset_get_info(gconv_data_cases(&run->data))->cases;
   return run->seconds > 0 ? (double)cases * (double)run->epoch_count / run->seconds : 0;
 }
 
@@ -300,10 +300,10 @@ static int finish(gconv_training_run *run, const gconv_trainer *trainer, const c
 
 static void print_beginning(const gconv_training_run *run, const char *checkpoint) {
   char text[200];
-  const gconv_dataset_info *info = gconv_dataset_get_info(gconv_learn_cases(&run->data));
+  const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
   if (run->settings->quiet || run->settings->json)
     return;
-  gconv_learn_describe(info, run->settings->learn.data.kind, text, sizeof text);
+  gconv_data_describe(info, run->settings->learn.data.kind, text, sizeof text);
   gconv_print(stderr, "%s: %s", run->settings->learn.data.inputs, text);
   if (run->data.validation)
     fprintf(stderr, "; %zu for validation", gconv_dataset_get_info(run->data.validation)->cases);
@@ -345,14 +345,14 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
   char *checkpoint = gconv_format_text("%s.checkpoint", settings->naming.output ? settings->naming.output : "");
   gconv_status status = checkpoint ? check_words(settings, words, &message) : gconv_complain_memory(&message);
   if (status == GCONV_OK)
-    status = gconv_learn_choose(settings, &message);
+    status = gconv_data_choose(settings, &message);
   if (status == GCONV_OK)
     result = run_training(&training, checkpoint, &message);
   else
     gconv_say("%s", message.text);
   gconv_confusion_free(&training.confusion);
   gconv_network_free(&training.network);
-  gconv_learn_close(&training.data);
+  gconv_data_close(&training.data);
   gconv_device_close(training.device);
   free(training.epochs);
   free(checkpoint);

@@ -14,15 +14,15 @@
 
 /* ---- What the options name ------------------------------------------------------------------------------------------ */
 
-gconv_status gconv_learn_choose(gconv_settings *settings, gconv_message *message) {
+gconv_status gconv_data_choose(gconv_settings *settings, gconv_message *message) {
   gconv_learn_settings *learn = &settings->learn;
   gconv_dataset_options *data = &learn->data;
   const char *pairs = settings->inputs.count > 0 ? settings->inputs.items[0] : NULL;
   int sources = (learn->table != NULL) + (learn->classes != NULL) + (learn->signal != NULL) + (pairs != NULL);
   if (sources == 0)
-    return gconv_refuse(message,
-                        "no data: name a table with --table FILE, images with --classes FOLDER, or in pairs with -i BEFORE -t "
-                        "AFTER, or a signal with --signal FILE --windows S");
+    return gconv_refuse(
+        message, "no data: name a table with --table FILE, images with --classes FOLDER, or in pairs with -i BEFORE -t "
+                 "AFTER, or a signal with --signal FILE --windows S");
   if (sources > 1 || settings->inputs.count > 1)
     return gconv_refuse(message, "--table, --classes, --signal and -i name data of different kinds: give one of them, once");
   if (pairs && !learn->targets)
@@ -74,7 +74,7 @@ static bool parse_share(const char *text, double *share) {
 }
 
 /* "PATH" or "PATH:TARGETS". */
-static gconv_status open_validation(const gconv_settings *settings, gconv_learn_data *data, gconv_message *message) {
+static gconv_status open_validation(const gconv_settings *settings, gconv_data *data, gconv_message *message) {
   gconv_dataset_options options = settings->learn.data;
   const gconv_dataset_info *info = gconv_dataset_get_info(data->all);
   const char *text = settings->learn.validate, *colon = access(text, F_OK) == 0 ? NULL : strchr(text, ':');
@@ -88,15 +88,15 @@ static gconv_status open_validation(const gconv_settings *settings, gconv_learn_
   options.columns = options.kind == GCONV_DATASET_TABLE ? (size_t)info->channels : 0;
   gconv_status status;
   if (settings->learn.data.targets && !options.targets)
-    status = gconv_refuse(message, "--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text,
-                          text);
+    status =
+        gconv_refuse(message, "--validate %s: its targets are a file, or a folder, too: --validate %s:TARGETS", text, text);
   else
     status = open_set(&options, &data->validation, &data->paths, message);
   free(inputs);
   return status;
 }
 
-gconv_status gconv_learn_open(const gconv_settings *settings, gconv_learn_data *data, gconv_message *message) {
+gconv_status gconv_data_open(const gconv_settings *settings, gconv_data *data, gconv_message *message) {
   const gconv_learn_settings *learn = &settings->learn;
   double share;
   GCONV_TRY(open_set(&learn->data, &data->all, &data->paths, message));
@@ -110,16 +110,16 @@ gconv_status gconv_learn_open(const gconv_settings *settings, gconv_learn_data *
   return status == GCONV_OK ? status : gconv_refuse(message, "--validate %s: %s", learn->validate, gconv_last_error());
 }
 
-const gconv_dataset *gconv_learn_cases(const gconv_learn_data *data) {
+const gconv_dataset *gconv_data_cases(const gconv_data *data) {
   return data->first ? data->first : data->all;
 }
 
-void gconv_learn_close(gconv_learn_data *data) {
+void gconv_data_close(gconv_data *data) {
   gconv_dataset_free(data->first);
   gconv_dataset_free(data->validation);
   gconv_dataset_free(data->all);
   gconv_texts_free(&data->paths);
-  *data = (gconv_learn_data){0};
+  *data = (gconv_data){0};
 }
 
 /* ---- Mean and standard deviation ------------------------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ static gconv_status measure(const gconv_dataset *data, size_t room, size_t *case
   return GCONV_OK;
 }
 
-gconv_status gconv_learn_normalize(const gconv_dataset *data, gconv_network *network) {
+gconv_status gconv_data_normalize(const gconv_dataset *data, gconv_network *network) {
   enum { FLOATS = 1 << 20 };
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   size_t channels = (size_t)info->channels, plane = (size_t)info->height * (size_t)info->width;
@@ -191,7 +191,7 @@ gconv_status gconv_learn_normalize(const gconv_dataset *data, gconv_network *net
 
 /* ---- Outputs ---------------------------------------------------------------------------------------------------------- */
 
-gconv_status gconv_learn_check_output(const char *what, const char *path, const gconv_texts *inputs, gconv_message *message) {
+gconv_status gconv_data_check_output(const char *what, const char *path, const gconv_texts *inputs, gconv_message *message) {
   struct stat own, other;
   const char *slash = strrchr(path, '/');
   char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
@@ -212,7 +212,7 @@ gconv_status gconv_learn_check_output(const char *what, const char *path, const 
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------------ */
 
-void gconv_learn_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size) {
+void gconv_data_describe(const gconv_dataset_info *info, gconv_dataset_kind kind, char *text, size_t size) {
   char shape[80], targets[80] = "";
   if (kind == GCONV_DATASET_TABLE && info->height == 1 && info->width == 1)
     snprintf(shape, sizeof shape, "%d number%s", (int)info->channels, info->channels == 1 ? "" : "s");
@@ -266,7 +266,7 @@ static void print_worst(FILE *out, const gconv_confusion *c) {
   }
 }
 
-void gconv_learn_print_confusion(FILE *out, const gconv_confusion *confusion) {
+void gconv_data_print_confusion(FILE *out, const gconv_confusion *confusion) {
   enum { MOST_SHOWN = 10 };
   if (confusion->classes <= MOST_SHOWN)
     print_matrix(out, confusion);
@@ -274,7 +274,7 @@ void gconv_learn_print_confusion(FILE *out, const gconv_confusion *confusion) {
     print_worst(out, confusion);
 }
 
-json_t *gconv_learn_confusion_json(const gconv_confusion *c) {
+json_t *gconv_data_confusion_json(const gconv_confusion *c) {
   json_t *json = json_object(), *names = json_array(), *rows = json_array();
   json_object_set_new(json, "accuracy", json_real(c->cases ? (double)c->right / (double)c->cases : 0));
   json_object_set_new(json, "cases", json_integer((json_int_t)c->cases));

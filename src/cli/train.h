@@ -7,14 +7,14 @@
 
 typedef struct gconv_training_run {
   const gconv_settings *settings;
-  gconv_learn_data data;
+  gconv_data data;
   gconv_device *device;
   gconv_network network; /* before training, then the trained one */
   gconv_epoch *epochs;   /* owned: those of this run */
   size_t epoch_count;
-  gconv_epoch best;      /* the epoch of the best weights, if there is one in this run: else its number is 0 */
-  double seconds;        /* of training */
-  const char *ended;     /* why, a sentence */
+  gconv_epoch best;          /* the epoch of the best weights, if there is one in this run: else its number is 0 */
+  double seconds;            /* of training */
+  const char *ended;         /* why, a sentence */
   gconv_confusion confusion; /* of the validation, or of the data if there is none; of classes */
 } gconv_training_run;
 

@@ -71,8 +71,8 @@ static uint8_t *make_png(const gconv_image *image, size_t *size) {
 static void put_base64(FILE *out, const uint8_t *bytes, size_t size) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < size; i += 3) {
-    uint32_t group = (uint32_t)bytes[i] << 16 | (i + 1 < size ? (uint32_t)bytes[i + 1] << 8 : 0) |
-                     (i + 2 < size ? bytes[i + 2] : 0);
+    uint32_t group =
+        (uint32_t)bytes[i] << 16 | (i + 1 < size ? (uint32_t)bytes[i + 1] << 8 : 0) | (i + 2 < size ? bytes[i + 2] : 0);
     for (int k = 0; k < 4; k++)
       fputc(i + (size_t)k <= size ? letters[group >> (18 - 6 * k) & 63] : '=', out);
   }
@@ -151,10 +151,10 @@ static void put_row(FILE *out, const char *name, const char *format, ...) {
 
 static void put_summary(FILE *out, const gconv_training_run *run) {
   const gconv_learn_settings *learn = &run->settings->learn;
-  const gconv_dataset_info *info = gconv_dataset_get_info(gconv_learn_cases(&run->data));
+  const gconv_dataset_info *info = gconv_dataset_get_info(gconv_data_cases(&run->data));
   char text[200];
   fputs("<table class='summary'>\n", out);
-  gconv_learn_describe(info, learn->data.kind, text, sizeof text);
+  gconv_data_describe(info, learn->data.kind, text, sizeof text);
   put_row(out, "data", "%s: %s", learn->data.inputs, text);
   if (run->data.validation)
     put_row(out, "validation", "%zu cases (%s)", gconv_dataset_get_info(run->data.validation)->cases, learn->validate);
@@ -180,8 +180,9 @@ static void put_confusion(FILE *out, const gconv_training_run *run) {
   const gconv_confusion *c = &run->confusion;
   if (c->cases == 0)
     return;
-  fprintf(out, "<h2>Confusion</h2>\n<p>%s: %zu of %zu cases are right, %.2f%%. A row is a class, a column what its cases were "
-               "taken for.</p>\n",
+  fprintf(out,
+          "<h2>Confusion</h2>\n<p>%s: %zu of %zu cases are right, %.2f%%. A row is a class, a column what its cases were "
+          "taken for.</p>\n",
           run->data.validation ? "Of the validation" : "Of the data that were learned", c->right, c->cases,
           100.0 * (double)c->right / (double)c->cases);
   if (c->classes > MOST_CLASSES) {
@@ -222,8 +223,9 @@ static void put_filters(FILE *out, const gconv_training_run *run) {
     size_t weights = (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
     if (weights > MOST_WEIGHTS || gconv_bank_draw(bank, NULL, &sheet) != GCONV_OK)
       return;
-    fprintf(out, "<h2>Filters of the first layer</h2>\n<p>%d filters of %d x %d, %d channel%s. Each is scaled by its largest "
-                 "weight; 0 is mid-grey.</p>\n",
+    fprintf(out,
+            "<h2>Filters of the first layer</h2>\n<p>%d filters of %d x %d, %d channel%s. Each is scaled by its largest "
+            "weight; 0 is mid-grey.</p>\n",
             (int)bank->filters, (int)bank->rows, (int)bank->columns, (int)bank->channels, bank->channels == 1 ? "" : "s");
     put_image(out, &sheet, "filters", 1);
     gconv_image_free(&sheet);
@@ -234,7 +236,7 @@ static void put_filters(FILE *out, const gconv_training_run *run) {
 /* Some cases of pairs: before, after, wanted. */
 static void put_examples(FILE *out, const gconv_training_run *run) {
   enum { EXAMPLES = 4, MOST_FLOATS = 1 << 24 };
-  const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_learn_cases(&run->data);
+  const gconv_dataset *data = run->data.validation ? run->data.validation : gconv_data_cases(&run->data);
   const gconv_dataset_info *info = gconv_dataset_get_info(data);
   size_t floats = (size_t)info->channels * (size_t)info->height * (size_t)info->width;
   if (run->settings->learn.data.kind != GCONV_DATASET_PAIRS || floats > MOST_FLOATS)
