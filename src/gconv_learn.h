@@ -96,11 +96,13 @@ typedef struct gconv_dataset_options {
   gconv_dataset_kind kind;
   const char *inputs;  /* path of the table, the signal, or the folder */
   const char *targets; /* path of the targets, where they are no part of `inputs` */
-  const char *syntax;  /* of a table: "csv", "libsvm", "fann", "letters", "npy"; NULL: known by content, then by name */
+  const char *syntax;  /* of a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",
+                          "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
   const char *label;   /* of a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
   bool regression;     /* labels that are numbers are targets, not classes */
   bool unlabelled;     /* there are no targets: for applying a network */
   char separator;      /* of CSV; 0: found from the first lines */
+  size_t columns;      /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
   const char *missing; /* of empty fields: "mean" or "drop"; NULL: they are an error */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
@@ -114,7 +116,7 @@ typedef struct gconv_dataset_options {
 
 typedef struct gconv_dataset_info {
   size_t cases;
-  int32_t channels, height, width; /* of an input; of a table, columns x 1 x 1; of windows, 1 x 1 x window */
+  int32_t channels, height, width; /* of an input; of a table, columns x 1 x 1; of windows, channels x 1 x window */
   size_t outputs;                  /* classes, or floats of the targets of a case */
   int32_t target_channels, target_height, target_width; /* of targets that are images; else outputs x 1 x 1 */
   const char *const *classes;                           /* their names; NULL: there are targets, or neither */

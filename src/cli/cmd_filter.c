@@ -42,11 +42,12 @@ static bool writes_any(const gconv_main_job *job) {
 
 /* Lets the fastest algorithm do the job that follows. GCONV_EXIT_OK, or what the program ends with. */
 static int race(gconv_main_job *job) {
+  const gconv_network *network = gconv_job_last_network(job);
   const gconv_race asked = {.batch = &job->batch,
                             .filters = &job->filters,
                             .options = &job->options,
-                            .layers = job->layers,
-                            .layer_count = job->layer_count,
+                            .layers = network ? network->layers : job->layers,
+                            .layer_count = network ? network->count : job->layer_count,
                             .network = &job->network,
                             .among = job->settings->racers,
                             .path = job->inputs.items[0].path,
