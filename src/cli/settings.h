@@ -6,6 +6,7 @@
 #include "bench/bench.h"
 #include "cli/timings.h"
 #include "gconv_jobs.h"
+#include "gconv_learn.h"
 
 /* For requests that are wrong: the message says why. */
 #define gconv_refuse(message, ...) gconv_complain(message, GCONV_BAD_ARGUMENT, __VA_ARGS__)
@@ -70,9 +71,12 @@ typedef struct gconv_settings {
   const char *bank_format;    /* bank convert --format */
   gconv_bank_sheet sheet;     /* bank show */
   int sheet_scale;            /* 0: each filter by its own largest weight, 1: all by that of all */
-  bool json;                  /* bank info, compare */
+  bool json;                  /* bank info, compare, fit */
   double tolerance;           /* compare: the largest difference allowed, where 1 is white */
   gconv_bench_settings bench; /* bench */
+  gconv_texts targets;        /* fit: the images after */
+  gconv_fit fit;              /* fit: its size, bias, ridge */
+  double holdout;             /* fit: the share that is held out; 0: none */
   bool show, forget, quick;   /* tune */
   int tune_threads;
 } gconv_settings;
