@@ -152,12 +152,13 @@ const gconv_command gconv_command_fit = {
     .synopsis = "fit -i BEFORE -t AFTER --size N [-o FILE] [OPTION...]",
     .help = "which filter made one image of another? the one of least squares, from a pair of images or folders of them",
     .details =
-        "The filter is the one whose results have the smallest mean squared error, over all pairs and colours; alpha does\n"
-        "not count, and neither do samples of 8 or 16 bits that are black or white after the filter, as they may be cut\n"
-        "off there. R2 is the share of the variance that the filter explains. A large condition number, 1e8 and more, says\n"
-        "that the images hardly tell filters apart: small errors of the samples then make large errors of taps.\n\n"
-        "It is said if no filter of this size explains the images (R2 below 0.95, and the residuals of neighbours\n"
-        "correlate by more than 0.3, so that they are no noise), if AFTER looks shifted, and if the filter looks cut off.\n",
+        "The filter is the one whose results have the smallest mean squared error, over all pairs and colours. Alpha\n"
+        "does not count, and neither do samples of 8 or 16 bits that are black or white after the filter, as they may\n"
+        "be cut off there. R2 is the share of the variance that the filter explains. A large condition number, 1e8\n"
+        "and more, says that the images hardly tell filters apart: small errors of samples make large errors of taps.\n\n"
+        "It is said if no filter of this size explains the images (R2 is below 0.95, and residuals of neighbours\n"
+        "correlate by more than 0.3, so that they are no noise), if AFTER looks shifted, and if the filter looks cut\n"
+        "off.\n",
     .of = GCONV_OF_FIT,
     .words = GCONV_WORDS_NONE,
     .run = run,

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { PROBE = 7 /* rows and columns of the filters that are tried at other places, at most */ };
+enum { PROBE = 7 /* rows and columns of the filters that are tried at other places */ };
 static const double LOW_R2 = 0.95, CORRELATED = 0.3; /* gconv_fit_result.nonlinear */
 static const double FAR = 0.75;      /* pixels from the anchor to the taps' centre: more looks like a shift; a filter of even
                                         size, whose anchor is not in the middle, has up to 0.71 */
@@ -177,7 +177,7 @@ static gconv_status find_shift(const gconv_fit *fit, gconv_threads *threads, gco
     set_shift(result, down, across);
   if (!(result->fitted.r2 < LOW_R2) || fit->sums->patch_count == 0)
     return GCONV_OK;
-  probe best = {.rows = fit->rows < PROBE ? fit->rows : PROBE, .columns = fit->columns < PROBE ? fit->columns : PROBE};
+  probe best = {.rows = fit->rows == 1 ? 1 : PROBE, .columns = fit->columns == 1 ? 1 : PROBE};
   GCONV_TRY(search(fit, threads, &best));
   if (best.r2 >= CLEAR_R2 && 1 - best.r2 < CLEARER * (1 - result->fitted.r2) && hypot(best.down, best.across) > FAR)
     set_shift(result, best.down, best.across);
