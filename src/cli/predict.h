@@ -9,7 +9,7 @@
 typedef struct gconv_predictor {
   gconv_operation *operation;
   gconv_plan *plan;
-  gconv_image in, out; /* planar, f32: as many frames as cases are computed at a time */
+  gconv_image in, out;                /* planar, f32: as many frames as cases are computed at a time */
   size_t input_floats, output_floats; /* of a case */
 } gconv_predictor;
 

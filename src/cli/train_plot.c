@@ -58,8 +58,8 @@ static double place_x(const panel *p, double epoch) {
 }
 
 static double place_y(const panel *p, double value) {
-  double share = p->logarithmic ? (log(value) - log(p->low)) / (log(p->high) - log(p->low))
-                                : (value - p->low) / (p->high - p->low);
+  double share =
+      p->logarithmic ? (log(value) - log(p->low)) / (log(p->high) - log(p->low)) : (value - p->low) / (p->high - p->low);
   return p->top + HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
 }
 
@@ -81,7 +81,7 @@ static void draw_axes(FILE *out, const panel *p, const char *title, const char *
   if (p->logarithmic) {
     double decades = log10(p->high / p->low);
     for (int power = (int)floor(log10(p->low)); power <= (int)ceil(log10(p->high)); power++)
-      for (int digit = 1; digit < 10; digit += decades > 2 ? 9 : digit == 1 ? 1 : 3) { /* 1, 2, 5 */
+      for (int digit = 1; digit<10; digit += decades> 2 ? 9 : digit == 1 ? 1 : 3) { /* 1, 2, 5 */
         double value = digit * pow(10, power);
         if (value >= p->low && value <= p->high)
           draw_tick(out, p, value, unit);

@@ -87,28 +87,47 @@ const float *gconv_layer_stage_fill(const gconv_layer_stage *stage, const gconv_
   return to;
 }
 
-GCONV_INLINE void rectify_body(float *values, size_t count, float slope) {
+/* Where the activation is a constant, the compiler makes vector code of the text that all devices share. */
+GCONV_INLINE void activate_body(float *values, size_t count, gconv_activation activation, float slope) {
+  const gconv_layer_problem problem = {.activation = activation, .slope = slope};
   for (size_t i = 0; i < count; i++)
-    values[i] = values[i] < 0 ? values[i] * slope : values[i];
+    values[i] = gconv_activate(&problem, values[i]);
 }
-GCONV_VECTORIZED(rectify, (float *values, size_t count, float slope), (values, count, slope))
 
-GCONV_INLINE void clip_body(float *values, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    values[i] = values[i] < 0 ? 0.0f : values[i];
+GCONV_INLINE void relu_body(float *values, size_t count, float slope) {
+  activate_body(values, count, GCONV_ACTIVATION_RELU, slope);
 }
-GCONV_VECTORIZED(clip, (float *values, size_t count), (values, count))
+GCONV_INLINE void leaky_body(float *values, size_t count, float slope) {
+  activate_body(values, count, GCONV_ACTIVATION_LEAKY, slope);
+}
+GCONV_INLINE void sigmoid_body(float *values, size_t count, float slope) {
+  activate_body(values, count, GCONV_ACTIVATION_SIGMOID, slope);
+}
+GCONV_INLINE void squash_body(float *values, size_t count, float slope) {
+  activate_body(values, count, GCONV_ACTIVATION_TANH, slope);
+}
+GCONV_VECTORIZED(relu, (float *values, size_t count, float slope), (values, count, slope))
+GCONV_VECTORIZED(leaky, (float *values, size_t count, float slope), (values, count, slope))
+GCONV_VECTORIZED(sigmoid, (float *values, size_t count, float slope), (values, count, slope))
+GCONV_VECTORIZED(squash, (float *values, size_t count, float slope), (values, count, slope))
 
 void gconv_layer_activate(const gconv_layer_problem *problem, float *values, size_t count) {
-  if (problem->activation == GCONV_ACTIVATION_NONE)
-    return;
-  if (problem->activation == GCONV_ACTIVATION_RELU)
-    clip(values, count);
-  else if (problem->activation == GCONV_ACTIVATION_LEAKY)
-    rectify(values, count, problem->slope);
-  else
-    for (size_t i = 0; i < count; i++)
-      values[i] = gconv_activate(problem, values[i]);
+  switch (problem->activation) {
+  case GCONV_ACTIVATION_RELU:
+    relu(values, count, problem->slope);
+    break;
+  case GCONV_ACTIVATION_LEAKY:
+    leaky(values, count, problem->slope);
+    break;
+  case GCONV_ACTIVATION_SIGMOID:
+    sigmoid(values, count, problem->slope);
+    break;
+  case GCONV_ACTIVATION_TANH:
+    squash(values, count, problem->slope);
+    break;
+  default: /* none; softmax is a pass of its own */
+    break;
+  }
 }
 
 double gconv_layer_cpu_ms(const gconv_layer_problem *problem, const gconv_machine *machine, double multiplications,
