@@ -94,18 +94,33 @@ static gconv_status predict_batch(gconv_predictor *p, const gconv_dataset *data,
   GCONV_TRY(gconv_dataset_read(data, 0, b->cases, count, b->inputs, info->outputs > 0 ? b->targets : NULL));
   GCONV_TRY(gconv_predictor_run(p, b->inputs, count, b->outputs));
   for (size_t i = 0; i < count; i++) {
-    const float *outputs = b->outputs + i * p->output_floats;
-    size_t best = gconv_predict_best(outputs, p->output_floats), class = SIZE_MAX;
+    gconv_prediction found = {.number = first + i,
+                              .class = SIZE_MAX,
+                              .targets = info->outputs > 0 ? b->targets + i * info->outputs : NULL,
+                              .outputs = b->outputs + i * p->output_floats,
+                              .count = p->output_floats};
     if (info->class_count > 0) {
-      class = (size_t)b->targets[i];
-      confusion->counts[class * confusion->classes + best]++;
-      confusion->cases++;
-      confusion->right += class == best;
+      found.class = (size_t)b->targets[i];
+      found.targets = NULL;
+      gconv_confusion_add(confusion, found.class, gconv_predict_best(found.outputs, found.count));
     }
     if (each)
-      GCONV_TRY(each(user, first + i, class, outputs, best));
+      GCONV_TRY(each(user, &found));
   }
   return GCONV_OK;
+}
+
+gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion) {
+  size_t cells;
+  *confusion = (gconv_confusion){.names = names, .classes = classes};
+  confusion->counts = gconv_multiply(classes, classes, &cells) ? calloc(cells, sizeof *confusion->counts) : NULL;
+  return confusion->counts ? GCONV_OK : gconv_fail(GCONV_NO_MEMORY, "no memory for a table of %zu classes", classes);
+}
+
+void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for) {
+  confusion->counts[class * confusion->classes + taken_for]++;
+  confusion->cases++;
+  confusion->right += class == taken_for;
 }
 
 gconv_status gconv_predict_all(const gconv_network *network, gconv_device *device, const gconv_dataset *data,
@@ -117,14 +132,8 @@ gconv_status gconv_predict_all(const gconv_network *network, gconv_device *devic
   if (status == GCONV_OK && info->class_count > 0 && p.output_floats != info->class_count)
     status = gconv_fail(GCONV_BAD_ARGUMENT, "the network has %zu outputs, and the data %zu classes", p.output_floats,
                         info->class_count);
-  if (status == GCONV_OK && info->class_count > 0) {
-    size_t cells;
-    *confusion = (gconv_confusion){.names = info->classes, .classes = info->class_count};
-    confusion->counts =
-        gconv_multiply(info->class_count, info->class_count, &cells) ? calloc(cells, sizeof *confusion->counts) : NULL;
-    if (!confusion->counts)
-      status = gconv_fail(GCONV_NO_MEMORY, "no memory for a table of %zu classes", info->class_count);
-  }
+  if (status == GCONV_OK && info->class_count > 0)
+    status = gconv_confusion_begin(info->classes, info->class_count, confusion);
   if (status == GCONV_OK)
     status = allocate_batch(&p, info->class_count > 0 ? 1 : info->outputs, &b);
   for (size_t first = 0; first < info->cases && status == GCONV_OK; first += b.room) {

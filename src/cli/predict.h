@@ -29,9 +29,21 @@ typedef struct gconv_confusion {
   uint64_t *counts; /* owned: [true class * classes + predicted class] */
 } gconv_confusion;
 
-/* Takes each case of a data set with classes. each() may be NULL: it is called with the number of each case, its class (of a
- * data set without classes: SIZE_MAX), and its outputs, of which `best` is the largest. */
-typedef gconv_status gconv_predicted(void *user, size_t index, size_t class, const float *outputs, size_t best);
+/* Counts a case. */
+void gconv_confusion_add(gconv_confusion *confusion, size_t class, size_t taken_for);
+/* Of `classes` classes, whose names outlive it. */
+gconv_status gconv_confusion_begin(const char *const *names, size_t classes, gconv_confusion *confusion);
+
+/* A case: its number from 0 on, its class (SIZE_MAX: it has none) or its targets (NULL: none), and what the network yields,
+ * `count` outputs. */
+typedef struct gconv_prediction {
+  size_t number, class;
+  const float *targets, *outputs;
+  size_t count;
+} gconv_prediction;
+
+/* Takes each case of a data set. *confusion is filled where it has classes; each() may be NULL. */
+typedef gconv_status gconv_predicted(void *user, const gconv_prediction *prediction);
 gconv_status gconv_predict_all(const gconv_network *network, gconv_device *device, const gconv_dataset *data,
                                gconv_confusion *confusion, gconv_predicted *each, void *user);
 void gconv_confusion_free(gconv_confusion *confusion);

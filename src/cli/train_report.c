@@ -214,14 +214,16 @@ static void put_confusion(FILE *out, const gconv_training_run *run) {
 }
 
 static void put_filters(FILE *out, const gconv_training_run *run) {
-  enum { MOST_WEIGHTS = 1 << 20 };
+  enum { MOST_WEIGHTS = 1 << 17, SIDE = 20 /* pixels of a filter */ };
   for (size_t i = 0; i < run->network.count; i++) {
     const gconv_bank *bank = run->network.layers[i].bank;
     gconv_image sheet = {0};
     if (!bank)
       continue;
     size_t weights = (size_t)bank->filters * (size_t)bank->channels * (size_t)bank->rows * (size_t)bank->columns;
-    if (weights > MOST_WEIGHTS || gconv_bank_draw(bank, NULL, &sheet) != GCONV_OK)
+    const int32_t side = bank->rows > bank->columns ? bank->rows : bank->columns;
+    const gconv_bank_sheet small = {.zoom = side < SIDE ? SIDE / side : 1};
+    if (weights > MOST_WEIGHTS || gconv_bank_draw(bank, &small, &sheet) != GCONV_OK)
       return;
     fprintf(out,
             "<h2>Filters of the first layer</h2>\n<p>%d filters of %d x %d, %d channel%s. Each is scaled by its largest "

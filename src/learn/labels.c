@@ -96,7 +96,7 @@ gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const ch
     return GCONV_OK;
   }
   if (labels->known)
-    *wrong = "is none of the classes that the network knows";
+    *wrong = "is none of the classes that are known from training";
   else if (labels->count >= GCONV_MOST_CLASSES)
     *wrong = "is one class too many: there may be 65536. Is this the column of labels? If labels are numbers to be "
              "approximated, say --regression";

@@ -219,7 +219,7 @@ FILES = {
     "tiny.ppm": lambda: ppm(noise(20, 30)),
     # Hostile ones.
     "ones.txt": lambda: b"ones(8192)",
-    "long.txt": lambda: (b"1 " * 8000 + b"\n") * 2000,                   # 32 MB
+    "long.txt": lambda: (b"1 " * 8000 + b"\n") * 1000,                   # 16 MB
     "scal.png": lambda: promise(b"sCAL"),
     "pcal.png": lambda: promise(b"pCAL"),
     "text.png": lambda: promise(b"tEXt"),

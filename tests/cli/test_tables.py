@@ -124,7 +124,7 @@ class Csv(DataTest):
         self.write("a.csv", "1,b\n2,a\n")
         inputs, targets, info = self.read("table", "a.csv", class_=["a", "b", "c"])
         self.assertEqual((info["classes"], targets.ravel().tolist()), (["a", "b", "c"], [1, 0]))
-        self.fails("a.csv:1: the label \"b\" is none of the classes that the network knows", "table", "a.csv", class_=["a", "c"])
+        self.fails("a.csv:1: the label \"b\" is none of the classes that are known from training", "table", "a.csv", class_=["a", "c"])
 
     def test_missing(self):
         self.write("a.csv", "x,y,c\n1,2,a\n,4,b\n5,?,a\nNA,8,b\n")

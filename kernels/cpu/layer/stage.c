@@ -20,10 +20,26 @@ gconv_layer_stage gconv_layer_stage_of(const gconv_layer_problem *problem, int32
   stage.in_place = problem->stride_y == 1 && problem->stride_x == 1 && problem->pad_top == 0 && problem->pad_left == 0 &&
                    problem->out_width >= least_width && (int64_t)problem->out_height + stage.reach_y <= problem->height &&
                    (int64_t)problem->out_width + stage.reach_x <= problem->width;
+  stage.step = 1;
   stage.pitch = stage.in_place ? problem->width : (int64_t)problem->out_width + stage.reach_x;
   stage.phase = stage.in_place ? 0 : stage.pitch * ((int64_t)rows + stage.reach_y);
   stage.channel = stage.in_place ? (int64_t)problem->height * problem->width : stage.phase * stage.phases_y * stage.phases_x;
   return stage;
+}
+
+gconv_layer_stage gconv_layer_stage_of_any_step(const gconv_layer_problem *problem, int32_t rows) {
+  int64_t last_y =
+      (problem->out_height - 1) * (int64_t)problem->stride_y + (problem->rows - 1) * (int64_t)problem->dilation_y;
+  int64_t last_x =
+      (problem->out_width - 1) * (int64_t)problem->stride_x + (problem->columns - 1) * (int64_t)problem->dilation_x;
+  if (problem->pad_top != 0 || problem->pad_left != 0 || last_y >= problem->height || last_x >= problem->width)
+    return gconv_layer_stage_of(problem, rows, 1);
+  return (gconv_layer_stage){.phases_y = 1,
+                             .phases_x = 1,
+                             .pitch = (int64_t)problem->width * problem->stride_y,
+                             .channel = (int64_t)problem->height * problem->width,
+                             .step = problem->stride_x,
+                             .in_place = true};
 }
 
 size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels) {
@@ -33,6 +49,10 @@ size_t gconv_layer_stage_floats(const gconv_layer_stage *stage, int64_t channels
 void gconv_layer_stage_offsets(const gconv_layer_stage *stage, const gconv_layer_problem *problem, int64_t *offsets) {
   for (int32_t r = 0; r < problem->rows; r++)
     for (int32_t s = 0; s < problem->columns; s++) {
+      if (stage->in_place) {
+        *offsets++ = (int64_t)r * problem->dilation_y * problem->width + (int64_t)s * problem->dilation_x;
+        continue;
+      }
       int64_t phase = (int64_t)(r % stage->phases_y) * stage->phases_x + s % stage->phases_x;
       int64_t y = (int64_t)r * problem->dilation_y / problem->stride_y;
       int64_t x = (int64_t)s * problem->dilation_x / problem->stride_x;
