@@ -63,6 +63,12 @@ bool gconv_network_is_one(const char *path);
  * of layer or a version that this gconv does not know. */
 gconv_status gconv_network_read(const char *path, gconv_network *network);
 
+/* Makes a network of a model that another program wrote, into *network, which must be empty: of an ONNX model that is a
+ * chain of layers (`net` is NULL), or of the weights of a PyTorch nn.Sequential in safetensors. Of these, `net` says what
+ * follows each layer, "relu, /2 relu, mean, softmax" (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor
+ * that fits no network. */
+gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network);
+
 /* Writes it whole or not at all. Weights keep their bits. */
 gconv_status gconv_network_write(const char *path, const gconv_network *network);
 

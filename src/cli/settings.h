@@ -87,6 +87,7 @@ typedef struct gconv_settings {
 
   /* ---- Others ---- */
   const char *bank_format;    /* bank convert --format */
+  const char *net;            /* bank convert --net; NULL: not given */
   gconv_bank_sheet sheet;     /* bank show */
   int sheet_scale;            /* 0: each filter by its own largest weight, 1: all by that of all */
   bool json;                  /* bank info, compare, fit, train, classify */

@@ -334,6 +334,9 @@ const gconv_option gconv_option_table[] = {
            .help = "write to this file, .txt, .npy or .safetensors; default: text on standard output"),
     OPTION(BANK_CONVERT, 0, "format", "FORMAT", text, bank_format, KEEPS, .words = "bank|npy|safetensors",
            .help = "bank (text), npy or safetensors; default: by the extension"),
+    OPTION(BANK_CONVERT, 0, "net", "LAYERS", text, net, KEEPS,
+           .help =
+               "what follows each layer of a PyTorch state_dict, which becomes a network: 'relu, /2 relu, mean, softmax'"),
     OPTION(BANK_SHOW, 0, "zoom", "N", integer, sheet.zoom, KEEPS, .least = 1, .most = GCONV_BANK_MAX_ZOOM,
            .help = "pixels of a weight, along each side; default: what makes a sheet of a good size"),
     OPTION(BANK_SHOW, 0, "columns", "N", integer, sheet.columns, KEEPS, .least = 1, .most = 1 << 20,

@@ -218,8 +218,7 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
   if (map_row < network->presenter.height) /* else a gap between tiles */
     GCONV_TRY(run_layers(network, &rows, begin, map_row, &network->maps, timings));
   if (gconv_presenter_presents(&network->presenter)) {
-    if (outputs)
-      copy_alpha(network, window, window_row, first, outputs);
+    copy_alpha(network, window, window_row, first, outputs);
     return present_rows(network, map_row, outputs, timings);
   }
   copy_rows(&network->maps, outputs);
