@@ -15,8 +15,9 @@ static gconv_status parse_windows(const gconv_given *given) {
   free(window);
   data->window = (int32_t)samples;
   data->hop = (int32_t)hop;
-  return good ? GCONV_OK : gconv_refuse(given->message, "this takes numbers of samples: a window, and behind a colon the "
-                                                        "distance from one to the next: 200:50");
+  return good ? GCONV_OK
+              : gconv_refuse(given->message, "this takes numbers of samples: a window, and behind a colon the "
+                                             "distance from one to the next: 200:50");
 }
 
 const gconv_kind gconv_value_windows = {parse_windows, NULL};

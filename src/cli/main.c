@@ -15,8 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Unless a command saves something first, finished results stay, and unfinished ones go. Then the signal does what it always does: a shell that runs a loop of commands
- * must see that it was a signal that ended this one, or it begins the next. */
+/* Unless a command saves something first, finished results stay, and unfinished ones go. Then the signal does what it always
+ * does: a shell that runs a loop of commands must see that it was a signal that ended this one, or it begins the next. */
 static void end_by_signal(int number) {
   sigset_t self;
   if (gconv_interrupt_take(number))

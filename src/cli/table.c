@@ -391,7 +391,8 @@ const gconv_option gconv_option_table[] = {
     OPTION(LEARN, 0, "separator", "CHAR", separator, learn.data.separator, KEEPS, .near = "delimiter",
            .help = "between the fields of CSV: a character, or tab; default: found from the first lines"),
     OPTION(LEARN, 0, "missing", "mean|drop", word, learn.missing, KEEPS, .words = "mean|drop", .least = 1,
-           .help = "numbers that are missing in CSV: put in the mean of the column, or leave the line out; default: an error"),
+           .help =
+               "numbers that are missing in CSV: put in the mean of the column, or leave the line out; default: an error"),
     OPTION(TRAIN, 0, "patch", "N", integer, learn.data.patch, KEEPS, .least = 1, .most = 32768,
            .help = "N x N pixels of each image, from random places, which differ in each epoch; default: whole images"),
     OPTION(TRAIN, 0, "augment", NULL, flag, learn.data.augment, KEEPS,
