@@ -89,10 +89,13 @@ typedef struct gconv_settings {
   const char *bank_format;    /* bank convert --format */
   gconv_bank_sheet sheet;     /* bank show */
   int sheet_scale;            /* 0: each filter by its own largest weight, 1: all by that of all */
-  bool json;                  /* bank info, compare, train, classify */
+  bool json;                  /* bank info, compare, fit, train, classify */
   double tolerance;           /* compare: the largest difference allowed, where 1 is white */
   gconv_bench_settings bench; /* bench */
   gconv_learn_settings learn; /* train, classify */
+  gconv_texts targets;        /* fit: the images after */
+  gconv_fit fit;              /* fit: its size, bias, ridge */
+  double holdout;             /* fit: the share that is held out; 0: none */
   bool show, forget, quick;   /* tune */
   int tune_threads;
 } gconv_settings;

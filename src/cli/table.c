@@ -355,6 +355,9 @@ const gconv_option gconv_option_table[] = {
     OPTION(COMPARE, 'o', "output", "PATH", once, naming.output, KEEPS, .also = "difference diff picture",
            .help = "write a picture of the differences, in any format; of folders, a folder of pictures, or a template with "
                    "{stem}"),
+    OPTION(COMPARE, 0, "suffix", "TEXT", text, naming.suffix, KEEPS, .also = "postfix", .near = "append",
+           .help = "put TEXT behind {stem} in the names of pictures, so that they may lie among the images: --suffix _diff; "
+                   "files that are called so are not compared"),
     OPTION(COMPARE, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also compare the sub-folders of folders"),
     OPTION(COMPARE, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; null is what is infinite or not defined"),
     OPTION(COMPARE, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
@@ -362,6 +365,37 @@ const gconv_option gconv_option_table[] = {
     OPTION(COMPARE, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
            .help = THREADS_HELP),
     OPTION(COMPARE, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors: the exit status tells the rest"),
+
+    /* ---- fit ---- */
+    OPTION(FIT, 'i', "input", "PATH...", texts, inputs, KEEPS, .also = "before", .several = true,
+           .help = "the images before the filter: files, folders, quoted patterns, or - for standard input"),
+    OPTION(FIT, 't', "target", "PATH...", texts, targets, KEEPS, .also = "after targets", .several = true,
+           .help = "the images after it; of several, those whose names are the same, but for the extension, are a pair"),
+    OPTION(FIT, 'r', "recursive", NULL, flag, recursive, KEEPS, .help = "also search the sub-folders of folders"),
+    OPTION(FIT, 's', "size", "N|RxS", size, fit.rows, KEEPS, .most = GCONV_FIT_MAX_TAPS,
+           .help = "the size of the filter: N x N, or R rows and S columns, such as 5x9"),
+    OPTION(FIT, 'o', "output", "FILE", once, naming.output, KEEPS, .also = "out",
+           .help = "write the filter to this file, as text; default: to standard output"),
+    OPTION(FIT, 0, "no-clobber", NULL, flag, no_clobber, KEEPS, .also = "no-overwrite keep-existing",
+           .help = "fail if the file of -o exists; default: replace it"),
+    OPTION(FIT, 0, "bias", NULL, flag, fit.bias, KEEPS, .near = "offset constant",
+           .help = "also fit a constant, which is added to the response: the offset of the file"),
+    OPTION(FIT, 0, "ridge", "X", ridge, fit.ridge, KEEPS, .also = "regularization lambda",
+           .help = "prefer small taps: add X times the mean square of the samples times the sum of the squares of the taps "
+                   "to the mean squared error; default: 0"),
+    OPTION(FIT, 0, "border", "MODE", border, options, KEEPS, .also = "boundary", .near = "edge", .word_at = border_at,
+           .synonyms = border_words, .drawing = BORDER_DRAWING,
+           .help = "what the filter saw outside the image: zero, constant:V, replicate, symmetric, reflect101 or wrap; "
+                   "default: only the pixels count where it lies inside"),
+    OPTION(FIT, 0, "holdout", "SHARE", share, holdout, KEEPS, .near = "validate test",
+           .help = "hold out this share of the pairs, of one pair of its rows, such as 20%, and tell how well the filter "
+                   "explains it"),
+    OPTION(FIT, 0, "json", NULL, flag, json, KEEPS, .help = "print JSON; null is what is not defined"),
+    OPTION(FIT, 0, "max-pixels", "N", count, job.max_pixels, KEEPS, .takes = "a number of pixels, such as 500M",
+           .help = "refuse larger images; k, M and G may follow; default: 1073741824"),
+    OPTION(FIT, 0, "threads", "N", integer, job.threads, KEEPS, .also = "cores cpus", .least = 1, .most = MOST_THREADS,
+           .help = THREADS_HELP),
+    OPTION(FIT, 'q', "quiet", NULL, flag, quiet, KEEPS, .help = "print only errors"),
 
     /* ---- train and classify ---- */
     HEADING(TRAIN, "Data"),

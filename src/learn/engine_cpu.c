@@ -226,8 +226,8 @@ static gconv_status prepare_chunks(engine *e) {
   }
   e->chunk = chunk;
   size_t slices = divide_up(chunk, GCONV_LEARN_SLICE), chunks = divide_up(batch, chunk);
-  e->case_tasks = divide_up(chunk, task_size(e, chunk));
-  e->slice_tasks = divide_up(slices, task_size(e, slices));
+  e->case_tasks = chunk < most_tasks(e) ? chunk : most_tasks(e); /* fewer cases may make more tasks */
+  e->slice_tasks = slices < most_tasks(e) ? slices : most_tasks(e);
   float *gradient = e->arrays[GCONV_LEARN_GRADIENT];
   GCONV_TRY(prepare_sums(e->case_tasks, e->first, gradient, &e->case_sums));
   GCONV_TRY(prepare_sums(e->slice_tasks, e->all - e->first, gradient + e->first, &e->slice_sums));

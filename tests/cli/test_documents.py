@@ -105,6 +105,9 @@ class Commands(CommandTest):
             difference = abs(np.asarray(picture).astype(float) - self.pixels("edges.png"))
         self.assertLess(difference.mean(), 0.5)  # libraries of JPEG may round otherwise
 
+    def test_learning(self):
+        self.run_all(self.commands_of("docs/learning.md"), 1)
+
     def test_guide(self):
         self.run_all(self.commands_of("docs/guide.md"), 8)
         self.assert_pictures("edges/1.png", "filters.png", "orientation.png")

@@ -76,7 +76,7 @@ class Names(helper.CommandTest):
         self.assertNotRegex(printed, rb"(?m)^FORGED", words)
 
     def test_every_command_has_its_cases(self):
-        known = {"filter", "make", "filters", "info", "compare", "bank", "devices", "algorithms", "bench", "tune", "help", "train", "classify"}
+        known = {"filter", "make", "filters", "info", "compare", "fit", "bank", "devices", "algorithms", "bench", "tune", "help", "train", "classify"}
         commands = re.findall(r"(?m)^  ([a-z]+)  ", self.gconv("help").stdout.split("Commands:")[1])
         self.assertEqual(set(commands), known, "a new command belongs into the tests of this file")
 
@@ -126,7 +126,7 @@ class Names(helper.CommandTest):
         self.assertEqual(found["a"], name)
 
     def test_values_of_every_option(self):
-        for command in ("filter", "make", "info", "compare", "bank info", "bank show", "bank convert", "bench", "tune"):
+        for command in ("filter", "make", "info", "compare", "fit", "bank info", "bank show", "bank convert", "bench", "tune"):
             text = self.gconv(*command.split(), "--help").stdout
             options = re.findall(r"(?m)^  (?:-\w, )?(--[a-z-]+)[ \[]", text)
             self.assertIn("--help", re.findall(r"--[a-z-]+", text))
@@ -143,7 +143,9 @@ class Names(helper.CommandTest):
                       ("make", EVIL), ("compare", self.image, "other.png"), ("compare", self.image, self.bad_image), ("compare", EVIL, EVIL),
                       ("compare", EVIL + b"in", EVIL + b"to"), ("compare", EVIL + b"in", EVIL + b"to", "--json"),
                       ("compare", EVIL + b"in", EVIL + b"to", "-o", EVIL + b"diff/"), ("compare", EVIL + b"in", self.image),
-                      ("compare", self.image, "other.png", "-o", EVIL + b".nothing"), ("help", EVIL), ("help", "x" + evil("")), ("devices", EVIL),
+                      ("compare", self.image, "other.png", "-o", EVIL + b".nothing"), ("fit", "-i", self.image, "-t", EVIL, "-s", "3"),
+                      ("fit", "-i", EVIL + b"in", self.image, "-t", EVIL + b"to", "-s", "3"), ("fit", "-i", self.image, "-t", self.bad_image, "-s", "3"),
+                      ("fit", "-i", self.image, "-t", self.image, "-s", "1", "-o", EVIL + b"/x"), ("help", EVIL), ("help", "x" + evil("")), ("devices", EVIL),
                       ("algorithms", EVIL), ("bank", EVIL), ("bank", "info", EVIL), ("bank", "show", EVIL), ("complete", "-f", EVIL),
                       ("bench", "-f", self.filter, "--image", "8x8", "--runs", "1", "-a", "direct"),
                       ("bench", "-f", self.filter, "--image", "8x8", "--runs", "1", "-a", "direct", "--csv"),
@@ -175,6 +177,8 @@ class Names(helper.CommandTest):
         self.run_it("bank", "info", EVIL + b"bank.txt")
         self.run_it("bank", "convert", EVIL + b"bank.txt")
         self.run_it("-i", self.image, "-f", EVIL + b"bank.txt", "-o", "o/", "--combine", "none", "--dry-run")
+        self.write_file(b"c1.txt", b'gconv-bank 1\nfilters 1 channels 1 size 1 1\nfilter "a \xc2\x9b31m"\n1\n')  # ESC is refused, this is not
+        self.assertEqual(self.run_it("bank", "convert", "c1.txt").returncode, 0)
 
     def test_contents_of_files(self):
         """Errors and warnings quote what is in a file, and so do libraries."""

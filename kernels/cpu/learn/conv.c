@@ -244,8 +244,11 @@ static void store_phase(const gconv_learn_conv *conv, const gconv_learn_phase *p
     for (int32_t j = 0; j < phase->rows; j++) {
       float *to = dx + (c * p->height + phase->first_y + (int64_t)j * p->stride_y) * p->width + phase->first_x;
       const float *from = sums + j * conv->pitch;
-      for (int32_t i = 0; i < phase->columns; i++)
-        to[(int64_t)i * p->stride_x] = from[i] + 0.0f;
+      if (p->stride_x == 1)
+        gconv_learn_unsign(from, phase->columns, to);
+      else
+        for (int32_t i = 0; i < phase->columns; i++)
+          to[(int64_t)i * p->stride_x] = from[i] + 0.0f;
     }
 }
 

@@ -98,6 +98,16 @@ void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const fl
 
 /* ---- Sums ---- */
 
+GCONV_INLINE void unsign_body(const float *restrict from, int64_t count, float *restrict to) {
+  for (int64_t i = 0; i < count; i++)
+    to[i] = from[i] + 0.0f;
+}
+GCONV_VECTORIZED(unsign, (const float *restrict from, int64_t count, float *restrict to), (from, count, to))
+
+void gconv_learn_unsign(const float *from, int64_t count, float *to) {
+  unsign(from, count, to);
+}
+
 GCONV_INLINE void normalize_body(float *x, size_t count, float mean, float std) {
   for (size_t i = 0; i < count; i++)
     x[i] = (x[i] - mean) / std;
@@ -156,56 +166,88 @@ void gconv_learn_add(const float *first, float *second, size_t count) {
 
 /* ---- Losses ---- */
 
-/* Where targets are: of output i and case n. */
-typedef struct targets_of {
-  const float *values;
-  bool classes;
-  int64_t outputs;
-} targets_of;
-
-GCONV_INLINE float target_at(const targets_of *t, int64_t i, int64_t n) {
-  return t->classes ? (t->values[n] == (float)i ? 1.0f : 0.0f) : t->values[n * t->outputs + i];
-}
-
-GCONV_INLINE void differences_body(targets_of t, const float *y, int64_t pitch, int64_t cases, gconv_loss loss, float factor,
-                                   double *losses, float *dy) {
-  for (int64_t i = 0; i < t.outputs; i++)
-    for (int64_t n = 0; n < cases; n++) {
-      float target = target_at(&t, i, n), d = y[i * pitch + n] - target;
-      double exact = (double)y[i * pitch + n] - (double)target;
-      if (loss != GCONV_LOSS_CROSS_ENTROPY)
-        losses[n] += loss == GCONV_LOSS_MAE ? fabs(exact) : exact * exact;
-      if (dy && loss == GCONV_LOSS_MAE)
-        dy[i * pitch + n] = d > 0 ? factor : d < 0 ? -factor : 0.0f;
-      else if (dy)
-        dy[i * pitch + n] = loss == GCONV_LOSS_SSE ? d : d * factor;
-    }
-}
-GCONV_VECTORIZED(differences,
-                 (targets_of t, const float *y, int64_t pitch, int64_t cases, gconv_loss loss, float factor, double *losses,
-                  float *dy),
-                 (t, y, pitch, cases, loss, factor, losses, dy))
-
-/* How many cases have their largest output, the first of equals, where their class is. */
-static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const float *classes, int64_t cases) {
-  size_t hits = 0;
+/* Output i of all cases: adds to the losses, and differentiates. Targets are `step` apart; of classes, they are numbers. The
+ * loss and `classes` are constants where this is inlined. */
+GCONV_INLINE void output_body(const float *restrict y, const float *restrict targets, int64_t step, float i, int64_t cases,
+                              float factor, double *restrict losses, float *restrict dy, gconv_loss loss, bool classes) {
   for (int64_t n = 0; n < cases; n++) {
-    int64_t wanted = (int64_t)classes[n], i = 0;
-    float own = y[wanted * pitch + n];
-    while (i < outputs && (i < wanted ? y[i * pitch + n] < own : y[i * pitch + n] <= own))
-      i++;
-    hits += i == outputs;
+    float target = classes ? (targets[n] == i ? 1.0f : 0.0f) : targets[n * step], d = y[n] - target;
+    double exact = (double)y[n] - (double)target;
+    if (loss != GCONV_LOSS_CROSS_ENTROPY)
+      losses[n] += loss == GCONV_LOSS_MAE ? fabs(exact) : exact * exact;
+    dy[n] = loss == GCONV_LOSS_SSE ? d : loss != GCONV_LOSS_MAE ? d * factor : d > 0 ? factor : d < 0 ? -factor : 0.0f;
   }
+}
+
+#define OUTPUT_PARAMETERS                                                                                                   \
+  (const float *restrict y, const float *restrict targets, int64_t step, float i, int64_t cases, float factor,              \
+   double *restrict losses, float *restrict dy)
+#define OUTPUT(name, loss, classes)                                                                                         \
+  GCONV_INLINE void name##_body OUTPUT_PARAMETERS {                                                                         \
+    output_body(y, targets, step, i, cases, factor, losses, dy, loss, classes);                                             \
+  }                                                                                                                         \
+  GCONV_VECTORIZED(name, OUTPUT_PARAMETERS, (y, targets, step, i, cases, factor, losses, dy))
+OUTPUT(output_sse, GCONV_LOSS_SSE, false)
+OUTPUT(output_mse, GCONV_LOSS_MSE, false)
+OUTPUT(output_mae, GCONV_LOSS_MAE, false)
+OUTPUT(class_sse, GCONV_LOSS_SSE, true)
+OUTPUT(class_mse, GCONV_LOSS_MSE, true)
+OUTPUT(class_mae, GCONV_LOSS_MAE, true)
+OUTPUT(class_cross_entropy, GCONV_LOSS_CROSS_ENTROPY, true)
+
+typedef void output_function(const float *, const float *, int64_t, float, int64_t, float, double *, float *);
+static output_function *const outputs_of[2][5] = {
+    {NULL, output_sse, output_mse, output_mae, NULL},
+    {NULL, class_sse, class_mse, class_mae, class_cross_entropy},
+};
+
+/* Marks the cases that have an output larger than that of their class, `own`, or as large and before it. */
+GCONV_INLINE void mark_body(const float *restrict y, const float *restrict classes, const float *restrict own, float i,
+                            int64_t cases, float *restrict missed) {
+  for (int64_t n = 0; n < cases; n++) {
+    bool miss = i < classes[n] ? !(y[n] < own[n]) : i > classes[n] ? !(y[n] <= own[n]) : false;
+    missed[n] = miss ? 1.0f : missed[n];
+  }
+}
+GCONV_VECTORIZED(mark,
+                 (const float *restrict y, const float *restrict classes, const float *restrict own, float i, int64_t cases,
+                  float *restrict missed),
+                 (y, classes, own, i, cases, missed))
+
+/* How many of up to GCONV_LEARN_SLICE cases have their largest output, the first of equals, where their class is. */
+static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const float *classes, int64_t cases) {
+  float own[GCONV_LEARN_SLICE], missed[GCONV_LEARN_SLICE] = {0};
+  size_t hits = 0;
+  for (int64_t n = 0; n < cases; n++)
+    own[n] = y[(int64_t)classes[n] * pitch + n];
+  for (int64_t i = 0; i < outputs; i++)
+    mark(y + i * pitch, classes, own, (float)i, cases, missed);
+  for (int64_t n = 0; n < cases; n++)
+    hits += missed[n] == 0;
   return hits;
 }
 
 size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
                           float factor, double *losses, float *dy) {
-  targets_of t = {targets, net->classes, (int64_t)gconv_learn_outputs(net)};
+  int64_t outputs = (int64_t)gconv_learn_outputs(net);
+  float scratch[GCONV_LEARN_SLICE];
+  output_function *function = outputs_of[net->classes][net->loss];
   memset(losses, 0, (size_t)cases * sizeof *losses);
-  if (dy || net->loss != GCONV_LOSS_CROSS_ENTROPY)
-    differences(t, y, pitch, cases, net->loss, factor, losses, dy);
+  if (!net->classes && cases == 1 && pitch == 1) { /* many outputs of one case: they are neighbours */
+    double terms[GCONV_LEARN_SLICE];
+    for (int64_t i = 0; i < outputs; i += GCONV_LEARN_SLICE) {
+      int64_t count = outputs - i < GCONV_LEARN_SLICE ? outputs - i : GCONV_LEARN_SLICE;
+      memset(terms, 0, sizeof terms);
+      function(y + i, targets + i, 1, 0, count, factor, terms, dy ? dy + i : scratch);
+      for (int64_t j = 0; j < count; j++)
+        losses[0] += terms[j];
+    }
+    return 0;
+  }
+  for (int64_t i = 0; i < outputs && (dy || net->loss != GCONV_LOSS_CROSS_ENTROPY); i++)
+    function(y + i * pitch, net->classes ? targets : targets + i, outputs, (float)i, cases, factor, losses,
+             dy ? dy + i * pitch : scratch);
   for (int64_t n = 0; net->loss == GCONV_LOSS_CROSS_ENTROPY && n < cases; n++)
     losses[n] = gconv_learn_cross_entropy(y[(int64_t)targets[n] * pitch + n]);
-  return net->classes ? count_hits(y, pitch, t.outputs, targets, cases) : 0;
+  return net->classes ? count_hits(y, pitch, outputs, targets, cases) : 0;
 }

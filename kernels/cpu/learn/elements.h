@@ -15,6 +15,9 @@ void gconv_learn_softmax_rows(float *y, int64_t pitch, int64_t filters, int64_t 
 void gconv_learn_differentiate_rows(const gconv_layer_problem *problem, const float *y, float *dy, int64_t pitch,
                                     int64_t filters, int64_t count);
 
+/* to[i] = from[i] + 0.0f: zeros lose their sign. */
+void gconv_learn_unsign(const float *from, int64_t count, float *to);
+
 /* x[i] = (x[i] - mean) / std */
 void gconv_learn_normalize(float *x, size_t count, float mean, float std);
 
@@ -33,9 +36,9 @@ void gconv_learn_sum_rows(const float *g, int64_t count, int64_t pitch, float *s
 /* second[i] = first[i] + second[i] */
 void gconv_learn_add(const float *first, float *second, size_t count);
 
-/* The losses of `cases` cases, of which output i of case n is y[i * pitch + n]: losses[n], not yet multiplied by
- * gconv_learn_loss_factor(); returns how many were given their class. Where dy is not NULL it gets the gradient, laid out as
- * y; of cross-entropy, that of the sums. */
+/* The losses of up to GCONV_LEARN_SLICE cases, of which output i of case n is y[i * pitch + n]: losses[n], not yet
+ * multiplied by gconv_learn_loss_factor(); returns how many were given their class. Where dy is not NULL it gets the
+ * gradient, laid out as y; of cross-entropy, that of the sums. */
 size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
                           float factor, double *losses, float *dy);
 
