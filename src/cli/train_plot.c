@@ -79,10 +79,10 @@ static void draw_axes(FILE *out, const panel *p, const char *title, const char *
   double first = (double)p->run->epochs[0].number, last = (double)p->run->epochs[p->run->epoch_count - 1].number;
   fprintf(out, "<text x='%d' y='%d' font-weight='bold'>%s</text>\n", LEFT, p->top + 20, title);
   if (p->logarithmic) {
-    double decades = log10(p->high / p->low);
+    const int digits = log10(p->high / p->low) > 2 ? 1 : 3; /* of 1, 2 and 5 */
     for (int power = (int)floor(log10(p->low)); power <= (int)ceil(log10(p->high)); power++)
-      for (int digit = 1; digit<10; digit += decades> 2 ? 9 : digit == 1 ? 1 : 3) { /* 1, 2, 5 */
-        double value = digit * pow(10, power);
+      for (int k = 0; k < digits; k++) {
+        double value = (k * k + 1) * pow(10, power);
         if (value >= p->low && value <= p->high)
           draw_tick(out, p, value, unit);
       }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "learn/labels.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "learn/lines.h"
 
 #include <math.h>
@@ -102,6 +103,8 @@ gconv_status gconv_labels_find(gconv_labels *labels, const char *begin, const ch
              "approximated, say --regression";
   else if (made->name[0] == '\0')
     *wrong = "is empty";
+  else if (!gconv_utf8_is_whole(made->name, strlen(made->name)))
+    *wrong = "is no UTF-8, which networks keep their classes in: convert it, such as by iconv -f latin1 -t utf-8";
   gconv_status status = *wrong ? GCONV_OK : add(labels, made, is_number, is_fraction);
   if (*wrong || status != GCONV_OK) {
     tdelete(made, &labels->tree, compare);

@@ -23,7 +23,7 @@ class DataTest(CommandTest):
 
     def dump(self, kind, name, status=0, env=None, **options):
         words = [f"{key.rstrip('_')}={value}" for key, values in options.items() for value in (values if isinstance(values, list) else [values])]
-        result = subprocess.run([DUMP, kind, name, *words], cwd=self.folder, capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})}, check=False)
+        result = subprocess.run([DUMP, kind, name, *words], cwd=self.folder, capture_output=True, text=True, errors="surrogateescape", timeout=60, env={**os.environ, **(env or {})}, check=False)
         self.assertEqual(result.returncode, status, result.stderr)
         return result
 
@@ -151,7 +151,7 @@ class Csv(DataTest):
                 ("1,2,a\n3,0x10,b\n", "a.csv:2: column 2 is \"0x10\", which is no number"),
                 ("1,2,a\n3,4,a\n", "all cases have the label \"a\": there must be two classes"),
                 ("", "a.csv: the file is empty"), ("\n\n", "a.csv: has no cases"), ("x,y\n", "a.csv: has no cases"),
-                ("a\nb\n", "has a column of labels alone"), ("1,2\x00,a\n", "a.csv:1: has a byte 0")]:
+                (b"1,a\n2,caf\xe9\n", "is no UTF-8, which networks keep their classes in: convert it"), ("a\nb\n", "has a column of labels alone"), ("1,2\x00,a\n", "a.csv:1: has a byte 0")]:
             self.write("a.csv", text)
             self.fails(message, "table", "a.csv")
         self.fails("none.csv: cannot open", "table", "none.csv")
