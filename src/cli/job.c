@@ -15,11 +15,18 @@ static int choose_combine(const gconv_filters *filters, int asked) {
   return asked >= 0 ? asked : filters->gradient ? GCONV_COMBINE_MAGNITUDE : GCONV_COMBINE_NONE;
 }
 
+/* Why it could not be read. Where memory is missing, the text may not name it. */
+static gconv_status complain_spec(const char *spec, gconv_status status, gconv_message *message) {
+  bool named = status != GCONV_NO_MEMORY || strncmp(gconv_last_error(), spec, strlen(spec)) == 0;
+  return gconv_complain(message, status, "%s%s%s%s", named ? "" : "-f ", named ? "" : spec, named ? "" : ": ",
+                        gconv_last_error());
+}
+
 static gconv_status read_stage(const gconv_layer_settings *stage, gconv_filters *filters, gconv_message *message) {
   for (size_t i = 0; i < stage->filters.count; i++) {
     gconv_status status = gconv_filters_read(stage->filters.items[i], stage->syntax, filters);
     if (status != GCONV_OK)
-      return gconv_complain(message, status, "%s", gconv_last_error());
+      return complain_spec(stage->filters.items[i], status, message);
   }
   return GCONV_OK;
 }
@@ -50,7 +57,7 @@ static gconv_status read_bank(const gconv_layer_settings *layer, gconv_bank *ban
                           specs->items[0], specs->items[i]);
   gconv_status status =
       is_bank ? gconv_bank_read(specs->items[0], layer->syntax, bank) : gconv_bank_stack_specs(specs, layer->syntax, bank);
-  return status == GCONV_OK ? GCONV_OK : gconv_complain(message, status, "%s", gconv_last_error());
+  return status == GCONV_OK ? GCONV_OK : complain_spec(specs->items[0], status, message);
 }
 
 static gconv_status read_banks(gconv_main_job *job, gconv_message *message) {
@@ -340,22 +347,22 @@ static gconv_status check_mask_memory(const gconv_settings *settings, gconv_mess
                         settings->mask, ceil(bytes / 1e6), ceil((double)settings->job.memory / 1e6), ceil(bytes / 1e6));
 }
 
-/* Reads the mask of --mask, which no result may replace. */
 static gconv_status read_mask(gconv_main_job *job, gconv_message *message) {
   const gconv_settings *settings = job->settings;
-  char *path = (char *)settings->mask;
-  const char *option = path ? "--mask" : "--region";
-  const gconv_read_options options = {.max_pixels = settings->job.max_pixels};
-  if (!path && settings->area.width == 0)
-    return GCONV_OK;
-  if (job->has_banks)
-    return gconv_refuse(message, "%s is not for banks: their outputs are no images like the input", option);
-  if (!path)
-    return GCONV_OK;
-  GCONV_TRY(gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, message));
+  const gconv_read_options options = {.max_pixels = settings->job.max_pixels, .max_bytes = settings->job.memory};
   GCONV_TRY(check_mask_memory(settings, message));
-  gconv_status status = gconv_image_read(path, &options, &job->mask);
+  gconv_status status = gconv_image_read(settings->mask, &options, &job->mask);
   return status == GCONV_OK ? status : gconv_complain(message, status, "--mask %s", gconv_last_error());
+}
+
+/* --region and --mask are for filters, and no result may replace the mask. */
+static gconv_status check_area(const gconv_main_job *job, gconv_message *message) {
+  const gconv_settings *settings = job->settings;
+  char *path = (char *)settings->mask;
+  if (job->has_banks && (path || settings->area.width > 0))
+    return gconv_refuse(message, "%s is not for banks: their outputs are no images like the input",
+                        path ? "--mask" : "--region");
+  return path ? gconv_outputs_check_filters(&(gconv_texts){&path, 1}, false, &job->outputs, message) : GCONV_OK;
 }
 
 /* Options that only some formats have. */
@@ -401,7 +408,6 @@ static gconv_status read_operation(gconv_main_job *job, gconv_message *message) 
 
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
   gconv_settings *settings = job->settings;
-  GCONV_TRY(gconv_settings_finish(settings, message));
   job->has_banks = gconv_settings_want_banks(settings);
   GCONV_TRY(read_operation(job, message));
   settings->combine = choose_combine(&job->filters, settings->combine);
@@ -424,11 +430,17 @@ gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message) {
               job->outputs.earlier > 1 ? "s" : "", job->outputs.earlier > 1 ? "are" : "is");
   GCONV_TRY(check_filters(job, message));
   GCONV_TRY(check_format(job, message));
-  GCONV_TRY(read_mask(job, message));
-  gconv_job_warn_of_dark_rims(job);
+  GCONV_TRY(check_area(job, message));
   if (job->has_banks)
     GCONV_TRY(check_bank_job(job, message));
   gconv_shard_take(&settings->shard, &job->inputs, &job->outputs);
+  return GCONV_OK;
+}
+
+gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message) {
+  if (job->settings->mask)
+    GCONV_TRY(read_mask(job, message));
+  gconv_job_warn_of_dark_rims(job);
   return GCONV_OK;
 }
 

@@ -26,7 +26,7 @@ typedef struct gconv_main_job {
   gconv_options options;         /* of filters, and of the pictures of banks */
   gconv_network_options network; /* of banks */
   gconv_batch batch;
-  gconv_image mask;           /* of --mask; no pixels before gconv_job_prepare(), and behind gconv_job_make_operation() */
+  gconv_image mask;           /* of --mask; no pixels before gconv_job_read_mask(), and behind gconv_job_make_operation() */
   gconv_operation *operation; /* owned; NULL before gconv_job_make_operation() */
   gconv_manifest *manifest;   /* with --resume */
   gconv_timings_total total;
@@ -38,9 +38,13 @@ typedef struct gconv_main_job {
 
 /* ---- job.c ---- */
 
-/* Everything that can be known before the first image is read: settles the options, reads filters or banks, finds the
- * inputs, names the outputs, keeps those of this shard, and makes job->batch of it all. */
+/* Everything that can be known before the first image is read, of settings that are finished: reads filters or banks, finds
+ * the inputs, names the outputs, for which it looks into headers, keeps those of this shard, and makes job->batch of it all.
+ */
 gconv_status gconv_job_prepare(gconv_main_job *job, gconv_message *message);
+
+/* Reads the image of --mask, if there is one, and warns of dark rims, of which it may have none. */
+gconv_status gconv_job_read_mask(gconv_main_job *job, gconv_message *message);
 
 /* Makes job->batch.operation of what the job has: behind everything that can change its options. */
 gconv_status gconv_job_make_operation(gconv_main_job *job, gconv_message *message);

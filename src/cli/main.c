@@ -2,6 +2,7 @@
 /* The program: signals, standard streams, its beginning and its end. */
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/memory_limit.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 
@@ -117,6 +118,7 @@ int main(int count, char **words) {
   ask_for_few_queues();
   enlarge_stacks();
 #ifndef GCONV_WITHOUT_SANDBOX /* of builds for tests, which write counters and logs elsewhere */
+  gconv_memory_limit_permit();
   gconv_sandbox_permit();
 #endif
   run_on_stack(&c);

@@ -36,6 +36,17 @@ static size_t count_outputs(const gconv_operation *base) {
   return operation->options.presentation == GCONV_PRESENT_PICTURES && last ? (size_t)last->filters : 1;
 }
 
+/* The banks are the caller's, but in memory as long. */
+static double held_bytes(const gconv_operation *base) {
+  const gconv_network_operation *operation = (const gconv_network_operation *)base;
+  double weights = 0;
+  for (size_t i = 0; i < operation->count; i++) {
+    const gconv_bank *bank = operation->layers[i].bank;
+    weights += bank ? (double)bank->filters * bank->channels * bank->rows * bank->columns : 0;
+  }
+  return weights * sizeof(float);
+}
+
 static const char *lacks(const gconv_operation *base, const char *device) {
   const gconv_network_operation *operation = (const gconv_network_operation *)base;
   for (size_t i = 0; i < operation->count; i++) {
@@ -49,6 +60,7 @@ static const char *lacks(const gconv_operation *base, const char *device) {
 static const gconv_operation_type network_type = {.name = "a network",
                                                   .free = free_operation,
                                                   .outputs = count_outputs,
+                                                  .held_bytes = held_bytes,
                                                   .plan_type = &gconv_network_plan_type,
                                                   .fill_plan = gconv_network_fill,
                                                   .lacks = lacks,

@@ -75,7 +75,8 @@ class Sandbox(helper.CommandTest):
         os.mkfifo(self.folder / "pipe")
         for words in (("info", "-"), ("make", "-"), ("make", "-", "-o", "f.txt"), ("bank", "info", "-"), ("bank", "convert", "-"),
                       ("bank", "show", "-", "-o", "s.png"), ("compare", "-", "a.png"), ("compare", "-", "a.png", "-o", "d.png"),
-                      ("-i", "-", "-f", "sobel_x", "-o", "-")):
+                      ("-i", "-", "-f", "sobel_x", "-o", "-"), ("-i", "a.png", "-f", "sobel_x", "--mask", "-", "-o", "x.png"),
+                      ("-i", "a.png", "-f", "-", "-o", "x.png", "--dry-run")):
             process = subprocess.Popen([helper.GCONV, *words], cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             for _ in range(300):

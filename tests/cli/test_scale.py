@@ -90,6 +90,16 @@ class Scale(CommandTest):
             self.check(make, name, "bank", "info", name, "--json", good=good)
         self.check(scale_files.npy_header, "b.npy", "bank", "info", "b.npy")
 
+    def test_files_beside_a_model(self):
+        """They count by their size, each once."""
+        for bytes_, nodes, entries, good in ((4 << 20, 60, 1, True), (64 << 20, 200, 1, False), (4, 3000, 5000, False)):
+            with open(self.folder / "w.bin", "wb") as file:
+                file.truncate(bytes_)
+            (self.folder / "m.onnx").write_bytes(scale_files.onnx_external(nodes, bytes_ // 4, entries))
+            status, seconds, _ = self.cost("bank", "info", "m.onnx", "--json")
+            self.assertEqual((status == 0, status), (good, 0 if good else 1))
+            self.assertLess(seconds, 2)
+
     def test_images(self):
         for make, name, good in ((scale_files.jpeg_comments, "a.jpg", True), (scale_files.png_comments, "a.png", True),
                                  (scale_files.png_late_comments, "a.png", True), (scale_files.png_xmp, "a.png", True),
@@ -128,8 +138,9 @@ class Scale(CommandTest):
         (self.folder / "column.txt").write_text("1\n" * 20000)
         self.usage_error("more than 64 times the taps that were given: that is the limit", "bank", "convert", "row.txt", "column.txt", "-o", "b.npy")
         for make, name, fragment, words in (
+                (lambda size: b"ones(8192)" + b"/1" * 60, "f.txt", "compute more than 268435456 numbers, which is the limit", ("info",)),
                 (scale_files.products, "f.txt", "there are more parentheses, functions and operations than any array needs: the limit is 64", ("info",)),
-                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the file: that is the limit", ("bank", "info")),
+                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the model and the files beside it: that is the limit", ("bank", "info")),
                 (scale_files.onnx_long_name, "b.onnx", "has two tensors", ("bank", "info")),
                 (scale_files.npz_overlap, "b.npz", "its members are larger together than the archive", ("bank", "info")),
                 (scale_files.tiff_shared_bytes, "a.tif", "more than 64 times as large as the file: that is the limit", ("info",)),
@@ -160,6 +171,20 @@ class Scale(CommandTest):
             self.assertEqual(status, 1)
             seconds.append(taken)
         self.assertLessEqual(seconds[1], RATIO * seconds[0] + SLACK)
+
+    @unittest.skipUnless(LONG, "takes seconds: tests/run --all")
+    def test_images_of_as_many_shapes(self):
+        """Networks take images of one shape together."""
+        seconds = []
+        for count in 5000, 20000:
+            (self.folder / "in").mkdir(exist_ok=True)
+            for i in range(count):
+                (self.folder / f"in/{i}.pgm").write_bytes(b"P5 %d %d 255\n" % (i % 200 + 1, i // 200 + 1) + bytes((i % 200 + 1) * (i // 200 + 1)))
+            self.gconv("bank", "convert", "identity", "-o", "b.npy")
+            status, taken, _ = self.cost("-i", "in/*.pgm", "-f", "b.npy", "--threads", "1", "-o", "out/{stem}.npy", "--skip-existing")
+            self.assertEqual(status, 0)
+            seconds.append(taken)
+        self.assertLessEqual(seconds[1], RATIO * seconds[0] + SLACK, seconds)
 
     def test_manifests(self):
         (self.folder / "a.pgm").write_bytes(b"P5 1 1 255\n\0")
