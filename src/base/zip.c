@@ -3,7 +3,6 @@
 #include "base/checksum.h"
 #include "base/element.h"
 #include "base/memory.h"
-#include "base/printable.h"
 #include "base/suggest.h"
 
 #include <stdio.h>
@@ -110,6 +109,15 @@ static bool take_extra64(const uint8_t *extra, size_t size, gconv_zip_member *me
   return true;
 }
 
+static char *printable(const uint8_t *text, size_t length) {
+  char *copy = malloc(length + 1);
+  for (size_t i = 0; copy && i < length; i++)
+    copy[i] = text[i] < ' ' || text[i] == 127 ? '?' : (char)text[i];
+  if (copy)
+    copy[length] = '\0';
+  return copy;
+}
+
 /* Parses the entry at *at, and goes behind it. */
 static gconv_status parse_entry(const gconv_source *archive, const uint8_t **at, const uint8_t *end,
                                 gconv_zip_member *member) {
@@ -119,7 +127,7 @@ static gconv_status parse_entry(const gconv_source *archive, const uint8_t **at,
   size_t name = (size_t)number(e + 28, 2), extra = (size_t)number(e + 30, 2), comment = (size_t)number(e + 32, 2);
   if ((size_t)(end - e) < ENTRY_BYTES + name + extra + comment)
     return fail_damaged(archive, "its directory is damaged");
-  *member = (gconv_zip_member){.name = gconv_printable_copy((const char *)e + ENTRY_BYTES, name),
+  *member = (gconv_zip_member){.name = printable(e + ENTRY_BYTES, name),
                                .offset = number(e + 42, 4),
                                .stored_size = number(e + 20, 4),
                                .size = number(e + 24, 4),
