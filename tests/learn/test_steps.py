@@ -22,7 +22,7 @@ class Conv:
     """Of K filters over the channels in groups; a dense layer has R = H, S = W and is valid."""
 
     def __init__(self, filters, rows, columns, activation="none", slope=0.0, stride=1, dilation=1, groups=1, valid=False, dense=False):
-        self.filters, self.rows, self.columns, self.activation, self.slope = filters, rows, columns, activation, slope
+        self.filters, self.rows, self.columns, self.activation, self.slope = filters, rows, columns, activation, float(np.float32(slope))
         self.stride, self.dilation, self.groups, self.valid, self.dense = stride, dilation, groups, valid, dense
 
     def text(self):
