@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 60, MOST_WORD = 40 /* bytes of a word of the text */ };
+enum { SHOWN_BYTES = 60, WORD_BYTES = 40 /* bytes of a word of the text */ };
 static const double EPSILON = 1e-5; /* of BatchNorm2d, by default */
 
 /* ---- The tensors of layers ---- */
@@ -162,11 +162,11 @@ static gconv_status parse_item(const char **text, size_t number, item *it) {
   for (;;) {
     at += strspn(at, " \t\n");
     size_t length = strcspn(at, " \t\n,");
-    char word[MOST_WORD];
+    char word[WORD_BYTES];
     if (length == 0)
       break;
-    snprintf(word, sizeof word, "%.*s", (int)(length < MOST_WORD ? length : MOST_WORD), at);
-    if (length >= MOST_WORD || !take_word(word, it))
+    snprintf(word, sizeof word, "%.*s", (int)(length < WORD_BYTES ? length : WORD_BYTES), at);
+    if (length >= WORD_BYTES || !take_word(word, it))
       return gconv_fail(
           GCONV_BAD_ARGUMENT,
           "--net: item %zu: '%s' is none of none, relu, leaky:A, sigmoid, tanh, softmax, mean, residual, /STRIDE, "

@@ -168,8 +168,7 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
 const gconv_command gconv_command_info = {
     .name = "info",
     .synopsis = "info PATH|SPEC... [OPTION...]",
-    .help =
-        "what an image, a filter, a bank or a network is: size, depth, profile; sum, symmetry, rank, taps; tensors; layers",
+    .help = "what an image, a filter, a bank or a network is: size, depth; sum, symmetry, rank, taps; tensors; layers",
     .of = GCONV_OF_INFO,
     .words = GCONV_WORDS_FILTERS,
     .run = run,

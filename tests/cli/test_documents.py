@@ -12,6 +12,8 @@ import unittest
 
 import numpy as np
 from helper import GCONV, CommandTest
+from network_helper import save_tensors
+from onnx_helper import model, node
 from PIL import Image
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -61,6 +63,9 @@ class Commands(CommandTest):
         for name in ("weights", "resnet"):
             (self.folder / f"{name}.safetensors").write_bytes(safetensors("conv1.weight", weights(16, 3, 7, 7)))
         (self.folder / "model.onnx").write_bytes(onnx(b"Conv_0", weights(6, 3, 3, 3)))
+        denoiser = [node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1]), node("Add", ["a", "x"], "y")]
+        (self.folder / "denoiser.onnx").write_bytes(model(denoiser, {"w": weights(3, 3, 3, 3)}, ("n", 3, "h", "w")))
+        save_tensors(self.folder / "state.safetensors", {"0.weight": weights(4, 3, 3, 3), "2.weight": weights(5, 4, 3, 3), "6.weight": weights(2, 5)})
 
     def environment(self, extra=None):
         """The shell finds the gconv that is tested by this name."""

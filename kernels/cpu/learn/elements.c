@@ -230,7 +230,7 @@ static size_t count_hits(const float *y, int64_t pitch, int64_t outputs, const f
 size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pitch, const float *targets, int64_t cases,
                           float factor, double *losses, float *dy) {
   int64_t outputs = (int64_t)gconv_learn_outputs(net);
-  float scratch[GCONV_LEARN_SLICE];
+  float unused[GCONV_LEARN_SLICE] = {0}; /* slopes that nobody asked for */
   output_function *function = outputs_of[net->classes][net->loss];
   memset(losses, 0, (size_t)cases * sizeof *losses);
   if (!net->classes && cases == 1 && pitch == 1) { /* many outputs of one case: they are neighbours */
@@ -238,7 +238,7 @@ size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pi
     for (int64_t i = 0; i < outputs; i += GCONV_LEARN_SLICE) {
       int64_t count = outputs - i < GCONV_LEARN_SLICE ? outputs - i : GCONV_LEARN_SLICE;
       memset(terms, 0, sizeof terms);
-      function(y + i, targets + i, 1, 0, count, factor, terms, dy ? dy + i : scratch);
+      function(y + i, targets + i, 1, 0, count, factor, terms, dy ? dy + i : unused);
       for (int64_t j = 0; j < count; j++)
         losses[0] += terms[j];
     }
@@ -246,7 +246,7 @@ size_t gconv_learn_losses(const gconv_learn_net *net, const float *y, int64_t pi
   }
   for (int64_t i = 0; i < outputs && (dy || net->loss != GCONV_LOSS_CROSS_ENTROPY); i++)
     function(y + i * pitch, net->classes ? targets : targets + i, outputs, (float)i, cases, factor, losses,
-             dy ? dy + i * pitch : scratch);
+             dy ? dy + i * pitch : unused);
   for (int64_t n = 0; net->loss == GCONV_LOSS_CROSS_ENTROPY && n < cases; n++)
     losses[n] = gconv_learn_cross_entropy(y[(int64_t)targets[n] * pitch + n]);
   return net->classes ? count_hits(y, pitch, outputs, targets, cases) : 0;
