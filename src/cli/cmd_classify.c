@@ -382,12 +382,12 @@ const gconv_command gconv_command_classify = {
     .synopsis = "classify NETWORK -i INPUT [-o FILE] [OPTION...]",
     .help = "what a trained network takes the rows of a table, windows of a signal or images for",
     .details =
-        "INPUT is a table, a signal, an image or a folder of images, as the network was trained. Predictions are CSV: "
-        "case,\n"
-        "class, probability; or the outputs of a network without classes. Labels behind the columns are passed over.\n\n"
-        "--evaluate compares with the labels: of a table, its column; of images, the folder of each. It prints the share\n"
-        "that is right in %, and a table with a row for each class and a column for each it was taken for; of more than\n"
-        "10 classes, the pairs that are taken for each other most often, where --json has the whole table.\n",
+        "INPUT is a table, a signal, an image or a folder of images, as the network was trained. Predictions are\n"
+        "CSV: case, class, probability; or the outputs of a network without classes. Labels behind the columns are\n"
+        "passed over.\n\n"
+        "--evaluate compares with the labels: of a table, its column; of images, the folder of each. It prints the\n"
+        "share that is right in %, and a table with a row for each class and a column for each it was taken for; of\n"
+        "more than 10 classes, the pairs that are taken for each other most often, where --json has the whole table.\n",
     .of = GCONV_OF_CLASSIFY,
     .words = GCONV_WORDS_FILES,
     .run = run,

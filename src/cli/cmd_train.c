@@ -370,8 +370,8 @@ const gconv_command gconv_command_train = {
         "  gconv train --table iris.csv --label species --net 'dense 16 tanh, dense 3 softmax' -o iris.safetensors\n"
         "  gconv train --classes photos/ --patch 64 --net 'conv 16 5x5/2 relu, conv 32 3x3/2 relu, mean, dense 10\n"
         "    softmax' --validate 20% -o photos.safetensors --report photos.html\n"
-        "  gconv train -i noisy/ -t clean/ --patch 64 --net '4*(conv 16 3x3 relu), conv 1 3x3, residual' -o "
-        "d.safetensors\n\n"
+        "  gconv train -i noisy/ -t clean/ --patch 64 --net '4*(conv 16 3x3 relu), conv 1 3x3, residual'\n"
+        "    -o d.safetensors\n\n"
         "The weights of the epoch with the smallest loss are kept, of the validation if there is one. Ctrl-C leaves a\n"
         "checkpoint beside the output, from which --resume goes on.\n",
     .of = GCONV_OF_TRAIN,
