@@ -674,7 +674,8 @@ typedef enum gconv_presentation {
   GCONV_PRESENT_PICTURES, /* a picture for each filter; where a bank is applied to each of 3 channels by itself, in colour */
   GCONV_PRESENT_MOSAIC,   /* one picture with all of them as tiles */
   GCONV_PRESENT_COMBINED, /* one picture of what was combined, of 1 channel or 3 */
-  GCONV_PRESENT_LABELS    /* one picture with a colour for each filter: of argmax */
+  GCONV_PRESENT_LABELS,   /* one picture with a colour for each filter: of argmax */
+  GCONV_PRESENT_IMAGE     /* one picture like the input, with its alpha: for outputs of as many channels and the same size */
 } gconv_presentation;
 
 /* How the values of maps become samples of pictures. */
@@ -684,6 +685,8 @@ typedef struct gconv_tone {
   bool fit; /* instead: between black and white lie all values but the hundredth on either side; 0 in the middle, if they */
             /*   reach as far to both sides of it, within a factor of 4 */
   gconv_type type;
+  bool keep_type;                  /* of GCONV_PRESENT_IMAGE: the type of the input, where ... */
+  const gconv_format_info *format; /* ... this format holds it; NULL: any. Else `type` counts */
 } gconv_tone;
 
 /* All may be 0. */
@@ -798,7 +801,7 @@ typedef struct gconv_timings {
 
 /* Makes outputs[0 .. gconv_plan_outputs() - 1] of `in`. An output that is empty (zeroed) is allocated; one that already has
  * pixels of the right shape is written over; else GCONV_BAD_ARGUMENT. Tensors of networks have no gaps between rows. Filters
- * copy the metadata of `in`. timings may be NULL. */
+ * and GCONV_PRESENT_IMAGE copy the metadata of `in`. timings may be NULL. */
 gconv_status gconv_plan_execute(gconv_plan *plan, const gconv_image *in, gconv_image *outputs, gconv_timings *timings);
 
 /* Samples in memory of a device, of one image or several. Sample (n, c, y, x) is at this distance behind `data`:

@@ -110,6 +110,7 @@ typedef struct gconv_outputs {
   char *suffix;                    /* by which results of earlier runs are known, which are no inputs; NULL: none; owned */
   size_t earlier;                  /* inputs that gconv_outputs_check() dropped for that */
   char *pattern;                   /* the template by which they are named, as -o would take it; owned */
+  char *folder;                    /* that all results lie in: "" or with a slash at the end; owned */
   gconv_texts paths;
   const gconv_format_info **formats; /* [paths.count]; owned */
   size_t *first;      /* paths[first[i] .. first[i + 1] - 1] are those of input i: by filter, then by frame; owned */

@@ -63,6 +63,12 @@ bool gconv_network_is_one(const char *path);
  * of layer or a version that this gconv does not know. */
 gconv_status gconv_network_read(const char *path, gconv_network *network);
 
+/* Makes a network of a model that another program wrote, into *network, which must be empty: of an ONNX model that is a
+ * chain of layers (`net` is NULL), or of the weights of a PyTorch nn.Sequential in safetensors. Of these, `net` says what
+ * follows each layer, "relu, /2 relu, mean, softmax" (docs/filter-formats.md). GCONV_UNSUPPORTED names the node or tensor
+ * that fits no network. */
+gconv_status gconv_network_import(const char *path, const char *net, gconv_network *network);
+
 /* Writes it whole or not at all. Weights keep their bits. */
 gconv_status gconv_network_write(const char *path, const gconv_network *network);
 
@@ -96,11 +102,13 @@ typedef struct gconv_dataset_options {
   gconv_dataset_kind kind;
   const char *inputs;  /* path of the table, the signal, or the folder */
   const char *targets; /* path of the targets, where they are no part of `inputs` */
-  const char *syntax;  /* of a table: "csv", "libsvm", "fann", "letters", "npy"; NULL: known by content, then by name */
+  const char *syntax;  /* of a table: "csv", "libsvm", "fann", "letters", "npy"; of a signal: "npy", or raw samples: "f32le",
+                          "s16le", "u8", of several channels "f32le:2"; NULL: known by content, then by name */
   const char *label;   /* of a table: the column of targets, by its name or its number from 1 on; NULL: the last one */
   bool regression;     /* labels that are numbers are targets, not classes */
   bool unlabelled;     /* there are no targets: for applying a network */
   char separator;      /* of CSV; 0: found from the first lines */
+  size_t columns;      /* of LIBSVM: that there are at least, as those that are 0 in all cases are not in the file */
   const char *missing; /* of empty fields: "mean" or "drop"; NULL: they are an error */
   const char *const *classes; /* the classes that are known already, in their order, of a trained network; others are an
                                  error */
@@ -114,7 +122,7 @@ typedef struct gconv_dataset_options {
 
 typedef struct gconv_dataset_info {
   size_t cases;
-  int32_t channels, height, width; /* of an input; of a table, columns x 1 x 1; of windows, 1 x 1 x window */
+  int32_t channels, height, width; /* of an input; of a table, columns x 1 x 1; of windows, channels x 1 x window */
   size_t outputs;                  /* classes, or floats of the targets of a case */
   int32_t target_channels, target_height, target_width; /* of targets that are images; else outputs x 1 x 1 */
   const char *const *classes;                           /* their names; NULL: there are targets, or neither */
@@ -213,31 +221,58 @@ void gconv_trainer_free(gconv_trainer *trainer);
 
 /* Set the first fields, and zero the others, before the first gconv_fit_add(). */
 typedef struct gconv_fit {
-  int32_t rows, columns; /* of the filter, from 1 on */
+  int32_t rows, columns; /* of the filter, from 1 on; rows * columns is at most GCONV_FIT_MAX_TAPS. Its anchor is the
+                            default, at rows / 2 and columns / 2 */
   bool bias;             /* a constant is fitted too */
   double ridge;          /* at least 0: ridge * (mean square of the samples) * sum w^2 is added to the mean squared error */
-  gconv_border border;   /* of the images before; only where the filter lies inside, if border.kind is zero and `inside` */
-  bool inside;
-  struct gconv_moments *moments; /* owned: sums of products, in float64 */
+  bool whole;            /* all of `after` counts: the filter sees `before` with this border. Else only the places count
+                            where the filter lies inside, as nobody knows the border */
+  gconv_border border;
+  double border_value;         /* for GCONV_BORDER_CONSTANT; 1 is white */
+  uint64_t max_pixels;         /* gconv_read_options */
+  struct gconv_fit_sums *sums; /* owned: of products of samples, in float64 */
 } gconv_fit;
 
-/* What a fit came to. */
+enum { GCONV_FIT_MAX_TAPS = 4096 }; /* their products are 67 MB, and solving takes some seconds */
+
+/* How well a filter explains samples. */
+typedef struct gconv_fit_quality {
+  double r2;       /* the share of the variance of `after` that the filter explains, 1 at best; NAN if there is none */
+  double residual; /* root of the mean squared error; 1 is white. Of 1e-8 and less, rounding is a part */
+  uint64_t samples, clipped; /* that count; that were left out, as they are black or white in an integer image */
+} gconv_fit_quality;
+
+/* What a fit came to. Zero-initialise before first use. */
 typedef struct gconv_fit_result {
-  gconv_filters filters;     /* owned by the caller: one, in float32 */
-  double *taps;              /* owned by the caller: rows x columns in float64, before they are rounded */
-  double bias;               /* in samples of [0, 1] */
-  double r2;                 /* the share of the variance that the filter explains; 1 at best */
-  double residual;           /* root of the mean squared error, in samples of [0, 1] */
-  double condition;          /* of the normal equations: the largest eigenvalue over the smallest */
-  uint64_t samples, clipped; /* that were used; that were left out, as they are black or white in `after` */
+  gconv_filters filters;          /* owned by the caller, gconv_filters_free(): one, in float32. Its offset is the bias */
+  double *taps;                   /* owned by the caller, free(): rows x columns in float64, before they are rounded */
+  double bias;                    /* where 1 is white; 0 if none was asked for */
+  gconv_fit_quality fitted, held; /* of what the filter was fitted to, and of what was held out */
+  double condition;               /* of the normal equations, ridge included: the largest eigenvalue over the smallest */
+  double white;                   /* a residual times this is in levels of `after`: 255 or 65535; 1 for floats, and where
+                                     images have several types */
+  double correlation;             /* of the residuals of neighbouring pixels, in the middle of some images: 0 for noise. NAN
+                                     where that is too small */
+  bool nonlinear;                 /* no filter of this size explains the images: r2 is below 0.95, and `correlation` above
+                                     0.3, so that what is left is no noise */
+  bool shifted;                   /* `after` looks shifted: ... */
+  double shift_y, shift_x;        /* ... by so many pixels, down and to the right */
+  double rim;                     /* the share of sum w^2 that the taps at the rim of the filter have */
+  bool cut;                       /* it is so large that the filter looks cut off: a larger one may explain more */
 } gconv_fit_result;
 
-/* Adds the sums of a pair of images of one size and as many channels: `after` is what the filter shall make of `before`. */
-gconv_status gconv_fit_add(gconv_fit *fit, gconv_device *device, const gconv_image *before, const gconv_image *after);
-/* Solves the normal equations by Cholesky's method in float64. `holdout`: NULL, or the sums of other pairs, for which r2 and
- * residual are told. GCONV_UNSUPPORTED where the equations have no single solution: says what to do. */
-gconv_status gconv_fit_solve(const gconv_fit *fit, const gconv_fit *holdout, gconv_fit_result *result);
-/* Frees the sums and zeroes the fit. NULL is allowed. */
+/* Adds a pair of images of the same frames, height, width and colours; their types may differ. `after` is what the filter
+ * shall make of `before`. Each colour is filtered by itself, and alpha does not count. Files are read by rows. `held`, from
+ * 0 to 1, is the share of the pair that is held out: the filter is not fitted to it, but judged by it. Of shares between,
+ * these are blocks of rows, or of columns where there are few rows, at equal distances. Results do not depend on the threads
+ * of the device. GCONV_BAD_ARGUMENT: the shapes differ, or the filter is larger than the images; GCONV_BAD_FILE: a sample is
+ * not finite. After a failure, what was added before still counts, and so may a part of the pair. */
+gconv_status gconv_fit_add(gconv_fit *fit, gconv_device *device, const gconv_compared *before, const gconv_compared *after,
+                           double held);
+/* Solves the normal equations by Cholesky's method in float64, into *result, which must be empty. GCONV_UNSUPPORTED where
+ * they have no single solution, or fewer samples than taps: says what to do. */
+gconv_status gconv_fit_solve(const gconv_fit *fit, gconv_device *device, gconv_fit_result *result);
+/* Frees the sums, and leaves the other fields. NULL is allowed. */
 void gconv_fit_free(gconv_fit *fit);
 
 #ifdef __cplusplus

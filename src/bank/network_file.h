@@ -39,6 +39,18 @@ gconv_status gconv_network_file_write(const char *path, const gconv_network *net
  * that are finite. `where` begins the text. */
 gconv_status gconv_network_check(const char *where, gconv_status status, const gconv_network *network);
 
+/* ---- Models of other programs ---- */
+
+/* Fill *network, which is empty, from an ONNX model, and from weights of a state_dict, with the text that
+ * gconv_network_import() takes. On failure the caller frees it. */
+gconv_status gconv_network_of_onnx(gconv_bank_file *file, gconv_network *network);
+gconv_status gconv_network_of_state(gconv_bank_file *file, const char *net, gconv_network *network);
+
+/* Folds a batch normalisation, scale * (v - mean) / sqrt(variance + epsilon) + offset of each filter, into a bank that has
+ * biases. */
+void gconv_bank_fold(gconv_bank *bank, const float *scale, const float *offset, const float *mean, const float *variance,
+                     double epsilon);
+
 /* ---- network_json.c: all but the weights ---- */
 
 /* Fills *network, which is empty, from the text of __metadata__["gconv"]. Its banks stay empty. On failure the caller frees

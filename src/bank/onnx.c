@@ -17,7 +17,7 @@ enum { VALUE_NAME = 1 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP_TYPE = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
 enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_I = 3, ATTRIBUTE_S = 4, ATTRIBUTE_T = 5, ATTRIBUTE_INTS = 8 };
 enum { X, WEIGHTS, BIASES, INPUTS }; /* of a Conv node */
-enum { MOST_SHARED = 64 };           /* all weights of Conv nodes, by the size of the file */
+enum { MOST_SHARED = 64 };           /* all tensors of Conv nodes, by the size of the model and the files beside it */
 
 /* Nodes that convolve, and why those that are no Conv are not read. */
 typedef struct kind {
@@ -53,7 +53,7 @@ typedef struct model {
   bool graph;
   char **inputs; /* names of the graph's inputs, sorted when all are known; owned */
   size_t input_count;
-  uint64_t claimed; /* weights in the file, of all Conv nodes together */
+  double claimed; /* bytes that the tensors of all Conv nodes are read from, those of a tensor once a node */
 } model;
 
 static gconv_status fail_memory(const gconv_bank_file *file) {
@@ -68,7 +68,7 @@ static int compare_names(const void *a, const void *b) {
   return strcmp(((const gconv_onnx_tensor *)a)->name, ((const gconv_onnx_tensor *)b)->name);
 }
 
-static const gconv_onnx_tensor *find_tensor(const model *m, const char *name) {
+static gconv_onnx_tensor *find_tensor(const model *m, const char *name) {
   gconv_onnx_tensor key = {.name = (char *)name};
   return name && *name && m->tensors ? bsearch(&key, m->tensors, m->tensor_count, sizeof key, compare_names) : NULL;
 }
@@ -294,23 +294,55 @@ static bool name_entry(const conv *c, gconv_bank_entry *entry) {
   return entry->name && (count < 2 || copies[count - 1]);
 }
 
-/* Nodes may share weights, but not so that reading each would take much longer than the file is large. */
-static gconv_status count_claimed(const gconv_bank_file *file, const gconv_onnx_tensor *weights) {
-  model *m = file->state;
-  uint64_t most = UINT64_C(1) << 24;
-  most += file->source.size < UINT64_MAX / MOST_SHARED / 2 ? MOST_SHARED * file->source.size : UINT64_MAX / 2;
-  m->claimed += weights->data_bytes;
-  return m->claimed <= most
-             ? GCONV_OK
-             : gconv_fail(GCONV_TOO_LARGE,
-                          "%s: its Conv nodes share weights so often that all together are more than %d times "
-                          "as large as the file: that is the limit",
-                          file->path, MOST_SHARED);
+/* Counts a tensor that a node has; NULL counts nothing. */
+static void claim(gconv_bank_file *file, gconv_onnx_tensor *tensor) {
+  if (!tensor)
+    return;
+  gconv_onnx_tensor_look(file, tensor);
+  ((model *)file->state)->claimed += gconv_onnx_tensor_bytes(tensor);
+}
+
+static int compare_files(const void *a, const void *b) {
+  const gconv_onnx_file *x = a, *y = b;
+  if (x->device != y->device)
+    return x->device < y->device ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Sums up the files of external tensors, each once. */
+static gconv_status sum_files(const gconv_bank_file *file, double *bytes) {
+  const model *m = file->state;
+  size_t count = 0;
+  gconv_onnx_file *files = calloc(m->tensor_count + 1, sizeof *files);
+  if (!files)
+    return fail_memory(file);
+  for (size_t i = 0; i < m->tensor_count; i++)
+    if (m->tensors[i].looked)
+      files[count++] = m->tensors[i].file;
+  qsort(files, count, sizeof *files, compare_files);
+  *bytes = 0;
+  for (size_t i = 0; i < count; i++)
+    *bytes += i == 0 || compare_files(&files[i - 1], &files[i]) != 0 ? (double)files[i].bytes : 0;
+  free(files);
+  return GCONV_OK;
+}
+
+/* Nodes may share tensors, but not so that reading each would take much longer than the files are large. */
+static gconv_status check_claimed(const gconv_bank_file *file) {
+  const model *m = file->state;
+  double beside = 0;
+  GCONV_TRY(sum_files(file, &beside));
+  if (m->claimed <= MOST_SHARED * ((double)file->source.size + beside) + (1 << 24))
+    return GCONV_OK;
+  return gconv_fail(GCONV_TOO_LARGE,
+                    "%s: its Conv nodes share weights so often that all together are more than %d times as large as the "
+                    "model and the files beside it: that is the limit",
+                    file->path, MOST_SHARED);
 }
 
 static gconv_status add_entry(gconv_bank_file *file, const conv *c) {
   const model *m = file->state;
-  const gconv_onnx_tensor *weights = find_tensor(m, c->input[WEIGHTS]);
+  gconv_onnx_tensor *weights = find_tensor(m, c->input[WEIGHTS]);
   gconv_bank_entry *entry;
   GCONV_TRY(gconv_bank_file_add(file, &entry));
   if (!name_entry(c, entry))
@@ -323,7 +355,11 @@ static gconv_status add_entry(gconv_bank_file *file, const conv *c) {
   entry->dimensions = weights->dimensions < INT32_MAX ? (int32_t)weights->dimensions : INT32_MAX;
   for (size_t i = 0; i < weights->dimensions && i < GCONV_BANK_DIMENSIONS; i++)
     entry->shape[i] = weights->shape[i] > 0 ? (uint64_t)weights->shape[i] : 0;
-  return weights->external || entry->obstacle ? GCONV_OK : count_claimed(file, weights);
+  if (!entry->obstacle) {
+    claim(file, weights);
+    claim(file, find_tensor(m, c->input[BIASES]));
+  }
+  return GCONV_OK;
 }
 
 static gconv_status check_names(const gconv_bank_file *file, const model *m) {
@@ -347,9 +383,7 @@ static gconv_status open_onnx(gconv_bank_file *file) {
   GCONV_TRY(check_names(file, m));
   for (size_t i = 0; i < m->conv_count; i++)
     GCONV_TRY(add_entry(file, &m->convs[i]));
-  if (m->conv_count > 0)
-    return GCONV_OK;
-  return gconv_fail(GCONV_UNSUPPORTED, "%s: the model has no Conv node", file->path);
+  return check_claimed(file); /* a model without Conv nodes may be a network */
 }
 
 static void close_onnx(gconv_bank_file *file) {

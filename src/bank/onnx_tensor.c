@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -156,10 +157,9 @@ static bool lies_below(const char *path, const char *folder) {
   return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* Finds the real path of the external file, in `real`. */
-static gconv_status resolve(const gconv_bank_file *file, const char *location, char real[PATH_MAX]) {
+/* Finds the real path of the external file, in `real`, and what the system knows of it. */
+static gconv_status resolve(const gconv_bank_file *file, const char *location, char real[PATH_MAX], struct stat *status) {
   char folder[PATH_MAX];
-  struct stat status;
   if (!file->folder)
     return gconv_fail(GCONV_UNSUPPORTED,
                       "%s: the weights are in a file beside the model: give the model by its path, not through a pipe",
@@ -180,7 +180,7 @@ static gconv_status resolve(const gconv_bank_file *file, const char *location, c
     return gconv_fail(GCONV_IO_ERROR,
                       "%s: its external data are in '%.200s', which is missing beside it: both belong together", file->path,
                       location);
-  if (stat(real, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe would wait for its writer */
+  if (stat(real, status) != 0 || !S_ISREG(status->st_mode)) /* opening a pipe would wait for its writer */
     return gconv_fail(GCONV_BAD_FILE, "%s: its external data '%.200s' are no regular file", file->path, location);
   if (lies_below(real, folder))
     return GCONV_OK;
@@ -208,13 +208,34 @@ static gconv_status read_external_file(const gconv_bank_file *file, const gconv_
 static gconv_status read_external(const gconv_bank_file *file, const gconv_onnx_tensor *tensor, const external *e,
                                   size_t count, float *numbers) {
   char real[PATH_MAX];
+  struct stat seen;
   gconv_source source;
-  GCONV_TRY(resolve(file, e->location, real));
+  GCONV_TRY(resolve(file, e->location, real, &seen));
   gconv_status status = gconv_source_open(real, &source);
   if (status == GCONV_OK)
     status = read_external_file(file, tensor, e, &source, count, numbers);
   gconv_source_close(&source);
   return status;
+}
+
+void gconv_onnx_tensor_look(gconv_bank_file *file, gconv_onnx_tensor *tensor) {
+  gconv_message_reader inside = {&file->source, tensor->at, tensor->end};
+  external e = {.file = file};
+  char real[PATH_MAX];
+  struct stat seen;
+  if (!tensor->external || tensor->looked)
+    return;
+  tensor->looked = true;
+  if (gconv_message_each(inside, take_external_field, &e) == GCONV_OK && resolve(file, e.location, real, &seen) == GCONV_OK)
+    tensor->file = (gconv_onnx_file){(uint64_t)seen.st_dev, (uint64_t)seen.st_ino, (uint64_t)seen.st_size};
+  free(e.location);
+}
+
+double gconv_onnx_tensor_bytes(const gconv_onnx_tensor *tensor) {
+  double bytes = (double)raw_element(tensor).bytes;
+  for (size_t i = 0; i < tensor->dimensions && i < GCONV_BANK_DIMENSIONS; i++)
+    bytes *= (double)tensor->shape[i];
+  return (double)(tensor->end - tensor->at) + fmax(fmin(bytes, (double)tensor->file.bytes), 0);
 }
 
 /* ---- Data in the model ---- */

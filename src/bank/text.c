@@ -343,13 +343,16 @@ static gconv_status put_name(gconv_sink *sink, const char *name) {
   size_t length = strlen(name);
   if (length > 0 && length < NAME_BYTES && strspn(name, plain) == length && strcmp(name, "bias") != 0)
     return put(sink, " %s", name);
-  char text[2 * NAME_BYTES];
+  char text[2 * NAME_BYTES], *clean = gconv_printable_copy(name, NAME_BYTES - 1);
   size_t used = 0;
-  for (size_t i = 0; i < length && i < NAME_BYTES - 1; i++) {
-    if (name[i] == '"' || name[i] == '\\')
+  if (!clean)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a name");
+  for (const char *at = clean; *at; at++) {
+    if (*at == '"' || *at == '\\')
       text[used++] = '\\';
-    text[used++] = (unsigned char)name[i] < ' ' || name[i] == 0x7F ? '?' : name[i];
+    text[used++] = *at;
   }
+  free(clean);
   return put(sink, " \"%.*s\"", (int)used, text);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cache.h"
 #include "base/file.h"
+#include "base/folders.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -38,22 +39,13 @@ char *gconv_cache_read(const char *name) {
   return (char *)text;
 }
 
-/* Makes the folders of `path`, readable by the user alone. Errors are ignored here: opening the file will report them. */
-static void make_folders(char *path) {
-  for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-    *slash = '\0';
-    mkdir(path, 0700);
-    *slash = '/';
-  }
-}
-
 bool gconv_cache_write(const char *name, const char *text) {
   char *path = gconv_cache_path(name);
   struct stat status;
   gconv_sink *sink = NULL;
   bool done = false;
   if (path) {
-    make_folders(path);
+    gconv_make_folders(path, 0700); /* for the user alone; if it fails, opening the file does */
     bool regular =
         lstat(path, &status) != 0 || S_ISREG(status.st_mode); /* anything else would be written into, or lead elsewhere */
     if (regular && gconv_sink_open(path, &sink) == GCONV_OK) {

@@ -2,7 +2,9 @@
 /* The order of the inputs, and which of them go together. */
 #include "batch/layout.h"
 #include "batch/run.h"
+#include "image/metadata.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,53 +55,90 @@ static gconv_status order_by_size(gconv_run *run) {
 
 /* ---- By shape -------------------------------------------------------------------------------------------------------- */
 
+/* An input that goes with others of its shape. */
+typedef struct shaped {
+  gconv_image header;  /* without metadata, ... */
+  double metadata;     /* ... of which there are so many bytes */
+  size_t input, first; /* its number, and that of the first that it goes with */
+} shaped;
+
 /* A header that cannot be read has no frames: its failure shows when it is decoded. Standard input is not looked into. */
-static gconv_image read_header(const gconv_batch *batch, size_t input) {
+static shaped look_at(const gconv_run *run, size_t input) {
+  const gconv_batch *batch = run->batch;
   const gconv_input *from = &batch->inputs->items[input];
-  gconv_read_options options = {.unrounded = batch->unrounded};
+  gconv_read_options options = gconv_run_reading(run);
   gconv_image whole = {0};
   if (!gconv_input_is_file(from->file) || gconv_image_read_header_as(from->path, &options, &whole) != GCONV_OK)
-    return (gconv_image){0};
-  gconv_image header = gconv_header_of(&whole);
+    return (shaped){.input = input, .first = input};
+  shaped found = {gconv_header_of(&whole), (double)gconv_metadata_bytes(&whole), input, input};
   gconv_image_free(&whole);
   if (batch->nhwc)
-    gconv_header_to_nchw(&header);
-  return header;
+    gconv_header_to_nchw(&found.header);
+  return found;
 }
 
-/* Cuts run->order[first .. end - 1], which are of one shape, into groups. */
-static void cut(gconv_run *run, gconv_worker *planner, const gconv_image *header, size_t first, size_t end) {
-  size_t alike = end - first;
-  size_t most = header->frames == 1 ? gconv_choose_count(planner, header, alike) : 1;
-  for (size_t i = first, count; i < end; i += count) {
-    count = end - i < most ? end - i : most;
-    run->groups[run->group_count++] = (gconv_group){.first = i, .count = count, .header = *header};
+/* Cuts `alike` inputs, which are of one shape and begin at run->order[first], into groups. */
+static void cut(gconv_run *run, gconv_worker *planner, const shaped *inputs, size_t first, size_t alike) {
+  const gconv_image *header = &inputs->header;
+  double metadata = 0;
+  for (size_t i = 0; i < alike; i++)
+    metadata = fmax(metadata, inputs[i].metadata);
+  size_t most =
+      header->frames == 1 && !run->operation->type->of_photos ? gconv_choose_count(planner, header, alike, metadata) : 1;
+  for (size_t i = 0, count; i < alike; i += count) {
+    count = alike - i < most ? alike - i : most;
+    run->groups[run->group_count++] =
+        (gconv_group){.first = first + i, .count = count, .header = *header, .metadata = metadata};
   }
 }
 
-/* Puts images of one shape together, in their order. One array has all in their order: there, only neighbours are put
- * together. */
-static void order_by_shape(gconv_run *run, gconv_worker *planner, const gconv_image *headers, bool *taken) {
-  size_t count = run->batch->inputs->count, ordered = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (taken[i])
-      continue;
-    size_t first = ordered;
-    for (size_t j = i; j < count; j++)
-      if (!taken[j] && (j == i || (headers[i].frames == 1 && gconv_image_same_shape(&headers[i], &headers[j])))) {
-        run->order[ordered++] = j;
-        taken[j] = true;
-      } else if (run->batch->one_array) {
-        break;
-      }
-    cut(run, planner, &headers[i], first, ordered);
+static int compare_shapes(const gconv_image *a, const gconv_image *b) {
+  const int32_t x[] = {(int32_t)a->type, a->frames, a->height, a->width, a->channels, a->planar, a->alpha};
+  const int32_t y[] = {(int32_t)b->type, b->frames, b->height, b->width, b->channels, b->planar, b->alpha};
+  size_t i = 0;
+  while (i + 1 < sizeof x / sizeof *x && x[i] == y[i])
+    i++;
+  return (x[i] > y[i]) - (x[i] < y[i]);
+}
+
+static int compare_numbers(size_t a, size_t b) {
+  return (a > b) - (a < b);
+}
+
+static int compare_shaped(const void *a, const void *b) {
+  const shaped *x = a, *y = b;
+  int order = compare_shapes(&x->header, &y->header);
+  return order ? order : compare_numbers(x->input, y->input);
+}
+
+static int compare_firsts(const void *a, const void *b) {
+  const shaped *x = a, *y = b;
+  int order = compare_numbers(x->first, y->first);
+  return order ? order : compare_numbers(x->input, y->input);
+}
+
+/* Puts images of one shape together, in their order; those of several frames stay alone. One array has all in their order:
+ * there, only neighbours are put together. There may be as many shapes as images. */
+static void order_by_shape(gconv_run *run, gconv_worker *planner, shaped *inputs) {
+  size_t count = run->batch->inputs->count;
+  if (!run->batch->one_array)
+    qsort(inputs, count, sizeof *inputs, compare_shaped);
+  for (size_t i = 1; i < count; i++)
+    if (inputs[i].header.frames == 1 && gconv_image_same_shape(&inputs[i - 1].header, &inputs[i].header))
+      inputs[i].first = inputs[i - 1].first;
+  qsort(inputs, count, sizeof *inputs, compare_firsts);
+  for (size_t i = 0, end; i < count; i = end) {
+    for (end = i; end < count && inputs[end].first == inputs[i].first; end++)
+      run->order[end] = inputs[end].input;
+    cut(run, planner, &inputs[i], i, end - i);
   }
 }
 
 /* ---- One array ------------------------------------------------------------------------------------------------------- */
 
 /* Refuses an input whose header could not be read, and says why. */
-static gconv_status check_header(const gconv_input *input, const gconv_image *header) {
+static gconv_status check_header(const gconv_run *run, const gconv_input *input, const gconv_image *header) {
+  const gconv_read_options options = gconv_run_reading(run);
   if (header->frames > 0)
     return GCONV_OK;
   if (!gconv_input_is_file(input->file))
@@ -108,19 +147,20 @@ static gconv_status check_header(const gconv_input *input, const gconv_image *he
                       "(-o results/ --format npy)",
                       input->path);
   gconv_image again = {0};
-  gconv_status status = gconv_image_read_header(input->path, &again, NULL);
+  gconv_status status = gconv_image_read_header_as(input->path, &options, &again);
   gconv_image_free(&again);
   return status;
 }
 
 /* What goes into one array has one shape. */
-static gconv_status check_one_shape(const gconv_batch *batch, const gconv_image *headers) {
+static gconv_status check_one_shape(const gconv_run *run, const shaped *looked) {
+  const gconv_batch *batch = run->batch;
   const gconv_input *inputs = batch->inputs->items;
   for (size_t i = 0; i < batch->inputs->count && batch->one_array; i++) {
-    GCONV_TRY(check_header(&inputs[i], &headers[i]));
-    gconv_image other = headers[i];
-    other.frames = headers[0].frames;
-    if (!gconv_image_same_shape(&headers[0], &other))
+    GCONV_TRY(check_header(run, &inputs[i], &looked[i].header));
+    gconv_image other = looked[i].header;
+    other.frames = looked[0].header.frames;
+    if (!gconv_image_same_shape(&looked[0].header, &other))
       return gconv_fail(GCONV_BAD_ARGUMENT,
                         "%s: one array cannot hold the results of %s and %s, which have different shapes: name a folder "
                         "(-o results/ --format npy)",
@@ -137,16 +177,16 @@ static void place_in_array(gconv_run *run) {
   }
 }
 
-static gconv_status group_by_shape(gconv_run *run, const gconv_image *headers, bool *taken) {
+static gconv_status group_by_shape(gconv_run *run, shaped *looked) {
   gconv_worker planner = {.run = run, .threads = run->threads};
   GCONV_TRY(gconv_devices_cpu(run->devices, 0, &planner.cpu));
   int64_t frames = 0;
-  GCONV_TRY(check_one_shape(run->batch, headers));
+  GCONV_TRY(check_one_shape(run, looked));
   for (size_t i = 0; i < run->batch->inputs->count; i++)
-    frames += headers[i].frames;
+    frames += looked[i].header.frames;
   if (run->batch->one_array && frames > INT32_MAX)
     return gconv_fail(GCONV_TOO_LARGE, "%s: one array of so many images: divide them", run->batch->outputs->paths.items[0]);
-  order_by_shape(run, &planner, headers, taken);
+  order_by_shape(run, &planner, looked);
   if (run->batch->one_array)
     place_in_array(run);
   return GCONV_OK;
@@ -160,14 +200,12 @@ gconv_status gconv_groups_make(gconv_run *run) {
     return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
   if (!run->operation->type->batches)
     return order_by_size(run);
-  gconv_image *headers = calloc(count + 1, sizeof *headers);
-  bool *taken = calloc(count + 1, sizeof *taken);
-  gconv_status status = headers && taken ? GCONV_OK : gconv_set_error(GCONV_NO_MEMORY, "out of memory");
-  for (size_t i = 0; i < count && status == GCONV_OK; i++)
-    headers[i] = read_header(run->batch, i);
-  if (status == GCONV_OK)
-    status = group_by_shape(run, headers, taken);
-  free(headers);
-  free(taken);
+  shaped *looked = calloc(count + 1, sizeof *looked);
+  if (!looked)
+    return gconv_set_error(GCONV_NO_MEMORY, "out of memory");
+  for (size_t i = 0; i < count; i++)
+    looked[i] = look_at(run, i);
+  gconv_status status = group_by_shape(run, looked);
+  free(looked);
   return status;
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,9 @@
 #include <unistd.h>
 
 #define NAME ".gconv-manifest"
+
+/* A longer line is none of ours: its paths are escaped, and each could be opened. A larger file is refused. */
+enum { MOST_LINE = 5 * PATH_MAX, MOST_BYTES = 1 << 30 };
 
 /* A line. */
 typedef struct note {
@@ -106,44 +110,83 @@ static gconv_status add_record(gconv_manifest *manifest, note record, gconv_mess
   return record.path && record.relative ? GCONV_OK : gconv_complain_memory(message);
 }
 
+/* A file that is read in blocks. */
+typedef struct blocks {
+  char *block;  /* of MOST_LINE bytes; owned */
+  size_t held;  /* bytes of it that are a line's so far */
+  bool passing; /* they follow others of a line that is too long */
+} blocks;
+
+/* A line, without its end; it is written to. */
+static gconv_status take_line(gconv_manifest *manifest, char *line, gconv_message *message) {
+  note record;
+  return line[0] != '#' && parse_line(line, &record) ? add_record(manifest, record, message) : GCONV_OK;
+}
+
+/* Takes the lines that end in the block, and keeps the rest. */
+static gconv_status take_block(gconv_manifest *manifest, blocks *b, gconv_message *message) {
+  char *at = b->block, *end;
+  for (; (end = memchr(at, '\n', b->held)); at = end + 1) {
+    *end = '\0';
+    if (!b->passing)
+      GCONV_TRY(take_line(manifest, at, message));
+    b->passing = false;
+    b->held -= (size_t)(end + 1 - at);
+  }
+  if (b->held == MOST_LINE) {
+    b->passing = true;
+    b->held = 0;
+  }
+  memmove(b->block, at, b->held);
+  return GCONV_OK;
+}
+
 /* What is no whole line, as one that was being written when the power went, tells nothing. */
 static gconv_status read_lines(gconv_manifest *manifest, FILE *file, gconv_message *message) {
-  gconv_status status = GCONV_OK;
-  char *line = NULL;
-  size_t room = 0;
-  ssize_t length;
-  while (status == GCONV_OK && (length = getline(&line, &room, file)) > 0) {
-    note record;
-    if (line[0] == '#' || line[length - 1] != '\n')
-      continue;
-    line[length - 1] = '\0';
-    if (parse_line(line, &record))
-      status = add_record(manifest, record, message);
+  blocks b = {.block = malloc(MOST_LINE)};
+  gconv_status status = b.block ? GCONV_OK : gconv_complain_memory(message);
+  for (size_t got; status == GCONV_OK && (got = fread(b.block + b.held, 1, MOST_LINE - b.held, file)) > 0;) {
+    b.held += got;
+    status = take_block(manifest, &b, message);
   }
-  free(line);
+  free(b.block);
   return status;
 }
 
-static bool is_regular(int file) {
+static bool is_regular(int file, off_t *bytes) {
   struct stat status;
-  return fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+  bool known = fstat(file, &status) == 0;
+  *bytes = known ? status.st_size : 0;
+  return known && S_ISREG(status.st_mode);
+}
+
+static gconv_status refuse_size(const char *path, gconv_message *message) {
+  return gconv_complain(message, GCONV_TOO_LARGE,
+                        "%s: larger than the %d bytes that a manifest may have: remove it, and all results are made again",
+                        path, MOST_BYTES);
 }
 
 /* One that cannot be read, or is a link or no file, tells nothing either. */
-static gconv_status read_manifest(gconv_manifest *manifest, const char *name, gconv_message *message) {
-  char *path = NULL;
-  if (asprintf(&path, "%s%s", manifest->folder, name) < 0)
-    return gconv_complain_memory(message);
+static gconv_status read_manifest(gconv_manifest *manifest, const char *path, gconv_message *message) {
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a pipe of this name shall not hang us */
-  free(path);
-  FILE *stream = file >= 0 && is_regular(file) ? fdopen(file, "r") : NULL;
+  off_t bytes;
+  FILE *stream = file >= 0 && is_regular(file, &bytes) ? fdopen(file, "r") : NULL;
   if (!stream) {
     if (file >= 0)
       close(file);
     return GCONV_OK;
   }
-  gconv_status status = read_lines(manifest, stream, message);
+  gconv_status status = bytes > MOST_BYTES ? refuse_size(path, message) : read_lines(manifest, stream, message);
   fclose(stream);
+  return status;
+}
+
+static gconv_status read_named(gconv_manifest *manifest, const char *name, gconv_message *message) {
+  char *path = NULL;
+  if (asprintf(&path, "%s%s", manifest->folder, name) < 0)
+    return gconv_complain_memory(message);
+  gconv_status status = read_manifest(manifest, path, message);
+  free(path);
   return status;
 }
 
@@ -158,7 +201,7 @@ static gconv_status read_all(gconv_manifest *manifest, gconv_message *message) {
   gconv_status status = GCONV_OK;
   for (const struct dirent *entry = readdir(folder); entry && status == GCONV_OK; entry = readdir(folder))
     if (strncmp(entry->d_name, NAME, strlen(NAME)) == 0)
-      status = read_manifest(manifest, entry->d_name, message);
+      status = read_named(manifest, entry->d_name, message);
   closedir(folder);
   if (manifest->count > 0)
     qsort(manifest->records, manifest->count, sizeof *manifest->records, compare_records);
@@ -208,9 +251,10 @@ static gconv_status begin_line(const gconv_manifest *manifest, gconv_message *me
 static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
   GCONV_TRY(gconv_outputs_make_folders(manifest->path, message));
   int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  off_t bytes;
   manifest->file = open(manifest->path, flags, 0666);
   const char *trouble = manifest->file < 0 ? (errno == ELOOP ? "is a link" : strerror(errno)) : NULL;
-  if (!trouble && !is_regular(manifest->file))
+  if (!trouble && !is_regular(manifest->file, &bytes))
     trouble = "is no file";
   if (trouble)
     return gconv_complain(message, GCONV_IO_ERROR,
@@ -226,7 +270,7 @@ static gconv_status open_own(gconv_manifest *manifest, gconv_message *message) {
 /* The folder of all results, and what lies in it. */
 static gconv_status name_files(gconv_manifest *manifest, const gconv_outputs *outputs, const gconv_shard *shard,
                                gconv_message *message) {
-  manifest->folder = gconv_template_folder(outputs->pattern);
+  manifest->folder = strdup(outputs->folder);
   if (!manifest->folder)
     return gconv_complain_memory(message);
   int size = shard->count ? asprintf(&manifest->path, "%s" NAME "-%d-of-%d", manifest->folder, shard->number, shard->count)
@@ -253,7 +297,7 @@ gconv_status gconv_manifest_open(const gconv_outputs *outputs, const gconv_shard
   GCONV_NEED_TOLD(outputs, message);
   GCONV_NEED_TOLD(shard, message);
   GCONV_NEED_TOLD(result, message);
-  GCONV_NEED_TOLD(outputs->pattern, message);
+  GCONV_NEED_TOLD(outputs->folder, message);
   if (shard->count < 0 || (shard->count > 0 && (shard->number < 1 || shard->number > shard->count)))
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "shard %d of %d: there is no such part", shard->number, shard->count);
   GCONV_TRY(gconv_check_texts(&outputs->paths, "the outputs", message));
@@ -325,7 +369,8 @@ gconv_finding gconv_manifest_look_up(const gconv_manifest *manifest, const char 
 }
 
 gconv_finding gconv_manifest_find(const gconv_manifest *manifest, const char *path, const gconv_input *input) {
-  if (!manifest || !path || !input || !input->relative || !input->file)
+  if (!manifest || !path || !input || !input->relative || !input->file ||
+      strncmp(path, manifest->folder, strlen(manifest->folder)) != 0)
     return GCONV_FOUND_NEW;
   return gconv_manifest_look_up(manifest, path, input->relative, gconv_print_of(input->file));
 }

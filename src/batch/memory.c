@@ -181,8 +181,14 @@ double gconv_whole_bytes(gconv_worker *worker, const gconv_item *item, const gco
          fmax(at_work, loading_bytes(worker, header, images, reader));
 }
 
+/* Each image has its metadata until all are put together; a reader has two more copies. */
+double gconv_group_bytes(gconv_worker *worker, const gconv_image *header, double images, double metadata) {
+  double copies = images + 2 * fmin(images, worker->threads);
+  return gconv_whole_bytes(worker, NULL, header, images, 0) + copies * metadata;
+}
+
 /* So that decoding and writing go on while others are executed, the images of a run are divided into parts. */
-size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike) {
+size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike, double metadata) {
   const size_t parts = 4, most = 64;
   const gconv_batch *batch = worker->run->batch;
   gconv_worker_judge(worker, header);
@@ -196,7 +202,7 @@ size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_
   if (batch->group > 0)
     count = (size_t)batch->group < alike ? (size_t)batch->group : alike;
   while (count > 1 &&
-         gconv_whole_bytes(worker, NULL, header, (double)count, 0) + loading_bytes(worker, header, (double)count, 0) >
+         gconv_group_bytes(worker, header, (double)count, metadata) + loading_bytes(worker, header, (double)count, 0) >
              memory)
     count--;
   return count;
@@ -432,19 +438,85 @@ static void keep(gconv_worker *worker, uint64_t bytes) {
   worker->held = bytes;
 }
 
-void gconv_worker_admit_opening(gconv_worker *worker, const char *path) {
-  double wanted = (double)kept_bytes(worker) + gconv_row_reader_opening_bytes(path);
-  if (worker->run->batch->memory > 0)
-    take(worker, (uint64_t)fmin(wanted, (double)worker->run->budget.bytes));
+/* ---- Open readers ---- */
+
+/* Metadata, and files that are read as a whole, stay in memory while a worker waits for more. Of those, all workers together
+ * have no more than this part of the budget, or one worker alone has them: else those who wait would hold what they wait
+ * for.
+ */
+enum { OPENED_PART = 8 };
+
+/* Whether readers may have `bytes` besides those of others. */
+static bool may_open(const gconv_budget *budget, uint64_t others, uint64_t bytes) {
+  return others == 0 || others + bytes <= budget->bytes / OPENED_PART;
 }
 
-void gconv_worker_settle_opening(gconv_worker *worker, const gconv_row_reader *reader) {
-  worker->opened = gconv_row_reader_held_bytes(reader);
+/* Counts a reader as one of so many bytes. 0: it is closed. */
+static void count_opened(gconv_worker *worker, uint64_t bytes) {
+  gconv_budget *budget = &worker->run->budget;
+  pthread_mutex_lock(&budget->lock);
+  budget->opened += bytes - worker->opened;
+  worker->opened = bytes;
+  pthread_cond_broadcast(&budget->changed);
+  pthread_mutex_unlock(&budget->lock);
+}
+
+/* Whether a worker that asks for `more` may open a file now. It comes behind all who wait for memory, as they hold some. */
+static bool may_begin(const gconv_worker *worker, uint64_t more) {
+  const gconv_budget *budget = &worker->run->budget;
+  bool alone = budget->taken == worker->held;
+  return budget->arrived == budget->served && may_open(budget, budget->opened, worker->expected) &&
+         (alone || (more <= budget->bytes && budget->taken <= budget->bytes - more));
+}
+
+/* Takes what opening may need, and counts the reader as what it had before it was closed, if it was. False: it may not. */
+static bool try_begin(gconv_worker *worker, double bytes, bool wait) {
+  gconv_budget *budget = &worker->run->budget;
+  uint64_t wanted = (uint64_t)fmin((double)kept_bytes(worker) + bytes, (double)budget->bytes);
+  uint64_t more = wanted > worker->held ? wanted - worker->held : 0;
+  pthread_mutex_lock(&budget->lock);
+  while (wait && !may_begin(worker, more))
+    pthread_cond_wait(&budget->changed, &budget->lock);
+  bool may = may_begin(worker, more);
+  if (may) {
+    budget->taken += more;
+    budget->opened += worker->expected;
+    worker->held += more;
+    worker->opened = worker->expected;
+  }
+  pthread_mutex_unlock(&budget->lock);
+  return may;
+}
+
+/* A pipe takes nothing yet, and is not waited with: its writer may wait for others. */
+void gconv_worker_admit_opening(gconv_worker *worker, const char *path) {
+  double bytes = worker->run->batch->memory > 0 ? gconv_row_reader_opening_bytes(path) : 0;
+  if (bytes == 0 || try_begin(worker, bytes, false))
+    return;
+  clear(worker);
+  keep(worker, 0);
+  gconv_plans_clear(worker->run->plans);
+  try_begin(worker, bytes, true);
+}
+
+bool gconv_worker_settle_opening(gconv_worker *worker, const gconv_row_reader *reader, bool can_open_again) {
+  gconv_budget *budget = &worker->run->budget;
+  uint64_t bytes = gconv_row_reader_held_bytes(reader);
+  pthread_mutex_lock(&budget->lock);
+  uint64_t others = budget->opened - worker->opened;
+  bool fits = !can_open_again || worker->run->batch->memory == 0 || may_open(budget, others, bytes);
+  worker->expected = fits ? 0 : bytes;
+  worker->opened = fits ? bytes : 0;
+  budget->opened = others + worker->opened;
+  pthread_cond_broadcast(&budget->changed);
+  pthread_mutex_unlock(&budget->lock);
   keep(worker, kept_bytes(worker) + worker->opened);
+  return fits;
 }
 
 void gconv_worker_give_back(gconv_worker *worker) {
-  worker->opened = 0;
+  worker->expected = 0;
+  count_opened(worker, 0);
   keep(worker, kept_bytes(worker));
 }
 

@@ -379,6 +379,8 @@ static gconv_status name_results_of(const struct namer *namer, size_t i) {
 static gconv_status name_results(struct namer *namer) {
   GCONV_TRY(make_labels(namer));
   GCONV_TRY(name_by_output(namer));
+  if (!(namer->outputs->folder = gconv_template_folder(namer->outputs->pattern)))
+    return gconv_complain_memory(namer->message);
   GCONV_TRY(check_suffix(namer));
   GCONV_TRY(find_formats(namer));
   GCONV_TRY(count_results(namer));
@@ -473,6 +475,7 @@ void gconv_outputs_free(gconv_outputs *outputs) {
   if (!outputs)
     return;
   free(outputs->pattern);
+  free(outputs->folder);
   free(outputs->of_frames);
   free(outputs->suffix);
   gconv_texts_free(&outputs->labels);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the named results can be written without harm, as far as can be told before the work begins. */
+#include "base/folders.h"
 #include "batch/arguments.h"
 #include "batch/outputs.h"
 #include "batch/template.h"
@@ -61,14 +62,9 @@ static char *canonical(const char *path) {
 
 /* ---- Where a result may lie ------------------------------------------------------------------------------------------- */
 
-/* The folder that all results must lie in, canonical, on the heap: the one that -o names, or, of a template, the one before
- * its first field. NULL without memory. */
+/* The folder that all results must lie in, canonical, on the heap. NULL without memory. */
 static char *root_of(const gconv_outputs *outputs) {
-  char *folder = gconv_template_folder(outputs->pattern), *root = NULL;
-  if (folder)
-    root = canonical(folder[0] ? folder : ".");
-  free(folder);
-  return root;
+  return canonical(outputs->folder[0] ? outputs->folder : ".");
 }
 
 static bool lies_in(const char *root, const char *path) {
@@ -87,16 +83,25 @@ static gconv_status check_length(const char *path, gconv_message *message) {
                         path, length, PATH_MAX - 1);
 }
 
+static bool has_parent(const char *path) {
+  for (const char *at = path; (at = strstr(at, "..")); at++)
+    if ((at == path || at[-1] == '/') && (at[2] == '/' || at[2] == '\0'))
+      return true;
+  return false;
+}
+
 /* Decides where a result may lie, for all kinds of names: in the folder of -o, `root`, whatever stands for the fields of a
  * template (a filter or an image may be called ".."), and wherever links lead. `real`: the canonical path of the result. */
 static gconv_status check_place(const gconv_outputs *outputs, const char *root, const char *path, const char *real,
                                 gconv_message *message) {
   if (!outputs->make_folders || lies_in(root, real)) /* else -o names the file itself */
     return GCONV_OK;
-  return gconv_complain(message, GCONV_BAD_ARGUMENT,
-                        "%s: this result would be %s, which is not in %s, the folder of -o: a \"..\" or a link leads out of "
-                        "it: put {index} in place of a name that is \"..\", or let -o name the folder of the results",
-                        path, real, root);
+  const char *remedy = has_parent(path)
+                           ? "a \"..\" leads out of it: put {index} in place of a name that is \"..\", or let -o "
+                             "name the folder of the results"
+                           : "a link leads out of it: remove the link, or name its target by -o";
+  return gconv_complain(message, GCONV_BAD_ARGUMENT, "%s: this result would be %s, which is not in %s, the folder of -o: %s",
+                        path, real, root, remedy);
 }
 
 gconv_status gconv_outputs_prepare(const gconv_outputs *outputs, const char *path, gconv_message *message) {
@@ -464,7 +469,7 @@ gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, g
   GCONV_TRY(gconv_check_inputs(inputs, message));
   bool array = inputs->count > 1 && outputs->paths.count == 1; /* of all inputs */
   GCONV_TRY(gconv_check_outputs(outputs, array ? NULL : inputs, message));
-  if (!outputs->first || !outputs->pattern)
+  if (!outputs->first || !outputs->pattern || !outputs->folder)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: %s is NULL", outputs->first ? "pattern" : "first");
   if (outputs->paths.count == 0)
     return gconv_complain(message, GCONV_BAD_ARGUMENT, "outputs: there are none to check");
@@ -482,20 +487,6 @@ gconv_status gconv_outputs_check(gconv_inputs *inputs, gconv_outputs *outputs, g
 }
 
 gconv_status gconv_outputs_make_folders(const char *path, gconv_message *message) {
-  char *folder = folder_of(path);
-  if (!folder)
-    return gconv_complain_memory(message);
-  gconv_status status = GCONV_OK;
-  struct stat found;
-  for (char *end = stat(folder, &found) == 0 ? NULL : folder; end && status == GCONV_OK;) {
-    end = strchr(end + 1, '/');
-    if (end)
-      *end = '\0';
-    if (stat(folder, &found) != 0 && mkdir(folder, 0777) != 0 && errno != EEXIST)
-      status = gconv_complain(message, GCONV_IO_ERROR, "%s: cannot make this folder: %s", folder, strerror(errno));
-    if (end)
-      *end = '/';
-  }
-  free(folder);
-  return status;
+  gconv_status status = gconv_make_folders(path, 0777);
+  return status == GCONV_OK ? status : gconv_complain(message, status, "%s", gconv_last_error());
 }

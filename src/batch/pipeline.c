@@ -237,7 +237,7 @@ gconv_status gconv_batch_explain_first(const gconv_batch *batch, char **text, ch
   gconv_image header = {0};
   only.only_explained = true;
   gconv_run run = make_run(&only, &summary);
-  gconv_read_options options = {.unrounded = batch->unrounded};
+  gconv_read_options options = gconv_run_reading(&run);
   gconv_status status = gconv_image_read_header_as(batch->inputs->items[0].path, &options, &header);
   if (status == GCONV_OK && batch->nhwc)
     gconv_header_to_nchw(&header);

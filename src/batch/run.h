@@ -36,6 +36,7 @@ typedef struct gconv_budget {
   pthread_cond_t changed;
   uint64_t taken;
   uint64_t parked;          /* what of that those hold who wait for more */
+  uint64_t opened;          /* what open readers have, or will have once they are opened again */
   uint64_t arrived, served; /* numbers of waiters: of all that came, and of those whose turn came */
 } gconv_budget;
 
@@ -44,6 +45,7 @@ typedef struct gconv_group {
   size_t first, count;
   gconv_image header; /* of each image, without pixels; frames is 0 if it is not known before the file is opened */
   int32_t frame;      /* in the one array of a job: the place of the group's first frame */
+  double metadata;    /* bytes, of the image that has most; known of several */
 } gconv_group;
 
 /* A report that waits until those of all inputs before are told. */
@@ -102,6 +104,7 @@ typedef struct gconv_worker {
   gconv_device *cpu;    /* its own share of the CPU */
   uint64_t held;        /* bytes of the budget */
   uint64_t opened;      /* what of that an open reader has: it stays taken while the worker waits */
+  uint64_t expected;    /* what a reader had that was closed, as others had too much; 0: there is none */
   gconv_device *device; /* of the group at hand; NULL: it waits for a GPU, when it is decoded */
   gconv_image judged;   /* header of the images for which the next two were found out last */
   gconv_cost cost;
@@ -237,9 +240,11 @@ double gconv_whole_bytes(gconv_worker *worker, const gconv_item *item, const gco
                          double reader);
 /* What a reader of an image takes besides its rows, and the copies of its metadata in the results. */
 double gconv_reading_bytes(const gconv_worker *worker, const gconv_row_reader *reader);
+/* What a group of images takes, each with so many bytes of metadata. */
+double gconv_group_bytes(gconv_worker *worker, const gconv_image *header, double images, double metadata);
 /* How many images of a shape, of `alike` in the run, are executed together. By the images alone, unless --memory leaves
- * less. */
-size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike);
+ * less: `metadata` are those of an image that has most. */
+size_t gconv_choose_count(gconv_worker *worker, const gconv_image *header, size_t alike, double metadata);
 
 /* How an image goes by rows. */
 typedef struct gconv_cut {
@@ -264,9 +269,9 @@ gconv_status gconv_rows_cut(const gconv_worker *worker, const gconv_item *item, 
  * or NULL. A worker that must wait keeps nothing meanwhile. GCONV_TOO_LARGE if that is more than all of it. */
 gconv_status gconv_worker_admit(gconv_worker *worker, double bytes, const char *reason);
 /* Before a file is opened, and after: takes what that may need, as far as --memory has it, then keeps what the reader has.
- */
+ * False: the file is to be closed, and opened again by both calls, the first of which waits until others have less. */
 void gconv_worker_admit_opening(gconv_worker *worker, const char *path);
-void gconv_worker_settle_opening(gconv_worker *worker, const gconv_row_reader *reader);
+bool gconv_worker_settle_opening(gconv_worker *worker, const gconv_row_reader *reader, bool can_open_again);
 /* After a group: what is kept for the next one remains taken. */
 void gconv_worker_give_back(gconv_worker *worker);
 /* At the end of its work: frees the images that it keeps, and gives all back. */

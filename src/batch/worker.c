@@ -105,7 +105,7 @@ static gconv_status carry_image(gconv_worker *worker, gconv_task *task, gconv_ro
 
 static gconv_status carry_several(gconv_worker *worker, gconv_task *task) {
   task->image = task->group->header;
-  double bytes = gconv_whole_bytes(worker, NULL, &task->image, (double)task->count, 0);
+  double bytes = gconv_group_bytes(worker, &task->image, (double)task->count, task->group->metadata);
   GCONV_TRY(gconv_task_take_device(worker, task, worker->either, false));
   return go_whole(worker, task, NULL, bytes, NULL);
 }
@@ -139,17 +139,28 @@ gconv_status gconv_worker_carry_reader(gconv_worker *worker, gconv_task *task, g
   return finish(worker, task, carry_image(worker, task, reader));
 }
 
-static gconv_status carry_one(gconv_worker *worker, gconv_task *task) {
-  const char *path = task->items[0].report.input->path;
+/* Opens the file of the only item, possibly twice. Readers warn once they are used, so nothing is told twice. */
+static gconv_status open_reader(gconv_worker *worker, gconv_task *task, gconv_row_reader **reader) {
+  gconv_report *report = &task->items[0].report;
   const gconv_read_options options = gconv_run_reading(worker->run);
+  for (bool settled = false; !settled;) {
+    gconv_worker_admit_opening(worker, report->input->path);
+    double begin = gconv_now_ms();
+    gconv_status status = gconv_row_reader_open(report->input->path, &options, reader);
+    report->decode_ms += gconv_now_ms() - begin;
+    GCONV_TRY(status);
+    settled = gconv_worker_settle_opening(worker, *reader, gconv_input_is_file(report->input->file));
+    if (!settled)
+      gconv_row_reader_close(*reader);
+  }
+  return GCONV_OK;
+}
+
+static gconv_status carry_one(gconv_worker *worker, gconv_task *task) {
   gconv_row_reader *reader = NULL;
-  gconv_worker_admit_opening(worker, path);
-  double begin = gconv_now_ms();
-  gconv_status status = gconv_row_reader_open(path, &options, &reader);
+  gconv_status status = open_reader(worker, task, &reader);
   if (status != GCONV_OK)
     return finish(worker, task, status);
-  gconv_worker_settle_opening(worker, reader);
-  task->items[0].report.decode_ms = gconv_now_ms() - begin;
   status = gconv_goes_by_frames(worker, reader) ? gconv_task_carry_frames(worker, task, reader)
                                                 : gconv_worker_carry_reader(worker, task, reader);
   gconv_row_reader_close(reader);

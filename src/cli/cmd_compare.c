@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* gconv compare: by how much two images, or the images of two folders, differ. */
+#include "base/folders.h"
 #include "cli/compare.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,22 +36,6 @@ static void report_frame(const gconv_difference *found, void *user) {
   }
 }
 
-/* Makes the folders that the path needs. */
-static gconv_status make_folders(const char *path) {
-  char *folder = strdup(path);
-  gconv_status status = GCONV_OK;
-  for (char *slash = folder ? strchr(folder + 1, '/') : NULL; slash && status == GCONV_OK; slash = strchr(slash + 1, '/')) {
-    *slash = '\0';
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-      gconv_say("%s: cannot make this folder: %s", folder, strerror(errno));
-      status = GCONV_IO_ERROR;
-    }
-    *slash = '/';
-  }
-  free(folder);
-  return status;
-}
-
 /* A tolerance of 1 lets every integer image pass: levels were meant. */
 static gconv_status check_tolerance(const gconv_comparison *c, const gconv_difference *found) {
   double tolerance = c->settings->tolerance;
@@ -73,9 +57,11 @@ static gconv_status compare_pair(const gconv_comparison *c, gconv_pair *p) {
                                          .write = &write,
                                          .report = report_frame,
                                          .user = &report};
+  gconv_status status = GCONV_OK;
   if (p->picture && c->pictures.make_folders)
-    GCONV_TRY(make_folders(p->picture));
-  gconv_status status = gconv_image_compare(&a, &b, &options, &p->found);
+    status = gconv_make_folders(p->picture, 0777);
+  if (status == GCONV_OK)
+    status = gconv_image_compare(&a, &b, &options, &p->found);
   if (status != GCONV_OK)
     gconv_say("%s", gconv_last_error());
   return status == GCONV_OK ? check_tolerance(c, &p->found) : status;

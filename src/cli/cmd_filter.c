@@ -3,6 +3,7 @@
 #include "base/printable.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/memory_limit.h"
 #include "cli/sandbox.h"
 #include "cli/terminal.h"
 
@@ -13,6 +14,19 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+
+/* ---- Before the images --------------------------------------------------------------------------------------------- */
+
+static gconv_status open_manifest(gconv_main_job *job, bool writes, gconv_message *message) {
+  return gconv_memory_limit_explain(job->settings, gconv_job_open_manifest(job, writes, message), message);
+}
+
+/* The last step: from here on, memory is counted by images. */
+static gconv_status make_operation(gconv_main_job *job, gconv_message *message) {
+  gconv_status status = gconv_memory_limit_explain(job->settings, gconv_job_make_operation(job, message), message);
+  gconv_memory_limit_end();
+  return status;
+}
 
 /* ---- --algorithm all ---------------------------------------------------------------------------------------------- */
 
@@ -28,11 +42,12 @@ static bool writes_any(const gconv_main_job *job) {
 
 /* Lets the fastest algorithm do the job that follows. GCONV_EXIT_OK, or what the program ends with. */
 static int race(gconv_main_job *job) {
+  const gconv_network *network = gconv_job_last_network(job);
   const gconv_race asked = {.batch = &job->batch,
                             .filters = &job->filters,
                             .options = &job->options,
-                            .layers = job->layers,
-                            .layer_count = job->layer_count,
+                            .layers = network ? network->layers : job->layers,
+                            .layer_count = network ? network->count : job->layer_count,
                             .network = &job->network,
                             .among = job->settings->racers,
                             .path = job->inputs.items[0].path,
@@ -45,6 +60,7 @@ static int race(gconv_main_job *job) {
   }
   if (!writes_any(job)) /* nothing to race for: the batch says so */
     return GCONV_EXIT_OK;
+  gconv_memory_limit_end();
   if (gconv_race_run(&asked, &fastest, job->raced) != GCONV_OK) {
     gconv_say("%s", gconv_last_error());
     return GCONV_EXIT_FAILED;
@@ -69,7 +85,7 @@ static const char *remark_on(const gconv_main_job *job, const gconv_input *input
 static int explain_first(gconv_main_job *job) {
   gconv_message message;
   char *text = NULL, reason[192] = "";
-  gconv_status status = gconv_job_make_operation(job, &message);
+  gconv_status status = make_operation(job, &message);
   if (status == GCONV_OK)
     status = gconv_batch_explain_first(&job->batch, &text, reason, &message);
   if (status == GCONV_OK)
@@ -83,7 +99,7 @@ static int explain_first(gconv_main_job *job) {
 /* What would be read and written, and, with --explain, what would be done with the first image. */
 static int dry_run(gconv_main_job *job) {
   gconv_message message;
-  if (gconv_job_open_manifest(job, false, &message) != GCONV_OK) {
+  if (open_manifest(job, false, &message) != GCONV_OK) {
     gconv_say("%s", message.text);
     return GCONV_EXIT_FAILED;
   }
@@ -108,14 +124,14 @@ static int exit_status(const gconv_batch_summary *summary) {
 static int work(gconv_main_job *job) {
   gconv_batch_summary summary = {0};
   gconv_message message;
-  if (gconv_job_open_manifest(job, true, &message) != GCONV_OK) {
+  if (open_manifest(job, true, &message) != GCONV_OK) {
     gconv_say("%s", message.text);
     return GCONV_EXIT_FAILED;
   }
   job->total.out = job->out;
   job->total.style = job->settings->timings;
   job->progress = job->inputs.count > 1 && !job->settings->quiet && isatty(STDERR_FILENO);
-  gconv_status status = gconv_job_make_operation(job, &message);
+  gconv_status status = make_operation(job, &message);
   gconv_job_count_for_signals(job);
   if (status == GCONV_OK)
     status = gconv_batch_run(&job->batch, &summary, &message);
@@ -154,28 +170,37 @@ static void keep_no_freed_memory(void) {
 #endif
 }
 
+/* Everything before the first image is filtered. Rights are given up as soon as it is known which are needed. */
+static gconv_status prepare(gconv_main_job *job, gconv_message *message) {
+  gconv_settings *settings = job->settings;
+  GCONV_TRY(gconv_settings_finish(settings, message));
+  if (settings->dry_run)
+    gconv_sandbox_outputs(settings, NULL);
+  GCONV_TRY(gconv_job_prepare(job, message));
+  if (job->inputs.count == 0) /* of this shard */
+    return GCONV_OK;
+  if (!settings->dry_run)
+    gconv_sandbox_outputs(settings, &job->outputs);
+  return gconv_job_read_mask(job, message);
+}
+
 static int run_job(gconv_main_job *job) {
   gconv_message message;
   if (job->settings->job.memory > 0)
     keep_no_freed_memory();
+  gconv_memory_limit_begin(job->settings);
   gconv_set_log(log_to_terminal, job->settings);
-  if (gconv_job_prepare(job, &message) != GCONV_OK) {
+  if (gconv_memory_limit_explain(job->settings, prepare(job, &message), &message) != GCONV_OK) {
     gconv_say("%s", message.text);
     return GCONV_EXIT_USAGE;
   }
   job->out = strcmp(job->settings->naming.output, "-") == 0 ? stderr : stdout;
-  if (job->settings->dry_run) {
-    gconv_sandbox_outputs(job->settings, NULL);
+  if (job->settings->dry_run)
     return dry_run(job);
-  }
   if (job->inputs.count == 0)
     return remark_on_no_share(job);
-  gconv_sandbox_outputs(job->settings, &job->outputs);
   int status = gconv_settings_want_race(job->settings) ? race(job) : GCONV_EXIT_OK;
-  if (status == GCONV_EXIT_OK)
-    status = work(job);
-  gconv_sandbox_tidy();
-  return status;
+  return status == GCONV_EXIT_OK ? work(job) : status;
 }
 
 static int run(gconv_settings *settings, const gconv_texts *words) {
@@ -186,6 +211,8 @@ static int run(gconv_settings *settings, const gconv_texts *words) {
     status = run_job(&job);
   else
     gconv_say("%s", message.text);
+  gconv_memory_limit_end();
+  gconv_sandbox_tidy();
   gconv_job_free(&job);
   return status;
 }

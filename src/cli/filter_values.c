@@ -73,14 +73,17 @@ const gconv_kind gconv_value_padding = {parse_padding, print_padding};
 
 static gconv_status parse_activation(const gconv_given *given) {
   gconv_layer *layer = given->field;
-  double slope = 0.01;
+  double slope = 0;
   int index;
-  bool sloped = strncmp(given->value, "leaky:", 6) == 0;
-  if (sloped && !gconv_parse_number(given->value + 6, &slope))
+  bool leaky = strncmp(given->value, "leaky:", 6) == 0, sigmoid = strncmp(given->value, "sigmoid:", 8) == 0;
+  const char *word = leaky ? "leaky" : sigmoid ? "sigmoid" : given->value;
+  if (leaky && !gconv_parse_number(given->value + 6, &slope))
     return gconv_refuse(given->message, "leaky takes the slope below 0, such as leaky:0.1");
-  GCONV_TRY(gconv_option_find_word(given->option, sloped ? "leaky" : given->value, &index, given->message));
+  if (sigmoid && (!gconv_parse_number(given->value + 8, &slope) || slope == 0))
+    return gconv_refuse(given->message, "sigmoid takes its slope, which is not 0, such as sigmoid:0.5");
+  GCONV_TRY(gconv_option_find_word(given->option, word, &index, given->message));
   layer->activation = (gconv_activation)index;
-  layer->slope = (float)slope;
+  layer->slope = !leaky && index == GCONV_ACTIVATION_LEAKY ? 0.01F : (float)slope;
   return GCONV_OK;
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/sandbox.h"
 #include "base/cache.h"
+#include "base/folders.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -121,52 +123,80 @@ static void allow_special(sandbox *box, const char *path) {
   free(target);
 }
 
-void gconv_sandbox_file(const gconv_settings *settings, const char *path) {
+void gconv_sandbox_files(const gconv_settings *settings, const char *const *paths, size_t count, bool temporary) {
+  const char *folder = getenv("TMPDIR");
   sandbox box;
   if (!begin(settings, &box))
     return;
-  if (path && strcmp(path, "-") != 0) {
-    allow_special(&box, path);
-    if (!is_written_into(path))
-      allow_folder_of(&box, path);
+  for (size_t i = 0; i < count; i++) {
+    if (!paths[i] || strcmp(paths[i], "-") == 0)
+      continue;
+    allow_special(&box, paths[i]);
+    if (!is_written_into(paths[i]))
+      allow_folder_of(&box, paths[i]);
   }
+  if (temporary)
+    allow(&box, folder && folder[0] ? folder : "/tmp", ~UINT64_C(0));
   enforce(&box);
+}
+
+void gconv_sandbox_file(const gconv_settings *settings, const char *path) {
+  gconv_sandbox_files(settings, &path, 1, false);
 }
 
 /* ---- Folders that are made first -------------------------------------------------------------------------------------- */
 
 static char *made;         /* a folder that was made, with those around it */
 static size_t made_behind; /* the length of what was there before */
+static int held = -1;      /* the folder of the results, locked so that no other gconv removes it */
 
-/* Makes what is missing of a path of folders. */
-static void make_folders(const char *path, mode_t mode) {
-  char *folder = strdup(path);
-  size_t length = folder ? strlen(folder) : 0;
-  for (size_t at = 1; at <= length; at++)
-    if (at == length || folder[at] == '/') {
-      char end = folder[at];
-      folder[at] = '\0';
-      if (mkdir(folder, mode) != 0 && errno == EEXIST && !made)
-        made_behind = at;
-      folder[at] = end;
-    }
-  free(folder);
-}
-
-/* Makes the folder of the results, and lets gconv_sandbox_tidy() remove it. */
-static void make_results(sandbox *box, const char *path) {
-  if (access(path, F_OK) == 0)
-    return;
-  made_behind = 0;
-  make_folders(path, 0777);
-  made = strdup(path);
-  char *around = made_behind ? strndup(path, made_behind) : strdup(path[0] == '/' ? "/" : ".");
-  allow(box, around, REMOVE_DIR);
+/* Makes what is missing of a folder, and lets gconv_sandbox_tidy() remove it. If that fails, opening the results will, too.
+ */
+static void make_missing(sandbox *box, const char *path) {
+  char *around = strdup(path), *inside = NULL, *slash;
+  if (around && !made && asprintf(&inside, "%s/", path) > 0) {
+    while ((slash = strrchr(around, '/')) && access(around, F_OK) != 0)
+      *slash = '\0';
+    bool is_there = access(around, F_OK) == 0;
+    made_behind = is_there ? strlen(around) : 0;
+    made = strdup(path);
+    allow(box, is_there ? around : path[0] == '/' ? "/" : ".", REMOVE_DIR);
+  }
+  if (inside)
+    gconv_make_folders(inside, 0777);
+  free(inside);
   free(around);
 }
 
+/* Makes the folder of the results where it is missing, and holds it: another gconv that made it may just remove it. */
+static void hold_results(sandbox *box, const char *path) {
+  enum { MOST_TRIES = 100 };
+  struct stat status;
+  for (int i = 0; i < MOST_TRIES; i++) {
+    if (access(path, F_OK) != 0)
+      make_missing(box, path);
+    held = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (held < 0 || flock(held, LOCK_SH) != 0 || (fstat(held, &status) == 0 && status.st_nlink > 0))
+      return;
+    close(held);
+    held = -1;
+  }
+}
+
+/* Removes an empty folder, unless another gconv holds it. */
+static bool remove_folder(const char *path) {
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool removed = folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) == 0 && rmdir(path) == 0;
+  if (folder >= 0)
+    close(folder);
+  return removed;
+}
+
 void gconv_sandbox_tidy(void) {
-  for (char *slash; made && strlen(made) > made_behind && rmdir(made) == 0; *slash = '\0')
+  if (held >= 0)
+    close(held);
+  held = -1;
+  for (char *slash; made && strlen(made) > made_behind && remove_folder(made); *slash = '\0')
     if (!(slash = strrchr(made, '/')))
       break;
   free(made);
@@ -188,10 +218,10 @@ static bool knows_gpus(void) {
 static void allow_cache(sandbox *box, const char *folder, const char *below) {
   bool used = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
   char *path = NULL;
-  if (!folder || !folder[0] || asprintf(&path, "%s%s", folder, below) < 0)
+  if (!folder || !folder[0] || asprintf(&path, "%s%s/", folder, below) < 0)
     return;
   if (used)
-    make_folders(path, 0700);
+    gconv_make_folders(path, 0700);
   allow(box, path, ~UINT64_C(0));
   free(path);
 }
@@ -212,22 +242,16 @@ static void allow_gpus(sandbox *box) {
   free(own);
 }
 
-/* The fixed folders of a template: those before its first brace. */
-static char *fixed_folder(const char *pattern) {
-  char *fixed = strndup(pattern, strcspn(pattern, "{")), *folder = fixed ? folder_of(fixed) : NULL;
-  free(fixed);
-  return folder;
-}
-
 void gconv_sandbox_outputs(const gconv_settings *settings, const gconv_outputs *outputs) {
   sandbox box;
   const char *pattern = outputs ? outputs->pattern : NULL, *device = settings->job.device;
   if (!begin(settings, &box))
     return;
-  bool files = pattern && strcmp(pattern, "-") != 0 && !is_written_into(pattern);
-  char *folder = files ? fixed_folder(pattern) : NULL;
+  bool single = pattern && outputs->paths.count == 1 && is_written_into(outputs->paths.items[0]);
+  bool files = pattern && strcmp(pattern, "-") != 0 && !single;
+  char *folder = files ? folder_of(outputs->folder) : NULL;
   if (folder && outputs->make_folders)
-    make_results(&box, folder);
+    hold_results(&box, folder);
   if (files)
     allow(&box, folder, ~UINT64_C(0));
   for (size_t i = 0; outputs && i < outputs->paths.count; i++)

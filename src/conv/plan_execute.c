@@ -201,19 +201,28 @@ static void include_row(int64_t row, int32_t *begin, int32_t *end) {
     *end = (int32_t)row + 1;
 }
 
+/* Adds the rows that stand for the rows first .. last, all of them above the image or all below. */
+static void include_outside(const gconv_problem *problem, int64_t first, int64_t last, int32_t *begin, int32_t *end) {
+  int64_t height = problem->height;
+  for (int64_t y = first; y <= last && y < first + 2 * height; y++) { /* then borders repeat themselves */
+    int64_t row = gconv_border_index(problem->border, y, height);
+    if (row != GCONV_OUTSIDE)
+      include_row(row, begin, end);
+  }
+}
+
 /* Adds the rows that a problem reads for output rows first .. last: those inside, from end to end, and those that stand for
  * rows outside, above and below. */
 static void include_problem(const gconv_problem *problem, int64_t first, int64_t last, int32_t *begin, int32_t *end) {
   int64_t height = problem->height, top = first * problem->stride_y - problem->pad_top;
   int64_t bottom = last * problem->stride_y - problem->pad_top + (int64_t)(problem->rows - 1) * problem->dilation_y;
-  for (int64_t y = top; y <= bottom && y < 3 * height; y++) { /* beyond, borders repeat themselves */
-    int64_t row = gconv_border_index(problem->border, y, height);
-    if (row != GCONV_OUTSIDE)
-      include_row(row, begin, end);
-    int64_t last_inside = (bottom < height - 1 ? bottom : height - 1) - 1;
-    if (y >= 0 && y < last_inside)
-      y = last_inside; /* its next is the last that is inside */
+  int64_t inside = top > 0 ? top : 0, last_inside = bottom < height - 1 ? bottom : height - 1;
+  include_outside(problem, top, bottom < -1 ? bottom : -1, begin, end);
+  if (inside <= last_inside) {
+    include_row(inside, begin, end);
+    include_row(last_inside, begin, end);
   }
+  include_outside(problem, top > height ? top : height, bottom, begin, end);
 }
 
 static void rows_needed(const gconv_plan *base, int32_t first, int32_t count, int32_t *begin, int32_t *end) {

@@ -19,7 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_STEPS = 64 }; /* parentheses, functions and operations of a text: each takes as long as its array is large */
+/* What the functions and operations of a text may come to: short ones make large arrays. */
+enum {
+  MOST_STEPS = 64,       /* parentheses, functions and operations */
+  MOST_NUMBERS = 1 << 28 /* that are computed: four times those of the largest array */
+};
+
+typedef struct effort {
+  int steps;
+  uint64_t numbers;
+} effort;
 
 static const char *const expected =
     "expected an array in brackets, such as [[0, -1, 0], [-1, 5, -1], [0, -1, 0]] or [0 -1 0; -1 5 -1; 0 -1 0], or ones(3); "
@@ -291,14 +300,25 @@ static gconv_status divide(const gconv_text *text, gconv_matrix *a, const gconv_
 
 /* ---- Expressions: products and quotients of factors ------------------------------------------------------------------- */
 
-static gconv_status read_expression(gconv_text *text, int *steps, gconv_matrix *result);
+static gconv_status read_expression(gconv_text *text, effort *spent, gconv_matrix *result);
 
 /* Counts a function, parenthesis or operation. */
-static gconv_status count_step(const gconv_text *text, int *steps) {
-  if (++*steps <= MOST_STEPS)
+static gconv_status count_step(const gconv_text *text, effort *spent) {
+  if (++spent->steps <= MOST_STEPS)
     return GCONV_OK;
   return gconv_array_fail(text,
                           "there are more parentheses, functions and operations than any array needs: the limit is 64");
+}
+
+/* Counts the numbers of an array that was computed. */
+static gconv_status count_numbers(const gconv_text *text, const gconv_matrix *m, effort *spent) {
+  spent->numbers += count_of(m);
+  return spent->numbers <= MOST_NUMBERS
+             ? GCONV_OK
+             : gconv_fail(GCONV_TOO_LARGE,
+                          "%s: its functions and operations compute more than %d numbers, which is the limit: write what "
+                          "they come to",
+                          text->name, MOST_NUMBERS);
 }
 
 static gconv_status read_number(gconv_text *text, gconv_matrix *result) {
@@ -310,36 +330,38 @@ static gconv_status read_number(gconv_text *text, gconv_matrix *result) {
 }
 
 /* Both arguments of np.outer(). */
-static gconv_status read_outer(gconv_text *text, int *steps, gconv_matrix *result) {
+static gconv_status read_outer(gconv_text *text, effort *spent, gconv_matrix *result) {
   gconv_matrix second = {0};
-  GCONV_TRY(read_expression(text, steps, result));
+  GCONV_TRY(read_expression(text, spent, result));
   if (!gconv_array_take(text, ","))
     return gconv_array_fail(text, "expected a ',' and the second vector of the outer product");
-  gconv_status status = read_expression(text, steps, &second);
+  gconv_status status = read_expression(text, spent, &second);
   if (status == GCONV_OK)
     status = multiply_vectors(text, result, &second);
   free(second.values);
   return status;
 }
 
-static gconv_status read_call(gconv_text *text, function is, int *steps, gconv_matrix *result) {
-  GCONV_TRY(count_step(text, steps));
+static gconv_status read_call(gconv_text *text, function is, effort *spent, gconv_matrix *result) {
+  GCONV_TRY(count_step(text, spent));
   if (is == FSPECIAL)
     return explain_fspecial(text);
-  GCONV_TRY(is == SAME    ? read_expression(text, steps, result)
-            : is == OUTER ? read_outer(text, steps, result)
+  GCONV_TRY(is == SAME    ? read_expression(text, spent, result)
+            : is == OUTER ? read_outer(text, spent, result)
                           : read_ones(text, is == VECTORS, result));
+  if (is != SAME)
+    GCONV_TRY(count_numbers(text, result, spent));
   return end_call(text);
 }
 
-static gconv_status read_primary(gconv_text *text, int *steps, gconv_matrix *result) {
+static gconv_status read_primary(gconv_text *text, effort *spent, gconv_matrix *result) {
   gconv_array_skip_space(text);
   if (text->at < text->end && (*text->at == '[' || *text->at == '{'))
     return gconv_array_brackets(text, result);
   gconv_text here = *text;
   function is = take_function(text);
   if (is != UNKNOWN)
-    return read_call(text, is, steps, result);
+    return read_call(text, is, spent, result);
   if (starts_number(text) && read_number(text, result) == GCONV_OK)
     return GCONV_OK;
   *text = here;
@@ -347,12 +369,15 @@ static gconv_status read_primary(gconv_text *text, int *steps, gconv_matrix *res
 }
 
 /* A factor, and what may be behind it without a space: ' or .T. */
-static gconv_status read_factor(gconv_text *text, int *steps, gconv_matrix *result) {
+static gconv_status read_factor(gconv_text *text, effort *spent, gconv_matrix *result) {
   bool transposed = false;
-  GCONV_TRY(read_primary(text, steps, result));
+  GCONV_TRY(read_primary(text, spent, result));
   while (take_transposition(text))
     transposed = !transposed;
-  return transposed ? exchange_axes(text, result) : GCONV_OK;
+  if (!transposed)
+    return GCONV_OK;
+  GCONV_TRY(count_numbers(text, result, spent));
+  return exchange_axes(text, result);
 }
 
 /* Takes the sign of an operation: '*', '/', or 0 if neither is next. */
@@ -362,24 +387,25 @@ static char take_operation(gconv_text *text) {
   return gconv_array_take(text, "/") || gconv_array_take(text, "./") ? '/' : '\0';
 }
 
-static gconv_status read_expression(gconv_text *text, int *steps, gconv_matrix *result) {
-  GCONV_TRY(read_factor(text, steps, result));
+static gconv_status read_expression(gconv_text *text, effort *spent, gconv_matrix *result) {
+  GCONV_TRY(read_factor(text, spent, result));
   for (char sign; (sign = take_operation(text));) {
     gconv_matrix next = {0};
-    GCONV_TRY(count_step(text, steps));
-    gconv_status status = read_factor(text, steps, &next);
+    GCONV_TRY(count_step(text, spent));
+    gconv_status status = read_factor(text, spent, &next);
     if (status == GCONV_OK)
       status = sign == '*' ? multiply(text, result, &next) : divide(text, result, &next);
     free(next.values);
     GCONV_TRY(status);
+    GCONV_TRY(count_numbers(text, result, spent));
   }
   return GCONV_OK;
 }
 
 static gconv_status read_all(gconv_text *text, gconv_matrix *result) {
-  int steps = 0;
+  effort spent = {0};
   skip_assignment(text);
-  GCONV_TRY(read_expression(text, &steps, result));
+  GCONV_TRY(read_expression(text, &spent, result));
   while (gconv_array_take(text, ";"))
     continue;
   gconv_array_skip_space(text);

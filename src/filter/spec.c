@@ -300,6 +300,19 @@ static gconv_status read_spec(const char *spec, const char *syntax, gconv_filter
   return builtin ? gconv_builtin_make(builtin, spec, list) : fail_unknown(spec);
 }
 
+/* The list may have been made by the caller, just as long as its items. gconv_filters_add() counts on more room: that for
+ * the next power of two. */
+static gconv_status make_room(gconv_filters *list) {
+  size_t room = 1, bytes;
+  while (room < list->count)
+    room *= 2;
+  gconv_filter *items = gconv_multiply(room, sizeof *items, &bytes) ? realloc(list->items, bytes) : NULL;
+  if (!items)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a list of %zu filters", room);
+  list->items = items;
+  return GCONV_OK;
+}
+
 gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filters *list) {
   GCONV_NEED(spec);
   GCONV_NEED(list);
@@ -307,6 +320,8 @@ gconv_status gconv_filters_read(const char *spec, const char *syntax, gconv_filt
     return gconv_fail(GCONV_BAD_ARGUMENT, "the list has %zu filters, and its items are NULL", list->count);
   size_t before = list->count;
   bool gradient = list->gradient;
+  if (before > 0)
+    GCONV_TRY(make_room(list));
   list->gradient = false;
   gconv_status status = read_spec(spec, syntax, list);
   if (status == GCONV_OK)

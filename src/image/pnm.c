@@ -20,7 +20,7 @@ typedef struct pnm_state {
   uint16_t *levels;   /* owned; of images whose maxval is levels_of */
   float *fractions;   /* owned; sample -> sample / maxval, if the image is f32; else NULL */
   uint32_t levels_of, fractions_of;
-  int32_t tables; /* of both kinds that were made since the first image */
+  int32_t tables; /* of both kinds that were made since the first image, and are larger than theirs */
   uint8_t *bits;  /* of P4: a row, 8 pixels a byte */
 } pnm_state;
 
@@ -190,14 +190,16 @@ static bool sniff_pam(const uint8_t *bytes, size_t size) {
   return size >= 3 && memcmp(bytes, "P7\n", 3) == 0;
 }
 
-/* Makes memory for a table of samples. It takes as long as thousands of bytes of a file, where an image of another maxval
- * may have a dozen. */
+/* Makes memory for a table of samples. It may take as long as thousands of samples, where an image of another maxval has a
+ * dozen: tables that are larger than their image are counted. */
 static gconv_status begin_table(const gconv_reader *reader, size_t item_bytes, void **table) {
   enum { MOST_TABLES = 64 };
   pnm_state *state = reader->state;
-  if (state->tables++ == MOST_TABLES)
+  const gconv_image *header = &state->header;
+  uint64_t samples = (uint64_t)header->width * (uint64_t)header->height * (uint64_t)header->channels;
+  if (samples <= state->maxval && state->tables++ == MOST_TABLES)
     return gconv_fail(GCONV_TOO_LARGE,
-                      "%s: the maxval changes more than %d times from one of its images to the next; that is the limit: "
+                      "%s: the maxval changes more than %d times from one small image to the next; that is the limit: "
                       "divide them, or give them one maxval",
                       reader->source->name, MOST_TABLES);
   return gconv_allocate(((size_t)state->maxval + 1) * item_bytes, "a table of samples", table);

@@ -263,14 +263,16 @@ gconv_status gconv_image_read(const char *path, const gconv_read_options *option
   return status;
 }
 
-static gconv_status read_header(const char *path, bool unrounded, gconv_image *image, const gconv_format_info **format) {
+static gconv_status read_header(const char *path, const gconv_read_options *options, gconv_image *image,
+                                const gconv_format_info **format) {
   gconv_source source;
   gconv_reader reader = {0};
   *image = (gconv_image){0};
   gconv_status status = gconv_source_open_member(path, &source);
+  source.max_bytes = options->max_bytes;
   if (status == GCONV_OK)
     status = gconv_reader_open(&reader, &source, UINT64_MAX);
-  if (status == GCONV_OK && unrounded && reader.format->unround)
+  if (status == GCONV_OK && options->unrounded && reader.format->unround)
     status = reader.format->unround(&reader);
   if (status == GCONV_NO_MEMORY)
     gconv_fail_in(status, "%s", path);
@@ -289,9 +291,9 @@ static gconv_status read_header(const char *path, bool unrounded, gconv_image *i
 gconv_status gconv_image_read_header(const char *path, gconv_image *image, const gconv_format_info **format) {
   GCONV_NEED(path);
   GCONV_NEED(image);
-  return read_header(path, false, image, format);
+  return read_header(path, &(gconv_read_options){0}, image, format);
 }
 
 gconv_status gconv_image_read_header_as(const char *path, const gconv_read_options *options, gconv_image *image) {
-  return read_header(path, options->unrounded, image, NULL);
+  return read_header(path, options, image, NULL);
 }

@@ -39,7 +39,7 @@ typedef struct gconv_tiff_file {
   uint8_t *memory;            /* owned */
   size_t room;
   uint64_t position, end; /* of libtiff; of the file */
-  uint32_t unknown;       /* tags of its directories that libtiff does not know */
+  uint32_t unknown;       /* tags that libtiff does not know, of directories that were read since it was set to 0 */
   uint64_t left;          /* bytes that it may yet read of directories and their values; not counted while decoding */
   bool decoding;          /* pixels are: warnings are about them, and count */
   bool warned;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_UNKNOWN = 4096 }; /* tags: libtiff sorts all that it has heard of for each new one */
+enum { MOST_UNKNOWN = 256 }; /* tags of a directory: for each, libtiff sorts all that it has heard of in this one */
 
 /* ---- Pages ---- */
 
@@ -111,8 +111,10 @@ static gconv_status find_pages(gconv_tiff_reading *s) {
     if (first->file.status != GCONV_OK) /* libtiff goes on where it could not read a value */
       return gconv_tiff_fail(&first->file, "its directories cannot be read");
     if (first->file.unknown > MOST_UNKNOWN)
-      return gconv_fail(GCONV_TOO_LARGE, "%s: its directories have more than %d tags that are not known: that is the limit",
+      return gconv_fail(GCONV_TOO_LARGE,
+                        "%s: one of its directories has more than %d tags that are not known: that is the limit",
                         first->file.name, MOST_UNKNOWN);
+    first->file.unknown = 0;
     if (is_left_out(first)) {
       s->left_out++;
     } else {
@@ -250,6 +252,16 @@ static size_t block_bytes(const gconv_tiff_page *page) {
   return (size_t)page->width * (size_t)page->height * (bytes > 4 ? bytes : 4);
 }
 
+/* Places and sizes of all strips or tiles, which libtiff keeps for each file that it has open. */
+static size_t table_of(const gconv_tiff_reading *s) {
+  return (size_t)s->blocks * 2 * sizeof(uint64_t);
+}
+
+/* Whether each thread has the file open. */
+static bool opens_for_all(const gconv_tiff_reading *s) {
+  return s->page.way != GCONV_TIFF_STORED && s->page.way != GCONV_TIFF_LINES;
+}
+
 /* Memory besides the rows: a band that is held, and a block a thread; where libtiff decodes line by line, a strip of each
  * plane as it is in the file. */
 static size_t memory_of(const gconv_tiff_reading *s) {
@@ -257,7 +269,7 @@ static size_t memory_of(const gconv_tiff_reading *s) {
   size_t row = gconv_image_row_bytes(&page->header), band = row * (size_t)page->height;
   uint64_t raw = page->way == GCONV_TIFF_LINES ? gconv_tiff.TIFFGetStrileByteCount(s->seats[0].file.handle, 0) : 0;
   raw = raw < s->source->size / GCONV_TIFF_MOST_PLANES ? GCONV_TIFF_MOST_PLANES * raw : s->source->size;
-  if (page->way == GCONV_TIFF_STORED || page->way == GCONV_TIFF_LINES)
+  if (!opens_for_all(s))
     return GCONV_TIFF_RUN_BYTES + GCONV_TIFF_MOST_PLANES * (row + page->row_bytes) + (size_t)raw;
   return band + (size_t)gconv_threads_allowed(0) * 3 * block_bytes(page);
 }
@@ -283,7 +295,8 @@ gconv_status gconv_tiff_open_reader(gconv_reader *reader) {
   reader->header = s->page.header;
   reader->header.frames = s->page_count;
   GCONV_TRY(gconv_tiff_begin_page(s, 0));
-  reader->bytes += memory_of(s);
+  reader->held += table_of(s);
+  reader->bytes += memory_of(s) + table_of(s) * (opens_for_all(s) ? (size_t)gconv_threads_allowed(0) + 1 : 1);
   return read_metadata(s, reader);
 }
 

@@ -2,6 +2,8 @@
 /* Layers on the CPU: the tasks of an algorithm, spread over the threads. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "kernels/activation.h"
+#include "kernels/mean.h"
 #include "layer/input.h"
 
 #include <stdatomic.h>
@@ -178,6 +180,73 @@ static gconv_status execute_step(const cpu_run *run, const gconv_step *step, con
   return GCONV_OK;
 }
 
+/* ---- Layers without weights, and softmax ---- */
+
+typedef struct plain_job {
+  const gconv_step *step;
+  const float *in;
+  const float *first;  /* of residual: the row of the input where that of the step begins */
+  int64_t first_plane; /* of the input */
+  float *out;
+} plain_job;
+
+static void mean_plane(void *context, size_t turn, int thread) {
+  const plain_job *job = context;
+  int64_t plane = (int64_t)job->step->problem.height * job->step->problem.width;
+  (void)thread;
+  job->out[turn] = gconv_mean(job->in + (int64_t)turn * plane, plane);
+}
+
+static void add_plane(void *context, size_t turn, int thread) {
+  const plain_job *job = context;
+  int64_t plane = (int64_t)job->step->problem.height * job->step->problem.width;
+  const float *in = job->in + (int64_t)turn * plane, *first = job->first + (int64_t)turn * job->first_plane;
+  float *out = job->out + (int64_t)turn * plane;
+  (void)thread;
+  for (int64_t i = 0; i < plane; i++)
+    out[i] = in[i] + first[i];
+}
+
+/* Row `first` of the network's output is made. By rows, the input has more rows than those that are added to. */
+static void execute_plain(const cpu_run *run, const gconv_step *step, const float *input, int64_t first, const float *in,
+                          float *out) {
+  const gconv_network_plan *network = run->network;
+  const int64_t width = step->problem.width;
+  plain_job job = {step, in, input, (int64_t)network->input.rows * width, out};
+  if (network->by_rows) {
+    int64_t at = first * step->out_band.scale - step->out_band.shift;
+    job.first += (at - (first * network->in_band.scale - network->in_band.shift)) * width;
+  }
+  gconv_threads_run(network->base.device->threads, (size_t)step->images * (size_t)step->problem.channels,
+                    step->kind == GCONV_LAYER_MEAN ? mean_plane : add_plane, &job);
+}
+
+/* Pixels that a thread takes through softmax at a time. */
+enum { SOFTMAX_PIXELS = 1024 };
+
+typedef struct softmax_job {
+  float *tensor;
+  int64_t plane;
+  int32_t filters;
+  size_t parts; /* of a plane */
+} softmax_job;
+
+static void softmax_part(void *context, size_t turn, int thread) {
+  const softmax_job *job = context;
+  float *image = job->tensor + (int64_t)(turn / job->parts) * job->filters * job->plane;
+  int64_t begin = (int64_t)(turn % job->parts) * SOFTMAX_PIXELS, end = begin + SOFTMAX_PIXELS;
+  (void)thread;
+  for (int64_t i = begin; i < end && i < job->plane; i++)
+    gconv_softmax(image + i, job->filters, job->plane);
+}
+
+static void execute_softmax(const cpu_run *run, const gconv_step *step, float *tensor) {
+  const gconv_layer_problem *problem = &step->problem;
+  softmax_job job = {tensor, (int64_t)problem->out_height * problem->out_width, problem->filters, 0};
+  job.parts = (size_t)((job.plane - 1) / SOFTMAX_PIXELS + 1);
+  gconv_threads_run(run->network->base.device->threads, (size_t)step->images * job.parts, softmax_part, &job);
+}
+
 /* What lies outside the whole output of a layer is padding to the next. */
 static void clear_outside(const gconv_step *step, int64_t first, float *out) {
   const gconv_layer_problem *problem = &step->problem;
@@ -215,9 +284,16 @@ static void combine_plane(void *context, size_t turn, int thread) {
 
 static gconv_status execute_tensor(const cpu_run *run, const float *tensor, int64_t first, float *out) {
   const gconv_network_plan *network = run->network;
+  const float *input = tensor;
   for (size_t i = 0; i < network->count; i++) {
+    const gconv_step *step = &network->steps[i];
     float *to = is_last(network, i) ? out : run->middle[i % 2];
-    GCONV_TRY(execute_step(run, &network->steps[i], tensor, to));
+    if (step->algorithm)
+      GCONV_TRY(execute_step(run, step, tensor, to));
+    else
+      execute_plain(run, step, input, first, tensor, to);
+    if (step->softmax)
+      execute_softmax(run, step, to);
     if (network->by_rows && i + 1 < network->count)
       clear_outside(&network->steps[i], first, to);
     tensor = to;

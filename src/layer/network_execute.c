@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "layer/network.h"
 #include "operation/stages.h"
+#include "operation/verify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,6 +71,36 @@ static void copy_rows(const gconv_image *from, gconv_image *to) {
              (const uint8_t *)from->data + i * from->plane_bytes + y * from->row_bytes, bytes);
 }
 
+/* ---- Alpha, of results that are images like the input ---- */
+
+/* The rows that `out` has, from row `row` of the image `in` on, of its alpha. */
+typedef struct alpha_job {
+  const gconv_image *in, *out;
+  int32_t row;
+} alpha_job;
+
+static void copy_alpha_row(void *context, size_t turn, int thread) {
+  const alpha_job *job = context;
+  const gconv_image *in = job->in, *out = job->out;
+  const gconv_curve plain = {1, 0, false};
+  const int32_t frame = (int32_t)(turn / (size_t)out->height), y = (int32_t)(turn % (size_t)out->height);
+  const float white = gconv_white(in->type);
+  uint8_t *to = (uint8_t *)out->data + (size_t)frame * out->plane_bytes + (size_t)y * out->row_bytes;
+  (void)thread;
+  for (int32_t x = 0; x < out->width; x++) {
+    float alpha = (float)gconv_sample_at(in, frame, in->channels - 1, job->row + y, x) / white;
+    gconv_tone_put_row(out->type, plain, &alpha, 1, to, (size_t)(x + 1) * (size_t)out->channels - 1, 1);
+  }
+}
+
+/* `in` begins at row in_row, and `out` at row `first`. */
+static void copy_alpha(const gconv_network_plan *network, const gconv_image *in, int32_t in_row, int32_t first,
+                       const gconv_image *out) {
+  alpha_job job = {in, out, first - in_row};
+  if (network->presenter.alpha && network->presenter.planes < network->presenter.channels && out->data)
+    gconv_threads_run(network->base.device->threads, (size_t)out->frames * (size_t)out->height, copy_alpha_row, &job);
+}
+
 /* Straight into the outputs where that can be, else by way of the maps. */
 static gconv_status run_whole(gconv_network_plan *network, const gconv_image *in, gconv_image *outputs,
                               gconv_timings *timings) {
@@ -84,6 +115,10 @@ static gconv_status run_whole(gconv_network_plan *network, const gconv_image *in
     status = gconv_present(&network->presenter, network->base.device->threads, &network->maps, outputs);
   else
     copy_rows(&network->maps, outputs);
+  if (presents)
+    copy_alpha(network, in, 0, 0, outputs);
+  if (status == GCONV_OK && network->presenter.kind == GCONV_PRESENT_IMAGE)
+    status = gconv_image_copy_metadata(outputs, in);
   if (presents && network->base.losses && !network->base.scope)
     gconv_presenter_watch(&network->presenter, &network->maps, 0, network->base.losses);
   timings->finish_ms += gconv_now_ms() - start;
@@ -135,11 +170,15 @@ static int32_t map_row_of(const gconv_network_plan *network, int32_t row) {
 /* Whatever the number of rows, all that an execution makes are made; of a gap below tiles, any row will do. */
 static void rows_needed(const gconv_plan *plan, int32_t first, int32_t count, int32_t *begin, int32_t *end) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
-  (void)count;
   int64_t at = map_row_of(network, first) * network->in_band.scale - network->in_band.shift;
   int64_t height = network->input.height, last = at + network->input.rows;
   at = at < 0 ? 0 : at < height ? at : height - 1; /* one row, where only zeros are needed */
   last = last <= at ? at + 1 : last < height ? last : height;
+  if (network->presenter.alpha) { /* which is copied from the very rows */
+    at = at < first ? at : first;
+    last = last > (int64_t)first + count ? last : (int64_t)first + count;
+    last = last < height ? last : height;
+  }
   *begin = (int32_t)at;
   *end = (int32_t)last;
 }
@@ -178,8 +217,10 @@ static gconv_status execute_rows(gconv_plan *plan, const gconv_image *window, in
   GCONV_TRY(make_maps(network));
   if (map_row < network->presenter.height) /* else a gap between tiles */
     GCONV_TRY(run_layers(network, &rows, begin, map_row, &network->maps, timings));
-  if (gconv_presenter_presents(&network->presenter))
+  if (gconv_presenter_presents(&network->presenter)) {
+    copy_alpha(network, window, window_row, first, outputs);
     return present_rows(network, map_row, outputs, timings);
+  }
   copy_rows(&network->maps, outputs);
   return GCONV_OK;
 }
@@ -219,6 +260,8 @@ gconv_status gconv_network_measure_at(gconv_plan *plan, const gconv_image *in, g
   end_input(network, &seen);
   if (status == GCONV_OK && makes_maps)
     status = gconv_present(&network->presenter, plan->device->threads, &network->maps, out);
+  if (status == GCONV_OK && makes_maps)
+    copy_alpha(network, in, 0, 0, out);
   return status;
 }
 
@@ -245,14 +288,14 @@ static const gconv_layer_info *layer_info(const gconv_plan *plan, size_t layer) 
 }
 
 /* As float32, the input, what lies between layers (two buffers in turn), and the maps where they are not the output;
- * verified, two doubles for each value of a layer's input and output. By rows, of each the rows at work, of layers the
- * widest. */
+ * verified, two doubles for each value of the input and of a layer's input and output. By rows, of each the rows at work, of
+ * layers the widest. */
 static void find_need(const gconv_plan *plan, gconv_need *need) {
   const gconv_network_plan *network = (const gconv_network_plan *)plan;
   const gconv_input *input = &network->input;
   const gconv_layer_info *last = &network->steps[network->count - 1].info;
   double in_row = 4.0 * input->images * input->channels * input->width, before = in_row * input->height;
-  double between[2] = {0, 0}, widest = 0, workspace = 0;
+  double between[2] = {0, 0}, widest = 0, workspace = 0, input_bytes = before;
   need->image = before + (network->grays ? gconv_pixel_bytes(&network->seen) : 0);
   for (size_t i = 0; i < network->count; i++) {
     const gconv_layer_info *info = &network->steps[i].info;
@@ -260,7 +303,7 @@ static void find_need(const gconv_plan *plan, gconv_need *need) {
     double bytes = 4.0 * info->images * info->filters * info->out_width * info->out_height;
     between[i % 2] = fmax(between[i % 2], is_maps ? 0 : bytes);
     widest = fmax(widest, bytes);
-    need->verify = fmax(need->verify, 4 * (before + bytes));
+    need->verify = fmax(need->verify, 4 * (before + bytes) + 4 * input_bytes);
     before = bytes;
     workspace = fmax(workspace, (double)info->workspace_bytes);
     need->fixed += 2 * 4.0 * info->filters * info->channels / info->groups * info->rows * info->columns;

@@ -13,6 +13,11 @@ typedef struct gconv_dataset_type {
                        float *targets);
   /* Frees the data set with all that it owns. */
   void (*free)(gconv_dataset *dataset);
+  /* The class of a case; NULL where there are no classes. */
+  size_t (*class_of)(const gconv_dataset *dataset, size_t index);
+  /* The number of the picture that a case is from: its cases stay together when the data set is parted. NULL: each case is
+   * by itself. Numbers ascend with cases. */
+  size_t (*group_of)(const gconv_dataset *dataset, size_t index);
 } gconv_dataset_type;
 
 struct gconv_dataset {
@@ -24,5 +29,11 @@ struct gconv_dataset {
  * neither. */
 size_t gconv_dataset_input_floats(const gconv_dataset_info *info);
 size_t gconv_dataset_target_floats(const gconv_dataset_info *info);
+
+/* Opens a data set of each kind; options and their texts are the caller's, and are not needed afterwards. */
+gconv_status gconv_dataset_open_table(const gconv_dataset_options *options, gconv_dataset **dataset);
+gconv_status gconv_dataset_open_windows(const gconv_dataset_options *options, gconv_dataset **dataset);
+gconv_status gconv_dataset_open_classes(const gconv_dataset_options *options, gconv_dataset **dataset);
+gconv_status gconv_dataset_open_pairs(const gconv_dataset_options *options, gconv_dataset **dataset);
 
 #endif

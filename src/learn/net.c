@@ -14,7 +14,7 @@ static gconv_status resolve_conv(const gconv_layer *layer, const char *where, co
   gconv_step step;
   gconv_layer plain = *layer;
   plain.activation = GCONV_ACTIVATION_NONE;
-  GCONV_TRY(gconv_layer_resolve(&plain, where, 1, in->filters, in->out_height, in->out_width, &step));
+  GCONV_TRY(gconv_layer_resolve(&plain, where, 1, in->filters, in->out_height, in->out_width, NULL, &step));
   if (step.info.each)
     return gconv_fail(
         GCONV_UNSUPPORTED,

@@ -156,7 +156,7 @@ FIELDS = {
     "gconv_naming": {"output": ["!NULL", '""', "long_text", '"{nothing}"', '"{"', '"}"', '"out/"'], "format": ["NULL"], "same": ANY,
                      "suffix": ["long_text", '"/"', '""'], "filters": ["!NULL", "!&no_filters"], "each_filter": ANY},
     "gconv_outputs": {
-        "format": ["NULL"], "same": ANY, "suffix": ["NULL"], "earlier": ["SIZE_MAX"], "pattern": ["NULL"], "paths": ["!{NULL, 1}", "{NULL, 0}"],
+        "format": ["NULL"], "same": ANY, "suffix": ["NULL"], "earlier": ["SIZE_MAX"], "pattern": ["NULL"], "folder": ["NULL"], "paths": ["!{NULL, 1}", "{NULL, 0}"],
         "formats": UNKNOWN, "first": [".NULL"], "make_folders": ANY, "of_frames": ["NULL"], "labels": ["{NULL, 0}"], "mirrors": ANY},
     "gconv_shard": {"number": None, "count": ["!-1", "!INT_MIN"]},
     "gconv_batch": {

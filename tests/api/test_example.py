@@ -109,6 +109,9 @@ class Installed(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("pkg-config"), "no pkg-config")
     def test_pkg_config(self):
+        version = subprocess.run(["pkg-config", "--version"], capture_output=True, text=True, check=True).stdout
+        if version.startswith("0."):
+            self.skipTest("this pkg-config, before pkgconf took its place, divides folders at blanks")
         environment = {**os.environ, "PKG_CONFIG_PATH": os.path.join(self.lib, "pkgconfig")}
         words = ["--cflags", "--libs", *([] if self.shared else ["--static"]), "gconv"]
         found = subprocess.run(["pkg-config", *words], capture_output=True, text=True, env=environment)

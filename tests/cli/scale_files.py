@@ -136,6 +136,14 @@ def onnx_shared(size):
     return onnx(field(1, CONV + field(1, b"x") + field(1, b"w")) * (size // 2 // 16) + field(5, weights))
 
 
+def onnx_external(nodes, numbers, entries=1):
+    """All nodes share one tensor, of so many numbers in a file w.bin, of which the model tells several times."""
+    def entry(key, value):
+        return field(13, field(1, key) + field(2, value))
+    weights = field(8, b"w") + field(1, numbers) + field(1, 1) * 3 + field(2, 1) + entry(b"location", b"w.bin") * entries + field(14, 1)
+    return onnx(b"".join(field(1, CONV + field(1, b"x") + field(1, b"w") + field(3, b"n%d" % i)) for i in range(nodes)) + field(5, weights))
+
+
 def safetensors(header, data=b""):
     text = header if isinstance(header, bytes) else json.dumps(header, separators=(",", ":")).encode()
     return struct.pack("<Q", len(text)) + text + data
@@ -288,9 +296,9 @@ def tiff_pages(size):
     return tiff([tiff_page()] * (size // 90))
 
 
-def tiff_unknown_tags(size):
+def tiff_unknown_tags(size, a_page=250):
     tags = [1000 + i % 31000 for i in range(size // 12)]
-    pages = [tags[i:i + 4000] for i in range(0, len(tags), 4000)]
+    pages = [tags[i:i + a_page] for i in range(0, len(tags), a_page)]
     return tiff([tiff_page() + [entry(tag, 3, 1, 0) for tag in sorted(page)] for page in pages])
 
 

@@ -329,6 +329,14 @@ class Compare(CommandTest):
         self.assertEqual([pair["above"] for pair in found["pairs"]], [False, False, False, True])
         self.assertEqual(found["pairs"][2]["b"], "after/2.png")
 
+    def test_pictures_among_the_images(self):
+        self.folders()
+        self.usage_error("--suffix _NAME", "compare", "before", "after", "-o", "before/")
+        for _ in range(2):  # the second run finds pictures of the first
+            self.gconv("compare", "before", "after", "-o", "before/", "--suffix", "_diff", "-q", status=1)
+            self.assertEqual(self.files("before"), [f"{i}{end}.png" for i in range(4) for end in ("", "_diff")])
+            self.assert_pixels("before/2_diff.png", levels(self.pixels("before/2.png"), self.pixels("after/2.png")))
+
     def test_folders_with_folders(self):
         self.folders()
         for side in "before", "after":

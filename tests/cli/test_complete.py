@@ -28,7 +28,7 @@ class Complete(CommandTest):
         for command in ["bank info", "bank show", "bank convert"] + [c for c in commands if c != "bank"]:
             listed = re.findall(r"(?m)^(?:  -.,|     ) (--[a-z-]+)", self.gconv(*command.split(), "--help").stdout)
             self.assertEqual(self.offers(*command.split(), "-"), listed, command)
-            self.assertEqual(self.offers(*command.split(), "--h"), ["--help"])
+            self.assertEqual(self.offers(*command.split(), "--he"), ["--help"])
         self.assertEqual(self.offers("--bo"), ["--border"])
         self.assertEqual(self.offers("-i", "a.png", "--bo"), ["--border"])
         self.assertEqual(self.offers("-x"), [])

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import unittest
@@ -104,9 +105,24 @@ class Commands(CommandTest):
             difference = abs(np.asarray(picture).astype(float) - self.pixels("edges.png"))
         self.assertLess(difference.mean(), 0.5)  # libraries of JPEG may round otherwise
 
+    def test_learning(self):
+        self.run_all(self.commands_of("docs/learning.md"), 1)
+
     def test_guide(self):
         self.run_all(self.commands_of("docs/guide.md"), 8)
         self.assert_pictures("edges/1.png", "filters.png", "orientation.png")
+
+    def test_learning(self):
+        letters = np.random.default_rng(7).integers(0, 16, (260, 16))
+        rows = [",".join(map(str, row)) for row in letters]
+        (self.folder / "letter.csv").write_text("\n".join(["Letter," + ",".join(f"f{i}" for i in range(16)), *(f"{chr(65 + i % 26)},{row}" for i, row in enumerate(rows))]))
+        (self.folder / "test.csv").write_text("\n".join(rows))
+        shutil.rmtree(self.folder / "photos")
+        for i in range(4):
+            for name in ("photos/cat", "photos/dog", "photos/owl", "noisy", "clean"):
+                self.photo(f"{name}/{i}.png", 32, 24, seed=i, channels=1)
+        commands = self.commands_of("docs/learning.md")
+        self.run_all([c for c in commands if c.split()[1] in ("train", "classify")], 6)
 
     def test_filter_formats(self):
         self.run_all(self.commands_of("docs/filter-formats.md"), 4)

@@ -91,6 +91,12 @@ def npy(array):
     return file.getvalue()
 
 
+def npy_header(shape):
+    """Of an array of float32: 128 bytes."""
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text.encode()
+
+
 def pillow(pixels, format, **options):
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, format, **options)
@@ -134,6 +140,21 @@ def tiff_by_deflate(pixels, tile=None):
     tags = b"".join(struct.pack("<HHII", *tag) for tag in sorted(tags))
     return (b"II*\0" + struct.pack("<I", table + len(tables)) + b"".join(blocks) + tables +
             struct.pack("<H", len(tags) // 12) + tags + bytes(4))
+
+
+def webp_with_more(size):
+    """A small WebP with a chunk of so many bytes that has no meaning."""
+    body = (b"WEBPVP8X" + struct.pack("<I", 10) + bytes([0, 0, 0, 0, 7, 0, 0, 7, 0, 0]) + pillow(noise(8, 8), "WEBP", lossless=True)[12:] +
+            b"junk" + struct.pack("<I", size) + bytes(size))
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def tiff_of_rows(count):
+    """A grey TIFF, one pixel wide, with a strip for each row."""
+    tags = [(256, 4, 1, 1), (257, 4, 1, count), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (273, 4, count, 8 + count),
+            (277, 3, 1, 1), (278, 4, 1, 1), (279, 4, count, 8 + 5 * count)]
+    return (b"II*\0" + struct.pack("<I", 8 + 9 * count) + bytes(count) + (8 + numpy.arange(count)).astype("<u4").tobytes() +
+            numpy.ones(count, "<u4").tobytes() + struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", *tag) for tag in tags) + bytes(4))
 
 
 def tiff_of_strips(count):
@@ -193,7 +214,12 @@ FILES = {
     "bank.npy": lambda: npy(numpy.random.default_rng(2).normal(size=(16, 3, 3, 3)).astype("f4")),
     "column.txt": lambda: b"1\n" * 20000,
     "row.txt": lambda: b"1 " * 20000 + b"\n",
+    "one.npy": lambda: npy(numpy.ones((4, 1, 3, 3), "f4")),
+    "large.npy": lambda: npy(numpy.ones((30, 3, 300, 300), "f4")),       # 32 MB
+    "tiny.ppm": lambda: ppm(noise(20, 30)),
     # Hostile ones.
+    "ones.txt": lambda: b"ones(8192)",
+    "long.txt": lambda: (b"1 " * 8000 + b"\n") * 1000,                   # 16 MB
     "scal.png": lambda: promise(b"sCAL"),
     "pcal.png": lambda: promise(b"pCAL"),
     "text.png": lambda: promise(b"tEXt"),
@@ -217,6 +243,21 @@ FILES = {
     "bomb.npz": lambda: npz_of_zeros((20000, 20000)),
 }
 
+# Files that are long and have nothing but zeros behind their first bytes: they take no room on a disk. name: those, the size.
+SPARSE = {
+    "holes.webp": (b"RIFF" + struct.pack("<I", (300 << 20) - 8) + b"WEBPVP8X" + struct.pack("<I", 10) + bytes([0, 0, 0, 0, 1, 0, 0, 1, 0, 0])
+                   + b"junk" + struct.pack("<I", (300 << 20) - 38), 300 << 20),
+    "holes.npy": (npy_header((25, 3, 1000, 1000)), 128 + 300_000_000),
+    "holes.pgm": (b"P5\n20000 15000\n255\n", 19 + 300_000_000),
+    ".gconv-manifest": (b"", 400 << 20),
+}
+MANY = [f"many{i}.png" for i in range(16)]
+WAITING = [f"waiting{i}.webp" for i in range(12)]
+TABLES = [f"table{i}.tif" for i in range(8)]
+FILES.update({name: lambda: webp_with_more(10 << 20) for name in WAITING})
+FILES.update({name: lambda: tiff_of_rows(1_000_000) for name in TABLES})
+FILES.update({name: lambda: png(chunk(b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + zlib.compress(b"<" * (15 << 20), 9))) for name in MANY})
+
 BLUR = ("-f", "gaussian:size=9,sigma=2", "--border", "replicate")
 SHARP = ("-f", "laplacian")
 WEBP = features.check("webp")
@@ -236,6 +277,14 @@ KINDS = {
     "texts that are inflated": (["texts.png"], ["-i", "texts.png", *SHARP, "-o", "x.png"]),
     "a profile in many results": (["profile.png"], ["-i", "profile.png", "-f", "identity,box", "-o", "{filter}.png"]),
     "to WebP": (["small.ppm"], ["-i", "small.ppm", *SHARP, "-o", "x.webp"]),
+    "an array of a few bytes": (["small.ppm", "ones.txt"], ["-i", "small.ppm", "-f", "ones.txt", "-o", "x.png"]),
+    "a filter as a long text": (["small.ppm", "long.txt"], ["-i", "small.ppm", "-f", "long.txt", "-o", "x.png"]),
+    "a wide disk": (["small.ppm"], ["-i", "small.ppm", "-f", "disk:radius=4000", "-o", "x.png"]),
+    "a bank of zeros": (["small.ppm", "holes.npy"], ["-i", "small.ppm", "-f", "holes.npy", "-o", "x.npy"]),
+    "a mask of a pipe": (["small.ppm", "holes.pgm"], ["-i", "small.ppm", *BLUR, "--mask", "-", "-o", "x.png"], "holes.pgm"),
+    "a WebP of zeros": (["holes.webp"], ["-i", "holes.webp", *SHARP, "-o", "x.png"]),
+    "a WebP of zeros to arrays": (["holes.webp", "bank.npy"], ["-i", "holes.webp", "-f", "bank.npy", "-o", "x.npy"]),
+    "a manifest of zeros": (["scal.png", ".gconv-manifest"], ["-i", "scal.png", *SHARP, "-o", "{stem}.ppm", "--resume"]),
     "---": None,
     "rows to PFM": (["photo.ppm"], ["-i", "photo.ppm", *BLUR, "--depth", "float", "-o", "x.pfm"]),
     "rows to WebP": (["third.ppm"], ["-i", "third.ppm", *SHARP, "-o", "x.webp"]),
@@ -290,6 +339,12 @@ KINDS = {
                               ["-i", "*.png", *SHARP, "-o", "out/", "--jobs", "4"]),
     "metadata behind pixels": (["behind.png"], ["-i", "behind.png", *SHARP, "-o", "x.png"]),
     "metadata of a pipe": (["behind.png"], ["-i", "-", *SHARP, "-o", "x.png"], "behind.png"),
+    "readers that wait": (MANY, ["-i", "many*.png", *SHARP, "-o", "out/", "--jobs", "8", "--threads", "8"]),
+    "groups of readers": ([*MANY, "one.npy"], ["-i", "many*.png", "-f", "one.npy", "-o", "out/", "--format", "npy", "--jobs", "1",
+                                               "--threads", "8", "--batch", "8"]),
+    "WebP that waits": (WAITING, ["-i", "waiting*.webp", *SHARP, "-o", "out/", "--format", "png", "--jobs", "8", "--threads", "8"]),
+    "tables that wait": (TABLES, ["-i", "table*.tif", *SHARP, "-o", "out/", "--format", "png", "--jobs", "8", "--threads", "8"]),
+    "a large bank": (["tiny.ppm", "large.npy"], ["-i", "tiny.ppm", "-f", "large.npy", "-o", "x.npy"]),
     "XMP": (["xmp.png"], ["-i", "xmp.png", *SHARP, "-o", "x.png"]),
     "comments of JPEG": (["comments.jpg"], ["-i", "comments.jpg", *SHARP, "-o", "x.png"]),
     "a JPEG that promises": (["huge.jpg"], ["-i", "huge.jpg", *SHARP, "-o", "x.png"]),
@@ -329,7 +384,9 @@ class Peaks(CommandTest):
     def provide(self, name):
         """Links the file into the folder of the test; it is made once."""
         if not (self.made / name).exists():
-            (self.made / name).write_bytes(FILES[name]())
+            head, size = SPARSE[name] if name in SPARSE else (FILES[name](), 0)
+            (self.made / name).write_bytes(head)
+            os.truncate(self.made / name, max(size, len(head)))
         if not (self.folder / name).exists():
             os.link(self.made / name, self.folder / name)
 

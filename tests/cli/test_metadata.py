@@ -104,18 +104,20 @@ class Metadata(CommandTest):
         super().setUp()
         self.picture = numpy.random.default_rng(3).integers(0, 256, (40, 60, 3), dtype=numpy.uint8)
 
-    def save(self, name, xmp=None, **options):
-        """Pillow writes XMP in its newer versions only."""
+    def save(self, name, xmp=None, comment=None, **options):
+        """Pillow writes XMP and comments in its newer versions only."""
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         Image.fromarray(self.picture).save(path, **options)
+        if comment:
+            self.add_segment(name, comment.encode(), 0xfe)
         if xmp:
             self.add_segment(name, b"http://ns.adobe.com/xap/1.0/\0" + xmp)
 
-    def add_segment(self, name, data):
+    def add_segment(self, name, data, marker=0xe1):
         path = self.folder / name
         jpeg = path.read_bytes()
-        path.write_bytes(jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(data) + 2) + data + jpeg[2:])
+        path.write_bytes(jpeg[:2] + bytes([0xff, marker]) + struct.pack(">H", len(data) + 2) + data + jpeg[2:])
 
     def convert(self, source, target, *words, warning=""):
         """Runs the identity, and returns the result, open; `warning` is all that is said."""

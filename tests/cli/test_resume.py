@@ -195,6 +195,13 @@ class Resume(helper.CommandTest):
             manifest.write_bytes(foreign)
             self.assertIsNone(self.resume(), foreign[:20])
             self.assertEqual(self.resume(), (5, 0, 0, 0, 0))
+        with open(manifest, "wb") as file:  # a long line, of zeros, before the others
+            file.truncate(40 << 20)
+            file.seek(0, os.SEEK_END)
+            file.write(b"\n" + whole)
+        self.assertEqual(self.resume(), (5, 0, 0, 0, 0))
+        os.truncate(manifest, (1 << 30) + 1)
+        self.assertIn("larger than the 1073741824 bytes that a manifest may have: remove it", self.gconv(*self.words, status=1).stderr)
         manifest.unlink()
         os.mkfifo(manifest)
         self.gconv(*self.words, "--dry-run")

@@ -75,7 +75,8 @@ class Sandbox(helper.CommandTest):
         os.mkfifo(self.folder / "pipe")
         for words in (("info", "-"), ("make", "-"), ("make", "-", "-o", "f.txt"), ("bank", "info", "-"), ("bank", "convert", "-"),
                       ("bank", "show", "-", "-o", "s.png"), ("compare", "-", "a.png"), ("compare", "-", "a.png", "-o", "d.png"),
-                      ("-i", "-", "-f", "sobel_x", "-o", "-")):
+                      ("-i", "-", "-f", "sobel_x", "-o", "-"), ("-i", "a.png", "-f", "sobel_x", "--mask", "-", "-o", "x.png"),
+                      ("-i", "a.png", "-f", "-", "-o", "x.png", "--dry-run")):
             process = subprocess.Popen([helper.GCONV, *words], cwd=self.folder, env=self.environment(), stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             for _ in range(300):
@@ -126,6 +127,19 @@ class Sandbox(helper.CommandTest):
         self.gconv("-i", "a.png", "b.png", "-f", "sobel_x", "-o", "r/", "--resume")
         self.assertEqual(self.files("r"), [".gconv-manifest", "a.png", "b.png"])
         self.gconv("-i", "one", "-f", "sobel_x", "-o", "one/", "--suffix", "_x", "--timings")
+
+    def test_folder_that_another_uses_stays(self):
+        """Both begin when the folder is missing; the one that made it fails."""
+        first = self.begin(output="out/")
+        second = self.begin(output="out/deep/")
+        third = self.begin(output="out/")
+        first.communicate(b"no image")
+        self.assertEqual(first.returncode, 1)
+        self.assertTrue((self.folder / "out").is_dir())
+        for process in (second, third):
+            _, errors = process.communicate((self.folder / "a.png").read_bytes())
+            self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(self.files("out"), ["deep/stdin.png", "stdin.png"])
 
     def test_folder_that_stays_empty_is_removed(self):
         (self.folder / "broken.png").write_bytes((self.folder / "a.png").read_bytes()[:70])

@@ -90,6 +90,16 @@ class Scale(CommandTest):
             self.check(make, name, "bank", "info", name, "--json", good=good)
         self.check(scale_files.npy_header, "b.npy", "bank", "info", "b.npy")
 
+    def test_files_beside_a_model(self):
+        """They count by their size, each once."""
+        for bytes_, nodes, entries, good in ((4 << 20, 60, 1, True), (64 << 20, 200, 1, False), (4, 3000, 5000, False)):
+            with open(self.folder / "w.bin", "wb") as file:
+                file.truncate(bytes_)
+            (self.folder / "m.onnx").write_bytes(scale_files.onnx_external(nodes, bytes_ // 4, entries))
+            status, seconds, _ = self.cost("bank", "info", "m.onnx", "--json")
+            self.assertEqual((status == 0, status), (good, 0 if good else 1))
+            self.assertLess(seconds, 2)
+
     def test_images(self):
         for make, name, good in ((scale_files.jpeg_comments, "a.jpg", True), (scale_files.png_comments, "a.png", True),
                                  (scale_files.png_late_comments, "a.png", True), (scale_files.png_xmp, "a.png", True),
@@ -108,6 +118,15 @@ class Scale(CommandTest):
             self.check(make, "a.tif", "-i", "a.tif", "-f", "identity", "-o", "o.npy", good=good)
 
     @needs("libwebp")
+    def test_files_of_scanners(self):
+        """Many pages with private tags, and many images of different maxvals, are no attack."""
+        private = scale_files.entry(51123, 2, 4, int.from_bytes(b"abc\0", "little"))
+        (self.folder / "a.tif").write_bytes(scale_files.tiff([scale_files.tiff_page(private)] * 5000))
+        self.assertIn("5000 frames", self.gconv("info", "a.tif").stdout)
+        images = [b"P5 64 64 %d\n" % (1000 + i) + bytes(2 * 64 * 64) for i in range(70)]
+        (self.folder / "a.pgm").write_bytes(b"".join(images))
+        self.assertIn("70 frames", self.gconv("info", "a.pgm").stdout)
+
     def test_animations(self):
         self.check(scale_files.webp_frames, "a.webp", "-i", "a.webp", "-f", "identity", "-o", "o.npy")
 
@@ -119,14 +138,15 @@ class Scale(CommandTest):
         (self.folder / "column.txt").write_text("1\n" * 20000)
         self.usage_error("more than 64 times the taps that were given: that is the limit", "bank", "convert", "row.txt", "column.txt", "-o", "b.npy")
         for make, name, fragment, words in (
+                (lambda size: b"ones(8192)" + b"/1" * 60, "f.txt", "compute more than 268435456 numbers, which is the limit", ("info",)),
                 (scale_files.products, "f.txt", "there are more parentheses, functions and operations than any array needs: the limit is 64", ("info",)),
-                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the file: that is the limit", ("bank", "info")),
+                (scale_files.onnx_shared, "b.onnx", "all together are more than 64 times as large as the model and the files beside it: that is the limit", ("bank", "info")),
                 (scale_files.onnx_long_name, "b.onnx", "has two tensors", ("bank", "info")),
                 (scale_files.npz_overlap, "b.npz", "its members are larger together than the archive", ("bank", "info")),
                 (scale_files.tiff_shared_bytes, "a.tif", "more than 64 times as large as the file: that is the limit", ("info",)),
-                (lambda size: scale_files.tiff_unknown_tags(4 * size), "a.tif", "more than 4096 tags that are not known", ("info",)),
+                (lambda size: scale_files.tiff_unknown_tags(size, 257), "a.tif", "more than 256 tags that are not known", ("info",)),
                 (scale_files.tiff_many_strips, "a.tif", "its header promises 1000000 ", ("info",)),
-                (scale_files.pnm_maxvals, "a.pgm", "the maxval changes more than 64 times from one of its images to the next", ("info",)),
+                (scale_files.pnm_maxvals, "a.pgm", "the maxval changes more than 64 times from one small image to the next", ("info",)),
                 (lambda size: scale_files.webp_frames(32 * size), "a.webp", "frames; the limit is 32768: cut it into parts", ("info",)),
                 (lambda size: scale_files.tiff_shared_text(4 * size), "a.tif", "its directories share their values so often", ("info",))):
             with self.subTest(fragment):
@@ -138,6 +158,33 @@ class Scale(CommandTest):
         (self.folder / "a.png").write_bytes(scale_files.png_inflated_comments(size))
         said = self.gconv("-i", "a.png", "-f", "identity", "-o", "b.png").stderr
         self.assertEqual(said.count("comments beyond 1 MiB are left out"), 1)
+
+    def test_folders_that_are_compared(self):
+        """Files without a partner of the same name look for one of the same stem."""
+        seconds = []
+        for count in 1000, 4000:
+            for side, end in ("before", "x"), ("after", "y"):
+                (self.folder / side).mkdir(exist_ok=True)
+                for i in range(count):
+                    (self.folder / side / f"{i}{end}.png").touch()
+            status, taken, _ = self.cost("compare", "before", "after")
+            self.assertEqual(status, 1)
+            seconds.append(taken)
+        self.assertLessEqual(seconds[1], RATIO * seconds[0] + SLACK)
+
+    @unittest.skipUnless(LONG, "takes seconds: tests/run --all")
+    def test_images_of_as_many_shapes(self):
+        """Networks take images of one shape together."""
+        seconds = []
+        for count in 5000, 20000:
+            (self.folder / "in").mkdir(exist_ok=True)
+            for i in range(count):
+                (self.folder / f"in/{i}.pgm").write_bytes(b"P5 %d %d 255\n" % (i % 200 + 1, i // 200 + 1) + bytes((i % 200 + 1) * (i // 200 + 1)))
+            self.gconv("bank", "convert", "identity", "-o", "b.npy")
+            status, taken, _ = self.cost("-i", "in/*.pgm", "-f", "b.npy", "--threads", "1", "-o", "out/{stem}.npy", "--skip-existing")
+            self.assertEqual(status, 0)
+            seconds.append(taken)
+        self.assertLessEqual(seconds[1], RATIO * seconds[0] + SLACK, seconds)
 
     def test_manifests(self):
         (self.folder / "a.pgm").write_bytes(b"P5 1 1 255\n\0")

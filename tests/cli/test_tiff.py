@@ -171,7 +171,7 @@ class WebP(helper.CommandTest):
 
     def test_animation_becomes_files(self):
         frames = [Image.fromarray(page) for page in noise((3, 20, 30, 3))]
-        frames[0].save(self.folder / "in.webp", save_all=True, append_images=frames[1:], lossless=True)
+        frames[0].save(self.folder / "in.webp", save_all=True, append_images=frames[1:], lossless=True, duration=100)
         self.gconv("-i", "in.webp", "-f", "identity", "-o", "out/", "--alpha", "drop")
         self.assertEqual(self.files("out"), ["in_1.png", "in_2.png", "in_3.png"])
         for i, frame in enumerate(frames, 1):

@@ -8,7 +8,7 @@ import unittest
 from helper import CommandTest
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
-COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "compare", "bank", "devices", "algorithms", "help"]
+COMMANDS = ["filter", "make", "bench", "tune", "filters", "info", "compare", "fit", "bank", "devices", "algorithms", "help"]
 
 
 class Usage(CommandTest):

@@ -15,10 +15,12 @@ import zlib
 
 import cv2
 import numpy as np
+import PIL
 from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
 from codec_helper import CONVERT, RANDOM, clean_up, convert, failure, header, path, read, save
 
+PILLOW = tuple(map(int, PIL.__version__.split(".")[:2]))
 NETPBM = unittest.skipUnless(shutil.which("pamtopng") and shutil.which("pnmtoplainpnm"), "no netpbm")
 IMAGEMAGICK = unittest.skipUnless(shutil.which("convert"), "no ImageMagick")
 
@@ -367,7 +369,8 @@ class Netpbm(unittest.TestCase):
                 array = RANDOM.integers(0, maxval + 1, (7, 9, 3))
                 text = " ".join(map(str, array.ravel())).encode() if plain else array.astype(np.uint8).tobytes()
                 name = save("in.ppm", b"P%d\n9 7\n%d\n" % (3 if plain else 6, maxval) + text)
-                np.testing.assert_array_equal(read(name), np.asarray(Image.open(name)), f"maxval {maxval}, {plain}")
+                if PILLOW >= (9, 2) or (maxval == 255 and not plain):  # before, it knew no other
+                    np.testing.assert_array_equal(read(name), np.asarray(Image.open(name)), f"maxval {maxval}, {plain}")
 
     def test_sixteen_bits(self):
         for maxval in (256, 1023, 4095, 65534, 65535):

@@ -19,6 +19,7 @@ typedef struct shape {
   int32_t stride, dilation; /* 0 means 1 */
   bool gray, linear, alpha;
   gconv_range range;
+  int32_t pad; /* rows above and below, of explicit padding */
 } shape;
 
 static const shape shapes[] = {
@@ -38,6 +39,13 @@ static const shape shapes[] = {
     {"fft", "log:size=13,sigma=2", GCONV_U8, 700, 90, 1, 1, .border = GCONV_BORDER_SYMMETRIC},
     {"fft", "log:size=13,sigma=2", GCONV_F32, 400, 60, 3, 1, .border = GCONV_BORDER_REPLICATE,
      .padding = GCONV_PADDING_FULL},
+    {"direct", "sobel_x", GCONV_U8, 4, 20, 1, 3, .border = GCONV_BORDER_ZERO, .padding = GCONV_PADDING_EXPLICIT, .pad = 50},
+    {"direct", "sobel_x", GCONV_U8, 4, 20, 1, 3, .border = GCONV_BORDER_REPLICATE, .padding = GCONV_PADDING_EXPLICIT,
+     .pad = 50},
+    {"direct", "gaussian:size=9,sigma=2", GCONV_U8, 5, 20, 1, 1, .border = GCONV_BORDER_SYMMETRIC,
+     .padding = GCONV_PADDING_EXPLICIT, .pad = 50},
+    {"direct", "gaussian:size=9,sigma=2", GCONV_U8, 5, 20, 1, 40, .border = GCONV_BORDER_REFLECT101,
+     .padding = GCONV_PADDING_EXPLICIT, .pad = 50},
     {"auto", "gaussian:size=9,sigma=2", GCONV_U8, 61, 40, 3, 7, .gray = true},
     {"auto", "gaussian:size=9,sigma=2", GCONV_U8, 61, 40, 4, 7, .linear = true, .alpha = true},
 };
@@ -69,6 +77,7 @@ static gconv_plan *make_plan(const shape *s, const gconv_image *like) {
   options.algorithm = s->algorithm;
   options.border = s->border;
   options.padding = s->padding;
+  options.pad_top = options.pad_bottom = s->pad;
   options.stride_y = options.stride_x = s->stride ? s->stride : 1;
   options.dilation_y = options.dilation_x = s->dilation ? s->dilation : 1;
   options.gray = s->gray;

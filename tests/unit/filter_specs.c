@@ -145,6 +145,25 @@ static void keeps_the_list_on_failure(void **state) {
   gconv_filters_free(NULL);
 }
 
+/* A list that the caller made has just the room that it needs. */
+static void adds_to_lists_of_the_caller(void **state) {
+  (void)state;
+  for (size_t count = 1; count < 10; count++) {
+    gconv_filters made = {0}, list = {0};
+    for (size_t i = 0; i < count; i++)
+      assert_int_equal(gconv_filters_read("sobel_x", NULL, &made), GCONV_OK);
+    list = (gconv_filters){.items = malloc(count * sizeof *list.items), .count = count};
+    assert_non_null(list.items);
+    memcpy(list.items, made.items, count * sizeof *list.items);
+    free(made.items);
+    for (int more = 0; more < 5; more++)
+      assert_int_equal(gconv_filters_read("laplacian", NULL, &list), GCONV_OK);
+    assert_int_equal(list.count, count + 5);
+    assert_string_equal(list.items[count - 1].name, "sobel_x");
+    gconv_filters_free(&list);
+  }
+}
+
 static void names_syntaxes(void **state) {
   (void)state;
   const char *const names[] = {"matrix", "vips", "imagemagick", "opencv", "array", "npy", NULL};
@@ -351,13 +370,21 @@ static void finds_sums_and_symmetries(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(file_comes_before_builtin),     cmocka_unit_test(folder_is_no_filter),
-      cmocka_unit_test(finds_shipped_files),           cmocka_unit_test(reads_inline_kernels),
-      cmocka_unit_test(explains_unknown_names),        cmocka_unit_test(tells_what_cannot_be_opened),
-      cmocka_unit_test(keeps_the_list_on_failure),     cmocka_unit_test(names_syntaxes),
-      cmocka_unit_test(text_keeps_every_bit),          cmocka_unit_test(text_states_its_syntax_only_in_doubt),
-      cmocka_unit_test(refuses_what_is_no_filter),     cmocka_unit_test(finds_ranks),
-      cmocka_unit_test(finds_ranks_of_random_filters), cmocka_unit_test(finds_sums_and_symmetries),
+      cmocka_unit_test(file_comes_before_builtin),
+      cmocka_unit_test(folder_is_no_filter),
+      cmocka_unit_test(finds_shipped_files),
+      cmocka_unit_test(reads_inline_kernels),
+      cmocka_unit_test(explains_unknown_names),
+      cmocka_unit_test(tells_what_cannot_be_opened),
+      cmocka_unit_test(keeps_the_list_on_failure),
+      cmocka_unit_test(names_syntaxes),
+      cmocka_unit_test(adds_to_lists_of_the_caller),
+      cmocka_unit_test(text_keeps_every_bit),
+      cmocka_unit_test(text_states_its_syntax_only_in_doubt),
+      cmocka_unit_test(refuses_what_is_no_filter),
+      cmocka_unit_test(finds_ranks),
+      cmocka_unit_test(finds_ranks_of_random_filters),
+      cmocka_unit_test(finds_sums_and_symmetries),
   };
   return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

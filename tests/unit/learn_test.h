@@ -30,7 +30,7 @@ static inline void array_free(gconv_dataset *dataset) {
   (void)dataset;
 }
 
-static const gconv_dataset_type array_type = {array_read, array_free};
+static const gconv_dataset_type array_type = {.read = array_read, .free = array_free};
 
 /* Cases of channels x height x width; `classes`: 0, or how many there are, and targets are their numbers. */
 static inline array_dataset make_dataset(size_t cases, int32_t channels, int32_t height, int32_t width, size_t classes,

@@ -100,7 +100,7 @@ static gconv_status stopping_read(const gconv_dataset *dataset, uint64_t epoch, 
   return array_read(dataset, epoch, cases, count, inputs, targets);
 }
 
-static const gconv_dataset_type stopping_type = {stopping_read, array_free};
+static const gconv_dataset_type stopping_type = {.read = stopping_read, .free = array_free};
 
 static void compare_networks(const char *what, const gconv_network *a, const gconv_network *b) {
   assert_int_equal(a->count, b->count);

@@ -29,6 +29,8 @@ enum {
   SUMS_FLOATS = 64 << 10,  /* of a task: 256 KiB */
   LEAST_TASKS = 8,
   LEAST_PIXELS = 96,    /* of a task, where the image has more: so often is a panel used */
+  LONG_ROW = 1024,      /* rows of more pixels are cut, if nothing is staged, into ... */
+  PIECE = 256,          /* ... pieces of about so many, whose samples stay in the L2 cache for all filters */
   REFERENCE_PIXELS = 6, /* of the widest tile of the reference CPU */
 };
 
@@ -46,21 +48,27 @@ static int vectors_of_block(const gconv_layer_problem *problem, int32_t block) {
   return (int)gconv_clamp(vectors_of_group(problem) - block * VECTORS, 0, VECTORS);
 }
 
-/* ---- Tasks: images, groups, bands of rows, parts of a group's filters ---- */
+/* ---- Tasks: images, groups, bands of rows, pieces of rows, parts of a group's filters ---- */
 
 typedef struct cut {
   int32_t bands, band_rows;   /* rows of a band; the last may have fewer */
+  int32_t pieces, piece;      /* columns of a piece; the last may have fewer. Several only of bands of one row */
   int32_t parts, part_blocks; /* blocks of a part; the last may have fewer */
   int32_t channels;           /* of a panel */
 } cut;
 
 static cut cut_of(const gconv_layer_problem *problem) {
-  int64_t others = (int64_t)problem->images * problem->groups, width = problem->out_width;
+  int64_t others = (int64_t)problem->images * problem->groups;
   int64_t block_filters = (int64_t)VECTORS * gconv_product_here()->lanes, blocks = blocks_of_group(problem);
-  cut c;
+  bool long_rows = problem->out_width > LONG_ROW && gconv_layer_stage_of_any_step(problem, 1).in_place;
+  cut c = {.pieces = long_rows ? (int32_t)gconv_divide_up(problem->out_width, PIECE) : 1};
+  c.piece = (int32_t)gconv_divide_up(problem->out_width, c.pieces);
+  c.pieces = (int32_t)gconv_divide_up(problem->out_width, c.piece);
+  others *= c.pieces;
+  int64_t width = c.piece;
   int64_t wanted = gconv_divide_up(problem->out_height, gconv_divide_up(LEAST_TASKS, others));
   int64_t most = gconv_clamp(SUMS_FLOATS / (block_filters * width), 1, problem->out_height);
-  int64_t rows = gconv_clamp(wanted, gconv_clamp(gconv_divide_up(LEAST_PIXELS, width), 1, most), most);
+  int64_t rows = long_rows ? 1 : gconv_clamp(wanted, gconv_clamp(gconv_divide_up(LEAST_PIXELS, width), 1, most), most);
   c.bands = (int32_t)gconv_divide_up(problem->out_height, rows);
   c.band_rows = (int32_t)gconv_divide_up(problem->out_height, c.bands);
   c.bands = (int32_t)gconv_divide_up(problem->out_height, c.band_rows);
@@ -77,7 +85,7 @@ static cut cut_of(const gconv_layer_problem *problem) {
 
 static size_t tasks(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
-  return (size_t)problem->images * (size_t)problem->groups * (size_t)c.bands * (size_t)c.parts;
+  return (size_t)problem->images * (size_t)problem->groups * (size_t)c.bands * (size_t)c.pieces * (size_t)c.parts;
 }
 
 /* One task. */
@@ -88,13 +96,13 @@ typedef struct walk {
   const gconv_product *set;
   int64_t *offsets;
   float *sums, *staged;
-  int32_t first_row, rows, first_block, end_block;
+  int32_t first_row, rows, first_column, columns, first_block, end_block;
 } walk;
 
 /* Applies a panel to all pixels of the band. x is its first channel. */
 static void add_panel(const walk *w, const gconv_panel *p, const float *x, float *sums, int V) {
-  int64_t width = w->problem->out_width, rows = w->rows;
-  if (w->stage.pitch == width) { /* rows are neighbours, too */
+  int64_t width = w->columns, rows = w->rows;
+  if (w->stage.pitch == width * w->stage.step) { /* rows are neighbours, too */
     width *= rows;
     rows = 1;
   }
@@ -106,13 +114,15 @@ static void add_panel(const walk *w, const gconv_panel *p, const float *x, float
 static void add_channels(const walk *w, const float *weights, const float *in) {
   const gconv_layer_problem *problem = w->problem;
   int32_t channels = problem->channels / problem->groups;
-  int64_t pixels = (int64_t)w->rows * problem->out_width, depth = gconv_layer_taps(problem);
-  gconv_panel p = {.offsets = w->offsets, .channel = w->stage.channel, .taps = problem->rows * problem->columns};
+  int64_t pixels = (int64_t)w->rows * w->columns, depth = gconv_layer_taps(problem);
+  gconv_panel p = {
+      .offsets = w->offsets, .channel = w->stage.channel, .step = w->stage.step, .taps = problem->rows * problem->columns};
   for (int32_t c = 0; c < channels; c += p.channels) {
     p.channels = (int32_t)gconv_clamp(w->cut.channels, 0, channels - c);
     p.begins = c == 0;
     const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (int64_t)c * problem->height * problem->width,
-                                            p.channels, w->first_row, w->rows, w->staged);
+                                            p.channels, w->first_row, w->rows, w->staged) +
+                     w->first_column * w->stage.step;
     float *sums = w->sums;
     for (int32_t b = w->first_block; b < w->end_block; b++) {
       int V = vectors_of_block(problem, b);
@@ -125,10 +135,10 @@ static void add_channels(const walk *w, const float *weights, const float *in) {
 
 /* ---- From sums to the output ---- */
 
-/* biases and out are those of the group's first filter; out is at the band's first row. */
+/* biases and out are those of the group's first filter; out is at the task's first pixel. */
 static void finish(const walk *w, const float *biases, float *out) {
   int64_t filters = w->problem->filters / w->problem->groups, lanes = w->set->lanes;
-  int64_t pixels = (int64_t)w->rows * w->problem->out_width, plane = (int64_t)w->problem->out_height * w->problem->out_width;
+  int64_t pixels = (int64_t)w->rows * w->columns, plane = (int64_t)w->problem->out_height * w->problem->out_width;
   const float *sums = w->sums;
   for (int32_t b = w->first_block; b < w->end_block; b++) {
     int V = vectors_of_block(w->problem, b);
@@ -144,28 +154,29 @@ static void finish(const walk *w, const float *biases, float *out) {
 /* ---- The descriptor ---- */
 
 /* The workspace: offsets of taps, sums, the staged channels of a panel. */
-static size_t sums_floats(const gconv_layer_problem *problem, const cut *c) {
-  return (size_t)c->part_blocks * VECTORS * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows *
-         (size_t)problem->out_width;
+static size_t sums_floats(const cut *c) {
+  return (size_t)c->part_blocks * VECTORS * (size_t)gconv_product_here()->lanes * (size_t)c->band_rows * (size_t)c->piece;
 }
 
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
-  gconv_layer_stage stage = gconv_layer_stage_of(problem, c.band_rows, 1);
-  return (gconv_layer_offset_floats(problem) + sums_floats(problem, &c) + gconv_layer_stage_floats(&stage, c.channels)) *
+  gconv_layer_stage stage = gconv_layer_stage_of_any_step(problem, c.band_rows);
+  return (gconv_layer_offset_floats(problem) + sums_floats(&c) + gconv_layer_stage_floats(&stage, c.channels)) *
          sizeof(float);
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {
   const gconv_layer_problem *problem = e->problem;
   walk w = {.problem = problem, .cut = cut_of(problem), .set = gconv_product_here(), .offsets = e->workspace};
-  size_t parts = (size_t)w.cut.parts, bands = (size_t)w.cut.bands;
-  int64_t image_group = (int64_t)(e->task / parts / bands), group = image_group % problem->groups; /* n * G + g */
-  w.stage = gconv_layer_stage_of(problem, w.cut.band_rows, 1);
+  size_t parts = (size_t)w.cut.parts, pieces = (size_t)w.cut.pieces, bands = (size_t)w.cut.bands;
+  int64_t image_group = (int64_t)(e->task / parts / pieces / bands), group = image_group % problem->groups; /* n * G + g */
+  w.stage = gconv_layer_stage_of_any_step(problem, w.cut.band_rows);
   w.sums = (float *)e->workspace + gconv_layer_offset_floats(problem);
-  w.staged = w.sums + sums_floats(problem, &w.cut);
-  w.first_row = (int32_t)(e->task / parts % bands) * w.cut.band_rows;
+  w.staged = w.sums + sums_floats(&w.cut);
+  w.first_row = (int32_t)(e->task / parts / pieces % bands) * w.cut.band_rows;
   w.rows = (int32_t)gconv_clamp(problem->out_height - w.first_row, 0, w.cut.band_rows);
+  w.first_column = (int32_t)(e->task / parts % pieces) * w.cut.piece;
+  w.columns = (int32_t)gconv_clamp(problem->out_width - w.first_column, 0, w.cut.piece);
   w.first_block = (int32_t)(e->task % parts) * w.cut.part_blocks;
   w.end_block = (int32_t)gconv_clamp(w.first_block + w.cut.part_blocks, 0, blocks_of_group(problem));
   gconv_layer_stage_offsets(&w.stage, problem, w.offsets);
@@ -175,7 +186,7 @@ static gconv_status execute(const gconv_layer_execution *e) {
                    group * vectors_of_group(problem) * w.set->lanes * gconv_layer_taps(problem),
                e->in + image_group * channels * problem->height * problem->width);
   finish(&w, gconv_layer_biases(problem, e->weights) + group * filters,
-         e->out + (image_group * filters * problem->out_height + w.first_row) * problem->out_width);
+         e->out + (image_group * filters * problem->out_height + w.first_row) * problem->out_width + w.first_column);
   return GCONV_OK;
 }
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/folders.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+gconv_status gconv_make_folders(const char *path, unsigned mode) {
+  const char *last = strrchr(path, '/');
+  char *folder = strndup(path, last ? (size_t)(last - path) : 0);
+  if (!folder)
+    return gconv_fail(GCONV_NO_MEMORY, "no memory for a name");
+  gconv_status status = GCONV_OK;
+  struct stat found;
+  for (char *end = !folder[0] || stat(folder, &found) == 0 ? NULL : folder; end && status == GCONV_OK;) {
+    end = strchr(end + 1, '/');
+    if (end)
+      *end = '\0';
+    if (stat(folder, &found) != 0 && mkdir(folder, (mode_t)mode) != 0 && errno != EEXIST)
+      status = gconv_fail(GCONV_IO_ERROR, "%s: cannot make this folder: %s", folder, strerror(errno));
+    if (end)
+      *end = '/';
+  }
+  free(folder);
+  return status;
+}

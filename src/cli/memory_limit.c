@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/memory_limit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+  PROGRAM_BYTES = 8 << 20, /* with libraries, as src/batch/memory.c counts it */
+  LEAST_BYTES = 16 << 20 /* for lists of files and the like, so that what needs more than a small --memory tells how much */
+};
+
+static bool permitted, limited;
+static struct rlimit before;
+
+void gconv_memory_limit_permit(void) {
+  permitted = true;
+}
+
+/* Bytes that the kernel counts for this process now; 0: it does not tell. */
+static uint64_t bytes_now(void) {
+  FILE *file = fopen("/proc/self/statm", "re");
+  uint64_t pages = 0;
+  bool told = file && fscanf(file, "%*u %*u %*u %*u %*u %" SCNu64, &pages) == 1; /* private pages that can be written */
+  if (file)
+    fclose(file);
+  return told ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+void gconv_memory_limit_begin(const gconv_settings *settings) {
+  uint64_t memory = settings->job.memory, now = permitted && memory > 0 ? bytes_now() : 0;
+  uint64_t most = memory > PROGRAM_BYTES + LEAST_BYTES ? memory - PROGRAM_BYTES : LEAST_BYTES;
+  if (now == 0 || most > UINT64_MAX / 2 || getrlimit(RLIMIT_DATA, &before) != 0 || before.rlim_cur <= now + most)
+    return;
+  const struct rlimit limit = {.rlim_cur = now + most, .rlim_max = before.rlim_max};
+  limited = setrlimit(RLIMIT_DATA, &limit) == 0;
+}
+
+void gconv_memory_limit_end(void) {
+  if (limited)
+    setrlimit(RLIMIT_DATA, &before);
+  limited = false;
+}
+
+gconv_status gconv_memory_limit_explain(const gconv_settings *settings, gconv_status status, gconv_message *message) {
+  if (!limited || status != GCONV_NO_MEMORY)
+    return status;
+  return gconv_complain(message, status, "%s: --memory allows %.0f MB: raise it", message->text,
+                        ceil((double)settings->job.memory / 1e6));
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Signals: samples one behind the other, of one channel or several. */
+#ifndef GCONV_LEARN_SIGNAL_H
+#define GCONV_LEARN_SIGNAL_H
+
+#include "learn/store.h"
+
+enum { GCONV_MOST_SIGNAL_CHANNELS = 65536 };
+
+/* Zero-initialise before first use. */
+typedef struct gconv_signal {
+  gconv_store store; /* floats, samples x channels */
+  size_t samples;    /* of a channel */
+  int32_t channels;
+} gconv_signal;
+
+/* Reads all of the file: .npy of samples, or samples x channels; or raw samples, "f32le", "s16le" or "u8", of which s16le
+ * and u8 are divided by 32768 and 255, with ":CHANNELS" behind it where they are not one. syntax NULL: by the content, then
+ * by the extension of the path. */
+gconv_status gconv_signal_read(const char *path, const char *syntax, gconv_signal *signal);
+
+/* Puts `count` samples from number `first` on into numbers, channels x count. */
+void gconv_signal_get(const gconv_signal *signal, size_t first, size_t count, float *numbers);
+
+void gconv_signal_free(gconv_signal *signal);
+
+#endif

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""gconv classify: predictions of tables, signals and images against numpy, the comparison with labels, and what is refused."""
+import csv
+import io
+import json
+import unittest
+
+import numpy as np
+from helper import CommandTest
+from PIL import Image
+from test_train import read_network
+
+
+class Classify(CommandTest):
+    def train(self, *words, net):
+        self.gconv("train", "-q", "--net", net, "-o", "n.safetensors", *words)
+        return read_network(self.folder / "n.safetensors")
+
+    def blobs(self, name="t.csv", count=90, seed=0, label=True):
+        rng = np.random.default_rng(seed)
+        kinds = np.arange(count) % 3
+        points = (rng.normal(0, 0.6, (count, 2)) + np.array([[0, 2], [2, -1], [-2, -1]])[kinds]).round(4)
+        names = ["red, dark", "blue", "green"]
+        rows = [f"{x},{y}" + (f',"{names[k]}"' if label else "") for (x, y), k in zip(points, kinds)]
+        (self.folder / name).write_text("\n".join(["x,y" + (",kind" if label else ""), *rows]) + "\n")
+        return points.astype(np.float32), kinds
+
+    def outputs(self, points, net):
+        tensors, about = net
+        x = (points - np.float32(about["mean"])) / np.float32(about["std"])
+        x = np.tanh(x @ tensors["l0.weight"][:, :, 0, 0].T + tensors["l0.bias"])
+        x = x @ tensors["l1.weight"][:, :, 0, 0].T + tensors["l1.bias"]
+        e = np.exp(x - x.max(1, keepdims=True))
+        return e / e.sum(1, keepdims=True)
+
+    def check(self, text, points, net, label=None):
+        rows = list(csv.DictReader(io.StringIO(text)))
+        expected = self.outputs(points, net)
+        self.assertEqual([int(r["case"]) for r in rows], list(range(1, len(points) + 1)))
+        self.assertEqual([r["class"] for r in rows], [net[1]["classes"][k] for k in expected.argmax(1)])
+        np.testing.assert_allclose([float(r["probability"]) for r in rows], expected.max(1), atol=2e-5)
+
+    def test_tables(self):
+        points, kinds = self.blobs()
+        net = self.train("--table", "t.csv", "--rate", "0.02", net="dense 8 tanh, dense 3 softmax")
+        test, truth = self.blobs("test.csv", 300, 1)
+        self.blobs("plain.csv", 300, 1, label=False)
+        right = np.mean(self.outputs(test, net).argmax(1) == truth)
+        self.assertGreater(right, 0.9)
+        self.check(self.gconv("classify", "n.safetensors", "-i", "plain.csv").stdout, test, net)
+        result = self.gconv("classify", "n.safetensors", "-i", "test.csv", "-o", "p.csv")
+        self.assertIn("its last column is taken for labels, and passed over", result.stderr)
+        self.check((self.folder / "p.csv").read_text(), test, net)
+        result = self.gconv("classify", "n.safetensors", "-i", "test.csv", "--evaluate")
+        self.assertEqual(result.stdout.splitlines()[0], f"{100 * right:.2f}% right: {round(300 * right)} of 300")
+        self.assertRegex(result.stdout, r"\n +red, dark +\d+ +\d+ +\d+\n")
+        result = self.gconv("classify", "n.safetensors", "-i", "test.csv", "--evaluate", "--json", "-o", "p.csv")
+        found = json.loads(result.stdout)
+        table = np.zeros((3, 3), int)
+        np.add.at(table, (truth, self.outputs(test, net).argmax(1)), 1)
+        self.assertEqual((found["confusion"], found["classes"], found["cases"]), (table.tolist(), ["red, dark", "blue", "green"], 300))
+        self.assertAlmostEqual(found["accuracy"], right)
+        labels = [row["label"] for row in csv.DictReader((self.folder / "p.csv").open())]
+        self.assertEqual(labels, [net[1]["classes"][k] for k in truth])
+
+    def test_regression(self):
+        rng = np.random.default_rng(1)
+        table = rng.uniform(-1, 1, (200, 3))
+        table[:, 2] = 2 * table[:, 0] - table[:, 1] + 1
+        np.savetxt(self.folder / "r.csv", table, delimiter=",", fmt="%.5f")
+        self.train("--table", "r.csv", "--regression", "--rate", "0.05", net="dense 1")
+        result = self.gconv("classify", "n.safetensors", "-i", "r.csv", "--evaluate", "-o", "p.csv")
+        self.assertRegex(result.stdout, r"200 numbers: root of the mean squared error [\d.e-]+, R2 (0\.9999|1)")
+        rows = np.genfromtxt(self.folder / "p.csv", delimiter=",", names=True)
+        np.testing.assert_allclose(rows["output1"], table[:, 2], atol=0.02)
+
+    def test_libsvm_with_fewer_columns(self):
+        (self.folder / "a.libsvm").write_text("1 1:1 3:1\n2 2:1\n" * 20)
+        (self.folder / "b.libsvm").write_text("1 1:1\n2 2:1\n")
+        self.train("--table", "a.libsvm", "--rate", "0.05", net="dense 2 softmax")
+        self.assertIn("100.00% right: 2 of 2", self.gconv("classify", "n.safetensors", "-i", "b.libsvm", "--evaluate").stdout)
+
+    def test_signals(self):
+        labels = np.arange(60) % 2
+        np.save(self.folder / "s.npy", np.concatenate([np.sin(np.arange(20) * (0.3 if k else 1.2)) for k in labels]).astype("f4"))
+        np.save(self.folder / "t.npy", labels)
+        self.train("--signal", "s.npy", "--windows", "20", "-t", "t.npy", "--rate", "0.02", net="dense 2 softmax")
+        rows = list(csv.DictReader(io.StringIO(self.gconv("classify", "n.safetensors", "-i", "s.npy").stdout)))
+        self.assertEqual([r["sample"] for r in rows], [str(20 * i) for i in range(60)])
+        self.assertEqual([int(r["class"]) for r in rows], labels.tolist())
+        rows = self.gconv("classify", "n.safetensors", "-i", "s.npy", "--windows", "20:5").stdout.splitlines()
+        self.assertEqual(len(rows), 1 + (1200 - 20) // 5 + 1)
+        self.assertIn("100.00% right", self.gconv("classify", "n.safetensors", "-i", "s.npy", "-t", "t.npy", "--evaluate").stdout)
+
+    def test_images_of_any_size(self):
+        rng = np.random.default_rng(2)
+        for kind, low in ("dark", 0), ("light", 128):
+            for i in range(6):
+                path = self.folder / "photos" / kind / f"{i}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray((low + rng.integers(0, 120, (16 + i, 20, 3))).astype(np.uint8)).save(path)
+        self.train("--classes", "photos", "--patch", "8", "--rate", "0.05", "--gray", net="conv 2 3x3 relu, mean, dense 2 softmax")
+        self.assertIn("100.00% right: 12 of 12", self.gconv("classify", "n.safetensors", "-i", "photos", "--evaluate").stdout)
+        rows = list(csv.DictReader(io.StringIO(self.gconv("classify", "n.safetensors", "-i", "photos/light").stdout)))
+        self.assertEqual([(r["path"], r["class"]) for r in rows], [(f"photos/light/{i}.png", "light") for i in range(6)])
+        rows = self.gconv("classify", "n.safetensors", "-i", "photos/dark/0.png").stdout.splitlines()
+        self.assertRegex(rows[1], r"^photos/dark/0.png,dark,0\.\d+$|,1$")
+        self.usage_error("knows no class \"\"", "classify", "n.safetensors", "-i", "photos/dark", "--evaluate")
+        (self.folder / "photos/dark").rename(self.folder / "photos/black")
+        self.usage_error("knows no class \"black\"", "classify", "n.safetensors", "-i", "photos", "--evaluate")
+
+    def test_refusals(self):
+        self.blobs()
+        self.train("--table", "t.csv", "--epochs", "1", net="dense 3 softmax")
+        (self.folder / "wide.csv").write_text("9,2,3,4,red\n")
+        for words, message in [([], "name one network"), (["n.safetensors"], "with -i"), (["n.safetensors", "-i", "t.csv", "--json"], "--json prints what --evaluate finds"),
+                               (["n.safetensors", "-i", "t.csv", "-o", "t.csv"], "would replace a file that is read"), (["n.safetensors", "-i", "t.csv", "-o", "n.safetensors"], "would replace"),
+                               (["n.safetensors", "-i", "t.csv", "-o", "none/p.csv"], "there is no folder none")]:
+            self.usage_error(message, "classify", *words)
+        self.assertIn("wide.csv:1: column 5 is \"red\"", self.gconv("classify", "n.safetensors", "-i", "wide.csv", status=1).stderr)
+        (self.folder / "wide.csv").write_text("1,2,3,4,red, dark\n")
+        self.gconv("classify", "t.csv", "-i", "t.csv", status=1)
+        (self.folder / "bad.csv").write_text("1,2,blue\n3,4,pink\n")
+        result = self.gconv("classify", "n.safetensors", "-i", "bad.csv", "--evaluate", "-o", "p.csv", status=1)
+        self.assertIn("bad.csv:2: the label \"pink\" is none of the classes that are known from training", result.stderr)
+        self.assertNotIn("p.csv", self.files())
+
+
+if __name__ == "__main__":
+    unittest.main()
