@@ -22,6 +22,7 @@
 #include "product.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
   VECTORS = GCONV_PRODUCT_VECTORS,
@@ -110,19 +111,36 @@ static void add_panel(const walk *w, const gconv_panel *p, const float *x, float
     gconv_product_row(w->set, p, x, width, V, sums);
 }
 
+/* Whether the samples of a piece are copied side by side: those of 1 x 1 filters come from as many pages of memory as there
+ * are channels, for each tile. */
+static bool is_packed(const gconv_layer_problem *problem, const cut *c, const gconv_layer_stage *stage) {
+  return c->pieces > 1 && stage->step == 1 && problem->rows * problem->columns == 1;
+}
+
+static const float *pack(const walk *w, const float *x, int32_t channels) {
+  for (int32_t c = 0; c < channels; c++)
+    memcpy(w->staged + (int64_t)c * w->cut.piece, x + c * w->stage.channel, (size_t)w->columns * sizeof *x);
+  return w->staged;
+}
+
 /* Applies all taps of the task's filters. weights: those of the group, prepared; in: the group's first channel. */
 static void add_channels(const walk *w, const float *weights, const float *in) {
   const gconv_layer_problem *problem = w->problem;
   int32_t channels = problem->channels / problem->groups;
   int64_t pixels = (int64_t)w->rows * w->columns, depth = gconv_layer_taps(problem);
-  gconv_panel p = {
-      .offsets = w->offsets, .channel = w->stage.channel, .step = w->stage.step, .taps = problem->rows * problem->columns};
+  bool packed = is_packed(problem, &w->cut, &w->stage);
+  gconv_panel p = {.offsets = w->offsets,
+                   .channel = packed ? w->cut.piece : w->stage.channel,
+                   .step = w->stage.step,
+                   .taps = problem->rows * problem->columns};
   for (int32_t c = 0; c < channels; c += p.channels) {
     p.channels = (int32_t)gconv_clamp(w->cut.channels, 0, channels - c);
     p.begins = c == 0;
     const float *x = gconv_layer_stage_fill(&w->stage, problem, in + (int64_t)c * problem->height * problem->width,
                                             p.channels, w->first_row, w->rows, w->staged) +
                      w->first_column * w->stage.step;
+    if (packed)
+      x = pack(w, x, p.channels);
     float *sums = w->sums;
     for (int32_t b = w->first_block; b < w->end_block; b++) {
       int V = vectors_of_block(problem, b);
@@ -161,8 +179,9 @@ static size_t sums_floats(const cut *c) {
 static size_t workspace_bytes(const gconv_layer_problem *problem) {
   cut c = cut_of(problem);
   gconv_layer_stage stage = gconv_layer_stage_of_any_step(problem, c.band_rows);
-  return (gconv_layer_offset_floats(problem) + sums_floats(&c) + gconv_layer_stage_floats(&stage, c.channels)) *
-         sizeof(float);
+  size_t staged = is_packed(problem, &c, &stage) ? (size_t)c.channels * (size_t)c.piece + GCONV_STAGE_SLACK
+                                                 : gconv_layer_stage_floats(&stage, c.channels);
+  return (gconv_layer_offset_floats(problem) + sums_floats(&c) + staged) * sizeof(float);
 }
 
 static gconv_status execute(const gconv_layer_execution *e) {
