@@ -17,7 +17,7 @@ GCONV_BOTH float gconv_learn_activate(gconv_activation activation, float slope, 
   case GCONV_ACTIVATION_LEAKY:
     return v < 0 ? v * slope : v;
   case GCONV_ACTIVATION_SIGMOID:
-    return gconv_sigmoid(slope * v);
+    return gconv_sigmoid(v * slope);
   case GCONV_ACTIVATION_TANH:
     return gconv_tanh(v);
   default:

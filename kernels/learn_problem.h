@@ -7,15 +7,13 @@
  * cases:
  *
  *   Forward. Layers are computed as layer_problem.h says: a chain of fmaf over c, r, s from +0, then + bias, then the
- *   activation (activation.h). Softmax: m = the largest v of a place; e_k = exp(v_k - m); the sum of e_k is a chain in the
- *   order of k; y_k = e_k / sum. Mean: a chain of sums from +0 over rows and columns, divided by their number. Residual:
- *   y = x + input.
+ *   activation (activation.h, also of softmax). Mean: mean.h. Residual: y = x + input.
  *
  *   Loss. Of a case, in float64: a chain over outputs, in the order k, p, q, of d * d, |d|, or, of cross-entropy, the one
  *   term -log y (gconv_learn_log() of learn_math.h), with d = y - t. The losses of the cases are summed by a tree.
  *
- *   Gradient of outputs. With f = float32(gconv_learn_factor()): sse: y - t; mse: (y - t) * f; mae: f, -f or 0;
- * cross-entropy with softmax, of the sums: (y - t) * f.
+ *   Gradient of outputs. With f = float32(gconv_learn_factor()): sse: y - t; mse: (y - t) * f; mae: f, -f or 0; of
+ *   cross-entropy with softmax, that of the sums: (y - t) * f.
  *
  *   Gradient of sums, z: gconv_learn_slope() of learn_math.h. Softmax, unless with cross-entropy: s is a chain of fmaf(dy_k,
  *   y_k, s) over k from +0; dz_k = y_k * (dy_k - s).
@@ -24,8 +22,8 @@
  *   then p, then q, of all outputs that the input takes part in; then + 0.0f, which makes a -0 a +0, so that products with
  *   zeros may be added or left out. Of a mean: dy / (rows * columns). Of a residual: dy.
  *
- *   Gradient of weights: sum of dz * x over cases and places. Chains of fmaf(x, dz, sum) from +0, the bias being a weight
- * with x = 1; x is 0 outside the image, and counts as any other. Where a chain begins and ends:
+ *   Gradient of weights: the sum of dz * x over cases and places. It is made of chains of fmaf(x, dz, sum) from +0. The bias
+ *   is a weight with x = 1. x is 0 outside the image, and counts as any other. Where a chain begins and ends:
  *   - in the dense tail (gconv_learn_tail()), a chain has GCONV_LEARN_SLICE cases in a row, the last one those that remain.
  *     The chains are summed by a tree;
  *   - in the layers before the tail, the output rows of a case are cut into gconv_learn_bands() bands of

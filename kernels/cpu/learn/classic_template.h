@@ -54,12 +54,8 @@ static void forward_softmax(const gconv_layer_problem *l, REAL *y) {
 
 static void forward_mean(const gconv_layer_problem *l, const REAL *x, REAL *y) {
   int64_t places = (int64_t)l->height * l->width;
-  for (int64_t c = 0; c < l->channels; c++, x += places) {
-    REAL sum = 0;
-    for (int64_t i = 0; i < places; i++)
-      sum += x[i];
-    y[c] = sum / (REAL)places;
-  }
+  for (int64_t c = 0; c < l->channels; c++, x += places)
+    y[c] = mean(x, places);
 }
 
 /* ---- Backward: of one case. dy becomes dz, the gradient of the sums, in place ---- */

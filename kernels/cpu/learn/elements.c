@@ -2,6 +2,7 @@
 #include "elements.h"
 #include "base/cpu.h"
 #include "kernels/learn_math.h"
+#include "kernels/mean.h"
 
 #include <string.h>
 
@@ -129,12 +130,8 @@ void gconv_learn_normalize_each(float *x, size_t count, const float *mean, const
 }
 
 void gconv_learn_mean_rows(const float *x, int64_t rows, int64_t count, float *y) {
-  for (int64_t c = 0; c < rows; c++, x += count) {
-    float sum = 0;
-    for (int64_t i = 0; i < count; i++)
-      sum += x[i];
-    y[c] = sum / (float)count;
-  }
+  for (int64_t c = 0; c < rows; c++)
+    y[c] = gconv_mean(x + c * count, count);
 }
 
 void gconv_learn_sum(const float *first, const float *second, size_t count, float *to) {

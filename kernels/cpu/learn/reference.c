@@ -41,6 +41,12 @@ static double derivative(const gconv_layer_problem *l, double y, double dy) {
 static double exponential(double v) {
   return exp(v);
 }
+static double mean(const double *samples, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; i++)
+    sum += samples[i];
+  return sum / (double)count;
+}
 static double cross_entropy(double y) {
   return -log(y);
 }
